@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The double mapping of device memory, on Linux.
+#include "address_space.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "error.h"
+
+namespace openreg {
+namespace {
+
+[[noreturn]] void fail(const char* what, std::size_t bytes) {
+  const int reason = errno;
+  throw Failure(
+      orErrorMemoryAllocation,
+      std::string(what) + " of " + std::to_string(bytes) +
+          " bytes of device address space failed: " + std::strerror(reason) +
+          "; lower OPENREG_DEVICE_MEMORY or OPENREG_DEVICE_COUNT");
+}
+
+} // namespace
+
+// Delegates, so that the destructor runs when the body throws.
+AddressSpace::AddressSpace(int device_count, std::size_t span)
+    : AddressSpace(span) {
+  const std::size_t all = span * static_cast<std::size_t>(device_count);
+  void* reserved = mmap(
+      nullptr,
+      2 * all,
+      PROT_NONE,
+      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+      -1,
+      0);
+  if (reserved == MAP_FAILED) {
+    fail("reserving", 2 * all);
+  }
+  views_ = static_cast<std::byte*>(reserved);
+  distance_ = static_cast<std::ptrdiff_t>(all);
+  for (int device = 0; device < device_count; ++device) {
+    const int file = memfd_create("openreg", MFD_CLOEXEC);
+    if (file < 0) {
+      fail("creating a file", span);
+    }
+    files_.push_back(file);
+    if (ftruncate(file, static_cast<off_t>(span)) != 0) {
+      fail("sizing a file", span);
+    }
+    const auto map = [&](std::byte* where, int access) {
+      if (mmap(
+              where,
+              span,
+              access,
+              MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+              file,
+              0) == MAP_FAILED) {
+        fail("mapping", span);
+      }
+    };
+    map(view(device), PROT_NONE);
+    map(view(device) + distance_, PROT_READ | PROT_WRITE);
+  }
+  // A forked child may not use the devices; without this it would share the
+  // memory with its parent and could spoil it.
+  madvise(views_ + distance_, all, MADV_DONTFORK);
+}
+
+AddressSpace::~AddressSpace() {
+  if (views_ != nullptr) {
+    munmap(views_, 2 * static_cast<std::size_t>(distance_));
+  }
+  for (const int file : files_) {
+    close(file);
+  }
+}
+
+int AddressSpace::device_of(const void* pointer) const noexcept {
+  const auto* address = static_cast<const std::byte*>(pointer);
+  if (address < views_ || address >= end()) {
+    return -1;
+  }
+  return static_cast<int>(static_cast<std::size_t>(address - views_) / span_);
+}
+
+void AddressSpace::release(int device, std::size_t offset, std::size_t size)
+    const {
+  if (fallocate(
+          files_[static_cast<std::size_t>(device)],
+          FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+          static_cast<off_t>(offset),
+          static_cast<off_t>(size)) != 0) {
+    fail("releasing", size);
+  }
+}
+
+void AddressSpace::protect(std::byte* view, std::size_t size, bool open) const {
+  if (mprotect(view, size, open ? PROT_READ | PROT_WRITE : PROT_NONE) != 0) {
+    fail("protecting", size);
+  }
+}
+
+std::size_t AddressSpace::page_size() noexcept {
+  static const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+} // namespace openreg

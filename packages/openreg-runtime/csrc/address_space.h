@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The device memory of this process, mapped twice.
+//
+// Each device owns one sparse shared-memory file. Its pages are mapped once
+// without access, as the *view* whose addresses are device pointers, and once
+// readable and writable, as the *window* where kernels find the data. All views
+// lie in one reservation and all windows in another of the same shape, so the
+// distance between the two is one constant. Pages cost nothing until touched.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace openreg {
+
+class AddressSpace {
+ public:
+  /// Reserves `span` bytes for each of `device_count` devices.
+  AddressSpace(int device_count, std::size_t span);
+  AddressSpace(const AddressSpace&) = delete;
+  AddressSpace& operator=(const AddressSpace&) = delete;
+  ~AddressSpace();
+
+  std::byte* view(int device) const noexcept {
+    return views_ + static_cast<std::size_t>(device) * span_;
+  }
+  std::byte* end() const noexcept {
+    return views_ + files_.size() * span_;
+  }
+  std::size_t span() const noexcept {
+    return span_;
+  }
+  /// Bytes from a device pointer to its kernel pointer.
+  std::ptrdiff_t distance() const noexcept {
+    return distance_;
+  }
+  /// The device that owns a device pointer, or -1.
+  int device_of(const void* pointer) const noexcept;
+
+  /// Gives pages back to the system; they read as zero afterwards. `offset` and
+  /// `size` count from the start of the device's view, in whole pages.
+  void release(int device, std::size_t offset, std::size_t size) const;
+  /// Opens or closes pages of a view to the host.
+  void protect(std::byte* view, std::size_t size, bool open) const;
+
+  static std::size_t page_size() noexcept;
+
+ private:
+  explicit AddressSpace(std::size_t span) : span_(span) {}
+
+  std::size_t span_;
+  std::byte* views_ = nullptr;
+  std::ptrdiff_t distance_ = 0;
+  std::vector<int> files_;
+};
+
+} // namespace openreg

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The boundary behind which a device does its work.
+//
+// Streams and events order commands; a backend carries one out. Everything that
+// touches device bytes is a command, so a device that lives elsewhere (another
+// process) is another Backend and nothing above it changes.
+#pragma once
+
+#include <openreg/openreg.h>
+
+#include <cstddef>
+#include <memory>
+#include <variant>
+
+namespace openreg {
+
+class AddressSpace;
+
+/// A kernel with its argument block; owns the block if there is a cleanup.
+class Launch {
+ public:
+  Launch(orKernel_t kernel, void* args, orKernel_t cleanup)
+      : kernel_(kernel), args_(args), cleanup_(cleanup) {}
+  Launch(Launch&& other) noexcept
+      : kernel_(other.kernel_), args_(other.args_), cleanup_(other.cleanup_) {
+    other.cleanup_ = nullptr;
+  }
+  Launch(const Launch&) = delete;
+  Launch& operator=(const Launch&) = delete;
+  Launch& operator=(Launch&&) = delete;
+  ~Launch() {
+    if (cleanup_ != nullptr) {
+      cleanup_(args_);
+    }
+  }
+
+  void run() const {
+    kernel_(args_);
+  }
+  /// Leaves the argument block to the caller.
+  void disown() noexcept {
+    cleanup_ = nullptr;
+  }
+
+ private:
+  orKernel_t kernel_;
+  void* args_;
+  orKernel_t cleanup_;
+};
+
+/// Bytes between two addresses, each a device pointer or host memory. The
+/// ranges may overlap.
+struct Copy {
+  void* dst;
+  const void* src;
+  std::size_t count;
+};
+
+struct Fill {
+  void* dst;
+  unsigned char value;
+  std::size_t count;
+};
+
+using Command = std::variant<Launch, Copy, Fill>;
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  /// Carries `command` out on the calling thread. Throws what a kernel throws.
+  virtual void execute(const Command& command) = 0;
+};
+
+/// A device in this process: commands run on the calling thread.
+std::unique_ptr<Backend> make_thread_backend(const AddressSpace& memory);
+
+} // namespace openreg

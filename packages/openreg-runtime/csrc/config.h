@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The settings that the environment holds, read once at first use.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace openreg {
+
+struct Setting {
+  std::string name;
+  std::string value;
+  std::string source;
+  std::string description;
+};
+
+struct Config {
+  int device_count = 2;
+  std::size_t device_memory = std::size_t{16} << 30; // bytes, per device
+  bool launch_blocking = false;
+  std::vector<Setting> settings;
+};
+
+/// The configuration. Throws Failure, the same each time, if the environment
+/// holds a wrong value.
+const Config& config();
+
+} // namespace openreg

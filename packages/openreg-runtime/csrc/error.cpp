@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Error codes, their texts, and the last error of each thread.
+#include "error.h"
+
+#include <cstdio>
+
+#include "process.h"
+
+namespace openreg {
+namespace {
+
+struct Description {
+  orError_t code;
+  const char* name;
+  const char* text;
+};
+
+constexpr Description kDescriptions[] = {
+    {orSuccess, "orSuccess", "no error"},
+    {orErrorUnknown, "orErrorUnknown", "unknown error"},
+    {orErrorNotReady, "orErrorNotReady", "work is still queued or running"},
+    {orErrorInvalidValue, "orErrorInvalidValue", "invalid argument"},
+    {orErrorInvalidDevice, "orErrorInvalidDevice", "invalid device ordinal"},
+    {orErrorInvalidHandle,
+     "orErrorInvalidHandle",
+     "invalid stream or event handle"},
+    {orErrorMemoryAllocation, "orErrorMemoryAllocation", "out of memory"},
+    {orErrorNotPermitted, "orErrorNotPermitted", "operation not permitted"},
+    {orErrorLaunchFailure, "orErrorLaunchFailure", "a kernel failed"},
+    {orErrorNotSupported, "orErrorNotSupported", "operation not supported"},
+    {orErrorInitialization,
+     "orErrorInitialization",
+     "devices in use before fork"},
+};
+
+struct LastError {
+  orError_t code = orSuccess;
+  std::string message;
+};
+
+LastError& last_error() {
+  static thread_local LastError value;
+  return value;
+}
+
+const Description* describe(orError_t code) noexcept {
+  for (const Description& description : kDescriptions) {
+    if (description.code == code) {
+      return &description;
+    }
+  }
+  return nullptr;
+}
+
+} // namespace
+
+orError_t set_last_error(const char* function, const Error& error) noexcept {
+  LastError& last = last_error();
+  last.code = error.code;
+  try {
+    last.message = std::string(function) + ": " + error.message;
+  } catch (const std::bad_alloc&) {
+    last.message.clear();
+  }
+  return error.code;
+}
+
+void check_not_forked() {
+  if (process::in_bad_fork()) {
+    throw Failure(
+        orErrorInitialization,
+        "the devices were in use before this process was forked, and a forked "
+        "child can not use them; start the process with spawn");
+  }
+}
+
+std::string hex(const void* pointer) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%p", pointer);
+  return text;
+}
+
+} // namespace openreg
+
+using openreg::last_error;
+
+extern "C" {
+
+orError_t orGetLastError() noexcept {
+  const orError_t code = last_error().code;
+  last_error().code = orSuccess;
+  return code;
+}
+
+orError_t orPeekAtLastError() noexcept {
+  return last_error().code;
+}
+
+const char* orGetErrorName(orError_t error) noexcept {
+  const auto* description = openreg::describe(error);
+  return description ? description->name : "unrecognized error code";
+}
+
+const char* orGetErrorString(orError_t error) noexcept {
+  const auto* description = openreg::describe(error);
+  return description ? description->text : "unrecognized error code";
+}
+
+const char* orGetErrorMessage() noexcept {
+  return last_error().message.c_str();
+}
+
+} // extern "C"

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Failures inside the library, and the boundary where they become error codes.
+#pragma once
+
+#include <openreg/openreg.h>
+
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace openreg {
+
+/// What went wrong: a code for programs, a text for people.
+struct Error {
+  orError_t code = orSuccess;
+  std::string message;
+};
+
+/// Thrown inside the library; never crosses the C boundary.
+class Failure : public std::exception {
+ public:
+  Failure(orError_t code, std::string message)
+      : error_{code, std::move(message)} {}
+  explicit Failure(Error error) : error_(std::move(error)) {}
+
+  const char* what() const noexcept override {
+    return error_.message.c_str();
+  }
+  const Error& error() const noexcept {
+    return error_;
+  }
+
+ private:
+  Error error_;
+};
+
+/// Remembers `error` as the calling thread's last one and returns its code.
+orError_t set_last_error(const char* function, const Error& error) noexcept;
+
+/// Throws Failure in a child that was forked while devices were in use.
+void check_not_forked();
+
+/// Runs the body of one C function: exceptions become codes.
+template <typename Body>
+orError_t api_call(const char* function, Body&& body) noexcept {
+  try {
+    check_not_forked();
+    body();
+    return orSuccess;
+  } catch (const Failure& failure) {
+    return set_last_error(function, failure.error());
+  } catch (const std::bad_alloc&) {
+    return set_last_error(
+        function, {orErrorMemoryAllocation, "the host is out of memory"});
+  } catch (const std::exception& exception) {
+    return set_last_error(function, {orErrorUnknown, exception.what()});
+  } catch (...) {
+    return set_last_error(function, {orErrorUnknown, "unknown exception"});
+  }
+}
+
+/// Throws orErrorInvalidValue for an argument that must not be null.
+inline void check_not_null(const void* value, const char* argument) {
+  if (value == nullptr) {
+    throw Failure(
+        orErrorInvalidValue, std::string(argument) + " must not be null");
+  }
+}
+
+/// `pointer` as text, "0x7f00...".
+std::string hex(const void* pointer);
+
+} // namespace openreg

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Events and their part of the C API.
+#include "event.h"
+
+#include <vector>
+
+#include "error.h"
+#include "handle_table.h"
+#include "runtime.h"
+#include "stream.h"
+
+namespace openreg {
+
+void Point::reach() {
+  {
+    const std::lock_guard lock(mutex_);
+    time_ = Clock::now();
+    reached_.store(true, std::memory_order_release);
+  }
+  condition_.notify_all();
+}
+
+void Point::wait() {
+  if (reached()) {
+    return;
+  }
+  std::unique_lock lock(mutex_);
+  condition_.wait(lock, [this] { return reached(); });
+}
+
+std::shared_ptr<Point> Event::last() const {
+  const std::lock_guard lock(mutex_);
+  return last_;
+}
+
+void Event::record(std::shared_ptr<Point> point) {
+  const std::lock_guard lock(mutex_);
+  last_ = std::move(point);
+}
+
+void Event::reset(bool timing) {
+  const std::lock_guard lock(mutex_);
+  last_.reset();
+  timing_ = timing;
+}
+
+namespace {
+
+/// All events of the process: the live ones and those to use again.
+struct Events {
+  HandleTable<Event, orEvent_t> handles;
+  std::mutex mutex;
+  std::vector<Event*> recycled;
+
+  Event* take() {
+    const std::lock_guard lock(mutex);
+    if (recycled.empty()) {
+      return new Event;
+    }
+    Event* event = recycled.back();
+    recycled.pop_back();
+    return event;
+  }
+  void give(Event* event) {
+    const std::lock_guard lock(mutex);
+    recycled.push_back(event);
+  }
+};
+
+Events& events() {
+  static auto* value = new Events;
+  return *value;
+}
+
+} // namespace
+
+Event& event_of(orEvent_t event) {
+  return events().handles.get(event, "event");
+}
+
+} // namespace openreg
+
+using openreg::api_call;
+using openreg::check_not_null;
+using openreg::event_of;
+using openreg::Failure;
+
+extern "C" {
+
+orError_t orEventCreate(orEvent_t* event) noexcept {
+  return orEventCreateWithFlags(event, orEventDefault);
+}
+
+orError_t orEventCreateWithFlags(
+    orEvent_t* event,
+    unsigned int flags) noexcept {
+  return api_call("orEventCreateWithFlags", [&] {
+    check_not_null(event, "event");
+    constexpr unsigned int kKnown = orEventDisableTiming | orEventEnableTiming;
+    if ((flags & ~kKnown) != 0 || flags == kKnown) {
+      throw Failure(
+          orErrorInvalidValue,
+          "flags " + std::to_string(flags) +
+              " are not orEventDefault, orEventDisableTiming or "
+              "orEventEnableTiming");
+    }
+    openreg::runtime();
+    openreg::Event* object = openreg::events().take();
+    object->reset((flags & orEventDisableTiming) == 0);
+    *event = openreg::events().handles.insert(object);
+  });
+}
+
+orError_t orEventRecord(orEvent_t event, orStream_t stream) noexcept {
+  return api_call("orEventRecord", [&] {
+    openreg::Event& object = event_of(event);
+    auto point = std::make_shared<openreg::Point>();
+    // First the stream, which can fail: nobody may wait for a point that no
+    // stream will reach.
+    openreg::stream_of(stream).record(point);
+    object.record(std::move(point));
+  });
+}
+
+orError_t orEventQuery(orEvent_t event) noexcept {
+  orError_t result = orSuccess;
+  const orError_t error = api_call("orEventQuery", [&] {
+    const auto point = event_of(event).last();
+    result = !point || point->reached() ? orSuccess : orErrorNotReady;
+  });
+  return error == orSuccess ? result : error;
+}
+
+orError_t orEventSynchronize(orEvent_t event) noexcept {
+  return api_call("orEventSynchronize", [&] {
+    if (const auto point = event_of(event).last()) {
+      point->wait();
+    }
+  });
+}
+
+orError_t orEventElapsedTime(
+    float* ms,
+    orEvent_t start,
+    orEvent_t end) noexcept {
+  orError_t result = orSuccess;
+  const orError_t error = api_call("orEventElapsedTime", [&] {
+    check_not_null(ms, "ms");
+    openreg::Event& first = event_of(start);
+    openreg::Event& second = event_of(end);
+    const auto from = first.last();
+    const auto to = second.last();
+    if (!first.timing() || !second.timing() || !from || !to) {
+      throw Failure(
+          orErrorInvalidHandle,
+          "start and end must both be recorded, and created with timing");
+    }
+    if (!from->reached() || !to->reached()) {
+      result = orErrorNotReady;
+      return;
+    }
+    *ms =
+        std::chrono::duration<float, std::milli>(to->time() - from->time())
+            .count();
+  });
+  return error == orSuccess ? result : error;
+}
+
+orError_t orEventDestroy(orEvent_t event) noexcept {
+  return api_call("orEventDestroy", [&] {
+    openreg::Event& object = openreg::events().handles.remove(event, "event");
+    openreg::events().give(&object);
+  });
+}
+
+} // extern "C"

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Turns objects into opaque handles that can be checked.
+//
+// A handle is a slot number and a generation, never an address: a destroyed,
+// foreign or random handle is found out without touching memory through it.
+// Objects are recycled, never deleted, so a lookup needs no lock and a thread
+// that races with a destroy still sees a valid object.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "error.h"
+
+namespace openreg {
+
+template <typename Object, typename Handle>
+class HandleTable {
+ public:
+  Handle insert(Object* object) {
+    const std::lock_guard lock(mutex_);
+    if (unused_.empty()) {
+      grow();
+    }
+    const std::uint32_t index = unused_.back();
+    unused_.pop_back();
+    Slot& slot = at(index);
+    slot.object.store(object, std::memory_order_relaxed);
+    const std::uint32_t generation = slot.generation.load() + 1; // now odd
+    slot.generation.store(generation, std::memory_order_release);
+    return encode(index, generation);
+  }
+
+  /// The object behind `handle`. Throws orErrorInvalidHandle.
+  Object& get(Handle handle, const char* argument) {
+    Slot* slot = find(handle);
+    if (slot == nullptr) {
+      throw Failure(
+          orErrorInvalidHandle,
+          std::string(argument) + " " + hex(handle) +
+              " is not a live handle: it was destroyed, or never created");
+    }
+    return *slot->object.load(std::memory_order_relaxed);
+  }
+
+  /// Ends `handle` and returns its object. Throws orErrorInvalidHandle.
+  Object& remove(Handle handle, const char* argument) {
+    const std::lock_guard lock(mutex_);
+    Object& object = get(handle, argument);
+    Slot* slot = find(handle);
+    slot->generation.fetch_add(1, std::memory_order_release); // now even
+    unused_.push_back(index_of(handle));
+    return object;
+  }
+
+ private:
+  static constexpr std::uint32_t kChunk = 1024;
+  static constexpr std::uint32_t kChunks = 1024;
+  static constexpr int kIndexBits = 20;
+
+  struct Slot {
+    std::atomic<std::uint32_t> generation{0}; // odd while live
+    std::atomic<Object*> object{nullptr};
+  };
+
+  static Handle encode(std::uint32_t index, std::uint32_t generation) {
+    const auto bits =
+        (static_cast<std::uintptr_t>(generation) << kIndexBits) | index;
+    return reinterpret_cast<Handle>(bits);
+  }
+  static std::uint32_t index_of(Handle handle) {
+    return static_cast<std::uint32_t>(
+        reinterpret_cast<std::uintptr_t>(handle) & ((1u << kIndexBits) - 1));
+  }
+
+  Slot& at(std::uint32_t index) {
+    return chunks_[index / kChunk].load(
+        std::memory_order_acquire)[index % kChunk];
+  }
+
+  Slot* find(Handle handle) {
+    const std::uint32_t index = index_of(handle);
+    Slot* chunk = chunks_[index / kChunk].load(std::memory_order_acquire);
+    if (chunk == nullptr) {
+      return nullptr;
+    }
+    Slot& slot = chunk[index % kChunk];
+    const std::uint32_t generation =
+        slot.generation.load(std::memory_order_acquire);
+    const bool live = generation % 2 == 1;
+    return live && encode(index, generation) == handle ? &slot : nullptr;
+  }
+
+  void grow() {
+    for (std::uint32_t chunk = 0; chunk < kChunks; ++chunk) {
+      if (chunks_[chunk].load() == nullptr) {
+        chunks_[chunk].store(new Slot[kChunk], std::memory_order_release);
+        for (std::uint32_t i = kChunk; i-- > 0;) {
+          unused_.push_back(chunk * kChunk + i);
+        }
+        return;
+      }
+    }
+    throw Failure(
+        orErrorMemoryAllocation,
+        "too many handles: at most " + std::to_string(kChunk * kChunks));
+  }
+
+  std::mutex mutex_;
+  std::array<std::atomic<Slot*>, kChunks> chunks_{};
+  std::vector<std::uint32_t> unused_;
+};
+
+} // namespace openreg

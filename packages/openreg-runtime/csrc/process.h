@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Events in the life of the process that end the use of devices: fork, exit.
+#pragma once
+
+namespace openreg::process {
+
+/// Marks the devices as in use: from here on a forked child may not use them.
+/// `on_exit` is called when the process exits, after exiting() turned true.
+void mark_in_use(void (*on_exit)());
+bool in_use() noexcept;
+
+/// True in a child that was forked after mark_in_use().
+bool in_bad_fork() noexcept;
+
+/// True once the process exits: queued commands are dropped from then on.
+bool exiting() noexcept;
+
+} // namespace openreg::process

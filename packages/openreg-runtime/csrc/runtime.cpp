@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The devices of this process and what each owns.
+#include "runtime.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "config.h"
+#include "error.h"
+#include "fault_handler.h"
+#include "process.h"
+
+namespace openreg {
+namespace {
+
+// Twice the capacity: see Heap on fragmentation.
+std::size_t span_of(std::size_t capacity) {
+  const std::size_t page = AddressSpace::page_size();
+  return 2 * ((capacity + page - 1) / page * page);
+}
+
+} // namespace
+
+Device::Device(int index, AddressSpace& memory, std::size_t capacity)
+    : index_(index),
+      memory_(memory),
+      backend_(make_thread_backend(memory)),
+      heap_(
+          memory.span(),
+          capacity,
+          [this](std::size_t offset, std::size_t size) {
+            memory_.release(index_, offset, size);
+          }),
+      default_stream_(index, 0, *backend_),
+      streams_{&default_stream_} {}
+
+void* Device::allocate(std::size_t size) {
+  const std::lock_guard lock(heap_mutex_);
+  const auto offset = heap_.allocate(size);
+  if (!offset) {
+    throw Failure(
+        orErrorMemoryAllocation,
+        "device " + std::to_string(index_) + " can not allocate " +
+            std::to_string(size) + " bytes: " +
+            std::to_string(heap_.capacity() - heap_.used()) + " of its " +
+            std::to_string(heap_.capacity()) + " bytes are free");
+  }
+  return memory_.view(index_) + *offset;
+}
+
+void Device::free(void* pointer) {
+  const std::lock_guard lock(heap_mutex_);
+  const auto offset = static_cast<std::size_t>(
+      static_cast<std::byte*>(pointer) - memory_.view(index_));
+  if (!heap_.free(offset)) {
+    throw Failure(
+        orErrorInvalidValue,
+        "devPtr " + hex(pointer) + " is not the start of a live block of "
+        "device " + std::to_string(index_) +
+            ": it was freed already, or never allocated");
+  }
+}
+
+std::optional<Device::Block> Device::find(const void* pointer) const {
+  const std::lock_guard lock(heap_mutex_);
+  std::byte* base = memory_.view(index_);
+  const auto offset = static_cast<std::size_t>(
+      static_cast<const std::byte*>(pointer) - base);
+  const auto block = heap_.find(offset);
+  if (!block) {
+    return std::nullopt;
+  }
+  return Block{base + block->offset, block->size};
+}
+
+Device::Usage Device::usage() const {
+  const std::lock_guard lock(heap_mutex_);
+  return {heap_.used(), heap_.capacity()};
+}
+
+Stream& Device::create_stream(int priority) {
+  const std::lock_guard lock(streams_mutex_);
+  const auto ended =
+      std::find_if(recycled_.begin(), recycled_.end(), [](Stream* stream) {
+        return stream->retire(); // true once its worker is gone
+      });
+  if (ended != recycled_.end()) {
+    Stream* stream = *ended;
+    recycled_.erase(ended);
+    stream->reuse();
+    stream->set_priority(priority);
+    return *stream;
+  }
+  streams_.push_back(new Stream(index_, priority, *backend_));
+  return *streams_.back();
+}
+
+void Device::destroy_stream(Stream& stream) {
+  const std::lock_guard lock(streams_mutex_);
+  stream.retire();
+  recycled_.push_back(&stream);
+}
+
+std::vector<Stream*> Device::all_streams() {
+  const std::lock_guard lock(streams_mutex_);
+  return streams_;
+}
+
+void Device::drain() {
+  const auto streams = all_streams();
+  for (const Stream* stream : streams) {
+    stream->check_may_wait(); // before the first wait, which could be for us
+  }
+  for (Stream* stream : streams) {
+    stream->drain();
+  }
+}
+
+std::optional<Error> Device::synchronize() {
+  drain();
+  for (Stream* stream : all_streams()) {
+    if (auto failure = stream->take_failure()) {
+      return failure;
+    }
+  }
+  return std::nullopt;
+}
+
+void Device::settle(Point::Clock::time_point deadline) {
+  for (Stream* stream : all_streams()) {
+    stream->settle(deadline);
+  }
+}
+
+Runtime::Runtime()
+    : memory_(config().device_count, span_of(config().device_memory)) {
+  for (int index = 0; index < config().device_count; ++index) {
+    devices_.push_back(
+        std::make_unique<Device>(index, memory_, config().device_memory));
+  }
+}
+
+void check_device(int index, int count) {
+  if (index < 0 || index >= count) {
+    throw Failure(
+        orErrorInvalidDevice,
+        "device " + std::to_string(index) +
+            " does not exist: expected a number from 0 to " +
+            std::to_string(count - 1) + " (OPENREG_DEVICE_COUNT is " +
+            std::to_string(count) + ")");
+  }
+}
+
+Device& Runtime::device(int index) {
+  check_device(index, device_count());
+  return *devices_[static_cast<std::size_t>(index)];
+}
+
+void Runtime::settle(Point::Clock::time_point deadline) {
+  for (const auto& device : devices_) {
+    device->settle(deadline);
+  }
+}
+
+Runtime& runtime() {
+  // Never destroyed: workers and other libraries' exit handlers may use it.
+  static Runtime* value = [] {
+    auto* made = new Runtime;
+    process::mark_in_use([] {
+      // A kernel that never returns must not keep the process.
+      constexpr std::chrono::milliseconds kLimit{200};
+      runtime().settle(Point::Clock::now() + kLimit);
+    });
+    install_fault_handler(*made);
+    return made;
+  }();
+  return *value;
+}
+
+} // namespace openreg

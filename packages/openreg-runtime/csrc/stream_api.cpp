@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The stream part of the C API.
+#include <algorithm>
+#include <memory>
+
+#include "error.h"
+#include "handle_table.h"
+#include "runtime.h"
+#include "stream.h"
+
+namespace openreg {
+namespace {
+
+constexpr int kLeastPriority = 0;
+constexpr int kGreatestPriority = -3;
+
+HandleTable<Stream, orStream_t>& streams() {
+  static auto* value = new HandleTable<Stream, orStream_t>;
+  return *value;
+}
+
+void check_flags(unsigned int flags) {
+  if (flags != 0) {
+    throw Failure(
+        orErrorInvalidValue,
+        "flags " + std::to_string(flags) + " are not known: expected 0");
+  }
+}
+
+/// Handles of the default streams, made once.
+orStream_t default_handle(int device) {
+  static const auto* handles = [] {
+    auto* made = new std::vector<orStream_t>;
+    for (int index = 0; index < runtime().device_count(); ++index) {
+      made->push_back(
+          streams().insert(&runtime().device(index).default_stream()));
+    }
+    return made;
+  }();
+  check_device(device, static_cast<int>(handles->size()));
+  return (*handles)[static_cast<std::size_t>(device)];
+}
+
+} // namespace
+
+Stream& stream_of(orStream_t stream) {
+  if (stream == nullptr) {
+    return runtime().device(current_device()).default_stream();
+  }
+  return streams().get(stream, "stream");
+}
+
+} // namespace openreg
+
+using openreg::api_call;
+using openreg::check_not_null;
+using openreg::Failure;
+using openreg::stream_of;
+
+extern "C" {
+
+orError_t orStreamCreate(orStream_t* stream) noexcept {
+  return orStreamCreateWithPriority(stream, 0, openreg::kLeastPriority);
+}
+
+orError_t orStreamCreateWithPriority(
+    orStream_t* stream,
+    unsigned int flags,
+    int priority) noexcept {
+  return api_call("orStreamCreateWithPriority", [&] {
+    check_not_null(stream, "stream");
+    openreg::check_flags(flags);
+    auto& device = openreg::runtime().device(openreg::current_device());
+    *stream = openreg::streams().insert(&device.create_stream(std::clamp(
+        priority, openreg::kGreatestPriority, openreg::kLeastPriority)));
+  });
+}
+
+orError_t orStreamDestroy(orStream_t stream) noexcept {
+  return api_call("orStreamDestroy", [&] {
+    openreg::Stream& object = stream_of(stream);
+    auto& device = openreg::runtime().device(object.device());
+    if (&object == &device.default_stream()) {
+      throw Failure(
+          orErrorInvalidHandle, "stream is the default stream of its device");
+    }
+    openreg::streams().remove(stream, "stream");
+    device.destroy_stream(object);
+  });
+}
+
+orError_t orStreamGetDefault(orStream_t* stream, int device) noexcept {
+  return api_call("orStreamGetDefault", [&] {
+    check_not_null(stream, "stream");
+    *stream = openreg::default_handle(device);
+  });
+}
+
+orError_t orStreamQuery(orStream_t stream) noexcept {
+  orError_t result = orSuccess;
+  const orError_t error = api_call("orStreamQuery", [&] {
+    openreg::Stream& object = stream_of(stream);
+    if (!object.idle()) {
+      result = orErrorNotReady;
+    } else if (auto failure = object.failure()) {
+      throw Failure(std::move(*failure));
+    }
+  });
+  return error == orSuccess ? result : error;
+}
+
+orError_t orStreamSynchronize(orStream_t stream) noexcept {
+  return api_call("orStreamSynchronize", [&] {
+    openreg::Stream& object = stream_of(stream);
+    object.drain();
+    if (auto failure = object.take_failure()) {
+      throw Failure(std::move(*failure));
+    }
+  });
+}
+
+orError_t orStreamWaitEvent(
+    orStream_t stream,
+    orEvent_t event,
+    unsigned int flags) noexcept {
+  return api_call("orStreamWaitEvent", [&] {
+    openreg::check_flags(flags);
+    stream_of(stream).wait(openreg::event_of(event).last());
+  });
+}
+
+orError_t orStreamGetPriority(orStream_t stream, int* priority) noexcept {
+  return api_call("orStreamGetPriority", [&] {
+    check_not_null(priority, "priority");
+    *priority = stream_of(stream).priority();
+  });
+}
+
+orError_t orStreamGetDevice(orStream_t stream, int* device) noexcept {
+  return api_call("orStreamGetDevice", [&] {
+    check_not_null(device, "device");
+    *device = stream_of(stream).device();
+  });
+}
+
+orError_t orDeviceGetStreamPriorityRange(
+    int* leastPriority,
+    int* greatestPriority) noexcept {
+  return api_call("orDeviceGetStreamPriorityRange", [&] {
+    check_not_null(leastPriority, "leastPriority");
+    check_not_null(greatestPriority, "greatestPriority");
+    *leastPriority = openreg::kLeastPriority;
+    *greatestPriority = openreg::kGreatestPriority;
+  });
+}
+
+orError_t orLaunchKernel(
+    orStream_t stream,
+    orKernel_t kernel,
+    void* args,
+    orKernel_t cleanup) noexcept {
+  return api_call("orLaunchKernel", [&] {
+    check_not_null(reinterpret_cast<const void*>(kernel), "kernel");
+    openreg::Stream& object = stream_of(stream);
+    object.enqueue(openreg::Launch(kernel, args, cleanup));
+  });
+}
+
+orError_t orLaunchKernelBlocking(
+    orStream_t stream,
+    orKernel_t kernel,
+    void* args) noexcept {
+  return api_call("orLaunchKernelBlocking", [&] {
+    check_not_null(reinterpret_cast<const void*>(kernel), "kernel");
+    stream_of(stream).run(openreg::Launch(kernel, args, nullptr));
+  });
+}
+
+} // extern "C"
