@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The cached memory of one device: segments taken from the runtime, split into
+// blocks. Sizes, rounding and the choice of a block follow the documented rules
+// of CUDA's caching allocator. Not thread safe.
+#pragma once
+
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/util/flat_hash_map.h>
+
+#include <cstddef>
+#include <set>
+
+namespace openreg::aten {
+
+class BlockPool {
+ public:
+  using Stats = c10::CachingDeviceAllocator::DeviceStats;
+
+  explicit BlockPool(c10::DeviceIndex device) : device_(device) {}
+
+  /// Null if the device has no room, also after cached segments were released.
+  void* allocate(size_t size);
+  /// The size in bytes of the block that was freed; 0 if `pointer` is none.
+  size_t free(void* pointer);
+  void release_cached();
+
+  Stats& stats() {
+    return stats_;
+  }
+
+ private:
+  struct Block {
+    std::byte* pointer;
+    size_t size;
+    size_t requested;
+    bool small;
+    bool allocated;
+    Block* previous; // neighbours within the segment
+    Block* next;
+  };
+  struct BySize {
+    bool operator()(const Block* left, const Block* right) const {
+      return left->size != right->size ? left->size < right->size
+                                       : left->pointer < right->pointer;
+    }
+  };
+  using Blocks = std::set<Block*, BySize>;
+
+  Block* take_cached(size_t size, bool small);
+  Block* make_segment(size_t size, bool small);
+  void split(Block* block, size_t size);
+  void merge(Block* block, Block* neighbour);
+  void release(Blocks& blocks);
+  Blocks& cached(bool small) {
+    return small ? small_ : large_;
+  }
+  template <typename Change>
+  void count(bool small, const Change& change);
+
+  c10::DeviceIndex device_;
+  Blocks small_;
+  Blocks large_;
+  ska::flat_hash_map<void*, Block*> allocated_;
+  Stats stats_;
+};
+
+} // namespace openreg::aten

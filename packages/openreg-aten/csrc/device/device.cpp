@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Devices as the runtime knows them, in PyTorch's terms.
+#include "device/device.h"
+
+#include "device/error.h"
+
+namespace openreg::aten {
+
+c10::DeviceIndex device_count() noexcept {
+  int count = 0;
+  return orGetDeviceCount(&count) == orSuccess
+      ? static_cast<c10::DeviceIndex>(count)
+      : c10::DeviceIndex{0};
+}
+
+void check_device(c10::DeviceIndex index) {
+  int count = 0;
+  OPENREG_CHECK(orGetDeviceCount(&count));
+  TORCH_CHECK(
+      index >= 0 && index < count,
+      "OpenReg error: invalid device ordinal: ",
+      static_cast<int>(index),
+      " is not a number from 0 to ",
+      count - 1,
+      " (there are ",
+      count,
+      " devices)");
+}
+
+c10::DeviceIndex current_device() {
+  int device = 0;
+  OPENREG_CHECK(orGetDevice(&device));
+  return static_cast<c10::DeviceIndex>(device);
+}
+
+void set_device(c10::DeviceIndex index) {
+  check_device(index);
+  OPENREG_CHECK(orSetDevice(index));
+}
+
+c10::DeviceIndex exchange_device(c10::DeviceIndex index) {
+  const c10::DeviceIndex previous = current_device();
+  if (previous != index) {
+    set_device(index);
+  }
+  return previous;
+}
+
+void synchronize_device(c10::DeviceIndex index) {
+  const CurrentDevice scope(index);
+  OPENREG_CHECK(orDeviceSynchronize());
+}
+
+c10::Device with_index(c10::Device device) {
+  return device.has_index() ? device
+                            : c10::Device(device.type(), current_device());
+}
+
+CurrentDevice::~CurrentDevice() {
+  const orError_t error = orSetDevice(previous_);
+  if (error != orSuccess) {
+    warn_runtime_error(error);
+  }
+}
+
+const AddressRange& address_range() {
+  static const AddressRange range = [] {
+    void* begin = nullptr;
+    void* end = nullptr;
+    std::ptrdiff_t distance = 0;
+    OPENREG_CHECK(orGetAddressRange(&begin, &end, &distance));
+    return AddressRange{
+        static_cast<std::byte*>(begin),
+        static_cast<std::byte*>(end),
+        distance};
+  }();
+  return range;
+}
+
+} // namespace openreg::aten

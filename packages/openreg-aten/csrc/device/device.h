@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The current device, and where device memory lies.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstddef>
+
+#include "export.h"
+
+namespace openreg::aten {
+
+/// The number of devices; 0 where the environment is wrong.
+OPENREG_ATEN_API c10::DeviceIndex device_count() noexcept;
+
+/// Throws unless `index` is the number of a device.
+void check_device(c10::DeviceIndex index);
+
+OPENREG_ATEN_API c10::DeviceIndex current_device();
+OPENREG_ATEN_API void set_device(c10::DeviceIndex index);
+/// Makes `index` current and returns the one that was.
+OPENREG_ATEN_API c10::DeviceIndex exchange_device(c10::DeviceIndex index);
+
+/// Waits for all work of a device. Throws what a kernel left.
+OPENREG_ATEN_API void synchronize_device(c10::DeviceIndex index);
+
+/// `device`, with the current index where it has none.
+c10::Device with_index(c10::Device device);
+
+/// Makes a device current for a scope, for runtime calls that use the current
+/// one.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(c10::DeviceIndex index)
+      : previous_(exchange_device(index)) {}
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+  ~CurrentDevice();
+
+ private:
+  c10::DeviceIndex previous_;
+};
+
+/// The device pointers of this process and their distance to kernel pointers.
+struct AddressRange {
+  std::byte* begin;
+  std::byte* end;
+  std::ptrdiff_t distance;
+};
+const AddressRange& address_range();
+
+/// Where a kernel finds the data of a device pointer; null stays null.
+inline void* to_kernel(const void* pointer) {
+  auto* address = static_cast<std::byte*>(const_cast<void*>(pointer));
+  return address ? address + address_range().distance : nullptr;
+}
+
+/// The device pointer of a kernel pointer, or null if it is host memory.
+inline void* to_device(const void* pointer) {
+  const AddressRange& range = address_range();
+  auto* address =
+      static_cast<std::byte*>(const_cast<void*>(pointer)) - range.distance;
+  return address >= range.begin && address < range.end ? address : nullptr;
+}
+
+} // namespace openreg::aten

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Turns the runtime's error codes into PyTorch's exceptions.
+#pragma once
+
+#include <openreg/openreg.h>
+
+#include <c10/util/Exception.h>
+
+#include "export.h"
+
+namespace openreg::aten {
+
+/// Throws c10::OutOfMemoryError for orErrorMemoryAllocation, else
+/// c10::AcceleratorError, with the runtime's text for the failed call.
+[[noreturn]] OPENREG_ATEN_API void throw_runtime_error(orError_t error);
+
+/// Reports an error where nothing may be thrown.
+void warn_runtime_error(orError_t error) noexcept;
+
+} // namespace openreg::aten
+
+#define OPENREG_CHECK(call)                            \
+  do {                                                 \
+    const orError_t openreg_error = (call);            \
+    if (C10_UNLIKELY(openreg_error != orSuccess)) {    \
+      ::openreg::aten::throw_runtime_error(openreg_error); \
+    }                                                  \
+  } while (false)

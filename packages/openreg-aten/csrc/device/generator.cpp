@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The generator class and the default generators.
+#include "device/generator.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <vector>
+
+#include "device/device.h"
+
+namespace openreg::aten {
+namespace {
+
+class GeneratorImpl final : public c10::GeneratorImpl {
+ public:
+  GeneratorImpl(c10::DeviceIndex device, at::Generator cpu)
+      : c10::GeneratorImpl(
+            c10::Device(c10::kPrivateUse1, device),
+            c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
+        cpu_(std::move(cpu)) {}
+
+  const at::Generator& cpu() const {
+    return cpu_;
+  }
+
+  void set_current_seed(uint64_t seed) override {
+    cpu_.set_current_seed(seed);
+  }
+  uint64_t current_seed() const override {
+    return cpu_.current_seed();
+  }
+  uint64_t seed() override {
+    return cpu_.seed();
+  }
+  void set_offset(uint64_t) override {
+    no_offset();
+  }
+  uint64_t get_offset() const override {
+    no_offset();
+  }
+  void set_state(const c10::TensorImpl& state) override {
+    cpu_.unsafeGetGeneratorImpl()->set_state(state);
+  }
+  c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
+    return cpu_.unsafeGetGeneratorImpl()->get_state();
+  }
+
+ private:
+  [[noreturn]] static void no_offset() {
+    TORCH_CHECK(
+        false,
+        "OpenReg Generator does not use offset: it is a Mersenne Twister, as "
+        "the CPU's, and not counter based");
+  }
+  GeneratorImpl* clone_impl() const override {
+    return new GeneratorImpl(device_.index(), cpu_.clone());
+  }
+
+  at::Generator cpu_;
+};
+
+at::Generator make_generator(c10::DeviceIndex device, uint64_t seed) {
+  return at::make_generator<GeneratorImpl>(
+      device, at::make_generator<at::CPUGeneratorImpl>(seed));
+}
+
+c10::DeviceIndex index_or_current(c10::DeviceIndex device) {
+  if (device == -1) {
+    return current_device();
+  }
+  check_device(device);
+  return device;
+}
+
+} // namespace
+
+const at::Generator& default_generator(c10::DeviceIndex device) {
+  static const auto* generators = [] {
+    auto* made = new std::vector<at::Generator>;
+    for (c10::DeviceIndex index = 0; index < device_count(); ++index) {
+      made->push_back(make_generator(index, c10::default_rng_seed_val));
+    }
+    return made;
+  }();
+  return generators->at(static_cast<std::size_t>(index_or_current(device)));
+}
+
+at::Generator new_generator(c10::DeviceIndex device) {
+  return make_generator(index_or_current(device), c10::default_rng_seed_val);
+}
+
+const at::Generator& cpu_generator(const at::Generator& generator) {
+  TORCH_CHECK(
+      generator.device().type() == c10::kPrivateUse1,
+      "Expected a '",
+      c10::DeviceTypeName(c10::kPrivateUse1, /*lower_case=*/true),
+      "' device type for generator but found '",
+      generator.device().type(),
+      "'");
+  return static_cast<GeneratorImpl*>(generator.unsafeGetGeneratorImpl())->cpu();
+}
+
+} // namespace openreg::aten

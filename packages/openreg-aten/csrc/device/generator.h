@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The device's random number generators.
+//
+// A generator owns a CPU generator that the CPU kernels draw from, so the same
+// seed gives the CPU's numbers while the CPU's own generator stands still.
+#pragma once
+
+#include <ATen/core/Generator.h>
+
+#include "export.h"
+
+namespace openreg::aten {
+
+/// The default generator of a device; -1 is the current device.
+OPENREG_ATEN_API const at::Generator& default_generator(
+    c10::DeviceIndex device);
+at::Generator new_generator(c10::DeviceIndex device);
+
+/// The CPU generator inside `generator`. Throws if that is not of the device.
+const at::Generator& cpu_generator(const at::Generator& generator);
+
+} // namespace openreg::aten

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Current streams per thread, and the stream pool.
+#include "device/stream.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <vector>
+
+#include "device/device.h"
+#include "device/error.h"
+
+namespace openreg::aten {
+namespace {
+
+constexpr std::size_t kStreamsPerPriority = 32;
+
+struct Pool {
+  int greatest = 0;
+  std::mutex mutex;
+  struct Ring {
+    std::vector<c10::StreamId> streams;
+    std::size_t next = 0;
+  };
+  std::vector<Ring> rings; // one per priority, the least first
+};
+
+struct Devices {
+  std::vector<orStream_t> defaults;
+  std::vector<std::unique_ptr<Pool>> pools;
+};
+
+const Devices& devices() {
+  static const Devices* value = [] {
+    auto made = std::make_unique<Devices>();
+    int least = 0;
+    int greatest = 0;
+    OPENREG_CHECK(orDeviceGetStreamPriorityRange(&least, &greatest));
+    for (c10::DeviceIndex index = 0; index < device_count(); ++index) {
+      orStream_t stream = nullptr;
+      OPENREG_CHECK(orStreamGetDefault(&stream, index));
+      made->defaults.push_back(stream);
+      auto pool = std::make_unique<Pool>();
+      pool->greatest = greatest;
+      pool->rings.resize(static_cast<std::size_t>(least - greatest + 1));
+      made->pools.push_back(std::move(pool));
+    }
+    return made.release();
+  }();
+  return *value;
+}
+
+// The current streams of this thread; a device past the end uses its default.
+thread_local std::vector<c10::StreamId> t_current;
+
+c10::Stream make_stream(c10::DeviceIndex device, c10::StreamId id) {
+  return c10::Stream(
+      c10::Stream::UNSAFE, c10::Device(c10::kPrivateUse1, device), id);
+}
+
+c10::StreamId current_id(c10::DeviceIndex device) {
+  const auto index = static_cast<std::size_t>(device);
+  return index < t_current.size() ? t_current[index] : 0;
+}
+
+orStream_t handle_of(c10::DeviceIndex device, c10::StreamId id) {
+  if (id == 0) {
+    return devices().defaults.at(static_cast<std::size_t>(device));
+  }
+  return reinterpret_cast<orStream_t>(id);
+}
+
+c10::DeviceIndex index_or_current(c10::DeviceIndex device) {
+  if (device == -1) {
+    return current_device();
+  }
+  check_device(device);
+  return device;
+}
+
+} // namespace
+
+c10::Stream current_stream(c10::DeviceIndex device) {
+  const c10::DeviceIndex index = index_or_current(device);
+  return make_stream(index, current_id(index));
+}
+
+c10::Stream default_stream(c10::DeviceIndex device) {
+  return make_stream(index_or_current(device), 0);
+}
+
+c10::Stream exchange_stream(c10::Stream stream) {
+  const c10::DeviceIndex device = stream.device_index();
+  check_device(device);
+  int owner = 0;
+  OPENREG_CHECK(orStreamGetDevice(handle_of(stream), &owner));
+  TORCH_CHECK(
+      owner == device,
+      "stream ",
+      stream.id(),
+      " belongs to device openreg:",
+      owner,
+      ", not to openreg:",
+      static_cast<int>(device));
+  const auto index = static_cast<std::size_t>(device);
+  const c10::StreamId previous = current_id(device);
+  if (index >= t_current.size()) {
+    t_current.resize(index + 1, 0);
+  }
+  t_current[index] = stream.id();
+  return make_stream(device, previous);
+}
+
+c10::Stream stream_from_pool(c10::DeviceIndex device, int priority) {
+  const c10::DeviceIndex index = index_or_current(device);
+  Pool& pool = *devices().pools[static_cast<std::size_t>(index)];
+  const int clamped = std::clamp(priority, pool.greatest, 0);
+  const std::lock_guard lock(pool.mutex);
+  auto& ring = pool.rings[static_cast<std::size_t>(-clamped)];
+  if (ring.streams.size() < kStreamsPerPriority) {
+    const CurrentDevice scope(index);
+    orStream_t stream = nullptr;
+    OPENREG_CHECK(orStreamCreateWithPriority(&stream, 0, clamped));
+    ring.streams.push_back(reinterpret_cast<c10::StreamId>(stream));
+    return make_stream(index, ring.streams.back());
+  }
+  return make_stream(index, ring.streams[ring.next++ % kStreamsPerPriority]);
+}
+
+orStream_t handle_of(const c10::Stream& stream) {
+  return handle_of(stream.device_index(), stream.id());
+}
+
+orStream_t current_handle(c10::DeviceIndex device) {
+  return handle_of(device, current_id(device));
+}
+
+} // namespace openreg::aten

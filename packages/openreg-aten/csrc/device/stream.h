@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Streams: c10::Stream over the runtime's handles.
+//
+// A StreamId is the runtime's handle as a number; 0 is the default stream of
+// the device. Streams that users ask for come from a pool per device and
+// priority, and live as long as the process, as CUDA's do.
+#pragma once
+
+#include <openreg/openreg.h>
+
+#include <c10/core/Stream.h>
+
+namespace openreg::aten {
+
+c10::Stream current_stream(c10::DeviceIndex device);
+c10::Stream default_stream(c10::DeviceIndex device);
+/// Makes `stream` current for its device in this thread; returns the one that
+/// was.
+c10::Stream exchange_stream(c10::Stream stream);
+/// The next stream of the pool. A greater priority is a smaller number; values
+/// outside the runtime's range are clamped.
+c10::Stream stream_from_pool(c10::DeviceIndex device, int priority);
+
+orStream_t handle_of(const c10::Stream& stream);
+/// The handle of the current stream of a device.
+orStream_t current_handle(c10::DeviceIndex device);
+
+} // namespace openreg::aten

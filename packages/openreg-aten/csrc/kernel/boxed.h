@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The kernel for everything: runs any operator's CPU kernel on device memory.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+namespace openreg::aten {
+
+/// Runs `op`, with its arguments on `stack`, by the CPU kernel of `target`,
+/// which takes the same arguments; leaves the results on `stack`.
+///
+/// Device tensors are presented as CPU tensors over the same memory, generators
+/// and devices are replaced by the CPU's, and results are taken over.
+void run_boxed(
+    const c10::OperatorHandle& op,
+    torch::jit::Stack* stack,
+    const c10::OperatorHandle& target);
+
+/// A boxed kernel that runs the CPU kernel of the operator `name`, for those
+/// that have none of their own.
+template <const char* name>
+void run_as(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  static const auto target =
+      c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
+  run_boxed(op, stack, target);
+}
+
+} // namespace openreg::aten

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Outputs and workspaces of CPU kernels that run for the device.
+//
+// The allocator stands in front of the CPU's own one for the whole process;
+// outside of a KernelScope it only passes calls on. raw_allocate() demands that
+// a block's context is its address and that one deleter frees every block, and
+// blocks outlive kernels, so the deleter tells the two kinds apart by address.
+#include "kernel/cpu_allocator.h"
+
+#include <c10/core/CPUAllocator.h>
+
+#include <cstring>
+
+#include "device/allocator.h"
+#include "device/device.h"
+#include "kernel/kernel.h"
+#include "mechanism.h"
+
+namespace openreg::aten {
+namespace {
+
+thread_local c10::DeviceIndex t_kernel_device = -1;
+
+constexpr c10::DispatchKeySet kBelowAutograd =
+    c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+    c10::autocast_dispatch_keyset;
+
+class KernelCPUAllocator final : public c10::Allocator {
+ public:
+  explicit KernelCPUAllocator(c10::Allocator& host) : host_(host) {}
+
+  c10::DataPtr allocate(size_t size) override {
+    if (C10_LIKELY(t_kernel_device < 0)) {
+      return host_.allocate(size);
+    }
+    void* data = to_kernel(allocate_block(t_kernel_device, size));
+    return {data, data, &free_any, c10::Device(c10::kCPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override {
+    return &free_any;
+  }
+  void copy_data(void* dst, const void* src, std::size_t count)
+      const override {
+    host_.copy_data(dst, src, count);
+  }
+
+ private:
+  static void free_any(void* data);
+
+  c10::Allocator& host_;
+};
+
+c10::Allocator& host_allocator() {
+  static c10::Allocator* value = c10::GetDefaultCPUAllocator();
+  return *value;
+}
+
+void KernelCPUAllocator::free_any(void* data) {
+  if (void* block = to_device(data)) {
+    free_block(block);
+  } else {
+    host_allocator().raw_deleter()(data);
+  }
+}
+
+} // namespace
+
+c10::Allocator& kernel_cpu_allocator() {
+  static auto* value = new KernelCPUAllocator(host_allocator());
+  return *value;
+}
+
+c10::DeviceIndex kernel_device() noexcept {
+  return t_kernel_device;
+}
+
+KernelScope::KernelScope(c10::DeviceIndex device)
+    : previous_(t_kernel_device), below_autograd_(kBelowAutograd) {
+  t_kernel_device = device;
+}
+
+KernelScope::~KernelScope() {
+  t_kernel_device = previous_;
+}
+
+OPENREG_MECHANISM(kernel_allocator, "c10::SetCPUAllocator") {
+  c10::SetCPUAllocator(&kernel_cpu_allocator(), /*priority=*/1);
+}
+
+} // namespace openreg::aten

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Device tensors as CPU kernels see them, and results as the device keeps them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/util/SmallVector.h>
+
+namespace openreg::aten {
+
+/// For one kernel: presents device tensors as CPU tensors over the same memory
+/// and takes results over, both without copying data.
+class DeviceViews {
+ public:
+  explicit DeviceViews(c10::DeviceIndex device) : device_(device) {}
+  DeviceViews(const DeviceViews&) = delete;
+  DeviceViews& operator=(const DeviceViews&) = delete;
+
+  /// A CPU tensor over the memory of a device tensor. Tensors that share a
+  /// storage share the view's storage too. What a kernel changes of a `written`
+  /// tensor's size, strides or buffer is carried over by finish().
+  at::Tensor present(const at::Tensor& tensor, bool written);
+
+  /// Carries changed metadata of written tensors back to them.
+  void finish();
+
+  /// Makes a kernel's result a tensor of the device: a view of a presented
+  /// tensor becomes a view of the device tensor, a new buffer changes hands.
+  at::Tensor take_over(at::Tensor result);
+
+ private:
+  struct SharedStorage {
+    c10::Storage device;
+    c10::Storage view;
+  };
+  struct Written {
+    at::Tensor device;
+    at::Tensor view;
+  };
+
+  const c10::Storage& view_of(const c10::Storage& storage, bool written);
+  /// The device storage for the storage of a result.
+  c10::Storage device_storage(const c10::Storage& result);
+
+  c10::DeviceIndex device_;
+  c10::SmallVector<SharedStorage, 4> storages_;
+  c10::SmallVector<Written, 2> written_;
+};
+
+} // namespace openreg::aten

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Reads schemas into plans, and finds plans fast.
+#include "kernel/operator_plan.h"
+
+#include <ATen/core/function_schema.h>
+
+#include <array>
+#include <mutex>
+#include <set>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+namespace openreg::aten {
+namespace {
+
+using Kind = OperatorPlan::Kind;
+
+// Where CUDA accepts CPU tensors of one or more dimensions beside its own.
+const std::set<std::string> kTakesHostTensors = {
+    "aten::index",
+    "aten::index_put",
+    "aten::index_put_",
+    "aten::_index_put_impl_",
+    "aten::_pack_padded_sequence",
+    "aten::_ctc_loss",
+    "aten::_ctc_loss_backward",
+};
+
+std::optional<Kind> kind_of(const c10::Argument& argument) {
+  const auto& type = argument.type();
+  const auto is = [&](const c10::TypePtr& other) {
+    return type->isSubtypeOf(*other);
+  };
+  if (is(c10::OptionalType::create(c10::TensorType::get()))) {
+    return Kind::kTensor;
+  }
+  if (is(c10::OptionalType::create(c10::ListType::ofTensors()))) {
+    return Kind::kTensorList;
+  }
+  if (is(c10::ListType::ofOptionalTensors())) {
+    return Kind::kOptionalTensorList;
+  }
+  if (is(c10::OptionalType::create(c10::GeneratorType::get()))) {
+    return Kind::kGenerator;
+  }
+  if (is(c10::OptionalType::create(c10::DeviceObjType::get()))) {
+    return Kind::kDevice;
+  }
+  return std::nullopt;
+}
+
+OperatorPlan make_plan(const c10::OperatorHandle& op) {
+  const c10::FunctionSchema& schema = op.schema();
+  OperatorPlan plan;
+  plan.argument_count = static_cast<uint32_t>(schema.arguments().size());
+  plan.takes_host_tensors = kTakesHostTensors.count(schema.name()) > 0;
+  const auto writes = [](const c10::Argument& argument) {
+    return argument.alias_info() && argument.alias_info()->isWrite();
+  };
+  for (uint32_t i = 0; i < plan.argument_count; ++i) {
+    const c10::Argument& argument = schema.arguments()[i];
+    if (const auto kind = kind_of(argument)) {
+      plan.arguments.push_back({i, *kind, writes(argument)});
+    }
+  }
+  for (const c10::Argument& result : schema.returns()) {
+    int32_t source = -1;
+    if (writes(result)) {
+      for (const auto& argument : plan.arguments) {
+        const auto* alias = schema.arguments()[argument.index].alias_info();
+        if (argument.written &&
+            alias->afterSets() == result.alias_info()->afterSets()) {
+          source = static_cast<int32_t>(argument.index);
+        }
+      }
+    }
+    plan.returned.push_back(source);
+  }
+  return plan;
+}
+
+} // namespace
+
+const OperatorPlan& plan_of(const c10::OperatorHandle& op) {
+  // A thread meets the same few operators again and again.
+  struct Recent {
+    std::optional<c10::OperatorHandle> op;
+    const OperatorPlan* plan = nullptr;
+  };
+  constexpr size_t kRecent = 256;
+  static thread_local std::array<Recent, kRecent> recent;
+  const size_t hash = std::hash<c10::OperatorHandle>{}(op);
+  Recent& slot = recent[(hash >> 4) % kRecent];
+  if (C10_LIKELY(slot.op && *slot.op == op)) {
+    return *slot.plan;
+  }
+  static std::mutex mutex;
+  static auto* plans =
+      new std::unordered_map<c10::OperatorHandle, const OperatorPlan*>;
+  const std::lock_guard lock(mutex);
+  auto found = plans->find(op);
+  if (found == plans->end()) {
+    found = plans->emplace(op, new OperatorPlan(make_plan(op))).first;
+  }
+  slot.op = op;
+  slot.plan = found->second;
+  return *found->second;
+}
+
+} // namespace openreg::aten

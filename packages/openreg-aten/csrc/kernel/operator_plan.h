@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the boxed kernel has to know of an operator's schema, found once.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace openreg::aten {
+
+struct OperatorPlan {
+  enum class Kind : uint8_t {
+    kTensor, // Tensor, Tensor?
+    kTensorList, // Tensor[]
+    kOptionalTensorList, // Tensor?[]
+    kGenerator, // Generator?
+    kDevice, // Device, Device?
+  };
+  struct Argument {
+    uint32_t index;
+    Kind kind;
+    bool written;
+  };
+
+  uint32_t argument_count;
+  std::vector<Argument> arguments; // those that need work, in order
+  std::vector<int32_t> returned; // per result: the argument it is, or -1
+  bool takes_host_tensors; // indices and lengths may stay on the CPU
+};
+
+/// The plan of an operator; valid for ever.
+const OperatorPlan& plan_of(const c10::OperatorHandle& op);
+
+} // namespace openreg::aten

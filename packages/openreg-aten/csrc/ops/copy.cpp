@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copies in every direction, with any change of dtype, layout or shape, and the
+// read of one element.
+//
+// The CPU's copy_ runs over the window, so a copy between host and device is
+// one pass over the data, and conj and neg bits are resolved on the way.
+#include <ATen/ops/_local_scalar_dense_native.h>
+#include <ATen/ops/copy_native.h>
+#include <torch/library.h>
+
+#include "device/device.h"
+#include "kernel/device_views.h"
+#include "kernel/kernel.h"
+#include "mechanism.h"
+
+namespace openreg::aten {
+namespace {
+
+bool on_device(const at::Tensor& tensor) {
+  return tensor.device().type() == c10::kPrivateUse1;
+}
+
+void check_device_type(const at::Tensor& tensor, const char* argument) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      on_device(tensor) || tensor.device().is_cpu(),
+      "copy_ between device types ",
+      c10::kPrivateUse1,
+      " and ",
+      tensor.device().type(),
+      " is not supported (argument ",
+      argument,
+      ")");
+}
+
+/// As on CUDA: only a copy from or to pinned memory leaves the host free.
+bool asynchronous(
+    const at::Tensor& dst,
+    const at::Tensor& src,
+    bool non_blocking) {
+  if (!non_blocking || on_device(dst) == on_device(src)) {
+    return false;
+  }
+  return (on_device(dst) ? src : dst).is_pinned();
+}
+
+at::Tensor& copy_(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
+  check_device_type(self, "self");
+  check_device_type(src, "src");
+  const c10::DeviceIndex device =
+      (on_device(self) ? self : src).device().index();
+  if (on_device(self) && on_device(src) && self.device() != src.device()) {
+    // What the other device still computes on src comes first.
+    OPENREG_CHECK(orStreamSynchronize(current_handle(src.device().index())));
+  }
+  DeviceViews views(device);
+  at::Tensor to = on_device(self) ? views.present(self, true) : self;
+  const at::Tensor from = on_device(src) ? views.present(src, false) : src;
+  const auto copy = [device](at::Tensor& dst, const at::Tensor& value) {
+    const KernelScope scope(device);
+    at::native::copy_(dst, value, /*non_blocking=*/false);
+  };
+  if (asynchronous(self, src, non_blocking)) {
+    // The tensors are held until the copy is done.
+    enqueue_on_current_stream(
+        device, [copy, to, from, keep_self = self, keep_src = src]() mutable {
+          copy(to, from);
+        });
+  } else {
+    run_on_current_stream(device, [&] { copy(to, from); });
+  }
+  return self;
+}
+
+at::Tensor copy_from(
+    const at::Tensor& self,
+    const at::Tensor& dst,
+    bool non_blocking) {
+  at::Tensor result = dst;
+  return copy_(result, self, non_blocking);
+}
+
+at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
+  at::Tensor result = dst;
+  result.resize_(self.sizes());
+  return copy_(result, self, /*non_blocking=*/false);
+}
+
+at::Scalar local_scalar_dense(const at::Tensor& self) {
+  const c10::DeviceIndex device = self.device().index();
+  DeviceViews views(device);
+  const at::Tensor view = views.present(self, false);
+  at::Scalar result;
+  run_on_current_stream(device, [&] {
+    result = at::native::_local_scalar_dense_cpu(view);
+  });
+  return result;
+}
+
+} // namespace
+
+OPENREG_MECHANISM(copy, "TORCH_LIBRARY_IMPL(aten, PrivateUse1): copies") {
+  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  library.impl("copy_", TORCH_FN(copy_));
+  library.impl("_copy_from", TORCH_FN(copy_from));
+  library.impl("_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
+  library.impl("_local_scalar_dense", TORCH_FN(local_scalar_dense));
+}
+
+} // namespace openreg::aten

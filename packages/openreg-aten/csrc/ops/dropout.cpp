@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// native_dropout, which dropout becomes on a device while training. The CPU's
+// kernel draws from the CPU's default generator and can not be given another,
+// so this one is made of operators that draw from the device's.
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/library.h>
+
+#include "mechanism.h"
+
+namespace openreg::aten {
+namespace {
+
+std::tuple<at::Tensor, at::Tensor> native_dropout(
+    const at::Tensor& input,
+    double p,
+    std::optional<bool> train) {
+  TORCH_CHECK(
+      p >= 0 && p <= 1,
+      "dropout probability has to be between 0 and 1, but got ",
+      p);
+  if (!train.value_or(true) || input.numel() == 0) {
+    return {input.clone(), at::ones_like(input, at::kBool)};
+  }
+  if (p == 1) {
+    return {at::zeros_like(input), at::zeros_like(input, at::kBool)};
+  }
+  // The steps of the CPU's dropout, for the CPU's numbers.
+  const at::Tensor noise = at::empty_like(input).bernoulli_(1 - p).div_(1 - p);
+  return {input * noise, noise.ne(0)};
+}
+
+} // namespace
+
+OPENREG_MECHANISM(dropout, "aten::native_dropout") {
+  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  library.impl("native_dropout", TORCH_FN(native_dropout));
+}
+
+} // namespace openreg::aten

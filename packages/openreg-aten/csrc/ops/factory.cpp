@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// empty and empty_strided: every new device tensor starts here.
+#include <ATen/Context.h>
+#include <ATen/EmptyTensor.h>
+#include <ATen/native/TensorFactories.h>
+#include <torch/library.h>
+
+#include "device/allocator.h"
+#include "device/device.h"
+#include "mechanism.h"
+
+namespace openreg::aten {
+namespace {
+
+constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
+
+void check_options(
+    std::optional<c10::Layout> layout,
+    std::optional<bool> pin_memory) {
+  TORCH_CHECK(
+      layout.value_or(c10::kStrided) == c10::kStrided,
+      "Expected layout torch.strided, got ",
+      *layout);
+  TORCH_CHECK(
+      !pin_memory.value_or(false), "Only dense CPU tensors can be pinned");
+}
+
+/// The index of the device to allocate on. Throws if there is no such device.
+c10::DeviceIndex index_of(std::optional<c10::Device> device) {
+  const c10::Device where =
+      with_index(device.value_or(c10::Device(c10::kPrivateUse1)));
+  check_device(where.index());
+  return where.index();
+}
+
+at::Tensor filled_if_deterministic(at::Tensor tensor) {
+  const auto& context = at::globalContext();
+  if (C10_UNLIKELY(
+          context.deterministicAlgorithms() &&
+          context.deterministicFillUninitializedMemory())) {
+    at::native::fill_empty_deterministic_(tensor);
+  }
+  return tensor;
+}
+
+// [docs: empty]
+at::Tensor empty(
+    at::IntArrayRef size,
+    std::optional<at::ScalarType> dtype,
+    std::optional<c10::Layout> layout,
+    std::optional<c10::Device> device,
+    std::optional<bool> pin_memory,
+    std::optional<c10::MemoryFormat> memory_format) {
+  check_options(layout, pin_memory);
+  const CurrentDevice scope(index_of(device));
+  return filled_if_deterministic(at::detail::empty_generic(
+      size,
+      &device_allocator(),
+      kKeys,
+      c10::dtype_or_default(dtype),
+      memory_format));
+}
+// [docs: end]
+
+at::Tensor empty_strided(
+    at::IntArrayRef size,
+    at::IntArrayRef stride,
+    std::optional<at::ScalarType> dtype,
+    std::optional<c10::Layout> layout,
+    std::optional<c10::Device> device,
+    std::optional<bool> pin_memory) {
+  check_options(layout, pin_memory);
+  const CurrentDevice scope(index_of(device));
+  return filled_if_deterministic(at::detail::empty_strided_generic(
+      size, stride, &device_allocator(), kKeys, c10::dtype_or_default(dtype)));
+}
+
+} // namespace
+
+// [docs: factory-registration]
+OPENREG_MECHANISM(factory, "TORCH_LIBRARY_IMPL(aten, PrivateUse1): empty") {
+  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  library.impl("empty.memory_format", TORCH_FN(empty));
+  library.impl("empty_strided", TORCH_FN(empty_strided));
+}
+// [docs: end]
+
+} // namespace openreg::aten

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The global fallback: every operator without a kernel of the device runs here.
+#include <torch/library.h>
+
+#include "kernel/boxed.h"
+#include "mechanism.h"
+
+namespace openreg::aten {
+namespace {
+
+void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  run_boxed(op, stack, op);
+}
+
+} // namespace
+
+OPENREG_MECHANISM(fallback, "TORCH_LIBRARY_IMPL(_, PrivateUse1): fallback") {
+  static auto library = MAKE_TORCH_LIBRARY_IMPL(_, PrivateUse1);
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
+}
+
+} // namespace openreg::aten

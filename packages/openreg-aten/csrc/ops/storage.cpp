@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Operators that change which storage a tensor has, or its size.
+#include <ATen/native/Resize.h>
+#include <ATen/ops/set_native.h>
+#include <torch/library.h>
+
+#include "device/allocator.h"
+#include "mechanism.h"
+
+namespace openreg::aten {
+namespace {
+
+at::Tensor& set_storage_offset(
+    at::Tensor& self,
+    c10::Storage source,
+    int64_t storage_offset,
+    at::IntArrayRef size,
+    at::IntArrayRef stride) {
+  TORCH_CHECK(
+      source.device().type() == self.device().type(),
+      "Attempted to set the storage of a tensor on device \"",
+      self.device(),
+      "\" to a storage on different device \"",
+      source.device(),
+      "\".  This is no longer allowed; the devices must match.");
+  TORCH_CHECK(
+      size.size() == stride.size() || stride.data() == nullptr,
+      "unequal size length (",
+      size.size(),
+      ") and stride length (",
+      stride.size(),
+      ")");
+  TORCH_CHECK(
+      storage_offset >= 0,
+      "Tensor: invalid storage offset ",
+      storage_offset);
+  c10::TensorImpl* impl = self.unsafeGetTensorImpl();
+  impl->set_storage_keep_dtype(source);
+  if (stride.data() != nullptr) {
+    impl->set_sizes_and_strides(size, stride, storage_offset);
+  } else {
+    impl->set_sizes_contiguous(size);
+    impl->set_storage_offset(storage_offset);
+  }
+  const size_t needed = at::detail::computeStorageNbytes(
+      impl->sizes(),
+      impl->strides(),
+      impl->dtype().itemsize(),
+      static_cast<size_t>(storage_offset));
+  if (self.numel() > 0 && needed > source.nbytes()) {
+    resize_storage(source, needed);
+  }
+  return self;
+}
+
+at::Tensor& set_empty(at::Tensor& self) {
+  c10::Storage storage = c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(),
+      0,
+      own_block(self.device().index(), nullptr),
+      &device_allocator(),
+      true);
+  return set_storage_offset(self, std::move(storage), 0, {0}, {});
+}
+
+at::Tensor& set_whole_storage(at::Tensor& self, c10::Storage source) {
+  const auto count = static_cast<int64_t>(
+      source.nbytes() / self.dtype().itemsize());
+  return set_storage_offset(self, std::move(source), 0, {count}, {});
+}
+
+void record_stream(at::Tensor& self, c10::Stream stream) {
+  device_allocator().recordStream(self.storage().data_ptr(), stream);
+}
+
+} // namespace
+
+OPENREG_MECHANISM(storage, "TORCH_LIBRARY_IMPL(aten, PrivateUse1): set_") {
+  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  library.impl(
+      "set_.source_Storage_storage_offset", TORCH_FN(set_storage_offset));
+  library.impl("set_.source_Storage", TORCH_FN(set_whole_storage));
+  library.impl("set_.source_Tensor", TORCH_FN(at::native::set_tensor_));
+  library.impl("set_", TORCH_FN(set_empty));
+  library.impl("record_stream", TORCH_FN(record_stream));
+}
+
+} // namespace openreg::aten

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The views that no composite kernel provides. They only make new geometry over
+// the same storage, so PyTorch's own functions serve every device.
+#include <ATen/ops/_reshape_alias_native.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/unfold_native.h>
+#include <ATen/ops/view_as_complex_native.h>
+#include <ATen/ops/view_as_real_native.h>
+#include <ATen/ops/view_native.h>
+#include <torch/library.h>
+
+#include "mechanism.h"
+
+namespace openreg::aten {
+
+OPENREG_MECHANISM(view, "TORCH_LIBRARY_IMPL(aten, PrivateUse1): views") {
+  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  library.impl("as_strided", TORCH_FN(at::native::as_strided_tensorimpl));
+  library.impl("view", TORCH_FN(at::native::view));
+  library.impl("_reshape_alias", TORCH_FN(at::native::_reshape_alias));
+  library.impl("unfold", TORCH_FN(at::native::unfold));
+  library.impl("view_as_real", TORCH_FN(at::native::view_as_real));
+  library.impl("view_as_complex", TORCH_FN(at::native::view_as_complex));
+}
+
+} // namespace openreg::aten

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Simulated OpenReg devices behind PyTorch's PrivateUse1 extension points.
+
+Importing this package registers every mechanism with PyTorch and gives devices of
+type ``privateuseone``, with eager operators, streams, events, random numbers and
+memory statistics. The name ``openreg``, autoloading and ``torch.openreg`` come with
+torch-openreg; autocast comes with openreg-amp.
+"""
+
+from __future__ import annotations
+
+# A build refuses a wrong torch before any of its libraries are loaded.
+from openreg_aten import _versions
+
+_versions.check()
+
+import openreg_runtime  # noqa: F401  its library is loaded before ours
+
+from openreg_aten import _C, _device_module
+
+#: Mechanisms that other packages register from Python, and OPENREG_DISABLE may name.
+PYTHON_MECHANISMS = ("autoload", "rename", "device_module", "methods", "autocast")
+
+_C.enable_mechanisms(list(PYTHON_MECHANISMS))
+_device_module.register()
+
+__version__ = _versions.OWN_VERSION
+__all__ = ["PYTHON_MECHANISMS", "mechanisms"]
+
+
+def mechanisms() -> list[tuple[str, str, str, bool]]:
+    """Lists the mechanisms that this package can register with PyTorch.
+
+    Returns:
+        One row per mechanism, ordered by name: its name, what PyTorch calls it, the
+        source file, and whether it is on (``OPENREG_DISABLE`` leaves some out).
+    """
+    return _C.mechanisms()

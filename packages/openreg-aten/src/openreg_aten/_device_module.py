@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The least device module that PyTorch needs, for the name ``privateuseone``.
+
+Torch looks the module up by the device's name when it first makes a tensor.
+torch-openreg, which renames the device, brings the full one.
+"""
+
+from __future__ import annotations
+
+import types
+
+import torch
+
+from openreg_aten import _C
+
+_DEFAULT_NAME = "privateuseone"
+
+
+def register() -> None:
+    """Registers the module unless the backend has a name, and so a module, already."""
+    renamed = torch._C._get_privateuse1_backend_name() != _DEFAULT_NAME
+    if renamed or hasattr(torch, _DEFAULT_NAME):
+        return
+    module = types.ModuleType(f"torch.{_DEFAULT_NAME}", __doc__)
+    for name in (
+        "current_device",
+        "device_count",
+        "is_initialized",
+        "set_device",
+        "synchronize",
+    ):
+        setattr(module, name, getattr(_C, name))
+    module.is_available = _is_available  # type: ignore[attr-defined]
+    module._lazy_init = _C.init  # type: ignore[attr-defined]
+    module._is_in_bad_fork = _C.is_in_bad_fork  # type: ignore[attr-defined]
+    module.manual_seed_all = _manual_seed_all  # type: ignore[attr-defined]
+    torch._register_device_module(_DEFAULT_NAME, module)
+
+
+def _is_available() -> bool:
+    """Reports whether there is a device."""
+    return _C.device_count() > 0
+
+
+def _manual_seed_all(seed: int) -> None:
+    """Seeds the default generator of every device, as ``torch.manual_seed`` asks."""
+    for device in range(_C.device_count()):
+        _C.default_generator(device).manual_seed(int(seed))
