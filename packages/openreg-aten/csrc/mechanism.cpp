@@ -21,9 +21,12 @@ std::set<std::string> disabled_names() {
   std::set<std::string> names;
   const char* value = std::getenv("OPENREG_DISABLE");
   std::istringstream text(value ? value : "");
+  constexpr const char* kBlank = " \t";
   for (std::string name; std::getline(text, name, ',');) {
-    if (!name.empty()) {
-      names.insert(name);
+    const auto begin = name.find_first_not_of(kBlank);
+    if (begin != std::string::npos) {
+      const auto end = name.find_last_not_of(kBlank);
+      names.insert(name.substr(begin, end - begin + 1));
     }
   }
   return names;

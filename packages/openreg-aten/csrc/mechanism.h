@@ -3,17 +3,17 @@
 // that it can be listed, found in the source, and left out.
 #pragma once
 
+#include "export.h"
+
 #include <string>
 #include <vector>
-
-#include "export.h"
 
 namespace openreg::aten {
 
 struct Mechanism {
   const char* name;
   const char* summary; // what PyTorch calls it
-  const char* source; // the file that registers it
+  const char* source;  // the file that registers it
   void (*enable)();
   bool last; // enabled after the others: it looks at what they registered
   bool enabled = false;
@@ -44,9 +44,8 @@ class MechanismRegistrar {
 #define OPENREG_MECHANISM_LAST(name, summary) \
   OPENREG_DEFINE_MECHANISM(name, summary, true)
 
-#define OPENREG_DEFINE_MECHANISM(name, summary, last)            \
-  static void enable_##name();                                   \
-  static const ::openreg::aten::MechanismRegistrar               \
-      name##_mechanism_registrar{                                \
-          {#name, summary, __FILE__, &enable_##name, last}};     \
+#define OPENREG_DEFINE_MECHANISM(name, summary, last)                          \
+  static void enable_##name();                                                 \
+  static const ::openreg::aten::MechanismRegistrar name##_mechanism_registrar{ \
+      {#name, summary, __FILE__, &enable_##name, last}};                       \
   static void enable_##name()

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The Python module openreg_aten._C.
-#include <nanobind/nanobind.h>
-#include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
-
-#include <openreg/openreg.h>
-#include <torch/csrc/Exceptions.h>
-#include <torch/csrc/Generator.h>
-
 #include "device/allocator.h"
 #include "device/device.h"
 #include "device/error.h"
 #include "device/generator.h"
 #include "mechanism.h"
+
+#include <openreg/openreg.h>
+
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/Generator.h>
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
 using namespace openreg::aten;
@@ -87,8 +88,9 @@ NB_MODULE(_C, m) {
   m.def(
       "exchange_device",
       [](int device) {
-        return translated(
-            [&] { return static_cast<int>(exchange_device(to_index(device))); });
+        return translated([&] {
+          return static_cast<int>(exchange_device(to_index(device)));
+        });
       },
       nb::arg("device"));
   m.def(

@@ -2,6 +2,11 @@
 // The allocator that PyTorch sees, over one block pool per device.
 #include "device/allocator.h"
 
+#include "device/block_pool.h"
+#include "device/device.h"
+#include "device/error.h"
+#include "kernel/kernel.h"
+#include "mechanism.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,12 +15,6 @@
 #include <mutex>
 #include <sstream>
 #include <vector>
-
-#include "device/block_pool.h"
-#include "device/device.h"
-#include "device/error.h"
-#include "kernel/kernel.h"
-#include "mechanism.h"
 
 namespace openreg::aten {
 namespace {
@@ -107,8 +106,7 @@ class Allocator final : public c10::DeviceAllocator {
   c10::DeleterFnPtr raw_deleter() const override {
     return [](void* block) { free_block(block); };
   }
-  void copy_data(void* dst, const void* src, std::size_t count)
-      const override {
+  void copy_data(void* dst, const void* src, std::size_t count) const override {
     run_on_current_stream(current_device(), [&] {
       std::memcpy(to_kernel(dst), to_kernel(src), count);
     });
@@ -221,10 +219,10 @@ void free_block(void* pointer) noexcept {
     return; // what a forked child inherited is the parent's to free
   }
   const AddressRange& range = address_range();
-  const auto span = static_cast<size_t>(range.end - range.begin) /
-      memories().size();
-  const auto device = static_cast<size_t>(
-                          static_cast<std::byte*>(pointer) - range.begin) /
+  const auto span =
+      static_cast<size_t>(range.end - range.begin) / memories().size();
+  const auto device =
+      static_cast<size_t>(static_cast<std::byte*>(pointer) - range.begin) /
       span;
   DeviceMemory& memory = *memories()[device];
   const std::lock_guard lock(memory.mutex);
@@ -238,7 +236,8 @@ void free_block(void* pointer) noexcept {
 
 void resize_storage(const c10::Storage& storage, size_t size) {
   c10::StorageImpl* impl = storage.unsafeGetStorageImpl();
-  TORCH_CHECK(impl->resizable(), "Trying to resize storage that is not resizable");
+  TORCH_CHECK(
+      impl->resizable(), "Trying to resize storage that is not resizable");
   const c10::DeviceIndex device = storage.device().index();
   c10::DataPtr data = own_block(device, allocate_block(device, size));
   const size_t kept = std::min(size, impl->nbytes());

@@ -3,10 +3,10 @@
 // torch.accelerator predict a GPU's.
 #pragma once
 
+#include "export.h"
+
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/Storage.h>
-
-#include "export.h"
 
 namespace openreg::aten {
 

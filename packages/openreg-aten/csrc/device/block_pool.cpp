@@ -41,8 +41,8 @@ template <typename Change>
 void BlockPool::count(bool small, const Change& change) {
   using c10::CachingAllocator::StatType;
   change(static_cast<size_t>(StatType::AGGREGATE));
-  change(static_cast<size_t>(
-      small ? StatType::SMALL_POOL : StatType::LARGE_POOL));
+  change(
+      static_cast<size_t>(small ? StatType::SMALL_POOL : StatType::LARGE_POOL));
 }
 
 void* BlockPool::allocate(size_t requested) {
@@ -161,13 +161,7 @@ void BlockPool::split(Block* block, size_t size) {
     return;
   }
   auto* remaining = new Block{
-      block->pointer + size,
-      rest,
-      0,
-      block->small,
-      false,
-      block,
-      block->next};
+      block->pointer + size, rest, 0, block->small, false, block, block->next};
   if (block->next) {
     block->next->previous = remaining;
   }

@@ -70,9 +70,7 @@ const AddressRange& address_range() {
     std::ptrdiff_t distance = 0;
     OPENREG_CHECK(orGetAddressRange(&begin, &end, &distance));
     return AddressRange{
-        static_cast<std::byte*>(begin),
-        static_cast<std::byte*>(end),
-        distance};
+        static_cast<std::byte*>(begin), static_cast<std::byte*>(end), distance};
   }();
   return range;
 }

@@ -2,11 +2,11 @@
 // The current device, and where device memory lies.
 #pragma once
 
+#include "export.h"
+
 #include <c10/core/Device.h>
 
 #include <cstddef>
-
-#include "export.h"
 
 namespace openreg::aten {
 

@@ -2,11 +2,11 @@
 // Turns the runtime's error codes into PyTorch's exceptions.
 #pragma once
 
+#include "export.h"
+
 #include <openreg/openreg.h>
 
 #include <c10/util/Exception.h>
-
-#include "export.h"
 
 namespace openreg::aten {
 
@@ -19,10 +19,10 @@ void warn_runtime_error(orError_t error) noexcept;
 
 } // namespace openreg::aten
 
-#define OPENREG_CHECK(call)                            \
-  do {                                                 \
-    const orError_t openreg_error = (call);            \
-    if (C10_UNLIKELY(openreg_error != orSuccess)) {    \
+#define OPENREG_CHECK(call)                                \
+  do {                                                     \
+    const orError_t openreg_error = (call);                \
+    if (C10_UNLIKELY(openreg_error != orSuccess)) {        \
       ::openreg::aten::throw_runtime_error(openreg_error); \
-    }                                                  \
+    }                                                      \
   } while (false)

@@ -2,11 +2,12 @@
 // The generator class and the default generators.
 #include "device/generator.h"
 
+#include "device/device.h"
+#include "mechanism.h"
+
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <vector>
-
-#include "device/device.h"
 
 namespace openreg::aten {
 namespace {
@@ -32,11 +33,15 @@ class GeneratorImpl final : public c10::GeneratorImpl {
   uint64_t seed() override {
     return cpu_.seed();
   }
-  void set_offset(uint64_t) override {
-    no_offset();
+  // A Mersenne Twister has no offset; pickling asks for it and sets it back.
+  void set_offset(uint64_t offset) override {
+    TORCH_CHECK(
+        offset == 0,
+        "OpenReg Generator does not use offset: expected 0, got ",
+        offset);
   }
   uint64_t get_offset() const override {
-    no_offset();
+    return 0;
   }
   void set_state(const c10::TensorImpl& state) override {
     cpu_.unsafeGetGeneratorImpl()->set_state(state);
@@ -46,12 +51,6 @@ class GeneratorImpl final : public c10::GeneratorImpl {
   }
 
  private:
-  [[noreturn]] static void no_offset() {
-    TORCH_CHECK(
-        false,
-        "OpenReg Generator does not use offset: it is a Mersenne Twister, as "
-        "the CPU's, and not counter based");
-  }
   GeneratorImpl* clone_impl() const override {
     return new GeneratorImpl(device_.index(), cpu_.clone());
   }
@@ -72,7 +71,13 @@ c10::DeviceIndex index_or_current(c10::DeviceIndex device) {
   return device;
 }
 
+bool g_enabled = false;
+
 } // namespace
+
+bool generators_enabled() {
+  return g_enabled;
+}
 
 const at::Generator& default_generator(c10::DeviceIndex device) {
   static const auto* generators = [] {
@@ -98,6 +103,10 @@ const at::Generator& cpu_generator(const at::Generator& generator) {
       generator.device().type(),
       "'");
   return static_cast<GeneratorImpl*>(generator.unsafeGetGeneratorImpl())->cpu();
+}
+
+OPENREG_MECHANISM(generator, "c10::GeneratorImpl, through the hooks") {
+  g_enabled = true;
 }
 
 } // namespace openreg::aten

@@ -5,11 +5,14 @@
 // seed gives the CPU's numbers while the CPU's own generator stands still.
 #pragma once
 
-#include <ATen/core/Generator.h>
-
 #include "export.h"
 
+#include <ATen/core/Generator.h>
+
 namespace openreg::aten {
+
+/// Whether the mechanism is on: the hooks then offer generators.
+bool generators_enabled();
 
 /// The default generator of a device; -1 is the current device.
 OPENREG_ATEN_API const at::Generator& default_generator(

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The device guard: how PyTorch switches devices and streams, and what is under
 // torch.Stream and torch.Event.
-#include <c10/core/DeviceCapability.h>
-#include <c10/core/impl/DeviceGuardImplInterface.h>
-
 #include "device/allocator.h"
 #include "device/device.h"
 #include "device/error.h"
 #include "device/stream.h"
 #include "mechanism.h"
+
+#include <c10/core/DeviceCapability.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 
 namespace openreg::aten {
 namespace {
@@ -125,8 +125,8 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     OPENREG_CHECK(error);
     return milliseconds;
   }
-  void destroyEvent(void* event, const c10::DeviceIndex) const noexcept
-      override {
+  void destroyEvent(void* event, const c10::DeviceIndex)
+      const noexcept override {
     if (event == nullptr) {
       return;
     }

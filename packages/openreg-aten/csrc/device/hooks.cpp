@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The accelerator hooks: what PyTorch's own C++ asks a device.
-#include <ATen/core/CachingHostAllocator.h>
-#include <ATen/detail/PrivateUse1HooksInterface.h>
-
 #include "device/allocator.h"
 #include "device/device.h"
 #include "device/error.h"
 #include "device/generator.h"
 #include "mechanism.h"
+
+#include <ATen/core/CachingHostAllocator.h>
+#include <ATen/detail/PrivateUse1HooksInterface.h>
 
 namespace openreg::aten {
 namespace {
@@ -73,10 +73,14 @@ class Hooks final : public at::PrivateUse1HooksInterface {
 
   const at::Generator& getDefaultGenerator(
       c10::DeviceIndex index) const override {
-    return default_generator(index);
+    return generators_enabled()
+        ? default_generator(index)
+        : PrivateUse1HooksInterface::getDefaultGenerator(index);
   }
   at::Generator getNewGenerator(c10::DeviceIndex index) const override {
-    return new_generator(index);
+    return generators_enabled()
+        ? new_generator(index)
+        : PrivateUse1HooksInterface::getNewGenerator(index);
   }
   void resizePrivateUse1Bytes(const c10::Storage& storage, size_t size)
       const override {

@@ -4,13 +4,13 @@
 // Work that is enqueued holds the tensors it uses, pinned ones too, so a block
 // is never freed while a copy is in flight and record_event() has nothing to
 // remember.
+#include "device/error.h"
+#include "mechanism.h"
+
 #include <ATen/core/CachingHostAllocator.h>
 
 #include <cstring>
 #include <mutex>
-
-#include "device/error.h"
-#include "mechanism.h"
 
 namespace openreg::aten {
 namespace {
@@ -30,8 +30,7 @@ class HostAllocator final : public at::HostAllocator {
   at::DeleterFnPtr raw_deleter() const override {
     return &free_block;
   }
-  void copy_data(void* dst, const void* src, std::size_t count)
-      const override {
+  void copy_data(void* dst, const void* src, std::size_t count) const override {
     std::memcpy(dst, src, count);
   }
 

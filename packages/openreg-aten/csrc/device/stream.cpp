@@ -2,13 +2,13 @@
 // Current streams per thread, and the stream pool.
 #include "device/stream.h"
 
+#include "device/device.h"
+#include "device/error.h"
+
 #include <algorithm>
 #include <array>
 #include <mutex>
 #include <vector>
-
-#include "device/device.h"
-#include "device/error.h"
 
 namespace openreg::aten {
 namespace {

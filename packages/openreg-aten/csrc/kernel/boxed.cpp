@@ -2,13 +2,13 @@
 // The kernel for everything.
 #include "kernel/boxed.h"
 
-#include <ATen/core/List.h>
-
 #include "device/device.h"
 #include "device/generator.h"
 #include "kernel/device_views.h"
 #include "kernel/kernel.h"
 #include "kernel/operator_plan.h"
+
+#include <ATen/core/List.h>
 
 namespace openreg::aten {
 namespace {

@@ -7,14 +7,14 @@
 // blocks outlive kernels, so the deleter tells the two kinds apart by address.
 #include "kernel/cpu_allocator.h"
 
-#include <c10/core/CPUAllocator.h>
-
-#include <cstring>
-
 #include "device/allocator.h"
 #include "device/device.h"
 #include "kernel/kernel.h"
 #include "mechanism.h"
+
+#include <c10/core/CPUAllocator.h>
+
+#include <cstring>
 
 namespace openreg::aten {
 namespace {
@@ -39,8 +39,7 @@ class KernelCPUAllocator final : public c10::Allocator {
   c10::DeleterFnPtr raw_deleter() const override {
     return &free_any;
   }
-  void copy_data(void* dst, const void* src, std::size_t count)
-      const override {
+  void copy_data(void* dst, const void* src, std::size_t count) const override {
     host_.copy_data(dst, src, count);
   }
 

@@ -2,11 +2,11 @@
 // Construction of views over the window, and hand-over of results.
 #include "kernel/device_views.h"
 
-#include <cstring>
-
 #include "device/allocator.h"
 #include "device/device.h"
 #include "kernel/cpu_allocator.h"
+
+#include <cstring>
 
 namespace openreg::aten {
 namespace {
@@ -49,6 +49,12 @@ const c10::Storage& DeviceViews::view_of(
 }
 
 at::Tensor DeviceViews::present(const at::Tensor& tensor, bool written) {
+  for (Presented& presented : presented_) {
+    if (C10_UNLIKELY(presented.device.is_same(tensor))) {
+      presented.written |= written;
+      return presented.view;
+    }
+  }
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
   at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(
       c10::Storage(view_of(impl.storage(), written)),
@@ -65,9 +71,7 @@ at::Tensor DeviceViews::present(const at::Tensor& tensor, bool written) {
   if (impl.is_wrapped_number()) {
     made.set_wrapped_number(true);
   }
-  if (written) {
-    written_.push_back({tensor, view});
-  }
+  presented_.push_back({tensor, view, written});
   return view;
 }
 
@@ -78,13 +82,16 @@ void DeviceViews::finish() {
     if (C10_UNLIKELY(view.data() != to_kernel(device.data()))) {
       device.set_data_ptr_noswap(move_buffer(view, device_));
       device.set_nbytes(view.nbytes());
-      view.set_data_ptr_noswap(c10::DataPtr(
-          to_kernel(device.data()), c10::Device(c10::kCPU)));
+      view.set_data_ptr_noswap(
+          c10::DataPtr(to_kernel(device.data()), c10::Device(c10::kCPU)));
     }
   }
-  for (Written& written : written_) {
-    const c10::TensorImpl& view = *written.view.unsafeGetTensorImpl();
-    c10::TensorImpl& device = *written.device.unsafeGetTensorImpl();
+  for (Presented& presented : presented_) {
+    if (!presented.written) {
+      continue;
+    }
+    const c10::TensorImpl& view = *presented.view.unsafeGetTensorImpl();
+    c10::TensorImpl& device = *presented.device.unsafeGetTensorImpl();
     const c10::Storage storage = device_storage(view.storage());
     if (C10_UNLIKELY(
             storage.unsafeGetStorageImpl() !=

@@ -15,8 +15,9 @@ class DeviceViews {
   DeviceViews(const DeviceViews&) = delete;
   DeviceViews& operator=(const DeviceViews&) = delete;
 
-  /// A CPU tensor over the memory of a device tensor. Tensors that share a
-  /// storage share the view's storage too. What a kernel changes of a `written`
+  /// A CPU tensor over the memory of a device tensor. The same tensor gives the
+  /// same view, and tensors that share a storage give views that do: kernels
+  /// look at both. What a kernel changes of a `written`
   /// tensor's size, strides or buffer is carried over by finish().
   at::Tensor present(const at::Tensor& tensor, bool written);
 
@@ -32,9 +33,10 @@ class DeviceViews {
     c10::Storage device;
     c10::Storage view;
   };
-  struct Written {
+  struct Presented {
     at::Tensor device;
     at::Tensor view;
+    bool written;
   };
 
   const c10::Storage& view_of(const c10::Storage& storage, bool written);
@@ -43,7 +45,7 @@ class DeviceViews {
 
   c10::DeviceIndex device_;
   c10::SmallVector<SharedStorage, 4> storages_;
-  c10::SmallVector<Written, 2> written_;
+  c10::SmallVector<Presented, 4> presented_;
 };
 
 } // namespace openreg::aten

@@ -2,6 +2,9 @@
 // The one way to run work on a device: in the order of its current stream.
 #pragma once
 
+#include "device/error.h"
+#include "device/stream.h"
+
 #include <openreg/openreg.h>
 
 #include <c10/core/Device.h>
@@ -9,9 +12,6 @@
 
 #include <exception>
 #include <utility>
-
-#include "device/error.h"
-#include "device/stream.h"
 
 namespace openreg::aten {
 

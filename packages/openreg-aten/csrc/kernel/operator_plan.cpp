@@ -6,8 +6,8 @@
 
 #include <array>
 #include <mutex>
-#include <set>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 

@@ -11,11 +11,11 @@ namespace openreg::aten {
 
 struct OperatorPlan {
   enum class Kind : uint8_t {
-    kTensor, // Tensor, Tensor?
-    kTensorList, // Tensor[]
+    kTensor,             // Tensor, Tensor?
+    kTensorList,         // Tensor[]
     kOptionalTensorList, // Tensor?[]
-    kGenerator, // Generator?
-    kDevice, // Device, Device?
+    kGenerator,          // Generator?
+    kDevice,             // Device, Device?
   };
   struct Argument {
     uint32_t index;
@@ -25,8 +25,8 @@ struct OperatorPlan {
 
   uint32_t argument_count;
   std::vector<Argument> arguments; // those that need work, in order
-  std::vector<int32_t> returned; // per result: the argument it is, or -1
-  bool takes_host_tensors; // indices and lengths may stay on the CPU
+  std::vector<int32_t> returned;   // per result: the argument it is, or -1
+  bool takes_host_tensors;         // indices and lengths may stay on the CPU
 };
 
 /// The plan of an operator; valid for ever.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // scaled_dot_product_attention: PyTorch asks the device which kernel to use.
 // The device has the CPU's kernels, so it makes the CPU's choice.
-#include <ATen/native/transformers/attention.h>
-#include <ATen/ops/_fused_sdp_choice.h>
-
 #include "kernel/device_views.h"
 #include "mechanism.h"
+
+#include <ATen/native/transformers/attention.h>
+#include <ATen/ops/_fused_sdp_choice.h>
 
 namespace openreg::aten {
 namespace {

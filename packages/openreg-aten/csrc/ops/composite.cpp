@@ -7,11 +7,11 @@
 // operator). So the boxed kernel is registered for each of them by name. This
 // also keeps their derivatives: an operator with a kernel of its own for the
 // device uses PyTorch's formula instead of that of the composite's parts.
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <torch/library.h>
-
 #include "kernel/boxed.h"
 #include "mechanism.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
 
 namespace openreg::aten {
 namespace {
@@ -23,8 +23,7 @@ void run(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 bool has_composite_kernel(const c10::OperatorHandle& op) {
   return op.hasKernelForDispatchKey(
              c10::DispatchKey::CompositeExplicitAutogradNonFunctional) ||
-      op.hasKernelForDispatchKey(
-          c10::DispatchKey::CompositeExplicitAutograd) ||
+      op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd) ||
       op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd);
 }
 
@@ -42,8 +41,7 @@ OPENREG_MECHANISM_LAST(
         !op->hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1)) {
       const std::string full_name = toString(name);
       library.impl(
-          full_name.c_str(),
-          torch::CppFunction::makeFromBoxedFunction<&run>());
+          full_name.c_str(), torch::CppFunction::makeFromBoxedFunction<&run>());
     }
   }
 }

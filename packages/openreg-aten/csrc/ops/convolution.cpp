@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Convolution: PyTorch sends a backend that it does not know to the
 // *_overrideable operators, whose composite kernels only raise.
+#include "kernel/boxed.h"
+#include "mechanism.h"
+
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/convolution_backward.h>
 #include <torch/library.h>
-
-#include "kernel/boxed.h"
-#include "mechanism.h"
 
 namespace openreg::aten {
 namespace {
@@ -56,8 +56,7 @@ OPENREG_MECHANISM(convolution, "aten::convolution_overrideable") {
       "bool transposed, int[] output_padding, int groups, "
       "bool[3] output_mask) -> (Tensor, Tensor, Tensor)");
   static auto cpu = MAKE_TORCH_LIBRARY_IMPL(openreg, CPU);
-  cpu.impl(
-      "convolution_backward_overrideable", TORCH_FN(convolution_backward));
+  cpu.impl("convolution_backward_overrideable", TORCH_FN(convolution_backward));
 
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   library.impl(

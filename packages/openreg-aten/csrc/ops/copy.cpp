@@ -4,14 +4,14 @@
 //
 // The CPU's copy_ runs over the window, so a copy between host and device is
 // one pass over the data, and conj and neg bits are resolved on the way.
-#include <ATen/ops/_local_scalar_dense_native.h>
-#include <ATen/ops/copy_native.h>
-#include <torch/library.h>
-
 #include "device/device.h"
 #include "kernel/device_views.h"
 #include "kernel/kernel.h"
 #include "mechanism.h"
+
+#include <ATen/Dispatch_v2.h>
+#include <ATen/ops/copy_native.h>
+#include <torch/library.h>
 
 namespace openreg::aten {
 namespace {
@@ -71,10 +71,8 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
   return self;
 }
 
-at::Tensor copy_from(
-    const at::Tensor& self,
-    const at::Tensor& dst,
-    bool non_blocking) {
+at::Tensor
+copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) {
   at::Tensor result = dst;
   return copy_(result, self, non_blocking);
 }
@@ -86,12 +84,20 @@ at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
 }
 
 at::Scalar local_scalar_dense(const at::Tensor& self) {
-  const c10::DeviceIndex device = self.device().index();
-  DeviceViews views(device);
-  const at::Tensor view = views.present(self, false);
+  const void* data = to_kernel(self.const_data_ptr());
   at::Scalar result;
-  run_on_current_stream(device, [&] {
-    result = at::native::_local_scalar_dense_cpu(view);
+  run_on_current_stream(self.device().index(), [&] {
+    AT_DISPATCH_V2(
+        self.scalar_type(),
+        "_local_scalar_dense",
+        AT_WRAP([&] { result = *static_cast<const scalar_t*>(data); }),
+        AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX),
+        AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES),
+        AT_EXPAND(AT_FLOAT8_TYPES),
+        at::kComplexHalf,
+        at::kHalf,
+        at::kBool,
+        at::kBFloat16);
   });
   return result;
 }

@@ -2,21 +2,19 @@
 // native_dropout, which dropout becomes on a device while training. The CPU's
 // kernel draws from the CPU's default generator and can not be given another,
 // so this one is made of operators that draw from the device's.
+#include "mechanism.h"
+
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
 
-#include "mechanism.h"
-
 namespace openreg::aten {
 namespace {
 
-std::tuple<at::Tensor, at::Tensor> native_dropout(
-    const at::Tensor& input,
-    double p,
-    std::optional<bool> train) {
+std::tuple<at::Tensor, at::Tensor>
+native_dropout(const at::Tensor& input, double p, std::optional<bool> train) {
   TORCH_CHECK(
       p >= 0 && p <= 1,
       "dropout probability has to be between 0 and 1, but got ",

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // empty and empty_strided: every new device tensor starts here.
+#include "device/allocator.h"
+#include "device/device.h"
+#include "mechanism.h"
+
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/TensorFactories.h>
 #include <torch/library.h>
-
-#include "device/allocator.h"
-#include "device/device.h"
-#include "mechanism.h"
 
 namespace openreg::aten {
 namespace {
@@ -53,12 +53,13 @@ at::Tensor empty(
     std::optional<c10::MemoryFormat> memory_format) {
   check_options(layout, pin_memory);
   const CurrentDevice scope(index_of(device));
-  return filled_if_deterministic(at::detail::empty_generic(
-      size,
-      &device_allocator(),
-      kKeys,
-      c10::dtype_or_default(dtype),
-      memory_format));
+  return filled_if_deterministic(
+      at::detail::empty_generic(
+          size,
+          &device_allocator(),
+          kKeys,
+          c10::dtype_or_default(dtype),
+          memory_format));
 }
 // [docs: end]
 
@@ -71,8 +72,13 @@ at::Tensor empty_strided(
     std::optional<bool> pin_memory) {
   check_options(layout, pin_memory);
   const CurrentDevice scope(index_of(device));
-  return filled_if_deterministic(at::detail::empty_strided_generic(
-      size, stride, &device_allocator(), kKeys, c10::dtype_or_default(dtype)));
+  return filled_if_deterministic(
+      at::detail::empty_strided_generic(
+          size,
+          stride,
+          &device_allocator(),
+          kKeys,
+          c10::dtype_or_default(dtype)));
 }
 
 } // namespace

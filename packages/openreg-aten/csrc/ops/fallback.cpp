@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The global fallback: every operator without a kernel of the device runs here.
-#include <torch/library.h>
-
 #include "kernel/boxed.h"
 #include "mechanism.h"
+
+#include <torch/library.h>
 
 namespace openreg::aten {
 namespace {

@@ -2,14 +2,14 @@
 // Fused LSTM and GRU cells. PyTorch uses them for every PrivateUse1 device, and
 // they have no CPU kernel, so they are written here in ATen, as operators of
 // their own that the boxed kernel can run.
+#include "kernel/boxed.h"
+#include "mechanism.h"
+
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/library.h>
-
-#include "kernel/boxed.h"
-#include "mechanism.h"
 
 namespace openreg::aten {
 namespace {
@@ -97,8 +97,7 @@ std::tuple<at::Tensor, at::Tensor> gru_cell(
   const auto from_hidden = plus(hidden_gates, hidden_bias).unsafe_chunk(3, 1);
   const at::Tensor reset = (from_hidden[0] + from_input[0]).sigmoid_();
   const at::Tensor update = (from_hidden[1] + from_input[1]).sigmoid_();
-  const at::Tensor fresh =
-      from_input[2].add(from_hidden[2] * reset).tanh_();
+  const at::Tensor fresh = from_input[2].add(from_hidden[2] * reset).tanh_();
   at::Tensor hy = (hx - fresh).mul_(update).add_(fresh);
   return {
       std::move(hy), at::cat({reset, update, fresh, hx, from_hidden[2]}, 1)};
@@ -112,8 +111,7 @@ gru_cell_backward(
   const auto saved = workspace.unsafe_chunk(5, 1);
   const at::Tensor &reset = saved[0], &update = saved[1], &fresh = saved[2],
                    &hx = saved[3], &hidden = saved[4];
-  const at::Tensor grad_update =
-      grad_hy * (hx - fresh) * sigmoid_slope(update);
+  const at::Tensor grad_update = grad_hy * (hx - fresh) * sigmoid_slope(update);
   const at::Tensor grad_fresh = grad_hy * (1 - update) * tanh_slope(fresh);
   const at::Tensor grad_reset = grad_fresh * hidden * sigmoid_slope(reset);
   at::Tensor grad_input = at::cat({grad_reset, grad_update, grad_fresh}, 1);

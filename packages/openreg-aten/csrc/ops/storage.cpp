@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Operators that change which storage a tensor has, or its size.
+#include "device/allocator.h"
+#include "mechanism.h"
+
 #include <ATen/native/Resize.h>
 #include <ATen/ops/set_native.h>
 #include <torch/library.h>
-
-#include "device/allocator.h"
-#include "mechanism.h"
 
 namespace openreg::aten {
 namespace {
@@ -31,9 +31,7 @@ at::Tensor& set_storage_offset(
       stride.size(),
       ")");
   TORCH_CHECK(
-      storage_offset >= 0,
-      "Tensor: invalid storage offset ",
-      storage_offset);
+      storage_offset >= 0, "Tensor: invalid storage offset ", storage_offset);
   c10::TensorImpl* impl = self.unsafeGetTensorImpl();
   impl->set_storage_keep_dtype(source);
   if (stride.data() != nullptr) {
@@ -64,8 +62,8 @@ at::Tensor& set_empty(at::Tensor& self) {
 }
 
 at::Tensor& set_whole_storage(at::Tensor& self, c10::Storage source) {
-  const auto count = static_cast<int64_t>(
-      source.nbytes() / self.dtype().itemsize());
+  const auto count =
+      static_cast<int64_t>(source.nbytes() / self.dtype().itemsize());
   return set_storage_offset(self, std::move(source), 0, {count}, {});
 }
 

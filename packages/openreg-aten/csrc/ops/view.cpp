@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The views that no composite kernel provides. They only make new geometry over
 // the same storage, so PyTorch's own functions serve every device.
+#include "mechanism.h"
+
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>
 #include <ATen/ops/unfold_native.h>
@@ -8,8 +10,6 @@
 #include <ATen/ops/view_as_real_native.h>
 #include <ATen/ops/view_native.h>
 #include <torch/library.h>
-
-#include "mechanism.h"
 
 namespace openreg::aten {
 

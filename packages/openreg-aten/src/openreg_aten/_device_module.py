@@ -31,10 +31,22 @@ def register() -> None:
     ):
         setattr(module, name, getattr(_C, name))
     module.is_available = _is_available  # type: ignore[attr-defined]
-    module._lazy_init = _C.init  # type: ignore[attr-defined]
+    module._lazy_init = _lazy_init  # type: ignore[attr-defined]
     module._is_in_bad_fork = _C.is_in_bad_fork  # type: ignore[attr-defined]
     module.manual_seed_all = _manual_seed_all  # type: ignore[attr-defined]
     torch._register_device_module(_DEFAULT_NAME, module)
+
+
+def _lazy_init() -> None:
+    """Starts the devices; called by torch before it makes the first tensor.
+
+    Backward passes and pinned memory need torch's notion of an accelerator, which
+    PrivateUse1 becomes by being named. A backend that nobody named until its first use
+    keeps the default name.
+    """
+    _C.init()
+    if torch._C._get_privateuse1_backend_name() == _DEFAULT_NAME:
+        torch.utils.rename_privateuse1_backend(_DEFAULT_NAME)
 
 
 def _is_available() -> bool:

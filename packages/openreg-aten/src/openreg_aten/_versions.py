@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from importlib import metadata
 
-import torch
-
 from openreg_aten._build import TORCH_VERSION
 
 OWN_VERSION = metadata.version("openreg-aten")
@@ -20,7 +18,8 @@ def check() -> None:
             openreg-runtime is of another version than this package.
         ModuleNotFoundError: If openreg-runtime is missing.
     """
-    installed = str(torch.__version__).partition("+")[0]
+    # From the metadata: importing another torch could load a backend of its own.
+    installed = metadata.version("torch").partition("+")[0]
     if installed != TORCH_VERSION:
         msg = (
             f"openreg-aten {OWN_VERSION} was built for torch {TORCH_VERSION}, but "
