@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Autocast for PrivateUse1 devices, with the operator lists PyTorch uses on CUDA.
+
+Importing the package registers the rules. Import it after the backend, to whose
+device module it adds what ``torch.autocast`` asks for. ``OPENREG_DISABLE=autocast``
+leaves the rules out.
+"""
+
+from __future__ import annotations
+
+import os
+
+import torch
+
+from ._build import TORCH_VERSION as _BUILT_FOR
+
+__all__ = ["get_amp_supported_dtype", "rules"]
+
+
+def _check_torch_version(built_for: str, found: str) -> None:
+    """Compares two versions of torch; ``+cpu`` and the like do not count.
+
+    Args:
+        built_for: The version this package was compiled against.
+        found: The version that is installed.
+
+    Raises:
+        RuntimeError: If they differ; the C++ interface is not stable across them.
+    """
+    if found.partition("+")[0] != built_for:
+        raise RuntimeError(
+            f"openreg-amp was built for torch {built_for}, but torch {found} is "
+            f"installed. Install that torch: pip install torch=={built_for}; or build "
+            f"openreg-amp again for torch {found}."
+        )
+
+
+_check_torch_version(_BUILT_FOR, torch.__version__)
+
+from . import _C  # noqa: E402 - must not load against another torch
+
+_enabled = "autocast" not in (
+    name.strip() for name in os.environ.get("OPENREG_DISABLE", "").split(",")
+)
+
+
+def rules() -> list[tuple[str, str]]:
+    """Lists the autocast rules that are registered.
+
+    Returns:
+        Pairs of a qualified operator (``"aten::mm"``, ``"aten::pow.Scalar"``) and
+        its policy: ``lower_precision_fp``, ``fp32``, ``fp32_set_opt_dtype``,
+        ``fp32_append_dtype``, ``promote`` (see ``ATen/autocast_mode.h``) or
+        ``banned``. Empty if ``OPENREG_DISABLE`` names ``autocast``.
+    """
+    return _C.rules() if _enabled else []
+
+
+def get_amp_supported_dtype() -> list[torch.dtype]:
+    """Lists the types autocast may compute in; ``torch.autocast`` asks for it.
+
+    Returns:
+        float16 and bfloat16. Empty if ``OPENREG_DISABLE`` names ``autocast``:
+        ``torch.autocast`` then warns and stays off.
+    """
+    return [torch.float16, torch.bfloat16] if _enabled else []
+
+
+def _attach() -> None:
+    """Gives the backend's device module what ``torch.autocast`` asks it for."""
+    module = getattr(torch, torch._C._get_privateuse1_backend_name(), None)
+    if module is not None and not hasattr(module, "get_amp_supported_dtype"):
+        module.get_amp_supported_dtype = get_amp_supported_dtype
+
+
+if _enabled:
+    _C.register_autocast()
+_attach()
