@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Registers the device with PyTorch: the name, ``torch.openreg``, methods, autocast.
+
+This may run inside ``import torch``, where ``torch._dynamo`` and ``torch._inductor``
+are not importable yet: nothing imported from here may need them.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import torch
+from torch.utils import backend_registration
+
+from torch_openreg import __version__
+from torch_openreg._mechanisms import is_enabled
+
+_NAME = "openreg"
+_registered = False
+
+
+def register() -> None:
+    """Registers every mechanism that is not disabled, once per process.
+
+    Raises:
+        ImportError: If ``openreg-aten`` is not installed.
+        RuntimeError: If another backend has taken the PrivateUse1 device.
+    """
+    global _registered
+    if _registered:
+        return
+    # First, because it can fail: torch is then left as it was.
+    _load_backend()
+    if is_enabled("rename"):
+        backend_registration.rename_privateuse1_backend(_NAME)
+    if is_enabled("device_module"):
+        _register_device_module()
+    if is_enabled("methods"):
+        backend_registration.generate_methods_for_privateuse1_backend(for_storage=True)
+    if is_enabled("autocast"):
+        _load_autocast_rules()
+    _registered = True
+
+
+def _load_backend() -> None:
+    try:
+        # The submodule by name: openreg_aten itself is half imported when it was the
+        # first import of the process, and torch brought us here from within it.
+        import openreg_runtime  # noqa: F401
+        from openreg_aten import _C  # noqa: F401
+    except ModuleNotFoundError as error:
+        if error.name not in ("openreg_aten", "openreg_runtime"):
+            raise
+        package = error.name.replace("_", "-")
+        raise ImportError(
+            f"torch-openreg needs {package}, which is not installed: "
+            f"pip install {package}=={__version__}",
+            name=error.name,
+        ) from error
+
+
+def _register_device_module() -> None:
+    from torch_openreg import openreg
+
+    # openreg_aten brings a minimal module for the device's first name. One is enough.
+    vars(torch).pop("privateuseone", None)
+    sys.modules.pop("torch.privateuseone", None)
+
+    name = torch._C._get_privateuse1_backend_name()
+    torch._register_device_module(name, openreg)  # type: ignore[no-untyped-call]
+    # The submodules too, or `import torch.openreg.memory` would load a second copy.
+    for path, module in list(sys.modules.items()):
+        if path.startswith(f"{openreg.__name__}."):
+            sys.modules[path.replace(openreg.__name__, f"torch.{name}", 1)] = module
+
+
+def _load_autocast_rules() -> None:
+    try:
+        import openreg_amp  # noqa: F401
+    except ModuleNotFoundError as error:
+        # Everything but autocast works without it, and autocast says what to install.
+        if error.name != "openreg_amp":
+            raise

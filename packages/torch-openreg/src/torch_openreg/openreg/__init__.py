@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``torch.openreg``: the devices, in the manner of ``torch.cuda``.
+
+PyTorch looks up more than the public names here: ``_lazy_init`` before it makes the
+first tensor, ``_initialized`` in checkpoints, ``_is_in_bad_fork`` in
+``torch.manual_seed``, ``_get_generator`` in compiled graphs, ``_utils`` in
+``torch.load``.
+"""
+
+from __future__ import annotations
+
+from openreg_aten import _C
+from torch_openreg._mechanisms import Mechanism, python_mechanisms
+
+from . import _utils as _utils
+from . import amp, memory, random, streams
+from ._device import (
+    DeviceProperties,
+    current_device,
+    device,
+    device_count,
+    device_of,
+    get_device_name,
+    get_device_properties,
+    is_available,
+    is_bf16_supported,
+    set_device,
+    synchronize,
+)
+from ._lazy import init, is_initialized
+from .amp import get_amp_supported_dtype
+from .memory import (
+    OutOfMemoryError,
+    empty_cache,
+    max_memory_allocated,
+    max_memory_reserved,
+    mem_get_info,
+    memory_allocated,
+    memory_reserved,
+    memory_stats,
+    memory_summary,
+    reset_accumulated_memory_stats,
+    reset_peak_memory_stats,
+)
+from .random import _get_generator as _get_generator
+from .random import (
+    default_generators,
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)
+from .streams import (
+    Event,
+    Stream,
+    StreamContext,
+    current_stream,
+    default_stream,
+    set_stream,
+    stream,
+)
+
+__all__ = [
+    "DeviceProperties",
+    "Event",
+    "Mechanism",
+    "OutOfMemoryError",
+    "Stream",
+    "StreamContext",
+    "amp",
+    "current_device",
+    "current_stream",
+    "default_generators",
+    "default_stream",
+    "device",
+    "device_count",
+    "device_of",
+    "empty_cache",
+    "get_amp_supported_dtype",
+    "get_device_name",
+    "get_device_properties",
+    "get_rng_state",
+    "get_rng_state_all",
+    "init",
+    "initial_seed",
+    "is_available",
+    "is_bf16_supported",
+    "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mechanisms",
+    "mem_get_info",
+    "memory",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "memory_summary",
+    "random",
+    "reset_accumulated_memory_stats",
+    "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
+    "set_device",
+    "set_rng_state",
+    "set_rng_state_all",
+    "set_stream",
+    "stream",
+    "streams",
+    "synchronize",
+]
+
+_lazy_init = init
+_is_in_bad_fork = _C.is_in_bad_fork
+
+
+def mechanisms() -> list[Mechanism]:
+    """Lists every way in which the device is registered with PyTorch.
+
+    Returns:
+        One entry for each mechanism, first those in C++, then those in Python. An entry
+        is off if the environment variable ``OPENREG_DISABLE``, a list of names
+        separated by commas, named it when torch was imported.
+    """
+    return [Mechanism(*entry) for entry in _C.mechanisms()] + python_mechanisms()
+
+
+def __getattr__(name: str) -> object:
+    # Read by torch.utils.checkpoint as a plain attribute, though it changes.
+    if name == "_initialized":
+        return is_initialized()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

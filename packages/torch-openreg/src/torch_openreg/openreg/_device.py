@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The devices: how many there are, which one is current, what they are."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import openreg_runtime
+from openreg_aten import _C
+
+from . import _lazy
+from ._utils import _get_device_index, device_type, valid_device_index
+
+if TYPE_CHECKING:
+    import torch
+    from torch.types import Device
+
+
+@dataclass(frozen=True)
+class DeviceProperties:
+    """What a device is.
+
+    Attributes:
+        name: Name of the model, the same for all devices.
+        total_memory: Size of the memory in bytes.
+        multi_processor_count: Number of the CPU's cores, which the devices share.
+    """
+
+    name: str
+    total_memory: int
+    multi_processor_count: int
+
+
+def is_available() -> bool:
+    """Tells whether there is a device. Never raises. As ``torch.cuda.is_available``."""
+    return device_count() > 0
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Tells whether the current device computes in bfloat16.
+
+    As ``torch.cuda.is_bf16_supported``.
+
+    Args:
+        including_emulation: Accepted for the sake of code written for CUDA: what the
+            CPU computes, the devices compute.
+    """
+    del including_emulation
+    return is_available()
+
+
+def device_count() -> int:
+    """Returns the number of devices, 0 if their environment variables are wrong.
+
+    Never raises and starts no device. As ``torch.cuda.device_count``.
+    """
+    return _C.device_count()
+
+
+def current_device() -> int:
+    """Returns the index of this thread's device. As ``torch.cuda.current_device``."""
+    _lazy.init()
+    return _C.current_device()
+
+
+def set_device(device: Device) -> None:
+    """Makes ``device`` this thread's device. As ``torch.cuda.set_device``.
+
+    Args:
+        device: Index, name with an index, or ``torch.device`` with an index. Nothing
+            happens if the index is negative.
+
+    Raises:
+        RuntimeError: If there is no device of this index.
+        ValueError: If ``device`` is of another device type or has no index.
+    """
+    index = _get_device_index(device)
+    if index >= 0:
+        _C.set_device(valid_device_index(index))
+
+
+class device:  # noqa: N801  (the name in torch.cuda)
+    """Makes a device current within a ``with`` statement. As ``torch.cuda.device``.
+
+    Args:
+        device: Index, name or ``torch.device``. Nothing happens if it is None or if the
+            index is negative.
+
+    Raises:
+        RuntimeError: On entry, if there is no device of this index.
+        ValueError: If ``device`` is of another device type.
+    """
+
+    def __init__(self, device: Device) -> None:
+        self.idx = -1 if device is None else _get_device_index(device, optional=True)
+        self.prev_idx = -1
+
+    def __enter__(self) -> None:
+        if self.idx >= 0:
+            self.prev_idx = _C.exchange_device(valid_device_index(self.idx))
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self.prev_idx >= 0:
+            _C.maybe_exchange_device(self.prev_idx)
+
+
+class device_of(device):  # noqa: N801  (the name in torch.cuda)
+    """Makes the device of a tensor or storage current within a ``with`` statement.
+
+    As ``torch.cuda.device_of``.
+
+    Args:
+        obj: Tensor or storage. Nothing happens if it is on another type of device.
+    """
+
+    def __init__(self, obj: torch.Tensor | torch.UntypedStorage) -> None:
+        super().__init__(obj.device if obj.device.type == device_type() else None)
+
+
+def get_device_properties(device: Device = None) -> DeviceProperties:
+    """Returns what a device is. As ``torch.cuda.get_device_properties``.
+
+    Args:
+        device: Device, index or name; the current device by default.
+
+    Raises:
+        RuntimeError: If there is no device of this index.
+    """
+    simulated = openreg_runtime.Device(valid_device_index(device))
+    return DeviceProperties(
+        name=simulated.name,
+        total_memory=simulated.total_memory,
+        multi_processor_count=os.cpu_count() or 1,
+    )
+
+
+def get_device_name(device: Device = None) -> str:
+    """Returns the name of a device's model. As ``torch.cuda.get_device_name``.
+
+    Args:
+        device: Device, index or name; the current device by default.
+
+    Raises:
+        RuntimeError: If there is no device of this index.
+    """
+    return get_device_properties(device).name
+
+
+def synchronize(device: Device = None) -> None:
+    """Waits until all streams of a device are done. As ``torch.cuda.synchronize``.
+
+    Args:
+        device: Device, index or name; the current device by default.
+
+    Raises:
+        RuntimeError: If there is no device of this index, and if work that was enqueued
+            before has failed.
+    """
+    _C.synchronize(valid_device_index(device))

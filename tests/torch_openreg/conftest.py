@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fixtures of the tests of torch_openreg: a clean device state, fresh interpreters."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+
+Interpreter = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(autouse=True)
+def device_state_is_kept() -> Iterator[None]:
+    """Fails a test that leaves another device or stream current than it found."""
+    before = [torch.openreg.current_device(), torch.openreg.current_stream()]
+    yield
+    after = [torch.openreg.current_device(), torch.openreg.current_stream()]
+    torch.openreg.set_device(0)
+    torch.openreg.set_stream(torch.openreg.default_stream(0))
+    assert after == before
+
+
+@pytest.fixture
+def interpreter() -> Interpreter:
+    """Runs source in a fresh interpreter; keyword arguments are its environment."""
+
+    def run(source: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("OPENREG_", "TORCH_DEVICE_BACKEND"))
+        }
+        return subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(source)],
+            env=inherited | environment,
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def output(interpreter: Interpreter) -> Callable[..., str]:
+    """Runs source like ``interpreter``; it must succeed. Returns what it prints."""
+
+    def run(source: str, **environment: str) -> str:
+        result = interpreter(source, **environment)
+        assert result.returncode == 0, result.stderr
+        return result.stdout.strip()
+
+    return run

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""torch.openreg's devices: counting, choosing and describing them, and wrong ones."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+Output = Callable[..., str]
+
+
+def test_device_count_is_two_by_default() -> None:
+    assert torch.openreg.is_available()
+    assert torch.openreg.device_count() == torch.accelerator.device_count() == 2
+
+
+def test_device_count_follows_the_environment(output: Output) -> None:
+    source = """
+    import torch
+    print(torch.openreg.device_count(), torch.ones(1, device="openreg:4").device)
+    """
+    assert output(source, OPENREG_DEVICE_COUNT="5") == "5 openreg:4"
+
+
+@pytest.mark.parametrize("device", [1, "openreg:1", torch.device("openreg", 1)])
+def test_set_device_makes_it_current(device: int | str | torch.device) -> None:
+    torch.openreg.set_device(device)
+    assert torch.openreg.current_device() == 1
+    assert torch.accelerator.current_device_index() == 1
+    assert torch.ones(1, device="openreg").get_device() == 1
+    torch.openreg.set_device(0)
+    assert torch.ones(1, device="openreg").get_device() == 0
+
+
+def test_set_device_ignores_a_negative_index() -> None:
+    torch.openreg.set_device(-1)
+    assert torch.openreg.current_device() == 0
+
+
+def test_device_context_restores_the_former_device() -> None:
+    with torch.openreg.device("openreg:1"):
+        assert torch.openreg.current_device() == 1
+        with torch.openreg.device(torch.device("openreg", 0)):
+            assert torch.openreg.current_device() == 0
+        assert torch.openreg.current_device() == 1
+    assert torch.openreg.current_device() == 0
+
+
+def test_device_context_restores_after_an_error() -> None:
+    with pytest.raises(ZeroDivisionError), torch.openreg.device(1):
+        raise ZeroDivisionError
+    assert torch.openreg.current_device() == 0
+
+
+@pytest.mark.parametrize("device", [None, -1, "openreg"])
+def test_device_context_without_an_index_changes_nothing(
+    device: int | str | None,
+) -> None:
+    with torch.openreg.device(1):
+        with torch.openreg.device(device):
+            assert torch.openreg.current_device() == 1
+        assert torch.openreg.current_device() == 1
+
+
+def test_device_of_selects_the_device_of_tensor_and_storage() -> None:
+    x = torch.ones(2, device="openreg:1")
+    for holder in (x, x.untyped_storage()):
+        with torch.openreg.device_of(holder):
+            assert torch.openreg.current_device() == 1
+    with torch.openreg.device_of(torch.ones(2)):
+        assert torch.openreg.current_device() == 0
+
+
+def test_current_device_belongs_to_the_thread() -> None:
+    seen: list[int] = []
+    with torch.openreg.device(1):
+        thread = threading.Thread(
+            target=lambda: seen.append(torch.openreg.current_device())
+        )
+        thread.start()
+        thread.join()
+    assert seen == [0]
+
+
+def test_properties_describe_the_device() -> None:
+    properties = torch.openreg.get_device_properties("openreg:1")
+    assert properties.name == torch.openreg.get_device_name(1)
+    assert "OpenReg" in properties.name
+    assert properties.total_memory == torch.openreg.mem_get_info(1)[1]
+    assert properties.multi_processor_count == os.cpu_count()
+
+
+@pytest.mark.parametrize("device", [None, 1, "openreg:1", torch.device("openreg")])
+def test_synchronize_finishes_the_work(device: int | str | torch.device | None) -> None:
+    x = torch.ones(256, 256, device="openreg" if device is None else device)
+    for _ in range(3):
+        x = x @ x / 256
+    torch.openreg.synchronize(device)
+    assert torch.accelerator.current_stream(x.device).query()
+    assert torch.openreg.current_device() == 0
+
+
+FUNCTIONS_OF_A_DEVICE: dict[str, Callable[[Any], object]] = {
+    "set_device": torch.openreg.set_device,
+    "device": lambda device: torch.openreg.device(device).__enter__(),
+    "get_device_name": torch.openreg.get_device_name,
+    "get_device_properties": torch.openreg.get_device_properties,
+    "synchronize": torch.openreg.synchronize,
+    "current_stream": torch.openreg.current_stream,
+    "default_stream": torch.openreg.default_stream,
+    "Stream": torch.openreg.Stream,
+    "get_rng_state": torch.openreg.get_rng_state,
+    "set_rng_state": lambda device: torch.openreg.set_rng_state(
+        torch.get_rng_state(), device
+    ),
+    "memory_allocated": torch.openreg.memory_allocated,
+    "memory_stats": torch.openreg.memory_stats,
+    "memory_summary": torch.openreg.memory_summary,
+    "mem_get_info": torch.openreg.mem_get_info,
+    "reset_peak_memory_stats": torch.openreg.reset_peak_memory_stats,
+    "reset_accumulated_memory_stats": torch.openreg.reset_accumulated_memory_stats,
+}
+
+
+@pytest.mark.parametrize("index", [2, 7, 300, "openreg:2"])
+@pytest.mark.parametrize("name", FUNCTIONS_OF_A_DEVICE)
+def test_index_past_the_count_is_refused_with_the_valid_range(
+    name: str, index: int | str
+) -> None:
+    number = str(index).removeprefix("openreg:")
+    message = rf"Invalid device id {number}: .* expected 0 to 1 \(2 openreg devices\)"
+    with pytest.raises(RuntimeError, match=message):
+        FUNCTIONS_OF_A_DEVICE[name](index)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS_OF_A_DEVICE)
+def test_other_device_type_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="Expected an openreg device, but got: cpu"):
+        FUNCTIONS_OF_A_DEVICE[name]("cpu")
+
+
+@pytest.mark.parametrize("name", FUNCTIONS_OF_A_DEVICE)
+def test_other_type_of_argument_is_refused(name: str) -> None:
+    with pytest.raises(TypeError, match=r"device must be an int.* but got 1\.5"):
+        FUNCTIONS_OF_A_DEVICE[name](1.5)
+
+
+def test_set_device_asks_for_an_index() -> None:
+    with pytest.raises(ValueError, match="with a specified index"):
+        torch.openreg.set_device("openreg")
+
+
+def test_get_device_index_serves_the_callers_in_torch() -> None:
+    get = torch.openreg._utils._get_device_index
+    assert get("openreg:1") == get(1) == get(torch.device("openreg", 1)) == 1
+    assert get(None, optional=True) == get("openreg", True) == 0
+    assert get("cpu", allow_cpu=True) == -1
+
+
+def test_devices_start_at_first_use(output: Output) -> None:
+    source = """
+    import torch
+    torch.manual_seed(0)
+    torch.openreg.is_available()
+    print(torch.openreg.is_initialized(), torch.openreg._initialized)
+    torch.ones(1, device="openreg")
+    print(torch.openreg.is_initialized(), torch.openreg._initialized)
+    """
+    assert output(source).split() == ["False", "False", "True", "True"]
+
+
+def test_init_starts_the_devices_and_may_be_repeated(output: Output) -> None:
+    source = """
+    import torch
+    torch.openreg.init()
+    torch.openreg.init()
+    print(torch.openreg.is_initialized())
+    """
+    assert output(source) == "True"
+
+
+def test_default_device_and_device_context_apply_to_factories() -> None:
+    torch.set_default_device("openreg:1")
+    try:
+        assert torch.ones(2).device == torch.device("openreg", 1)
+    finally:
+        torch.set_default_device(None)
+    with torch.device("openreg"):
+        assert torch.nn.Linear(2, 2).weight.is_openreg
+    assert torch.ones(2).device.type == "cpu"

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Environment variables: wrong values are named, mechanisms are left out by name."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+Interpreter = Callable[..., subprocess.CompletedProcess[str]]
+Output = Callable[..., str]
+
+PYTHON_MECHANISMS = ["autoload", "rename", "device_module", "methods", "autocast"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("OPENREG_DEVICE_COUNT", "0"),
+        ("OPENREG_DEVICE_COUNT", "many"),
+        ("OPENREG_DEVICE_MEMORY", "16GB"),
+        ("OPENREG_LAUNCH_BLOCKING", "yes"),
+        ("OPENREG_ISOLATION", "process"),
+    ],
+)
+def test_wrong_value_fails_every_use_but_no_import(
+    output: Output, variable: str, value: str
+) -> None:
+    source = """
+    import torch
+    torch.manual_seed(0)
+    print(torch.openreg.is_available(), torch.openreg.device_count())
+    uses = [
+        torch.openreg.init,
+        torch.openreg.current_device,
+        lambda: torch.openreg.set_device(0),
+        lambda: torch.ones(2, device="openreg"),
+        torch.openreg.Stream,
+        torch.openreg.get_rng_state,
+        torch.openreg.synchronize,
+        torch.openreg.mem_get_info,
+    ]
+    for use in uses:
+        try:
+            use()
+        except RuntimeError as error:
+            print(error)
+    """
+    first, *errors = output(source, **{variable: value}).splitlines()
+    assert first == "False 0"
+    assert len([line for line in errors if variable in line and value in line]) == 8
+
+
+def test_unknown_mechanism_is_named_with_the_known_ones(
+    interpreter: Interpreter,
+) -> None:
+    source = 'import torch; torch.ones(1, device="openreg")'
+    result = interpreter(source, OPENREG_DISABLE="methods,gaurd")
+    assert result.returncode == 1
+    assert "gaurd" in result.stderr
+    assert "guard" in result.stderr.replace("gaurd", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "use", "error"),
+    [
+        (
+            "rename",
+            'torch.device("openreg")',
+            "device type at start of device string: openreg",
+        ),
+        ("device_module", 'torch.ones(1, device="openreg")', "No module named"),
+        ("device_module", "torch.openreg", "has no attribute 'openreg'"),
+        ("methods", "torch.ones(1).openreg()", "has no attribute 'openreg'"),
+        ("methods", "torch.ones(1).is_openreg", "has no attribute 'is_openreg'"),
+        ("methods", "torch.nn.Linear(1, 1).openreg()", "has no attribute 'openreg'"),
+    ],
+)
+def test_mechanism_left_out_fails_as_documented(
+    interpreter: Interpreter, name: str, use: str, error: str
+) -> None:
+    result = interpreter(f"import torch\n{use}", OPENREG_DISABLE=name)
+    assert error in result.stderr.splitlines()[-1]
+
+
+def test_device_without_rename_is_privateuseone(output: Output) -> None:
+    source = """
+    import torch
+    x = torch.ones(2, device="privateuseone").privateuseone() + 1
+    stream = torch.privateuseone.Stream("privateuseone:1")
+    print(x.device, x.is_privateuseone, stream.device, x.tolist())
+    with torch.privateuseone.amp.autocast():
+        print((torch.ones(2, 2, device=x.device) @ torch.ones(2, 2).to(x.device)).dtype)
+    """
+    printed = output(source, OPENREG_DISABLE="rename").splitlines()
+    assert printed == [
+        "privateuseone:0 True privateuseone:1 [2.0, 2.0]",
+        "torch.float16",
+    ]
+
+
+def test_mechanisms_lists_all_as_enabled() -> None:
+    entries = torch.openreg.mechanisms()
+    names = [entry.name for entry in entries]
+    assert len(set(names)) == len(names)
+    assert names[-5:] == PYTHON_MECHANISMS
+    assert {"allocator", "fallback", "guard", "hooks"} < set(names)
+    assert all(entry.enabled is True for entry in entries)
+    assert all(entry.summary for entry in entries)
+    packages = Path(__file__).parents[2] / "packages"
+    assert all((packages / entry.source).is_file() for entry in entries)
+
+
+def test_mechanisms_shows_what_is_left_out(output: Output) -> None:
+    source = """
+    import torch
+    print([m.name for m in torch.openreg.mechanisms() if not m.enabled])
+    """
+    printed = output(source, OPENREG_DISABLE="methods,autocast")
+    assert printed == "['methods', 'autocast']"
