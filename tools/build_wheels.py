@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Builds the sdist and the wheel of every package into dist, in dependency order.
+
+Each wheel is built from its own sdist, which so proves to be complete. There is no
+build isolation: the environment of this interpreter has torch and the build tools,
+and receives what a later package is compiled against. Build trees are kept in build/,
+so that a second run compiles only what changed.
+
+    python tools/build_wheels.py             wheels and sdists
+    python tools/build_wheels.py --install   and installs all of them here
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+import tomllib
+import zipfile
+from importlib import metadata
+from pathlib import Path, PurePosixPath
+
+ROOT = Path(__file__).resolve().parent.parent
+DIST = ROOT / "dist"
+PACKAGES = ("openreg-runtime", "openreg-aten", "openreg-amp", "torch-openreg")
+COMPILED_AGAINST = ("openreg-runtime",)
+
+_HOOK = """
+import importlib, sys
+backend, hook, *arguments = sys.argv[1:]
+options = dict(a.split("=", 1) for a in arguments[1:])
+getattr(importlib.import_module(backend), hook)(arguments[0], options)
+"""
+
+
+def call_backend(source: Path, hook: str, **options: str) -> None:
+    """Calls the build backend of a package, as pip would.
+
+    Args:
+        source: The folder with ``pyproject.toml``.
+        hook: ``build_sdist`` or ``build_wheel``; the result goes to ``DIST``.
+        options: Settings for the backend, such as ``build_dir``.
+    """
+    with (source / "pyproject.toml").open("rb") as file:
+        backend = tomllib.load(file)["build-system"]["build-backend"]
+    settings = [f"{name.replace('_', '-')}={value}" for name, value in options.items()]
+    subprocess.run(
+        [sys.executable, "-c", _HOOK, backend, hook, str(DIST), *settings],
+        cwd=source,
+        env=build_environment(),
+        check=True,
+    )
+
+
+def build_environment() -> dict[str, str]:
+    """Gives the environment of a build: no autoload, all cores, ccache if there is."""
+    environment = dict(os.environ, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    # cmake and ninja are those of this interpreter, also when it is not activated.
+    programs = str(Path(sys.executable).parent)
+    environment["PATH"] = os.pathsep.join([programs, environment.get("PATH", "")])
+    cores = len(os.sched_getaffinity(0))
+    environment.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", str(cores))
+    if shutil.which("ccache"):
+        environment.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
+    return environment
+
+
+def unpack(sdist: Path, target: Path) -> None:
+    """Makes a folder equal to an sdist and leaves unchanged files untouched.
+
+    Args:
+        sdist: The ``.tar.gz``, with one folder at its top.
+        target: The folder to write; created if missing.
+    """
+    wanted: dict[Path, bytes] = {}
+    with tarfile.open(sdist) as archive:
+        for member in archive:
+            content = archive.extractfile(member)
+            if content is not None:
+                inner = PurePosixPath(*PurePosixPath(member.name).parts[1:])
+                wanted[target / inner] = content.read()
+    for path in [p for p in target.rglob("*") if p.is_file() and p not in wanted]:
+        path.unlink()
+    for path, data in wanted.items():
+        if not path.exists() or path.read_bytes() != data:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+
+
+def record(wheel: Path) -> set[str]:
+    """Reads the lines of a wheel's RECORD: each file with its hash."""
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(n for n in archive.namelist() if n.endswith(".dist-info/RECORD"))
+        return set(archive.read(name).decode().splitlines())
+
+
+def is_installed(package: str, wheel: Path) -> bool:
+    """Says whether this environment holds the files of a wheel, byte for byte."""
+    try:
+        installed = metadata.distribution(package).read_text("RECORD") or ""
+    except metadata.PackageNotFoundError:
+        return False
+    return record(wheel) <= set(installed.splitlines())
+
+
+def install(package: str, wheel: Path) -> None:
+    """Installs a wheel, unless it is: new dates on headers would mean a rebuild."""
+    if is_installed(package, wheel):
+        return
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
+    subprocess.run(
+        [*command, "--no-index", "--force-reinstall", str(wheel)], check=True
+    )
+
+
+def leaks(wheel: Path) -> list[str]:
+    """Lists the libraries of a wheel that name a folder of this machine."""
+    folders = [os.fsencode(folder) for folder in (ROOT, Path(sys.prefix))]
+    with zipfile.ZipFile(wheel) as archive:
+        return [
+            name
+            for name in archive.namelist()
+            if name.endswith(".so") and any(f in archive.read(name) for f in folders)
+        ]
+
+
+def build(package: str) -> Path:
+    """Builds the sdist and the wheel of one package.
+
+    Returns:
+        The wheel.
+
+    Raises:
+        RuntimeError: If a library in the wheel names a folder of this machine.
+    """
+    prefix = package.replace("-", "_") + "-"
+    for old in DIST.glob(prefix + "*"):
+        old.unlink()
+    call_backend(ROOT / "packages" / package, "build_sdist")
+    (sdist,) = DIST.glob(prefix + "*.tar.gz")
+    # A build tree belongs to the environment whose compilers and torch it names.
+    tree = (
+        ROOT / "build" / hashlib.sha256(sys.prefix.encode()).hexdigest()[:8] / package
+    )
+    unpack(sdist, tree / "source")
+    call_backend(tree / "source", "build_wheel", build_dir=str(tree / "cmake"))
+    (wheel,) = DIST.glob(prefix + "*.whl")
+    if found := leaks(wheel):
+        raise RuntimeError(f"{wheel.name}: {', '.join(found)} name a folder of ours")
+    return wheel
+
+
+def main() -> int:
+    """Runs the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(description="Build all sdists and wheels.")
+    parser.add_argument("--install", action="store_true", help="install all of them")
+    install_all = parser.parse_args().install
+    DIST.mkdir(exist_ok=True)
+    start = time.monotonic()
+    for number, package in enumerate(PACKAGES, 1):
+        print(f"[{number}/{len(PACKAGES)}] {package}", flush=True)
+        try:
+            wheel = build(package)
+        except subprocess.CalledProcessError as error:
+            print(f"{package}: the build failed, see above", file=sys.stderr)
+            return error.returncode
+        if install_all or package in COMPILED_AGAINST:
+            install(package, wheel)
+    print(f"wheels and sdists are in dist ({time.monotonic() - start:.0f} s)")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Makes an environment hold exactly some of the four packages, from the wheels in dist.
+
+    python tools/mix.py openreg-runtime openreg-aten
+
+The other packages are removed, and the tool fails if one can still be imported; so
+does torch, if no package that needs it was asked for. No test can then lean on a
+package above the ones it tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+DIST = Path(__file__).resolve().parent.parent / "dist"
+PACKAGES = ("openreg-runtime", "openreg-aten", "openreg-amp", "torch-openreg")
+
+
+def strangers(packages: Sequence[str]) -> list[str]:
+    """Lists the modules that can be imported although the mix does not have them.
+
+    Args:
+        packages: The packages of the mix.
+    """
+    absent = [name.replace("-", "_") for name in PACKAGES if name not in packages]
+    if set(packages) <= {"openreg-runtime"}:
+        absent.append("torch")
+    return [name for name in absent if importlib.util.find_spec(name)]
+
+
+def main() -> int:
+    """Runs the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(description="Install exactly these packages.")
+    parser.add_argument("packages", nargs="+", choices=PACKAGES)
+    packages: list[str] = parser.parse_args().packages
+
+    pip = [sys.executable, "-m", "pip", "--quiet"]
+    subprocess.run([*pip, "uninstall", "--yes", *PACKAGES], check=True)
+    offline = ["--no-deps", "--no-index", "--find-links", str(DIST)]
+    subprocess.run([*pip, "install", *offline, *packages], check=True)
+    importlib.invalidate_caches()
+
+    found = strangers(packages)
+    if found:
+        print(f"this mix must not have {', '.join(found)}", file=sys.stderr)
+        return 1
+    print("mix:", *packages)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

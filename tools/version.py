@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One version everywhere: ``VERSION`` is the source, this checks and sets the copies.
+
+Each package states the version in its own ``pyproject.toml``, so that its sdist
+needs nothing from outside, and pins its siblings with ``==``.
+
+    python tools/version.py              prints the version, fails if a copy differs
+    python tools/version.py --set 0.2.0  writes it everywhere
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+
+PACKAGES = ("openreg-runtime", "openreg-aten", "openreg-amp", "torch-openreg")
+
+_OWN = re.compile(r'(?m)^(version = ")([^"]*)(")$')
+_PIN = re.compile(rf'(?m)(?<!^name = )("(?:{"|".join(PACKAGES)}))([=<>!~][^"]*|)(")')
+_VERSION = re.compile(r"\d+\.\d+\.\d+")
+
+
+def check(root: Path) -> list[str]:
+    """Compares every copy of the version with ``VERSION``.
+
+    Args:
+        root: The workspace.
+
+    Returns:
+        One sentence for each copy that differs; empty if all agree.
+    """
+    version = (root / "VERSION").read_text().strip()
+    problems = []
+    for name in PACKAGES:
+        path = root / "packages" / name / "pyproject.toml"
+        where, text = path.relative_to(root), path.read_text()
+        problems += [
+            f"{where}: version is {found!r}, VERSION says {version!r}"
+            for _, found, _ in _OWN.findall(text)
+            if found != version
+        ]
+        problems += [
+            f"{where}: {sibling[1:]} is pinned {pin!r}, expected '=={version}'"
+            for sibling, pin, _ in _PIN.findall(text)
+            if pin != f"=={version}"
+        ]
+    return problems
+
+
+def set_version(root: Path, version: str) -> None:
+    """Writes a version to ``VERSION`` and to every copy.
+
+    Args:
+        root: The workspace.
+        version: Three numbers, such as ``0.2.0``.
+
+    Raises:
+        ValueError: If ``version`` is not three numbers with dots.
+    """
+    if not _VERSION.fullmatch(version):
+        raise ValueError(f"version is {version!r}; accepted: three numbers as in 0.2.0")
+    (root / "VERSION").write_text(version + "\n")
+    for name in PACKAGES:
+        path = root / "packages" / name / "pyproject.toml"
+        text = _OWN.sub(rf"\g<1>{version}\g<3>", path.read_text())
+        path.write_text(_PIN.sub(rf"\g<1>=={version}\g<3>", text))
+
+
+def main(argv: list[str] | None = None, root: Path | None = None) -> int:
+    """Runs the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(description="Check or set the one version.")
+    parser.add_argument("--set", metavar="X.Y.Z", help="write this version everywhere")
+    arguments = parser.parse_args(argv)
+    root = root or Path(__file__).resolve().parent.parent
+    if arguments.set:
+        try:
+            set_version(root, arguments.set)
+        except ValueError as error:
+            parser.error(str(error))
+    problems = check(root)
+    print("\n".join(problems) or (root / "VERSION").read_text().strip())
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
