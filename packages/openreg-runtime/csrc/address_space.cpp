@@ -2,15 +2,14 @@
 // The double mapping of device memory, on Linux.
 #include "address_space.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include "error.h"
 
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <string>
-
-#include "error.h"
+#include <sys/mman.h>
+#include <unistd.h>
 
 namespace openreg {
 namespace {

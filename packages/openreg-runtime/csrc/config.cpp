@@ -2,14 +2,14 @@
 // Reads and validates the environment variables of the runtime.
 #include "config.h"
 
+#include "error.h"
+
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
 #include <utility>
-
-#include "error.h"
 
 namespace openreg {
 namespace {
@@ -73,8 +73,8 @@ std::string read(
 
 Config load() {
   Config config;
-  const auto count = read(
-      config, "OPENREG_DEVICE_COUNT", "2", "number of devices, 1 to 64");
+  const auto count =
+      read(config, "OPENREG_DEVICE_COUNT", "2", "number of devices, 1 to 64");
   std::string_view rest = count;
   const auto number = parse_number(rest);
   if (!number || !rest.empty() || *number < 1 || *number > kMaxDevices) {

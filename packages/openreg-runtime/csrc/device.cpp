@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The device part of the C API.
-#include <algorithm>
-#include <cstring>
-#include <thread>
-
 #include "config.h"
 #include "error.h"
 #include "process.h"
 #include "runtime.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
 
 namespace openreg {
 namespace {
@@ -53,7 +53,8 @@ orError_t orGetDeviceProperties(orDeviceProp* prop, int device) noexcept {
     check_not_null(prop, "prop");
     openreg::check_device(device, openreg::config().device_count);
     *prop = {};
-    std::strncpy(prop->name, "OpenReg simulated device", sizeof(prop->name) - 1);
+    std::strncpy(
+        prop->name, "OpenReg simulated device", sizeof(prop->name) - 1);
     prop->totalGlobalMem = openreg::config().device_memory;
     prop->multiProcessorCount =
         static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));

@@ -2,9 +2,9 @@
 // Error codes, their texts, and the last error of each thread.
 #include "error.h"
 
-#include <cstdio>
-
 #include "process.h"
+
+#include <cstdio>
 
 namespace openreg {
 namespace {

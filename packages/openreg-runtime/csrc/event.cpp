@@ -2,12 +2,12 @@
 // Events and their part of the C API.
 #include "event.h"
 
-#include <vector>
-
 #include "error.h"
 #include "handle_table.h"
 #include "runtime.h"
 #include "stream.h"
+
+#include <vector>
 
 namespace openreg {
 
@@ -139,10 +139,8 @@ orError_t orEventSynchronize(orEvent_t event) noexcept {
   });
 }
 
-orError_t orEventElapsedTime(
-    float* ms,
-    orEvent_t start,
-    orEvent_t end) noexcept {
+orError_t
+orEventElapsedTime(float* ms, orEvent_t start, orEvent_t end) noexcept {
   orError_t result = orSuccess;
   const orError_t error = api_call("orEventElapsedTime", [&] {
     check_not_null(ms, "ms");
@@ -159,9 +157,8 @@ orError_t orEventElapsedTime(
       result = orErrorNotReady;
       return;
     }
-    *ms =
-        std::chrono::duration<float, std::milli>(to->time() - from->time())
-            .count();
+    *ms = std::chrono::duration<float, std::milli>(to->time() - from->time())
+              .count();
   });
   return error == orSuccess ? result : error;
 }

@@ -2,13 +2,14 @@
 // The SIGSEGV handler.
 #include "fault_handler.h"
 
-#include <signal.h>
-#include <unistd.h>
-
-#include <cstdio>
-
 #include "process.h"
 #include "runtime.h"
+
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <signal.h>
+#include <unistd.h>
 
 namespace openreg {
 namespace {
@@ -48,8 +49,8 @@ void explain(const void* address, int device) {
         device);
   }
   if (length > 0) {
-    const auto ignored = write(
-        STDERR_FILENO, text, static_cast<std::size_t>(length));
+    const auto ignored =
+        write(STDERR_FILENO, text, static_cast<std::size_t>(length));
     static_cast<void>(ignored);
   }
 }
@@ -66,11 +67,24 @@ void pass_on(int signal, siginfo_t* info, void* context) {
   }
 }
 
+std::uintptr_t stack_pointer(const ucontext_t& interrupted) {
+#if defined(__x86_64__)
+  return static_cast<std::uintptr_t>(interrupted.uc_mcontext.gregs[REG_RSP]);
+#elif defined(__aarch64__)
+  return static_cast<std::uintptr_t>(interrupted.uc_mcontext.sp);
+#else
+  return 0;
+#endif
+}
+
 /// Whether another handler sent the signal, as Python's faulthandler does after
 /// it has printed: the code that was interrupted ran on the signal stack.
 bool sent_by_handler(const siginfo_t* info, const void* context) {
-  const auto& stack = static_cast<const ucontext_t*>(context)->uc_stack;
-  return info->si_code == SI_TKILL && (stack.ss_flags & SS_ONSTACK) != 0;
+  const auto& interrupted = *static_cast<const ucontext_t*>(context);
+  const auto begin =
+      reinterpret_cast<std::uintptr_t>(interrupted.uc_stack.ss_sp);
+  return info->si_code == SI_TKILL && begin != 0 &&
+      stack_pointer(interrupted) - begin < interrupted.uc_stack.ss_size;
 }
 
 void handle(int signal, siginfo_t* info, void* context) {
@@ -90,7 +104,7 @@ void handle(int signal, siginfo_t* info, void* context) {
 
 void install_fault_handler(Runtime& runtime) {
   g_runtime = &runtime;
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_sigaction = handle;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   sigemptyset(&action.sa_mask);

@@ -7,14 +7,14 @@
 // that races with a destroy still sees a valid object.
 #pragma once
 
+#include "error.h"
+
 #include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <vector>
-
-#include "error.h"
 
 namespace openreg {
 

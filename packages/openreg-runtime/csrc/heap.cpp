@@ -2,9 +2,9 @@
 // The best-fit heap.
 #include "heap.h"
 
-#include <iterator>
-
 #include "address_space.h"
+
+#include <iterator>
 
 namespace openreg {
 namespace {

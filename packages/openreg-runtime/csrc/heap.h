@@ -22,7 +22,7 @@ class Heap {
 
   struct Block {
     std::size_t offset; // from the start of the range
-    std::size_t size; // as requested
+    std::size_t size;   // as requested
   };
 
   Heap(std::size_t span, std::size_t capacity, Release release);
@@ -45,9 +45,9 @@ class Heap {
 
  private:
   struct Extent {
-    std::size_t length; // rounded up
+    std::size_t length;    // rounded up
     std::size_t requested; // 0 while free
-    std::size_t dirty; // bytes of a free extent that may hold pages
+    std::size_t dirty;     // bytes of a free extent that may hold pages
   };
   using Extents = std::map<std::size_t, Extent>;
 

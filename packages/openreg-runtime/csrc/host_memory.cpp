@@ -2,13 +2,13 @@
 // The registry of pinned blocks.
 #include "host_memory.h"
 
+#include "error.h"
+
 #include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
-
-#include "error.h"
 
 namespace openreg::host_memory {
 namespace {

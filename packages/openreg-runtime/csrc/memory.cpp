@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The memory part of the C API: allocation, copies, pointer attributes.
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <utility>
-
 #include "error.h"
 #include "host_access.h"
 #include "host_memory.h"
 #include "process.h"
 #include "runtime.h"
 
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
 namespace openreg {
 namespace {
 
 /// The live block that holds [pointer, pointer + count) of device memory.
-Device::Block check_range(
-    const char* argument,
-    const void* pointer,
-    std::size_t count) {
+Device::Block
+check_range(const char* argument, const void* pointer, std::size_t count) {
   const int device = runtime().memory().device_of(pointer);
   if (device < 0) {
     throw Failure(
@@ -46,10 +44,7 @@ Device::Block check_range(
   return *block;
 }
 
-void check_host(
-    const char* argument,
-    const void* pointer,
-    std::size_t count) {
+void check_host(const char* argument, const void* pointer, std::size_t count) {
   check_not_null(pointer, argument);
   const int device = runtime().memory().device_of(pointer);
   if (device >= 0) {
@@ -66,9 +61,8 @@ void check_host(
     if (count > block->size - offset) {
       throw Failure(
           orErrorInvalidValue,
-          std::to_string(count) + " bytes at offset " +
-              std::to_string(offset) + " of " + argument +
-              " pass the end of the pinned block of " +
+          std::to_string(count) + " bytes at offset " + std::to_string(offset) +
+              " of " + argument + " pass the end of the pinned block of " +
               std::to_string(block->size) + " bytes at " + hex(block->begin));
     }
   }
@@ -107,8 +101,7 @@ void check_copy(
           "kind " + std::to_string(static_cast<int>(kind)) +
               " is not an orMemcpyKind: expected 0 to 4");
   }
-  const auto check = [count](
-                         bool device, const char* argument, const void* p) {
+  const auto check = [count](bool device, const char* argument, const void* p) {
     if (device) {
       check_range(argument, p, count);
     } else {
@@ -191,11 +184,8 @@ orError_t orFreeHost(void* hostPtr) noexcept {
   });
 }
 
-orError_t orMemcpy(
-    void* dst,
-    const void* src,
-    size_t count,
-    orMemcpyKind kind) noexcept {
+orError_t
+orMemcpy(void* dst, const void* src, size_t count, orMemcpyKind kind) noexcept {
   return api_call("orMemcpy", [&] {
     if (count == 0) {
       return;
@@ -308,8 +298,7 @@ orError_t orGetKernelPointer(void** kernelPtr, const void* devPtr) noexcept {
     check_not_null(kernelPtr, "kernelPtr");
     openreg::check_range("devPtr", devPtr, 0);
     *kernelPtr = const_cast<std::byte*>(
-        static_cast<const std::byte*>(devPtr) +
-        runtime().memory().distance());
+        static_cast<const std::byte*>(devPtr) + runtime().memory().distance());
   });
 }
 

@@ -6,11 +6,10 @@
 // moment to end it, because the code of a kernel may be unloaded next.
 #include "process.h"
 
-#include <pthread.h>
-
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
+#include <pthread.h>
 
 namespace openreg::process {
 namespace {

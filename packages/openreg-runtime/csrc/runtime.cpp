@@ -2,13 +2,13 @@
 // The devices of this process and what each owns.
 #include "runtime.h"
 
-#include <algorithm>
-#include <chrono>
-
 #include "config.h"
 #include "error.h"
 #include "fault_handler.h"
 #include "process.h"
+
+#include <algorithm>
+#include <chrono>
 
 namespace openreg {
 namespace {
@@ -41,9 +41,9 @@ void* Device::allocate(std::size_t size) {
     throw Failure(
         orErrorMemoryAllocation,
         "device " + std::to_string(index_) + " can not allocate " +
-            std::to_string(size) + " bytes: " +
-            std::to_string(heap_.capacity() - heap_.used()) + " of its " +
-            std::to_string(heap_.capacity()) + " bytes are free");
+            std::to_string(size) +
+            " bytes: " + std::to_string(heap_.capacity() - heap_.used()) +
+            " of its " + std::to_string(heap_.capacity()) + " bytes are free");
   }
   return memory_.view(index_) + *offset;
 }
@@ -55,8 +55,10 @@ void Device::free(void* pointer) {
   if (!heap_.free(offset)) {
     throw Failure(
         orErrorInvalidValue,
-        "devPtr " + hex(pointer) + " is not the start of a live block of "
-        "device " + std::to_string(index_) +
+        "devPtr " + hex(pointer) +
+            " is not the start of a live block of "
+            "device " +
+            std::to_string(index_) +
             ": it was freed already, or never allocated");
   }
 }
@@ -64,8 +66,8 @@ void Device::free(void* pointer) {
 std::optional<Device::Block> Device::find(const void* pointer) const {
   const std::lock_guard lock(heap_mutex_);
   std::byte* base = memory_.view(index_);
-  const auto offset = static_cast<std::size_t>(
-      static_cast<const std::byte*>(pointer) - base);
+  const auto offset =
+      static_cast<std::size_t>(static_cast<const std::byte*>(pointer) - base);
   const auto block = heap_.find(offset);
   if (!block) {
     return std::nullopt;

@@ -2,17 +2,17 @@
 // The devices of this process.
 #pragma once
 
+#include "address_space.h"
+#include "backend.h"
+#include "heap.h"
+#include "stream.h"
+
 #include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "address_space.h"
-#include "backend.h"
-#include "heap.h"
-#include "stream.h"
 
 namespace openreg {
 
@@ -64,7 +64,7 @@ class Device {
 
   Stream default_stream_;
   std::mutex streams_mutex_;
-  std::vector<Stream*> streams_; // the default one first; never deleted
+  std::vector<Stream*> streams_;  // the default one first; never deleted
   std::vector<Stream*> recycled_; // retired ones among them
 };
 

@@ -2,11 +2,11 @@
 // How a stream runs its commands.
 #include "stream.h"
 
-#include <thread>
-#include <utility>
-
 #include "config.h"
 #include "process.h"
+
+#include <thread>
+#include <utility>
 
 namespace openreg {
 namespace {
@@ -210,9 +210,8 @@ void Stream::work() {
   Lock lock(mutex_);
   for (;;) {
     worker_sleeps_ = true;
-    work_.wait(lock, [this] {
-      return !busy_ && (!queue_.empty() || retired_);
-    });
+    work_.wait(
+        lock, [this] { return !busy_ && (!queue_.empty() || retired_); });
     worker_sleeps_ = false;
     if (queue_.empty() || process::exiting()) {
       has_worker_ = false;

@@ -10,6 +10,10 @@
 // that synchronizes with the stream returns and forgets it.
 #pragma once
 
+#include "backend.h"
+#include "error.h"
+#include "event.h"
+
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -17,10 +21,6 @@
 #include <mutex>
 #include <optional>
 #include <variant>
-
-#include "backend.h"
-#include "error.h"
-#include "event.h"
 
 namespace openreg {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The stream part of the C API.
-#include <algorithm>
-#include <memory>
-
 #include "error.h"
 #include "handle_table.h"
 #include "runtime.h"
 #include "stream.h"
+
+#include <algorithm>
+#include <memory>
 
 namespace openreg {
 namespace {
@@ -71,8 +71,9 @@ orError_t orStreamCreateWithPriority(
     check_not_null(stream, "stream");
     openreg::check_flags(flags);
     auto& device = openreg::runtime().device(openreg::current_device());
-    *stream = openreg::streams().insert(&device.create_stream(std::clamp(
-        priority, openreg::kGreatestPriority, openreg::kLeastPriority)));
+    *stream = openreg::streams().insert(&device.create_stream(
+        std::clamp(
+            priority, openreg::kGreatestPriority, openreg::kLeastPriority)));
   });
 }
 

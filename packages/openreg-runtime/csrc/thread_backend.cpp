@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The backend of devices that live in this process.
-#include <cstring>
-
 #include "address_space.h"
 #include "backend.h"
+
+#include <cstring>
 
 namespace openreg {
 namespace {

@@ -160,11 +160,9 @@ OPENREG_API orError_t orMallocHost(void** hostPtr, size_t size)
 OPENREG_API orError_t orFreeHost(void* hostPtr) OPENREG_NOEXCEPT;
 /* Copies after all work of the device's default stream and waits. Ranges are
  * checked: a copy that leaves its block is orErrorInvalidValue. */
-OPENREG_API orError_t orMemcpy(
-    void* dst,
-    const void* src,
-    size_t count,
-    orMemcpyKind kind) OPENREG_NOEXCEPT;
+OPENREG_API orError_t
+orMemcpy(void* dst, const void* src, size_t count, orMemcpyKind kind)
+    OPENREG_NOEXCEPT;
 /* As orMemcpy in the order of `stream`, without waiting. */
 OPENREG_API orError_t orMemcpyAsync(
     void* dst,
@@ -176,11 +174,9 @@ OPENREG_API orError_t orMemcpyAsync(
 OPENREG_API orError_t orMemset(void* devPtr, int value, size_t count)
     OPENREG_NOEXCEPT;
 /* As orMemset in the order of `stream`, without waiting. */
-OPENREG_API orError_t orMemsetAsync(
-    void* devPtr,
-    int value,
-    size_t count,
-    orStream_t stream) OPENREG_NOEXCEPT;
+OPENREG_API orError_t
+orMemsetAsync(void* devPtr, int value, size_t count, orStream_t stream)
+    OPENREG_NOEXCEPT;
 /* Free and total bytes of the current device. */
 OPENREG_API orError_t orMemGetInfo(size_t* free, size_t* total)
     OPENREG_NOEXCEPT;
@@ -256,9 +252,8 @@ OPENREG_API orError_t orLaunchKernelBlocking(
 /* ---- events ------------------------------------------------------------ */
 
 OPENREG_API orError_t orEventCreate(orEvent_t* event) OPENREG_NOEXCEPT;
-OPENREG_API orError_t orEventCreateWithFlags(
-    orEvent_t* event,
-    unsigned int flags) OPENREG_NOEXCEPT;
+OPENREG_API orError_t
+orEventCreateWithFlags(orEvent_t* event, unsigned int flags) OPENREG_NOEXCEPT;
 OPENREG_API orError_t orEventRecord(orEvent_t event, orStream_t stream)
     OPENREG_NOEXCEPT;
 /* orSuccess when the last record was reached, or nothing was recorded;
@@ -266,10 +261,8 @@ OPENREG_API orError_t orEventRecord(orEvent_t event, orStream_t stream)
 OPENREG_API orError_t orEventQuery(orEvent_t event) OPENREG_NOEXCEPT;
 OPENREG_API orError_t orEventSynchronize(orEvent_t event) OPENREG_NOEXCEPT;
 /* Milliseconds between two reached records of events with timing. */
-OPENREG_API orError_t orEventElapsedTime(
-    float* ms,
-    orEvent_t start,
-    orEvent_t end) OPENREG_NOEXCEPT;
+OPENREG_API orError_t
+orEventElapsedTime(float* ms, orEvent_t start, orEvent_t end) OPENREG_NOEXCEPT;
 OPENREG_API orError_t orEventDestroy(orEvent_t event) OPENREG_NOEXCEPT;
 
 #if defined(__cplusplus)

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Stream.
+#include "bindings.h"
+
+#include <nanobind/stl/string.h>
+
+namespace openreg::python {
+namespace {
+
+using namespace nb::literals;
+
+int device_of(const Stream& stream) {
+  int device = 0;
+  check(orStreamGetDevice(stream.handle, &device));
+  return device;
+}
+
+int priority_of(const Stream& stream) {
+  int priority = 0;
+  check(orStreamGetPriority(stream.handle, &priority));
+  return priority;
+}
+
+bool query(const Stream& stream) {
+  const orError_t error = orStreamQuery(stream.handle);
+  if (error == orErrorNotReady) {
+    return false;
+  }
+  check(error);
+  return true;
+}
+
+} // namespace
+
+void init_stream(nb::module_& m) {
+  nb::class_<Stream>(
+      m,
+      "Stream",
+      "An ordered queue of work of one device.\n\n"
+      "When the object goes, work that it holds still runs.")
+      .def(
+          "__init__",
+          [](Stream* self, const DeviceLike& device, int priority) {
+            const DeviceScope scope(index_of(device));
+            orStream_t handle = nullptr;
+            check(orStreamCreateWithPriority(&handle, 0, priority));
+            new (self) Stream(handle, true);
+          },
+          "device"_a = nb::none(),
+          "priority"_a = 0,
+          "Makes a stream.\n\n"
+          "Args:\n"
+          "    device: Its device, by default the current one.\n"
+          "    priority: From 0, the least, to -3, the greatest; clamped.")
+      .def_prop_ro(
+          "device",
+          [](const Stream& self) { return Device{device_of(self)}; },
+          "The device that it belongs to.")
+      .def_prop_ro(
+          "priority", &priority_of, "Its priority; smaller is more urgent.")
+      .def(
+          "query",
+          &query,
+          "True if all its work is done.\n\n"
+          "Raises:\n"
+          "    OpenRegError: If a kernel of the stream failed.")
+      .def(
+          "synchronize",
+          [](const Stream& self) {
+            check(
+                without_gil([&] { return orStreamSynchronize(self.handle); }));
+          },
+          "Waits for the work enqueued so far.\n\n"
+          "Raises:\n"
+          "    OpenRegError: If a kernel of the stream failed; reported once.")
+      .def(
+          "wait_event",
+          [](const Stream& self, const Event& event) {
+            check(orStreamWaitEvent(self.handle, event.handle, 0));
+          },
+          "event"_a,
+          "Lets later work of this stream wait for what ``event`` recorded.")
+      .def(
+          "launch",
+          [](const Stream& self, const nb::callable& kernel, nb::args args) {
+            launch(self.handle, kernel, args);
+          },
+          "kernel"_a,
+          "args"_a,
+          nb::sig(
+              "def launch(self, kernel: collections.abc.Callable[..., object],"
+              " *args: object) -> None"),
+          "Runs ``kernel(*args)`` in the order of this stream.\n\n"
+          "The call returns at once. The kernel runs on a thread of the\n"
+          "stream, or on one that waits for it. An exception in it becomes\n"
+          "the failure of the stream, which the next wait raises.")
+      .def("__repr__", [](const Stream& self) {
+        return "Stream(device=" + std::to_string(device_of(self)) +
+            ", priority=" + std::to_string(priority_of(self)) + ")";
+      });
+}
+
+} // namespace openreg::python

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A simulated accelerator: devices, memory, streams and events, without PyTorch.
+
+The number of devices and their memory come from the environment; see
+``python -m openreg_runtime info``. Importing never fails because of a wrong
+value there: the first use does.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import sys
+
+import libopenreg
+
+libopenreg.load()
+
+from ._C import (  # noqa: E402 - the library must be loaded before
+    Buffer,
+    Device,
+    Event,
+    PinnedBuffer,
+    Setting,
+    Stream,
+    current_device,
+    device_count,
+    set_device,
+    settings,
+    synchronize,
+)
+from ._errors import OpenRegError  # noqa: E402
+
+__all__ = [
+    "Buffer",
+    "Device",
+    "Event",
+    "OpenRegError",
+    "PinnedBuffer",
+    "Setting",
+    "Stream",
+    "current_device",
+    "device_count",
+    "set_device",
+    "settings",
+    "synchronize",
+]
+
+
+def _enable_faulthandler() -> None:
+    """Lets a host access to device memory print the Python line that did it."""
+    if faulthandler.is_enabled() or sys.stderr is None:
+        return
+    try:
+        faulthandler.enable()
+    except (OSError, ValueError, AttributeError):
+        return  # standard error is no file here: nowhere to print to
+
+
+_enable_faulthandler()

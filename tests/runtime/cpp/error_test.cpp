@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Error names, texts and the last error of a thread.
+#include "support.h"
+
+#include <set>
+#include <thread>
+
+namespace {
+
+constexpr orError_t kAll[] = {
+    orSuccess,
+    orErrorUnknown,
+    orErrorNotReady,
+    orErrorInvalidValue,
+    orErrorInvalidDevice,
+    orErrorInvalidHandle,
+    orErrorMemoryAllocation,
+    orErrorNotPermitted,
+    orErrorLaunchFailure,
+    orErrorNotSupported,
+    orErrorInitialization};
+
+TEST(orGetErrorName, IsDifferentForEachCode) {
+  std::set<std::string> names;
+  for (const orError_t code : kAll) {
+    names.insert(orGetErrorName(code));
+  }
+  EXPECT_EQ(names.size(), std::size(kAll));
+  EXPECT_STREQ(orGetErrorName(orErrorNotReady), "orErrorNotReady");
+}
+
+TEST(orGetErrorName, UnknownCodeIsUnrecognized) {
+  EXPECT_STREQ(
+      orGetErrorName(static_cast<orError_t>(99)), "unrecognized error code");
+}
+
+TEST(orGetErrorString, IsDifferentForEachCode) {
+  std::set<std::string> texts;
+  for (const orError_t code : kAll) {
+    texts.insert(orGetErrorString(code));
+  }
+  EXPECT_EQ(texts.size(), std::size(kAll));
+}
+
+TEST(orGetLastError, IsForgottenOnceRead) {
+  ASSERT_EQ(orSetDevice(99), orErrorInvalidDevice);
+  EXPECT_EQ(orPeekAtLastError(), orErrorInvalidDevice);
+  EXPECT_EQ(orGetLastError(), orErrorInvalidDevice);
+  EXPECT_EQ(orGetLastError(), orSuccess);
+}
+
+TEST(orGetLastError, SurvivesASuccessfulCall) {
+  ASSERT_EQ(orSetDevice(99), orErrorInvalidDevice);
+  ASSERT_OK(orSetDevice(0));
+  EXPECT_EQ(orGetLastError(), orErrorInvalidDevice);
+}
+
+TEST(orGetLastError, BelongsToTheThread) {
+  ASSERT_EQ(orSetDevice(99), orErrorInvalidDevice);
+  std::thread([] {
+    EXPECT_EQ(orPeekAtLastError(), orSuccess);
+    EXPECT_STREQ(orGetErrorMessage(), "");
+  }).join();
+  EXPECT_EQ(orGetLastError(), orErrorInvalidDevice);
+}
+
+TEST(orGetErrorMessage, NamesFunctionValueAndWhatIsAccepted) {
+  ASSERT_EQ(orSetDevice(7), orErrorInvalidDevice);
+  EXPECT_MESSAGE("orSetDevice: device 7 does not exist");
+  EXPECT_MESSAGE("0 to 1");
+}
+
+} // namespace

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Events: records, waits across streams, elapsed time, handles.
+#include "support.h"
+
+#include <atomic>
+
+namespace {
+
+TEST(orEventQuery, ReadyWhenNeverRecorded) {
+  const Event event;
+  EXPECT_EQ(orEventQuery(event), orSuccess);
+  EXPECT_OK(orEventSynchronize(event));
+}
+
+TEST(orEventQuery, NotReadyUntilTheStreamGetsThere) {
+  const Stream stream;
+  const Event event;
+  Latch latch(stream);
+  ASSERT_OK(orEventRecord(event, stream));
+  EXPECT_EQ(orEventQuery(event), orErrorNotReady);
+  latch.release();
+  ASSERT_OK(orEventSynchronize(event));
+  EXPECT_EQ(orEventQuery(event), orSuccess);
+}
+
+TEST(orEventRecord, AgainCountsTheLastRecord) {
+  const Stream free_stream;
+  const Stream held;
+  const Event event;
+  ASSERT_OK(orEventRecord(event, free_stream));
+  ASSERT_OK(orEventSynchronize(event));
+  Latch latch(held);
+  ASSERT_OK(orEventRecord(event, held));
+  EXPECT_EQ(orEventQuery(event), orErrorNotReady);
+  latch.release();
+  ASSERT_OK(orEventSynchronize(event));
+}
+
+TEST(orEventRecord, AgainDoesNotHoldWhoWaitsForTheFirst) {
+  const Stream first;
+  const Stream held;
+  const Stream waiting;
+  const Event event;
+  Latch first_latch(first);
+  const Latch held_latch(held);
+  ASSERT_OK(orEventRecord(event, first));
+  ASSERT_OK(orStreamWaitEvent(waiting, event, 0));
+  ASSERT_OK(orEventRecord(event, held));
+  first_latch.release();
+  EXPECT_OK(orStreamSynchronize(waiting));
+  EXPECT_EQ(orEventQuery(event), orErrorNotReady);
+}
+
+TEST(orEventRecord, BadStreamLeavesTheEventAsItWas) {
+  const Event event;
+  orStream_t destroyed = nullptr;
+  ASSERT_OK(orStreamCreate(&destroyed));
+  ASSERT_OK(orStreamDestroy(destroyed));
+  EXPECT_EQ(orEventRecord(event, destroyed), orErrorInvalidHandle);
+  EXPECT_EQ(orEventQuery(event), orSuccess);
+}
+
+TEST(orStreamWaitEvent, BeforeTheRecordHoldsNothing) {
+  const Stream stream;
+  const Event event;
+  ASSERT_OK(orStreamWaitEvent(stream, event, 0));
+  EXPECT_OK(orStreamSynchronize(stream));
+}
+
+TEST(orStreamWaitEvent, OrdersTwoStreamsOfTwoDevices) {
+  const Stream producer;
+  const CurrentDevice current(1);
+  const Stream consumer;
+  const Event event;
+  std::atomic<bool> produced{false};
+  bool seen = false;
+  Latch latch(producer);
+  ASSERT_OK(orLaunchKernel(producer, [&produced] { produced = true; }));
+  ASSERT_OK(orEventRecord(event, producer));
+  ASSERT_OK(orStreamWaitEvent(consumer, event, 0));
+  ASSERT_OK(orLaunchKernel(consumer, [&] { seen = produced; }));
+  EXPECT_EQ(orStreamQuery(consumer), orErrorNotReady);
+  latch.release();
+  ASSERT_OK(orStreamSynchronize(consumer));
+  EXPECT_TRUE(seen);
+  ASSERT_OK(orStreamSynchronize(producer));
+}
+
+TEST(orStreamWaitEvent, OutlivesTheEvent) {
+  const Stream producer;
+  const Stream consumer;
+  Latch latch(producer);
+  {
+    const Event event;
+    ASSERT_OK(orEventRecord(event, producer));
+    ASSERT_OK(orStreamWaitEvent(consumer, event, 0));
+  }
+  EXPECT_EQ(orStreamQuery(consumer), orErrorNotReady);
+  latch.release();
+  EXPECT_OK(orStreamSynchronize(consumer));
+}
+
+TEST(orStreamWaitEvent, UnknownFlagsAreInvalidValue) {
+  const Event event;
+  EXPECT_EQ(orStreamWaitEvent(nullptr, event, 1), orErrorInvalidValue);
+}
+
+TEST(orEventElapsedTime, IsNotNegativeAndGrows) {
+  const Stream stream;
+  const Event start;
+  const Event middle;
+  const Event end;
+  ASSERT_OK(orEventRecord(start, stream));
+  ASSERT_OK(orLaunchKernel(stream, [] {}));
+  ASSERT_OK(orEventRecord(middle, stream));
+  ASSERT_OK(orLaunchKernel(stream, [] {}));
+  ASSERT_OK(orEventRecord(end, stream));
+  ASSERT_OK(orStreamSynchronize(stream));
+  float half = -1;
+  float whole = -1;
+  ASSERT_OK(orEventElapsedTime(&half, start, middle));
+  ASSERT_OK(orEventElapsedTime(&whole, start, end));
+  EXPECT_GE(half, 0);
+  EXPECT_GE(whole, half);
+}
+
+TEST(orEventElapsedTime, NotReadyBeforeTheEndIsReached) {
+  const Stream stream;
+  const Event start;
+  const Event end;
+  ASSERT_OK(orEventRecord(start, stream));
+  Latch latch(stream);
+  ASSERT_OK(orEventRecord(end, stream));
+  float ms = 0;
+  EXPECT_EQ(orEventElapsedTime(&ms, start, end), orErrorNotReady);
+  latch.release();
+  ASSERT_OK(orStreamSynchronize(stream));
+}
+
+TEST(orEventElapsedTime, NeedsRecordsAndTiming) {
+  const Event recorded;
+  const Event unrecorded;
+  const Event untimed(orEventDisableTiming);
+  ASSERT_OK(orEventRecord(recorded, nullptr));
+  ASSERT_OK(orEventRecord(untimed, nullptr));
+  ASSERT_OK(orStreamSynchronize(nullptr));
+  float ms = 0;
+  EXPECT_EQ(
+      orEventElapsedTime(&ms, recorded, unrecorded), orErrorInvalidHandle);
+  EXPECT_EQ(orEventElapsedTime(&ms, recorded, untimed), orErrorInvalidHandle);
+}
+
+TEST(orEventCreateWithFlags, ContradictoryFlagsAreInvalidValue) {
+  orEvent_t event = nullptr;
+  EXPECT_EQ(
+      orEventCreateWithFlags(
+          &event, orEventDisableTiming | orEventEnableTiming),
+      orErrorInvalidValue);
+  EXPECT_EQ(orEventCreateWithFlags(&event, 0x100), orErrorInvalidValue);
+}
+
+TEST(orEventDestroy, TwiceIsInvalidHandle) {
+  orEvent_t event = nullptr;
+  ASSERT_OK(orEventCreate(&event));
+  ASSERT_OK(orEventDestroy(event));
+  EXPECT_EQ(orEventDestroy(event), orErrorInvalidHandle);
+  EXPECT_EQ(orEventQuery(event), orErrorInvalidHandle);
+  EXPECT_EQ(orEventDestroy(nullptr), orErrorInvalidHandle);
+}
+
+TEST(orEventDestroy, RecycledEventIsLikeANewOne) {
+  const Stream stream;
+  const Latch latch(stream);
+  {
+    const Event event;
+    ASSERT_OK(orEventRecord(event, stream));
+  }
+  const Event event;
+  EXPECT_EQ(orEventQuery(event), orSuccess);
+}
+
+} // namespace

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Kernel launches: failures, arguments, many threads, launches from kernels.
+#include "support.h"
+
+#include <atomic>
+#include <thread>
+
+namespace {
+
+void count_up(void* args) {
+  ++*static_cast<std::atomic<int>*>(args);
+}
+
+TEST(orLaunchKernel, ReturnsBeforeTheKernelHasRun) {
+  const Stream stream;
+  Latch latch(stream);
+  std::atomic<int> count{0};
+  ASSERT_OK(
+      orLaunchKernel(stream, count_up, static_cast<void*>(&count), nullptr));
+  EXPECT_EQ(count, 0);
+  latch.release();
+  ASSERT_OK(orStreamSynchronize(stream));
+  EXPECT_EQ(count, 1);
+}
+
+TEST(orLaunchKernel, ThrowingKernelIsReportedOnceAtTheNextWait) {
+  const Stream stream;
+  std::atomic<int> count{0};
+  ASSERT_OK(orLaunchKernel(stream, [] { throw std::runtime_error("broken"); }));
+  ASSERT_OK(orLaunchKernel(stream, [&count] { ++count; }));
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+  EXPECT_MESSAGE("broken");
+  EXPECT_EQ(count, 1) << "the stream goes on";
+  EXPECT_OK(orStreamSynchronize(stream));
+}
+
+TEST(orLaunchKernel, FirstOfTwoFailuresIsReported) {
+  const Stream stream;
+  ASSERT_OK(orLaunchKernel(stream, [] { throw std::runtime_error("one"); }));
+  ASSERT_OK(orLaunchKernel(stream, [] { throw std::runtime_error("two"); }));
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+  EXPECT_MESSAGE("one");
+}
+
+TEST(orLaunchKernel, ThrownIntegerIsALaunchFailure) {
+  const Stream stream;
+  ASSERT_OK(orLaunchKernel(stream, [] { throw 1; }));
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+}
+
+TEST(orLaunchKernel, FailureStaysOnItsStream) {
+  const Stream broken;
+  const Stream other;
+  ASSERT_OK(orLaunchKernel(broken, [] { throw std::runtime_error("broken"); }));
+  ASSERT_OK(orLaunchKernel(other, [] {}));
+  EXPECT_OK(orStreamSynchronize(other));
+  EXPECT_EQ(orStreamSynchronize(broken), orErrorLaunchFailure);
+}
+
+TEST(orLaunchKernel, ArgumentsAreReleasedBeforeTheWaitReturns) {
+  const Stream stream;
+  auto value = std::make_shared<int>(1);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_OK(orLaunchKernel(stream, [value] {}));
+  }
+  ASSERT_OK(orStreamSynchronize(stream));
+  EXPECT_EQ(value.use_count(), 1);
+}
+
+TEST(orLaunchKernel, ArgumentsOfAThrowingKernelAreReleased) {
+  const Stream stream;
+  auto value = std::make_shared<int>(1);
+  ASSERT_OK(
+      orLaunchKernel(stream, [value] { throw std::runtime_error("broken"); }));
+  ASSERT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+  EXPECT_EQ(value.use_count(), 1);
+}
+
+TEST(orLaunchKernel, ArgumentsOfAFailedLaunchStayWithTheCaller) {
+  std::atomic<int> cleanups{0};
+  orStream_t destroyed = nullptr;
+  ASSERT_OK(orStreamCreate(&destroyed));
+  ASSERT_OK(orStreamDestroy(destroyed));
+  EXPECT_EQ(
+      orLaunchKernel(
+          destroyed, count_up, static_cast<void*>(&cleanups), count_up),
+      orErrorInvalidHandle);
+  EXPECT_EQ(cleanups, 0);
+}
+
+TEST(orLaunchKernel, TakesMoveOnlyArguments) {
+  const Stream stream;
+  int result = 0;
+  ASSERT_OK(orLaunchKernel(
+      stream,
+      [&result](std::unique_ptr<int> value) { result = *value; },
+      std::make_unique<int>(42)));
+  ASSERT_OK(orStreamSynchronize(stream));
+  EXPECT_EQ(result, 42);
+}
+
+TEST(orLaunchKernel, NullKernelIsInvalidValue) {
+  EXPECT_EQ(
+      orLaunchKernel(nullptr, nullptr, nullptr, nullptr), orErrorInvalidValue);
+}
+
+TEST(orLaunchKernel, ManyThreadsOnOneStreamLoseNothing) {
+  constexpr int kThreads = 8;
+  constexpr int kLaunches = 500;
+  const Stream stream;
+  int count = 0; // no atomic: one command at a time, each sees the one before
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      for (int launch = 0; launch < kLaunches; ++launch) {
+        EXPECT_OK(orLaunchKernel(stream, [&count] { ++count; }));
+        if (launch % 50 == 0) {
+          EXPECT_OK(orStreamSynchronize(stream));
+        } else if (launch % 50 == 25) {
+          EXPECT_OK(orLaunchKernelBlocking(
+              stream, [](void* p) { ++*static_cast<int*>(p); }, &count));
+        }
+      }
+    });
+  }
+  for (auto& thread : threads) {
+    thread.join();
+  }
+  ASSERT_OK(orStreamSynchronize(stream));
+  EXPECT_EQ(count, kThreads * (kLaunches + kLaunches / 50));
+}
+
+TEST(orLaunchKernel, KernelMayLaunchOnItsOwnStream) {
+  const Stream stream;
+  std::atomic<int> count{0};
+  ASSERT_OK(orLaunchKernel(stream, [&] {
+    EXPECT_OK(orLaunchKernel(stream, [&count] { ++count; }));
+  }));
+  ASSERT_OK(orStreamSynchronize(stream)); // the first one
+  ASSERT_OK(orStreamSynchronize(stream)); // what it launched
+  EXPECT_EQ(count, 1);
+}
+
+TEST(orLaunchKernel, KernelMayWaitForAnotherStream) {
+  const Stream outer;
+  const Stream inner;
+  std::atomic<int> count{0};
+  ASSERT_OK(orLaunchKernel(outer, [&] {
+    EXPECT_OK(orLaunchKernel(inner, [&count] { ++count; }));
+    EXPECT_OK(orStreamSynchronize(inner));
+    EXPECT_EQ(count, 1);
+  }));
+  ASSERT_OK(orStreamSynchronize(outer));
+}
+
+TEST(orLaunchKernelBlocking, RunsOnTheCallingThread) {
+  const Stream stream;
+  std::thread::id ran;
+  ASSERT_OK(orLaunchKernelBlocking(
+      stream,
+      [](void* p) {
+        *static_cast<std::thread::id*>(p) = std::this_thread::get_id();
+      },
+      &ran));
+  EXPECT_EQ(ran, std::this_thread::get_id());
+}
+
+TEST(orLaunchKernelBlocking, RunsAfterWhatIsEnqueued) {
+  const Stream stream;
+  std::vector<int> order;
+  Latch latch(stream);
+  ASSERT_OK(orLaunchKernel(stream, [&order] { order.push_back(1); }));
+  std::thread releaser([&latch] { latch.release(); });
+  ASSERT_OK(orLaunchKernelBlocking(
+      stream,
+      [](void* p) { static_cast<std::vector<int>*>(p)->push_back(2); },
+      &order));
+  releaser.join();
+  EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
+TEST(orLaunchKernelBlocking, ThrowingKernelFailsTheCallOnly) {
+  const Stream stream;
+  EXPECT_EQ(
+      orLaunchKernelBlocking(
+          stream, [](void*) { throw std::runtime_error("broken"); }, nullptr),
+      orErrorLaunchFailure);
+  EXPECT_MESSAGE("broken");
+  EXPECT_OK(orStreamSynchronize(stream));
+}
+
+TEST(orLaunchKernelBlocking, KernelMayLaunchBlockingOnItsOwnStream) {
+  const Stream stream;
+  std::atomic<int> count{0};
+  ASSERT_OK(orLaunchKernel(stream, [&] {
+    EXPECT_OK(orLaunchKernelBlocking(stream, count_up, &count));
+    EXPECT_EQ(count, 1);
+  }));
+  ASSERT_OK(orStreamSynchronize(stream));
+}
+
+} // namespace

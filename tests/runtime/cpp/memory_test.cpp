@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Device memory: allocation, capacity, attributes, and what goes back.
+#include "support.h"
+
+#include <atomic>
+#include <cstdint>
+#include <fstream>
+#include <thread>
+#include <unistd.h>
+
+namespace {
+
+std::size_t free_bytes() {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  EXPECT_OK(orMemGetInfo(&free, &total));
+  return free;
+}
+
+/// Shared memory that this process holds now, in bytes.
+std::size_t resident_shared() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t total = 0;
+  std::size_t resident = 0;
+  std::size_t shared = 0;
+  file >> total >> resident >> shared;
+  return shared * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+TEST(orMalloc, ZeroBytesGiveANullPointer) {
+  int object = 0;
+  void* pointer = &object;
+  ASSERT_OK(orMalloc(&pointer, 0));
+  EXPECT_EQ(pointer, nullptr);
+  EXPECT_OK(orFree(pointer));
+}
+
+TEST(orMalloc, IsAligned) {
+  const Block first(1);
+  const Block second(1);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first.get()) % 512, 0u);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(second.get()) % 512, 0u);
+}
+
+TEST(orMalloc, NullIsInvalidValue) {
+  EXPECT_EQ(orMalloc(nullptr, 1), orErrorInvalidValue);
+}
+
+TEST(orMalloc, PastTheCapacityIsMemoryAllocation) {
+  const Block used(1 << 20);
+  const std::size_t free = free_bytes();
+  void* pointer = nullptr;
+  EXPECT_EQ(orMalloc(&pointer, free + 1), orErrorMemoryAllocation);
+  EXPECT_EQ(pointer, nullptr);
+  EXPECT_MESSAGE("device 0 can not allocate " + std::to_string(free + 1));
+  EXPECT_MESSAGE(std::to_string(free) + " of its");
+  EXPECT_EQ(orMalloc(&pointer, SIZE_MAX), orErrorMemoryAllocation);
+  const Block rest(free);
+  EXPECT_EQ(free_bytes(), 0u);
+}
+
+TEST(orMalloc, FragmentationDoesNotFailWhatTheCapacityAllows) {
+  const std::size_t unit = free_bytes() / 16;
+  std::vector<void*> blocks(16);
+  for (auto& block : blocks) {
+    ASSERT_OK(orMalloc(&block, unit));
+  }
+  for (std::size_t i = 0; i < 16; i += 2) {
+    ASSERT_OK(orFree(blocks[i]));
+    blocks[i] = nullptr;
+  }
+  {
+    const Block large(8 * unit); // no hole is larger than one unit
+  }
+  for (void* block : blocks) {
+    EXPECT_OK(orFree(block));
+  }
+}
+
+TEST(orMalloc, TakesFromTheCurrentDevice) {
+  const std::size_t before = free_bytes();
+  const CurrentDevice current(1);
+  const std::size_t other = free_bytes();
+  const Block block(1024);
+  EXPECT_EQ(free_bytes(), other - 1024);
+  const CurrentDevice back(0);
+  EXPECT_EQ(free_bytes(), before);
+}
+
+TEST(orMalloc, ManyThreadsGetDistinctBlocks) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([t] {
+      for (int i = 0; i < 100; ++i) {
+        const Block block(4096);
+        EXPECT_OK(orMemset(block.get(), t, 4096));
+        char last = -1;
+        EXPECT_OK(orMemcpy(&last, block.get(4095), 1, orMemcpyDeviceToHost));
+        EXPECT_EQ(last, t);
+      }
+    });
+  }
+  for (auto& thread : threads) {
+    thread.join();
+  }
+}
+
+TEST(orFree, TwiceIsInvalidValue) {
+  void* pointer = nullptr;
+  ASSERT_OK(orMalloc(&pointer, 64));
+  ASSERT_OK(orFree(pointer));
+  EXPECT_EQ(orFree(pointer), orErrorInvalidValue);
+  EXPECT_MESSAGE("freed already");
+}
+
+TEST(orFree, InsideABlockIsInvalidValue) {
+  const Block block(4096);
+  EXPECT_EQ(orFree(block.get(1024)), orErrorInvalidValue);
+  EXPECT_MESSAGE("not the start of a live block");
+}
+
+TEST(orFree, HostPointerIsInvalidValue) {
+  int object = 0;
+  EXPECT_EQ(orFree(&object), orErrorInvalidValue);
+  EXPECT_MESSAGE("is not a device pointer");
+}
+
+TEST(orFree, WaitsForTheWorkOfTheDevice) {
+  const Stream stream;
+  void* pointer = nullptr;
+  ASSERT_OK(orMalloc(&pointer, 64));
+  char* data = kernel_pointer(static_cast<char*>(pointer));
+  Latch latch(stream);
+  std::atomic<bool> ran{false};
+  ASSERT_OK(orLaunchKernel(stream, [&ran, data] {
+    *data = 1;
+    ran = true;
+  }));
+  std::thread releaser([&latch] { latch.release(); });
+  ASSERT_OK(orFree(pointer));
+  EXPECT_TRUE(ran);
+  releaser.join();
+}
+
+TEST(orFree, LeavesAFailureForTheNextWait) {
+  const Stream stream;
+  {
+    const Block block(64);
+    ASSERT_OK(
+        orLaunchKernel(stream, [] { throw std::runtime_error("broken"); }));
+  }
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+}
+
+TEST(orFree, InAKernelIsNotPermittedAndKeepsTheBlock) {
+  const Stream stream;
+  const Block block(64);
+  orError_t error = orSuccess;
+  ASSERT_OK(orLaunchKernel(stream, [&] { error = orFree(block.get()); }));
+  ASSERT_OK(orStreamSynchronize(stream));
+  EXPECT_EQ(error, orErrorNotPermitted);
+}
+
+TEST(orFree, GivesMemoryBackToTheSystem) {
+  constexpr std::size_t kSize = std::size_t{64} << 20;
+  const std::size_t before = resident_shared();
+  {
+    const Block block(kSize);
+    EXPECT_LT(resident_shared(), before + kSize / 8) << "untouched is free";
+    ASSERT_OK(orMemset(block.get(), 1, kSize));
+    EXPECT_GE(resident_shared(), before + kSize / 8 * 7);
+  }
+  EXPECT_LT(resident_shared(), before + kSize / 8);
+}
+
+TEST(orFree, ManySmallBlocksGoBackToTheSystem) {
+  constexpr std::size_t kSize = 64 << 10;
+  const std::size_t before = resident_shared();
+  std::vector<void*> blocks(512);
+  for (auto& block : blocks) {
+    ASSERT_OK(orMalloc(&block, kSize));
+    ASSERT_OK(orMemset(block, 1, kSize));
+  }
+  EXPECT_GE(resident_shared(), before + (std::size_t{24} << 20));
+  for (void* block : blocks) {
+    ASSERT_OK(orFree(block));
+  }
+  EXPECT_LT(resident_shared(), before + (std::size_t{8} << 20));
+}
+
+TEST(orMemset, FillsTheRangeOnly) {
+  const Block block(8);
+  ASSERT_OK(orMemset(block.get(), 1, 8));
+  ASSERT_OK(orMemset(block.get(2), 0x1ff, 3));
+  std::vector<unsigned char> host(8);
+  ASSERT_OK(orMemcpy(host.data(), block.get(), 8, orMemcpyDeviceToHost));
+  EXPECT_EQ(host, (std::vector<unsigned char>{1, 1, 255, 255, 255, 1, 1, 1}));
+}
+
+TEST(orMemset, PastTheEndIsInvalidValue) {
+  const Block block(8);
+  EXPECT_EQ(orMemset(block.get(4), 0, 5), orErrorInvalidValue);
+  EXPECT_MESSAGE("5 bytes at offset 4 of devPtr");
+  EXPECT_OK(orMemset(block.get(4), 0, 4));
+  EXPECT_OK(orMemset(nullptr, 0, 0));
+}
+
+TEST(orMemsetAsync, RunsInTheOrderOfTheStream) {
+  const Stream stream;
+  const Block block(4);
+  ASSERT_OK(orMemset(block.get(), 1, 4));
+  Latch latch(stream);
+  ASSERT_OK(orMemsetAsync(block.get(), 2, 4, stream));
+  char value = 0;
+  ASSERT_OK(orMemcpy(&value, block.get(), 1, orMemcpyDeviceToHost));
+  EXPECT_EQ(value, 1);
+  latch.release();
+  ASSERT_OK(orStreamSynchronize(stream));
+  ASSERT_OK(orMemcpy(&value, block.get(), 1, orMemcpyDeviceToHost));
+  EXPECT_EQ(value, 2);
+}
+
+TEST(orMallocHost, IsMemoryTheHostCanUse) {
+  void* pointer = nullptr;
+  ASSERT_OK(orMallocHost(&pointer, 128));
+  static_cast<char*>(pointer)[127] = 1;
+  EXPECT_OK(orFreeHost(pointer));
+  EXPECT_EQ(orFreeHost(pointer), orErrorInvalidValue);
+  ASSERT_OK(orMallocHost(&pointer, 0));
+  EXPECT_EQ(pointer, nullptr);
+  EXPECT_OK(orFreeHost(nullptr));
+}
+
+TEST(orPointerGetAttributes, NamesTheBlockAroundADevicePointer) {
+  const CurrentDevice current(1);
+  const Block block(1000);
+  orPointerAttributes attributes;
+  ASSERT_OK(orPointerGetAttributes(&attributes, block.get(999)));
+  EXPECT_EQ(attributes.type, orMemoryTypeDevice);
+  EXPECT_EQ(attributes.device, 1);
+  EXPECT_EQ(attributes.pointer, block.get());
+  EXPECT_EQ(attributes.size, 1000u);
+}
+
+TEST(orPointerGetAttributes, NamesTheBlockAroundAPinnedPointer) {
+  void* pointer = nullptr;
+  ASSERT_OK(orMallocHost(&pointer, 100));
+  orPointerAttributes attributes;
+  ASSERT_OK(
+      orPointerGetAttributes(&attributes, static_cast<char*>(pointer) + 99));
+  EXPECT_EQ(attributes.type, orMemoryTypeHost);
+  EXPECT_EQ(attributes.pointer, pointer);
+  ASSERT_OK(
+      orPointerGetAttributes(&attributes, static_cast<char*>(pointer) + 100));
+  EXPECT_EQ(attributes.type, orMemoryTypeUnmanaged);
+  EXPECT_OK(orFreeHost(pointer));
+}
+
+TEST(orPointerGetAttributes, UnknownPointerIsUnmanaged) {
+  int object = 0;
+  orPointerAttributes attributes;
+  ASSERT_OK(orPointerGetAttributes(&attributes, &object));
+  EXPECT_EQ(attributes.type, orMemoryTypeUnmanaged);
+  EXPECT_EQ(attributes.device, -1);
+  ASSERT_OK(orPointerGetAttributes(&attributes, nullptr));
+  EXPECT_EQ(attributes.type, orMemoryTypeUnmanaged);
+}
+
+TEST(orPointerGetAttributes, FreedPointerIsUnmanaged) {
+  void* pointer = nullptr;
+  ASSERT_OK(orMalloc(&pointer, 64));
+  ASSERT_OK(orFree(pointer));
+  orPointerAttributes attributes;
+  ASSERT_OK(orPointerGetAttributes(&attributes, pointer));
+  EXPECT_EQ(attributes.type, orMemoryTypeUnmanaged);
+}
+
+TEST(orGetKernelPointer, IsTheSameMemoryAtAFixedDistance) {
+  void* begin = nullptr;
+  void* end = nullptr;
+  std::ptrdiff_t distance = 0;
+  ASSERT_OK(orGetAddressRange(&begin, &end, &distance));
+  for (const int device : {0, 1}) {
+    const CurrentDevice current(device);
+    const Block block(16);
+    EXPECT_GE(block.get(), begin);
+    EXPECT_LT(block.get(), end);
+    EXPECT_EQ(kernel_pointer(block.get(3)) - block.get(3), distance);
+    ASSERT_OK(orMemset(block.get(), 7, 16));
+    char* data = kernel_pointer(reinterpret_cast<char*>(block.get()));
+    ASSERT_OK(orLaunchKernel(nullptr, [data] { data[1] += 1; }));
+    ASSERT_OK(orStreamSynchronize(nullptr));
+    char host[2] = {};
+    ASSERT_OK(orMemcpy(host, block.get(), 2, orMemcpyDeviceToHost));
+    EXPECT_EQ(host[0], 7);
+    EXPECT_EQ(host[1], 8);
+  }
+}
+
+TEST(orGetKernelPointer, HostPointerIsInvalidValue) {
+  int object = 0;
+  void* result = nullptr;
+  EXPECT_EQ(orGetKernelPointer(&result, &object), orErrorInvalidValue);
+}
+
+TEST(orMemoryUnprotect, OpensTheBlockToTheHost) {
+  const Block block(16);
+  ASSERT_OK(orMemset(block.get(), 5, 16));
+  ASSERT_OK(orMemoryUnprotect(block.get()));
+  EXPECT_EQ(block.get()[15], std::byte{5});
+  EXPECT_OK(orMemoryProtect(block.get()));
+}
+
+TEST(orMemoryUnprotect, HostPointerIsInvalidValue) {
+  int object = 0;
+  EXPECT_EQ(orMemoryUnprotect(&object), orErrorInvalidValue);
+  EXPECT_EQ(orMemoryProtect(&object), orErrorInvalidValue);
+}
+
+TEST(orMemoryProtect, KeepsAnotherOpenBlockOfThePageOpen) {
+  const Block first(16);
+  const Block second(16);
+  ASSERT_OK(orMemset(second.get(), 6, 16));
+  ASSERT_OK(orMemoryUnprotect(first.get()));
+  ASSERT_OK(orMemoryUnprotect(second.get()));
+  ASSERT_OK(orMemoryProtect(first.get()));
+  EXPECT_EQ(second.get()[0], std::byte{6});
+  EXPECT_OK(orMemoryProtect(second.get()));
+}
+
+} // namespace

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Streams: order, queries, waiting, handles, priorities.
+#include "support.h"
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+namespace {
+
+TEST(orStreamQuery, ReadyWhenNothingWasEnqueued) {
+  const Stream stream;
+  EXPECT_EQ(orStreamQuery(stream), orSuccess);
+}
+
+TEST(orStreamQuery, NotReadyWhileKernelRuns) {
+  const Stream stream;
+  Latch latch(stream);
+  EXPECT_EQ(orStreamQuery(stream), orErrorNotReady);
+  latch.release();
+  ASSERT_OK(orStreamSynchronize(stream));
+  EXPECT_EQ(orStreamQuery(stream), orSuccess);
+}
+
+TEST(orStreamQuery, NotReadyIsNoFailure) {
+  static_cast<void>(orGetLastError());
+  const Stream stream;
+  const Latch latch(stream);
+  ASSERT_EQ(orStreamQuery(stream), orErrorNotReady);
+  EXPECT_EQ(orPeekAtLastError(), orSuccess);
+}
+
+TEST(orStreamQuery, FailureStays) {
+  const Stream stream;
+  const Event event;
+  ASSERT_OK(orLaunchKernel(stream, [] { throw std::runtime_error("broken"); }));
+  ASSERT_OK(orEventRecord(event, stream));
+  ASSERT_OK(orEventSynchronize(event));
+  while (orStreamQuery(stream) == orErrorNotReady) {
+    std::this_thread::yield(); // the turn of the record ends after the event
+  }
+  EXPECT_EQ(orStreamQuery(stream), orErrorLaunchFailure);
+  EXPECT_EQ(orStreamQuery(stream), orErrorLaunchFailure);
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+  EXPECT_EQ(orStreamQuery(stream), orSuccess);
+}
+
+TEST(orStreamQuery, DestroyedStreamIsInvalidHandle) {
+  orStream_t stream = nullptr;
+  ASSERT_OK(orStreamCreate(&stream));
+  ASSERT_OK(orStreamDestroy(stream));
+  EXPECT_EQ(orStreamQuery(stream), orErrorInvalidHandle);
+  EXPECT_MESSAGE("was destroyed, or never created");
+}
+
+TEST(orStreamQuery, ForeignHandleIsInvalidHandle) {
+  int object = 0;
+  EXPECT_EQ(
+      orStreamQuery(reinterpret_cast<orStream_t>(&object)),
+      orErrorInvalidHandle);
+}
+
+TEST(orStreamSynchronize, RunsCommandsInOrder) {
+  const Stream stream;
+  std::vector<int> order;
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_OK(orLaunchKernel(stream, [&order, i] { order.push_back(i); }));
+  }
+  ASSERT_OK(orStreamSynchronize(stream));
+  ASSERT_EQ(order.size(), 100u);
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+}
+
+TEST(orStreamSynchronize, DoesNotWaitForOtherStreams) {
+  const Stream held;
+  const Stream stream;
+  const Latch latch(held);
+  bool ran = false;
+  ASSERT_OK(orLaunchKernel(stream, [&ran] { ran = true; }));
+  ASSERT_OK(orStreamSynchronize(stream));
+  EXPECT_TRUE(ran);
+  EXPECT_EQ(orStreamQuery(held), orErrorNotReady);
+}
+
+TEST(orStreamSynchronize, SeveralThreadsMayWait) {
+  const Stream stream;
+  Latch latch(stream);
+  std::atomic<int> returned{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      EXPECT_OK(orStreamSynchronize(stream));
+      ++returned;
+    });
+  }
+  EXPECT_EQ(returned, 0);
+  latch.release();
+  for (auto& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(returned, 4);
+}
+
+TEST(orStreamSynchronize, InItsOwnKernelIsNotPermitted) {
+  const Stream stream;
+  orError_t error = orSuccess;
+  ASSERT_OK(
+      orLaunchKernel(stream, [&] { error = orStreamSynchronize(stream); }));
+  ASSERT_OK(orStreamSynchronize(stream));
+  EXPECT_EQ(error, orErrorNotPermitted);
+}
+
+TEST(orStreamSynchronize, InItsOwnCleanupIsNotPermitted) {
+  struct Args {
+    orStream_t stream;
+    orError_t error;
+  };
+  const Stream stream;
+  Args args{stream, orSuccess};
+  ASSERT_OK(orLaunchKernel(
+      stream,
+      [](void*) {},
+      static_cast<void*>(&args),
+      [](void* p) {
+        auto* self = static_cast<Args*>(p);
+        self->error = orStreamSynchronize(self->stream);
+      }));
+  ASSERT_OK(orStreamSynchronize(stream));
+  EXPECT_EQ(args.error, orErrorNotPermitted);
+}
+
+TEST(orStreamDestroy, PendingWorkStillRuns) {
+  orStream_t stream = nullptr;
+  ASSERT_OK(orStreamCreate(&stream));
+  auto done = std::make_shared<Signal>();
+  {
+    const Latch latch(stream);
+    ASSERT_OK(orLaunchKernel(stream, [done] { done->set(); }));
+    ASSERT_OK(orStreamDestroy(stream));
+    EXPECT_EQ(orStreamSynchronize(stream), orErrorInvalidHandle);
+  }
+  done->wait();
+}
+
+TEST(orStreamDestroy, TwiceIsInvalidHandle) {
+  orStream_t stream = nullptr;
+  ASSERT_OK(orStreamCreate(&stream));
+  ASSERT_OK(orStreamDestroy(stream));
+  EXPECT_EQ(orStreamDestroy(stream), orErrorInvalidHandle);
+}
+
+TEST(orStreamDestroy, OldHandleNeverNamesANewStream) {
+  orStream_t old = nullptr;
+  ASSERT_OK(orStreamCreate(&old));
+  ASSERT_OK(orStreamDestroy(old));
+  const Stream recycled;
+  EXPECT_EQ(orStreamQuery(old), orErrorInvalidHandle);
+}
+
+TEST(orStreamDestroy, FailureOfARecycledStreamIsNotInherited) {
+  for (int i = 0; i < 20; ++i) {
+    const Stream stream;
+    ASSERT_OK(orStreamQuery(stream));
+    ASSERT_OK(
+        orLaunchKernel(stream, [] { throw std::runtime_error("broken"); }));
+    ASSERT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+  }
+}
+
+TEST(orStreamDestroy, DefaultStreamIsInvalidHandle) {
+  orStream_t stream = nullptr;
+  ASSERT_OK(orStreamGetDefault(&stream, 0));
+  EXPECT_EQ(orStreamDestroy(stream), orErrorInvalidHandle);
+  EXPECT_EQ(orStreamDestroy(nullptr), orErrorInvalidHandle);
+  EXPECT_OK(orStreamQuery(stream));
+}
+
+TEST(orStreamGetDefault, IsTheNullStreamOfTheDevice) {
+  const CurrentDevice current(1);
+  orStream_t stream = nullptr;
+  ASSERT_OK(orStreamGetDefault(&stream, 1));
+  Latch latch(stream);
+  EXPECT_EQ(orStreamQuery(nullptr), orErrorNotReady);
+  latch.release();
+  ASSERT_OK(orStreamSynchronize(nullptr));
+}
+
+TEST(orStreamGetDefault, PastTheCountIsInvalidDevice) {
+  orStream_t stream = nullptr;
+  EXPECT_EQ(orStreamGetDefault(&stream, 2), orErrorInvalidDevice);
+}
+
+TEST(orStreamGetDevice, IsTheCurrentOneAtCreation) {
+  const CurrentDevice current(1);
+  const Stream stream;
+  const CurrentDevice other(0);
+  int device = 0;
+  ASSERT_OK(orStreamGetDevice(stream, &device));
+  EXPECT_EQ(device, 1);
+}
+
+TEST(orDeviceGetStreamPriorityRange, GreatestIsTheSmallerNumber) {
+  int least = -1;
+  int greatest = 0;
+  ASSERT_OK(orDeviceGetStreamPriorityRange(&least, &greatest));
+  EXPECT_EQ(least, 0);
+  EXPECT_LT(greatest, least);
+}
+
+TEST(orStreamCreateWithPriority, ClampsThePriority) {
+  int least = 0;
+  int greatest = 0;
+  ASSERT_OK(orDeviceGetStreamPriorityRange(&least, &greatest));
+  const Stream low(1000);
+  const Stream high(-1000);
+  int priority = 1;
+  ASSERT_OK(orStreamGetPriority(low, &priority));
+  EXPECT_EQ(priority, least);
+  ASSERT_OK(orStreamGetPriority(high, &priority));
+  EXPECT_EQ(priority, greatest);
+}
+
+TEST(orStreamCreateWithPriority, UnknownFlagsAreInvalidValue) {
+  orStream_t stream = nullptr;
+  EXPECT_EQ(orStreamCreateWithPriority(&stream, 8, 0), orErrorInvalidValue);
+  EXPECT_MESSAGE("flags 8");
+}
+
+TEST(orStreamCreate, NullIsInvalidValue) {
+  EXPECT_EQ(orStreamCreate(nullptr), orErrorInvalidValue);
+}
+
+TEST(orStreamCreate, EndsItsWorkersWithTheStreams) {
+  // Destroyed streams are used again, so this needs few threads, not 2000.
+  for (int i = 0; i < 2000; ++i) {
+    const Stream stream;
+    ASSERT_OK(orLaunchKernel(stream, [] {}));
+    ASSERT_OK(orStreamSynchronize(stream));
+  }
+}
+
+} // namespace
