@@ -61,8 +61,10 @@ AddressSpace::AddressSpace(int device_count, std::size_t span)
         fail("mapping", span);
       }
     };
+    // [docs: double-mapping]
     map(view(device), PROT_NONE);
     map(view(device) + distance_, PROT_READ | PROT_WRITE);
+    // [docs: end]
   }
   // A forked child may not use the devices; without this it would share the
   // memory with its parent and could spoil it.

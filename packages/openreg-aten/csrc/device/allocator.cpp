@@ -41,6 +41,16 @@ DeviceMemory& memory_of(c10::DeviceIndex device) {
   return *memories()[static_cast<size_t>(device)];
 }
 
+/// The device that a device pointer belongs to.
+c10::DeviceIndex owner_of(const void* pointer) {
+  const AddressRange& range = address_range();
+  const auto span =
+      static_cast<size_t>(range.end - range.begin) / memories().size();
+  const auto offset =
+      static_cast<size_t>(static_cast<const std::byte*>(pointer) - range.begin);
+  return static_cast<c10::DeviceIndex>(offset / span);
+}
+
 size_t current_bytes(const c10::CachingAllocator::StatArray& stats) {
   return static_cast<size_t>(stats[0].current);
 }
@@ -122,8 +132,8 @@ class Allocator final : public c10::DeviceAllocator {
       memory->pool.release_cached();
     }
   }
-  // Enqueued work holds the tensors it uses, so a block is never freed, and
-  // reused, while another stream still works on it.
+  // Operators have run when their call returns, and enqueued copies hold their
+  // memory, so no block is reused while a stream still works on it.
   void recordStream(const c10::DataPtr&, c10::Stream stream) override {
     TORCH_CHECK(
         stream.device_type() == c10::kPrivateUse1,
@@ -218,20 +228,26 @@ void free_block(void* pointer) noexcept {
       bad_fork != 0) {
     return; // what a forked child inherited is the parent's to free
   }
-  const AddressRange& range = address_range();
-  const auto span =
-      static_cast<size_t>(range.end - range.begin) / memories().size();
-  const auto device =
-      static_cast<size_t>(static_cast<std::byte*>(pointer) - range.begin) /
-      span;
-  DeviceMemory& memory = *memories()[device];
+  const c10::DeviceIndex device = owner_of(pointer);
+  DeviceMemory& memory = memory_of(device);
   const std::lock_guard lock(memory.mutex);
   const size_t size = memory.pool.free(pointer);
-  report(
-      pointer,
-      -static_cast<int64_t>(size),
-      static_cast<c10::DeviceIndex>(device),
-      memory.pool.stats());
+  report(pointer, -static_cast<int64_t>(size), device, memory.pool.stats());
+}
+
+bool hold_block(const void* pointer) {
+  if (pointer == nullptr) {
+    return false;
+  }
+  DeviceMemory& memory = memory_of(owner_of(pointer));
+  const std::lock_guard lock(memory.mutex);
+  return memory.pool.hold(pointer);
+}
+
+void release_block(void* pointer) noexcept {
+  DeviceMemory& memory = memory_of(owner_of(pointer));
+  const std::lock_guard lock(memory.mutex);
+  memory.pool.release_hold(pointer);
 }
 
 void resize_storage(const c10::Storage& storage, size_t size) {

@@ -19,6 +19,12 @@ void* allocate_block(c10::DeviceIndex device, size_t size);
 /// Gives a block back; does nothing in a forked child. Never takes the GIL.
 void free_block(void* pointer) noexcept;
 
+/// Keeps the block that starts at `pointer` from being reused until
+/// release_block(); false if there is none.
+bool hold_block(const void* pointer);
+/// Ends one hold. Never takes the GIL.
+void release_block(void* pointer) noexcept;
+
 /// The DataPtr that owns a block.
 inline c10::DataPtr own_block(c10::DeviceIndex device, void* pointer) {
   return {

@@ -84,14 +84,45 @@ size_t BlockPool::free(void* pointer) {
     return 0;
   }
   Block* block = found->second;
-  allocated_.erase(found);
   const size_t size = block->size;
   count(block->small, [&](size_t kind) {
     stats_.allocation[kind].decrease(1);
     stats_.allocated_bytes[kind].decrease(size);
+    stats_.requested_bytes[kind].decrease(block->requested);
+  });
+  if (block->holds > 0) {
+    block->freed = true;
+  } else {
+    reclaim(block);
+  }
+  return size;
+}
+
+bool BlockPool::hold(const void* pointer) {
+  const auto found = allocated_.find(pointer);
+  if (found == allocated_.end()) {
+    return false;
+  }
+  found->second->holds += 1;
+  return true;
+}
+
+void BlockPool::release_hold(void* pointer) {
+  Block* block = allocated_.at(pointer);
+  block->holds -= 1;
+  if (block->holds == 0 && block->freed) {
+    block->freed = false;
+    reclaim(block);
+  }
+}
+
+/// Puts a block that nothing uses any more into the cache.
+void BlockPool::reclaim(Block* block) {
+  allocated_.erase(block->pointer);
+  const size_t size = block->size;
+  count(block->small, [&](size_t kind) {
     stats_.active[kind].decrease(1);
     stats_.active_bytes[kind].decrease(size);
-    stats_.requested_bytes[kind].decrease(block->requested);
   });
   block->allocated = false;
   const bool was_split = block->previous || block->next;
@@ -110,7 +141,6 @@ size_t BlockPool::free(void* pointer) {
     });
   }
   cached(block->small).insert(block);
-  return size;
 }
 
 BlockPool::Block* BlockPool::take_cached(size_t size, bool small) {
@@ -145,14 +175,11 @@ BlockPool::Block* BlockPool::make_segment(size_t size, bool small) {
     stats_.segment[kind].increase(1);
     stats_.reserved_bytes[kind].increase(size);
   });
-  return new Block{
-      static_cast<std::byte*>(pointer),
-      size,
-      0,
-      small,
-      false,
-      nullptr,
-      nullptr};
+  auto* block = new Block{};
+  block->pointer = static_cast<std::byte*>(pointer);
+  block->size = size;
+  block->small = small;
+  return block;
 }
 
 void BlockPool::split(Block* block, size_t size) {
@@ -160,8 +187,12 @@ void BlockPool::split(Block* block, size_t size) {
   if (!should_split(rest, block->small)) {
     return;
   }
-  auto* remaining = new Block{
-      block->pointer + size, rest, 0, block->small, false, block, block->next};
+  auto* remaining = new Block{};
+  remaining->pointer = block->pointer + size;
+  remaining->size = rest;
+  remaining->small = block->small;
+  remaining->previous = block;
+  remaining->next = block->next;
   if (block->next) {
     block->next->previous = remaining;
   }

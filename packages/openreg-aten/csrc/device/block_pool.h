@@ -20,8 +20,12 @@ class BlockPool {
 
   /// Null if the device has no room, also after cached segments were released.
   void* allocate(size_t size);
-  /// The size in bytes of the block that was freed; 0 if `pointer` is none.
+  /// The size in bytes of the block that was freed; 0 if `pointer` is none. A
+  /// block that is held stays active until the last hold ends.
   size_t free(void* pointer);
+  /// False if `pointer` is not the start of an allocated block.
+  bool hold(const void* pointer);
+  void release_hold(void* pointer);
   void release_cached();
 
   Stats& stats() {
@@ -34,7 +38,9 @@ class BlockPool {
     size_t size;
     size_t requested;
     bool small;
-    bool allocated;
+    bool allocated; // to a tensor, or held
+    int holds;
+    bool freed;      // while held
     Block* previous; // neighbours within the segment
     Block* next;
   };
@@ -46,6 +52,7 @@ class BlockPool {
   };
   using Blocks = std::set<Block*, BySize>;
 
+  void reclaim(Block* block);
   Block* take_cached(size_t size, bool small);
   Block* make_segment(size_t size, bool small);
   void split(Block* block, size_t size);
@@ -60,7 +67,7 @@ class BlockPool {
   c10::DeviceIndex device_;
   Blocks small_;
   Blocks large_;
-  ska::flat_hash_map<void*, Block*> allocated_;
+  ska::flat_hash_map<const void*, Block*> allocated_;
   Stats stats_;
 };
 

@@ -58,7 +58,9 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     return attributes.type == orMemoryTypeHost;
   }
   at::Allocator* getPinnedMemoryAllocator() const override {
-    return at::getHostAllocator(c10::kPrivateUse1);
+    at::Allocator* allocator = at::getHostAllocator(c10::kPrivateUse1);
+    return allocator ? allocator
+                     : PrivateUse1HooksInterface::getPinnedMemoryAllocator();
   }
   at::Device getDeviceFromPtr(void* data) const override {
     orPointerAttributes attributes;

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The allocator of pinned host memory.
 //
-// Work that is enqueued holds the tensors it uses, pinned ones too, so a block
-// is never freed while a copy is in flight and record_event() has nothing to
-// remember.
+// A block that enqueued work holds is freed when the last hold ends.
+#include "device/host_allocator.h"
+
 #include "device/error.h"
+#include "device/stream.h"
 #include "mechanism.h"
 
 #include <ATen/core/CachingHostAllocator.h>
 
 #include <cstring>
 #include <mutex>
+#include <unordered_map>
 
 namespace openreg::aten {
 namespace {
@@ -22,6 +24,7 @@ class HostAllocator final : public at::HostAllocator {
     OPENREG_CHECK(orMallocHost(&pointer, size));
     if (pointer != nullptr) {
       const std::lock_guard lock(mutex_);
+      blocks_.emplace(pointer, Block{size});
       stats_.num_host_alloc += 1;
       increase(size);
     }
@@ -34,7 +37,13 @@ class HostAllocator final : public at::HostAllocator {
     std::memcpy(dst, src, count);
   }
 
-  bool record_event(void*, void*, c10::Stream) override {
+  bool record_event(void* pointer, void*, c10::Stream stream) override {
+    void* block = hold(pointer);
+    if (block == nullptr) {
+      return false;
+    }
+    OPENREG_CHECK(orLaunchKernel(
+        handle_of(stream), &release_pinned, block, /*cleanup=*/nullptr));
     return true;
   }
   void empty_cache() override {}
@@ -60,24 +69,54 @@ class HostAllocator final : public at::HostAllocator {
   }
 
   void free(void* pointer) noexcept {
-    orPointerAttributes attributes;
-    orError_t error = orPointerGetAttributes(&attributes, pointer);
-    if (error == orSuccess) {
-      error = orFreeHost(pointer);
-    }
-    if (error == orErrorInitialization) {
-      return; // inherited by a forked child: the parent's to free
-    }
-    if (error != orSuccess) {
-      warn_runtime_error(error);
-      return;
-    }
     const std::lock_guard lock(mutex_);
-    stats_.num_host_free += 1;
-    decrease(attributes.size);
+    const auto block = blocks_.find(pointer);
+    if (block != blocks_.end() && block->second.holds > 0) {
+      block->second.freed = true;
+    } else if (block != blocks_.end()) {
+      erase(block);
+    }
+  }
+
+  void* hold(const void* pointer) {
+    orPointerAttributes attributes;
+    OPENREG_CHECK(orPointerGetAttributes(&attributes, pointer));
+    const std::lock_guard lock(mutex_);
+    const auto block = blocks_.find(attributes.pointer);
+    if (block == blocks_.end()) {
+      return nullptr;
+    }
+    block->second.holds += 1;
+    return attributes.pointer;
+  }
+
+  void release(void* pointer) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto block = blocks_.find(pointer);
+    block->second.holds -= 1;
+    if (block->second.holds == 0 && block->second.freed) {
+      erase(block);
+    }
   }
 
  private:
+  struct Block {
+    size_t size;
+    int holds = 0;
+    bool freed = false; // while held
+  };
+  using Blocks = std::unordered_map<void*, Block>;
+
+  void erase(Blocks::iterator block) noexcept {
+    const orError_t error = orFreeHost(block->first);
+    // A forked child does not free what it inherited: that is the parent's.
+    if (error != orSuccess && error != orErrorInitialization) {
+      warn_runtime_error(error);
+    }
+    stats_.num_host_free += 1;
+    decrease(block->second.size);
+    blocks_.erase(block);
+  }
   void increase(size_t size) {
     stats_.allocations.increase(1);
     stats_.active_requests.increase(1);
@@ -93,6 +132,7 @@ class HostAllocator final : public at::HostAllocator {
   static void free_block(void* pointer);
 
   std::mutex mutex_;
+  Blocks blocks_;
   at::HostStats stats_;
 };
 
@@ -108,6 +148,14 @@ void HostAllocator::free_block(void* pointer) {
 }
 
 } // namespace
+
+void* hold_pinned(const void* pointer) {
+  return host_allocator().hold(pointer);
+}
+
+void release_pinned(void* block) noexcept {
+  host_allocator().release(block);
+}
 
 OPENREG_MECHANISM(host_allocator, "at::HostAllocator") {
   at::setHostAllocator(c10::kPrivateUse1, &host_allocator());

@@ -127,6 +127,10 @@ c10::Stream stream_from_pool(c10::DeviceIndex device, int priority) {
   return make_stream(index, ring.streams[ring.next++ % kStreamsPerPriority]);
 }
 
+void synchronize_current_stream(c10::DeviceIndex device) {
+  OPENREG_CHECK(orStreamSynchronize(current_handle(device)));
+}
+
 orStream_t handle_of(const c10::Stream& stream) {
   return handle_of(stream.device_index(), stream.id());
 }

@@ -21,6 +21,9 @@ c10::Stream exchange_stream(c10::Stream stream);
 /// outside the runtime's range are clamped.
 c10::Stream stream_from_pool(c10::DeviceIndex device, int priority);
 
+/// Waits for the work of a device's current stream. Throws what a kernel left.
+void synchronize_current_stream(c10::DeviceIndex device);
+
 orStream_t handle_of(const c10::Stream& stream);
 /// The handle of the current stream of a device.
 orStream_t current_handle(c10::DeviceIndex device);

@@ -8,6 +8,7 @@
 #include "kernel/kernel.h"
 #include "kernel/operator_plan.h"
 
+#include <ATen/Context.h>
 #include <ATen/core/List.h>
 
 namespace openreg::aten {
@@ -62,6 +63,7 @@ class Call {
         device_(find_device()),
         views_(device_) {}
 
+  // [docs: boxed-run]
   void run(const c10::OperatorHandle& target) {
     originals_.reserve(plan_.returned.size());
     for (const int32_t source : plan_.returned) {
@@ -80,6 +82,7 @@ class Call {
     views_.finish();
     take_over_results();
   }
+  // [docs: end]
 
  private:
   c10::IValue& value(const OperatorPlan::Argument& argument) {
@@ -119,18 +122,22 @@ class Call {
     return finder.result();
   }
 
-  at::Tensor present_tensor(const at::Tensor& tensor, bool written) {
+  at::Tensor present_tensor(
+      const at::Tensor& tensor,
+      const OperatorPlan::Argument& argument) {
     if (!tensor.defined()) {
       return tensor;
     }
     if (C10_LIKELY(tensor.device().type() == c10::kPrivateUse1)) {
-      return views_.present(tensor, written);
+      return views_.present(tensor, argument.written);
     }
     // As on CUDA, a CPU tensor may stand beside device tensors if it is a
-    // scalar that is only read.
+    // scalar that is only read, or the indices or lengths of some operators,
+    // whose first argument is the data.
     TORCH_CHECK(
-        tensor.device().is_cpu() && !written &&
-            (tensor.dim() == 0 || plan_.takes_host_tensors),
+        tensor.device().is_cpu() && !argument.written &&
+            (tensor.dim() == 0 ||
+             (plan_.takes_host_tensors && argument.index > 0)),
         "Expected all tensors to be on the same device, but found at least "
         "two devices, ",
         c10::Device(c10::kPrivateUse1, device_),
@@ -145,14 +152,14 @@ class Call {
     switch (argument.kind) {
       case Kind::kTensor:
         if (!value.isNone()) {
-          value = present_tensor(value.toTensor(), argument.written);
+          value = present_tensor(value.toTensor(), argument);
         }
         break;
       case Kind::kTensorList:
         if (!value.isNone()) {
           c10::List<at::Tensor> views;
           for (const at::Tensor& each : value.toTensorVector()) {
-            views.push_back(present_tensor(each, argument.written));
+            views.push_back(present_tensor(each, argument));
           }
           value = std::move(views);
         }
@@ -161,16 +168,19 @@ class Call {
         c10::List<std::optional<at::Tensor>> views;
         for (const c10::IValue& each : value.toListRef()) {
           views.push_back(
-              each.isTensor() ? std::optional(present_tensor(
-                                    each.toTensor(), argument.written))
-                              : std::nullopt);
+              each.isTensor()
+                  ? std::optional(present_tensor(each.toTensor(), argument))
+                  : std::nullopt);
         }
         value = std::move(views);
         break;
       }
       case Kind::kGenerator:
+        // Through the hooks, which have none if the mechanism is left out.
         value = cpu_generator(
-            value.isNone() ? default_generator(device_) : value.toGenerator());
+            value.isNone() ? at::globalContext().defaultGenerator(
+                                 c10::Device(c10::kPrivateUse1, device_))
+                           : value.toGenerator());
         break;
       case Kind::kDevice:
         if (!value.isNone()) {

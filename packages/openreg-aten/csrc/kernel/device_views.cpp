@@ -15,6 +15,27 @@ void copy_geometry(const c10::TensorImpl& from, c10::TensorImpl& to) {
   to.set_sizes_and_strides(from.sizes(), from.strides(), from.storage_offset());
 }
 
+/// A CPU tensor with the geometry and flags of `tensor` over `storage`.
+at::Tensor make_view(const at::Tensor& tensor, const c10::Storage& storage) {
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(
+      c10::Storage(storage),
+      c10::DispatchKeySet(c10::DispatchKey::CPU),
+      impl.dtype());
+  c10::TensorImpl& made = *view.unsafeGetTensorImpl();
+  copy_geometry(impl, made);
+  if (C10_UNLIKELY(tensor.is_conj())) {
+    made._set_conj(true);
+  }
+  if (C10_UNLIKELY(tensor.is_neg())) {
+    made._set_neg(true);
+  }
+  if (impl.is_wrapped_number()) {
+    made.set_wrapped_number(true);
+  }
+  return view;
+}
+
 /// Moves the buffer that a CPU storage owns to the device's name for it.
 c10::DataPtr move_buffer(c10::StorageImpl& storage, c10::DeviceIndex device) {
   void* block = to_device(storage.data());
@@ -55,22 +76,7 @@ at::Tensor DeviceViews::present(const at::Tensor& tensor, bool written) {
       return presented.view;
     }
   }
-  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
-  at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(
-      c10::Storage(view_of(impl.storage(), written)),
-      c10::DispatchKeySet(c10::DispatchKey::CPU),
-      impl.dtype());
-  c10::TensorImpl& made = *view.unsafeGetTensorImpl();
-  copy_geometry(impl, made);
-  if (C10_UNLIKELY(tensor.is_conj())) {
-    made._set_conj(true);
-  }
-  if (C10_UNLIKELY(tensor.is_neg())) {
-    made._set_neg(true);
-  }
-  if (impl.is_wrapped_number()) {
-    made.set_wrapped_number(true);
-  }
+  at::Tensor view = make_view(tensor, view_of(tensor.storage(), written));
   presented_.push_back({tensor, view, written});
   return view;
 }
@@ -159,6 +165,18 @@ at::Tensor DeviceViews::take_over(at::Tensor result) {
   impl.set_storage_keep_dtype(device_storage(impl.storage()));
   impl._change_backend_component_keys(device);
   return result;
+}
+
+at::Tensor borrow(const at::Tensor& tensor) {
+  const c10::StorageImpl& impl = *tensor.storage().unsafeGetStorageImpl();
+  return make_view(
+      tensor,
+      c10::make_intrusive<c10::StorageImpl>(
+          c10::StorageImpl::use_byte_size_t(),
+          impl.nbytes(),
+          c10::DataPtr(const_cast<void*>(impl.data()), c10::Device(c10::kCPU)),
+          /*allocator=*/nullptr,
+          /*resizable=*/false));
 }
 
 } // namespace openreg::aten

@@ -48,4 +48,7 @@ class DeviceViews {
   c10::SmallVector<Presented, 4> presented_;
 };
 
+/// A CPU tensor over the memory of a CPU tensor, which it does not keep alive.
+at::Tensor borrow(const at::Tensor& tensor);
+
 } // namespace openreg::aten

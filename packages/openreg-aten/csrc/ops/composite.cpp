@@ -29,6 +29,7 @@ bool has_composite_kernel(const c10::OperatorHandle& op) {
 
 } // namespace
 
+// [docs: composite]
 OPENREG_MECHANISM_LAST(
     composite,
     "TORCH_LIBRARY_IMPL(aten, PrivateUse1): over composite kernels") {
@@ -45,5 +46,6 @@ OPENREG_MECHANISM_LAST(
     }
   }
 }
+// [docs: end]
 
 } // namespace openreg::aten

@@ -59,6 +59,7 @@ OPENREG_MECHANISM(convolution, "aten::convolution_overrideable") {
   cpu.impl("convolution_backward_overrideable", TORCH_FN(convolution_backward));
 
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  // [docs: overrideable]
   library.impl(
       "convolution_overrideable",
       torch::CppFunction::makeFromBoxedFunction<&run_as<kConvolution>>());
@@ -66,6 +67,7 @@ OPENREG_MECHANISM(convolution, "aten::convolution_overrideable") {
       "convolution_backward_overrideable",
       torch::CppFunction::makeFromBoxedFunction<
           &run_as<kConvolutionBackward>>());
+  // [docs: end]
 }
 
 } // namespace openreg::aten

@@ -5,6 +5,7 @@
 // The CPU's copy_ runs over the window, so a copy between host and device is
 // one pass over the data, and conj and neg bits are resolved on the way.
 #include "device/device.h"
+#include "device/memory_hold.h"
 #include "kernel/device_views.h"
 #include "kernel/kernel.h"
 #include "mechanism.h"
@@ -32,42 +33,54 @@ void check_device_type(const at::Tensor& tensor, const char* argument) {
       ")");
 }
 
-/// As on CUDA: only a copy from or to pinned memory leaves the host free.
-bool asynchronous(
-    const at::Tensor& dst,
-    const at::Tensor& src,
-    bool non_blocking) {
-  if (!non_blocking || on_device(dst) == on_device(src)) {
+void run_copy(c10::DeviceIndex device, at::Tensor& dst, const at::Tensor& src) {
+  const KernelScope scope(device);
+  at::native::copy_(dst, src, /*non_blocking=*/false);
+}
+
+/// Enqueues a copy between host and device. As on CUDA, only a copy from or to
+/// pinned memory leaves the host free; false if it is none.
+bool enqueue_copy(const at::Tensor& dst, const at::Tensor& src) {
+  const at::Tensor& host = on_device(dst) ? src : dst;
+  const c10::DeviceIndex device = (on_device(dst) ? dst : src).device().index();
+  if (!host.is_pinned()) {
     return false;
   }
-  return (on_device(dst) ? src : dst).is_pinned();
+  MemoryHold hold_dst(dst.storage());
+  MemoryHold hold_src(src.storage());
+  if (!hold_dst || !hold_src) {
+    return false;
+  }
+  DeviceViews views(device);
+  enqueue_on_current_stream(
+      device,
+      [device,
+       to = on_device(dst) ? views.present(dst, true) : borrow(dst),
+       from = on_device(src) ? views.present(src, false) : borrow(src),
+       hold_dst = std::move(hold_dst),
+       hold_src = std::move(hold_src)]() mutable {
+        run_copy(device, to, from);
+      });
+  return true;
 }
 
 at::Tensor& copy_(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
   check_device_type(self, "self");
   check_device_type(src, "src");
+  if (non_blocking && on_device(self) != on_device(src) &&
+      enqueue_copy(self, src)) {
+    return self;
+  }
   const c10::DeviceIndex device =
       (on_device(self) ? self : src).device().index();
   if (on_device(self) && on_device(src) && self.device() != src.device()) {
     // What the other device still computes on src comes first.
-    OPENREG_CHECK(orStreamSynchronize(current_handle(src.device().index())));
+    synchronize_current_stream(src.device().index());
   }
   DeviceViews views(device);
   at::Tensor to = on_device(self) ? views.present(self, true) : self;
   const at::Tensor from = on_device(src) ? views.present(src, false) : src;
-  const auto copy = [device](at::Tensor& dst, const at::Tensor& value) {
-    const KernelScope scope(device);
-    at::native::copy_(dst, value, /*non_blocking=*/false);
-  };
-  if (asynchronous(self, src, non_blocking)) {
-    // The tensors are held until the copy is done.
-    enqueue_on_current_stream(
-        device, [copy, to, from, keep_self = self, keep_src = src]() mutable {
-          copy(to, from);
-        });
-  } else {
-    run_on_current_stream(device, [&] { copy(to, from); });
-  }
+  run_on_current_stream(device, [&] { run_copy(device, to, from); });
   return self;
 }
 
