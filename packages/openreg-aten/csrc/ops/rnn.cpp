@@ -94,9 +94,13 @@ std::tuple<at::Tensor, at::Tensor> gru_cell(
     const OptionalTensor& input_bias,
     const OptionalTensor& hidden_bias) {
   const auto from_input = plus(input_gates, input_bias).unsafe_chunk(3, 1);
-  const auto from_hidden = plus(hidden_gates, hidden_bias).unsafe_chunk(3, 1);
-  const at::Tensor reset = (from_hidden[0] + from_input[0]).sigmoid_();
-  const at::Tensor update = (from_hidden[1] + from_input[1]).sigmoid_();
+  // A copy to activate in place, as the CPU does: a vectorized sigmoid rounds
+  // by an element's place in its row.
+  const at::Tensor hidden =
+      plus(hidden_gates, hidden_bias).clone(at::MemoryFormat::Contiguous);
+  const auto from_hidden = hidden.unsafe_chunk(3, 1);
+  const at::Tensor reset = from_hidden[0].add_(from_input[0]).sigmoid_();
+  const at::Tensor update = from_hidden[1].add_(from_input[1]).sigmoid_();
   const at::Tensor fresh = from_input[2].add(from_hidden[2] * reset).tanh_();
   at::Tensor hy = (hx - fresh).mul_(update).add_(fresh);
   return {
