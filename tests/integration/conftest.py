@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fixtures of the integration tests: one thread, the device, scripts in a process."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parents[2]
+Script = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def device() -> str:
+    """The simulated accelerator."""
+    return "openreg"
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Keeps the CPU's sums in one order, so that results can be compared exactly."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def run_script(tmp_path: Path) -> Script:
+    """Runs Python source as a file in a process of its own.
+
+    Keyword arguments are environment variables; ``None`` removes one. The script is
+    kept as ``script.py`` in the test's folder, so that tracebacks can name its lines.
+    """
+
+    def run(source: str, *options: str, **environment: str | None) -> object:
+        path = tmp_path / "script.py"
+        path.write_text(textwrap.dedent(source).lstrip("\n"))
+        merged = os.environ | {k: v for k, v in environment.items() if v is not None}
+        for name, value in environment.items():
+            if value is None:
+                merged.pop(name, None)
+        return subprocess.run(
+            [sys.executable, *options, str(path)],
+            env=merged,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture
+def load_program(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """Loads a program of the repository, such as ``examples/x.py``, as a module."""
+
+    def load(path: str) -> ModuleType:
+        name = Path(path).stem
+        spec = importlib.util.spec_from_file_location(name, ROOT / path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, module)
+        spec.loader.exec_module(module)
+        return module
+
+    return load

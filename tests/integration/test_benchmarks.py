@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The benchmark runs, prints a ratio for each row and writes its numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+Load = Callable[[str], ModuleType]
+
+
+@pytest.fixture
+def eager(load_program: Load) -> ModuleType:
+    return load_program("benchmarks/eager.py")
+
+
+def test_quick_run_prints_a_ratio_for_every_row(
+    eager: ModuleType, device: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = tmp_path / "eager.json"
+    assert eager.main(["--device", device, "--quick", "--json", str(report)]) == 0
+    printed = capsys.readouterr().out
+    assert "peer column left out" in printed
+    content = json.loads(report.read_text())
+    assert content["machine"]["threads"] == "1"
+    rows = {row["name"]: row for row in content["rows"]}
+    assert list(rows) == list(eager.CASES)
+    for name, row in rows.items():
+        line = next(line for line in printed.splitlines() if line.startswith(name))
+        assert f"{row['ratio']:.2f}" in line
+        assert row["device"] == device
+        assert row["low"] <= row["ratio"] <= row["high"]
+        assert row["cpu_us"] > 0
+        assert row["device_us"] > 0
+
+
+def test_device_list_gives_one_table_for_each(
+    eager: ModuleType, device: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    devices = [f"{device}:0", f"{device}:1", "cpu"]
+    eager.main(["--device", *devices, "--case", "item", "add 8", "--quick"])
+    printed = capsys.readouterr().out
+    for name in devices:
+        assert printed.count(f"{name} us") >= 1
+    assert printed.count("\nitem ") == 3
+    assert printed.count("\nadd 8 ") == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--device", "openreg:99"], "'openreg:99' is no usable device"),
+        (["--case", "add 9"], "invalid choice: 'add 9'"),
+    ],
+)
+def test_bad_arguments_are_refused(
+    eager: ModuleType,
+    arguments: list[str],
+    reason: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        eager.main([*arguments, "--quick"])
+    assert caught.value.code == 2
+    assert reason in capsys.readouterr().err
