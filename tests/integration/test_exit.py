@@ -117,6 +117,18 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.parametrize("attempt", range(4))  # it was a race, lost in most runs
+def test_exit_right_after_backward_is_clean(run_script: Script, attempt: int) -> None:
+    result = run_script(
+        """
+        import torch
+        x = torch.ones(2, device="openreg", requires_grad=True)
+        (x * x).sum().backward()
+        """
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_loader_workers_beside_a_used_device(run_script: Script, method: str) -> None:
     item = "torch.full((3,), float(index))"

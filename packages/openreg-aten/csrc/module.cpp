@@ -3,6 +3,7 @@
 #include "device/allocator.h"
 #include "device/device.h"
 #include "device/error.h"
+#include "device/exit.h"
 #include "device/generator.h"
 #include "mechanism.h"
 
@@ -76,6 +77,11 @@ NB_MODULE(_C, m) {
     int bad_fork = 0;
     return orIsInBadFork(&bad_fork) == orSuccess && bad_fork != 0;
   });
+
+  m.def(
+      "drain_autograd",
+      &drain_autograd,
+      nb::call_guard<nb::gil_scoped_release>());
 
   m.def("device_count", [] { return static_cast<int>(device_count()); });
   m.def("current_device", [] {

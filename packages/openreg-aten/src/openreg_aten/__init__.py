@@ -9,12 +9,16 @@ torch-openreg; autocast comes with openreg-amp.
 
 from __future__ import annotations
 
-# A build refuses a wrong torch before any of its libraries are loaded.
+import atexit
+
+# The order matters: a wrong torch is refused before any library is loaded, and the
+# libraries that ours needs are loaded before it.
 from openreg_aten import _versions
 
 _versions.check()
 
-import openreg_runtime  # noqa: F401  its library is loaded before ours
+import openreg_runtime  # noqa: F401
+import torch  # noqa: F401
 
 from openreg_aten import _C, _device_module
 
@@ -23,6 +27,7 @@ PYTHON_MECHANISMS = ("autoload", "rename", "device_module", "methods", "autocast
 
 _C.enable_mechanisms(list(PYTHON_MECHANISMS))
 _device_module.register()
+atexit.register(_C.drain_autograd)
 
 __version__ = _versions.OWN_VERSION
 __all__ = ["PYTHON_MECHANISMS", "mechanisms"]

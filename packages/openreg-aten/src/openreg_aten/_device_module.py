@@ -10,6 +10,7 @@ from __future__ import annotations
 import types
 
 import torch
+from torch.utils.backend_registration import rename_privateuse1_backend
 
 from openreg_aten import _C
 
@@ -34,7 +35,7 @@ def register() -> None:
     module._lazy_init = _lazy_init  # type: ignore[attr-defined]
     module._is_in_bad_fork = _C.is_in_bad_fork  # type: ignore[attr-defined]
     module.manual_seed_all = _manual_seed_all  # type: ignore[attr-defined]
-    torch._register_device_module(_DEFAULT_NAME, module)
+    torch._register_device_module(_DEFAULT_NAME, module)  # type: ignore[no-untyped-call]
 
 
 def _lazy_init() -> None:
@@ -46,7 +47,7 @@ def _lazy_init() -> None:
     """
     _C.init()
     if torch._C._get_privateuse1_backend_name() == _DEFAULT_NAME:
-        torch.utils.rename_privateuse1_backend(_DEFAULT_NAME)
+        rename_privateuse1_backend(_DEFAULT_NAME)
 
 
 def _is_available() -> bool:

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Four small devices instead of two large ones."""
+# environment: OPENREG_DEVICE_COUNT=4 OPENREG_DEVICE_MEMORY=1GiB
+
+import openreg_runtime
+
+for setting in openreg_runtime.settings():
+    print(setting.name, setting.value, setting.source)
+# prints: OPENREG_DEVICE_COUNT 4 environment
+# prints: OPENREG_DEVICE_MEMORY 1GiB environment
+# prints: OPENREG_LAUNCH_BLOCKING 0 default
+# prints: OPENREG_ISOLATION thread default
+print(openreg_runtime.Device(3).total_memory)
+# prints: 1073741824

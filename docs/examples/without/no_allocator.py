@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""PyTorch asks the device's allocator for its statistics."""
+
+import torch
+
+x = torch.ones(2, device="openreg")
+print(torch.accelerator.memory_allocated())
+# prints: 512
+# without it: Allocator for openreg is not a DeviceAllocator.

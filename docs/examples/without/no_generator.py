@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A generator of the device, for the random operators that are given one."""
+
+import torch
+
+generator = torch.Generator("openreg").manual_seed(0)
+on_cpu = torch.rand(4, generator=torch.Generator().manual_seed(0))
+x = torch.rand(4, device="openreg", generator=generator)
+print(x.cpu().equal(on_cpu))
+# prints: True
+# without it: and implement `getNewGenerator` at the same time for PrivateUse1.

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a kernel allocates while it runs is device memory, and is counted."""
+
+import torch
+
+x = torch.rand(1_000_000, device="openreg")
+base = torch.openreg.memory_allocated()
+torch.openreg.reset_peak_memory_stats()
+x.median()
+print("workspace:", torch.openreg.max_memory_allocated() - base > 1_000_000)
+# prints: workspace: True
+# without it: workspace: False

@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""PyTorch calls fused cells on every device of this kind; the CPU has none."""
+
+import torch
+
+lstm = torch.nn.LSTM(2, 3).to("openreg")
+print(lstm(torch.ones(4, 1, 2, device="openreg"))[0].shape)
+# prints: torch.Size([4, 1, 3])
+# without it: NotImplementedError: Could not run 'aten::_thnn_fused_lstm_cell'

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A view is new geometry only: it does not wait for the work that the stream has."""
+
+import threading
+
+import torch
+
+from openreg_runtime import Device
+
+x = torch.ones(8, device="openreg")
+gate = threading.Event()
+Device(0).default_stream.launch(gate.wait, 1)
+x.view(2, 4)
+print("waited:", torch.openreg.current_stream().query())
+# prints: waited: False
+# without it: waited: True
+gate.set()

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A handshake with autograd's device threads.
+//
+// Each of them drops one task before it takes the next, so a small backward
+// pass that came back shows that nothing of an earlier one is left. Its own
+// tensors have no Python objects.
+#include "device/exit.h"
+
+#include "device/device.h"
+#include "device/error.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/ones.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace openreg::aten {
+namespace {
+
+constexpr auto kPatience = std::chrono::milliseconds(200);
+
+void run_backward(c10::DeviceIndex device) {
+  const auto options = at::TensorOptions()
+                           .device(c10::kPrivateUse1, device)
+                           .requires_grad(true);
+  at::ones({}, options).view({1}).sum().backward();
+}
+
+} // namespace
+
+void drain_autograd() {
+  int initialized = 0;
+  if (orIsInitialized(&initialized) != orSuccess || initialized == 0) {
+    return; // not used, or a forked child
+  }
+  struct Handshake {
+    std::mutex mutex;
+    std::condition_variable condition;
+    bool done = false;
+  };
+  auto handshake = std::make_shared<Handshake>();
+  // On a thread of its own: a device may be held by a kernel that never ends.
+  std::thread([handshake] {
+    try {
+      for (c10::DeviceIndex device = 0; device < device_count(); ++device) {
+        run_backward(device);
+      }
+    } catch (const c10::Error&) {
+      // A device without memory, for one: then there is nothing to wait for
+      // that way, and the process ends anyhow.
+    }
+    const std::lock_guard lock(handshake->mutex);
+    handshake->done = true;
+    handshake->condition.notify_one();
+  }).detach();
+  std::unique_lock lock(handshake->mutex);
+  handshake->condition.wait_for(
+      lock, kPatience, [&] { return handshake->done; });
+}
+
+} // namespace openreg::aten

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The end of the process.
+#pragma once
+
+#include "export.h"
+
+namespace openreg::aten {
+
+/// Waits, at most 200 ms, until autograd's device threads have let go of what
+/// earlier backward passes used. To be called without the GIL, before the
+/// interpreter ends: such a thread may still need the GIL to drop a tensor, and
+/// asking for it later aborts the process.
+OPENREG_ATEN_API void drain_autograd();
+
+} // namespace openreg::aten

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The guide builds without a warning.
+
+Sphinx is needed, which only tox's environment ``docs`` has; the name of the file keeps
+pytest from collecting it elsewhere: ``pytest tests/docs/check_build.py``.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_guide_builds_without_a_warning(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q"]
+    result = subprocess.run(
+        [*command, str(DOCS), str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    pages = {page.stem for page in DOCS.glob("*.md")}
+    assert pages <= {page.stem for page in tmp_path.glob("*.html")}

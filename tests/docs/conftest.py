@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Fixtures of the tests of the guide: its pages, and programs in a fresh process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+Page = Callable[[str], str]
+Program = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def page() -> Page:
+    """Returns the text of a page by its name."""
+    return lambda name: (DOCS / name).read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def cells(page: Page) -> Callable[[str], list[list[str]]]:
+    """Returns the rows of all tables of a page, each as its cells without backticks."""
+
+    def rows(name: str) -> list[list[str]]:
+        lines = [line for line in page(name).splitlines() if line.startswith("| ")]
+        return [
+            [cell.strip().replace("`", "") for cell in line.strip("|").split("|")]
+            for line in lines
+            if set(line) - set("|- ")
+        ]
+
+    return rows
+
+
+@pytest.fixture(scope="session")
+def program() -> Program:
+    """Runs a Python file in a fresh process; keyword arguments are its environment."""
+
+    def run(path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("OPENREG_", "TORCH_DEVICE_BACKEND"))
+        }
+        return subprocess.run(
+            [sys.executable, str(path)],
+            env=inherited | environment,
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
+
+    return run

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every example of the guide runs and prints what it says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
+
+Program = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_prints_what_it_says(program: Program, path: Path) -> None:
+    source = path.read_text(encoding="utf-8")
+    variables = re.findall(r"^# environment: (.*)$", source, re.MULTILINE)
+    environment = dict(
+        variable.split("=") for line in variables for variable in line.split()
+    )
+    said = re.findall(r"^ *# prints: (.*)$", source, re.MULTILINE)
+    assert said, "an example must say what it prints"
+    result = program(path, **environment)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == said
+
+
+def test_every_example_is_on_a_page() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md"))
+    files = sorted((DOCS / "examples").rglob("*.py"))
+    missing = [
+        path.name
+        for path in files
+        if f"{{literalinclude}} {path.relative_to(DOCS)}\n" not in pages
+    ]
+    assert files
+    assert missing == []

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the guide names exists, and what the code has is named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+import openreg_amp
+import openreg_runtime
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+INCLUDE = re.compile(
+    r"^```\{literalinclude\} (?P<path>\S+)\n(?P<options>(?::.*\n)*)```$", re.MULTILINE
+)
+
+Page = Callable[[str], str]
+Cells = Callable[[str], list[list[str]]]
+
+
+def includes() -> list[tuple[str, str, dict[str, str]]]:
+    """Lists every quotation: page, path, options."""
+    found = []
+    for page in PAGES:
+        for match in INCLUDE.finditer(page.read_text(encoding="utf-8")):
+            options = re.findall(r"^:([\w-]+): (.*)$", match["options"], re.MULTILINE)
+            found.append((page.name, match["path"], dict(options)))
+    return found
+
+
+def selected(lines: list[str], options: dict[str, str]) -> list[str]:
+    """Returns the lines that Sphinx quotes; fails if a marker is missing."""
+
+    def find(name: str, start: int) -> int:
+        text = options[name]
+        if text[0] == text[-1] and text[0] in "'\"":
+            text = text[1:-1]
+        for number, line in enumerate(lines[start:], start):
+            if text in line:
+                return number
+        pytest.fail(f"no line with {text!r} after line {start}")
+
+    first, last = 0, len(lines)
+    if "lines" in options:
+        first = int(options["lines"].removesuffix("-")) - 1
+    if "start-after" in options:
+        first = find("start-after", 0) + 1
+    if "start-at" in options:
+        first = find("start-at", 0)
+    if "end-before" in options:
+        last = find("end-before", first)
+    if "end-at" in options:
+        last = find("end-at", first) + 1
+    return lines[first:last]
+
+
+def test_every_code_block_that_quotes_is_recognized() -> None:
+    directives = sum(
+        page.read_text(encoding="utf-8").count("{literalinclude}") for page in PAGES
+    )
+    assert directives == len(includes()) > 30
+
+
+@pytest.mark.parametrize(("page_name", "path", "options"), includes())
+def test_quotation_finds_its_lines(
+    page_name: str, path: str, options: dict[str, str]
+) -> None:
+    source = DOCS / path
+    assert source.is_file(), f"{page_name} quotes {path}"
+    quoted = selected(source.read_text(encoding="utf-8").splitlines(), options)
+    assert any(line.strip() for line in quoted)
+    assert not any("[docs:" in line for line in quoted)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_paths_in_the_text_exist(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    named = re.findall(r"`((?:packages|tests|tools|examples|docs)/[\w./-]+)", text)
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_rules_of_the_device_name_tests_that_exist(cells: Cells) -> None:
+    sources = "".join(
+        file.read_text(encoding="utf-8")
+        for file in (ROOT / "tests" / "runtime" / "cpp").glob("*.cpp")
+    )
+    known = {
+        f"{suite}.{name}"
+        for suite, name in re.findall(r"\bTEST(?:_F)?\((\w+), (\w+)\)", sources)
+    }
+    rules = [row for row in cells("device.md") if len(row) == 4]
+    named = {
+        name
+        for row in rules
+        if row[3] != "shown by"
+        for name in re.findall(r"[^\s,]+", row[3])
+    }
+    assert len(rules) > 40
+    for name in named - known:
+        file, _, function = name.partition("::")
+        assert f"def {function}(" in (ROOT / file).read_text(encoding="utf-8"), name
+
+
+def test_every_c_function_is_named(page: Page) -> None:
+    header = ROOT / "packages/openreg-runtime/include/openreg/openreg.h"
+    declared = re.findall(
+        r"^OPENREG_(?:API|EXPORT) [\w\s*]*?\b(or[A-Z]\w*)\(",
+        header.read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    table = page("device.md").partition("## C API")[2]
+    assert len(declared) > 40
+    assert sorted(set(re.findall(r"`(or[A-Z]\w*)`", table))) == sorted(declared)
+
+
+def test_every_name_of_the_runtime_is_named(page: Page) -> None:
+    names = openreg_runtime.__all__
+    assert [name for name in names if f"`{name}`" not in page("device.md")] == []
+
+
+def test_every_public_name_is_named(page: Page) -> None:
+    names = torch.openreg.__all__
+    assert [name for name in names if f"`{name}`" not in page("python.md")] == []
+    amp = torch.openreg.amp.__all__
+    text = page("python.md")
+    assert [n for n in amp if f"`amp.{n}`" not in text and f"`{n}`" not in text] == []
+
+
+def test_every_name_in_the_tables_of_python_exists(cells: Cells) -> None:
+    named = [
+        name
+        for row in cells("python.md")
+        if row[0] != "name"
+        for name in row[0].split(", ")
+    ]
+    assert sorted(named) == sorted(torch.openreg.__all__)
+
+
+def test_every_environment_variable_is_named(cells: Cells) -> None:
+    packages = ROOT / "packages"
+    files = [*packages.glob("*/csrc/**/*.cpp"), *packages.glob("*/src/**/*.py")]
+    read = {
+        name
+        for file in files
+        for name in re.findall(
+            r"\"(OPENREG_[A-Z_]+)\"", file.read_text(encoding="utf-8")
+        )
+    }
+    assert "OPENREG_DEVICE_COUNT" in read
+    rows = [row for row in cells("configuration.md") if row[0] != "variable"]
+    assert {row[0] for row in rows} == read
+
+
+def test_defaults_of_settings_are_true(cells: Cells) -> None:
+    table = {row[0]: row[1] for row in cells("configuration.md")}
+    for setting in openreg_runtime.settings():
+        assert setting.name in table
+        if setting.source == "default":
+            assert table[setting.name] == setting.value
+
+
+def test_every_policy_of_autocast_is_explained(cells: Cells) -> None:
+    explained = {row[0] for row in cells("amp.md")} - {"policy"}
+    assert explained == {policy for _, policy in openreg_amp.rules()}
+
+
+def test_statistics_that_are_named_exist(cells: Cells) -> None:
+    torch.openreg.init()
+    known = {key.partition(".")[0] for key in torch.openreg.memory_stats()}
+    named = {
+        name
+        for row in cells("memory.md")
+        if row[0] != "key"
+        for name in row[0].split(", ")
+    }
+    assert len(named) > 10
+    assert named <= known
