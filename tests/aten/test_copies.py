@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Copies between host and device, on a device, and between devices."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+DTYPES = [
+    torch.float32,
+    torch.float64,
+    torch.bfloat16,
+    torch.float16,
+    torch.int8,
+    torch.int64,
+    torch.bool,
+    torch.complex64,
+    torch.float8_e5m2,
+]
+ROADS = ["h2d", "d2h", "d2d", "peer"]
+
+
+def ends(road: str, device: str) -> tuple[str, str]:
+    """The source and the destination of a road."""
+    other = f"{device}:1"
+    return {
+        "h2d": ("cpu", device),
+        "d2h": (device, "cpu"),
+        "d2d": (device, device),
+        "peer": (device, other),
+    }[road]
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_copy_changes_dtype_as_on_the_cpu(device: str, road: str) -> None:
+    start, end = ends(road, device)
+    for dtype, target in itertools.product(DTYPES, DTYPES):
+        if dtype.is_complex and not target.is_complex:
+            continue  # warns that it drops the imaginary part
+        x = (torch.rand(3, 5) * 9).to(dtype)
+        result = x.to(start).to(device=end, dtype=target)
+        assert result.device.type == torch.device(end).type
+        assert result.dtype == target
+        expected = x.to(target)
+        assert result.cpu().view(torch.uint8).equal(expected.view(torch.uint8))
+
+
+LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "contiguous": lambda x: x,
+    "transposed": lambda x: x.t(),
+    "strided": lambda x: x[::2, 1::3],
+    "offset": lambda x: x[2:],
+    "row": lambda x: x[3],
+    "column": lambda x: x[:, 3],
+    "empty": lambda x: x[:0],
+    "scalar": lambda x: x[2, 2],
+    "flat": lambda x: x.view(-1)[5:50],
+}
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("source", LAYOUTS)
+def test_copy_reads_and_writes_every_layout(
+    device: str, road: str, source: str
+) -> None:
+    start, end = ends(road, device)
+    x = torch.randn(8, 9)
+    value = LAYOUTS[source](x)
+    moved = LAYOUTS[source](x.to(start))
+    # Into a contiguous tensor, a transposed one, and a part of a larger one.
+    assert torch.empty(value.shape, device=end).copy_(moved).cpu().equal(value)
+    transposed = torch.empty(value.shape[::-1], device=end).permute(
+        tuple(range(value.dim()))[::-1]
+    )
+    assert transposed.copy_(moved).cpu().equal(value)
+    base = torch.zeros(2, *value.shape, device=end)
+    base[1].copy_(moved)
+    assert base[1].cpu().equal(value)
+    assert not base[0].any()
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_copy_broadcasts(device: str, road: str) -> None:
+    start, end = ends(road, device)
+    row = torch.randn(4)
+    target = torch.empty(3, 4, device=end)
+    assert target.copy_(row.to(start)).cpu().equal(row.expand(3, 4))
+    assert target.copy_(torch.tensor(2.0, device=start)).cpu().eq(2).all()
+    assert target.t().copy_(row[:3].to(start)).cpu().equal(row[:3].expand(4, 3))
+    with pytest.raises(RuntimeError, match="must match the size"):
+        target.copy_(torch.ones(5, device=start))
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        target[0].copy_(torch.ones(2, 4, device=start))
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_copy_resolves_conjugate_and_negative_views(device: str, road: str) -> None:
+    start, end = ends(road, device)
+    z = torch.randn(3, 4, dtype=torch.complex64)
+    moved = z.to(start)
+    target = torch.empty(3, 4, dtype=torch.complex64, device=end)
+    assert target.copy_(moved.conj()).cpu().equal(z.conj().resolve_conj())
+    assert target.conj().copy_(moved).cpu().equal(z)
+    assert target.cpu().equal(z.conj().resolve_conj())
+    negative = moved.conj().imag
+    assert torch.empty(3, 4, device=end).copy_(negative).cpu().equal(-z.imag)
+    assert moved.conj().to(end).cpu().equal(z.conj().resolve_conj())
+
+
+def test_copy_within_one_storage_is_that_of_the_cpu(both) -> None:
+    both(lambda x: x[1:].copy_(x[1:].clone()), torch.randn(9))
+    both(lambda x: x.view(3, 3).copy_(x.view(3, 3)), torch.randn(9))
+    both(lambda x: x[:4].copy_(x[5:]), torch.randn(9))
+    both(lambda x: x.view(3, 3).t().copy_(x.view(3, 3).clone()), torch.randn(9))
+
+
+def test_copy_to_itself_changes_nothing(device: str) -> None:
+    x = torch.arange(5.0, device=device)
+    assert x.copy_(x) is x
+    assert x.tolist() == [0, 1, 2, 3, 4]
+    assert x.to(device) is x
+    assert x.to(device, copy=True) is not x
+
+
+def test_to_keeps_the_strides_and_the_memory_format(device: str) -> None:
+    x = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    assert x.to(device).stride() == x.stride()
+    assert x.to(device).is_contiguous(memory_format=torch.channels_last)
+    assert x[0].permute(2, 0, 1).to(device).stride() == x[0].permute(2, 0, 1).stride()
+    other = x.to(device).to(f"{device}:1")
+    assert other.stride() == x.stride()
+    assert other.cpu().equal(x)
+
+
+def test_copy_between_devices_sees_pending_work_of_the_source(
+    device: str, latch: Callable[..., Any]
+) -> None:
+    source = torch.zeros(1000, device=device)
+    pinned = torch.ones(1000).pin_memory()
+    held = latch(0)
+    source.copy_(pinned, non_blocking=True)
+    timer = threading.Timer(0.1, held.release)
+    timer.start()
+    assert source.to(f"{device}:1").cpu().eq(1).all()
+    timer.join()
+
+
+def test_non_blocking_copies_from_and_to_pinned_memory_leave_the_host_free(
+    device: str, latch: Callable[..., Any]
+) -> None:
+    source, target = torch.randn(500).pin_memory(), torch.zeros(500).pin_memory()
+    moved = torch.zeros(500, device=device)
+    held = latch()
+    moved.copy_(source, non_blocking=True)
+    target.copy_(moved, non_blocking=True)
+    assert not torch.accelerator.current_stream(0).query()
+    assert not target.any(), "the copy did not wait for the stream"
+    held.release()
+    torch.accelerator.synchronize(0)
+    assert target.equal(source)
+
+
+def test_non_blocking_copy_holds_what_it_uses(
+    device: str, latch: Callable[..., Any]
+) -> None:
+    target = torch.zeros(4, 1000).pin_memory()
+    held = latch()
+    for row in target:
+        source = torch.full((1000,), 3.0).pin_memory()
+        row.copy_(source.to(device, non_blocking=True), non_blocking=True)
+        del source
+    held.release()
+    torch.accelerator.synchronize(0)
+    assert target.eq(3).all()
+
+
+def test_non_blocking_copy_of_pageable_memory_has_been_made_on_return(
+    device: str,
+) -> None:
+    x = torch.ones(1000)
+    moved = x.to(device, non_blocking=True)
+    x.zero_()
+    assert moved.cpu().eq(1).all()
+    back = torch.zeros(1000).copy_(moved, non_blocking=True)
+    assert back.eq(1).all()
+    # Without a destination torch makes a pinned one, and so does not wait.
+    pinned = moved.to("cpu", non_blocking=True)
+    assert pinned.is_pinned()
+    torch.accelerator.synchronize(0)
+    assert pinned.eq(1).all()
+
+
+def test_pinned_memory_is_known_also_in_its_interior(device: str) -> None:
+    pinned = torch.arange(1000.0).pin_memory()
+    assert pinned.is_pinned()
+    assert pinned.device.type == "cpu"
+    assert pinned[1:].is_pinned()
+    assert pinned[-1:].is_pinned()
+    assert pinned.pin_memory() is pinned
+    assert torch.empty(5, pin_memory=True).is_pinned()
+    assert not torch.arange(1000.0).is_pinned()
+    assert not torch.ones(3, device=device).is_pinned()
+    assert not pinned.clone().is_pinned()
+
+
+def test_device_tensor_can_not_be_pinned(device: str) -> None:
+    with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):
+        torch.ones(3, device=device).pin_memory()
+    with pytest.raises(RuntimeError, match="Only dense CPU tensors can be pinned"):
+        torch.empty(3, device=device, pin_memory=True)
+
+
+def test_device_tensor_does_not_become_an_array(device: str) -> None:
+    with pytest.raises(TypeError, match="to numpy"):
+        torch.ones(3, device=device).numpy()
+
+
+def test_copy_to_the_meta_device_is_that_of_the_cpu(device: str) -> None:
+    meta = torch.ones(3, device=device).to("meta")
+    assert meta.shape == (3,)
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
+        meta.to(device)

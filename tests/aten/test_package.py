@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The package stands alone, refuses another torch, and lists its mechanisms."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import openreg_aten
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+PACKAGES = Path(__file__).parents[2] / "packages"
+
+
+def output(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_package_alone_trains_with_the_numbers_of_the_cpu(run_python: Run) -> None:
+    source = """
+    import sys
+
+    class Blocker:
+        def find_spec(self, name, path=None, target=None):
+            if name.partition(".")[0] in ("torch_openreg", "openreg_amp"):
+                raise ModuleNotFoundError(f"{name} is above openreg_aten", name=name)
+
+    sys.meta_path.insert(0, Blocker())
+    import torch
+    import openreg_aten
+    from torch import nn
+
+    torch.set_num_threads(1)
+
+    def losses(device):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3)).to(device)
+        x = torch.randn(32, 8).to(device)
+        y = torch.randint(3, (32,)).to(device)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+        result = []
+        for _ in range(10):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            result.append(loss.item())
+        return result
+
+    on_device = losses("privateuseone")
+    assert on_device == losses("cpu"), on_device
+    assert on_device[-1] < on_device[0]
+    assert not any(
+        name.partition(".")[0] in ("torch_openreg", "openreg_amp")
+        for name in sys.modules
+    )
+    print(torch.ones(1, device="privateuseone").device)
+    print(torch.accelerator.current_accelerator())
+    """
+    assert output(run_python(source)).split() == ["privateuseone:0", "privateuseone"]
+
+
+def test_other_torch_is_refused_and_both_versions_are_named(run_python: Run) -> None:
+    source = """
+    from importlib import metadata
+    version = metadata.version
+    metadata.version = lambda name: "1.2.3+cpu" if name == "torch" else version(name)
+    try:
+        import openreg_aten
+    except RuntimeError as error:
+        print(error)
+    import sys
+    assert "torch" not in sys.modules, "the wrong torch was loaded"
+    """
+    built_for = openreg_aten._versions.TORCH_VERSION
+    text = output(run_python(source))
+    assert f"built for torch {built_for}" in text
+    assert "torch 1.2.3 is installed" in text
+    assert f"pip install torch=={built_for}" in text
+
+
+def test_other_or_missing_runtime_is_refused(run_python: Run) -> None:
+    source = """
+    from importlib import metadata
+    version = metadata.version
+
+    def other(name):
+        if name == "openreg-runtime":
+            return "9.9"
+        return version(name)
+
+    def missing(name):
+        if name == "openreg-runtime":
+            raise metadata.PackageNotFoundError(name)
+        return version(name)
+
+    for metadata.version, kind in (
+        (other, RuntimeError), (missing, ModuleNotFoundError)
+    ):
+        try:
+            import openreg_aten
+        except kind as error:
+            print(error)
+    """
+    first, second = output(run_python(source)).splitlines()
+    install = f"pip install openreg-runtime=={openreg_aten.__version__}"
+    assert "9.9 is installed" in first
+    assert first.endswith(install)
+    assert "which is not installed" in second
+    assert second.endswith(install)
+
+
+def test_mechanisms_are_unique_sorted_and_on() -> None:
+    rows = openreg_aten.mechanisms()
+    names = [name for name, *_ in rows]
+    assert names == sorted(set(names))
+    assert {"allocator", "generator", "guard", "hooks", "fallback"} <= set(names)
+    assert all(summary for _, summary, _, _ in rows)
+    assert all(enabled for *_, enabled in rows)
+    assert not set(names) & set(openreg_aten.PYTHON_MECHANISMS)
+
+
+def test_every_mechanism_is_defined_in_the_source_that_it_names() -> None:
+    for name, _, source, _ in openreg_aten.mechanisms():
+        text = (PACKAGES / source).read_text()
+        assert f"OPENREG_MECHANISM({name}," in text or (
+            f"OPENREG_MECHANISM_LAST(\n    {name}," in text
+        )
+
+
+DISABLED = {
+    "generator": (
+        "torch.randn(3, device=d)",
+        "NotImplementedError",
+        "getDefaultGenerator",
+    ),
+    "convolution": (
+        "torch.conv2d(torch.ones(1, 1, 3, 3, device=d), "
+        "torch.ones(1, 1, 2, 2, device=d))",
+        "NotImplementedError",
+        "convolution_overrideable not implemented",
+    ),
+    "rnn": (
+        "torch.nn.LSTM(2, 2).to(d)(torch.ones(1, 1, 2, device=d))",
+        "NotImplementedError",
+        "_thnn_fused_lstm_cell",
+    ),
+    "fallback": ("torch.ones(2, device=d)", "NotImplementedError", "aten::fill_"),
+    "hooks": (
+        "torch.Generator(d)",
+        "RuntimeError",
+        "Please register PrivateUse1HooksInterface",
+    ),
+    "host_allocator": (
+        "torch.ones(1, device=d), torch.ones(1).pin_memory()",
+        "NotImplementedError",
+        "getPinnedMemoryAllocator",
+    ),
+    "copy": ("torch.ones(2).to(d)", "NotImplementedError", "_copy_from"),
+}
+
+
+@pytest.mark.parametrize("name", DISABLED)
+def test_disabled_mechanism_fails_as_pytorch_documents(
+    run_python: Run, name: str
+) -> None:
+    use, error, message = DISABLED[name]
+    source = f"""
+    import torch
+    import openreg_aten
+    d = "privateuseone"
+    off = [each for each, *_, enabled in openreg_aten.mechanisms() if not enabled]
+    assert off == [{name!r}], off
+    try:
+        {use}
+    except Exception as error:
+        print(type(error).__name__, error)
+    """
+    text = output(run_python(source, OPENREG_DISABLE=f" {name} ,"))
+    assert text.startswith(error), text
+    assert message in text
+
+
+def test_disabled_attention_only_changes_the_choice(run_python: Run) -> None:
+    source = """
+    import torch
+    import openreg_aten
+    q = torch.ones(1, 1, 4, 8, device="privateuseone", requires_grad=True)
+    out = torch.nn.functional.scaled_dot_product_attention(q, q, q)
+    print(type(out.grad_fn).__name__)
+    """
+    assert "FlashAttentionForCpu" in output(run_python(source))
+    without = output(run_python(source, OPENREG_DISABLE="attention"))
+    assert "FlashAttention" not in without
+
+
+def test_several_mechanisms_and_those_of_other_packages_may_be_named(
+    run_python: Run,
+) -> None:
+    source = """
+    import openreg_aten
+    print([name for name, *_, enabled in openreg_aten.mechanisms() if not enabled])
+    """
+    done = run_python(source, OPENREG_DISABLE="rename,dropout, rnn")
+    assert output(done).strip() == "['dropout', 'rnn']"
+
+
+def test_unknown_mechanism_is_refused_with_the_names(run_python: Run) -> None:
+    done = run_python("import openreg_aten", OPENREG_DISABLE="rnn,warp")
+    assert done.returncode == 1
+    message = done.stderr.strip().splitlines()[-1]
+    assert "OPENREG_DISABLE names 'warp'" in done.stderr
+    for name, *_ in openreg_aten.mechanisms():
+        assert name in message
+    for name in openreg_aten.PYTHON_MECHANISMS:
+        assert name in message
