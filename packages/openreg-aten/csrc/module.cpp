@@ -2,12 +2,9 @@
 // The Python module openreg_aten._C.
 #include "device/allocator.h"
 #include "device/device.h"
-#include "device/error.h"
 #include "device/exit.h"
 #include "device/generator.h"
 #include "mechanism.h"
-
-#include <openreg/openreg.h>
 
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/Generator.h>
@@ -68,15 +65,9 @@ NB_MODULE(_C, m) {
       nb::arg("also_known"));
   m.def("mechanisms", &list_mechanisms);
 
-  m.def("init", [] { translated([] { OPENREG_CHECK(orInit()); }); });
-  m.def("is_initialized", [] {
-    int initialized = 0;
-    return orIsInitialized(&initialized) == orSuccess && initialized != 0;
-  });
-  m.def("is_in_bad_fork", [] {
-    int bad_fork = 0;
-    return orIsInBadFork(&bad_fork) == orSuccess && bad_fork != 0;
-  });
+  m.def("init", [] { translated(&initialize); });
+  m.def("is_initialized", &is_initialized);
+  m.def("is_in_bad_fork", &in_bad_fork);
 
   m.def(
       "drain_autograd",

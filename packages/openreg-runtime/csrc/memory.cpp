@@ -123,6 +123,22 @@ bool asynchronous(const void* pointer) {
   return is_device(pointer) || host_memory::find(pointer).has_value();
 }
 
+/// The device of a block that is to be freed.
+Device& owner(void* pointer) {
+  const int index = runtime().memory().device_of(pointer);
+  if (index < 0) {
+    throw Failure(
+        orErrorInvalidValue,
+        "devPtr " + hex(pointer) + " is not a device pointer");
+  }
+  return runtime().device(index);
+}
+
+void free_block(Device& device, void* pointer) {
+  host_access::close(pointer);
+  device.free(pointer);
+}
+
 } // namespace
 } // namespace openreg
 
@@ -149,20 +165,21 @@ orError_t orFree(void* devPtr) noexcept {
     if (devPtr == nullptr) {
       return;
     }
-    const int index = runtime().memory().device_of(devPtr);
-    if (index < 0) {
-      throw Failure(
-          orErrorInvalidValue,
-          "devPtr " + openreg::hex(devPtr) + " is not a device pointer");
-    }
-    auto& device = runtime().device(index);
+    auto& device = openreg::owner(devPtr);
     // While the process exits, a kernel may never return; kernels reach the
     // memory at another address, so freeing it under one faults nobody.
     if (!openreg::process::exiting()) {
       device.drain();
     }
-    openreg::host_access::close(devPtr);
-    device.free(devPtr);
+    openreg::free_block(device, devPtr);
+  });
+}
+
+orError_t orFreeUnused(void* devPtr) noexcept {
+  return api_call("orFreeUnused", [&] {
+    if (devPtr != nullptr) {
+      openreg::free_block(openreg::owner(devPtr), devPtr);
+    }
   });
 }
 

@@ -188,6 +188,35 @@ TEST(orFree, ManySmallBlocksGoBackToTheSystem) {
   EXPECT_LT(resident_shared(), before + (std::size_t{8} << 20));
 }
 
+TEST(orFreeUnused, InAKernelFreesAtOnce) {
+  const Stream stream;
+  void* pointer = nullptr;
+  ASSERT_OK(orMalloc(&pointer, 64));
+  orError_t error = orErrorUnknown;
+  ASSERT_OK(orLaunchKernel(stream, [&] { error = orFreeUnused(pointer); }));
+  ASSERT_OK(orStreamSynchronize(stream));
+  EXPECT_OK(error);
+  EXPECT_EQ(orFree(pointer), orErrorInvalidValue);
+}
+
+TEST(orFreeUnused, NullSucceeds) {
+  EXPECT_OK(orFreeUnused(nullptr));
+}
+
+TEST(orFreeUnused, TwiceIsInvalidValue) {
+  void* pointer = nullptr;
+  ASSERT_OK(orMalloc(&pointer, 64));
+  ASSERT_OK(orFreeUnused(pointer));
+  EXPECT_EQ(orFreeUnused(pointer), orErrorInvalidValue);
+  EXPECT_MESSAGE("freed already");
+}
+
+TEST(orFreeUnused, HostPointerIsInvalidValue) {
+  int object = 0;
+  EXPECT_EQ(orFreeUnused(&object), orErrorInvalidValue);
+  EXPECT_MESSAGE("is not a device pointer");
+}
+
 TEST(orMemset, FillsTheRangeOnly) {
   const Block block(8);
   ASSERT_OK(orMemset(block.get(), 1, 8));

@@ -123,8 +123,7 @@ class Allocator final : public c10::DeviceAllocator {
   }
 
   bool initialized() override {
-    int initialized = 0;
-    return orIsInitialized(&initialized) == orSuccess && initialized != 0;
+    return is_initialized();
   }
   void emptyCache(c10::MempoolId_t) override {
     for (auto& memory : memories()) {
@@ -223,9 +222,7 @@ void* allocate_block(c10::DeviceIndex device, size_t size) {
 }
 
 void free_block(void* pointer) noexcept {
-  int bad_fork = 0;
-  if (pointer == nullptr || orIsInBadFork(&bad_fork) != orSuccess ||
-      bad_fork != 0) {
+  if (pointer == nullptr || in_bad_fork()) {
     return; // what a forked child inherited is the parent's to free
   }
   const c10::DeviceIndex device = owner_of(pointer);

@@ -242,7 +242,9 @@ void BlockPool::release(Blocks& blocks) {
       ++it;
       continue;
     }
-    OPENREG_CHECK(orFree(block->pointer));
+    // Nothing holds a cached block, and waiting here could be waiting for the
+    // kernel that allocates.
+    OPENREG_CHECK(orFreeUnused(block->pointer));
     stats_.num_device_free += 1;
     count(block->small, [&](size_t kind) {
       stats_.segment[kind].decrease(1);

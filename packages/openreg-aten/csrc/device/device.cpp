@@ -46,6 +46,28 @@ c10::DeviceIndex exchange_device(c10::DeviceIndex index) {
   return previous;
 }
 
+void initialize() {
+  OPENREG_CHECK(orInit());
+}
+
+bool is_initialized() noexcept {
+  int initialized = 0;
+  return orIsInitialized(&initialized) == orSuccess && initialized != 0;
+}
+
+bool in_bad_fork() noexcept {
+  int bad_fork = 0;
+  return orIsInBadFork(&bad_fork) == orSuccess && bad_fork != 0;
+}
+
+c10::DeviceIndex index_or_current(c10::DeviceIndex index) {
+  if (index == -1) {
+    return current_device();
+  }
+  check_device(index);
+  return index;
+}
+
 void synchronize_device(c10::DeviceIndex index) {
   const CurrentDevice scope(index);
   OPENREG_CHECK(orDeviceSynchronize());

@@ -21,6 +21,15 @@ OPENREG_ATEN_API void set_device(c10::DeviceIndex index);
 /// Makes `index` current and returns the one that was.
 OPENREG_ATEN_API c10::DeviceIndex exchange_device(c10::DeviceIndex index);
 
+/// Starts the devices, if they are not in use yet. Throws in a forked child.
+OPENREG_ATEN_API void initialize();
+/// Whether this process uses the devices; false in a forked child.
+OPENREG_ATEN_API bool is_initialized() noexcept;
+OPENREG_ATEN_API bool in_bad_fork() noexcept;
+
+/// `index`, checked, or the current device for -1.
+c10::DeviceIndex index_or_current(c10::DeviceIndex index);
+
 /// Waits for all work of a device. Throws what a kernel left.
 OPENREG_ATEN_API void synchronize_device(c10::DeviceIndex index);
 

@@ -7,7 +7,6 @@
 #include "device/exit.h"
 
 #include "device/device.h"
-#include "device/error.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/ones.h>
@@ -16,6 +15,7 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 namespace openreg::aten {
@@ -24,17 +24,15 @@ namespace {
 constexpr auto kPatience = std::chrono::milliseconds(200);
 
 void run_backward(c10::DeviceIndex device) {
-  const auto options = at::TensorOptions()
-                           .device(c10::kPrivateUse1, device)
-                           .requires_grad(true);
+  const auto options =
+      at::TensorOptions().device(c10::kPrivateUse1, device).requires_grad(true);
   at::ones({}, options).view({1}).sum().backward();
 }
 
 } // namespace
 
 void drain_autograd() {
-  int initialized = 0;
-  if (orIsInitialized(&initialized) != orSuccess || initialized == 0) {
+  if (!is_initialized()) {
     return; // not used, or a forked child
   }
   struct Handshake {
@@ -43,20 +41,26 @@ void drain_autograd() {
     bool done = false;
   };
   auto handshake = std::make_shared<Handshake>();
-  // On a thread of its own: a device may be held by a kernel that never ends.
-  std::thread([handshake] {
+  const auto backward = [handshake] {
     try {
       for (c10::DeviceIndex device = 0; device < device_count(); ++device) {
         run_backward(device);
       }
-    } catch (const c10::Error&) {
-      // A device without memory, for one: then there is nothing to wait for
-      // that way, and the process ends anyhow.
+    } catch (...) {
+      // A device without memory, for one. Nobody is left to be told, and the
+      // wait below ends either way.
     }
     const std::lock_guard lock(handshake->mutex);
     handshake->done = true;
     handshake->condition.notify_one();
-  }).detach();
+  };
+  // On a thread of its own: a device may be held by a kernel that never ends.
+  try {
+    std::thread(backward).detach();
+  } catch (const std::system_error& error) {
+    TORCH_WARN("no thread to wait for autograd at exit: ", error.what());
+    return;
+  }
   std::unique_lock lock(handshake->mutex);
   handshake->condition.wait_for(
       lock, kPatience, [&] { return handshake->done; });

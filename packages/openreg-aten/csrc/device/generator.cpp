@@ -7,6 +7,7 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <mutex>
 #include <vector>
 
 namespace openreg::aten {
@@ -20,17 +21,22 @@ class GeneratorImpl final : public c10::GeneratorImpl {
             c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
         cpu_(std::move(cpu)) {}
 
+  // Kernels draw under the mutex of the CPU generator, so everything here takes
+  // that one.
   const at::Generator& cpu() const {
     return cpu_;
   }
 
   void set_current_seed(uint64_t seed) override {
+    const std::lock_guard lock(cpu_.mutex());
     cpu_.set_current_seed(seed);
   }
   uint64_t current_seed() const override {
+    const std::lock_guard lock(cpu_.mutex());
     return cpu_.current_seed();
   }
   uint64_t seed() override {
+    const std::lock_guard lock(cpu_.mutex());
     return cpu_.seed();
   }
   // A Mersenne Twister has no offset; pickling asks for it and sets it back.
@@ -44,9 +50,11 @@ class GeneratorImpl final : public c10::GeneratorImpl {
     return 0;
   }
   void set_state(const c10::TensorImpl& state) override {
+    const std::lock_guard lock(cpu_.mutex());
     cpu_.unsafeGetGeneratorImpl()->set_state(state);
   }
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
+    const std::lock_guard lock(cpu_.mutex());
     return cpu_.unsafeGetGeneratorImpl()->get_state();
   }
 
@@ -55,20 +63,12 @@ class GeneratorImpl final : public c10::GeneratorImpl {
     return new GeneratorImpl(device_.index(), cpu_.clone());
   }
 
-  at::Generator cpu_;
+  mutable at::Generator cpu_; // its mutex is no part of its state
 };
 
 at::Generator make_generator(c10::DeviceIndex device, uint64_t seed) {
   return at::make_generator<GeneratorImpl>(
       device, at::make_generator<at::CPUGeneratorImpl>(seed));
-}
-
-c10::DeviceIndex index_or_current(c10::DeviceIndex device) {
-  if (device == -1) {
-    return current_device();
-  }
-  check_device(device);
-  return device;
 }
 
 bool g_enabled = false;

@@ -21,13 +21,11 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     return device_count() > 0;
   }
   void init() const override {
-    OPENREG_CHECK(orInit());
+    initialize();
   }
   bool hasPrimaryContext(c10::DeviceIndex index) const override {
     check_device(index);
-    int initialized = 0;
-    OPENREG_CHECK(orIsInitialized(&initialized));
-    return initialized != 0;
+    return is_initialized();
   }
 
   c10::DeviceIndex deviceCount() const override {
@@ -49,8 +47,7 @@ class Hooks final : public at::PrivateUse1HooksInterface {
   bool isPinnedPtr(const void* data) const override {
     // Asked of any host tensor, also before the devices are in use and in a
     // forked child: neither can have pinned memory.
-    int initialized = 0;
-    if (orIsInitialized(&initialized) != orSuccess || initialized == 0) {
+    if (!is_initialized()) {
       return false;
     }
     orPointerAttributes attributes;

@@ -70,14 +70,6 @@ orStream_t handle_of(c10::DeviceIndex device, c10::StreamId id) {
   return reinterpret_cast<orStream_t>(id);
 }
 
-c10::DeviceIndex index_or_current(c10::DeviceIndex device) {
-  if (device == -1) {
-    return current_device();
-  }
-  check_device(device);
-  return device;
-}
-
 } // namespace
 
 c10::Stream current_stream(c10::DeviceIndex device) {

@@ -132,12 +132,10 @@ class Call {
       return views_.present(tensor, argument.written);
     }
     // As on CUDA, a CPU tensor may stand beside device tensors if it is a
-    // scalar that is only read, or the indices or lengths of some operators,
-    // whose first argument is the data.
+    // scalar that is only read, or indices or lengths.
     TORCH_CHECK(
         tensor.device().is_cpu() && !argument.written &&
-            (tensor.dim() == 0 ||
-             (plan_.takes_host_tensors && argument.index > 0)),
+            (tensor.dim() == 0 || argument.takes_host),
         "Expected all tensors to be on the same device, but found at least "
         "two devices, ",
         c10::Device(c10::kPrivateUse1, device_),

@@ -14,12 +14,16 @@
 
 #include <c10/core/CPUAllocator.h>
 
-#include <cstring>
+#include <atomic>
 
 namespace openreg::aten {
 namespace {
 
 thread_local c10::DeviceIndex t_kernel_device = -1;
+
+// Until a kernel has allocated, every block is the host's, and freeing one must
+// not start the devices.
+std::atomic<bool> g_kernel_allocated{false};
 
 constexpr c10::DispatchKeySet kBelowAutograd =
     c10::autograd_dispatch_keyset_with_ADInplaceOrView |
@@ -33,6 +37,7 @@ class KernelCPUAllocator final : public c10::Allocator {
     if (C10_LIKELY(t_kernel_device < 0)) {
       return host_.allocate(size);
     }
+    g_kernel_allocated.store(true, std::memory_order_relaxed);
     void* data = to_kernel(allocate_block(t_kernel_device, size));
     return {data, data, &free_any, c10::Device(c10::kCPU)};
   }
@@ -55,7 +60,10 @@ c10::Allocator& host_allocator() {
 }
 
 void KernelCPUAllocator::free_any(void* data) {
-  if (void* block = to_device(data)) {
+  void* block = g_kernel_allocated.load(std::memory_order_relaxed)
+      ? to_device(data)
+      : nullptr;
+  if (block != nullptr) {
     free_block(block);
   } else {
     host_allocator().raw_deleter()(data);

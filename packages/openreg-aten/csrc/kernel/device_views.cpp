@@ -49,15 +49,15 @@ c10::DataPtr move_buffer(c10::StorageImpl& storage, c10::DeviceIndex device) {
 const c10::Storage& DeviceViews::view_of(
     const c10::Storage& storage,
     bool written) {
-  for (const SharedStorage& shared : storages_) {
-    if (shared.device.unsafeGetStorageImpl() ==
-        storage.unsafeGetStorageImpl()) {
-      return shared.view;
-    }
-  }
   c10::StorageImpl* impl = storage.unsafeGetStorageImpl();
   // mutable_data() gives a lazily copied storage its own buffer first.
   const void* data = written ? impl->mutable_data() : impl->data();
+  for (const SharedStorage& shared : storages_) {
+    if (shared.device.unsafeGetStorageImpl() == impl) {
+      follow(shared);
+      return shared.view;
+    }
+  }
   storages_.push_back(
       {storage,
        c10::make_intrusive<c10::StorageImpl>(
@@ -69,10 +69,21 @@ const c10::Storage& DeviceViews::view_of(
   return storages_.back().view;
 }
 
+void DeviceViews::follow(const SharedStorage& shared) {
+  void* data = to_kernel(shared.device.unsafeGetStorageImpl()->data());
+  c10::StorageImpl& view = *shared.view.unsafeGetStorageImpl();
+  if (C10_UNLIKELY(view.data() != data)) {
+    view.set_data_ptr_noswap(c10::DataPtr(data, c10::Device(c10::kCPU)));
+  }
+}
+
 at::Tensor DeviceViews::present(const at::Tensor& tensor, bool written) {
   for (Presented& presented : presented_) {
     if (C10_UNLIKELY(presented.device.is_same(tensor))) {
-      presented.written |= written;
+      if (written && !presented.written) {
+        view_of(tensor.storage(), /*written=*/true);
+        presented.written = true;
+      }
       return presented.view;
     }
   }
@@ -88,8 +99,7 @@ void DeviceViews::finish() {
     if (C10_UNLIKELY(view.data() != to_kernel(device.data()))) {
       device.set_data_ptr_noswap(move_buffer(view, device_));
       device.set_nbytes(view.nbytes());
-      view.set_data_ptr_noswap(
-          c10::DataPtr(to_kernel(device.data()), c10::Device(c10::kCPU)));
+      follow(shared);
     }
   }
   for (Presented& presented : presented_) {
@@ -150,6 +160,10 @@ at::Tensor DeviceViews::take_over(at::Tensor result) {
   if (!result.defined()) {
     return result;
   }
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !result.is_quantized(),
+      "quantized tensors are not supported on device type ",
+      c10::kPrivateUse1);
   TORCH_CHECK_NOT_IMPLEMENTED(
       result.layout() == c10::kStrided && result.has_storage(),
       "a result of layout ",

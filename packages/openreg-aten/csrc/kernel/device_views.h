@@ -40,6 +40,8 @@ class DeviceViews {
   };
 
   const c10::Storage& view_of(const c10::Storage& storage, bool written);
+  /// Lets a view follow a storage whose buffer changed.
+  static void follow(const SharedStorage& shared);
   /// The device storage for the storage of a result.
   c10::Storage device_storage(const c10::Storage& result);
 

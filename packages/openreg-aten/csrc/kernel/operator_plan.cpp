@@ -17,14 +17,16 @@ namespace {
 using Kind = OperatorPlan::Kind;
 
 // Where CUDA accepts CPU tensors of one or more dimensions beside its own.
-const std::set<std::string> kTakesHostTensors = {
-    "aten::index",
-    "aten::index_put",
-    "aten::index_put_",
-    "aten::_index_put_impl_",
-    "aten::_pack_padded_sequence",
-    "aten::_ctc_loss",
-    "aten::_ctc_loss_backward",
+const std::set<std::string> kTakesHost = {
+    "aten::index.indices",
+    "aten::index_put.indices",
+    "aten::index_put_.indices",
+    "aten::_index_put_impl_.indices",
+    "aten::_pack_padded_sequence.lengths",
+    "aten::_ctc_loss.input_lengths",
+    "aten::_ctc_loss.target_lengths",
+    "aten::_ctc_loss_backward.input_lengths",
+    "aten::_ctc_loss_backward.target_lengths",
 };
 
 std::optional<Kind> kind_of(const c10::Argument& argument) {
@@ -54,14 +56,15 @@ OperatorPlan make_plan(const c10::OperatorHandle& op) {
   const c10::FunctionSchema& schema = op.schema();
   OperatorPlan plan;
   plan.argument_count = static_cast<uint32_t>(schema.arguments().size());
-  plan.takes_host_tensors = kTakesHostTensors.count(schema.name()) > 0;
   const auto writes = [](const c10::Argument& argument) {
     return argument.alias_info() && argument.alias_info()->isWrite();
   };
   for (uint32_t i = 0; i < plan.argument_count; ++i) {
     const c10::Argument& argument = schema.arguments()[i];
     if (const auto kind = kind_of(argument)) {
-      plan.arguments.push_back({i, *kind, writes(argument)});
+      const bool takes_host =
+          kTakesHost.count(schema.name() + "." + argument.name()) > 0;
+      plan.arguments.push_back({i, *kind, writes(argument), takes_host});
     }
   }
   for (const c10::Argument& result : schema.returns()) {

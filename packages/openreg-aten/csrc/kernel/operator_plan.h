@@ -21,6 +21,7 @@ struct OperatorPlan {
     uint32_t index;
     Kind kind;
     bool written;
+    bool takes_host; // indices and lengths may stay on the CPU
   };
 
   uint32_t argument_count;

@@ -11,6 +11,7 @@
 #include "mechanism.h"
 
 #include <ATen/Dispatch_v2.h>
+#include <ATen/ExpandUtils.h>
 #include <ATen/ops/copy_native.h>
 #include <torch/library.h>
 
@@ -43,8 +44,8 @@ void run_copy(c10::DeviceIndex device, at::Tensor& dst, const at::Tensor& src) {
 bool enqueue_copy(const at::Tensor& dst, const at::Tensor& src) {
   const at::Tensor& host = on_device(dst) ? src : dst;
   const c10::DeviceIndex device = (on_device(dst) ? dst : src).device().index();
-  if (!host.is_pinned()) {
-    return false;
+  if (!host.is_pinned() || !at::is_expandable_to(src.sizes(), dst.sizes())) {
+    return false; // a wrong shape is an error of the call
   }
   MemoryHold hold_dst(dst.storage());
   MemoryHold hold_src(src.storage());
@@ -67,6 +68,8 @@ bool enqueue_copy(const at::Tensor& dst, const at::Tensor& src) {
 at::Tensor& copy_(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
   check_device_type(self, "self");
   check_device_type(src, "src");
+  // A lazily copied storage gets a buffer of its own before it is held or seen.
+  self.storage().unsafeGetStorageImpl()->mutable_data();
   if (non_blocking && on_device(self) != on_device(src) &&
       enqueue_copy(self, src)) {
     return self;
@@ -76,6 +79,9 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
   if (on_device(self) && on_device(src) && self.device() != src.device()) {
     // What the other device still computes on src comes first.
     synchronize_current_stream(src.device().index());
+  } else if (!on_device(self)) {
+    // The host is about to look: what failed earlier on the stream is reported.
+    synchronize_current_stream(device);
   }
   DeviceViews views(device);
   at::Tensor to = on_device(self) ? views.present(self, true) : self;
@@ -97,7 +103,9 @@ at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
 }
 
 at::Scalar local_scalar_dense(const at::Tensor& self) {
+  TORCH_CHECK(self.numel() > 0, "Empty tensor not supported");
   const void* data = to_kernel(self.const_data_ptr());
+  synchronize_current_stream(self.device().index()); // reports what failed
   at::Scalar result;
   run_on_current_stream(self.device().index(), [&] {
     AT_DISPATCH_V2(

@@ -30,6 +30,9 @@ at::Tensor& set_storage_offset(
       ") and stride length (",
       stride.size(),
       ")");
+  for (const int64_t each : stride) {
+    TORCH_CHECK(each >= 0, "Negative strides are not supported, got ", stride);
+  }
   TORCH_CHECK(
       storage_offset >= 0, "Tensor: invalid storage offset ", storage_offset);
   c10::TensorImpl* impl = self.unsafeGetTensorImpl();

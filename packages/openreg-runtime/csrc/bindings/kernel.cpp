@@ -2,8 +2,8 @@
 // Python callables as kernels, and the GIL at the end of the interpreter.
 //
 // A kernel runs on the thread that executes its stream, which takes the GIL for
-// it. Nobody who holds the GIL ever waits for a stream, so the two can not
-// block each other.
+// it. Nothing in this module waits for a stream with the GIL held, so the two
+// can not block each other.
 #include "bindings.h"
 
 #include <atomic>

@@ -153,6 +153,9 @@ OPENREG_API orError_t orMalloc(void** devPtr, size_t size) OPENREG_NOEXCEPT;
 /* Frees a block after all work of its device, whose failures stay for the next
  * wait; null is allowed. */
 OPENREG_API orError_t orFree(void* devPtr) OPENREG_NOEXCEPT;
+/* As orFree for a block that no enqueued work uses, which the caller knows:
+ * waits for nothing, so a kernel may call it too. */
+OPENREG_API orError_t orFreeUnused(void* devPtr) OPENREG_NOEXCEPT;
 /* Allocates pinned host memory, which copies can use asynchronously. */
 OPENREG_API orError_t orMallocHost(void** hostPtr, size_t size)
     OPENREG_NOEXCEPT;
