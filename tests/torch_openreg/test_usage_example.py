@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 Output = Callable[..., str]
+FILE = Path(__file__).parents[2] / "examples" / "usage.py"
 
 EXAMPLE = r"""
 import torch
@@ -42,6 +44,10 @@ Device of z: cpu"""
 
 def test_usage_example_prints_results_and_devices(output: Output) -> None:
     assert output(EXAMPLE) == PRINTED
+
+
+def test_usage_example_is_the_one_in_the_examples() -> None:
+    assert FILE.read_text().endswith(EXAMPLE)
 
 
 def test_usage_example_without_devices_says_so(output: Output) -> None:

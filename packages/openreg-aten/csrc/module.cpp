@@ -30,14 +30,8 @@ std::vector<Row> list_mechanisms() {
   return rows;
 }
 
-// Device numbers are checked as int first: a DeviceIndex has eight bits.
 c10::DeviceIndex to_index(int device) {
-  TORCH_CHECK(
-      device >= 0 && device < device_count(),
-      "OpenReg error: invalid device ordinal: ",
-      device,
-      " is not a number from 0 to ",
-      device_count() - 1);
+  check_device(device);
   return static_cast<c10::DeviceIndex>(device);
 }
 

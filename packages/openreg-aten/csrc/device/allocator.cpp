@@ -37,8 +37,12 @@ std::vector<std::unique_ptr<DeviceMemory>>& memories() {
 }
 
 DeviceMemory& memory_of(c10::DeviceIndex device) {
-  check_device(device);
-  return *memories()[static_cast<size_t>(device)];
+  auto& all = memories();
+  const auto index = static_cast<size_t>(device); // a negative one is too large
+  if (C10_UNLIKELY(index >= all.size())) {
+    check_device(device);
+  }
+  return *all[index];
 }
 
 /// The device that a device pointer belongs to.

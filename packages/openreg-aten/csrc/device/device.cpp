@@ -13,13 +13,13 @@ c10::DeviceIndex device_count() noexcept {
       : c10::DeviceIndex{0};
 }
 
-void check_device(c10::DeviceIndex index) {
+void check_device(int index) {
   int count = 0;
   OPENREG_CHECK(orGetDeviceCount(&count));
   TORCH_CHECK(
       index >= 0 && index < count,
       "OpenReg error: invalid device ordinal: ",
-      static_cast<int>(index),
+      index,
       " is not a number from 0 to ",
       count - 1,
       " (there are ",
@@ -79,6 +79,9 @@ c10::Device with_index(c10::Device device) {
 }
 
 CurrentDevice::~CurrentDevice() {
+  if (!changed_) {
+    return;
+  }
   const orError_t error = orSetDevice(previous_);
   if (error != orSuccess) {
     warn_runtime_error(error);

@@ -13,8 +13,9 @@ namespace openreg::aten {
 /// The number of devices; 0 where the environment is wrong.
 OPENREG_ATEN_API c10::DeviceIndex device_count() noexcept;
 
-/// Throws unless `index` is the number of a device.
-void check_device(c10::DeviceIndex index);
+/// Throws unless `index` is the number of a device. It may be wider than a
+/// DeviceIndex, which has eight bits.
+OPENREG_ATEN_API void check_device(int index);
 
 OPENREG_ATEN_API c10::DeviceIndex current_device();
 OPENREG_ATEN_API void set_device(c10::DeviceIndex index);
@@ -41,13 +42,14 @@ c10::Device with_index(c10::Device device);
 class CurrentDevice {
  public:
   explicit CurrentDevice(c10::DeviceIndex index)
-      : previous_(exchange_device(index)) {}
+      : previous_(exchange_device(index)), changed_(previous_ != index) {}
   CurrentDevice(const CurrentDevice&) = delete;
   CurrentDevice& operator=(const CurrentDevice&) = delete;
   ~CurrentDevice();
 
  private:
   c10::DeviceIndex previous_;
+  bool changed_;
 };
 
 /// The device pointers of this process and their distance to kernel pointers.

@@ -234,4 +234,10 @@ void run_boxed(
   Call(op, *stack).run(target);
 }
 
+// [docs: run-cpu-kernel]
+void run_cpu_kernel(const c10::OperatorHandle& op, Stack* stack) {
+  run_boxed(op, stack, op);
+}
+// [docs: end]
+
 } // namespace openreg::aten

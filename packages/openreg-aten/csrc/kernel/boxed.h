@@ -17,6 +17,9 @@ void run_boxed(
     torch::jit::Stack* stack,
     const c10::OperatorHandle& target);
 
+/// A boxed kernel that runs the operator's own CPU kernel.
+void run_cpu_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
 /// A boxed kernel that runs the CPU kernel of the operator `name`, for those
 /// that have none of their own.
 template <const char* name>

@@ -77,10 +77,6 @@ c10::Allocator& kernel_cpu_allocator() {
   return *value;
 }
 
-c10::DeviceIndex kernel_device() noexcept {
-  return t_kernel_device;
-}
-
 KernelScope::KernelScope(c10::DeviceIndex device)
     : previous_(t_kernel_device), below_autograd_(kBelowAutograd) {
   t_kernel_device = device;

@@ -62,7 +62,4 @@ class KernelScope {
   c10::impl::ExcludeDispatchKeyGuard below_autograd_;
 };
 
-/// The device whose kernel this thread runs, or -1.
-c10::DeviceIndex kernel_device() noexcept;
-
 } // namespace openreg::aten

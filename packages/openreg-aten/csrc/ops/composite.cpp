@@ -16,10 +16,6 @@
 namespace openreg::aten {
 namespace {
 
-void run(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  run_boxed(op, stack, op);
-}
-
 bool has_composite_kernel(const c10::OperatorHandle& op) {
   return op.hasKernelForDispatchKey(
              c10::DispatchKey::CompositeExplicitAutogradNonFunctional) ||
@@ -42,7 +38,8 @@ OPENREG_MECHANISM_LAST(
         !op->hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1)) {
       const std::string full_name = toString(name);
       library.impl(
-          full_name.c_str(), torch::CppFunction::makeFromBoxedFunction<&run>());
+          full_name.c_str(),
+          torch::CppFunction::makeFromBoxedFunction<&run_cpu_kernel>());
     }
   }
 }
