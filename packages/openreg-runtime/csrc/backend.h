@@ -10,26 +10,28 @@
 
 #include <cstddef>
 #include <memory>
+#include <utility>
 #include <variant>
 
 namespace openreg {
 
 class AddressSpace;
 
-/// A kernel with its argument block; owns the block if there is a cleanup.
+/// A kernel with its argument block, which is the caller's until adopt().
 class Launch {
  public:
   Launch(orKernel_t kernel, void* args, orKernel_t cleanup)
       : kernel_(kernel), args_(args), cleanup_(cleanup) {}
   Launch(Launch&& other) noexcept
-      : kernel_(other.kernel_), args_(other.args_), cleanup_(other.cleanup_) {
-    other.cleanup_ = nullptr;
-  }
+      : kernel_(other.kernel_),
+        args_(other.args_),
+        cleanup_(other.cleanup_),
+        owns_(std::exchange(other.owns_, false)) {}
   Launch(const Launch&) = delete;
   Launch& operator=(const Launch&) = delete;
   Launch& operator=(Launch&&) = delete;
   ~Launch() {
-    if (cleanup_ != nullptr) {
+    if (owns_ && cleanup_ != nullptr) {
       cleanup_(args_);
     }
   }
@@ -37,15 +39,16 @@ class Launch {
   void run() const {
     kernel_(args_);
   }
-  /// Leaves the argument block to the caller.
-  void disown() noexcept {
-    cleanup_ = nullptr;
+  /// From here on the argument block goes with the object.
+  void adopt() noexcept {
+    owns_ = true;
   }
 
  private:
   orKernel_t kernel_;
   void* args_;
   orKernel_t cleanup_;
+  bool owns_ = false;
 };
 
 /// Bytes between two addresses, each a device pointer or host memory. The
@@ -67,7 +70,8 @@ using Command = std::variant<Launch, Copy, Fill>;
 class Backend {
  public:
   virtual ~Backend() = default;
-  /// Carries `command` out on the calling thread. Throws what a kernel throws.
+  /// Carries `command` out on the calling thread. Throws what a kernel throws,
+  /// and orErrorIllegalAddress for bytes that are in no live block.
   virtual void execute(const Command& command) = 0;
 };
 

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "error.h"
+#include "fault_injection.h"
 
 #include <charconv>
 #include <cstdint>
@@ -71,8 +72,20 @@ std::string read(
   return config.settings.back().value;
 }
 
-Config load() {
-  Config config;
+/// Reads a variable that is 0 or 1.
+bool read_switch(
+    Config& config,
+    const char* name,
+    const char* fallback,
+    const char* description) {
+  const auto value = read(config, name, fallback, description);
+  if (value != "0" && value != "1") {
+    reject(name, value, "0 or 1");
+  }
+  return value == "1";
+}
+
+void read_device_count(Config& config) {
   const auto count =
       read(config, "OPENREG_DEVICE_COUNT", "2", "number of devices, 1 to 64");
   std::string_view rest = count;
@@ -81,7 +94,9 @@ Config load() {
     reject("OPENREG_DEVICE_COUNT", count, "a whole number from 1 to 64");
   }
   config.device_count = static_cast<int>(*number);
+}
 
+void read_device_memory(Config& config) {
   const auto memory = read(
       config,
       "OPENREG_DEVICE_MEMORY",
@@ -95,17 +110,9 @@ Config load() {
         "a size from 1MiB to 1TiB, in bytes or with KiB, MiB, GiB or TiB");
   }
   config.device_memory = *bytes;
+}
 
-  const auto blocking = read(
-      config,
-      "OPENREG_LAUNCH_BLOCKING",
-      "0",
-      "1 runs each kernel on the calling thread before its launch returns");
-  if (blocking != "0" && blocking != "1") {
-    reject("OPENREG_LAUNCH_BLOCKING", blocking, "0 or 1");
-  }
-  config.launch_blocking = blocking == "1";
-
+void read_isolation(Config& config) {
   const auto isolation = read(
       config,
       "OPENREG_ISOLATION",
@@ -114,6 +121,65 @@ Config load() {
   if (isolation != "thread") {
     reject("OPENREG_ISOLATION", isolation, "thread");
   }
+}
+
+void read_wait_timeout(Config& config) {
+  const auto timeout = read(
+      config,
+      "OPENREG_WAIT_TIMEOUT",
+      "0",
+      "milliseconds that a call may wait for work; 0 is no limit");
+  std::string_view rest = timeout;
+  const auto number = parse_number(rest);
+  if (!number || !rest.empty() || *number > kMaxWaitTimeout) {
+    reject(
+        "OPENREG_WAIT_TIMEOUT",
+        timeout,
+        "a whole number of milliseconds from 0 to 86400000");
+  }
+  config.wait_timeout = *number;
+}
+
+void read_faults(Config& config) {
+  const auto faults = read(
+      config,
+      "OPENREG_FAULTS",
+      "none",
+      "injected faults, such as malloc:first=3;launch:period=100:delay=50");
+  try {
+    config.faults = fault_injection::parse(faults, config.device_count);
+  } catch (const Failure& failure) {
+    reject(
+        "OPENREG_FAULTS",
+        faults,
+        std::string(
+            "faults such as malloc:first=3;launch:device=1:period=9; ") +
+            failure.what());
+  }
+}
+
+Config load() {
+  Config config;
+  read_device_count(config);
+  read_device_memory(config);
+  config.launch_blocking = read_switch(
+      config,
+      "OPENREG_LAUNCH_BLOCKING",
+      "0",
+      "1 waits for each kernel and copy where it is enqueued");
+  read_isolation(config);
+  config.peer_access = read_switch(
+      config,
+      "OPENREG_PEER_ACCESS",
+      "1",
+      "0 makes devices that can not reach each other's memory");
+  config.memory_check = read_switch(
+      config,
+      "OPENREG_MEMORY_CHECK",
+      "0",
+      "1 makes a kernel fault that touches memory after it was freed");
+  read_wait_timeout(config);
+  read_faults(config);
   return config;
 }
 

@@ -2,11 +2,16 @@
 // The settings that the environment holds, read once at first use.
 #pragma once
 
+#include <openreg/openreg.h>
+
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace openreg {
+
+constexpr std::uint64_t kMaxWaitTimeout = 86'400'000; // milliseconds: a day
 
 struct Setting {
   std::string name;
@@ -19,6 +24,10 @@ struct Config {
   int device_count = 2;
   std::size_t device_memory = std::size_t{16} << 30; // bytes, per device
   bool launch_blocking = false;
+  bool peer_access = true;
+  bool memory_check = false;
+  std::uint64_t wait_timeout = 0; // milliseconds, 0 for no limit
+  std::vector<orFaultSpec> faults;
   std::vector<Setting> settings;
 };
 

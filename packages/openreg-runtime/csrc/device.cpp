@@ -2,17 +2,31 @@
 // The device part of the C API.
 #include "config.h"
 #include "error.h"
-#include "process.h"
 #include "runtime.h"
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <thread>
 
 namespace openreg {
 namespace {
 
 thread_local int t_current_device = 0;
+
+[[noreturn]] void reject_limit(orLimit limit) {
+  throw Failure(
+      orErrorInvalidValue,
+      "limit " + std::to_string(static_cast<int>(limit)) +
+          " is not an orLimit: expected 0 or 1");
+}
+
+constexpr int kMajor = 0; // of the compute capability that devices report
+constexpr int kMinor = 1;
+
+int processor_count() {
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
 
 } // namespace
 
@@ -56,42 +70,107 @@ orError_t orGetDeviceProperties(orDeviceProp* prop, int device) noexcept {
     std::strncpy(
         prop->name, "OpenReg simulated device", sizeof(prop->name) - 1);
     prop->totalGlobalMem = openreg::config().device_memory;
-    prop->multiProcessorCount =
-        static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    prop->major = 0;
-    prop->minor = 1;
+    prop->multiProcessorCount = openreg::processor_count();
+    prop->major = openreg::kMajor;
+    prop->minor = openreg::kMinor;
+  });
+}
+
+orError_t
+orDeviceGetAttribute(int* value, orDeviceAttr attr, int device) noexcept {
+  return api_call("orDeviceGetAttribute", [&] {
+    check_not_null(value, "value");
+    openreg::check_device(device, openreg::config().device_count);
+    switch (attr) {
+      case orDevAttrMultiProcessorCount:
+        *value = openreg::processor_count();
+        return;
+      case orDevAttrComputeCapabilityMajor:
+        *value = openreg::kMajor;
+        return;
+      case orDevAttrComputeCapabilityMinor:
+        *value = openreg::kMinor;
+        return;
+      case orDevAttrMemoryAlignment:
+        *value = static_cast<int>(openreg::Heap::kAlignment);
+        return;
+      case orDevAttrConcurrentKernels:
+      case orDevAttrUnifiedAddressing:
+      case orDevAttrHostRegisterSupported:
+      case orDevAttrIpcSupported:
+        *value = 1;
+        return;
+      case orDevAttrStreamPrioritiesSupported:
+      case orDevAttrPageableMemoryAccess:
+        *value = 0;
+        return;
+    }
+    throw openreg::Failure(
+        orErrorInvalidValue,
+        "attr " + std::to_string(static_cast<int>(attr)) +
+            " is not an orDeviceAttr: expected 0 to 9");
   });
 }
 
 orError_t orDeviceSynchronize() noexcept {
   return api_call("orDeviceSynchronize", [&] {
-    auto error =
-        openreg::runtime().device(openreg::current_device()).synchronize();
-    if (error) {
-      throw openreg::Failure(std::move(*error));
+    openreg::runtime().device(openreg::current_device()).synchronize();
+  });
+}
+
+orError_t orDeviceReset() noexcept {
+  return api_call("orDeviceReset", [&] {
+    openreg::runtime().device(openreg::current_device()).reset();
+  });
+}
+
+orError_t orDeviceLose(int device) noexcept {
+  return api_call("orDeviceLose", [&] {
+    openreg::runtime().device(device).state().fail(
+        {orErrorDeviceLost,
+         "device " + std::to_string(device) + " was lost (orDeviceLose)"});
+  });
+}
+
+orError_t orDeviceSetLimit(orLimit limit, size_t value) noexcept {
+  return api_call("orDeviceSetLimit", [&] {
+    auto& device = openreg::runtime().device(openreg::current_device());
+    const auto check_at_most = [value](std::size_t most, const char* unit) {
+      if (value > most) {
+        throw openreg::Failure(
+            orErrorInvalidValue,
+            "value " + std::to_string(value) + " is too large: expected 0 to " +
+                std::to_string(most) + " " + unit);
+      }
+    };
+    switch (limit) {
+      case orLimitMemory:
+        check_at_most(openreg::config().device_memory, "bytes");
+        device.set_capacity(value);
+        return;
+      case orLimitWaitTimeout:
+        check_at_most(openreg::kMaxWaitTimeout, "milliseconds");
+        device.state().set_wait_timeout(value);
+        return;
     }
+    openreg::reject_limit(limit);
   });
 }
 
-orError_t orInit() noexcept {
-  return api_call("orInit", [&] { openreg::runtime(); });
-}
-
-orError_t orIsInitialized(int* initialized) noexcept {
-  return api_call("orIsInitialized", [&] {
-    check_not_null(initialized, "initialized");
-    *initialized = openreg::process::in_use() ? 1 : 0;
+orError_t orDeviceGetLimit(size_t* value, orLimit limit) noexcept {
+  return api_call("orDeviceGetLimit", [&] {
+    check_not_null(value, "value");
+    auto& device = openreg::runtime().device(openreg::current_device());
+    switch (limit) {
+      case orLimitMemory:
+        *value = device.usage().capacity;
+        return;
+      case orLimitWaitTimeout:
+        *value = device.state().wait_timeout();
+        return;
+    }
+    openreg::reject_limit(limit);
   });
-}
-
-orError_t orIsInBadFork(int* badFork) noexcept {
-  // Answers in such a child, where every api_call() fails.
-  if (badFork == nullptr) {
-    return openreg::set_last_error(
-        "orIsInBadFork", {orErrorInvalidValue, "badFork must not be null"});
-  }
-  *badFork = openreg::process::in_bad_fork() ? 1 : 0;
-  return orSuccess;
 }
 
 } // extern "C"

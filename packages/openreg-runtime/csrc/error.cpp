@@ -31,6 +31,23 @@ constexpr Description kDescriptions[] = {
     {orErrorInitialization,
      "orErrorInitialization",
      "devices in use before fork"},
+    {orErrorIllegalAddress,
+     "orErrorIllegalAddress",
+     "access to memory that is not allocated"},
+    {orErrorDeviceLost, "orErrorDeviceLost", "the device was lost"},
+    {orErrorTimeout, "orErrorTimeout", "the wait took too long"},
+    {orErrorPeerAccessAlreadyEnabled,
+     "orErrorPeerAccessAlreadyEnabled",
+     "peer access is enabled already"},
+    {orErrorPeerAccessNotEnabled,
+     "orErrorPeerAccessNotEnabled",
+     "peer access is not enabled"},
+    {orErrorHostMemoryAlreadyRegistered,
+     "orErrorHostMemoryAlreadyRegistered",
+     "host memory is pinned already"},
+    {orErrorHostMemoryNotRegistered,
+     "orErrorHostMemoryNotRegistered",
+     "host memory is not registered"},
 };
 
 struct LastError {

@@ -69,6 +69,15 @@ inline void check_not_null(const void* value, const char* argument) {
   }
 }
 
+/// Throws orErrorInvalidValue for flags where none are known.
+inline void check_no_flags(unsigned int flags) {
+  if (flags != 0) {
+    throw Failure(
+        orErrorInvalidValue,
+        "flags " + std::to_string(flags) + " are not known: expected 0");
+  }
+}
+
 /// `pointer` as text, "0x7f00...".
 std::string hex(const void* pointer);
 

@@ -20,12 +20,23 @@ void Point::reach() {
   condition_.notify_all();
 }
 
-void Point::wait() {
+bool Point::wait_until(Clock::time_point time) {
   if (reached()) {
-    return;
+    return true;
   }
   std::unique_lock lock(mutex_);
-  condition_.wait(lock, [this] { return reached(); });
+  return condition_.wait_until(lock, time, [this] { return reached(); });
+}
+
+void Point::wait(const Deadline& deadline) {
+  // A far end instead of none; beyond it the clock would overflow.
+  constexpr std::chrono::hours kFar{24 * 365};
+  if (!wait_until(deadline.at.value_or(Clock::now() + kFar))) {
+    throw Failure(
+        orErrorTimeout,
+        "the event was not reached in " + std::to_string(deadline.limit) +
+            " ms; the work before it goes on");
+  }
 }
 
 std::shared_ptr<Point> Event::last() const {
@@ -74,6 +85,10 @@ Events& events() {
 
 } // namespace
 
+std::size_t live_event_count() {
+  return events().handles.live_count();
+}
+
 Event& event_of(orEvent_t event) {
   return events().handles.get(event, "event");
 }
@@ -114,10 +129,12 @@ orError_t orEventCreateWithFlags(
 orError_t orEventRecord(orEvent_t event, orStream_t stream) noexcept {
   return api_call("orEventRecord", [&] {
     openreg::Event& object = event_of(event);
-    auto point = std::make_shared<openreg::Point>();
+    openreg::Stream& where = openreg::stream_of(stream);
+    where.check_usable();
+    auto point = std::make_shared<openreg::Point>(where);
     // First the stream, which can fail: nobody may wait for a point that no
     // stream will reach.
-    openreg::stream_of(stream).record(point);
+    where.record(point);
     object.record(std::move(point));
   });
 }
@@ -125,16 +142,26 @@ orError_t orEventRecord(orEvent_t event, orStream_t stream) noexcept {
 orError_t orEventQuery(orEvent_t event) noexcept {
   orError_t result = orSuccess;
   const orError_t error = api_call("orEventQuery", [&] {
-    const auto point = event_of(event).last();
-    result = !point || point->reached() ? orSuccess : orErrorNotReady;
+    if (const auto point = event_of(event).last()) {
+      point->stream().check_usable();
+      result = point->reached() ? orSuccess : orErrorNotReady;
+    }
   });
   return error == orSuccess ? result : error;
 }
 
 orError_t orEventSynchronize(orEvent_t event) noexcept {
   return api_call("orEventSynchronize", [&] {
-    if (const auto point = event_of(event).last()) {
-      point->wait();
+    const auto point = event_of(event).last();
+    if (!point) {
+      return;
+    }
+    const openreg::Stream& stream = point->stream();
+    stream.check_usable();
+    if (!point->reached()) {
+      stream.check_may_wait();
+      point->wait(stream.deadline());
+      stream.check_usable(); // a lost device drops the work before the event
     }
   });
 }

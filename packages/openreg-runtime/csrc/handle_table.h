@@ -11,6 +11,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -28,6 +29,7 @@ class HandleTable {
     }
     const std::uint32_t index = unused_.back();
     unused_.pop_back();
+    ++live_;
     Slot& slot = at(index);
     slot.object.store(object, std::memory_order_relaxed);
     const std::uint32_t generation = slot.generation.load() + 1; // now odd
@@ -51,10 +53,28 @@ class HandleTable {
   Object& remove(Handle handle, const char* argument) {
     const std::lock_guard lock(mutex_);
     Object& object = get(handle, argument);
-    Slot* slot = find(handle);
-    slot->generation.fetch_add(1, std::memory_order_release); // now even
-    unused_.push_back(index_of(handle));
+    end(*find(handle), index_of(handle));
     return object;
+  }
+
+  /// Ends the handles of all objects for which `ends` is true.
+  template <typename Predicate>
+  void remove_if(Predicate&& ends) {
+    const std::lock_guard lock(mutex_);
+    for (std::uint32_t index = 0; index < kChunk * kChunks; ++index) {
+      if (chunks_[index / kChunk].load() == nullptr) {
+        return;
+      }
+      Slot& slot = at(index);
+      if (slot.generation.load() % 2 == 1 && ends(*slot.object.load())) {
+        end(slot, index);
+      }
+    }
+  }
+
+  std::size_t live_count() {
+    const std::lock_guard lock(mutex_);
+    return live_;
   }
 
  private:
@@ -75,6 +95,12 @@ class HandleTable {
   static std::uint32_t index_of(Handle handle) {
     return static_cast<std::uint32_t>(
         reinterpret_cast<std::uintptr_t>(handle) & ((1u << kIndexBits) - 1));
+  }
+
+  void end(Slot& slot, std::uint32_t index) {
+    slot.generation.fetch_add(1, std::memory_order_release); // now even
+    unused_.push_back(index);
+    --live_;
   }
 
   Slot& at(std::uint32_t index) {
@@ -113,6 +139,7 @@ class HandleTable {
   std::mutex mutex_;
   std::array<std::atomic<Slot*>, kChunks> chunks_{};
   std::vector<std::uint32_t> unused_;
+  std::size_t live_ = 0;
 };
 
 } // namespace openreg

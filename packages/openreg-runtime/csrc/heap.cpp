@@ -20,7 +20,7 @@ std::size_t round_up(std::size_t size, std::size_t unit) {
 } // namespace
 
 Heap::Heap(std::size_t span, std::size_t capacity, Release release)
-    : capacity_(capacity), release_(std::move(release)) {
+    : span_(span), capacity_(capacity), release_(std::move(release)) {
   extents_.emplace(0, Extent{span, 0, 0});
   free_.emplace(span, 0);
 }
@@ -34,7 +34,7 @@ std::optional<std::size_t> Heap::allocate(std::size_t size) {
     return std::nullopt;
   }
   const std::size_t length = round_up(size, kAlignment);
-  if (length > capacity_ - used_) {
+  if (used_ > capacity_ || length > capacity_ - used_) {
     return std::nullopt;
   }
   const auto fit = free_.lower_bound({length, 0});
@@ -54,6 +54,7 @@ std::optional<std::size_t> Heap::allocate(std::size_t size) {
   }
   extent->second = {length, size, 0};
   used_ += length;
+  requested_ += size;
   return offset;
 }
 
@@ -63,6 +64,7 @@ bool Heap::free(std::size_t offset) {
     return false;
   }
   used_ -= extent->second.length;
+  requested_ -= extent->second.requested;
   extent->second.requested = 0;
   extent->second.dirty = extent->second.length;
 
@@ -94,6 +96,15 @@ bool Heap::free(std::size_t offset) {
   }
   free_.emplace(extent->second.length, extent->first);
   return true;
+}
+
+void Heap::clear() {
+  extents_.clear();
+  free_.clear();
+  extents_.emplace(0, Extent{span_, 0, 0});
+  free_.emplace(span_, 0);
+  used_ = requested_ = 0;
+  release_(0, span_);
 }
 
 std::optional<Heap::Block> Heap::find(std::size_t offset) const {

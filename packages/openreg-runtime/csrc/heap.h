@@ -34,11 +34,26 @@ class Heap {
   /// The live block around `offset`.
   std::optional<Block> find(std::size_t offset) const;
 
+  /// Frees all blocks and gives all pages back.
+  void clear();
+
+  /// Bytes that blocks take, rounded up to the alignment.
   std::size_t used() const noexcept {
     return used_;
   }
+  /// Bytes of the live blocks as requested.
+  std::size_t requested() const noexcept {
+    return requested_;
+  }
+  std::size_t block_count() const noexcept {
+    return extents_.size() - free_.size();
+  }
   std::size_t capacity() const noexcept {
     return capacity_;
+  }
+  /// May be less than what is used: then nothing can be allocated.
+  void set_capacity(std::size_t capacity) noexcept {
+    capacity_ = capacity;
   }
 
   static constexpr std::size_t kAlignment = 512;
@@ -53,8 +68,10 @@ class Heap {
 
   void erase_free(Extents::iterator extent);
 
+  const std::size_t span_;
   std::size_t capacity_;
   std::size_t used_ = 0;
+  std::size_t requested_ = 0;
   Release release_;
   Extents extents_;
   std::set<std::pair<std::size_t, std::size_t>> free_; // (length, offset)

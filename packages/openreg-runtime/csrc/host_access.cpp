@@ -59,4 +59,19 @@ void close(const void* begin) {
   }
 }
 
+void close_all(const std::byte* begin, std::size_t size) {
+  const std::lock_guard lock(registry().mutex);
+  auto& blocks = registry().open;
+  const auto last = blocks.lower_bound(begin + size);
+  for (auto block = blocks.lower_bound(begin); block != last;) {
+    protect(block->second, false);
+    block = blocks.erase(block);
+  }
+}
+
+std::size_t open_count() {
+  const std::lock_guard lock(registry().mutex);
+  return registry().open.size();
+}
+
 } // namespace openreg::host_access

@@ -11,5 +11,8 @@ void open(const Device::Block& block);
 /// Closes the block that starts at `begin`, if it is open; pages that it shares
 /// with another open block stay open.
 void close(const void* begin);
+/// Closes all blocks in a range of addresses.
+void close_all(const std::byte* begin, std::size_t size);
+std::size_t open_count();
 
 } // namespace openreg::host_access

@@ -70,4 +70,14 @@ std::optional<Block> find(const void* pointer) {
   return Block{reinterpret_cast<void*>(block->first), block->second};
 }
 
+Usage usage() {
+  Usage result{};
+  const std::shared_lock lock(registry().mutex);
+  for (const auto& [begin, size] : registry().blocks) {
+    ++result.blocks;
+    result.bytes += size;
+  }
+  return result;
+}
+
 } // namespace openreg::host_memory

@@ -19,4 +19,11 @@ void free(void* pointer);
 /// The pinned block around `pointer`.
 std::optional<Block> find(const void* pointer);
 
+struct Usage {
+  std::size_t blocks;
+  std::size_t bytes;
+  std::size_t registrations;
+};
+Usage usage();
+
 } // namespace openreg::host_memory

@@ -5,6 +5,8 @@
 #include "config.h"
 #include "error.h"
 #include "fault_handler.h"
+#include "fault_injection.h"
+#include "host_access.h"
 #include "process.h"
 
 #include <algorithm>
@@ -24,6 +26,7 @@ std::size_t span_of(std::size_t capacity) {
 Device::Device(int index, AddressSpace& memory, std::size_t capacity)
     : index_(index),
       memory_(memory),
+      state_(config().wait_timeout),
       backend_(make_thread_backend(memory)),
       heap_(
           memory.span(),
@@ -31,19 +34,20 @@ Device::Device(int index, AddressSpace& memory, std::size_t capacity)
           [this](std::size_t offset, std::size_t size) {
             memory_.release(index_, offset, size);
           }),
-      default_stream_(index, 0, *backend_),
+      default_stream_(index, 0, state_, *backend_),
       streams_{&default_stream_} {}
 
 void* Device::allocate(std::size_t size) {
   const std::lock_guard lock(heap_mutex_);
   const auto offset = heap_.allocate(size);
   if (!offset) {
+    const std::size_t used = std::min(heap_.used(), heap_.capacity());
     throw Failure(
         orErrorMemoryAllocation,
         "device " + std::to_string(index_) + " can not allocate " +
             std::to_string(size) +
-            " bytes: " + std::to_string(heap_.capacity() - heap_.used()) +
-            " of its " + std::to_string(heap_.capacity()) + " bytes are free");
+            " bytes: " + std::to_string(heap_.capacity() - used) + " of its " +
+            std::to_string(heap_.capacity()) + " bytes are free");
   }
   return memory_.view(index_) + *offset;
 }
@@ -77,7 +81,13 @@ std::optional<Device::Block> Device::find(const void* pointer) const {
 
 Device::Usage Device::usage() const {
   const std::lock_guard lock(heap_mutex_);
-  return {heap_.used(), heap_.capacity()};
+  return {
+      heap_.used(), heap_.requested(), heap_.block_count(), heap_.capacity()};
+}
+
+void Device::set_capacity(std::size_t capacity) {
+  const std::lock_guard lock(heap_mutex_);
+  heap_.set_capacity(capacity);
 }
 
 Stream& Device::create_stream(int priority) {
@@ -93,7 +103,7 @@ Stream& Device::create_stream(int priority) {
     stream->set_priority(priority);
     return *stream;
   }
-  streams_.push_back(new Stream(index_, priority, *backend_));
+  streams_.push_back(new Stream(index_, priority, state_, *backend_));
   return *streams_.back();
 }
 
@@ -108,24 +118,47 @@ std::vector<Stream*> Device::all_streams() {
   return streams_;
 }
 
-void Device::drain() {
-  const auto streams = all_streams();
-  for (const Stream* stream : streams) {
-    stream->check_may_wait(); // before the first wait, which could be for us
-  }
-  for (Stream* stream : streams) {
-    stream->drain();
+void Device::check_may_wait() {
+  for (const Stream* stream : all_streams()) {
+    stream->check_may_wait();
   }
 }
 
-std::optional<Error> Device::synchronize() {
+void Device::drain() {
+  check_may_wait(); // before the first wait, which could be for us
+  const Deadline deadline = state_.deadline();
+  for (Stream* stream : all_streams()) {
+    stream->drain(deadline);
+  }
+}
+
+void Device::synchronize() {
+  state_.check();
   drain();
+  state_.check();
   for (Stream* stream : all_streams()) {
     if (auto failure = stream->take_failure()) {
-      return failure;
+      throw Failure(std::move(*failure));
     }
   }
-  return std::nullopt;
+}
+
+void Device::reset() {
+  check_may_wait();
+  state_.fail(
+      {orErrorDeviceLost,
+       "device " + std::to_string(index_) + " is being reset"});
+  drain(); // what is queued is dropped
+  destroy_streams(*this);
+  static_cast<void>(default_stream_.take_failure());
+  host_access::close_all(memory_.view(index_), memory_.span());
+  {
+    const std::lock_guard lock(heap_mutex_);
+    heap_.clear();
+    heap_.set_capacity(config().device_memory);
+  }
+  state_.set_wait_timeout(config().wait_timeout);
+  state_.recover();
 }
 
 void Device::settle(Point::Clock::time_point deadline) {
@@ -158,6 +191,15 @@ Device& Runtime::device(int index) {
   return *devices_[static_cast<std::size_t>(index)];
 }
 
+void Runtime::drain() {
+  for (const auto& device : devices_) {
+    device->check_may_wait();
+  }
+  for (const auto& device : devices_) {
+    device->drain();
+  }
+}
+
 void Runtime::settle(Point::Clock::time_point deadline) {
   for (const auto& device : devices_) {
     device->settle(deadline);
@@ -174,6 +216,9 @@ Runtime& runtime() {
       runtime().settle(Point::Clock::now() + kLimit);
     });
     install_fault_handler(*made);
+    for (const auto& fault : config().faults) {
+      fault_injection::inject(fault);
+    }
     return made;
   }();
   return *value;

@@ -4,6 +4,7 @@
 
 #include "address_space.h"
 #include "backend.h"
+#include "device_state.h"
 #include "heap.h"
 #include "stream.h"
 
@@ -26,6 +27,9 @@ class Device {
   Stream& default_stream() noexcept {
     return default_stream_;
   }
+  DeviceState& state() noexcept {
+    return state_;
+  }
 
   /// A device pointer. Throws orErrorMemoryAllocation.
   void* allocate(std::size_t size);
@@ -39,16 +43,25 @@ class Device {
   std::optional<Block> find(const void* pointer) const;
   struct Usage {
     std::size_t used;
+    std::size_t requested;
+    std::size_t blocks;
     std::size_t capacity;
   };
   Usage usage() const;
+  /// Limits what can be allocated, up to the memory of the device.
+  void set_capacity(std::size_t capacity);
 
   Stream& create_stream(int priority);
   void destroy_stream(Stream& stream);
-  /// Waits for all streams; leaves their failures where they are.
+  /// Throws orErrorNotPermitted in a command of one of its streams.
+  void check_may_wait();
+  /// Waits for all streams; leaves their failures where they are. Throws
+  /// orErrorTimeout.
   void drain();
-  /// Waits for all streams; returns and forgets one failure.
-  std::optional<Error> synchronize();
+  /// Waits for all streams. Throws, and forgets, one failure.
+  void synchronize();
+  /// Makes the device as new.
+  void reset();
   /// Waits until no command runs, at most until `deadline`.
   void settle(Point::Clock::time_point deadline);
 
@@ -57,6 +70,7 @@ class Device {
 
   const int index_;
   AddressSpace& memory_;
+  DeviceState state_;
   std::unique_ptr<Backend> backend_;
 
   mutable std::mutex heap_mutex_;
@@ -80,6 +94,8 @@ class Runtime {
   AddressSpace& memory() noexcept {
     return memory_;
   }
+  /// Waits for all work of all devices, as Device::drain() does.
+  void drain();
   /// Waits until no command runs, at most until `deadline`.
   void settle(Point::Clock::time_point deadline);
 

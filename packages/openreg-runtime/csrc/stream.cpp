@@ -5,6 +5,9 @@
 #include "config.h"
 #include "process.h"
 
+#include <atomic>
+#include <chrono>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -43,10 +46,15 @@ class RunningScope {
   Running entry_;
 };
 
-/// Leaves the argument block of a failed launch to the caller.
-void disown(Command& command) {
-  if (auto* launch = std::get_if<Launch>(&command)) {
-    launch->disown();
+std::atomic<std::size_t> g_workers{0};
+
+/// The argument block of an accepted launch goes with its entry.
+template <typename Action>
+void adopt(Action& action) {
+  if (auto* command = std::get_if<Command>(&action)) {
+    if (auto* launch = std::get_if<Launch>(command)) {
+      launch->adopt();
+    }
   }
 }
 
@@ -68,41 +76,76 @@ Error kernel_error() {
 
 } // namespace
 
+const Stream* running_stream() noexcept {
+  return t_running != nullptr ? t_running->stream : nullptr;
+}
+
+std::size_t worker_count() noexcept {
+  return g_workers;
+}
+
+Stream::Entry Stream::entry_of(Command command) const {
+  const auto site =
+      std::holds_alternative<Launch>(command) ? orFaultLaunch : orFaultCopy;
+  Entry entry{std::move(command), nullptr};
+  if (auto hit = fault_injection::next(site, device_)) {
+    entry.hit = std::make_unique<fault_injection::Hit>(std::move(*hit));
+  }
+  return entry;
+}
+
 void Stream::enqueue(Command command) {
+  check_usable();
+  submit(entry_of(std::move(command)));
+}
+
+void Stream::run(Command command) {
+  check_usable();
+  run_entry(entry_of(std::move(command)));
+}
+
+void Stream::call(HostCall function) {
+  check_usable();
+  submit({function, nullptr});
+}
+
+void Stream::submit(Entry entry) {
   if (config().launch_blocking) {
-    try {
-      run(command);
-    } catch (...) {
-      disown(command);
-      throw;
-    }
+    run_entry(std::move(entry));
     return;
   }
   Lock lock(mutex_);
-  push(lock, std::move(command));
+  push(lock, std::move(entry));
 }
 
-void Stream::run(const Command& command) {
+void Stream::run_entry(Entry entry) {
   Lock lock(mutex_);
   const bool nested = running_here(this);
   if (!nested) {
+    const Deadline until = deadline();
     while (!idle_locked()) {
-      wait_until(lock, enqueued_);
+      wait_until(lock, enqueued_, until);
     }
     busy_ = true;
     ++enqueued_;
   }
   lock.unlock();
   std::optional<Error> error;
-  try {
+  {
     const RunningScope scope(this);
-    backend_.execute(command);
-  } catch (...) {
-    error = kernel_error();
+    error = execute(entry);
+    if (!error && state_.failed()) {
+      error = state_.failure(); // it may have been dropped
+    }
+    if (!error) {
+      adopt(entry.action);
+      const Entry done = std::move(entry); // its arguments go within the turn
+    }
   }
   if (!nested) {
     lock.lock();
     finish_turn();
+    lock.unlock();
   }
   if (error) {
     throw Failure(std::move(*error));
@@ -116,7 +159,7 @@ void Stream::record(std::shared_ptr<Point> point) {
     point->reach();
     return;
   }
-  push(lock, Record{std::move(point)});
+  push(lock, {Record{std::move(point)}, nullptr});
 }
 
 void Stream::wait(std::shared_ptr<Point> point) {
@@ -124,7 +167,7 @@ void Stream::wait(std::shared_ptr<Point> point) {
     return;
   }
   Lock lock(mutex_);
-  push(lock, Wait{std::move(point)});
+  push(lock, {Wait{std::move(point)}, nullptr});
 }
 
 bool Stream::idle() const {
@@ -144,10 +187,10 @@ void Stream::check_may_wait() const {
   }
 }
 
-void Stream::drain() {
+void Stream::drain(const Deadline& deadline) {
   check_may_wait();
   Lock lock(mutex_);
-  wait_until(lock, enqueued_);
+  wait_until(lock, enqueued_, deadline);
 }
 
 std::optional<Error> Stream::take_failure() {
@@ -188,16 +231,15 @@ void Stream::push(Lock& lock, Entry entry) {
   } else if (worker_sleeps_ && !busy_) {
     work_.notify_one();
   }
+  adopt(queue_.back().action); // nothing can fail any more
 }
 
 void Stream::start_worker(Lock&) {
   try {
     std::thread([this] { work(); }).detach();
     has_worker_ = true;
+    ++g_workers;
   } catch (const std::system_error& error) {
-    if (auto* command = std::get_if<Command>(&queue_.back())) {
-      disown(*command);
-    }
     queue_.pop_back();
     --enqueued_;
     throw Failure(
@@ -215,6 +257,7 @@ void Stream::work() {
     worker_sleeps_ = false;
     if (queue_.empty() || process::exiting()) {
       has_worker_ = false;
+      --g_workers;
       return;
     }
     execute_next(lock);
@@ -231,26 +274,52 @@ void Stream::execute_next(Lock& lock) {
     const Entry entry = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
-    try {
-      execute(entry);
-    } catch (...) {
-      error = kernel_error();
-    }
+    error = execute(entry);
   }
   lock.lock();
-  if (error && !failure_) {
+  if (error && !failure_ && !DeviceState::sticks(error->code)) {
     failure_ = std::move(error);
   }
   finish_turn();
 }
 
-void Stream::execute(const Entry& entry) {
-  if (const auto* command = std::get_if<Command>(&entry)) {
+std::optional<Error> Stream::execute(const Entry& entry) {
+  try {
+    if (entry.hit) {
+      entry.hit->apply();
+    }
+    act(entry.action);
+    return std::nullopt;
+  } catch (...) {
+    Error error = kernel_error();
+    if (DeviceState::sticks(error.code)) {
+      state_.fail(error);
+    }
+    return error;
+  }
+}
+
+void Stream::act(const Action& action) {
+  if (const auto* record = std::get_if<Record>(&action)) {
+    record->point->reach(); // also on a failed device: nobody waits for ever
+  } else if (state_.failed()) {
+    return; // its work is dropped
+  } else if (const auto* command = std::get_if<Command>(&action)) {
     backend_.execute(*command);
-  } else if (const auto* record = std::get_if<Record>(&entry)) {
-    record->point->reach();
+  } else if (const auto* host = std::get_if<HostCall>(&action)) {
+    host->function(host->data);
   } else {
-    std::get<Wait>(entry).point->wait();
+    wait_for(*std::get<Wait>(action).point);
+  }
+}
+
+void Stream::wait_for(Point& point) const {
+  // In slices: a device that is lost meanwhile waits for nobody.
+  constexpr std::chrono::milliseconds kSlice{20};
+  while (!point.wait_until(Point::Clock::now() + kSlice)) {
+    if (state_.failed()) {
+      return;
+    }
   }
 }
 
@@ -265,14 +334,30 @@ void Stream::finish_turn() {
   }
 }
 
-void Stream::wait_until(Lock& lock, std::uint64_t completed) {
+void Stream::wait_until(
+    Lock& lock,
+    std::uint64_t completed,
+    const Deadline& deadline) {
   while (completed_ < completed) {
-    if (!busy_ && !queue_.empty()) {
-      execute_next(lock);
+    if (!deadline.at && !busy_ && !queue_.empty()) {
+      execute_next(lock); // with a limit this could take too long
+      continue;
+    }
+    bool late = false;
+    ++waiting_;
+    if (deadline.at) {
+      late = done_.wait_until(lock, *deadline.at) == std::cv_status::timeout;
     } else {
-      ++waiting_;
       done_.wait(lock);
-      --waiting_;
+    }
+    --waiting_;
+    if (late && completed_ < completed) {
+      throw Failure(
+          orErrorTimeout,
+          "a stream of device " + std::to_string(device_) + " still has " +
+              std::to_string(completed - completed_) +
+              " commands to do after " + std::to_string(deadline.limit) +
+              " ms; they go on");
     }
   }
 }

@@ -7,12 +7,15 @@
 // two uncontended locks and no thread switch.
 //
 // Errors: a command that throws leaves its error on the stream; the next call
-// that synchronizes with the stream returns and forgets it.
+// that synchronizes with the stream returns and forgets it. An error that
+// sticks goes to the device instead, whose streams then drop their commands.
 #pragma once
 
 #include "backend.h"
+#include "device_state.h"
 #include "error.h"
 #include "event.h"
+#include "fault_injection.h"
 
 #include <condition_variable>
 #include <cstdint>
@@ -24,10 +27,19 @@
 
 namespace openreg {
 
+/// A function of the host that takes its turn in a stream.
+struct HostCall {
+  orHostFn_t function;
+  void* data;
+};
+
 class Stream {
  public:
-  Stream(int device, int priority, Backend& backend)
-      : device_(device), priority_(priority), backend_(backend) {}
+  Stream(int device, int priority, DeviceState& state, Backend& backend)
+      : device_(device),
+        priority_(priority),
+        state_(state),
+        backend_(backend) {}
 
   int device() const noexcept {
     return device_;
@@ -39,9 +51,14 @@ class Stream {
     priority_ = priority;
   }
 
+  /// Throws the failure of the device.
+  void check_usable() const {
+    state_.check();
+  }
   void enqueue(Command command);
   /// Runs `command` in order on the calling thread. Throws its failure.
-  void run(const Command& command);
+  void run(Command command);
+  void call(HostCall function);
   void record(std::shared_ptr<Point> point);
   void wait(std::shared_ptr<Point> point);
 
@@ -50,8 +67,12 @@ class Stream {
   std::optional<Error> failure() const;
   /// Throws orErrorNotPermitted if this thread runs a command of the stream.
   void check_may_wait() const;
-  /// Waits for what is enqueued now; leaves a failure where it is.
-  void drain();
+  /// Waits for what is enqueued now; leaves a failure where it is. Throws
+  /// orErrorTimeout.
+  void drain(const Deadline& deadline);
+  Deadline deadline() const {
+    return state_.deadline();
+  }
   /// Returns and forgets the failure.
   std::optional<Error> take_failure();
   /// Waits until no command runs, at most until `deadline`.
@@ -68,22 +89,33 @@ class Stream {
   struct Wait {
     std::shared_ptr<Point> point;
   };
-  using Entry = std::variant<Command, Record, Wait>;
+  using Action = std::variant<Command, HostCall, Record, Wait>;
+  struct Entry {
+    Action action;
+    std::unique_ptr<const fault_injection::Hit> hit; // null without a fault
+  };
   using Lock = std::unique_lock<std::mutex>;
 
+  Entry entry_of(Command command) const;
+  void submit(Entry entry);
+  void run_entry(Entry entry);
   void push(Lock& lock, Entry entry);
   void start_worker(Lock& lock);
   void work();
   void execute_next(Lock& lock);
-  void execute(const Entry& entry);
+  std::optional<Error> execute(const Entry& entry);
+  void act(const Action& action);
+  void wait_for(Point& point) const;
   void finish_turn();
-  void wait_until(Lock& lock, std::uint64_t completed);
+  void
+  wait_until(Lock& lock, std::uint64_t completed, const Deadline& deadline);
   bool idle_locked() const noexcept {
     return queue_.empty() && !busy_;
   }
 
   const int device_;
   int priority_;
+  DeviceState& state_;
   Backend& backend_;
 
   mutable std::mutex mutex_;
@@ -99,6 +131,17 @@ class Stream {
   std::uint64_t completed_ = 0;
   std::optional<Error> failure_;
 };
+
+/// The stream whose command this thread is running, innermost, or null.
+const Stream* running_stream() noexcept;
+/// The workers of all streams.
+std::size_t worker_count() noexcept;
+
+class Device;
+/// Ends all streams of a device but its default one.
+void destroy_streams(Device& device);
+std::size_t live_stream_count();
+std::size_t live_event_count();
 
 /// The stream behind a handle; null is the current device's default stream.
 Stream& stream_of(orStream_t stream);

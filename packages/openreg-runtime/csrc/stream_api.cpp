@@ -6,7 +6,10 @@
 #include "stream.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace openreg {
 namespace {
@@ -19,13 +22,7 @@ HandleTable<Stream, orStream_t>& streams() {
   return *value;
 }
 
-void check_flags(unsigned int flags) {
-  if (flags != 0) {
-    throw Failure(
-        orErrorInvalidValue,
-        "flags " + std::to_string(flags) + " are not known: expected 0");
-  }
-}
+std::atomic<std::size_t> g_default_handles{0};
 
 /// Handles of the default streams, made once.
 orStream_t default_handle(int device) {
@@ -35,6 +32,7 @@ orStream_t default_handle(int device) {
       made->push_back(
           streams().insert(&runtime().device(index).default_stream()));
     }
+    g_default_handles = made->size();
     return made;
   }();
   check_device(device, static_cast<int>(handles->size()));
@@ -42,6 +40,21 @@ orStream_t default_handle(int device) {
 }
 
 } // namespace
+
+void destroy_streams(Device& device) {
+  streams().remove_if([&device](Stream& stream) {
+    if (stream.device() != device.index() ||
+        &stream == &device.default_stream()) {
+      return false;
+    }
+    device.destroy_stream(stream);
+    return true;
+  });
+}
+
+std::size_t live_stream_count() {
+  return streams().live_count() - g_default_handles;
+}
 
 Stream& stream_of(orStream_t stream) {
   if (stream == nullptr) {
@@ -69,8 +82,14 @@ orError_t orStreamCreateWithPriority(
     int priority) noexcept {
   return api_call("orStreamCreateWithPriority", [&] {
     check_not_null(stream, "stream");
-    openreg::check_flags(flags);
+    if (flags != orStreamDefault && flags != orStreamNonBlocking) {
+      throw Failure(
+          orErrorInvalidValue,
+          "flags " + std::to_string(flags) +
+              " are not orStreamDefault or orStreamNonBlocking");
+    }
     auto& device = openreg::runtime().device(openreg::current_device());
+    device.state().check();
     *stream = openreg::streams().insert(&device.create_stream(
         std::clamp(
             priority, openreg::kGreatestPriority, openreg::kLeastPriority)));
@@ -101,6 +120,7 @@ orError_t orStreamQuery(orStream_t stream) noexcept {
   orError_t result = orSuccess;
   const orError_t error = api_call("orStreamQuery", [&] {
     openreg::Stream& object = stream_of(stream);
+    object.check_usable();
     if (!object.idle()) {
       result = orErrorNotReady;
     } else if (auto failure = object.failure()) {
@@ -113,7 +133,9 @@ orError_t orStreamQuery(orStream_t stream) noexcept {
 orError_t orStreamSynchronize(orStream_t stream) noexcept {
   return api_call("orStreamSynchronize", [&] {
     openreg::Stream& object = stream_of(stream);
-    object.drain();
+    object.check_usable();
+    object.drain(object.deadline());
+    object.check_usable();
     if (auto failure = object.take_failure()) {
       throw Failure(std::move(*failure));
     }
@@ -125,8 +147,11 @@ orError_t orStreamWaitEvent(
     orEvent_t event,
     unsigned int flags) noexcept {
   return api_call("orStreamWaitEvent", [&] {
-    openreg::check_flags(flags);
-    stream_of(stream).wait(openreg::event_of(event).last());
+    openreg::check_no_flags(flags);
+    openreg::Stream& object = stream_of(stream);
+    const auto point = openreg::event_of(event).last();
+    object.check_usable();
+    object.wait(point);
   });
 }
 
@@ -164,6 +189,14 @@ orError_t orLaunchKernel(
     check_not_null(reinterpret_cast<const void*>(kernel), "kernel");
     openreg::Stream& object = stream_of(stream);
     object.enqueue(openreg::Launch(kernel, args, cleanup));
+  });
+}
+
+orError_t
+orLaunchHostFunc(orStream_t stream, orHostFn_t fn, void* userData) noexcept {
+  return api_call("orLaunchHostFunc", [&] {
+    check_not_null(reinterpret_cast<const void*>(fn), "fn");
+    stream_of(stream).call({fn, userData});
   });
 }
 

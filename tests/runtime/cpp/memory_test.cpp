@@ -214,7 +214,7 @@ TEST(orFreeUnused, TwiceIsInvalidValue) {
 TEST(orFreeUnused, HostPointerIsInvalidValue) {
   int object = 0;
   EXPECT_EQ(orFreeUnused(&object), orErrorInvalidValue);
-  EXPECT_MESSAGE("is not a device pointer");
+  EXPECT_MESSAGE("is not the start of a live pinned block");
 }
 
 TEST(orMemset, FillsTheRangeOnly) {

@@ -90,7 +90,7 @@ TEST_F(Settings, FailedStartCanBeTriedAgain) {
 TEST(orGetSetting, SaysWhereEachValueComesFrom) {
   int count = 0;
   ASSERT_OK(orGetSettingCount(&count));
-  EXPECT_EQ(count, 4);
+  EXPECT_EQ(count, 8);
   for (int index = 0; index < count; ++index) {
     orSetting setting;
     ASSERT_OK(orGetSetting(index, &setting));
@@ -103,7 +103,7 @@ TEST(orGetSetting, SaysWhereEachValueComesFrom) {
 
 TEST(orGetSetting, PastTheCountIsInvalidValue) {
   orSetting setting;
-  EXPECT_EQ(orGetSetting(4, &setting), orErrorInvalidValue);
+  EXPECT_EQ(orGetSetting(8, &setting), orErrorInvalidValue);
   EXPECT_EQ(orGetSetting(-1, &setting), orErrorInvalidValue);
 }
 

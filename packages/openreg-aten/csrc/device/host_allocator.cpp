@@ -108,7 +108,7 @@ class HostAllocator final : public at::HostAllocator {
   using Blocks = std::unordered_map<void*, Block>;
 
   void erase(Blocks::iterator block) noexcept {
-    const orError_t error = orFreeHost(block->first);
+    const orError_t error = orFreeUnused(block->first);
     // A forked child does not free what it inherited: that is the parent's.
     if (error != orSuccess && error != orErrorInitialization) {
       warn_runtime_error(error);

@@ -7,7 +7,18 @@
  * belongs to the last failure of the calling thread is orGetErrorMessage().
  *
  * Sizes are bytes. Device pointers fault when the host dereferences them: only
- * a kernel may reach the data, at orGetKernelPointer(). */
+ * a kernel may reach the data, at orGetKernelPointer().
+ *
+ * "Errors:" lists the codes of a function without their prefix orError. These
+ * are not repeated there:
+ *   Initialization  every function, in a child that was forked after the
+ *                   parent began to use the devices
+ *   InvalidValue    every function that needs the settings, while a variable
+ *                   of the environment has a wrong value
+ * [device] stands for DeviceLost and IllegalAddress, which a failed device
+ * keeps: all these functions return the failure until orDeviceReset(). With
+ * OPENREG_LAUNCH_BLOCKING=1 what enqueues work also waits for it, and returns
+ * what orStreamSynchronize() would. */
 #ifndef OPENREG_OPENREG_H
 #define OPENREG_OPENREG_H
 
@@ -47,7 +58,14 @@ typedef enum orError_t {
   orErrorNotPermitted = 7,
   orErrorLaunchFailure = 8,
   orErrorNotSupported = 9,
-  orErrorInitialization = 10
+  orErrorInitialization = 10,
+  orErrorIllegalAddress = 11,
+  orErrorDeviceLost = 12,
+  orErrorTimeout = 13,
+  orErrorPeerAccessAlreadyEnabled = 14,
+  orErrorPeerAccessNotEnabled = 15,
+  orErrorHostMemoryAlreadyRegistered = 16,
+  orErrorHostMemoryNotRegistered = 17
 } orError_t;
 
 typedef enum orMemcpyKind {
@@ -81,6 +99,29 @@ typedef struct orDeviceProp {
   int minor;
 } orDeviceProp;
 
+/* What orDeviceGetAttribute() knows. Yes is 1, no is 0. */
+typedef enum orDeviceAttr {
+  orDevAttrMultiProcessorCount = 0,
+  orDevAttrComputeCapabilityMajor = 1,
+  orDevAttrComputeCapabilityMinor = 2,
+  orDevAttrMemoryAlignment = 3,   /* bytes, of every block */
+  orDevAttrConcurrentKernels = 4, /* streams run at the same time */
+  orDevAttrStreamPrioritiesSupported = 5,
+  orDevAttrUnifiedAddressing = 6,     /* a pointer names its device */
+  orDevAttrPageableMemoryAccess = 7,  /* copies wait for such memory */
+  orDevAttrHostRegisterSupported = 8, /* orHostRegister */
+  orDevAttrIpcSupported = 9           /* orIpc... */
+} orDeviceAttr;
+
+/* What orDeviceSetLimit() limits on the current device. */
+typedef enum orLimit {
+  /* Bytes of memory, at most OPENREG_DEVICE_MEMORY, which is the default. */
+  orLimitMemory = 0,
+  /* Milliseconds that a call may wait for work; 0 is no limit. The default is
+   * OPENREG_WAIT_TIMEOUT. */
+  orLimitWaitTimeout = 1
+} orLimit;
+
 /* One setting of the environment: its value and where that came from
  * ("default" or "environment"). */
 typedef struct orSetting {
@@ -90,17 +131,81 @@ typedef struct orSetting {
   const char* description;
 } orSetting;
 
+/* What this process holds now. */
+typedef struct orResourceUsage {
+  size_t deviceBlocks;      /* orMalloc */
+  size_t deviceBytes;       /* as requested */
+  size_t hostBlocks;        /* orMallocHost */
+  size_t hostBytes;         /* as requested */
+  size_t hostRegistrations; /* orHostRegister */
+  size_t unprotectedBlocks; /* orMemoryUnprotect */
+  size_t ipcMappings;       /* orIpcOpenMemHandle */
+  size_t streams;           /* without the default ones */
+  size_t events;
+  size_t faults;  /* orFaultInject, and OPENREG_FAULTS */
+  size_t threads; /* workers of streams, also of default ones */
+} orResourceUsage;
+
 /* Opaque handles. A null stream is the default stream of the current device. */
 typedef struct orStream* orStream_t;
 typedef struct orEvent* orEvent_t;
+typedef struct orFault* orFault_t;
 
+/* Flags of streams; no stream waits for the default one, so both mean the
+ * same. */
+#define orStreamDefault 0x0u
+#define orStreamNonBlocking 0x1u
+
+/* Flags of events. orEventInterprocess needs orEventDisableTiming. */
 #define orEventDefault 0x0u
 #define orEventDisableTiming 0x2u
+#define orEventInterprocess 0x4u
 #define orEventEnableTiming 0x8u
+
+#define orHostRegisterDefault 0x0u
+#define orIpcMemLazyEnablePeerAccess 0x1u
+
+/* Bytes that another process on this machine can open. */
+#define OPENREG_IPC_HANDLE_SIZE 64
+typedef struct orIpcMemHandle_t {
+  unsigned char reserved[OPENREG_IPC_HANDLE_SIZE];
+} orIpcMemHandle_t;
+typedef struct orIpcEventHandle_t {
+  unsigned char reserved[OPENREG_IPC_HANDLE_SIZE];
+} orIpcEventHandle_t;
+
+/* The calls that an injected fault counts and hits. */
+typedef enum orFaultSite {
+  orFaultMalloc = 0,     /* orMalloc */
+  orFaultMallocHost = 1, /* orMallocHost; it has no device */
+  orFaultLaunch = 2,     /* orLaunchKernel, orLaunchKernelBlocking */
+  orFaultCopy = 3        /* orMemcpy..., orMemset... */
+} orFaultSite;
+
+/* A fault: which calls it hits, and what it does to them. */
+typedef struct orFaultSpec {
+  orFaultSite site;
+  int device; /* only calls for this device; -1 for all */
+  /* What the call fails with, or the work when it should run, as if a kernel
+   * had failed. orSuccess only delays. Accepted: orErrorMemoryAllocation for
+   * allocations; orErrorLaunchFailure and orErrorIllegalAddress for launches
+   * and copies; orErrorDeviceLost for all that have a device. */
+  orError_t error;
+  uint64_t delay; /* microseconds before the allocation, or before the work */
+  uint64_t first; /* the first call that is hit, counted from 1 */
+  /* 0: only that one; n: also each nth after it. Not used if `probability` is
+   * not 0. */
+  uint64_t period;
+  /* 0, or the probability from 0 to 1 with which each call from `first` on is
+   * hit. The same seed hits the same calls. */
+  double probability;
+  uint64_t seed;
+} orFaultSpec;
 
 /* A kernel receives its argument block; it reaches device memory through
  * orGetKernelPointer(). */
 typedef void (*orKernel_t)(void* args);
+typedef void (*orHostFn_t)(void* userData);
 
 /* ---- errors ------------------------------------------------------------ */
 
@@ -116,157 +221,328 @@ OPENREG_EXPORT const char* orGetErrorString(orError_t error) OPENREG_NOEXCEPT;
  * Valid until this thread's next failing call; empty if there was none. */
 OPENREG_EXPORT const char* orGetErrorMessage(void) OPENREG_NOEXCEPT;
 
-/* ---- settings ---------------------------------------------------------- */
+/* ---- the library ------------------------------------------------------- */
 
-/* The number of settings that orGetSetting() knows. */
+/* 10000 * major + 100 * minor + patch. Errors: InvalidValue. */
+OPENREG_API orError_t orRuntimeGetVersion(int* version) OPENREG_NOEXCEPT;
+/* The number of settings that orGetSetting() knows. Errors: InvalidValue. */
 OPENREG_API orError_t orGetSettingCount(int* count) OPENREG_NOEXCEPT;
-/* The setting at `index`. */
+/* The setting at `index`. Errors: InvalidValue. */
 OPENREG_API orError_t orGetSetting(int index, orSetting* setting)
     OPENREG_NOEXCEPT;
+/* What the process holds: a test that leaves no leak ends where it began.
+ * Starts nothing. Errors: InvalidValue. */
+OPENREG_API orError_t orGetResourceUsage(orResourceUsage* usage)
+    OPENREG_NOEXCEPT;
+/* Reserves the address space now instead of at the first use of a device.
+ * Errors: MemoryAllocation. */
+OPENREG_API orError_t orInit(void) OPENREG_NOEXCEPT;
+/* Writes 1 if the devices are in use in this process, else 0.
+ * Errors: InvalidValue. */
+OPENREG_API orError_t orIsInitialized(int* initialized) OPENREG_NOEXCEPT;
+/* Writes 1 in a child that was forked after the parent began to use the
+ * devices, else 0; the one function that answers there.
+ * Errors: InvalidValue. */
+OPENREG_API orError_t orIsInBadFork(int* badFork) OPENREG_NOEXCEPT;
 
 /* ---- devices ----------------------------------------------------------- */
 
-/* The number of devices (OPENREG_DEVICE_COUNT). Starts nothing. */
+/* The number of devices (OPENREG_DEVICE_COUNT). Starts nothing.
+ * Errors: InvalidValue. */
 OPENREG_API orError_t orGetDeviceCount(int* count) OPENREG_NOEXCEPT;
-/* The current device of this thread. */
+/* The current device of this thread. Errors: InvalidValue. */
 OPENREG_API orError_t orGetDevice(int* device) OPENREG_NOEXCEPT;
-/* Makes `device` current for this thread. */
+/* Makes `device` current for this thread. Errors: InvalidDevice. */
 OPENREG_API orError_t orSetDevice(int device) OPENREG_NOEXCEPT;
+/* Errors: InvalidValue, InvalidDevice. */
 OPENREG_API orError_t orGetDeviceProperties(orDeviceProp* prop, int device)
     OPENREG_NOEXCEPT;
+/* Errors: InvalidValue, InvalidDevice. */
+OPENREG_API orError_t orDeviceGetAttribute(
+    int* value,
+    orDeviceAttr attr,
+    int device) OPENREG_NOEXCEPT;
 /* Waits for all work of the current device; returns, and forgets, the failure
- * that a kernel of one of its streams left. */
+ * that a kernel of one of its streams left.
+ * Errors: LaunchFailure, NotPermitted, Timeout, [device]. */
 OPENREG_API orError_t orDeviceSynchronize(void) OPENREG_NOEXCEPT;
-/* Reserves the address space now instead of at the first allocation. */
-OPENREG_API orError_t orInit(void) OPENREG_NOEXCEPT;
-/* Writes 1 if the devices are in use in this process, else 0. */
-OPENREG_API orError_t orIsInitialized(int* initialized) OPENREG_NOEXCEPT;
-/* Writes 1 in a child that was forked after the parent began to use the
- * devices, else 0. Every other call fails there with orErrorInitialization. */
-OPENREG_API orError_t orIsInBadFork(int* badFork) OPENREG_NOEXCEPT;
+/* Waits for what the current device runs, drops what it has queued, and makes
+ * it as new: its blocks, IPC mappings and streams end, its default stream is
+ * empty, its failure, limits and peer access are as at the start. Events and
+ * pinned memory stay. Errors: NotPermitted, Timeout (the device is lost). */
+OPENREG_API orError_t orDeviceReset(void) OPENREG_NOEXCEPT;
+/* Limits the current device. A memory limit below what is in use fails
+ * allocations until enough is freed. Errors: InvalidValue. */
+OPENREG_API orError_t orDeviceSetLimit(orLimit limit, size_t value)
+    OPENREG_NOEXCEPT;
+/* Errors: InvalidValue. */
+OPENREG_API orError_t orDeviceGetLimit(size_t* value, orLimit limit)
+    OPENREG_NOEXCEPT;
+/* Writes 1 if kernels of `device` can be given the memory of `peerDevice`, else
+ * 0, as for a device and itself. Errors: InvalidValue, InvalidDevice. */
+OPENREG_API orError_t orDeviceCanAccessPeer(
+    int* canAccess,
+    int device,
+    int peerDevice) OPENREG_NOEXCEPT;
+/* Lets kernels of the current device reach the memory of `peerDevice`. `flags`
+ * must be 0. Copies between devices never need it. Errors: InvalidValue,
+ * InvalidDevice, PeerAccessAlreadyEnabled, NotSupported, [device]. */
+OPENREG_API orError_t
+orDeviceEnablePeerAccess(int peerDevice, unsigned int flags) OPENREG_NOEXCEPT;
+/* Errors: InvalidDevice, PeerAccessNotEnabled. */
+OPENREG_API orError_t orDeviceDisablePeerAccess(int peerDevice)
+    OPENREG_NOEXCEPT;
 
 /* ---- memory ------------------------------------------------------------ */
 
 /* Allocates `size` bytes on the current device, aligned to 512; size 0 gives a
- * null pointer. orErrorMemoryAllocation past the device's capacity. */
+ * null pointer. Errors: InvalidValue, MemoryAllocation, [device]. */
 OPENREG_API orError_t orMalloc(void** devPtr, size_t size) OPENREG_NOEXCEPT;
 /* Frees a block after all work of its device, whose failures stay for the next
- * wait; null is allowed. */
+ * wait; null is allowed, and so is a failed device.
+ * Errors: InvalidValue, NotPermitted, Timeout. */
 OPENREG_API orError_t orFree(void* devPtr) OPENREG_NOEXCEPT;
-/* As orFree for a block that no enqueued work uses, which the caller knows:
- * waits for nothing, so a kernel may call it too. */
-OPENREG_API orError_t orFreeUnused(void* devPtr) OPENREG_NOEXCEPT;
-/* Allocates pinned host memory, which copies can use asynchronously. */
+/* As orFree or orFreeHost for a block that no enqueued work uses, which the
+ * caller knows: waits for nothing, so a kernel may call it too.
+ * Errors: InvalidValue. */
+OPENREG_API orError_t orFreeUnused(void* ptr) OPENREG_NOEXCEPT;
+/* Allocates pinned host memory, which copies can use asynchronously; size 0
+ * gives a null pointer. Errors: InvalidValue, MemoryAllocation. */
 OPENREG_API orError_t orMallocHost(void** hostPtr, size_t size)
     OPENREG_NOEXCEPT;
-/* Frees pinned memory at once: work that uses it must be done. */
+/* Frees pinned memory after all work of all devices; null is allowed.
+ * Errors: InvalidValue, NotPermitted, Timeout. */
 OPENREG_API orError_t orFreeHost(void* hostPtr) OPENREG_NOEXCEPT;
-/* Copies after all work of the device's default stream and waits. Ranges are
- * checked: a copy that leaves its block is orErrorInvalidValue. */
+/* Makes `size` bytes of mapped host memory pinned. `flags` must be 0.
+ * Errors: InvalidValue, HostMemoryAlreadyRegistered. */
+OPENREG_API orError_t orHostRegister(void* ptr, size_t size, unsigned int flags)
+    OPENREG_NOEXCEPT;
+/* Ends that, after all work of all devices; `ptr` is where it starts.
+ * Errors: InvalidValue, HostMemoryNotRegistered, NotPermitted, Timeout. */
+OPENREG_API orError_t orHostUnregister(void* ptr) OPENREG_NOEXCEPT;
+/* Free and total bytes of the current device; orLimitMemory is the total.
+ * Errors: InvalidValue, [device]. */
+OPENREG_API orError_t orMemGetInfo(size_t* free, size_t* total)
+    OPENREG_NOEXCEPT;
+/* Describes any pointer, also one inside a block; a pointer that the runtime
+ * does not know is orMemoryTypeUnmanaged, not an error.
+ * Errors: InvalidValue. */
+OPENREG_API orError_t orPointerGetAttributes(
+    orPointerAttributes* attributes,
+    const void* ptr) OPENREG_NOEXCEPT;
+/* Opens the pages of the block around `devPtr` to the host, for debugging.
+ * Errors: InvalidValue. */
+OPENREG_API orError_t orMemoryUnprotect(void* devPtr) OPENREG_NOEXCEPT;
+/* Closes them again. Errors: InvalidValue. */
+OPENREG_API orError_t orMemoryProtect(void* devPtr) OPENREG_NOEXCEPT;
+/* Where kernels find the data of a device pointer: the same memory at a fixed
+ * distance, the same for all devices of the process. In a kernel, the memory of
+ * another device needs orDeviceEnablePeerAccess().
+ * Errors: InvalidValue, PeerAccessNotEnabled. */
+OPENREG_API orError_t orGetKernelPointer(void** kernelPtr, const void* devPtr)
+    OPENREG_NOEXCEPT;
+/* The address range [*begin, *end) of all device pointers of this process, and
+ * the distance in bytes from a device pointer to its kernel pointer.
+ * Errors: InvalidValue. */
+OPENREG_API orError_t orGetAddressRange(
+    void** begin,
+    void** end,
+    ptrdiff_t* kernelDistance) OPENREG_NOEXCEPT;
+
+/* ---- copies ------------------------------------------------------------ */
+
+/* Ranges are checked: a copy that leaves its block is orErrorInvalidValue. They
+ * may overlap, as in memmove. Count 0 does nothing. A block that is freed while
+ * an asynchronous call waits for its turn leaves orErrorIllegalAddress on the
+ * device. */
+
+/* Copies after all work of the default stream of the destination's device, or
+ * of the source's if the destination is the host, and waits. It can fail as a
+ * kernel does where a fault is injected.
+ * Errors: InvalidValue, LaunchFailure, Timeout, [device]. */
 OPENREG_API orError_t
 orMemcpy(void* dst, const void* src, size_t count, orMemcpyKind kind)
     OPENREG_NOEXCEPT;
-/* As orMemcpy in the order of `stream`, without waiting. */
+/* As orMemcpy in the order of `stream`, without waiting unless the host memory
+ * is not pinned. Errors: InvalidValue, InvalidHandle, LaunchFailure, Timeout,
+ * [device]. */
 OPENREG_API orError_t orMemcpyAsync(
     void* dst,
     const void* src,
     size_t count,
     orMemcpyKind kind,
     orStream_t stream) OPENREG_NOEXCEPT;
-/* Sets `count` bytes of device memory to `value` and waits. */
+/* Copies between two devices, or within one, and waits.
+ * Errors: InvalidValue, InvalidDevice, LaunchFailure, Timeout, [device]. */
+OPENREG_API orError_t orMemcpyPeer(
+    void* dst,
+    int dstDevice,
+    const void* src,
+    int srcDevice,
+    size_t count) OPENREG_NOEXCEPT;
+/* As orMemcpyPeer in the order of `stream`, without waiting.
+ * Errors: InvalidValue, InvalidDevice, InvalidHandle, [device]. */
+OPENREG_API orError_t orMemcpyPeerAsync(
+    void* dst,
+    int dstDevice,
+    const void* src,
+    int srcDevice,
+    size_t count,
+    orStream_t stream) OPENREG_NOEXCEPT;
+/* Sets `count` bytes of device memory to the low byte of `value` and waits.
+ * Errors: InvalidValue, LaunchFailure, Timeout, [device]. */
 OPENREG_API orError_t orMemset(void* devPtr, int value, size_t count)
     OPENREG_NOEXCEPT;
-/* As orMemset in the order of `stream`, without waiting. */
+/* As orMemset in the order of `stream`, without waiting.
+ * Errors: InvalidValue, InvalidHandle, [device]. */
 OPENREG_API orError_t
 orMemsetAsync(void* devPtr, int value, size_t count, orStream_t stream)
     OPENREG_NOEXCEPT;
-/* Free and total bytes of the current device. */
-OPENREG_API orError_t orMemGetInfo(size_t* free, size_t* total)
-    OPENREG_NOEXCEPT;
-/* Describes any pointer, also one inside a block; a pointer that the runtime
- * does not know is orMemoryTypeUnmanaged, not an error. */
-OPENREG_API orError_t orPointerGetAttributes(
-    orPointerAttributes* attributes,
-    const void* ptr) OPENREG_NOEXCEPT;
-/* Opens the pages of the block at `devPtr` to the host, for debugging. */
-OPENREG_API orError_t orMemoryUnprotect(void* devPtr) OPENREG_NOEXCEPT;
-/* Closes them again. */
-OPENREG_API orError_t orMemoryProtect(void* devPtr) OPENREG_NOEXCEPT;
-/* Where kernels find the data of a device pointer: the same memory at a fixed
- * distance, the same for all devices of the process. */
-OPENREG_API orError_t orGetKernelPointer(void** kernelPtr, const void* devPtr)
-    OPENREG_NOEXCEPT;
-/* The address range [*begin, *end) of all device pointers of this process, and
- * the distance in bytes from a device pointer to its kernel pointer. */
-OPENREG_API orError_t orGetAddressRange(
-    void** begin,
-    void** end,
-    ptrdiff_t* kernelDistance) OPENREG_NOEXCEPT;
 
 /* ---- streams ----------------------------------------------------------- */
 
+/* Makes a stream of the current device. Errors: InvalidValue, [device]. */
 OPENREG_API orError_t orStreamCreate(orStream_t* stream) OPENREG_NOEXCEPT;
-/* `flags` must be 0. A priority outside the range is clamped into it. */
+/* `flags`: orStreamDefault or orStreamNonBlocking. A priority outside the range
+ * is clamped into it. Errors: InvalidValue, [device]. */
 OPENREG_API orError_t orStreamCreateWithPriority(
     orStream_t* stream,
     unsigned int flags,
     int priority) OPENREG_NOEXCEPT;
-/* Ends the handle at once; work that was enqueued still runs. */
+/* Ends the handle at once; work that was enqueued still runs.
+ * Errors: InvalidHandle. */
 OPENREG_API orError_t orStreamDestroy(orStream_t stream) OPENREG_NOEXCEPT;
-/* The default stream of a device as a handle of its own. */
+/* The default stream of a device as a handle of its own.
+ * Errors: InvalidValue, InvalidDevice. */
 OPENREG_API orError_t orStreamGetDefault(orStream_t* stream, int device)
     OPENREG_NOEXCEPT;
 /* orSuccess when all work is done, orErrorNotReady while some is queued or
- * running, or the failure that a kernel of the stream left. */
+ * running, or the failure that a kernel of the stream left, which stays.
+ * Errors: NotReady, InvalidHandle, LaunchFailure, [device]. */
 OPENREG_API orError_t orStreamQuery(orStream_t stream) OPENREG_NOEXCEPT;
 /* Waits for all work enqueued so far; returns, and forgets, the failure that a
- * kernel of the stream left. */
+ * kernel of the stream left.
+ * Errors: InvalidHandle, LaunchFailure, NotPermitted, Timeout, [device]. */
 OPENREG_API orError_t orStreamSynchronize(orStream_t stream) OPENREG_NOEXCEPT;
 /* Later work of `stream` waits for what `event` recorded last; an event that
- * was never recorded holds nothing. `flags` must be 0. */
+ * was never recorded holds nothing. `flags` must be 0.
+ * Errors: InvalidValue, InvalidHandle, [device]. */
 OPENREG_API orError_t orStreamWaitEvent(
     orStream_t stream,
     orEvent_t event,
     unsigned int flags) OPENREG_NOEXCEPT;
+/* Errors: InvalidValue, InvalidHandle. */
 OPENREG_API orError_t orStreamGetPriority(orStream_t stream, int* priority)
     OPENREG_NOEXCEPT;
+/* Errors: InvalidValue, InvalidHandle. */
 OPENREG_API orError_t orStreamGetDevice(orStream_t stream, int* device)
     OPENREG_NOEXCEPT;
-/* A greater priority is a smaller number, as in CUDA. */
+/* A greater priority is a smaller number, as in CUDA. Errors: InvalidValue. */
 OPENREG_API orError_t orDeviceGetStreamPriorityRange(
     int* leastPriority,
     int* greatestPriority) OPENREG_NOEXCEPT;
-/* Enqueues `kernel(args)`. When it has run, `cleanup(args)` is called if it is
- * not null; neither may wait for the stream. A kernel that throws leaves
- * orErrorLaunchFailure on the stream. If the launch itself fails, `args` stay
- * with the caller. */
+/* Enqueues `kernel(args)`. When it has run, or was dropped because the device
+ * failed, `cleanup(args)` is called if it is not null; neither may wait for the
+ * stream. A kernel that throws leaves orErrorLaunchFailure on the stream. If
+ * the launch itself fails, `args` stay with the caller.
+ * Errors: InvalidValue, InvalidHandle, [device]. */
 OPENREG_API orError_t orLaunchKernel(
     orStream_t stream,
     orKernel_t kernel,
     void* args,
     orKernel_t cleanup) OPENREG_NOEXCEPT;
 /* Runs `kernel(args)` in stream order and returns when it has run, on the
- * calling thread. A kernel that throws is orErrorLaunchFailure at once. */
+ * calling thread. A kernel that throws is orErrorLaunchFailure at once.
+ * Errors: InvalidValue, InvalidHandle, LaunchFailure, Timeout, [device]. */
 OPENREG_API orError_t orLaunchKernelBlocking(
     orStream_t stream,
     orKernel_t kernel,
     void* args) OPENREG_NOEXCEPT;
+/* Enqueues a function of the host: as a kernel, but not one of the device, so
+ * that no fault is injected. Errors: InvalidValue, InvalidHandle, [device]. */
+OPENREG_API orError_t orLaunchHostFunc(
+    orStream_t stream,
+    orHostFn_t fn,
+    void* userData) OPENREG_NOEXCEPT;
 
 /* ---- events ------------------------------------------------------------ */
 
+/* Errors: InvalidValue. */
 OPENREG_API orError_t orEventCreate(orEvent_t* event) OPENREG_NOEXCEPT;
+/* Errors: InvalidValue. */
 OPENREG_API orError_t
 orEventCreateWithFlags(orEvent_t* event, unsigned int flags) OPENREG_NOEXCEPT;
+/* Marks the end of the work that `stream` has now; the last record counts.
+ * Errors: InvalidHandle, [device]. */
 OPENREG_API orError_t orEventRecord(orEvent_t event, orStream_t stream)
     OPENREG_NOEXCEPT;
 /* orSuccess when the last record was reached, or nothing was recorded;
- * orErrorNotReady otherwise. */
+ * orErrorNotReady otherwise. Errors: NotReady, InvalidHandle, [device]. */
 OPENREG_API orError_t orEventQuery(orEvent_t event) OPENREG_NOEXCEPT;
+/* Waits until the last record is reached.
+ * Errors: InvalidHandle, NotPermitted, Timeout, [device]. */
 OPENREG_API orError_t orEventSynchronize(orEvent_t event) OPENREG_NOEXCEPT;
-/* Milliseconds between two reached records of events with timing. */
+/* Milliseconds between two reached records of events with timing.
+ * Errors: InvalidValue, InvalidHandle, NotReady. */
 OPENREG_API orError_t
 orEventElapsedTime(float* ms, orEvent_t start, orEvent_t end) OPENREG_NOEXCEPT;
+/* Ends the handle at once; who waits for the event goes on waiting.
+ * Errors: InvalidHandle. */
 OPENREG_API orError_t orEventDestroy(orEvent_t event) OPENREG_NOEXCEPT;
+
+/* ---- other processes --------------------------------------------------- */
+
+/* Writes what another process on this machine, of the same user, needs to open
+ * the block around `devPtr`. Errors: InvalidValue, [device]. */
+OPENREG_API orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle, void* devPtr)
+    OPENREG_NOEXCEPT;
+/* Maps a block of another process and writes where it starts here, on the
+ * device of the same number; a block that is open already is counted and keeps
+ * its address. `flags`: 0 or orIpcMemLazyEnablePeerAccess. The other process
+ * may free the block when all have closed it.
+ * Errors: InvalidValue (also: the block or its process is gone), InvalidDevice,
+ * NotPermitted (this process made the handle), MemoryAllocation, [device]. */
+OPENREG_API orError_t orIpcOpenMemHandle(
+    void** devPtr,
+    orIpcMemHandle_t handle,
+    unsigned int flags) OPENREG_NOEXCEPT;
+/* Takes one opening back, the last one after all work of the device.
+ * Errors: InvalidValue, NotPermitted, Timeout. */
+OPENREG_API orError_t orIpcCloseMemHandle(void* devPtr) OPENREG_NOEXCEPT;
+/* Writes what another process needs to open an event that was made with
+ * orEventInterprocess and orEventDisableTiming.
+ * Errors: InvalidValue, InvalidHandle. */
+OPENREG_API orError_t orIpcGetEventHandle(
+    orIpcEventHandle_t* handle,
+    orEvent_t event) OPENREG_NOEXCEPT;
+/* Opens an event of another process: both may record it and wait for it. When
+ * the process that recorded it ends before the record is reached, waits end
+ * with orErrorUnknown. orEventDestroy closes it. Errors: InvalidValue (also:
+ * the process is gone), NotPermitted (this process made the handle). */
+OPENREG_API orError_t orIpcOpenEventHandle(
+    orEvent_t* event,
+    orIpcEventHandle_t handle) OPENREG_NOEXCEPT;
+
+/* ---- faults ------------------------------------------------------------ */
+
+/* Injects a fault that counts calls from now on, in the order in which they
+ * are made, and hits those that `spec` names. Errors: InvalidValue,
+ * InvalidDevice. */
+OPENREG_API orError_t orFaultInject(orFault_t* fault, const orFaultSpec* spec)
+    OPENREG_NOEXCEPT;
+/* How many calls the fault has counted, and how many of them it has hit.
+ * Errors: InvalidValue, InvalidHandle. */
+OPENREG_API orError_t orFaultGetCounts(
+    orFault_t fault,
+    uint64_t* calls,
+    uint64_t* hits) OPENREG_NOEXCEPT;
+/* Ends the fault; work that it has hit already still fails.
+ * Errors: InvalidHandle. */
+OPENREG_API orError_t orFaultRemove(orFault_t fault) OPENREG_NOEXCEPT;
+/* Loses a device as if it were unplugged: what it runs ends, what it has
+ * queued is dropped, and it fails with orErrorDeviceLost until orDeviceReset().
+ * Errors: InvalidDevice. */
+OPENREG_API orError_t orDeviceLose(int device) OPENREG_NOEXCEPT;
 
 #if defined(__cplusplus)
 } /* extern "C" */

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Checks of pointers and ranges.
+#include "memory_ranges.h"
+
+#include "error.h"
+#include "host_memory.h"
+
+#include <string>
+
+namespace openreg {
+namespace {
+
+void check_host(const char* argument, const void* pointer, std::size_t count) {
+  check_not_null(pointer, argument);
+  const int device = device_of(pointer);
+  if (device >= 0) {
+    throw Failure(
+        orErrorInvalidValue,
+        std::string(argument) + " " + hex(pointer) +
+            " is a pointer of device " + std::to_string(device) +
+            ", and the copy kind says host memory");
+  }
+  if (const auto block = host_memory::find(pointer)) {
+    const auto offset = static_cast<std::size_t>(
+        static_cast<const std::byte*>(pointer) -
+        static_cast<std::byte*>(block->begin));
+    if (count > block->size - offset) {
+      throw Failure(
+          orErrorInvalidValue,
+          std::to_string(count) + " bytes at offset " + std::to_string(offset) +
+              " of " + argument + " pass the end of the pinned block of " +
+              std::to_string(block->size) + " bytes at " + hex(block->begin));
+    }
+  }
+}
+
+} // namespace
+
+int device_of(const void* pointer) {
+  return runtime().memory().device_of(pointer);
+}
+
+std::optional<Device::Block> find_block(const void* pointer) {
+  const int device = device_of(pointer);
+  return device < 0 ? std::nullopt : runtime().device(device).find(pointer);
+}
+
+Device::Block
+check_range(const char* argument, const void* pointer, std::size_t count) {
+  const int device = device_of(pointer);
+  if (device < 0) {
+    throw Failure(
+        orErrorInvalidValue,
+        std::string(argument) + " " + hex(pointer) +
+            " is not a device pointer");
+  }
+  const auto block = find_block(pointer);
+  if (!block) {
+    throw Failure(
+        orErrorInvalidValue,
+        std::string(argument) + " " + hex(pointer) +
+            " is not in a live block of device " + std::to_string(device));
+  }
+  const auto offset = static_cast<std::size_t>(
+      static_cast<const std::byte*>(pointer) - block->begin);
+  if (offset > block->size || count > block->size - offset) {
+    throw Failure(
+        orErrorInvalidValue,
+        std::to_string(count) + " bytes at offset " + std::to_string(offset) +
+            " of " + argument + " pass the end of the block of " +
+            std::to_string(block->size) + " bytes at " + hex(block->begin) +
+            " on device " + std::to_string(device));
+  }
+  return *block;
+}
+
+void check_kind(orMemcpyKind kind) {
+  if (kind < orMemcpyHostToHost || kind > orMemcpyDefault) {
+    throw Failure(
+        orErrorInvalidValue,
+        "kind " + std::to_string(static_cast<int>(kind)) +
+            " is not an orMemcpyKind: expected 0 to 4");
+  }
+}
+
+void check_copy(
+    const void* dst,
+    const void* src,
+    std::size_t count,
+    orMemcpyKind kind) {
+  bool to_device = false;
+  bool from_device = false;
+  switch (kind) {
+    case orMemcpyHostToHost:
+      break;
+    case orMemcpyHostToDevice:
+      to_device = true;
+      break;
+    case orMemcpyDeviceToHost:
+      from_device = true;
+      break;
+    case orMemcpyDeviceToDevice:
+      to_device = from_device = true;
+      break;
+    case orMemcpyDefault:
+      to_device = device_of(dst) >= 0;
+      from_device = device_of(src) >= 0;
+      break;
+  }
+  const auto check = [count](bool device, const char* argument, const void* p) {
+    if (device) {
+      check_range(argument, p, count);
+    } else {
+      check_host(argument, p, count);
+    }
+  };
+  check(to_device, "dst", dst);
+  check(from_device, "src", src);
+}
+
+} // namespace openreg

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The part of the C API that describes the library in this process.
+#include "error.h"
+#include "fault_injection.h"
+#include "host_access.h"
+#include "host_memory.h"
+#include "process.h"
+#include "runtime.h"
+
+using openreg::api_call;
+using openreg::check_not_null;
+
+extern "C" {
+
+orError_t orRuntimeGetVersion(int* version) noexcept {
+  return api_call("orRuntimeGetVersion", [&] {
+    check_not_null(version, "version");
+    *version = 10000 * OPENREG_VERSION_MAJOR + 100 * OPENREG_VERSION_MINOR +
+        OPENREG_VERSION_PATCH;
+  });
+}
+
+orError_t orInit() noexcept {
+  return api_call("orInit", [&] { openreg::runtime(); });
+}
+
+orError_t orIsInitialized(int* initialized) noexcept {
+  return api_call("orIsInitialized", [&] {
+    check_not_null(initialized, "initialized");
+    *initialized = openreg::process::in_use() ? 1 : 0;
+  });
+}
+
+orError_t orIsInBadFork(int* badFork) noexcept {
+  // Answers in such a child, where every api_call() fails.
+  if (badFork == nullptr) {
+    return openreg::set_last_error(
+        "orIsInBadFork", {orErrorInvalidValue, "badFork must not be null"});
+  }
+  *badFork = openreg::process::in_bad_fork() ? 1 : 0;
+  return orSuccess;
+}
+
+orError_t orGetResourceUsage(orResourceUsage* usage) noexcept {
+  return api_call("orGetResourceUsage", [&] {
+    check_not_null(usage, "usage");
+    *usage = {};
+    const auto host = openreg::host_memory::usage();
+    usage->hostBlocks = host.blocks;
+    usage->hostBytes = host.bytes;
+    usage->hostRegistrations = host.registrations;
+    if (!openreg::process::in_use()) {
+      return; // asking starts no device
+    }
+    openreg::Runtime& runtime = openreg::runtime();
+    for (int index = 0; index < runtime.device_count(); ++index) {
+      const auto memory = runtime.device(index).usage();
+      usage->deviceBlocks += memory.blocks;
+      usage->deviceBytes += memory.requested;
+    }
+    usage->unprotectedBlocks = openreg::host_access::open_count();
+    usage->streams = openreg::live_stream_count();
+    usage->events = openreg::live_event_count();
+    usage->faults = openreg::fault_injection::live_count();
+    usage->threads = openreg::worker_count();
+  });
+}
+
+} // extern "C"
