@@ -26,9 +26,12 @@ namespace {
 } // namespace
 
 // Delegates, so that the destructor runs when the body throws.
-AddressSpace::AddressSpace(int device_count, std::size_t span)
-    : AddressSpace(span) {
-  const std::size_t all = span * static_cast<std::size_t>(device_count);
+AddressSpace::AddressSpace(
+    int device_count,
+    std::size_t own,
+    std::size_t foreign)
+    : AddressSpace(own, foreign) {
+  const std::size_t all = span_ * static_cast<std::size_t>(device_count);
   void* reserved = mmap(
       nullptr,
       2 * all,
@@ -44,31 +47,16 @@ AddressSpace::AddressSpace(int device_count, std::size_t span)
   for (int device = 0; device < device_count; ++device) {
     const int file = memfd_create("openreg", MFD_CLOEXEC);
     if (file < 0) {
-      fail("creating a file", span);
+      fail("creating a file", own);
     }
     files_.push_back(file);
-    if (ftruncate(file, static_cast<off_t>(span)) != 0) {
-      fail("sizing a file", span);
+    if (ftruncate(file, static_cast<off_t>(own)) != 0) {
+      fail("sizing a file", own);
     }
-    const auto map = [&](std::byte* where, int access) {
-      if (mmap(
-              where,
-              span,
-              access,
-              MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
-              file,
-              0) == MAP_FAILED) {
-        fail("mapping", span);
-      }
-    };
-    // [docs: double-mapping]
-    map(view(device), PROT_NONE);
-    map(view(device) + distance_, PROT_READ | PROT_WRITE);
-    // [docs: end]
+    if (!map_twice(view(device), own, file, 0)) {
+      fail("mapping", own);
+    }
   }
-  // A forked child may not use the devices; without this it would share the
-  // memory with its parent and could spoil it.
-  madvise(views_ + distance_, all, MADV_DONTFORK);
 }
 
 AddressSpace::~AddressSpace() {
@@ -96,6 +84,61 @@ void AddressSpace::release(int device, std::size_t offset, std::size_t size)
           static_cast<off_t>(offset),
           static_cast<off_t>(size)) != 0) {
     fail("releasing", size);
+  }
+}
+
+bool AddressSpace::map_twice(
+    std::byte* view,
+    std::size_t size,
+    int file,
+    std::size_t offset) const {
+  const auto map = [&](std::byte* where, int access) {
+    return mmap(
+               where,
+               size,
+               access,
+               MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+               file,
+               static_cast<off_t>(offset)) != MAP_FAILED;
+  };
+  // [docs: double-mapping]
+  std::byte* window = view + distance_;
+  const bool mapped =
+      map(view, PROT_NONE) && map(window, PROT_READ | PROT_WRITE);
+  // [docs: end]
+  if (mapped) {
+    // A forked child may not use the devices; without this it would share the
+    // memory with its parent and could spoil it.
+    madvise(window, size, MADV_DONTFORK);
+  }
+  return mapped;
+}
+
+void AddressSpace::map_foreign(
+    std::byte* view,
+    std::size_t size,
+    int file,
+    std::size_t offset) const {
+  if (!map_twice(view, size, file, offset)) {
+    const int reason = errno;
+    unmap_foreign(view, size);
+    errno = reason;
+    fail("mapping", size);
+  }
+}
+
+void AddressSpace::unmap_foreign(std::byte* view, std::size_t size) const {
+  // The addresses stay reserved.
+  for (std::byte* where : {view, view + distance_}) {
+    if (mmap(
+            where,
+            size,
+            PROT_NONE,
+            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+            -1,
+            0) == MAP_FAILED) {
+      fail("unmapping", size);
+    }
   }
 }
 

@@ -6,6 +6,9 @@
 // readable and writable, as the *window* where kernels find the data. All views
 // lie in one reservation and all windows in another of the same shape, so the
 // distance between the two is one constant. Pages cost nothing until touched.
+//
+// Behind its own memory, each device has addresses where files of other
+// processes can be mapped in the same two ways.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +19,9 @@ namespace openreg {
 
 class AddressSpace {
  public:
-  /// Reserves `span` bytes for each of `device_count` devices.
-  AddressSpace(int device_count, std::size_t span);
+  /// Reserves, for each device, `own` bytes for its memory and `foreign` bytes
+  /// for that of other processes, both in whole pages.
+  AddressSpace(int device_count, std::size_t own, std::size_t foreign);
   AddressSpace(const AddressSpace&) = delete;
   AddressSpace& operator=(const AddressSpace&) = delete;
   ~AddressSpace();
@@ -28,8 +32,16 @@ class AddressSpace {
   std::byte* end() const noexcept {
     return views_ + files_.size() * span_;
   }
+  /// Bytes of a view: own memory first, that of other processes behind.
   std::size_t span() const noexcept {
     return span_;
+  }
+  std::size_t own_span() const noexcept {
+    return own_span_;
+  }
+  /// The file of a device's own memory.
+  int file(int device) const noexcept {
+    return files_[static_cast<std::size_t>(device)];
   }
   /// Bytes from a device pointer to its kernel pointer.
   std::ptrdiff_t distance() const noexcept {
@@ -44,12 +56,30 @@ class AddressSpace {
   /// Opens or closes pages of a view to the host.
   void protect(std::byte* view, std::size_t size, bool open) const;
 
+  /// Maps pages of another process' file at `view`, among the addresses that
+  /// are meant for that.
+  void map_foreign(
+      std::byte* view,
+      std::size_t size,
+      int file,
+      std::size_t offset) const;
+  void unmap_foreign(std::byte* view, std::size_t size) const;
+
   static std::size_t page_size() noexcept;
 
  private:
-  explicit AddressSpace(std::size_t span) : span_(span) {}
+  AddressSpace(std::size_t own, std::size_t foreign)
+      : span_(own + foreign), own_span_(own) {}
+
+  /// Maps a file without access at `view` and with access at its window.
+  bool map_twice(
+      std::byte* view,
+      std::size_t size,
+      int file,
+      std::size_t offset) const;
 
   std::size_t span_;
+  std::size_t own_span_;
   std::byte* views_ = nullptr;
   std::ptrdiff_t distance_ = 0;
   std::vector<int> files_;

@@ -15,7 +15,6 @@
 namespace openreg {
 namespace {
 
-constexpr int kMaxDevices = 64;
 constexpr std::size_t kMinMemory = std::size_t{1} << 20;
 constexpr std::size_t kMaxMemory = std::size_t{1} << 40;
 

@@ -11,6 +11,7 @@
 
 namespace openreg {
 
+constexpr int kMaxDevices = 64;
 constexpr std::uint64_t kMaxWaitTimeout = 86'400'000; // milliseconds: a day
 
 struct Setting {

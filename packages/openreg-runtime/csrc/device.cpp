@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
 
 namespace openreg {
 namespace {
@@ -32,6 +33,10 @@ int processor_count() {
 
 int current_device() noexcept {
   return t_current_device;
+}
+
+int exchange_current_device(int device) noexcept {
+  return std::exchange(t_current_device, device);
 }
 
 } // namespace openreg

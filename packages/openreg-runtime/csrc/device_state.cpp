@@ -21,7 +21,15 @@ void DeviceState::fail(Error error) {
 
 void DeviceState::recover() {
   const std::lock_guard lock(mutex_);
+  resets_.fetch_add(1, std::memory_order_release);
   failed_.store(false, std::memory_order_release);
+}
+
+void DeviceState::check_since(std::uint64_t resets) const {
+  if (check() != resets) {
+    throw Failure(
+        orErrorDeviceLost, "the device was reset while the call waited");
+  }
 }
 
 void DeviceState::rethrow() const {

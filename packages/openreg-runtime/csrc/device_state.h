@@ -41,15 +41,22 @@ class DeviceState {
   bool failed() const noexcept {
     return failed_.load(std::memory_order_acquire);
   }
-  /// Throws the failure of the device, if it has one.
-  void check() const {
+  /// Throws the failure of the device, if it has one. Returns how often it was
+  /// reset, for check_since().
+  std::uint64_t check() const {
+    const std::uint64_t resets = resets_.load(std::memory_order_acquire);
     if (failed()) {
       rethrow();
     }
+    return resets;
   }
+  /// As check() after a wait: throws orErrorDeviceLost if the device was reset
+  /// meanwhile, which dropped what the call waited for.
+  void check_since(std::uint64_t resets) const;
   std::optional<Error> failure() const;
   /// Only the first failure counts.
   void fail(Error error);
+  /// Forgets the failure: the end of a reset.
   void recover();
 
   std::uint64_t wait_timeout() const noexcept {
@@ -66,6 +73,7 @@ class DeviceState {
   [[noreturn]] void rethrow() const;
 
   std::atomic<bool> failed_{false};
+  std::atomic<std::uint64_t> resets_{0};
   std::atomic<std::uint64_t> wait_timeout_; // milliseconds, 0 for ever
   mutable std::mutex mutex_;
   Error error_;

@@ -5,6 +5,7 @@
 #include "process.h"
 
 #include <cstdio>
+#include <utility>
 
 namespace openreg {
 namespace {
@@ -50,13 +51,8 @@ constexpr Description kDescriptions[] = {
      "host memory is not registered"},
 };
 
-struct LastError {
-  orError_t code = orSuccess;
-  std::string message;
-};
-
-LastError& last_error() {
-  static thread_local LastError value;
+Error& last_error() {
+  static thread_local Error value;
   return value;
 }
 
@@ -72,7 +68,7 @@ const Description* describe(orError_t code) noexcept {
 } // namespace
 
 orError_t set_last_error(const char* function, const Error& error) noexcept {
-  LastError& last = last_error();
+  Error& last = last_error();
   last.code = error.code;
   try {
     last.message = std::string(function) + ": " + error.message;
@@ -80,6 +76,10 @@ orError_t set_last_error(const char* function, const Error& error) noexcept {
     last.message.clear();
   }
   return error.code;
+}
+
+Error exchange_last_error(Error error) noexcept {
+  return std::exchange(last_error(), std::move(error));
 }
 
 void check_not_forked() {

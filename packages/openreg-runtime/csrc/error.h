@@ -39,6 +39,9 @@ class Failure : public std::exception {
 /// Remembers `error` as the calling thread's last one and returns its code.
 orError_t set_last_error(const char* function, const Error& error) noexcept;
 
+/// Replaces the calling thread's last error; returns the one that was.
+Error exchange_last_error(Error error) noexcept;
+
 /// Throws Failure in a child that was forked while devices were in use.
 void check_not_forked();
 

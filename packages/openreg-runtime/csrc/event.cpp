@@ -4,6 +4,7 @@
 
 #include "error.h"
 #include "handle_table.h"
+#include "ipc_event.h"
 #include "runtime.h"
 #include "stream.h"
 
@@ -11,7 +12,7 @@
 
 namespace openreg {
 
-void Point::reach() {
+void LocalPoint::reach() {
   {
     const std::lock_guard lock(mutex_);
     time_ = Clock::now();
@@ -20,7 +21,7 @@ void Point::reach() {
   condition_.notify_all();
 }
 
-bool Point::wait_until(Clock::time_point time) {
+bool LocalPoint::wait_until(Clock::time_point time) {
   if (reached()) {
     return true;
   }
@@ -39,20 +40,80 @@ void Point::wait(const Deadline& deadline) {
   }
 }
 
-std::shared_ptr<Point> Event::last() const {
+std::shared_ptr<ipc::SharedEvent> Event::shared() const {
   const std::lock_guard lock(mutex_);
-  return last_;
+  if (!shared_) {
+    throw Failure(orErrorInvalidHandle, "event was destroyed meanwhile");
+  }
+  return shared_;
 }
 
+std::shared_ptr<Point> Event::new_point(const Stream& stream) const {
+  if (kind_ == Kind::kShared) {
+    return std::make_shared<ipc::SharedPoint>(shared(), stream);
+  }
+  return std::make_shared<LocalPoint>(stream);
+}
+
+// A thread that races with orEventDestroy() may find a record of another kind.
 void Event::record(std::shared_ptr<Point> point) {
   const std::lock_guard lock(mutex_);
+  if (shared_) {
+    if (const auto* shared = dynamic_cast<ipc::SharedPoint*>(point.get())) {
+      shared_->publish(shared->ticket());
+    }
+  }
   last_ = std::move(point);
 }
 
-void Event::reset(bool timing) {
+std::shared_ptr<Point> Event::last() const {
+  const std::lock_guard lock(mutex_);
+  if (!shared_) {
+    return last_;
+  }
+  const auto ticket = shared_->last();
+  if (ticket == 0) {
+    return nullptr;
+  }
+  const auto* ours = dynamic_cast<ipc::SharedPoint*>(last_.get());
+  if (ours != nullptr && ours->ticket() == ticket) {
+    return last_; // which knows its stream
+  }
+  return std::make_shared<ipc::SharedPoint>(shared_, ticket);
+}
+
+void Event::start(Kind kind) {
+  if (kind == Kind::kShared) {
+    const std::lock_guard lock(mutex_);
+    shared_ = ipc::SharedEvent::create(file_);
+  }
+  kind_ = kind;
+}
+
+void Event::start(const ipc::File& file) {
+  const std::lock_guard lock(mutex_);
+  shared_ = ipc::SharedEvent::open(file);
+  kind_ = Kind::kShared;
+}
+
+void Event::end() {
   const std::lock_guard lock(mutex_);
   last_.reset();
-  timing_ = timing;
+  shared_.reset();
+  file_ = ipc::File();
+}
+
+orIpcEventHandle_t Event::handle() const {
+  const std::lock_guard lock(mutex_);
+  if (!file_) {
+    throw Failure(
+        orErrorInvalidHandle,
+        shared_ ? "event is one of another process, which alone can share it"
+                : "event was created without orEventInterprocess");
+  }
+  orIpcEventHandle_t handle{};
+  ipc::write_handle(handle.reserved, ipc::Kind::kEvent, file_.get());
+  return handle;
 }
 
 namespace {
@@ -73,6 +134,7 @@ struct Events {
     return event;
   }
   void give(Event* event) {
+    event->end();
     const std::lock_guard lock(mutex);
     recycled.push_back(event);
   }
@@ -83,7 +145,61 @@ Events& events() {
   return *value;
 }
 
+/// A handle of an event that `prepare` makes ready.
+template <typename Prepare>
+orEvent_t make_event(Prepare&& prepare) {
+  Event* object = events().take();
+  try {
+    prepare(*object);
+    return events().handles.insert(object);
+  } catch (...) {
+    events().give(object);
+    throw;
+  }
+}
+
+Event::Kind kind_of(unsigned int flags) {
+  constexpr unsigned int kTiming = orEventDisableTiming | orEventEnableTiming;
+  if ((flags & ~(kTiming | orEventInterprocess)) != 0 ||
+      (flags & kTiming) == kTiming) {
+    throw Failure(
+        orErrorInvalidValue,
+        "flags " + std::to_string(flags) +
+            " are not orEventDefault, orEventDisableTiming, "
+            "orEventEnableTiming "
+            "or orEventInterprocess with orEventDisableTiming");
+  }
+  const bool timing = (flags & orEventDisableTiming) == 0;
+  if ((flags & orEventInterprocess) == 0) {
+    return timing ? Event::Kind::kTimed : Event::Kind::kUntimed;
+  }
+  if (timing) {
+    throw Failure(
+        orErrorInvalidValue,
+        "flags " + std::to_string(flags) +
+            ": orEventInterprocess needs orEventDisableTiming too");
+  }
+  return Event::Kind::kShared;
+}
+
+/// What the C function of that name does.
+orError_t create_event(
+    const char* function,
+    orEvent_t* event,
+    unsigned int flags) noexcept {
+  return api_call(function, [&] {
+    check_not_null(event, "event");
+    const auto kind = kind_of(flags);
+    runtime();
+    *event = make_event([kind](Event& object) { object.start(kind); });
+  });
+}
+
 } // namespace
+
+orEvent_t open_event(const ipc::File& file) {
+  return make_event([&file](Event& event) { event.start(file); });
+}
 
 std::size_t live_event_count() {
   return events().handles.live_count();
@@ -103,27 +219,13 @@ using openreg::Failure;
 extern "C" {
 
 orError_t orEventCreate(orEvent_t* event) noexcept {
-  return orEventCreateWithFlags(event, orEventDefault);
+  return openreg::create_event("orEventCreate", event, orEventDefault);
 }
 
 orError_t orEventCreateWithFlags(
     orEvent_t* event,
     unsigned int flags) noexcept {
-  return api_call("orEventCreateWithFlags", [&] {
-    check_not_null(event, "event");
-    constexpr unsigned int kKnown = orEventDisableTiming | orEventEnableTiming;
-    if ((flags & ~kKnown) != 0 || flags == kKnown) {
-      throw Failure(
-          orErrorInvalidValue,
-          "flags " + std::to_string(flags) +
-              " are not orEventDefault, orEventDisableTiming or "
-              "orEventEnableTiming");
-    }
-    openreg::runtime();
-    openreg::Event* object = openreg::events().take();
-    object->reset((flags & orEventDisableTiming) == 0);
-    *event = openreg::events().handles.insert(object);
-  });
+  return openreg::create_event("orEventCreateWithFlags", event, flags);
 }
 
 orError_t orEventRecord(orEvent_t event, orStream_t stream) noexcept {
@@ -131,7 +233,7 @@ orError_t orEventRecord(orEvent_t event, orStream_t stream) noexcept {
     openreg::Event& object = event_of(event);
     openreg::Stream& where = openreg::stream_of(stream);
     where.check_usable();
-    auto point = std::make_shared<openreg::Point>(where);
+    auto point = object.new_point(where);
     // First the stream, which can fail: nobody may wait for a point that no
     // stream will reach.
     where.record(point);
@@ -142,9 +244,18 @@ orError_t orEventRecord(orEvent_t event, orStream_t stream) noexcept {
 orError_t orEventQuery(orEvent_t event) noexcept {
   orError_t result = orSuccess;
   const orError_t error = api_call("orEventQuery", [&] {
-    if (const auto point = event_of(event).last()) {
-      point->stream().check_usable();
-      result = point->reached() ? orSuccess : orErrorNotReady;
+    const auto point = event_of(event).last();
+    if (!point) {
+      return;
+    }
+    const openreg::Stream* stream = point->stream();
+    const auto resets = stream != nullptr ? stream->check_usable() : 0;
+    if (!point->reached()) {
+      point->check();
+      result = orErrorNotReady;
+    } else if (stream != nullptr) {
+      // A lost device drops the work before the event.
+      stream->check_usable_since(resets);
     }
   });
   return error == orSuccess ? result : error;
@@ -156,13 +267,18 @@ orError_t orEventSynchronize(orEvent_t event) noexcept {
     if (!point) {
       return;
     }
-    const openreg::Stream& stream = point->stream();
-    stream.check_usable();
-    if (!point->reached()) {
-      stream.check_may_wait();
-      point->wait(stream.deadline());
-      stream.check_usable(); // a lost device drops the work before the event
+    const openreg::Stream* stream = point->stream();
+    if (stream == nullptr) {
+      auto& device = openreg::runtime().device(openreg::current_device());
+      point->wait(device.state().deadline());
+      return;
     }
+    const auto resets = stream->check_usable();
+    if (!point->reached()) {
+      stream->check_may_wait();
+      point->wait(stream->deadline());
+    }
+    stream->check_usable_since(resets); // as in orEventQuery
   });
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "device_state.h"
+#include "ipc_handle.h"
 
 #include <openreg/openreg.h>
 
@@ -11,10 +12,15 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 namespace openreg {
 
 class Stream;
+
+namespace ipc {
+class SharedEvent;
+} // namespace ipc
 
 /// One recording of an event. A new record makes a new point, so whoever waits
 /// for an older one is not held up by it.
@@ -22,27 +28,49 @@ class Point {
  public:
   using Clock = Deadline::Clock;
 
-  explicit Point(const Stream& stream) : stream_(stream) {}
-  /// Where it was recorded.
-  const Stream& stream() const noexcept {
+  explicit Point(const Stream* stream) : stream_(stream) {}
+  Point(const Point&) = delete;
+  Point& operator=(const Point&) = delete;
+  virtual ~Point() = default;
+
+  /// Where it was recorded; null if another process did.
+  const Stream* stream() const noexcept {
     return stream_;
   }
 
-  void reach();
-  bool reached() const noexcept {
+  virtual void reach() = 0;
+  virtual bool reached() const noexcept = 0;
+  /// Throws orErrorUnknown if nobody is left who could reach it.
+  virtual void check() const = 0;
+  /// False if the time comes first. Throws as check().
+  virtual bool wait_until(Clock::time_point time) = 0;
+  /// Throws orErrorTimeout, and as check().
+  void wait(const Deadline& deadline);
+  /// When the point was reached; meaningful once it was, with timing.
+  virtual Clock::time_point time() const noexcept {
+    return {};
+  }
+
+ private:
+  const Stream* const stream_;
+};
+
+/// A record that only this process sees.
+class LocalPoint final : public Point {
+ public:
+  explicit LocalPoint(const Stream& stream) : Point(&stream) {}
+
+  void reach() override;
+  bool reached() const noexcept override {
     return reached_.load(std::memory_order_acquire);
   }
-  /// False if the time comes first.
-  bool wait_until(Clock::time_point time);
-  /// Throws orErrorTimeout.
-  void wait(const Deadline& deadline);
-  /// When the point was reached; meaningful once it was.
-  Clock::time_point time() const noexcept {
+  void check() const override {}
+  bool wait_until(Clock::time_point time) override;
+  Clock::time_point time() const noexcept override {
     return time_;
   }
 
  private:
-  const Stream& stream_;
   std::atomic<bool> reached_{false};
   Clock::time_point time_;
   std::mutex mutex_;
@@ -51,20 +79,42 @@ class Point {
 
 class Event {
  public:
+  enum class Kind {
+    kTimed,
+    kUntimed,
+    kShared // with other processes, and untimed
+  };
+
+  /// A record of the event, to be put on `stream` and then to be the last one.
+  std::shared_ptr<Point> new_point(const Stream& stream) const;
+  void record(std::shared_ptr<Point> point);
   /// What was recorded last, or null.
   std::shared_ptr<Point> last() const;
-  void record(std::shared_ptr<Point> point);
 
-  /// Makes a recycled event like a new one.
-  void reset(bool timing);
+  /// Begins the life of a new or recycled event. Throws
+  /// orErrorMemoryAllocation.
+  void start(Kind kind);
+  /// Begins it as the event of another process.
+  void start(const ipc::File& file);
+  /// Releases what it holds.
+  void end();
   bool timing() const noexcept {
-    return timing_;
+    return kind_ == Kind::kTimed;
   }
+  /// Throws orErrorInvalidHandle unless this process made it, to be shared.
+  orIpcEventHandle_t handle() const;
 
  private:
+  std::shared_ptr<ipc::SharedEvent> shared() const;
+
+  std::atomic<Kind> kind_{Kind::kTimed};
   mutable std::mutex mutex_;
-  std::shared_ptr<Point> last_;
-  bool timing_ = true;
+  std::shared_ptr<Point> last_; // what this process recorded last
+  std::shared_ptr<ipc::SharedEvent> shared_;
+  ipc::File file_; // of the shared state; none if another process made it
 };
+
+/// A handle of the event whose shared state is in `file`.
+orEvent_t open_event(const ipc::File& file);
 
 } // namespace openreg

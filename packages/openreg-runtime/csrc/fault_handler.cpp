@@ -17,37 +17,82 @@ namespace {
 Runtime* g_runtime = nullptr;
 struct sigaction g_previous;
 
-// The process is about to end at a known instruction of the host that holds no
-// lock of ours, so the ordinary look-up of the block is safe here.
-void explain(const void* address, int device) {
+/// Where on a device a fault was.
+struct Place {
+  int device;
+  std::byte* pointer; // the device pointer
+  bool in_kernel;     // by way of the kernel pointer
+};
+
+std::optional<Place> place_of(void* address) {
+  const AddressSpace& memory = g_runtime->memory();
+  auto* pointer = static_cast<std::byte*>(address);
+  if (const int device = memory.device_of(pointer); device >= 0) {
+    return Place{device, pointer, false};
+  }
+  pointer -= memory.distance();
+  if (const int device = memory.device_of(pointer); device >= 0) {
+    return Place{device, pointer, true};
+  }
+  return std::nullopt;
+}
+
+/// Writes what lies around a device pointer. True if there is data.
+bool describe(char* text, std::size_t size, const Place& place) {
   std::optional<Device::Block> block;
   if (!process::in_bad_fork()) { // there the heap may be locked for good
-    block = g_runtime->device(device).find(address);
+    Device& device = g_runtime->device(place.device);
+    block = device.find(place.pointer);
+    if (!block) {
+      block = device.trace(place.pointer);
+    }
   }
-  char text[320];
-  int length = 0;
-  if (block) {
-    length = std::snprintf(
-        text,
-        sizeof(text),
-        "openreg: the host dereferenced %p, a pointer to memory of device "
-        "openreg:%d (offset %zu in the block of %zu bytes at %p). Copy the "
-        "data to the host first.\n",
-        address,
-        device,
-        static_cast<std::size_t>(
-            static_cast<const std::byte*>(address) - block->begin),
-        block->size,
-        static_cast<const void*>(block->begin));
-  } else {
-    length = std::snprintf(
-        text,
-        sizeof(text),
-        "openreg: the host dereferenced %p, an address of device openreg:%d "
-        "where no block is allocated.\n",
-        address,
-        device);
+  if (!block) {
+    std::snprintf(text, size, "where no block is allocated");
+    return false;
   }
+  const auto offset = static_cast<std::size_t>(place.pointer - block->begin);
+  const bool inside = offset < block->size;
+  const char* state = ", which was freed";
+  if (block->live) {
+    state = inside ? "" : ", past its end";
+  }
+  std::snprintf(
+      text,
+      size,
+      "(offset %zu in the block of %zu bytes at %p%s)",
+      offset,
+      block->size,
+      static_cast<const void*>(block->begin),
+      state);
+  return block->live && inside;
+}
+
+// The process is about to end at an instruction of the host or of a kernel,
+// which holds no lock of ours, so the ordinary look-up of the block is safe.
+void explain(const void* address, const Place& place) {
+  char where[160];
+  const bool data = describe(where, sizeof(where), place);
+  char text[400];
+  const int length = place.in_kernel
+      ? std::snprintf(
+            text,
+            sizeof(text),
+            "openreg: a kernel reached %p, the kernel pointer of %p on device "
+            "openreg:%d %s.\n",
+            address,
+            static_cast<const void*>(place.pointer),
+            place.device,
+            where)
+      : std::snprintf(
+            text,
+            sizeof(text),
+            "openreg: the host dereferenced %p, a pointer to memory of device "
+            "openreg:%d %s.%s\n",
+            address,
+            place.device,
+            where,
+            data ? " Copy the data to the host first." : "");
   if (length > 0) {
     const auto ignored =
         write(STDERR_FILENO, text, static_cast<std::size_t>(length));
@@ -92,10 +137,10 @@ void handle(int signal, siginfo_t* info, void* context) {
     return; // the faulting instruction runs again, now with our handler first
   }
   const bool faulted = info->si_code > 0; // a sent signal has no address
-  const int device =
-      faulted ? g_runtime->memory().device_of(info->si_addr) : -1;
-  if (device >= 0) {
-    explain(info->si_addr, device);
+  if (faulted) {
+    if (const auto place = place_of(info->si_addr)) {
+      explain(info->si_addr, *place);
+    }
   }
   pass_on(signal, info, context);
 }

@@ -161,11 +161,18 @@ void check(const orFaultSpec& spec, int device_count) {
   }
 }
 
-void Hit::apply() const {
-  if (delay.count() > 0) {
-    std::this_thread::sleep_for(delay);
+void Hit::apply(const DeviceState* device) const {
+  // In slices: what a lost device runs ends.
+  constexpr std::chrono::milliseconds kSlice{20};
+  const auto failed = [device] {
+    return device != nullptr && device->failed();
+  };
+  const auto end = Deadline::Clock::now() + delay;
+  for (auto now = Deadline::Clock::now(); now < end && !failed();
+       now = Deadline::Clock::now()) {
+    std::this_thread::sleep_until(std::min(end, now + kSlice));
   }
-  if (error.code != orSuccess) {
+  if (error.code != orSuccess && !failed()) {
     throw Failure(error);
   }
 }

@@ -5,6 +5,7 @@
 // program hits the same ones each time.
 #pragma once
 
+#include "device_state.h"
 #include "error.h"
 
 #include <atomic>
@@ -21,8 +22,9 @@ struct Hit {
   Error error; // orSuccess: only the delay
   std::chrono::microseconds delay;
 
-  /// Waits, then throws the error if there is one.
-  void apply() const;
+  /// Waits, then throws the error if there is one. The failure of `device`,
+  /// which may be null, ends both.
+  void apply(const DeviceState* device) const;
 };
 
 /// True while there is a fault; the hot paths ask nothing else.

@@ -74,8 +74,9 @@ orFaultSpec parse_one(std::string_view text) {
   spec.first = 1;
   bool has_error = false;
   while (!text.empty()) {
-    std::string_view value = take(text, ':');
-    const std::string_view key = take(value, '=');
+    std::string_view rest = take(text, ':');
+    const std::string_view key = take(rest, '=');
+    const std::string_view value = strip(rest);
     if (key == "device") {
       spec.device = number<int>(value);
     } else if (key == "error") {
@@ -111,7 +112,7 @@ orFaultSpec parse_one(std::string_view text) {
 
 std::vector<orFaultSpec> parse(std::string_view text, int device_count) {
   std::vector<orFaultSpec> result;
-  if (text == "none") {
+  if (strip(text) == "none") {
     return result;
   }
   while (!strip(text).empty()) {

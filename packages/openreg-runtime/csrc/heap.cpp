@@ -13,31 +13,42 @@ namespace {
 // is then reused without page faults, and large ones go back to the system.
 constexpr std::size_t kKeepDirty = std::size_t{4} << 20;
 
-std::size_t round_up(std::size_t size, std::size_t unit) {
-  return (size + unit - 1) / unit * unit;
-}
+// A freed block that keeps its addresses costs the host about 100 bytes.
+constexpr std::size_t kMaxRetired = std::size_t{1} << 20;
 
 } // namespace
 
-Heap::Heap(std::size_t span, std::size_t capacity, Release release)
-    : span_(span), capacity_(capacity), release_(std::move(release)) {
-  extents_.emplace(0, Extent{span, 0, 0});
-  free_.emplace(span, 0);
+Heap::Heap(
+    std::size_t span,
+    std::size_t capacity,
+    bool guarded,
+    Release release)
+    : span_(span),
+      guarded_(guarded),
+      unit_(guarded ? AddressSpace::page_size() : kAlignment),
+      guard_(guarded ? AddressSpace::page_size() : 0),
+      capacity_(capacity),
+      release_(std::move(release)) {
+  reset_extents();
 }
 
-void Heap::erase_free(Extents::iterator extent) {
-  free_.erase({extent->second.length, extent->first});
+void Heap::reset_extents() {
+  extents_.clear();
+  free_.clear();
+  extents_.emplace(0, Extent{span_, 0, 0});
+  free_.emplace(span_, 0);
 }
 
 std::optional<std::size_t> Heap::allocate(std::size_t size) {
   if (size > capacity_) {
     return std::nullopt;
   }
-  const std::size_t length = round_up(size, kAlignment);
-  if (used_ > capacity_ || length > capacity_ - used_) {
+  const std::size_t taken = footprint(size);
+  if (used_ > capacity_ || taken > capacity_ - used_) {
     return std::nullopt;
   }
-  const auto fit = free_.lower_bound({length, 0});
+  const std::size_t length = taken + guard_;
+  const auto fit = find_fit(length);
   if (fit == free_.end()) {
     return std::nullopt;
   }
@@ -52,71 +63,121 @@ std::optional<std::size_t> Heap::allocate(std::size_t size) {
         std::next(extent), offset + length, Extent{rest, 0, dirty});
     free_.emplace(rest, offset + length);
   }
-  extent->second = {length, size, 0};
-  used_ += length;
+  extent->second = {length, size, 0, State::kLive};
+  used_ += taken;
   requested_ += size;
   return offset;
 }
 
 bool Heap::free(std::size_t offset) {
-  auto extent = extents_.find(offset);
-  if (extent == extents_.end() || extent->second.requested == 0) {
+  const auto extent = extents_.find(offset);
+  if (extent == extents_.end() || extent->second.state != State::kLive) {
     return false;
   }
-  used_ -= extent->second.length;
+  used_ -= extent->second.length - guard_;
   requested_ -= extent->second.requested;
-  extent->second.requested = 0;
+  if (guarded_) {
+    retire(extent);
+    return true;
+  }
   extent->second.dirty = extent->second.length;
+  const auto merged = make_free(extent);
+  if (merged->second.dirty > kKeepDirty) {
+    const std::size_t page = AddressSpace::page_size();
+    const std::size_t begin = (merged->first + page - 1) / page * page;
+    const std::size_t end =
+        (merged->first + merged->second.length) / page * page;
+    merged->second.dirty = 0;
+    release_(begin, end - begin);
+  }
+  return true;
+}
 
+void Heap::clear() {
+  if (!guarded_) {
+    reset_extents();
+    used_ = requested_ = 0;
+    release_(0, span_);
+    return;
+  }
+  for (auto extent = extents_.begin(); extent != extents_.end(); ++extent) {
+    if (extent->second.state == State::kLive) {
+      free(extent->first); // leaves the extent, as retired
+    }
+  }
+}
+
+std::optional<Heap::Block> Heap::find(std::size_t offset) const {
+  const auto block = trace(offset);
+  const bool inside =
+      block && block->live && offset - block->offset < block->size;
+  return inside ? block : std::nullopt;
+}
+
+std::optional<Heap::Block> Heap::trace(std::size_t offset) const {
+  const auto next = extents_.upper_bound(offset);
+  if (next == extents_.begin()) {
+    return std::nullopt;
+  }
+  const auto& [begin, extent] = *std::prev(next);
+  if (extent.state == State::kFree || offset - begin >= extent.length) {
+    return std::nullopt;
+  }
+  return Block{begin, extent.requested, extent.state == State::kLive};
+}
+
+Heap::Free::iterator Heap::find_fit(std::size_t length) {
+  auto fit = free_.lower_bound({length, 0});
+  while (fit == free_.end() && !retired_.empty()) {
+    recycle_oldest();
+    fit = free_.lower_bound({length, 0});
+  }
+  return fit;
+}
+
+void Heap::retire(Extents::iterator extent) {
+  extent->second.state = State::kRetired;
+  retired_.push_back(extent->first);
+  if (retired_.size() > kMaxRetired) {
+    recycle_oldest();
+  }
+  release_(extent->first, extent->second.length - guard_);
+}
+
+void Heap::recycle_oldest() {
+  const auto oldest = extents_.find(retired_.front());
+  retired_.pop_front();
+  make_free(oldest);
+}
+
+/// Merges an extent that was not free with its free neighbours.
+Heap::Extents::iterator Heap::make_free(Extents::iterator extent) {
+  extent->second.state = State::kFree;
+  extent->second.requested = 0;
   const auto absorb = [this](Extents::iterator left, Extents::iterator right) {
     left->second.length += right->second.length;
     left->second.dirty += right->second.dirty;
     extents_.erase(right);
   };
   const auto next = std::next(extent);
-  if (next != extents_.end() && next->second.requested == 0) {
+  if (next != extents_.end() && next->second.state == State::kFree) {
     erase_free(next);
     absorb(extent, next);
   }
   if (extent != extents_.begin()) {
     const auto previous = std::prev(extent);
-    if (previous->second.requested == 0) {
+    if (previous->second.state == State::kFree) {
       erase_free(previous);
       absorb(previous, extent);
       extent = previous;
     }
   }
-  if (extent->second.dirty > kKeepDirty) {
-    const std::size_t page = AddressSpace::page_size();
-    const std::size_t begin = round_up(extent->first, page);
-    const std::size_t end =
-        (extent->first + extent->second.length) / page * page;
-    release_(begin, end - begin);
-    extent->second.dirty = 0;
-  }
   free_.emplace(extent->second.length, extent->first);
-  return true;
+  return extent;
 }
 
-void Heap::clear() {
-  extents_.clear();
-  free_.clear();
-  extents_.emplace(0, Extent{span_, 0, 0});
-  free_.emplace(span_, 0);
-  used_ = requested_ = 0;
-  release_(0, span_);
-}
-
-std::optional<Heap::Block> Heap::find(std::size_t offset) const {
-  auto extent = extents_.upper_bound(offset);
-  if (extent == extents_.begin()) {
-    return std::nullopt;
-  }
-  --extent;
-  if (extent->second.requested == 0) {
-    return std::nullopt;
-  }
-  return Block{extent->first, extent->second.requested};
+void Heap::erase_free(Extents::iterator extent) {
+  free_.erase({extent->second.length, extent->first});
 }
 
 } // namespace openreg

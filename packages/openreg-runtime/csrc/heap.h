@@ -4,9 +4,15 @@
 //
 // The address range is larger than the capacity, so that fragmentation does not
 // fail an allocation that the capacity allows (a real device remaps pages).
+//
+// To find accesses outside of live blocks, a heap can be *guarded*: each block
+// has whole pages of its own, with an unused page behind them, and a freed
+// block keeps its addresses as long as there are others. Its pages go back at
+// once, and it counts as free.
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -23,9 +29,10 @@ class Heap {
   struct Block {
     std::size_t offset; // from the start of the range
     std::size_t size;   // as requested
+    bool live;          // false once it is freed
   };
 
-  Heap(std::size_t span, std::size_t capacity, Release release);
+  Heap(std::size_t span, std::size_t capacity, bool guarded, Release release);
 
   /// The offset of a new block, or nothing if the capacity does not allow it.
   std::optional<std::size_t> allocate(std::size_t size);
@@ -33,11 +40,19 @@ class Heap {
   bool free(std::size_t offset);
   /// The live block around `offset`.
   std::optional<Block> find(std::size_t offset) const;
+  /// The block that has the addresses around `offset`, also behind its end, or
+  /// that had them when it was freed, if the heap is guarded.
+  std::optional<Block> trace(std::size_t offset) const;
 
   /// Frees all blocks and gives all pages back.
   void clear();
 
-  /// Bytes that blocks take, rounded up to the alignment.
+  /// Bytes of the pages, or parts of them, that a block of `size` bytes takes.
+  std::size_t footprint(std::size_t size) const noexcept {
+    return (size + unit_ - 1) / unit_ * unit_;
+  }
+
+  /// The footprint of all live blocks in bytes.
   std::size_t used() const noexcept {
     return used_;
   }
@@ -46,7 +61,7 @@ class Heap {
     return requested_;
   }
   std::size_t block_count() const noexcept {
-    return extents_.size() - free_.size();
+    return extents_.size() - free_.size() - retired_.size();
   }
   std::size_t capacity() const noexcept {
     return capacity_;
@@ -59,22 +74,35 @@ class Heap {
   static constexpr std::size_t kAlignment = 512;
 
  private:
+  enum class State { kFree, kLive, kRetired };
   struct Extent {
-    std::size_t length;    // rounded up
+    std::size_t length;    // the footprint and the guard
     std::size_t requested; // 0 while free
     std::size_t dirty;     // bytes of a free extent that may hold pages
+    State state = State::kFree;
   };
   using Extents = std::map<std::size_t, Extent>;
+  using Free = std::set<std::pair<std::size_t, std::size_t>>;
 
+  void reset_extents();
+  Free::iterator find_fit(std::size_t length);
+  void retire(Extents::iterator extent);
+  void recycle_oldest();
+  Extents::iterator make_free(Extents::iterator extent);
   void erase_free(Extents::iterator extent);
+  Extents::const_iterator around(std::size_t offset) const;
 
   const std::size_t span_;
+  const bool guarded_;
+  const std::size_t unit_;  // of footprints
+  const std::size_t guard_; // bytes behind each block
   std::size_t capacity_;
   std::size_t used_ = 0;
   std::size_t requested_ = 0;
   Release release_;
   Extents extents_;
-  std::set<std::pair<std::size_t, std::size_t>> free_; // (length, offset)
+  Free free_;                       // (length, offset)
+  std::deque<std::size_t> retired_; // offsets, oldest first
 };
 
 } // namespace openreg

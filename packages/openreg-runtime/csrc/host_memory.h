@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pinned host memory: ordinary memory that the runtime knows.
+// Pinned host memory: ordinary memory that the runtime knows, because it
+// allocated it (a block) or was told of it (a registration).
 #pragma once
 
 #include <cstddef>
@@ -16,12 +17,19 @@ struct Block {
 void* allocate(std::size_t size);
 /// Throws orErrorInvalidValue.
 void free(void* pointer);
-/// The pinned block around `pointer`.
+
+/// Makes mapped memory pinned. Throws orErrorInvalidValue and
+/// orErrorHostMemoryAlreadyRegistered.
+void add(void* pointer, std::size_t size);
+/// Ends that. Throws orErrorInvalidValue and orErrorHostMemoryNotRegistered.
+void remove(void* pointer);
+
+/// The block or registration around `pointer`.
 std::optional<Block> find(const void* pointer);
 
 struct Usage {
   std::size_t blocks;
-  std::size_t bytes;
+  std::size_t bytes; // of the blocks, as requested
   std::size_t registrations;
 };
 Usage usage();

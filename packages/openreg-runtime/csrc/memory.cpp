@@ -5,10 +5,12 @@
 #include "host_access.h"
 #include "host_memory.h"
 #include "memory_ranges.h"
+#include "peer.h"
 #include "process.h"
 #include "runtime.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 
 namespace openreg {
@@ -21,10 +23,20 @@ void inject(orFaultSite site, Device* device) {
   if (!hit) {
     return;
   }
-  if (device != nullptr && DeviceState::sticks(hit->error.code)) {
-    device->state().fail(hit->error);
+  if (device == nullptr) {
+    hit->apply(nullptr);
+    return;
   }
-  hit->apply();
+  DeviceState& state = device->state();
+  try {
+    hit->apply(&state);
+  } catch (const Failure& failure) {
+    if (DeviceState::sticks(failure.error().code)) {
+      state.fail(failure.error());
+    }
+    throw;
+  }
+  state.check(); // it may have been lost during the delay
 }
 
 /// The device of a block that is to be freed.
@@ -38,9 +50,23 @@ Device& owner(void* pointer) {
   return runtime().device(index);
 }
 
-void free_block(Device& device, void* pointer) {
-  host_access::close(pointer);
-  device.free(pointer);
+/// Checks what is to be pinned, or was.
+void check_host_range(const void* ptr, std::size_t size) {
+  if (size == 0) {
+    throw Failure(orErrorInvalidValue, "size must not be 0");
+  }
+  // Neither device pointers nor, right behind them, kernel pointers.
+  const AddressSpace& memory = runtime().memory();
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.view(0));
+  const auto end =
+      reinterpret_cast<std::uintptr_t>(memory.end() + memory.distance());
+  const auto address = reinterpret_cast<std::uintptr_t>(ptr);
+  if (address < end && size > begin - std::min(address, begin)) {
+    throw Failure(
+        orErrorInvalidValue,
+        std::to_string(size) + " bytes at ptr " + hex(ptr) +
+            " reach into device memory: expected memory of the host");
+  }
 }
 
 } // namespace
@@ -77,7 +103,7 @@ orError_t orFree(void* devPtr) noexcept {
     if (!openreg::process::exiting()) {
       device.drain();
     }
-    openreg::free_block(device, devPtr);
+    device.free(devPtr);
   });
 }
 
@@ -87,7 +113,7 @@ orError_t orFreeUnused(void* ptr) noexcept {
       return;
     }
     if (openreg::device_of(ptr) >= 0) {
-      openreg::free_block(openreg::owner(ptr), ptr);
+      openreg::owner(ptr).free(ptr);
     } else {
       openreg::host_memory::free(ptr);
     }
@@ -115,6 +141,27 @@ orError_t orFreeHost(void* hostPtr) noexcept {
       runtime().drain();
     }
     openreg::host_memory::free(hostPtr);
+  });
+}
+
+orError_t orHostRegister(void* ptr, size_t size, unsigned int flags) noexcept {
+  return api_call("orHostRegister", [&] {
+    check_not_null(ptr, "ptr");
+    openreg::check_no_flags(flags);
+    runtime();
+    openreg::check_host_range(ptr, size);
+    openreg::host_memory::add(ptr, size);
+  });
+}
+
+orError_t orHostUnregister(void* ptr) noexcept {
+  return api_call("orHostUnregister", [&] {
+    check_not_null(ptr, "ptr");
+    openreg::check_host_range(ptr, 1);
+    if (!openreg::process::exiting()) {
+      runtime().drain();
+    }
+    openreg::host_memory::remove(ptr);
   });
 }
 
@@ -153,7 +200,9 @@ orError_t orPointerGetAttributes(
 
 orError_t orMemoryUnprotect(void* devPtr) noexcept {
   return api_call("orMemoryUnprotect", [&] {
-    openreg::host_access::open(openreg::check_range("devPtr", devPtr, 0));
+    // Held, so that no block that was freed is opened.
+    const auto hold = openreg::hold_block("devPtr", devPtr);
+    openreg::host_access::open(hold.block());
   });
 }
 
@@ -168,6 +217,9 @@ orError_t orGetKernelPointer(void** kernelPtr, const void* devPtr) noexcept {
   return api_call("orGetKernelPointer", [&] {
     check_not_null(kernelPtr, "kernelPtr");
     openreg::check_range("devPtr", devPtr, 0);
+    if (const auto* stream = openreg::running_stream()) {
+      openreg::peer::check_access(stream->device(), openreg::device_of(devPtr));
+    }
     *kernelPtr = const_cast<std::byte*>(
         static_cast<const std::byte*>(devPtr) + runtime().memory().distance());
   });

@@ -6,6 +6,7 @@
 #include "host_memory.h"
 
 #include <string>
+#include <utility>
 
 namespace openreg {
 namespace {
@@ -34,6 +35,17 @@ void check_host(const char* argument, const void* pointer, std::size_t count) {
   }
 }
 
+/// The error for a device pointer that is in no live block.
+Failure not_live(const char* argument, const void* pointer, int device) {
+  std::string message = std::string(argument) + " " + hex(pointer) +
+      " is not in a live block of device " + std::to_string(device);
+  if (const auto block = runtime().device(device).trace(pointer)) {
+    message += ": the block of " + std::to_string(block->size) + " bytes at " +
+        hex(block->begin) + (block->live ? " ends before it" : " was freed");
+  }
+  return {orErrorInvalidValue, std::move(message)};
+}
+
 } // namespace
 
 int device_of(const void* pointer) {
@@ -56,10 +68,7 @@ check_range(const char* argument, const void* pointer, std::size_t count) {
   }
   const auto block = find_block(pointer);
   if (!block) {
-    throw Failure(
-        orErrorInvalidValue,
-        std::string(argument) + " " + hex(pointer) +
-            " is not in a live block of device " + std::to_string(device));
+    throw not_live(argument, pointer, device);
   }
   const auto offset = static_cast<std::size_t>(
       static_cast<const std::byte*>(pointer) - block->begin);
@@ -72,6 +81,16 @@ check_range(const char* argument, const void* pointer, std::size_t count) {
             " on device " + std::to_string(device));
   }
   return *block;
+}
+
+Device::Hold hold_block(const char* argument, const void* pointer) {
+  check_range(argument, pointer, 0);
+  const int device = device_of(pointer);
+  auto hold = runtime().device(device).hold(pointer);
+  if (!hold) { // freed since
+    throw not_live(argument, pointer, device);
+  }
+  return std::move(*hold);
 }
 
 void check_kind(orMemcpyKind kind) {

@@ -17,6 +17,8 @@ std::optional<Device::Block> find_block(const void* pointer);
 /// Throws orErrorInvalidValue.
 Device::Block
 check_range(const char* argument, const void* pointer, std::size_t count);
+/// Holds the live block around a device pointer. Throws orErrorInvalidValue.
+Device::Hold hold_block(const char* argument, const void* pointer);
 /// Throws orErrorInvalidValue.
 void check_kind(orMemcpyKind kind);
 /// As check_range() for what a checked `kind` says of both sides of a copy.

@@ -57,6 +57,7 @@ orError_t orGetResourceUsage(orResourceUsage* usage) noexcept {
       const auto memory = runtime.device(index).usage();
       usage->deviceBlocks += memory.blocks;
       usage->deviceBytes += memory.requested;
+      usage->ipcMappings += memory.openings;
     }
     usage->unprotectedBlocks = openreg::host_access::open_count();
     usage->streams = openreg::live_stream_count();

@@ -7,6 +7,7 @@
 #include "fault_handler.h"
 #include "fault_injection.h"
 #include "host_access.h"
+#include "peer.h"
 #include "process.h"
 
 #include <algorithm>
@@ -15,10 +16,12 @@
 namespace openreg {
 namespace {
 
-// Twice the capacity: see Heap on fragmentation.
+// Twice the capacity: see Heap on fragmentation. A guarded heap needs up to the
+// capacity again for guards, and the rest lets freed addresses rest longer.
 std::size_t span_of(std::size_t capacity) {
   const std::size_t page = AddressSpace::page_size();
-  return 2 * ((capacity + page - 1) / page * page);
+  const std::size_t factor = config().memory_check ? 4 : 2;
+  return factor * ((capacity + page - 1) / page * page);
 }
 
 } // namespace
@@ -29,13 +32,25 @@ Device::Device(int index, AddressSpace& memory, std::size_t capacity)
       state_(config().wait_timeout),
       backend_(make_thread_backend(memory)),
       heap_(
-          memory.span(),
+          memory.own_span(),
           capacity,
+          config().memory_check,
           [this](std::size_t offset, std::size_t size) {
+            // At exit nothing is waited for, and a kernel that still runs may
+            // use the block.
+            if (config().memory_check && !process::exiting()) {
+              open_window(offset, size, false); // first: a touch opens a page
+            }
             memory_.release(index_, offset, size);
           }),
+      exports_(memory, index),
+      imports_(memory, index),
       default_stream_(index, 0, state_, *backend_),
-      streams_{&default_stream_} {}
+      streams_{&default_stream_} {
+  if (config().memory_check) {
+    open_window(0, memory.own_span(), false);
+  }
+}
 
 void* Device::allocate(std::size_t size) {
   const std::lock_guard lock(heap_mutex_);
@@ -49,14 +64,36 @@ void* Device::allocate(std::size_t size) {
             " bytes: " + std::to_string(heap_.capacity() - used) + " of its " +
             std::to_string(heap_.capacity()) + " bytes are free");
   }
+  if (config().memory_check) {
+    try {
+      open_window(*offset, heap_.footprint(size), true);
+    } catch (const Failure& failure) {
+      heap_.free(*offset);
+      throw Failure(
+          orErrorMemoryAllocation,
+          "device " + std::to_string(index_) + " can not allocate " +
+              std::to_string(size) +
+              " bytes: OPENREG_MEMORY_CHECK=1 takes two mappings for each "
+              "block, which vm.max_map_count limits; " +
+              failure.what());
+    }
+  }
   return memory_.view(index_) + *offset;
 }
 
 void Device::free(void* pointer) {
-  const std::lock_guard lock(heap_mutex_);
-  const auto offset = static_cast<std::size_t>(
-      static_cast<std::byte*>(pointer) - memory_.view(index_));
-  if (!heap_.free(offset)) {
+  if (imports_.covers(pointer)) {
+    throw Failure(
+        orErrorInvalidValue,
+        "devPtr " + hex(pointer) +
+            " is memory of another process, which frees it: expected "
+            "orIpcCloseMemHandle");
+  }
+  std::unique_lock lock(heap_mutex_);
+  wait_until_let_go(lock, pointer);
+  host_access::close(pointer);
+  exports_.remove(offset_of(pointer));
+  if (!heap_.free(offset_of(pointer))) {
     throw Failure(
         orErrorInvalidValue,
         "devPtr " + hex(pointer) +
@@ -67,22 +104,109 @@ void Device::free(void* pointer) {
   }
 }
 
+std::optional<Device::Block> Device::find_locked(const void* pointer) const {
+  if (!imports_.covers(pointer)) {
+    return at(heap_.find(offset_of(pointer)));
+  }
+  const auto block = imports_.find(pointer);
+  return block ? std::optional(Block{block->begin, block->size}) : std::nullopt;
+}
+
 std::optional<Device::Block> Device::find(const void* pointer) const {
   const std::lock_guard lock(heap_mutex_);
-  std::byte* base = memory_.view(index_);
-  const auto offset =
-      static_cast<std::size_t>(static_cast<const std::byte*>(pointer) - base);
-  const auto block = heap_.find(offset);
+  return find_locked(pointer);
+}
+
+std::optional<Device::Block> Device::trace(const void* pointer) const {
+  if (imports_.covers(pointer)) {
+    return std::nullopt;
+  }
+  const std::lock_guard lock(heap_mutex_);
+  return at(heap_.trace(offset_of(pointer)));
+}
+
+std::optional<Device::Hold> Device::hold(const void* pointer) {
+  const std::lock_guard lock(heap_mutex_);
+  const auto block = find_locked(pointer);
   if (!block) {
     return std::nullopt;
   }
-  return Block{base + block->offset, block->size};
+  held_.push_back(block->begin);
+  return std::optional<Hold>(std::in_place, *this, *block);
+}
+
+void Device::let_go(const std::byte* begin) noexcept {
+  const std::lock_guard lock(heap_mutex_);
+  held_.erase(std::find(held_.begin(), held_.end(), begin));
+  let_go_.notify_all();
+}
+
+void Device::wait_until_let_go(
+    std::unique_lock<std::mutex>& lock,
+    const void* begin) {
+  let_go_.wait(lock, [&] {
+    return std::find(held_.begin(), held_.end(), begin) == held_.end();
+  });
+}
+
+orIpcMemHandle_t Device::share(const void* pointer) {
+  if (imports_.covers(pointer)) {
+    throw Failure(
+        orErrorInvalidValue,
+        "devPtr " + hex(pointer) +
+            " is memory of another process, which alone can share it");
+  }
+  const std::lock_guard lock(heap_mutex_);
+  const auto block = heap_.find(offset_of(pointer));
+  if (!block) {
+    throw Failure(
+        orErrorInvalidValue,
+        "devPtr " + hex(pointer) + " is not in a live block of device " +
+            std::to_string(index_));
+  }
+  return exports_.add(block->offset, block->size);
+}
+
+void* Device::open_shared(const ipc::Offer& offer) {
+  const std::lock_guard lock(heap_mutex_);
+  return imports_.open(offer);
+}
+
+bool Device::close_shared(void* pointer, bool last) {
+  std::unique_lock lock(heap_mutex_);
+  if (last) {
+    wait_until_let_go(lock, pointer);
+  }
+  return imports_.close(pointer, last);
+}
+
+std::size_t Device::offset_of(const void* pointer) const noexcept {
+  return static_cast<std::size_t>(
+      static_cast<const std::byte*>(pointer) - memory_.view(index_));
+}
+
+std::optional<Device::Block> Device::at(
+    const std::optional<Heap::Block>& block) const {
+  if (!block) {
+    return std::nullopt;
+  }
+  return Block{memory_.view(index_) + block->offset, block->size, block->live};
+}
+
+void Device::open_window(std::size_t offset, std::size_t size, bool open)
+    const {
+  memory_.protect(
+      memory_.view(index_) + memory_.distance() + offset, size, open);
 }
 
 Device::Usage Device::usage() const {
   const std::lock_guard lock(heap_mutex_);
   return {
-      heap_.used(), heap_.requested(), heap_.block_count(), heap_.capacity()};
+      heap_.used(),
+      heap_.requested(),
+      heap_.block_count(),
+      heap_.capacity(),
+      imports_.openings()};
 }
 
 void Device::set_capacity(std::size_t capacity) {
@@ -133,9 +257,9 @@ void Device::drain() {
 }
 
 void Device::synchronize() {
-  state_.check();
+  const auto resets = state_.check();
   drain();
-  state_.check();
+  state_.check_since(resets);
   for (Stream* stream : all_streams()) {
     if (auto failure = stream->take_failure()) {
       throw Failure(std::move(*failure));
@@ -145,15 +269,22 @@ void Device::synchronize() {
 
 void Device::reset() {
   check_may_wait();
+  const std::lock_guard one_at_a_time(reset_mutex_);
   state_.fail(
       {orErrorDeviceLost,
        "device " + std::to_string(index_) + " is being reset"});
   drain(); // what is queued is dropped
   destroy_streams(*this);
-  static_cast<void>(default_stream_.take_failure());
-  host_access::close_all(memory_.view(index_), memory_.span());
+  for (Stream* stream : all_streams()) { // also those destroyed long ago
+    static_cast<void>(stream->take_failure());
+  }
+  peer::reset(index_);
   {
-    const std::lock_guard lock(heap_mutex_);
+    std::unique_lock lock(heap_mutex_);
+    let_go_.wait(lock, [this] { return held_.empty(); });
+    host_access::close_all(memory_.view(index_), memory_.span());
+    imports_.clear();
+    exports_.clear();
     heap_.clear();
     heap_.set_capacity(config().device_memory);
   }
@@ -168,7 +299,10 @@ void Device::settle(Point::Clock::time_point deadline) {
 }
 
 Runtime::Runtime()
-    : memory_(config().device_count, span_of(config().device_memory)) {
+    : memory_(
+          config().device_count,
+          span_of(config().device_memory),
+          span_of(config().device_memory)) {
   for (int index = 0; index < config().device_count; ++index) {
     devices_.push_back(
         std::make_unique<Device>(index, memory_, config().device_memory));

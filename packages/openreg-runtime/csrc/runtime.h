@@ -6,13 +6,15 @@
 #include "backend.h"
 #include "device_state.h"
 #include "heap.h"
+#include "ipc_memory.h"
 #include "stream.h"
 
-#include <atomic>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace openreg {
@@ -33,19 +35,60 @@ class Device {
 
   /// A device pointer. Throws orErrorMemoryAllocation.
   void* allocate(std::size_t size);
-  /// Frees a block without waiting for work. Throws orErrorInvalidValue.
+  /// Frees a block without waiting for work, but for a copy of the runtime that
+  /// moves its bytes just now. Throws orErrorInvalidValue.
   void free(void* pointer);
   struct Block {
     std::byte* begin;
-    std::size_t size;
+    std::size_t size; // as requested
+    bool live = true; // false once it is freed
   };
-  /// The live block around a pointer of this device: start and size in bytes.
+  /// The live block around a pointer of this device, also one of another
+  /// process.
   std::optional<Block> find(const void* pointer) const;
+  /// As Heap::trace().
+  std::optional<Block> trace(const void* pointer) const;
+
+  /// Keeps a block from being freed as long as it lives.
+  class Hold {
+   public:
+    Hold(Device& device, Block block) : device_(&device), block_(block) {}
+    Hold(Hold&& other) noexcept
+        : device_(std::exchange(other.device_, nullptr)),
+          block_(other.block_) {}
+    Hold(const Hold&) = delete;
+    Hold& operator=(const Hold&) = delete;
+    Hold& operator=(Hold&&) = delete;
+    ~Hold() {
+      if (device_ != nullptr) {
+        device_->let_go(block_.begin);
+      }
+    }
+    const Block& block() const noexcept {
+      return block_;
+    }
+
+   private:
+    Device* device_;
+    Block block_;
+  };
+  /// Holds the live block around a pointer of this device.
+  std::optional<Hold> hold(const void* pointer);
+
+  /// Lets other processes open the block around a pointer. Throws
+  /// orErrorInvalidValue.
+  orIpcMemHandle_t share(const void* pointer);
+  /// As ipc::Imports::open().
+  void* open_shared(const ipc::Offer& offer);
+  /// As ipc::Imports::close().
+  bool close_shared(void* pointer, bool last);
+
   struct Usage {
     std::size_t used;
     std::size_t requested;
     std::size_t blocks;
     std::size_t capacity;
+    std::size_t openings; // of blocks of other processes
   };
   Usage usage() const;
   /// Limits what can be allocated, up to the memory of the device.
@@ -67,6 +110,14 @@ class Device {
 
  private:
   std::vector<Stream*> all_streams();
+  std::size_t offset_of(const void* pointer) const noexcept;
+  std::optional<Block> at(const std::optional<Heap::Block>& block) const;
+  std::optional<Block> find_locked(const void* pointer) const;
+  void open_window(std::size_t offset, std::size_t size, bool open) const;
+  void let_go(const std::byte* begin) noexcept;
+  void wait_until_let_go(
+      std::unique_lock<std::mutex>& lock,
+      const void* begin);
 
   const int index_;
   AddressSpace& memory_;
@@ -75,6 +126,11 @@ class Device {
 
   mutable std::mutex heap_mutex_;
   Heap heap_;
+  ipc::Exports exports_;
+  ipc::Imports imports_;
+  std::vector<const std::byte*> held_; // the start of a block for each Hold
+  std::condition_variable let_go_;
+  std::mutex reset_mutex_; // one at a time
 
   Stream default_stream_;
   std::mutex streams_mutex_;
@@ -109,6 +165,8 @@ Runtime& runtime();
 
 /// The device that is current for this thread.
 int current_device() noexcept;
+/// Makes an existing device current; returns the one that was.
+int exchange_current_device(int device) noexcept;
 
 /// Throws orErrorInvalidDevice unless 0 <= index < count.
 void check_device(int index, int count);

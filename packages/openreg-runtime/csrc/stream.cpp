@@ -4,6 +4,7 @@
 
 #include "config.h"
 #include "process.h"
+#include "runtime.h"
 
 #include <atomic>
 #include <chrono>
@@ -31,19 +32,28 @@ bool running_here(const Stream* stream) {
   return false;
 }
 
+/// What a command sees of the thread that happens to run it: its device is the
+/// current one, and there is no error yet. The thread gets its own back.
 class RunningScope {
  public:
-  explicit RunningScope(const Stream* stream) : entry_{stream, t_running} {
+  explicit RunningScope(const Stream* stream)
+      : entry_{stream, t_running},
+        device_(exchange_current_device(stream->device())),
+        error_(exchange_last_error({})) {
     t_running = &entry_;
   }
   RunningScope(const RunningScope&) = delete;
   RunningScope& operator=(const RunningScope&) = delete;
   ~RunningScope() {
     t_running = entry_.outer;
+    exchange_current_device(device_);
+    exchange_last_error(std::move(error_));
   }
 
  private:
   Running entry_;
+  const int device_;
+  Error error_;
 };
 
 std::atomic<std::size_t> g_workers{0};
@@ -286,10 +296,9 @@ void Stream::execute_next(Lock& lock) {
 std::optional<Error> Stream::execute(const Entry& entry) {
   try {
     if (entry.hit) {
-      entry.hit->apply();
+      entry.hit->apply(&state_);
     }
-    act(entry.action);
-    return std::nullopt;
+    return act(entry.action);
   } catch (...) {
     Error error = kernel_error();
     if (DeviceState::sticks(error.code)) {
@@ -299,18 +308,25 @@ std::optional<Error> Stream::execute(const Entry& entry) {
   }
 }
 
-void Stream::act(const Action& action) {
+/// Returns the failure of the device if that is why the action is dropped.
+std::optional<Error> Stream::act(const Action& action) {
   if (const auto* record = std::get_if<Record>(&action)) {
     record->point->reach(); // also on a failed device: nobody waits for ever
-  } else if (state_.failed()) {
-    return; // its work is dropped
-  } else if (const auto* command = std::get_if<Command>(&action)) {
+    return std::nullopt;
+  }
+  if (state_.failed()) {
+    if (auto failure = state_.failure()) {
+      return failure;
+    }
+  }
+  if (const auto* command = std::get_if<Command>(&action)) {
     backend_.execute(*command);
   } else if (const auto* host = std::get_if<HostCall>(&action)) {
     host->function(host->data);
   } else {
     wait_for(*std::get<Wait>(action).point);
   }
+  return std::nullopt;
 }
 
 void Stream::wait_for(Point& point) const {

@@ -17,6 +17,7 @@
 #include "event.h"
 #include "fault_injection.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -51,9 +52,12 @@ class Stream {
     priority_ = priority;
   }
 
-  /// Throws the failure of the device.
-  void check_usable() const {
-    state_.check();
+  /// As DeviceState::check().
+  std::uint64_t check_usable() const {
+    return state_.check();
+  }
+  void check_usable_since(std::uint64_t resets) const {
+    state_.check_since(resets);
   }
   void enqueue(Command command);
   /// Runs `command` in order on the calling thread. Throws its failure.
@@ -104,7 +108,7 @@ class Stream {
   void work();
   void execute_next(Lock& lock);
   std::optional<Error> execute(const Entry& entry);
-  void act(const Action& action);
+  std::optional<Error> act(const Action& action);
   void wait_for(Point& point) const;
   void finish_turn();
   void
@@ -114,7 +118,7 @@ class Stream {
   }
 
   const int device_;
-  int priority_;
+  std::atomic<int> priority_; // a stale handle may read it
   DeviceState& state_;
   Backend& backend_;
 

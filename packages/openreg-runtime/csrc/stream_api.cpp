@@ -39,6 +39,27 @@ orStream_t default_handle(int device) {
   return (*handles)[static_cast<std::size_t>(device)];
 }
 
+/// What the C function of that name does.
+orError_t create_stream(
+    const char* function,
+    orStream_t* stream,
+    unsigned int flags,
+    int priority) noexcept {
+  return api_call(function, [&] {
+    check_not_null(stream, "stream");
+    if (flags != orStreamDefault && flags != orStreamNonBlocking) {
+      throw Failure(
+          orErrorInvalidValue,
+          "flags " + std::to_string(flags) +
+              " are not orStreamDefault or orStreamNonBlocking");
+    }
+    Device& device = runtime().device(current_device());
+    device.state().check();
+    *stream = streams().insert(&device.create_stream(
+        std::clamp(priority, kGreatestPriority, kLeastPriority)));
+  });
+}
+
 } // namespace
 
 void destroy_streams(Device& device) {
@@ -73,27 +94,16 @@ using openreg::stream_of;
 extern "C" {
 
 orError_t orStreamCreate(orStream_t* stream) noexcept {
-  return orStreamCreateWithPriority(stream, 0, openreg::kLeastPriority);
+  return openreg::create_stream(
+      "orStreamCreate", stream, orStreamDefault, openreg::kLeastPriority);
 }
 
 orError_t orStreamCreateWithPriority(
     orStream_t* stream,
     unsigned int flags,
     int priority) noexcept {
-  return api_call("orStreamCreateWithPriority", [&] {
-    check_not_null(stream, "stream");
-    if (flags != orStreamDefault && flags != orStreamNonBlocking) {
-      throw Failure(
-          orErrorInvalidValue,
-          "flags " + std::to_string(flags) +
-              " are not orStreamDefault or orStreamNonBlocking");
-    }
-    auto& device = openreg::runtime().device(openreg::current_device());
-    device.state().check();
-    *stream = openreg::streams().insert(&device.create_stream(
-        std::clamp(
-            priority, openreg::kGreatestPriority, openreg::kLeastPriority)));
-  });
+  return openreg::create_stream(
+      "orStreamCreateWithPriority", stream, flags, priority);
 }
 
 orError_t orStreamDestroy(orStream_t stream) noexcept {
@@ -120,10 +130,13 @@ orError_t orStreamQuery(orStream_t stream) noexcept {
   orError_t result = orSuccess;
   const orError_t error = api_call("orStreamQuery", [&] {
     openreg::Stream& object = stream_of(stream);
-    object.check_usable();
+    const auto resets = object.check_usable();
     if (!object.idle()) {
       result = orErrorNotReady;
-    } else if (auto failure = object.failure()) {
+      return;
+    }
+    object.check_usable_since(resets); // a lost device drops the work
+    if (auto failure = object.failure()) {
       throw Failure(std::move(*failure));
     }
   });
@@ -133,9 +146,9 @@ orError_t orStreamQuery(orStream_t stream) noexcept {
 orError_t orStreamSynchronize(orStream_t stream) noexcept {
   return api_call("orStreamSynchronize", [&] {
     openreg::Stream& object = stream_of(stream);
-    object.check_usable();
+    const auto resets = object.check_usable();
     object.drain(object.deadline());
-    object.check_usable();
+    object.check_usable_since(resets);
     if (auto failure = object.take_failure()) {
       throw Failure(std::move(*failure));
     }

@@ -3,10 +3,12 @@
 #include "address_space.h"
 #include "backend.h"
 #include "error.h"
-#include "memory_ranges.h"
+#include "runtime.h"
 
 #include <cstring>
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace openreg {
 namespace {
@@ -24,31 +26,38 @@ class ThreadBackend final : public Backend {
     launch.run();
   }
   void run(const Copy& copy) {
-    std::memmove(
-        reach(copy.dst, copy.count), reach(copy.src, copy.count), copy.count);
+    const Range dst = reach(copy.dst, copy.count);
+    const Range src = reach(copy.src, copy.count);
+    std::memmove(dst.address, src.address, copy.count);
   }
   void run(const Fill& fill) {
-    std::memset(reach(fill.dst, fill.count), fill.value, fill.count);
+    const Range dst = reach(fill.dst, fill.count);
+    std::memset(dst.address, fill.value, fill.count);
   }
+
+  struct Range {
+    std::byte* address;
+    std::optional<Device::Hold> hold; // none for host memory
+  };
 
   /// Where this process can read and write what `pointer` names. The call that
   /// enqueued the command has checked the range, but meanwhile the block may
-  /// have been freed.
-  std::byte* reach(const void* pointer, std::size_t count) const {
+  /// have been freed; from here on it can not be.
+  Range reach(const void* pointer, std::size_t count) const {
     auto* address = static_cast<std::byte*>(const_cast<void*>(pointer));
     const int device = memory_.device_of(pointer);
     if (device < 0) {
-      return address;
+      return {address, std::nullopt};
     }
-    const auto block = find_block(pointer);
-    if (!block || address + count > block->begin + block->size) {
+    auto hold = runtime().device(device).hold(pointer);
+    if (!hold || address + count > hold->block().begin + hold->block().size) {
       throw Failure(
           orErrorIllegalAddress,
           "a copy or set of " + std::to_string(count) + " bytes reached " +
               hex(pointer) + " of device " + std::to_string(device) +
               ", where no block is allocated any more");
     }
-    return address + memory_.distance();
+    return {address + memory_.distance(), std::move(hold)};
   }
 
   const AddressSpace& memory_;

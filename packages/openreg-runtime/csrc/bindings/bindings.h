@@ -9,6 +9,9 @@
 #include <nanobind/stl/variant.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,6 +24,11 @@ namespace nb = nanobind;
 struct Device {
   int index = 0;
 };
+
+/// A device as Python callers name it; nothing is the current one.
+using DeviceName = std::variant<Device, int>;
+using DeviceLike = std::optional<DeviceName>;
+int index_of(const DeviceLike& device);
 
 struct Stream {
   orStream_t handle = nullptr;
@@ -40,17 +48,16 @@ struct Stream {
 struct Event {
   orEvent_t handle = nullptr;
 
-  explicit Event(unsigned int flags);
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
+  explicit Event(orEvent_t event) : handle(event) {}
+  Event(Event&& other) noexcept
+      : handle(std::exchange(other.handle, nullptr)) {}
+  Event& operator=(Event&&) = delete;
   ~Event() {
-    static_cast<void>(orEventDestroy(handle));
+    if (handle != nullptr) {
+      static_cast<void>(orEventDestroy(handle));
+    }
   }
 };
-
-/// A device as Python callers name it; nothing is the current one.
-using DeviceLike = std::optional<std::variant<Device, int>>;
-int index_of(const DeviceLike& device);
 
 /// Makes a device current for this thread as long as the scope lasts.
 class DeviceScope {
@@ -64,12 +71,22 @@ class DeviceScope {
   int previous_ = 0;
 };
 
+/// How often a device was reset: what it held before belongs to nobody.
+std::uint64_t resets_of(int device) noexcept;
+
 // ---- errors ----------------------------------------------------------------
 
 /// Throws OpenRegError.
 [[noreturn]] void raise(orError_t error, const char* message);
 /// Throws OpenRegError with the text of this thread's last failure.
 void check(orError_t error);
+/// Throws ValueError for a negative size; `what` names function and argument.
+std::size_t checked_size(const char* what, std::int64_t size);
+/// Writes the bytes of an IPC handle. Throws ValueError for a wrong length.
+void checked_handle(
+    const char* function,
+    const nb::bytes& bytes,
+    unsigned char (&handle)[OPENREG_IPC_HANDLE_SIZE]);
 
 // ---- the GIL ---------------------------------------------------------------
 
@@ -86,27 +103,33 @@ auto without_gil(Body&& body) {
   return result;
 }
 
-/// False from the moment that the interpreter begins to shut down.
-bool interpreter_alive() noexcept;
-/// True while this thread runs or releases a Python kernel: it must not wait.
-bool on_stream() noexcept;
-
 /// The handle of a stream that the caller may leave out.
 inline orStream_t handle_of(const Stream* stream) {
   return stream != nullptr ? stream->handle : nullptr;
 }
 
-/// Runs `callable(*args)` in the order of `stream`.
+/// Runs `callable(*args)` in the order of `stream`, as a kernel.
 void launch(orStream_t stream, nb::handle callable, nb::handle args);
+/// The same as a function of the host.
+void launch_host(orStream_t stream, nb::handle callable, nb::handle args);
 /// Keeps `objects` alive until the work that `stream` has now is done.
 void hold(orStream_t stream, nb::handle objects);
+/// Lets go of what a device held when it was reset.
+void release_dropped(int device);
+/// `object` for threads without the GIL: the last copy releases it.
+std::shared_ptr<void> share(nb::handle object);
+/// Calls `release`, which frees something after the work that uses it: now, or
+/// on a thread of its own where this one must not wait so long.
+void release_after_work(std::function<orError_t()> release) noexcept;
 
 // ---- one for each object ---------------------------------------------------
 
 void init_device(nb::module_& m);
 void init_stream(nb::module_& m);
 void init_event(nb::module_& m);
-void init_memory(nb::module_& m);
+void init_buffer(nb::module_& m);
+void init_host_memory(nb::module_& m);
+void init_faults(nb::module_& m);
 void init_kernel();
 
 } // namespace openreg::python

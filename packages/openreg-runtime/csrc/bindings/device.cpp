@@ -4,14 +4,22 @@
 
 #include <nanobind/operators.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <tuple>
 #include <vector>
 
 namespace openreg::python {
 namespace {
 
 using namespace nb::literals;
+
+constexpr int kMaxDevices = 64; // OPENREG_DEVICE_COUNT accepts no more
+constexpr double kMsPerSecond = 1000;
 
 struct Setting {
   std::string name;
@@ -52,6 +60,74 @@ Stream default_stream(const Device& device) {
   return {handle, false};
 }
 
+std::size_t limit_of(const Device& device, orLimit limit) {
+  const DeviceScope scope(device.index);
+  std::size_t value = 0;
+  check(orDeviceGetLimit(&value, limit));
+  return value;
+}
+
+void set_limit(const Device& device, orLimit limit, std::size_t value) {
+  const DeviceScope scope(device.index);
+  check(orDeviceSetLimit(limit, value));
+}
+
+std::optional<double> wait_timeout(const Device& device) {
+  const std::size_t ms = limit_of(device, orLimitWaitTimeout);
+  return ms == 0 ? std::nullopt
+                 : std::optional(static_cast<double>(ms) / kMsPerSecond);
+}
+
+void set_wait_timeout(const Device& device, std::optional<double> seconds) {
+  constexpr double kDay = 86400;
+  if (seconds && !(*seconds > 0 && *seconds <= kDay)) {
+    const std::string text = "Device.wait_timeout is " +
+        std::to_string(*seconds) +
+        ", expected seconds greater than 0 and at most 86400, or None";
+    throw nb::value_error(text.c_str());
+  }
+  set_limit(
+      device,
+      orLimitWaitTimeout,
+      static_cast<std::size_t>(std::ceil(seconds.value_or(0) * kMsPerSecond)));
+}
+
+bool can_access_peer(const Device& device, const DeviceName& other) {
+  int result = 0;
+  check(orDeviceCanAccessPeer(&result, device.index, index_of(other)));
+  return result != 0;
+}
+
+void enable_peer_access(const Device& device, const DeviceName& other) {
+  const DeviceScope scope(device.index);
+  check(orDeviceEnablePeerAccess(index_of(other), 0));
+}
+
+void disable_peer_access(const Device& device, const DeviceName& other) {
+  const DeviceScope scope(device.index);
+  check(orDeviceDisablePeerAccess(index_of(other)));
+}
+
+std::array<std::atomic<std::uint64_t>, kMaxDevices> g_resets{};
+
+void reset(const Device& device) {
+  const DeviceScope scope(device.index);
+  check(without_gil([&] {
+    const orError_t error = orDeviceReset();
+    if (error == orSuccess) {
+      ++g_resets[static_cast<std::size_t>(device.index)];
+    }
+    return error;
+  }));
+  release_dropped(device.index);
+}
+
+std::tuple<int, int, int> version() {
+  int number = 0;
+  check(orRuntimeGetVersion(&number));
+  return {number / 10000, number / 100 % 100, number % 100};
+}
+
 void synchronize(const DeviceLike& device) {
   const DeviceScope scope(index_of(device));
   check(without_gil([] { return orDeviceSynchronize(); }));
@@ -71,6 +147,10 @@ std::vector<Setting> settings() {
 }
 
 } // namespace
+
+std::uint64_t resets_of(int device) noexcept {
+  return g_resets[static_cast<std::size_t>(device)];
+}
 
 int index_of(const DeviceLike& device) {
   if (!device) {
@@ -114,6 +194,26 @@ void init_device(nb::module_& m) {
           },
           "Its memory in bytes.")
       .def_prop_ro("free_memory", &free_memory, "Bytes that no block uses now.")
+      .def_prop_rw(
+          "memory_limit",
+          [](const Device& self) { return limit_of(self, orLimitMemory); },
+          [](const Device& self, std::int64_t limit) {
+            set_limit(
+                self,
+                orLimitMemory,
+                checked_size("Device.memory_limit", limit));
+          },
+          "Bytes that its blocks may use, at most and by default all.\n\n"
+          "Below what is in use, allocations fail until enough is freed.")
+      .def_prop_rw(
+          "wait_timeout",
+          &wait_timeout,
+          &set_wait_timeout,
+          nb::for_setter("seconds"_a.none()),
+          "Seconds that a call may wait for its work, or None for ever.\n\n"
+          "A wait that takes longer raises ``orErrorTimeout``; the work goes "
+          "on.\n"
+          "Rounded up to milliseconds. Starts as ``OPENREG_WAIT_TIMEOUT``.")
       .def_prop_ro(
           "default_stream",
           &default_stream,
@@ -123,7 +223,52 @@ void init_device(nb::module_& m) {
           [](const Device& self) { synchronize(self); },
           "Waits for all work of the device.\n\n"
           "Raises:\n"
-          "    OpenRegError: If a kernel failed since the last wait.")
+          "    OpenRegError: If a kernel failed since the last wait, the "
+          "device\n"
+          "        has failed, or the wait takes longer than its timeout.")
+      .def(
+          "reset",
+          &reset,
+          "Makes the device as new.\n\n"
+          "Waits for what it runs, and drops what it has queued. Its buffers\n"
+          "and streams end: objects for them raise from then on. Its "
+          "failure,\n"
+          "limits and peer access are as at the start.\n\n"
+          "Raises:\n"
+          "    OpenRegError: If the wait takes longer than the timeout of the\n"
+          "        device, which is then lost; or in one of its own kernels.")
+      .def(
+          "lose",
+          [](const Device& self) { check(orDeviceLose(self.index)); },
+          "Loses the device, as if it were unplugged.\n\n"
+          "What it has queued is dropped, and its calls raise\n"
+          "``orErrorDeviceLost`` until ``reset``.")
+      .def(
+          "can_access_peer",
+          &can_access_peer,
+          "other"_a,
+          "True if its kernels can be given the memory of ``other``.\n\n"
+          "Args:\n"
+          "    other: A device; it is false for this one itself.")
+      .def(
+          "enable_peer_access",
+          &enable_peer_access,
+          "other"_a,
+          "Lets its kernels reach the memory of ``other``.\n\n"
+          "Copies between devices do not need it.\n\n"
+          "Args:\n"
+          "    other: A device that ``can_access_peer`` is true for.\n\n"
+          "Raises:\n"
+          "    OpenRegError: If it is enabled already, or not possible.")
+      .def(
+          "disable_peer_access",
+          &disable_peer_access,
+          "other"_a,
+          "Ends that.\n\n"
+          "Args:\n"
+          "    other: A device that it was enabled for.\n\n"
+          "Raises:\n"
+          "    OpenRegError: If it is not enabled.")
       .def(
           "__eq__",
           [](const Device& self, const Device& other) {
@@ -157,9 +302,7 @@ void init_device(nb::module_& m) {
       "The device that is current for this thread.");
   m.def(
       "set_device",
-      [](const std::variant<Device, int>& device) {
-        check(orSetDevice(index_of(device)));
-      },
+      [](const DeviceName& device) { check(orSetDevice(index_of(device))); },
       "device"_a,
       "Makes a device current for this thread.");
   m.def(
@@ -169,6 +312,10 @@ void init_device(nb::module_& m) {
       "Waits for all work of a device, by default of the current one.\n\n"
       "Raises:\n"
       "    OpenRegError: If a kernel failed since the last wait.");
+  m.def(
+      "version",
+      &version,
+      "The version of ``libopenreg``: major, minor, patch.");
   m.def(
       "settings",
       &settings,

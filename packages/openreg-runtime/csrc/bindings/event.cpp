@@ -29,43 +29,79 @@ float elapsed_time(const Event& start, const Event& end) {
   return ms;
 }
 
-} // namespace
-
-Event::Event(unsigned int flags) {
+Event create(std::optional<bool> timing, bool interprocess) {
+  unsigned int flags =
+      timing.value_or(!interprocess) ? orEventDefault : orEventDisableTiming;
+  if (interprocess) {
+    flags |= orEventInterprocess;
+  }
+  orEvent_t handle = nullptr;
   check(orEventCreateWithFlags(&handle, flags));
+  return Event(handle);
 }
+
+nb::bytes ipc_handle(const Event& event) {
+  orIpcEventHandle_t handle;
+  check(orIpcGetEventHandle(&handle, event.handle));
+  return nb::bytes(handle.reserved, sizeof(handle.reserved));
+}
+
+Event from_ipc(const nb::bytes& bytes) {
+  orIpcEventHandle_t ipc;
+  checked_handle("Event.from_ipc", bytes, ipc.reserved);
+  orEvent_t handle = nullptr;
+  check(without_gil([&] { return orIpcOpenEventHandle(&handle, ipc); }));
+  return Event(handle);
+}
+
+} // namespace
 
 void init_event(nb::module_& m) {
   nb::class_<Event>(
       m, "Event", "A point in the order of a stream that others can wait for.")
       .def(
           "__init__",
-          [](Event* self, bool timing) {
-            new (self) Event(timing ? orEventDefault : orEventDisableTiming);
+          [](Event* self, std::optional<bool> timing, bool interprocess) {
+            new (self) Event(create(timing, interprocess));
           },
           nb::kw_only(),
-          "timing"_a = true,
+          "timing"_a = nb::none(),
+          "interprocess"_a = false,
           "Makes an event.\n\n"
           "Args:\n"
-          "    timing: Whether ``elapsed_time`` may use it.")
+          "    timing: Whether ``elapsed_time`` may use it; by default yes,\n"
+          "        unless it is for other processes too.\n"
+          "    interprocess: Whether ``ipc_handle`` may give it to them.\n\n"
+          "Raises:\n"
+          "    OpenRegError: If both are asked for.")
       .def(
           "record",
           [](const Event& self, const Stream* stream) {
             check(orEventRecord(self.handle, handle_of(stream)));
           },
           "stream"_a = nb::none(),
-          "Marks the end of the work that a stream has now, by default the\n"
-          "default stream of the current device. The last record counts.")
+          "Marks the end of the work that a stream has now.\n\n"
+          "The last record counts.\n\n"
+          "Args:\n"
+          "    stream: By default the default stream of the current device.\n\n"
+          "Raises:\n"
+          "    OpenRegError: If the device of the stream has failed.")
       .def(
           "query",
           &query,
-          "True if the last record was reached, or there was none.")
+          "True if the last record was reached, or there was none.\n\n"
+          "Raises:\n"
+          "    OpenRegError: If the device of the record has failed.")
       .def(
           "synchronize",
           [](const Event& self) {
             check(without_gil([&] { return orEventSynchronize(self.handle); }));
           },
-          "Waits until the last record is reached.")
+          "Waits until the last record is reached.\n\n"
+          "Raises:\n"
+          "    OpenRegError: If that takes longer than the wait timeout of "
+          "the\n"
+          "        device, or the device has failed.")
       .def(
           "elapsed_time",
           &elapsed_time,
@@ -74,7 +110,26 @@ void init_event(nb::module_& m) {
           "Raises:\n"
           "    OpenRegError: If one was not recorded, not reached yet, or "
           "made\n"
-          "        without timing.");
+          "        without timing.")
+      .def(
+          "ipc_handle",
+          &ipc_handle,
+          "Returns what another process needs to open the event.\n\n"
+          "Returns:\n"
+          "    64 bytes for ``Event.from_ipc``.\n\n"
+          "Raises:\n"
+          "    OpenRegError: If it was made without ``interprocess``.")
+      .def_static(
+          "from_ipc",
+          &from_ipc,
+          "handle"_a,
+          "Opens an event of another process; both may record it.\n\n"
+          "Args:\n"
+          "    handle: 64 bytes from ``ipc_handle`` in that process.\n\n"
+          "Raises:\n"
+          "    ValueError: If the handle has another length.\n"
+          "    OpenRegError: If the process is gone, or this one made the\n"
+          "        handle.");
 }
 
 } // namespace openreg::python

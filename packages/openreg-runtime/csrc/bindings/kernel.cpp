@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Python callables as kernels, and the GIL at the end of the interpreter.
+// Python callables as work of streams, what that holds, and the GIL at the end
+// of the interpreter.
 //
 // A kernel runs on the thread that executes its stream, which takes the GIL for
 // it. Nothing in this module waits for a stream with the GIL held, so the two
@@ -10,9 +11,13 @@
 #include <chrono>
 #include <cxxabi.h>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
+#include <unordered_map>
+#include <vector>
 
 namespace openreg::python {
 namespace {
@@ -65,6 +70,7 @@ struct Call {
   PyObject* callable;
   PyObject* args;
 
+  /// A null `callable` only holds `args`.
   Call(nb::handle callable_, nb::handle args_)
       : callable(callable_.inc_ref().ptr()), args(args_.inc_ref().ptr()) {
     ++g_calls;
@@ -102,8 +108,10 @@ std::string take_exception() {
   return text;
 }
 
-void run(void* block) {
-  const auto& call = *static_cast<Call*>(block);
+void run(const Call& call) {
+  if (call.callable == nullptr) {
+    return;
+  }
   std::string failure;
   const bool ran = with_gil([&] {
     PyObject* result = PyObject_Call(call.callable, call.args, nullptr);
@@ -120,14 +128,55 @@ void run(void* block) {
   }
 }
 
-void release(void* block) {
-  delete static_cast<Call*>(block);
+/// The functions of the host that are enqueued. A failed device drops them
+/// without a word: they are found here when it is reset.
+struct HostCalls {
+  struct Entry {
+    std::unique_ptr<Call> call;
+    int device;
+    std::uint64_t resets; // of the device, when it was enqueued
+  };
+  std::mutex mutex; // may be locked with the GIL; nothing takes the GIL in it
+  std::unordered_map<std::uintptr_t, Entry> entries;
+  std::uintptr_t next = 1;
+};
+
+HostCalls& host_calls() {
+  static auto* value = new HostCalls;
+  return *value;
 }
 
-void enqueue(orStream_t stream, orKernel_t kernel, std::unique_ptr<Call> call) {
-  check(without_gil(
-      [&] { return orLaunchKernel(stream, kernel, call.get(), release); }));
-  static_cast<void>(call.release()); // the stream's from here on
+std::unique_ptr<Call> take_host_call(std::uintptr_t number) {
+  const std::lock_guard lock(host_calls().mutex);
+  const auto node = host_calls().entries.extract(number);
+  return node.empty() ? nullptr : std::move(node.mapped().call);
+}
+
+void run_host_call(void* number) {
+  if (auto call = take_host_call(reinterpret_cast<std::uintptr_t>(number))) {
+    run(*call);
+  }
+}
+
+void enqueue_host_call(orStream_t stream, std::unique_ptr<Call> call) {
+  int device = 0;
+  check(orStreamGetDevice(stream, &device));
+  std::uintptr_t number = 0;
+  {
+    HostCalls& calls = host_calls();
+    const std::lock_guard lock(calls.mutex);
+    number = calls.next++;
+    calls.entries.emplace(
+        number, HostCalls::Entry{std::move(call), device, resets_of(device)});
+  }
+  const orError_t error = without_gil([&] {
+    return orLaunchHostFunc(
+        stream, run_host_call, reinterpret_cast<void*>(number));
+  });
+  if (error != orSuccess) {
+    take_host_call(number);
+    check(error);
+  }
 }
 
 /// Runs while Python's own exit handlers do, the last time that a kernel may
@@ -155,23 +204,75 @@ void take_gil_back(PyThreadState* state) {
   park_at_exit([&] { PyEval_RestoreThread(state); });
 }
 
-bool interpreter_alive() noexcept {
-  return g_alive;
-}
-
-bool on_stream() noexcept {
-  return t_on_stream;
-}
-
 void launch(orStream_t stream, nb::handle callable, nb::handle args) {
-  enqueue(stream, run, std::make_unique<Call>(callable, args));
+  auto call = std::make_unique<Call>(callable, args);
+  check(without_gil([&] {
+    return orLaunchKernel(
+        stream,
+        [](void* block) { run(*static_cast<Call*>(block)); },
+        call.get(),
+        [](void* block) { delete static_cast<Call*>(block); });
+  }));
+  static_cast<void>(call.release()); // the stream's from here on
+}
+
+void launch_host(orStream_t stream, nb::handle callable, nb::handle args) {
+  enqueue_host_call(stream, std::make_unique<Call>(callable, args));
 }
 
 void hold(orStream_t stream, nb::handle objects) {
-  enqueue(
-      stream,
-      [](void*) {},
-      std::make_unique<Call>(nb::handle(nb::none()), objects));
+  enqueue_host_call(stream, std::make_unique<Call>(nb::handle(), objects));
+}
+
+void release_dropped(int device) {
+  std::vector<std::unique_ptr<Call>> dropped; // they go without the lock
+  const std::lock_guard lock(host_calls().mutex);
+  auto& entries = host_calls().entries;
+  for (auto entry = entries.begin(); entry != entries.end();) {
+    HostCalls::Entry& call = entry->second;
+    if (call.device == device && call.resets < resets_of(device)) {
+      dropped.push_back(std::move(call.call));
+      entry = entries.erase(entry);
+    } else {
+      ++entry;
+    }
+  }
+}
+
+std::shared_ptr<void> share(nb::handle object) {
+  return std::make_shared<Call>(nb::handle(), object);
+}
+
+void release_after_work(std::function<orError_t()> release) noexcept {
+  if (!g_alive) {
+    return; // at the end a kernel may never return; the process frees all
+  }
+  // A thread that runs or releases a Python kernel must not wait.
+  const orError_t error =
+      t_on_stream ? orErrorNotPermitted : without_gil(release);
+  std::string text;
+  switch (error) {
+    case orSuccess:
+    case orErrorInitialization: // a forked child: it is the parent's
+      return;
+    case orErrorNotPermitted:
+    case orErrorTimeout:
+      try {
+        std::thread([release = std::move(release)] {
+          while (release() == orErrorTimeout) { // each waits for its limit
+          }
+        }).detach();
+        return;
+      } catch (const std::system_error& failure) {
+        text = failure.what(); // what was to be released stays
+      }
+      break;
+    default:
+      text = orGetErrorMessage();
+  }
+  const nb::error_scope pending;
+  PyErr_SetString(PyExc_RuntimeError, text.c_str());
+  PyErr_WriteUnraisable(nullptr);
 }
 
 void init_kernel() {

@@ -8,5 +8,7 @@ NB_MODULE(_C, m) {
   openreg::python::init_device(m);
   openreg::python::init_stream(m);
   openreg::python::init_event(m);
-  openreg::python::init_memory(m);
+  openreg::python::init_buffer(m);
+  openreg::python::init_host_memory(m);
+  openreg::python::init_faults(m);
 }

@@ -63,7 +63,7 @@ void init_stream(nb::module_& m) {
           &query,
           "True if all its work is done.\n\n"
           "Raises:\n"
-          "    OpenRegError: If a kernel of the stream failed.")
+          "    OpenRegError: If a kernel of the stream, or the device, failed.")
       .def(
           "synchronize",
           [](const Stream& self) {
@@ -72,14 +72,22 @@ void init_stream(nb::module_& m) {
           },
           "Waits for the work enqueued so far.\n\n"
           "Raises:\n"
-          "    OpenRegError: If a kernel of the stream failed; reported once.")
+          "    OpenRegError: If a kernel of the stream failed, which is\n"
+          "        reported once; if the device has failed, until it is "
+          "reset;\n"
+          "        or if the wait takes longer than its wait timeout.")
       .def(
           "wait_event",
           [](const Stream& self, const Event& event) {
             check(orStreamWaitEvent(self.handle, event.handle, 0));
           },
           "event"_a,
-          "Lets later work of this stream wait for what ``event`` recorded.")
+          "Lets later work of this stream wait for what ``event`` recorded.\n"
+          "\n"
+          "Args:\n"
+          "    event: Its last record so far counts; none holds nothing.\n\n"
+          "Raises:\n"
+          "    OpenRegError: If the device has failed.")
       .def(
           "launch",
           [](const Stream& self, const nb::callable& kernel, nb::args args) {
@@ -93,7 +101,30 @@ void init_stream(nb::module_& m) {
           "Runs ``kernel(*args)`` in the order of this stream.\n\n"
           "The call returns at once. The kernel runs on a thread of the\n"
           "stream, or on one that waits for it. An exception in it becomes\n"
-          "the failure of the stream, which the next wait raises.")
+          "the failure of the stream, which the next wait raises.\n\n"
+          "Args:\n"
+          "    kernel: What to call; it may not wait for this stream.\n"
+          "    *args: Its arguments, which are kept until it has run.\n\n"
+          "Raises:\n"
+          "    OpenRegError: If the device has failed.")
+      .def(
+          "launch_host",
+          [](const Stream& self, const nb::callable& function, nb::args args) {
+            launch_host(self.handle, function, args);
+          },
+          "function"_a,
+          "args"_a,
+          nb::sig(
+              "def launch_host(self, function: "
+              "collections.abc.Callable[..., object], *args: object) -> None"),
+          "Runs ``function(*args)`` in the order of this stream.\n\n"
+          "As ``launch``, but it is work of the host, not of the device: no\n"
+          "injected fault counts or hits it.\n\n"
+          "Args:\n"
+          "    function: What to call; it may not wait for this stream.\n"
+          "    *args: Its arguments, which are kept until it has run.\n\n"
+          "Raises:\n"
+          "    OpenRegError: If the device has failed.")
       .def("__repr__", [](const Stream& self) {
         return "Stream(device=" + std::to_string(device_of(self)) +
             ", priority=" + std::to_string(priority_of(self)) + ")";

@@ -11,10 +11,15 @@
  *
  * "Errors:" lists the codes of a function without their prefix orError. These
  * are not repeated there:
- *   Initialization  every function, in a child that was forked after the
- *                   parent began to use the devices
- *   InvalidValue    every function that needs the settings, while a variable
- *                   of the environment has a wrong value
+ *   Initialization    every function, in a child that was forked after the
+ *                     parent began to use the devices
+ *   InvalidValue      every function that needs the settings, while a variable
+ *                     of the environment has a wrong value
+ *   MemoryAllocation  every function, when the host has no memory left for it
+ *   Unknown           what waits for an event of another process, or for a
+ *                     stream that does, when that process ended before it
+ *                     reached the record; what enqueues work, when the system
+ *                     starts no thread for it
  * [device] stands for DeviceLost and IllegalAddress, which a failed device
  * keeps: all these functions return the failure until orDeviceReset(). With
  * OPENREG_LAUNCH_BLOCKING=1 what enqueues work also waits for it, and returns
@@ -284,12 +289,15 @@ OPENREG_API orError_t orDeviceCanAccessPeer(
     int* canAccess,
     int device,
     int peerDevice) OPENREG_NOEXCEPT;
-/* Lets kernels of the current device reach the memory of `peerDevice`. `flags`
- * must be 0. Copies between devices never need it. Errors: InvalidValue,
- * InvalidDevice, PeerAccessAlreadyEnabled, NotSupported, [device]. */
+/* Lets kernels of the current device reach the memory of `peerDevice`, not the
+ * reverse, until orDeviceDisablePeerAccess() or a reset of either. `flags` must
+ * be 0. Copies between devices never need it.
+ * Errors: InvalidValue, InvalidDevice (also: the current device),
+ * PeerAccessAlreadyEnabled, NotSupported (OPENREG_PEER_ACCESS=0), [device]. */
 OPENREG_API orError_t
 orDeviceEnablePeerAccess(int peerDevice, unsigned int flags) OPENREG_NOEXCEPT;
-/* Errors: InvalidDevice, PeerAccessNotEnabled. */
+/* Ends that; a kernel pointer that a kernel has got stays good.
+ * Errors: InvalidDevice, PeerAccessNotEnabled. */
 OPENREG_API orError_t orDeviceDisablePeerAccess(int peerDevice)
     OPENREG_NOEXCEPT;
 
@@ -314,11 +322,15 @@ OPENREG_API orError_t orMallocHost(void** hostPtr, size_t size)
  * Errors: InvalidValue, NotPermitted, Timeout. */
 OPENREG_API orError_t orFreeHost(void* hostPtr) OPENREG_NOEXCEPT;
 /* Makes `size` bytes of mapped host memory pinned. `flags` must be 0.
- * Errors: InvalidValue, HostMemoryAlreadyRegistered. */
+ * Errors: InvalidValue (also: not mapped, or memory of a device),
+ * HostMemoryAlreadyRegistered (also: some bytes, or of orMallocHost). */
 OPENREG_API orError_t orHostRegister(void* ptr, size_t size, unsigned int flags)
     OPENREG_NOEXCEPT;
-/* Ends that, after all work of all devices; `ptr` is where it starts.
- * Errors: InvalidValue, HostMemoryNotRegistered, NotPermitted, Timeout. */
+/* Ends that, after all work of all devices; `ptr` is where it starts. The
+ * memory must not be freed before.
+ * Errors: InvalidValue (also: inside of a registration),
+ * HostMemoryNotRegistered (also: a block of orMallocHost), NotPermitted,
+ * Timeout. */
 OPENREG_API orError_t orHostUnregister(void* ptr) OPENREG_NOEXCEPT;
 /* Free and total bytes of the current device; orLimitMemory is the total.
  * Errors: InvalidValue, [device]. */
@@ -441,10 +453,12 @@ OPENREG_API orError_t orStreamGetDevice(orStream_t stream, int* device)
 OPENREG_API orError_t orDeviceGetStreamPriorityRange(
     int* leastPriority,
     int* greatestPriority) OPENREG_NOEXCEPT;
-/* Enqueues `kernel(args)`. When it has run, or was dropped because the device
- * failed, `cleanup(args)` is called if it is not null; neither may wait for the
- * stream. A kernel that throws leaves orErrorLaunchFailure on the stream. If
- * the launch itself fails, `args` stay with the caller.
+/* Enqueues `kernel(args)`, which runs on any thread, with the device of the
+ * stream as the current one and a last error of its own. When it has run, or
+ * was dropped because the device failed, `cleanup(args)` is called if it is not
+ * null; neither may wait for the stream. A kernel that throws leaves
+ * orErrorLaunchFailure on the stream. If the launch itself fails, `args` stay
+ * with the caller.
  * Errors: InvalidValue, InvalidHandle, [device]. */
 OPENREG_API orError_t orLaunchKernel(
     orStream_t stream,
@@ -469,11 +483,13 @@ OPENREG_API orError_t orLaunchHostFunc(
 
 /* Errors: InvalidValue. */
 OPENREG_API orError_t orEventCreate(orEvent_t* event) OPENREG_NOEXCEPT;
-/* Errors: InvalidValue. */
+/* An event is of no device. One that other processes may open takes a file.
+ * Errors: InvalidValue, MemoryAllocation (only for orEventInterprocess). */
 OPENREG_API orError_t
 orEventCreateWithFlags(orEvent_t* event, unsigned int flags) OPENREG_NOEXCEPT;
 /* Marks the end of the work that `stream` has now; the last record counts.
- * Errors: InvalidHandle, [device]. */
+ * Errors: InvalidHandle, MemoryAllocation (16384 records of an event for
+ * several processes are to be reached), [device]. */
 OPENREG_API orError_t orEventRecord(orEvent_t event, orStream_t stream)
     OPENREG_NOEXCEPT;
 /* orSuccess when the last record was reached, or nothing was recorded;
@@ -493,13 +509,16 @@ OPENREG_API orError_t orEventDestroy(orEvent_t event) OPENREG_NOEXCEPT;
 /* ---- other processes --------------------------------------------------- */
 
 /* Writes what another process on this machine, of the same user, needs to open
- * the block around `devPtr`. Errors: InvalidValue, [device]. */
+ * the block around `devPtr`: the same bytes each time.
+ * Errors: InvalidValue, MemoryAllocation, [device]. */
 OPENREG_API orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle, void* devPtr)
     OPENREG_NOEXCEPT;
 /* Maps a block of another process and writes where it starts here, on the
  * device of the same number; a block that is open already is counted and keeps
- * its address. `flags`: 0 or orIpcMemLazyEnablePeerAccess. The other process
- * may free the block when all have closed it.
+ * its address. `flags`: 0 or orIpcMemLazyEnablePeerAccess. What both do is
+ * ordered by events, or by waiting. The other process should free the block
+ * when all have closed it: after that its bytes are anything. If it ends, the
+ * bytes stay until all have closed it.
  * Errors: InvalidValue (also: the block or its process is gone), InvalidDevice,
  * NotPermitted (this process made the handle), MemoryAllocation, [device]. */
 OPENREG_API orError_t orIpcOpenMemHandle(
@@ -516,9 +535,10 @@ OPENREG_API orError_t orIpcGetEventHandle(
     orIpcEventHandle_t* handle,
     orEvent_t event) OPENREG_NOEXCEPT;
 /* Opens an event of another process: both may record it and wait for it. When
- * the process that recorded it ends before the record is reached, waits end
- * with orErrorUnknown. orEventDestroy closes it. Errors: InvalidValue (also:
- * the process is gone), NotPermitted (this process made the handle). */
+ * the process that recorded it ends before the record is reached, waits and
+ * queries end with orErrorUnknown. orEventDestroy closes it.
+ * Errors: InvalidValue (also: the event or its process is gone), NotPermitted
+ * (this process made the handle), MemoryAllocation. */
 OPENREG_API orError_t orIpcOpenEventHandle(
     orEvent_t* event,
     orIpcEventHandle_t handle) OPENREG_NOEXCEPT;

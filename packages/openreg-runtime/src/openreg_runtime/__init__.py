@@ -15,7 +15,8 @@ import libopenreg
 
 libopenreg.load()
 
-from ._C import (  # noqa: E402 - the library must be loaded before
+from . import faults  # noqa: E402 - the library must be loaded before
+from ._C import (  # noqa: E402
     Buffer,
     Device,
     Event,
@@ -27,8 +28,11 @@ from ._C import (  # noqa: E402 - the library must be loaded before
     set_device,
     settings,
     synchronize,
+    version,
 )
 from ._errors import OpenRegError  # noqa: E402
+from ._pinned import pinned  # noqa: E402
+from ._usage import ResourceUsage, resource_usage  # noqa: E402
 
 __all__ = [
     "Buffer",
@@ -36,13 +40,18 @@ __all__ = [
     "Event",
     "OpenRegError",
     "PinnedBuffer",
+    "ResourceUsage",
     "Setting",
     "Stream",
     "current_device",
     "device_count",
+    "faults",
+    "pinned",
+    "resource_usage",
     "set_device",
     "settings",
     "synchronize",
+    "version",
 ]
 
 

@@ -1,74 +1,71 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Buffer and PinnedBuffer.
-#include "bindings.h"
+// Buffer: device memory, of this process or another.
+#include "memory.h"
 
 #include <nanobind/stl/string.h>
 
-#include <cstdint>
-#include <system_error>
-#include <thread>
+#include <cstring>
 
 namespace openreg::python {
 namespace {
 
 using namespace nb::literals;
 
-std::size_t checked_size(const char* function, std::int64_t size) {
-  if (size < 0) {
-    const std::string text = std::string(function) + ": size is " +
-        std::to_string(size) + ", expected 0 or more bytes";
-    throw nb::value_error(text.c_str());
-  }
-  return static_cast<std::size_t>(size);
-}
-
-/// Frees a device block, also where this thread must not wait for the device.
-void free_block(void* block) noexcept {
-  if (block == nullptr || !interpreter_alive()) {
-    return; // at the end a kernel may never return; the process frees all
-  }
-  if (!on_stream()) {
-    static_cast<void>(without_gil([&] { return orFree(block); }));
-    return;
-  }
-  try {
-    std::thread([block] { static_cast<void>(orFree(block)); }).detach();
-  } catch (const std::system_error& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what());
-    PyErr_WriteUnraisable(nullptr); // the block stays allocated
-  }
-}
-
-struct Buffer {
-  void* address = nullptr;
-  std::size_t size;
-  int device;
-
-  Buffer(std::size_t size_, int device_) : size(size_), device(device_) {
+class Buffer {
+ public:
+  Buffer(std::size_t size_, int device_)
+      : size(size_), device(device_), resets_(resets_of(device_)) {
     const DeviceScope scope(device);
-    check(orMalloc(&address, size));
+    check(without_gil([&] { return orMalloc(&block_, size); }));
   }
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
+  /// Opens a block of another process.
+  explicit Buffer(const orIpcMemHandle_t& handle) : from_ipc_(true) {
+    check(without_gil([&] {
+      return orIpcOpenMemHandle(&block_, handle, orIpcMemLazyEnablePeerAccess);
+    }));
+    orPointerAttributes attributes;
+    check(orPointerGetAttributes(&attributes, block_));
+    size = attributes.size;
+    device = attributes.device;
+    resets_ = resets_of(device);
+  }
+  Buffer(Buffer&& other) noexcept
+      : size(other.size),
+        device(other.device),
+        block_(std::exchange(other.block_, nullptr)),
+        resets_(other.resets_),
+        from_ipc_(other.from_ipc_) {}
+  Buffer& operator=(Buffer&&) = delete;
   ~Buffer() {
-    free_block(address);
-  }
-};
-
-struct PinnedBuffer {
-  void* address = nullptr;
-  std::size_t size;
-
-  explicit PinnedBuffer(std::size_t size_) : size(size_) {
-    check(orMallocHost(&address, size));
-  }
-  PinnedBuffer(const PinnedBuffer&) = delete;
-  PinnedBuffer& operator=(const PinnedBuffer&) = delete;
-  ~PinnedBuffer() {
-    if (interpreter_alive()) {
-      static_cast<void>(orFreeHost(address));
+    if (block_ != nullptr && live()) {
+      release_after_work([block = block_, close = from_ipc_] {
+        return close ? orIpcCloseMemHandle(block) : orFree(block);
+      });
     }
   }
+
+  /// The device pointer; another block may be there once the device was reset.
+  void* address() const {
+    if (!live()) {
+      const std::string text = "Buffer: device " + std::to_string(device) +
+          " was reset, which ended this block of " + std::to_string(size) +
+          " bytes";
+      raise(orErrorInvalidValue, text.c_str());
+    }
+    return block_;
+  }
+
+  std::size_t size = 0; // bytes
+  int device = 0;
+
+ private:
+  bool live() const noexcept {
+    return resets_ == resets_of(device);
+  }
+
+  void* block_ = nullptr;
+  std::uint64_t resets_ = 0;
+  bool from_ipc_ = false;
 };
 
 /// One end of a copy: the memory and the object that owns it.
@@ -88,25 +85,11 @@ bool is_pinned(const void* address) {
 End end_of(nb::handle object, bool writable) {
   if (nb::isinstance<Buffer>(object)) {
     const auto& buffer = nb::cast<const Buffer&>(object);
-    return {buffer.address, buffer.size, nb::borrow(object), true};
+    return {buffer.address(), buffer.size, nb::borrow(object), true};
   }
-  // A memoryview keeps the owner from moving or freeing the bytes.
-  nb::object view = nb::steal(PyMemoryView_FromObject(object.ptr()));
-  if (!view.is_valid()) {
-    throw nb::python_error();
-  }
-  const Py_buffer* bytes = PyMemoryView_GET_BUFFER(view.ptr());
-  if (PyBuffer_IsContiguous(bytes, 'C') == 0) {
-    throw nb::value_error("the memory to copy must be C-contiguous");
-  }
-  if (writable && bytes->readonly != 0) {
-    throw nb::type_error("the destination of a copy must not be read-only");
-  }
-  return {
-      bytes->buf,
-      static_cast<std::size_t>(bytes->len),
-      std::move(view),
-      is_pinned(bytes->buf)};
+  HostView view = view_of(object, writable);
+  const bool pinned = is_pinned(view.address);
+  return {view.address, view.size, std::move(view.owner), pinned};
 }
 
 void copy(
@@ -152,23 +135,35 @@ void fill(nb::handle_t<Buffer> self, int value, const Stream* stream) {
     throw nb::value_error(text.c_str());
   }
   const auto& buffer = nb::cast<const Buffer&>(self);
+  void* address = buffer.address();
   if (stream == nullptr) {
-    check(without_gil(
-        [&] { return orMemset(buffer.address, value, buffer.size); }));
+    check(without_gil([&] { return orMemset(address, value, buffer.size); }));
     return;
   }
   check(without_gil([&] {
-    return orMemsetAsync(buffer.address, value, buffer.size, stream->handle);
+    return orMemsetAsync(address, value, buffer.size, stream->handle);
   }));
   hold(stream->handle, nb::make_tuple(self));
 }
 
 std::uintptr_t kernel_address(const Buffer& buffer) {
   void* pointer = nullptr;
-  if (buffer.address != nullptr) {
-    check(orGetKernelPointer(&pointer, buffer.address));
+  if (void* address = buffer.address()) {
+    check(orGetKernelPointer(&pointer, address));
   }
-  return reinterpret_cast<std::uintptr_t>(pointer);
+  return number_of(pointer);
+}
+
+nb::bytes ipc_handle(const Buffer& buffer) {
+  orIpcMemHandle_t handle;
+  check(orIpcGetMemHandle(&handle, buffer.address()));
+  return nb::bytes(handle.reserved, sizeof(handle.reserved));
+}
+
+Buffer from_ipc(const nb::bytes& bytes) {
+  orIpcMemHandle_t handle;
+  checked_handle("Buffer.from_ipc", bytes, handle.reserved);
+  return Buffer(handle);
 }
 
 int refuse_bytes(PyObject* self, Py_buffer* view, int) {
@@ -183,33 +178,13 @@ int refuse_bytes(PyObject* self, Py_buffer* view, int) {
   return -1;
 }
 
-int give_bytes(PyObject* self, Py_buffer* view, int flags) {
-  static char nothing = 0; // where an empty buffer points
-  const auto& buffer = nb::cast<const PinnedBuffer&>(nb::handle(self));
-  return PyBuffer_FillInfo(
-      view,
-      self,
-      buffer.address != nullptr ? buffer.address : &nothing,
-      static_cast<Py_ssize_t>(buffer.size),
-      0,
-      flags);
-}
-
 PyType_Slot kBufferSlots[] = {
     {Py_bf_getbuffer, reinterpret_cast<void*>(refuse_bytes)},
     {0, nullptr}};
-PyType_Slot kPinnedSlots[] = {
-    {Py_bf_getbuffer, reinterpret_cast<void*>(give_bytes)},
-    {0, nullptr}};
-
-template <typename Object>
-std::uintptr_t address_of(const Object& object) {
-  return reinterpret_cast<std::uintptr_t>(object.address);
-}
 
 } // namespace
 
-void init_memory(nb::module_& m) {
+void init_buffer(nb::module_& m) {
   nb::class_<Buffer>(
       m,
       "Buffer",
@@ -220,7 +195,8 @@ void init_memory(nb::module_& m) {
       .def(
           "__init__",
           [](Buffer* self, std::int64_t size, const DeviceLike& device) {
-            new (self) Buffer(checked_size("Buffer", size), index_of(device));
+            new (self)
+                Buffer(checked_size("Buffer: size", size), index_of(device));
           },
           "size"_a,
           "device"_a = nb::none(),
@@ -237,7 +213,7 @@ void init_memory(nb::module_& m) {
           "The device that it belongs to.")
       .def_prop_ro(
           "address",
-          &address_of<Buffer>,
+          [](const Buffer& self) { return number_of(self.address()); },
           "The device pointer, which faults if the host follows it.")
       .def_prop_ro(
           "kernel_address", &kernel_address, "Where a kernel finds the bytes.")
@@ -288,28 +264,33 @@ void init_memory(nb::module_& m) {
           "    value: The byte, 0 to 255.\n"
           "    stream: The stream to do it in the order of, without waiting.\n"
           "        By default the call waits.")
+      .def(
+          "ipc_handle",
+          &ipc_handle,
+          "Returns what another process needs to open the block.\n\n"
+          "The process must be on this machine and of the same user. The\n"
+          "block stays this one's, and ends with this object.\n\n"
+          "Returns:\n"
+          "    64 bytes for ``Buffer.from_ipc``.\n\n"
+          "Raises:\n"
+          "    OpenRegError: If the device has failed.")
+      .def_static(
+          "from_ipc",
+          &from_ipc,
+          "handle"_a,
+          "Opens a block of another process.\n\n"
+          "The result is on the device of the same number. When it goes, the\n"
+          "block is closed, not freed.\n\n"
+          "Args:\n"
+          "    handle: 64 bytes from ``ipc_handle`` in that process.\n\n"
+          "Raises:\n"
+          "    ValueError: If the handle has another length.\n"
+          "    OpenRegError: If the block or its process is gone, or the "
+          "handle\n"
+          "        was made in this process.")
       .def("__repr__", [](const Buffer& self) {
         return "Buffer(size=" + std::to_string(self.size) +
             ", device=" + std::to_string(self.device) + ")";
-      });
-
-  nb::class_<PinnedBuffer>(
-      m,
-      "PinnedBuffer",
-      nb::type_slots(kPinnedSlots),
-      "Host memory that copies can use without waiting.\n\n"
-      "It supports the buffer protocol: ``memoryview(pinned)``.")
-      .def(
-          "__init__",
-          [](PinnedBuffer* self, std::int64_t size) {
-            new (self) PinnedBuffer(checked_size("PinnedBuffer", size));
-          },
-          "size"_a,
-          "Allocates ``size`` bytes; what they hold is not defined.")
-      .def_ro("size", &PinnedBuffer::size, "Its size in bytes.")
-      .def_prop_ro("address", &address_of<PinnedBuffer>, "Where it starts.")
-      .def("__repr__", [](const PinnedBuffer& self) {
-        return "PinnedBuffer(size=" + std::to_string(self.size) + ")";
       });
 }
 

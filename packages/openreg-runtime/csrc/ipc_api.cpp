@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The part of the C API that shares memory and events with other processes.
+#include "error.h"
+#include "event.h"
+#include "ipc_handle.h"
+#include "ipc_memory.h"
+#include "memory_ranges.h"
+#include "process.h"
+#include "runtime.h"
+#include "stream.h"
+
+#include <string>
+
+using openreg::api_call;
+using openreg::check_not_null;
+using openreg::Failure;
+using openreg::runtime;
+
+extern "C" {
+
+orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle, void* devPtr) noexcept {
+  return api_call("orIpcGetMemHandle", [&] {
+    check_not_null(handle, "handle");
+    openreg::check_range("devPtr", devPtr, 0);
+    auto& device = runtime().device(openreg::device_of(devPtr));
+    device.state().check();
+    *handle = device.share(devPtr);
+  });
+}
+
+orError_t orIpcOpenMemHandle(
+    void** devPtr,
+    orIpcMemHandle_t handle,
+    unsigned int flags) noexcept {
+  return api_call("orIpcOpenMemHandle", [&] {
+    check_not_null(devPtr, "devPtr");
+    *devPtr = nullptr;
+    if (flags != 0 && flags != orIpcMemLazyEnablePeerAccess) {
+      throw Failure(
+          orErrorInvalidValue,
+          "flags " + std::to_string(flags) +
+              " are not 0 or orIpcMemLazyEnablePeerAccess");
+    }
+    runtime();
+    const auto offer = openreg::ipc::find_offer(handle);
+    auto& device = runtime().device(static_cast<int>(offer.note.device));
+    device.state().check();
+    *devPtr = device.open_shared(offer);
+  });
+}
+
+orError_t orIpcCloseMemHandle(void* devPtr) noexcept {
+  return api_call("orIpcCloseMemHandle", [&] {
+    const int index = openreg::device_of(devPtr);
+    if (index < 0) {
+      throw Failure(
+          orErrorInvalidValue,
+          "devPtr " + openreg::hex(devPtr) + " is not a device pointer");
+    }
+    auto& device = runtime().device(index);
+    if (device.close_shared(devPtr, /*last=*/false)) {
+      return;
+    }
+    if (!openreg::process::exiting()) {
+      device.drain();
+    }
+    device.close_shared(devPtr, /*last=*/true);
+  });
+}
+
+orError_t orIpcGetEventHandle(
+    orIpcEventHandle_t* handle,
+    orEvent_t event) noexcept {
+  return api_call("orIpcGetEventHandle", [&] {
+    check_not_null(handle, "handle");
+    *handle = openreg::event_of(event).handle();
+  });
+}
+
+orError_t orIpcOpenEventHandle(
+    orEvent_t* event,
+    orIpcEventHandle_t handle) noexcept {
+  return api_call("orIpcOpenEventHandle", [&] {
+    check_not_null(event, "event");
+    *event = nullptr;
+    runtime();
+    const auto opened =
+        openreg::ipc::read_handle(handle.reserved, openreg::ipc::Kind::kEvent);
+    *event = openreg::open_event(openreg::ipc::open_file(opened));
+  });
+}
+
+} // extern "C"

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Notes of shared blocks, and mappings of foreign ones.
+#include "ipc_memory.h"
+
+#include "error.h"
+#include "host_access.h"
+
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <string>
+#include <unistd.h>
+
+namespace openreg::ipc {
+namespace {
+
+std::uint64_t new_id() {
+  std::random_device random;
+  std::uint64_t id = 0;
+  while (id == 0) {
+    id = std::uint64_t{random()} << 32 | random();
+  }
+  return id;
+}
+
+} // namespace
+
+std::uint64_t Exports::unused_position() {
+  if (unused_.empty()) {
+    return memory_.own_span() + places_.size() * sizeof(Note);
+  }
+  const std::uint64_t position = unused_.back();
+  unused_.pop_back();
+  return position;
+}
+
+void Exports::write(std::uint64_t position, const Note& note) const {
+  // The file grows by itself.
+  if (pwrite(
+          memory_.file(device_),
+          &note,
+          sizeof(note),
+          static_cast<off_t>(position)) != sizeof(note)) {
+    throw Failure(
+        orErrorMemoryAllocation,
+        std::string("the note of a shared block can not be written: ") +
+            std::strerror(errno));
+  }
+}
+
+orIpcMemHandle_t Exports::add(std::size_t offset, std::size_t size) {
+  auto known = places_.find(offset);
+  if (known == places_.end()) {
+    const Place place{unused_position(), new_id()};
+    write(
+        place.position,
+        {place.id, offset, size, static_cast<std::uint64_t>(device_)});
+    known = places_.emplace(offset, place).first;
+  }
+  orIpcMemHandle_t handle{};
+  write_handle(
+      handle.reserved,
+      Kind::kMemory,
+      memory_.file(device_),
+      known->second.position,
+      known->second.id);
+  return handle;
+}
+
+void Exports::remove(std::size_t offset) {
+  const auto known = places_.find(offset);
+  if (known != places_.end()) {
+    write(known->second.position, {});
+    unused_.push_back(known->second.position);
+    places_.erase(known);
+  }
+}
+
+void Exports::clear() {
+  while (!places_.empty()) {
+    remove(places_.begin()->first);
+  }
+}
+
+Offer find_offer(const orIpcMemHandle_t& bytes) {
+  const Handle handle = read_handle(bytes.reserved, Kind::kMemory);
+  Offer offer{open_file(handle), handle.file, {}};
+  const ssize_t length = pread(
+      offer.file.get(),
+      &offer.note,
+      sizeof(offer.note),
+      static_cast<off_t>(handle.position));
+  if (length != sizeof(offer.note) || offer.note.id != handle.id) {
+    fail_gone(handle);
+  }
+  return offer;
+}
+
+std::byte* Imports::open(const Offer& offer) {
+  for (auto& [begin, mapping] : mappings_) {
+    if (mapping.file == offer.file_id && mapping.id == offer.note.id) {
+      ++mapping.openings;
+      return mapping.pages + (begin - mapping.pages);
+    }
+  }
+  const std::size_t page = AddressSpace::page_size();
+  const std::size_t lead = offer.note.offset % page;
+  const std::size_t length = (lead + offer.note.size + page - 1) / page * page;
+  std::byte* pages = find_pages(length);
+  memory_.map_foreign(
+      pages, length, offer.file.get(), offer.note.offset - lead);
+  mappings_.emplace(
+      pages + lead,
+      Mapping{offer.file_id, offer.note.id, pages, length, offer.note.size, 1});
+  return pages + lead;
+}
+
+std::byte* Imports::find_pages(std::size_t length) const {
+  // With an unused page behind each mapping: what passes the end faults.
+  const std::size_t room = length + AddressSpace::page_size();
+  std::byte* gap = memory_.view(device_) + memory_.own_span();
+  for (const auto& [begin, mapping] : mappings_) {
+    if (static_cast<std::size_t>(mapping.pages - gap) >= room) {
+      return gap;
+    }
+    gap = mapping.pages + mapping.length + AddressSpace::page_size();
+  }
+  const std::byte* end = memory_.view(device_) + memory_.span();
+  if (end - gap < static_cast<std::ptrdiff_t>(room)) {
+    throw Failure(
+        orErrorMemoryAllocation,
+        "device " + std::to_string(device_) + " has no room to map " +
+            std::to_string(length) +
+            " bytes of another process: close other blocks, or raise "
+            "OPENREG_DEVICE_MEMORY");
+  }
+  return gap;
+}
+
+bool Imports::close(const void* begin, bool last) {
+  const auto mapping = mappings_.find(static_cast<const std::byte*>(begin));
+  if (mapping == mappings_.end()) {
+    throw Failure(
+        orErrorInvalidValue,
+        "devPtr " + hex(begin) +
+            " is not the start of a block that orIpcOpenMemHandle opened: it "
+            "was closed already, or never opened");
+  }
+  if (mapping->second.openings == 1) {
+    if (!last) {
+      return false;
+    }
+    unmap(mapping);
+  } else {
+    --mapping->second.openings;
+  }
+  return true;
+}
+
+Imports::Mappings::iterator Imports::unmap(Mappings::iterator mapping) {
+  host_access::close(mapping->first);
+  memory_.unmap_foreign(mapping->second.pages, mapping->second.length);
+  return mappings_.erase(mapping);
+}
+
+void Imports::clear() {
+  for (auto mapping = mappings_.begin(); mapping != mappings_.end();) {
+    mapping = unmap(mapping);
+  }
+}
+
+bool Imports::covers(const void* pointer) const noexcept {
+  const auto* address = static_cast<const std::byte*>(pointer);
+  const std::byte* view = memory_.view(device_);
+  return address >= view + memory_.own_span() &&
+      address < view + memory_.span();
+}
+
+std::optional<Imports::Block> Imports::find(const void* pointer) const {
+  const auto* address = static_cast<const std::byte*>(pointer);
+  auto mapping = mappings_.upper_bound(address);
+  if (mapping == mappings_.begin()) {
+    return std::nullopt;
+  }
+  --mapping;
+  const auto offset = static_cast<std::size_t>(address - mapping->first);
+  if (offset >= mapping->second.size) {
+    return std::nullopt;
+  }
+  return Block{
+      mapping->second.pages + (mapping->first - mapping->second.pages),
+      mapping->second.size};
+}
+
+std::size_t Imports::openings() const {
+  std::size_t result = 0;
+  for (const auto& [begin, mapping] : mappings_) {
+    result += mapping.openings;
+  }
+  return result;
+}
+
+} // namespace openreg::ipc

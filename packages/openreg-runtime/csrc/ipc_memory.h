@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Blocks of device memory that processes share.
+//
+// The process that made a block notes it in the block's own file, behind the
+// memory, under a number that no other block ever has. A handle says where that
+// note is; who opens it reads there whether the block still lives. The file is
+// mapped in whole pages, so neighbours of the block come along.
+#pragma once
+
+#include "address_space.h"
+#include "ipc_handle.h"
+
+#include <openreg/openreg.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+namespace openreg::ipc {
+
+/// What the owner of a block notes of it.
+struct Note {
+  std::uint64_t id; // 0 where no block is shared
+  std::uint64_t offset;
+  std::uint64_t size; // as requested
+  std::uint64_t device;
+};
+
+/// The blocks of one device that were offered to others. Not thread safe.
+class Exports {
+ public:
+  Exports(const AddressSpace& memory, int device)
+      : memory_(memory), device_(device) {}
+
+  /// A handle of the block, the same one each time. Throws
+  /// orErrorMemoryAllocation.
+  orIpcMemHandle_t add(std::size_t offset, std::size_t size);
+  /// From here on the block can not be opened any more.
+  void remove(std::size_t offset);
+  void clear();
+
+ private:
+  struct Place {
+    std::uint64_t position; // of the note in the file
+    std::uint64_t id;
+  };
+
+  std::uint64_t unused_position();
+  void write(std::uint64_t position, const Note& note) const;
+
+  const AddressSpace& memory_;
+  const int device_;
+  std::unordered_map<std::size_t, Place> places_; // by offset of the block
+  std::vector<std::uint64_t> unused_; // positions of notes that ended
+};
+
+/// A handle that was opened.
+struct Offer {
+  File file;
+  FileId file_id;
+  Note note;
+};
+
+/// Opens the file of a block that another process offers. Throws
+/// orErrorInvalidValue, orErrorNotPermitted and orErrorMemoryAllocation.
+Offer find_offer(const orIpcMemHandle_t& handle);
+
+/// The blocks of other processes that are mapped on one device. Not thread
+/// safe, but for covers().
+class Imports {
+ public:
+  struct Block {
+    std::byte* begin;
+    std::size_t size;
+  };
+
+  Imports(const AddressSpace& memory, int device)
+      : memory_(memory), device_(device) {}
+
+  /// Where the block starts here; what is open already is counted. Throws
+  /// orErrorMemoryAllocation.
+  std::byte* open(const Offer& offer);
+  /// Takes one opening back. The last one only if `last`; otherwise it stays,
+  /// and the result is false. Throws orErrorInvalidValue.
+  bool close(const void* begin, bool last);
+  /// Takes all openings back.
+  void clear();
+
+  /// True for an address where only such blocks can be.
+  bool covers(const void* pointer) const noexcept;
+  std::optional<Block> find(const void* pointer) const;
+  std::size_t openings() const;
+
+ private:
+  struct Mapping {
+    FileId file;
+    std::uint64_t id;
+    std::byte* pages;
+    std::size_t length; // of the pages
+    std::size_t size;   // of the block
+    std::size_t openings;
+  };
+  using Mappings = std::map<const std::byte*, Mapping>; // by start of the block
+
+  std::byte* find_pages(std::size_t length) const;
+  Mappings::iterator unmap(Mappings::iterator mapping);
+
+  const AddressSpace& memory_;
+  const int device_;
+  Mappings mappings_;
+};
+
+} // namespace openreg::ipc

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Pinned memory that is allocated elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ._C import HostRegistration
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer as HostMemory
+
+
+@contextmanager
+def pinned(memory: HostMemory) -> Iterator[None]:
+    """Pins host memory for a while: copies can then use it without waiting.
+
+    Args:
+        memory: A contiguous, writable object with the buffer protocol, such as a
+            bytearray. It keeps its size meanwhile.
+
+    Raises:
+        OpenRegError: If it is empty or pinned already. At the end, which waits for
+            all work of all devices: if that takes longer than a wait timeout. The
+            memory is then kept until the work is done.
+        TypeError: If it is read-only or no memory.
+        ValueError: If it is not contiguous.
+    """
+    registration = HostRegistration(memory)
+    try:
+        yield
+    finally:
+        registration.close()

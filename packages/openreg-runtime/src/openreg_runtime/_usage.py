@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the process holds."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from . import _C
+
+
+class ResourceUsage(NamedTuple):
+    """What the process holds now; a test that leaves no leak ends where it began.
+
+    Attributes:
+        device_blocks: Blocks of device memory.
+        device_bytes: Their bytes, as requested.
+        host_blocks: Blocks of pinned memory.
+        host_bytes: Their bytes, as requested.
+        host_registrations: Other host memory that is pinned.
+        unprotected_blocks: Blocks that are open to the host.
+        ipc_mappings: Blocks of other processes.
+        streams: Streams, without the default ones.
+        events: Events.
+        faults: Injected faults, also those of ``OPENREG_FAULTS``.
+        threads: Workers of streams, also of default ones.
+    """
+
+    device_blocks: int
+    device_bytes: int
+    host_blocks: int
+    host_bytes: int
+    host_registrations: int
+    unprotected_blocks: int
+    ipc_mappings: int
+    streams: int
+    events: int
+    faults: int
+    threads: int
+
+
+def resource_usage() -> ResourceUsage:
+    """Counts what the process holds; starts no device.
+
+    Raises:
+        OpenRegError: In a child that was forked while the devices were in use.
+    """
+    return ResourceUsage(*_C.resource_usage())

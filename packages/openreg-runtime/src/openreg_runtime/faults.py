@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a simulator can do and hardware can not: faults and limits, for tests.
+
+Each function is a context manager, and what it changes holds for the whole process.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from ._C import Device, Fault, current_device
+
+__all__ = [
+    "Fault",
+    "inject_fault",
+    "lost_device",
+    "memory_limit",
+    "wait_timeout",
+]
+
+Site = Literal["malloc", "malloc_host", "launch", "copy"]
+Failure = Literal["MemoryAllocation", "LaunchFailure", "IllegalAddress", "DeviceLost"]
+
+_ERROR_OF_SITE = {"malloc": "MemoryAllocation", "malloc_host": "MemoryAllocation"}
+_MICROSECONDS = 1_000_000
+
+
+def _device(device: Device | int | None) -> Device:
+    if device is None:
+        return current_device()
+    return device if isinstance(device, Device) else Device(device)
+
+
+def _check(name: str, value: float, least: int, most: float) -> None:
+    """Raises ValueError unless ``least <= value <= most``."""
+    if not least <= value <= most:
+        accepted = f"{least} to {most:.0f}" if most < math.inf else f"at least {least}"
+        raise ValueError(f"inject_fault: {name} is {value}, expected {accepted}")
+
+
+@contextmanager
+def inject_fault(
+    site: Site,
+    *,
+    first: int = 1,
+    period: int = 0,
+    probability: float = 0.0,
+    seed: int = 0,
+    error: Failure | None = None,
+    delay: float = 0.0,
+    device: Device | int | None = None,
+) -> Iterator[Fault]:
+    """Makes calls fail, or delays their work.
+
+    Calls are counted from 1 where they are made, in the order in which they are made;
+    the same program hits the same ones each time. Work that was hit still fails after
+    the end of the context.
+
+    Args:
+        site: What is counted: ``"malloc"`` (``Buffer``), ``"malloc_host"``
+            (``PinnedBuffer``), ``"launch"`` (``Stream.launch``) or ``"copy"``
+            (``Buffer.copy_from``, ``copy_to``, ``fill``).
+        first: The first call that is hit.
+        period: 0 to hit only that one; n to hit also each nth after it.
+        probability: If not 0, the probability with which each call from ``first`` on
+            is hit, instead of ``period``.
+        seed: Decides with ``probability`` which calls are hit.
+        error: What the call, or its work, fails with: for allocations
+            ``"MemoryAllocation"``; for launches and copies ``"LaunchFailure"`` or
+            ``"IllegalAddress"``; where there is a device, ``"DeviceLost"``. By
+            default the first of these, or none if there is a ``delay``.
+        delay: Seconds, at most 3600, before the allocation or the work.
+        device: Counts only calls for this device; by default all.
+
+    Yields:
+        The fault, with its ``calls`` and ``hits``.
+
+    Raises:
+        ValueError: If a number or a name is not accepted.
+        OpenRegError: If the arguments do not go together, or there is no such device.
+    """
+    _check("first", first, 1, math.inf)
+    _check("period", period, 0, math.inf)
+    _check("probability", probability, 0, 1)
+    _check("seed", seed, 0, 2**64 - 1)
+    _check("delay", delay, 0, 3600)
+    default = "none" if delay > 0 else _ERROR_OF_SITE.get(site, "LaunchFailure")
+    fault = Fault(
+        site=site,
+        error=error or default,
+        device=-1 if device is None else _device(device).index,
+        delay=math.ceil(delay * _MICROSECONDS),
+        first=first,
+        period=period,
+        probability=probability,
+        seed=seed,
+    )
+    try:
+        yield fault
+    finally:
+        fault.remove()
+
+
+@contextmanager
+def memory_limit(limit: int, device: Device | int | None = None) -> Iterator[None]:
+    """Limits the memory of a device.
+
+    Args:
+        limit: Bytes that its blocks may use, at most what the device has. Below what
+            is in use, allocations fail until enough is freed.
+        device: The device, by default the current one.
+
+    Raises:
+        ValueError: If the limit is negative.
+        OpenRegError: If it is more than the device has.
+    """
+    target = _device(device)
+    before = target.memory_limit
+    target.memory_limit = limit
+    try:
+        yield
+    finally:
+        target.memory_limit = before
+
+
+@contextmanager
+def wait_timeout(
+    seconds: float | None, device: Device | int | None = None
+) -> Iterator[None]:
+    """Limits how long calls wait for the work of a device.
+
+    A wait that takes longer raises OpenRegError ``orErrorTimeout``; the work goes on.
+
+    Args:
+        seconds: At most 86400, rounded up to milliseconds; None waits for ever.
+        device: The device, by default the current one.
+
+    Raises:
+        ValueError: If the number is not accepted.
+    """
+    target = _device(device)
+    before = target.wait_timeout
+    target.wait_timeout = seconds
+    try:
+        yield
+    finally:
+        target.wait_timeout = before
+
+
+@contextmanager
+def lost_device(device: Device | int) -> Iterator[Device]:
+    """Loses a device, as if it were unplugged, and resets it at the end.
+
+    Meanwhile its calls raise OpenRegError ``orErrorDeviceLost``. What it had, its
+    buffers and streams, is gone afterwards.
+
+    Args:
+        device: The device.
+
+    Yields:
+        The device.
+    """
+    target = _device(device)
+    target.lose()
+    try:
+        yield target
+    finally:
+        target.reset()
