@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -75,18 +76,23 @@ def latch() -> Iterator[Callable[[runtime.Stream], Latch]]:
         each.release()
 
 
-def _free_memory() -> list[int]:
-    return [runtime.Device(i).free_memory for i in range(runtime.device_count())]
+@pytest.fixture(scope="session", autouse=True)
+def default_streams() -> None:
+    """Starts the workers of the default streams, which never end."""
+    for index in range(runtime.device_count()):
+        runtime.Device(index).default_stream.launch(int)
+        runtime.synchronize(index)
 
 
 @pytest.fixture(autouse=True)
 def no_leak() -> Iterator[None]:
-    """Fails a test that keeps device memory."""
-    before = _free_memory()
+    """Fails a test after which the process holds more or less than before."""
+    before = runtime.resource_usage()
     yield
+    gc.collect()
     deadline = time.monotonic() + 10
-    while _free_memory() != before and time.monotonic() < deadline:
-        # A block that a stream held last is freed soon after the stream's work.
+    while runtime.resource_usage() != before and time.monotonic() < deadline:
+        # What a stream held last, and its worker, end soon after the stream's work.
         for index in range(runtime.device_count()):
             runtime.synchronize(index)
-    assert _free_memory() == before
+    assert runtime.resource_usage() == before

@@ -77,11 +77,50 @@ def test_kernel_reaches_device_memory() -> None:
     assert out == bytes([7] * 8)
 
 
+def test_current_device_in_a_kernel_is_that_of_its_stream() -> None:
+    seen = []
+    stream = runtime.Stream(1)
+    stream.launch(lambda: seen.append(runtime.current_device()))
+    stream.launch(runtime.set_device, 0)
+    stream.synchronize()
+    assert seen == [runtime.Device(1)]
+    assert runtime.current_device() == runtime.Device(0)
+
+
 def test_arguments_are_released_before_the_wait_returns() -> None:
     stream = runtime.Stream()
     thing = Thing()
     reference = weakref.ref(thing)
     stream.launch(lambda _: None, thing)
+    del thing
+    stream.synchronize()
+    assert reference() is None
+
+
+def test_host_function_runs_in_the_order_of_the_stream() -> None:
+    stream = runtime.Stream()
+    order: list[str] = []
+    stream.launch(order.append, "kernel")
+    stream.launch_host(order.append, "function")
+    stream.launch(order.append, "kernel")
+    stream.synchronize()
+    assert order == ["kernel", "function", "kernel"]
+
+
+def test_exception_in_a_host_function_is_raised_once() -> None:
+    stream = runtime.Stream()
+    stream.launch_host(lambda: 1 / 0)
+    with pytest.raises(runtime.OpenRegError, match="ZeroDivisionError") as caught:
+        stream.synchronize()
+    assert caught.value.name == "orErrorLaunchFailure"
+    stream.synchronize()
+
+
+def test_arguments_of_a_host_function_are_released_with_it() -> None:
+    stream = runtime.Stream()
+    thing = Thing()
+    reference = weakref.ref(thing)
+    stream.launch_host(lambda _: None, thing)
     del thing
     stream.synchronize()
     assert reference() is None
@@ -111,11 +150,19 @@ def test_kernel_may_delete_a_buffer() -> None:
         device.synchronize()
 
 
-def test_kernel_may_not_wait_for_its_own_stream() -> None:
+@pytest.mark.parametrize("launch", ["launch", "launch_host"])
+def test_kernel_may_not_wait_for_its_own_stream(launch: str) -> None:
     stream = runtime.Stream()
-    stream.launch(stream.synchronize)
+    getattr(stream, launch)(stream.synchronize)
     with pytest.raises(runtime.OpenRegError, match="can not wait for its own stream"):
         stream.synchronize()
+
+
+def test_last_reference_to_a_pinned_buffer_may_go_on_the_stream() -> None:
+    stream = runtime.Stream()
+    stream.launch(lambda _: None, runtime.PinnedBuffer(1024))
+    stream.synchronize()
+    # The fixture no_leak waits for the thread that frees it.
 
 
 def test_kernel_may_launch_and_wait_elsewhere() -> None:
@@ -144,6 +191,7 @@ def test_every_wait_releases_the_gil(latch) -> None:
         yield runtime.Device(0).synchronize
         yield runtime.synchronize
         yield lambda: runtime.Buffer(8, 0)  # freed at once
+        yield lambda: runtime.PinnedBuffer(8)
         yield lambda: runtime.Buffer(8, 0).copy_to(bytearray(8), stream)
         yield lambda: runtime.Buffer(8, 0).copy_from(pinned, stream)
 

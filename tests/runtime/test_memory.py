@@ -13,11 +13,6 @@ import openreg_runtime as runtime
 DATA = bytes(range(100))
 
 
-@pytest.fixture
-def stream() -> runtime.Stream:
-    return runtime.Stream()
-
-
 @pytest.mark.parametrize(
     "source", [bytes(DATA), bytearray(DATA), memoryview(DATA), array.array("b", DATA)]
 )
@@ -30,7 +25,8 @@ def test_copy_takes_every_contiguous_source(source: object) -> None:
 
 
 @pytest.mark.parametrize("on_stream", [False, True])
-def test_copy_between_devices_and_pinned_memory(on_stream: bool, stream) -> None:
+def test_copy_between_devices_and_pinned_memory(on_stream: bool) -> None:
+    stream = runtime.Stream()
     order = {"stream": stream} if on_stream else {}
     pinned = runtime.PinnedBuffer(100)
     memoryview(pinned)[:] = DATA
@@ -70,7 +66,8 @@ def test_copy_refuses_what_is_no_memory() -> None:
         block.copy_from(memoryview(bytes(20))[::2])
 
 
-def test_pinned_copy_on_a_stream_does_not_wait(stream, latch) -> None:
+def test_pinned_copy_on_a_stream_does_not_wait(latch) -> None:
+    stream = runtime.Stream()
     block = runtime.Buffer(100)
     block.copy_from(DATA)
     pinned = runtime.PinnedBuffer(100)
@@ -83,7 +80,8 @@ def test_pinned_copy_on_a_stream_does_not_wait(stream, latch) -> None:
     assert bytes(pinned) == DATA
 
 
-def test_pageable_copy_on_a_stream_waits(stream, latch) -> None:
+def test_pageable_copy_on_a_stream_waits(latch) -> None:
+    stream = runtime.Stream()
     block = runtime.Buffer(4)
     held = latch(stream)
     block.fill(9, stream)
@@ -93,7 +91,8 @@ def test_pageable_copy_on_a_stream_waits(stream, latch) -> None:
     assert out == b"\t\t\t\t"
 
 
-def test_memory_of_a_pending_copy_stays_alive(stream, latch) -> None:
+def test_memory_of_a_pending_copy_stays_alive(latch) -> None:
+    stream = runtime.Stream()
     block = runtime.Buffer(100)
     pinned = runtime.PinnedBuffer(100)
     memoryview(pinned)[:] = DATA

@@ -125,6 +125,25 @@ def test_import_without_standard_error_works(run_script) -> None:
     assert done.stdout == "imported\n"
 
 
+def test_kernel_that_touches_freed_memory_faults_with_the_memory_check(
+    run_script,
+) -> None:
+    done = run_script(
+        f"""{PREPARE}
+        address = block.kernel_address
+        del block
+        stream = runtime.Stream(1)
+        stream.launch(ctypes.memset, address + 24, 1, 4)
+        stream.synchronize()
+        """,
+        OPENREG_MEMORY_CHECK="1",
+    )
+    assert done.returncode == -11, done.stderr
+    assert "a kernel reached" in done.stderr
+    message = r"offset 24 in the block of 1000 bytes at 0x\w+, which was freed"
+    assert re.search(message, done.stderr), done.stderr
+
+
 def test_other_signals_pass(run_script) -> None:
     done = run_script(
         f"""{PREPARE}
@@ -141,17 +160,30 @@ def test_forked_child_gets_a_clear_error(run_script) -> None:
         """
         import os, sys
         import openreg_runtime as runtime
+        from openreg_runtime import faults
 
+        device = runtime.Device(0)
         block = runtime.Buffer(16)
+        pinned = runtime.PinnedBuffer(16)
         stream = runtime.Stream()
         child = os.fork()
         if child == 0:
-            for use in (lambda: runtime.Buffer(1), stream.synchronize, runtime.Event):
+            uses = [
+                lambda: runtime.Buffer(1),
+                stream.synchronize,
+                runtime.Event,
+                device.reset,
+                runtime.resource_usage,
+                block.ipc_handle,
+                lambda: faults.inject_fault("malloc").__enter__(),
+                lambda: runtime.pinned(bytearray(1)).__enter__(),
+            ]
+            for use in uses:
                 try:
                     use()
                 except runtime.OpenRegError as error:
                     print(error.name, error)
-            del block, stream
+            del block, pinned, stream
             sys.exit(7)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         block.fill(1)
@@ -159,7 +191,7 @@ def test_forked_child_gets_a_clear_error(run_script) -> None:
     )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert len(lines) == 3
+    assert len(lines) == 8
     for line in lines:
         assert line.startswith("orErrorInitialization")
         assert "start the process with spawn" in line

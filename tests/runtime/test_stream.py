@@ -44,6 +44,21 @@ def test_default_stream_outlives_its_object(latch) -> None:
     runtime.Device(0).default_stream.synchronize()
 
 
+@pytest.mark.parametrize("held_one", ["default", "other"])
+def test_default_stream_is_ordered_with_no_other(latch, held_one: str) -> None:
+    streams = {"default": runtime.Device(0).default_stream, "other": runtime.Stream(0)}
+    held = streams.pop(held_one)
+    (free,) = streams.values()
+    hold = latch(held)
+    ran = []
+    free.launch(ran.append, 1)
+    free.synchronize()
+    assert ran == [1]
+    assert not held.query()
+    hold.release()
+    held.synchronize()
+
+
 def test_work_runs_after_the_stream_object_is_gone(latch) -> None:
     stream = runtime.Stream()
     held = latch(stream)

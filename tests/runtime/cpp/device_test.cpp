@@ -18,6 +18,20 @@ TEST(orGetDeviceCount, NullIsInvalidValue) {
   EXPECT_MESSAGE("count must not be null");
 }
 
+TEST(orGetDevice, IsTheFirstOneInANewThread) {
+  int device = -1;
+  std::thread([&device] { EXPECT_OK(orGetDevice(&device)); }).join();
+  EXPECT_EQ(device, 0);
+}
+
+TEST(orSetDevice, MakesTheDeviceCurrent) {
+  ASSERT_OK(orSetDevice(1));
+  int device = 0;
+  EXPECT_OK(orGetDevice(&device));
+  EXPECT_EQ(device, 1);
+  ASSERT_OK(orSetDevice(0));
+}
+
 TEST(orSetDevice, IsSeenByThisThreadOnly) {
   const CurrentDevice current(1);
   int device = 0;
@@ -49,6 +63,47 @@ TEST(orGetDeviceProperties, GivesNameAndMemory) {
 TEST(orGetDeviceProperties, PastTheCountIsInvalidDevice) {
   orDeviceProp prop;
   EXPECT_EQ(orGetDeviceProperties(&prop, 2), orErrorInvalidDevice);
+}
+
+int attribute(orDeviceAttr attr) {
+  int value = -1;
+  EXPECT_OK(orDeviceGetAttribute(&value, attr, 0)) << "attribute " << attr;
+  return value;
+}
+
+TEST(orDeviceGetAttribute, AgreesWithTheProperties) {
+  orDeviceProp prop;
+  ASSERT_OK(orGetDeviceProperties(&prop, 0));
+  EXPECT_EQ(attribute(orDevAttrMultiProcessorCount), prop.multiProcessorCount);
+  EXPECT_EQ(attribute(orDevAttrComputeCapabilityMajor), prop.major);
+  EXPECT_EQ(attribute(orDevAttrComputeCapabilityMinor), prop.minor);
+}
+
+TEST(orDeviceGetAttribute, SaysWhatTheDeviceCanDo) {
+  EXPECT_EQ(attribute(orDevAttrMemoryAlignment), 512);
+  EXPECT_EQ(attribute(orDevAttrConcurrentKernels), 1);
+  EXPECT_EQ(attribute(orDevAttrStreamPrioritiesSupported), 0);
+  EXPECT_EQ(attribute(orDevAttrUnifiedAddressing), 1);
+  EXPECT_EQ(attribute(orDevAttrPageableMemoryAccess), 0);
+  EXPECT_EQ(attribute(orDevAttrHostRegisterSupported), 1);
+  EXPECT_EQ(attribute(orDevAttrIpcSupported), 1);
+}
+
+TEST(orDeviceGetAttribute, IsWrittenIfKnown) {
+  int value = 0;
+  ASSERT_OK(orDeviceGetAttribute(&value, orDevAttrMemoryAlignment, 1));
+  EXPECT_EQ(value, 512);
+  EXPECT_EQ(
+      orDeviceGetAttribute(&value, static_cast<orDeviceAttr>(10), 1),
+      orErrorInvalidValue);
+  EXPECT_MESSAGE("attr 10 is not an orDeviceAttr");
+}
+
+TEST(orDeviceGetAttribute, PastTheCountIsInvalidDevice) {
+  int value = 0;
+  EXPECT_EQ(
+      orDeviceGetAttribute(&value, orDevAttrMemoryAlignment, 2),
+      orErrorInvalidDevice);
 }
 
 TEST(orDeviceSynchronize, WaitsForAllStreamsOfTheDevice) {
@@ -90,18 +145,9 @@ TEST(orDeviceSynchronize, ReportsTheFailureOfEachStreamOnce) {
 
 TEST(orDeviceSynchronize, InAKernelIsNotPermitted) {
   const Stream stream;
-  orError_t error = orSuccess;
-  ASSERT_OK(
-      orLaunchKernel(stream, [&error] { error = orDeviceSynchronize(); }));
+  ASSERT_OK(orLaunchKernel(
+      stream, [] { EXPECT_EQ(orDeviceSynchronize(), orErrorNotPermitted); }));
   ASSERT_OK(orStreamSynchronize(stream));
-  EXPECT_EQ(error, orErrorNotPermitted);
-}
-
-TEST(orInit, PutsTheDevicesInUse) {
-  ASSERT_OK(orInit());
-  int initialized = 0;
-  ASSERT_OK(orIsInitialized(&initialized));
-  EXPECT_EQ(initialized, 1);
 }
 
 } // namespace

@@ -18,7 +18,14 @@ constexpr orError_t kAll[] = {
     orErrorNotPermitted,
     orErrorLaunchFailure,
     orErrorNotSupported,
-    orErrorInitialization};
+    orErrorInitialization,
+    orErrorIllegalAddress,
+    orErrorDeviceLost,
+    orErrorTimeout,
+    orErrorPeerAccessAlreadyEnabled,
+    orErrorPeerAccessNotEnabled,
+    orErrorHostMemoryAlreadyRegistered,
+    orErrorHostMemoryNotRegistered};
 
 TEST(orGetErrorName, IsDifferentForEachCode) {
   std::set<std::string> names;
@@ -49,6 +56,14 @@ TEST(orGetLastError, IsForgottenOnceRead) {
   EXPECT_EQ(orGetLastError(), orSuccess);
 }
 
+TEST(orPeekAtLastError, KeepsTheError) {
+  ASSERT_EQ(orSetDevice(99), orErrorInvalidDevice);
+  EXPECT_EQ(orPeekAtLastError(), orErrorInvalidDevice);
+  EXPECT_EQ(orPeekAtLastError(), orErrorInvalidDevice);
+  EXPECT_EQ(orGetLastError(), orErrorInvalidDevice);
+  EXPECT_EQ(orPeekAtLastError(), orSuccess);
+}
+
 TEST(orGetLastError, SurvivesASuccessfulCall) {
   ASSERT_EQ(orSetDevice(99), orErrorInvalidDevice);
   ASSERT_OK(orSetDevice(0));
@@ -68,6 +83,24 @@ TEST(orGetErrorMessage, NamesFunctionValueAndWhatIsAccepted) {
   ASSERT_EQ(orSetDevice(7), orErrorInvalidDevice);
   EXPECT_MESSAGE("orSetDevice: device 7 does not exist");
   EXPECT_MESSAGE("0 to 1");
+}
+
+TEST(orGetErrorMessage, IsKeptUntilTheNextFailure) {
+  ASSERT_EQ(orSetDevice(7), orErrorInvalidDevice);
+  const char* message = orGetErrorMessage();
+  ASSERT_EQ(orGetLastError(), orErrorInvalidDevice);
+  ASSERT_OK(orSetDevice(0));
+  EXPECT_EQ(orGetErrorMessage(), message);
+  EXPECT_MESSAGE("device 7");
+  ASSERT_EQ(orGetDeviceCount(nullptr), orErrorInvalidValue);
+  EXPECT_MESSAGE("orGetDeviceCount");
+}
+
+TEST(orGetErrorMessage, NamesTheFunctionThatWasCalled) {
+  ASSERT_EQ(orStreamCreate(nullptr), orErrorInvalidValue);
+  EXPECT_MESSAGE("orStreamCreate: ");
+  ASSERT_EQ(orEventCreate(nullptr), orErrorInvalidValue);
+  EXPECT_MESSAGE("orEventCreate: ");
 }
 
 } // namespace

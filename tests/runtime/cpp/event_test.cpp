@@ -23,6 +23,45 @@ TEST(orEventQuery, NotReadyUntilTheStreamGetsThere) {
   EXPECT_EQ(orEventQuery(event), orSuccess);
 }
 
+TEST(orEventSynchronize, WaitsForTheWorkBeforeTheRecordOnly) {
+  const Stream stream;
+  const Event event;
+  std::atomic<bool> ran{false};
+  Latch latch(stream);
+  ASSERT_OK(orLaunchKernel(stream, [&ran] { ran = true; }));
+  ASSERT_OK(orEventRecord(event, stream));
+  Signal released;
+  ASSERT_OK(orLaunchKernel(stream, [&released] { released.wait(); }));
+  latch.release();
+  ASSERT_OK(orEventSynchronize(event));
+  EXPECT_TRUE(ran);
+  EXPECT_EQ(orStreamQuery(stream), orErrorNotReady);
+  released.set();
+  ASSERT_OK(orStreamSynchronize(stream));
+}
+
+TEST(orEventSynchronize, BehindItsOwnKernelIsNotPermitted) {
+  const Stream stream;
+  const Event event;
+  Signal recorded;
+  ASSERT_OK(orLaunchKernel(stream, [&] {
+    recorded.wait();
+    EXPECT_EQ(orEventSynchronize(event), orErrorNotPermitted);
+  }));
+  ASSERT_OK(orEventRecord(event, stream));
+  recorded.set();
+  ASSERT_OK(orStreamSynchronize(stream));
+}
+
+TEST(orEventSynchronize, ReportsNoFailureOfAKernel) {
+  const Stream stream;
+  const Event event;
+  ASSERT_OK(orLaunchKernel(stream, [] { throw std::runtime_error("broken"); }));
+  ASSERT_OK(orEventRecord(event, stream));
+  EXPECT_OK(orEventSynchronize(event));
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+}
+
 TEST(orEventRecord, AgainCountsTheLastRecord) {
   const Stream free_stream;
   const Stream held;
@@ -148,6 +187,32 @@ TEST(orEventElapsedTime, NeedsRecordsAndTiming) {
   EXPECT_EQ(
       orEventElapsedTime(&ms, recorded, unrecorded), orErrorInvalidHandle);
   EXPECT_EQ(orEventElapsedTime(&ms, recorded, untimed), orErrorInvalidHandle);
+}
+
+TEST(orEventCreate, HasTiming) {
+  orEvent_t event = nullptr;
+  ASSERT_OK(orEventCreate(&event));
+  ASSERT_OK(orEventRecord(event, nullptr));
+  ASSERT_OK(orEventSynchronize(event));
+  float ms = -1;
+  EXPECT_OK(orEventElapsedTime(&ms, event, event));
+  EXPECT_EQ(ms, 0);
+  EXPECT_OK(orEventDestroy(event));
+}
+
+TEST(orEventCreateWithFlags, TimingIsSwitchedByTheFlags) {
+  for (const unsigned int flags :
+       {orEventDefault, orEventEnableTiming, orEventDisableTiming}) {
+    orEvent_t event = nullptr;
+    ASSERT_OK(orEventCreateWithFlags(&event, flags));
+    ASSERT_OK(orEventRecord(event, nullptr));
+    ASSERT_OK(orEventSynchronize(event));
+    float ms = -1;
+    EXPECT_EQ(
+        orEventElapsedTime(&ms, event, event),
+        flags == orEventDisableTiming ? orErrorInvalidHandle : orSuccess);
+    EXPECT_OK(orEventDestroy(event));
+  }
 }
 
 TEST(orEventCreateWithFlags, ContradictoryFlagsAreInvalidValue) {

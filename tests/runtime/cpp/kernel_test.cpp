@@ -3,6 +3,8 @@
 #include "support.h"
 
 #include <atomic>
+#include <fstream>
+#include <sys/resource.h>
 #include <thread>
 
 namespace {
@@ -87,6 +89,38 @@ TEST(orLaunchKernel, ArgumentsOfAFailedLaunchStayWithTheCaller) {
       orErrorInvalidHandle);
   EXPECT_EQ(cleanups, 0);
 }
+
+// A sanitizer does not outlive a process without address space.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(orLaunchKernel, WithoutAThreadIsUnknownAndKeepsTheArguments) {
+  use_fresh_processes();
+  EXPECT_EXIT(
+      {
+        const Stream stream;
+        auto argument = std::make_shared<int>(1);
+        std::ifstream file("/proc/self/statm");
+        rlim_t pages = 0;
+        file >> pages;
+        rlimit limit;
+        getrlimit(RLIMIT_AS, &limit);
+        const rlim_t enough = limit.rlim_cur;
+        // Less than the stack of a thread more than there is.
+        limit.rlim_cur = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) +
+            (rlim_t{1} << 20);
+        setrlimit(RLIMIT_AS, &limit);
+        EXPECT_EQ(orLaunchKernel(stream, [argument] {}), orErrorUnknown);
+        EXPECT_MESSAGE("no thread for the stream");
+        EXPECT_EQ(argument.use_count(), 1);
+        limit.rlim_cur = enough;
+        setrlimit(RLIMIT_AS, &limit);
+        EXPECT_OK(orLaunchKernel(stream, [argument] {}));
+        EXPECT_OK(orStreamSynchronize(stream));
+        finish();
+      },
+      testing::ExitedWithCode(0),
+      "^$");
+}
+#endif
 
 TEST(orLaunchKernel, TakesMoveOnlyArguments) {
   const Stream stream;
@@ -196,6 +230,44 @@ TEST(orLaunchKernelBlocking, KernelMayLaunchBlockingOnItsOwnStream) {
     EXPECT_OK(orLaunchKernelBlocking(stream, count_up, &count));
     EXPECT_EQ(count, 1);
   }));
+  ASSERT_OK(orStreamSynchronize(stream));
+}
+
+TEST(orLaunchHostFunc, RunsInTheOrderOfTheStream) {
+  const Stream stream;
+  std::vector<int> order;
+  Latch latch(stream);
+  ASSERT_OK(orLaunchKernel(stream, [&order] { order.push_back(1); }));
+  ASSERT_OK(orLaunchHostFunc(
+      stream,
+      [](void* p) { static_cast<std::vector<int>*>(p)->push_back(2); },
+      &order));
+  ASSERT_OK(orLaunchKernel(stream, [&order] { order.push_back(3); }));
+  EXPECT_TRUE(order.empty());
+  latch.release();
+  ASSERT_OK(orStreamSynchronize(stream));
+  EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
+}
+
+TEST(orLaunchHostFunc, ThrowingFunctionIsAFailureOfTheStream) {
+  const Stream stream;
+  ASSERT_OK(orLaunchHostFunc(
+      stream, [](void*) { throw std::runtime_error("broken"); }, nullptr));
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+  EXPECT_MESSAGE("broken");
+}
+
+TEST(orLaunchHostFunc, MayLaunchButNotWait) {
+  const Stream stream;
+  orStream_t handle = stream;
+  ASSERT_OK(orLaunchHostFunc(
+      stream,
+      [](void* p) {
+        const orStream_t own = *static_cast<orStream_t*>(p);
+        EXPECT_EQ(orStreamSynchronize(own), orErrorNotPermitted);
+        EXPECT_OK(orLaunchKernel(own, [] {}));
+      },
+      &handle));
   ASSERT_OK(orStreamSynchronize(stream));
 }
 

@@ -1,40 +1,90 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Runs the tests; one that keeps device memory fails.
+// Runs the tests; one that leaves anything behind fails.
 #include "support.h"
 
-#include <vector>
+#include <chrono>
+#include <ostream>
+
+bool operator==(const orResourceUsage& left, const orResourceUsage& right) {
+  return left.deviceBlocks == right.deviceBlocks &&
+      left.deviceBytes == right.deviceBytes &&
+      left.hostBlocks == right.hostBlocks &&
+      left.hostBytes == right.hostBytes &&
+      left.hostRegistrations == right.hostRegistrations &&
+      left.unprotectedBlocks == right.unprotectedBlocks &&
+      left.ipcMappings == right.ipcMappings && left.streams == right.streams &&
+      left.events == right.events && left.faults == right.faults &&
+      left.threads == right.threads;
+}
+
+std::ostream& operator<<(std::ostream& out, const orResourceUsage& usage) {
+  return out << usage.deviceBlocks << " blocks of " << usage.deviceBytes
+             << " bytes, " << usage.hostBlocks << " pinned of "
+             << usage.hostBytes << " bytes, " << usage.hostRegistrations
+             << " registrations, " << usage.unprotectedBlocks << " open, "
+             << usage.ipcMappings << " mappings, " << usage.streams
+             << " streams, " << usage.events << " events, " << usage.faults
+             << " faults, " << usage.threads << " threads";
+}
 
 namespace {
 
+int device_count() {
+  int count = 0;
+  EXPECT_OK(orGetDeviceCount(&count));
+  return count;
+}
+
+orResourceUsage usage() {
+  orResourceUsage result{};
+  EXPECT_OK(orGetResourceUsage(&result));
+  return result;
+}
+
+/// Checks what each test must leave as it found it.
 class LeakCheck : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo&) override {
-    int used = 0;
-    static_cast<void>(orIsInitialized(&used));
-    before_ = used != 0 ? free_memory() : std::vector<std::size_t>();
+    before_ = usage();
   }
+
   void OnTestEnd(const testing::TestInfo&) override {
     int used = 0;
-    static_cast<void>(orIsInitialized(&used));
-    if (used != 0 && !before_.empty()) {
-      EXPECT_EQ(free_memory(), before_) << "the test keeps device memory";
+    EXPECT_OK(orIsInitialized(&used));
+    if (used != 0) {
+      check_devices();
+      // The default streams keep their workers.
+      before_.threads = static_cast<std::size_t>(device_count());
+    }
+    // The worker of a destroyed stream ends when it has done its last work.
+    const auto deadline =
+        std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!(usage() == before_) &&
+           std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(usage(), before_) << "the test leaves something behind";
+  }
+
+  /// Each device must work as at the start, without limits.
+  static void check_devices() {
+    int current = -1;
+    EXPECT_OK(orGetDevice(&current));
+    EXPECT_EQ(current, 0);
+    for (int device = 0; device < device_count(); ++device) {
+      const CurrentDevice scope(device);
+      EXPECT_OK(orLaunchKernel(orStream_t(nullptr), [] {}));
+      EXPECT_OK(orDeviceSynchronize());
+      orDeviceProp prop{};
+      EXPECT_OK(orGetDeviceProperties(&prop, device));
+      std::size_t limit = 0;
+      EXPECT_OK(orDeviceGetLimit(&limit, orLimitMemory));
+      EXPECT_EQ(limit, prop.totalGlobalMem);
+      EXPECT_OK(orDeviceGetLimit(&limit, orLimitWaitTimeout));
+      EXPECT_EQ(limit, 0u);
     }
   }
 
-  static std::vector<std::size_t> free_memory() {
-    int count = 0;
-    EXPECT_OK(orGetDeviceCount(&count));
-    std::vector<std::size_t> result;
-    for (int device = 0; device < count; ++device) {
-      const CurrentDevice current(device);
-      std::size_t free = 0;
-      std::size_t total = 0;
-      EXPECT_OK(orMemGetInfo(&free, &total));
-      result.push_back(free);
-    }
-    return result;
-  }
-
-  std::vector<std::size_t> before_;
+  orResourceUsage before_{};
 };
 
 } // namespace

@@ -14,24 +14,6 @@ std::vector<char> numbers(std::size_t size) {
   return result;
 }
 
-class Pinned {
- public:
-  explicit Pinned(std::size_t size) {
-    EXPECT_OK(orMallocHost(&pointer_, size));
-  }
-  Pinned(const Pinned&) = delete;
-  Pinned& operator=(const Pinned&) = delete;
-  ~Pinned() {
-    EXPECT_OK(orFreeHost(pointer_));
-  }
-  char* get() const {
-    return static_cast<char*>(pointer_);
-  }
-
- private:
-  void* pointer_ = nullptr;
-};
-
 TEST(orMemcpy, CopiesInAllDirections) {
   const auto in = numbers(100);
   const Block first(100);
@@ -104,7 +86,7 @@ TEST(orMemcpy, FreedBlockIsInvalidValue) {
 
 TEST(orMemcpy, PastTheEndOfPinnedMemoryIsInvalidValue) {
   const Block block(64);
-  const Pinned pinned(32);
+  const PinnedBlock pinned(32);
   EXPECT_EQ(
       orMemcpy(block.get(), pinned.get() + 16, 17, orMemcpyHostToDevice),
       orErrorInvalidValue);
@@ -138,7 +120,7 @@ TEST(orMemcpy, NullHostPointerIsInvalidValue) {
 TEST(orMemcpyAsync, PinnedCopyReturnsBeforeItIsDone) {
   const Stream stream;
   const Block block(16);
-  const Pinned pinned(16);
+  const PinnedBlock pinned(16);
   ASSERT_OK(orMemset(block.get(), 1, 16));
   std::memset(pinned.get(), 0, 16);
   Latch latch(stream);
@@ -180,6 +162,92 @@ TEST(orMemcpyAsync, DestroyedStreamIsInvalidHandle) {
   EXPECT_EQ(
       orMemcpyAsync(nullptr, nullptr, 0, orMemcpyDefault, stream),
       orErrorInvalidHandle);
+}
+
+/// A block of another device.
+class OtherBlock {
+ public:
+  explicit OtherBlock(std::size_t size) : current_(1), block_(size) {}
+  std::byte* get(std::size_t offset = 0) const {
+    return block_.get(offset);
+  }
+
+ private:
+  CurrentDevice current_;
+  Block block_;
+};
+
+TEST(orMemcpyPeer, CopiesBetweenDevicesAndWithinOne) {
+  const auto in = numbers(16);
+  const Block first(16);
+  const OtherBlock second(16);
+  const Block third(16);
+  ASSERT_OK(orMemcpy(first.get(), in.data(), 16, orMemcpyHostToDevice));
+  ASSERT_OK(orMemcpyPeer(second.get(), 1, first.get(), 0, 16));
+  ASSERT_OK(orMemcpyPeer(second.get(8), 1, second.get(), 1, 8));
+  std::vector<char> out(16);
+  ASSERT_OK(orMemcpy(out.data(), second.get(), 16, orMemcpyDeviceToHost));
+  EXPECT_EQ(
+      out, (std::vector<char>{0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7}));
+  EXPECT_OK(orMemcpyPeer(nullptr, 0, nullptr, 1, 0));
+}
+
+TEST(orMemcpyPeer, PointerOfAnotherDeviceIsInvalidValue) {
+  const Block first(16);
+  const OtherBlock second(16);
+  EXPECT_EQ(
+      orMemcpyPeer(second.get(), 0, first.get(), 0, 16), orErrorInvalidValue);
+  EXPECT_MESSAGE("is a pointer of device 1, not of 0");
+  EXPECT_EQ(
+      orMemcpyPeer(second.get(), 1, first.get(), 1, 16), orErrorInvalidValue);
+  EXPECT_MESSAGE("src");
+}
+
+TEST(orMemcpyPeer, PastTheEndIsInvalidValue) {
+  const Block first(16);
+  const OtherBlock second(8);
+  EXPECT_EQ(
+      orMemcpyPeer(second.get(), 1, first.get(), 0, 9), orErrorInvalidValue);
+  EXPECT_MESSAGE("pass the end of the block of 8 bytes");
+}
+
+TEST(orMemcpyPeer, HostPointerIsInvalidValue) {
+  const Block block(16);
+  char host[16] = {};
+  EXPECT_EQ(orMemcpyPeer(block.get(), 0, host, 0, 16), orErrorInvalidValue);
+}
+
+TEST(orMemcpyPeer, PastTheCountIsInvalidDevice) {
+  const Block block(16);
+  EXPECT_EQ(
+      orMemcpyPeer(block.get(), 2, block.get(), 0, 1), orErrorInvalidDevice);
+  EXPECT_EQ(
+      orMemcpyPeer(block.get(), 0, block.get(), -1, 1), orErrorInvalidDevice);
+}
+
+TEST(orMemcpyPeerAsync, RunsInTheOrderOfTheStream) {
+  const Stream stream;
+  const Block first(4);
+  const OtherBlock second(4);
+  ASSERT_OK(orMemset(first.get(), 1, 4));
+  ASSERT_OK(orMemset(second.get(), 0, 4));
+  Latch latch(stream);
+  ASSERT_OK(orMemsetAsync(first.get(), 2, 4, stream));
+  ASSERT_OK(orMemcpyPeerAsync(second.get(), 1, first.get(), 0, 4, stream));
+  char value = -1;
+  ASSERT_OK(orMemcpy(&value, second.get(), 1, orMemcpyDeviceToHost));
+  EXPECT_EQ(value, 0);
+  latch.release();
+  ASSERT_OK(orStreamSynchronize(stream));
+  ASSERT_OK(orMemcpy(&value, second.get(3), 1, orMemcpyDeviceToHost));
+  EXPECT_EQ(value, 2);
+}
+
+TEST(orMemcpyPeerAsync, PastTheCountIsInvalidDevice) {
+  const Block block(16);
+  EXPECT_EQ(
+      orMemcpyPeerAsync(block.get(), 0, block.get(), 2, 1, nullptr),
+      orErrorInvalidDevice);
 }
 
 } // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Device memory: allocation, capacity, attributes, and what goes back.
+// Memory: allocation, capacity, and what goes back.
 #include "support.h"
 
 #include <atomic>
@@ -155,10 +155,10 @@ TEST(orFree, LeavesAFailureForTheNextWait) {
 TEST(orFree, InAKernelIsNotPermittedAndKeepsTheBlock) {
   const Stream stream;
   const Block block(64);
-  orError_t error = orSuccess;
-  ASSERT_OK(orLaunchKernel(stream, [&] { error = orFree(block.get()); }));
+  ASSERT_OK(orLaunchKernel(stream, [&block] {
+    EXPECT_EQ(orFree(block.get()), orErrorNotPermitted);
+  }));
   ASSERT_OK(orStreamSynchronize(stream));
-  EXPECT_EQ(error, orErrorNotPermitted);
 }
 
 TEST(orFree, GivesMemoryBackToTheSystem) {
@@ -260,101 +260,53 @@ TEST(orMallocHost, IsMemoryTheHostCanUse) {
   EXPECT_OK(orFreeHost(nullptr));
 }
 
-TEST(orPointerGetAttributes, NamesTheBlockAroundADevicePointer) {
+TEST(orFreeHost, WaitsForTheWorkOfAllDevices) {
   const CurrentDevice current(1);
-  const Block block(1000);
-  orPointerAttributes attributes;
-  ASSERT_OK(orPointerGetAttributes(&attributes, block.get(999)));
-  EXPECT_EQ(attributes.type, orMemoryTypeDevice);
-  EXPECT_EQ(attributes.device, 1);
-  EXPECT_EQ(attributes.pointer, block.get());
-  EXPECT_EQ(attributes.size, 1000u);
-}
-
-TEST(orPointerGetAttributes, NamesTheBlockAroundAPinnedPointer) {
+  const Stream stream;
   void* pointer = nullptr;
-  ASSERT_OK(orMallocHost(&pointer, 100));
-  orPointerAttributes attributes;
-  ASSERT_OK(
-      orPointerGetAttributes(&attributes, static_cast<char*>(pointer) + 99));
-  EXPECT_EQ(attributes.type, orMemoryTypeHost);
-  EXPECT_EQ(attributes.pointer, pointer);
-  ASSERT_OK(
-      orPointerGetAttributes(&attributes, static_cast<char*>(pointer) + 100));
-  EXPECT_EQ(attributes.type, orMemoryTypeUnmanaged);
+  ASSERT_OK(orMallocHost(&pointer, 64));
+  auto* data = static_cast<char*>(pointer);
+  Latch latch(stream);
+  std::atomic<bool> ran{false};
+  ASSERT_OK(orLaunchKernel(stream, [&ran, data] {
+    *data = 1;
+    ran = true;
+  }));
+  std::thread releaser([&latch] { latch.release(); });
+  const CurrentDevice other(0);
   EXPECT_OK(orFreeHost(pointer));
+  EXPECT_TRUE(ran);
+  releaser.join();
 }
 
-TEST(orPointerGetAttributes, UnknownPointerIsUnmanaged) {
+TEST(orFreeHost, WhatIsNoPinnedBlockIsInvalidValue) {
+  const Block block(64);
+  const PinnedBlock pinned(64);
   int object = 0;
-  orPointerAttributes attributes;
-  ASSERT_OK(orPointerGetAttributes(&attributes, &object));
-  EXPECT_EQ(attributes.type, orMemoryTypeUnmanaged);
-  EXPECT_EQ(attributes.device, -1);
-  ASSERT_OK(orPointerGetAttributes(&attributes, nullptr));
-  EXPECT_EQ(attributes.type, orMemoryTypeUnmanaged);
+  EXPECT_EQ(orFreeHost(&object), orErrorInvalidValue);
+  EXPECT_EQ(orFreeHost(block.get()), orErrorInvalidValue);
+  EXPECT_EQ(orFreeHost(pinned.get() + 1), orErrorInvalidValue);
+  EXPECT_MESSAGE("is not the start of a live pinned block");
 }
 
-TEST(orPointerGetAttributes, FreedPointerIsUnmanaged) {
-  void* pointer = nullptr;
-  ASSERT_OK(orMalloc(&pointer, 64));
-  ASSERT_OK(orFree(pointer));
-  orPointerAttributes attributes;
-  ASSERT_OK(orPointerGetAttributes(&attributes, pointer));
-  EXPECT_EQ(attributes.type, orMemoryTypeUnmanaged);
+TEST(orFreeHost, InAKernelIsNotPermitted) {
+  const PinnedBlock pinned(64);
+  const Stream stream;
+  ASSERT_OK(orLaunchKernel(stream, [&pinned] {
+    EXPECT_EQ(orFreeHost(pinned.get()), orErrorNotPermitted);
+  }));
+  ASSERT_OK(orStreamSynchronize(stream));
 }
 
-TEST(orGetKernelPointer, IsTheSameMemoryAtAFixedDistance) {
-  void* begin = nullptr;
-  void* end = nullptr;
-  std::ptrdiff_t distance = 0;
-  ASSERT_OK(orGetAddressRange(&begin, &end, &distance));
-  for (const int device : {0, 1}) {
-    const CurrentDevice current(device);
-    const Block block(16);
-    EXPECT_GE(block.get(), begin);
-    EXPECT_LT(block.get(), end);
-    EXPECT_EQ(kernel_pointer(block.get(3)) - block.get(3), distance);
-    ASSERT_OK(orMemset(block.get(), 7, 16));
-    char* data = kernel_pointer(reinterpret_cast<char*>(block.get()));
-    ASSERT_OK(orLaunchKernel(nullptr, [data] { data[1] += 1; }));
-    ASSERT_OK(orStreamSynchronize(nullptr));
-    char host[2] = {};
-    ASSERT_OK(orMemcpy(host, block.get(), 2, orMemcpyDeviceToHost));
-    EXPECT_EQ(host[0], 7);
-    EXPECT_EQ(host[1], 8);
-  }
-}
-
-TEST(orGetKernelPointer, HostPointerIsInvalidValue) {
-  int object = 0;
-  void* result = nullptr;
-  EXPECT_EQ(orGetKernelPointer(&result, &object), orErrorInvalidValue);
-}
-
-TEST(orMemoryUnprotect, OpensTheBlockToTheHost) {
-  const Block block(16);
-  ASSERT_OK(orMemset(block.get(), 5, 16));
-  ASSERT_OK(orMemoryUnprotect(block.get()));
-  EXPECT_EQ(block.get()[15], std::byte{5});
-  EXPECT_OK(orMemoryProtect(block.get()));
-}
-
-TEST(orMemoryUnprotect, HostPointerIsInvalidValue) {
-  int object = 0;
-  EXPECT_EQ(orMemoryUnprotect(&object), orErrorInvalidValue);
-  EXPECT_EQ(orMemoryProtect(&object), orErrorInvalidValue);
-}
-
-TEST(orMemoryProtect, KeepsAnotherOpenBlockOfThePageOpen) {
-  const Block first(16);
-  const Block second(16);
-  ASSERT_OK(orMemset(second.get(), 6, 16));
-  ASSERT_OK(orMemoryUnprotect(first.get()));
-  ASSERT_OK(orMemoryUnprotect(second.get()));
-  ASSERT_OK(orMemoryProtect(first.get()));
-  EXPECT_EQ(second.get()[0], std::byte{6});
-  EXPECT_OK(orMemoryProtect(second.get()));
+TEST(orMemGetInfo, CountsTheBytesOfTheCurrentDevice) {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  ASSERT_OK(orMemGetInfo(&free, &total));
+  EXPECT_EQ(total, std::size_t{16} << 30);
+  const Block block(4096);
+  std::size_t less = 0;
+  ASSERT_OK(orMemGetInfo(&less, &total));
+  EXPECT_EQ(less, free - 4096);
 }
 
 } // namespace

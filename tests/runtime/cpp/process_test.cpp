@@ -14,29 +14,6 @@ namespace {
 using Exit = FreshProcess;
 using Clock = std::chrono::steady_clock;
 
-/// Runs `body` in a forked child and returns its exit status.
-int fork_and_run(const std::function<int()>& body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    std::_Exit(body());
-  }
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-TEST(orIsInBadFork, OnlyInAChildForkedAfterUse) {
-  ASSERT_OK(orInit());
-  int bad = 1;
-  ASSERT_OK(orIsInBadFork(&bad));
-  EXPECT_EQ(bad, 0);
-  const int status = fork_and_run([] {
-    int in_child = 0;
-    return orIsInBadFork(&in_child) == orSuccess && in_child == 1 ? 0 : 1;
-  });
-  EXPECT_EQ(status, 0);
-}
-
 TEST(orMalloc, InAForkedChildIsInitialization) {
   const Block block(64);
   const int status = fork_and_run([&block] {

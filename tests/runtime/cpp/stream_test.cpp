@@ -103,11 +103,10 @@ TEST(orStreamSynchronize, SeveralThreadsMayWait) {
 
 TEST(orStreamSynchronize, InItsOwnKernelIsNotPermitted) {
   const Stream stream;
-  orError_t error = orSuccess;
-  ASSERT_OK(
-      orLaunchKernel(stream, [&] { error = orStreamSynchronize(stream); }));
+  ASSERT_OK(orLaunchKernel(stream, [&stream] {
+    EXPECT_EQ(orStreamSynchronize(stream), orErrorNotPermitted);
+  }));
   ASSERT_OK(orStreamSynchronize(stream));
-  EXPECT_EQ(error, orErrorNotPermitted);
 }
 
 TEST(orStreamSynchronize, InItsOwnCleanupIsNotPermitted) {
@@ -207,6 +206,24 @@ TEST(orDeviceGetStreamPriorityRange, GreatestIsTheSmallerNumber) {
   EXPECT_LT(greatest, least);
 }
 
+TEST(orStreamGetPriority, IsTheOneItWasMadeWith) {
+  const Stream stream(-2);
+  int priority = 0;
+  ASSERT_OK(orStreamGetPriority(stream, &priority));
+  EXPECT_EQ(priority, -2);
+  ASSERT_OK(orStreamGetPriority(nullptr, &priority));
+  EXPECT_EQ(priority, 0);
+}
+
+TEST(orStreamCreateWithPriority, TakesBothFlags) {
+  for (const unsigned int flags : {orStreamDefault, orStreamNonBlocking}) {
+    orStream_t stream = nullptr;
+    ASSERT_OK(orStreamCreateWithPriority(&stream, flags, 0));
+    EXPECT_OK(orStreamQuery(stream));
+    EXPECT_OK(orStreamDestroy(stream));
+  }
+}
+
 TEST(orStreamCreateWithPriority, ClampsThePriority) {
   int least = 0;
   int greatest = 0;
@@ -224,6 +241,18 @@ TEST(orStreamCreateWithPriority, UnknownFlagsAreInvalidValue) {
   orStream_t stream = nullptr;
   EXPECT_EQ(orStreamCreateWithPriority(&stream, 8, 0), orErrorInvalidValue);
   EXPECT_MESSAGE("flags 8");
+}
+
+TEST(orStreamCreate, MakesAnIdleStreamOfTheCurrentDevice) {
+  const CurrentDevice current(1);
+  orStream_t stream = nullptr;
+  ASSERT_OK(orStreamCreate(&stream));
+  EXPECT_NE(stream, nullptr);
+  EXPECT_OK(orStreamQuery(stream));
+  int device = 0;
+  EXPECT_OK(orStreamGetDevice(stream, &device));
+  EXPECT_EQ(device, 1);
+  EXPECT_OK(orStreamDestroy(stream));
 }
 
 TEST(orStreamCreate, NullIsInvalidValue) {

@@ -8,11 +8,17 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <string>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -43,6 +49,25 @@ class Block {
   }
   std::byte* get(std::size_t offset = 0) const {
     return static_cast<std::byte*>(pointer_) + offset;
+  }
+
+ private:
+  void* pointer_ = nullptr;
+};
+
+/// A block of pinned memory.
+class PinnedBlock {
+ public:
+  explicit PinnedBlock(std::size_t size) {
+    EXPECT_OK(orMallocHost(&pointer_, size));
+  }
+  PinnedBlock(const PinnedBlock&) = delete;
+  PinnedBlock& operator=(const PinnedBlock&) = delete;
+  ~PinnedBlock() {
+    EXPECT_OK(orFreeHost(pointer_));
+  }
+  char* get() const {
+    return static_cast<char*>(pointer_);
   }
 
  private:
@@ -150,17 +175,94 @@ class Latch {
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
-/// Runs a death test's statement in a process that did not use devices before.
+/// A fault that is injected as long as the scope lasts. What is not said: on
+/// all devices, orErrorLaunchFailure, each call from the first on.
+class InjectedFault {
+ public:
+  struct Spec {
+    orFaultSite site;
+    int device = -1;
+    orError_t error = orErrorLaunchFailure;
+    std::uint64_t delay = 0; // microseconds
+    std::uint64_t first = 1;
+    std::uint64_t period = 1;
+    double probability = 0;
+    std::uint64_t seed = 0;
+  };
+
+  explicit InjectedFault(const Spec& spec) {
+    const orFaultSpec c_spec{
+        spec.site,
+        spec.device,
+        spec.error,
+        spec.delay,
+        spec.first,
+        spec.period,
+        spec.probability,
+        spec.seed};
+    EXPECT_OK(orFaultInject(&handle_, &c_spec));
+  }
+  InjectedFault(const InjectedFault&) = delete;
+  InjectedFault& operator=(const InjectedFault&) = delete;
+  ~InjectedFault() {
+    EXPECT_OK(orFaultRemove(handle_));
+  }
+  operator orFault_t() const {
+    return handle_;
+  }
+  std::uint64_t calls() const {
+    return counts().first;
+  }
+  std::uint64_t hits() const {
+    return counts().second;
+  }
+
+ private:
+  std::pair<std::uint64_t, std::uint64_t> counts() const {
+    std::uint64_t calls = 0;
+    std::uint64_t hits = 0;
+    EXPECT_OK(orFaultGetCounts(handle_, &calls, &hits));
+    return {calls, hits};
+  }
+
+  orFault_t handle_ = nullptr;
+};
+
+/// Runs `body` in a forked child and returns its exit status.
+inline int fork_and_run(const std::function<int()>& body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    std::_Exit(body());
+  }
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/// From here on this test runs the statements of death tests in a process that
+/// did not use devices before.
+inline void use_fresh_processes() {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+}
+
+/// A suite of such tests.
 class FreshProcess : public testing::Test {
  protected:
   void SetUp() override {
-    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    use_fresh_processes();
   }
 };
 
-/// Ends a child process: 0 and the message of the last error if `error` is what
-/// was expected, else 1.
+/// Ends a child process: 0 if all that it expected came true, else 1.
+[[noreturn]] inline void finish() {
+  std::fflush(stdout); // which says what did not
+  std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+}
+
+/// Ends a child process with the message of the last error on stderr: 0 if
+/// `error` is what was expected.
 [[noreturn]] inline void report(orError_t error, orError_t expected) {
   std::fprintf(stderr, "%s: %s\n", orGetErrorName(error), orGetErrorMessage());
-  std::_Exit(error == expected ? 0 : 1);
+  EXPECT_EQ(error, expected);
+  finish();
 }

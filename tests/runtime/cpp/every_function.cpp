@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The table; in the order of the header.
+#include "every_function.h"
+
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace {
+
+template <typename T>
+constexpr bool kIsHandle = std::is_same_v<T, orStream_t> ||
+    std::is_same_v<T, orEvent_t> || std::is_same_v<T, orFault_t>;
+template <typename T>
+constexpr bool kIsPointer = std::is_pointer_v<T> && !kIsHandle<T>;
+
+void end(orStream_t& handle) {
+  EXPECT_OK(orStreamCreate(&handle));
+  EXPECT_OK(orStreamDestroy(handle));
+}
+void end(orEvent_t& handle) {
+  EXPECT_OK(orEventCreate(&handle));
+  EXPECT_OK(orEventDestroy(handle));
+}
+void end(orFault_t& handle) {
+  EXPECT_OK(orFaultInject(&handle, &kHarmlessFault));
+  EXPECT_OK(orFaultRemove(handle));
+}
+
+template <typename T>
+void replace(T& argument, Instead instead) {
+  if constexpr (kIsHandle<T>) {
+    if (instead == Instead::kEnded) {
+      end(argument);
+    }
+  } else if constexpr (kIsPointer<T>) {
+    if (instead == Instead::kNull) {
+      argument = nullptr;
+    }
+  }
+}
+
+template <typename... Args, typename Arguments, std::size_t... Indices>
+Row make_row(
+    const char* name,
+    orError_t (*function)(Args...),
+    Arguments arguments,
+    unsigned traits,
+    std::index_sequence<Indices...>) {
+  Row row;
+  row.name = name;
+  row.traits = traits;
+  (void(kIsPointer<Args> ? row.pointers.push_back(Indices) : void()), ...);
+  (void(kIsHandle<Args> ? row.handles.push_back(Indices) : void()), ...);
+  row.bind = [=](World& world,
+                 [[maybe_unused]] Instead instead,
+                 [[maybe_unused]] std::size_t argument) -> Call {
+    std::tuple<Args...> values = arguments(world);
+    (void(
+         Indices == argument ? replace(std::get<Indices>(values), instead)
+                             : void()),
+     ...);
+    return [=] { return std::apply(function, values); };
+  };
+  return row;
+}
+
+/// `arguments` makes a world ready for the call and returns a tuple.
+template <typename... Args, typename Arguments>
+Row row(
+    const char* name,
+    orError_t (*function)(Args...),
+    Arguments arguments,
+    unsigned traits = 0) {
+  return make_row(
+      name,
+      function,
+      std::move(arguments),
+      traits,
+      std::index_sequence_for<Args...>());
+}
+
+void nothing(void*) {}
+
+} // namespace
+
+/// Arguments that may name the world `w`.
+#define GIVE(...)                        \
+  [](World& w) {                         \
+    static_cast<void>(w);                \
+    return std::make_tuple(__VA_ARGS__); \
+  }
+
+const std::map<std::string, std::string>& exempt_functions() {
+  const auto exempt = [](const char* name, const char* reason) {
+    return std::pair<const std::string, std::string>(name, reason);
+  };
+  static const std::map<std::string, std::string> table = {
+      exempt("orGetLastError", "returns the error of another call"),
+      exempt("orPeekAtLastError", "returns the error of another call"),
+      exempt("orGetErrorName", "can not fail"),
+      exempt("orGetErrorString", "can not fail"),
+      exempt("orGetErrorMessage", "can not fail"),
+  };
+  return table;
+}
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> table = {
+      row("orRuntimeGetVersion",
+          orRuntimeGetVersion,
+          GIVE(w.numbers),
+          kRejectsNull),
+      row("orGetSettingCount",
+          orGetSettingCount,
+          GIVE(w.numbers),
+          kRejectsNull | kNeedsSettings),
+      row("orGetSetting",
+          orGetSetting,
+          GIVE(0, &w.setting),
+          kRejectsNull | kNeedsSettings),
+      row("orGetResourceUsage",
+          orGetResourceUsage,
+          GIVE(&w.usage),
+          kRejectsNull),
+      row("orInit", orInit, GIVE(), kNeedsSettings),
+      row("orIsInitialized", orIsInitialized, GIVE(w.numbers), kRejectsNull),
+      row("orIsInBadFork",
+          orIsInBadFork,
+          GIVE(w.numbers),
+          kRejectsNull | kAnswersAfterFork),
+      row("orGetDeviceCount",
+          orGetDeviceCount,
+          GIVE(w.numbers),
+          kRejectsNull | kNeedsSettings),
+      row("orGetDevice", orGetDevice, GIVE(w.numbers), kRejectsNull),
+      row("orSetDevice", orSetDevice, GIVE(0), kNeedsSettings),
+      row("orGetDeviceProperties",
+          orGetDeviceProperties,
+          GIVE(&w.properties, 0),
+          kRejectsNull | kNeedsSettings),
+      row("orDeviceGetAttribute",
+          orDeviceGetAttribute,
+          GIVE(w.numbers, orDevAttrMemoryAlignment, 0),
+          kRejectsNull | kNeedsSettings),
+      row("orDeviceSynchronize", orDeviceSynchronize, GIVE(), kNeedsSettings),
+      row("orDeviceReset", orDeviceReset, GIVE(), kNeedsSettings),
+      row("orDeviceSetLimit",
+          orDeviceSetLimit,
+          GIVE(orLimitMemory, 1 << 20),
+          kNeedsSettings),
+      row("orDeviceGetLimit",
+          orDeviceGetLimit,
+          GIVE(w.sizes, orLimitMemory),
+          kRejectsNull | kNeedsSettings),
+      row("orDeviceCanAccessPeer",
+          orDeviceCanAccessPeer,
+          GIVE(w.numbers, 0, 1),
+          kRejectsNull | kNeedsSettings),
+      row("orDeviceEnablePeerAccess",
+          orDeviceEnablePeerAccess,
+          GIVE(1, 0),
+          kNeedsSettings),
+      row("orDeviceDisablePeerAccess",
+          orDeviceDisablePeerAccess,
+          GIVE(w.enabled_peer()),
+          kNeedsSettings),
+      row("orMalloc",
+          orMalloc,
+          GIVE(&w.made_block, World::kBytes),
+          kRejectsNull | kNeedsSettings),
+      row("orFree", orFree, GIVE(w.block), kNeedsSettings).may_be_null({0}),
+      row("orFreeUnused", orFreeUnused, GIVE(w.block), kNeedsSettings)
+          .may_be_null({0}),
+      row("orMallocHost",
+          orMallocHost,
+          GIVE(&w.made_pinned, World::kBytes),
+          kRejectsNull | kNeedsSettings),
+      row("orFreeHost", orFreeHost, GIVE(w.pinned), kNeedsSettings)
+          .may_be_null({0}),
+      row("orHostRegister",
+          orHostRegister,
+          GIVE(w.page, World::kBytes, 0),
+          kRejectsNull | kNeedsSettings),
+      row("orHostUnregister",
+          orHostUnregister,
+          GIVE(w.registered()),
+          kRejectsNull | kNeedsSettings),
+      row("orMemGetInfo",
+          orMemGetInfo,
+          GIVE(&w.sizes[0], &w.sizes[1]),
+          kRejectsNull | kNeedsSettings),
+      row("orPointerGetAttributes",
+          orPointerGetAttributes,
+          GIVE(&w.attributes, w.block),
+          kRejectsNull | kNeedsSettings)
+          .may_be_null({1}),
+      row("orMemoryUnprotect",
+          orMemoryUnprotect,
+          GIVE(w.block),
+          kRejectsNull | kNeedsSettings),
+      row("orMemoryProtect",
+          orMemoryProtect,
+          GIVE(w.block),
+          kRejectsNull | kNeedsSettings),
+      row("orGetKernelPointer",
+          orGetKernelPointer,
+          GIVE(w.addresses, w.block),
+          kRejectsNull | kNeedsSettings),
+      row("orGetAddressRange",
+          orGetAddressRange,
+          GIVE(&w.addresses[0], &w.addresses[1], &w.distance),
+          kRejectsNull | kNeedsSettings),
+      row("orMemcpy",
+          orMemcpy,
+          GIVE(w.block, w.host, World::kBytes, orMemcpyDefault),
+          kRejectsNull | kNeedsSettings),
+      row("orMemcpyAsync",
+          orMemcpyAsync,
+          GIVE(w.block, w.host, World::kBytes, orMemcpyDefault, w.stream),
+          kRejectsNull | kNeedsSettings),
+      row("orMemcpyPeer",
+          orMemcpyPeer,
+          GIVE(w.block, 0, w.other_block, 0, World::kBytes),
+          kRejectsNull | kNeedsSettings),
+      row("orMemcpyPeerAsync",
+          orMemcpyPeerAsync,
+          GIVE(w.block, 0, w.other_block, 0, World::kBytes, w.stream),
+          kRejectsNull | kNeedsSettings),
+      row("orMemset",
+          orMemset,
+          GIVE(w.block, 1, World::kBytes),
+          kRejectsNull | kNeedsSettings),
+      row("orMemsetAsync",
+          orMemsetAsync,
+          GIVE(w.block, 1, World::kBytes, w.stream),
+          kRejectsNull | kNeedsSettings),
+      row("orStreamCreate",
+          orStreamCreate,
+          GIVE(&w.made_stream),
+          kRejectsNull | kNeedsSettings),
+      row("orStreamCreateWithPriority",
+          orStreamCreateWithPriority,
+          GIVE(&w.made_stream, 0, 0),
+          kRejectsNull | kNeedsSettings),
+      row("orStreamDestroy", orStreamDestroy, GIVE(w.stream), kNeedsSettings),
+      row("orStreamGetDefault",
+          orStreamGetDefault,
+          GIVE(&w.made_stream, 0),
+          kRejectsNull | kNeedsSettings),
+      row("orStreamQuery", orStreamQuery, GIVE(w.stream), kNeedsSettings),
+      row("orStreamSynchronize",
+          orStreamSynchronize,
+          GIVE(w.stream),
+          kNeedsSettings),
+      row("orStreamWaitEvent",
+          orStreamWaitEvent,
+          GIVE(w.stream, w.later, 0),
+          kNeedsSettings),
+      row("orStreamGetPriority",
+          orStreamGetPriority,
+          GIVE(w.stream, w.numbers),
+          kRejectsNull | kNeedsSettings),
+      row("orStreamGetDevice",
+          orStreamGetDevice,
+          GIVE(w.stream, w.numbers),
+          kRejectsNull | kNeedsSettings),
+      row("orDeviceGetStreamPriorityRange",
+          orDeviceGetStreamPriorityRange,
+          GIVE(&w.numbers[0], &w.numbers[1]),
+          kRejectsNull),
+      row<orStream_t, orKernel_t, void*, orKernel_t>(
+          "orLaunchKernel",
+          orLaunchKernel,
+          GIVE(w.stream, nothing, nullptr, nothing),
+          kRejectsNull | kNeedsSettings)
+          .may_be_null({2, 3}),
+      row("orLaunchKernelBlocking",
+          orLaunchKernelBlocking,
+          GIVE(w.stream, nothing, nullptr),
+          kRejectsNull | kNeedsSettings)
+          .may_be_null({2}),
+      row("orLaunchHostFunc",
+          orLaunchHostFunc,
+          GIVE(w.stream, nothing, nullptr),
+          kRejectsNull | kNeedsSettings)
+          .may_be_null({2}),
+      row("orEventCreate",
+          orEventCreate,
+          GIVE(&w.made_event),
+          kRejectsNull | kNeedsSettings),
+      row("orEventCreateWithFlags",
+          orEventCreateWithFlags,
+          GIVE(&w.made_event, 0),
+          kRejectsNull | kNeedsSettings),
+      row("orEventRecord", orEventRecord, GIVE(w.later, w.stream)),
+      row("orEventQuery", orEventQuery, GIVE(w.later)),
+      row("orEventSynchronize", orEventSynchronize, GIVE(w.later)),
+      row("orEventElapsedTime",
+          orEventElapsedTime,
+          GIVE(&w.milliseconds, w.start, w.later),
+          kRejectsNull),
+      row("orEventDestroy", orEventDestroy, GIVE(w.later)),
+      row("orIpcGetMemHandle",
+          orIpcGetMemHandle,
+          GIVE(&w.memory_handle, w.block),
+          kRejectsNull | kNeedsSettings),
+      row("orIpcOpenMemHandle",
+          orIpcOpenMemHandle,
+          GIVE(w.addresses, w.exported_memory(), 0),
+          kRejectsNull | kNeedsSettings)
+          .returns(orErrorNotPermitted),
+      row("orIpcCloseMemHandle",
+          orIpcCloseMemHandle,
+          GIVE(w.block),
+          kRejectsNull | kNeedsSettings)
+          .returns(orErrorInvalidValue),
+      row("orIpcGetEventHandle",
+          orIpcGetEventHandle,
+          GIVE(&w.event_handle, w.shared),
+          kRejectsNull),
+      row("orIpcOpenEventHandle",
+          orIpcOpenEventHandle,
+          GIVE(&w.made_event, w.exported_event()),
+          kRejectsNull | kNeedsSettings)
+          .returns(orErrorNotPermitted),
+      row("orFaultInject",
+          orFaultInject,
+          GIVE(&w.made_fault, &w.spec),
+          kRejectsNull | kNeedsSettings),
+      row("orFaultGetCounts",
+          orFaultGetCounts,
+          GIVE(w.fault, &w.counts[0], &w.counts[1]),
+          kRejectsNull),
+      row("orFaultRemove", orFaultRemove, GIVE(w.fault)),
+      row("orDeviceLose", orDeviceLose, GIVE(0), kNeedsSettings),
+  };
+  return table;
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A table with each function of the C API and arguments that it accepts.
+//
+// Which arguments are pointers that must not be null, and which are handles,
+// is computed from the types of the parameters; which codes a function may
+// return is read from the header.
+#pragma once
+
+#include "support.h"
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+/// A fault that hits no call of a test.
+inline constexpr orFaultSpec kHarmlessFault{
+    orFaultMalloc,
+    -1,
+    orErrorMemoryAllocation,
+    0,
+    1u << 30,
+    0,
+    0,
+    0};
+
+/// What the functions work on: objects of device 0 that are in order.
+class World {
+ public:
+  World();
+  /// One without devices: handles are null, pointers those of the host.
+  struct Empty {};
+  explicit World(Empty);
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+  /// Makes device 0 as new and ends what does not end with it.
+  ~World();
+
+  /// Holds the streams of device 0 from here on; `later` is recorded behind.
+  void hold();
+
+  // What some functions need first.
+  int enabled_peer() const;
+  void* registered() const;
+  orIpcMemHandle_t exported_memory() const;
+  orIpcEventHandle_t exported_event() const;
+
+  static constexpr std::size_t kBytes = 64; // of each block
+
+  orStream_t stream = nullptr;
+  orEvent_t start = nullptr;  // recorded and reached
+  orEvent_t later = nullptr;  // so too, until hold()
+  orEvent_t shared = nullptr; // for other processes
+  orFault_t fault = nullptr;  // hits nothing
+  orFaultSpec spec = kHarmlessFault;
+  void* block = nullptr;
+  void* other_block = nullptr;
+  void* pinned = nullptr;
+  void* page = nullptr; // ordinary memory
+  char host[kBytes] = {};
+
+  // What calls write.
+  void* made_block = nullptr;
+  void* made_pinned = nullptr;
+  orStream_t made_stream = nullptr;
+  orEvent_t made_event = nullptr;
+  orFault_t made_fault = nullptr;
+  void* addresses[2] = {};
+  int numbers[2] = {};
+  std::size_t sizes[2] = {};
+  std::uint64_t counts[2] = {};
+  std::ptrdiff_t distance = 0;
+  float milliseconds = 0;
+  orSetting setting{};
+  orDeviceProp properties{};
+  orPointerAttributes attributes{};
+  orResourceUsage usage{};
+  orIpcMemHandle_t memory_handle{};
+  orIpcEventHandle_t event_handle{};
+
+ private:
+  bool live_;
+  std::vector<std::unique_ptr<Latch>> latches_;
+};
+
+enum Trait : unsigned {
+  kRejectsNull = 1,      // a pointer must not be null: orErrorInvalidValue
+  kNeedsSettings = 2,    // fails while a variable of the environment is wrong
+  kAnswersAfterFork = 4, // also in a child that was forked after use
+};
+
+using Call = std::function<orError_t()>;
+
+/// What becomes of one argument of a call.
+enum class Instead { kItself, kNull, kEnded };
+
+struct Row {
+  std::string name;
+  unsigned traits = 0;
+  std::vector<std::size_t> pointers; // arguments that must not be null
+  std::vector<std::size_t> handles;  // arguments: a stream, an event, a fault
+  orError_t result = orSuccess;      // what the call returns when all is well
+  /// A call whose arguments come from a world, which is made ready for it.
+  std::function<Call(World&, Instead, std::size_t argument)> bind;
+
+  Call call(World& world) const {
+    return bind(world, Instead::kItself, 0);
+  }
+  bool has(Trait trait) const {
+    return (traits & trait) != 0;
+  }
+  /// Says which pointers may be null.
+  Row may_be_null(std::initializer_list<std::size_t> arguments) &&;
+  /// Says that no arguments of this process could make the call succeed.
+  Row returns(orError_t code) &&;
+};
+
+const std::vector<Row>& rows();
+/// The functions without a row, and why.
+const std::map<std::string, std::string>& exempt_functions();

@@ -1,0 +1,444 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Injected faults: which calls they hit, and what becomes of those.
+#include "support.h"
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto nothing = [](void*) {};
+
+/// Makes launches, one after the other: an x for each that a fault hits.
+std::string launches(const InjectedFault::Spec& spec, int count) {
+  const InjectedFault fault(spec);
+  std::string result;
+  for (int i = 0; i < count; ++i) {
+    const orError_t error = orLaunchKernelBlocking(nullptr, nothing, nullptr);
+    result += error == orSuccess ? '.' : 'x';
+  }
+  return result;
+}
+
+orFaultSpec allocation_fault() {
+  return {orFaultMalloc, -1, orErrorMemoryAllocation, 0, 1, 0, 0, 0};
+}
+
+TEST(orFaultInject, FirstIsTheOnlyCallThatIsHit) {
+  EXPECT_EQ(
+      launches({.site = orFaultLaunch, .first = 3, .period = 0}, 8),
+      "..x.....");
+}
+
+TEST(orFaultInject, PeriodHitsEachNthCallAfterIt) {
+  EXPECT_EQ(
+      launches({.site = orFaultLaunch, .first = 2, .period = 3}, 9),
+      ".x..x..x.");
+}
+
+TEST(orFaultInject, SameSeedHitsTheSameCalls) {
+  const auto with_seed = [](std::uint64_t seed) {
+    return launches(
+        {.site = orFaultLaunch, .probability = 0.25, .seed = seed}, 400);
+  };
+  const std::string calls = with_seed(1);
+  EXPECT_EQ(with_seed(1), calls);
+  EXPECT_NE(with_seed(2), calls);
+  const auto hits = std::count(calls.begin(), calls.end(), 'x');
+  EXPECT_GT(hits, 60); // 100 are expected
+  EXPECT_LT(hits, 140);
+  // The generator is that of the C++ standard, so each platform has these.
+  EXPECT_EQ(calls.substr(0, 20), "xx.x...x..x..x.x....");
+}
+
+TEST(orFaultInject, ProbabilityCountsFromTheFirstCallOn) {
+  EXPECT_EQ(
+      launches({.site = orFaultLaunch, .first = 3, .probability = 1}, 5),
+      "..xxx");
+}
+
+TEST(orFaultInject, AcceptsACheckedSpecOnly) {
+  orFault_t fault = nullptr;
+  const auto rejects = [&fault](auto change, const char* part) {
+    orFaultSpec spec = allocation_fault();
+    change(spec);
+    EXPECT_EQ(orFaultInject(&fault, &spec), orErrorInvalidValue);
+    EXPECT_MESSAGE(part);
+  };
+  using Spec = orFaultSpec;
+  rejects([](Spec& s) { s.site = static_cast<orFaultSite>(4); }, "spec.site 4");
+  rejects(
+      [](Spec& s) { s.site = static_cast<orFaultSite>(-1); }, "spec.site -1");
+  rejects(
+      [](Spec& s) {
+        s.site = orFaultMallocHost;
+        s.device = 0;
+      },
+      "spec.device must be -1");
+  for (const orError_t error :
+       {orErrorLaunchFailure, orErrorIllegalAddress, orErrorTimeout}) {
+    rejects([error](Spec& s) { s.error = error; }, orGetErrorName(error));
+  }
+  rejects(
+      [](Spec& s) {
+        s.site = orFaultMallocHost;
+        s.error = orErrorDeviceLost;
+      },
+      "orErrorDeviceLost can not happen there");
+  rejects(
+      [](Spec& s) { s.site = orFaultLaunch; },
+      "orErrorMemoryAllocation can not happen there");
+  rejects([](Spec& s) { s.error = orSuccess; }, "the fault would do nothing");
+  rejects([](Spec& s) { s.delay = 3'600'000'001; }, "spec.delay 3600000001");
+  rejects([](Spec& s) { s.first = 0; }, "spec.first is 0");
+  for (const double probability : {-0.1, 1.1, std::nan("")}) {
+    rejects(
+        [probability](Spec& s) { s.probability = probability; },
+        "spec.probability");
+  }
+  const orFaultSpec good = allocation_fault();
+  ASSERT_OK(orFaultInject(&fault, &good));
+  EXPECT_OK(orFaultRemove(fault));
+}
+
+TEST(orFaultInject, PastTheCountIsInvalidDevice) {
+  orFault_t fault = nullptr;
+  orFaultSpec spec = allocation_fault();
+  for (const int device : {2, -2}) {
+    spec.device = device;
+    EXPECT_EQ(orFaultInject(&fault, &spec), orErrorInvalidDevice);
+  }
+}
+
+TEST(orFaultInject, EachSiteCountsItsCalls) {
+  constexpr std::uint64_t kNever = 1'000'000;
+  const InjectedFault malloc(
+      {.site = orFaultMalloc,
+       .error = orErrorMemoryAllocation,
+       .first = kNever});
+  const InjectedFault malloc_host(
+      {.site = orFaultMallocHost,
+       .error = orErrorMemoryAllocation,
+       .first = kNever});
+  const InjectedFault launch({.site = orFaultLaunch, .first = kNever});
+  const InjectedFault copy({.site = orFaultCopy, .first = kNever});
+  const Block block(8);
+  const Block other(8);
+  const PinnedBlock pinned(8);
+  const PinnedBlock more_pinned(8);
+  void* none = nullptr;
+  ASSERT_OK(orMalloc(&none, 0)); // is no allocation
+  const Stream stream;
+  ASSERT_OK(orLaunchKernel(stream, [] {}));
+  ASSERT_OK(orLaunchKernelBlocking(stream, nothing, nullptr));
+  ASSERT_OK(orLaunchHostFunc(stream, nothing, nullptr)); // of the host
+  ASSERT_OK(orMemcpy(block.get(), pinned.get(), 8, orMemcpyDefault));
+  ASSERT_OK(
+      orMemcpyAsync(block.get(), pinned.get(), 8, orMemcpyDefault, stream));
+  ASSERT_OK(orMemcpyPeer(block.get(), 0, other.get(), 0, 8));
+  ASSERT_OK(orMemcpyPeerAsync(block.get(), 0, other.get(), 0, 8, stream));
+  ASSERT_OK(orMemset(block.get(), 0, 8));
+  ASSERT_OK(orMemsetAsync(block.get(), 0, 8, stream));
+  ASSERT_OK(orMemset(block.get(), 0, 0)); // is no work
+  ASSERT_OK(orStreamSynchronize(stream));
+  EXPECT_EQ(malloc.calls(), 2u);
+  EXPECT_EQ(malloc_host.calls(), 2u);
+  EXPECT_EQ(launch.calls(), 2u);
+  EXPECT_EQ(copy.calls(), 6u);
+}
+
+TEST(orFaultInject, OnOneDeviceLeavesTheOthers) {
+  const InjectedFault fault(
+      {.site = orFaultMalloc, .device = 1, .error = orErrorMemoryAllocation});
+  const Block block(8);
+  EXPECT_EQ(fault.calls(), 0u);
+  const CurrentDevice current(1);
+  void* pointer = nullptr;
+  EXPECT_EQ(orMalloc(&pointer, 8), orErrorMemoryAllocation);
+  EXPECT_EQ(fault.calls(), 1u);
+}
+
+TEST(orFaultInject, SeveralFaultsCountEachCallAndTheFirstOneDecides) {
+  const InjectedFault older({.site = orFaultLaunch, .period = 2});
+  const InjectedFault newer(
+      {.site = orFaultLaunch,
+       .error = orErrorIllegalAddress,
+       .first = 1,
+       .period = 4});
+  for (const orError_t error :
+       {orErrorLaunchFailure, orSuccess, orErrorLaunchFailure, orSuccess}) {
+    EXPECT_EQ(orLaunchKernelBlocking(nullptr, nothing, nullptr), error);
+  }
+  EXPECT_EQ(older.calls(), 4u);
+  EXPECT_EQ(older.hits(), 2u);
+  EXPECT_EQ(newer.calls(), 4u);
+  EXPECT_EQ(newer.hits(), 1u);
+}
+
+TEST(orFaultInject, ManyThreadsAreHitAsOftenAsOne) {
+  const InjectedFault fault({.site = orFaultLaunch, .period = 10});
+  std::atomic<int> failures{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&failures] {
+      const Stream stream;
+      for (int i = 0; i < 100; ++i) {
+        failures +=
+            orLaunchKernelBlocking(stream, nothing, nullptr) == orSuccess ? 0
+                                                                          : 1;
+      }
+    });
+  }
+  for (auto& thread : threads) {
+    thread.join();
+  }
+  EXPECT_EQ(failures, 80);
+  EXPECT_EQ(fault.hits(), 80u);
+}
+
+TEST(orFaultGetCounts, TellsCallsAndHits) {
+  const InjectedFault fault({.site = orFaultLaunch, .first = 2, .period = 2});
+  for (int i = 0; i < 5; ++i) {
+    static_cast<void>(orLaunchKernelBlocking(nullptr, nothing, nullptr));
+  }
+  std::uint64_t calls = 0;
+  std::uint64_t hits = 0;
+  ASSERT_OK(orFaultGetCounts(fault, &calls, &hits));
+  EXPECT_EQ(calls, 5u);
+  EXPECT_EQ(hits, 2u);
+}
+
+TEST(orFaultRemove, EndsTheFault) {
+  orFault_t fault = nullptr;
+  const orFaultSpec spec = allocation_fault();
+  ASSERT_OK(orFaultInject(&fault, &spec));
+  ASSERT_OK(orFaultRemove(fault));
+  const Block block(8);
+  EXPECT_EQ(orFaultRemove(fault), orErrorInvalidHandle);
+  std::uint64_t number = 0;
+  EXPECT_EQ(orFaultGetCounts(fault, &number, &number), orErrorInvalidHandle);
+}
+
+TEST(orFaultRemove, WorkThatWasHitStillFails) {
+  const Stream stream;
+  Latch latch(stream);
+  {
+    const InjectedFault fault({.site = orFaultLaunch});
+    ASSERT_OK(orLaunchKernel(stream, [] {}));
+  }
+  ASSERT_OK(orLaunchKernel(stream, [] {}));
+  latch.release();
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+}
+
+TEST(orMalloc, InjectedFaultIsNamedInTheMessage) {
+  const InjectedFault fault(
+      {.site = orFaultMalloc, .error = orErrorMemoryAllocation, .first = 2});
+  const Block block(8);
+  void* pointer = &pointer;
+  EXPECT_EQ(orMalloc(&pointer, 8), orErrorMemoryAllocation);
+  EXPECT_EQ(pointer, nullptr);
+  EXPECT_MESSAGE("orMalloc: injected fault: allocation number 2 on device 0");
+}
+
+TEST(orMallocHost, InjectedFaultIsMemoryAllocation) {
+  const InjectedFault fault(
+      {.site = orFaultMallocHost, .error = orErrorMemoryAllocation});
+  void* pointer = &pointer;
+  EXPECT_EQ(orMallocHost(&pointer, 8), orErrorMemoryAllocation);
+  EXPECT_EQ(pointer, nullptr);
+  EXPECT_MESSAGE("allocation of pinned memory number 1");
+}
+
+TEST(orLaunchKernel, InjectedFaultIsReportedAtTheNextWait) {
+  const Stream stream;
+  std::atomic<int> ran{0};
+  auto argument = std::make_shared<int>(1);
+  {
+    const InjectedFault fault({.site = orFaultLaunch, .period = 0});
+    ASSERT_OK(orLaunchKernel(stream, [&ran, argument] { ++ran; }));
+    ASSERT_OK(orLaunchKernel(stream, [&ran, argument] { ++ran; }));
+  }
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+  EXPECT_MESSAGE("injected fault: launch number 1 on device 0");
+  EXPECT_EQ(ran, 1) << "the stream goes on";
+  EXPECT_EQ(argument.use_count(), 1) << "the arguments are released";
+  EXPECT_OK(orStreamSynchronize(stream));
+}
+
+TEST(orLaunchHostFunc, IsHitByNoFault) {
+  const InjectedFault fault({.site = orFaultLaunch});
+  const Stream stream;
+  bool ran = false;
+  ASSERT_OK(orLaunchHostFunc(
+      stream, [](void* p) { *static_cast<bool*>(p) = true; }, &ran));
+  EXPECT_OK(orStreamSynchronize(stream));
+  EXPECT_TRUE(ran);
+}
+
+TEST(orMemcpy, InjectedFaultFailsTheCallAndCopiesNothing) {
+  const Block block(1);
+  ASSERT_OK(orMemset(block.get(), 1, 1));
+  char host = 2;
+  {
+    const InjectedFault fault({.site = orFaultCopy});
+    EXPECT_EQ(
+        orMemcpy(&host, block.get(), 1, orMemcpyDeviceToHost),
+        orErrorLaunchFailure);
+    EXPECT_MESSAGE("orMemcpy: injected fault: copy number 1");
+  }
+  EXPECT_EQ(host, 2);
+  EXPECT_OK(orDeviceSynchronize()) << "the failure was the call's";
+}
+
+TEST(orMemcpyAsync, InjectedFaultIsReportedAtTheNextWait) {
+  const Stream stream;
+  const Block block(1);
+  const PinnedBlock pinned(1);
+  *pinned.get() = 2;
+  {
+    const InjectedFault fault({.site = orFaultCopy});
+    ASSERT_OK(orMemcpyAsync(
+        pinned.get(), block.get(), 1, orMemcpyDeviceToHost, stream));
+  }
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+  EXPECT_EQ(*pinned.get(), 2);
+}
+
+/// Injects a failure that sticks to device 0 into one enqueued command.
+void expect_to_stick(orFaultSite site, orError_t code) {
+  {
+    orStream_t stream = nullptr; // ends with the device
+    ASSERT_OK(orStreamCreate(&stream));
+    void* block = nullptr;
+    ASSERT_OK(orMalloc(&block, 1));
+    Latch latch(stream);
+    const InjectedFault fault({.site = site, .error = code});
+    if (site == orFaultLaunch) {
+      ASSERT_OK(orLaunchKernel(stream, [] {}));
+    } else {
+      ASSERT_OK(orMemsetAsync(block, 0, 1, stream));
+    }
+    EXPECT_EQ(orStreamQuery(stream), orErrorNotReady);
+    latch.release();
+    EXPECT_EQ(orStreamSynchronize(stream), code);
+  }
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(orDeviceSynchronize(), code);
+    EXPECT_MESSAGE("injected fault");
+  }
+  {
+    const CurrentDevice current(1);
+    EXPECT_OK(orDeviceSynchronize());
+  }
+  ASSERT_OK(orDeviceReset());
+  EXPECT_OK(orDeviceSynchronize());
+}
+
+TEST(orLaunchKernel, InjectedIllegalAddressSticksToTheDevice) {
+  expect_to_stick(orFaultLaunch, orErrorIllegalAddress);
+}
+
+TEST(orLaunchKernel, InjectedDeviceLostSticksToTheDevice) {
+  expect_to_stick(orFaultLaunch, orErrorDeviceLost);
+}
+
+TEST(orMemsetAsync, InjectedIllegalAddressSticksToTheDevice) {
+  expect_to_stick(orFaultCopy, orErrorIllegalAddress);
+}
+
+TEST(orMemsetAsync, InjectedDeviceLostSticksToTheDevice) {
+  expect_to_stick(orFaultCopy, orErrorDeviceLost);
+}
+
+TEST(orMalloc, InjectedDeviceLostSticksToTheDevice) {
+  {
+    const InjectedFault fault(
+        {.site = orFaultMalloc, .error = orErrorDeviceLost});
+    void* pointer = nullptr;
+    EXPECT_EQ(orMalloc(&pointer, 8), orErrorDeviceLost);
+    EXPECT_EQ(pointer, nullptr);
+  }
+  EXPECT_EQ(orDeviceSynchronize(), orErrorDeviceLost);
+  ASSERT_OK(orDeviceReset());
+}
+
+constexpr std::uint64_t kDelay = 20'000; // microseconds
+constexpr std::chrono::microseconds kDelayTime{kDelay};
+
+TEST(orFaultInject, DelayHoldsTheWorkAndWhatComesAfterIt) {
+  const Stream stream;
+  const Stream other;
+  const InjectedFault fault(
+      {.site = orFaultLaunch,
+       .error = orSuccess,
+       .delay = kDelay,
+       .period = 0});
+  Clock::time_point first;
+  Clock::time_point second;
+  Clock::time_point elsewhere;
+  const auto start = Clock::now();
+  ASSERT_OK(orLaunchKernel(stream, [&first] { first = Clock::now(); }));
+  ASSERT_OK(orLaunchKernel(stream, [&second] { second = Clock::now(); }));
+  ASSERT_OK(orLaunchKernel(other, [&elsewhere] { elsewhere = Clock::now(); }));
+  ASSERT_OK(orStreamSynchronize(other));
+  ASSERT_OK(orStreamSynchronize(stream));
+  EXPECT_GE(first, start + kDelayTime);
+  EXPECT_GE(second, first);
+  EXPECT_LT(elsewhere, second);
+}
+
+TEST(orFaultInject, DelayHoldsAnAllocation) {
+  const InjectedFault fault(
+      {.site = orFaultMalloc, .error = orSuccess, .delay = kDelay});
+  const auto start = Clock::now();
+  const Block block(8);
+  EXPECT_GE(Clock::now(), start + kDelayTime);
+}
+
+TEST(orFaultInject, DelayAndErrorComeOneAfterTheOther) {
+  const InjectedFault fault({.site = orFaultLaunch, .delay = kDelay});
+  const auto start = Clock::now();
+  EXPECT_EQ(
+      orLaunchKernelBlocking(nullptr, nothing, nullptr), orErrorLaunchFailure);
+  EXPECT_GE(Clock::now(), start + kDelayTime);
+}
+
+TEST(orFaultInject, DelayEndsWithTheDevice) {
+  orStream_t stream = nullptr; // ends with the device
+  ASSERT_OK(orStreamCreate(&stream));
+  bool ran = false;
+  {
+    const InjectedFault fault(
+        {.site = orFaultLaunch, .error = orSuccess, .delay = 3'600'000'000});
+    ASSERT_OK(orLaunchKernel(stream, [&ran] { ran = true; }));
+    ASSERT_OK(orLaunchKernel(stream, [&ran] { ran = true; }));
+  }
+  EXPECT_EQ(orStreamQuery(stream), orErrorNotReady);
+  ASSERT_OK(orDeviceReset()); // waits for what it runs
+  EXPECT_FALSE(ran);
+}
+
+TEST(orFaultInject, DelayOfAnAllocationEndsWithTheDevice) {
+  orError_t error = orSuccess;
+  std::thread thread;
+  {
+    const InjectedFault fault(
+        {.site = orFaultMalloc, .error = orSuccess, .delay = 3'600'000'000});
+    thread = std::thread([&error] {
+      void* pointer = nullptr;
+      error = orMalloc(&pointer, 8);
+    });
+    while (fault.calls() == 0) {
+      std::this_thread::yield();
+    }
+  }
+  ASSERT_OK(orDeviceLose(0));
+  thread.join();
+  EXPECT_EQ(error, orErrorDeviceLost);
+  ASSERT_OK(orDeviceReset());
+}
+
+} // namespace

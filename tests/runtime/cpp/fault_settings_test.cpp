@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// OPENREG_FAULTS.
+#include "support.h"
+
+namespace {
+
+using FaultSettings = FreshProcess;
+constexpr auto nothing = [](void*) {};
+
+/// Runs `body` where OPENREG_FAULTS has a value.
+template <typename Body>
+void with_faults(const char* value, Body body) {
+  EXPECT_EXIT(
+      {
+        setenv("OPENREG_FAULTS", value, 1);
+        body();
+        finish();
+      },
+      testing::ExitedWithCode(0),
+      "^$")
+      << value;
+}
+
+std::size_t fault_count() {
+  EXPECT_OK(orInit());
+  orResourceUsage usage{};
+  EXPECT_OK(orGetResourceUsage(&usage));
+  return usage.faults;
+}
+
+TEST_F(FaultSettings, NoneAndNothingAreNoFault) {
+  for (const char* value : {"none", "", " ", " none "}) {
+    with_faults(value, [] { EXPECT_EQ(fault_count(), 0u); });
+  }
+}
+
+TEST_F(FaultSettings, AllocationsFailForWantOfMemory) {
+  with_faults("malloc:first=2;malloc_host:period=1", [] {
+    EXPECT_EQ(fault_count(), 2u);
+    void* pointer = nullptr;
+    EXPECT_OK(orMalloc(&pointer, 8));
+    EXPECT_EQ(orMalloc(&pointer, 8), orErrorMemoryAllocation);
+    EXPECT_OK(orMalloc(&pointer, 8));
+    EXPECT_EQ(orMallocHost(&pointer, 8), orErrorMemoryAllocation);
+    EXPECT_EQ(orMallocHost(&pointer, 8), orErrorMemoryAllocation);
+  });
+}
+
+TEST_F(FaultSettings, LaunchesAndCopiesFailLikeAKernel) {
+  with_faults(" launch : first = 2 ; copy : period = 1 ; ", [] {
+    EXPECT_EQ(fault_count(), 2u);
+    EXPECT_OK(orLaunchKernelBlocking(nullptr, nothing, nullptr));
+    EXPECT_EQ(
+        orLaunchKernelBlocking(nullptr, nothing, nullptr),
+        orErrorLaunchFailure);
+    const Block block(8);
+    EXPECT_EQ(orMemset(block.get(), 0, 8), orErrorLaunchFailure);
+  });
+}
+
+TEST_F(FaultSettings, ErrorAndDeviceCanBeChosen) {
+  with_faults("launch:device=1:error=DeviceLost", [] {
+    EXPECT_OK(orLaunchKernelBlocking(nullptr, nothing, nullptr));
+    EXPECT_OK(orSetDevice(1));
+    EXPECT_EQ(
+        orLaunchKernelBlocking(nullptr, nothing, nullptr), orErrorDeviceLost);
+    EXPECT_EQ(orDeviceSynchronize(), orErrorDeviceLost);
+    EXPECT_OK(orDeviceReset());
+    EXPECT_OK(orLaunchKernelBlocking(nullptr, nothing, nullptr));
+  });
+}
+
+TEST_F(FaultSettings, DelayAloneFailsNothing) {
+  with_faults("launch:delay=1:period=1;copy:error=none:delay=1", [] {
+    EXPECT_EQ(fault_count(), 2u);
+    EXPECT_OK(orLaunchKernelBlocking(nullptr, nothing, nullptr));
+    const Block block(8);
+    EXPECT_OK(orMemset(block.get(), 0, 8));
+  });
+}
+
+TEST_F(FaultSettings, ProbabilityAndSeedHitTheSameCallsAsTheApi) {
+  with_faults("launch:probability=0.5:seed=3", [] {
+    std::string hit;
+    for (int i = 0; i < 100; ++i) {
+      hit += orLaunchKernelBlocking(nullptr, nothing, nullptr) == orSuccess
+          ? '.'
+          : 'x';
+    }
+    // A second fault with the seed is hit where the first one was.
+    const InjectedFault fault(
+        {.site = orFaultMalloc,
+         .error = orErrorMemoryAllocation,
+         .probability = 0.5,
+         .seed = 3});
+    std::string same;
+    for (int i = 0; i < 100; ++i) {
+      void* pointer = nullptr;
+      same += orMalloc(&pointer, 8) == orSuccess ? '.' : 'x';
+      EXPECT_OK(orFree(pointer));
+    }
+    EXPECT_EQ(hit, same);
+    EXPECT_NE(hit.find('x'), std::string::npos);
+  });
+}
+
+TEST_F(FaultSettings, CanNotBeRemovedButAreJoinedByOthers) {
+  with_faults("malloc:first=3", [] {
+    {
+      const InjectedFault fault(
+          {.site = orFaultMalloc, .error = orErrorMemoryAllocation});
+      EXPECT_EQ(fault_count(), 2u);
+      void* pointer = nullptr;
+      EXPECT_EQ(orMalloc(&pointer, 8), orErrorMemoryAllocation);
+    }
+    EXPECT_EQ(fault_count(), 1u);
+    void* pointer = nullptr;
+    EXPECT_OK(orMalloc(&pointer, 8));
+    EXPECT_EQ(orMalloc(&pointer, 8), orErrorMemoryAllocation);
+  });
+}
+
+TEST_F(FaultSettings, FailuresSurfaceAtTheLaunchIfThatBlocks) {
+  setenv("OPENREG_LAUNCH_BLOCKING", "1", 1);
+  with_faults("launch:first=1", [] {
+    EXPECT_EQ(orLaunchKernel(nullptr, [] {}), orErrorLaunchFailure);
+    EXPECT_OK(orStreamSynchronize(nullptr));
+    EXPECT_OK(orLaunchKernel(nullptr, [] {}));
+  });
+  unsetenv("OPENREG_LAUNCH_BLOCKING");
+}
+
+TEST_F(FaultSettings, WrongTextFailsEveryUseAndSaysWhatIsAccepted) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"alloc:first=1", "'alloc' is not a site: expected malloc, malloc_host"},
+      {"malloc:nth=1", "'nth' is not a key: expected device, error, delay"},
+      {"malloc:first", "'' is not a number"},
+      {"malloc:first=one", "'one' is not a number"},
+      {"malloc:first=-1", "'-1' is not a number"},
+      {"malloc:first=1 2", "'1 2' is not a number"},
+      {"malloc:first=0", "first is 0: calls are counted from 1"},
+      {"malloc:probability=2", "is not in .0, 1."},
+      {"malloc:probability=nan", "is not in .0, 1."},
+      {"malloc:device=2", "device 2 does not exist"},
+      {"malloc_host:device=0", "device must be -1"},
+      {"malloc:error=LaunchFailure", "orErrorLaunchFailure can not happen"},
+      {"launch:error=Timeout", "'Timeout' is not an error: expected none"},
+      {"launch:error=none", "the fault would do nothing"},
+      {"launch:delay=3600000001", "is too long"},
+      {"malloc:first=1;none", "'none' is not a site"},
+  };
+  for (const auto& [value, part] : wrong) {
+    EXPECT_EXIT(
+        {
+          setenv("OPENREG_FAULTS", value, 1);
+          report(orInit(), orErrorInvalidValue);
+        },
+        testing::ExitedWithCode(0),
+        std::string("environment variable OPENREG_FAULTS=.*") + part)
+        << value;
+  }
+}
+
+} // namespace

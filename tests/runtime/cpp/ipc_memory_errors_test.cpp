@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How the sharing of blocks fails, and how it ends.
+#include "shared_block.h"
+
+#include <atomic>
+#include <sys/resource.h>
+#include <thread>
+
+namespace {
+
+TEST(orIpcGetMemHandle, WhatIsNoBlockIsInvalidValue) {
+  int object = 0;
+  orIpcMemHandle_t handle;
+  EXPECT_EQ(orIpcGetMemHandle(&handle, &object), orErrorInvalidValue);
+  EXPECT_MESSAGE("is not a device pointer");
+  void* freed = nullptr;
+  ASSERT_OK(orMalloc(&freed, 64));
+  ASSERT_OK(orFree(freed));
+  EXPECT_EQ(orIpcGetMemHandle(&handle, freed), orErrorInvalidValue);
+  EXPECT_MESSAGE("is not in a live block");
+}
+
+TEST(orIpcGetMemHandle, WithoutRoomForTheNoteIsMemoryAllocation) {
+  EXPECT_TWO_PROCESSES(
+      [](OtherProcess) {},
+      [](OtherProcess) {
+        const Block block(64);
+        std::signal(SIGXFSZ, SIG_IGN);
+        rlimit limit;
+        getrlimit(RLIMIT_FSIZE, &limit);
+        limit.rlim_cur = 1;
+        setrlimit(RLIMIT_FSIZE, &limit);
+        orIpcMemHandle_t handle;
+        EXPECT_EQ(
+            orIpcGetMemHandle(&handle, block.get()), orErrorMemoryAllocation);
+        EXPECT_MESSAGE("File too large");
+      });
+}
+
+TEST(orIpcOpenMemHandle, OfThisProcessIsNotPermitted) {
+  const Block block(64);
+  void* pointer = nullptr;
+  EXPECT_EQ(
+      orIpcOpenMemHandle(&pointer, handle_of(block.get()), 0),
+      orErrorNotPermitted);
+  EXPECT_EQ(pointer, nullptr);
+}
+
+TEST(orIpcOpenMemHandle, WrongArgumentsAreInvalidValue) {
+  const Block block(64);
+  const auto handle = handle_of(block.get());
+  void* pointer = nullptr;
+  EXPECT_EQ(orIpcOpenMemHandle(nullptr, handle, 0), orErrorInvalidValue);
+  EXPECT_EQ(orIpcOpenMemHandle(&pointer, handle, 2), orErrorInvalidValue);
+  EXPECT_MESSAGE("flags 2");
+  for (unsigned char byte = 0; byte < OPENREG_IPC_HANDLE_SIZE; ++byte) {
+    orIpcMemHandle_t changed = handle;
+    changed.reserved[byte] ^= 0x10;
+    EXPECT_EQ(orIpcOpenMemHandle(&pointer, changed, 0), orErrorInvalidValue);
+    EXPECT_MESSAGE("handle is not one that orIpcGetMemHandle");
+  }
+}
+
+TEST(orIpcOpenMemHandle, FreedBlockIsInvalidValue) {
+  EXPECT_TWO_PROCESSES(
+      [](OtherProcess other) {
+        void* pointer = nullptr;
+        ASSERT_OK(orMalloc(&pointer, 64));
+        other.send(handle_of(pointer));
+        ASSERT_OK(orFree(pointer));
+        {
+          const Block block(64); // another one at the same address
+          handle_of(block.get());
+          other.signal();
+          other.wait();
+        }
+        ASSERT_OK(orMalloc(&pointer, 64));
+        other.send(handle_of(pointer));
+        ASSERT_OK(orDeviceReset());
+        other.signal();
+        other.wait();
+      },
+      [](OtherProcess other) {
+        for (int i = 0; i < 2; ++i) {
+          const auto handle = other.receive<orIpcMemHandle_t>();
+          other.wait();
+          void* pointer = nullptr;
+          EXPECT_EQ(
+              orIpcOpenMemHandle(&pointer, handle, 0), orErrorInvalidValue);
+          EXPECT_MESSAGE(
+              "process " + std::to_string(other.id()) + " has freed it");
+          other.signal();
+        }
+      });
+}
+
+TEST(orIpcOpenMemHandle, EndedProcessIsInvalidValue) {
+  EXPECT_TWO_PROCESSES(
+      [](OtherProcess other) {
+        const Block block(64);
+        other.send(handle_of(block.get()));
+      },
+      [](OtherProcess other) {
+        const auto handle = other.receive<orIpcMemHandle_t>();
+        other.wait_for_end();
+        void* pointer = nullptr;
+        EXPECT_EQ(orIpcOpenMemHandle(&pointer, handle, 0), orErrorInvalidValue);
+        EXPECT_MESSAGE("has ended");
+      });
+}
+
+TEST(orIpcOpenMemHandle, MissingDeviceIsInvalidDevice) {
+  EXPECT_TWO_PROCESSES(
+      [](OtherProcess other) {
+        const CurrentDevice current(1);
+        offer_a_block(other);
+      },
+      [](OtherProcess other) {
+        setenv("OPENREG_DEVICE_COUNT", "1", 1);
+        void* pointer = nullptr;
+        EXPECT_EQ(
+            orIpcOpenMemHandle(&pointer, other.receive<orIpcMemHandle_t>(), 0),
+            orErrorInvalidDevice);
+        EXPECT_MESSAGE("device 1 does not exist");
+        other.signal();
+      });
+}
+
+TEST(orIpcOpenMemHandle, WithoutRoomIsMemoryAllocation) {
+  EXPECT_TWO_PROCESSES(
+      [](OtherProcess other) {
+        const Block block(std::size_t{16} << 20);
+        other.send(handle_of(block.get()));
+        other.wait();
+      },
+      [](OtherProcess other) {
+        setenv("OPENREG_DEVICE_MEMORY", "1MiB", 1);
+        void* pointer = nullptr;
+        EXPECT_EQ(
+            orIpcOpenMemHandle(&pointer, other.receive<orIpcMemHandle_t>(), 0),
+            orErrorMemoryAllocation);
+        EXPECT_MESSAGE("device 0 has no room to map 16777216 bytes");
+        other.signal();
+      });
+}
+
+TEST(orIpcOpenMemHandle, FailedDeviceKeepsItsFailure) {
+  EXPECT_TWO_PROCESSES(offer_a_block, [](OtherProcess other) {
+    const auto handle = other.receive<orIpcMemHandle_t>();
+    void* pointer = nullptr;
+    ASSERT_OK(orDeviceLose(0));
+    EXPECT_EQ(orIpcOpenMemHandle(&pointer, handle, 0), orErrorDeviceLost);
+    ASSERT_OK(orDeviceReset());
+    {
+      const InjectedFault fault(
+          {.site = orFaultLaunch, .error = orErrorIllegalAddress});
+      ASSERT_OK(orLaunchKernel(orStream_t(nullptr), [] {}));
+      EXPECT_EQ(orStreamSynchronize(nullptr), orErrorIllegalAddress);
+    }
+    EXPECT_EQ(orIpcOpenMemHandle(&pointer, handle, 0), orErrorIllegalAddress);
+    ASSERT_OK(orDeviceReset());
+    ASSERT_OK(orIpcOpenMemHandle(&pointer, handle, 0));
+    ASSERT_OK(orIpcCloseMemHandle(pointer));
+    other.signal();
+  });
+}
+
+TEST(orIpcGetMemHandle, BlockOfAnotherProcessIsInvalidValue) {
+  EXPECT_TWO_PROCESSES(offer_a_block, [](OtherProcess other) {
+    {
+      const OpenedBlock block(other.receive<orIpcMemHandle_t>());
+      orIpcMemHandle_t handle;
+      EXPECT_EQ(orIpcGetMemHandle(&handle, block.get()), orErrorInvalidValue);
+      EXPECT_MESSAGE("of another process, which alone can share it");
+    }
+    other.signal();
+  });
+}
+
+TEST(orFree, BlockOfAnotherProcessIsInvalidValue) {
+  EXPECT_TWO_PROCESSES(offer_a_block, [](OtherProcess other) {
+    {
+      const OpenedBlock block(other.receive<orIpcMemHandle_t>());
+      EXPECT_EQ(orFree(block.get()), orErrorInvalidValue);
+      EXPECT_MESSAGE("orIpcCloseMemHandle");
+      EXPECT_EQ(orFreeUnused(block.get()), orErrorInvalidValue);
+      EXPECT_EQ(first_byte(block.get()), 1);
+    }
+    other.signal();
+  });
+}
+
+TEST(orDeviceReset, ClosesBlocksOfOtherProcesses) {
+  EXPECT_TWO_PROCESSES(offer_a_block, [](OtherProcess other) {
+    const auto handle = other.receive<orIpcMemHandle_t>();
+    void* pointer = nullptr;
+    ASSERT_OK(orIpcOpenMemHandle(&pointer, handle, 0));
+    ASSERT_OK(orIpcOpenMemHandle(&pointer, handle, 0));
+    ASSERT_OK(orDeviceReset());
+    EXPECT_EQ(openings(), 0u);
+    EXPECT_EQ(orIpcCloseMemHandle(pointer), orErrorInvalidValue);
+    const OpenedBlock again(handle);
+    EXPECT_EQ(first_byte(again.get()), 1);
+    other.signal();
+  });
+}
+
+TEST(orIpcCloseMemHandle, WaitsForTheWorkOfTheDevice) {
+  EXPECT_TWO_PROCESSES(offer_a_block, [](OtherProcess other) {
+    void* pointer = nullptr;
+    ASSERT_OK(
+        orIpcOpenMemHandle(&pointer, other.receive<orIpcMemHandle_t>(), 0));
+    char* data = kernel_pointer(static_cast<char*>(pointer));
+    std::atomic<bool> ran{false};
+    {
+      const Stream stream;
+      Latch latch(stream);
+      ASSERT_OK(orLaunchKernel(stream, [&ran, data] {
+        *data = 1;
+        ran = true;
+      }));
+      std::thread releaser([&latch] { latch.release(); });
+      EXPECT_OK(orIpcCloseMemHandle(pointer));
+      EXPECT_TRUE(ran);
+      releaser.join();
+    }
+    other.signal();
+  });
+}
+
+TEST(orIpcCloseMemHandle, WhatIsNotOpenIsInvalidValue) {
+  EXPECT_TWO_PROCESSES(offer_a_block, [](OtherProcess other) {
+    int object = 0;
+    EXPECT_EQ(orIpcCloseMemHandle(&object), orErrorInvalidValue);
+    EXPECT_EQ(orIpcCloseMemHandle(nullptr), orErrorInvalidValue);
+    {
+      const Block block(64);
+      EXPECT_EQ(orIpcCloseMemHandle(block.get()), orErrorInvalidValue);
+    }
+    void* pointer = nullptr;
+    ASSERT_OK(
+        orIpcOpenMemHandle(&pointer, other.receive<orIpcMemHandle_t>(), 0));
+    EXPECT_EQ(
+        orIpcCloseMemHandle(static_cast<char*>(pointer) + 1),
+        orErrorInvalidValue);
+    ASSERT_OK(orIpcCloseMemHandle(pointer));
+    EXPECT_EQ(orIpcCloseMemHandle(pointer), orErrorInvalidValue);
+    EXPECT_MESSAGE("closed already");
+    other.signal();
+  });
+}
+
+TEST(orIpcCloseMemHandle, InAKernelIsNotPermittedAndKeepsTheBlock) {
+  EXPECT_TWO_PROCESSES(offer_a_block, [](OtherProcess other) {
+    {
+      const OpenedBlock block(other.receive<orIpcMemHandle_t>());
+      ASSERT_OK(orLaunchKernel(nullptr, [&] {
+        EXPECT_EQ(orIpcCloseMemHandle(block.get()), orErrorNotPermitted);
+      }));
+      ASSERT_OK(orStreamSynchronize(nullptr));
+      EXPECT_EQ(first_byte(block.get()), 1);
+    }
+    other.signal();
+  });
+}
+
+TEST(orIpcCloseMemHandle, BehindAHeldStreamIsTimeoutAndKeepsTheBlock) {
+  EXPECT_TWO_PROCESSES(offer_a_block, [](OtherProcess other) {
+    {
+      const OpenedBlock block(other.receive<orIpcMemHandle_t>());
+      {
+        const Stream stream;
+        const Latch latch(stream);
+        ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 1));
+        EXPECT_EQ(orIpcCloseMemHandle(block.get()), orErrorTimeout);
+        ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 0));
+      }
+      EXPECT_EQ(first_byte(block.get()), 1);
+    }
+    other.signal();
+  });
+}
+
+} // namespace

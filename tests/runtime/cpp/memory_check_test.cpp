@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// OPENREG_MEMORY_CHECK: kernels that touch what is not allocated.
+#include "support.h"
+
+#include <csignal>
+#include <fstream>
+#include <sstream>
+
+namespace {
+
+using MemoryCheck = FreshProcess;
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+std::size_t page_size() {
+  return static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+void turn_on(const char* device_memory = "1GiB") {
+  setenv("OPENREG_MEMORY_CHECK", "1", 1);
+  setenv("OPENREG_DEVICE_MEMORY", device_memory, 1);
+}
+
+char* allocate(std::size_t size) {
+  void* pointer = nullptr;
+  EXPECT_OK(orMalloc(&pointer, size));
+  return static_cast<char*>(pointer);
+}
+
+/// Lets a kernel of the current device write to `data`.
+void write_in_kernel(char* data) {
+  EXPECT_OK(orLaunchKernel(
+      orStream_t(nullptr), [data] { *static_cast<volatile char*>(data) = 1; }));
+  EXPECT_OK(orDeviceSynchronize());
+}
+
+std::size_t free_bytes() {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  EXPECT_OK(orMemGetInfo(&free, &total));
+  return free;
+}
+
+/// Shared memory that this process holds now, in bytes.
+std::size_t resident_shared() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t total = 0;
+  std::size_t resident = 0;
+  std::size_t shared = 0;
+  file >> total >> resident >> shared;
+  return shared * page_size();
+}
+
+/// Ends the child of a death test: 0 if nothing has failed in it.
+[[noreturn]] void finish() {
+  std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+}
+
+/// Matches "<kernel pointer> <device pointer> " before a fault that names both.
+class NamesTheAddresses : public testing::MatcherInterface<const std::string&> {
+ public:
+  bool MatchAndExplain(const std::string& text, testing::MatchResultListener*)
+      const override {
+    std::istringstream words(text);
+    std::string kernel;
+    std::string device;
+    words >> kernel >> device;
+    return text.find(
+               "a kernel reached " + kernel + ", the kernel pointer of " +
+               device + " on device") != std::string::npos;
+  }
+  void DescribeTo(std::ostream* out) const override {
+    *out << "names the addresses";
+  }
+};
+
+TEST_F(MemoryCheck, KernelThatTouchesAFreedBlockFaults) {
+  EXPECT_DEATH(
+      {
+        turn_on();
+        EXPECT_OK(orSetDevice(1));
+        char* pointer = allocate(1000);
+        char* data = kernel_pointer(pointer);
+        write_in_kernel(data + 24);
+        EXPECT_OK(orFree(pointer));
+        std::fputs("freed ", stderr);
+        write_in_kernel(data + 24);
+      },
+      "^freed openreg: a kernel reached 0x[0-9a-f]+, the kernel pointer of "
+      "0x[0-9a-f]+ on device openreg:1 .offset 24 in the block of 1000 bytes "
+      "at 0x[0-9a-f]+, which was freed.\\.\n");
+}
+
+TEST_F(MemoryCheck, FaultNamesTheAddresses) {
+  EXPECT_DEATH(
+      {
+        turn_on();
+        void* pointer = allocate(1);
+        void* data = kernel_pointer(pointer);
+        EXPECT_OK(orFree(pointer));
+        std::fprintf(stderr, "%p %p ", data, pointer);
+        write_in_kernel(static_cast<char*>(data));
+      },
+      testing::MakeMatcher(new NamesTheAddresses));
+}
+
+TEST_F(MemoryCheck, FaultEndsTheProcessWithSegmentationFault) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  const auto ended = [](int status) { return status != 0; }; // by its handler
+#else
+  const auto ended = testing::KilledBySignal(SIGSEGV);
+#endif
+  EXPECT_EXIT(
+      {
+        turn_on();
+        char* pointer = allocate(64);
+        char* data = kernel_pointer(pointer);
+        EXPECT_OK(orFree(pointer));
+        write_in_kernel(data);
+      },
+      ended,
+      "which was freed");
+}
+
+TEST_F(MemoryCheck, KernelThatPassesTheLastPageOfABlockFaults) {
+  EXPECT_DEATH(
+      {
+        turn_on();
+        char* pointer = allocate(page_size() - 1);
+        allocate(1); // not reached either
+        char* data = kernel_pointer(pointer);
+        write_in_kernel(data + page_size() - 1); // pages tell no more
+        std::fputs("rounding ", stderr);
+        write_in_kernel(data + page_size());
+      },
+      "^rounding openreg: a kernel reached 0x[0-9a-f]+, the kernel pointer of "
+      "0x[0-9a-f]+ on device openreg:0 .offset 4096 in the block of 4095 bytes "
+      "at 0x[0-9a-f]+, past its end.\\.\n");
+}
+
+TEST_F(MemoryCheck, KernelThatTouchesWhatWasNeverAllocatedFaults) {
+  EXPECT_DEATH(
+      {
+        turn_on();
+        write_in_kernel(kernel_pointer(allocate(1)) + kMiB);
+      },
+      "on device openreg:0 where no block is allocated\\.");
+}
+
+TEST_F(MemoryCheck, KernelThatTouchesABlockOfBeforeAResetFaults) {
+  EXPECT_DEATH(
+      {
+        turn_on();
+        char* data = kernel_pointer(allocate(64));
+        EXPECT_OK(orDeviceReset());
+        write_in_kernel(kernel_pointer(allocate(64)));
+        std::fputs("new ", stderr);
+        write_in_kernel(data);
+      },
+      "^new openreg: a kernel reached .*64 bytes.*which was freed");
+}
+
+TEST_F(MemoryCheck, HostThatFollowsAFreedPointerIsToldSo) {
+  EXPECT_DEATH(
+      {
+        turn_on();
+        char* pointer = allocate(64);
+        EXPECT_OK(orFree(pointer));
+        *static_cast<volatile char*>(pointer) = 1;
+      },
+      "the host dereferenced .*offset 0 in the block of 64 bytes at "
+      "0x[0-9a-f]+, which was freed.\\.\n");
+}
+
+TEST_F(MemoryCheck, QueuedCopyToAFreedBlockIsStillIllegalAddress) {
+  EXPECT_EXIT(
+      {
+        turn_on();
+        const CurrentDevice current(1);
+        char* pointer = allocate(64);
+        {
+          const Latch latch(nullptr);
+          EXPECT_OK(orMemsetAsync(pointer, 0, 64, nullptr));
+          EXPECT_OK(orFreeUnused(pointer));
+        }
+        report(orDeviceSynchronize(), orErrorIllegalAddress);
+      },
+      testing::ExitedWithCode(0),
+      "no block is allocated any more");
+}
+
+TEST_F(MemoryCheck, WrongPointerIsToldOfTheFreedBlock) {
+  EXPECT_EXIT(
+      {
+        turn_on();
+        char* pointer = allocate(64);
+        EXPECT_OK(orFree(pointer));
+        report(orMemset(pointer + 8, 0, 1), orErrorInvalidValue);
+      },
+      testing::ExitedWithCode(0),
+      "is not in a live block of device 0: the block of 64 bytes at "
+      "0x[0-9a-f]+ was freed");
+}
+
+TEST_F(MemoryCheck, FreedBlockCountsAsFreeAndGoesBackToTheSystem) {
+  EXPECT_EXIT(
+      {
+        turn_on();
+        const std::size_t free = free_bytes();
+        const std::size_t before = resident_shared();
+        for (int i = 0; i < 64; ++i) {
+          char* pointer = allocate(kMiB - 1);
+          EXPECT_EQ(free_bytes(), free - kMiB) << "a block takes whole pages";
+          EXPECT_OK(orMemset(pointer, 1, kMiB - 1));
+          EXPECT_OK(orFree(pointer));
+        }
+        EXPECT_EQ(free_bytes(), free);
+        EXPECT_LT(resident_shared(), before + 8 * kMiB);
+        finish();
+      },
+      testing::ExitedWithCode(0),
+      "");
+}
+
+TEST_F(MemoryCheck, AddressesAreUsedAgainOnlyWhenThereAreNoOthers) {
+  EXPECT_EXIT(
+      {
+        turn_on("1MiB"); // four of addresses
+        std::vector<char*> used;
+        const std::size_t blocks = 4 * kMiB / (2 * page_size());
+        for (std::size_t i = 0; i < blocks; ++i) {
+          used.push_back(allocate(1));
+          EXPECT_OK(orMemset(used.back(), 7, 1));
+          EXPECT_OK(orFree(used.back()));
+        }
+        for (std::size_t i = 1; i < blocks; ++i) {
+          EXPECT_LT(used[i - 1], used[i]);
+        }
+        for (std::size_t i = 0; i < blocks; ++i) {
+          char* again = allocate(1);
+          EXPECT_EQ(again, used[i]) << "the oldest first";
+          char value = -1;
+          EXPECT_OK(orMemcpy(&value, again, 1, orMemcpyDeviceToHost));
+          EXPECT_EQ(value, 0) << "of fresh pages";
+          EXPECT_OK(orFree(again));
+        }
+        finish();
+      },
+      testing::ExitedWithCode(0),
+      "");
+}
+
+TEST_F(MemoryCheck, WholeCapacityCanBeAllocated) {
+  EXPECT_EXIT(
+      {
+        turn_on("1MiB");
+        std::vector<char*> blocks(kMiB / page_size());
+        for (int round = 0; round < 3; ++round) {
+          for (char*& block : blocks) {
+            block = allocate(page_size());
+          }
+          void* pointer = nullptr;
+          EXPECT_EQ(orMalloc(&pointer, 1), orErrorMemoryAllocation);
+          for (std::size_t i = 0; i < blocks.size(); i += 2) {
+            EXPECT_OK(orFree(blocks[i]));
+          }
+          char* large = allocate(kMiB / 2); // no hole is larger than one page
+          EXPECT_EQ(free_bytes(), 0u);
+          EXPECT_OK(orFree(large));
+          for (std::size_t i = 1; i < blocks.size(); i += 2) {
+            EXPECT_OK(orFree(blocks[i]));
+          }
+        }
+        finish();
+      },
+      testing::ExitedWithCode(0),
+      "");
+}
+
+TEST_F(MemoryCheck, MoreBlocksThanTheSystemMapsIsMemoryAllocation) {
+  EXPECT_EXIT(
+      {
+        turn_on();
+        std::size_t limit = 0;
+        std::ifstream("/proc/sys/vm/max_map_count") >> limit;
+        std::vector<void*> blocks;
+        orError_t error = orSuccess;
+        while (error == orSuccess && blocks.size() <= limit) {
+          void* pointer = nullptr;
+          error = orMalloc(&pointer, 1);
+          blocks.push_back(pointer);
+        }
+        const std::string message = orGetErrorMessage();
+        const bool full = blocks.size() * page_size() > kMiB << 10;
+        EXPECT_EQ(error, orErrorMemoryAllocation);
+        EXPECT_TRUE(full || message.find("max_map_count") != std::string::npos)
+            << message;
+        for (void* block : blocks) {
+          EXPECT_OK(orFree(block));
+        }
+        EXPECT_OK(orFree(allocate(1)));
+        finish();
+      },
+      testing::ExitedWithCode(0),
+      "");
+}
+
+TEST_F(MemoryCheck, BlockFreedAtExitUnderAKernelIsNoFault) {
+  EXPECT_EXIT(
+      {
+        turn_on();
+        static char* pointer = nullptr;
+        static char* data = nullptr;
+        static auto& started = *new Signal; // a worker uses them to the end
+        static auto& freed = *new Signal;
+        static auto& touched = *new Signal;
+        std::atexit([] { // runs after the library's
+          EXPECT_OK(orFree(pointer));
+          freed.set();
+          touched.wait();
+        });
+        pointer = allocate(64);
+        data = kernel_pointer(pointer);
+        EXPECT_OK(orLaunchKernel(orStream_t(nullptr), [] {
+          started.set();
+          freed.wait();
+          *data = 1;
+          touched.set();
+        }));
+        started.wait();
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0),
+      "^$");
+}
+
+TEST_F(MemoryCheck, TurnedOffLetsAKernelTouchAFreedBlock) {
+  EXPECT_EXIT(
+      {
+        char* pointer = allocate(64);
+        char* data = kernel_pointer(pointer);
+        EXPECT_OK(orFree(pointer));
+        write_in_kernel(data);
+        finish();
+      },
+      testing::ExitedWithCode(0),
+      "^$");
+}
+
+} // namespace

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory that is freed, and devices that are reset, while other threads use
+// them: an error where one is documented, and nothing worse.
+#include "support.h"
+
+#include <atomic>
+#include <set>
+
+namespace {
+
+using UnderMemoryCheck = FreshProcess;
+
+/// The codes that calls have returned.
+class Codes {
+ public:
+  orError_t add(orError_t error) {
+    const std::lock_guard lock(mutex_);
+    codes_.insert(error);
+    return error;
+  }
+  /// Checks that there were no others.
+  void expect_only(const std::set<orError_t>& accepted) {
+    const std::lock_guard lock(mutex_);
+    for (const orError_t code : codes_) {
+      EXPECT_TRUE(accepted.contains(code)) << orGetErrorName(code);
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<orError_t> codes_;
+};
+
+/// Does what a program does with the current device, and goes on after errors.
+void use_the_device(Codes& codes) {
+  void* block = nullptr;
+  orStream_t stream = nullptr;
+  orEvent_t event = nullptr;
+  char host[64] = {};
+  codes.add(orMalloc(&block, sizeof(host)));
+  codes.add(orStreamCreate(&stream));
+  EXPECT_OK(orEventCreate(&event));
+  if (block != nullptr && stream != nullptr) {
+    codes.add(orMemcpy(block, host, sizeof(host), orMemcpyHostToDevice));
+    codes.add(orMemsetAsync(block, 1, sizeof(host), stream));
+    codes.add(orLaunchKernel(stream, [] {}));
+    codes.add(
+        orMemcpyAsync(host, block, sizeof(host), orMemcpyDeviceToHost, stream));
+    codes.add(orEventRecord(event, stream));
+    codes.add(orMemoryUnprotect(block));
+    codes.add(orEventSynchronize(event));
+    codes.add(orStreamSynchronize(stream));
+    codes.add(orDeviceSynchronize());
+    codes.add(orStreamDestroy(stream));
+    codes.add(orFree(block));
+  } else if (stream != nullptr) {
+    codes.add(orStreamDestroy(stream));
+  } else {
+    codes.add(orFree(block));
+  }
+  EXPECT_OK(orEventDestroy(event));
+}
+
+TEST(orDeviceReset, WhileOtherThreadsUseTheDevice) {
+  constexpr int kResets = 100;
+  Codes codes;
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> users;
+  for (int i = 0; i < 3; ++i) {
+    users.emplace_back([&] {
+      while (!stop) {
+        use_the_device(codes);
+      }
+    });
+  }
+  std::vector<std::thread> resetters;
+  for (int i = 0; i < 2; ++i) { // also at the same time
+    resetters.emplace_back([] {
+      for (int reset = 0; reset < kResets / 2; ++reset) {
+        EXPECT_OK(orDeviceReset());
+      }
+    });
+  }
+  for (auto& thread : resetters) {
+    thread.join();
+  }
+  stop = true;
+  for (auto& thread : users) {
+    thread.join();
+  }
+  // What a block or a stream of before the reset gives; a copy that was checked
+  // before it leaves IllegalAddress.
+  codes.expect_only(
+      {orSuccess,
+       orErrorDeviceLost,
+       orErrorIllegalAddress,
+       orErrorInvalidValue,
+       orErrorInvalidHandle});
+  EXPECT_OK(orDeviceReset());
+}
+
+TEST(orStreamSynchronize, IsNoSuccessIfAResetDropsTheWork) {
+  orStream_t stream = nullptr;
+  ASSERT_OK(orStreamCreate(&stream));
+  Latch latch(stream);
+  std::atomic<bool> ran{false};
+  ASSERT_OK(orLaunchKernel(stream, [&ran] { ran = true; }));
+  orError_t waited = orSuccess;
+  std::thread waiter([&] { waited = orStreamSynchronize(stream); });
+  std::thread resetter([] { EXPECT_OK(orDeviceReset()); });
+  while (orStreamQuery(nullptr) != orErrorDeviceLost) {
+    std::this_thread::yield();
+  }
+  latch.release();
+  waiter.join();
+  resetter.join();
+  EXPECT_FALSE(ran);
+  // The latter if the wait began after the reset.
+  EXPECT_TRUE(waited == orErrorDeviceLost || waited == orErrorInvalidHandle)
+      << orGetErrorName(waited);
+}
+
+/// Copies a block of device 0 by a stream of device 1, where orFree does not
+/// wait, while the block is freed.
+void free_under_copies(int rounds) {
+  constexpr std::size_t kSize = std::size_t{256} << 10;
+  CurrentDevice current(1);
+  void* copy = nullptr;
+  ASSERT_OK(orMalloc(&copy, kSize));
+  Codes codes;
+  for (int round = 0; round < rounds; ++round) {
+    void* block = nullptr;
+    {
+      const CurrentDevice owner(0);
+      ASSERT_OK(orMalloc(&block, kSize));
+      ASSERT_OK(orMemset(block, 1, kSize));
+    }
+    Signal started;
+    std::thread copier([&] {
+      ASSERT_OK(orSetDevice(1));
+      started.set();
+      for (int i = 0; i < 4; ++i) {
+        codes.add(orMemcpyPeer(copy, 1, block, 0, kSize));
+      }
+    });
+    started.wait();
+    EXPECT_OK(orFree(block));
+    copier.join();
+    char last = 0;
+    if (orMemcpy(
+            &last,
+            static_cast<char*>(copy) + kSize - 1,
+            1,
+            orMemcpyDeviceToHost) != orSuccess) {
+      ASSERT_OK(orDeviceReset()); // the copy came to a freed block
+      ASSERT_OK(orMalloc(&copy, kSize));
+    }
+  }
+  ASSERT_OK(orFree(copy));
+  codes.expect_only({orSuccess, orErrorInvalidValue, orErrorIllegalAddress});
+}
+
+TEST(orFree, WhileOtherThreadsCopyTheBlock) {
+  free_under_copies(100);
+}
+
+TEST_F(UnderMemoryCheck, CopyOfABlockThatIsFreedNeverFaults) {
+  EXPECT_EXIT(
+      {
+        setenv("OPENREG_MEMORY_CHECK", "1", 1);
+        free_under_copies(100);
+        std::_Exit(testing::Test::HasFailure() ? 1 : 0);
+      },
+      testing::ExitedWithCode(0),
+      "");
+}
+
+TEST(orFree, ByTwoThreadsSucceedsOnce) {
+  for (int round = 0; round < 100; ++round) {
+    void* block = nullptr;
+    ASSERT_OK(orMalloc(&block, 64));
+    std::atomic<int> freed{0};
+    const auto free = [&] { freed += orFree(block) == orSuccess ? 1 : 0; };
+    std::thread other(free);
+    free();
+    other.join();
+    EXPECT_EQ(freed, 1);
+  }
+}
+
+} // namespace

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The course of an orderly thread: faults, waits, checks.
+#include "stress_orderly.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace stress {
+namespace orderly {
+
+/// True if a call has succeeded. Deals with faults; others must be accepted.
+bool Worker::ok(
+    Lane& lane,
+    orError_t error,
+    std::initializer_list<orError_t> accepted) {
+  if (error == orSuccess) {
+    return true;
+  }
+  if (sticks(error)) {
+    lost_ = lane.device;
+    spoil(lane);
+  } else if (
+      error != orErrorLaunchFailure && error != orErrorMemoryAllocation &&
+      std::find(accepted.begin(), accepted.end(), error) == accepted.end()) {
+    fail("not expected: %s %s", orGetErrorName(error), orGetErrorMessage());
+  }
+  return false;
+}
+
+/// From here on nothing is known of the data of a lane, and what came from it.
+void Worker::spoil(Lane& lane) {
+  for (Buffer& buffer : lane.buffers) {
+    buffer.content.reset();
+  }
+  for (Lane& to : lanes_) {
+    if (to.sources.erase(&lane) > 0) {
+      spoil(to);
+    }
+  }
+}
+
+/// Gives a lane what it needs; false if a fault is in the way.
+bool Worker::ready(Lane& lane) {
+  if (!ok(lane, CALL(orSetDevice, lane.device))) {
+    return false;
+  }
+  const std::uint64_t epoch = world_.epochs[lane.device];
+  if (lane.epoch != epoch) {
+    spoil(lane);
+    lane.epoch = epoch;
+    lane.stream = nullptr;
+    lane.in_is_read = false;
+    lane.host_calls = lane.host_calls_run;
+    for (Buffer& buffer : lane.buffers) {
+      buffer.data = nullptr;
+    }
+  }
+  if (lane.stream == nullptr &&
+      !ok(lane,
+          CALL(
+              orStreamCreateWithPriority,
+              &lane.stream,
+              orStreamNonBlocking,
+              -static_cast<int>(below(random_, 4))))) {
+    return false;
+  }
+  for (Buffer& buffer : lane.buffers) {
+    if (buffer.data == nullptr &&
+        !ok(lane, CALL(orMalloc, &buffer.data, bytes()))) {
+      return false;
+    }
+  }
+  void* pinned = lane.in;
+  if (pinned == nullptr && ok(lane, CALL(orMallocHost, &pinned, bytes()))) {
+    lane.in = static_cast<std::uint32_t*>(pinned);
+  }
+  return lane.in != nullptr &&
+      (lane.event != nullptr || ok(lane, CALL(orEventCreate, &lane.event)));
+}
+
+/// Waits for the work of a lane. If that succeeds, no fault has hit it.
+bool Worker::wait(Lane& lane) {
+  if (lane.epoch != world_.epochs[lane.device]) {
+    spoil(lane); // its stream ended with the device
+    return false;
+  }
+  for (Lane* source : std::exchange(lane.sources, {})) {
+    if (!wait(*source)) {
+      spoil(lane);
+    }
+  }
+  const orError_t error = CALL(orStreamSynchronize, lane.stream);
+  const bool done = ok(lane, error);
+  if (!done) {
+    spoil(lane);
+  }
+  if (sticks(error)) {
+    return false;
+  }
+  lane.in_is_read = false;
+  if (lane.host_calls != lane.host_calls_run) {
+    fail(
+        "%llu host functions were enqueued and %llu have run",
+        static_cast<unsigned long long>(lane.host_calls),
+        static_cast<unsigned long long>(lane.host_calls_run.load()));
+  }
+  const std::uint64_t taken = world_.taken[lane.device];
+  if (std::exchange(lane.taken, taken) != taken) {
+    spoil(lane);
+    return false;
+  }
+  for (Lane& to : lanes_) {
+    if (done) {
+      to.sources.erase(&lane);
+    }
+  }
+  return done;
+}
+
+/// Asks what must be right whatever happens.
+void Worker::ask(Lane& lane) {
+  char* inside = static_cast<char*>(lane.buffers[0].data) + bytes() / 2;
+  orPointerAttributes attributes{};
+  if (ok(lane, CALL(orPointerGetAttributes, &attributes, inside)) &&
+      (attributes.device != lane.device ||
+       attributes.pointer != lane.buffers[0].data ||
+       attributes.size != bytes())) {
+    fail("the attributes of a block are wrong");
+  }
+  int device = -1;
+  if (ok(lane, CALL(orStreamGetDevice, lane.stream, &device)) &&
+      device != lane.device) {
+    fail("a stream of device %d says %d", lane.device, device);
+  }
+  int priority = 1;
+  ok(lane, CALL(orStreamGetPriority, lane.stream, &priority));
+  std::size_t free = 0;
+  std::size_t total = 0;
+  if (ok(lane, CALL(orMemGetInfo, &free, &total)) && free > total) {
+    fail("%zu of %zu bytes are free", free, total);
+  }
+  if (ok(lane, CALL(orMemoryUnprotect, inside))) {
+    ok(lane, CALL(orMemoryProtect, inside));
+  }
+  orResourceUsage usage{};
+  ok(lane, CALL(orGetResourceUsage, &usage));
+}
+
+/// Compares a buffer with what it should hold.
+void Worker::check(Lane& lane) {
+  const Buffer& buffer = lane.buffers[below(random_, 2)];
+  std::fill(host_.begin(), host_.end(), 0);
+  bool read = false;
+  if (chance(random_, 0.5)) {
+    read = wait(lane) &&
+        ok(lane,
+           CALL(
+               orMemcpy,
+               host_.data(),
+               buffer.data,
+               bytes(),
+               orMemcpyDeviceToHost));
+  } else {
+    read = ok(lane,
+              CALL(
+                  orMemcpyAsync,
+                  host_.data(),
+                  buffer.data,
+                  bytes(),
+                  orMemcpyDeviceToHost,
+                  lane.stream)) &&
+        wait(lane);
+  }
+  if (!read || !buffer.content) {
+    return;
+  }
+  for (std::size_t i = 0; i < words_; ++i) {
+    if (host_[i] != buffer.content->at(i)) {
+      fail(
+          "number %zu of a block of device %d is %u instead of %u",
+          i,
+          lane.device,
+          host_[i],
+          buffer.content->at(i));
+      return;
+    }
+  }
+}
+
+void Worker::step() {
+  using Action = void (Worker::*)(Lane&);
+  static constexpr Action kActions[] = {
+      &Worker::fill,
+      &Worker::fill_and_wait,
+      &Worker::upload,
+      &Worker::upload_pinned,
+      &Worker::add,
+      &Worker::add,
+      &Worker::add,
+      &Worker::add_and_wait,
+      &Worker::copy,
+      &Worker::copy_to_other,
+      &Worker::copy_to_other,
+      &Worker::call_host,
+      &Worker::hold,
+      &Worker::use_events,
+      &Worker::ask,
+      &Worker::use_shared_stream,
+      &Worker::check,
+      &Worker::check,
+      &Worker::check};
+  static constexpr Action kRareActions[] = {
+      &Worker::upload_registered,
+      &Worker::replace_buffer,
+      &Worker::replace_stream,
+      &Worker::change_peer_access};
+  Lane& lane = lanes_[below(random_, 2)];
+  if (ready(lane)) {
+    const Action action = chance(random_, 0.05)
+        ? kRareActions[below(random_, std::size(kRareActions))]
+        : kActions[below(random_, std::size(kActions))];
+    (this->*action)(lane);
+  }
+}
+
+void Worker::end() {
+  for (Lane& lane : lanes_) {
+    if (lane.event != nullptr) {
+      ok(lane, CALL(orEventDestroy, lane.event));
+    }
+    // Waits for the wild device too, which may have a limit.
+    while (CALL(orFreeHost, lane.in) == orErrorTimeout) {
+    }
+  }
+}
+
+void Worker::run() {
+  while (!world_.stop) {
+    log_.doing("waiting to be let in");
+    world_.gate.enter();
+    step();
+    world_.gate.leave();
+    if (lost_ >= 0) {
+      world_.recover(log_, std::exchange(lost_, -1));
+    }
+  }
+  world_.gate.enter();
+  end();
+  world_.gate.leave();
+}
+
+} // namespace orderly
+
+void work_orderly(World& world, Log& log, std::uint64_t seed) {
+  orderly::Worker(world, log, seed).run();
+}
+
+} // namespace stress

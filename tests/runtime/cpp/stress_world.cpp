@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The devices of the stress test: ready, recovered, and empty at the end.
+#include "stress_world.h"
+
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+namespace stress {
+
+void Gate::enter() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !closed_; });
+  ++inside_;
+}
+
+void Gate::leave() {
+  const std::lock_guard lock(mutex_);
+  --inside_;
+  changed_.notify_all();
+}
+
+void Gate::close() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !closed_; });
+  closed_ = true;
+  changed_.wait(lock, [this] { return inside_ == 0; });
+}
+
+void Gate::open() {
+  const std::lock_guard lock(mutex_);
+  closed_ = false;
+  changed_.notify_all();
+}
+
+namespace {
+
+/// A call that nothing may disturb.
+void expect_success(orError_t error, const char* what) {
+  if (error != orSuccess) {
+    fail("%s: %s", what, orGetErrorMessage());
+  }
+}
+
+} // namespace
+
+World::World(Log& log) {
+  for (int device = 0; device < kDeviceCount; ++device) {
+    expect_success(STRESS_CALL(log, orSetDevice, device), "setup");
+    // The default streams keep their workers, once they have them.
+    expect_success(orLaunchKernel(nullptr, [] {}), "setup");
+    expect_success(STRESS_CALL(log, orDeviceSynchronize), "setup");
+  }
+  expect_success(STRESS_CALL(log, orGetResourceUsage, &before_), "setup");
+  for (int device = 0; device < kOrderlyDevices; ++device) {
+    prepare(log, device);
+  }
+}
+
+void World::prepare(Log& log, int device) {
+  expect_success(STRESS_CALL(log, orSetDevice, device), "prepare");
+  if (device == kLimitedDevice) {
+    expect_success(
+        STRESS_CALL(log, orDeviceSetLimit, orLimitWaitTimeout, kLongTime),
+        "prepare");
+  }
+  orStream_t stream = nullptr;
+  // A device can be lost again at once: then it is recovered again.
+  if (STRESS_CALL(log, orStreamCreate, &stream) == orSuccess) {
+    shared_streams[device] = stream;
+  }
+}
+
+void World::recover(Log& log, int device) {
+  log.doing("waiting to be alone");
+  gate.close();
+  expect_success(STRESS_CALL(log, orSetDevice, device), "recover");
+  orError_t error = orErrorUnknown;
+  do { // failures of streams are reported one by one
+    error = STRESS_CALL(log, orDeviceSynchronize);
+    taken[device] += error == orErrorLaunchFailure ? 1 : 0;
+  } while (error == orErrorLaunchFailure);
+  if (sticks(error)) {
+    // Copies by other devices may be queued that use blocks of this one.
+    for (int other = 0; other < kOrderlyDevices; ++other) {
+      expect_success(STRESS_CALL(log, orSetDevice, other), "recover");
+      while (STRESS_CALL(log, orDeviceSynchronize) == orErrorLaunchFailure) {
+        ++taken[other];
+      }
+    }
+    expect_success(STRESS_CALL(log, orSetDevice, device), "recover");
+    expect_success(STRESS_CALL(log, orDeviceReset), "recover");
+    ++epochs[device];
+    ++resets;
+    prepare(log, device);
+  }
+  gate.open();
+}
+
+void World::finish(Log& log) {
+  for (int device = 0; device < kDeviceCount; ++device) {
+    expect_success(STRESS_CALL(log, orSetDevice, device), "end");
+    expect_success(
+        STRESS_CALL(log, orDeviceSetLimit, orLimitWaitTimeout, 0), "end");
+    expect_success(STRESS_CALL(log, orDeviceReset), "end");
+    expect_success(STRESS_CALL(log, orDeviceSynchronize), "end");
+  }
+  // The workers of ended streams end by themselves.
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  orResourceUsage after{};
+  do {
+    std::this_thread::yield();
+    expect_success(orGetResourceUsage(&after), "end");
+  } while (std::memcmp(&after, &before_, sizeof(after)) != 0 &&
+           std::chrono::steady_clock::now() < deadline);
+  const std::size_t differences[] = {
+      after.deviceBlocks - before_.deviceBlocks,
+      after.deviceBytes - before_.deviceBytes,
+      after.hostBlocks - before_.hostBlocks,
+      after.hostBytes - before_.hostBytes,
+      after.hostRegistrations - before_.hostRegistrations,
+      after.unprotectedBlocks - before_.unprotectedBlocks,
+      after.ipcMappings - before_.ipcMappings,
+      after.streams - before_.streams,
+      after.events - before_.events,
+      after.faults - before_.faults,
+      after.threads - before_.threads};
+  static constexpr const char* kNames[] = {
+      "device blocks",
+      "device bytes",
+      "pinned blocks",
+      "pinned bytes",
+      "registrations",
+      "open blocks",
+      "mappings",
+      "streams",
+      "events",
+      "faults",
+      "threads"};
+  for (std::size_t i = 0; i < std::size(kNames); ++i) {
+    if (differences[i] != 0) {
+      fail(
+          "%lld %s are left",
+          static_cast<long long>(differences[i]),
+          kNames[i]);
+    }
+  }
+  if (owned.use_count() != 1) {
+    fail("%ld argument blocks are left", owned.use_count() - 1);
+  }
+}
+
+} // namespace stress

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tests that two processes run together.
+#pragma once
+
+#include "support.h"
+
+#include <csignal>
+#include <cstring>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <type_traits>
+#include <unistd.h>
+
+/// The other process, as one of the two sees it.
+class OtherProcess {
+ public:
+  OtherProcess(int channel, pid_t process)
+      : channel_(channel), process_(process) {}
+
+  template <typename T>
+  void send(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    EXPECT_EQ(
+        ::send(channel_, &value, sizeof(value), MSG_NOSIGNAL),
+        static_cast<ssize_t>(sizeof(value)));
+  }
+  /// Ends this process if the other one has ended.
+  template <typename T>
+  T receive() {
+    static_assert(std::is_trivially_copyable_v<T>);
+    T value{};
+    if (recv(channel_, &value, sizeof(value), MSG_WAITALL) != sizeof(value)) {
+      std::fputs("the other process has ended\n", stderr);
+      std::_Exit(1);
+    }
+    return value;
+  }
+  /// Tells the other process to go on.
+  void signal() {
+    send('.');
+  }
+  void wait() {
+    receive<char>();
+  }
+
+  pid_t id() const {
+    return process_;
+  }
+  /// Waits until the process has ended, but leaves it as one that nobody has
+  /// waited for.
+  void wait_for_end() const {
+    siginfo_t info;
+    EXPECT_EQ(
+        waitid(P_PID, static_cast<id_t>(process_), &info, WEXITED | WNOWAIT),
+        0);
+  }
+
+ private:
+  int channel_;
+  pid_t process_;
+};
+
+/// Runs `theirs` in a forked process and `ours` in this one, which ends then:
+/// with 0 if nothing failed in either, and neither holds anything. For a fresh
+/// process, as one that used the devices can not be forked.
+template <typename Theirs, typename Ours>
+[[noreturn]] void run_two_processes(Theirs theirs, Ours ours) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    std::_Exit(1);
+  }
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  close(ends[child == 0 ? 0 : 1]);
+  const auto run = [](auto& body, OtherProcess other) {
+    body(other);
+    orResourceUsage usage;
+    EXPECT_OK(orGetResourceUsage(&usage));
+    usage.threads = 0; // workers stay
+    const orResourceUsage nothing{};
+    EXPECT_EQ(std::memcmp(&usage, &nothing, sizeof(usage)), 0);
+  };
+  if (child == 0) {
+    run(theirs, {ends[1], parent});
+    finish();
+  }
+  run(ours, {ends[0], child});
+  close(ends[0]); // ends the other one if it still waits
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) || WTERMSIG(status) == SIGKILL);
+  EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : 0, 0);
+  finish();
+}
+
+/// As a test: what the arguments of run_two_processes() do must succeed.
+#define EXPECT_TWO_PROCESSES(...)                                        \
+  do {                                                                   \
+    use_fresh_processes();                                               \
+    EXPECT_EXIT(                                                         \
+        run_two_processes(__VA_ARGS__), testing::ExitedWithCode(0), ""); \
+  } while (false)
