@@ -21,7 +21,7 @@ def test_example_prints_what_it_says(program: Program, path: Path) -> None:
     source = path.read_text(encoding="utf-8")
     variables = re.findall(r"^# environment: (.*)$", source, re.MULTILINE)
     environment = dict(
-        variable.split("=") for line in variables for variable in line.split()
+        variable.split("=", 1) for line in variables for variable in line.split()
     )
     said = re.findall(r"^ *# prints: (.*)$", source, re.MULTILINE)
     assert said, "an example must say what it prints"

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The program knows nothing of the faults that it meets."""
+# environment: OPENREG_FAULTS=malloc:first=2:period=2;launch:device=1:delay=1000
+
+from openreg_runtime import Buffer, OpenRegError, resource_usage
+
+for _ in range(4):
+    try:
+        Buffer(16)
+        print("allocated")
+    except OpenRegError as error:
+        print(error.name)
+# prints: allocated
+# prints: orErrorMemoryAllocation
+# prints: allocated
+# prints: orErrorMemoryAllocation
+print(resource_usage().faults)
+# prints: 2

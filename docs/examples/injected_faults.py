@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The third allocation fails, and then each second launch."""
+
+from openreg_runtime import Buffer, OpenRegError, Stream, faults
+
+blocks = []
+with faults.inject_fault("malloc", first=3) as fault:
+    try:
+        while True:
+            blocks.append(Buffer(1024))
+    except OpenRegError as error:
+        print(error.name)
+        # prints: orErrorMemoryAllocation
+        print(error)
+        # prints: orMalloc: injected fault: allocation number 3 on device 0
+print(len(blocks), fault.calls, fault.hits)
+# prints: 2 3 1
+
+stream = Stream()
+with faults.inject_fault("launch", first=2, period=2):
+    for number in range(1, 6):
+        stream.launch(print, "kernel", number)
+    try:
+        stream.synchronize()
+    except OpenRegError as error:
+        print(error)
+# prints: kernel 1
+# prints: kernel 3
+# prints: kernel 5
+# prints: orStreamSynchronize: injected fault: launch number 2 on device 0

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A device is lost for a while; the other one goes on."""
+
+from openreg_runtime import Buffer, OpenRegError, faults
+
+block, other = Buffer(16, device=0), Buffer(16, device=1)
+with faults.lost_device(0):
+    try:
+        block.fill(1)
+    except OpenRegError as error:
+        print(error)
+        # prints: orMemset: device 0 was lost (orDeviceLose)
+    other.fill(1)
+
+try:
+    block.fill(1)  # its memory is gone
+except OpenRegError as error:
+    print(error)
+    # prints: Buffer: device 0 was reset, which ended this block of 16 bytes
+Buffer(16, device=0).fill(1)  # the device works again
