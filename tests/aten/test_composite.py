@@ -113,3 +113,21 @@ def test_deterministic_fill_can_be_left_out(
     new = torch.empty(64, device=device)
     assert new.data_ptr() == address
     assert not new.isnan().any()
+
+
+ONLY_ON_THE_CPU: dict[str, Callable[[Tensor], Any]] = {
+    "conj_physical_": lambda x: x.conj_physical_(),
+    "mode.values": lambda x: torch.mode(
+        x.real, 1, out=(x.real.new_empty(0), x.real.new_empty(0).long())
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ONLY_ON_THE_CPU)
+def test_composite_kernel_that_asks_for_the_device_sees_the_cpu(
+    to_device, same, name: str
+) -> None:
+    x = torch.randn(5, 3, dtype=torch.complex64)
+    moved = to_device(x)
+    same(ONLY_ON_THE_CPU[name](moved), ONLY_ON_THE_CPU[name](x))
+    same(moved, x)

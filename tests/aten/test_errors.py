@@ -79,18 +79,10 @@ def test_wrong_arguments_are_refused_in_the_words_of_the_cpu(
 
 
 UNSUPPORTED: dict[str, Callable[[str], object]] = {
-    "to_sparse": lambda d: torch.eye(3, device=d).to_sparse(),
-    "to_sparse_csr": lambda d: torch.eye(3, device=d).to_sparse_csr(),
-    "sparse_coo": lambda d: torch.sparse_coo_tensor(
-        [[0]], [1.0], (3,), device=d, check_invariants=True
-    ),
-    "empty_sparse": lambda d: torch.empty(3, device=d, layout=torch.sparse_coo),
-    "copy_sparse": lambda d: torch.eye(3).to_sparse().to(d),
     "to_mkldnn": lambda d: torch.eye(3, device=d).to_mkldnn(),
 }
 
 
-@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state")
 @pytest.mark.parametrize("name", UNSUPPORTED)
 def test_unsupported_layout_raises_not_implemented_error(
     device: str, settled_memory, name: str

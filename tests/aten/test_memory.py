@@ -194,7 +194,7 @@ FAILURES: dict[str, Callable[[Tensor], object]] = {
     "nll": lambda x: torch.nn.functional.nll_loss(
         x, torch.tensor([99, 0, 0, 0], device=x.device)
     ),
-    "sparse": lambda x: x.to_sparse(),
+    "layout": lambda x: x.to_mkldnn(),
     "mixed": lambda x: x + torch.ones(4),
 }
 

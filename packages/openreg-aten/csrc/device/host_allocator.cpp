@@ -42,8 +42,13 @@ class HostAllocator final : public at::HostAllocator {
     if (block == nullptr) {
       return false;
     }
-    OPENREG_CHECK(orLaunchKernel(
-        handle_of(stream), &release_pinned, block, /*cleanup=*/nullptr));
+    // As the cleanup of a kernel, which a failed device runs too.
+    const orError_t error =
+        orLaunchKernel(handle_of(stream), [](void*) {}, block, &release_pinned);
+    if (error != orSuccess) {
+      release_pinned(block);
+    }
+    OPENREG_CHECK(error);
     return true;
   }
   void empty_cache() override {}

@@ -64,7 +64,7 @@ class Call {
         views_(device_) {}
 
   // [docs: boxed-run]
-  void run(const c10::OperatorHandle& target) {
+  void run(const c10::OperatorHandle& target, c10::DispatchKey cpu_key) {
     originals_.reserve(plan_.returned.size());
     for (const int32_t source : plan_.returned) {
       originals_.push_back(
@@ -76,8 +76,7 @@ class Call {
     }
     run_on_current_stream(device_, [&] {
       const KernelScope scope(device_);
-      target.redispatchBoxed(
-          c10::DispatchKeySet(c10::DispatchKey::CPU), &stack_);
+      target.redispatchBoxed(c10::DispatchKeySet(cpu_key), &stack_);
     });
     views_.finish();
     take_over_results();
@@ -129,7 +128,11 @@ class Call {
       return tensor;
     }
     if (C10_LIKELY(tensor.device().type() == c10::kPrivateUse1)) {
-      return views_.present(tensor, argument.written);
+      at::Tensor view = views_.present(tensor, argument.written);
+      if (C10_UNLIKELY(plan_.reads_requires_grad)) {
+        view.set_requires_grad(tensor.requires_grad());
+      }
+      return view;
     }
     // As on CUDA, a CPU tensor may stand beside device tensors if it is a
     // scalar that is only read, or indices or lengths.
@@ -222,22 +225,18 @@ class Call {
 void run_boxed(
     const c10::OperatorHandle& op,
     Stack* stack,
-    const c10::OperatorHandle& target) {
+    const c10::OperatorHandle& target,
+    c10::DispatchKey cpu_key) {
   TORCH_CHECK_NOT_IMPLEMENTED(
-      target.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU),
+      target.hasComputedKernelForDispatchKey(cpu_key),
       "Could not run '",
       op.operator_name(),
       "' on device type ",
       c10::kPrivateUse1,
-      ": it has no kernel for the device, and none for the CPU that the device "
-      "could run.");
-  Call(op, *stack).run(target);
+      ": it has no kernel for the device, and none for ",
+      cpu_key,
+      " that the device could run.");
+  Call(op, *stack).run(target, cpu_key);
 }
-
-// [docs: run-cpu-kernel]
-void run_cpu_kernel(const c10::OperatorHandle& op, Stack* stack) {
-  run_boxed(op, stack, op);
-}
-// [docs: end]
 
 } // namespace openreg::aten

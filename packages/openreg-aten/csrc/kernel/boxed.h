@@ -7,18 +7,25 @@
 
 namespace openreg::aten {
 
-/// Runs `op`, with its arguments on `stack`, by the CPU kernel of `target`,
-/// which takes the same arguments; leaves the results on `stack`.
+/// Runs `op`, with its arguments on `stack`, by the kernel that `target`, which
+/// takes the same arguments, has for `cpu_key`: one of the CPU's dispatch keys.
+/// Leaves the results on `stack`.
 ///
 /// Device tensors are presented as CPU tensors over the same memory, generators
 /// and devices are replaced by the CPU's, and results are taken over.
 void run_boxed(
     const c10::OperatorHandle& op,
     torch::jit::Stack* stack,
-    const c10::OperatorHandle& target);
+    const c10::OperatorHandle& target,
+    c10::DispatchKey cpu_key = c10::DispatchKey::CPU);
 
 /// A boxed kernel that runs the operator's own CPU kernel.
-void run_cpu_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+// [docs: run-cpu-kernel]
+template <c10::DispatchKey cpu_key = c10::DispatchKey::CPU>
+void run_cpu_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  run_boxed(op, stack, op, cpu_key);
+}
+// [docs: end]
 
 /// A boxed kernel that runs the CPU kernel of the operator `name`, for those
 /// that have none of their own.

@@ -5,6 +5,7 @@
 #include "device/allocator.h"
 #include "device/device.h"
 #include "kernel/cpu_allocator.h"
+#include "kernel/members.h"
 
 #include <cstring>
 
@@ -80,14 +81,16 @@ void DeviceViews::follow(const SharedStorage& shared) {
 at::Tensor DeviceViews::present(const at::Tensor& tensor, bool written) {
   for (Presented& presented : presented_) {
     if (C10_UNLIKELY(presented.device.is_same(tensor))) {
-      if (written && !presented.written) {
+      if (written && !presented.written && !has_members(tensor)) {
         view_of(tensor.storage(), /*written=*/true);
         presented.written = true;
       }
       return presented.view;
     }
   }
-  at::Tensor view = make_view(tensor, view_of(tensor.storage(), written));
+  at::Tensor view = C10_UNLIKELY(has_members(tensor))
+      ? present_members(tensor, written)
+      : make_view(tensor, view_of(tensor.storage(), written));
   presented_.push_back({tensor, view, written});
   return view;
 }
@@ -104,6 +107,10 @@ void DeviceViews::finish() {
   }
   for (Presented& presented : presented_) {
     if (!presented.written) {
+      continue;
+    }
+    if (C10_UNLIKELY(has_members(presented.device))) {
+      finish_members(presented);
       continue;
     }
     const c10::TensorImpl& view = *presented.view.unsafeGetTensorImpl();
@@ -159,6 +166,9 @@ c10::Storage DeviceViews::device_storage(const c10::Storage& result) {
 at::Tensor DeviceViews::take_over(at::Tensor result) {
   if (!result.defined()) {
     return result;
+  }
+  if (C10_UNLIKELY(has_members(result))) {
+    return take_over_members(result);
   }
   TORCH_CHECK_NOT_IMPLEMENTED(
       !result.is_quantized(),

@@ -39,6 +39,12 @@ class DeviceViews {
     bool written;
   };
 
+  /// The same for a tensor that is not a buffer with strides: its members are
+  /// presented, or taken over, and put together again.
+  at::Tensor present_members(const at::Tensor& tensor, bool written);
+  at::Tensor take_over_members(const at::Tensor& result);
+  void finish_members(const Presented& presented);
+
   const c10::Storage& view_of(const c10::Storage& storage, bool written);
   /// Lets a view follow a storage whose buffer changed.
   static void follow(const SharedStorage& shared);

@@ -27,6 +27,13 @@ const std::set<std::string> kTakesHost = {
     "aten::_ctc_loss.target_lengths",
     "aten::_ctc_loss_backward.input_lengths",
     "aten::_ctc_loss_backward.target_lengths",
+    "aten::_nested_from_padded.cpu_nested_shape_example",
+};
+
+// CPU kernels that make more for a backward pass to come.
+const std::set<std::string> kReadsRequiresGrad = {
+    "aten::_sparse_mm_reduce_impl",
+    "aten::_sparse_mm_reduce_impl_backward",
 };
 
 std::optional<Kind> kind_of(const c10::Argument& argument) {
@@ -55,6 +62,7 @@ std::optional<Kind> kind_of(const c10::Argument& argument) {
 OperatorPlan make_plan(const c10::OperatorHandle& op) {
   const c10::FunctionSchema& schema = op.schema();
   OperatorPlan plan;
+  plan.reads_requires_grad = kReadsRequiresGrad.count(schema.name()) > 0;
   plan.argument_count = static_cast<uint32_t>(schema.arguments().size());
   const auto writes = [](const c10::Argument& argument) {
     return argument.alias_info() && argument.alias_info()->isWrite();

@@ -27,7 +27,7 @@ struct OperatorPlan {
   uint32_t argument_count;
   std::vector<Argument> arguments; // those that need work, in order
   std::vector<int32_t> returned;   // per result: the argument it is, or -1
-  bool takes_host_tensors;         // indices and lengths may stay on the CPU
+  bool reads_requires_grad;        // the CPU's kernel asks tensors for it
 };
 
 /// The plan of an operator; valid for ever.

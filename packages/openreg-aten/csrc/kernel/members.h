@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tensors that are made of other tensors: sparse and nested ones.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace openreg::aten {
+
+/// Whether `tensor` has dense members instead of a buffer with strides.
+inline bool has_members(const at::Tensor& tensor) {
+  constexpr c10::DispatchKeySet kKeys(
+      {c10::DispatchKey::Sparse,
+       c10::DispatchKey::SparseCsr,
+       c10::DispatchKey::NestedTensor});
+  return tensor.unsafeGetTensorImpl()->key_set().has_any(kKeys);
+}
+
+} // namespace openreg::aten

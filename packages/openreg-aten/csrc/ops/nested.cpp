@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Nested tensors with strides. Their sizes are CPU tensors on every device, so
+// what asks for them, or makes a view from them, needs no kernel.
+#include "mechanism.h"
+#include "ops/over_composites.h"
+
+#include <ATen/ops/_nested_tensor_size_native.h>
+#include <ATen/ops/_nested_tensor_storage_offsets_native.h>
+#include <ATen/ops/_nested_tensor_strides_native.h>
+#include <ATen/ops/_nested_view_from_buffer_native.h>
+#include <ATen/ops/_to_copy_native.h>
+#include <ATen/ops/copy_native.h>
+#include <ATen/ops/empty_like_native.h>
+
+namespace openreg::aten {
+
+OPENREG_MECHANISM(
+    nested,
+    "TORCH_LIBRARY_IMPL(_, NestedTensorPrivateUse1): fallback") {
+  using c10::DispatchKey;
+  static auto fallback = MAKE_TORCH_LIBRARY_IMPL(_, NestedTensorPrivateUse1);
+  fallback.fallback(
+      torch::CppFunction::makeFromBoxedFunction<
+          &run_cpu_kernel<DispatchKey::NestedTensorCPU>>());
+  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, NestedTensorPrivateUse1);
+  // These may name another device than that of the tensor.
+  library.impl("empty_like", TORCH_FN(at::native::empty_like_nested));
+  library.impl("_to_copy", TORCH_FN(at::native::_to_copy_nested));
+  library.impl("copy_", TORCH_FN(at::native::copy_nested_));
+  library.impl(
+      "_nested_tensor_size", TORCH_FN(at::native::_nested_tensor_size));
+  library.impl(
+      "_nested_tensor_strides", TORCH_FN(at::native::_nested_tensor_strides));
+  library.impl(
+      "_nested_tensor_storage_offsets",
+      TORCH_FN(at::native::_nested_tensor_storage_offsets));
+  register_over_composites<
+      DispatchKey::NestedTensorCPU,
+      DispatchKey::NestedTensorPrivateUse1>(library);
+  static auto dense = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  dense.impl(
+      "_nested_view_from_buffer",
+      TORCH_FN(at::native::_nested_view_from_buffer));
+}
+
+} // namespace openreg::aten

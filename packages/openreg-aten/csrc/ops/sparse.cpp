@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Sparse tensors in COO format: the CPU's kernels, on the device's indices and
+// values. They have a dispatch key of their own, which asks no dense fallback.
+#include "mechanism.h"
+#include "ops/over_composites.h"
+
+#include <ATen/ops/copy_native.h>
+#include <ATen/ops/copy_sparse_to_sparse_native.h>
+
+namespace openreg::aten {
+
+OPENREG_MECHANISM(
+    sparse,
+    "TORCH_LIBRARY_IMPL(_, SparsePrivateUse1): fallback") {
+  using c10::DispatchKey;
+  static auto fallback = MAKE_TORCH_LIBRARY_IMPL(_, SparsePrivateUse1);
+  fallback.fallback(
+      torch::CppFunction::makeFromBoxedFunction<
+          &run_cpu_kernel<DispatchKey::SparseCPU>>());
+  // Copies between devices are made of copies of indices and values.
+  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1);
+  library.impl("copy_", TORCH_FN(at::native::copy_sparse_wrapper_));
+  library.impl("copy_sparse_to_sparse_", TORCH_FN(at::native::copy_sparse_));
+  register_over_composites<
+      DispatchKey::SparseCPU,
+      DispatchKey::SparsePrivateUse1>(library);
+}
+
+} // namespace openreg::aten

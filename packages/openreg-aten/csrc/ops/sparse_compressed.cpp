@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Sparse tensors in the compressed formats CSR, CSC, BSR and BSC.
+#include "mechanism.h"
+#include "ops/over_composites.h"
+
+#include <ATen/ops/copy_native.h>
+
+namespace openreg::aten {
+
+OPENREG_MECHANISM(
+    sparse_compressed,
+    "TORCH_LIBRARY_IMPL(_, SparseCsrPrivateUse1): fallback") {
+  using c10::DispatchKey;
+  static auto fallback = MAKE_TORCH_LIBRARY_IMPL(_, SparseCsrPrivateUse1);
+  fallback.fallback(
+      torch::CppFunction::makeFromBoxedFunction<
+          &run_cpu_kernel<DispatchKey::SparseCsrCPU>>());
+  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1);
+  library.impl("copy_", TORCH_FN(at::native::copy_sparse_compressed_));
+  register_over_composites<
+      DispatchKey::SparseCsrCPU,
+      DispatchKey::SparseCsrPrivateUse1>(library);
+}
+
+} // namespace openreg::aten

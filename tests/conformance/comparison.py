@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compares what an operator gives on openreg with what it gives on the CPU."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from .mirror import DEVICE, is_strided
+
+
+class Likeness(enum.IntEnum):
+    """How near a result is to the CPU's."""
+
+    DIFFERENT = 0
+    CLOSE = 1  # within torch.testing's tolerance
+    SAME = 2  # bit by bit
+
+
+def describe(error: BaseException) -> str:
+    """An exception in one line."""
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0][:160]}"
+
+
+def parts(tensor: Tensor) -> list[Tensor]:
+    """The strided tensors that a tensor consists of."""
+    if tensor.is_nested:
+        return list(tensor.unbind())
+    if tensor.layout == torch.sparse_coo:
+        return [tensor._indices(), tensor._values()]
+    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+    if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+        return [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
+    return [tensor]
+
+
+def _bytes(tensor: Tensor) -> Tensor:
+    value = tensor.detach().cpu().resolve_conj().resolve_neg()
+    value = value.clone(memory_format=torch.contiguous_format)
+    return value.view(-1).view(torch.uint8)
+
+
+def _metadata(tensor: Tensor) -> dict[str, Any]:
+    strided = is_strided(tensor)
+    return {
+        "dtype": tensor.dtype,
+        "shape": None if tensor.is_nested else tuple(tensor.shape),
+        "layout": tensor.layout,
+        "stride": tensor.stride() if strided else None,
+        "conj": strided and tensor.is_conj(),
+        "neg": strided and tensor.is_neg(),
+        "coalesced": tensor.is_coalesced()
+        if tensor.layout == torch.sparse_coo
+        else None,
+        "requires_grad": tensor.requires_grad,
+    }
+
+
+def _compare_tensor(result: Tensor, expected: Tensor, values: bool) -> Likeness:
+    if result.device.type != DEVICE:
+        raise AssertionError(f"the result is on {result.device}")
+    one, other = _metadata(result), _metadata(expected)
+    if one != other:
+        differing = [key for key in one if one[key] != other[key]]
+        raise AssertionError(
+            "; ".join(f"{key} {one[key]}, expected {other[key]}" for key in differing)
+        )
+    if not values:
+        return Likeness.SAME
+    likeness = Likeness.SAME
+    for mine, wanted in zip(parts(result), parts(expected), strict=True):
+        if mine.shape == wanted.shape and torch.equal(_bytes(mine), _bytes(wanted)):
+            continue
+        torch.testing.assert_close(
+            mine.detach().cpu(), wanted.detach(), equal_nan=True, check_stride=False
+        )
+        likeness = Likeness.CLOSE
+    return likeness
+
+
+def _compare_plain(result: Any, expected: Any) -> None:
+    if isinstance(expected, torch.device):
+        expected = torch.device(DEVICE, 0) if expected.type == "cpu" else expected
+        if isinstance(result, torch.device) and result.index is None:
+            result = torch.device(result.type, 0)
+    both_nan = expected != expected and result != result
+    if not both_nan and (type(result) is not type(expected) or result != expected):
+        raise AssertionError(f"{result!r}, expected {expected!r}")
+
+
+def compare(result: Any, expected: Any, *, values: bool = True) -> Likeness:
+    """Compares two nests of results.
+
+    Args:
+        result: From openreg.
+        expected: From the CPU.
+        values: Whether to compare values too, and not only what describes them.
+
+    Returns:
+        How near the values are, at the worst of the tensors.
+
+    Raises:
+        AssertionError: If structure, metadata, or values beyond the tolerance differ.
+    """
+    mine, structure = pytree.tree_flatten(result)
+    wanted, expected_structure = pytree.tree_flatten(expected)
+    if structure != expected_structure:
+        raise AssertionError(f"structure {structure}, expected {expected_structure}")
+    likeness = Likeness.SAME
+    for one, other in zip(mine, wanted, strict=True):
+        if isinstance(other, Tensor) and isinstance(one, Tensor):
+            likeness = min(likeness, _compare_tensor(one, other, values))
+        else:
+            _compare_plain(one, other)
+    return likeness
