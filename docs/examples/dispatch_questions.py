@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Single questions to the dispatcher, for tests and scripts."""
+
+import torch
+from torch import _C
+
+# Has somebody registered this key for the operator? A fallback does not count.
+for name in ("aten::native_layer_norm", "aten::nonzero"):
+    print(name, _C._dispatch_has_kernel_for_dispatch_key(name, "PrivateUse1"))
+# prints: aten::native_layer_norm True
+# prints: aten::nonzero False
+
+# Is there any kernel for the key, also a composite one or a fallback?
+print(_C._dispatch_has_computed_kernel_for_dispatch_key("aten::nonzero", "PrivateUse1"))
+# prints: True
+
+# Which operators have a kernel that was registered for the key?
+names = _C._dispatch_get_registrations_for_dispatch_key("PrivateUse1")
+print(len(names) > 300, "aten::empty.memory_format" in names)
+# prints: True True
+
+# Is there a fallback for all operators?
+for key in (_C.DispatchKey.PrivateUse1, _C.DispatchKey.PrivateUse2):
+    print(key.name, _C._dispatch_has_backend_fallback(key))
+# prints: PrivateUse1 True
+# prints: PrivateUse2 False
+
+# Does the operator itself pass over the key? A fallback's fallthrough is an error here.
+passes_over = _C._dispatch_kernel_for_dispatch_key_is_fallthrough
+print(passes_over("aten::reshape", _C.DispatchKey.Conjugate))
+# prints: True
+
+# Which kernels have no operator? A misspelt name ends here, without an error.
+library = torch.library.Library("demo", "IMPL")
+library.impl("no_such_operator", torch.abs, "PrivateUse1")
+print([line.split()[1] for line in _C._dispatch_find_dangling_impls()])
+# prints: ['demo::no_such_operator']

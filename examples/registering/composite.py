@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a kernel in place of a composite one takes away, and how to bring it back."""
+
+import torch
+from torch import Tensor
+
+library = torch.library.Library("aten", "IMPL")
+
+
+def square(x: Tensor) -> Tensor:
+    """Writes into its output, as kernels do: no gradient can come out of it."""
+    return torch.mul(x.detach(), x.detach(), out=torch.empty_like(x.detach()))
+
+
+# [docs: kernel]
+library.impl("square", square, "PrivateUse1")
+# [docs: end]
+
+
+class Square(torch.autograd.Function):
+    """The derivative that went with the composite kernel."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor) -> Tensor:
+        """Calls the operator again, without autograd."""
+        ctx.save_for_backward(x)
+        with torch._C._AutoDispatchBelowAutograd():
+            return torch.square(x)
+
+    @staticmethod
+    def backward(ctx, grad: Tensor) -> Tensor:
+        """Is the derivative of x * x."""
+        (x,) = ctx.saved_tensors
+        return grad * x * 2
+
+
+# [docs: autograd]
+library.impl("square", Square.apply, "AutogradPrivateUse1")
+# [docs: end]
+
+x = torch.tensor([-1.0, 2.0], dtype=torch.float64, device="openreg", requires_grad=True)
+y = x.square()
+print(y.tolist(), y.grad_fn.name())
+# prints: [1.0, 4.0] SquareBackward
+# without autograd: [1.0, 4.0] torch::autograd::WarnNotImplemented
+
+print(torch.autograd.gradcheck(torch.square, x))
+# prints: True

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A fallback for all operators, in Python, where the backend brings none."""
+# environment: OPENREG_DISABLE=fallback
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_map_only
+
+seen = []
+
+
+def on_cpu(op: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
+    """Runs any operator on copies, and copies back what it writes."""
+    seen.append(str(op))
+    schema = op._schema.arguments
+    values = dict(zip((each.name for each in schema), args, strict=False)) | kwargs
+    copies = tree_map_only(Tensor, Tensor.cpu, values)
+    results = op(**copies)
+    written = [each.name for each in schema if each.is_write and each.name in values]
+    for name in written:
+        values[name].copy_(copies[name])
+    if written:
+        return values[written[0]]
+    return tree_map_only(Tensor, lambda each: each.to("openreg"), results)
+
+
+# [docs: fallback]
+library = torch.library.Library("_", "IMPL")
+library.fallback(on_cpu, "PrivateUse1")
+# [docs: end]
+
+x = torch.ones(3, device="openreg")
+print(x.tolist(), x.nonzero().flatten().tolist(), seen)
+# prints: [1.0, 1.0, 1.0] [0, 1, 2] ['aten.fill_.Scalar', 'aten.nonzero.default']
+# without fallback: Could not run 'aten::fill_.Scalar' with arguments from the 'openreg'
+
+# One fallback for a key: where the backend has its own, this is an error.
+try:
+    torch.library.Library("_", "IMPL").fallback(on_cpu, "PrivateUse1")
+except RuntimeError as error:
+    print(str(error).partition(" for the same")[0])
+# prints: Tried to register multiple backend fallbacks
