@@ -20,3 +20,11 @@ for op in (
 # prints: True [1.0, 2.0] [0.5, 0.5]
 # prints: True [1.0, 2.0] [0.5, 0.5]
 # without library: 'openreg' object has no attribute 'custom_autograd_fn_aliasing'
+
+# In inference mode there is no autograd, and so no kernel.
+with torch.inference_mode():
+    try:
+        torch.ops.openreg.custom_autograd_fn_aliasing(x)
+    except NotImplementedError as error:
+        print(str(error).partition(" on device")[0])
+# prints: Could not run 'openreg::custom_autograd_fn_aliasing'
