@@ -14,4 +14,4 @@ key = torch._C.DispatchKey.AutocastPrivateUse1
 torch._C._dispatch_tls_set_dispatch_key_excluded(key, False)  # as autocast does
 print((x + x).tolist())
 # prints: [2.0, 2.0]
-# without fallthrough: Could not run 'aten::add.Tensor' with arguments from the 'Autocast
+# without fallthrough: Could not run 'aten::add.Tensor' with arguments from the
