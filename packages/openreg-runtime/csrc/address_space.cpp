@@ -142,8 +142,9 @@ void AddressSpace::unmap_foreign(std::byte* view, std::size_t size) const {
   }
 }
 
-void AddressSpace::protect(std::byte* view, std::size_t size, bool open) const {
-  if (mprotect(view, size, open ? PROT_READ | PROT_WRITE : PROT_NONE) != 0) {
+void AddressSpace::protect(std::byte* pages, std::size_t size, bool open)
+    const {
+  if (mprotect(pages, size, open ? PROT_READ | PROT_WRITE : PROT_NONE) != 0) {
     fail("protecting", size);
   }
 }

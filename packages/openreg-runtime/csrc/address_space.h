@@ -53,8 +53,8 @@ class AddressSpace {
   /// Gives pages back to the system; they read as zero afterwards. `offset` and
   /// `size` count from the start of the device's view, in whole pages.
   void release(int device, std::size_t offset, std::size_t size) const;
-  /// Opens or closes pages of a view to the host.
-  void protect(std::byte* view, std::size_t size, bool open) const;
+  /// Opens or closes pages of a view or a window.
+  void protect(std::byte* pages, std::size_t size, bool open) const;
 
   /// Maps pages of another process' file at `view`, among the addresses that
   /// are meant for that.

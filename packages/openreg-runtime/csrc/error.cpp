@@ -51,8 +51,12 @@ constexpr Description kDescriptions[] = {
      "host memory is not registered"},
 };
 
+// False until the thread needs the object, whose destructor makes it dearer.
+thread_local bool t_has_last_error = false;
+
 Error& last_error() {
   static thread_local Error value;
+  t_has_last_error = true;
   return value;
 }
 
@@ -79,6 +83,9 @@ orError_t set_last_error(const char* function, const Error& error) noexcept {
 }
 
 Error exchange_last_error(Error error) noexcept {
+  if (!t_has_last_error && error.code == orSuccess) {
+    return {};
+  }
   return std::exchange(last_error(), std::move(error));
 }
 

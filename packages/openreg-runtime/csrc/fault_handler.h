@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Explains the fault when the host follows a device pointer, or, with
-// OPENREG_MEMORY_CHECK=1, when a kernel leaves the live blocks.
+// OPENREG_MEMORY_CHECK=1, when a kernel leaves the live blocks; without it,
+// when a kernel touches a closed block of another process.
 //
-// The latter is a fault too, and no error that the device keeps: a kernel is
-// code of this process. The handler could only leave it by a jump, which would
-// skip its destructors and keep the locks that it holds, of malloc maybe; and
-// letting it go on would need a page with data that is not there.
+// What a kernel does is a fault too, and no error that the device keeps: a
+// kernel is code of this process. The handler could only leave it by a jump,
+// which would skip its destructors and keep the locks that it holds, of malloc
+// maybe; and letting it go on would need a page with data that is not there.
 #pragma once
 
 namespace openreg {

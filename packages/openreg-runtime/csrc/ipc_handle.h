@@ -20,7 +20,8 @@ using ProcessId = std::uint64_t;
 ProcessId this_process();
 /// "process 1234"
 std::string name_of(ProcessId process);
-/// False once the process has ended, also if nobody has waited for it.
+/// False once the process has ended, also if nobody has waited for it. One that
+/// replaced itself by exec() still counts as alive.
 bool alive(ProcessId process) noexcept;
 
 /// Owns a file descriptor.

@@ -25,15 +25,6 @@ std::uint64_t new_id() {
 
 } // namespace
 
-std::uint64_t Exports::unused_position() {
-  if (unused_.empty()) {
-    return memory_.own_span() + places_.size() * sizeof(Note);
-  }
-  const std::uint64_t position = unused_.back();
-  unused_.pop_back();
-  return position;
-}
-
 void Exports::write(std::uint64_t position, const Note& note) const {
   // The file grows by itself.
   if (pwrite(
@@ -51,11 +42,18 @@ void Exports::write(std::uint64_t position, const Note& note) const {
 orIpcMemHandle_t Exports::add(std::size_t offset, std::size_t size) {
   auto known = places_.find(offset);
   if (known == places_.end()) {
-    const Place place{unused_position(), new_id()};
+    const bool reuse = !unused_.empty();
+    const Place place{
+        reuse ? unused_.back()
+              : memory_.own_span() + places_.size() * sizeof(Note),
+        new_id()};
     write(
         place.position,
         {place.id, offset, size, static_cast<std::uint64_t>(device_)});
     known = places_.emplace(offset, place).first;
+    if (reuse) {
+      unused_.pop_back();
+    }
   }
   orIpcMemHandle_t handle{};
   write_handle(

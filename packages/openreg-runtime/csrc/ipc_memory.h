@@ -48,7 +48,6 @@ class Exports {
     std::uint64_t id;
   };
 
-  std::uint64_t unused_position();
   void write(std::uint64_t position, const Note& note) const;
 
   const AddressSpace& memory_;

@@ -7,6 +7,7 @@
 #include "fault_handler.h"
 #include "fault_injection.h"
 #include "host_access.h"
+#include "memory_check.h"
 #include "peer.h"
 #include "process.h"
 
@@ -39,7 +40,8 @@ Device::Device(int index, AddressSpace& memory, std::size_t capacity)
             // At exit nothing is waited for, and a kernel that still runs may
             // use the block.
             if (config().memory_check && !process::exiting()) {
-              open_window(offset, size, false); // first: a touch opens a page
+              // First: a touch would take a new page.
+              memory_check::close(memory_, memory_.view(index_) + offset, size);
             }
             memory_.release(index_, offset, size);
           }),
@@ -48,7 +50,7 @@ Device::Device(int index, AddressSpace& memory, std::size_t capacity)
       default_stream_(index, 0, state_, *backend_),
       streams_{&default_stream_} {
   if (config().memory_check) {
-    open_window(0, memory.own_span(), false);
+    memory_check::start(memory, index);
   }
 }
 
@@ -64,21 +66,16 @@ void* Device::allocate(std::size_t size) {
             " bytes: " + std::to_string(heap_.capacity() - used) + " of its " +
             std::to_string(heap_.capacity()) + " bytes are free");
   }
+  std::byte* pointer = memory_.view(index_) + *offset;
   if (config().memory_check) {
     try {
-      open_window(*offset, heap_.footprint(size), true);
-    } catch (const Failure& failure) {
+      memory_check::open(memory_, pointer, heap_.footprint(size));
+    } catch (...) {
       heap_.free(*offset);
-      throw Failure(
-          orErrorMemoryAllocation,
-          "device " + std::to_string(index_) + " can not allocate " +
-              std::to_string(size) +
-              " bytes: OPENREG_MEMORY_CHECK=1 takes two mappings for each "
-              "block, which vm.max_map_count limits; " +
-              failure.what());
+      throw;
     }
   }
-  return memory_.view(index_) + *offset;
+  return pointer;
 }
 
 void Device::free(void* pointer) {
@@ -191,12 +188,6 @@ std::optional<Device::Block> Device::at(
     return std::nullopt;
   }
   return Block{memory_.view(index_) + block->offset, block->size, block->live};
-}
-
-void Device::open_window(std::size_t offset, std::size_t size, bool open)
-    const {
-  memory_.protect(
-      memory_.view(index_) + memory_.distance() + offset, size, open);
 }
 
 Device::Usage Device::usage() const {

@@ -113,7 +113,6 @@ class Device {
   std::size_t offset_of(const void* pointer) const noexcept;
   std::optional<Block> at(const std::optional<Heap::Block>& block) const;
   std::optional<Block> find_locked(const void* pointer) const;
-  void open_window(std::size_t offset, std::size_t size, bool open) const;
   void let_go(const std::byte* begin) noexcept;
   void wait_until_let_go(
       std::unique_lock<std::mutex>& lock,

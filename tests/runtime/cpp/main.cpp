@@ -89,6 +89,15 @@ class LeakCheck : public testing::EmptyTestEventListener {
 
 } // namespace
 
+#if defined(__SANITIZE_ADDRESS__)
+// In a forked child the threads of the parent are gone, and what only their
+// stacks held seems to be lost.
+extern "C" const char* __lsan_default_suppressions();
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:__cxa_thread_atexit_impl";
+}
+#endif
+
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   testing::UnitTest::GetInstance()->listeners().Append(new LeakCheck);

@@ -62,29 +62,25 @@ void use_the_device(Codes& codes) {
 }
 
 TEST(orDeviceReset, WhileOtherThreadsUseTheDevice) {
-  constexpr int kResets = 100;
+  constexpr int kUses = 500;
   Codes codes;
-  std::atomic<bool> stop{false};
+  std::atomic<int> uses{0};
   std::vector<std::thread> users;
   for (int i = 0; i < 3; ++i) {
     users.emplace_back([&] {
-      while (!stop) {
+      while (uses++ < kUses) {
         use_the_device(codes);
       }
     });
   }
-  std::vector<std::thread> resetters;
-  for (int i = 0; i < 2; ++i) { // also at the same time
-    resetters.emplace_back([] {
-      for (int reset = 0; reset < kResets / 2; ++reset) {
-        EXPECT_OK(orDeviceReset());
-      }
-    });
-  }
-  for (auto& thread : resetters) {
-    thread.join();
-  }
-  stop = true;
+  const auto reset = [&] {
+    while (uses < kUses) {
+      EXPECT_OK(orDeviceReset());
+    }
+  };
+  std::thread other(reset); // two resets at the same time too
+  reset();
+  other.join();
   for (auto& thread : users) {
     thread.join();
   }

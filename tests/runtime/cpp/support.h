@@ -131,10 +131,9 @@ class CurrentDevice {
 class Signal {
  public:
   void set() {
-    {
-      const std::lock_guard lock(mutex_);
-      set_ = true;
-    }
+    // Under the lock: whoever waited may destroy the object at once.
+    const std::lock_guard lock(mutex_);
+    set_ = true;
     condition_.notify_all();
   }
   void wait() {
