@@ -114,9 +114,7 @@ class Device {
   std::optional<Block> at(const std::optional<Heap::Block>& block) const;
   std::optional<Block> find_locked(const void* pointer) const;
   void let_go(const std::byte* begin) noexcept;
-  void wait_until_let_go(
-      std::unique_lock<std::mutex>& lock,
-      const void* begin);
+  void wait_until_let_go(std::unique_lock<std::mutex>& lock, const void* begin);
 
   const int index_;
   AddressSpace& memory_;

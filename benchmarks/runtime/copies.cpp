@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copies between host and device memory, against memcpy.
+#include "sections.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace bench {
+namespace {
+
+enum class Road { kIn, kOut, kPinnedIn, kPinnedOut, kDevice };
+
+/// A batch of copies of `size` bytes each, in GiB/s.
+template <typename Copy>
+Batch copies(std::size_t size, std::size_t count, Copy copy) {
+  return [=]() -> Samples {
+    const double time = time_of([&] {
+      for (std::size_t i = 0; i < count; ++i) {
+        copy();
+      }
+    });
+    const auto bytes = static_cast<double>(size * count);
+    return {bytes / static_cast<double>(kGiB) / time * 1e6};
+  };
+}
+
+Batch device_copies(
+    const Library& library,
+    Road road,
+    std::size_t size,
+    std::size_t count) {
+  const auto copy = OPENREG_CALL(library, orMemcpy);
+  const auto enqueue = OPENREG_CALL(library, orMemcpyAsync);
+  const auto synchronize = OPENREG_CALL(library, orStreamSynchronize);
+  const auto stream = make_stream(library);
+  const auto device = make_block(library, size);
+  const auto host = std::make_shared<std::vector<std::byte>>(size);
+  // Writes every page.
+  copy(device.get(), host->data(), size, orMemcpyHostToDevice);
+  if (road == Road::kDevice) {
+    const auto other = make_block(library, size);
+    return copies(size, count, [=] {
+      copy(other.get(), device.get(), size, orMemcpyDeviceToDevice);
+    });
+  }
+  if (road == Road::kIn) {
+    return copies(size, count, [=] {
+      copy(device.get(), host->data(), size, orMemcpyHostToDevice);
+    });
+  }
+  if (road == Road::kOut) {
+    return copies(size, count, [=] {
+      copy(host->data(), device.get(), size, orMemcpyDeviceToHost);
+    });
+  }
+  const auto pinned = make_pinned(library, size);
+  std::memset(pinned.get(), 0, size);
+  if (road == Road::kPinnedIn) {
+    return copies(size, count, [=] {
+      enqueue(
+          device.get(), pinned.get(), size, orMemcpyHostToDevice, stream.get());
+      synchronize(stream.get());
+    });
+  }
+  return copies(size, count, [=] {
+    enqueue(
+        pinned.get(), device.get(), size, orMemcpyDeviceToHost, stream.get());
+    synchronize(stream.get());
+  });
+}
+
+Batch host_copies(std::size_t size, std::size_t count) {
+  const auto from = std::make_shared<std::vector<std::byte>>(size);
+  const auto to = std::make_shared<std::vector<std::byte>>(size);
+  // Through a pointer that may change, so that no copy is left out.
+  static void* (*volatile copy)(void*, const void*, std::size_t) = std::memcpy;
+  return copies(size, count, [=] { copy(to->data(), from->data(), size); });
+}
+
+} // namespace
+
+void measure_copies(Bench& bench) {
+  constexpr std::size_t kBatchBytes = 64 * kMiB;
+  const std::pair<Road, const char*> roads[] = {
+      {Road::kIn, "H2D"},
+      {Road::kOut, "D2H"},
+      {Road::kPinnedIn, "H2D, pinned, async"},
+      {Road::kPinnedOut, "D2H, pinned, async"},
+      {Road::kDevice, "D2D"}};
+  for (const auto& [road, name] : roads) {
+    bench.section(std::string("copy ") + name);
+    for (const std::size_t size :
+         {4 * kKiB, 64 * kKiB, kMiB, 16 * kMiB, 64 * kMiB, 256 * kMiB, kGiB}) {
+      if (bench.quick() && size > kMiB) {
+        break;
+      }
+      const std::size_t count =
+          bench.some(std::max(kBatchBytes / size, std::size_t{1}), 1);
+      bench.measure(
+          {size_name(size),
+           "GiB/s",
+           size == 64 * kMiB ? ">= 0.9 x memcpy" : ""},
+          [=, road = road](const Library& library) {
+            return device_copies(library, road, size, count);
+          },
+          std::pair{std::string("memcpy"), host_copies(size, count)});
+    }
+  }
+}
+
+} // namespace bench
