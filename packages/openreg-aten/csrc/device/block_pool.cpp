@@ -5,6 +5,8 @@
 #include "device/device.h"
 #include "device/error.h"
 
+#include <algorithm>
+
 namespace openreg::aten {
 namespace {
 
@@ -140,14 +142,34 @@ void BlockPool::reclaim(Block* block) {
       stats_.inactive_split_bytes[kind].decrease(block->size);
     });
   }
-  cached(block->small).insert(block);
+  insert(cached(block->small), block);
+}
+
+BlockPool::Block* BlockPool::make_block() {
+  if (spare_.empty()) {
+    return new Block{};
+  }
+  Block* block = spare_.back();
+  spare_.pop_back();
+  *block = Block{};
+  return block;
+}
+
+void BlockPool::insert(Blocks& blocks, Block* block) {
+  blocks.insert(
+      std::lower_bound(blocks.begin(), blocks.end(), block, BySize{}), block);
+}
+
+void BlockPool::erase(Blocks& blocks, Block* block) {
+  blocks.erase(std::lower_bound(blocks.begin(), blocks.end(), block, BySize{}));
 }
 
 BlockPool::Block* BlockPool::take_cached(size_t size, bool small) {
   Block key{};
   key.size = size;
   Blocks& blocks = cached(small);
-  const auto fit = blocks.lower_bound(&key);
+  const auto fit =
+      std::lower_bound(blocks.begin(), blocks.end(), &key, BySize{});
   if (fit == blocks.end()) {
     return nullptr;
   }
@@ -175,7 +197,7 @@ BlockPool::Block* BlockPool::make_segment(size_t size, bool small) {
     stats_.segment[kind].increase(1);
     stats_.reserved_bytes[kind].increase(size);
   });
-  auto* block = new Block{};
+  Block* block = make_block();
   block->pointer = static_cast<std::byte*>(pointer);
   block->size = size;
   block->small = small;
@@ -187,7 +209,7 @@ void BlockPool::split(Block* block, size_t size) {
   if (!should_split(rest, block->small)) {
     return;
   }
-  auto* remaining = new Block{};
+  Block* remaining = make_block();
   remaining->pointer = block->pointer + size;
   remaining->size = rest;
   remaining->small = block->small;
@@ -198,7 +220,7 @@ void BlockPool::split(Block* block, size_t size) {
   }
   block->next = remaining;
   block->size = size;
-  cached(block->small).insert(remaining);
+  insert(cached(block->small), remaining);
   count(block->small, [&](size_t kind) {
     stats_.inactive_split[kind].increase(1);
     stats_.inactive_split_bytes[kind].increase(rest);
@@ -210,7 +232,7 @@ void BlockPool::merge(Block* block, Block* neighbour) {
   if (neighbour == nullptr || neighbour->allocated) {
     return;
   }
-  cached(block->small).erase(neighbour);
+  erase(cached(block->small), neighbour);
   if (block->previous == neighbour) {
     block->pointer = neighbour->pointer;
     block->previous = neighbour->previous;
@@ -224,7 +246,7 @@ void BlockPool::merge(Block* block, Block* neighbour) {
     }
   }
   block->size += neighbour->size;
-  delete neighbour;
+  spare_.push_back(neighbour);
   count(block->small, [&](size_t kind) { // two free parts became one
     stats_.inactive_split[kind].decrease(1);
   });
@@ -251,7 +273,7 @@ void BlockPool::release(Blocks& blocks) {
       stats_.reserved_bytes[kind].decrease(block->size);
     });
     it = blocks.erase(it);
-    delete block;
+    spare_.push_back(block);
   }
 }
 

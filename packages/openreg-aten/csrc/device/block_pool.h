@@ -8,7 +8,7 @@
 #include <c10/util/flat_hash_map.h>
 
 #include <cstddef>
-#include <set>
+#include <vector>
 
 namespace openreg::aten {
 
@@ -50,8 +50,11 @@ class BlockPool {
                                        : left->pointer < right->pointer;
     }
   };
-  using Blocks = std::set<Block*, BySize>;
+  // Sorted, and an array: the nodes of a set would cost each operator a malloc
+  // and a free.
+  using Blocks = std::vector<Block*>;
 
+  Block* make_block();
   void reclaim(Block* block);
   Block* take_cached(size_t size, bool small);
   Block* make_segment(size_t size, bool small);
@@ -61,12 +64,15 @@ class BlockPool {
   Blocks& cached(bool small) {
     return small ? small_ : large_;
   }
+  static void insert(Blocks& blocks, Block* block);
+  static void erase(Blocks& blocks, Block* block);
   template <typename Change>
   void count(bool small, const Change& change);
 
   c10::DeviceIndex device_;
   Blocks small_;
   Blocks large_;
+  Blocks spare_; // objects for new blocks
   ska::flat_hash_map<const void*, Block*> allocated_;
   Stats stats_;
 };
