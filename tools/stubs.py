@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes docs/stubs.md: every DispatchStub that a PrivateUse1 backend can register.
+
+The list comes from the headers and the library of the torch that is installed:
+
+    python tools/stubs.py          # write the page
+    python tools/stubs.py --check  # fail if the page is not that of this torch
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import re
+import sys
+from pathlib import Path
+
+import torch
+
+PAGE = Path(__file__).parents[1] / "docs" / "stubs.md"
+TORCH = Path(torch.__file__).parent
+NATIVE = TORCH / "include" / "ATen" / "native"
+
+DECLARATION = re.compile(r"^\s*DECLARE_DISPATCH\(.*?,\s*(\w+)\s*\);?\s*$", re.M | re.S)
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+NAMESPACE = re.compile(r"namespace at::native::(\w+)|namespace (cpublas) \{")
+
+# ruff: noqa: E501 - lines of a page
+TEXT = """\
+# DispatchStubs
+
+A DispatchStub is a table of functions inside one of PyTorch's operators, with one place per device type. The operator
+does what all devices share, such as checks and the making of an iterator, and calls the function of the device.
+`stub.set_privateuse1_dispatch_ptr(&function)` fills the place of a PrivateUse1 backend, also from another library; see
+[](operators.md#a-choice-of-the-device).
+
+A stub does nothing until an operator that calls it runs for the device. Few operators with a composite kernel call one,
+so as a rule the backend registers the operator as well. `_fused_sdp_choice_stub` is an exception.
+
+These are the {count} stubs in {headers} headers of torch {version} that a backend can register. `tools/stubs.py` writes
+this page.
+
+| header in `ATen/native` | stubs |
+| --- | --- |
+{rows}
+"""
+
+HIDDEN = """
+{count} more are declared, but `libtorch_cpu` does not export them, and a backend that registers one can not be loaded:
+{names}.
+"""
+
+
+def declared() -> dict[str, list[tuple[str, str]]]:
+    """Lists the declarations: namespace below ``at::native`` and name, by header."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for header in sorted(NATIVE.rglob("*.h")):
+        text = COMMENT.sub("", header.read_text(encoding="utf-8"))
+        space = NAMESPACE.search(text)
+        scope = (space[1] or space[2]) if space else ""
+        if stubs := [
+            (scope, match[1])
+            for match in DECLARATION.finditer(text)
+            if header.name != "DispatchStub.h"
+        ]:
+            found[header.relative_to(NATIVE).as_posix()] = stubs
+    return found
+
+
+def symbol(scope: str, name: str) -> str:
+    """Returns the mangled name of the variable ``at::native::[scope::]name``."""
+    parts = ["at", "native", *([scope] if scope else []), name]
+    return "_ZN" + "".join(f"{len(part)}{part}" for part in parts) + "E"
+
+
+def page() -> str:
+    """Returns the whole page."""
+    library = ctypes.CDLL(str(next((TORCH / "lib").glob("libtorch_cpu.*"))))
+    rows, hidden, count = [], [], 0
+    for header, stubs in declared().items():
+        exported = []
+        for scope, name in stubs:
+            full = f"{scope}::{name}" if scope else name
+            usable = hasattr(library, symbol(scope, name))
+            (exported if usable else hidden).append(f"`{full}`")
+        if exported:
+            rows.append(f"| `{header}` | {', '.join(exported)} |")
+            count += len(exported)
+    text = TEXT.format(
+        count=count,
+        headers=len(rows),
+        version=torch.__version__.split("+")[0],
+        rows="\n".join(rows),
+    )
+    if hidden:
+        text += HIDDEN.format(count=len(hidden), names=", ".join(hidden))
+    return text
+
+
+def main() -> int:
+    """Writes or checks the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    text = page()
+    if parser.parse_args().check:
+        if PAGE.read_text(encoding="utf-8") != text:
+            print(f"{PAGE} is not that of this torch: run python tools/stubs.py")
+            return 1
+        return 0
+    PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
