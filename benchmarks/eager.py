@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from importlib import metadata
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -74,28 +75,82 @@ def copied(source: str, target: str) -> Work:
     return partial(y.copy_, x)
 
 
-def training_step(device: str) -> Work:
-    """Makes one SGD step of a 64-256-256-10 network on 64 samples."""
-    torch.manual_seed(0)
-    model = nn.Sequential(
+def mlp() -> nn.Module:
+    """Makes a 64-256-256-10 network."""
+    return nn.Sequential(
         nn.Linear(64, 256),
         nn.ReLU(),
         nn.Linear(256, 256),
         nn.ReLU(),
         nn.Linear(256, 10),
-    ).to(device)
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
-    inputs = torch.randn(64, 64).to(device)
-    labels = torch.randint(10, (64,)).to(device)
+    )
 
-    def step() -> Tensor:
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(inputs), labels)
-        loss.backward()
-        optimizer.step()
-        return loss
 
-    return step
+def convnet() -> nn.Module:
+    """Makes two convolutions with batch norms, and a classifier, for 28 x 28 pixels."""
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(8, 16, 3, padding=1),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(16 * 7 * 7, 10),
+    )
+
+
+class GPT(nn.Module):
+    """Two pre-norm decoder layers of width 64 over 64 characters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(64, 64)
+        self.positions = nn.Embedding(32, 64)
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(
+                64, 4, 256, 0.0, "gelu", batch_first=True, norm_first=True
+            )
+            for _ in range(2)
+        )
+        self.head = nn.Linear(64, 64)
+
+    def forward(self, text: Tensor) -> Tensor:
+        """Gives logits (batch, time, 64) for texts (batch, time)."""
+        time = text.shape[1]
+        mask = nn.Transformer.generate_square_subsequent_mask(time, device=text.device)
+        x = self.tokens(text) + self.positions.weight[:time]
+        for layer in self.layers:
+            x = layer(x, src_mask=mask, is_causal=True)
+        return cast("Tensor", self.head(x)).transpose(1, 2)
+
+
+def training_step(
+    model: Callable[[], nn.Module],
+    optimizer: Callable[..., torch.optim.Optimizer],
+    inputs: Callable[[], Tensor],
+    labels: Callable[[], Tensor],
+) -> Make:
+    """Prepares one training step of a model with cross entropy."""
+
+    def make(device: str) -> Work:
+        torch.manual_seed(0)
+        network = model().to(device)
+        update = optimizer(network.parameters(), lr=1e-3)
+        x, y = inputs().to(device), labels().to(device)
+
+        def step() -> Tensor:
+            update.zero_grad()
+            loss = nn.functional.cross_entropy(network(x), y)
+            loss.backward()
+            update.step()
+            return loss
+
+        return step
+
+    return make
 
 
 # Each is made twice, for the device and for the CPU.
@@ -111,7 +166,24 @@ CASES: dict[str, Make] = {
     "copy 4 MB H2D": lambda device: copied("cpu", device),
     "copy 4 MB D2H": lambda device: copied(device, "cpu"),
     "copy 4 MB D2D": lambda device: copied(device, device),
-    "training step MLP": training_step,
+    "training step MLP": training_step(
+        mlp,
+        partial(torch.optim.SGD, momentum=0.9),
+        lambda: torch.randn(64, 64),
+        lambda: torch.randint(10, (64,)),
+    ),
+    "training step convnet": training_step(
+        convnet,
+        partial(torch.optim.SGD, momentum=0.9),
+        lambda: torch.randn(32, 1, 28, 28),
+        lambda: torch.randint(10, (32,)),
+    ),
+    "training step GPT": training_step(
+        GPT,
+        torch.optim.AdamW,
+        lambda: torch.randint(64, (8, 32)),
+        lambda: torch.randint(64, (8, 32)),
+    ),
 }
 
 
@@ -208,7 +280,7 @@ def format_row(row: Row) -> str:
     """Formats a row for people."""
     spread = f"{row.low:.2f}-{row.high:.2f}"
     return (
-        f"{row.name:<20}{row.cpu_us:>11.2f}{row.device_us:>13.2f}"
+        f"{row.name:<22}{row.cpu_us:>11.2f}{row.device_us:>13.2f}"
         f"{row.ratio:>8.2f}{spread:>14}"
     )
 
@@ -250,7 +322,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = []
     for device in options.device:
         print(
-            f"\n{'one thread':<20}{'CPU us':>11}{device + ' us':>13}"
+            f"\n{'one thread':<22}{'CPU us':>11}{device + ' us':>13}"
             f"{'ratio':>8}{'quartiles':>14}"
         )
         for name in options.case:
