@@ -148,7 +148,11 @@ DISABLED = {
         "NotImplementedError",
         "_thnn_fused_lstm_cell",
     ),
-    "fallback": ("torch.ones(2, device=d)", "NotImplementedError", "aten::fill_"),
+    "fallback": (
+        "torch.empty(0, dtype=int, device=d).bincount()",
+        "NotImplementedError",
+        "aten::bincount",
+    ),
     "sparse": (
         "torch.eye(2, device=d).to_sparse() * 2",
         "NotImplementedError",

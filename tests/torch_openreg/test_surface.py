@@ -27,7 +27,13 @@ def test_public_names_exist_and_are_documented(module: object) -> None:
 
 
 # Names that torch.cuda does not have: what a simulated device adds.
-OWN = {"DeviceProperties", "Mechanism", "get_amp_supported_dtype", "mechanisms"}
+OWN = {
+    "DeviceProperties",
+    "Mechanism",
+    "get_amp_supported_dtype",
+    "mechanisms",
+    "operator_roads",
+}
 
 
 def test_public_names_are_those_of_torch_cuda() -> None:

@@ -3,6 +3,6 @@
 
 import torch
 
-print(torch.empty(0, device="openreg").nonzero().shape)
-# prints: torch.Size([0, 1])
-# without it: NotImplementedError: Could not run 'aten::nonzero' with arguments from
+print(torch.empty(0, dtype=torch.int64, device="openreg").bincount().shape)
+# prints: torch.Size([0])
+# without it: NotImplementedError: Could not run 'aten::bincount' with arguments from

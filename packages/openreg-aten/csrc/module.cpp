@@ -4,6 +4,7 @@
 #include "device/device.h"
 #include "device/exit.h"
 #include "device/generator.h"
+#include "kernel/roads.h"
 #include "mechanism.h"
 
 #include <torch/csrc/Exceptions.h>
@@ -58,6 +59,8 @@ NB_MODULE(_C, m) {
       },
       nb::arg("also_known"));
   m.def("mechanisms", &list_mechanisms);
+  m.def("count_roads", &count_roads, nb::arg("change"));
+  m.def("road_counts", &road_counts);
 
   m.def("init", [] { translated(&initialize); });
   m.def("is_initialized", &is_initialized);

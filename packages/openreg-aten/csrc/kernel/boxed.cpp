@@ -2,11 +2,12 @@
 // The kernel for everything.
 #include "kernel/boxed.h"
 
-#include "device/device.h"
 #include "device/generator.h"
+#include "kernel/device_finder.h"
 #include "kernel/device_views.h"
 #include "kernel/kernel.h"
 #include "kernel/operator_plan.h"
+#include "kernel/roads.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/List.h>
@@ -16,42 +17,6 @@ namespace {
 
 using Kind = OperatorPlan::Kind;
 using torch::jit::Stack;
-
-/// The device of the operator: that of its first device tensor, else of its
-/// device argument, else the current one.
-class DeviceFinder {
- public:
-  void see(const at::Tensor& tensor) {
-    if (!tensor.defined() || tensor.device().type() != c10::kPrivateUse1) {
-      return;
-    }
-    const c10::DeviceIndex index = tensor.device().index();
-    if (index_ < 0) {
-      index_ = index;
-    } else {
-      TORCH_CHECK(
-          index_ == index,
-          "Expected all tensors to be on the same device, but found at least "
-          "two devices, ",
-          c10::Device(c10::kPrivateUse1, index_),
-          " and ",
-          tensor.device(),
-          "!");
-    }
-  }
-  void see(const c10::Device& device) {
-    if (index_ < 0 && device.type() == c10::kPrivateUse1) {
-      index_ = with_index(device).index();
-      check_device(index_);
-    }
-  }
-  c10::DeviceIndex result() const {
-    return index_ < 0 ? current_device() : index_;
-  }
-
- private:
-  c10::DeviceIndex index_ = -1;
-};
 
 class Call {
  public:
@@ -65,12 +30,7 @@ class Call {
 
   // [docs: boxed-run]
   void run(const c10::OperatorHandle& target, c10::DispatchKey cpu_key) {
-    originals_.reserve(plan_.returned.size());
-    for (const int32_t source : plan_.returned) {
-      originals_.push_back(
-          source >= 0 ? stack_[base_ + static_cast<size_t>(source)]
-                      : c10::IValue());
-    }
+    originals_.reserve(plan_.arguments.size());
     for (const auto& argument : plan_.arguments) {
       present(argument);
     }
@@ -100,10 +60,6 @@ class Call {
           finder.see(value.toTensor());
           break;
         case Kind::kTensorList:
-          for (const at::Tensor& each : value.toTensorVector()) {
-            finder.see(each);
-          }
-          break;
         case Kind::kOptionalTensorList:
           for (const c10::IValue& each : value.toListRef()) {
             if (each.isTensor()) {
@@ -121,53 +77,41 @@ class Call {
     return finder.result();
   }
 
-  at::Tensor present_tensor(
+  at::Tensor& present_tensor(
       const at::Tensor& tensor,
       const OperatorPlan::Argument& argument) {
-    if (!tensor.defined()) {
-      return tensor;
+    at::Tensor& presented = views_.present_argument(tensor, argument);
+    if (C10_UNLIKELY(plan_.reads_requires_grad)) {
+      presented.set_requires_grad(tensor.requires_grad());
     }
-    if (C10_LIKELY(tensor.device().type() == c10::kPrivateUse1)) {
-      at::Tensor view = views_.present(tensor, argument.written);
-      if (C10_UNLIKELY(plan_.reads_requires_grad)) {
-        view.set_requires_grad(tensor.requires_grad());
-      }
-      return view;
-    }
-    // As on CUDA, a CPU tensor may stand beside device tensors if it is a
-    // scalar that is only read, or indices or lengths.
-    TORCH_CHECK(
-        tensor.device().is_cpu() && !argument.written &&
-            (tensor.dim() == 0 || argument.takes_host),
-        "Expected all tensors to be on the same device, but found at least "
-        "two devices, ",
-        c10::Device(c10::kPrivateUse1, device_),
-        " and ",
-        tensor.device(),
-        "!");
-    return tensor;
+    return presented;
   }
 
+  /// Puts into the place of an argument what the CPU's kernel gets for it. The
+  /// argument itself is moved aside, without a new reference to any tensor.
   void present(const OperatorPlan::Argument& argument) {
     c10::IValue& value = this->value(argument);
+    originals_.push_back(std::move(value));
+    const c10::IValue& original = originals_.back();
+    value = c10::IValue();
     switch (argument.kind) {
       case Kind::kTensor:
-        if (!value.isNone()) {
-          value = present_tensor(value.toTensor(), argument);
+        if (!original.isNone()) {
+          value = present_tensor(original.toTensor(), argument);
         }
         break;
       case Kind::kTensorList:
-        if (!value.isNone()) {
+        if (!original.isNone()) {
           c10::List<at::Tensor> views;
-          for (const at::Tensor& each : value.toTensorVector()) {
-            views.push_back(present_tensor(each, argument));
+          for (const c10::IValue& each : original.toListRef()) {
+            views.push_back(present_tensor(each.toTensor(), argument));
           }
           value = std::move(views);
         }
         break;
       case Kind::kOptionalTensorList: {
         c10::List<std::optional<at::Tensor>> views;
-        for (const c10::IValue& each : value.toListRef()) {
+        for (const c10::IValue& each : original.toListRef()) {
           views.push_back(
               each.isTensor()
                   ? std::optional(present_tensor(each.toTensor(), argument))
@@ -179,12 +123,12 @@ class Call {
       case Kind::kGenerator:
         // Through the hooks, which have none if the mechanism is left out.
         value = cpu_generator(
-            value.isNone() ? at::globalContext().defaultGenerator(
-                                 c10::Device(c10::kPrivateUse1, device_))
-                           : value.toGenerator());
+            original.isNone() ? at::globalContext().defaultGenerator(
+                                    c10::Device(c10::kPrivateUse1, device_))
+                              : original.toGenerator());
         break;
       case Kind::kDevice:
-        if (!value.isNone()) {
+        if (!original.isNone()) {
           value = c10::Device(c10::kCPU);
         }
         break;
@@ -196,7 +140,7 @@ class Call {
     for (size_t i = 0; i < plan_.returned.size(); ++i) {
       c10::IValue& result = stack_[first + i];
       if (plan_.returned[i] >= 0) {
-        result = std::move(originals_[i]);
+        result = std::move(originals_[static_cast<size_t>(plan_.returned[i])]);
       } else if (result.isTensor()) {
         result = views_.take_over(std::move(result).toTensor());
       } else if (result.isTensorList()) {
@@ -216,8 +160,8 @@ class Call {
   Stack& stack_;
   const size_t base_;
   const c10::DeviceIndex device_;
+  c10::SmallVector<c10::IValue, 4> originals_; // one per plan_.arguments
   DeviceViews views_;
-  c10::SmallVector<c10::IValue, 2> originals_; // results that are arguments
 };
 
 } // namespace
@@ -236,6 +180,9 @@ void run_boxed(
       ": it has no kernel for the device, and none for ",
       cpu_key,
       " that the device could run.");
+  if (counts_roads()) {
+    count_road(op.operator_name(), Road::kBoxed);
+  }
   Call(op, *stack).run(target, cpu_key);
 }
 

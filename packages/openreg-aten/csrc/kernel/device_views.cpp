@@ -4,10 +4,11 @@
 
 #include "device/allocator.h"
 #include "device/device.h"
-#include "kernel/cpu_allocator.h"
+#include "kernel/device_finder.h"
 #include "kernel/members.h"
 
 #include <cstring>
+#include <utility>
 
 namespace openreg::aten {
 namespace {
@@ -16,25 +17,16 @@ void copy_geometry(const c10::TensorImpl& from, c10::TensorImpl& to) {
   to.set_sizes_and_strides(from.sizes(), from.strides(), from.storage_offset());
 }
 
-/// A CPU tensor with the geometry and flags of `tensor` over `storage`.
-at::Tensor make_view(const at::Tensor& tensor, const c10::Storage& storage) {
-  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
-  at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(
-      c10::Storage(storage),
-      c10::DispatchKeySet(c10::DispatchKey::CPU),
-      impl.dtype());
-  c10::TensorImpl& made = *view.unsafeGetTensorImpl();
-  copy_geometry(impl, made);
-  if (C10_UNLIKELY(tensor.is_conj())) {
-    made._set_conj(true);
+void copy_flags(const c10::TensorImpl& from, c10::TensorImpl& to) {
+  if (C10_UNLIKELY(from.is_conj() != to.is_conj())) {
+    to._set_conj(from.is_conj());
   }
-  if (C10_UNLIKELY(tensor.is_neg())) {
-    made._set_neg(true);
+  if (C10_UNLIKELY(from.is_neg() != to.is_neg())) {
+    to._set_neg(from.is_neg());
   }
-  if (impl.is_wrapped_number()) {
-    made.set_wrapped_number(true);
+  if (C10_UNLIKELY(from.is_wrapped_number())) {
+    to.set_wrapped_number(true);
   }
-  return view;
 }
 
 /// Moves the buffer that a CPU storage owns to the device's name for it.
@@ -47,9 +39,29 @@ c10::DataPtr move_buffer(c10::StorageImpl& storage, c10::DeviceIndex device) {
 
 } // namespace
 
-const c10::Storage& DeviceViews::view_of(
+DeviceViews::~DeviceViews() {
+  composed_.clear();
+  storages_.clear();
+  // A view that took another's storage leaves it before that is given back.
+  for (Presented& presented : presented_) {
+    View& view = *presented.view;
+    c10::TensorImpl& impl = *view.tensor.unsafeGetTensorImpl();
+    if (C10_UNLIKELY(
+            impl.storage().unsafeGetStorageImpl() !=
+                view.storage.unsafeGetStorageImpl() &&
+            view.tensor.use_count() == 1)) {
+      impl.set_storage_keep_dtype(view.storage);
+    }
+  }
+  for (Presented& presented : presented_) {
+    give_back(std::move(presented.view));
+  }
+}
+
+const c10::Storage& DeviceViews::share_storage(
     const c10::Storage& storage,
-    bool written) {
+    bool written,
+    const c10::Storage& own) {
   c10::StorageImpl* impl = storage.unsafeGetStorageImpl();
   // mutable_data() gives a lazily copied storage its own buffer first.
   const void* data = written ? impl->mutable_data() : impl->data();
@@ -59,15 +71,13 @@ const c10::Storage& DeviceViews::view_of(
       return shared.view;
     }
   }
-  storages_.push_back(
-      {storage,
-       c10::make_intrusive<c10::StorageImpl>(
-           c10::StorageImpl::use_byte_size_t(),
-           impl->nbytes(),
-           c10::DataPtr(to_kernel(data), c10::Device(c10::kCPU)),
-           &kernel_cpu_allocator(),
-           impl->resizable())});
-  return storages_.back().view;
+  c10::StorageImpl& view = *own.unsafeGetStorageImpl();
+  view.set_data_ptr_noswap(
+      c10::DataPtr(to_kernel(data), c10::Device(c10::kCPU)));
+  view.set_nbytes(impl->nbytes());
+  view.set_resizable(impl->resizable());
+  storages_.push_back({storage, own});
+  return own;
 }
 
 void DeviceViews::follow(const SharedStorage& shared) {
@@ -78,21 +88,56 @@ void DeviceViews::follow(const SharedStorage& shared) {
   }
 }
 
-at::Tensor DeviceViews::present(const at::Tensor& tensor, bool written) {
+at::Tensor& DeviceViews::present(const at::Tensor& tensor, bool written) {
+  if (C10_UNLIKELY(has_members(tensor))) {
+    return present_members(tensor, written);
+  }
+  c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   for (Presented& presented : presented_) {
-    if (C10_UNLIKELY(presented.device.is_same(tensor))) {
-      if (written && !presented.written && !has_members(tensor)) {
-        view_of(tensor.storage(), /*written=*/true);
+    if (C10_UNLIKELY(presented.device == impl)) {
+      if (written && !presented.written) {
+        share_storage(impl->storage(), true, presented.view->storage);
         presented.written = true;
       }
-      return presented.view;
+      return presented.view->tensor;
     }
   }
-  at::Tensor view = C10_UNLIKELY(has_members(tensor))
-      ? present_members(tensor, written)
-      : make_view(tensor, view_of(tensor.storage(), written));
-  presented_.push_back({tensor, view, written});
-  return view;
+  ViewPtr view = take_view();
+  c10::TensorImpl& made = *view->tensor.unsafeGetTensorImpl();
+  const c10::Storage& storage =
+      share_storage(impl->storage(), written, view->storage);
+  if (C10_UNLIKELY(
+          storage.unsafeGetStorageImpl() !=
+              made.storage().unsafeGetStorageImpl() ||
+          impl->dtype() != made.dtype())) {
+    made.set_storage_and_dtype(storage, impl->dtype());
+  }
+  copy_geometry(*impl, made);
+  copy_flags(*impl, made);
+  presented_.push_back({impl, std::move(view), written});
+  return presented_.back().view->tensor;
+}
+
+at::Tensor& DeviceViews::present(at::Tensor&& tensor, bool written) {
+  kept_.push_back(std::move(tensor));
+  return present(std::as_const(kept_.back()), written);
+}
+
+at::Tensor& DeviceViews::present_argument(
+    const at::Tensor& tensor,
+    const OperatorPlan::Argument& argument) {
+  if (C10_LIKELY(
+          tensor.defined() && tensor.device().type() == c10::kPrivateUse1)) {
+    return present(tensor, argument.written);
+  }
+  // As on CUDA, a CPU tensor may stand beside device tensors if it is a scalar
+  // that is only read, or indices or lengths.
+  if (tensor.defined() &&
+      (!tensor.device().is_cpu() || argument.written ||
+       (tensor.dim() != 0 && !argument.takes_host))) {
+    throw_two_devices(device_, tensor);
+  }
+  return const_cast<at::Tensor&>(tensor);
 }
 
 void DeviceViews::finish() {
@@ -109,12 +154,8 @@ void DeviceViews::finish() {
     if (!presented.written) {
       continue;
     }
-    if (C10_UNLIKELY(has_members(presented.device))) {
-      finish_members(presented);
-      continue;
-    }
-    const c10::TensorImpl& view = *presented.view.unsafeGetTensorImpl();
-    c10::TensorImpl& device = *presented.device.unsafeGetTensorImpl();
+    const c10::TensorImpl& view = *presented.view->tensor.unsafeGetTensorImpl();
+    c10::TensorImpl& device = *presented.device;
     const c10::Storage storage = device_storage(view.storage());
     if (C10_UNLIKELY(
             storage.unsafeGetStorageImpl() !=
@@ -126,6 +167,11 @@ void DeviceViews::finish() {
             view.strides() != device.strides() ||
             view.storage_offset() != device.storage_offset())) {
       copy_geometry(view, device);
+    }
+  }
+  for (const Presented& presented : composed_) {
+    if (presented.written) {
+      finish_members(presented);
     }
   }
 }
@@ -192,15 +238,21 @@ at::Tensor DeviceViews::take_over(at::Tensor result) {
 }
 
 at::Tensor borrow(const at::Tensor& tensor) {
-  const c10::StorageImpl& impl = *tensor.storage().unsafeGetStorageImpl();
-  return make_view(
-      tensor,
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  const c10::StorageImpl& storage = *impl.storage().unsafeGetStorageImpl();
+  at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(
       c10::make_intrusive<c10::StorageImpl>(
           c10::StorageImpl::use_byte_size_t(),
-          impl.nbytes(),
-          c10::DataPtr(const_cast<void*>(impl.data()), c10::Device(c10::kCPU)),
+          storage.nbytes(),
+          c10::DataPtr(
+              const_cast<void*>(storage.data()), c10::Device(c10::kCPU)),
           /*allocator=*/nullptr,
-          /*resizable=*/false));
+          /*resizable=*/false),
+      c10::DispatchKeySet(c10::DispatchKey::CPU),
+      impl.dtype());
+  copy_geometry(impl, *view.unsafeGetTensorImpl());
+  copy_flags(impl, *view.unsafeGetTensorImpl());
+  return view;
 }
 
 } // namespace openreg::aten

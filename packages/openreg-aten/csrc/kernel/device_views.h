@@ -2,24 +2,42 @@
 // Device tensors as CPU kernels see them, and results as the device keeps them.
 #pragma once
 
+#include "kernel/operator_plan.h"
+#include "kernel/view_pool.h"
+
 #include <ATen/core/Tensor.h>
 #include <c10/util/SmallVector.h>
+
+#include <vector>
 
 namespace openreg::aten {
 
 /// For one kernel: presents device tensors as CPU tensors over the same memory
 /// and takes results over, both without copying data.
+///
+/// It holds no reference to the tensors it presents, for the first reference
+/// besides that of a tensor's Python object takes the GIL; they outlive it.
 class DeviceViews {
  public:
   explicit DeviceViews(c10::DeviceIndex device) : device_(device) {}
   DeviceViews(const DeviceViews&) = delete;
   DeviceViews& operator=(const DeviceViews&) = delete;
+  ~DeviceViews();
 
   /// A CPU tensor over the memory of a device tensor. The same tensor gives the
   /// same view, and tensors that share a storage give views that do: kernels
   /// look at both. What a kernel changes of a `written`
   /// tensor's size, strides or buffer is carried over by finish().
-  at::Tensor present(const at::Tensor& tensor, bool written);
+  at::Tensor& present(const at::Tensor& tensor, bool written);
+  /// The same for a tensor that nobody else keeps.
+  at::Tensor& present(at::Tensor&& tensor, bool written);
+
+  /// What a kernel gets for a tensor among its arguments: a view, or the tensor
+  /// itself where it is undefined, or on the CPU and accepted there. Throws
+  /// PyTorch's error about two devices.
+  at::Tensor& present_argument(
+      const at::Tensor& tensor,
+      const OperatorPlan::Argument& argument);
 
   /// Carries changed metadata of written tensors back to them.
   void finish();
@@ -34,18 +52,23 @@ class DeviceViews {
     c10::Storage view;
   };
   struct Presented {
-    at::Tensor device;
-    at::Tensor view;
+    c10::TensorImpl* device;
+    ViewPtr view;
     bool written;
   };
 
   /// The same for a tensor that is not a buffer with strides: its members are
   /// presented, or taken over, and put together again.
-  at::Tensor present_members(const at::Tensor& tensor, bool written);
+  at::Tensor& present_members(const at::Tensor& tensor, bool written);
   at::Tensor take_over_members(const at::Tensor& result);
   void finish_members(const Presented& presented);
 
-  const c10::Storage& view_of(const c10::Storage& storage, bool written);
+  /// The CPU storage that stands for a device storage: `own`, unless another
+  /// presented tensor shares it.
+  const c10::Storage& share_storage(
+      const c10::Storage& storage,
+      bool written,
+      const c10::Storage& own);
   /// Lets a view follow a storage whose buffer changed.
   static void follow(const SharedStorage& shared);
   /// The device storage for the storage of a result.
@@ -54,6 +77,8 @@ class DeviceViews {
   c10::DeviceIndex device_;
   c10::SmallVector<SharedStorage, 4> storages_;
   c10::SmallVector<Presented, 4> presented_;
+  std::vector<Presented> composed_; // those with members, from no pool
+  c10::SmallVector<at::Tensor, 1> kept_;
 };
 
 /// A CPU tensor over the memory of a CPU tensor, which it does not keep alive.

@@ -21,7 +21,7 @@ using c10::DispatchKey;
 
 template <typename Impl>
 Impl& impl_of(const at::Tensor& tensor) {
-  return *static_cast<Impl*>(tensor.unsafeGetTensorImpl());
+  return static_cast<Impl&>(*tensor.unsafeGetTensorImpl());
 }
 
 c10::DispatchKeySet keys(DispatchKey functionality, c10::Device device) {
@@ -88,12 +88,27 @@ rebuild(const at::Tensor& tensor, c10::Device device, Convert convert) {
 
 } // namespace
 
-at::Tensor DeviceViews::present_members(
+at::Tensor& DeviceViews::present_members(
     const at::Tensor& tensor,
     bool written) {
-  return rebuild(tensor, c10::Device(c10::kCPU), [&](const at::Tensor& member) {
-    return present(member, written);
-  });
+  const auto view_of_members = [&] {
+    return rebuild(
+        tensor, c10::Device(c10::kCPU), [&](const at::Tensor& member) {
+          return present(at::Tensor(member), written);
+        });
+  };
+  for (Presented& presented : composed_) {
+    if (presented.device == tensor.unsafeGetTensorImpl()) {
+      if (written && !presented.written) {
+        view_of_members(); // says of each member that it is written
+        presented.written = true;
+      }
+      return presented.view->tensor;
+    }
+  }
+  auto view = std::make_unique<View>(View{view_of_members(), c10::Storage()});
+  composed_.push_back({tensor.unsafeGetTensorImpl(), std::move(view), written});
+  return composed_.back().view->tensor;
 }
 
 at::Tensor DeviceViews::take_over_members(const at::Tensor& result) {
@@ -105,16 +120,17 @@ at::Tensor DeviceViews::take_over_members(const at::Tensor& result) {
 }
 
 void DeviceViews::finish_members(const Presented& presented) {
-  const at::Tensor& device = presented.device;
-  if (device.is_nested()) {
+  c10::TensorImpl& device = *presented.device;
+  const at::Tensor& view = presented.view->tensor;
+  if (view.is_nested()) {
     return; // written in place, never given other sizes
   }
   const auto kept = [&](const at::Tensor& mine, const at::Tensor& made) {
-    return present(mine, true).is_same(made);
+    return present(at::Tensor(mine), true).is_same(made);
   };
-  if (device.is_sparse()) {
-    auto& mine = impl_of<SparseTensorImpl>(device);
-    const auto& made = impl_of<SparseTensorImpl>(presented.view);
+  if (view.is_sparse()) {
+    auto& mine = static_cast<SparseTensorImpl&>(device);
+    const auto& made = impl_of<SparseTensorImpl>(view);
     if (!kept(mine.indices(), made.indices()) ||
         !kept(mine.values(), made.values()) || mine.sizes() != made.sizes() ||
         mine.coalesced() != made.coalesced()) {
@@ -122,8 +138,8 @@ void DeviceViews::finish_members(const Presented& presented) {
     }
     return;
   }
-  auto& mine = impl_of<SparseCsrTensorImpl>(device);
-  const auto& made = impl_of<SparseCsrTensorImpl>(presented.view);
+  auto& mine = static_cast<SparseCsrTensorImpl&>(device);
+  const auto& made = impl_of<SparseCsrTensorImpl>(view);
   if (!kept(mine.compressed_indices(), made.compressed_indices()) ||
       !kept(mine.plain_indices(), made.plain_indices()) ||
       !kept(mine.values(), made.values()) || mine.sizes() != made.sizes()) {

@@ -78,11 +78,12 @@ OperatorPlan make_plan(const c10::OperatorHandle& op) {
   for (const c10::Argument& result : schema.returns()) {
     int32_t source = -1;
     if (writes(result)) {
-      for (const auto& argument : plan.arguments) {
+      for (size_t i = 0; i < plan.arguments.size(); ++i) {
+        const auto& argument = plan.arguments[i];
         const auto* alias = schema.arguments()[argument.index].alias_info();
         if (argument.written &&
             alias->afterSets() == result.alias_info()->afterSets()) {
-          source = static_cast<int32_t>(argument.index);
+          source = static_cast<int32_t>(i);
         }
       }
     }

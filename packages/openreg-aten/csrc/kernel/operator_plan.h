@@ -26,7 +26,7 @@ struct OperatorPlan {
 
   uint32_t argument_count;
   std::vector<Argument> arguments; // those that need work, in order
-  std::vector<int32_t> returned;   // per result: the argument it is, or -1
+  std::vector<int32_t> returned;   // per result: which of them it is, or -1
   bool reads_requires_grad;        // the CPU's kernel asks tensors for it
 };
 

@@ -28,6 +28,7 @@ from ._device import (
     synchronize,
 )
 from ._lazy import init, is_initialized
+from ._roads import operator_roads
 from .amp import get_amp_supported_dtype
 from .memory import (
     OutOfMemoryError,
@@ -102,6 +103,7 @@ __all__ = [
     "memory_reserved",
     "memory_stats",
     "memory_summary",
+    "operator_roads",
     "random",
     "reset_accumulated_memory_stats",
     "reset_peak_memory_stats",

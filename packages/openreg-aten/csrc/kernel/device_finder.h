@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The device that an operator runs on.
+#pragma once
+
+#include "device/device.h"
+
+#include <ATen/core/Tensor.h>
+
+namespace openreg::aten {
+
+/// Throws PyTorch's error about tensors of two devices.
+[[noreturn]] C10_NOINLINE inline void throw_two_devices(
+    c10::DeviceIndex device,
+    const at::Tensor& tensor) {
+  TORCH_CHECK(
+      false,
+      "Expected all tensors to be on the same device, but found at least two "
+      "devices, ",
+      c10::Device(c10::kPrivateUse1, device),
+      " and ",
+      tensor.device(),
+      "!");
+}
+
+/// The device of an operator: that of its first device tensor, else of its
+/// device argument, else the current one. Throws if it has tensors of two
+/// devices.
+class DeviceFinder {
+ public:
+  void see(const at::Tensor& tensor) {
+    if (!tensor.defined() || tensor.device().type() != c10::kPrivateUse1) {
+      return;
+    }
+    const c10::DeviceIndex index = tensor.device().index();
+    if (index_ < 0) {
+      index_ = index;
+    } else if (C10_UNLIKELY(index_ != index)) {
+      throw_two_devices(index_, tensor);
+    }
+  }
+  void see(const c10::Device& device) {
+    if (index_ < 0 && device.type() == c10::kPrivateUse1) {
+      index_ = with_index(device).index();
+      check_device(index_);
+    }
+  }
+  c10::DeviceIndex result() const {
+    return index_ < 0 ? current_device() : index_;
+  }
+
+ private:
+  c10::DeviceIndex index_ = -1;
+};
+
+} // namespace openreg::aten

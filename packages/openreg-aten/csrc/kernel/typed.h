@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The boxed kernel's work in an operator's own C++ signature.
+//
+// A boxed kernel takes its arguments from a stack. Putting them there costs a
+// reference to each tensor, and a tensor's first reference besides that of its
+// Python object takes the GIL. A typed kernel gets references to the caller's
+// arguments, and hands references to views on.
+#pragma once
+
+#include "device/generator.h"
+#include "kernel/device_finder.h"
+#include "kernel/device_views.h"
+#include "kernel/kernel.h"
+#include "kernel/operator_plan.h"
+#include "kernel/roads.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/IListRef.h>
+#include <ATen/core/List.h>
+
+#include <optional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace openreg::aten {
+
+/// Presents the arguments of one call, in the order of the schema.
+class TypedArguments {
+ public:
+  TypedArguments(const OperatorPlan& plan, c10::DeviceIndex device)
+      : next_(plan.arguments.data()), device_(device), views_(device) {}
+
+  at::Tensor& operator()(const at::Tensor& tensor) {
+    return views_.present_argument(tensor, *next_++);
+  }
+  std::optional<at::Tensor> operator()(
+      const std::optional<at::Tensor>& tensor) {
+    const auto& argument = *next_++;
+    return tensor ? std::optional(views_.present_argument(*tensor, argument))
+                  : std::nullopt;
+  }
+  std::vector<at::Tensor> operator()(at::TensorList tensors) {
+    return present_each(tensors);
+  }
+  std::vector<at::Tensor> operator()(const at::ITensorListRef& tensors) {
+    return present_each(tensors);
+  }
+  c10::List<std::optional<at::Tensor>> operator()(
+      const c10::List<std::optional<at::Tensor>>& tensors) {
+    const auto& argument = *next_++;
+    c10::List<std::optional<at::Tensor>> views;
+    for (const std::optional<at::Tensor> tensor : tensors) {
+      views.push_back(
+          tensor ? std::optional(views_.present_argument(*tensor, argument))
+                 : std::nullopt);
+    }
+    return views;
+  }
+  std::optional<at::Generator> operator()(
+      const std::optional<at::Generator>& generator) {
+    ++next_;
+    return cpu_generator(
+        generator ? *generator
+                  : at::globalContext().defaultGenerator(
+                        c10::Device(c10::kPrivateUse1, device_)));
+  }
+  /// Numbers, sizes and the like go to the kernel as they are.
+  template <typename Plain>
+  const Plain& operator()(const Plain& value) {
+    return value;
+  }
+
+  DeviceViews& views() {
+    return views_;
+  }
+
+ private:
+  template <typename Tensors>
+  std::vector<at::Tensor> present_each(const Tensors& tensors) {
+    const auto& argument = *next_++;
+    std::vector<at::Tensor> views;
+    views.reserve(tensors.size());
+    for (const at::Tensor& tensor : tensors) {
+      views.push_back(views_.present_argument(tensor, argument));
+    }
+    return views;
+  }
+
+  const OperatorPlan::Argument* next_;
+  c10::DeviceIndex device_;
+  DeviceViews views_;
+};
+
+/// What TypedArguments does to an argument, as types.
+template <typename Argument>
+using PresentedType =
+    decltype(std::declval<TypedArguments&>()(std::declval<Argument>()));
+template <typename Argument>
+inline constexpr bool kIsPresented =
+    !std::is_same_v<PresentedType<Argument>, const std::decay_t<Argument>&>;
+
+/// Lets the finder see the tensors of an argument.
+template <typename Argument>
+void see_tensors(DeviceFinder& finder, const Argument& argument) {
+  using Type = std::decay_t<Argument>;
+  if constexpr (std::is_same_v<Type, at::Tensor>) {
+    finder.see(argument);
+  } else if constexpr (std::is_same_v<Type, std::optional<at::Tensor>>) {
+    if (argument) {
+      finder.see(*argument);
+    }
+  } else if constexpr (
+      std::is_same_v<Type, at::TensorList> ||
+      std::is_same_v<Type, at::ITensorListRef>) {
+    for (const at::Tensor& tensor : argument) {
+      finder.see(tensor);
+    }
+  } else if constexpr (
+      std::is_same_v<Type, c10::List<std::optional<at::Tensor>>>) {
+    for (const std::optional<at::Tensor> tensor : argument) {
+      if (tensor) {
+        finder.see(*tensor);
+      }
+    }
+  }
+}
+
+/// Hands the results that a kernel made to the device.
+inline at::Tensor take_over(DeviceViews& views, at::Tensor&& result) {
+  return views.take_over(std::move(result));
+}
+inline std::vector<at::Tensor> take_over(
+    DeviceViews& views,
+    std::vector<at::Tensor>&& results) {
+  for (at::Tensor& result : results) {
+    result = views.take_over(std::move(result));
+  }
+  return std::move(results);
+}
+template <typename... Results>
+std::tuple<Results...> take_over(
+    DeviceViews& views,
+    std::tuple<Results...>&& results) {
+  return std::apply(
+      [&](auto&&... each) {
+        return std::tuple<Results...>{take_over(views, std::move(each))...};
+      },
+      std::move(results));
+}
+template <typename Plain>
+Plain take_over(DeviceViews&, Plain&& result) {
+  return std::forward<Plain>(result);
+}
+
+/// The results that are arguments: those the operator writes to, in order.
+template <typename Result, typename... Args>
+Result written_arguments(Args&&... args) {
+  const auto pick = [](auto&& arg) {
+    if constexpr (std::is_same_v<decltype(arg), at::Tensor&>) {
+      return std::tie(arg);
+    } else {
+      return std::tuple<>();
+    }
+  };
+  auto written = std::tuple_cat(pick(std::forward<Args>(args))...);
+  if constexpr (std::is_reference_v<Result>) {
+    return std::get<0>(written);
+  } else {
+    return written;
+  }
+}
+
+template <typename Result>
+inline constexpr bool kIsArgument = std::is_reference_v<Result>;
+template <typename... Results>
+inline constexpr bool kIsArgument<std::tuple<Results...>> =
+    (std::is_reference_v<Results> && ...);
+
+/// Counts a call of one of at::_ops, if anybody counts.
+template <typename Operator>
+void count_call(Road road) {
+  if (counts_roads()) {
+    count_road({Operator::name, Operator::overload_name}, road);
+  }
+}
+
+template <typename Operator, typename Schema = typename Operator::schema>
+struct TypedKernel;
+
+/// The kernel of `Operator`, one of at::_ops: its CPU kernel on device memory.
+template <typename Operator, typename Result, typename... Args>
+struct TypedKernel<Operator, Result(Args...)> {
+  static const c10::OperatorHandle& handle() {
+    static const auto value = c10::Dispatcher::singleton().findSchemaOrThrow(
+        Operator::name, Operator::overload_name);
+    return value;
+  }
+  static const OperatorPlan& plan() {
+    static const OperatorPlan& value = plan_of(handle());
+    return value;
+  }
+
+  // [docs: typed-run]
+  static Result run(Args... args) {
+    count_call<Operator>(Road::kTyped);
+    DeviceFinder finder;
+    (see_tensors(finder, args), ...);
+    const c10::DeviceIndex device = finder.result();
+    TypedArguments present(plan(), device);
+    std::tuple<PresentedType<Args>...> presented{present(args)...};
+    const auto run_on_cpu = [&]() -> Result {
+      const KernelScope scope(device);
+      return std::apply(
+          [](auto&... each) -> Result {
+            return Operator::redispatch(
+                c10::DispatchKeySet(c10::DispatchKey::CPU), each...);
+          },
+          presented);
+    };
+    if constexpr (kIsArgument<Result> || std::is_void_v<Result>) {
+      run_on_current_stream(device, [&] { run_on_cpu(); });
+      present.views().finish();
+      if constexpr (kIsArgument<Result>) {
+        return written_arguments<Result>(static_cast<Args&&>(args)...);
+      }
+    } else {
+      std::optional<Result> result;
+      run_on_current_stream(device, [&] { result.emplace(run_on_cpu()); });
+      present.views().finish();
+      return take_over(present.views(), std::move(*result));
+    }
+  }
+  // [docs: end]
+
+  /// Every argument that the plan asks to be presented is.
+  static bool is_complete() {
+    return (size_t{kIsPresented<Args>} + ... + 0) == plan().arguments.size();
+  }
+};
+
+} // namespace openreg::aten

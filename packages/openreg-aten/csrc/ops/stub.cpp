@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// abs, through the function that PyTorch's own abs.out asks the device for.
+#include "kernel/device_views.h"
+#include "kernel/kernel.h"
+#include "kernel/roads.h"
+#include "mechanism.h"
+
+#include <ATen/TensorIterator.h>
+#include <ATen/native/UnaryOps.h>
+#include <ATen/ops/abs_native.h>
+#include <ATen/ops/abs_ops.h>
+#include <torch/library.h>
+
+namespace openreg::aten {
+namespace {
+
+/// PyTorch has checked the operands of `iter` and resized the output. A kernel
+/// of a real device would walk over them; this one gives them to the CPU's.
+void abs_kernel(at::TensorIteratorBase& iter) {
+  if (counts_roads()) {
+    count_road({"aten::abs", "out"}, Road::kStub);
+  }
+  const c10::DeviceIndex device = iter.device().index();
+  DeviceViews views(device);
+  at::Tensor& out = views.present(iter.tensor(0), /*written=*/true);
+  const at::Tensor& self = views.present(iter.tensor(1), /*written=*/false);
+  run_on_current_stream(device, [&] {
+    const KernelScope scope(device);
+    at::_ops::abs_out::redispatch(
+        c10::DispatchKeySet(c10::DispatchKey::CPU), self, out);
+  });
+}
+
+} // namespace
+
+OPENREG_MECHANISM(stub, "DispatchStub: abs_stub") {
+  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  library.impl("abs.out", TORCH_FN(at::native::abs_out));
+  at::native::abs_stub.set_privateuse1_dispatch_ptr(&abs_kernel);
+}
+
+} // namespace openreg::aten

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Counts which way the operators of a program take to the CPU's kernels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from openreg_aten import _C
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+
+class operator_roads:  # noqa: N801 - used as a function, like torch.no_grad
+    """Counts operators by the road they take, in all threads, while it is open.
+
+    A road is one of:
+
+    - ``"structured"``: the CPU's kernel straight under PyTorch's iterator;
+    - ``"typed"``: the CPU's kernel, in the operator's own C++ signature;
+    - ``"boxed"``: the kernel that serves all other operators.
+
+    What is not counted runs no kernel of the CPU as it is: views, copies, new tensors,
+    and operators that PyTorch composes of others, which are counted in their place.
+
+    Attributes:
+        calls: Number of calls by name of the operator and road; complete when the
+            block has ended.
+
+    Example:
+        >>> with torch.openreg.operator_roads() as roads:
+        ...     y = torch.ones(2, device="openreg").exp()
+        >>> roads.calls["aten::exp", "structured"]
+        1
+    """
+
+    def __init__(self) -> None:
+        self.calls: Counter[tuple[str, str]] = Counter()
+
+    def __enter__(self) -> operator_roads:
+        self._before = _counts()
+        _C.count_roads(1)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _C.count_roads(-1)
+        self.calls = _counts() - self._before
+
+    def __str__(self) -> str:
+        """Gives a table, the most frequent operator first."""
+        return "\n".join(
+            f"{count:>8} {road:<11}{name}"
+            for (name, road), count in self.calls.most_common()
+        )
+
+
+def _counts() -> Counter[tuple[str, str]]:
+    return Counter({(name, road): count for name, road, count in _C.road_counts()})

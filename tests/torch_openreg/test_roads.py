@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""torch.openreg.operator_roads: what a user sees of the ways to the CPU's kernels."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+
+def test_block_counts_its_calls_and_no_others() -> None:
+    x = torch.ones(2, 2, device="openreg")
+    with torch.openreg.operator_roads() as roads:
+        x @ x
+        x @ x
+        x.exp()
+    x.exp()
+    assert roads.calls == {
+        ("aten::mm", "typed"): 2,
+        ("aten::exp", "structured"): 1,
+    }
+    assert str(roads).splitlines()[0].split() == ["2", "typed", "aten::mm"]
+
+
+def test_blocks_may_be_nested() -> None:
+    x = torch.ones(2, device="openreg")
+    with torch.openreg.operator_roads() as outer:
+        x.exp()
+        with torch.openreg.operator_roads() as inner:
+            x.exp()
+        x.exp()
+    assert inner.calls["aten::exp", "structured"] == 1
+    assert outer.calls["aten::exp", "structured"] == 3
+
+
+def test_block_that_fails_stops_counting() -> None:
+    x = torch.ones(2, device="openreg")
+    a = torch.openreg.operator_roads()
+    with pytest.raises(RuntimeError), a:
+        x.exp().view(7)
+    with torch.openreg.operator_roads() as b:
+        pass
+    assert a.calls["aten::exp", "structured"] == 1
+    assert not b.calls
+
+
+def test_backward_pass_is_counted() -> None:
+    x = torch.ones(2, 2, device="openreg", requires_grad=True)
+    y = (x @ x).tanh().sum()
+    with torch.openreg.operator_roads() as roads:
+        y.backward()
+    assert roads.calls["aten::mm", "typed"] == 2
+    assert roads.calls["aten::tanh_backward", "structured"] == 1
