@@ -106,20 +106,18 @@ at::Scalar local_scalar_dense(const at::Tensor& self) {
   TORCH_CHECK(self.numel() > 0, "Empty tensor not supported");
   const void* data = to_kernel(self.const_data_ptr());
   synchronize_current_stream(self.device().index()); // reports what failed
-  at::Scalar result;
-  run_on_current_stream(self.device().index(), [&] {
-    AT_DISPATCH_V2(
-        self.scalar_type(),
-        "_local_scalar_dense",
-        AT_WRAP([&] { result = *static_cast<const scalar_t*>(data); }),
-        AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX),
-        AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES),
-        AT_EXPAND(AT_FLOAT8_TYPES),
-        at::kComplexHalf,
-        at::kHalf,
-        at::kBool,
-        at::kBFloat16);
-  });
+  at::Scalar result; // read here: all that the stream had to do is done
+  AT_DISPATCH_V2(
+      self.scalar_type(),
+      "_local_scalar_dense",
+      AT_WRAP([&] { result = *static_cast<const scalar_t*>(data); }),
+      AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX),
+      AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES),
+      AT_EXPAND(AT_FLOAT8_TYPES),
+      at::kComplexHalf,
+      at::kHalf,
+      at::kBool,
+      at::kBFloat16);
   return result;
 }
 
