@@ -103,7 +103,9 @@ def mirror(values: Any, device: str) -> Any:
             tensor.stride(),
         )
 
-    return pytree.tree_map_only(Tensor, move, values)
+    moved = pytree.tree_map_only(Tensor, move, values)
+    storages.clear()  # the function refers to itself, and lives until a collection
+    return moved
 
 
 @pytest.fixture
