@@ -76,9 +76,11 @@ def symbol(scope: str, name: str) -> str:
 def page() -> str:
     """Returns the whole page."""
     library = ctypes.CDLL(str(next((TORCH / "lib").glob("libtorch_cpu.*"))))
-    rows, hidden, count = [], [], 0
+    rows: list[str] = []
+    hidden: list[str] = []
+    count = 0
     for header, stubs in declared().items():
-        exported = []
+        exported: list[str] = []
         for scope, name in stubs:
             full = f"{scope}::{name}" if scope else name
             usable = hasattr(library, symbol(scope, name))
