@@ -137,6 +137,23 @@ def test_operators_in_place_change_indices_values_and_size(device, alike) -> Non
         alike(moved, x)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS[:2], ids=str)
+def test_operators_write_to_arguments_that_they_read(device, alike, layout) -> None:
+    changes = [
+        lambda t, other: torch.mul(t, other, out=t),
+        lambda t, other: torch.abs(t, out=t),
+    ]
+    if layout == torch.sparse_coo:  # the CPU's sum in CSR reads what it has freed
+        changes.append(lambda t, other: torch.add(t, other, out=t))
+        changes.append(lambda t, other: torch.add(other, t, out=t))
+    for change in changes:
+        x = sparse(layout)
+        other = torch.eye(2, 4).add(dense()).to_sparse(layout=layout)
+        moved = x.to(device)
+        alike(change(moved, other.to(device)), change(x, other))
+        alike(moved, x)
+
+
 def test_gradients_of_sparse_products_are_those_of_the_cpu(device, alike, same) -> None:
     grads = []
     for place in ("cpu", device):

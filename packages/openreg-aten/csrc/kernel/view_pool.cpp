@@ -54,6 +54,7 @@ bool is_clean(const View& view) {
   return view.tensor.use_count() == 1 && view.tensor.weak_use_count() == 1 &&
       tensor.storage().unsafeGetStorageImpl() == &storage &&
       view.storage.use_count() == 2 && storage.resizable() &&
+      storage.data_ptr().get_context() == nullptr && // owns no buffer
       tensor.autograd_meta() == nullptr && !tensor.is_wrapped_number() &&
       !const_cast<c10::TensorImpl&>(tensor).is_inference();
 }
