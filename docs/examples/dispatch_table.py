@@ -18,16 +18,16 @@ def show(name: str) -> None:
             print(f"  {key}: {'fallthrough' if passes_over else file} [{kind}")
 
 
-show("aten::nonzero")
-# prints: aten::nonzero
+show("aten::bincount")
+# prints: aten::bincount
 # prints:   PrivateUse1: fallback.cpp [backend fallback]
 # prints:   ADInplaceOrView: fallthrough [backend fallback]
-# prints:   AutogradPrivateUse1: VariableType_5.cpp [autograd kernel]
+# prints:   AutogradPrivateUse1: VariableType_7.cpp [autograd kernel]
 # prints:   AutocastPrivateUse1: fallthrough [backend fallback]
 
 show("aten::native_layer_norm")
 # prints: aten::native_layer_norm
-# prints:   PrivateUse1: composite.cpp [kernel]
+# prints:   PrivateUse1: typed.cpp [kernel]
 # prints:   ADInplaceOrView: fallthrough [backend fallback]
 # prints:   AutogradPrivateUse1: VariableType_6.cpp [autograd kernel]
 # prints:   AutocastPrivateUse1: autocast.cpp [kernel]

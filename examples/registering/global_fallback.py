@@ -31,10 +31,11 @@ library = torch.library.Library("_", "IMPL")
 library.fallback(on_cpu, "PrivateUse1")
 # [docs: end]
 
-x = torch.ones(3, device="openreg")
-print(x.tolist(), x.nonzero().flatten().tolist(), seen)
-# prints: [1.0, 1.0, 1.0] [0, 1, 2] ['aten.fill_.Scalar', 'aten.nonzero.default']
-# without fallback: Could not run 'aten::fill_.Scalar' with arguments from the 'openreg'
+x = torch.tensor([1, 1, 3], device="openreg")
+x.put_(x[:1], x[2:])
+print(x.tolist(), x.bincount().tolist(), seen)
+# prints: [1, 3, 3] [0, 1, 0, 2] ['aten.put_.default', 'aten.bincount.default']
+# without fallback: Could not run 'aten::put_' with arguments from the 'openreg' backend
 
 # One fallback for a key: where the backend has its own, this is an error.
 try:

@@ -4,9 +4,9 @@
 import torch
 
 torch.manual_seed(0)
-x, weight = torch.randn(64, 257), torch.randn(257)
-on_cpu = torch.nn.functional.layer_norm(x, (257,), weight)
-y = torch.nn.functional.layer_norm(x.to("openreg"), (257,), weight.to("openreg"))
+x, weight = torch.randn(64, 6, 43), torch.randn(6)
+on_cpu = torch.nn.functional.group_norm(x, 2, weight)
+y = torch.nn.functional.group_norm(x.to("openreg"), 2, weight.to("openreg"))
 print(y.cpu().equal(on_cpu))
 # prints: True
 # without it: False
