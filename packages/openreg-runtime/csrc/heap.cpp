@@ -4,14 +4,16 @@
 
 #include "address_space.h"
 
+#include <algorithm>
 #include <iterator>
 
 namespace openreg {
 namespace {
 
-// Free extents keep their pages until this many may be resident: a warm block
-// is then reused without page faults, and large ones go back to the system.
-constexpr std::size_t kKeepDirty = std::size_t{4} << 20;
+// Free extents keep their pages until this many bytes may be resident, so that
+// a warm block is reused without page faults. Then all of them go back to the
+// system: what that costs is spread over the frees that led to it.
+constexpr std::size_t kKeepDirty = std::size_t{64} << 20;
 
 // A freed block that keeps its addresses costs the host about 100 bytes.
 constexpr std::size_t kMaxRetired = std::size_t{1} << 20;
@@ -37,6 +39,7 @@ void Heap::reset_extents() {
   free_.clear();
   extents_.emplace(0, Extent{span_, 0, 0});
   free_.emplace(span_, 0);
+  dirty_ = 0;
 }
 
 std::optional<std::size_t> Heap::allocate(std::size_t size) {
@@ -56,9 +59,11 @@ std::optional<std::size_t> Heap::allocate(std::size_t size) {
   free_.erase(fit);
   const std::size_t offset = extent->first;
   const std::size_t rest = extent->second.length - length;
+  dirty_ -= extent->second.dirty;
   if (rest > 0) {
     const std::size_t dirty =
         extent->second.dirty > length ? extent->second.dirty - length : 0;
+    dirty_ += dirty;
     extents_.emplace_hint(
         std::next(extent), offset + length, Extent{rest, 0, dirty});
     free_.emplace(rest, offset + length);
@@ -81,14 +86,10 @@ bool Heap::free(std::size_t offset) {
     return true;
   }
   extent->second.dirty = extent->second.length;
-  const auto merged = make_free(extent);
-  if (merged->second.dirty > kKeepDirty) {
-    const std::size_t page = AddressSpace::page_size();
-    const std::size_t begin = (merged->first + page - 1) / page * page;
-    const std::size_t end =
-        (merged->first + merged->second.length) / page * page;
-    merged->second.dirty = 0;
-    release_(begin, end - begin);
+  dirty_ += extent->second.length;
+  make_free(extent);
+  if (dirty_ > kKeepDirty) {
+    release_free();
   }
   return true;
 }
@@ -126,6 +127,24 @@ std::optional<Heap::Block> Heap::trace(std::size_t offset) const {
   return Block{begin, extent.requested, extent.state == State::kLive};
 }
 
+/// Gives the whole pages of all free extents back.
+void Heap::release_free() {
+  const std::size_t page = AddressSpace::page_size();
+  for (const auto& [length, offset] : free_) {
+    Extent& extent = extents_.find(offset)->second;
+    const std::size_t begin = (offset + page - 1) / page * page;
+    // Not the page that the next block may begin in.
+    const std::size_t end = std::min(
+        (offset + extent.dirty + page - 1) / page * page,
+        (offset + length) / page * page);
+    if (begin < end) {
+      release_(begin, end - begin);
+    }
+    extent.dirty = 0;
+  }
+  dirty_ = 0;
+}
+
 Heap::Free::iterator Heap::find_fit(std::size_t length) {
   auto fit = free_.lower_bound({length, 0});
   while (fit == free_.end() && !retired_.empty()) {
@@ -151,12 +170,16 @@ void Heap::recycle_oldest() {
 }
 
 /// Merges an extent that was not free with its free neighbours.
-Heap::Extents::iterator Heap::make_free(Extents::iterator extent) {
+void Heap::make_free(Extents::iterator extent) {
   extent->second.state = State::kFree;
   extent->second.requested = 0;
   const auto absorb = [this](Extents::iterator left, Extents::iterator right) {
+    dirty_ -= left->second.dirty + right->second.dirty;
+    if (right->second.dirty > 0) {
+      left->second.dirty = left->second.length + right->second.dirty;
+    }
+    dirty_ += left->second.dirty;
     left->second.length += right->second.length;
-    left->second.dirty += right->second.dirty;
     extents_.erase(right);
   };
   const auto next = std::next(extent);
@@ -173,7 +196,6 @@ Heap::Extents::iterator Heap::make_free(Extents::iterator extent) {
     }
   }
   free_.emplace(extent->second.length, extent->first);
-  return extent;
 }
 
 void Heap::erase_free(Extents::iterator extent) {

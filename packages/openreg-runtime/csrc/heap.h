@@ -78,7 +78,7 @@ class Heap {
   struct Extent {
     std::size_t length;    // the footprint and the guard
     std::size_t requested; // 0 while free
-    std::size_t dirty;     // bytes of a free extent that may hold pages
+    std::size_t dirty;     // the first bytes of a free extent, with pages
     State state = State::kFree;
   };
   using Extents = std::map<std::size_t, Extent>;
@@ -88,7 +88,8 @@ class Heap {
   Free::iterator find_fit(std::size_t length);
   void retire(Extents::iterator extent);
   void recycle_oldest();
-  Extents::iterator make_free(Extents::iterator extent);
+  void make_free(Extents::iterator extent);
+  void release_free();
   void erase_free(Extents::iterator extent);
   Extents::const_iterator around(std::size_t offset) const;
 
@@ -99,6 +100,7 @@ class Heap {
   std::size_t capacity_;
   std::size_t used_ = 0;
   std::size_t requested_ = 0;
+  std::size_t dirty_ = 0; // of all free extents
   Release release_;
   Extents extents_;
   Free free_;                       // (length, offset)

@@ -162,7 +162,7 @@ TEST(orIpcOpenMemHandle, OutlivesTheProcessOfTheBlock) {
 }
 
 TEST(orIpcOpenMemHandle, OfABlockThatIsFreedMeanwhileStaysMapped) {
-  constexpr std::size_t kSize = std::size_t{8} << 20; // its pages go back
+  constexpr std::size_t kSize = std::size_t{80} << 20; // its pages go back
   EXPECT_TWO_PROCESSES(
       [](OtherProcess other) {
         {

@@ -27,6 +27,14 @@ std::size_t resident_shared() {
   return shared * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
+/// More than a device keeps of freed memory.
+constexpr std::size_t kMoreThanKept = std::size_t{128} << 20;
+
+/// Makes the device keep no freed memory.
+void drop_kept_memory() {
+  const Block block(kMoreThanKept);
+}
+
 TEST(orMalloc, ZeroBytesGiveANullPointer) {
   int object = 0;
   void* pointer = &object;
@@ -162,7 +170,8 @@ TEST(orFree, InAKernelIsNotPermittedAndKeepsTheBlock) {
 }
 
 TEST(orFree, GivesMemoryBackToTheSystem) {
-  constexpr std::size_t kSize = std::size_t{64} << 20;
+  constexpr std::size_t kSize = kMoreThanKept;
+  drop_kept_memory();
   const std::size_t before = resident_shared();
   {
     const Block block(kSize);
@@ -173,18 +182,38 @@ TEST(orFree, GivesMemoryBackToTheSystem) {
   EXPECT_LT(resident_shared(), before + kSize / 8);
 }
 
+TEST(orFree, KeepsALittleMemoryForTheNextBlock) {
+  constexpr std::size_t kSize = std::size_t{32} << 20;
+  drop_kept_memory();
+  const std::size_t before = resident_shared();
+  for (int i = 0; i < 100; ++i) {
+    {
+      const Block block(kSize);
+      ASSERT_OK(orMemset(block.get(), 1, kSize));
+    }
+    EXPECT_GE(resident_shared(), before + kSize / 8 * 7);
+    EXPECT_LT(resident_shared(), before + kSize / 8 * 9);
+  }
+  drop_kept_memory();
+  EXPECT_LT(resident_shared(), before + kSize / 8);
+}
+
 TEST(orFree, ManySmallBlocksGoBackToTheSystem) {
   constexpr std::size_t kSize = 64 << 10;
+  drop_kept_memory();
   const std::size_t before = resident_shared();
-  std::vector<void*> blocks(512);
+  std::vector<void*> blocks(4096);
   for (auto& block : blocks) {
     ASSERT_OK(orMalloc(&block, kSize));
     ASSERT_OK(orMemset(block, 1, kSize));
   }
-  EXPECT_GE(resident_shared(), before + (std::size_t{24} << 20));
+  const std::size_t peak = resident_shared();
+  EXPECT_GE(peak, before + (std::size_t{240} << 20));
   for (void* block : blocks) {
     ASSERT_OK(orFree(block));
   }
+  EXPECT_LE(resident_shared(), before + (std::size_t{64} << 20));
+  drop_kept_memory();
   EXPECT_LT(resident_shared(), before + (std::size_t{8} << 20));
 }
 
@@ -247,6 +276,19 @@ TEST(orMemsetAsync, RunsInTheOrderOfTheStream) {
   ASSERT_OK(orStreamSynchronize(stream));
   ASSERT_OK(orMemcpy(&value, block.get(), 1, orMemcpyDeviceToHost));
   EXPECT_EQ(value, 2);
+}
+
+TEST(orMallocHost, IsAligned) {
+  for (const auto& [size, alignment] :
+       {std::pair{1, 64}, {4095, 64}, {4096, 4096}, {1 << 20, 4096}}) {
+    void* pointer = nullptr;
+    ASSERT_OK(orMallocHost(&pointer, static_cast<std::size_t>(size)));
+    EXPECT_EQ(
+        reinterpret_cast<std::uintptr_t>(pointer) %
+            static_cast<std::size_t>(alignment),
+        0u);
+    ASSERT_OK(orFreeHost(pointer));
+  }
 }
 
 TEST(orMallocHost, IsMemoryTheHostCanUse) {
