@@ -306,25 +306,26 @@ TEST(orFreeUnused, OfRegisteredMemoryIsInvalidValue) {
 }
 
 TEST(orMallocHost, TakesAddressesOfMemoryThatWasFreedWhileRegistered) {
-  constexpr std::size_t kSize = 4096;
+  constexpr std::size_t kSize = std::size_t{64} << 10;
   const std::size_t before = usage().hostRegistrations;
-  void* freed = std::aligned_alloc(64, kSize);
-  ASSERT_OK(orHostRegister(freed, kSize, 0));
-  void (*volatile give_back)(void*) = std::free; // the compiler would object
-  give_back(freed);
+  void* freed = nullptr;
+  ASSERT_OK(orMallocHost(&freed, kSize));
+  ASSERT_OK(orFreeHost(freed));
+  ASSERT_OK(orHostRegister(freed, kSize, 0)); // still mapped
   std::vector<void*> blocks;
-  // Until the allocator hands the address out again, should it do so.
+  // Until the allocator hands a part of it out again, should it do so.
   while (blocks.size() < 100 && usage().hostRegistrations > before) {
     blocks.push_back(nullptr);
-    ASSERT_OK(orMallocHost(&blocks.back(), kSize));
+    ASSERT_OK(orMallocHost(&blocks.back(), 4096));
+    EXPECT_EQ(type_of(blocks.back()), orMemoryTypeHost);
   }
   const bool again = usage().hostRegistrations == before;
-  EXPECT_EQ(
-      orHostUnregister(freed),
-      again ? orErrorHostMemoryNotRegistered : orSuccess);
   for (void* block : blocks) {
     EXPECT_OK(orFreeHost(block));
   }
+  EXPECT_EQ(
+      orHostUnregister(freed),
+      again ? orErrorHostMemoryNotRegistered : orSuccess);
 }
 
 } // namespace
