@@ -314,8 +314,9 @@ OPENREG_API orError_t orFree(void* devPtr) OPENREG_NOEXCEPT;
  * caller knows: waits for nothing, so a kernel may call it too.
  * Errors: InvalidValue. */
 OPENREG_API orError_t orFreeUnused(void* ptr) OPENREG_NOEXCEPT;
-/* Allocates pinned host memory, which copies can use asynchronously; size 0
- * gives a null pointer. Errors: InvalidValue, MemoryAllocation. */
+/* Allocates pinned host memory, which copies can use asynchronously, aligned to
+ * 64, or to a page if it is at least one; size 0 gives a null pointer.
+ * Errors: InvalidValue, MemoryAllocation. */
 OPENREG_API orError_t orMallocHost(void** hostPtr, size_t size)
     OPENREG_NOEXCEPT;
 /* Frees pinned memory after all work of all devices; null is allowed.
