@@ -2,6 +2,7 @@
 // Memory of the host that is pinned after it was allocated.
 #include "support.h"
 
+#include <cstdint>
 #include <sys/mman.h>
 
 namespace {
@@ -149,16 +150,16 @@ TEST(orHostRegister, DeviceMemoryIsInvalidValue) {
 
 TEST(orHostRegister, UnmappedMemoryIsInvalidValue) {
   const std::size_t page = page_size();
+  // Low addresses, where nobody else maps memory behind these pages.
   void* pages = mmap(
-      nullptr,
-      3 * page,
+      reinterpret_cast<void*>(std::uintptr_t{1} << 28),
+      2 * page,
       PROT_READ | PROT_WRITE,
-      MAP_PRIVATE | MAP_ANONYMOUS,
+      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
       -1,
       0);
   ASSERT_NE(pages, MAP_FAILED);
   auto* memory = static_cast<char*>(pages);
-  ASSERT_EQ(munmap(memory + 2 * page, page), 0);
   EXPECT_EQ(orHostRegister(memory + page, page + 1, 0), orErrorInvalidValue);
   EXPECT_MESSAGE("not all of its " + std::to_string(page + 1) + " bytes are");
   EXPECT_EQ(orHostRegister(memory, SIZE_MAX, 0), orErrorInvalidValue);

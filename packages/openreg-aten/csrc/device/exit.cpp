@@ -21,7 +21,7 @@
 namespace openreg::aten {
 namespace {
 
-constexpr auto kPatience = std::chrono::milliseconds(200);
+constexpr auto kPatience = std::chrono::seconds(2);
 
 void run_backward(c10::DeviceIndex device) {
   const auto options =
