@@ -6,7 +6,7 @@
 
 namespace openreg::aten {
 
-/// Waits, at most 200 ms, until autograd's device threads have let go of what
+/// Waits, at most 2 s, until autograd's device threads have let go of what
 /// earlier backward passes used. To be called without the GIL, before the
 /// interpreter ends: such a thread may still need the GIL to drop a tensor, and
 /// asking for it later aborts the process.
