@@ -168,6 +168,12 @@ DISABLED = {
         "NotImplementedError",
         "aten::mul",
     ),
+    "quantized": (
+        "torch.relu(torch.quantize_per_tensor(torch.ones(2, device=d), 1, 0, "
+        "torch.quint8))",
+        "NotImplementedError",
+        "aten::relu",
+    ),
     "hooks": (
         "torch.Generator(d)",
         "RuntimeError",

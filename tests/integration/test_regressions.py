@@ -161,11 +161,6 @@ def test_item_of_an_empty_tensor_is_refused(device: str) -> None:
         torch.ops.aten._local_scalar_dense(torch.empty(0, device=device))
 
 
-def test_quantized_result_is_refused(device: str) -> None:
-    with pytest.raises(NotImplementedError, match="quantized"):
-        torch.quantize_per_tensor(torch.ones(3, device=device), 0.1, 0, torch.qint8)
-
-
 def test_negative_stride_is_refused(device: str) -> None:
     x = torch.empty(0, device=device)
     with pytest.raises(RuntimeError, match="Negative strides"):

@@ -50,6 +50,24 @@ def test_loading_keeps_shared_storage_and_strides() -> None:
     assert view.stride() == (1, 3)
 
 
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor, torch.quantize_per")
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+@pytest.mark.parametrize("zero_point", [0, 0.5], ids=["int", "float"])
+@pytest.mark.parametrize("location", [None, "cpu", "openreg:0"])
+def test_loading_keeps_the_quantizer(location: str | None, zero_point: float) -> None:
+    x = torch.randn(2, 3)
+    scales, zero_points = torch.tensor([0.1, 0.2]), torch.full((2,), zero_point)
+    for q in (
+        torch.quantize_per_tensor(x, 0.1, 3, torch.quint8),
+        torch.quantize_per_channel(x, scales, zero_points, 0, torch.quint8),
+    ):
+        y = torch.load(saved(q.to("openreg:1")), map_location=location)
+        assert str(y.device) == (location or "openreg:1")
+        assert y.cpu().equal(q)
+        if q.qscheme() != torch.per_tensor_affine:
+            assert y.q_per_channel_scales().device == y.device
+
+
 def test_loading_to_a_device_past_the_count_is_refused() -> None:
     with pytest.raises(RuntimeError, match=r"device_count\(\) is 2"):
         torch.load(saved(torch.ones(2)), map_location="openreg:5")

@@ -140,7 +140,13 @@ class Call {
     for (size_t i = 0; i < plan_.returned.size(); ++i) {
       c10::IValue& result = stack_[first + i];
       if (plan_.returned[i] >= 0) {
-        result = std::move(originals_[static_cast<size_t>(plan_.returned[i])]);
+        c10::IValue& original =
+            originals_[static_cast<size_t>(plan_.returned[i])];
+        if (C10_UNLIKELY(
+                result.isTensor() && result.toTensor().is_quantized())) {
+          views_.replace(original.toTensor(), std::move(result).toTensor());
+        }
+        result = std::move(original);
       } else if (result.isTensor()) {
         result = views_.take_over(std::move(result).toTensor());
       } else if (result.isTensorList()) {

@@ -7,6 +7,8 @@
 #include "kernel/device_finder.h"
 #include "kernel/members.h"
 
+#include <ATen/quantized/QTensorImpl.h>
+
 #include <cstring>
 #include <utility>
 
@@ -29,6 +31,10 @@ void copy_flags(const c10::TensorImpl& from, c10::TensorImpl& to) {
   }
 }
 
+at::QTensorImpl& as_quantized(c10::TensorImpl& impl) {
+  return static_cast<at::QTensorImpl&>(impl);
+}
+
 /// Moves the buffer that a CPU storage owns to the device's name for it.
 c10::DataPtr move_buffer(c10::StorageImpl& storage, c10::DeviceIndex device) {
   void* block = to_device(storage.data());
@@ -41,6 +47,7 @@ c10::DataPtr move_buffer(c10::StorageImpl& storage, c10::DeviceIndex device) {
 
 DeviceViews::~DeviceViews() {
   composed_.clear();
+  quantizers_.clear();
   storages_.clear();
   // A view that took another's storage leaves it before that is given back.
   for (Presented& presented : presented_) {
@@ -102,7 +109,9 @@ at::Tensor& DeviceViews::present(const at::Tensor& tensor, bool written) {
       return presented.view->tensor;
     }
   }
-  ViewPtr view = take_view();
+  ViewPtr view = C10_UNLIKELY(tensor.is_quantized())
+      ? make_quantized_view(present_quantizer(as_quantized(*impl).quantizer()))
+      : take_view();
   c10::TensorImpl& made = *view->tensor.unsafeGetTensorImpl();
   const c10::Storage& storage =
       share_storage(impl->storage(), written, view->storage);
@@ -154,7 +163,7 @@ void DeviceViews::finish() {
     if (!presented.written) {
       continue;
     }
-    const c10::TensorImpl& view = *presented.view->tensor.unsafeGetTensorImpl();
+    c10::TensorImpl& view = *presented.view->tensor.unsafeGetTensorImpl();
     c10::TensorImpl& device = *presented.device;
     const c10::Storage storage = device_storage(view.storage());
     if (C10_UNLIKELY(
@@ -167,6 +176,10 @@ void DeviceViews::finish() {
             view.strides() != device.strides() ||
             view.storage_offset() != device.storage_offset())) {
       copy_geometry(view, device);
+    }
+    if (C10_UNLIKELY(presented.view->tensor.is_quantized())) {
+      as_quantized(device).set_quantizer_(
+          take_over_quantizer(as_quantized(view).quantizer()));
     }
   }
   for (const Presented& presented : composed_) {
@@ -217,10 +230,6 @@ at::Tensor DeviceViews::take_over(at::Tensor result) {
     return take_over_members(result);
   }
   TORCH_CHECK_NOT_IMPLEMENTED(
-      !result.is_quantized(),
-      "quantized tensors are not supported on device type ",
-      c10::kPrivateUse1);
-  TORCH_CHECK_NOT_IMPLEMENTED(
       result.layout() == c10::kStrided && result.has_storage(),
       "a result of layout ",
       result.layout(),
@@ -234,7 +243,23 @@ at::Tensor DeviceViews::take_over(at::Tensor result) {
   const c10::Device device(c10::kPrivateUse1, device_);
   impl.set_storage_keep_dtype(device_storage(impl.storage()));
   impl._change_backend_component_keys(device);
+  if (C10_UNLIKELY(result.is_quantized())) {
+    auto& quantized = as_quantized(impl);
+    quantized.set_quantizer_(take_over_quantizer(quantized.quantizer()));
+  }
   return result;
+}
+
+void DeviceViews::replace(const at::Tensor& tensor, at::Tensor result) {
+  if (result.is_same(present(tensor, /*written=*/true))) {
+    return;
+  }
+  const at::Tensor taken = take_over(std::move(result));
+  c10::TensorImpl& from = *taken.unsafeGetTensorImpl();
+  c10::TensorImpl& to = *tensor.unsafeGetTensorImpl();
+  to.set_storage_and_dtype(from.storage(), from.dtype());
+  copy_geometry(from, to);
+  as_quantized(to).set_quantizer_(as_quantized(from).quantizer());
 }
 
 at::Tensor borrow(const at::Tensor& tensor) {

@@ -5,6 +5,7 @@
 #include "kernel/operator_plan.h"
 #include "kernel/view_pool.h"
 
+#include <ATen/core/QuantizerBase.h>
 #include <ATen/core/Tensor.h>
 #include <c10/util/SmallVector.h>
 
@@ -46,10 +47,18 @@ class DeviceViews {
   /// tensor becomes a view of the device tensor, a new buffer changes hands.
   at::Tensor take_over(at::Tensor result);
 
+  /// Gives a written tensor what a kernel returned for it, if that is not its
+  /// view: the quantized mean.out and std.out do not write to what they get.
+  void replace(const at::Tensor& tensor, at::Tensor result);
+
  private:
   struct SharedStorage {
     c10::Storage device;
     c10::Storage view;
+  };
+  struct SharedQuantizer {
+    at::QuantizerPtr device;
+    at::QuantizerPtr view;
   };
   struct Presented {
     c10::TensorImpl* device;
@@ -62,6 +71,11 @@ class DeviceViews {
   at::Tensor& present_members(const at::Tensor& tensor, bool written);
   at::Tensor take_over_members(const at::Tensor& result);
   void finish_members(const Presented& presented);
+
+  /// The quantizer of the view of a quantized tensor, and that of a result. One
+  /// that has scales and zero points for each channel has them in tensors.
+  at::QuantizerPtr present_quantizer(const at::QuantizerPtr& quantizer);
+  at::QuantizerPtr take_over_quantizer(const at::QuantizerPtr& quantizer);
 
   /// The CPU storage that stands for a device storage: `own`, unless another
   /// presented tensor shares it.
@@ -78,6 +92,7 @@ class DeviceViews {
   c10::SmallVector<SharedStorage, 4> storages_;
   c10::SmallVector<Presented, 4> presented_;
   std::vector<Presented> composed_; // those with members, from no pool
+  std::vector<SharedQuantizer> quantizers_;
   c10::SmallVector<at::Tensor, 1> kept_;
 };
 

@@ -4,9 +4,11 @@
 
 #include "kernel/cpu_allocator.h"
 
+#include <ATen/quantized/QTensorImpl.h>
 #include <c10/core/InferenceMode.h>
 
 #include <array>
+#include <utility>
 
 namespace openreg::aten {
 namespace {
@@ -33,13 +35,17 @@ struct Cleaner {
   }
 };
 
-ViewPtr make_view() {
-  auto storage = c10::make_intrusive<c10::StorageImpl>(
+c10::Storage make_storage() {
+  return c10::make_intrusive<c10::StorageImpl>(
       c10::StorageImpl::use_byte_size_t(),
       0,
       c10::DataPtr(nullptr, c10::Device(c10::kCPU)),
       &kernel_cpu_allocator(),
       /*resizable=*/true);
+}
+
+ViewPtr make_view() {
+  c10::Storage storage = make_storage();
   at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
       c10::Storage(storage),
       c10::DispatchKeySet(c10::DispatchKey::CPU),
@@ -52,6 +58,7 @@ bool is_clean(const View& view) {
   const c10::TensorImpl& tensor = *view.tensor.unsafeGetTensorImpl();
   const c10::StorageImpl& storage = *view.storage.unsafeGetStorageImpl();
   return view.tensor.use_count() == 1 && view.tensor.weak_use_count() == 1 &&
+      !view.tensor.is_quantized() &&
       tensor.storage().unsafeGetStorageImpl() == &storage &&
       view.storage.use_count() == 2 && storage.resizable() &&
       storage.data_ptr().get_context() == nullptr && // owns no buffer
@@ -68,6 +75,16 @@ ViewPtr take_view() {
     return make_view();
   }
   return ViewPtr(free.views[--free.count]);
+}
+
+ViewPtr make_quantized_view(at::QuantizerPtr quantizer) {
+  c10::Storage storage = make_storage();
+  at::Tensor tensor = at::detail::make_tensor<at::QTensorImpl>(
+      c10::Storage(storage),
+      c10::DispatchKeySet(c10::DispatchKey::QuantizedCPU),
+      caffe2::TypeMeta::Make<c10::qint8>(),
+      std::move(quantizer));
+  return std::make_unique<View>(View{std::move(tensor), std::move(storage)});
 }
 
 void give_back(ViewPtr view) noexcept {

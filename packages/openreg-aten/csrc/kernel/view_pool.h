@@ -5,6 +5,7 @@
 // a fifth of what a small operator costs.
 #pragma once
 
+#include <ATen/core/QuantizerBase.h>
 #include <ATen/core/Tensor.h>
 #include <c10/core/Storage.h>
 
@@ -21,6 +22,9 @@ using ViewPtr = std::unique_ptr<View>;
 
 /// A view with any geometry, dtype and flags, over any data.
 ViewPtr take_view();
+
+/// The same for a quantized tensor, never used again.
+ViewPtr make_quantized_view(at::QuantizerPtr quantizer);
 
 /// Gives a view back, for use again if nobody else holds a part of it.
 void give_back(ViewPtr view) noexcept;

@@ -4,6 +4,8 @@
 //
 // The CPU's copy_ runs over the window, so a copy between host and device is
 // one pass over the data, and conj and neg bits are resolved on the way.
+#include "ops/copy.h"
+
 #include "device/device.h"
 #include "device/memory_hold.h"
 #include "kernel/device_views.h"
@@ -65,7 +67,10 @@ bool enqueue_copy(const at::Tensor& dst, const at::Tensor& src) {
   return true;
 }
 
-at::Tensor& copy_(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
+} // namespace
+
+at::Tensor&
+copy_tensor(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
   check_device_type(self, "self");
   check_device_type(src, "src");
   // A lazily copied storage gets a buffer of its own before it is held or seen.
@@ -90,16 +95,18 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
   return self;
 }
 
+namespace {
+
 at::Tensor
 copy_from(const at::Tensor& self, const at::Tensor& dst, bool non_blocking) {
   at::Tensor result = dst;
-  return copy_(result, self, non_blocking);
+  return copy_tensor(result, self, non_blocking);
 }
 
 at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
   at::Tensor result = dst;
   result.resize_(self.sizes());
-  return copy_(result, self, /*non_blocking=*/false);
+  return copy_tensor(result, self, /*non_blocking=*/false);
 }
 
 at::Scalar local_scalar_dense(const at::Tensor& self) {
@@ -125,7 +132,7 @@ at::Scalar local_scalar_dense(const at::Tensor& self) {
 
 OPENREG_MECHANISM(copy, "TORCH_LIBRARY_IMPL(aten, PrivateUse1): copies") {
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
-  library.impl("copy_", TORCH_FN(copy_));
+  library.impl("copy_", TORCH_FN(copy_tensor));
   library.impl("_copy_from", TORCH_FN(copy_from));
   library.impl("_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
   library.impl("_local_scalar_dense", TORCH_FN(local_scalar_dense));

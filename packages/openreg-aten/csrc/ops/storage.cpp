@@ -84,6 +84,9 @@ OPENREG_MECHANISM(storage, "TORCH_LIBRARY_IMPL(aten, PrivateUse1): set_") {
   library.impl("set_.source_Tensor", TORCH_FN(at::native::set_tensor_));
   library.impl("set_", TORCH_FN(set_empty));
   library.impl("record_stream", TORCH_FN(record_stream));
+  static auto quantized = MAKE_TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1);
+  quantized.impl(
+      "set_.source_Storage_storage_offset", TORCH_FN(set_storage_offset));
 }
 
 } // namespace openreg::aten
