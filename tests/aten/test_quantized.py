@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 from torch.ao import quantization
 
 quantized = torch.ops.quantized
@@ -514,7 +514,147 @@ def test_tensors_of_host_and_device_do_not_mix(device: str) -> None:
         quantized.add(x.to(device), x, 0.1, 3)
 
 
-# ---- fake quantization -----------------------------------------------------
+def weight(*shape: int, per_channel: bool) -> Tensor:
+    x = torch.randn(shape)
+    if not per_channel:
+        return torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)
+    channels = torch.linspace(0.05, 0.2, shape[0])
+    zeros = torch.zeros(shape[0], dtype=torch.long)
+    return torch.quantize_per_channel(x, channels, zeros, 0, torch.qint8)
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_linear_layers_take_packed_weights(agree, engine, per_channel) -> None:
+    x = torch.quantize_per_tensor(torch.randn(5, 8), 0.05, 30, torch.quint8)
+    w, b = weight(4, 8, per_channel=per_channel), torch.randn(4)
+    pack = quantized.linear_prepack
+    agree(lambda x, w, b: quantized.linear(x, pack(w, b), 0.1, 3), x, w, b)
+    agree(lambda x, w: quantized.linear(x, pack(w, None), 0.1, 3), x, w)
+    agree(lambda x, w, b: quantized.linear_relu(x, pack(w, b), 0.1, 3), x, w, b)
+    agree(lambda x, w, b: quantized.linear_dynamic(x.dequantize(), pack(w, b)), x, w, b)
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_convolutions_take_packed_weights(agree, engine, per_channel) -> None:
+    w, b = weight(6, 4, 3, 3, per_channel=per_channel), torch.randn(6)
+
+    def pack(w: Tensor, b: Tensor) -> Any:
+        return quantized.conv2d_prepack(w, b, [1, 1], [1, 1], [1, 1], 1)
+
+    agree(lambda x, w, b: quantized.conv2d(x, pack(w, b), 0.1, 3), image(), w, b)
+    agree(lambda x, w, b: quantized.conv2d_relu(x, pack(w, b), 0.1, 3), image(), w, b)
+
+
+def test_packed_weights_are_the_cpus_and_outlive_what_they_are_made_of(
+    device, engine, settled_memory
+) -> None:
+    w, b = weight(4, 8, per_channel=True), torch.randn(4)
+    before = settled_memory(0)
+    packed = quantized.linear_prepack(w.to(device), b.to(device))
+    assert settled_memory(before) == before
+    halves = quantized.linear_prepack(w.to(device)[:, ::2], b.to(device))
+    assert quantized.linear_unpack(halves)[0].equal(w[:, ::2])
+    junk = torch.full((64,), 7.0, device=device)  # where weight and bias were
+    unpacked, bias = quantized.linear_unpack(packed)
+    assert unpacked.device.type == bias.device.type == "cpu"
+    assert unpacked.equal(w)
+    assert bias.equal(b)
+    x = torch.quantize_per_tensor(torch.randn(5, 8), 0.05, 30, torch.quint8)
+    expected = quantized.linear(x, quantized.linear_prepack(w, b), 0.1, 3)
+    assert quantized.linear(x.to(device), packed, 0.1, 3).cpu().equal(expected)
+    assert junk.sum().item() == 448
+
+
+def test_embeddings_take_packed_weights(agree) -> None:
+    w = torch.quantize_per_channel(
+        torch.randn(10, 12), torch.full((10,), 0.1), torch.rand(10), 0, torch.quint8
+    )
+    indices, offsets = torch.tensor([1, 4, 9]), torch.tensor([0, 2])
+    pack = quantized.embedding_bag_prepack
+    agree(lambda w, i: quantized.embedding_byte(pack(w), i), w, indices)
+    agree(
+        lambda w, i, o: quantized.embedding_bag_byte(pack(w), i, o, False, 0),
+        w,
+        indices,
+        offsets,
+    )
+
+
+@pytest.mark.filterwarnings("ignore:.*fbgemm_.* is deprecated")
+def test_weights_packed_in_tensors_stay_on_the_host(device, agree) -> None:
+    w, b = torch.randn(4, 8), torch.randn(4)
+    agree(
+        lambda x, w, b: torch.fbgemm_linear_fp16_weight(
+            x, torch.fbgemm_pack_gemm_matrix_fp16(w), b
+        ),
+        torch.randn(5, 8),
+        w,
+        b,
+    )
+
+    def eight_bits(x: Tensor, w: Tensor, b: Tensor) -> Tensor:
+        w, offsets, scale, zero_point = torch.fbgemm_linear_quantize_weight(w)
+        packed = torch.fbgemm_pack_quantized_matrix(w)
+        assert packed.device.type == "cpu"
+        return torch.fbgemm_linear_int8_weight(
+            x, w, packed, offsets, scale, zero_point, b
+        )
+
+    agree(eight_bits, torch.randn(5, 8), w, b)
+    agree(lambda x: torch.choose_qparams_optimized(x, 24, 200, 0.16, 8), values())
+
+
+# ---- layers ----------------------------------------------------------------
+
+
+class Digits(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.quantize = quantization.QuantStub()
+        self.convolution = nn.Conv2d(1, 4, 3)
+        self.linear = nn.Linear(4 * 6 * 6, 5)
+        self.dequantize = quantization.DeQuantStub()
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.convolution(self.quantize(x)).relu()
+        return self.dequantize(self.linear(x.flatten(1)))
+
+
+def test_network_is_quantized_on_the_device(device, same, engine) -> None:
+    x = torch.randn(3, 1, 8, 8)
+    results = []
+    for place in ("cpu", device):
+        torch.manual_seed(0)
+        network = Digits().eval().to(place)
+        network.qconfig = quantization.get_default_qconfig(engine)
+        quantization.prepare(network, inplace=True)
+        network(x.to(place))
+        quantization.convert(network, inplace=True)
+        assert isinstance(network.linear, torch.ao.nn.quantized.Linear)
+        results.append(network(x.to(place)))
+    same(results[1], results[0])
+
+
+def test_network_quantized_on_the_cpu_runs_on_the_device(device, same) -> None:
+    x = torch.randn(3, 1, 8, 8)
+    network = Digits().eval()
+    network.qconfig = quantization.get_default_qconfig("x86")
+    quantization.prepare(network, inplace=True)
+    network(x)
+    quantization.convert(network, inplace=True)
+    expected = network(x)
+    same(network.to(device)(x.to(device)), expected)
+
+
+def test_weights_are_quantized_and_activations_as_they_come(device, same) -> None:
+    results = []
+    for place in ("cpu", device):
+        torch.manual_seed(0)
+        network = nn.Sequential(nn.Linear(6, 5), nn.LSTM(5, 4)).to(place)
+        network = quantization.quantize_dynamic(network)
+        output, (hidden, cell) = network(torch.ones(3, 2, 6, device=place))
+        results.append([output.detach(), hidden.detach(), cell.detach()])
+    same(results[1], results[0])
 
 
 FAKE: list[Callable[[Tensor, Tensor, Tensor], Tensor]] = [

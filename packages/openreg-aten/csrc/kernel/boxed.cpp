@@ -20,9 +20,8 @@ using torch::jit::Stack;
 
 class Call {
  public:
-  Call(const c10::OperatorHandle& op, Stack& stack)
-      : op_(op),
-        plan_(plan_of(op)),
+  Call(const OperatorPlan& plan, Stack& stack)
+      : plan_(plan),
         stack_(stack),
         base_(stack.size() - plan_.argument_count),
         device_(find_device()),
@@ -161,7 +160,6 @@ class Call {
     }
   }
 
-  const c10::OperatorHandle& op_;
   const OperatorPlan& plan_;
   Stack& stack_;
   const size_t base_;
@@ -169,6 +167,32 @@ class Call {
   c10::SmallVector<c10::IValue, 4> originals_; // one per plan_.arguments
   DeviceViews views_;
 };
+
+/// Runs an operator that makes an object of its arguments, such as packed
+/// weights. Objects are the CPU's and outlive views, so this one gets copies.
+void run_on_host(
+    const OperatorPlan& plan,
+    Stack& stack,
+    const c10::OperatorHandle& target,
+    c10::DispatchKey cpu_key) {
+  const auto copied = [](const at::Tensor& tensor) {
+    return tensor.defined() ? tensor.cpu() : tensor;
+  };
+  const size_t base = stack.size() - plan.argument_count;
+  for (const auto& argument : plan.arguments) {
+    c10::IValue& value = stack[base + argument.index];
+    if (value.isTensor()) {
+      value = copied(value.toTensor());
+    } else if (value.isTensorList()) {
+      c10::List<at::Tensor> copies;
+      for (const c10::IValue& each : value.toListRef()) {
+        copies.push_back(copied(each.toTensor()));
+      }
+      value = std::move(copies);
+    }
+  }
+  target.redispatchBoxed(c10::DispatchKeySet(cpu_key), &stack);
+}
 
 } // namespace
 
@@ -189,7 +213,12 @@ void run_boxed(
   if (counts_roads()) {
     count_road(op.operator_name(), Road::kBoxed);
   }
-  Call(op, *stack).run(target, cpu_key);
+  const OperatorPlan& plan = plan_of(op);
+  if (C10_UNLIKELY(plan.makes_object)) {
+    run_on_host(plan, *stack, target, cpu_key);
+  } else {
+    Call(plan, *stack).run(target, cpu_key);
+  }
 }
 
 } // namespace openreg::aten

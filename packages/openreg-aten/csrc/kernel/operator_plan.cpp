@@ -28,12 +28,31 @@ const std::set<std::string> kTakesHost = {
     "aten::_ctc_loss_backward.input_lengths",
     "aten::_ctc_loss_backward.target_lengths",
     "aten::_nested_from_padded.cpu_nested_shape_example",
+    // Weights that kMakesObject packed.
+    "aten::fbgemm_linear_fp16_weight.packed_weight",
+    "aten::fbgemm_linear_fp16_weight_fp32_activation.packed_weight",
+    "aten::fbgemm_linear_int8_weight.packed",
+    "aten::fbgemm_linear_int8_weight_fp32_activation.packed",
+    "_quantized::_wrapped_quantized_linear_prepacked.W_prepack",
+    "_quantized::wrapped_fbgemm_linear_fp16_weight.W",
 };
 
 // CPU kernels that make more for a backward pass to come.
 const std::set<std::string> kReadsRequiresGrad = {
     "aten::_sparse_mm_reduce_impl",
     "aten::_sparse_mm_reduce_impl_backward",
+};
+
+// They make an object, too, but hide it in a tensor.
+const std::set<std::string> kMakesObject = {
+    "aten::fbgemm_pack_gemm_matrix_fp16",
+    "aten::fbgemm_pack_quantized_matrix",
+    "quantized::linear_prepack_fp16_legacy",
+    "quantized::linear_prepack_legacy",
+    "_quantized::linear_prepack_fp16_legacy",
+    "_quantized::linear_prepack_legacy",
+    "_quantized::wrapped_fbgemm_pack_gemm_matrix_fp16",
+    "_quantized::_wrapped_linear_prepack",
 };
 
 std::optional<Kind> kind_of(const c10::Argument& argument) {
@@ -63,6 +82,7 @@ OperatorPlan make_plan(const c10::OperatorHandle& op) {
   const c10::FunctionSchema& schema = op.schema();
   OperatorPlan plan;
   plan.reads_requires_grad = kReadsRequiresGrad.count(schema.name()) > 0;
+  plan.makes_object = kMakesObject.count(schema.name()) > 0;
   plan.argument_count = static_cast<uint32_t>(schema.arguments().size());
   const auto writes = [](const c10::Argument& argument) {
     return argument.alias_info() && argument.alias_info()->isWrite();
@@ -76,6 +96,7 @@ OperatorPlan make_plan(const c10::OperatorHandle& op) {
     }
   }
   for (const c10::Argument& result : schema.returns()) {
+    plan.makes_object |= result.type()->kind() == c10::TypeKind::ClassType;
     int32_t source = -1;
     if (writes(result)) {
       for (size_t i = 0; i < plan.arguments.size(); ++i) {

@@ -21,13 +21,14 @@ struct OperatorPlan {
     uint32_t index;
     Kind kind;
     bool written;
-    bool takes_host; // indices and lengths may stay on the CPU
+    bool takes_host; // indices, lengths and the like may stay on the CPU
   };
 
   uint32_t argument_count;
   std::vector<Argument> arguments; // those that need work, in order
   std::vector<int32_t> returned;   // per result: which of them it is, or -1
   bool reads_requires_grad;        // the CPU's kernel asks tensors for it
+  bool makes_object; // the result may keep arguments: packed weights
 };
 
 /// The plan of an operator; valid for ever.

@@ -7,9 +7,22 @@
 namespace openreg::aten {
 namespace {
 
-// Composite kernels that ask for the device by name, or call a DispatchStub.
+// Composite kernels that ask for the device by name, call a DispatchStub, or
+// read their arguments' memory.
 constexpr const char* kOnlyOnTheCPU[] = {
+    "_saturate_weight_to_fp16",
+    "choose_qparams_optimized",
     "conj_physical_",
+    "fbgemm_linear_fp16_weight",
+    "fbgemm_linear_fp16_weight.out",
+    "fbgemm_linear_fp16_weight_fp32_activation",
+    "fbgemm_linear_fp16_weight_fp32_activation.out",
+    "fbgemm_linear_int8_weight",
+    "fbgemm_linear_int8_weight_fp32_activation",
+    "fbgemm_linear_quantize_weight",
+    "fbgemm_pack_gemm_matrix_fp16",
+    "fbgemm_pack_quantized_matrix",
+    "fbgemm_pack_quantized_matrix.KN",
     "mode.values",
 };
 
