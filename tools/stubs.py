@@ -35,7 +35,8 @@ does what all devices share, such as checks and the making of an iterator, and c
 [](operators.md#a-choice-of-the-device).
 
 A stub does nothing until an operator that calls it runs for the device. Few operators with a composite kernel call one,
-so as a rule the backend registers the operator as well. `_fused_sdp_choice_stub` is an exception.
+so as a rule the backend registers the operator as well. `_fused_sdp_choice_stub` is an exception. This backend fills
+the places of that one, of `abs_stub` and of all in `quantized/AffineQuantizer.h`, see [](registering.md#dispatchstub).
 
 These are the {count} stubs in {headers} headers of torch {version} that a backend can register. `tools/stubs.py` writes
 this page.

@@ -14,6 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.ao import quantization
 
+from openreg_aten import _C
+
 quantized = torch.ops.quantized
 pytestmark = [
     pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor, torch.quantize_per"),
@@ -236,6 +238,21 @@ def test_parameters_on_another_device_are_refused(device: str) -> None:
                 0,
                 torch.qint8,
             )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_quantizers_functions_are_asked_of_the_device(device: str, kind: str) -> None:
+    before = {(name, road): n for name, road, n in _C.road_counts()}
+    _C.count_roads(1)
+    try:
+        KINDS[kind](values().to(device)).dequantize()
+    finally:
+        _C.count_roads(-1)
+    after = {(name, road): n for name, road, n in _C.road_counts()}
+    op = "tensor" if kind == "per_tensor" else "channel"
+    for name in (f"aten::quantize_per_{op}", "aten::dequantize.self"):
+        assert after[name, "stub"] - before.get((name, "stub"), 0) == 1
+        assert after.get((name, "boxed"), 0) == before.get((name, "boxed"), 0)
 
 
 # ---- new tensors, copies and views -----------------------------------------
