@@ -23,6 +23,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Please use quant_min and quant_max"),
     pytest.mark.filterwarnings("ignore:must run observer before"),
     pytest.mark.filterwarnings("ignore:TypedStorage is deprecated"),
+    pytest.mark.filterwarnings("ignore:Default qconfig of oneDNN"),
 ]
 
 DTYPES = [torch.quint8, torch.qint8, torch.qint32]
@@ -119,7 +120,7 @@ def agree(device: str, alike: Compare) -> Callable[..., None]:
     return check
 
 
-@pytest.fixture(params=["x86", "qnnpack"])
+@pytest.fixture(params=["x86", "onednn", "qnnpack"])
 def engine(request: pytest.FixtureRequest) -> Iterator[str]:
     """Selects the library behind PyTorch's quantized kernels."""
     if request.param not in torch.backends.quantized.supported_engines:
