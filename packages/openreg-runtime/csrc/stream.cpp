@@ -185,6 +185,11 @@ bool Stream::idle() const {
   return idle_locked();
 }
 
+std::pair<std::uint64_t, std::uint64_t> Stream::progress() const {
+  const std::lock_guard lock(mutex_);
+  return {enqueued_, completed_};
+}
+
 std::optional<Error> Stream::failure() const {
   const std::lock_guard lock(mutex_);
   return failure_;

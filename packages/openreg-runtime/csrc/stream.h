@@ -24,6 +24,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <variant>
 
 namespace openreg {
@@ -67,6 +68,8 @@ class Stream {
   void wait(std::shared_ptr<Point> point);
 
   bool idle() const;
+  /// How many commands there were, and how many of them are over.
+  std::pair<std::uint64_t, std::uint64_t> progress() const;
   /// The failure that a command left, which stays.
   std::optional<Error> failure() const;
   /// Throws orErrorNotPermitted if this thread runs a command of the stream.

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace openreg {
@@ -141,6 +142,17 @@ orError_t orStreamQuery(orStream_t stream) noexcept {
     }
   });
   return error == orSuccess ? result : error;
+}
+
+orError_t orStreamGetProgress(
+    orStream_t stream,
+    uint64_t* given,
+    uint64_t* done) noexcept {
+  return api_call("orStreamGetProgress", [&] {
+    check_not_null(given, "given");
+    check_not_null(done, "done");
+    std::tie(*given, *done) = stream_of(stream).progress();
+  });
 }
 
 orError_t orStreamSynchronize(orStream_t stream) noexcept {

@@ -60,6 +60,38 @@ TEST(orStreamQuery, ForeignHandleIsInvalidHandle) {
       orErrorInvalidHandle);
 }
 
+TEST(orStreamGetProgress, CountsWhatWasGivenAndWhatIsOver) {
+  const Stream stream;
+  uint64_t before = 0;
+  uint64_t given = 0;
+  uint64_t done = 0;
+  ASSERT_OK(orStreamGetProgress(stream, &before, &done));
+  EXPECT_EQ(done, before);
+  Latch latch(stream);
+  ASSERT_OK(orLaunchKernel(stream, [] {}));
+  ASSERT_OK(orStreamGetProgress(stream, &given, &done));
+  EXPECT_EQ(given, before + 2);
+  EXPECT_EQ(done, before);
+  latch.release();
+  ASSERT_OK(orStreamSynchronize(stream));
+  ASSERT_OK(orStreamGetProgress(stream, &given, &done));
+  EXPECT_EQ(done, before + 2);
+}
+
+TEST(orStreamGetProgress, KernelSeesItselfAsNotOver) {
+  const Stream stream;
+  uint64_t before = 0;
+  uint64_t given = 0;
+  uint64_t done = 0;
+  ASSERT_OK(orStreamGetProgress(stream, &before, &done));
+  ASSERT_OK(orLaunchKernel(stream, [&, handle = orStream_t(stream)] {
+    EXPECT_OK(orStreamGetProgress(handle, &given, &done));
+  }));
+  ASSERT_OK(orStreamSynchronize(stream));
+  EXPECT_EQ(given, before + 1);
+  EXPECT_EQ(done, before);
+}
+
 TEST(orStreamSynchronize, RunsCommandsInOrder) {
   const Stream stream;
   std::vector<int> order;

@@ -433,6 +433,15 @@ OPENREG_API orError_t orStreamGetDefault(orStream_t* stream, int device)
  * running, or the failure that a kernel of the stream left, which stays.
  * Errors: NotReady, InvalidHandle, LaunchFailure, [device]. */
 OPENREG_API orError_t orStreamQuery(orStream_t stream) OPENREG_NOEXCEPT;
+/* How many commands the stream was given so far, and how many of them are over;
+ * a kernel of the stream sees itself as given, and not over. What was enqueued
+ * before a call that wrote `given` has run once a later one writes at least as
+ * much for `done`. Waits for nothing, also on a failed device.
+ * Errors: InvalidValue, InvalidHandle. */
+OPENREG_API orError_t orStreamGetProgress(
+    orStream_t stream,
+    uint64_t* given,
+    uint64_t* done) OPENREG_NOEXCEPT;
 /* Waits for all work enqueued so far; returns, and forgets, the failure that a
  * kernel of the stream left.
  * Errors: InvalidHandle, LaunchFailure, NotPermitted, Timeout, [device]. */
