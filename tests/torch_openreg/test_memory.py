@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Callable
 
 import pytest
@@ -108,10 +109,16 @@ def test_numbers_agree_with_torch_accelerator() -> None:
 def test_summary_shows_device_and_figures() -> None:
     x = torch.empty(MIB, device="openreg:1")
     summary = torch.openreg.memory_summary(1)
-    assert summary.startswith("Memory of openreg:1: 15.98 GiB free of 16 GiB")
-    assert "Allocated memory" in summary
-    assert len(summary.splitlines()) == 8
-    assert len(torch.openreg.memory_summary(1, abbreviated=True).splitlines()) == 5
+    first, second, *table = summary.splitlines()
+    assert first == "Memory of openreg:1: 15.98 GiB free of 16 GiB"
+    assert second.startswith("Out of memory: ")
+    rows = {line[:23].strip(): line[23:].split() for line in table}
+    assert rows["Metric"][:2] == ["Cur", "Usage"]
+    assert rows["Allocated memory"][:2] == ["4", "MiB"]
+    assert rows["Allocations"][0] == rows["Active allocs"][0] == "1"
+    assert rows["Oversize segments"] == ["0"] * 4
+    assert sum("from large pool" in line for line in table) == 9
+    assert "pool" not in torch.openreg.memory_summary(1, abbreviated=True)
     assert x.nbytes == 4 * MIB
 
 
@@ -151,3 +158,64 @@ def test_numbers_are_zero_before_first_use(output: Output) -> None:
     print(torch.openreg.memory_stats(), torch.openreg.is_initialized())
     """
     assert output(source).split() == ["0", "0", "{}", "False"]
+
+
+def test_fraction_limits_what_the_process_takes(output: Output) -> None:
+    source = """
+    import torch
+    mib, openreg = 1 << 20, torch.openreg
+    print(openreg.get_per_process_memory_fraction())
+    openreg.set_per_process_memory_fraction(0.5, 0)
+    print(openreg.get_per_process_memory_fraction("openreg:0"))
+    print(openreg.get_per_process_memory_fraction(1))
+    x = torch.empty(30 * mib, dtype=torch.uint8, device="openreg")
+    torch.empty(40 * mib, dtype=torch.uint8, device="openreg:1")
+    try:
+        torch.empty(4 * mib, dtype=torch.uint8, device="openreg")
+    except torch.OutOfMemoryError as error:
+        print(str(error)[:170])
+        print("32.00 MiB allowed; Of the allocated memory 30.00 MiB" in str(error))
+    print(openreg.mem_get_info(0)[0] // mib)
+    openreg.set_per_process_memory_fraction(1.0)
+    print(torch.empty(4 * mib, dtype=torch.uint8, device="openreg").numel())
+    """
+    printed = output(source, OPENREG_DEVICE_MEMORY="64MiB").splitlines()
+    assert printed[:3] == ["1.0", "0.5", "1.0"]
+    assert printed[3].startswith(
+        "OpenReg out of memory. Tried to allocate 20.00 MiB. Device openreg:0 has a "
+        "total capacity of 64.00 MiB of which 34.00 MiB is free."
+    )
+    assert printed[4:] == ["True", "34", str(4 * MIB)]
+
+
+@pytest.mark.parametrize(
+    ("fraction", "error", "text"),
+    [
+        (1, TypeError, "fraction must be a float, but got 1"),
+        ("1", TypeError, "fraction must be a float, but got '1'"),
+        (-0.1, ValueError, "fraction must be from 0 to 1, but got -0.1"),
+        (1.5, ValueError, "fraction must be from 0 to 1, but got 1.5"),
+        (float("nan"), ValueError, "fraction must be from 0 to 1, but got nan"),
+    ],
+)
+def test_fraction_that_is_none_is_refused(
+    fraction: object, error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=re.escape(text)):
+        torch.openreg.set_per_process_memory_fraction(fraction)  # type: ignore[arg-type]
+    assert torch.openreg.get_per_process_memory_fraction() == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: torch.openreg.set_per_process_memory_fraction(0.5, 7),
+        lambda: torch.openreg.get_per_process_memory_fraction(7),
+        lambda: torch.openreg.memory_summary(7),
+        lambda: torch.openreg.memory._snapshot(7),
+        lambda: torch.openreg.memory._record_memory_history(device=7),
+    ],
+)
+def test_unknown_device_is_refused(call: Callable[[], object]) -> None:
+    with pytest.raises(RuntimeError, match="Invalid device id 7"):
+        call()

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The Python module openreg_aten._C.
-#include "device/allocator.h"
+#include "bindings.h"
 #include "device/device.h"
 #include "device/exit.h"
 #include "device/generator.h"
+#include "device/gil.h"
 #include "kernel/roads.h"
 #include "mechanism.h"
 
-#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/Generator.h>
 
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -31,26 +30,19 @@ std::vector<Row> list_mechanisms() {
   return rows;
 }
 
-c10::DeviceIndex to_index(int device) {
-  check_device(device);
-  return static_cast<c10::DeviceIndex>(device);
-}
-
-/// Turns c10's exceptions into PyTorch's Python exceptions.
-template <typename Body>
-auto translated(Body&& body) {
-  try {
-    return body();
-  } catch (const c10::Error&) {
-    torch::translate_exception_to_python(std::current_exception());
-    throw nb::python_error();
-  }
-}
-
 } // namespace
 
 NB_MODULE(_C, m) {
   m.doc() = "PyTorch's C++ extension points, implemented for OpenReg devices.";
+
+  set_gil_functions(
+      {[]() -> void* {
+         return Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread()
+                                                         : nullptr;
+       },
+       [](void* state) {
+         PyEval_RestoreThread(static_cast<PyThreadState*>(state));
+       }});
 
   m.def(
       "enable_mechanisms",
@@ -108,13 +100,6 @@ NB_MODULE(_C, m) {
       },
       nb::arg("device"));
   m.def(
-      "memory_info",
-      [](int device) {
-        return translated(
-            [&] { return device_allocator().getMemoryInfo(to_index(device)); });
-      },
-      nb::arg("device"));
-  m.def(
       "default_generator",
       [](int device) {
         return translated([&] {
@@ -123,4 +108,6 @@ NB_MODULE(_C, m) {
         });
       },
       nb::arg("device"));
+
+  define_memory(m);
 }

@@ -2,18 +2,22 @@
 // The allocator that PyTorch sees, over one block pool per device.
 #include "device/allocator.h"
 
+#include "device/allocator_settings.h"
 #include "device/block_pool.h"
 #include "device/device.h"
 #include "device/error.h"
+#include "device/gil.h"
+#include "device/stream.h"
+#include "device/stream_event.h"
 #include "kernel/kernel.h"
 #include "mechanism.h"
 
+#include <c10/core/AllocatorConfig.h>
+
 #include <algorithm>
 #include <cstring>
-#include <iomanip>
 #include <memory>
 #include <mutex>
-#include <sstream>
 #include <vector>
 
 namespace openreg::aten {
@@ -27,6 +31,7 @@ struct DeviceMemory {
 
 std::vector<std::unique_ptr<DeviceMemory>>& memories() {
   static auto* value = [] {
+    read_allocator_settings();
     auto* made = new std::vector<std::unique_ptr<DeviceMemory>>;
     for (c10::DeviceIndex index = 0; index < device_count(); ++index) {
       made->push_back(std::make_unique<DeviceMemory>(index));
@@ -59,21 +64,6 @@ size_t current_bytes(const c10::CachingAllocator::StatArray& stats) {
   return static_cast<size_t>(stats[0].current);
 }
 
-std::string format_size(size_t bytes) {
-  std::ostringstream text;
-  text << std::fixed << std::setprecision(2);
-  if (bytes < 1024) {
-    text << bytes << " bytes";
-  } else if (bytes < (size_t{1} << 20)) {
-    text << static_cast<double>(bytes) / 1024 << " KiB";
-  } else if (bytes < (size_t{1} << 30)) {
-    text << static_cast<double>(bytes) / (1 << 20) << " MiB";
-  } else {
-    text << static_cast<double>(bytes) / (1 << 30) << " GiB";
-  }
-  return text.str();
-}
-
 std::pair<size_t, size_t> memory_info(c10::DeviceIndex device) {
   const CurrentDevice scope(device);
   size_t free = 0;
@@ -84,31 +74,63 @@ std::pair<size_t, size_t> memory_info(c10::DeviceIndex device) {
 
 [[noreturn]] void throw_out_of_memory(
     c10::DeviceIndex device,
-    size_t size,
-    const BlockPool::Stats& stats) {
-  const size_t allocated = current_bytes(stats.allocated_bytes);
-  const size_t reserved = current_bytes(stats.reserved_bytes);
+    const BlockPool::Request& request,
+    std::unique_lock<std::mutex> lock) {
+  using c10::CachingAllocator::format_size;
+  BlockPool& pool = memory_of(device).pool;
+  const size_t allocated = current_bytes(pool.stats().allocated_bytes);
+  const size_t reserved = current_bytes(pool.stats().reserved_bytes);
+  const auto allowed = pool.allowed();
+  const auto [free, total] = memory_info(device);
+  pool.note_out_of_memory(request, free);
+  lock.unlock();
   const c10::Device where(c10::kPrivateUse1, device);
   c10::reportOutOfMemoryToProfiler(
-      static_cast<int64_t>(size), allocated, reserved, where);
-  const auto [free, total] = memory_info(device);
+      static_cast<int64_t>(request.size), allocated, reserved, where);
   TORCH_CHECK_WITH(
       OutOfMemoryError,
       false,
       "OpenReg out of memory. Tried to allocate ",
-      format_size(size),
+      format_size(BlockPool::segment_size(request.size)),
       ". Device ",
       where,
       " has a total capacity of ",
       format_size(total),
       " of which ",
       format_size(free),
-      " is free. Of the allocated memory ",
+      " is free. This process has ",
+      format_size(total - free),
+      " memory in use. ",
+      allowed ? format_size(*allowed) + " allowed; " : "",
+      "Of the allocated memory ",
       format_size(allocated),
       " is allocated by PyTorch, and ",
       format_size(reserved - allocated),
-      " is reserved by PyTorch but unallocated. Set OPENREG_DEVICE_MEMORY to "
-      "simulate a larger device.");
+      " is reserved by PyTorch but unallocated. If reserved but unallocated "
+      "memory is large try setting PYTORCH_ALLOC_CONF=max_split_size_mb:<MiB> "
+      "to avoid fragmentation. Set OPENREG_DEVICE_MEMORY to simulate a larger "
+      "device.");
+}
+
+/// Waits, without the lock, for the work that keeps memory from being released.
+void wait_for_memory(DeviceMemory& memory, std::unique_lock<std::mutex>& lock) {
+  std::vector<StreamEvent> ends;
+  for (orStream_t stream : memory.pool.busy_streams()) {
+    ends.emplace_back(stream);
+  }
+  lock.unlock();
+  {
+    const GilRelease without_gil;
+    for (const StreamEvent& end : ends) {
+      end.wait();
+    }
+  }
+  lock.lock();
+}
+
+bool is_device_pointer(const void* pointer) {
+  const AddressRange& range = address_range();
+  return pointer >= range.begin && pointer < range.end;
 }
 
 class Allocator final : public c10::DeviceAllocator {
@@ -129,27 +151,44 @@ class Allocator final : public c10::DeviceAllocator {
   bool initialized() override {
     return is_initialized();
   }
-  void emptyCache(c10::MempoolId_t) override {
+  void emptyCache(c10::MempoolId_t pool) override {
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        pool == c10::MempoolId_t(),
+        "empty_cache: expected no memory pool, got pool (",
+        pool.first,
+        ", ",
+        pool.second,
+        "): device type ",
+        c10::kPrivateUse1,
+        " has no memory pools of its own");
+    const StackContext context = gather_context(RecordContext::ALL);
     for (auto& memory : memories()) {
-      const std::lock_guard lock(memory->mutex);
-      memory->pool.release_cached();
+      std::unique_lock lock(memory->mutex);
+      wait_for_memory(*memory, lock);
+      memory->pool.release_cached(context);
     }
   }
-  // Operators have run when their call returns, and enqueued copies hold their
-  // memory, so no block is reused while a stream still works on it.
-  void recordStream(const c10::DataPtr&, c10::Stream stream) override {
+  void recordStream(const c10::DataPtr& data, c10::Stream stream) override {
     TORCH_CHECK(
         stream.device_type() == c10::kPrivateUse1,
         "record_stream: expected a stream of device type ",
         c10::kPrivateUse1,
         ", got one of ",
         stream.device_type());
+    if (is_device_pointer(data.get())) {
+      DeviceMemory& memory = memory_of(owner_of(data.get()));
+      const std::lock_guard lock(memory.mutex);
+      memory.pool.record_use(data.get(), handle_of(stream));
+    }
   }
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(
       c10::DeviceIndex device) override {
     DeviceMemory& memory = memory_of(device);
     const std::lock_guard lock(memory.mutex);
-    return memory.pool.stats();
+    auto stats = memory.pool.stats();
+    using Config = c10::CachingAllocator::AcceleratorAllocatorConfig;
+    stats.max_split_size = static_cast<int64_t>(Config::max_split_size());
+    return stats;
   }
   void resetAccumulatedStats(c10::DeviceIndex device) override {
     for_each_stat(device, [](auto& stat) { stat.reset_accumulated(); });
@@ -158,6 +197,7 @@ class Allocator final : public c10::DeviceAllocator {
     auto& stats = memory.pool.stats();
     stats.num_alloc_retries = 0;
     stats.num_ooms = 0;
+    stats.num_sync_all_streams = 0;
     stats.num_device_alloc = 0;
     stats.num_device_free = 0;
   }
@@ -186,6 +226,8 @@ class Allocator final : public c10::DeviceAllocator {
           &stats.requested_bytes}) {
       std::for_each(array->begin(), array->end(), change);
     }
+    change(stats.oversize_allocations);
+    change(stats.oversize_segments);
   }
 };
 
@@ -204,6 +246,39 @@ void report(
   }
 }
 
+void* allocate(c10::DeviceIndex device, size_t size, BlockPool::User user) {
+  if (size == 0) {
+    return nullptr;
+  }
+  DeviceMemory& memory = memory_of(device);
+  const BlockPool::Request request{
+      size, current_handle(device), user, gather_context(RecordContext::STATE)};
+  std::unique_lock lock(memory.mutex);
+  BlockPool::Allocation allocation = memory.pool.allocate(request);
+  if (C10_UNLIKELY(allocation.pointer == nullptr)) {
+    // Work that a kernel waited for could be waiting for the kernel.
+    if (user != BlockPool::User::kKernel) {
+      wait_for_memory(memory, lock);
+    }
+    allocation = memory.pool.allocate_after_release(request);
+  }
+  if (C10_UNLIKELY(allocation.pointer == nullptr)) {
+    throw_out_of_memory(device, request, std::move(lock));
+  }
+  report(
+      allocation.pointer,
+      static_cast<int64_t>(allocation.size),
+      device,
+      memory.pool.stats());
+  return allocation.pointer;
+}
+
+/// The id of a stream as an address, which is how PyTorch's figures show it.
+void* id_of(c10::DeviceIndex device, void* stream) {
+  const orStream_t handle = handle_of(default_stream(device));
+  return stream == static_cast<void*>(handle) ? nullptr : stream;
+}
+
 } // namespace
 
 c10::DeviceAllocator& device_allocator() {
@@ -212,17 +287,15 @@ c10::DeviceAllocator& device_allocator() {
 }
 
 void* allocate_block(c10::DeviceIndex device, size_t size) {
-  if (size == 0) {
-    return nullptr;
-  }
-  DeviceMemory& memory = memory_of(device);
-  const std::lock_guard lock(memory.mutex);
-  void* pointer = memory.pool.allocate(size);
-  if (pointer == nullptr) {
-    throw_out_of_memory(device, size, memory.pool.stats());
-  }
-  report(pointer, static_cast<int64_t>(size), device, memory.pool.stats());
-  return pointer;
+  return allocate(device, size, BlockPool::User::kWork);
+}
+
+void* allocate_idle_block(c10::DeviceIndex device, size_t size) {
+  return allocate(device, size, BlockPool::User::kCaller);
+}
+
+void* allocate_kernel_block(c10::DeviceIndex device, size_t size) {
+  return allocate(device, size, BlockPool::User::kKernel);
 }
 
 void free_block(void* pointer) noexcept {
@@ -231,24 +304,62 @@ void free_block(void* pointer) noexcept {
   }
   const c10::DeviceIndex device = owner_of(pointer);
   DeviceMemory& memory = memory_of(device);
+  const StackContext context = gather_context(RecordContext::ALL);
   const std::lock_guard lock(memory.mutex);
-  const size_t size = memory.pool.free(pointer);
+  const size_t size = memory.pool.free(pointer, context);
   report(pointer, -static_cast<int64_t>(size), device, memory.pool.stats());
 }
 
-bool hold_block(const void* pointer) {
-  if (pointer == nullptr) {
-    return false;
-  }
-  DeviceMemory& memory = memory_of(owner_of(pointer));
+void set_memory_fraction(c10::DeviceIndex device, double fraction) {
+  DeviceMemory& memory = memory_of(device);
+  const auto total = static_cast<double>(memory_info(device).second);
   const std::lock_guard lock(memory.mutex);
-  return memory.pool.hold(pointer);
+  memory.pool.set_allowed(static_cast<size_t>(fraction * total));
 }
 
-void release_block(void* pointer) noexcept {
-  DeviceMemory& memory = memory_of(owner_of(pointer));
+double memory_fraction(c10::DeviceIndex device) {
+  DeviceMemory& memory = memory_of(device);
+  const auto total = static_cast<double>(memory_info(device).second);
   const std::lock_guard lock(memory.mutex);
-  memory.pool.release_hold(pointer);
+  const auto allowed = memory.pool.allowed();
+  return allowed ? static_cast<double>(*allowed) / total : 1;
+}
+
+void record_memory_history(
+    const std::optional<HistorySettings>& settings,
+    bool clear) {
+  set_recorded_context(RecordContext::NEVER, false);
+  for (auto& memory : memories()) {
+    const std::lock_guard lock(memory->mutex);
+    MemoryTrace& trace = memory->pool.trace();
+    if (!settings || clear) {
+      trace.stop();
+    }
+    if (settings) {
+      trace.start(*settings);
+    }
+  }
+  if (settings) {
+    set_recorded_context(settings->context, settings->cpp_stacks);
+  }
+}
+
+MemorySnapshot memory_snapshot() {
+  MemorySnapshot result;
+  c10::DeviceIndex device = 0;
+  for (auto& memory : memories()) {
+    const std::lock_guard lock(memory->mutex);
+    for (auto& segment : memory->pool.snapshot()) {
+      segment.stream = id_of(device, segment.stream);
+      result.segments.push_back(std::move(segment));
+    }
+    auto& trace = result.traces.emplace_back(memory->pool.trace().entries());
+    for (TraceEntry& entry : trace) {
+      entry.stream_ = id_of(device, entry.stream_);
+    }
+    ++device;
+  }
+  return result;
 }
 
 void resize_storage(const c10::Storage& storage, size_t size) {
@@ -269,6 +380,7 @@ void resize_storage(const c10::Storage& storage, size_t size) {
 
 OPENREG_MECHANISM(allocator, "c10::DeviceAllocator, c10::SetAllocator") {
   c10::SetAllocator(c10::kPrivateUse1, &device_allocator());
+  register_allocator_settings();
 }
 
 } // namespace openreg::aten

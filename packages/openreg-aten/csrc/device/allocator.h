@@ -3,27 +3,51 @@
 // torch.accelerator predict a GPU's.
 #pragma once
 
+#include "device/memory_history.h"
 #include "export.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/Storage.h>
+
+#include <optional>
+#include <vector>
 
 namespace openreg::aten {
 
 /// What PyTorch knows as the allocator of the device type.
 OPENREG_ATEN_API c10::DeviceAllocator& device_allocator();
 
-/// A block of `size` bytes, by its device pointer; null for size 0. Throws
+/// A block of `size` bytes, by its device pointer; null for size 0. It is for
+/// work that this thread's current stream is given later. Throws
 /// c10::OutOfMemoryError.
 void* allocate_block(c10::DeviceIndex device, size_t size);
-/// Gives a block back; does nothing in a forked child. Never takes the GIL.
+/// The same for the caller, who uses the block without a stream.
+void* allocate_idle_block(c10::DeviceIndex device, size_t size);
+/// The same for the kernel that this thread runs on its current stream.
+void* allocate_kernel_block(c10::DeviceIndex device, size_t size);
+/// Gives a block back; does nothing in a forked child. Takes the GIL only while
+/// stacks of frees are recorded.
 void free_block(void* pointer) noexcept;
 
-/// Keeps the block that starts at `pointer` from being reused until
-/// release_block(); false if there is none.
-bool hold_block(const void* pointer);
-/// Ends one hold. Never takes the GIL.
-void release_block(void* pointer) noexcept;
+/// Limits what the allocator takes from a device to a fraction of its memory,
+/// from 0 to 1.
+OPENREG_ATEN_API void set_memory_fraction(
+    c10::DeviceIndex device,
+    double fraction);
+/// The fraction that was set, or 1.
+OPENREG_ATEN_API double memory_fraction(c10::DeviceIndex device);
+
+/// Starts or, without `settings`, ends the recording of the memory history of
+/// all devices. `clear` drops what was recorded before.
+OPENREG_ATEN_API void record_memory_history(
+    const std::optional<HistorySettings>& settings,
+    bool clear);
+struct MemorySnapshot {
+  std::vector<c10::CachingDeviceAllocator::SegmentInfo> segments;
+  std::vector<std::vector<TraceEntry>> traces; // one per device
+};
+/// Streams are given by their ids.
+OPENREG_ATEN_API MemorySnapshot memory_snapshot();
 
 /// The DataPtr that owns a block.
 inline c10::DataPtr own_block(c10::DeviceIndex device, void* pointer) {

@@ -1,13 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The cached memory of one device: segments taken from the runtime, split into
-// blocks. Sizes, rounding and the choice of a block follow the documented rules
-// of CUDA's caching allocator. Not thread safe.
+// blocks. Sizes, rounding, the choice of a block and its streams follow the
+// documented rules of CUDA's caching allocator. Not thread safe.
+//
+// A freed block is reused by the stream that it was allocated for, whose later
+// work follows its earlier work, so a free waits for nothing. Kernels of the
+// CPU allocate too, at the time when they run and not when they are enqueued:
+// they get only blocks whose work is done, which the ticket tells.
 #pragma once
+
+#include "device/memory_history.h"
+#include "device/stream_event.h"
+
+#include <openreg/openreg.h>
 
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/util/flat_hash_map.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace openreg::aten {
@@ -15,37 +31,87 @@ namespace openreg::aten {
 class BlockPool {
  public:
   using Stats = c10::CachingDeviceAllocator::DeviceStats;
+  using SegmentInfo = c10::CachingDeviceAllocator::SegmentInfo;
 
   explicit BlockPool(c10::DeviceIndex device) : device_(device) {}
 
-  /// Null if the device has no room, also after cached segments were released.
-  void* allocate(size_t size);
-  /// The size in bytes of the block that was freed; 0 if `pointer` is none. A
-  /// block that is held stays active until the last hold ends.
-  size_t free(void* pointer);
-  /// False if `pointer` is not the start of an allocated block.
-  bool hold(const void* pointer);
-  void release_hold(void* pointer);
-  void release_cached();
+  enum class User {
+    kWork,   // what the stream is given from now on
+    kCaller, // whoever asks, at once: no work may still use the block
+    kKernel  // the same for the kernel that the stream runs now
+  };
+  struct Request {
+    size_t size; // bytes, not 0
+    orStream_t stream;
+    User user;
+    StackContext context;
+  };
+  /// A block as its user knows it; null if the device has no room.
+  struct Allocation {
+    void* pointer = nullptr;
+    size_t size = 0; // rounded
+  };
+  Allocation allocate(const Request& request);
+  /// The same after all cached segments were released whose work is done.
+  Allocation allocate_after_release(const Request& request);
+  /// What the device is asked for if no cached block fits.
+  static size_t segment_size(size_t requested);
 
+  /// The size in bytes of the block that was freed; 0 if `pointer` is none.
+  size_t free(void* pointer, const StackContext& context);
+  /// Keeps a block from being reused before the work that `stream` has when the
+  /// block is freed. Does nothing if `pointer` is not the start of a block.
+  void record_use(const void* pointer, orStream_t stream);
+
+  /// The streams whose work keeps memory from being released.
+  std::set<orStream_t> busy_streams();
+  /// Releases the cached segments whose work is done.
+  void release_cached(const StackContext& context);
+
+  void set_allowed(std::optional<size_t> bytes) {
+    allowed_ = bytes;
+  }
+  std::optional<size_t> allowed() const {
+    return allowed_;
+  }
   Stats& stats() {
     return stats_;
   }
+  MemoryTrace& trace() {
+    return trace_;
+  }
+  void note_out_of_memory(const Request& request, size_t free);
+  std::vector<SegmentInfo> snapshot();
 
  private:
   struct Block {
     std::byte* pointer;
     size_t size;
     size_t requested;
+    orStream_t stream;
     bool small;
-    bool allocated; // to a tensor, or held
-    int holds;
-    bool freed;      // while held
+    bool allocated; // to a tensor
+    size_t events;  // that a freed block waits for
+    bool by_kernel; // allocated while a kernel ran, ...
+    uint64_t born;  // ... when so many commands of the stream were over
+    // Once so many commands of its stream are over, a cached block is idle.
+    uint64_t ticket;
+    uint64_t age;    // the turn of garbage collection when it was cached
     Block* previous; // neighbours within the segment
     Block* next;
+    std::vector<orStream_t> used_by; // besides its own stream
+    StackContext context;
+    StackContext segment_context; // of the first block of a segment
+
+    bool is_split() const {
+      return previous != nullptr || next != nullptr;
+    }
   };
-  struct BySize {
+  struct ByStreamAndSize {
     bool operator()(const Block* left, const Block* right) const {
+      if (left->stream != right->stream) {
+        return std::less<>()(left->stream, right->stream);
+      }
       return left->size != right->size ? left->size < right->size
                                        : left->pointer < right->pointer;
     }
@@ -53,14 +119,22 @@ class BlockPool {
   // Sorted, and an array: the nodes of a set would cost each operator a malloc
   // and a free.
   using Blocks = std::vector<Block*>;
+  using Waiting = std::deque<std::pair<StreamEvent, Block*>>;
 
+  Allocation
+  hand_out(Block* block, size_t size, const Request& request, uint64_t done);
   Block* make_block();
-  void reclaim(Block* block);
-  Block* take_cached(size_t size, bool small);
-  Block* make_segment(size_t size, bool small);
+  void recycle(Block* block);
+  void reclaim(Block* block, const StackContext& context);
+  void reclaim_reached();
+  Block*
+  take_cached(size_t size, bool small, const Request& request, uint64_t done);
+  Block* make_segment(size_t size, bool small, const Request& request);
   void split(Block* block, size_t size);
   void merge(Block* block, Block* neighbour);
-  void release(Blocks& blocks);
+  bool release_oversize(size_t size, bool small, const Request& request);
+  void collect_garbage(const StackContext& context);
+  bool release(Block* block, const StackContext& context);
   Blocks& cached(bool small) {
     return small ? small_ : large_;
   }
@@ -68,13 +142,31 @@ class BlockPool {
   static void erase(Blocks& blocks, Block* block);
   template <typename Change>
   void count(bool small, const Change& change);
+  void trace(
+      TraceEntry::Action action,
+      const Block& block,
+      size_t size,
+      const StackContext& context) {
+    trace_.add(
+        action,
+        device_,
+        reinterpret_cast<size_t>(block.pointer),
+        size,
+        block.stream,
+        context);
+  }
 
   c10::DeviceIndex device_;
   Blocks small_;
   Blocks large_;
   Blocks spare_; // objects for new blocks
-  ska::flat_hash_map<const void*, Block*> allocated_;
+  // Not cached: allocated, or freed and waiting for events.
+  ska::flat_hash_map<const void*, Block*> active_;
+  std::map<orStream_t, Waiting> waiting_; // for the events of each stream
+  std::optional<size_t> allowed_;         // bytes to reserve at most
+  uint64_t turn_ = 0; // counts requests, while garbage is collected
   Stats stats_;
+  MemoryTrace trace_;
 };
 
 } // namespace openreg::aten

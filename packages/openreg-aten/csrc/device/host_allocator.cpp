@@ -1,165 +1,116 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The allocator of pinned host memory.
-//
-// A block that enqueued work holds is freed when the last hold ends.
+// The allocator of pinned host memory: PyTorch's cache over the runtime's
+// memory, streams and events.
 #include "device/host_allocator.h"
 
+#include "device/device.h"
 #include "device/error.h"
 #include "device/stream.h"
+#include "device/stream_event.h"
 #include "mechanism.h"
 
 #include <ATen/core/CachingHostAllocator.h>
 
+#include <chrono>
 #include <cstring>
 #include <mutex>
-#include <unordered_map>
 
 namespace openreg::aten {
 namespace {
 
-class HostAllocator final : public at::HostAllocator {
+using Base = at::CachingHostAllocatorImpl<c10::Stream, StreamEvent>;
+using Block = at::HostBlock<c10::Stream>;
+
+/// Adds the time of a scope to a statistic, in microseconds.
+class Timing {
  public:
-  at::DataPtr allocate(size_t size) override {
-    void* pointer = nullptr;
-    OPENREG_CHECK(orMallocHost(&pointer, size));
-    if (pointer != nullptr) {
-      const std::lock_guard lock(mutex_);
-      blocks_.emplace(pointer, Block{size});
-      stats_.num_host_alloc += 1;
-      increase(size);
-    }
-    return {pointer, pointer, &free_block, c10::Device(c10::kCPU)};
+  Timing(c10::CachingAllocator::DurationStat& stat, std::mutex& mutex)
+      : stat_(stat), mutex_(mutex) {}
+  Timing(const Timing&) = delete;
+  Timing& operator=(const Timing&) = delete;
+  ~Timing() {
+    const auto time = std::chrono::steady_clock::now() - start_;
+    const std::lock_guard lock(mutex_);
+    stat_.increase(
+        std::chrono::duration_cast<std::chrono::microseconds>(time).count());
   }
-  at::DeleterFnPtr raw_deleter() const override {
-    return &free_block;
+
+ private:
+  c10::CachingAllocator::DurationStat& stat_;
+  std::mutex& mutex_;
+  const std::chrono::steady_clock::time_point start_ =
+      std::chrono::steady_clock::now();
+};
+
+class Cache final : public Base {
+ public:
+  std::pair<void*, void*> allocate(size_t size) override {
+    if (in_bad_fork()) {
+      initialize(); // throws: what a child inherited stays as it is
+    }
+    return Base::allocate(size);
+  }
+  void free(void* block) override {
+    if (!in_bad_fork()) {
+      Base::free(block);
+    }
+  }
+  bool record_event(void* pointer, void* block, c10::Stream stream) override {
+    if (Base::record_event(pointer, block, stream)) {
+      return true;
+    }
+    orPointerAttributes attributes; // it may point into a block
+    OPENREG_CHECK(orPointerGetAttributes(&attributes, pointer));
+    return Base::record_event(attributes.pointer, nullptr, stream);
   }
   void copy_data(void* dst, const void* src, std::size_t count) const override {
     std::memcpy(dst, src, count);
   }
 
-  bool record_event(void* pointer, void*, c10::Stream stream) override {
-    void* block = hold(pointer);
-    if (block == nullptr) {
-      return false;
-    }
-    // As the cleanup of a kernel, which a failed device runs too.
-    const orError_t error =
-        orLaunchKernel(handle_of(stream), [](void*) {}, block, &release_pinned);
-    if (error != orSuccess) {
-      release_pinned(block);
+ private:
+  void allocate_host_memory(size_t size, void** pointer) override {
+    const Timing timing(stats_.host_alloc_time, stats_.timing_mutex_);
+    orError_t error = orMallocHost(pointer, size);
+    if (error == orErrorMemoryAllocation) {
+      empty_cache();
+      error = orMallocHost(pointer, size);
     }
     OPENREG_CHECK(error);
-    return true;
   }
-  void empty_cache() override {}
-  at::HostStats get_stats() override {
-    const std::lock_guard lock(mutex_);
-    return stats_;
-  }
-  void reset_accumulated_stats() override {
-    const std::lock_guard lock(mutex_);
-    stats_.allocations.reset_accumulated();
-    stats_.allocated_bytes.reset_accumulated();
-    stats_.active_requests.reset_accumulated();
-    stats_.active_bytes.reset_accumulated();
-    stats_.num_host_alloc = 0;
-    stats_.num_host_free = 0;
-  }
-  void reset_peak_stats() override {
-    const std::lock_guard lock(mutex_);
-    stats_.allocations.reset_peak();
-    stats_.allocated_bytes.reset_peak();
-    stats_.active_requests.reset_peak();
-    stats_.active_bytes.reset_peak();
-  }
-
-  void free(void* pointer) noexcept {
-    const std::lock_guard lock(mutex_);
-    const auto block = blocks_.find(pointer);
-    if (block != blocks_.end() && block->second.holds > 0) {
-      block->second.freed = true;
-    } else if (block != blocks_.end()) {
-      erase(block);
-    }
-  }
-
-  void* hold(const void* pointer) {
-    orPointerAttributes attributes;
-    OPENREG_CHECK(orPointerGetAttributes(&attributes, pointer));
-    const std::lock_guard lock(mutex_);
-    const auto block = blocks_.find(attributes.pointer);
-    if (block == blocks_.end()) {
-      return nullptr;
-    }
-    block->second.holds += 1;
-    return attributes.pointer;
-  }
-
-  void release(void* pointer) noexcept {
-    const std::lock_guard lock(mutex_);
-    const auto block = blocks_.find(pointer);
-    block->second.holds -= 1;
-    if (block->second.holds == 0 && block->second.freed) {
-      erase(block);
-    }
-  }
-
- private:
-  struct Block {
-    size_t size;
-    int holds = 0;
-    bool freed = false; // while held
-  };
-  using Blocks = std::unordered_map<void*, Block>;
-
-  void erase(Blocks::iterator block) noexcept {
-    const orError_t error = orFreeUnused(block->first);
-    // A forked child does not free what it inherited: that is the parent's.
-    if (error != orSuccess && error != orErrorInitialization) {
+  void free_block(Block* block) override {
+    const Timing timing(stats_.host_free_time, stats_.timing_mutex_);
+    const orError_t error = orFreeUnused(block->ptr_);
+    if (error != orSuccess) {
       warn_runtime_error(error);
     }
-    stats_.num_host_free += 1;
-    decrease(block->second.size);
-    blocks_.erase(block);
   }
-  void increase(size_t size) {
-    stats_.allocations.increase(1);
-    stats_.active_requests.increase(1);
-    stats_.allocated_bytes.increase(size);
-    stats_.active_bytes.increase(size);
+  void record_stream(
+      std::optional<std::vector<StreamEvent>>& events,
+      c10::Stream stream) override {
+    events->emplace_back(handle_of(stream));
   }
-  void decrease(size_t size) {
-    stats_.allocations.decrease(1);
-    stats_.active_requests.decrease(1);
-    stats_.allocated_bytes.decrease(size);
-    stats_.active_bytes.decrease(size);
+  bool query_event(StreamEvent& event) override {
+    return event.reached();
   }
-  static void free_block(void* pointer);
-
-  std::mutex mutex_;
-  Blocks blocks_;
-  at::HostStats stats_;
 };
+
+void free_pinned(void* block);
+using HostAllocator = at::CachingHostAllocatorInterface<Cache, &free_pinned>;
 
 HostAllocator& host_allocator() {
   static auto* value = new HostAllocator;
   return *value;
 }
 
-void HostAllocator::free_block(void* pointer) {
-  if (pointer != nullptr) {
-    host_allocator().free(pointer);
-  }
+void free_pinned(void* block) {
+  host_allocator().free(block);
 }
 
 } // namespace
 
-void* hold_pinned(const void* pointer) {
-  return host_allocator().hold(pointer);
-}
-
-void release_pinned(void* block) noexcept {
-  host_allocator().release(block);
+bool record_pinned_use(const c10::Storage& storage, c10::Stream stream) {
+  const c10::DataPtr& data = storage.data_ptr();
+  return host_allocator().record_event(data.get(), data.get_context(), stream);
 }
 
 OPENREG_MECHANISM(host_allocator, "at::HostAllocator") {

@@ -2,13 +2,14 @@
 // Pinned host memory that enqueued work still uses.
 #pragma once
 
+#include <c10/core/Storage.h>
+#include <c10/core/Stream.h>
+
 namespace openreg::aten {
 
-/// Keeps the pinned block around `pointer` from being freed until
-/// release_pinned(); gives the block's start, or null if `pointer` is not in
-/// memory of this allocator.
-void* hold_pinned(const void* pointer);
-/// Ends one hold, given the block's start. Never takes the GIL.
-void release_pinned(void* block) noexcept;
+/// Keeps the pinned block around a storage's memory, once it is freed, from
+/// being reused before the work that `stream` has then; false if the memory is
+/// not of this allocator.
+bool record_pinned_use(const c10::Storage& storage, c10::Stream stream);
 
 } // namespace openreg::aten

@@ -38,7 +38,7 @@ class KernelCPUAllocator final : public c10::Allocator {
       return host_.allocate(size);
     }
     g_kernel_allocated.store(true, std::memory_order_relaxed);
-    void* data = to_kernel(allocate_block(t_kernel_device, size));
+    void* data = to_kernel(allocate_kernel_block(t_kernel_device, size));
     return {data, data, &free_any, c10::Device(c10::kCPU)};
   }
   c10::DeleterFnPtr raw_deleter() const override {

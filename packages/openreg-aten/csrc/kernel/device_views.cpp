@@ -204,7 +204,7 @@ c10::Storage DeviceViews::device_storage(const c10::Storage& result) {
     impl.set_data_ptr_noswap(move_buffer(impl, device_));
   } else {
     // Made on a thread outside of the KernelScope, or over a constant.
-    void* block = allocate_block(device_, impl.nbytes());
+    void* block = allocate_idle_block(device_, impl.nbytes());
     if (impl.nbytes() > 0) {
       std::memcpy(to_kernel(block), data, impl.nbytes());
     }

@@ -7,7 +7,7 @@
 #include "ops/copy.h"
 
 #include "device/device.h"
-#include "device/memory_hold.h"
+#include "device/host_allocator.h"
 #include "kernel/device_views.h"
 #include "kernel/kernel.h"
 #include "mechanism.h"
@@ -42,27 +42,29 @@ void run_copy(c10::DeviceIndex device, at::Tensor& dst, const at::Tensor& src) {
 }
 
 /// Enqueues a copy between host and device. As on CUDA, only a copy from or to
-/// pinned memory leaves the host free; false if it is none.
+/// pinned memory leaves the host free; false if it is none. Device memory is
+/// kept by the order of its stream, or by record_stream().
 bool enqueue_copy(const at::Tensor& dst, const at::Tensor& src) {
   const at::Tensor& host = on_device(dst) ? src : dst;
   const c10::DeviceIndex device = (on_device(dst) ? dst : src).device().index();
   if (!host.is_pinned() || !at::is_expandable_to(src.sizes(), dst.sizes())) {
     return false; // a wrong shape is an error of the call
   }
-  MemoryHold hold_dst(dst.storage());
-  MemoryHold hold_src(src.storage());
-  if (!hold_dst || !hold_src) {
-    return false;
+  const c10::Stream stream = current_stream(device);
+  if (!record_pinned_use(host.storage(), stream)) {
+    return false; // registered by the program, which may free it at any time
   }
   DeviceViews views(device);
   enqueue_on_current_stream(
       device,
       [device,
+       stream,
        to = on_device(dst) ? views.present(dst, true) : borrow(dst),
-       from = on_device(src) ? views.present(src, false) : borrow(src),
-       hold_dst = std::move(hold_dst),
-       hold_src = std::move(hold_src)]() mutable {
+       from =
+           on_device(src) ? views.present(src, false) : borrow(src)]() mutable {
+        const c10::Stream previous = exchange_stream(stream);
         run_copy(device, to, from);
+        exchange_stream(previous);
       });
   return true;
 }

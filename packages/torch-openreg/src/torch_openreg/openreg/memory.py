@@ -2,7 +2,8 @@
 """Memory of the devices: how much is in use, was in use at most, and is left.
 
 The numbers are those of ``torch.accelerator``, asked for in the manner of
-``torch.cuda.memory``. They are 0 until the devices have started.
+``torch.cuda.memory``. They are 0 until the devices have started. What each block was
+allocated for is in :mod:`torch.openreg._memory_history`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ import torch
 from openreg_aten import _C
 
 from . import _lazy
-from ._utils import valid_device_index
+from ._memory_history import _dump_snapshot as _dump_snapshot
+from ._memory_history import _record_memory_history as _record_memory_history
+from ._memory_history import _snapshot as _snapshot
+from ._memory_history import memory_snapshot
+from ._utils import device_type, valid_device_index
 
 if TYPE_CHECKING:
     from torch.types import Device
@@ -23,15 +28,22 @@ if TYPE_CHECKING:
 __all__ = [
     "OutOfMemoryError",
     "empty_cache",
+    "get_per_process_memory_fraction",
+    "host_memory_stats",
+    "host_memory_stats_as_nested_dict",
     "max_memory_allocated",
     "max_memory_reserved",
     "mem_get_info",
     "memory_allocated",
     "memory_reserved",
+    "memory_snapshot",
     "memory_stats",
     "memory_summary",
+    "reset_accumulated_host_memory_stats",
     "reset_accumulated_memory_stats",
+    "reset_peak_host_memory_stats",
     "reset_peak_memory_stats",
+    "set_per_process_memory_fraction",
 ]
 
 OutOfMemoryError = torch.OutOfMemoryError
@@ -152,9 +164,92 @@ def mem_get_info(device: Device = None) -> tuple[int, int]:
 def empty_cache() -> None:
     """Gives back to the devices what the allocator holds without need.
 
-    As ``torch.cuda.empty_cache``.
+    Waits for the work that still uses it. As ``torch.cuda.empty_cache``.
     """
     torch.accelerator.empty_cache()
+
+
+def set_per_process_memory_fraction(fraction: float, device: Device = None) -> None:
+    """Limits what this process takes from a device.
+
+    An allocation that would need more raises ``OutOfMemoryError``; memory that is
+    reserved already stays. As ``torch.cuda.set_per_process_memory_fraction``.
+
+    Args:
+        fraction: Part of the device's total memory, from 0 to 1.
+        device: Device, index or name; the current device by default.
+
+    Raises:
+        TypeError: If ``fraction`` is not a float.
+        ValueError: If ``fraction`` is not from 0 to 1.
+        RuntimeError: If there is no device of this index.
+    """
+    index = valid_device_index(device)
+    if not isinstance(fraction, float):
+        raise TypeError(f"fraction must be a float, but got {fraction!r}")
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"fraction must be from 0 to 1, but got {fraction}")
+    _C.set_memory_fraction(index, fraction)
+
+
+def get_per_process_memory_fraction(device: Device = None) -> float:
+    """Returns the fraction that was set, or 1.
+
+    As ``torch.cuda.get_per_process_memory_fraction``.
+
+    Args:
+        device: Device, index or name; the current device by default.
+
+    Raises:
+        RuntimeError: If there is no device of this index.
+    """
+    return _C.memory_fraction(valid_device_index(device))
+
+
+def host_memory_stats() -> dict[str, Any]:
+    """Returns the statistics of pinned memory. As ``torch.cuda.host_memory_stats``.
+
+    Returns:
+        Numbers by name: ``allocations`` and ``allocated_bytes`` count all blocks, in
+        use or cached, ``active_requests`` and ``active_bytes`` those in use, each with
+        ``.current``, ``.peak``, ``.allocated`` and ``.freed``; ``host_alloc_time`` and
+        ``host_free_time`` are microseconds, with ``.total``, ``.max``, ``.min``,
+        ``.count`` and ``.avg``. Sizes are rounded up to powers of two. Empty until the
+        devices have started.
+    """
+    flat: dict[str, Any] = {}
+    for name, value in host_memory_stats_as_nested_dict().items():
+        if isinstance(value, dict):
+            flat |= {f"{name}.{key}": each for key, each in value.items()}
+        else:
+            flat[name] = value
+    return dict(sorted(flat.items()))
+
+
+def host_memory_stats_as_nested_dict() -> dict[str, Any]:
+    """Returns :func:`host_memory_stats` as a dictionary of dictionaries.
+
+    As ``torch.cuda.host_memory_stats_as_nested_dict``.
+    """
+    return _C.host_memory_stats() if _lazy.is_initialized() else {}
+
+
+def reset_accumulated_host_memory_stats() -> None:
+    """Starts the totals of :func:`host_memory_stats` again at 0.
+
+    As ``torch.cuda.reset_accumulated_host_memory_stats``.
+    """
+    if _lazy.is_initialized():
+        _C.reset_accumulated_host_memory_stats()
+
+
+def reset_peak_host_memory_stats() -> None:
+    """Makes the present use of pinned memory the new peak.
+
+    As ``torch.cuda.reset_peak_host_memory_stats``.
+    """
+    if _lazy.is_initialized():
+        _C.reset_peak_host_memory_stats()
 
 
 def memory_summary(device: Device = None, abbreviated: bool = False) -> str:
@@ -162,7 +257,7 @@ def memory_summary(device: Device = None, abbreviated: bool = False) -> str:
 
     Args:
         device: Device, index or name; the current device by default.
-        abbreviated: Whether to leave out the rows that count blocks.
+        abbreviated: Whether to leave out the rows of the large and the small pool.
 
     Raises:
         RuntimeError: If there is no device of this index.
@@ -170,26 +265,35 @@ def memory_summary(device: Device = None, abbreviated: bool = False) -> str:
     index = valid_device_index(device)
     stats = memory_stats(index)
     free, total = mem_get_info(index)
-    rows: list[tuple[str, str, Callable[[int], str]]] = [
-        ("Allocated memory", "allocated_bytes", _format_bytes),
-        ("Active memory", "active_bytes", _format_bytes),
-        ("Reserved memory", "reserved_bytes", _format_bytes),
-    ]
-    if not abbreviated:
-        rows += [
-            ("Allocations", "allocation", str),
-            ("Active allocations", "active", str),
-            ("Reserved segments", "segment", str),
-        ]
-    columns = ("current", "peak", "allocated", "freed")
+    subtitles = {"large_pool": "  from large pool", "small_pool": "  from small pool"}
+    columns = {
+        "current": "Cur Usage",
+        "peak": "Peak Usage",
+        "allocated": "Tot Alloc",
+        "freed": "Tot Freed",
+    }
+    rule = "-" * (23 + 13 * len(columns))
     lines = [
-        f"Memory of openreg:{index}: {_format_bytes(free)} free of "
-        f"{_format_bytes(total)}, out of memory {stats.get('num_ooms', 0)} times",
-        f"{'':<20}{'Current':>13}{'Peak':>13}{'Total alloc':>13}{'Total freed':>13}",
+        f"Memory of {device_type()}:{index}: {_format_bytes(free)} free of "
+        f"{_format_bytes(total)}",
+        f"Out of memory: {stats['num_ooms']}    retries: {stats['num_alloc_retries']}",
+        rule,
+        f"{'Metric':<23}" + "".join(f"{title:>13}" for title in columns.values()),
     ]
-    for title, key, form in rows:
-        values = (form(stats.get(f"{key}.all.{column}", 0)) for column in columns)
-        lines.append(f"{title:<20}" + "".join(f"{value:>13}" for value in values))
+
+    def add_row(title: str, key: str, form: Callable[[int], str]) -> None:
+        values = (form(stats[f"{key}.{column}"]) for column in columns)
+        lines.append(f"{title:<23}" + "".join(f"{value:>13}" for value in values))
+
+    for title, key, form in _METRICS:
+        lines.append(rule)
+        add_row(title, f"{key}.all", form)
+        if not abbreviated:
+            for pool, subtitle in subtitles.items():
+                add_row(subtitle, f"{key}.{pool}", form)
+    lines.append(rule)
+    add_row("Oversize allocations", "oversize_allocations", str)
+    add_row("Oversize segments", "oversize_segments", str)
     return "\n".join(lines) + "\n"
 
 
@@ -203,3 +307,16 @@ def _format_bytes(size: float) -> str:
             return f"{size:.4g} {unit}"
         size /= 1024
     return f"{size:.4g} TiB"
+
+
+_METRICS: list[tuple[str, str, Callable[[int], str]]] = [
+    ("Allocated memory", "allocated_bytes", _format_bytes),
+    ("Active memory", "active_bytes", _format_bytes),
+    ("Requested memory", "requested_bytes", _format_bytes),
+    ("Reserved memory", "reserved_bytes", _format_bytes),
+    ("Non-releasable memory", "inactive_split_bytes", _format_bytes),
+    ("Allocations", "allocation", str),
+    ("Active allocs", "active", str),
+    ("Reserved segments", "segment", str),
+    ("Non-releasable allocs", "inactive_split", str),
+]

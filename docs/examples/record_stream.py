@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A block is used again by its own stream, and by others only when they are done."""
+
+import torch
+from torch import openreg
+
+x = torch.empty(1000, device="openreg")
+address = x.data_ptr()
+del x
+with openreg.stream(openreg.Stream()):
+    print(torch.empty(1000, device="openreg").data_ptr() == address)
+    # prints: False
+x = torch.empty(1000, device="openreg")
+print(x.data_ptr() == address)
+# prints: True
+x.record_stream(openreg.Stream())  # as if that stream used it
+del x
+stats = openreg.memory_stats()
+print(stats["allocated_bytes.all.current"], stats["active_bytes.all.current"])
+# prints: 0 4096

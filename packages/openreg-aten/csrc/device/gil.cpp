@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the Python module said about the GIL.
+#include "device/gil.h"
+
+namespace openreg::aten {
+namespace {
+
+GilFunctions g_functions{[]() -> void* { return nullptr; }, nullptr};
+
+} // namespace
+
+void set_gil_functions(GilFunctions functions) {
+  g_functions = functions;
+}
+
+GilRelease::GilRelease() : released_(g_functions.release()) {}
+
+GilRelease::~GilRelease() {
+  if (released_ != nullptr) {
+    g_functions.acquire(released_);
+  }
+}
+
+} // namespace openreg::aten

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Events of the allocators. What fails here has been reported to who waits for
+// the work, or will be.
+#include "device/stream_event.h"
+
+namespace openreg::aten {
+namespace {
+
+/// Takes the error that a call left on this thread off it again.
+orError_t forget(orError_t error) noexcept {
+  if (error != orSuccess) {
+    static_cast<void>(orGetLastError());
+  }
+  return error;
+}
+
+} // namespace
+
+StreamEvent::StreamEvent(orStream_t stream) noexcept {
+  if (forget(orEventCreateWithFlags(&event_, orEventDisableTiming)) !=
+      orSuccess) {
+    event_ = nullptr;
+  } else if (forget(orEventRecord(event_, stream)) != orSuccess) {
+    static_cast<void>(forget(orEventDestroy(event_)));
+    event_ = nullptr;
+  }
+}
+
+StreamEvent::~StreamEvent() {
+  if (event_ != nullptr) {
+    static_cast<void>(forget(orEventDestroy(event_)));
+  }
+}
+
+bool StreamEvent::reached() const noexcept {
+  return event_ == nullptr || forget(orEventQuery(event_)) != orErrorNotReady;
+}
+
+void StreamEvent::wait() const noexcept {
+  if (event_ != nullptr) {
+    static_cast<void>(forget(orEventSynchronize(event_)));
+  }
+}
+
+} // namespace openreg::aten

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A point in the work of a stream, for memory that waits until work is done.
+#pragma once
+
+#include <openreg/openreg.h>
+
+#include <utility>
+
+namespace openreg::aten {
+
+/// The end of the work that a stream has now. Never throws: a device that
+/// failed, and a stream that is gone, do no more work.
+class StreamEvent {
+ public:
+  explicit StreamEvent(orStream_t stream) noexcept;
+  StreamEvent(StreamEvent&& other) noexcept
+      : event_(std::exchange(other.event_, nullptr)) {}
+  StreamEvent& operator=(StreamEvent&& other) noexcept {
+    std::swap(event_, other.event_);
+    return *this;
+  }
+  StreamEvent(const StreamEvent&) = delete;
+  StreamEvent& operator=(const StreamEvent&) = delete;
+  ~StreamEvent();
+
+  bool reached() const noexcept;
+  /// Waits, as long as the device's limit of waits allows. A kernel that would
+  /// wait for its own stream does not.
+  void wait() const noexcept;
+
+ private:
+  orEvent_t event_ = nullptr; // null if there is nothing to wait for
+};
+
+} // namespace openreg::aten
