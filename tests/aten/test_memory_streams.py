@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -185,6 +186,33 @@ def test_kernel_gets_no_block_that_later_work_of_its_stream_uses(device: str) ->
     assert address not in addresses
     assert back.eq(5).all()
     assert torch.hypot(a, a).data_ptr() == address, "idle again, and the best fit"
+
+
+def test_threads_hand_memory_from_stream_to_stream(device: str) -> None:
+    def work(seed: int) -> list[int]:
+        generator = torch.Generator().manual_seed(seed)
+        here, there = torch.Stream(device), torch.Stream(device)
+        kept: list[tuple[int, Tensor]] = []
+        for step in range(60):
+            size = int(torch.randint(1, 3 * MIB // 2, (), generator=generator))
+            value = (seed + step) % 256
+            source = pinned(value, size)
+            back = torch.zeros(size, dtype=torch.uint8).pin_memory()
+            with here:
+                x = take(size, device)
+                x.copy_(source, non_blocking=True)
+            there.wait_stream(here)
+            with there:
+                back.copy_(x, non_blocking=True)
+            x.record_stream(there)
+            del x, source
+            kept.append((value, back))
+        here.synchronize()
+        there.synchronize()
+        return [value for value, back in kept if not back.eq(value).all()]
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, range(4))) == [[]] * 4
 
 
 def test_empty_cache_waits_for_work_that_uses_cached_memory(

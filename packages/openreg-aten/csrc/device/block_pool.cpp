@@ -26,6 +26,8 @@ constexpr size_t kSmallSegment = size_t{2} << 20;
 constexpr size_t kMinLargeAlloc = size_t{10} << 20;
 constexpr size_t kRoundLarge = size_t{2} << 20;
 
+constexpr size_t kLargest = std::numeric_limits<size_t>::max() / 2; // request
+
 size_t round_up(size_t size, size_t unit) {
   return (size + unit - 1) / unit * unit;
 }
@@ -87,12 +89,11 @@ void BlockPool::count(bool small, const Change& change) {
 }
 
 size_t BlockPool::segment_size(size_t requested) {
-  constexpr size_t kLargest = std::numeric_limits<size_t>::max() / 2;
   return requested > kLargest ? requested : segment_for(block_size(requested));
 }
 
 BlockPool::Allocation BlockPool::allocate(const Request& request) {
-  if (segment_size(request.size) < request.size) {
+  if (request.size > kLargest) {
     return {};
   }
   reclaim_reached();
