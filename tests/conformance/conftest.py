@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The option --whole, the tally of each test, and the report at the end."""
+"""The marker ``whole``, the tally of each test, and the report at the end."""
 
 from __future__ import annotations
 
@@ -18,18 +18,25 @@ torch.set_num_threads(1)
 PROPERTY = "conformance"
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--whole",
-        action="store_true",
-        help="conformance: every dtype and every sample, instead of a few of each",
-    )
+def is_whole(config: pytest.Config) -> bool:
+    """Whether ``-m whole`` asks for everything."""
+    return bool(config.getoption("markexpr") == "whole")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Marks tests that take every dtype and every sample, instead of a few of each."""
+    if is_whole(config):
+        for item in items:
+            item.add_marker("whole")
 
 
 @pytest.fixture
 def whole(request: pytest.FixtureRequest) -> bool:
     """Whether everything is tested."""
-    return bool(request.config.getoption("--whole", default=False))
+    return is_whole(request.config)
 
 
 @pytest.fixture

@@ -60,10 +60,11 @@ EXPECTED_FAILURES = [
         "PrivateUse1 is not among them. Made on the device, the module works.",
     ),
     ExpectedFailure(
-        cases=("SGD-bfloat16",),
+        cases=("SGD-bfloat16", "SGD-float16"),
         checks=("forward",),
-        reason="The momentum of fused SGD differs in some runs.",
-        limit="Not found yet: it may be a fault of this project.",
+        reason="The momentum of fused SGD depends on what lies behind it in memory.",
+        limit="The CPU's kernel loads a momentum of 16 bits as if it had 32, past its "
+        "end. On the CPU, too, other bytes behind it change the last four elements.",
         always=False,
     ),
     ExpectedFailure(

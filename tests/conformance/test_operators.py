@@ -8,6 +8,7 @@ import torch
 from torch.testing._internal.opinfo.core import OpInfo
 
 from .cases import OPERATORS, case_name, operator_cases, samples
+from .conftest import is_whole
 from .operators import check_errors, check_sample
 from .tally import Tally, quiet
 
@@ -16,8 +17,7 @@ pytestmark = pytest.mark.timeout(600, method="thread")
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "dtype" in metafunc.fixturenames:
-        whole = metafunc.config.getoption("--whole", default=False)
-        cases = list(operator_cases(whole))
+        cases = list(operator_cases(is_whole(metafunc.config)))
         names = [case_name(*case) for case in cases]
         metafunc.parametrize(("op", "layout", "dtype"), cases, ids=names)
 

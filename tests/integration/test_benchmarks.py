@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The benchmark runs, prints a ratio for each row and writes its numbers."""
+"""The benchmarks run, print a ratio for each row and write their numbers."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +13,9 @@ from types import ModuleType
 import pytest
 
 Load = Callable[[str], ModuleType]
+
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -67,3 +72,34 @@ def test_bad_arguments_are_refused(
         eager.main([*arguments, "--quick"])
     assert caught.value.code == 2
     assert reason in capsys.readouterr().err
+
+
+def test_operators_are_measured_against_the_cpu(tmp_path: Path) -> None:
+    report = tmp_path / "operators.json"
+    command = [sys.executable, "benchmarks/operators.py", "--quick"]
+    result = subprocess.run(
+        [*command, "--only", "logaddexp", "--json", str(report)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    rows = json.loads(report.read_text())["rows"]
+    assert {row["name"].split()[0] for row in rows} == {"logaddexp", "logaddexp2"}
+    assert all(row["ratio"] > 0 and row["cpu_us"] > 0 for row in rows)
+    assert f"samples          {len(rows)}" in result.stdout
+
+
+def test_operators_that_do_not_exist_are_named() -> None:
+    result = subprocess.run(
+        [sys.executable, "benchmarks/operators.py", "--quick", "--only", "nothing"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert result.returncode == 1
+    assert "--only: fewer than two samples for 'nothing'" in result.stderr
