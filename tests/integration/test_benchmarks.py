@@ -87,7 +87,7 @@ def test_operators_are_measured_against_the_cpu(tmp_path: Path) -> None:
     )
     assert result.returncode == 0, result.stderr
     rows = json.loads(report.read_text())["rows"]
-    assert {row["name"].split()[0] for row in rows} == {"logaddexp", "logaddexp2"}
+    assert {"logaddexp 0", "logaddexp 1"} <= {row["name"] for row in rows}
     assert all(row["ratio"] > 0 and row["cpu_us"] > 0 for row in rows)
     assert f"samples          {len(rows)}" in result.stdout
 
