@@ -39,6 +39,7 @@ void Heap::reset_extents() {
   free_.clear();
   extents_.emplace(0, Extent{span_, 0, 0});
   free_.emplace(span_, 0);
+  dirty_extents_.clear();
   dirty_ = 0;
 }
 
@@ -59,13 +60,12 @@ std::optional<std::size_t> Heap::allocate(std::size_t size) {
   free_.erase(fit);
   const std::size_t offset = extent->first;
   const std::size_t rest = extent->second.length - length;
-  dirty_ -= extent->second.dirty;
+  const std::size_t dirty = extent->second.dirty;
+  set_dirty(extent, 0);
   if (rest > 0) {
-    const std::size_t dirty =
-        extent->second.dirty > length ? extent->second.dirty - length : 0;
-    dirty_ += dirty;
-    extents_.emplace_hint(
-        std::next(extent), offset + length, Extent{rest, 0, dirty});
+    const auto left = extents_.emplace_hint(
+        std::next(extent), offset + length, Extent{rest, 0, 0});
+    set_dirty(left, dirty > length ? dirty - length : 0);
     free_.emplace(rest, offset + length);
   }
   extent->second = {length, size, 0, State::kLive};
@@ -85,8 +85,7 @@ bool Heap::free(std::size_t offset) {
     retire(extent);
     return true;
   }
-  extent->second.dirty = extent->second.length;
-  dirty_ += extent->second.length;
+  set_dirty(extent, extent->second.length);
   make_free(extent);
   if (dirty_ > kKeepDirty) {
     release_free();
@@ -127,21 +126,39 @@ std::optional<Heap::Block> Heap::trace(std::size_t offset) const {
   return Block{begin, extent.requested, extent.state == State::kLive};
 }
 
+void Heap::set_dirty(Extents::iterator extent, std::size_t bytes) {
+  Extent& object = extent->second;
+  if (object.dirty == 0 && bytes > 0) {
+    if (unused_nodes_.empty()) {
+      unused_nodes_.emplace_back();
+    }
+    object.place = unused_nodes_.begin();
+    *object.place = extent->first;
+    dirty_extents_.splice(dirty_extents_.end(), unused_nodes_, object.place);
+  } else if (object.dirty > 0 && bytes == 0) {
+    unused_nodes_.splice(unused_nodes_.begin(), dirty_extents_, object.place);
+  }
+  dirty_ += bytes;
+  dirty_ -= object.dirty;
+  object.dirty = bytes;
+}
+
 /// Gives the whole pages of all free extents back.
 void Heap::release_free() {
   const std::size_t page = AddressSpace::page_size();
-  for (const auto& [length, offset] : free_) {
+  for (const std::size_t offset : dirty_extents_) {
     Extent& extent = extents_.find(offset)->second;
     const std::size_t begin = (offset + page - 1) / page * page;
     // Not the page that the next block may begin in.
     const std::size_t end = std::min(
         (offset + extent.dirty + page - 1) / page * page,
-        (offset + length) / page * page);
+        (offset + extent.length) / page * page);
     if (begin < end) {
       release_(begin, end - begin);
     }
     extent.dirty = 0;
   }
+  unused_nodes_.splice(unused_nodes_.end(), dirty_extents_);
   dirty_ = 0;
 }
 
@@ -174,11 +191,10 @@ void Heap::make_free(Extents::iterator extent) {
   extent->second.state = State::kFree;
   extent->second.requested = 0;
   const auto absorb = [this](Extents::iterator left, Extents::iterator right) {
-    dirty_ -= left->second.dirty + right->second.dirty;
     if (right->second.dirty > 0) {
-      left->second.dirty = left->second.length + right->second.dirty;
+      set_dirty(left, left->second.length + right->second.dirty);
+      set_dirty(right, 0);
     }
-    dirty_ += left->second.dirty;
     left->second.length += right->second.length;
     extents_.erase(right);
   };

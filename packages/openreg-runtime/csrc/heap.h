@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <optional>
 #include <set>
@@ -80,6 +81,7 @@ class Heap {
     std::size_t requested; // 0 while free
     std::size_t dirty;     // the first bytes of a free extent, with pages
     State state = State::kFree;
+    std::list<std::size_t>::iterator place{}; // in dirty_extents_, if dirty
   };
   using Extents = std::map<std::size_t, Extent>;
   using Free = std::set<std::pair<std::size_t, std::size_t>>;
@@ -89,6 +91,7 @@ class Heap {
   void retire(Extents::iterator extent);
   void recycle_oldest();
   void make_free(Extents::iterator extent);
+  void set_dirty(Extents::iterator extent, std::size_t bytes);
   void release_free();
   void erase_free(Extents::iterator extent);
   Extents::const_iterator around(std::size_t offset) const;
@@ -103,8 +106,10 @@ class Heap {
   std::size_t dirty_ = 0; // of all free extents
   Release release_;
   Extents extents_;
-  Free free_;                       // (length, offset)
-  std::deque<std::size_t> retired_; // offsets, oldest first
+  Free free_;                            // (length, offset)
+  std::deque<std::size_t> retired_;      // offsets, oldest first
+  std::list<std::size_t> dirty_extents_; // offsets of those that are free
+  std::list<std::size_t> unused_nodes_;  // for the above: no allocations
 };
 
 } // namespace openreg
