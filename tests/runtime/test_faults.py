@@ -53,6 +53,12 @@ def test_period_hits_each_nth_call_after_the_first() -> None:
     assert [i for i, name in enumerate(failed, 1) if name != "ok"] == [2, 5, 8]
 
 
+def test_a_probability_of_0_hits_no_call() -> None:
+    with faults.inject_fault("malloc", probability=0, period=1) as fault:
+        assert outcomes(lambda: runtime.Buffer(8), 5) == ["ok"] * 5
+    assert (fault.calls, fault.hits) == (5, 0)
+
+
 def test_the_same_seed_hits_the_same_calls() -> None:
     def hits(seed: int) -> list[str]:
         with faults.inject_fault("malloc", probability=0.5, seed=seed, first=5):
@@ -185,8 +191,9 @@ def test_fault_ends_with_its_context_also_by_an_exception() -> None:
     [
         ({"site": "free"}, "site is 'free', expected one of malloc, malloc_host"),
         ({"error": "Timeout"}, "error is 'Timeout', expected one of none, Mem"),
-        ({"first": 0}, "first is 0, expected at least 1"),
-        ({"period": -1}, "period is -1, expected at least 0"),
+        ({"first": 0}, "first is 0, expected 1 to 18446744073709551615"),
+        ({"first": 2**64}, "first is 18446744073709551616, expected 1 to"),
+        ({"period": -1}, "period is -1, expected 0 to 18446744073709551615"),
         ({"probability": 1.5}, "probability is 1.5, expected 0 to 1"),
         ({"probability": float("nan")}, "probability is nan, expected 0 to 1"),
         ({"seed": -1}, "seed is -1, expected 0 to"),

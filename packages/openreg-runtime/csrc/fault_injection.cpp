@@ -137,7 +137,8 @@ void check(const orFaultSpec& spec, int device_count) {
   }
   if (!accepts(spec.site, spec.error)) {
     reject(
-        "error " + std::string(orGetErrorName(spec.error)) +
+        "error " + std::to_string(spec.error) + ", " +
+        orGetErrorName(spec.error) +
         " can not happen there: expected orSuccess, orErrorMemoryAllocation "
         "for allocations, orErrorLaunchFailure or orErrorIllegalAddress for "
         "launches and copies, or orErrorDeviceLost where there is a device");

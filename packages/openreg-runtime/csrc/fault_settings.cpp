@@ -3,6 +3,9 @@
 #include "fault_injection.h"
 
 #include <charconv>
+#include <cstdint>
+#include <limits>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -73,10 +76,16 @@ orFaultSpec parse_one(std::string_view text) {
   spec.device = -1;
   spec.first = 1;
   bool has_error = false;
+  bool never = false;
+  std::set<std::string_view> keys;
   while (!text.empty()) {
     std::string_view rest = take(text, ':');
     const std::string_view key = take(rest, '=');
     const std::string_view value = strip(rest);
+    if (!keys.insert(key).second) {
+      throw Failure(
+          orErrorInvalidValue, "'" + std::string(key) + "' is there twice");
+    }
     if (key == "device") {
       spec.device = number<int>(value);
     } else if (key == "error") {
@@ -90,6 +99,7 @@ orFaultSpec parse_one(std::string_view text) {
       spec.period = number<std::uint64_t>(value);
     } else if (key == "probability") {
       spec.probability = number<double>(value);
+      never = spec.probability == 0; // which in a spec is no probability
     } else if (key == "seed") {
       spec.seed = number<std::uint64_t>(value);
     } else {
@@ -99,6 +109,10 @@ orFaultSpec parse_one(std::string_view text) {
               "' is not a key: expected device, error, delay, first, period, "
               "probability or seed");
     }
+  }
+  if (never && spec.first > 0) {
+    spec.first = std::numeric_limits<std::uint64_t>::max();
+    spec.period = 0;
   }
   if (!has_error && spec.delay == 0) {
     const bool allocates =

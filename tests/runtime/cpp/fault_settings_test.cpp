@@ -58,6 +58,15 @@ TEST_F(FaultSettings, LaunchesAndCopiesFailLikeAKernel) {
   });
 }
 
+TEST_F(FaultSettings, ProbabilityOf0HitsNothing) {
+  with_faults("launch:period=1:probability=0", [] {
+    EXPECT_EQ(fault_count(), 1u);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_OK(orLaunchKernelBlocking(nullptr, nothing, nullptr));
+    }
+  });
+}
+
 TEST_F(FaultSettings, ErrorAndDeviceCanBeChosen) {
   with_faults("launch:device=1:error=DeviceLost", [] {
     EXPECT_OK(orLaunchKernelBlocking(nullptr, nothing, nullptr));
@@ -139,6 +148,7 @@ TEST_F(FaultSettings, WrongTextFailsEveryUseAndSaysWhatIsAccepted) {
       {"malloc:first=-1", "'-1' is not a number"},
       {"malloc:first=1 2", "'1 2' is not a number"},
       {"malloc:first=0", "first is 0: calls are counted from 1"},
+      {"malloc:first=1:first=2", "'first' is there twice"},
       {"malloc:probability=2", "is not in .0, 1."},
       {"malloc:probability=nan", "is not in .0, 1."},
       {"malloc:device=2", "device 2 does not exist"},

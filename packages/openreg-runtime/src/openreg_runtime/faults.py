@@ -26,6 +26,7 @@ Failure = Literal["MemoryAllocation", "LaunchFailure", "IllegalAddress", "Device
 
 _ERROR_OF_SITE = {"malloc": "MemoryAllocation", "malloc_host": "MemoryAllocation"}
 _MICROSECONDS = 1_000_000
+_MAX_NUMBER = 2**64 - 1
 
 
 def _device(device: Device | int | None) -> Device:
@@ -37,8 +38,9 @@ def _device(device: Device | int | None) -> Device:
 def _check(name: str, value: float, least: int, most: float) -> None:
     """Raises ValueError unless ``least <= value <= most``."""
     if not least <= value <= most:
-        accepted = f"{least} to {most:.0f}" if most < math.inf else f"at least {least}"
-        raise ValueError(f"inject_fault: {name} is {value}, expected {accepted}")
+        raise ValueError(
+            f"inject_fault: {name} is {value}, expected {least} to {most}"
+        )
 
 
 @contextmanager
@@ -47,7 +49,7 @@ def inject_fault(
     *,
     first: int = 1,
     period: int = 0,
-    probability: float = 0.0,
+    probability: float | None = None,
     seed: int = 0,
     error: Failure | None = None,
     delay: float = 0.0,
@@ -65,8 +67,8 @@ def inject_fault(
             (``Buffer.copy_from``, ``copy_to``, ``fill``).
         first: The first call that is hit.
         period: 0 to hit only that one; n to hit also each nth after it.
-        probability: If not 0, the probability with which each call from ``first`` on
-            is hit, instead of ``period``.
+        probability: With which each call from ``first`` on is hit, instead of
+            ``period``; 0 hits none.
         seed: Decides with ``probability`` which calls are hit.
         error: What the call, or its work, fails with: for allocations
             ``"MemoryAllocation"``; for launches and copies ``"LaunchFailure"`` or
@@ -82,12 +84,14 @@ def inject_fault(
         ValueError: If a number or a name is not accepted.
         OpenRegError: If the arguments do not go together, or there is no such device.
     """
-    _check("first", first, 1, math.inf)
-    _check("period", period, 0, math.inf)
-    _check("probability", probability, 0, 1)
-    _check("seed", seed, 0, 2**64 - 1)
+    _check("first", first, 1, _MAX_NUMBER)
+    _check("period", period, 0, _MAX_NUMBER)
+    _check("probability", probability or 0, 0, 1)
+    _check("seed", seed, 0, _MAX_NUMBER)
     _check("delay", delay, 0, 3600)
     default = "none" if delay > 0 else _ERROR_OF_SITE.get(site, "LaunchFailure")
+    if probability == 0:  # which in C is none
+        first, period = _MAX_NUMBER, 0
     fault = Fault(
         site=site,
         error=error or default,
@@ -95,7 +99,7 @@ def inject_fault(
         delay=math.ceil(delay * _MICROSECONDS),
         first=first,
         period=period,
-        probability=probability,
+        probability=probability or 0,
         seed=seed,
     )
     try:
