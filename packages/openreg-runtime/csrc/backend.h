@@ -6,72 +6,58 @@
 // process) is another Backend and nothing above it changes.
 #pragma once
 
-#include <openreg/openreg.h>
+#include "device_state.h"
+#include "error.h"
 
 #include <cstddef>
 #include <memory>
-#include <utility>
 #include <variant>
 
 namespace openreg {
 
 class AddressSpace;
 
-/// A kernel with its argument block, which is the caller's until adopt().
-class Launch {
- public:
-  Launch(orKernel_t kernel, void* args, orKernel_t cleanup)
-      : kernel_(kernel), args_(args), cleanup_(cleanup) {}
-  Launch(Launch&& other) noexcept
-      : kernel_(other.kernel_),
-        args_(other.args_),
-        cleanup_(other.cleanup_),
-        owns_(std::exchange(other.owns_, false)) {}
-  Launch(const Launch&) = delete;
-  Launch& operator=(const Launch&) = delete;
-  Launch& operator=(Launch&&) = delete;
-  ~Launch() {
-    if (owns_ && cleanup_ != nullptr) {
-      cleanup_(args_);
-    }
-  }
+/// A kernel with its argument block, which `cleanup` takes unless it is null.
+struct Launch {
+  orKernel_t kernel;
+  void* args;
+  orKernel_t cleanup;
+};
 
-  void run() const {
-    kernel_(args_);
-  }
-  /// From here on the argument block goes with the object.
-  void adopt() noexcept {
-    owns_ = true;
-  }
-
- private:
-  orKernel_t kernel_;
-  void* args_;
-  orKernel_t cleanup_;
-  bool owns_ = false;
+/// An address for a copy. That of a device is good in this epoch only.
+struct Place {
+  void* address;
+  DeviceState::Epoch epoch = 0;
 };
 
 /// Bytes between two addresses, each a device pointer or host memory. The
 /// ranges may overlap.
 struct Copy {
-  void* dst;
-  const void* src;
+  Place dst;
+  Place src;
   std::size_t count;
 };
 
 struct Fill {
-  void* dst;
+  Place dst;
   unsigned char value;
   std::size_t count;
 };
 
 using Command = std::variant<Launch, Copy, Fill>;
 
+/// Thrown where a command is dropped because a device whose memory it uses has
+/// failed or was reset: no failure of the device that executes it.
+class Dropped : public Failure {
+ public:
+  using Failure::Failure;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
   /// Carries `command` out on the calling thread. Throws what a kernel throws,
-  /// and orErrorIllegalAddress for bytes that are in no live block.
+  /// orErrorIllegalAddress for bytes that are in no live block, and Dropped.
   virtual void execute(const Command& command) = 0;
 };
 

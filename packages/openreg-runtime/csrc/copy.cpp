@@ -47,9 +47,29 @@ void check_peer_copy(
   }
 }
 
+/// Throws the failure of the device that owns `pointer`, if it has one.
+Place place_of(const void* pointer) {
+  auto* address = const_cast<void*>(pointer);
+  const int device = device_of(pointer);
+  return device < 0 ? Place{address}
+                    : Place{address, runtime().device(device).state().check()};
+}
+
 /// The stream that orders a call without one.
 Stream& default_stream(int device) {
   return runtime().device(device).default_stream();
+}
+
+/// A copy between devices comes after the default streams of both: waits for
+/// the one that does not execute it.
+void wait_for_source(const Stream& executing, const void* src) {
+  const int from = device_of(src);
+  if (from >= 0 && from != executing.device()) {
+    Stream& source = default_stream(from);
+    if (!source.runs_here()) {
+      source.drain(source.deadline());
+    }
+  }
 }
 
 } // namespace
@@ -58,6 +78,7 @@ Stream& default_stream(int device) {
 using openreg::api_call;
 using openreg::Copy;
 using openreg::Fill;
+using openreg::place_of;
 
 extern "C" {
 
@@ -66,11 +87,13 @@ orMemcpy(void* dst, const void* src, size_t count, orMemcpyKind kind) noexcept {
   return api_call("orMemcpy", [&] {
     openreg::Stream& stream =
         openreg::default_stream(openreg::device_of_copy(dst, src));
-    stream.check_usable();
+    const auto epoch = stream.check_usable();
     openreg::check_kind(kind);
+    const Copy copy{place_of(dst), place_of(src), count};
     if (count > 0) {
       openreg::check_copy(dst, src, count, kind);
-      stream.run(Copy{dst, src, count});
+      openreg::wait_for_source(stream, src);
+      stream.run(copy, epoch);
     }
   });
 }
@@ -83,18 +106,18 @@ orError_t orMemcpyAsync(
     orStream_t stream) noexcept {
   return api_call("orMemcpyAsync", [&] {
     openreg::Stream& object = openreg::stream_of(stream);
-    object.check_usable();
+    const auto epoch = object.check_usable();
     openreg::check_kind(kind);
+    const Copy copy{place_of(dst), place_of(src), count};
     if (count == 0) {
       return;
     }
     openreg::check_copy(dst, src, count, kind);
-    const Copy copy{dst, src, count};
     if (openreg::asynchronous(dst) && openreg::asynchronous(src)) {
-      object.enqueue(copy);
+      object.enqueue(copy, epoch);
     } else {
       // Pageable host memory: done when the call returns, as in CUDA.
-      object.run(copy);
+      object.run(copy, epoch);
     }
   });
 }
@@ -106,11 +129,14 @@ orError_t orMemcpyPeer(
     int srcDevice,
     size_t count) noexcept {
   return api_call("orMemcpyPeer", [&] {
-    openreg::check_peer_copy(dst, dstDevice, src, srcDevice, count);
+    openreg::check_device(dstDevice, openreg::runtime().device_count());
     openreg::Stream& stream = openreg::default_stream(dstDevice);
-    stream.check_usable();
+    const auto epoch = stream.check_usable();
+    const Copy copy{place_of(dst), place_of(src), count};
+    openreg::check_peer_copy(dst, dstDevice, src, srcDevice, count);
     if (count > 0) {
-      stream.run(Copy{dst, src, count});
+      openreg::wait_for_source(stream, src);
+      stream.run(copy, epoch);
     }
   });
 }
@@ -124,10 +150,11 @@ orError_t orMemcpyPeerAsync(
     orStream_t stream) noexcept {
   return api_call("orMemcpyPeerAsync", [&] {
     openreg::Stream& object = openreg::stream_of(stream);
-    object.check_usable();
+    const auto epoch = object.check_usable();
+    const Copy copy{place_of(dst), place_of(src), count};
     openreg::check_peer_copy(dst, dstDevice, src, srcDevice, count);
     if (count > 0) {
-      object.enqueue(Copy{dst, src, count});
+      object.enqueue(copy, epoch);
     }
   });
 }
@@ -136,10 +163,12 @@ orError_t orMemset(void* devPtr, int value, size_t count) noexcept {
   return api_call("orMemset", [&] {
     openreg::Stream& stream =
         openreg::default_stream(openreg::device_of_copy(devPtr, nullptr));
-    stream.check_usable();
+    const auto epoch = stream.check_usable();
     if (count > 0) {
+      const Fill fill{
+          place_of(devPtr), static_cast<unsigned char>(value), count};
       openreg::check_range("devPtr", devPtr, count);
-      stream.run(Fill{devPtr, static_cast<unsigned char>(value), count});
+      stream.run(fill, epoch);
     }
   });
 }
@@ -151,10 +180,12 @@ orError_t orMemsetAsync(
     orStream_t stream) noexcept {
   return api_call("orMemsetAsync", [&] {
     openreg::Stream& object = openreg::stream_of(stream);
-    object.check_usable();
+    const auto epoch = object.check_usable();
     if (count > 0) {
+      const Fill fill{
+          place_of(devPtr), static_cast<unsigned char>(value), count};
       openreg::check_range("devPtr", devPtr, count);
-      object.enqueue(Fill{devPtr, static_cast<unsigned char>(value), count});
+      object.enqueue(fill, epoch);
     }
   });
 }

@@ -6,29 +6,40 @@
 
 namespace openreg {
 
-std::optional<Error> DeviceState::failure() const {
+std::optional<Error> DeviceState::failure_since(Epoch epoch) const {
+  if (usable_since(epoch)) {
+    return std::nullopt;
+  }
   const std::lock_guard lock(mutex_);
-  return failed_ ? std::optional(error_) : std::nullopt;
+  return failed()
+      ? error_
+      : Error{orErrorDeviceLost, "the device was reset while the call waited"};
 }
 
 void DeviceState::fail(Error error) {
   const std::lock_guard lock(mutex_);
-  if (!failed_) {
+  if (!failed()) {
     error_ = std::move(error);
-    failed_.store(true, std::memory_order_release);
+    status_.fetch_add(1, std::memory_order_release);
+  }
+}
+
+void DeviceState::fail_again(Error error) {
+  const std::lock_guard lock(mutex_);
+  error_ = std::move(error);
+  if (!failed()) {
+    status_.fetch_add(1, std::memory_order_release);
   }
 }
 
 void DeviceState::recover() {
   const std::lock_guard lock(mutex_);
-  resets_.fetch_add(1, std::memory_order_release);
-  failed_.store(false, std::memory_order_release);
+  status_.fetch_add(1, std::memory_order_release);
 }
 
-void DeviceState::check_since(std::uint64_t resets) const {
-  if (check() != resets) {
-    throw Failure(
-        orErrorDeviceLost, "the device was reset while the call waited");
+void DeviceState::check_since(Epoch epoch) const {
+  if (auto failure = failure_since(epoch)) {
+    throw Failure(std::move(*failure));
   }
 }
 

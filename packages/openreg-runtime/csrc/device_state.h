@@ -4,7 +4,9 @@
 #pragma once
 
 #include "error.h"
+#include "process.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -31,6 +33,9 @@ struct Deadline {
 
 class DeviceState {
  public:
+  /// A time between two resets: what a call has checked holds in this one only.
+  using Epoch = std::uint64_t;
+
   explicit DeviceState(std::uint64_t wait_timeout)
       : wait_timeout_(wait_timeout) {}
 
@@ -39,23 +44,29 @@ class DeviceState {
     return code == orErrorDeviceLost || code == orErrorIllegalAddress;
   }
   bool failed() const noexcept {
-    return failed_.load(std::memory_order_acquire);
+    return status_.load(std::memory_order_acquire) % 2 == 1;
   }
-  /// Throws the failure of the device, if it has one. Returns how often it was
-  /// reset, for check_since().
-  std::uint64_t check() const {
-    const std::uint64_t resets = resets_.load(std::memory_order_acquire);
-    if (failed()) {
+  /// Throws the failure of the device, if it has one.
+  Epoch check() const {
+    const Epoch now = status_.load(std::memory_order_acquire);
+    if (now % 2 == 1) {
       rethrow();
     }
-    return resets;
+    return now;
   }
-  /// As check() after a wait: throws orErrorDeviceLost if the device was reset
-  /// meanwhile, which dropped what the call waited for.
-  void check_since(std::uint64_t resets) const;
-  std::optional<Error> failure() const;
+  /// True if the device has neither failed nor been reset since check().
+  bool usable_since(Epoch epoch) const noexcept {
+    return status_.load(std::memory_order_acquire) == epoch;
+  }
+  /// As check(): throws orErrorDeviceLost if the device was reset meanwhile,
+  /// which ended all that the call has checked or waited for.
+  void check_since(Epoch epoch) const;
+  /// What check_since() throws, if anything.
+  std::optional<Error> failure_since(Epoch epoch) const;
   /// Only the first failure counts.
   void fail(Error error);
+  /// Replaces the failure.
+  void fail_again(Error error);
   /// Forgets the failure: the end of a reset.
   void recover();
 
@@ -65,15 +76,20 @@ class DeviceState {
   void set_wait_timeout(std::uint64_t milliseconds) noexcept {
     wait_timeout_.store(milliseconds, std::memory_order_relaxed);
   }
+  /// At exit nothing waits for ever: a kernel may never end.
   Deadline deadline() const {
-    return Deadline::after(wait_timeout());
+    constexpr std::uint64_t kAtExit = 200;
+    const std::uint64_t limit = wait_timeout();
+    if (!process::exiting()) {
+      return Deadline::after(limit);
+    }
+    return Deadline::after(limit == 0 ? kAtExit : std::min(limit, kAtExit));
   }
 
  private:
   [[noreturn]] void rethrow() const;
 
-  std::atomic<bool> failed_{false};
-  std::atomic<std::uint64_t> resets_{0};
+  std::atomic<Epoch> status_{0}; // the epoch, and one more once failed
   std::atomic<std::uint64_t> wait_timeout_; // milliseconds, 0 for ever
   mutable std::mutex mutex_;
   Error error_;

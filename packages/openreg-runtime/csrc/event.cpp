@@ -232,11 +232,11 @@ orError_t orEventRecord(orEvent_t event, orStream_t stream) noexcept {
   return api_call("orEventRecord", [&] {
     openreg::Event& object = event_of(event);
     openreg::Stream& where = openreg::stream_of(stream);
-    where.check_usable();
+    const auto epoch = where.check_usable();
     auto point = object.new_point(where);
     // First the stream, which can fail: nobody may wait for a point that no
     // stream will reach.
-    where.record(point);
+    where.record(point, epoch);
     object.record(std::move(point));
   });
 }

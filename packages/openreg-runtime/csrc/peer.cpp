@@ -112,6 +112,7 @@ orError_t orDeviceEnablePeerAccess(
     check_device(peerDevice, config().device_count);
     openreg::peer::check_possible(device.index(), peerDevice);
     device.state().check();
+    openreg::runtime().device(peerDevice).state().check();
     openreg::peer::enable(device.index(), peerDevice);
   });
 }

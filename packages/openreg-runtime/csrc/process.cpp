@@ -3,7 +3,8 @@
 //
 // Nothing is destroyed at exit: other libraries free device memory from their
 // own exit handlers. Workers stop taking commands, and those that run one get a
-// moment to end it, because the code of a kernel may be unloaded next.
+// moment to end it, because the code of a kernel may be unloaded next. What is
+// queued is dropped, so that no exit handler waits for it.
 #include "process.h"
 
 #include <atomic>
@@ -16,7 +17,6 @@ namespace {
 
 std::atomic<bool> g_in_use{false};
 std::atomic<bool> g_bad_fork{false};
-std::atomic<bool> g_exiting{false};
 void (*g_on_exit)() = nullptr;
 
 void on_exit() {
@@ -44,10 +44,6 @@ bool in_use() noexcept {
 
 bool in_bad_fork() noexcept {
   return g_bad_fork.load(std::memory_order_relaxed);
-}
-
-bool exiting() noexcept {
-  return g_exiting.load(std::memory_order_relaxed);
 }
 
 } // namespace openreg::process

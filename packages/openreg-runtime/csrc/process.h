@@ -2,6 +2,8 @@
 // Events in the life of the process that end the use of devices: fork, exit.
 #pragma once
 
+#include <atomic>
+
 namespace openreg::process {
 
 /// Marks the devices as in use: from here on a forked child may not use them.
@@ -12,7 +14,10 @@ bool in_use() noexcept;
 /// True in a child that was forked after mark_in_use().
 bool in_bad_fork() noexcept;
 
+inline std::atomic<bool> g_exiting{false};
 /// True once the process exits: queued commands are dropped from then on.
-bool exiting() noexcept;
+inline bool exiting() noexcept {
+  return g_exiting.load(std::memory_order_relaxed);
+}
 
 } // namespace openreg::process

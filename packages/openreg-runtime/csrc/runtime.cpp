@@ -94,11 +94,16 @@ void Device::free(void* pointer) {
     throw Failure(
         orErrorInvalidValue,
         "devPtr " + hex(pointer) +
-            " is not the start of a live block of "
-            "device " +
-            std::to_string(index_) +
-            ": it was freed already, or never allocated");
+            " is not the start of a live block of device " +
+            std::to_string(index_) + ": " + why_not_freed(pointer));
   }
+}
+
+std::string Device::why_not_freed(const void* pointer) const {
+  const auto block = at(heap_.find(offset_of(pointer)));
+  return block ? "it is inside of the block of " + std::to_string(block->size) +
+          " bytes at " + hex(block->begin)
+               : "it was freed already, or never allocated";
 }
 
 std::optional<Device::Block> Device::find_locked(const void* pointer) const {
@@ -207,30 +212,46 @@ void Device::set_capacity(std::size_t capacity) {
 
 Stream& Device::create_stream(int priority) {
   const std::lock_guard lock(streams_mutex_);
-  const auto ended =
-      std::find_if(recycled_.begin(), recycled_.end(), [](Stream* stream) {
-        return stream->retire(); // true once its worker is gone
-      });
-  if (ended != recycled_.end()) {
-    Stream* stream = *ended;
-    recycled_.erase(ended);
-    stream->reuse();
-    stream->set_priority(priority);
-    return *stream;
+  recycle_ended_streams();
+  if (recycled_.empty()) {
+    recycled_.push_back(new Stream(index_, priority, state_, *backend_));
   }
-  streams_.push_back(new Stream(index_, priority, state_, *backend_));
-  return *streams_.back();
+  Stream* stream = recycled_.back();
+  streams_.push_back(stream);
+  recycled_.pop_back();
+  stream->reuse();
+  stream->set_priority(priority);
+  return *stream;
 }
 
 void Device::destroy_stream(Stream& stream) {
   const std::lock_guard lock(streams_mutex_);
   stream.retire();
-  recycled_.push_back(&stream);
+  retired_.push_back(&stream);
+  streams_.erase(std::find(streams_.begin(), streams_.end(), &stream));
+}
+
+void Device::recycle_ended_streams() {
+  const auto ended =
+      std::partition(retired_.begin(), retired_.end(), [](Stream* stream) {
+        return !stream->retire(); // until its worker is gone
+      });
+  for (auto stream = ended; stream != retired_.end(); ++stream) {
+    auto failure = (*stream)->take_failure();
+    if (failure && !failure_of_ended_) {
+      failure_of_ended_ = std::move(failure);
+    }
+    recycled_.push_back(*stream);
+  }
+  retired_.erase(ended, retired_.end());
 }
 
 std::vector<Stream*> Device::all_streams() {
   const std::lock_guard lock(streams_mutex_);
-  return streams_;
+  recycle_ended_streams();
+  auto streams = streams_;
+  streams.insert(streams.end(), retired_.begin(), retired_.end());
+  return streams;
 }
 
 void Device::check_may_wait() {
@@ -248,14 +269,22 @@ void Device::drain() {
 }
 
 void Device::synchronize() {
-  const auto resets = state_.check();
+  const auto epoch = state_.check();
   drain();
-  state_.check_since(resets);
+  state_.check_since(epoch);
+  if (auto failure = take_failure()) {
+    throw Failure(std::move(*failure));
+  }
+}
+
+std::optional<Error> Device::take_failure() {
   for (Stream* stream : all_streams()) {
     if (auto failure = stream->take_failure()) {
-      throw Failure(std::move(*failure));
+      return failure;
     }
   }
+  const std::lock_guard lock(streams_mutex_);
+  return std::exchange(failure_of_ended_, std::nullopt);
 }
 
 void Device::reset() {
@@ -264,10 +293,17 @@ void Device::reset() {
   state_.fail(
       {orErrorDeviceLost,
        "device " + std::to_string(index_) + " is being reset"});
-  drain(); // what is queued is dropped
+  try {
+    drain(); // what is queued is dropped
+  } catch (...) {
+    state_.fail_again(
+        {orErrorDeviceLost,
+         "a reset of device " + std::to_string(index_) +
+             " did not finish: orDeviceReset must be called again"});
+    throw;
+  }
   destroy_streams(*this);
-  for (Stream* stream : all_streams()) { // also those destroyed long ago
-    static_cast<void>(stream->take_failure());
+  while (take_failure()) {
   }
   peer::reset(index_);
   {
@@ -286,6 +322,12 @@ void Device::reset() {
 void Device::settle(Point::Clock::time_point deadline) {
   for (Stream* stream : all_streams()) {
     stream->settle(deadline);
+  }
+}
+
+void Device::abandon() {
+  for (Stream* stream : all_streams()) {
+    stream->abandon();
   }
 }
 
@@ -331,6 +373,12 @@ void Runtime::settle(Point::Clock::time_point deadline) {
   }
 }
 
+void Runtime::abandon() {
+  for (const auto& device : devices_) {
+    device->abandon();
+  }
+}
+
 Runtime& runtime() {
   // Never destroyed: workers and other libraries' exit handlers may use it.
   static Runtime* value = [] {
@@ -339,6 +387,7 @@ Runtime& runtime() {
       // A kernel that never returns must not keep the process.
       constexpr std::chrono::milliseconds kLimit{200};
       runtime().settle(Point::Clock::now() + kLimit);
+      runtime().abandon();
     });
     install_fault_handler(*made);
     for (const auto& fault : config().faults) {

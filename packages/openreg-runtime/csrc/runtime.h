@@ -107,12 +107,18 @@ class Device {
   void reset();
   /// Waits until no command runs, at most until `deadline`.
   void settle(Point::Clock::time_point deadline);
+  /// Drops what is queued, at exit.
+  void abandon();
 
  private:
+  /// Those that may have work.
   std::vector<Stream*> all_streams();
+  void recycle_ended_streams();
+  std::optional<Error> take_failure();
   std::size_t offset_of(const void* pointer) const noexcept;
   std::optional<Block> at(const std::optional<Heap::Block>& block) const;
   std::optional<Block> find_locked(const void* pointer) const;
+  std::string why_not_freed(const void* pointer) const;
   void let_go(const std::byte* begin) noexcept;
   void wait_until_let_go(std::unique_lock<std::mutex>& lock, const void* begin);
 
@@ -131,8 +137,11 @@ class Device {
 
   Stream default_stream_;
   std::mutex streams_mutex_;
-  std::vector<Stream*> streams_;  // the default one first; never deleted
-  std::vector<Stream*> recycled_; // retired ones among them
+  // No stream is ever deleted, as a stale handle may name it.
+  std::vector<Stream*> streams_;  // live ones, the default one first
+  std::vector<Stream*> retired_;  // those that still have work, or a worker
+  std::vector<Stream*> recycled_; // retired ones that ended
+  std::optional<Error> failure_of_ended_; // the first that such a stream left
 };
 
 class Runtime {
@@ -151,6 +160,8 @@ class Runtime {
   void drain();
   /// Waits until no command runs, at most until `deadline`.
   void settle(Point::Clock::time_point deadline);
+  /// Drops what is queued, at exit.
+  void abandon();
 
  private:
   AddressSpace memory_;

@@ -58,18 +58,8 @@ class RunningScope {
 
 std::atomic<std::size_t> g_workers{0};
 
-/// The argument block of an accepted launch goes with its entry.
-template <typename Action>
-void adopt(Action& action) {
-  if (auto* command = std::get_if<Command>(&action)) {
-    if (auto* launch = std::get_if<Launch>(command)) {
-      launch->adopt();
-    }
-  }
-}
-
-/// The current exception as the error of a kernel.
-Error kernel_error() {
+/// The current exception as the error of `what`.
+Error error_of(const char* what) {
   try {
     throw;
   } catch (const Failure& failure) {
@@ -77,10 +67,29 @@ Error kernel_error() {
   } catch (const std::exception& exception) {
     return {
         orErrorLaunchFailure,
-        std::string("a kernel threw an exception: ") + exception.what()};
+        std::string(what) + " threw an exception: " + exception.what()};
   } catch (...) {
     return {
-        orErrorLaunchFailure, "a kernel threw something that is no exception"};
+        orErrorLaunchFailure,
+        std::string(what) + " threw something that is no exception"};
+  }
+}
+
+/// Gives the argument block of a launch back. What that throws is an error, if
+/// there is none yet.
+template <typename Action>
+void release(const Action& action, std::optional<Error>& error) {
+  const auto* command = std::get_if<Command>(&action);
+  const auto* launch = command ? std::get_if<Launch>(command) : nullptr;
+  if (launch == nullptr || launch->cleanup == nullptr) {
+    return;
+  }
+  try {
+    launch->cleanup(launch->args);
+  } catch (...) {
+    if (!error) {
+      error = error_of("the cleanup of a launch");
+    }
   }
 }
 
@@ -94,29 +103,38 @@ std::size_t worker_count() noexcept {
   return g_workers;
 }
 
-Stream::Entry Stream::entry_of(Command command) const {
+void Stream::enqueue(Command command, Epoch epoch) {
+  submit({std::move(command), epoch});
+}
+
+void Stream::run(Command command, Epoch epoch) {
+  run_entry({std::move(command), epoch});
+}
+
+void Stream::call(HostCall function, Epoch epoch) {
+  submit({function, epoch});
+}
+
+/// Under the lock, so that a reset, which waits for the stream after it has
+/// failed the device, finds all that was accepted before.
+void Stream::check_accepts(Epoch epoch) const {
+  state_.check_since(epoch);
+  if (retired_) {
+    throw Failure(orErrorInvalidHandle, "stream was destroyed meanwhile");
+  }
+}
+
+/// Counts the call, which nothing but a fault can fail any more.
+void Stream::inject_fault(Entry& entry) const {
+  const auto* command = std::get_if<Command>(&entry.action);
+  if (command == nullptr) {
+    return;
+  }
   const auto site =
-      std::holds_alternative<Launch>(command) ? orFaultLaunch : orFaultCopy;
-  Entry entry{std::move(command), nullptr};
+      std::holds_alternative<Launch>(*command) ? orFaultLaunch : orFaultCopy;
   if (auto hit = fault_injection::next(site, device_)) {
     entry.hit = std::make_unique<fault_injection::Hit>(std::move(*hit));
   }
-  return entry;
-}
-
-void Stream::enqueue(Command command) {
-  check_usable();
-  submit(entry_of(std::move(command)));
-}
-
-void Stream::run(Command command) {
-  check_usable();
-  run_entry(entry_of(std::move(command)));
-}
-
-void Stream::call(HostCall function) {
-  check_usable();
-  submit({function, nullptr});
 }
 
 void Stream::submit(Entry entry) {
@@ -130,31 +148,34 @@ void Stream::submit(Entry entry) {
 
 void Stream::run_entry(Entry entry) {
   Lock lock(mutex_);
-  const bool nested = running_here(this);
+  const bool nested = runs_here();
   if (!nested) {
-    const Deadline until = deadline();
-    while (!idle_locked()) {
-      wait_until(lock, enqueued_, until);
-    }
-    busy_ = true;
-    ++enqueued_;
+    take_turn(lock, entry.epoch);
   }
   lock.unlock();
   std::optional<Error> error;
+  std::optional<Error> of_cleanup;
   {
     const RunningScope scope(this);
+    if (state_.usable_since(entry.epoch)) {
+      inject_fault(entry);
+    }
     error = execute(entry);
-    if (!error && state_.failed()) {
-      error = state_.failure(); // it may have been dropped
+    if (!error) {
+      error = state_.failure_since(entry.epoch); // it may have been dropped
     }
     if (!error) {
-      adopt(entry.action);
-      const Entry done = std::move(entry); // its arguments go within the turn
+      release(entry.action, of_cleanup); // within the turn
     }
   }
-  if (!nested) {
+  if (!nested || of_cleanup) {
     lock.lock();
-    finish_turn();
+    if (of_cleanup) {
+      keep_failure(std::move(*of_cleanup));
+    }
+    if (!nested) {
+      finish_turn();
+    }
     lock.unlock();
   }
   if (error) {
@@ -162,22 +183,48 @@ void Stream::run_entry(Entry entry) {
   }
 }
 
-void Stream::record(std::shared_ptr<Point> point) {
-  Lock lock(mutex_);
+/// Makes the calling thread the executor, after what is enqueued now.
+void Stream::take_turn(Lock& lock, Epoch epoch) {
+  check_accepts(epoch);
   if (idle_locked()) {
-    lock.unlock();
-    point->reach();
+    busy_ = true;
+    ++enqueued_;
     return;
   }
-  push(lock, {Record{std::move(point)}, nullptr});
+  const std::uint64_t before = enqueued_;
+  bool granted = false;
+  queue_.push_back({Turn{&granted}, epoch});
+  ++enqueued_;
+  try {
+    wait_until(lock, [&granted] { return granted; }, before, deadline());
+  } catch (...) {
+    for (Entry& entry : queue_) {
+      auto* turn = std::get_if<Turn>(&entry.action);
+      if (turn != nullptr && turn->granted == &granted) {
+        turn->granted = nullptr;
+      }
+    }
+    throw;
+  }
 }
 
-void Stream::wait(std::shared_ptr<Point> point) {
+void Stream::record(std::shared_ptr<Point> point, Epoch epoch) {
+  Lock lock(mutex_);
+  if (!idle_locked()) {
+    push(lock, {Record{std::move(point)}, epoch});
+    return;
+  }
+  check_accepts(epoch);
+  lock.unlock();
+  point->reach();
+}
+
+void Stream::wait(std::shared_ptr<Point> point, Epoch epoch) {
   if (!point || point->reached()) {
     return;
   }
   Lock lock(mutex_);
-  push(lock, {Wait{std::move(point)}, nullptr});
+  push(lock, {Wait{std::move(point)}, epoch});
 }
 
 bool Stream::idle() const {
@@ -195,8 +242,12 @@ std::optional<Error> Stream::failure() const {
   return failure_;
 }
 
+bool Stream::runs_here() const noexcept {
+  return running_here(this);
+}
+
 void Stream::check_may_wait() const {
-  if (running_here(this)) {
+  if (runs_here()) {
     throw Failure(
         orErrorNotPermitted, "a kernel can not wait for its own stream");
   }
@@ -205,7 +256,9 @@ void Stream::check_may_wait() const {
 void Stream::drain(const Deadline& deadline) {
   check_may_wait();
   Lock lock(mutex_);
-  wait_until(lock, enqueued_, deadline);
+  const std::uint64_t target = enqueued_;
+  wait_until(
+      lock, [this, target] { return completed_ >= target; }, target, deadline);
 }
 
 std::optional<Error> Stream::take_failure() {
@@ -214,13 +267,18 @@ std::optional<Error> Stream::take_failure() {
 }
 
 void Stream::settle(Point::Clock::time_point deadline) {
-  if (running_here(this)) {
+  if (runs_here()) {
     return;
   }
   Lock lock(mutex_);
   ++waiting_;
   done_.wait_until(lock, deadline, [this] { return !busy_; });
   --waiting_;
+}
+
+void Stream::abandon() {
+  const std::lock_guard lock(mutex_);
+  drop_queue();
 }
 
 bool Stream::retire() {
@@ -235,18 +293,20 @@ bool Stream::retire() {
 void Stream::reuse() {
   const std::lock_guard lock(mutex_);
   retired_ = false;
-  failure_.reset();
 }
 
 void Stream::push(Lock& lock, Entry entry) {
+  check_accepts(entry.epoch);
+  inject_fault(entry);
   queue_.push_back(std::move(entry));
   ++enqueued_;
-  if (!has_worker_) {
+  if (process::exiting()) {
+    drop_queue();
+  } else if (!has_worker_) {
     start_worker(lock);
   } else if (worker_sleeps_ && !busy_) {
     work_.notify_one();
   }
-  adopt(queue_.back().action); // nothing can fail any more
 }
 
 void Stream::start_worker(Lock&) {
@@ -271,6 +331,7 @@ void Stream::work() {
         lock, [this] { return !busy_ && (!queue_.empty() || retired_); });
     worker_sleeps_ = false;
     if (queue_.empty() || process::exiting()) {
+      drop_queue();
       has_worker_ = false;
       --g_workers;
       return;
@@ -290,22 +351,40 @@ void Stream::execute_next(Lock& lock) {
     queue_.pop_front();
     lock.unlock();
     error = execute(entry);
+    release(entry.action, error);
+    if (error && !state_.usable_since(entry.epoch)) {
+      error.reset(); // the failure of the device says it all
+    }
   }
   lock.lock();
-  if (error && !failure_ && !DeviceState::sticks(error->code)) {
-    failure_ = std::move(error);
+  if (error) {
+    keep_failure(std::move(*error));
   }
   finish_turn();
 }
 
+/// Returns the failure of the action, or why it was dropped.
 std::optional<Error> Stream::execute(const Entry& entry) {
+  if (const auto* record = std::get_if<Record>(&entry.action)) {
+    record->point->reach(); // also on a failed device: nobody waits for ever
+    return std::nullopt;
+  }
+  if (auto failure = state_.failure_since(entry.epoch)) {
+    return failure;
+  }
   try {
     if (entry.hit) {
       entry.hit->apply(&state_);
+      if (auto failure = state_.failure_since(entry.epoch)) {
+        return failure; // since the delay
+      }
     }
-    return act(entry.action);
+    act(entry.action);
+    return std::nullopt;
+  } catch (const Dropped& dropped) {
+    return dropped.error();
   } catch (...) {
-    Error error = kernel_error();
+    Error error = error_of("a kernel");
     if (DeviceState::sticks(error.code)) {
       state_.fail(error);
     }
@@ -313,17 +392,7 @@ std::optional<Error> Stream::execute(const Entry& entry) {
   }
 }
 
-/// Returns the failure of the device if that is why the action is dropped.
-std::optional<Error> Stream::act(const Action& action) {
-  if (const auto* record = std::get_if<Record>(&action)) {
-    record->point->reach(); // also on a failed device: nobody waits for ever
-    return std::nullopt;
-  }
-  if (state_.failed()) {
-    if (auto failure = state_.failure()) {
-      return failure;
-    }
-  }
+void Stream::act(const Action& action) {
   if (const auto* command = std::get_if<Command>(&action)) {
     backend_.execute(*command);
   } else if (const auto* host = std::get_if<HostCall>(&action)) {
@@ -331,38 +400,89 @@ std::optional<Error> Stream::act(const Action& action) {
   } else {
     wait_for(*std::get<Wait>(action).point);
   }
-  return std::nullopt;
 }
 
 void Stream::wait_for(Point& point) const {
-  // In slices: a device that is lost meanwhile waits for nobody.
+  // In slices: a device that is lost meanwhile waits for nobody, and neither
+  // does a process that exits.
   constexpr std::chrono::milliseconds kSlice{20};
   while (!point.wait_until(Point::Clock::now() + kSlice)) {
-    if (state_.failed()) {
+    if (state_.failed() || process::exiting()) {
       return;
     }
+  }
+}
+
+/// The first failure counts.
+void Stream::keep_failure(Error error) {
+  if (!failure_) {
+    failure_ = std::move(error);
   }
 }
 
 void Stream::finish_turn() {
   busy_ = false;
   ++completed_;
+  pass_turn();
   if (waiting_ > 0) {
     done_.notify_all();
   }
-  if (worker_sleeps_ && (!queue_.empty() || retired_)) {
+  if (worker_sleeps_ && !busy_ && (!queue_.empty() || retired_)) {
     work_.notify_one();
   }
 }
 
+/// Makes the thread that waits at the front, if one does, the executor.
+void Stream::pass_turn() {
+  while (!queue_.empty() && !busy_) {
+    const auto* turn = std::get_if<Turn>(&queue_.front().action);
+    if (turn == nullptr) {
+      return;
+    }
+    if (turn->granted != nullptr) {
+      *turn->granted = busy_ = true; // finish_turn() will count it
+    } else {
+      ++completed_;
+    }
+    queue_.pop_front();
+  }
+}
+
+/// At exit the code of a kernel or of its cleanup may be gone already: neither
+/// runs any more. Records are reached, so that nobody waits for ever.
+void Stream::drop_queue() {
+  for (Entry& entry : queue_) {
+    if (std::holds_alternative<Turn>(entry.action)) {
+      continue;
+    }
+    if (const auto* record = std::get_if<Record>(&entry.action)) {
+      record->point->reach();
+    }
+    dropped_.push_back(std::exchange(entry, Entry{Turn{nullptr}, entry.epoch}));
+  }
+  pass_turn();
+  if (waiting_ > 0) {
+    done_.notify_all();
+  }
+}
+
+/// Waits until `done`, at the latest once `completed` entries are.
+template <typename Done>
 void Stream::wait_until(
     Lock& lock,
+    const Done& done,
     std::uint64_t completed,
     const Deadline& deadline) {
-  while (completed_ < completed) {
-    if (!deadline.at && !busy_ && !queue_.empty()) {
-      execute_next(lock); // with a limit this could take too long
-      continue;
+  while (!done()) {
+    if (!busy_ && !queue_.empty()) {
+      if (process::exiting()) {
+        drop_queue();
+        continue;
+      }
+      if (!deadline.at) { // with a limit this could take too long
+        execute_next(lock);
+        continue;
+      }
     }
     bool late = false;
     ++waiting_;
@@ -372,7 +492,7 @@ void Stream::wait_until(
       done_.wait(lock);
     }
     --waiting_;
-    if (late && completed_ < completed) {
+    if (late && !done()) {
       throw Failure(
           orErrorTimeout,
           "a stream of device " + std::to_string(device_) + " still has " +

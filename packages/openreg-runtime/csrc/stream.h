@@ -4,11 +4,14 @@
 // One thread at a time, the *executor*, runs the commands of a stream: its
 // worker, which starts with the first enqueued command, or a thread that waits
 // for the stream and helps. A blocking launch on an idle stream therefore costs
-// two uncontended locks and no thread switch.
+// two uncontended locks and no thread switch. A call that runs its command on
+// its own thread queues for the role too, so it waits for earlier work only.
 //
 // Errors: a command that throws leaves its error on the stream; the next call
 // that synchronizes with the stream returns and forgets it. An error that
 // sticks goes to the device instead, whose streams then drop their commands.
+// A command belongs to the epoch of the device in which its call was checked:
+// after a reset it is refused, or dropped.
 #pragma once
 
 #include "backend.h"
@@ -26,6 +29,7 @@
 #include <optional>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace openreg {
 
@@ -53,26 +57,33 @@ class Stream {
     priority_ = priority;
   }
 
+  using Epoch = DeviceState::Epoch;
+
   /// As DeviceState::check().
-  std::uint64_t check_usable() const {
+  Epoch check_usable() const {
     return state_.check();
   }
-  void check_usable_since(std::uint64_t resets) const {
-    state_.check_since(resets);
+  void check_usable_since(Epoch epoch) const {
+    state_.check_since(epoch);
   }
-  void enqueue(Command command);
-  /// Runs `command` in order on the calling thread. Throws its failure.
-  void run(Command command);
-  void call(HostCall function);
-  void record(std::shared_ptr<Point> point);
-  void wait(std::shared_ptr<Point> point);
+  // What follows throws as DeviceState::check_since(), and
+  // orErrorInvalidHandle if the stream was retired since it was looked up.
+  void enqueue(Command command, Epoch epoch);
+  /// Runs `command` in order on the calling thread. Throws its failure, and
+  /// orErrorTimeout.
+  void run(Command command, Epoch epoch);
+  void call(HostCall function, Epoch epoch);
+  void record(std::shared_ptr<Point> point, Epoch epoch);
+  void wait(std::shared_ptr<Point> point, Epoch epoch);
 
   bool idle() const;
   /// How many commands there were, and how many of them are over.
   std::pair<std::uint64_t, std::uint64_t> progress() const;
   /// The failure that a command left, which stays.
   std::optional<Error> failure() const;
-  /// Throws orErrorNotPermitted if this thread runs a command of the stream.
+  /// True if this thread runs a command of the stream.
+  bool runs_here() const noexcept;
+  /// Throws orErrorNotPermitted if so.
   void check_may_wait() const;
   /// Waits for what is enqueued now; leaves a failure where it is. Throws
   /// orErrorTimeout.
@@ -84,8 +95,11 @@ class Stream {
   std::optional<Error> take_failure();
   /// Waits until no command runs, at most until `deadline`.
   void settle(Point::Clock::time_point deadline);
+  /// Drops what is queued, at exit.
+  void abandon();
 
-  /// Lets the worker end once the queue is empty; true if that is so already.
+  /// Refuses more work and lets the worker end once the queue is empty; true if
+  /// that is so already.
   bool retire();
   void reuse();
 
@@ -96,26 +110,41 @@ class Stream {
   struct Wait {
     std::shared_ptr<Point> point;
   };
-  using Action = std::variant<Command, HostCall, Record, Wait>;
+  /// Makes a waiting thread the executor. It is never the first of the queue
+  /// while there is no executor.
+  struct Turn {
+    bool* granted; // null: nobody waits for it any more
+  };
+  using Action = std::variant<Command, HostCall, Record, Wait, Turn>;
   struct Entry {
     Action action;
-    std::unique_ptr<const fault_injection::Hit> hit; // null without a fault
+    Epoch epoch;
+    std::unique_ptr<const fault_injection::Hit> hit{}; // null without a fault
   };
   using Lock = std::unique_lock<std::mutex>;
 
-  Entry entry_of(Command command) const;
+  void check_accepts(Epoch epoch) const;
+  void inject_fault(Entry& entry) const;
   void submit(Entry entry);
   void run_entry(Entry entry);
+  void take_turn(Lock& lock, Epoch epoch);
   void push(Lock& lock, Entry entry);
   void start_worker(Lock& lock);
   void work();
   void execute_next(Lock& lock);
   std::optional<Error> execute(const Entry& entry);
-  std::optional<Error> act(const Action& action);
+  void act(const Action& action);
   void wait_for(Point& point) const;
+  void keep_failure(Error error);
   void finish_turn();
-  void
-  wait_until(Lock& lock, std::uint64_t completed, const Deadline& deadline);
+  void pass_turn();
+  void drop_queue();
+  template <typename Done>
+  void wait_until(
+      Lock& lock,
+      const Done& done,
+      std::uint64_t completed,
+      const Deadline& deadline);
   bool idle_locked() const noexcept {
     return queue_.empty() && !busy_;
   }
@@ -129,7 +158,8 @@ class Stream {
   std::condition_variable work_; // for the worker: a command can start
   std::condition_variable done_; // for waiting threads: a turn ended
   std::deque<Entry> queue_;
-  bool busy_ = false; // an executor is at work
+  std::vector<Entry> dropped_; // at exit: what they hold stays
+  bool busy_ = false;          // an executor is at work
   bool has_worker_ = false;
   bool worker_sleeps_ = false;
   bool retired_ = false;

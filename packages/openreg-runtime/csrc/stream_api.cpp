@@ -175,8 +175,7 @@ orError_t orStreamWaitEvent(
     openreg::check_no_flags(flags);
     openreg::Stream& object = stream_of(stream);
     const auto point = openreg::event_of(event).last();
-    object.check_usable();
-    object.wait(point);
+    object.wait(point, object.check_usable());
   });
 }
 
@@ -213,7 +212,8 @@ orError_t orLaunchKernel(
   return api_call("orLaunchKernel", [&] {
     check_not_null(reinterpret_cast<const void*>(kernel), "kernel");
     openreg::Stream& object = stream_of(stream);
-    object.enqueue(openreg::Launch(kernel, args, cleanup));
+    object.enqueue(
+        openreg::Launch{kernel, args, cleanup}, object.check_usable());
   });
 }
 
@@ -221,7 +221,8 @@ orError_t
 orLaunchHostFunc(orStream_t stream, orHostFn_t fn, void* userData) noexcept {
   return api_call("orLaunchHostFunc", [&] {
     check_not_null(reinterpret_cast<const void*>(fn), "fn");
-    stream_of(stream).call({fn, userData});
+    openreg::Stream& object = stream_of(stream);
+    object.call({fn, userData}, object.check_usable());
   });
 }
 
@@ -231,7 +232,8 @@ orError_t orLaunchKernelBlocking(
     void* args) noexcept {
   return api_call("orLaunchKernelBlocking", [&] {
     check_not_null(reinterpret_cast<const void*>(kernel), "kernel");
-    stream_of(stream).run(openreg::Launch(kernel, args, nullptr));
+    openreg::Stream& object = stream_of(stream);
+    object.run(openreg::Launch{kernel, args, nullptr}, object.check_usable());
   });
 }
 

@@ -23,7 +23,7 @@ class ThreadBackend final : public Backend {
 
  private:
   void run(const Launch& launch) {
-    launch.run();
+    launch.kernel(launch.args);
   }
   void run(const Copy& copy) {
     const Range dst = reach(copy.dst, copy.count);
@@ -43,18 +43,23 @@ class ThreadBackend final : public Backend {
   /// Where this process can read and write what `pointer` names. The call that
   /// enqueued the command has checked the range, but meanwhile the block may
   /// have been freed; from here on it can not be.
-  Range reach(const void* pointer, std::size_t count) const {
-    auto* address = static_cast<std::byte*>(const_cast<void*>(pointer));
-    const int device = memory_.device_of(pointer);
+  Range reach(const Place& place, std::size_t count) const {
+    auto* address = static_cast<std::byte*>(place.address);
+    const int device = memory_.device_of(address);
     if (device < 0) {
       return {address, std::nullopt};
     }
-    auto hold = runtime().device(device).hold(pointer);
+    auto hold = runtime().device(device).hold(address);
+    // Now the device can not be reset under the copy; was it before?
+    const DeviceState& state = runtime().device(device).state();
+    if (auto failure = state.failure_since(place.epoch)) {
+      throw Dropped(std::move(*failure));
+    }
     if (!hold || address + count > hold->block().begin + hold->block().size) {
       throw Failure(
           orErrorIllegalAddress,
           "a copy or set of " + std::to_string(count) + " bytes reached " +
-              hex(pointer) + " of device " + std::to_string(device) +
+              hex(address) + " of device " + std::to_string(device) +
               ", where no block is allocated any more");
     }
     return {address + memory_.distance(), std::move(hold)};

@@ -212,4 +212,142 @@ TEST(orMemcpyAsync, OfABlockFreedMeanwhileIsIllegalAddress) {
   EXPECT_EQ(orDeviceSynchronize(), orErrorIllegalAddress);
 }
 
+/// A block of device 1, which is lost as long as the scope lasts.
+class LostBlock {
+ public:
+  LostBlock() {
+    const CurrentDevice other(1);
+    EXPECT_OK(orMalloc(&pointer_, 8));
+    EXPECT_OK(orDeviceLose(1));
+  }
+  LostBlock(const LostBlock&) = delete;
+  LostBlock& operator=(const LostBlock&) = delete;
+  ~LostBlock() {
+    const CurrentDevice other(1);
+    EXPECT_OK(orDeviceReset());
+  }
+  void* get() const {
+    return pointer_;
+  }
+
+ private:
+  void* pointer_ = nullptr;
+};
+
+TEST(orMemcpy, FromOrToALostDeviceIsDeviceLost) {
+  const LostBlock lost;
+  const Block block(8);
+  char host[8] = {};
+  EXPECT_EQ(
+      orMemcpy(host, lost.get(), 8, orMemcpyDeviceToHost), orErrorDeviceLost);
+  EXPECT_EQ(
+      orMemcpy(block.get(), lost.get(), 8, orMemcpyDeviceToDevice),
+      orErrorDeviceLost);
+  EXPECT_MESSAGE("device 1 was lost");
+  EXPECT_EQ(
+      orMemcpy(lost.get(), block.get(), 8, orMemcpyDeviceToDevice),
+      orErrorDeviceLost);
+  EXPECT_OK(orDeviceSynchronize()) << "device 0 is in order";
+}
+
+TEST(orMemcpyAsync, FromOrToALostDeviceOnAnotherIsDeviceLost) {
+  const LostBlock lost;
+  const Block block(8);
+  const PinnedBlock pinned(8);
+  char host[8] = {};
+  for (void* other :
+       {static_cast<void*>(block.get()),
+        static_cast<void*>(pinned.get()),
+        static_cast<void*>(host)}) {
+    EXPECT_EQ(
+        orMemcpyAsync(other, lost.get(), 8, orMemcpyDefault, nullptr),
+        orErrorDeviceLost);
+    EXPECT_EQ(
+        orMemcpyAsync(lost.get(), other, 8, orMemcpyDefault, nullptr),
+        orErrorDeviceLost);
+  }
+  EXPECT_OK(orDeviceSynchronize());
+}
+
+TEST(orMemcpyPeer, FromOrToALostDeviceIsDeviceLost) {
+  const LostBlock lost;
+  const Block block(8);
+  EXPECT_EQ(orMemcpyPeer(block.get(), 0, lost.get(), 1, 8), orErrorDeviceLost);
+  EXPECT_EQ(orMemcpyPeer(lost.get(), 1, block.get(), 0, 8), orErrorDeviceLost);
+  EXPECT_OK(orDeviceSynchronize());
+}
+
+TEST(orMemcpyPeerAsync, FromOrToALostDeviceOnAnotherIsDeviceLost) {
+  const LostBlock lost;
+  const Block block(8);
+  EXPECT_EQ(
+      orMemcpyPeerAsync(block.get(), 0, lost.get(), 1, 8, nullptr),
+      orErrorDeviceLost);
+  EXPECT_EQ(
+      orMemcpyPeerAsync(lost.get(), 1, block.get(), 0, 8, nullptr),
+      orErrorDeviceLost);
+  EXPECT_OK(orDeviceSynchronize());
+}
+
+TEST(orMemsetAsync, OfALostDeviceOnAnotherIsDeviceLost) {
+  const LostBlock lost;
+  EXPECT_EQ(orMemsetAsync(lost.get(), 1, 8, nullptr), orErrorDeviceLost);
+  EXPECT_OK(orDeviceSynchronize());
+}
+
+TEST(orMemcpyPeerAsync, WhoseOtherDeviceIsLostMeanwhileFailsAtTheNextWait) {
+  const Block to(8);
+  const CurrentDevice other(1);
+  void* from = nullptr;
+  ASSERT_OK(orMalloc(&from, 8));
+  {
+    const CurrentDevice current(0);
+    Latch latch(nullptr);
+    ASSERT_OK(orMemcpyPeerAsync(to.get(), 0, from, 1, 8, nullptr));
+    ASSERT_OK(orDeviceLose(1));
+    latch.release();
+    EXPECT_EQ(orStreamSynchronize(nullptr), orErrorDeviceLost);
+    EXPECT_MESSAGE("device 1 was lost");
+    EXPECT_OK(orDeviceSynchronize()) << "device 0 is in order";
+  }
+  ASSERT_OK(orDeviceReset());
+}
+
+TEST(orMemcpyPeerAsync, WhoseOtherDeviceIsResetMeanwhileFailsAtTheNextWait) {
+  const Block to(8);
+  const CurrentDevice other(1);
+  void* from = nullptr;
+  ASSERT_OK(orMalloc(&from, 8));
+  orStream_t stream = nullptr;
+  ASSERT_OK(orStreamGetDefault(&stream, 0));
+  Latch latch(stream);
+  ASSERT_OK(orMemcpyPeerAsync(to.get(), 0, from, 1, 8, stream));
+  ASSERT_OK(orDeviceReset());
+  const Block same(8); // likely where the old one was
+  latch.release();
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorDeviceLost);
+  EXPECT_MESSAGE("the device was reset while the call waited");
+  EXPECT_OK(orStreamSynchronize(stream)) << "device 0 is in order";
+}
+
+TEST(orDeviceEnablePeerAccess, ToALostDeviceIsDeviceLost) {
+  const LostBlock lost;
+  EXPECT_EQ(orDeviceEnablePeerAccess(1, 0), orErrorDeviceLost);
+  EXPECT_MESSAGE("device 1 was lost");
+}
+
+TEST(orGetKernelPointer, OfALostDeviceIsItsAddress) {
+  const LostBlock lost;
+  void* address = nullptr;
+  EXPECT_OK(orGetKernelPointer(&address, lost.get()));
+}
+
+TEST(orMemoryUnprotect, OfALostDeviceOpensTheBlock) {
+  const LostBlock lost;
+  EXPECT_OK(orMemoryUnprotect(lost.get()));
+  auto* byte = static_cast<volatile char*>(lost.get());
+  *byte = 3;
+  EXPECT_EQ(*byte, 3);
+}
+
 } // namespace

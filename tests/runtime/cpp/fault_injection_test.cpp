@@ -441,4 +441,18 @@ TEST(orFaultInject, DelayOfAnAllocationEndsWithTheDevice) {
   ASSERT_OK(orDeviceReset());
 }
 
+TEST(orFaultInject, CallThatTimesOutIsNotCounted) {
+  const Block block(64);
+  const InjectedFault fault({.site = orFaultCopy, .first = 1, .period = 0});
+  {
+    const Latch latch(nullptr);
+    ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 1));
+    EXPECT_EQ(orMemset(block.get(), 0, 64), orErrorTimeout);
+    ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 0));
+  }
+  EXPECT_EQ(fault.calls(), 0u);
+  EXPECT_EQ(orMemset(block.get(), 0, 64), orErrorLaunchFailure);
+  EXPECT_EQ(fault.hits(), 1u);
+}
+
 } // namespace

@@ -271,4 +271,27 @@ TEST(orLaunchHostFunc, MayLaunchButNotWait) {
   ASSERT_OK(orStreamSynchronize(stream));
 }
 
+TEST(orLaunchKernel, ThrowingCleanupIsAFailureOfTheStream) {
+  const Stream stream;
+  ASSERT_OK(orLaunchKernel(
+      stream,
+      [](void*) {},
+      nullptr,
+      [](void*) { throw std::runtime_error("not released"); }));
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+  EXPECT_MESSAGE("the cleanup of a launch threw an exception: not released");
+  EXPECT_OK(orStreamSynchronize(stream));
+}
+
+TEST(orLaunchKernel, FailureOfTheKernelCountsBeforeThatOfItsCleanup) {
+  const Stream stream;
+  ASSERT_OK(orLaunchKernel(
+      stream,
+      [](void*) { throw std::runtime_error("first"); },
+      nullptr,
+      [](void*) { throw 2; }));
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+  EXPECT_MESSAGE("first");
+}
+
 } // namespace

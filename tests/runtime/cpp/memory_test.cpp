@@ -125,6 +125,7 @@ TEST(orFree, InsideABlockIsInvalidValue) {
   const Block block(4096);
   EXPECT_EQ(orFree(block.get(1024)), orErrorInvalidValue);
   EXPECT_MESSAGE("not the start of a live block");
+  EXPECT_MESSAGE("it is inside of the block of 4096 bytes at 0x");
 }
 
 TEST(orFree, HostPointerIsInvalidValue) {

@@ -2,6 +2,8 @@
 // Kernels that reach the memory of another device.
 #include "support.h"
 
+#include <functional>
+
 namespace {
 
 /// Access of device 0 to the memory of device 1 as long as the scope lasts.
@@ -245,6 +247,57 @@ TEST(orMemcpyPeer, WorksWherePeerAccessIsTurnedOff) {
       },
       testing::ExitedWithCode(0),
       "");
+}
+
+/// Holds the default stream of device 1 and copies between the devices: the
+/// copy may not return before the stream is let go.
+void expect_to_wait_for_both(const std::function<orError_t()>& copy) {
+  orStream_t stream = nullptr;
+  ASSERT_OK(orStreamGetDefault(&stream, 1));
+  Latch latch(stream);
+  ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 1));
+  {
+    const CurrentDevice other(1);
+    ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 1));
+  }
+  EXPECT_EQ(copy(), orErrorTimeout);
+  latch.release();
+  for (const int device : {0, 1}) {
+    const CurrentDevice current(device);
+    ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 0));
+  }
+  EXPECT_OK(copy());
+}
+
+TEST(orMemcpyPeer, WaitsForTheDefaultStreamsOfBothDevices) {
+  const BlockOf here(0, 64);
+  const BlockOf there(1, 64);
+  expect_to_wait_for_both(
+      [&] { return orMemcpyPeer(here.get(), 0, there.get(), 1, 64); });
+  expect_to_wait_for_both(
+      [&] { return orMemcpyPeer(there.get(), 1, here.get(), 0, 64); });
+}
+
+TEST(orMemcpy, BetweenDevicesWaitsForTheDefaultStreamsOfBoth) {
+  const BlockOf here(0, 64);
+  const BlockOf there(1, 64);
+  for (const auto kind : {orMemcpyDeviceToDevice, orMemcpyDefault}) {
+    expect_to_wait_for_both(
+        [&] { return orMemcpy(here.get(), there.get(), 64, kind); });
+    expect_to_wait_for_both(
+        [&] { return orMemcpy(there.get(), here.get(), 64, kind); });
+  }
+}
+
+TEST(orMemcpyPeer, InAKernelOfTheSourceCopies) {
+  const BlockOf from(0, 64);
+  const BlockOf to(1, 64);
+  ASSERT_OK(orMemset(from.get(), 9, 64));
+  ASSERT_OK(orLaunchKernel(orStream_t(nullptr), [&] {
+    EXPECT_OK(orMemcpyPeer(to.get(), 1, from.get(), 0, 64));
+  }));
+  ASSERT_OK(orDeviceSynchronize());
+  EXPECT_EQ(first_byte(to.get()), 9);
 }
 
 } // namespace

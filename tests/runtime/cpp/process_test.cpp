@@ -146,4 +146,113 @@ TEST_F(Exit, MemoryCanBeFreedFromAnExitHandler) {
       "free: orSuccess");
 }
 
+/// Queues more kernels than can run while the process exits.
+void queue_slow_kernels(orStream_t stream, int count) {
+  for (int i = 0; i < count; ++i) {
+    EXPECT_OK(orLaunchKernel(stream, [] {
+      const auto end = Clock::now() + std::chrono::milliseconds(20);
+      while (Clock::now() < end) {
+        std::this_thread::yield();
+      }
+    }));
+  }
+}
+
+/// What an exit handler that runs after the library's is to call, to print what
+/// that returns. To be asked for before the library is used.
+std::function<orError_t()>& at_exit() {
+  static auto& call = *new std::function<orError_t()>;
+  std::atexit(
+      [] { std::fprintf(stderr, "at exit: %s\n", orGetErrorName(call())); });
+  return call;
+}
+
+TEST_F(Exit, EventOfDroppedWorkIsReached) {
+  EXPECT_EXIT(
+      {
+        auto& call = at_exit();
+        orEvent_t event = nullptr;
+        EXPECT_OK(orEventCreate(&event));
+        queue_slow_kernels(nullptr, 50);
+        EXPECT_OK(orEventRecord(event, nullptr));
+        call = [event] { return orEventSynchronize(event); };
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0),
+      "at exit: orSuccess");
+}
+
+TEST_F(Exit, StreamThatWaitsForDroppedWorkIsDone) {
+  EXPECT_EXIT(
+      {
+        auto& call = at_exit();
+        orStream_t working = nullptr;
+        orStream_t waiting = nullptr;
+        orEvent_t event = nullptr;
+        EXPECT_OK(orStreamCreate(&working));
+        EXPECT_OK(orStreamCreate(&waiting));
+        EXPECT_OK(orEventCreate(&event));
+        queue_slow_kernels(working, 50);
+        EXPECT_OK(orEventRecord(event, working));
+        EXPECT_OK(orStreamWaitEvent(waiting, event, 0));
+        call = [waiting] { return orStreamSynchronize(waiting); };
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0),
+      "at exit: orSuccess");
+}
+
+TEST_F(Exit, WaitForAKernelThatNeverReturnsIsTimeout) {
+  EXPECT_EXIT(
+      {
+        auto& call = at_exit();
+        static auto& never = *new Signal; // a worker uses it to the end
+        static auto& started = *new Signal;
+        EXPECT_OK(orLaunchKernel(nullptr, [] {
+          started.set();
+          never.wait();
+        }));
+        started.wait();
+        call = [] { return orStreamSynchronize(nullptr); };
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0),
+      "at exit: orErrorTimeout");
+}
+
+TEST_F(Exit, CopyInAnExitHandlerWorks) {
+  EXPECT_EXIT(
+      {
+        auto& call = at_exit();
+        static char host[8] = {};
+        void* block = nullptr;
+        EXPECT_OK(orMalloc(&block, 8));
+        queue_slow_kernels(nullptr, 50);
+        call = [block] {
+          return orMemcpy(host, block, 8, orMemcpyDeviceToHost);
+        };
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0),
+      "at exit: orSuccess");
+}
+
+TEST_F(Exit, EventThatIsRecordedInAnExitHandlerIsReached) {
+  EXPECT_EXIT(
+      {
+        auto& call = at_exit();
+        orEvent_t event = nullptr;
+        EXPECT_OK(orEventCreate(&event));
+        EXPECT_OK(orLaunchKernel(nullptr, [] {}));
+        call = [event] {
+          EXPECT_OK(orLaunchKernel(nullptr, [] { std::abort(); }));
+          EXPECT_OK(orEventRecord(event, nullptr));
+          return orEventSynchronize(event);
+        };
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0),
+      "at exit: orSuccess");
+}
+
 } // namespace

@@ -4,6 +4,7 @@
 #include "support.h"
 
 #include <atomic>
+#include <functional>
 #include <set>
 
 namespace {
@@ -84,8 +85,8 @@ TEST(orDeviceReset, WhileOtherThreadsUseTheDevice) {
   for (auto& thread : users) {
     thread.join();
   }
-  // What a block or a stream of before the reset gives; a copy that was checked
-  // before it leaves IllegalAddress.
+  // What a block or a stream of before the reset gives. The new block of
+  // another thread may have the same address, and then be freed under the copy.
   codes.expect_only(
       {orSuccess,
        orErrorDeviceLost,
@@ -93,6 +94,109 @@ TEST(orDeviceReset, WhileOtherThreadsUseTheDevice) {
        orErrorInvalidValue,
        orErrorInvalidHandle});
   EXPECT_OK(orDeviceReset());
+}
+
+TEST(orDeviceReset, LetsNoCallOfBeforeItHarmTheNewDevice) {
+  // Only one thread allocates, so no other block has the address of a lost one.
+  constexpr int kResets = 500;
+  Codes codes;
+  std::atomic<bool> stop{false};
+  std::thread user([&] {
+    while (!stop) {
+      use_the_device(codes);
+    }
+  });
+  for (int i = 0; i < kResets; ++i) {
+    EXPECT_OK(orDeviceReset());
+    EXPECT_OK(orDeviceSynchronize());
+  }
+  stop = true;
+  user.join();
+  codes.expect_only(
+      {orSuccess,
+       orErrorDeviceLost,
+       orErrorInvalidValue,
+       orErrorInvalidHandle});
+  EXPECT_OK(orDeviceReset());
+}
+
+/// Makes `call`, which is to wait for its turn, while the device is reset.
+orError_t call_during_a_reset(const std::function<orError_t()>& call) {
+  Latch latch(nullptr);
+  orError_t error = orSuccess;
+  std::thread caller([&] { error = call(); });
+  std::thread resetter([] { EXPECT_OK(orDeviceReset()); });
+  while (orStreamQuery(nullptr) != orErrorDeviceLost) {
+    std::this_thread::yield();
+  }
+  latch.release();
+  caller.join();
+  resetter.join();
+  EXPECT_OK(orDeviceSynchronize()) << "the new device is in order";
+  return error;
+}
+
+TEST(orLaunchKernelBlocking, ThatWaitsDuringAResetIsDeviceLost) {
+  for (int round = 0; round < 50; ++round) {
+    std::atomic<bool> ran{false};
+    const orError_t error = call_during_a_reset([&ran] {
+      return orLaunchKernelBlocking(
+          nullptr,
+          [](void* p) { *static_cast<std::atomic<bool>*>(p) = true; },
+          &ran);
+    });
+    // A call that began after the reset runs.
+    EXPECT_EQ(error, ran ? orSuccess : orErrorDeviceLost);
+  }
+}
+
+TEST(orMemcpy, ThatWaitsDuringAResetIsDeviceLost) {
+  for (int round = 0; round < 50; ++round) {
+    void* block = nullptr;
+    ASSERT_OK(orMalloc(&block, 64));
+    Codes codes;
+    call_during_a_reset([&codes, block] {
+      const char host[64] = {};
+      return codes.add(orMemcpy(block, host, 64, orMemcpyHostToDevice));
+    });
+    // The latter if the call began after the reset.
+    codes.expect_only({orErrorDeviceLost, orErrorInvalidValue});
+  }
+}
+
+TEST(orMemcpyPeer, WhileTheOtherDeviceIsResetHarmsNeither) {
+  constexpr int kResets = 200;
+  const Block from(64);
+  Codes codes;
+  std::atomic<bool> stop{false};
+  std::thread copier([&] {
+    while (!stop) {
+      void* to = nullptr;
+      {
+        const CurrentDevice other(1);
+        codes.add(orMalloc(&to, 64));
+      }
+      if (to != nullptr) {
+        for (int i = 0; i < 4; ++i) {
+          codes.add(orMemcpyPeer(to, 1, from.get(), 0, 64));
+          codes.add(orMemcpyPeer(from.get(), 0, to, 1, 64));
+          codes.add(orMemcpyPeerAsync(from.get(), 0, to, 1, 64, nullptr));
+        }
+        codes.add(orDeviceSynchronize());
+        codes.add(orFree(to));
+      }
+    }
+  });
+  {
+    const CurrentDevice other(1);
+    for (int i = 0; i < kResets; ++i) {
+      EXPECT_OK(orDeviceReset());
+      EXPECT_OK(orDeviceSynchronize());
+    }
+  }
+  stop = true;
+  copier.join();
+  codes.expect_only({orSuccess, orErrorDeviceLost, orErrorInvalidValue});
 }
 
 TEST(orStreamSynchronize, IsNoSuccessIfAResetDropsTheWork) {

@@ -14,6 +14,12 @@ TEST(Header, WorksFromC) {
   EXPECT_EQ(use_from_c(), 0);
 }
 
+TEST(Header, HasTheTypeOfEventFlags) {
+  const orEventFlags flags = orEventDisableTiming;
+  const Event event(flags);
+  EXPECT_OK(orEventQuery(event));
+}
+
 // The reference opens a block to the host for the time of a kernel.
 TEST(Header, RunsAProgramOfTheReference) {
   constexpr int kCount = 1000;

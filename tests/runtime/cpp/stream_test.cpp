@@ -300,4 +300,105 @@ TEST(orStreamCreate, EndsItsWorkersWithTheStreams) {
   }
 }
 
+/// Keeps a stream busy: each kernel launches the next, until the scope ends.
+class EndlessWork {
+ public:
+  explicit EndlessWork(orStream_t stream) : stream_(stream) {
+    EXPECT_OK(orLaunchKernel(stream_, next, this, nullptr));
+  }
+  EndlessWork(const EndlessWork&) = delete;
+  EndlessWork& operator=(const EndlessWork&) = delete;
+  ~EndlessWork() {
+    stop_ = true;
+    EXPECT_OK(orStreamSynchronize(stream_));
+    ended_.wait();
+  }
+
+ private:
+  static void next(void* self) {
+    auto& work = *static_cast<EndlessWork*>(self);
+    if (work.stop_) {
+      work.ended_.set();
+    } else {
+      EXPECT_OK(orLaunchKernel(work.stream_, next, self, nullptr));
+    }
+  }
+
+  const orStream_t stream_;
+  std::atomic<bool> stop_{false};
+  Signal ended_;
+};
+
+TEST(orMemcpy, DoesNotWaitForLaterWork) {
+  const Block block(64);
+  const char host[64] = {};
+  const EndlessWork work(nullptr);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_OK(orMemcpy(block.get(), host, 64, orMemcpyHostToDevice));
+  }
+}
+
+TEST(orLaunchKernelBlocking, DoesNotWaitForLaterWork) {
+  const Stream stream;
+  const EndlessWork work(stream);
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_OK(orLaunchKernelBlocking(stream, [](void*) {}, nullptr));
+  }
+}
+
+TEST(orLaunchKernelBlocking, TimeoutLeavesTheOrderOfTheRest) {
+  const Stream stream;
+  std::string order;
+  {
+    Latch latch(stream);
+    ASSERT_OK(orLaunchKernel(stream, [&order] { order += '1'; }));
+    ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 1));
+    EXPECT_EQ(
+        orLaunchKernelBlocking(
+            stream,
+            [](void* p) { static_cast<std::string*>(p)->push_back('x'); },
+            &order),
+        orErrorTimeout);
+    EXPECT_MESSAGE("still has 2 commands to do after 1 ms");
+    ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 0));
+    ASSERT_OK(orLaunchKernel(stream, [&order] { order += '2'; }));
+  }
+  EXPECT_OK(orStreamSynchronize(stream));
+  EXPECT_EQ(order, "12");
+}
+
+TEST(orStreamDestroy, LeavesAFailureForTheDeviceAlsoIfTheStreamIsMadeAgain) {
+  for (int round = 0; round < 20; ++round) {
+    orStream_t failing = nullptr;
+    ASSERT_OK(orStreamCreate(&failing));
+    ASSERT_OK(
+        orLaunchKernel(failing, [] { throw std::runtime_error("broken"); }));
+    while (orStreamQuery(failing) == orErrorNotReady) {
+      std::this_thread::yield();
+    }
+    ASSERT_OK(orStreamDestroy(failing));
+    const Stream others[3];
+    for (const auto& other : others) {
+      EXPECT_OK(orStreamSynchronize(other)) << "it is no failure of theirs";
+    }
+    EXPECT_EQ(orDeviceSynchronize(), orErrorLaunchFailure);
+    EXPECT_MESSAGE("broken");
+    EXPECT_OK(orDeviceSynchronize());
+  }
+}
+
+TEST(orStreamDestroy, OfSeveralThatFailedTheFirstCounts) {
+  for (int i = 0; i < 3; ++i) {
+    const Stream stream;
+    ASSERT_OK(
+        orLaunchKernel(stream, [] { throw std::runtime_error("broken"); }));
+  }
+  int failures = 0;
+  while (orDeviceSynchronize() == orErrorLaunchFailure) {
+    ++failures;
+  }
+  EXPECT_GE(failures, 1);
+  EXPECT_LE(failures, 3) << "those whose thread had not ended yet";
+}
+
 } // namespace

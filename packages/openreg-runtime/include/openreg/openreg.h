@@ -21,7 +21,10 @@
  *                     reached the record; what enqueues work, when the system
  *                     starts no thread for it
  * [device] stands for DeviceLost and IllegalAddress, which a failed device
- * keeps: all these functions return the failure until orDeviceReset(). With
+ * keeps: all these functions return the failure until orDeviceReset(). That is
+ * also so for the devices of pointers. What a reset by another thread overtakes
+ * is DeviceLost. Once the process exits, waits end with Timeout after 200 ms.
+ * With
  * OPENREG_LAUNCH_BLOCKING=1 what enqueues work also waits for it, and returns
  * what orStreamSynchronize() would. */
 #ifndef OPENREG_OPENREG_H
@@ -166,6 +169,7 @@ typedef struct orFault* orFault_t;
 #define orEventDisableTiming 0x2u
 #define orEventInterprocess 0x4u
 #define orEventEnableTiming 0x8u
+typedef unsigned int orEventFlags; /* any of these, or several */
 
 #define orHostRegisterDefault 0x0u
 #define orIpcMemLazyEnablePeerAccess 0x1u
@@ -201,8 +205,8 @@ typedef struct orFaultSpec {
   /* 0: only that one; n: also each nth after it. Not used if `probability` is
    * not 0. */
   uint64_t period;
-  /* 0, or the probability from 0 to 1 with which each call from `first` on is
-   * hit. The same seed hits the same calls. */
+  /* The probability from 0 to 1 with which each call from `first` on is hit; 0
+   * is no probability: `period` decides. The same seed hits the same calls. */
   double probability;
   uint64_t seed;
 } orFaultSpec;
@@ -268,13 +272,15 @@ OPENREG_API orError_t orDeviceGetAttribute(
     orDeviceAttr attr,
     int device) OPENREG_NOEXCEPT;
 /* Waits for all work of the current device; returns, and forgets, the failure
- * that a kernel of one of its streams left.
+ * that a kernel of one of its streams left. Of those of destroyed streams, the
+ * first is kept.
  * Errors: LaunchFailure, NotPermitted, Timeout, [device]. */
 OPENREG_API orError_t orDeviceSynchronize(void) OPENREG_NOEXCEPT;
 /* Waits for what the current device runs, drops what it has queued, and makes
  * it as new: its blocks, IPC mappings and streams end, its default stream is
  * empty, its failure, limits and peer access are as at the start. Events and
- * pinned memory stay. Errors: NotPermitted, Timeout (the device is lost). */
+ * pinned memory stay. Errors: NotPermitted, Timeout (the device is lost until a
+ * reset succeeds). */
 OPENREG_API orError_t orDeviceReset(void) OPENREG_NOEXCEPT;
 /* Limits the current device. A memory limit below what is in use fails
  * allocations until enough is freed. Errors: InvalidValue. */
@@ -343,14 +349,15 @@ OPENREG_API orError_t orMemGetInfo(size_t* free, size_t* total)
 OPENREG_API orError_t orPointerGetAttributes(
     orPointerAttributes* attributes,
     const void* ptr) OPENREG_NOEXCEPT;
-/* Opens the pages of the block around `devPtr` to the host, for debugging.
+/* Opens the pages of the block around `devPtr` to the host, for debugging, also
+ * on a failed device.
  * Errors: InvalidValue. */
 OPENREG_API orError_t orMemoryUnprotect(void* devPtr) OPENREG_NOEXCEPT;
 /* Closes them again. Errors: InvalidValue. */
 OPENREG_API orError_t orMemoryProtect(void* devPtr) OPENREG_NOEXCEPT;
 /* Where kernels find the data of a device pointer: the same memory at a fixed
  * distance, the same for all devices of the process. In a kernel, the memory of
- * another device needs orDeviceEnablePeerAccess().
+ * another device needs orDeviceEnablePeerAccess(). It works on a failed device.
  * Errors: InvalidValue, PeerAccessNotEnabled. */
 OPENREG_API orError_t orGetKernelPointer(void** kernelPtr, const void* devPtr)
     OPENREG_NOEXCEPT;
@@ -369,9 +376,9 @@ OPENREG_API orError_t orGetAddressRange(
  * an asynchronous call waits for its turn leaves orErrorIllegalAddress on the
  * device. */
 
-/* Copies after all work of the default stream of the destination's device, or
- * of the source's if the destination is the host, and waits. It can fail as a
- * kernel does where a fault is injected.
+/* Copies after all work of the default streams of the devices of source and
+ * destination, or of the current device if both are the host, and waits. It can
+ * fail as a kernel does where a fault is injected.
  * Errors: InvalidValue, LaunchFailure, Timeout, [device]. */
 OPENREG_API orError_t
 orMemcpy(void* dst, const void* src, size_t count, orMemcpyKind kind)
@@ -385,7 +392,7 @@ OPENREG_API orError_t orMemcpyAsync(
     size_t count,
     orMemcpyKind kind,
     orStream_t stream) OPENREG_NOEXCEPT;
-/* Copies between two devices, or within one, and waits.
+/* As orMemcpy between two devices, or within one.
  * Errors: InvalidValue, InvalidDevice, LaunchFailure, Timeout, [device]. */
 OPENREG_API orError_t orMemcpyPeer(
     void* dst,
@@ -422,7 +429,8 @@ OPENREG_API orError_t orStreamCreateWithPriority(
     orStream_t* stream,
     unsigned int flags,
     int priority) OPENREG_NOEXCEPT;
-/* Ends the handle at once; work that was enqueued still runs.
+/* Ends the handle at once; work that was enqueued still runs, and a failure is
+ * left for orDeviceSynchronize().
  * Errors: InvalidHandle. */
 OPENREG_API orError_t orStreamDestroy(orStream_t stream) OPENREG_NOEXCEPT;
 /* The default stream of a device as a handle of its own.
@@ -466,10 +474,10 @@ OPENREG_API orError_t orDeviceGetStreamPriorityRange(
 /* Enqueues `kernel(args)`, which runs on any thread, with the device of the
  * stream as the current one and a last error of its own. When it has run, or
  * was dropped because the device failed, `cleanup(args)` is called if it is not
- * null; neither may wait for the stream. A kernel that throws leaves
- * orErrorLaunchFailure on the stream. If the launch itself fails, `args` stay
- * with the caller.
- * Errors: InvalidValue, InvalidHandle, [device]. */
+ * null; neither may wait for the stream, nor end its thread. If one throws,
+ * that leaves orErrorLaunchFailure on the stream. If the launch itself fails,
+ * `args` stay with the caller. At exit neither is called any more. Errors:
+ * InvalidValue, InvalidHandle, [device]. */
 OPENREG_API orError_t orLaunchKernel(
     orStream_t stream,
     orKernel_t kernel,
