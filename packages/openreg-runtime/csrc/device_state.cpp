@@ -6,14 +6,12 @@
 
 namespace openreg {
 
-std::optional<Error> DeviceState::failure_since(Epoch epoch) const {
-  if (usable_since(epoch)) {
-    return std::nullopt;
-  }
+Error DeviceState::reason() const {
   const std::lock_guard lock(mutex_);
-  return failed()
-      ? error_
-      : Error{orErrorDeviceLost, "the device was reset while the call waited"};
+  if (failed()) {
+    return error_;
+  }
+  return {orErrorDeviceLost, "the device was reset while the call waited"};
 }
 
 void DeviceState::fail(Error error) {
@@ -35,12 +33,6 @@ void DeviceState::fail_again(Error error) {
 void DeviceState::recover() {
   const std::lock_guard lock(mutex_);
   status_.fetch_add(1, std::memory_order_release);
-}
-
-void DeviceState::check_since(Epoch epoch) const {
-  if (auto failure = failure_since(epoch)) {
-    throw Failure(std::move(*failure));
-  }
 }
 
 void DeviceState::rethrow() const {

@@ -60,9 +60,15 @@ class DeviceState {
   }
   /// As check(): throws orErrorDeviceLost if the device was reset meanwhile,
   /// which ended all that the call has checked or waited for.
-  void check_since(Epoch epoch) const;
+  void check_since(Epoch epoch) const {
+    if (!usable_since(epoch)) {
+      throw Failure(reason());
+    }
+  }
   /// What check_since() throws, if anything.
-  std::optional<Error> failure_since(Epoch epoch) const;
+  std::optional<Error> failure_since(Epoch epoch) const {
+    return usable_since(epoch) ? std::nullopt : std::optional(reason());
+  }
   /// Only the first failure counts.
   void fail(Error error);
   /// Replaces the failure.
@@ -88,6 +94,8 @@ class DeviceState {
 
  private:
   [[noreturn]] void rethrow() const;
+  /// Why the device is no longer usable, or no longer the same.
+  Error reason() const;
 
   std::atomic<Epoch> status_{0}; // the epoch, and one more once failed
   std::atomic<std::uint64_t> wait_timeout_; // milliseconds, 0 for ever
