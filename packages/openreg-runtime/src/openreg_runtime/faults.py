@@ -38,9 +38,7 @@ def _device(device: Device | int | None) -> Device:
 def _check(name: str, value: float, least: int, most: float) -> None:
     """Raises ValueError unless ``least <= value <= most``."""
     if not least <= value <= most:
-        raise ValueError(
-            f"inject_fault: {name} is {value}, expected {least} to {most}"
-        )
+        raise ValueError(f"inject_fault: {name} is {value}, expected {least} to {most}")
 
 
 @contextmanager
