@@ -201,7 +201,7 @@ def test_memory_that_ran_out_is_taken_from_the_cache() -> None:
         runtime.faults.inject_fault("malloc_host", period=1),
         pytest.raises(torch.OutOfMemoryError),
     ):
-        torch.empty(10, pin_memory=True)
+        torch.empty(1 << 20, pin_memory=True)  # of a size that is not cached
 
 
 @pytest.mark.parametrize("freed", [True, False])
