@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstring>
 #include <mutex>
+#include <unordered_map>
 
 namespace openreg::aten {
 namespace {
@@ -48,12 +49,23 @@ class Cache final : public Base {
     if (in_bad_fork()) {
       initialize(); // throws: what a child inherited stays as it is
     }
-    return Base::allocate(size);
-  }
-  void free(void* block) override {
-    if (!in_bad_fork()) {
-      Base::free(block);
+    const auto allocated = Base::allocate(size);
+    if (allocated.first != nullptr) {
+      const std::lock_guard lock(mutex_);
+      blocks_.insert_or_assign(allocated.first, allocated.second);
     }
+    return allocated;
+  }
+  void free(void* pointer) override {
+    if (pointer == nullptr || in_bad_fork()) {
+      return;
+    }
+    void* block = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      block = blocks_.at(pointer);
+    }
+    Base::free(block);
   }
   bool record_event(void* pointer, void* block, c10::Stream stream) override {
     if (Base::record_event(pointer, block, stream)) {
@@ -78,6 +90,10 @@ class Cache final : public Base {
     OPENREG_CHECK(error);
   }
   void free_block(Block* block) override {
+    {
+      const std::lock_guard lock(mutex_);
+      blocks_.erase(block->ptr_);
+    }
     const Timing timing(stats_.host_free_time, stats_.timing_mutex_);
     const orError_t error = orFreeUnused(block->ptr_);
     if (error != orSuccess) {
@@ -92,25 +108,41 @@ class Cache final : public Base {
   bool query_event(StreamEvent& event) override {
     return event.reached();
   }
+
+  std::mutex mutex_;
+  std::unordered_map<void*, void*> blocks_; // by address, in use or cached
 };
 
-void free_pinned(void* block);
-using HostAllocator = at::CachingHostAllocatorInterface<Cache, &free_pinned>;
+void free_pinned(void* pointer);
+
+class HostAllocator final
+    : public at::CachingHostAllocatorInterface<Cache, &free_pinned> {
+ public:
+  /// The context is the address, and not PyTorch's block: only such storages
+  /// can be cloned lazily.
+  at::DataPtr allocate(size_t size) override {
+    void* pointer = impl_->allocate(size).first;
+    return {pointer, pointer, &free_pinned, c10::Device(c10::kCPU)};
+  }
+  at::DeleterFnPtr raw_deleter() const override {
+    return &free_pinned;
+  }
+};
 
 HostAllocator& host_allocator() {
   static auto* value = new HostAllocator;
   return *value;
 }
 
-void free_pinned(void* block) {
-  host_allocator().free(block);
+void free_pinned(void* pointer) {
+  host_allocator().free(pointer);
 }
 
 } // namespace
 
 bool record_pinned_use(const c10::Storage& storage, c10::Stream stream) {
   const c10::DataPtr& data = storage.data_ptr();
-  return host_allocator().record_event(data.get(), data.get_context(), stream);
+  return host_allocator().record_event(data.get(), nullptr, stream);
 }
 
 OPENREG_MECHANISM(host_allocator, "at::HostAllocator") {
