@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import torch
 
+import openreg_runtime
+
 Output = Callable[..., str]
 
 
@@ -95,6 +97,60 @@ def test_properties_describe_the_device() -> None:
     assert properties.multi_processor_count == os.cpu_count()
 
 
+def test_capability_is_that_of_the_properties() -> None:
+    properties = torch.openreg.get_device_properties(1)
+    capability = torch.openreg.get_device_capability("openreg:1")
+    assert capability == (properties.major, properties.minor)
+    assert capability == openreg_runtime.version()[:2]
+
+
+def test_architecture_is_that_of_the_kernels() -> None:
+    assert torch.openreg.get_arch_list() == [torch.backends.cpu.get_cpu_capability()]
+
+
+def test_products_of_float32_are_the_full_ones() -> None:
+    assert torch.openreg.is_tf32_supported() is False
+    x = torch.rand(64, 64)
+    assert torch.equal((x.openreg() @ x.openreg()).cpu(), x @ x)
+
+
+@pytest.mark.parametrize("peer", [1, "openreg:1", torch.device("openreg", 1)])
+@pytest.mark.parametrize("device", [None, 0, "openreg", torch.device("openreg", 0)])
+def test_devices_can_access_their_peers(device: Any, peer: Any) -> None:
+    assert torch.openreg.can_device_access_peer(device, peer)
+
+
+def test_device_is_no_peer_of_itself() -> None:
+    assert not torch.openreg.can_device_access_peer(1, 1)
+
+
+def test_peer_access_follows_the_environment(output: Output) -> None:
+    source = "import torch; print(torch.openreg.can_device_access_peer(0, 1))"
+    assert output(source) == "True"
+    assert output(source, OPENREG_PEER_ACCESS="0") == "False"
+
+
+def test_peer_needs_an_index() -> None:
+    with pytest.raises(ValueError, match="with a specified index"):
+        torch.openreg.can_device_access_peer(0, "openreg")
+
+
+def test_memory_in_use_is_what_is_not_free() -> None:
+    x = torch.ones(2**20, device="openreg:1")
+    free, total = torch.openreg.mem_get_info(1)
+    used = torch.openreg.device_memory_used(1)
+    assert used == total - free
+    assert used >= x.untyped_storage().nbytes()
+
+
+def test_no_stream_is_capturing_and_asking_starts_no_device(output: Output) -> None:
+    source = """
+    import torch
+    print(torch.openreg.is_current_stream_capturing(), torch.openreg.is_initialized())
+    """
+    assert output(source) == "False False"
+
+
 @pytest.mark.parametrize("device", [None, 1, "openreg:1", torch.device("openreg")])
 def test_synchronize_finishes_the_work(device: int | str | torch.device | None) -> None:
     x = torch.ones(256, 256, device="openreg" if device is None else device)
@@ -108,6 +164,14 @@ def test_synchronize_finishes_the_work(device: int | str | torch.device | None) 
 FUNCTIONS_OF_A_DEVICE: dict[str, Callable[[Any], object]] = {
     "set_device": torch.openreg.set_device,
     "device": lambda device: torch.openreg.device(device).__enter__(),
+    "can_device_access_peer": lambda device: torch.openreg.can_device_access_peer(
+        device, 1
+    ),
+    "can_device_access_peer, as peer": lambda device: (
+        torch.openreg.can_device_access_peer(0, device)
+    ),
+    "device_memory_used": torch.openreg.device_memory_used,
+    "get_device_capability": torch.openreg.get_device_capability,
     "get_device_name": torch.openreg.get_device_name,
     "get_device_properties": torch.openreg.get_device_properties,
     "synchronize": torch.openreg.synchronize,
@@ -172,6 +236,40 @@ def test_devices_start_at_first_use(output: Output) -> None:
     print(torch.openreg.is_initialized(), torch.openreg._initialized)
     """
     assert output(source).split() == ["False", "False", "True", "True"]
+
+
+def test_calls_that_wait_run_in_order_when_the_devices_start(output: Output) -> None:
+    source = """
+    import torch
+    order = []
+    for number in range(3):
+        torch.openreg._lazy_call(lambda number=number: order.append(number))
+    torch.manual_seed(1)  # takes the place of seeds that wait, and of nothing else
+    print(order)
+    torch.openreg.init()
+    print(order, torch.openreg.initial_seed())
+    torch.openreg._lazy_call(lambda: order.append(3))
+    print(order)
+    """
+    assert output(source).splitlines() == ["[]", "[0, 1, 2] 1", "[0, 1, 2, 3]"]
+
+
+def test_call_that_waited_and_fails_says_where_it_was_made(
+    interpreter: Callable[..., Any],
+) -> None:
+    source = """
+    import torch
+    def restore():
+        torch.openreg.set_rng_state(torch.get_rng_state(), 7)
+    restore()
+    print("kept")
+    torch.openreg.init()
+    """
+    result = interpreter(source)
+    assert result.stdout == "kept\n"
+    assert "Invalid device id 7" in result.stderr
+    assert "waited for the devices to start. Made at:" in result.stderr
+    assert "in restore" in result.stderr.partition("Made at:")[2]
 
 
 def test_init_starts_the_devices_and_may_be_repeated(output: Output) -> None:

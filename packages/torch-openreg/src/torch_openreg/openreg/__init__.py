@@ -16,18 +16,23 @@ from . import _utils as _utils
 from . import amp, memory, random, streams
 from ._device import (
     DeviceProperties,
+    can_device_access_peer,
     current_device,
     device,
     device_count,
+    device_memory_used,
     device_of,
+    get_arch_list,
+    get_device_capability,
     get_device_name,
     get_device_properties,
     is_available,
     is_bf16_supported,
+    is_tf32_supported,
     set_device,
     synchronize,
 )
-from ._lazy import init, is_initialized
+from ._lazy import init, is_initialized, lazy_call
 from ._roads import operator_roads
 from .amp import get_amp_supported_dtype
 from .memory import (
@@ -69,6 +74,7 @@ from .streams import (
     StreamContext,
     current_stream,
     default_stream,
+    is_current_stream_capturing,
     set_stream,
     stream,
 )
@@ -81,15 +87,19 @@ __all__ = [
     "Stream",
     "StreamContext",
     "amp",
+    "can_device_access_peer",
     "current_device",
     "current_stream",
     "default_generators",
     "default_stream",
     "device",
     "device_count",
+    "device_memory_used",
     "device_of",
     "empty_cache",
     "get_amp_supported_dtype",
+    "get_arch_list",
+    "get_device_capability",
     "get_device_name",
     "get_device_properties",
     "get_per_process_memory_fraction",
@@ -101,7 +111,9 @@ __all__ = [
     "initial_seed",
     "is_available",
     "is_bf16_supported",
+    "is_current_stream_capturing",
     "is_initialized",
+    "is_tf32_supported",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
@@ -133,6 +145,7 @@ __all__ = [
 ]
 
 _lazy_init = init
+_lazy_call = lazy_call
 _is_in_bad_fork = _C.is_in_bad_fork
 
 

@@ -7,6 +7,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import torch
+
 import openreg_runtime
 from openreg_aten import _C
 
@@ -14,7 +16,6 @@ from . import _lazy
 from ._utils import _get_device_index, device_type, valid_device_index
 
 if TYPE_CHECKING:
-    import torch
     from torch.types import Device
 
 
@@ -24,11 +25,15 @@ class DeviceProperties:
 
     Attributes:
         name: Name of the model, the same for all devices.
+        major: First number of the device's capability.
+        minor: Second number of it.
         total_memory: Size of the memory in bytes.
         multi_processor_count: Number of the CPU's cores, which the devices share.
     """
 
     name: str
+    major: int
+    minor: int
     total_memory: int
     multi_processor_count: int
 
@@ -49,6 +54,14 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
     """
     del including_emulation
     return is_available()
+
+
+def is_tf32_supported() -> bool:
+    """Tells that the devices have no TF32. As ``torch.cuda.is_tf32_supported``.
+
+    Their float32 products are those of the CPU, in full precision.
+    """
+    return False
 
 
 def device_count() -> int:
@@ -129,8 +142,11 @@ def get_device_properties(device: Device = None) -> DeviceProperties:
         RuntimeError: If there is no device of this index.
     """
     simulated = openreg_runtime.Device(valid_device_index(device))
+    major, minor, _ = openreg_runtime.version()
     return DeviceProperties(
         name=simulated.name,
+        major=major,
+        minor=minor,
         total_memory=simulated.total_memory,
         multi_processor_count=os.cpu_count() or 1,
     )
@@ -146,6 +162,64 @@ def get_device_name(device: Device = None) -> str:
         RuntimeError: If there is no device of this index.
     """
     return get_device_properties(device).name
+
+
+def get_device_capability(device: Device = None) -> tuple[int, int]:
+    """Returns what generation a device is of. As ``torch.cuda.get_device_capability``.
+
+    Args:
+        device: Device, index or name; the current device by default.
+
+    Returns:
+        The version of the simulated device, major and minor. Compare it with no
+        capability of CUDA.
+
+    Raises:
+        RuntimeError: If there is no device of this index.
+    """
+    properties = get_device_properties(device)
+    return properties.major, properties.minor
+
+
+def get_arch_list() -> list[str]:
+    """Returns the instruction set of the kernels. As ``torch.cuda.get_arch_list``.
+
+    The kernels are the CPU's, so there is one: ``["AVX2"]``, for example.
+    """
+    return [torch.backends.cpu.get_cpu_capability()]
+
+
+def can_device_access_peer(device: Device, peer_device: Device) -> bool:
+    """Tells whether kernels of a device can reach the memory of another one.
+
+    As ``torch.cuda.can_device_access_peer``. ``OPENREG_PEER_ACCESS`` decides it.
+
+    Args:
+        device: Device, index or name; None is the current device.
+        peer_device: The other device; false for the same one.
+
+    Raises:
+        RuntimeError: If there is no device of one of the indices.
+        ValueError: If ``peer_device`` has no index.
+    """
+    index = valid_device_index(device)
+    peer = valid_device_index(_get_device_index(peer_device))
+    return openreg_runtime.Device(index).can_access_peer(peer)
+
+
+def device_memory_used(device: Device = None) -> int:
+    """Returns the bytes of a device that are in use, by whatever part of the process.
+
+    As ``torch.cuda.device_memory_used``.
+
+    Args:
+        device: Device, index or name; the current device by default.
+
+    Raises:
+        RuntimeError: If there is no device of this index.
+    """
+    free, total = _C.memory_info(valid_device_index(device))
+    return total - free
 
 
 def synchronize(device: Device = None) -> None:

@@ -7,8 +7,11 @@ starts a device nor keeps the process from forking.
 
 from __future__ import annotations
 
+import sys
 import threading
+import traceback
 from collections.abc import Callable
+from typing import NamedTuple
 
 from openreg_aten import _C
 
@@ -16,7 +19,15 @@ _started = False
 _starting = False
 # Reentrant: a waiting call may itself need the devices.
 _lock = threading.RLock()
-_waiting: list[Callable[[], object]] = []
+
+
+class _Waiting(NamedTuple):
+    call: Callable[[], object]
+    seeds: bool
+    origin: traceback.StackSummary
+
+
+_waiting: list[_Waiting] = []
 
 
 def is_initialized() -> bool:
@@ -46,23 +57,41 @@ def init() -> None:
         _starting = True
         try:
             while _waiting:
-                _waiting.pop(0)()
+                _run(_waiting.pop(0))
         finally:
             _starting = False
         _started = True
 
 
-def lazy_call(call: Callable[[], object], *, supersedes: bool = False) -> None:
+def lazy_call(
+    call: Callable[[], object], *, seed: bool = False, seed_all: bool = False
+) -> None:
     """Runs ``call`` now if the devices have started, or else as soon as they start.
+
+    An error of a call that waited says where it was made. As ``torch.cuda._lazy_call``.
 
     Args:
         call: Function without arguments.
-        supersedes: Whether ``call`` undoes what all calls that wait would do.
+        seed: Whether ``call`` sets the state of a generator.
+        seed_all: Whether it sets those of all generators, so that the seeds that wait
+            need not be set.
     """
     with _lock:
         if is_initialized():
             call()
             return
-        if supersedes:
-            _waiting.clear()
-        _waiting.append(call)
+        if seed_all:
+            _waiting[:] = [entry for entry in _waiting if not entry.seeds]
+        frames = traceback.walk_stack(sys._getframe(1))
+        origin = traceback.StackSummary.extract(frames, lookup_lines=False)
+        origin.reverse()
+        _waiting.append(_Waiting(call, seed or seed_all, origin))
+
+
+def _run(entry: _Waiting) -> None:
+    try:
+        entry.call()
+    except Exception as error:
+        origin = "".join(entry.origin.format())
+        error.add_note(f"The call waited for the devices to start. Made at:\n{origin}")
+        raise

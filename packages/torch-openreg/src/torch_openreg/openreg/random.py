@@ -81,7 +81,7 @@ def set_rng_state(new_state: torch.Tensor, device: Device = None) -> None:
     """
     if not _lazy.is_initialized():
         new_state = new_state.clone()
-    _lazy.lazy_call(lambda: _get_generator(device).set_state(new_state))
+    _lazy.lazy_call(lambda: _get_generator(device).set_state(new_state), seed=True)
 
 
 def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
@@ -101,7 +101,7 @@ def manual_seed(seed: int) -> None:
         seed: Integer, as for ``torch.manual_seed``.
     """
     seed = int(seed)
-    _lazy.lazy_call(lambda: _get_generator().manual_seed(seed))
+    _lazy.lazy_call(lambda: _get_generator().manual_seed(seed), seed=True)
 
 
 def manual_seed_all(seed: int) -> None:
@@ -113,7 +113,7 @@ def manual_seed_all(seed: int) -> None:
         seed: Integer, as for ``torch.manual_seed``.
     """
     seed = int(seed)
-    _lazy.lazy_call(lambda: _seed_all(seed), supersedes=True)
+    _lazy.lazy_call(lambda: _seed_all(seed), seed_all=True)
 
 
 def seed() -> None:
@@ -121,7 +121,7 @@ def seed() -> None:
 
     As ``torch.cuda.seed``.
     """
-    _lazy.lazy_call(lambda: _get_generator().seed())
+    _lazy.lazy_call(lambda: _get_generator().seed(), seed=True)
 
 
 def seed_all() -> None:
@@ -129,7 +129,7 @@ def seed_all() -> None:
 
     As ``torch.cuda.seed_all``.
     """
-    _lazy.lazy_call(lambda: _seed_all(_get_generator(0).seed()), supersedes=True)
+    _lazy.lazy_call(lambda: _seed_all(_get_generator(0).seed()), seed_all=True)
 
 
 def initial_seed() -> int:

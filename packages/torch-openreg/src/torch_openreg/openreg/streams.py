@@ -134,6 +134,14 @@ def set_stream(stream: torch.Stream | None) -> None:
         torch.accelerator.set_stream(stream)
 
 
+def is_current_stream_capturing() -> bool:
+    """Tells that no graph is being captured. Starts no device.
+
+    As ``torch.cuda.is_current_stream_capturing``; the devices have no graphs.
+    """
+    return False
+
+
 class StreamContext:
     """Sends work to a stream within a ``with`` statement.
 
