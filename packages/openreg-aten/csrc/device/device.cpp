@@ -3,6 +3,7 @@
 #include "device/device.h"
 
 #include "device/error.h"
+#include "device/trace.h"
 
 namespace openreg::aten {
 
@@ -70,6 +71,7 @@ c10::DeviceIndex index_or_current(c10::DeviceIndex index) {
 
 void synchronize_device(c10::DeviceIndex index) {
   const CurrentDevice scope(index);
+  trace(&c10::impl::PyInterpreterVTable::trace_gpu_device_synchronization);
   OPENREG_CHECK(orDeviceSynchronize());
 }
 

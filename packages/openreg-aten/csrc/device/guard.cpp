@@ -5,6 +5,7 @@
 #include "device/device.h"
 #include "device/error.h"
 #include "device/stream.h"
+#include "device/trace.h"
 #include "mechanism.h"
 
 #include <c10/core/DeviceCapability.h>
@@ -12,6 +13,8 @@
 
 namespace openreg::aten {
 namespace {
+
+using Trace = c10::impl::PyInterpreterVTable;
 
 class Guard final : public c10::impl::DeviceGuardImplInterface {
  public:
@@ -54,10 +57,10 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   }
   c10::Stream getStreamFromGlobalPool(c10::Device device, bool high_priority)
       const override {
-    return stream_from_pool(device.index(), high_priority ? -1 : 0);
+    return traced(stream_from_pool(device.index(), high_priority ? -1 : 0));
   }
   c10::Stream getNewStream(c10::Device device, int priority) const override {
-    return stream_from_pool(device.index(), priority);
+    return traced(stream_from_pool(device.index(), priority));
   }
   c10::Stream exchangeStream(c10::Stream stream) const override {
     return exchange_stream(stream);
@@ -69,6 +72,8 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     return ready(orStreamQuery(handle_of(stream)));
   }
   void synchronizeStream(const c10::Stream& stream) const override {
+    trace(
+        &Trace::trace_gpu_stream_synchronization, trace_id(handle_of(stream)));
     OPENREG_CHECK(orStreamSynchronize(handle_of(stream)));
   }
 
@@ -91,11 +96,20 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
           flag == c10::EventFlag::BACKEND_DEFAULT ? orEventEnableTiming
                                                   : orEventDisableTiming));
       *event = handle;
+      trace(&Trace::trace_gpu_event_creation, trace_id(handle));
     }
+    trace(
+        &Trace::trace_gpu_event_record,
+        trace_id(handle),
+        trace_id(handle_of(stream)));
     OPENREG_CHECK(orEventRecord(handle, handle_of(stream)));
   }
   void block(void* event, const c10::Stream& stream) const override {
     if (event != nullptr) {
+      trace(
+          &Trace::trace_gpu_event_wait,
+          trace_id(event),
+          trace_id(handle_of(stream)));
       OPENREG_CHECK(orStreamWaitEvent(
           handle_of(stream), static_cast<orEvent_t>(event), 0));
     }
@@ -106,6 +120,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   }
   void synchronizeEvent(void* event) const override {
     if (event != nullptr) {
+      trace(&Trace::trace_gpu_event_synchronization, trace_id(event));
       OPENREG_CHECK(orEventSynchronize(static_cast<orEvent_t>(event)));
     }
   }
@@ -130,6 +145,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     if (event == nullptr) {
       return;
     }
+    trace(&Trace::trace_gpu_event_deletion, trace_id(event));
     const orError_t error = orEventDestroy(static_cast<orEvent_t>(event));
     // A forked child drops the objects that it inherited without a word.
     if (error != orSuccess && error != orErrorInitialization) {
@@ -143,6 +159,10 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   }
 
  private:
+  static c10::Stream traced(c10::Stream stream) {
+    trace(&Trace::trace_gpu_stream_creation, trace_id(handle_of(stream)));
+    return stream;
+  }
   static bool ready(orError_t error) {
     if (error == orErrorNotReady) {
       return false;

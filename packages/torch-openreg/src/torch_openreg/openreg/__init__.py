@@ -4,7 +4,7 @@
 PyTorch looks up more than the public names here: ``_lazy_init`` before it makes the
 first tensor, ``_initialized`` in checkpoints, ``_is_in_bad_fork`` in
 ``torch.manual_seed``, ``_get_generator`` in compiled graphs, ``_utils`` in
-``torch.load``.
+``torch.load``, ``_gpu_trace`` when the devices are traced.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from openreg_aten import _C
 from torch_openreg._mechanisms import Mechanism, python_mechanisms
 
+from . import _gpu_trace as _gpu_trace
 from . import _utils as _utils
 from . import amp, memory, random, streams
 from ._device import (

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// PyTorch's GPU trace: tells Python what streams and events do, and when the
+// host waits.
+#pragma once
+
+#include <c10/core/Device.h>
+#include <c10/core/impl/GPUTrace.h>
+
+#include <cstdint>
+
+namespace openreg::aten {
+
+/// Whether the mechanism gpu_trace is on; set before the first use of a device.
+extern bool trace_enabled;
+
+/// Calls `event` of the interpreter if torch._C._activate_gpu_trace() was
+/// called. It takes the GIL, so no lock may be held that a thread with the GIL
+/// waits for.
+template <typename... Parameters, typename... Arguments>
+void trace(
+    void (
+        c10::impl::PyInterpreterVTable::*event)(c10::DeviceType, Parameters...)
+        const,
+    Arguments... arguments) {
+  if (!trace_enabled) {
+    return;
+  }
+  if (const auto* python = c10::impl::GPUTrace::get_trace()) [[unlikely]] {
+    (python->operator->()->*event)(c10::kPrivateUse1, arguments...);
+  }
+}
+
+/// A stream or an event, as the trace names it.
+inline uintptr_t trace_id(const void* handle) {
+  return reinterpret_cast<uintptr_t>(handle);
+}
+
+} // namespace openreg::aten
