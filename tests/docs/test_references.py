@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,8 @@ import torch
 
 import openreg_amp
 import openreg_runtime
+import pytest_openreg
+import torch_openreg.testing
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -142,6 +145,19 @@ def test_every_name_in_the_tables_of_python_exists(cells: Cells) -> None:
         for name in row[0].split(", ")
     ]
     assert sorted(named) == sorted(torch.openreg.__all__)
+
+
+def test_every_name_of_testing_is_named(cells: Cells, page: Page) -> None:
+    named = [row[0] for row in cells("testing_your_library.md")]
+    assert [n for n in torch_openreg.testing.__all__ if n not in named] == []
+    fixtures = [
+        name for name in vars(pytest_openreg) if re.fullmatch(r"openreg_\w+", name)
+    ]
+    assert len(fixtures) == 4
+    assert [name for name in fixtures if name not in named] == []
+    options = re.findall(r'"(--openreg-[\w-]+)"', inspect.getsource(pytest_openreg))
+    text = page("testing_your_library.md")
+    assert [name for name in options if f"`{name}" not in text] == []
 
 
 def test_every_environment_variable_is_named(cells: Cells) -> None:

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tests of the tiny library, on the CPU and on simulated devices."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from tinytrain import Trainer
+from torch import Tensor, nn
+
+from torch_openreg.testing import assert_no_host_sync, assert_no_leak, inject_fault
+
+
+@pytest.fixture
+def model() -> nn.Module:
+    """A small model, the same each time."""
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
+
+
+@pytest.fixture
+def data() -> tuple[Tensor, Tensor]:
+    """A batch and its targets, on the CPU as a data loader gives them."""
+    torch.manual_seed(1)
+    return torch.randn(16, 4), torch.randn(16, 2)
+
+
+def test_training_lowers_the_loss(model, data):
+    trainer = Trainer(model)
+    losses = []
+    for _ in range(20):
+        trainer.step(*data)
+        losses.append(trainer.mean_loss())
+    assert losses[-1] < losses[0]
+
+
+# [docs: numbers]
+def test_training_gives_the_numbers_of_the_cpu(model, data, openreg_device):
+    here = Trainer(copy.deepcopy(model))
+    there = Trainer(model, openreg_device)
+    for _ in range(3):
+        here.step(*data)
+        there.step(*data)
+    assert there.mean_loss() == pytest.approx(here.mean_loss())
+
+
+# [docs: end]
+# [docs: devices]
+def test_each_device_trains_alone(model, data, openreg_devices):
+    for device in openreg_devices:
+        trainer = Trainer(copy.deepcopy(model), device)
+        trainer.step(*data)
+        assert {p.device for p in trainer.model.parameters()} == {device}
+
+
+# [docs: end]
+# [docs: host-sync]
+def test_step_does_not_wait_for_the_device(model, data, openreg_device):
+    trainer = Trainer(model, openreg_device)
+    with assert_no_host_sync():
+        trainer.step(*data)
+
+
+# [docs: end]
+# [docs: leak]
+def test_steps_keep_no_memory(model, data, openreg_device):
+    trainer = Trainer(model, openreg_device)
+    for _ in range(2):  # make the gradients and the losses, which stay
+        trainer.step(*data)
+    with assert_no_leak():
+        trainer.step(*data)
+        trainer.step(*data)
+
+
+# [docs: end]
+# [docs: memory]
+def test_model_that_does_not_fit_is_reported(openreg_device, openreg_memory_limit):
+    openreg_memory_limit(8 * 2**20)
+    with pytest.raises(torch.OutOfMemoryError):
+        Trainer(nn.Linear(2048, 2048), openreg_device)
+
+
+# [docs: end]
+# [docs: fault]
+def test_failed_step_can_be_repeated(model, data, openreg_device):
+    trainer = Trainer(model, openreg_device)
+    with (
+        inject_fault("launch", first=3),
+        pytest.raises(RuntimeError, match="injected fault"),
+    ):
+        trainer.step(*data)
+    trainer.step(*data)
+    assert len(trainer.losses) == 1
+
+
+# [docs: end]

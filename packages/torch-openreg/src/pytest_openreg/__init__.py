@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The pytest plugin of torch-openreg: fixtures, and options for the devices.
+
+It is a package of its own, since importing ``torch_openreg`` imports torch: a suite
+that asks for no fixture pays for this file only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    import torch
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the options that set environment variables of the devices."""
+    group = parser.getgroup("openreg", "simulated devices of torch-openreg")
+    group.addoption(
+        "--openreg-device-count",
+        metavar="N",
+        help="number of openreg devices; sets OPENREG_DEVICE_COUNT",
+    )
+    group.addoption(
+        "--openreg-launch-blocking",
+        action="store_true",
+        help="run all work before its call returns; sets OPENREG_LAUNCH_BLOCKING=1",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Sets the variables before a conftest can start the devices, which read them."""
+    options = early_config.known_args_namespace
+    if options.openreg_device_count is not None:
+        os.environ["OPENREG_DEVICE_COUNT"] = options.openreg_device_count
+    if options.openreg_launch_blocking:
+        os.environ["OPENREG_LAUNCH_BLOCKING"] = "1"
+
+
+@pytest.fixture
+def openreg_device() -> Iterator[torch.device]:
+    """An openreg device, which is current in the test.
+
+    Afterwards its work is waited for, so that what failed in it fails this test and no
+    later one, and the former device and stream are current again.
+    """
+    with _kept_state():
+        import torch
+
+        yield torch.device(torch._C._get_privateuse1_backend_name(), 0)
+
+
+@pytest.fixture
+def openreg_devices() -> Iterator[list[torch.device]]:
+    """All openreg devices, two at least, the first of which is current in the test."""
+    with _kept_state():
+        import torch
+
+        name = torch._C._get_privateuse1_backend_name()
+        count = torch.accelerator.device_count()
+        if count < 2:
+            pytest.fail(
+                f"openreg_devices: needs 2 devices, but OPENREG_DEVICE_COUNT is {count}"
+            )
+        yield [torch.device(name, index) for index in range(count)]
+
+
+@contextmanager
+def _kept_state() -> Iterator[None]:
+    import torch_openreg
+
+    torch_openreg.register()
+    from torch_openreg import openreg
+
+    device, count = openreg.current_device(), openreg.device_count()
+    streams = [openreg.current_stream(index) for index in range(count)]
+    openreg.set_device(0)
+    try:
+        yield
+        for index in range(count):
+            openreg.synchronize(index)
+    finally:
+        for stream in streams:
+            openreg.set_stream(stream)
+        openreg.set_device(device)
+
+
+@pytest.fixture
+def openreg_memory_limit() -> Iterator[Callable[..., None]]:
+    """A function ``(limit, device=None)`` that limits memory to the end of the test.
+
+    As ``torch_openreg.testing.memory_limit``: ``limit`` in bytes.
+    """
+    from torch_openreg.testing import memory_limit
+
+    with ExitStack() as limits:
+
+        def limit(limit: int, device: torch.types.Device = None) -> None:
+            limits.enter_context(memory_limit(limit, device))
+
+        yield limit
+
+
+@pytest.fixture
+def openreg_no_leak() -> Iterator[None]:
+    """Fails a test that leaves device memory, as ``assert_no_leak`` does.
+
+    Other fixtures count as part of the test if they come after it.
+    """
+    from torch_openreg.testing import assert_no_leak
+
+    with assert_no_leak():
+        yield

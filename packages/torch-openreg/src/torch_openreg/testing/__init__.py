@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Helpers for the tests of libraries that should run on any device.
+
+They are context managers. The fixtures made of them are in ``pytest_openreg``, which
+pytest loads by itself.
+"""
+
+from __future__ import annotations
+
+from ._host_sync import HostSync, assert_no_host_sync
+from ._leaks import assert_no_leak
+from ._limits import inject_fault, memory_limit
+
+__all__ = [
+    "HostSync",
+    "assert_no_host_sync",
+    "assert_no_leak",
+    "inject_fault",
+    "memory_limit",
+]

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The runtime's limits and faults, for devices as PyTorch names them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from openreg_runtime import faults
+from torch_openreg.openreg import empty_cache
+from torch_openreg.openreg._utils import valid_device_index
+
+if TYPE_CHECKING:
+    from torch.types import Device
+
+
+@contextmanager
+def memory_limit(limit: int, device: Device = None) -> Iterator[None]:
+    """Limits the memory of a device, as if it were smaller.
+
+    What the allocator has cached is given back first. It takes memory in segments of
+    2 MiB at least, so leave room for one more than the tensors need.
+
+    Args:
+        limit: Bytes that the device may use in all, at most what it has.
+        device: Device, index or name; the current device by default.
+
+    Raises:
+        RuntimeError: If there is no device of this index, or it has less memory.
+        ValueError: If ``limit`` is negative.
+    """
+    index = valid_device_index(device)
+    empty_cache()
+    with faults.memory_limit(limit, index):
+        yield
+
+
+@contextmanager
+def inject_fault(
+    site: faults.Site, *, device: Device = None, **options: Any
+) -> Iterator[faults.Fault]:
+    """Makes calls of the device fail or delays them.
+
+    As ``openreg_runtime.faults.inject_fault``. Every operator is a launch, also a copy
+    of a tensor, and an allocation is one where the allocator asks the device for
+    memory. The cache is emptied first, so that the next tensor does.
+
+    Args:
+        site: ``"malloc"``, ``"malloc_host"``, ``"launch"`` or ``"copy"``.
+        device: Device, index or name; by default calls for all devices count.
+        **options: ``first``, ``period``, ``probability``, ``seed``, ``error`` and
+            ``delay``.
+
+    Yields:
+        The fault, with its ``calls`` and ``hits``.
+
+    Raises:
+        RuntimeError: If there is no device of this index, or the options do not go
+            together.
+        ValueError: If a number or a name is not accepted.
+    """
+    index = None if device is None else valid_device_index(device)
+    empty_cache()
+    with faults.inject_fault(site, device=index, **options) as fault:
+        yield fault

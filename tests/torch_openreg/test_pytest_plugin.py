@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The pytest plugin: it loads by itself, costs nothing, and its fixtures clean up."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+Suite = Callable[..., str]
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Suite:
+    """Runs a file of tests in a fresh process; returns what pytest prints."""
+
+    def run(source: str, *options: str) -> str:
+        (tmp_path / "test_it.py").write_text(textwrap.dedent(source))
+        (tmp_path / "pytest.ini").write_text("[pytest]\n")
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("OPENREG_", "PYTEST_", "TORCH_DEVICE_BACKEND"))
+        }
+        result = subprocess.run(
+            [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", *options],
+            cwd=tmp_path,
+            env=inherited,
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
+        return result.stdout + result.stderr
+
+    return run
+
+
+def outcomes(output: str) -> dict[str, str]:
+    """Returns the outcome of each test by its name."""
+    found = re.findall(
+        r"^(PASSED|FAILED|ERROR) test_it.py::(\w+)", output, re.MULTILINE
+    )
+    return {name: outcome.lower() for outcome, name in found}
+
+
+def test_plugin_is_an_entry_point_of_the_package() -> None:
+    (plugin,) = entry_points(group="pytest11", name="pytest_openreg")
+    assert plugin.value == "pytest_openreg"
+    assert plugin.dist is not None
+    assert plugin.dist.name == "torch-openreg"
+
+
+def test_suite_that_uses_no_fixture_does_not_import_torch(suite: Suite) -> None:
+    output = suite(
+        """
+        import sys
+        def test_it(pytestconfig):
+            assert pytestconfig.pluginmanager.has_plugin("pytest_openreg")
+            assert "torch" not in sys.modules
+            assert "torch_openreg" not in sys.modules
+        """
+    )
+    assert outcomes(output) == {"test_it": "passed"}, output
+
+
+def test_devices_are_given_and_current(suite: Suite) -> None:
+    output = suite(
+        """
+        import torch
+        def test_one(openreg_device):
+            assert openreg_device == torch.device("openreg", 0)
+            assert torch.accelerator.current_device_index() == 0
+        def test_several(openreg_devices):
+            assert openreg_devices == [torch.device("openreg", i) for i in range(3)]
+        """,
+        "--openreg-device-count=3",
+    )
+    assert outcomes(output) == {"test_one": "passed", "test_several": "passed"}, output
+
+
+def test_several_devices_need_two(suite: Suite) -> None:
+    output = suite("def test_it(openreg_devices): pass", "--openreg-device-count", "1")
+    assert "needs 2 devices, but OPENREG_DEVICE_COUNT is 1" in output
+    assert outcomes(output) == {"test_it": "error"}
+
+
+def test_device_and_stream_are_put_back(suite: Suite) -> None:
+    output = suite(
+        """
+        import torch
+        def test_changes(openreg_devices):
+            torch.accelerator.set_device_index(1)
+            torch.accelerator.set_stream(torch.Stream(openreg_devices[1]))
+        def test_after():
+            assert torch.accelerator.current_device_index() == 0
+            for index in range(2):
+                stream = torch.accelerator.current_stream(index)
+                assert stream == torch.openreg.default_stream(index)
+        """
+    )
+    assert outcomes(output) == {"test_changes": "passed", "test_after": "passed"}
+
+
+def test_failure_of_pending_work_belongs_to_its_test(suite: Suite) -> None:
+    output = suite(
+        """
+        import torch
+        from torch_openreg.testing import inject_fault
+        def test_enqueues(openreg_device):
+            source = torch.ones(1000, pin_memory=True)
+            target = torch.empty(1000, device=openreg_device)
+            with inject_fault("launch"):
+                target.copy_(source, non_blocking=True)
+        def test_after(openreg_device):
+            assert torch.ones(2, device=openreg_device).tolist() == [1, 1]
+        """
+    )
+    results = outcomes(output)
+    assert results["test_after"] == "passed", output
+    assert "injected fault: launch number 1" in output
+    assert re.search(r"^ERROR test_it.py::test_enqueues", output, re.MULTILINE)
+
+
+def test_memory_limit_ends_with_its_test(suite: Suite) -> None:
+    output = suite(
+        """
+        import pytest, torch
+        def test_limited(openreg_device, openreg_memory_limit):
+            openreg_memory_limit(8 * 2**20)
+            openreg_memory_limit(16 * 2**20, 1)
+            for device in ("openreg:0", "openreg:1"):
+                with pytest.raises(torch.OutOfMemoryError):
+                    torch.empty(2**26, device=device)
+        def test_after(openreg_devices):
+            for device in openreg_devices:
+                torch.empty(2**26, device=device)
+        """
+    )
+    assert outcomes(output) == {"test_limited": "passed", "test_after": "passed"}
+
+
+def test_leak_fails_the_test_that_asks(suite: Suite) -> None:
+    output = suite(
+        """
+        import torch
+        kept = []
+        def test_leaks(openreg_no_leak):
+            kept.append(torch.ones(10, device="openreg"))
+        def test_cleans_up(openreg_no_leak):
+            torch.ones(10, device="openreg")
+        """
+    )
+    assert "40 bytes: float32[10] by aten::" in output
+    assert outcomes(output)["test_cleans_up"] == "passed"
+    assert re.search(r"^ERROR test_it.py::test_leaks", output, re.MULTILINE)
+
+
+def test_launches_block_by_an_option(suite: Suite) -> None:
+    source = """
+        import openreg_runtime
+        def test_it(openreg_device):
+            value, = (s.value for s in openreg_runtime.settings()
+                      if s.name == "OPENREG_LAUNCH_BLOCKING")
+            assert value == "1"
+        """
+    assert outcomes(suite(source, "--openreg-launch-blocking")) == {"test_it": "passed"}
+    assert outcomes(suite(source)) == {"test_it": "failed"}
+
+
+def test_options_come_before_a_conftest_that_uses_the_device(
+    suite: Suite, tmp_path: Path
+) -> None:
+    (tmp_path / "conftest.py").write_text(
+        "import torch; torch.ones(1, device='openreg')"
+    )
+    output = suite(
+        "def test_it(openreg_devices): assert len(openreg_devices) == 4",
+        "--openreg-device-count=4",
+    )
+    assert outcomes(output) == {"test_it": "passed"}, output
