@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Command line: ``python -m torch_openreg`` tells what is installed and if it works.
+
+``python -m torch_openreg mechanisms`` lists the mechanisms of the registration.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import metadata
+
+import torch_openreg
+
+_PACKAGES = ("torch-openreg", "openreg-aten", "openreg-amp", "openreg-runtime", "torch")
+
+
+def _versions() -> Iterator[tuple[str, str]]:
+    for package in _PACKAGES:
+        try:
+            yield package, metadata.version(package)
+        except metadata.PackageNotFoundError:
+            yield package, "not installed"
+    yield "Python", platform.python_version()
+
+
+def _devices() -> Iterator[tuple[str, str, str]]:
+    import openreg_runtime
+
+    for index in range(openreg_runtime.device_count()):
+        device = openreg_runtime.Device(index)
+        total, free = device.total_memory / 2**30, device.free_memory / 2**30
+        yield str(index), device.name, f"{total:.2f} GiB, {free:.2f} GiB free"
+
+
+def _mechanisms() -> Iterator[tuple[str, str, str, str]]:
+    from openreg_aten import _C
+    from torch_openreg._mechanisms import Mechanism, python_mechanisms
+
+    for row in [*(Mechanism(*row) for row in _C.mechanisms()), *python_mechanisms()]:
+        yield "on" if row.enabled else "off", row.name, row.summary, row.source
+
+
+def _settings() -> Iterator[tuple[str, str, str, str]]:
+    import openreg_runtime
+
+    for setting in openreg_runtime.settings():
+        yield setting.name, setting.value, setting.source, setting.description
+    ours = {
+        "OPENREG_DISABLE": ("none", "mechanisms that are left out"),
+        "TORCH_DEVICE_BACKEND_AUTOLOAD": ("1", "whether torch loads backends"),
+    }
+    for name, (default, description) in ours.items():
+        source = "environment" if name in os.environ else "default"
+        yield name, os.environ.get(name) or default, source, description
+
+
+def _print_table(title: str, rows: Iterable[Sequence[str]]) -> None:
+    table = list(rows)
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    print(title)
+    for row in table:
+        print("  " + "  ".join(map(str.ljust, row, widths)).rstrip())
+
+
+def _status() -> int:
+    _print_table("versions", _versions())
+    _print_table("devices", _devices())
+    _print_table("settings", _settings())
+    states = [(state, name) for state, name, _, _ in _mechanisms()]
+    off = [name for state, name in states if state == "off"]
+    print(f"mechanisms\n  {len(states) - len(off)} on, off: {', '.join(off) or 'none'}")
+
+    from torch_openreg import _check
+
+    failed = 0
+    print("self-check")
+    for name, error in _check.run():
+        failed += error is not None
+        lines = str(error).strip().splitlines() or [repr(error)]
+        print(f"  {name}: {'ok' if error is None else 'failed: ' + lines[0]}")
+    return 1 if failed else 0
+
+
+def main() -> int:
+    """Runs the command.
+
+    Returns:
+        The exit status: 1 if an environment variable is wrong, a package is missing, or
+        a part of the self-check failed.
+    """
+    parser = argparse.ArgumentParser(prog="python -m torch_openreg")
+    parser.add_argument(
+        "command",
+        nargs="?",
+        default="status",
+        choices=["status", "mechanisms"],
+        help="status: versions, devices, settings and a self-check; "
+        "mechanisms: each way in which the device is registered with PyTorch",
+    )
+    command: str = parser.parse_args().command
+    try:
+        torch_openreg.register()
+        if command == "status":
+            return _status()
+        _print_table("mechanisms", _mechanisms())
+    except (ImportError, RuntimeError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
