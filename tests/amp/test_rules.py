@@ -4,14 +4,47 @@
 from __future__ import annotations
 
 import collections
+import re
+from pathlib import Path
 
 import pytest
 import torch
 
 import openreg_amp
 
-# Operators that only cuDNN has: no other device has a kernel to cast for.
+# CUDA's registrations that are in no list of the header. They are operators of cuDNN,
+# which no other device has a kernel for: `convolution` comes to them on CUDA only.
 CUDNN = {"aten::cudnn_convolution", "aten::cudnn_convolution_transpose"}
+# The one operator that is no rule of casting; PyTorch bans it beside the lists.
+BANNED = ("aten::binary_cross_entropy", "banned")
+
+# PyTorch's lists, which all of its devices share, by their macros.
+HEADER = Path(torch.__file__).parent / "include" / "ATen" / "autocast_mode.h"
+LISTS = {
+    "AT_FORALL_LOWER_PRECISION_FP": "lower_precision_fp",
+    "AT_FORALL_FP32": "fp32",
+    "AT_FORALL_FP32_SET_OPT_DTYPE": "fp32_set_opt_dtype",
+    "AT_FORALL_PROMOTE": "promote",
+}
+DIFFERENT = "AT_FORALL_DIFFERENT_REDISPATCH_SIGNATURE"
+
+
+def macros() -> dict[str, str]:
+    """Reads the header: the text of each list by the name of its macro."""
+    text = HEADER.read_text(encoding="utf-8").replace("\\\n", " ")
+    return dict(re.findall(r"^#define (AT_FORALL_\w+)\(_\) *(.*)$", text, re.MULTILINE))
+
+
+def rules_of_pytorch() -> list[tuple[str, str]]:
+    """Lists every operator of the header with the policy of its list."""
+    text = macros()
+    rules = [
+        (f"aten::{operator}" + (f".{overload}" if overload else ""), policy)
+        for macro, policy in LISTS.items()
+        for operator, overload in re.findall(r"_\((\w+)(?:, *(\w+))?\)", text[macro])
+    ]
+    entries = re.findall(r'"([\w.]+)",.*?,\s*(fp32_\w+)\)', text[DIFFERENT])
+    return rules + [(f"aten::{name}", policy) for name, policy in entries]
 
 
 def registered(key):
@@ -27,6 +60,22 @@ def test_rules_are_what_the_dispatcher_has():
 def test_rules_cover_the_operators_of_cuda_and_no_others():
     assert registered("AutocastPrivateUse1") == registered("AutocastCUDA") - CUDNN
     assert registered("AutocastCUDA") >= CUDNN
+
+
+def test_rules_and_policies_are_those_of_the_header() -> None:
+    expected = rules_of_pytorch()
+    assert len(expected) == len(set(expected)) > 100
+    assert set(openreg_amp.rules()) == {*expected, BANNED}
+
+
+def test_lists_of_the_header_are_all_read() -> None:
+    deprecated = {"AT_FORALL_DEPRECATED_AUTOCAST_BACKENDS"}
+    assert macros().keys() == LISTS.keys() | {DIFFERENT} | deprecated
+
+
+def test_lists_of_the_header_are_all_of_cuda() -> None:
+    listed = {operator for operator, _ in [*rules_of_pytorch(), BANNED]}
+    assert registered("AutocastCUDA") == listed | CUDNN
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,189 @@ def test_grad_scaler_skips_the_step_after_an_overflow() -> None:
     assert weight.tolist() == [-2, -2]
 
 
+OPTIMIZERS: list[tuple[str, dict[str, bool]]] = [
+    (name, {implementation: True} if implementation else {})
+    for name, implementations in {
+        "SGD": ["", "foreach", "fused"],
+        "Adam": ["", "foreach", "fused"],
+        "AdamW": ["", "foreach", "fused"],
+        "Adagrad": ["", "foreach", "fused"],
+        "RMSprop": ["", "foreach"],
+    }.items()
+    for implementation in implementations
+]
+
+
+@pytest.mark.parametrize("bad", [float("inf"), float("-inf"), float("nan")])
+@pytest.mark.parametrize(("name", "options"), OPTIMIZERS)
+def test_scaler_skips_bad_steps_and_takes_the_others_as_on_the_cpu(
+    name: str, options: dict[str, bool], bad: float
+) -> None:
+    torch.manual_seed(0)
+    data = torch.randn(5, 8, 4)
+    data[2, 3, 1] = bad
+
+    def train(device: str) -> tuple[list[Tensor], list[float]]:
+        torch.manual_seed(1)
+        model = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.Linear(6, 2))
+        model.to(device)
+        optimizer = getattr(torch.optim, name)(model.parameters(), lr=0.1, **options)
+        scaler = torch.amp.GradScaler(device, init_scale=16.0, growth_interval=2)
+        scales, before = [], [p.detach().clone() for p in model.parameters()]
+        for step, batch in enumerate(data):
+            optimizer.zero_grad()
+            scaler.scale(model(batch.to(device)).square().mean()).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            scales.append(scaler.get_scale())
+            after = [p.detach().clone() for p in model.parameters()]
+            assert all(map(torch.equal, before, after)) is (step == 2)
+            before = after
+        return [p.detach().cpu() for p in model.parameters()], scales
+
+    ours, our_scales = train("openreg")
+    expected, scales = train("cpu")
+    assert our_scales == scales == [16, 32, 16, 16, 32]
+    for a, b in zip(ours, expected, strict=True):
+        assert torch.isfinite(a).all()
+        torch.testing.assert_close(a, b)
+
+
+def test_scaler_unscales_before_gradients_are_clipped() -> None:
+    weight = torch.ones(4, device="openreg", requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=1.0)
+    scaler = torch.amp.GradScaler("openreg", init_scale=1024.0)
+    scaler.scale((weight * 3).sum()).backward()
+    assert weight.grad.tolist() == [3072] * 4
+    scaler.unscale_(optimizer)
+    norm = torch.nn.utils.clip_grad_norm_([weight], 3.0)
+    assert norm.item() == 6.0
+    scaler.step(optimizer)
+    scaler.update()
+    torch.testing.assert_close(weight.detach().cpu(), torch.full((4,), -0.5))
+    scaler.unscale_(optimizer)
+    with pytest.raises(RuntimeError, match="already been called"):
+        scaler.unscale_(optimizer)
+
+
+def test_scaler_is_saved_and_restored() -> None:
+    scaler = torch.amp.GradScaler("openreg", init_scale=4.0, growth_interval=1)
+    weight = torch.ones(1, device="openreg", requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.0)
+    scaler.scale(weight.sum()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    other = torch.amp.GradScaler("openreg")
+    other.load_state_dict(scaler.state_dict())
+    assert other.get_scale() == scaler.get_scale() == 8.0
+
+
+def test_scaler_serves_parameters_on_two_devices() -> None:
+    weights = [torch.ones(2, device=f"openreg:{i}", requires_grad=True) for i in (0, 1)]
+    optimizer = torch.optim.SGD(weights, lr=1.0)
+    scaler = torch.amp.GradScaler("openreg", init_scale=8.0)
+    for factor, expected in ((float("inf"), 1.0), (2.0, -1.0)):
+        optimizer.zero_grad()
+        loss = weights[0].sum() * 2 + (weights[1] * factor).sum().to("openreg:0")
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        assert [w.tolist() for w in weights] == [[expected] * 2] * 2
+
+
+def test_cast_weights_are_kept_to_the_end_of_the_outermost_region_only() -> None:
+    weight = torch.ones(3, 3, device="openreg", requires_grad=True)
+    with torch.autocast("openreg"):
+        with torch.autocast("openreg"):
+            first = (weight @ weight).grad_fn.next_functions[0][0]
+        second = (weight @ weight).grad_fn.next_functions[0][0]
+    with torch.autocast("openreg"):
+        third = (weight @ weight).grad_fn.next_functions[0][0]
+    assert first is second
+    assert third is not second
+
+
+def test_cast_weights_are_not_kept_when_the_cache_is_off() -> None:
+    weight = torch.ones(3, 3, device="openreg", requires_grad=True)
+    with torch.autocast("openreg", cache_enabled=False):
+        casts = [(weight @ weight).grad_fn.next_functions[0][0] for _ in range(2)]
+    assert casts[0] is not casts[1]
+
+
+def test_update_of_a_weight_is_seen_by_the_next_region() -> None:
+    weight = torch.ones(2, 2, device="openreg", requires_grad=True)
+    x = torch.eye(2, device="openreg")
+    for expected in (1.0, 3.0):
+        with torch.autocast("openreg"):
+            assert (x @ weight).tolist() == [[expected] * 2] * 2
+        with torch.no_grad():
+            weight.add_(2)
+
+
+def test_disabled_region_inside_an_enabled_one_computes_in_full() -> None:
+    x = torch.randn(4, 4, device="openreg")
+    with torch.autocast("openreg", torch.bfloat16):
+        low = x @ x
+        with torch.autocast("openreg", enabled=False):
+            assert torch.equal(x @ x, (x.cpu() @ x.cpu()).openreg())
+            with torch.autocast("openreg", torch.float16):
+                assert (x @ x).dtype is torch.float16
+            assert (x @ low.float()).dtype is torch.float32
+        assert (x @ x).dtype is torch.bfloat16
+
+
+def test_autocast_decorates_functions() -> None:
+    @torch.autocast("openreg", torch.bfloat16)
+    def product(x: Tensor) -> Tensor:
+        return x @ x
+
+    x = torch.ones(2, 2, device="openreg")
+    assert product(x).dtype is torch.bfloat16
+    assert (x @ x).dtype is torch.float32
+
+
+def test_regions_of_cpu_and_device_do_not_meet() -> None:
+    here, there = torch.ones(2, 2), torch.ones(2, 2, device="openreg")
+    with torch.autocast("cpu", torch.bfloat16), torch.autocast("openreg"):
+        assert (here @ here).dtype is torch.bfloat16
+        assert (there @ there).dtype is torch.float16
+
+
+class Scale(torch.autograd.Function):
+    """Notes whether autocast is on, in both directions; casts nothing."""
+
+    seen: list[tuple[bool, torch.dtype]]
+
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="openreg")
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        """Multiplies the input with itself."""
+        ctx.save_for_backward(x)
+        y = x @ x
+        Scale.seen = [(torch.is_autocast_enabled("openreg"), y.dtype)]
+        return y
+
+    @staticmethod
+    @torch.amp.custom_bwd(device_type="openreg")
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        """Gives the derivative."""
+        (x,) = ctx.saved_tensors
+        y = x @ x
+        Scale.seen.append((torch.is_autocast_enabled("openreg"), y.dtype))
+        return grad.to(x.dtype)
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+def test_custom_function_goes_backward_as_it_went_forward(enabled: bool) -> None:
+    x = torch.ones(2, 2, device="openreg", requires_grad=True)
+    with torch.autocast("openreg", torch.bfloat16, enabled=enabled):
+        y = Scale.apply(x)
+    with torch.autocast("openreg", torch.bfloat16, enabled=not enabled):
+        y.sum().backward()
+    dtype = torch.bfloat16 if enabled else torch.float32
+    assert Scale.seen == [(enabled, dtype)] * 2
+
+
 def test_autocast_without_the_package_names_the_pip_command(
     interpreter: Interpreter,
 ) -> None:
