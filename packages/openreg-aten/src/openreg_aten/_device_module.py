@@ -12,7 +12,7 @@ import types
 import torch
 from torch.utils.backend_registration import rename_privateuse1_backend
 
-from openreg_aten import _C
+from openreg_aten import _C, _autocast, _versions
 
 _DEFAULT_NAME = "privateuseone"
 
@@ -35,7 +35,18 @@ def register() -> None:
     module._lazy_init = _lazy_init  # type: ignore[attr-defined]
     module._is_in_bad_fork = _C.is_in_bad_fork  # type: ignore[attr-defined]
     module.manual_seed_all = _manual_seed_all  # type: ignore[attr-defined]
+    module.get_amp_supported_dtype = _autocast.get_amp_supported_dtype  # type: ignore[attr-defined]
+    module.__getattr__ = _missing  # type: ignore[method-assign]
     torch._register_device_module(_DEFAULT_NAME, module)  # type: ignore[no-untyped-call]
+
+
+def _missing(name: str) -> object:
+    """Says where the rest of the names is."""
+    raise AttributeError(
+        f"module 'torch.{_DEFAULT_NAME}' has no attribute {name!r}; the full module "
+        "comes with torch-openreg: "
+        f"pip install torch-openreg=={_versions.OWN_VERSION}"
+    )
 
 
 def _lazy_init() -> None:

@@ -5,24 +5,9 @@ from __future__ import annotations
 
 import torch
 
+from openreg_aten._autocast import NoTypes
 from torch_openreg import __version__
 from torch_openreg._mechanisms import is_enabled
-
-
-class _NoTypes(list[torch.dtype]):
-    """No type, and a reason.
-
-    ``torch.autocast`` looks a type up in the supported ones only when it is enabled.
-    Raised then, the reason leaves ``enabled=False`` usable, which PyTorch itself uses
-    in checkpoints, among others.
-    """
-
-    def __init__(self, reason: str) -> None:
-        super().__init__()
-        self._reason = reason
-
-    def __contains__(self, dtype: object) -> bool:
-        raise RuntimeError(self._reason)
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
@@ -32,7 +17,7 @@ def get_amp_supported_dtype() -> list[torch.dtype]:
     a type in it raises a RuntimeError that says how to get them.
     """
     if not is_enabled("autocast"):
-        return _NoTypes(
+        return NoTypes(
             "Autocast on openreg is left out: OPENREG_DISABLE names autocast"
         )
     try:
@@ -40,7 +25,7 @@ def get_amp_supported_dtype() -> list[torch.dtype]:
     except ModuleNotFoundError as error:
         if error.name != "openreg_amp":
             raise
-        return _NoTypes(
+        return NoTypes(
             "Autocast on openreg needs openreg-amp, which is not installed: "
             f"pip install openreg-amp=={__version__}"
         )

@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""And torch-openreg: the name, torch.openreg and its methods, with no import."""
+
+import torch
+
+x = torch.ones(2, 2, device="openreg")
+with torch.autocast("openreg"):
+    print((x @ x).dtype, x.is_openreg, torch.ones(1).openreg().device)
+    # prints: torch.float16 True openreg:0
+
+print(torch.get_device_module("openreg") is torch.openreg, torch.openreg.device_count())
+# prints: True 2

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""examples/mix: what each mix of packages can do, and how it names what it lacks.
+
+The tests run in every mix, those of the smaller ones too: packages above are hidden.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "mix"
+PACKAGES = ("openreg_runtime", "openreg_aten", "openreg_amp", "torch_openreg")
+# What each example needs, in the order of its imports.
+MIXES = {
+    "runtime": PACKAGES[:1],
+    "aten": PACKAGES[:2],
+    "aten_amp": PACKAGES[:3],
+    "full": PACKAGES,
+}
+INSTALLED = {name for name in PACKAGES if importlib.util.find_spec(name)}
+
+# Stands for packages that are not installed: neither modules nor metadata are there.
+HIDE = """
+import importlib.metadata, runpy, sys
+hidden = {hidden!r}
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in hidden:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Finder())
+importlib.util.find_spec = lambda name, real=importlib.util.find_spec: (
+    None if name in hidden else real(name)
+)
+version = importlib.metadata.version
+def visible(name):
+    if name.replace("-", "_") in hidden:
+        raise importlib.metadata.PackageNotFoundError(name)
+    return version(name)
+importlib.metadata.version = visible
+"""
+
+
+def run(source: str, hidden: set[str]) -> subprocess.CompletedProcess[str]:
+    """Runs source where the packages are not there."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("OPENREG_", "TORCH_DEVICE_BACKEND"))
+    }
+    if "torch_openreg" in hidden:  # its entry point is seen though it is hidden
+        environment["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+    return subprocess.run(
+        [sys.executable, "-c", HIDE.format(hidden=hidden) + source],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+
+
+def above(mix: str) -> set[str]:
+    """Returns what a mix does not have."""
+    absent = set(PACKAGES) - set(MIXES[mix])
+    return absent | {"torch"} if mix == "runtime" else absent
+
+
+def test_every_example_is_of_a_mix() -> None:
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == MIXES.keys()
+
+
+@pytest.mark.parametrize(
+    "mix", [mix for mix, needed in MIXES.items() if set(needed) <= INSTALLED]
+)
+def test_example_prints_what_it_says(mix: str) -> None:
+    path = EXAMPLES / f"{mix}.py"
+    source = path.read_text(encoding="utf-8")
+    result = run(f"runpy.run_path({str(path)!r}, run_name='__main__')", above(mix))
+    said = re.findall(r"^ *# prints: (.*)$", source, re.MULTILINE)
+    assert said
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == said
+
+
+MISSING = [
+    ({"openreg_runtime"}, "import openreg_aten", "pip install openreg-runtime=="),
+    ({"openreg_aten"}, "import torch_openreg", "pip install openreg-aten=="),
+    ({"openreg_runtime"}, "import torch_openreg", "pip install openreg-runtime=="),
+    (
+        {"openreg_amp"},
+        "import torch; torch.autocast('openreg')",
+        "pip install openreg-amp==",
+    ),
+    (
+        {"openreg_amp", "torch_openreg"},
+        "import torch, openreg_aten; torch.autocast('privateuseone')",
+        "pip install openreg-amp==",
+    ),
+    (
+        {"torch_openreg"},
+        "import torch, openreg_aten; torch.privateuseone.amp",
+        "pip install torch-openreg==",
+    ),
+]
+
+
+@pytest.mark.skipif(
+    len(INSTALLED) < len(PACKAGES), reason="hides one package of the full mix"
+)
+@pytest.mark.parametrize(("hidden", "use", "command"), MISSING)
+def test_missing_package_is_named_with_its_pip_command(
+    hidden: set[str], use: str, command: str
+) -> None:
+    result = run(use, hidden)
+    assert result.returncode == 1
+    assert command in result.stderr
