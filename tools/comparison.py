@@ -82,7 +82,6 @@ REASONS: dict[str, tuple[str, str]] = {
         (PLANNED, "streams come from the pool of a device only"),
     ),
     "profiler": (PLANNED, "the device does not take part in `torch.profiler`"),
-    "ipc_collect": (PLANNED, "processes do not share tensors of the device"),
     # ---- by another name
     "current_allocated_memory": ("no", "`memory_allocated`, as in `torch.cuda`"),
     "driver_allocated_memory": ("no", "`memory_reserved`, as in `torch.cuda`"),

@@ -13,7 +13,14 @@ import torch
 Interpreter = Callable[..., subprocess.CompletedProcess[str]]
 Output = Callable[..., str]
 
-PYTHON_MECHANISMS = ["autoload", "rename", "device_module", "methods", "autocast"]
+PYTHON_MECHANISMS = [
+    "autoload",
+    "rename",
+    "device_module",
+    "methods",
+    "multiprocessing",
+    "autocast",
+]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +113,7 @@ def test_mechanisms_lists_all_as_enabled() -> None:
     entries = torch.openreg.mechanisms()
     names = [entry.name for entry in entries]
     assert len(set(names)) == len(names)
-    assert names[-5:] == PYTHON_MECHANISMS
+    assert names[-6:] == PYTHON_MECHANISMS
     assert {"allocator", "fallback", "guard", "hooks"} < set(names)
     assert all(entry.enabled is True for entry in entries)
     assert all(entry.summary for entry in entries)

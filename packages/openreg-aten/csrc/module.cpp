@@ -5,10 +5,12 @@
 #include "device/exit.h"
 #include "device/generator.h"
 #include "device/gil.h"
+#include "device/ipc.h"
 #include "kernel/roads.h"
 #include "mechanism.h"
 
 #include <torch/csrc/Generator.h>
+#include <torch/csrc/Storage.h>
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
@@ -110,4 +112,42 @@ NB_MODULE(_C, m) {
       nb::arg("device"));
 
   define_memory(m);
+
+  m.def(
+      "ipc_handle",
+      [](nb::handle storage) {
+        return translated([&] {
+          if (!THPStorage_Check(storage.ptr())) {
+            throw nb::type_error("ipc_handle: expected an UntypedStorage");
+          }
+          const auto [handle, offset] =
+              ipc_handle(THPStorage_Unpack(storage.ptr()));
+          return nb::make_tuple(
+              nb::bytes(handle.data(), handle.size()), offset);
+        });
+      },
+      nb::arg("storage"),
+      nb::sig(
+          "def ipc_handle(storage: torch.UntypedStorage) -> "
+          "tuple[bytes, int]"));
+  m.def(
+      "open_ipc",
+      [](nb::bytes handle, int device, size_t offset, size_t size, int guard) {
+        return translated([&] {
+          return nb::steal<nb::object>(THPStorage_Wrap(open_ipc(
+              {handle.c_str(), handle.size()},
+              to_index(device),
+              offset,
+              size,
+              guard)));
+        });
+      },
+      nb::arg("handle"),
+      nb::arg("device"),
+      nb::arg("offset"),
+      nb::arg("size"),
+      nb::arg("guard"),
+      nb::sig(
+          "def open_ipc(handle: bytes, device: int, offset: int, size: int, "
+          "guard: int) -> torch.UntypedStorage"));
 }

@@ -23,7 +23,14 @@ import torch  # noqa: F401
 from openreg_aten import _C, _device_module
 
 #: Mechanisms that other packages register from Python, and OPENREG_DISABLE may name.
-PYTHON_MECHANISMS = ("autoload", "rename", "device_module", "methods", "autocast")
+PYTHON_MECHANISMS = (
+    "autoload",
+    "rename",
+    "device_module",
+    "methods",
+    "multiprocessing",
+    "autocast",
+)
 
 _C.enable_mechanisms(list(PYTHON_MECHANISMS))
 _device_module.register()

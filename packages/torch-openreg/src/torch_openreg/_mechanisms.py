@@ -41,6 +41,7 @@ _TABLE = (
         "torch.utils.generate_methods_for_privateuse1_backend",
         "_registration.py",
     ),
+    ("multiprocessing", "torch.multiprocessing: reductions of tensors", "_sharing.py"),
     ("autocast", "torch.autocast, with the rules of openreg-amp", "_registration.py"),
 )
 _FOLDER = "torch-openreg/src/torch_openreg"

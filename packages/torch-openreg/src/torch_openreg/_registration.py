@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Registers the device with PyTorch: the name, ``torch.openreg``, methods, autocast.
+"""Registers the device with PyTorch: the name, ``torch.openreg``, methods and more.
 
 This may run inside ``import torch``, where ``torch._dynamo`` and ``torch._inductor``
 are not importable yet: nothing imported from here may need them.
@@ -37,6 +37,8 @@ def register() -> None:
         _register_device_module()
     if is_enabled("methods"):
         backend_registration.generate_methods_for_privateuse1_backend(for_storage=True)
+    if is_enabled("multiprocessing"):
+        _register_reductions()
     if is_enabled("autocast"):
         _load_autocast_rules()
     _registered = True
@@ -72,6 +74,12 @@ def _register_device_module() -> None:
     for path, module in list(sys.modules.items()):
         if path.startswith(f"{openreg.__name__}."):
             sys.modules[path.replace(openreg.__name__, f"torch.{name}", 1)] = module
+
+
+def _register_reductions() -> None:
+    from torch_openreg import _sharing
+
+    _sharing.register()
 
 
 def _load_autocast_rules() -> None:

@@ -233,3 +233,14 @@ def synchronize(device: Device = None) -> None:
             before has failed.
     """
     _C.synchronize(valid_device_index(device))
+
+
+def ipc_collect() -> None:
+    """Lets go of memory that was sent to processes which do not use it any more.
+
+    Sending another tensor does so too. As ``torch.cuda.ipc_collect``.
+    """
+    from torch_openreg import _sharing
+
+    _lazy.init()
+    _sharing.collect()
