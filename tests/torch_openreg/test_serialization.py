@@ -6,9 +6,11 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -114,3 +116,197 @@ def test_printing_a_large_tensor_shows_its_corners() -> None:
     assert shown == (
         "tensor([   0,    1,    2,  ..., 9997, 9998, 9999], device='openreg:0')"
     )
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_both_file_formats_keep_device_type_and_gradient(
+    zipped: bool, weights_only: bool
+) -> None:
+    value = {
+        "x": torch.arange(6, dtype=torch.bfloat16, device="openreg:1").view(2, 3).T,
+        "weight": torch.nn.Parameter(torch.ones(2, device="openreg")),
+        "empty": torch.empty(0, 4, device="openreg:1"),
+        "scalar": torch.tensor(2.5, dtype=torch.float64, device="openreg"),
+        "complex": torch.tensor([1 + 2j], device="openreg").conj(),
+    }
+    file = io.BytesIO()
+    torch.save(value, file, _use_new_zipfile_serialization=zipped)
+    file.seek(0)
+    loaded = torch.load(file, weights_only=weights_only)
+    for name, x in value.items():
+        y = loaded[name]
+        assert (y.device, y.dtype, y.shape) == (x.device, x.dtype, x.shape)
+        assert y.requires_grad is x.requires_grad
+        assert y.tolist() == x.tolist()
+    assert isinstance(loaded["weight"], torch.nn.Parameter)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse .* tensor support is in beta state")
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_sparse_tensors_are_saved_copied_and_pickled(layout: torch.layout) -> None:
+    x = torch.eye(3).to_sparse(layout=layout).to("openreg:1")
+    copies = [torch.load(saved(x)), copy.deepcopy(x), pickle.loads(pickle.dumps(x))]
+    for y in copies:
+        assert (y.layout, y.device) == (layout, x.device)
+        assert torch.equal(y.to_dense(), x.to_dense())
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_file_is_loaded_from_its_path(mmap: bool, tmp_path: Any) -> None:
+    path = tmp_path / "x.pt"
+    torch.save(torch.arange(5.0), path)
+    x = torch.load(path, map_location="openreg:1", mmap=mmap)
+    assert x.tolist() == [0, 1, 2, 3, 4]
+    assert str(x.device) == "openreg:1"
+
+
+@pytest.mark.parametrize(
+    ("location", "device"),
+    [
+        (lambda _storage, _place: None, "openreg:1"),
+        (
+            lambda storage, place: storage.cpu() if place == "openreg:1" else 1 / 0,
+            "cpu",
+        ),
+        ({"openreg:1": "cpu"}, "cpu"),
+        ({"openreg:0": "cpu"}, "openreg:1"),
+        ("meta", "meta"),
+    ],
+)
+def test_map_location_is_asked_for_each_storage(location: Any, device: str) -> None:
+    x = torch.load(saved(torch.ones(2, device="openreg:1")), map_location=location)
+    assert str(x.device) == device
+
+
+@pytest.mark.parametrize(
+    ("location", "error", "message"),
+    [
+        ("openreg:x", RuntimeError, "openreg:x"),
+        ("openreg:-1", RuntimeError, "openreg:-1"),
+        ("nonsense", RuntimeError, "nonsense"),
+        ("cuda", RuntimeError, "CUDA"),
+        (7, TypeError, "int"),
+    ],
+)
+def test_wrong_map_location_is_refused(
+    location: Any, error: type[Exception], message: str
+) -> None:
+    file = saved(torch.ones(2, device="openreg"))
+    with pytest.raises(error, match=message):
+        torch.load(file, map_location=location)
+    file.seek(0)
+    assert torch.load(file).tolist() == [1, 1]
+
+
+def test_truncated_file_is_an_error_and_the_device_goes_on() -> None:
+    content = saved(torch.ones(1000, device="openreg")).getvalue()
+    with pytest.raises((RuntimeError, EOFError)):
+        torch.load(io.BytesIO(content[: len(content) // 2]))
+    assert torch.ones(2, device="openreg").sum().item() == 2
+
+
+def test_deepcopy_keeps_what_tensors_share() -> None:
+    x = torch.arange(6.0, device="openreg")
+    first, second = copy.deepcopy([x, x[2:4]])
+    first.zero_()
+    assert second.tolist() == [0, 0]
+    assert x.tolist() == [0, 1, 2, 3, 4, 5]
+    model = torch.nn.Linear(2, 2).openreg()
+    model.tied = model.weight
+    other = copy.deepcopy(model)
+    assert other.tied is other.weight
+    assert other.weight.data_ptr() != model.weight.data_ptr()
+
+
+def test_generator_is_pickled_with_its_state() -> None:
+    generator = torch.Generator("openreg:1").manual_seed(3)
+    torch.rand(5, generator=generator, device="openreg:1")
+    for other in (pickle.loads(pickle.dumps(generator)), generator.clone_state()):
+        assert other.device == generator.device
+        assert torch.equal(other.get_state(), generator.get_state())
+
+
+@pytest.mark.parametrize("value", [torch.Stream, torch.Event])
+def test_streams_and_events_are_not_pickled(value: Callable[[str], object]) -> None:
+    with pytest.raises(TypeError, match="cannot pickle"):
+        pickle.dumps(value("openreg"))
+
+
+def test_numpy_is_refused_in_the_words_of_cuda() -> None:
+    x = torch.ones(2, device="openreg:1")
+    message = (
+        r"can't convert openreg:1 device type tensor to numpy\. Use Tensor\.cpu\(\) to "
+        r"copy the tensor to host memory first\."
+    )
+    for convert in (lambda: x.numpy(), lambda: np.asarray(x), lambda: np.sin(x)):
+        with pytest.raises(TypeError, match=message):
+            convert()
+    assert x.numpy(force=True).tolist() == [1, 1]
+    assert torch.asarray(np.ones(3), device="openreg").tolist() == [1, 1, 1]
+    assert torch.from_numpy(np.ones(3)).openreg().tolist() == [1, 1, 1]
+
+
+def test_memory_of_the_device_is_shared_already_as_on_cuda() -> None:
+    x = torch.ones(2, device="openreg")
+    assert x.is_shared()
+    assert x.share_memory_() is x
+    model = torch.nn.Linear(2, 2).openreg()
+    pointer = model.weight.data_ptr()
+    assert model.share_memory().weight.data_ptr() == pointer
+
+
+@pytest.mark.filterwarnings("ignore:Sparse .* tensor support is in beta state")
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.tensor([1 + 2j, -0.5j]),
+        lambda: torch.tensor([1 + 2j]).conj(),
+        lambda: torch.empty(0),
+        lambda: torch.empty(2, 0, 3),
+        lambda: torch.tensor(7),
+        lambda: torch.tensor([float("nan"), float("inf"), 1e10, -3.0]),
+        lambda: torch.tensor([True, False]),
+        lambda: torch.ones(2, 2, dtype=torch.bfloat16),
+        lambda: torch.ones(2).to(torch.float8_e4m3fn),
+        lambda: torch.arange(10_000.0).view(100, 100),
+        lambda: torch.arange(12.0).view(3, 4).T[::2],
+        lambda: torch.ones(2, requires_grad=True) * 3,
+        lambda: torch.eye(3).to_sparse(),
+        lambda: torch.eye(3).to_sparse_csr(),
+        lambda: torch.nested.nested_tensor([torch.ones(2), torch.zeros(3)]),
+    ],
+)
+def test_tensor_is_printed_as_on_the_cpu_with_its_device(
+    make: Callable[[], torch.Tensor],
+) -> None:
+    x = make().detach()
+    shown = repr(x.to("openreg:1"))
+    assert "device='openreg:1'" in shown
+    # The place differs, and so do the line breaks: the numbers are the same.
+    words = [re.sub(r"device='openreg:1',?", "", shown), repr(x)]
+    mine, cpu = (re.sub(r"[\s,)]+", " ", text).strip() for text in words)
+    assert mine == cpu
+
+
+def test_default_device_holds_for_all_factories_and_ends() -> None:
+    torch.set_default_device("openreg:1")
+    try:
+        assert torch.get_default_device() == torch.device("openreg", 1)
+        made = [
+            torch.ones(2),
+            torch.randn(2),
+            torch.tensor([1.0]),
+            torch.arange(3),
+            torch.randperm(4),
+            torch.nn.Linear(2, 2).weight,
+            torch.nn.Embedding(2, 2).weight,
+            torch.full((2,), 1.5),
+        ]
+        assert {x.device for x in made} == {torch.device("openreg", 1)}
+        with torch.device("cpu"):
+            assert torch.ones(2).device.type == "cpu"
+    finally:
+        torch.set_default_device(None)
+    assert torch.ones(2).device.type == "cpu"
