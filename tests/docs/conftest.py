@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 
 Page = Callable[[str], str]
 Program = Callable[..., subprocess.CompletedProcess[str]]
@@ -58,3 +61,18 @@ def program() -> Program:
         )
 
     return run
+
+
+@pytest.fixture
+def load_tool() -> Callable[[str], ModuleType]:
+    """Returns a script of tools/ as a module."""
+
+    def load(name: str) -> ModuleType:
+        spec = importlib.util.spec_from_file_location(name, ROOT / f"tools/{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    return load

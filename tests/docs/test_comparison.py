@@ -3,25 +3,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 import torch
 
-TOOL = Path(__file__).parents[2] / "tools" / "comparison.py"
-
 
 @pytest.fixture
-def comparison() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("comparison", TOOL)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def comparison(load_tool: Callable[[str], ModuleType]) -> ModuleType:
+    return load_tool("comparison")
 
 
 def test_page_is_current(comparison: ModuleType) -> None:

@@ -187,6 +187,16 @@ def test_line_is_the_callers_and_not_the_libraries() -> None:
     assert "torch/nn/utils" not in str(error.value)
 
 
+def test_library_whose_name_begins_with_torch_is_named() -> None:
+    file = str(Path(torch.__file__).parents[1] / "torchtoy" / "model.py")
+    scope: dict[str, Callable[[Tensor], object]] = {}
+    exec(compile("def read(x):\n    return x.item()", file, "exec"), scope)
+    x = torch.ones((), device="openreg")
+    with pytest.raises(AssertionError) as error, assert_no_host_sync():
+        scope["read"](x)
+    assert f"{file}:2" in str(error.value)
+
+
 def test_error_of_the_block_goes_on() -> None:
     x = torch.zeros((), device="openreg")
     with pytest.raises(ZeroDivisionError), assert_no_host_sync():
@@ -227,7 +237,8 @@ def test_training_step_with_a_fused_optimizer_and_scaler_is_judged() -> None:
         step()
 
 
-def test_missing_mechanism_is_named(output: Output) -> None:
+@pytest.mark.parametrize("name", ["gpu_trace", "device_module"])
+def test_missing_mechanism_is_named(output: Output, name: str) -> None:
     source = """
     import torch
     from torch_openreg.testing import assert_no_host_sync
@@ -237,6 +248,5 @@ def test_missing_mechanism_is_named(output: Output) -> None:
     except RuntimeError as error:
         print(error)
     """
-    assert "needs the mechanism gpu_trace" in output(
-        source, OPENREG_DISABLE="gpu_trace"
-    )
+    said = output(source, OPENREG_DISABLE=name)
+    assert f"needs the mechanism {name}, which OPENREG_DISABLE leaves out" in said

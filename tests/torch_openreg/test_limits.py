@@ -46,6 +46,8 @@ def test_limits_nest_and_end_with_an_error() -> None:
 
 
 def test_wrong_limits_are_refused() -> None:
+    with pytest.raises(TypeError, match="limit is '1GiB', expected bytes as an int"):
+        memory_limit("1GiB").__enter__()
     with pytest.raises(ValueError, match="-1"), memory_limit(-1):
         pass
     with pytest.raises(RuntimeError, match=str(2**50)), memory_limit(2**50):
@@ -75,17 +77,23 @@ def test_fault_counts_only_its_device() -> None:
 
 
 def test_failed_allocation_is_out_of_memory_though_memory_is_cached() -> None:
-    torch.ones(10, device="openreg")
+    size = 64 * MIB  # more than a segment that other tensors keep may have left
+    torch.empty(size, dtype=torch.uint8, device="openreg")
     with (
-        inject_fault("malloc", period=1),
+        inject_fault("malloc", period=1) as fault,
         pytest.raises(torch.OutOfMemoryError),
     ):
-        torch.ones(10, device="openreg")
-    assert torch.ones(10, device="openreg").sum().item() == 10
+        torch.empty(size, dtype=torch.uint8, device="openreg")
+    assert fault.hits > 0
+    assert torch.ones(size // 4, device="openreg").sum().item() == size // 4
 
 
 def test_wrong_faults_are_refused() -> None:
     with pytest.raises(ValueError, match="probability is 2"):
         inject_fault("launch", probability=2).__enter__()
+    with pytest.raises(TypeError, match="site is 3, expected a str"):
+        inject_fault(3).__enter__()
+    with pytest.raises(ValueError, match="site is 'lunch', expected one of malloc"):
+        inject_fault("lunch").__enter__()
     with pytest.raises(RuntimeError, match="Invalid device id 9"):
         inject_fault("launch", device=9).__enter__()

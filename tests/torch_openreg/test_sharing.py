@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import os
+import select
 import subprocess
 import sys
 import textwrap
@@ -163,7 +164,10 @@ def test_message_that_nobody_reads_keeps_the_memory_and_reading_frees_it() -> No
     here.send(torch.ones(1000, device="openreg"))
     torch.openreg.ipc_collect()
     assert torch.openreg.memory_allocated() > before
+    readers = [sent.reader for sent in _sharing._sent.values()]
     assert there.recv().sum().item() == 1000
+    for reader in readers:  # a thread of multiprocessing lets go last
+        select.select([reader], [], [], 30)
     torch.openreg.ipc_collect()
     assert torch.openreg.memory_allocated() == before
     assert _sharing._sent == {}
@@ -376,3 +380,25 @@ def test_loader_with_spawned_workers_gives_tensors_of_the_device(
         print(batch.device, batch.sum().item())
     """
     assert script(functions, main) == ["openreg:1 6.0", "openreg:1 24.0"]
+
+
+def test_fork_after_sending_leaves_memory_and_message_alone(script: Script) -> None:
+    main = """
+    here, there = mp.Pipe()
+    here.send(torch.full((1000,), 3.0, device="openreg"))
+    child = os.fork()
+    if child == 0:
+        import gc
+        gc.collect()
+        os._exit(0)
+    os.waitpid(child, 0)
+    torch.zeros(1000, device="openreg")
+    import select
+    from torch_openreg import _sharing
+    (sent,) = _sharing._sent.values()
+    print(there.recv().sum().item())
+    select.select([sent.reader], [], [], 30)
+    torch.openreg.ipc_collect()
+    print(_sharing._sent)
+    """
+    assert script("", main) == ["3000.0", "{}"]

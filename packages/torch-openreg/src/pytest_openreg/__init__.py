@@ -78,17 +78,13 @@ def _kept_state() -> Iterator[None]:
     torch_openreg.register()
     from torch_openreg import openreg
 
-    device, count = openreg.current_device(), openreg.device_count()
-    streams = [openreg.current_stream(index) for index in range(count)]
-    openreg.set_device(0)
-    try:
+    with ExitStack() as after:  # all of it happens, in reverse order
+        after.callback(openreg.set_device, openreg.current_device())
+        for index in range(openreg.device_count()):
+            after.callback(openreg.set_stream, openreg.current_stream(index))
+            after.callback(openreg.synchronize, index)
+        openreg.set_device(0)
         yield
-        for index in range(count):
-            openreg.synchronize(index)
-    finally:
-        for stream in streams:
-            openreg.set_stream(stream)
-        openreg.set_device(device)
 
 
 @pytest.fixture

@@ -20,7 +20,6 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from torch_openreg._mechanisms import Mechanism
 from torch_openreg.openreg import _gpu_trace, mechanisms
 from torch_openreg.openreg._utils import device_type
 
@@ -169,13 +168,13 @@ def _start_tracing() -> None:
     with _lock:
         if _tracing:
             return
-        off = Mechanism("gpu_trace", "", "", False)
-        found = {mechanism.name: mechanism for mechanism in mechanisms()}
-        if not found.get("gpu_trace", off).enabled:
-            raise RuntimeError(
-                "assert_no_host_sync: needs the mechanism gpu_trace, which "
-                "OPENREG_DISABLE leaves out"
-            )
+        for mechanism in mechanisms():
+            needed = mechanism.name in ("gpu_trace", "device_module")
+            if needed and not mechanism.enabled:
+                raise RuntimeError(
+                    f"assert_no_host_sync: needs the mechanism {mechanism.name}, which "
+                    "OPENREG_DISABLE leaves out"
+                )
 
         def listener(cause: str) -> Callable[..., None]:
             def listen(*_: int) -> None:
@@ -216,7 +215,7 @@ def assert_no_host_sync() -> Iterator[list[HostSync]]:
     Raises:
         AssertionError: At the end, if there was a wait; it names each with its line. An
             error of the block itself goes on instead.
-        RuntimeError: If ``OPENREG_DISABLE`` names ``gpu_trace``.
+        RuntimeError: If ``OPENREG_DISABLE`` names ``gpu_trace`` or ``device_module``.
     """
     _start_tracing()
     watch = _Watch()

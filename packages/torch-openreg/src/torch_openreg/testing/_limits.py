@@ -28,8 +28,11 @@ def memory_limit(limit: int, device: Device = None) -> Iterator[None]:
 
     Raises:
         RuntimeError: If there is no device of this index, or it has less memory.
+        TypeError: If ``limit`` is no int.
         ValueError: If ``limit`` is negative.
     """
+    if not isinstance(limit, int):
+        raise TypeError(f"memory_limit: limit is {limit!r}, expected bytes as an int")
     index = valid_device_index(device)
     empty_cache()
     with faults.memory_limit(limit, index):
@@ -44,7 +47,7 @@ def inject_fault(
 
     As ``openreg_runtime.faults.inject_fault``. Every operator is a launch, also a copy
     of a tensor, and an allocation is one where the allocator asks the device for
-    memory. The cache is emptied first, so that the next tensor does.
+    memory. The cache is emptied first; a small tensor may still fit between others.
 
     Args:
         site: ``"malloc"``, ``"malloc_host"``, ``"launch"`` or ``"copy"``.
@@ -58,8 +61,11 @@ def inject_fault(
     Raises:
         RuntimeError: If there is no device of this index, or the options do not go
             together.
+        TypeError: If ``site`` is no str.
         ValueError: If a number or a name is not accepted.
     """
+    if not isinstance(site, str):
+        raise TypeError(f"inject_fault: site is {site!r}, expected a str")
     index = None if device is None else valid_device_index(device)
     empty_cache()
     with faults.inject_fault(site, device=index, **options) as fault:

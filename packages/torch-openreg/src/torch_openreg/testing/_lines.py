@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import linecache
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -15,8 +16,8 @@ import torch_openreg
 
 # Folders and files whose frames lie between the user's line and the device.
 _LIBRARIES = (
-    str(Path(torch.__file__).parent),
-    str(Path(torch_openreg.__file__).parent),
+    f"{Path(torch.__file__).parent}{os.sep}",
+    f"{Path(torch_openreg.__file__).parent}{os.sep}",
     contextlib.__file__,
 )
 
