@@ -45,7 +45,6 @@ explains those that are there. `tools/comparison.py` writes this page, and fails
 PLANNED = "not yet"
 
 _ALLOCATOR = "the caching allocator can not be bypassed, switched off or replaced"
-_PLANNED_MEMORY = "planned with the records of the allocator"
 _GRAPHS = "there is no graph capture; `is_current_stream_capturing` is false"
 _LEGACY = "legacy types; use `dtype=` and `device=`"
 _SENSOR = "a simulated device has no sensor for it"
@@ -56,19 +55,7 @@ _METAL = "Metal is the language of another device"
 
 REASONS: dict[str, tuple[str, str]] = {
     # ---- planned
-    **dict.fromkeys(
-        [
-            "get_per_process_memory_fraction",
-            "host_memory_stats",
-            "host_memory_stats_as_nested_dict",
-            "memory_snapshot",
-            "memory_stats_as_nested_dict",
-            "reset_accumulated_host_memory_stats",
-            "reset_peak_host_memory_stats",
-            "set_per_process_memory_fraction",
-        ],
-        (PLANNED, _PLANNED_MEMORY),
-    ),
+    "memory_stats_as_nested_dict": (PLANNED, "`memory_stats` has the same figures"),
     **dict.fromkeys(
         ["Graph", "graph", "graph_pool_handle", "graphs", "make_graphed_callables"],
         (PLANNED, _GRAPHS),

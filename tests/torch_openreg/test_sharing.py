@@ -240,6 +240,34 @@ def test_memory_is_kept_until_the_receiver_lets_go_or_dies(script: Script) -> No
     assert script(functions, main) == ["2000.0 2", "one is gone 1", "-9 0"]
 
 
+def test_memory_is_kept_until_enqueued_copies_have_used_it(script: Script) -> None:
+    functions = """
+    def copy(connection, results):
+        results.put("ready")
+        target = torch.empty(2**22).pin_memory()
+        target.copy_(connection.recv(), non_blocking=True)
+        results.put("sent back")
+        torch.openreg.synchronize()
+        results.put(target.sum().item())
+    """
+    main = """
+    here, there = spawn.Pipe()
+    results = spawn.SimpleQueue()
+    worker = spawn.Process(target=copy, args=(there, results))
+    worker.start()
+    assert results.get() == "ready"
+    here.send(torch.full((2**22,), 2.0, device="openreg"))
+    assert results.get() == "sent back"
+    torch.openreg.ipc_collect()
+    torch.zeros(2**22, device="openreg")  # in the same memory, if it is free
+    print(results.get() == 2.0 * 2**22)
+    worker.join()
+    """
+    assert script(functions, main, OPENREG_FAULTS="launch:period=1:delay=20000") == [
+        "True"
+    ]
+
+
 def test_received_tensor_outlives_its_sender(script: Script) -> None:
     functions = """
     def send(results, go):

@@ -4,6 +4,9 @@
 
 #include "device/device.h"
 #include "device/error.h"
+#include "device/gil.h"
+#include "device/stream.h"
+#include "device/stream_event.h"
 
 #include <c10/util/Exception.h>
 
@@ -18,25 +21,32 @@ namespace {
 /// A block of another process, and the descriptor that tells it of the end.
 class OpenBlock {
  public:
-  explicit OpenBlock(int guard) : guard_(guard) {}
+  OpenBlock(c10::DeviceIndex device, int guard)
+      : device_(device), guard_(guard) {}
   OpenBlock(const OpenBlock&) = delete;
   OpenBlock& operator=(const OpenBlock&) = delete;
   ~OpenBlock() {
-    if (base_ != nullptr) {
+    // A forked child drops the objects that it inherited without a word.
+    if (base_ != nullptr && is_initialized()) {
+      // Once the descriptor is closed, the other process may use the memory
+      // anew: what is enqueued here comes first.
+      const GilRelease release;
+      StreamEvent(current_handle(device_)).wait();
       const orError_t error = orIpcCloseMemHandle(base_);
-      // A forked child drops the objects that it inherited without a word.
-      if (error != orSuccess && error != orErrorInitialization) {
+      if (error != orSuccess) {
         warn_runtime_error(error);
       }
     }
     ::close(guard_);
   }
   std::byte* open(const orIpcMemHandle_t& handle) {
+    const CurrentDevice scope(device_);
     OPENREG_CHECK(orIpcOpenMemHandle(&base_, handle, 0));
     return static_cast<std::byte*>(base_);
   }
 
  private:
+  c10::DeviceIndex device_;
   int guard_;
   void* base_ = nullptr;
 };
@@ -70,7 +80,7 @@ c10::Storage open_ipc(
     size_t offset,
     size_t size,
     int guard) {
-  auto block = std::make_unique<OpenBlock>(guard);
+  auto block = std::make_unique<OpenBlock>(device, guard);
   orIpcMemHandle_t bytes{};
   TORCH_CHECK(
       handle.size() == sizeof bytes.reserved,
@@ -79,7 +89,6 @@ c10::Storage open_ipc(
       " bytes, got ",
       handle.size());
   std::memcpy(bytes.reserved, handle.data(), handle.size());
-  const CurrentDevice scope(device);
   std::byte* data = block->open(bytes) + offset;
   return {
       c10::Storage::use_byte_size_t(),
