@@ -18,6 +18,9 @@ import torch
 ROOT = Path(__file__).resolve().parents[2]
 Script = Callable[..., subprocess.CompletedProcess[str]]
 
+# As in the tests of torch_openreg: before the first backward pass of the process.
+torch.set_num_threads(1)
+
 
 @pytest.fixture
 def device() -> str:

@@ -7,6 +7,9 @@ import subprocess
 from collections.abc import Callable
 
 import pytest
+import torch
+
+from openreg_aten import _C
 
 Script = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -176,3 +179,25 @@ def test_forked_child_that_leaves_the_device_alone_works(run_script: Script) -> 
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout == "0 [1.0, 2.0, 3.0, 4.0]\n"
+
+
+def test_handshake_at_exit_reaches_the_autograd_thread_of_every_device() -> None:
+    with torch.openreg.operator_roads() as roads:
+        _C.drain_autograd()
+    assert roads.calls["aten::sum", "typed"] == torch.openreg.device_count()
+
+
+BACKWARD = """
+import torch
+w = torch.eye(3, device="openreg", requires_grad=True)
+s = torch.tensor(8.0, device="openreg")
+((w @ w).softmax(0).sum() * s).backward()
+"""
+
+
+@pytest.mark.parametrize("repetition", ["first", "second", "third"])
+def test_program_may_end_with_a_backward_pass(
+    run_script: Script, repetition: str
+) -> None:
+    result = run_script(BACKWARD + f"# {repetition}")
+    assert result.returncode == 0, result.stderr

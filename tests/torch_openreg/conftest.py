@@ -12,6 +12,11 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
+# Before the first backward pass: the device's autograd thread keeps the number that
+# holds when it starts, also for the tests of other folders. With one thread a kernel
+# sums in one order.
+torch.set_num_threads(1)
+
 Interpreter = Callable[..., subprocess.CompletedProcess[str]]
 
 

@@ -24,9 +24,9 @@ namespace {
 constexpr auto kPatience = std::chrono::seconds(2);
 
 void run_backward(c10::DeviceIndex device) {
-  const auto options =
-      at::TensorOptions().device(c10::kPrivateUse1, device).requires_grad(true);
-  at::ones({}, options).view({1}).sum().backward();
+  const auto options = at::TensorOptions().device(c10::kPrivateUse1, device);
+  // Factories do not look at the options' requires_grad.
+  at::ones({}, options).requires_grad_().view({1}).sum().backward();
 }
 
 } // namespace
