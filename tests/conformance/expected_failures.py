@@ -76,3 +76,8 @@ EXPECTED_FAILURES = [
         always=False,
     ),
 ]
+
+
+def is_expected_to_fail(case: str, check: str) -> bool:
+    """Whether a check of a case may fail."""
+    return any(each.names(case) and check in each.checks for each in EXPECTED_FAILURES)

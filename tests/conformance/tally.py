@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from .comparison import Likeness, compare, describe
-from .expected_failures import rounding_reason
+from .expected_failures import is_expected_to_fail, rounding_reason
 
 CHECKS = ["forward", "backward", "in-place", "out=", "error"]
 
@@ -113,15 +113,20 @@ def report(tallies: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[str]:
         tallies: The name of each test, with the fields of its tally.
     """
     totals = {check: [0, 0, 0] for check in CHECKS}
+    expected: collections.Counter[str] = collections.Counter()
     inexact: dict[str, set[str]] = collections.defaultdict(set)
     for name, tally in tallies:
         for check, counts in tally["counts"].items():
             totals[check] = [a + b for a, b in zip(totals[check], counts, strict=True)]
+            if is_expected_to_fail(name, check):
+                expected[check] += counts[1] - counts[0]
         for check in tally["inexact"]:
             inexact[name].add(check)
     for check, (passed, count, _) in totals.items():
-        share = passed / count if count else 1.0
-        yield f"{check:10} {passed}/{count} ({share:.2%})"
+        others = count - expected[check]
+        share = passed / others if others else 1.0
+        line = f"{check:10} {passed}/{others} ({share:.2%})"
+        yield line + f", {expected[check]} expected to fail" * bool(expected[check])
     values = [totals[check] for check in CHECKS if check != "error"]
     passed, exact = (sum(each[i] for each in values) for i in (0, 2))
     yield f"{'same bits':10} {exact}/{passed} ({exact / max(passed, 1):.3%})"
