@@ -208,11 +208,30 @@ def calls_for(work: Work, device: str, seconds: float) -> int:
     return max(1, round(calls * seconds / taken))
 
 
+def alternate(
+    sides: Sequence[tuple[str, Work]], *, calls: int, rounds: int
+) -> list[list[float]]:
+    """Times the same work on several devices in alternating batches.
+
+    All run the same number of calls in each round, and take turns in going first, so
+    that a slow moment of the machine falls on all. A first batch of each is not timed.
+
+    Returns:
+        For each side, microseconds per call in each round.
+    """
+    timed = [(device, work, list[float]()) for device, work in sides]
+    times = [each for _, _, each in timed]
+    for device, work, _ in timed:
+        batch(work, device, calls)
+    for _ in range(rounds):
+        for device, work, of_side in timed:
+            of_side.append(batch(work, device, calls) / calls * 1e6)
+        timed.reverse()
+    return times
+
+
 def measure(name: str, device: str, *, rounds: int, seconds: float) -> Row:
     """Measures one case on ``device`` and on the CPU in alternating batches.
-
-    Both devices run the same number of calls in each round, and take turns in going
-    first, so that a slow moment of the machine falls on both.
 
     Args:
         name: Key of :data:`CASES`.
@@ -220,16 +239,9 @@ def measure(name: str, device: str, *, rounds: int, seconds: float) -> Row:
         rounds: Pairs of batches to take, at least 2.
         seconds: Rough length of a batch on the CPU.
     """
-    sides = [(place, CASES[name](place), list[float]()) for place in ("cpu", device)]
-    _, cpu_work, cpu_times = sides[0]
-    _, _, device_times = sides[1]
-    calls = calls_for(cpu_work, "cpu", seconds)
-    for place, work, _ in sides:
-        batch(work, place, calls)
-    for _ in range(rounds):
-        for place, work, times in sides:
-            times.append(batch(work, place, calls) / calls * 1e6)
-        sides.reverse()
+    sides = [(place, CASES[name](place)) for place in ("cpu", device)]
+    calls = calls_for(sides[0][1], "cpu", seconds)
+    cpu_times, device_times = alternate(sides, calls=calls, rounds=rounds)
     ratios = [ours / cpu for ours, cpu in zip(device_times, cpu_times, strict=True)]
     low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
     return Row(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from eager import Work, batch, calls_for, machine
+from eager import Work, alternate, batch, calls_for, machine
 from torch import Tensor
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
@@ -77,16 +77,11 @@ def cases(samples: int, only: str) -> Iterator[tuple[str, dict[str, Work]]]:
 def measure(name: str, sides: dict[str, Work], rounds: int, seconds: float) -> Row:
     """Measures a sample in alternating batches, each with one synchronization."""
     calls = calls_for(sides["cpu"], "cpu", seconds)
-    batch(sides["openreg"], "openreg", calls)
-    times: dict[str, list[float]] = {"cpu": [], "openreg": []}
-    order = list(sides)
-    for _ in range(rounds):
-        for device in order:
-            times[device].append(batch(sides[device], device, calls) / calls * 1e6)
-        order.reverse()
-    pairs = zip(times["openreg"], times["cpu"], strict=True)
-    ratio = statistics.median(ours / cpu for ours, cpu in pairs)
-    return Row(name, statistics.median(times["cpu"]), ratio)
+    cpu_times, times = alternate(list(sides.items()), calls=calls, rounds=rounds)
+    ratio = statistics.median(
+        ours / cpu for ours, cpu in zip(times, cpu_times, strict=True)
+    )
+    return Row(name, statistics.median(cpu_times), ratio)
 
 
 def report(rows: Sequence[Row]) -> Iterator[str]:

@@ -342,14 +342,17 @@ def test_received_tensor_can_not_be_sent_on_but_its_copy_can(script: Script) -> 
     assert copy == "[1.0, 1.0, 1.0]"
 
 
-def test_receiver_without_the_device_says_so(script: Script) -> None:
-    functions = """
+# Puts the error of a receive.
+RECEIVE = """
     def receive(connection, results):
         try:
             connection.recv()
         except RuntimeError as error:
             results.put(str(error))
-    """
+"""
+
+
+def test_receiver_without_the_device_says_so(script: Script) -> None:
     main = """
     torch.openreg.init()
     here, there = spawn.Pipe()
@@ -361,19 +364,12 @@ def test_receiver_without_the_device_says_so(script: Script) -> None:
     print(results.get())
     worker.join()
     """
-    (error,) = script(functions, main, OPENREG_DEVICE_COUNT="3")
+    (error,) = script(RECEIVE, main, OPENREG_DEVICE_COUNT="3")
     assert error.startswith("Invalid device id 2: ")
     assert "expected 0 to 1 (2 openreg devices)" in error
 
 
 def test_forked_receiver_is_told_to_spawn(script: Script) -> None:
-    functions = """
-    def receive(connection, results):
-        try:
-            connection.recv()
-        except RuntimeError as error:
-            results.put(str(error))
-    """
     main = """
     torch.openreg.init()
     fork = mp.get_context("fork")
@@ -385,7 +381,7 @@ def test_forked_receiver_is_told_to_spawn(script: Script) -> None:
     print(results.get())
     worker.join()
     """
-    (error,) = script(functions, main)
+    (error,) = script(RECEIVE, main)
     assert error.startswith("Cannot re-initialize openreg in forked")
     assert "spawn" in error
 
