@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -18,7 +18,8 @@ import torch
 ROOT = Path(__file__).resolve().parents[2]
 Script = Callable[..., subprocess.CompletedProcess[str]]
 
-# As in the tests of torch_openreg: before the first backward pass of the process.
+# As in the tests of torch_openreg: before the first backward pass of the process. It
+# keeps the CPU's sums in one order, so that results can be compared exactly.
 torch.set_num_threads(1)
 
 
@@ -26,15 +27,6 @@ torch.set_num_threads(1)
 def device() -> str:
     """The simulated accelerator."""
     return "openreg"
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """Keeps the CPU's sums in one order, so that results can be compared exactly."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture
