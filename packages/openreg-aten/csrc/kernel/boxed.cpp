@@ -5,12 +5,17 @@
 #include "device/generator.h"
 #include "kernel/device_finder.h"
 #include "kernel/device_views.h"
+#include "kernel/enqueue.h"
 #include "kernel/kernel.h"
+#include "kernel/known_results.h"
 #include "kernel/operator_plan.h"
 #include "kernel/roads.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/List.h>
+
+#include <iterator>
+#include <vector>
 
 namespace openreg::aten {
 namespace {
@@ -20,8 +25,9 @@ using torch::jit::Stack;
 
 class Call {
  public:
-  Call(const OperatorPlan& plan, Stack& stack)
-      : plan_(plan),
+  Call(const c10::OperatorHandle& op, const OperatorPlan& plan, Stack& stack)
+      : op_(op),
+        plan_(plan),
         stack_(stack),
         base_(stack.size() - plan_.argument_count),
         device_(find_device()),
@@ -29,16 +35,30 @@ class Call {
 
   // [docs: boxed-run]
   void run(const c10::OperatorHandle& target, c10::DispatchKey cpu_key) {
+    const CallKey key = make_key(cpu_key);
+    const auto known = results_if_enqueued(key, device_);
+    if (known) {
+      resize_written(*known);
+    }
     originals_.reserve(plan_.arguments.size());
     for (const auto& argument : plan_.arguments) {
       present(argument);
     }
+    if (known) {
+      enqueue_with_results(target, *known);
+      return;
+    }
+    count(Road::kBoxed);
     run_on_current_stream(device_, [&] {
       const KernelScope scope(device_);
       target.redispatchBoxed(c10::DispatchKeySet(cpu_key), &stack_);
     });
-    views_.finish();
+    const bool changed = views_.finish();
     take_over_results();
+    if (key.usable() && !was_met(key)) {
+      remember_results(
+          key, new_results(), changed ? written() : std::vector<at::Tensor>());
+    }
   }
   // [docs: end]
 
@@ -134,6 +154,90 @@ class Call {
     }
   }
 
+  CallKey make_key(c10::DispatchKey cpu_key) const {
+    CallKey key(op_, plan_);
+    if (cpu_key != c10::DispatchKey::CPU) {
+      key.refuse();
+    }
+    for (size_t i = base_; key.usable() && i < stack_.size(); ++i) {
+      key.add(stack_[i]);
+    }
+    return key;
+  }
+
+  void enqueue_with_results(
+      const c10::OperatorHandle& target,
+      const KnownResults& known) {
+    count(Road::kEnqueued);
+    std::vector<at::Tensor> results = make_results(device_, known.made);
+    Stack arguments(
+        std::make_move_iterator(
+            stack_.begin() + static_cast<std::ptrdiff_t>(base_)),
+        std::make_move_iterator(stack_.end()));
+    stack_.resize(base_);
+    enqueue(target, device_, views_, std::move(arguments), results);
+    if (returns_list()) {
+      stack_.emplace_back(std::move(results));
+      return;
+    }
+    size_t next = 0;
+    for (const int32_t source : plan_.returned) {
+      if (source >= 0) {
+        stack_.push_back(std::move(originals_[static_cast<size_t>(source)]));
+      } else {
+        stack_.emplace_back(std::move(results[next++]));
+      }
+    }
+  }
+
+  /// Gives written tensors the sizes that the operator would give them.
+  void resize_written(const KnownResults& known) {
+    size_t next = 0;
+    for (const auto& argument : plan_.arguments) {
+      if (next < known.resized.size() && argument.written) {
+        value(argument).toTensor().resize_(known.resized[next++]);
+      }
+    }
+  }
+
+  /// The results that are arguments.
+  std::vector<at::Tensor> written() const {
+    std::vector<at::Tensor> tensors;
+    const size_t first = stack_.size() - plan_.returned.size();
+    for (size_t i = 0; i < plan_.returned.size(); ++i) {
+      if (plan_.returned[i] >= 0) {
+        tensors.push_back(stack_[first + i].toTensor());
+      }
+    }
+    return tensors;
+  }
+
+  bool returns_list() const {
+    const auto& returns = op_.schema().returns();
+    return plan_.returned.size() == 1 && plan_.returned[0] < 0 &&
+        returns[0].type()->kind() == c10::TypeKind::ListType;
+  }
+
+  std::vector<at::Tensor> new_results() const {
+    if (returns_list()) {
+      return stack_.back().toTensorVector();
+    }
+    std::vector<at::Tensor> results;
+    const size_t first = stack_.size() - plan_.returned.size();
+    for (size_t i = 0; i < plan_.returned.size(); ++i) {
+      if (plan_.returned[i] < 0) {
+        results.push_back(stack_[first + i].toTensor());
+      }
+    }
+    return results;
+  }
+
+  void count(Road road) const {
+    if (counts_roads()) {
+      count_road(op_.operator_name(), road);
+    }
+  }
+
   void take_over_results() {
     const size_t first = stack_.size() - plan_.returned.size();
     for (size_t i = 0; i < plan_.returned.size(); ++i) {
@@ -160,6 +264,7 @@ class Call {
     }
   }
 
+  const c10::OperatorHandle& op_;
   const OperatorPlan& plan_;
   Stack& stack_;
   const size_t base_;
@@ -210,14 +315,14 @@ void run_boxed(
       ": it has no kernel for the device, and none for ",
       cpu_key,
       " that the device could run.");
-  if (counts_roads()) {
-    count_road(op.operator_name(), Road::kBoxed);
-  }
   const OperatorPlan& plan = plan_of(op);
   if (C10_UNLIKELY(plan.makes_object)) {
+    if (counts_roads()) {
+      count_road(op.operator_name(), Road::kBoxed);
+    }
     run_on_host(plan, *stack, target, cpu_key);
   } else {
-    Call(plan, *stack).run(target, cpu_key);
+    Call(op, plan, *stack).run(target, cpu_key);
   }
 }
 

@@ -15,11 +15,18 @@
 #include <c10/core/CPUAllocator.h>
 
 #include <atomic>
+#include <utility>
 
 namespace openreg::aten {
 namespace {
 
-thread_local c10::DeviceIndex t_kernel_device = -1;
+// The device of the KernelScope, or one of these.
+constexpr c10::DeviceIndex kNoKernel = -1;
+constexpr c10::DeviceIndex kEnqueuedKernel = -2;
+thread_local c10::DeviceIndex t_kernel_device = kNoKernel;
+
+// Those of the EnqueuedKernelScope.
+thread_local std::span<ResultMemory> t_results;
 
 // Until a kernel has allocated, every block is the host's, and freeing one must
 // not start the devices.
@@ -34,8 +41,11 @@ class KernelCPUAllocator final : public c10::Allocator {
   explicit KernelCPUAllocator(c10::Allocator& host) : host_(host) {}
 
   c10::DataPtr allocate(size_t size) override {
-    if (C10_LIKELY(t_kernel_device < 0)) {
+    if (C10_LIKELY(t_kernel_device == kNoKernel)) {
       return host_.allocate(size);
+    }
+    if (t_kernel_device == kEnqueuedKernel) {
+      return allocate_enqueued(size);
     }
     g_kernel_allocated.store(true, std::memory_order_relaxed);
     void* data = to_kernel(allocate_kernel_block(t_kernel_device, size));
@@ -51,6 +61,16 @@ class KernelCPUAllocator final : public c10::Allocator {
  private:
   static void free_any(void* data);
 
+  c10::DataPtr allocate_enqueued(size_t size) {
+    for (ResultMemory& result : t_results) {
+      if (result.size == size && !result.taken) {
+        result.taken = true;
+        return {result.data, result.data, &free_any, c10::Device(c10::kCPU)};
+      }
+    }
+    return host_.allocate(size);
+  }
+
   c10::Allocator& host_;
 };
 
@@ -60,6 +80,14 @@ c10::Allocator& host_allocator() {
 }
 
 void KernelCPUAllocator::free_any(void* data) {
+  if (C10_UNLIKELY(t_kernel_device == kEnqueuedKernel)) {
+    for (ResultMemory& result : t_results) {
+      if (result.data == data) {
+        result.taken = false; // its owner is the tensor of the host
+        return;
+      }
+    }
+  }
   void* block = g_kernel_allocated.load(std::memory_order_relaxed)
       ? to_device(data)
       : nullptr;
@@ -84,6 +112,16 @@ KernelScope::KernelScope(c10::DeviceIndex device)
 
 KernelScope::~KernelScope() {
   t_kernel_device = previous_;
+}
+
+EnqueuedKernelScope::EnqueuedKernelScope(std::span<ResultMemory> results)
+    : previous_results_(std::exchange(t_results, results)),
+      previous_device_(std::exchange(t_kernel_device, kEnqueuedKernel)),
+      below_autograd_(kBelowAutograd) {}
+
+EnqueuedKernelScope::~EnqueuedKernelScope() {
+  t_kernel_device = previous_device_;
+  t_results = previous_results_;
 }
 
 OPENREG_MECHANISM(kernel_allocator, "c10::SetCPUAllocator") {

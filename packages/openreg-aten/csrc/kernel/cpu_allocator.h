@@ -3,11 +3,40 @@
 #pragma once
 
 #include <c10/core/Allocator.h>
+#include <c10/core/Device.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <span>
 
 namespace openreg::aten {
 
 /// Allocates device memory, by its kernel pointer, inside a KernelScope, and
 /// what the CPU's own allocator gives everywhere else.
 c10::Allocator& kernel_cpu_allocator();
+
+/// Memory of results that was there before the kernel. Inside an
+/// EnqueuedKernelScope, an allocation of exactly the size of one gets it, and
+/// all others come from the host.
+struct ResultMemory {
+  void* data; // a kernel pointer
+  size_t size;
+  bool taken;
+};
+
+/// While one lives, this thread runs a CPU kernel that was enqueued: as
+/// KernelScope, but the device's allocator belongs to the host, which is ahead
+/// of the device: memory that it freed is still in use here.
+class EnqueuedKernelScope {
+ public:
+  explicit EnqueuedKernelScope(std::span<ResultMemory> results);
+  EnqueuedKernelScope(const EnqueuedKernelScope&) = delete;
+  EnqueuedKernelScope& operator=(const EnqueuedKernelScope&) = delete;
+  ~EnqueuedKernelScope();
+
+ private:
+  std::span<ResultMemory> previous_results_;
+  c10::DeviceIndex previous_device_;
+  c10::impl::ExcludeDispatchKeyGuard below_autograd_;
+};
 
 } // namespace openreg::aten

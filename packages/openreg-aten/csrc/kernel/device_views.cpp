@@ -9,6 +9,7 @@
 
 #include <ATen/quantized/QTensorImpl.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -149,11 +150,13 @@ at::Tensor& DeviceViews::present_argument(
   return const_cast<at::Tensor&>(tensor);
 }
 
-void DeviceViews::finish() {
+bool DeviceViews::finish() {
+  bool changed = false;
   for (SharedStorage& shared : storages_) {
     c10::StorageImpl& device = *shared.device.unsafeGetStorageImpl();
     c10::StorageImpl& view = *shared.view.unsafeGetStorageImpl();
     if (C10_UNLIKELY(view.data() != to_kernel(device.data()))) {
+      changed = true;
       device.set_data_ptr_noswap(move_buffer(view, device_));
       device.set_nbytes(view.nbytes());
       follow(shared);
@@ -169,12 +172,14 @@ void DeviceViews::finish() {
     if (C10_UNLIKELY(
             storage.unsafeGetStorageImpl() !=
             device.storage().unsafeGetStorageImpl())) {
+      changed = true;
       device.set_storage_keep_dtype(storage);
     }
     if (C10_UNLIKELY(
             view.sizes() != device.sizes() ||
             view.strides() != device.strides() ||
             view.storage_offset() != device.storage_offset())) {
+      changed = true;
       copy_geometry(view, device);
     }
     if (C10_UNLIKELY(presented.view->tensor.is_quantized())) {
@@ -187,6 +192,25 @@ void DeviceViews::finish() {
       finish_members(presented);
     }
   }
+  return changed;
+}
+
+bool DeviceViews::presents(const at::Tensor& tensor) const {
+  return std::any_of(
+      presented_.begin(), presented_.end(), [&](const Presented& presented) {
+        return presented.view->tensor.is_same(tensor);
+      });
+}
+
+std::vector<ViewPtr> DeviceViews::take_views() {
+  std::vector<ViewPtr> views;
+  views.reserve(presented_.size());
+  for (Presented& presented : presented_) {
+    views.push_back(std::move(presented.view));
+  }
+  presented_.clear();
+  storages_.clear();
+  return views;
 }
 
 c10::Storage DeviceViews::device_storage(const c10::Storage& result) {

@@ -40,8 +40,15 @@ class DeviceViews {
       const at::Tensor& tensor,
       const OperatorPlan::Argument& argument);
 
-  /// Carries changed metadata of written tensors back to them.
-  void finish();
+  /// Carries changed metadata of written tensors back to them; whether there
+  /// was any.
+  bool finish();
+
+  /// Whether `tensor` is one of the views that this presents.
+  bool presents(const at::Tensor& tensor) const;
+  /// The views themselves, for a kernel that runs later: they know the memory,
+  /// and nothing of the device tensors. Nothing is presented afterwards.
+  std::vector<ViewPtr> take_views();
 
   /// Makes a kernel's result a tensor of the device: a view of a presented
   /// tensor becomes a view of the device tensor, a new buffer changes hands.

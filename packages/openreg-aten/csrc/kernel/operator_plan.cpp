@@ -4,6 +4,7 @@
 
 #include <ATen/core/function_schema.h>
 
+#include <algorithm>
 #include <array>
 #include <mutex>
 #include <optional>
@@ -54,6 +55,54 @@ const std::set<std::string> kMakesObject = {
     "_quantized::wrapped_fbgemm_pack_gemm_matrix_fp16",
     "_quantized::_wrapped_linear_prepack",
 };
+
+// Sizes of their results follow from lengths in tensors, and PyTorch has no tag
+// that says so.
+const std::set<std::string> kReadsLengths = {
+    "aten::_ctc_loss",
+    "aten::_pack_padded_sequence",
+    "aten::_pad_packed_sequence",
+    "aten::segment_reduce",
+};
+
+// Tagged as random, but the CPU's kernel takes no dropout.
+const std::set<std::string> kDrawsNothing = {
+    "aten::_scaled_dot_product_flash_attention_for_cpu",
+};
+
+/// Only PyTorch's own operators: others may have kernels in Python, which no
+/// worker should wait for.
+bool follow_from_metadata(
+    const c10::OperatorHandle& op,
+    const OperatorPlan& plan) {
+  const c10::FunctionSchema& schema = op.schema();
+  const auto is_tensor = [](const c10::Argument& result) {
+    return result.type()->isSubtypeOf(*c10::TensorType::get());
+  };
+  const auto& results = schema.returns();
+  const bool only_tensors =
+      std::all_of(results.begin(), results.end(), is_tensor) ||
+      (results.size() == 1 &&
+       results[0].type()->isSubtypeOf(*c10::ListType::ofTensors()));
+  // Either new tensors or arguments, as all operators but a few do it.
+  const auto is_new = [](int32_t source) { return source < 0; };
+  const bool one_kind =
+      std::all_of(plan.returned.begin(), plan.returned.end(), is_new) ||
+      std::none_of(plan.returned.begin(), plan.returned.end(), is_new);
+  const bool only_metadata = std::none_of(
+      plan.arguments.begin(),
+      plan.arguments.end(),
+      [](const OperatorPlan::Argument& argument) {
+        return argument.kind == Kind::kGenerator ||
+            argument.kind == Kind::kDevice;
+      });
+  return op.operator_name().getNamespace() == "aten" && only_tensors &&
+      one_kind && only_metadata && !op.hasTag(at::Tag::dynamic_output_shape) &&
+      !op.hasTag(at::Tag::data_dependent_output) &&
+      (!op.hasTag(at::Tag::nondeterministic_seeded) ||
+       kDrawsNothing.count(schema.name()) > 0) &&
+      kReadsLengths.count(schema.name()) == 0;
+}
 
 std::optional<Kind> kind_of(const c10::Argument& argument) {
   const auto& type = argument.type();
@@ -110,6 +159,9 @@ OperatorPlan make_plan(const c10::OperatorHandle& op) {
     }
     plan.returned.push_back(source);
   }
+  plan.results_follow_from_metadata = follow_from_metadata(op, plan);
+  plan.sizes_follow_from_numbers =
+      schema.name() == "aten::arange" || schema.name() == "aten::range";
   return plan;
 }
 

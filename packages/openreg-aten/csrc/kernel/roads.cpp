@@ -28,6 +28,8 @@ std::string name_of(Road road) {
       return "structured";
     case Road::kStub:
       return "stub";
+    case Road::kEnqueued:
+      return "enqueued";
   }
   return "";
 }

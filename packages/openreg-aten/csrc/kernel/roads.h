@@ -14,7 +14,7 @@
 
 namespace openreg::aten {
 
-enum class Road : uint8_t { kBoxed, kTyped, kStructured, kStub };
+enum class Road : uint8_t { kBoxed, kTyped, kStructured, kStub, kEnqueued };
 
 namespace detail {
 extern std::atomic<int> road_counters;

@@ -40,6 +40,14 @@ at::Tensor make_output(
             sizes, strides, &allocator, keys, dtype);
 }
 
+size_t operand_bytes(const c10::SmallVectorImpl<at::OperandInfo>& operands) {
+  size_t bytes = 0;
+  for (const at::OperandInfo& operand : operands) {
+    bytes += operand.tensor_base().nbytes();
+  }
+  return bytes;
+}
+
 bool move_to_cpu(
     c10::SmallVectorImpl<at::OperandInfo>& operands,
     c10::ScalarType common_dtype) {

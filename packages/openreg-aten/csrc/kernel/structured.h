@@ -8,11 +8,15 @@
 // of any tensor, and the output is the device's from the start.
 #pragma once
 
+#include "kernel/enqueue.h"
 #include "kernel/kernel.h"
 #include "kernel/roads.h"
 #include "kernel/typed.h"
 
 #include <ATen/TensorIterator.h>
+
+#include <atomic>
+#include <cstdint>
 
 namespace openreg::aten {
 
@@ -22,11 +26,33 @@ at::Tensor make_output(
     at::IntArrayRef strides,
     const at::TensorOptions& options);
 
+/// Bytes of all elements of the operands.
+size_t operand_bytes(const c10::SmallVectorImpl<at::OperandInfo>& operands);
+
 /// Tells the operands of an iterator that they are the CPU's. False if the
 /// iterator of CPU tensors would convert one, which only that can do.
 bool move_to_cpu(
     c10::SmallVectorImpl<at::OperandInfo>& operands,
     c10::ScalarType common_dtype);
+
+/// Dtypes with which an operator has run.
+class DtypeSet {
+ public:
+  bool has(c10::ScalarType dtype) const {
+    return (bits_.load(std::memory_order_relaxed) & bit(dtype)) != 0;
+  }
+  void add(c10::ScalarType dtype) {
+    if (C10_UNLIKELY(!has(dtype))) {
+      bits_.fetch_or(bit(dtype), std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  static uint64_t bit(c10::ScalarType dtype) {
+    return uint64_t{1} << static_cast<unsigned>(dtype);
+  }
+  std::atomic<uint64_t> bits_{0};
+};
 
 /// One call of a structured operator with one output.
 template <typename Structured>
@@ -70,6 +96,22 @@ class StructuredCall final : public Structured {
     return true;
   }
   // [docs: end]
+  /// Whether this call is to be enqueued instead. A kernel says no to dtypes
+  /// that it does not have, so it has run before with this one.
+  bool is_for_later(const DtypeSet& known) const {
+    const c10::Device device = this->common_device_;
+    return fits_ && known.has(dtype()) &&
+        enqueues(device.index(), operand_bytes(this->operands_));
+  }
+  /// The dtype that the kernel computes in.
+  c10::ScalarType dtype() const {
+    return this->common_dtype_ != c10::ScalarType::Undefined
+        ? this->common_dtype_
+        : this->operands_[1].current_dtype;
+  }
+  c10::DeviceIndex device() const {
+    return this->common_device_.index();
+  }
   at::Tensor take_output() {
     return std::move(*output_);
   }
@@ -91,12 +133,21 @@ struct StructuredKernel;
 /// at::native, and the typed kernel where that does not fit.
 template <typename Operator, typename Structured, typename... Args>
 struct StructuredKernel<Operator, Structured, at::Tensor(Args...)> {
+  static inline DtypeSet dtypes;
+
   static at::Tensor run(Args... args) {
     StructuredCall<Structured> call;
     call.meta(args...);
+    if (call.is_for_later(dtypes)) {
+      const c10::DeviceIndex device = call.device();
+      at::Tensor result = call.take_output();
+      TypedKernel<Operator>::enqueue_into(device, {result}, args...);
+      return result;
+    }
     if (C10_UNLIKELY(!call.run(args...))) {
       return TypedKernel<Operator>::run(args...);
     }
+    dtypes.add(call.dtype());
     count_call<Operator>(Road::kStructured);
     return call.take_output();
   }
@@ -108,12 +159,19 @@ struct StructuredKernel<
     Operator,
     Structured,
     at::Tensor&(at::Tensor&, Args...)> {
+  static inline DtypeSet dtypes;
+
   static at::Tensor& run(at::Tensor& self, Args... args) {
     StructuredCall<Structured> call(self);
     call.meta(self, args...);
+    if (call.is_for_later(dtypes)) {
+      TypedKernel<Operator>::enqueue_into(call.device(), {}, self, args...);
+      return self;
+    }
     if (C10_UNLIKELY(!call.run(self, args...))) {
       return TypedKernel<Operator>::run(self, args...);
     }
+    dtypes.add(call.dtype());
     count_call<Operator>(Road::kStructured);
     return self;
   }

@@ -8,7 +8,9 @@
 
 #include "device/device.h"
 #include "device/host_allocator.h"
+#include "kernel/cpu_allocator.h"
 #include "kernel/device_views.h"
+#include "kernel/enqueue.h"
 #include "kernel/kernel.h"
 #include "mechanism.h"
 
@@ -69,6 +71,26 @@ bool enqueue_copy(const at::Tensor& dst, const at::Tensor& src) {
   return true;
 }
 
+/// Enqueues a copy within a device, like any operator; false if it is not worth
+/// that.
+bool enqueue_within_device(const at::Tensor& dst, const at::Tensor& src) {
+  const c10::DeviceIndex device = dst.device().index();
+  if (dst.is_quantized() || src.is_quantized() ||
+      !enqueues(device, dst.nbytes() + src.nbytes()) ||
+      !at::is_expandable_to(src.sizes(), dst.sizes())) {
+    return false;
+  }
+  DeviceViews views(device);
+  at::Tensor to = views.present(dst, true);
+  const at::Tensor from = views.present(src, false);
+  enqueue_on_current_stream(
+      device, [to = std::move(to), from, kept = views.take_views()]() mutable {
+        const EnqueuedKernelScope scope({});
+        at::native::copy_(to, from, /*non_blocking=*/false);
+      });
+  return true;
+}
+
 } // namespace
 
 at::Tensor&
@@ -83,6 +105,9 @@ copy_tensor(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
   }
   const c10::DeviceIndex device =
       (on_device(self) ? self : src).device().index();
+  if (self.device() == src.device() && enqueue_within_device(self, src)) {
+    return self;
+  }
   if (on_device(self) && on_device(src) && self.device() != src.device()) {
     // What the other device still computes on src comes first.
     synchronize_current_stream(src.device().index());

@@ -3,7 +3,10 @@
 #include "device/allocator.h"
 #include "mechanism.h"
 
+#include <ATen/Context.h>
+#include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>
+#include <ATen/native/ResizeCommon.h>
 #include <ATen/ops/set_native.h>
 #include <torch/library.h>
 
@@ -70,6 +73,39 @@ at::Tensor& set_whole_storage(at::Tensor& self, c10::Storage source) {
   return set_storage_offset(self, std::move(source), 0, {count}, {});
 }
 
+/// Needs no kernel, so it waits for none. What is new has no values, as on the
+/// CPU, unless PyTorch is to be deterministic.
+const at::Tensor& resize_(
+    const at::Tensor& self,
+    at::IntArrayRef size,
+    std::optional<at::MemoryFormat> format) {
+  c10::TensorImpl* impl = self.unsafeGetTensorImpl();
+  const size_t before = self.storage().nbytes();
+  const size_t needed = at::detail::computeStorageNbytesContiguous(
+      size,
+      impl->dtype().itemsize(),
+      static_cast<size_t>(impl->storage_offset()));
+  if (self.sizes() != size) {
+    if (needed > before && c10::multiply_integers(size) > 0) {
+      resize_storage(self.storage(), needed);
+    }
+    impl->set_sizes_contiguous(size);
+  }
+  if (format) {
+    TORCH_CHECK(
+        *format != at::MemoryFormat::Preserve,
+        "Unsupported memory format",
+        *format);
+    impl->empty_tensor_restride(*format);
+  }
+  if (C10_UNLIKELY(
+          at::globalContext().deterministicAlgorithms() &&
+          at::globalContext().deterministicFillUninitializedMemory())) {
+    at::native::fill_resize_deterministic_(self, static_cast<int64_t>(before));
+  }
+  return self;
+}
+
 void record_stream(at::Tensor& self, c10::Stream stream) {
   device_allocator().recordStream(self.storage().data_ptr(), stream);
 }
@@ -83,6 +119,7 @@ OPENREG_MECHANISM(storage, "TORCH_LIBRARY_IMPL(aten, PrivateUse1): set_") {
   library.impl("set_.source_Storage", TORCH_FN(set_whole_storage));
   library.impl("set_.source_Tensor", TORCH_FN(at::native::set_tensor_));
   library.impl("set_", TORCH_FN(set_empty));
+  library.impl("resize_", TORCH_FN(resize_));
   library.impl("record_stream", TORCH_FN(record_stream));
   static auto quantized = MAKE_TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1);
   quantized.impl(

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The table of known results.
+#include "kernel/known_results.h"
+
+#include "kernel/members.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+namespace openreg::aten {
+namespace {
+
+// A program with ever new shapes begins again at this many.
+constexpr size_t kMaxEntries = size_t{1} << 16;
+
+struct Digest {
+  uint64_t first;
+  uint64_t second;
+  bool operator==(const Digest& other) const {
+    return first == other.first && second == other.second;
+  }
+};
+struct DigestHash {
+  size_t operator()(const Digest& digest) const {
+    return digest.first;
+  }
+};
+
+struct Table {
+  std::shared_mutex mutex;
+  std::unordered_map<Digest, std::shared_ptr<const KnownResults>, DigestHash>
+      entries;
+};
+
+Table& table() {
+  static auto* value = new Table;
+  return *value;
+}
+
+// The keys that this thread met last.
+thread_local std::array<uint64_t, 1024> t_met;
+
+bool owns_memory(const at::Tensor& tensor) {
+  return tensor.layout() == c10::kStrided && !has_members(tensor) &&
+      tensor.has_storage() && tensor.storage_offset() == 0 &&
+      tensor.storage().use_count() == 1 && !tensor.is_conj() &&
+      !tensor.is_neg();
+}
+
+} // namespace
+
+void CallKey::add(const at::Tensor& tensor) {
+  if (!tensor.defined()) {
+    add_number(3);
+    return;
+  }
+  if (has_members(tensor) || !tensor.has_storage() || tensor.is_quantized()) {
+    usable_ = false;
+    return;
+  }
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  add_number(
+      static_cast<uint64_t>(impl.device_type()) << 40 |
+      static_cast<uint64_t>(tensor.scalar_type()) << 24 |
+      static_cast<uint64_t>(impl.dim()) << 4 |
+      static_cast<uint64_t>(impl.is_conj()) << 2 |
+      static_cast<uint64_t>(impl.is_neg()) << 1 |
+      static_cast<uint64_t>(impl.is_wrapped_number()));
+  for (const int64_t size : impl.sizes()) {
+    add_number(static_cast<uint64_t>(size));
+  }
+  for (const int64_t stride : impl.strides()) {
+    add_number(static_cast<uint64_t>(stride));
+  }
+  if (impl.device_type() == c10::kPrivateUse1) {
+    bytes_ += static_cast<size_t>(impl.numel()) * impl.itemsize();
+  }
+  const void* storage = impl.storage().unsafeGetStorageImpl();
+  const auto shared = std::find(storages_.begin(), storages_.end(), storage);
+  if (C10_UNLIKELY(shared != storages_.end())) {
+    add_number(static_cast<uint64_t>(shared - storages_.begin()));
+    add_number(static_cast<uint64_t>(impl.storage_offset()));
+  }
+  if (storages_.size() < 8) {
+    storages_.push_back(storage);
+  }
+}
+
+void CallKey::add(const c10::Scalar& value) {
+  add_number(static_cast<uint64_t>(value.type()));
+  if (C10_UNLIKELY(value.isFloatingPoint() && reads_numbers_)) {
+    add(value.toDouble());
+  }
+  if (value.isIntegral(/*includeBool=*/true)) {
+    add_number(static_cast<uint64_t>(value.toLong()));
+  }
+}
+
+void CallKey::add(const c10::IValue& value) {
+  if (value.isTensor()) {
+    add(value.toTensor());
+  } else if (value.isNone()) {
+    add_number(2);
+  } else if (value.isInt()) {
+    add_number(static_cast<uint64_t>(value.toInt()));
+  } else if (value.isBool()) {
+    add_number(value.toBool() ? 5 : 4);
+  } else if (value.isDouble()) {
+    add_number(6);
+    add(value.toDouble());
+  } else if (value.isComplexDouble()) {
+    add_number(7);
+  } else if (value.isString()) {
+    add(std::string_view(value.toStringRef()));
+  } else if (value.isList()) {
+    const auto elements = value.toListRef();
+    add_number(elements.size());
+    for (const c10::IValue& each : elements) {
+      if (each.isDouble()) {
+        add(std::optional(each.toDouble()));
+      } else {
+        add(each);
+      }
+      if (each.isTensor()) {
+        see_mask(each.toTensor()); // it may be a list of indices
+      }
+    }
+  } else {
+    usable_ = false;
+  }
+}
+
+std::shared_ptr<const KnownResults> find_results(const CallKey& key) {
+  Table& known = table();
+  const std::shared_lock lock(known.mutex);
+  const auto found = known.entries.find({key.first(), key.second()});
+  return found == known.entries.end() ? nullptr : found->second;
+}
+
+bool was_met(const CallKey& key) {
+  return t_met[key.first() % t_met.size()] == key.first();
+}
+
+void remember_results(
+    const CallKey& key,
+    at::ArrayRef<at::Tensor> made,
+    at::ArrayRef<at::Tensor> resized) {
+  t_met[key.first() % t_met.size()] = key.first();
+  KnownResults looks;
+  for (const at::Tensor& tensor : made) {
+    if (!tensor.defined()) {
+      looks.made.push_back({false, c10::ScalarType::Undefined, {}, {}});
+    } else if (owns_memory(tensor)) {
+      looks.made.push_back(
+          {true,
+           tensor.scalar_type(),
+           c10::DimVector(tensor.sizes()),
+           c10::DimVector(tensor.strides())});
+    } else {
+      return;
+    }
+  }
+  for (const at::Tensor& tensor : resized) {
+    if (!tensor.is_contiguous()) {
+      return;
+    }
+    looks.resized.emplace_back(tensor.sizes());
+  }
+  auto entry = std::make_shared<const KnownResults>(std::move(looks));
+  Table& known = table();
+  const std::unique_lock lock(known.mutex);
+  if (known.entries.size() >= kMaxEntries) {
+    known.entries.clear();
+  }
+  known.entries.insert_or_assign({key.first(), key.second()}, std::move(entry));
+}
+
+} // namespace openreg::aten

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the results of a call look like, known from an earlier call with the
+// same metadata.
+//
+// An operator can be enqueued if its results can be made before it runs. What
+// they look like follows from the metadata of its arguments, and PyTorch's CPU
+// kernels are the only ones who know how. So the first call runs at once, and
+// is remembered.
+#pragma once
+
+#include "kernel/operator_plan.h"
+
+#include <ATen/core/IListRef.h>
+#include <ATen/core/List.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace openreg::aten {
+
+/// What decides about the results of a call: the operator, the metadata of its
+/// tensors, and its other arguments, of floating point numbers only the type.
+class CallKey {
+ public:
+  CallKey(const c10::OperatorHandle& op, const OperatorPlan& plan)
+      : usable_(plan.results_follow_from_metadata),
+        reads_numbers_(plan.sizes_follow_from_numbers) {
+    add_number(static_cast<uint64_t>(std::hash<c10::OperatorHandle>{}(op)));
+  }
+
+  /// False if values of tensors or of random numbers matter too.
+  bool usable() const {
+    return usable_;
+  }
+  void refuse() {
+    usable_ = false;
+  }
+  /// Bytes of all elements of the device tensors.
+  size_t bytes() const {
+    return bytes_;
+  }
+  uint64_t first() const {
+    return first_;
+  }
+  uint64_t second() const {
+    return second_;
+  }
+
+  void add(const at::Tensor& tensor);
+  void add(const c10::IValue& value);
+  void add(const c10::Scalar& value);
+  void add(const at::Generator&) {
+    refuse();
+  }
+  void add(std::string_view value) {
+    add_number(std::hash<std::string_view>{}(value));
+  }
+  void add(const c10::SymInt& value) {
+    add_number(static_cast<uint64_t>(value.expect_int()));
+  }
+  void add(double value) {
+    if (C10_UNLIKELY(reads_numbers_)) {
+      add(std::optional(value));
+    }
+  }
+  void add(const std::optional<double>& value) {
+    add_number(value ? std::bit_cast<uint64_t>(*value) : 2);
+  }
+  void add(c10::ArrayRef<double> values) { // scales of sizes
+    add_number(values.size());
+    for (const double value : values) {
+      add_number(std::bit_cast<uint64_t>(value));
+    }
+  }
+  void add(const c10::Device&) {
+    refuse(); // the result may be another device's
+  }
+  template <
+      typename Number,
+      std::enable_if_t<
+          std::is_integral_v<Number> || std::is_enum_v<Number>,
+          int> = 0>
+  void add(Number value) {
+    add_number(static_cast<uint64_t>(value));
+  }
+  template <typename Value>
+  void add(const std::optional<Value>& value) {
+    add_number(value.has_value() ? 1 : 2);
+    if (value) {
+      add(*value);
+    }
+  }
+  template <typename Value>
+  void add(const c10::OptionalArrayRef<Value>& value) {
+    add_number(value.has_value() ? 1 : 2);
+    if (value) {
+      add(*value);
+    }
+  }
+  template <typename Value>
+  void add(c10::ArrayRef<Value> values) {
+    add_each(values);
+  }
+  template <typename Value, size_t count>
+  void add(const std::array<Value, count>& values) {
+    add_each(values);
+  }
+  void add(const at::ITensorListRef& tensors) {
+    add_each(tensors);
+  }
+  /// Indices.
+  void add(const c10::List<std::optional<at::Tensor>>& tensors) {
+    add_number(tensors.size());
+    for (const std::optional<at::Tensor> tensor : tensors) {
+      add(tensor);
+      if (tensor) {
+        see_mask(*tensor);
+      }
+    }
+  }
+
+ private:
+  template <typename Values>
+  void add_each(const Values& values) {
+    add_number(values.size());
+    for (const auto& value : values) {
+      add(value);
+    }
+  }
+  /// How many elements a mask chooses, its values say.
+  void see_mask(const at::Tensor& index) {
+    usable_ = usable_ &&
+        !(index.defined() &&
+          (index.scalar_type() == at::kBool ||
+           index.scalar_type() == at::kByte));
+  }
+  void add_number(uint64_t number) {
+    first_ = (first_ ^ number) * 0x9e3779b97f4a7c15;
+    first_ ^= first_ >> 29;
+    second_ = (second_ + number) * 0xd6e8feb86659fd93;
+    second_ ^= second_ >> 32;
+  }
+
+  bool usable_;
+  bool reads_numbers_;
+  size_t bytes_ = 0;
+  uint64_t first_ = 0;
+  uint64_t second_ = 0;
+  // Arguments that share memory: an operator may refuse it.
+  c10::SmallVector<const void*, 8> storages_;
+};
+
+/// What a new tensor looks like.
+struct TensorLook {
+  bool defined;
+  c10::ScalarType dtype;
+  c10::DimVector sizes;
+  c10::DimVector strides;
+};
+struct KnownResults {
+  std::vector<TensorLook> made; // new tensors, in order
+  // The tensors that the call writes to, if it changes their sizes; else empty.
+  std::vector<c10::DimVector> resized;
+};
+
+/// What a call with this key makes, or null if that is not known.
+std::shared_ptr<const KnownResults> find_results(const CallKey& key);
+
+/// Whether a call with this key was remembered, or tried to be, before: a quick
+/// check, which may forget.
+bool was_met(const CallKey& key);
+
+/// Remembers what a call made, if its new tensors own their memory. `resized`
+/// are the tensors that it wrote to, if it changed any.
+void remember_results(
+    const CallKey& key,
+    at::ArrayRef<at::Tensor> made,
+    at::ArrayRef<at::Tensor> resized);
+
+} // namespace openreg::aten

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operators that run later: what the host does not wait for, and what comes of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from openreg_aten import _C
+
+Latches = Callable[..., Any]
+
+
+def roads(function: Callable[[], object]) -> Counter[str]:
+    """Counts the calls of a function's operators by their road."""
+
+    def now() -> Counter[tuple[str, str]]:
+        return Counter({(name, road): n for name, road, n in _C.road_counts()})
+
+    before = now()
+    _C.count_roads(1)
+    function()
+    _C.count_roads(-1)
+    counts: Counter[str] = Counter()
+    for (_, road), count in (now() - before).items():
+        counts[road] += count
+    return counts
+
+
+def attend(x: Tensor) -> Tensor:
+    heads = x.view(2, 4, 3, 2).transpose(1, 2)
+    return F.scaled_dot_product_attention(heads, heads, heads, is_causal=True)
+
+
+WORK: dict[str, Callable[[Tensor], Any]] = {
+    "pointwise": lambda x: x + 2 * x,
+    "in place": lambda x: x.clone().mul_(x).add_(1),
+    "product": lambda x: x.view(8, 6) @ x.view(6, 8),
+    "reduction": lambda x: (x.sum(), x.view(6, 8).mean(1), x.var()),
+    "several results": lambda x: x.view(8, 6).max(1),
+    "list of results": lambda x: torch._foreach_add([x, x.view(6, 8)], 1),
+    "no typed kernel": lambda x: torch.hypot(x, x.flip(0)),
+    "convolution": lambda x: F.conv1d(x.view(2, 2, 12), x.view(4, 2, 6), padding=2),
+    "attention": attend,
+    "indices": lambda x: x[torch.tensor([3, 1, 1]).to(x.device)],
+    "embedding": lambda x: F.embedding(torch.arange(4).to(x.device), x.view(8, 6)),
+    "concatenation": lambda x: torch.cat([x, x.neg()]),
+    "conversion": lambda x: x.to(torch.float64).to(torch.int32),
+    "strided copy": lambda x: x.view(6, 8).t().contiguous(),
+    "range": lambda x: torch.arange(0, 2.5, 0.5, device=x.device) * x[:5],
+    "linspace": lambda x: torch.linspace(0, 1, 48, device=x.device) + x,
+    "out=": lambda x: torch.add(x, 1, out=torch.empty_like(x)),
+    "triangle": lambda x: torch.tril(x.view(6, 8)),
+    "scalar of the host": lambda x: x * torch.tensor(3.0),
+}
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_operator_is_enqueued_once_its_results_are_known(
+    name: str, device: str, same: Callable[[Any, Any], None], latch: Latches
+) -> None:
+    work = WORK[name]
+    first = torch.arange(1.0, 49.0) / 7
+    work(first.to(device))  # from here on it is known what the results look like
+    second = (first - 3).to(device)
+    expected = work(first - 3)
+    # Indices come from the host, whose copies wait.
+    held = None if name in ("indices", "embedding") else latch()
+    result: Any = None
+
+    def run() -> None:
+        nonlocal result
+        result = work(second)
+
+    counts = roads(run)
+    if held is not None:
+        assert set(counts) == {"enqueued"} or name == "conversion"
+        assert not torch.accelerator.current_stream().query()
+        held.release()
+    same(result, expected)
+
+
+def test_result_of_a_pointwise_operator_is_known_without_an_earlier_call(
+    device: str, latch: Latches
+) -> None:
+    x = torch.ones(7, 11, device=device)
+    held = latch()
+    y = (x + x[:1]).exp_()
+    held.release()
+    assert torch.equal(y.cpu(), torch.full((7, 11), 2.0).exp_())
+
+
+def test_operators_run_in_the_order_of_the_program(device: str, latch: Latches) -> None:
+    x = torch.zeros(4, device=device)
+    for hold in (False, True):
+        held = latch() if hold else None
+        x.zero_()
+        for i in range(1, 200):
+            x.add_(i).mul_(0.5)
+            y = x * 2
+        if held is not None:
+            held.release()
+        expected = torch.zeros(4)
+        for i in range(1, 200):
+            expected.add_(i).mul_(0.5)
+        assert torch.equal(y.cpu(), expected * 2)
+
+
+def test_memory_that_the_host_frees_is_reused_in_stream_order(
+    device: str, latch: Latches
+) -> None:
+    x = torch.ones(1000, device=device)
+    total = torch.zeros(1000, device=device)
+    held = latch()
+    before = torch.accelerator.memory_allocated()
+    for i in range(50):
+        total += (x + i) * 2  # each temporary tensor is freed before it exists
+    assert torch.accelerator.memory_allocated() == before
+    held.release()
+    assert torch.equal(
+        total.cpu(), torch.full((1000,), sum((1 + i) * 2.0 for i in range(50)))
+    )
+
+
+def test_number_of_the_host_is_read_by_the_call(device: str, latch: Latches) -> None:
+    x = torch.ones(3, device=device)
+    number = torch.tensor(2.0)
+    x * number
+    held = latch()
+    y = x * number
+    number.fill_(5)
+    held.release()
+    assert y.tolist() == [2, 2, 2]
+
+
+def test_failure_surfaces_when_the_host_waits_and_names_the_operator(
+    device: str, latch: Latches
+) -> None:
+    weight = torch.ones(4, 2, device=device)
+    good, bad = (torch.tensor(i, device=device) for i in ([0, 3], [0, 9]))
+    F.embedding(good, weight)
+    held = latch()
+    F.embedding(bad, weight)  # no error yet
+    held.release()
+    with pytest.raises(RuntimeError, match=r"aten::embedding: .*out of range"):
+        torch.accelerator.synchronize()
+    assert F.embedding(good, weight).tolist() == [[1, 1], [1, 1]]  # it goes on
+
+
+def test_wrong_shapes_are_an_error_of_the_call(device: str, latch: Latches) -> None:
+    x, y = torch.ones(3, device=device), torch.ones(4, device=device)
+    x + x
+    held = latch()
+    with pytest.raises(RuntimeError, match="must match the size"):
+        x + y
+    held.release()
+
+
+def test_mask_is_no_index_with_known_results(device: str) -> None:
+    x = torch.arange(6.0, device=device)
+    for mask in ([1, 0, 0, 1, 1, 0], [0, 1, 0, 0, 0, 0]):
+        chosen = torch.tensor(mask, dtype=torch.bool)
+        assert torch.equal(x[chosen.to(device)].cpu(), torch.arange(6.0)[chosen])
+
+
+def test_random_numbers_come_in_the_order_of_the_program(
+    device: str, latch: Latches
+) -> None:
+    torch.manual_seed(3)
+    expected = [torch.rand(5), torch.randn(5)]
+    x = torch.ones(5, device=device)
+    torch.manual_seed(3)
+    held = latch()
+    x.add_(1)  # is enqueued; random operators wait for it
+    held.release()
+    assert torch.equal(torch.rand(5, device=device).cpu(), expected[0])
+    assert torch.equal(torch.randn(5, device=device).cpu(), expected[1])
+
+
+def test_training_step_does_not_wait(device: str, latch: Latches) -> None:
+    def build(where: str) -> Callable[[], Tensor]:
+        torch.manual_seed(0)
+        model = nn.Sequential(
+            nn.Conv2d(2, 4, 3, padding=1),
+            nn.BatchNorm2d(4),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(64, 8),
+            nn.LayerNorm(8),
+            nn.GELU(),
+            nn.Linear(8, 3),
+        ).to(where)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+        x, y = torch.randn(5, 2, 8, 8), torch.arange(5) % 3
+        x, y = x.to(where), y.to(where)
+
+        def step() -> Tensor:
+            loss = F.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        return step
+
+    step, step_on_cpu = build(device), build("cpu")
+    losses = [step(), step()]
+    torch.accelerator.synchronize()
+    held = latch()
+    counts = roads(lambda: losses.append(step()))
+    assert not torch.accelerator.current_stream().query()
+    held.release()
+    assert set(counts) == {"enqueued"}
+    assert [each.item() for each in losses] == [step_on_cpu().item() for _ in range(3)]
+
+
+def test_operators_of_a_side_stream_do_not_wait_for_the_default_one(
+    device: str, latch: Latches
+) -> None:
+    x = torch.ones(100, device=device)
+    held = latch()
+    side = torch.Stream(device)
+    with side:
+        y = x * 3
+    side.synchronize()
+    assert not torch.accelerator.current_stream().query()
+    held.release()
+    assert y.sum().item() == 300
+
+
+def test_launch_blocking_keeps_the_type_of_an_error(run_python: Any) -> None:
+    source = """
+        import torch, openreg_aten
+        w = torch.ones(1000, 1000, device="privateuseone")
+        try:
+            torch.nn.functional.embedding(torch.tensor([1000]).to(w.device), w)
+        except IndexError as error:
+            print(error)
+    """
+    result = run_python(source, OPENREG_LAUNCH_BLOCKING="1")
+    assert "out of range" in result.stdout, result.stderr
+
+
+def test_wrong_setting_is_a_clear_error(run_python: Any) -> None:
+    source = """
+        import torch, openreg_aten
+        x = torch.ones(2, device="privateuseone")
+        x + x
+    """
+    result = run_python(source, OPENREG_INLINE_BYTES="many")
+    assert "OPENREG_INLINE_BYTES is 'many'" in result.stderr
