@@ -16,5 +16,5 @@ x.copy_(pinned, non_blocking=True)  # waits in the queue behind it
 print(torch.openreg.current_stream().query())
 # prints: False
 gate.set()
-print((x + x).tolist())  # an operator takes its turn, and has run when it returns
+print((x + x).tolist())  # what the host reads, it waits for
 # prints: [2.0, 2.0, 2.0, 2.0]

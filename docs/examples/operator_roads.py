@@ -12,4 +12,3 @@ print(roads)
 # prints:        1 typed      aten::addmm
 # prints:        1 structured aten::exp
 # prints:        1 boxed      aten::frac
-# prints:        1 boxed      aten::resize_

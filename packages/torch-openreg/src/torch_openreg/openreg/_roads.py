@@ -19,7 +19,8 @@ class operator_roads:  # noqa: N801 - used as a function, like torch.no_grad
 
     - ``"structured"``: the CPU's kernel straight under PyTorch's iterator;
     - ``"typed"``: the CPU's kernel, in the operator's own C++ signature;
-    - ``"boxed"``: the kernel that serves all other operators.
+    - ``"boxed"``: the kernel that serves all other operators;
+    - ``"enqueued"``: any of them, later, on a worker of the stream.
 
     What is not counted runs no kernel of the CPU as it is: views, copies, new tensors,
     and operators that PyTorch composes of others, which are counted in their place.

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the host does not wait for."""
+
+import threading
+
+import torch
+
+from openreg_runtime import Device
+
+weight = torch.randn(64, 64, device="openreg")
+x = torch.randn(8, 64, device="openreg")
+torch.tanh(x @ weight).sum()  # from here on the shapes are known
+
+gate = threading.Event()
+Device(0).default_stream.launch(gate.wait, 30)  # holds the stream
+with torch.openreg.operator_roads() as roads:
+    y = torch.tanh(x @ weight).sum()
+print(sorted(roads.calls))
+# prints: [('aten::mm', 'enqueued'), ('aten::sum', 'enqueued'), ('aten::tanh', 'enqueued')]
+print(torch.openreg.current_stream().query())
+# prints: False
+gate.set()
+print(torch.isclose(y.cpu(), torch.tanh(x.cpu() @ weight.cpu()).sum()).item())
+# prints: True
