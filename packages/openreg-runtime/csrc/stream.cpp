@@ -6,6 +6,7 @@
 #include "process.h"
 #include "runtime.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <string>
@@ -57,6 +58,15 @@ class RunningScope {
 };
 
 std::atomic<std::size_t> g_workers{0};
+
+/// Leaves the core to its other thread for a moment.
+void relax_core() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
 
 /// The current exception as the error of `what`.
 Error error_of(const char* what) {
@@ -271,9 +281,12 @@ void Stream::settle(Point::Clock::time_point deadline) {
     return;
   }
   Lock lock(mutex_);
-  ++waiting_;
-  done_.wait_until(lock, deadline, [this] { return !busy_; });
-  --waiting_;
+  while (busy_) {
+    wake_at_ = 0;
+    if (done_.wait_until(lock, deadline) == std::cv_status::timeout) {
+      return;
+    }
+  }
 }
 
 void Stream::abandon() {
@@ -305,6 +318,7 @@ void Stream::push(Lock& lock, Entry entry) {
   } else if (!has_worker_) {
     start_worker(lock);
   } else if (worker_sleeps_ && !busy_) {
+    lock.unlock(); // or the worker would wake to wait for it
     work_.notify_one();
   }
 }
@@ -326,6 +340,9 @@ void Stream::start_worker(Lock&) {
 void Stream::work() {
   Lock lock(mutex_);
   for (;;) {
+    if (queue_.empty() && !retired_) {
+      look(lock, enqueued_, enqueued_ + 1);
+    }
     worker_sleeps_ = true;
     work_.wait(
         lock, [this] { return !busy_ && (!queue_.empty() || retired_); });
@@ -343,6 +360,7 @@ void Stream::work() {
 void Stream::execute_next(Lock& lock) {
   busy_ = true;
   std::optional<Error> error;
+  std::shared_ptr<Point> recorded;
   {
     // The argument block goes before the turn ends: whoever waited finds all
     // that it held released. What releases it may not wait either.
@@ -350,7 +368,12 @@ void Stream::execute_next(Lock& lock) {
     const Entry entry = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
-    error = execute(entry);
+    if (const auto* record = std::get_if<Record>(&entry.action)) {
+      recorded =
+          record->point; // also on a failed device: nobody waits for ever
+    } else {
+      error = execute(entry);
+    }
     release(entry.action, error);
     if (error && !state_.usable_since(entry.epoch)) {
       error.reset(); // the failure of the device says it all
@@ -361,14 +384,13 @@ void Stream::execute_next(Lock& lock) {
     keep_failure(std::move(*error));
   }
   finish_turn();
+  if (recorded) {
+    recorded->reach(); // who waited for it finds the stream as far as that
+  }
 }
 
 /// Returns the failure of the action, or why it was dropped.
 std::optional<Error> Stream::execute(const Entry& entry) {
-  if (const auto* record = std::get_if<Record>(&entry.action)) {
-    record->point->reach(); // also on a failed device: nobody waits for ever
-    return std::nullopt;
-  }
   if (auto failure = state_.failure_since(entry.epoch)) {
     return failure;
   }
@@ -424,11 +446,19 @@ void Stream::finish_turn() {
   busy_ = false;
   ++completed_;
   pass_turn();
-  if (waiting_ > 0) {
-    done_.notify_all();
+  if (completed_ >= wake_at_) {
+    wake_waiting();
   }
   if (worker_sleeps_ && !busy_ && (!queue_.empty() || retired_)) {
     work_.notify_one();
+  }
+}
+
+/// Those who have to wait for more say so again.
+void Stream::wake_waiting() {
+  if (wake_at_ != kNobody) {
+    wake_at_ = kNobody;
+    done_.notify_all();
   }
 }
 
@@ -461,9 +491,32 @@ void Stream::drop_queue() {
     dropped_.push_back(std::exchange(entry, Entry{Turn{nullptr}, entry.epoch}));
   }
   pass_turn();
-  if (waiting_ > 0) {
-    done_.notify_all();
+  wake_waiting();
+}
+
+/// Gives the lock away until the counter has reached `target`, but not for
+/// long.
+void Stream::look(
+    Lock& lock,
+    const std::atomic<std::uint64_t>& counter,
+    std::uint64_t target) {
+  static const bool alone = std::thread::hardware_concurrency() == 1;
+  if (alone) {
+    return;
   }
+  constexpr std::chrono::microseconds kLook{10};
+  constexpr int kLooksPerClock = 16;
+  lock.unlock();
+  const auto end = std::chrono::steady_clock::now() + kLook;
+  const auto reached = [&] {
+    return counter.load(std::memory_order_relaxed) >= target;
+  };
+  do {
+    for (int i = 0; i < kLooksPerClock && !reached(); ++i) {
+      relax_core();
+    }
+  } while (!reached() && std::chrono::steady_clock::now() < end);
+  lock.lock();
 }
 
 /// Waits until `done`, at the latest once `completed` entries are.
@@ -473,6 +526,7 @@ void Stream::wait_until(
     const Done& done,
     std::uint64_t completed,
     const Deadline& deadline) {
+  bool looked = false;
   while (!done()) {
     if (!busy_ && !queue_.empty()) {
       if (process::exiting()) {
@@ -484,14 +538,18 @@ void Stream::wait_until(
         continue;
       }
     }
+    if (!looked) {
+      looked = true;
+      look(lock, completed_, completed);
+      continue;
+    }
     bool late = false;
-    ++waiting_;
+    wake_at_ = std::min(wake_at_, completed);
     if (deadline.at) {
       late = done_.wait_until(lock, *deadline.at) == std::cv_status::timeout;
     } else {
       done_.wait(lock);
     }
-    --waiting_;
     if (late && !done()) {
       throw Failure(
           orErrorTimeout,

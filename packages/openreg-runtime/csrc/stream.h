@@ -6,6 +6,8 @@
 // for the stream and helps. A blocking launch on an idle stream therefore costs
 // two uncontended locks and no thread switch. A call that runs its command on
 // its own thread queues for the role too, so it waits for earlier work only.
+// A worker without work, and a thread that waits, look for a while before they
+// sleep: to wake one costs more than a small kernel.
 //
 // Errors: a command that throws leaves its error on the stream; the next call
 // that synchronizes with the stream returns and forgets it. An error that
@@ -137,7 +139,12 @@ class Stream {
   void wait_for(Point& point) const;
   void keep_failure(Error error);
   void finish_turn();
+  void wake_waiting();
   void pass_turn();
+  static void look(
+      Lock& lock,
+      const std::atomic<std::uint64_t>& counter,
+      std::uint64_t target);
   void drop_queue();
   template <typename Done>
   void wait_until(
@@ -163,9 +170,11 @@ class Stream {
   bool has_worker_ = false;
   bool worker_sleeps_ = false;
   bool retired_ = false;
-  int waiting_ = 0;
-  std::uint64_t enqueued_ = 0;
-  std::uint64_t completed_ = 0;
+  static constexpr std::uint64_t kNobody = ~std::uint64_t{0};
+  std::uint64_t wake_at_ = kNobody; // threads wait for so many completed
+  // Changed under the lock only.
+  std::atomic<std::uint64_t> enqueued_{0};
+  std::atomic<std::uint64_t> completed_{0};
   std::optional<Error> failure_;
 };
 

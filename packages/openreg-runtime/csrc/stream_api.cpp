@@ -155,6 +155,13 @@ orError_t orStreamGetProgress(
   });
 }
 
+orError_t orStreamRunsHere(orStream_t stream, int* here) noexcept {
+  return api_call("orStreamRunsHere", [&] {
+    check_not_null(here, "here");
+    *here = stream_of(stream).runs_here() ? 1 : 0;
+  });
+}
+
 orError_t orStreamSynchronize(orStream_t stream) noexcept {
   return api_call("orStreamSynchronize", [&] {
     openreg::Stream& object = stream_of(stream);

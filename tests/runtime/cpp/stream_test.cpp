@@ -3,6 +3,7 @@
 #include "support.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <thread>
 
@@ -90,6 +91,31 @@ TEST(orStreamGetProgress, KernelSeesItselfAsNotOver) {
   ASSERT_OK(orStreamSynchronize(stream));
   EXPECT_EQ(given, before + 1);
   EXPECT_EQ(done, before);
+}
+
+TEST(orStreamRunsHere, IsTrueOnlyInKernelsOfTheStream) {
+  const Stream stream;
+  const Stream other;
+  int outside = -1;
+  std::array<int, 4> inside{};
+  ASSERT_OK(orStreamRunsHere(stream, &outside));
+  EXPECT_EQ(outside, 0);
+  ASSERT_OK(orLaunchKernel(
+      stream, [&, outer = orStream_t(stream), inner = orStream_t(other)] {
+        EXPECT_OK(orStreamRunsHere(outer, &inside[0]));
+        EXPECT_OK(orStreamRunsHere(inner, &inside[1]));
+        // A kernel within a kernel is one of both streams.
+        auto nested = [&] {
+          EXPECT_OK(orStreamRunsHere(outer, &inside[2]));
+          EXPECT_OK(orStreamRunsHere(inner, &inside[3]));
+        };
+        EXPECT_OK(orLaunchKernelBlocking(
+            inner,
+            [](void* args) { (*static_cast<decltype(nested)*>(args))(); },
+            &nested));
+      }));
+  ASSERT_OK(orStreamSynchronize(stream));
+  EXPECT_EQ(inside, (std::array<int, 4>{1, 0, 1, 1}));
 }
 
 TEST(orStreamSynchronize, RunsCommandsInOrder) {

@@ -450,6 +450,11 @@ OPENREG_API orError_t orStreamGetProgress(
     orStream_t stream,
     uint64_t* given,
     uint64_t* done) OPENREG_NOEXCEPT;
+/* Writes 1 if the calling thread runs a kernel of the stream, else 0. What such
+ * a kernel launches blocking runs at once, and what it enqueues runs after it.
+ * Errors: InvalidValue, InvalidHandle. */
+OPENREG_API orError_t orStreamRunsHere(orStream_t stream, int* here)
+    OPENREG_NOEXCEPT;
 /* Waits for all work enqueued so far; returns, and forgets, the failure that a
  * kernel of the stream left.
  * Errors: InvalidHandle, LaunchFailure, NotPermitted, Timeout, [device]. */
