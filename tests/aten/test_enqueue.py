@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+import openreg_runtime as runtime
 from openreg_aten import _C
 
 Latches = Callable[..., Any]
@@ -97,9 +99,22 @@ def test_result_of_a_pointwise_operator_is_known_for_every_shape(
     assert torch.equal(y.cpu(), torch.full((7, 11), 2.0).exp_())
 
 
+def test_tensors_of_new_sizes_are_filled_without_waiting(
+    device: str, latch: Latches
+) -> None:
+    torch.ones(3, device=device).zero_()
+    torch.empty(3, device=device).uniform_()
+    held = latch()
+    x = torch.ones(5, 7, device=device)
+    torch.empty(2, 2, 2, device=device).uniform_()
+    assert not torch.accelerator.current_stream().query()
+    held.release()
+    assert torch.equal(x.cpu(), torch.ones(5, 7))
+
+
 def test_operators_run_in_the_order_of_the_program(device: str, latch: Latches) -> None:
     x = torch.zeros(4, device=device)
-    for hold in (False, True):
+    for hold in (False, True):  # the first time, every kernel is new
         held = latch() if hold else None
         x.zero_()
         for i in range(1, 200):
@@ -118,6 +133,7 @@ def test_memory_that_the_host_frees_is_reused_in_stream_order(
 ) -> None:
     x = torch.ones(1000, device=device)
     total = torch.zeros(1000, device=device)
+    total += (x + 1) * 0
     held = latch()
     before = torch.accelerator.memory_allocated()
     for i in range(50):
@@ -170,18 +186,116 @@ def test_mask_is_no_index_with_known_results(device: str) -> None:
         assert torch.equal(x[chosen.to(device)].cpu(), torch.arange(6.0)[chosen])
 
 
-def test_random_numbers_come_in_the_order_of_the_program(
+def draw(device: str) -> list[Tensor]:
+    """Draws in several ways, new seeds among them."""
+    torch.manual_seed(3)
+    x = torch.ones(5, device=device)
+    drawn = [torch.rand(5, device=device), torch.randn(5, device=device)]
+    drawn += [x.clone().bernoulli_(0.4), F.dropout(x, 0.3)]
+    torch.manual_seed(5)
+    return [*drawn, torch.randn(5, device=device), torch.rand_like(x)]
+
+
+def test_random_numbers_are_enqueued_in_the_order_of_the_program(
     device: str, latch: Latches
 ) -> None:
-    torch.manual_seed(3)
-    expected = [torch.rand(5), torch.randn(5)]
-    x = torch.ones(5, device=device)
-    torch.manual_seed(3)
+    draw(device)
     held = latch()
-    x.add_(1)  # is enqueued; random operators wait for it
+    drawn: list[Tensor] = []
+    counts = roads(lambda: drawn.extend(draw(device)))
+    assert set(counts) == {"enqueued"}
+    assert not torch.accelerator.current_stream().query()
     held.release()
-    assert torch.equal(torch.rand(5, device=device).cpu(), expected[0])
-    assert torch.equal(torch.randn(5, device=device).cpu(), expected[1])
+    for here, on_cpu in zip(drawn, draw("cpu"), strict=True):
+        assert torch.equal(here.cpu(), on_cpu)
+
+
+def test_streams_take_their_turns_at_a_generator(device: str, latch: Latches) -> None:
+    x = torch.empty(100, device=device)
+    x.normal_()
+    torch.manual_seed(1)
+    side = torch.Stream(device)
+    held = latch()
+    x.normal_()
+    with side:
+        y = torch.empty(100, device=device)
+        y.normal_()
+    assert not side.query()
+    held.release()
+    torch.accelerator.synchronize()
+    torch.manual_seed(1)
+    assert torch.equal(x.cpu(), torch.empty(100).normal_())
+    assert torch.equal(y.cpu(), torch.empty(100).normal_())
+
+
+def test_state_of_a_generator_is_the_one_after_enqueued_numbers(
+    device: str, latch: Latches
+) -> None:
+    generator = torch.Generator(device)
+    on_cpu = torch.Generator()
+    x = torch.empty(100, device=device).normal_(generator=generator)
+    for each in (generator, on_cpu):
+        each.manual_seed(8)
+    held = latch()
+    x.normal_(generator=generator)
+    threading.Timer(0.05, held.release).start()
+    state = generator.get_state()
+    torch.empty(100).normal_(generator=on_cpu)
+    assert torch.equal(state, on_cpu.get_state())
+    assert generator.initial_seed() == 8
+
+
+def test_kernel_has_the_threads_of_the_thread_that_enqueued_it(
+    device: str, latch: Latches
+) -> None:
+    here = torch.get_num_threads()
+    values = torch.randn(300_000, generator=torch.Generator().manual_seed(0))
+    x = values.to(device)
+    x.sum()
+    try:
+        for count in (2, 1, 3):
+            torch.set_num_threads(count)
+            held = latch()
+            total = x.sum()
+            held.release()
+            assert torch.equal(total.cpu(), values.sum())
+            counts: list[int] = []
+            thread = threading.Thread(
+                target=lambda counts=counts: counts.append(torch.get_num_threads())
+            )
+            thread.start()
+            thread.join()
+            assert [torch.get_num_threads(), *counts] == [count, count]
+    finally:
+        torch.set_num_threads(here)
+
+
+def test_kernel_that_calls_operators_gets_their_results(device: str) -> None:
+    x = torch.ones(100_000, device=device)
+    (x * 2).sum()
+    results: list[Tensor] = []
+
+    def kernel() -> None:
+        counts = roads(lambda: results.append((x * 2).sum()))
+        results.append(torch.tensor(counts["enqueued"]))
+
+    runtime.Device(0).default_stream.launch(kernel)
+    torch.accelerator.synchronize()
+    assert [each.item() for each in results] == [200_000, 0]
+
+
+def test_operators_after_large_ones_are_enqueued_too(device: str) -> None:
+    x = torch.ones(1 << 20, device=device)
+    y = torch.ones(8, device=device)
+    x * 2
+    for _ in range(100):
+        y * 2
+    torch.accelerator.synchronize()
+    assert roads(lambda: y * 2) == {"structured": 1}
+    for _ in range(3):
+        x * 2
+    torch.accelerator.synchronize()
+    assert roads(lambda: y * 2) == {"enqueued": 1}
 
 
 def test_training_step_does_not_wait(device: str, latch: Latches) -> None:

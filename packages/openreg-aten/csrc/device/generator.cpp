@@ -3,9 +3,13 @@
 #include "device/generator.h"
 
 #include "device/device.h"
+#include "device/gil.h"
+#include "device/stream.h"
+#include "device/stream_event.h"
 #include "mechanism.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 
 #include <mutex>
 #include <vector>
@@ -21,23 +25,29 @@ class GeneratorImpl final : public c10::GeneratorImpl {
             c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
         cpu_(std::move(cpu)) {}
 
-  // Kernels draw under the mutex of the CPU generator, so everything here takes
-  // that one.
-  const at::Generator& cpu() const {
+  at::Generator cpu_for(orStream_t stream) {
+    const std::lock_guard lock(own_mutex_);
+    if (last_ != nullptr && last_ != stream) {
+      StreamEvent(last_).hold(stream);
+    }
+    last_ = stream;
     return cpu_;
   }
 
+  // Enqueued kernels keep the CPU generator that they were given, so a new
+  // beginning waits for none of them.
   void set_current_seed(uint64_t seed) override {
-    const std::lock_guard lock(cpu_.mutex());
-    cpu_.set_current_seed(seed);
+    put(at::make_generator<at::CPUGeneratorImpl>(seed));
   }
   uint64_t current_seed() const override {
-    const std::lock_guard lock(cpu_.mutex());
+    const std::lock_guard lock(own_mutex_);
     return cpu_.current_seed();
   }
   uint64_t seed() override {
-    const std::lock_guard lock(cpu_.mutex());
-    return cpu_.seed();
+    auto made = at::make_generator<at::CPUGeneratorImpl>();
+    const uint64_t seed = made.seed();
+    put(std::move(made));
+    return seed;
   }
   // A Mersenne Twister has no offset; pickling asks for it and sets it back.
   void set_offset(uint64_t offset) override {
@@ -50,20 +60,45 @@ class GeneratorImpl final : public c10::GeneratorImpl {
     return 0;
   }
   void set_state(const c10::TensorImpl& state) override {
-    const std::lock_guard lock(cpu_.mutex());
-    cpu_.unsafeGetGeneratorImpl()->set_state(state);
+    auto made = at::make_generator<at::CPUGeneratorImpl>();
+    made.unsafeGetGeneratorImpl()->set_state(state);
+    put(std::move(made));
   }
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
-    const std::lock_guard lock(cpu_.mutex());
-    return cpu_.unsafeGetGeneratorImpl()->get_state();
+    at::Generator cpu = drawn();
+    const std::lock_guard lock(cpu.mutex());
+    return cpu.unsafeGetGeneratorImpl()->get_state();
   }
 
  private:
   GeneratorImpl* clone_impl() const override {
-    return new GeneratorImpl(device_.index(), cpu_.clone());
+    at::Generator cpu = drawn();
+    const std::lock_guard lock(cpu.mutex());
+    return new GeneratorImpl(device_.index(), cpu.clone());
   }
 
-  mutable at::Generator cpu_; // its mutex is no part of its state
+  void put(at::Generator cpu) {
+    const std::lock_guard lock(own_mutex_);
+    cpu_ = std::move(cpu);
+    last_ = nullptr;
+  }
+
+  /// The CPU generator once the kernels that were given it have drawn.
+  at::Generator drawn() const {
+    std::unique_lock lock(own_mutex_);
+    const at::Generator cpu = cpu_;
+    const orStream_t last = last_;
+    lock.unlock();
+    if (last != nullptr) {
+      const GilRelease released; // PyTorch holds the GIL here
+      StreamEvent(last).wait();
+    }
+    return cpu;
+  }
+
+  mutable std::mutex own_mutex_; // PyTorch holds the one of the base class
+  at::Generator cpu_;
+  orStream_t last_ = nullptr; // whose kernel was given it last
 };
 
 at::Generator make_generator(c10::DeviceIndex device, uint64_t seed) {
@@ -94,15 +129,23 @@ at::Generator new_generator(c10::DeviceIndex device) {
   return make_generator(index_or_current(device), c10::default_rng_seed_val);
 }
 
-const at::Generator& cpu_generator(const at::Generator& generator) {
+at::Generator present_generator(
+    c10::DeviceIndex device,
+    const std::optional<at::Generator>& generator) {
+  // Through the hooks, which have none if the mechanism is left out.
+  const at::Generator& chosen = generator
+      ? *generator
+      : at::globalContext().defaultGenerator(
+            c10::Device(c10::kPrivateUse1, device));
   TORCH_CHECK(
-      generator.device().type() == c10::kPrivateUse1,
+      chosen.device().type() == c10::kPrivateUse1,
       "Expected a '",
       c10::DeviceTypeName(c10::kPrivateUse1, /*lower_case=*/true),
       "' device type for generator but found '",
-      generator.device().type(),
+      chosen.device().type(),
       "'");
-  return static_cast<GeneratorImpl*>(generator.unsafeGetGeneratorImpl())->cpu();
+  return static_cast<GeneratorImpl*>(chosen.unsafeGetGeneratorImpl())
+      ->cpu_for(current_handle(device));
 }
 
 OPENREG_MECHANISM(generator, "c10::GeneratorImpl, through the hooks") {

@@ -3,11 +3,14 @@
 //
 // A generator owns a CPU generator that the CPU kernels draw from, so the same
 // seed gives the CPU's numbers while the CPU's own generator stands still.
+// Kernels draw in the order of the program, whichever their streams.
 #pragma once
 
 #include "export.h"
 
 #include <ATen/core/Generator.h>
+
+#include <optional>
 
 namespace openreg::aten {
 
@@ -19,7 +22,11 @@ OPENREG_ATEN_API const at::Generator& default_generator(
     c10::DeviceIndex device);
 at::Generator new_generator(c10::DeviceIndex device);
 
-/// The CPU generator inside `generator`. Throws if that is not of the device.
-const at::Generator& cpu_generator(const at::Generator& generator);
+/// The CPU generator inside `generator`, or inside the device's default one,
+/// for the next kernel of the current stream, which then waits for those that
+/// draw before it. Throws if that is not of the device.
+at::Generator present_generator(
+    c10::DeviceIndex device,
+    const std::optional<at::Generator>& generator);
 
 } // namespace openreg::aten

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Events of the allocators. What fails here has been reported to who waits for
-// the work, or will be.
+// Events of the device's own. What fails here has been reported to who waits
+// for the work, or will be.
 #include "device/stream_event.h"
 
 namespace openreg::aten {
@@ -39,6 +39,12 @@ bool StreamEvent::reached() const noexcept {
 void StreamEvent::wait() const noexcept {
   if (event_ != nullptr) {
     static_cast<void>(forget(orEventSynchronize(event_)));
+  }
+}
+
+void StreamEvent::hold(orStream_t stream) const noexcept {
+  if (event_ != nullptr) {
+    static_cast<void>(forget(orStreamWaitEvent(stream, event_, 0)));
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A point in the work of a stream, for memory that waits until work is done.
+// A point in the work of a stream, for what waits until work is done: memory,
+// and random numbers.
 #pragma once
 
 #include <openreg/openreg.h>
@@ -27,6 +28,8 @@ class StreamEvent {
   /// Waits, as long as the device's limit of waits allows. A kernel that would
   /// wait for its own stream does not.
   void wait() const noexcept;
+  /// Lets later work of `stream` wait.
+  void hold(orStream_t stream) const noexcept;
 
  private:
   orEvent_t event_ = nullptr; // null if there is nothing to wait for

@@ -35,6 +35,9 @@ class Call {
 
   // [docs: boxed-run]
   void run(const c10::OperatorHandle& target, c10::DispatchKey cpu_key) {
+    for (const auto& argument : plan_.arguments) {
+      present_generator(argument);
+    }
     const CallKey key = make_key(cpu_key);
     const auto known = results_if_enqueued(key, device_);
     if (known) {
@@ -140,11 +143,7 @@ class Call {
         break;
       }
       case Kind::kGenerator:
-        // Through the hooks, which have none if the mechanism is left out.
-        value = cpu_generator(
-            original.isNone() ? at::globalContext().defaultGenerator(
-                                    c10::Device(c10::kPrivateUse1, device_))
-                              : original.toGenerator());
+        value = original; // presented before
         break;
       case Kind::kDevice:
         if (!original.isNone()) {
@@ -152,6 +151,16 @@ class Call {
         }
         break;
     }
+  }
+
+  /// First of all, since the stream may have to wait for other draws.
+  void present_generator(const OperatorPlan::Argument& argument) {
+    if (C10_LIKELY(argument.kind != Kind::kGenerator)) {
+      return;
+    }
+    c10::IValue& value = this->value(argument);
+    value = openreg::aten::present_generator(
+        device_, value.toOptional<at::Generator>());
   }
 
   CallKey make_key(c10::DispatchKey cpu_key) const {

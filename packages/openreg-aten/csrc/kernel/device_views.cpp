@@ -50,16 +50,8 @@ DeviceViews::~DeviceViews() {
   composed_.clear();
   quantizers_.clear();
   storages_.clear();
-  // A view that took another's storage leaves it before that is given back.
   for (Presented& presented : presented_) {
-    View& view = *presented.view;
-    c10::TensorImpl& impl = *view.tensor.unsafeGetTensorImpl();
-    if (C10_UNLIKELY(
-            impl.storage().unsafeGetStorageImpl() !=
-                view.storage.unsafeGetStorageImpl() &&
-            view.tensor.use_count() == 1)) {
-      impl.set_storage_keep_dtype(view.storage);
-    }
+    leave_shared_storage(*presented.view);
   }
   for (Presented& presented : presented_) {
     give_back(std::move(presented.view));
@@ -147,6 +139,7 @@ at::Tensor& DeviceViews::present_argument(
        (tensor.dim() != 0 && !argument.takes_host))) {
     throw_two_devices(device_, tensor);
   }
+  has_host_tensors_ = has_host_tensors_ || tensor.defined();
   return const_cast<at::Tensor&>(tensor);
 }
 
@@ -202,15 +195,12 @@ bool DeviceViews::presents(const at::Tensor& tensor) const {
       });
 }
 
-std::vector<ViewPtr> DeviceViews::take_views() {
-  std::vector<ViewPtr> views;
-  views.reserve(presented_.size());
+void DeviceViews::move_views(std::vector<ViewPtr>& views) {
   for (Presented& presented : presented_) {
     views.push_back(std::move(presented.view));
   }
   presented_.clear();
   storages_.clear();
-  return views;
 }
 
 c10::Storage DeviceViews::device_storage(const c10::Storage& result) {

@@ -44,11 +44,16 @@ class DeviceViews {
   /// was any.
   bool finish();
 
+  /// Whether an argument was a tensor of the host.
+  bool has_host_tensors() const {
+    return has_host_tensors_;
+  }
   /// Whether `tensor` is one of the views that this presents.
   bool presents(const at::Tensor& tensor) const;
-  /// The views themselves, for a kernel that runs later: they know the memory,
-  /// and nothing of the device tensors. Nothing is presented afterwards.
-  std::vector<ViewPtr> take_views();
+  /// Moves the views to the end of `views`, for a kernel that runs later: they
+  /// know the memory, and nothing of the device tensors. Nothing is presented
+  /// afterwards.
+  void move_views(std::vector<ViewPtr>& views);
 
   /// Makes a kernel's result a tensor of the device: a view of a presented
   /// tensor becomes a view of the device tensor, a new buffer changes hands.
@@ -96,6 +101,7 @@ class DeviceViews {
   c10::Storage device_storage(const c10::Storage& result);
 
   c10::DeviceIndex device_;
+  bool has_host_tensors_ = false;
   c10::SmallVector<SharedStorage, 4> storages_;
   c10::SmallVector<Presented, 4> presented_;
   std::vector<Presented> composed_; // those with members, from no pool

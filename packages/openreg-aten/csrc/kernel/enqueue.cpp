@@ -9,14 +9,20 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/clone.h>
+#include <ATen/ops/from_blob.h>
 
+#include <atomic>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
+
+// OpenMP's, which PyTorch's library may not use.
+extern "C" __attribute__((weak)) void omp_set_num_threads(int count);
 
 namespace openreg::aten {
 namespace {
@@ -45,34 +51,36 @@ size_t read_inline_bytes() {
   return number;
 }
 
-/// Operators with at most this many bytes of operands run on the calling thread
-/// if their stream is idle.
+/// Operators with at most this many bytes of operands, in the mean over the
+/// latest ones too, run on the calling thread if their stream is idle.
 size_t inline_bytes() {
   static const size_t value = read_inline_bytes();
   return value;
 }
 
 /// Lets a kernel have as many threads as the thread that enqueued it: the
-/// number decides in which order it sums.
+/// number decides in which order it sums. at::set_num_threads() would set it
+/// for the whole process too.
 class ThreadCount {
  public:
   explicit ThreadCount(int count) : previous_(at::get_num_threads()) {
-    if (previous_ != count) {
-      at::set_num_threads(count);
-      changed_ = true;
-    }
+    set(count);
   }
   ThreadCount(const ThreadCount&) = delete;
   ThreadCount& operator=(const ThreadCount&) = delete;
   ~ThreadCount() {
-    if (changed_) {
-      at::set_num_threads(previous_);
-    }
+    set(previous_);
   }
 
  private:
+  static void set(int count) {
+    if (C10_UNLIKELY(
+            count != at::get_num_threads() &&
+            &omp_set_num_threads != nullptr)) {
+      omp_set_num_threads(count);
+    }
+  }
   int previous_;
-  bool changed_ = false;
 };
 
 /// Drops what a kernel made while the memory of its results is known as such.
@@ -83,139 +91,253 @@ struct StackCleaner {
   }
 };
 
-/// A tensor of the host that the kernel reads later, when the caller may have
-/// changed it.
-void keep_host_tensor(c10::IValue& value, const DeviceViews& views) {
-  const at::Tensor& tensor = value.toTensor();
-  if (tensor.defined() && !tensor.unsafeGetTensorImpl()->is_wrapped_number() &&
-      !views.presents(tensor)) {
-    value = tensor.clone();
+/// Gives the kernel copies of the tensors of the host among its arguments,
+/// which the caller may change before it runs.
+void copy_host_tensors(c10::IValue& value, const DeviceViews& views) {
+  const auto copied = [&](const at::Tensor& tensor) {
+    const bool is_view = !tensor.defined() ||
+        tensor.unsafeGetTensorImpl()->is_wrapped_number() ||
+        views.presents(tensor);
+    return is_view ? tensor : tensor.clone();
+  };
+  if (value.isTensor()) {
+    value = copied(value.toTensor());
+  } else if (value.isTensorList()) {
+    c10::List<at::Tensor> tensors = value.toTensorList();
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      tensors.set(i, copied(tensors.get(i)));
+    }
+  } else if (value.isOptionalTensorList()) {
+    auto tensors = value.toOptionalTensorList();
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (const std::optional<at::Tensor> tensor = tensors.get(i)) {
+        tensors.set(i, copied(*tensor));
+      }
+    }
   }
 }
 
+/// An operator on its way through a stream. Once it has run it is used for
+/// another: threads of the host make these objects and all that they hold, and
+/// memory that one thread allocates and another frees costs both.
 class EnqueuedCall {
  public:
-  EnqueuedCall(
+  void prepare(
       const c10::OperatorHandle& op,
       DeviceViews& views,
       Stack&& stack,
-      const std::vector<at::Tensor>& results)
-      : op_(op), stack_(std::move(stack)), threads_(at::get_num_threads()) {
-    const size_t first = stack_.size() - op.schema().arguments().size();
-    for (size_t i = first; i < stack_.size(); ++i) {
-      keep(stack_[i], views);
-    }
-    for (const at::Tensor& result : results) {
-      results_.push_back(result.defined() ? view_of(result) : at::Tensor());
-      if (result.defined() && result.nbytes() > 0) {
-        memory_.push_back(
-            {results_.back().data_ptr(), result.storage().nbytes(), false});
+      const std::vector<at::Tensor>& results) {
+    op_.emplace(op);
+    stack_ = std::move(stack);
+    threads_ = at::get_num_threads();
+    if (C10_UNLIKELY(views.has_host_tensors())) {
+      for (c10::IValue& value : stack_) {
+        copy_host_tensors(value, views);
       }
     }
-    views_ = views.take_views();
+    for (const at::Tensor& result : results) {
+      expect(result);
+    }
+    views.move_views(views_);
   }
 
-  void operator()() {
+  void run() {
     const ThreadCount threads(threads_);
     const EnqueuedKernelScope scope(memory_);
     const StackCleaner cleaner{stack_};
     try {
-      op_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack_);
+      op_->redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack_);
       put_results();
     } catch (const c10::Error& error) {
-      throw std::runtime_error(
-          toString(op_.operator_name()) + ": " +
-          error.what_without_backtrace());
+      fail(error.what_without_backtrace());
     } catch (const std::exception& error) {
-      throw std::runtime_error(
-          toString(op_.operator_name()) + ": " + error.what());
+      fail(error.what());
     }
   }
+
+  /// Makes it as new, on a thread of the host, whose views it gives back.
+  void reset() {
+    for (const ViewPtr& view : views_) {
+      leave_shared_storage(*view);
+    }
+    for (ViewPtr& view : views_) {
+      give_back(std::move(view));
+    }
+    views_.clear();
+    results_.clear();
+    memory_.clear();
+    stack_.clear();
+  }
+
+  EnqueuedCall* next = nullptr; // of the list that it is in
 
  private:
-  static void keep(c10::IValue& value, const DeviceViews& views) {
-    if (value.isTensor()) {
-      keep_host_tensor(value, views);
-    } else if (value.isTensorList()) {
-      c10::List<at::Tensor> tensors = value.toTensorList();
-      for (size_t i = 0; i < tensors.size(); ++i) {
-        c10::IValue each(tensors.get(i));
-        keep_host_tensor(each, views);
-        tensors.set(i, std::move(each).toTensor());
-      }
-    } else if (value.isOptionalTensorList()) {
-      auto tensors = value.toOptionalTensorList();
-      for (size_t i = 0; i < tensors.size(); ++i) {
-        if (const std::optional<at::Tensor> tensor = tensors.get(i)) {
-          c10::IValue each(*tensor);
-          keep_host_tensor(each, views);
-          tensors.set(i, std::move(each).toTensor());
-        }
-      }
-    }
+  struct Expected {
+    TensorLook look;
+    void* data; // a kernel pointer
+  };
+
+  [[noreturn]] void fail(const char* what) const {
+    throw std::runtime_error(toString(op_->operator_name()) + ": " + what);
   }
 
-  static at::Tensor view_of(const at::Tensor& result) {
-    DeviceViews views(result.device().index());
-    return views.present(result, /*written=*/true);
+  void expect(const at::Tensor& result) {
+    if (!result.defined()) {
+      results_.push_back(
+          {{false, c10::ScalarType::Undefined, {}, {}}, nullptr});
+      return;
+    }
+    void* data = to_kernel(result.data_ptr());
+    results_.push_back(
+        {{true,
+          result.scalar_type(),
+          c10::DimVector(result.sizes()),
+          c10::DimVector(result.strides())},
+         data});
+    if (data != nullptr) {
+      memory_.push_back({data, result.storage().nbytes(), false});
+    }
   }
 
   /// Copies what the kernel did not put into the results' memory by itself.
   void put_results() {
-    std::vector<at::Tensor> made;
-    for (const c10::IValue& value : stack_) {
-      if (value.isTensorList()) {
-        for (at::Tensor& each : value.toTensorVector()) {
-          made.push_back(std::move(each));
-        }
-      } else if (value.isTensor()) {
-        made.push_back(value.toTensor());
-      } else {
-        made.emplace_back(); // an undefined tensor
-      }
-    }
     if (results_.empty()) {
       return; // it only wrote to arguments
     }
-    TORCH_CHECK(
-        made.size() == results_.size(), "made other results than before");
-    std::vector<std::pair<size_t, at::Tensor>> elsewhere;
-    for (size_t i = 0; i < made.size(); ++i) {
-      const at::Tensor& result = results_[i];
+    size_t count = 0;
+    c10::SmallVector<std::pair<const Expected*, at::Tensor>, 1> elsewhere;
+    const auto see = [&](const at::Tensor& made) {
+      TORCH_CHECK(count < results_.size(), "made more results than before");
+      const Expected& result = results_[count];
       TORCH_CHECK(
-          made[i].defined() == result.defined() &&
-              (!result.defined() ||
-               (made[i].sizes() == result.sizes() &&
-                made[i].dtype() == result.dtype())),
+          made.defined() == result.look.defined &&
+              (!made.defined() ||
+               (made.sizes() == result.look.sizes &&
+                made.scalar_type() == result.look.dtype)),
           "result ",
-          i,
+          count,
           " does not look as it did in an earlier call with the same metadata");
-      if (result.defined() &&
-          (made[i].data_ptr() != result.data_ptr() ||
-           made[i].strides() != result.strides())) {
+      count += 1;
+      if (made.defined() &&
+          (made.data_ptr() != result.data ||
+           made.strides() != result.look.strides)) {
         // It may lie where another result has to go.
         elsewhere.emplace_back(
-            i, to_device(made[i].data_ptr()) ? made[i].clone() : made[i]);
+            &result, to_device(made.data_ptr()) ? made.clone() : made);
+      }
+    };
+    for (const c10::IValue& value : stack_) {
+      if (value.isTensorList()) {
+        for (const at::Tensor& each : value.toTensorVector()) {
+          see(each);
+        }
+      } else {
+        see(value.isTensor() ? value.toTensor() : at::Tensor());
       }
     }
-    for (const auto& [i, tensor] : elsewhere) {
-      results_[i].copy_(tensor);
+    TORCH_CHECK(count == results_.size(), "made fewer results than before");
+    for (const auto& [result, tensor] : elsewhere) {
+      at::from_blob(
+          result->data,
+          result->look.sizes,
+          result->look.strides,
+          tensor.options())
+          .copy_(tensor);
     }
   }
 
-  c10::OperatorHandle op_;
+  std::optional<c10::OperatorHandle> op_;
   Stack stack_;
-  int threads_;
+  int threads_ = 0;
   std::vector<ViewPtr> views_;
-  std::vector<at::Tensor> results_; // as the kernel sees them
-  std::vector<ResultMemory> memory_;
+  c10::SmallVector<Expected, 1> results_;
+  c10::SmallVector<ResultMemory, 1> memory_;
 };
+
+// Those that have run, from all threads.
+std::atomic<EnqueuedCall*> g_finished{nullptr};
+
+void finish(EnqueuedCall* call) {
+  call->next = g_finished.load(std::memory_order_relaxed);
+  while (!g_finished.compare_exchange_weak(
+      call->next, call, std::memory_order_release, std::memory_order_relaxed)) {
+  }
+}
+
+/// Those of a thread of the host, which reset() has still to make as new.
+class FreeCalls {
+ public:
+  FreeCalls() = default;
+  FreeCalls(const FreeCalls&) = delete;
+  FreeCalls& operator=(const FreeCalls&) = delete;
+  ~FreeCalls() {
+    while (first_ != nullptr) {
+      finish(pop());
+    }
+  }
+
+  EnqueuedCall* take() {
+    if (first_ == nullptr) {
+      adopt();
+    }
+    if (first_ == nullptr) {
+      return new EnqueuedCall;
+    }
+    EnqueuedCall* call = pop();
+    call->reset();
+    return call;
+  }
+
+ private:
+  static constexpr int kKept = 256;
+
+  EnqueuedCall* pop() {
+    return std::exchange(first_, first_->next);
+  }
+  /// Takes all that have run, and keeps some.
+  void adopt() {
+    first_ = g_finished.exchange(nullptr, std::memory_order_acquire);
+    EnqueuedCall* last = first_;
+    for (int i = 1; last != nullptr && i < kKept; ++i) {
+      last = last->next;
+    }
+    if (last == nullptr) {
+      return;
+    }
+    for (EnqueuedCall* rest = std::exchange(last->next, nullptr);
+         rest != nullptr;) {
+      delete std::exchange(rest, rest->next);
+    }
+  }
+
+  EnqueuedCall* first_ = nullptr;
+};
+
+EnqueuedCall* take_call() {
+  static thread_local FreeCalls calls;
+  return calls.take();
+}
+
+/// Bytes of operands per operator, of late: the mean, in which each new one
+/// counts one sixteenth.
+thread_local size_t t_mean_bytes = 0;
+
+bool runs_here(orStream_t stream) {
+  int here = 0;
+  OPENREG_CHECK(orStreamRunsHere(stream, &here));
+  return here != 0;
+}
 
 } // namespace
 
 bool enqueues(c10::DeviceIndex device, size_t bytes) {
-  return bytes > inline_bytes() ||
-      orStreamQuery(current_handle(device)) == orErrorNotReady;
+  constexpr size_t kWindow = 16;
+  const size_t limit = inline_bytes();
+  t_mean_bytes += bytes / kWindow - t_mean_bytes / kWindow;
+  const orStream_t stream = current_handle(device);
+  return (bytes > limit || t_mean_bytes > limit ||
+          orStreamQuery(stream) == orErrorNotReady) &&
+      !runs_here(stream);
 }
 
 std::vector<at::Tensor> make_results(
@@ -242,8 +364,17 @@ void enqueue(
     DeviceViews& views,
     Stack&& stack,
     const std::vector<at::Tensor>& results) {
-  enqueue_on_current_stream(
-      device, EnqueuedCall(op, views, std::move(stack), results));
+  EnqueuedCall* call = take_call();
+  call->prepare(op, views, std::move(stack), results);
+  const orError_t error = orLaunchKernel(
+      current_handle(device),
+      [](void* args) { static_cast<EnqueuedCall*>(args)->run(); },
+      call,
+      [](void* args) { finish(static_cast<EnqueuedCall*>(args)); });
+  if (C10_UNLIKELY(error != orSuccess)) {
+    finish(call);
+    OPENREG_CHECK(error);
+  }
 }
 
 } // namespace openreg::aten

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "device/error.h"
+#include "device/gil.h"
 #include "device/stream.h"
 
 #include <openreg/openreg.h>
@@ -23,6 +24,7 @@ void run_on_current_stream(c10::DeviceIndex device, Work&& work) {
     Work& work;
     std::exception_ptr failure;
   } call{work, nullptr};
+  const GilRelease released; // PyTorch fills and copies storages with the GIL
   OPENREG_CHECK(orLaunchKernelBlocking(
       current_handle(device),
       [](void* argument) {

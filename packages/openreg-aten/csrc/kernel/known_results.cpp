@@ -45,9 +45,9 @@ thread_local std::array<uint64_t, 1024> t_met;
 
 bool owns_memory(const at::Tensor& tensor) {
   return tensor.layout() == c10::kStrided && !has_members(tensor) &&
-      tensor.has_storage() && tensor.storage_offset() == 0 &&
-      tensor.storage().use_count() == 1 && !tensor.is_conj() &&
-      !tensor.is_neg();
+      !tensor.is_quantized() && tensor.has_storage() &&
+      tensor.storage_offset() == 0 && tensor.storage().use_count() == 1 &&
+      !tensor.is_conj() && !tensor.is_neg();
 }
 
 } // namespace
@@ -65,15 +65,13 @@ void CallKey::add(const at::Tensor& tensor) {
   add_number(
       static_cast<uint64_t>(impl.device_type()) << 40 |
       static_cast<uint64_t>(tensor.scalar_type()) << 24 |
-      static_cast<uint64_t>(impl.dim()) << 4 |
       static_cast<uint64_t>(impl.is_conj()) << 2 |
       static_cast<uint64_t>(impl.is_neg()) << 1 |
       static_cast<uint64_t>(impl.is_wrapped_number()));
-  for (const int64_t size : impl.sizes()) {
-    add_number(static_cast<uint64_t>(size));
-  }
-  for (const int64_t stride : impl.strides()) {
-    add_number(static_cast<uint64_t>(stride));
+  // Elements that overlap are an error.
+  if (!takes_any_size_ || !storages_.empty() ||
+      !impl.is_non_overlapping_and_dense()) {
+    add_geometry(impl);
   }
   if (impl.device_type() == c10::kPrivateUse1) {
     bytes_ += static_cast<size_t>(impl.numel()) * impl.itemsize();
@@ -86,6 +84,16 @@ void CallKey::add(const at::Tensor& tensor) {
   }
   if (storages_.size() < 8) {
     storages_.push_back(storage);
+  }
+}
+
+void CallKey::add_geometry(const c10::TensorImpl& tensor) {
+  add_number(static_cast<uint64_t>(tensor.dim()));
+  for (const int64_t size : tensor.sizes()) {
+    add_number(static_cast<uint64_t>(size));
+  }
+  for (const int64_t stride : tensor.strides()) {
+    add_number(static_cast<uint64_t>(stride));
   }
 }
 
@@ -128,7 +136,7 @@ void CallKey::add(const c10::IValue& value) {
         see_mask(each.toTensor()); // it may be a list of indices
       }
     }
-  } else {
+  } else if (!value.isGenerator()) { // only values come from that
     usable_ = false;
   }
 }

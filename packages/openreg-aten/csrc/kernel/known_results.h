@@ -32,11 +32,12 @@ class CallKey {
  public:
   CallKey(const c10::OperatorHandle& op, const OperatorPlan& plan)
       : usable_(plan.results_follow_from_metadata),
-        reads_numbers_(plan.sizes_follow_from_numbers) {
+        reads_numbers_(plan.sizes_follow_from_numbers),
+        takes_any_size_(plan.takes_any_size) {
     add_number(static_cast<uint64_t>(std::hash<c10::OperatorHandle>{}(op)));
   }
 
-  /// False if values of tensors or of random numbers matter too.
+  /// False if values of tensors matter too.
   bool usable() const {
     return usable_;
   }
@@ -57,9 +58,7 @@ class CallKey {
   void add(const at::Tensor& tensor);
   void add(const c10::IValue& value);
   void add(const c10::Scalar& value);
-  void add(const at::Generator&) {
-    refuse();
-  }
+  void add(const at::Generator&) {} // only values come from it
   void add(std::string_view value) {
     add_number(std::hash<std::string_view>{}(value));
   }
@@ -142,6 +141,7 @@ class CallKey {
           (index.scalar_type() == at::kBool ||
            index.scalar_type() == at::kByte));
   }
+  void add_geometry(const c10::TensorImpl& tensor);
   void add_number(uint64_t number) {
     first_ = (first_ ^ number) * 0x9e3779b97f4a7c15;
     first_ ^= first_ >> 29;
@@ -151,6 +151,7 @@ class CallKey {
 
   bool usable_;
   bool reads_numbers_;
+  bool takes_any_size_;
   size_t bytes_ = 0;
   uint64_t first_ = 0;
   uint64_t second_ = 0;

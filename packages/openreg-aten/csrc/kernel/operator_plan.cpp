@@ -65,6 +65,20 @@ const std::set<std::string> kReadsLengths = {
     "aten::segment_reduce",
 };
 
+// They give each element of a tensor a value, whatever its sizes.
+const std::set<std::string> kTakesAnySize = {
+    "aten::bernoulli_",
+    "aten::cauchy_",
+    "aten::exponential_",
+    "aten::fill_",
+    "aten::geometric_",
+    "aten::log_normal_",
+    "aten::normal_",
+    "aten::random_",
+    "aten::uniform_",
+    "aten::zero_",
+};
+
 // Tagged as random, but the CPU's kernel takes no dropout.
 const std::set<std::string> kDrawsNothing = {
     "aten::_scaled_dot_product_flash_attention_for_cpu",
@@ -89,17 +103,19 @@ bool follow_from_metadata(
   const bool one_kind =
       std::all_of(plan.returned.begin(), plan.returned.end(), is_new) ||
       std::none_of(plan.returned.begin(), plan.returned.end(), is_new);
-  const bool only_metadata = std::none_of(
-      plan.arguments.begin(),
-      plan.arguments.end(),
-      [](const OperatorPlan::Argument& argument) {
-        return argument.kind == Kind::kGenerator ||
-            argument.kind == Kind::kDevice;
-      });
+  const auto has = [&](Kind kind) {
+    return std::any_of(
+        plan.arguments.begin(),
+        plan.arguments.end(),
+        [kind](const OperatorPlan::Argument& argument) {
+          return argument.kind == kind;
+        });
+  };
   return op.operator_name().getNamespace() == "aten" && only_tensors &&
-      one_kind && only_metadata && !op.hasTag(at::Tag::dynamic_output_shape) &&
+      one_kind && !has(Kind::kDevice) &&
+      !op.hasTag(at::Tag::dynamic_output_shape) &&
       !op.hasTag(at::Tag::data_dependent_output) &&
-      (!op.hasTag(at::Tag::nondeterministic_seeded) ||
+      (!op.hasTag(at::Tag::nondeterministic_seeded) || has(Kind::kGenerator) ||
        kDrawsNothing.count(schema.name()) > 0) &&
       kReadsLengths.count(schema.name()) == 0;
 }
@@ -160,6 +176,7 @@ OperatorPlan make_plan(const c10::OperatorHandle& op) {
     plan.returned.push_back(source);
   }
   plan.results_follow_from_metadata = follow_from_metadata(op, plan);
+  plan.takes_any_size = kTakesAnySize.count(schema.name()) > 0;
   plan.sizes_follow_from_numbers =
       schema.name() == "aten::arange" || schema.name() == "aten::range";
   return plan;

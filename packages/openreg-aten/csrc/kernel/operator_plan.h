@@ -29,10 +29,10 @@ struct OperatorPlan {
   std::vector<int32_t> returned;   // per result: which of them it is, or -1
   bool reads_requires_grad;        // the CPU's kernel asks tensors for it
   bool makes_object; // the result may keep arguments: packed weights
-  // Of tensors only the metadata decides what the results look like, and no
-  // generator is moved.
+  // Of tensors only the metadata decides what the results look like.
   bool results_follow_from_metadata;
   bool sizes_follow_from_numbers; // and from those of floating point too
+  bool takes_any_size;            // of its first tensor, which it fills
 };
 
 /// The plan of an operator; valid for ever.

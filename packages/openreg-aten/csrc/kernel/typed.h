@@ -63,10 +63,7 @@ class TypedArguments {
   std::optional<at::Generator> operator()(
       const std::optional<at::Generator>& generator) {
     ++next_;
-    return cpu_generator(
-        generator ? *generator
-                  : at::globalContext().defaultGenerator(
-                        c10::Device(c10::kPrivateUse1, device_)));
+    return present_generator(device_, generator);
   }
   /// Numbers, sizes and the like go to the kernel as they are.
   template <typename Plain>
@@ -156,6 +153,16 @@ Plain take_over(DeviceViews&, Plain&& result) {
   return std::forward<Plain>(result);
 }
 
+/// Puts the draw of a random operator behind earlier ones. First of all, since
+/// the stream may have to wait for them.
+template <typename Argument>
+void order_draw(c10::DeviceIndex, const Argument&) {}
+inline void order_draw(
+    c10::DeviceIndex device,
+    const std::optional<at::Generator>& generator) {
+  present_generator(device, generator);
+}
+
 /// Results as a list of tensors, and back.
 inline std::vector<at::Tensor> to_tensors(const at::Tensor& result) {
   return {result};
@@ -239,6 +246,7 @@ struct TypedKernel<Operator, Result(Args...)> {
     DeviceFinder finder;
     (see_tensors(finder, args), ...);
     const c10::DeviceIndex device = finder.result();
+    (order_draw(device, args), ...);
     CallKey key(handle(), plan());
     (key.add(args), ...);
     if (const auto known = results_if_enqueued(key, device)) {

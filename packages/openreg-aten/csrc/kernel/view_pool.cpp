@@ -87,6 +87,16 @@ ViewPtr make_quantized_view(at::QuantizerPtr quantizer) {
   return std::make_unique<View>(View{std::move(tensor), std::move(storage)});
 }
 
+void leave_shared_storage(View& view) noexcept {
+  c10::TensorImpl& impl = *view.tensor.unsafeGetTensorImpl();
+  if (C10_UNLIKELY(
+          impl.storage().unsafeGetStorageImpl() !=
+              view.storage.unsafeGetStorageImpl() &&
+          view.tensor.use_count() == 1)) {
+    impl.set_storage_keep_dtype(view.storage);
+  }
+}
+
 void give_back(ViewPtr view) noexcept {
   FreeViews& free = t_free;
   if (C10_LIKELY(

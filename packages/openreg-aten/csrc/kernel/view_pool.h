@@ -26,7 +26,11 @@ ViewPtr take_view();
 /// The same for a quantized tensor, never used again.
 ViewPtr make_quantized_view(at::QuantizerPtr quantizer);
 
-/// Gives a view back, for use again if nobody else holds a part of it.
+/// Takes a view out of the storage of another, if it moved there.
+void leave_shared_storage(View& view) noexcept;
+
+/// Gives a view back, for use again if nobody else holds a part of it. Views
+/// that may share storages leave them first, all of them.
 void give_back(ViewPtr view) noexcept;
 
 } // namespace openreg::aten

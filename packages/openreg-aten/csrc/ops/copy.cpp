@@ -83,8 +83,10 @@ bool enqueue_within_device(const at::Tensor& dst, const at::Tensor& src) {
   DeviceViews views(device);
   at::Tensor to = views.present(dst, true);
   const at::Tensor from = views.present(src, false);
+  std::vector<ViewPtr> kept;
+  views.move_views(kept);
   enqueue_on_current_stream(
-      device, [to = std::move(to), from, kept = views.take_views()]() mutable {
+      device, [to = std::move(to), from, kept = std::move(kept)]() mutable {
         const EnqueuedKernelScope scope({});
         at::native::copy_(to, from, /*non_blocking=*/false);
       });
