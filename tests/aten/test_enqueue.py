@@ -179,6 +179,14 @@ def test_wrong_shapes_are_an_error_of_the_call(device: str, latch: Latches) -> N
     held.release()
 
 
+def test_wrong_numbers_are_an_error_of_the_call(device: str, latch: Latches) -> None:
+    x = torch.ones(3, device=device).normal_(0, 1)
+    held = latch()
+    threading.Timer(0.05, held.release).start()
+    with pytest.raises(RuntimeError, match="std >= 0"):
+        x.normal_(0, -1)
+
+
 def test_mask_is_no_index_with_known_results(device: str) -> None:
     x = torch.arange(6.0, device=device)
     for mask in ([1, 0, 0, 1, 1, 0], [0, 1, 0, 0, 0, 0]):

@@ -32,7 +32,7 @@ class CallKey {
  public:
   CallKey(const c10::OperatorHandle& op, const OperatorPlan& plan)
       : usable_(plan.results_follow_from_metadata),
-        reads_numbers_(plan.sizes_follow_from_numbers),
+        reads_numbers_(plan.reads_numbers),
         takes_any_size_(plan.takes_any_size) {
     add_number(static_cast<uint64_t>(std::hash<c10::OperatorHandle>{}(op)));
   }

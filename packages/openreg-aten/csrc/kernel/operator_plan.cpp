@@ -84,6 +84,15 @@ const std::set<std::string> kDrawsNothing = {
     "aten::_scaled_dot_product_flash_attention_for_cpu",
 };
 
+bool has(const OperatorPlan& plan, Kind kind) {
+  return std::any_of(
+      plan.arguments.begin(),
+      plan.arguments.end(),
+      [kind](const OperatorPlan::Argument& argument) {
+        return argument.kind == kind;
+      });
+}
+
 /// Only PyTorch's own operators: others may have kernels in Python, which no
 /// worker should wait for.
 bool follow_from_metadata(
@@ -103,20 +112,12 @@ bool follow_from_metadata(
   const bool one_kind =
       std::all_of(plan.returned.begin(), plan.returned.end(), is_new) ||
       std::none_of(plan.returned.begin(), plan.returned.end(), is_new);
-  const auto has = [&](Kind kind) {
-    return std::any_of(
-        plan.arguments.begin(),
-        plan.arguments.end(),
-        [kind](const OperatorPlan::Argument& argument) {
-          return argument.kind == kind;
-        });
-  };
   return op.operator_name().getNamespace() == "aten" && only_tensors &&
-      one_kind && !has(Kind::kDevice) &&
+      one_kind && !has(plan, Kind::kDevice) &&
       !op.hasTag(at::Tag::dynamic_output_shape) &&
       !op.hasTag(at::Tag::data_dependent_output) &&
-      (!op.hasTag(at::Tag::nondeterministic_seeded) || has(Kind::kGenerator) ||
-       kDrawsNothing.count(schema.name()) > 0) &&
+      (!op.hasTag(at::Tag::nondeterministic_seeded) ||
+       has(plan, Kind::kGenerator) || kDrawsNothing.count(schema.name()) > 0) &&
       kReadsLengths.count(schema.name()) == 0;
 }
 
@@ -177,7 +178,7 @@ OperatorPlan make_plan(const c10::OperatorHandle& op) {
   }
   plan.results_follow_from_metadata = follow_from_metadata(op, plan);
   plan.takes_any_size = kTakesAnySize.count(schema.name()) > 0;
-  plan.sizes_follow_from_numbers =
+  plan.reads_numbers = has(plan, Kind::kGenerator) ||
       schema.name() == "aten::arange" || schema.name() == "aten::range";
   return plan;
 }

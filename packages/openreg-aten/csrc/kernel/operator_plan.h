@@ -31,8 +31,8 @@ struct OperatorPlan {
   bool makes_object; // the result may keep arguments: packed weights
   // Of tensors only the metadata decides what the results look like.
   bool results_follow_from_metadata;
-  bool sizes_follow_from_numbers; // and from those of floating point too
-  bool takes_any_size;            // of its first tensor, which it fills
+  bool reads_numbers;  // what is made, or refused, follows from floats too
+  bool takes_any_size; // of its first tensor, which it fills
 };
 
 /// The plan of an operator; valid for ever.
