@@ -172,7 +172,7 @@ class Stream {
   bool retired_ = false;
   static constexpr std::uint64_t kNobody = ~std::uint64_t{0};
   std::uint64_t wake_at_ = kNobody; // threads wait for so many completed
-  // Changed under the lock only.
+  // Changed under the lock only. They are equal when the stream is idle.
   std::atomic<std::uint64_t> enqueued_{0};
   std::atomic<std::uint64_t> completed_{0};
   std::optional<Error> failure_;
