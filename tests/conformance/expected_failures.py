@@ -68,12 +68,22 @@ EXPECTED_FAILURES = [
         always=False,
     ),
     ExpectedFailure(
-        cases=("nn.functional.linear_cross_entropy.chunked*-float16",),
+        cases=(
+            "nn.functional.linear_cross_entropy.chunked*-*float16",
+            "nn.LinearCrossEntropyLoss-*float16-*",
+        ),
         checks=("forward", "backward"),
         reason="The loss is summed up in other steps than on the CPU.",
         limit="The options of linear_cross_entropy look their defaults up in a table "
         "of device types, which has no entry for PrivateUse1.",
         always=False,
+    ),
+    ExpectedFailure(
+        cases=("conj-complex32",),
+        checks=("forward",),
+        reason="The conjugate of a negative view can not be copied to be compared.",
+        limit="The CPU's copy has no neg_conj kernel for ComplexHalf: clone() of such "
+        "a tensor fails on the CPU, too.",
     ),
 ]
 
