@@ -182,6 +182,20 @@ nb::dict snapshot_dict() {
   return result;
 }
 
+/// Size, number of the segment, stream and recorded streams of a block.
+nb::object block_tuple(uintptr_t address) {
+  const auto block = find_block(reinterpret_cast<void*>(address));
+  if (!block) {
+    return nb::none();
+  }
+  nb::list streams;
+  for (const void* stream : block->used_by) {
+    streams.append(address_of(stream));
+  }
+  return nb::make_tuple(
+      block->size, block->segment, address_of(block->stream), streams);
+}
+
 nb::dict stat_dict(const c10::CachingAllocator::Stat& stat) {
   nb::dict result;
   result["current"] = stat.current;
@@ -298,6 +312,15 @@ void define_memory(nb::module_& m) {
       nb::arg("max_entries"),
       nb::arg("clear"),
       nb::arg("skipped"));
+  m.def(
+      "memory_block",
+      [](uintptr_t address) {
+        return translated([&] { return block_tuple(address); });
+      },
+      nb::arg("address"),
+      nb::sig(
+          "def memory_block(address: int) -> "
+          "tuple[int, int, int, list[int]] | None"));
   m.def("memory_snapshot", [] { return translated(&snapshot_dict); });
   m.def("host_memory_stats", [] { return translated(&host_stats_dict); });
   m.def("reset_accumulated_host_memory_stats", [] {

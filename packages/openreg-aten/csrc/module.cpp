@@ -44,6 +44,17 @@ NB_MODULE(_C, m) {
        },
        [](void* state) {
          PyEval_RestoreThread(static_cast<PyThreadState*>(state));
+       },
+       [] {
+         return Py_IsInitialized() &&
+             PyGILState_GetThisThreadState() != nullptr;
+       },
+       [](void (*work)(void*), void* argument) {
+         if (Py_IsInitialized()) {
+           const nb::gil_scoped_acquire gil;
+           const nb::error_scope pending;
+           work(argument);
+         }
        }});
 
   m.def(

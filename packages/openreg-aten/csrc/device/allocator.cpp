@@ -9,6 +9,7 @@
 #include "device/gil.h"
 #include "device/stream.h"
 #include "device/stream_event.h"
+#include "device/trace.h"
 #include "kernel/kernel.h"
 #include "mechanism.h"
 
@@ -246,6 +247,18 @@ void report(
   }
 }
 
+/// Tells Python of memory. What kernels allocate on workers of streams, they
+/// free there, and nobody else sees it.
+void trace_memory(
+    void (c10::impl::PyInterpreterVTable::*event)(c10::DeviceType, uintptr_t)
+        const,
+    void* pointer) {
+  if (C10_UNLIKELY(c10::impl::GPUTrace::get_trace() != nullptr) &&
+      is_python_thread()) {
+    trace(event, trace_id(pointer));
+  }
+}
+
 void* allocate(c10::DeviceIndex device, size_t size, BlockPool::User user) {
   if (size == 0) {
     return nullptr;
@@ -270,6 +283,10 @@ void* allocate(c10::DeviceIndex device, size_t size, BlockPool::User user) {
       static_cast<int64_t>(allocation.size),
       device,
       memory.pool.stats());
+  lock.unlock();
+  trace_memory(
+      &c10::impl::PyInterpreterVTable::trace_gpu_memory_allocation,
+      allocation.pointer);
   return allocation.pointer;
 }
 
@@ -302,12 +319,23 @@ void free_block(void* pointer) noexcept {
   if (pointer == nullptr || in_bad_fork()) {
     return; // what a forked child inherited is the parent's to free
   }
+  trace_memory(
+      &c10::impl::PyInterpreterVTable::trace_gpu_memory_deallocation, pointer);
   const c10::DeviceIndex device = owner_of(pointer);
   DeviceMemory& memory = memory_of(device);
   const StackContext context = gather_context(RecordContext::ALL);
   const std::lock_guard lock(memory.mutex);
   const size_t size = memory.pool.free(pointer, context);
   report(pointer, -static_cast<int64_t>(size), device, memory.pool.stats());
+}
+
+std::optional<BlockInfo> find_block(void* pointer) {
+  if (!is_device_pointer(pointer)) {
+    return std::nullopt;
+  }
+  DeviceMemory& memory = memory_of(owner_of(pointer));
+  const std::lock_guard lock(memory.mutex);
+  return memory.pool.find(pointer);
 }
 
 void set_memory_fraction(c10::DeviceIndex device, double fraction) {

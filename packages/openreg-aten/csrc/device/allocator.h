@@ -3,6 +3,7 @@
 // torch.accelerator predict a GPU's.
 #pragma once
 
+#include "device/block_info.h"
 #include "device/memory_history.h"
 #include "export.h"
 
@@ -26,8 +27,11 @@ void* allocate_idle_block(c10::DeviceIndex device, size_t size);
 /// The same for the kernel that this thread runs on its current stream.
 void* allocate_kernel_block(c10::DeviceIndex device, size_t size);
 /// Gives a block back; does nothing in a forked child. Takes the GIL only while
-/// stacks of frees are recorded.
+/// stacks of frees are recorded, or memory is traced.
 void free_block(void* pointer) noexcept;
+
+/// The block that starts at a device pointer, if there is one.
+OPENREG_ATEN_API std::optional<BlockInfo> find_block(void* pointer);
 
 /// Limits what the allocator takes from a device to a fraction of its memory,
 /// from 0 to 1.

@@ -199,6 +199,20 @@ void BlockPool::record_use(const void* pointer, orStream_t stream) {
   }
 }
 
+std::optional<BlockInfo> BlockPool::find(const void* pointer) const {
+  const auto found = active_.find(pointer);
+  if (found == active_.end() || !found->second->allocated) {
+    return std::nullopt;
+  }
+  const Block& block = *found->second;
+  return BlockInfo{
+      block.pointer,
+      block.size,
+      block.segment,
+      block.stream,
+      {block.used_by.begin(), block.used_by.end()}};
+}
+
 /// Reclaims the freed blocks that other streams no longer use.
 void BlockPool::reclaim_reached() {
   for (auto each = waiting_.begin(); each != waiting_.end();) {
@@ -339,6 +353,7 @@ BlockPool::make_segment(size_t size, bool small, const Request& request) {
   block->pointer = static_cast<std::byte*>(pointer);
   block->size = size;
   block->stream = request.stream;
+  block->segment = ++segments_;
   block->small = small;
   block->segment_context = request.context;
   trace(TraceEntry::SEGMENT_ALLOC, *block, size, request.context);
@@ -354,6 +369,7 @@ void BlockPool::split(Block* block, size_t size) {
   remaining->pointer = block->pointer + size;
   remaining->size = rest;
   remaining->stream = block->stream;
+  remaining->segment = block->segment;
   remaining->small = block->small;
   remaining->ticket = block->ticket;
   remaining->age = turn_;

@@ -9,6 +9,7 @@
 // they get only blocks whose work is done, which the ticket tells.
 #pragma once
 
+#include "device/block_info.h"
 #include "device/memory_history.h"
 #include "device/stream_event.h"
 
@@ -63,6 +64,9 @@ class BlockPool {
   /// block is freed. Does nothing if `pointer` is not the start of a block.
   void record_use(const void* pointer, orStream_t stream);
 
+  /// The block in use that starts at `pointer`.
+  std::optional<BlockInfo> find(const void* pointer) const;
+
   /// The streams whose work keeps memory from being released.
   std::set<orStream_t> busy_streams();
   /// Releases the cached segments whose work is done.
@@ -89,6 +93,7 @@ class BlockPool {
     size_t size;
     size_t requested;
     orStream_t stream;
+    uint64_t segment; // its number
     bool small;
     bool allocated; // to a tensor
     size_t events;  // that a freed block waits for
@@ -164,7 +169,8 @@ class BlockPool {
   ska::flat_hash_map<const void*, Block*> active_;
   std::map<orStream_t, Waiting> waiting_; // for the events of each stream
   std::optional<size_t> allowed_;         // bytes to reserve at most
-  uint64_t turn_ = 0; // counts requests, while garbage is collected
+  uint64_t turn_ = 0;     // counts requests, while garbage is collected
+  uint64_t segments_ = 0; // that were ever made
   Stats stats_;
   MemoryTrace trace_;
 };

@@ -5,12 +5,24 @@
 namespace openreg::aten {
 namespace {
 
-GilFunctions g_functions{[]() -> void* { return nullptr; }, nullptr};
+GilFunctions g_functions{
+    []() -> void* { return nullptr; },
+    nullptr,
+    [] { return false; },
+    [](void (*)(void*), void*) {}};
 
 } // namespace
 
 void set_gil_functions(GilFunctions functions) {
   g_functions = functions;
+}
+
+bool is_python_thread() {
+  return g_functions.is_python_thread();
+}
+
+void call_with_python(void (*work)(void*), void* argument) {
+  g_functions.call(work, argument);
 }
 
 GilRelease::GilRelease() : released_(g_functions.release()) {}

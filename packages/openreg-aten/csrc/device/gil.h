@@ -13,9 +13,21 @@ struct GilFunctions {
   /// Gives the GIL up; null if this thread does not have it.
   void* (*release)();
   void (*acquire)(void* released);
+  /// Whether this thread runs, or has run, Python.
+  bool (*is_python_thread)();
+  /// Calls `work` with the GIL, unless the interpreter has ended. An error that
+  /// Python is about to raise is kept apart: tensors end on its way, too.
+  void (*call)(void (*work)(void*), void* argument);
 };
 /// To be called by the Python module; until then there is no GIL.
 OPENREG_ATEN_API void set_gil_functions(GilFunctions functions);
+
+/// False of the workers of streams: the interpreter may end before they do, and
+/// the thread that they work for may wait with the GIL.
+bool is_python_thread();
+
+/// As GilFunctions::call.
+void call_with_python(void (*work)(void*), void* argument);
 
 /// This thread is without the GIL for a scope that waits.
 class GilRelease {

@@ -69,7 +69,11 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     return handle_of(stream);
   }
   bool queryStream(const c10::Stream& stream) const override {
-    return ready(orStreamQuery(handle_of(stream)));
+    if (!ready(orStreamQuery(handle_of(stream)))) {
+      return false;
+    }
+    trace_reached(handle_of(stream));
+    return true;
   }
   void synchronizeStream(const c10::Stream& stream) const override {
     trace(
@@ -115,8 +119,14 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     }
   }
   bool queryEvent(void* event) const override {
-    return event == nullptr ||
-        ready(orEventQuery(static_cast<orEvent_t>(event)));
+    if (event == nullptr) {
+      return true;
+    }
+    if (!ready(orEventQuery(static_cast<orEvent_t>(event)))) {
+      return false;
+    }
+    trace(&Trace::trace_gpu_event_wait, trace_id(event), kTracedHost);
+    return true;
   }
   void synchronizeEvent(void* event) const override {
     if (event != nullptr) {
@@ -162,6 +172,15 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   static c10::Stream traced(c10::Stream stream) {
     trace(&Trace::trace_gpu_stream_creation, trace_id(handle_of(stream)));
     return stream;
+  }
+  /// PyTorch traces no query. One that succeeds is an event at the end of the
+  /// stream, of which the host learns that it was reached.
+  static void trace_reached(orStream_t stream) {
+    const uintptr_t id = trace_id(stream);
+    trace(&Trace::trace_gpu_event_creation, id);
+    trace(&Trace::trace_gpu_event_record, id, id);
+    trace(&Trace::trace_gpu_event_wait, id, kTracedHost);
+    trace(&Trace::trace_gpu_event_deletion, id);
   }
   static bool ready(orError_t error) {
     if (error == orErrorNotReady) {

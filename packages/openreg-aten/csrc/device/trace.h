@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// PyTorch's GPU trace: tells Python what streams and events do, and when the
-// host waits.
+// PyTorch's GPU trace: tells Python what streams and events do, when the host
+// waits, and which memory is allocated and freed.
 #pragma once
+
+#include "device/gil.h"
 
 #include <c10/core/Device.h>
 #include <c10/core/impl/GPUTrace.h>
@@ -26,13 +28,20 @@ void trace(
     return;
   }
   if (const auto* python = c10::impl::GPUTrace::get_trace()) [[unlikely]] {
-    (python->operator->()->*event)(c10::kPrivateUse1, arguments...);
+    auto call = [&] {
+      (python->operator->()->*event)(c10::kPrivateUse1, arguments...);
+    };
+    call_with_python(
+        [](void* call_) { (*static_cast<decltype(call)*>(call_))(); }, &call);
   }
 }
 
-/// A stream or an event, as the trace names it.
+/// A stream, an event or memory, as the trace names it.
 inline uintptr_t trace_id(const void* handle) {
   return reinterpret_cast<uintptr_t>(handle);
 }
+
+/// The stream that stands for the host, where an event is found reached.
+constexpr uintptr_t kTracedHost = 0;
 
 } // namespace openreg::aten

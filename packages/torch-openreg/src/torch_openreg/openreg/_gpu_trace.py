@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Callbacks for what streams and events do, and for waits of the host.
+"""Callbacks for what streams and events do, waits of the host, and memory.
 
 ``torch._C._activate_gpu_trace()`` makes the device's C++ code call them, by the names
 that ``torch.cuda._gpu_trace`` has. Streams and events come as the address of the
-runtime's object. A callback runs before the call does, on its thread; an error in it is
-logged. Allocations are not traced.
+runtime's object, memory as its address. A callback runs before the call does, on its
+thread, except that memory must have been allocated; an error in it is logged.
+
+Two things are not as on CUDA. The device is current when its synchronization is traced.
+An event that ``Event.query`` finds reached is traced as a wait of the stream 0, which
+stands for the host; and for ``Stream.query``, an event at the end of the stream is.
 """
 
 from __future__ import annotations
@@ -21,6 +25,12 @@ EventRecordCallbacks: CallbackRegistry[int, int] = CallbackRegistry(
     "openreg event record"
 )
 EventWaitCallbacks: CallbackRegistry[int, int] = CallbackRegistry("openreg event wait")
+MemoryAllocationCallbacks: CallbackRegistry[int] = CallbackRegistry(
+    "openreg memory allocation"
+)
+MemoryDeallocationCallbacks: CallbackRegistry[int] = CallbackRegistry(
+    "openreg memory deallocation"
+)
 StreamCreationCallbacks: CallbackRegistry[int] = CallbackRegistry(
     "openreg stream creation"
 )
