@@ -18,26 +18,11 @@ from typing import Any, NamedTuple
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
+from torch_openreg._lines import user_line
+from torch_openreg._waits import cause_of_wait
 from torch_openreg.openreg import _gpu_trace, mechanisms
 from torch_openreg.openreg._utils import device_type
-
-from ._lines import user_line
-
-# These read a value as well, though PyTorch has no tag on them.
-_UNTAGGED = {"aten::_linalg_check_errors"}
-# Their tag holds only where an index is a mask.
-_INDEXED = {
-    "aten::index",
-    "aten::index_put",
-    "aten::index_put_",
-    "aten::_index_put_impl_",
-    "aten::_unsafe_index",
-    "aten::_unsafe_index_put",
-}
-_COPIES = {"aten::copy_", "aten::copy", "aten::_to_copy", "aten::_copy_from"}
-
 
 # What makes a tensor of numbers, and copies it to the device.
 _FROM_DATA: dict[Callable[..., Any], str] = {
@@ -80,7 +65,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         del types
         kwargs = kwargs or {}
-        cause = _cause(func, args, kwargs)
+        cause = cause_of_wait(func, args, kwargs)
         result = func(*args, **kwargs)
         if cause is not None:
             self.note(cause)
@@ -110,51 +95,6 @@ class _WatchFunctions(TorchFunctionMode):
         elif func is torch.Tensor.__repr__ and args[0].device.type == device_type():
             self.watch.note("Tensor.__repr__")
         return result
-
-
-def _tensors(*values: object) -> list[torch.Tensor]:
-    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
-
-
-def _cause(
-    func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> str | None:
-    """Says why an operator waits for a device, or returns None if it does not."""
-    name = func._schema.name
-    if name in _COPIES:
-        return _cause_of_copy(name, args, kwargs)
-    on_device = [x for x in _tensors(args, kwargs) if x.device.type == device_type()]
-    if not on_device:
-        return None
-    if name in _INDEXED:
-        masks = any(x.dtype in (torch.bool, torch.uint8) for x in _tensors(args[1]))
-        return f"{name} with a mask" if masks else None
-    if name == "aten::repeat_interleave" and kwargs.get("output_size") is not None:
-        return None
-    tags = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
-    return name if name in _UNTAGGED or tags & set(func.tags) else None
-
-
-def _cause_of_copy(
-    name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> str | None:
-    if name == "aten::_to_copy":
-        source: torch.Tensor = args[0]
-        there = torch.device(kwargs.get("device") or source.device).type
-        here, non_blocking = source.device.type, kwargs.get("non_blocking", False)
-    else:
-        first, second, *rest = args
-        source, target = (
-            (first, second) if name == "aten::_copy_from" else (second, first)
-        )
-        here, there = source.device.type, target.device.type
-        non_blocking = kwargs.get("non_blocking", rest[0] if rest else False)
-        # There is no asynchronous copy into memory that may be paged out.
-        if there == "cpu" and non_blocking:
-            non_blocking = target.is_pinned()
-    if here == there or device_type() not in (here, there) or non_blocking:
-        return None
-    return f"{name} from {here} to {there}"
 
 
 _watches: list[_Watch] = []

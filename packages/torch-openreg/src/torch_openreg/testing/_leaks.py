@@ -14,10 +14,9 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from torch_openreg._lines import user_line
 from torch_openreg.openreg import device_count, memory_allocated, synchronize
 from torch_openreg.openreg._utils import device_type, valid_device_index
-
-from ._lines import user_line
 
 
 class _Block(NamedTuple):

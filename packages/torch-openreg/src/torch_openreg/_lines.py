@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Finds the line of the user's program from which a call came."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import linecache
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+import torch_openreg
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+# Folders and files whose frames lie between the user's line and the device.
+_LIBRARIES = (
+    f"{Path(torch.__file__).parent}{os.sep}",
+    f"{Path(torch_openreg.__file__).parent}{os.sep}",
+    contextlib.__file__,
+)
+
+_collection = threading.RLock()
+
+
+class Place(NamedTuple):
+    """A line of a program; its text is looked up when it is printed."""
+
+    file: str
+    number: int
+
+    def __str__(self) -> str:
+        text = linecache.getline(self.file, self.number).strip()
+        return f"{self.file}:{self.number}: {text}" if text else f"{self[0]}:{self[1]}"
+
+
+def user_place(thread: int) -> Place | None:
+    """Returns the innermost line outside of torch, or None if there is none.
+
+    A thread without such a line, as autograd's, works for ``thread``, whose line is
+    given then.
+
+    Args:
+        thread: Identifier of the thread that runs the user's program.
+    """
+    here = sys._getframe(1)
+    place = _innermost(here)
+    if place is None and thread != threading.get_ident():
+        place = _innermost(_frame_of(thread))
+    return place
+
+
+def user_line(thread: int) -> str:
+    """Returns :func:`user_place` as ``file:number: text``."""
+    return str(user_place(thread) or "unknown line")
+
+
+def _frame_of(thread: int) -> FrameType | None:
+    # Before Python 3.12.1, this may collect garbage while it holds a lock of the
+    # interpreter. What ends then may get here again, and would wait for that lock.
+    with _collection:
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return sys._current_frames().get(thread)
+        finally:
+            if collects:
+                gc.enable()
+
+
+def _innermost(frame: FrameType | None) -> Place | None:
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_LIBRARIES) and not file.startswith("<frozen"):
+            # Only the module knows where a file in an archive has its text.
+            linecache.lazycache(file, frame.f_globals)
+            return Place(file, frame.f_lineno)
+        frame = frame.f_back
+    return None

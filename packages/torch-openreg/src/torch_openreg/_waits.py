@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which operators make the host wait for a device, as they do on CUDA."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from torch_openreg.openreg._utils import device_type
+
+# These read a value as well, though PyTorch has no tag on them.
+UNTAGGED = {"aten::_linalg_check_errors"}
+# Their tag holds only where an index is a mask.
+_INDEXED = {
+    "aten::index",
+    "aten::index_put",
+    "aten::index_put_",
+    "aten::_index_put_impl_",
+    "aten::_unsafe_index",
+    "aten::_unsafe_index_put",
+}
+COPIES = {"aten::copy_", "aten::copy", "aten::_to_copy", "aten::_copy_from"}
+
+
+@cache
+def _may_wait(func: torch._ops.OpOverload) -> bool:
+    tags = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
+    known = COPIES | UNTAGGED | _INDEXED
+    return func._schema.name in known or bool(tags & set(func.tags))
+
+
+def _tensors(*values: object) -> list[torch.Tensor]:
+    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor)]
+
+
+def cause_of_wait(
+    func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> str | None:
+    """Says why an operator waits for a device, or returns None if it does not."""
+    if not _may_wait(func):
+        return None
+    name = func._schema.name
+    if name in COPIES:
+        return _cause_of_copy(name, args, kwargs)
+    on_device = [x for x in _tensors(args, kwargs) if x.device.type == device_type()]
+    if not on_device:
+        return None
+    if name in _INDEXED:
+        masks = any(x.dtype in (torch.bool, torch.uint8) for x in _tensors(args[1]))
+        return f"{name} with a mask" if masks else None
+    if name == "aten::repeat_interleave" and kwargs.get("output_size") is not None:
+        return None
+    return name
+
+
+def _cause_of_copy(
+    name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> str | None:
+    if name == "aten::_to_copy":
+        source: torch.Tensor = args[0]
+        there = torch.device(kwargs.get("device") or source.device).type
+        here, non_blocking = source.device.type, kwargs.get("non_blocking", False)
+    else:
+        first, second, *rest = args
+        source, target = (
+            (first, second) if name == "aten::_copy_from" else (second, first)
+        )
+        here, there = source.device.type, target.device.type
+        non_blocking = kwargs.get("non_blocking", rest[0] if rest else False)
+        # There is no asynchronous copy into memory that may be paged out.
+        if there == "cpu" and non_blocking:
+            non_blocking = target.is_pinned()
+    if here == there or device_type() not in (here, there) or non_blocking:
+        return None
+    return f"{name} from {here} to {there}"
