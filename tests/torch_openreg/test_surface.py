@@ -13,7 +13,14 @@ import torch_openreg
 
 
 @pytest.mark.parametrize(
-    "module", [torch.openreg, torch.openreg.amp, torch.openreg.memory, torch_openreg]
+    "module",
+    [
+        torch.openreg,
+        torch.openreg.amp,
+        torch.openreg.memory,
+        torch.openreg.sanitizer,
+        torch_openreg,
+    ],
 )
 def test_public_names_exist_and_are_documented(module: object) -> None:
     names = module.__all__
@@ -33,6 +40,7 @@ OWN = {
     "get_amp_supported_dtype",
     "mechanisms",
     "operator_roads",
+    "sanitizer",
 }
 
 

@@ -24,8 +24,9 @@ def register() -> None:
 
     Raises:
         ImportError: If ``openreg-aten`` is not installed.
-        RuntimeError: If another backend has taken the PrivateUse1 device, or PyTorch is
-            of another version than ``openreg-aten`` was built for.
+        RuntimeError: If another backend has taken the PrivateUse1 device, PyTorch is of
+            another version than ``openreg-aten`` was built for, or
+            ``OPENREG_SANITIZER`` has a wrong value.
     """
     import torch  # noqa: F401  (may come back to _autoload() before it returns)
 

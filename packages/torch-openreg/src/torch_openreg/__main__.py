@@ -51,6 +51,7 @@ def _settings() -> Iterator[tuple[str, str, str, str]]:
         yield setting.name, setting.value, setting.source, setting.description
     ours = {
         "OPENREG_DISABLE": ("none", "mechanisms that are left out"),
+        "OPENREG_SANITIZER": ("0", "whether accesses without an order are found"),
         "TORCH_DEVICE_BACKEND_AUTOLOAD": ("1", "whether torch loads backends"),
     }
     for name, (default, description) in ours.items():

@@ -7,6 +7,7 @@ are not importable yet: nothing imported from here may need them.
 
 from __future__ import annotations
 
+import os
 import sys
 
 import torch
@@ -24,12 +25,14 @@ def register() -> None:
 
     Raises:
         ImportError: If ``openreg-aten`` is not installed.
-        RuntimeError: If another backend has taken the PrivateUse1 device.
+        RuntimeError: If another backend has taken the PrivateUse1 device, or
+            ``OPENREG_SANITIZER`` has a wrong value.
     """
     global _registered
     if _registered:
         return
     # First, because it can fail: torch is then left as it was.
+    sanitized = _is_sanitized()
     _load_backend()
     if is_enabled("rename"):
         backend_registration.rename_privateuse1_backend(_NAME)
@@ -42,6 +45,21 @@ def register() -> None:
     if is_enabled("autocast"):
         _load_autocast_rules()
     _registered = True
+    if sanitized:
+        _enable_sanitizer()
+
+
+def _is_sanitized() -> bool:
+    value = os.environ.get("OPENREG_SANITIZER", "0")
+    if value not in ("0", "1"):
+        raise RuntimeError(f"OPENREG_SANITIZER is {value!r}, but has to be 0 or 1")
+    return value == "1"
+
+
+def _enable_sanitizer() -> None:
+    from torch_openreg.openreg import sanitizer
+
+    sanitizer.enable()
 
 
 def _load_backend() -> None:

@@ -14,7 +14,7 @@ from torch_openreg._mechanisms import Mechanism, python_mechanisms
 
 from . import _gpu_trace as _gpu_trace
 from . import _utils as _utils
-from . import amp, memory, random, streams
+from . import amp, memory, random, sanitizer, streams
 from ._device import (
     DeviceProperties,
     can_device_access_peer,
@@ -135,6 +135,7 @@ __all__ = [
     "reset_accumulated_memory_stats",
     "reset_peak_host_memory_stats",
     "reset_peak_memory_stats",
+    "sanitizer",
     "seed",
     "seed_all",
     "set_device",

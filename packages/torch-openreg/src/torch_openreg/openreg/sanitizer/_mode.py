@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Feeds the analysis: with operators by dispatch modes, with the rest by the GPU trace.
+
+A dispatch mode belongs to a thread, and autograd passes it on to its own threads.
+Threads that Python starts get one when they start.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils._python_dispatch import (
+    TorchDispatchMode,
+    _get_current_dispatch_mode,
+    _get_current_dispatch_mode_stack,
+)
+
+from openreg_aten import _C
+from torch_openreg._lines import user_place
+from torch_openreg.openreg import _gpu_trace, mechanisms
+
+from ._analysis import Analysis
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+_PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, torch.nn.Buffer})
+
+_lock = threading.RLock()
+_analysis: Analysis | None = None
+_listening = False
+_thread = threading.local()
+_previous_profile: Any = None
+
+
+class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Shows the analysis the operators of the thread that entered it."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.thread = threading.get_ident()
+
+    def __torch_dispatch__(
+        self,
+        func: torch._ops.OpOverload,
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        analysis = _analysis
+        if analysis is None:  # switched off, in another thread than this one
+            return func(*args, **kwargs)
+        if not _PLAIN.issuperset(types):
+            return NotImplemented  # the class calls other operators, on what it wraps
+        _thread.user = self.thread
+        call = analysis.begin(func, args, kwargs, user_place(self.thread))
+        result = func(*args, **kwargs)
+        analysis.end(call, result)
+        return result
+
+
+def start() -> None:
+    """Begins an analysis; from now on threads that Python starts take part in it.
+
+    Raises:
+        RuntimeError: If ``OPENREG_DISABLE`` leaves out what it needs.
+    """
+    global _analysis
+    _listen()
+    with _lock:
+        if _analysis is None:
+            _analysis = Analysis()
+            _watch_new_threads(True)
+
+
+def stop() -> None:
+    """Ends the analysis."""
+    global _analysis
+    with _lock:
+        if _analysis is not None:
+            _analysis = None
+            _watch_new_threads(False)
+
+
+def is_running() -> bool:
+    """Tells whether there is an analysis."""
+    return _analysis is not None
+
+
+def join() -> bool:
+    """Makes the calling thread take part; false if it does already."""
+    if any(isinstance(mode, _Watch) for mode in _get_current_dispatch_mode_stack()):
+        return False
+    _Watch().__enter__()  # type: ignore[no-untyped-call]
+    return True
+
+
+def leave() -> None:
+    """Ends the part of the calling thread.
+
+    Raises:
+        RuntimeError: If another dispatch mode lies over the sanitizer's.
+    """
+    mode = _get_current_dispatch_mode()
+    if isinstance(mode, _Watch):
+        mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+    elif any(isinstance(mode, _Watch) for mode in _get_current_dispatch_mode_stack()):
+        raise RuntimeError(
+            f"the sanitizer can not be disabled within {type(mode).__name__}, a "
+            "dispatch mode that was entered later: leave that first"
+        )
+
+
+# ---- threads
+
+
+def _watch_new_threads(watch: bool) -> None:
+    """Has ``threading`` call :func:`_join_at_start` first in each thread."""
+    global _previous_profile
+    if watch:
+        _previous_profile = threading.getprofile()
+        threading.setprofile(_join_at_start)
+    elif threading.getprofile() is _join_at_start:
+        threading.setprofile(_previous_profile)
+
+
+def _join_at_start(frame: FrameType, event: str, arg: Any) -> None:
+    previous = _previous_profile
+    sys.setprofile(previous)
+    if _analysis is not None:
+        join()
+    if previous is not None:
+        previous(frame, event, arg)
+
+
+# ---- the GPU trace
+
+
+def _listen() -> None:
+    """Listens to the GPU trace, once: PyTorch does not switch it off again."""
+    global _listening
+    with _lock:
+        if _listening:
+            return
+        for mechanism in mechanisms():
+            needed = mechanism.name in ("gpu_trace", "device_module")
+            if needed and not mechanism.enabled:
+                raise RuntimeError(
+                    f"the sanitizer needs the mechanism {mechanism.name}, which "
+                    "OPENREG_DISABLE leaves out"
+                )
+        _add(_gpu_trace.EventCreationCallbacks, lambda a, e: a.order.create_event(e))
+        _add(_gpu_trace.EventDeletionCallbacks, lambda a, e: a.order.delete_event(e))
+        _add(_gpu_trace.EventRecordCallbacks, lambda a, *e: a.order.record_state(*e))
+        _add(
+            _gpu_trace.EventWaitCallbacks,
+            lambda a, event, stream: a.order.wait_for_event(stream, event),
+        )
+        _add(
+            _gpu_trace.EventSynchronizationCallbacks,
+            lambda a, e: a.order.all_streams_wait_for_event(e),
+        )
+        _add(_gpu_trace.StreamCreationCallbacks, lambda a, s: a.order.create_stream(s))
+        _add(
+            _gpu_trace.StreamSynchronizationCallbacks,
+            lambda a, s: a.order.all_streams_wait_for_stream(s),
+        )
+        _add(
+            _gpu_trace.DeviceSynchronizationCallbacks,
+            # The device is current in the callback.
+            lambda a: a.synchronize_device(_C.current_device()),
+        )
+        _gpu_trace.MemoryAllocationCallbacks.add_callback(_on_allocation)
+        _gpu_trace.MemoryDeallocationCallbacks.add_callback(_on_free)
+        torch._C._activate_gpu_trace()
+        _listening = True
+        atexit.register(stop)
+        os.register_at_fork(after_in_child=_forget)
+
+
+def _add(callbacks: Any, note: Callable[..., object]) -> None:
+    def listen(*ids: int) -> None:
+        analysis = _analysis
+        if analysis is not None:
+            with analysis.lock:
+                note(analysis, *ids)
+
+    callbacks.add_callback(listen)
+
+
+def _on_allocation(address: int) -> None:
+    analysis = _analysis
+    if analysis is not None:
+        analysis.note_allocation(address, user_place(_user_thread()))
+
+
+def _on_free(address: int) -> None:
+    analysis = _analysis
+    if analysis is not None:
+        analysis.note_free(address, user_place(_user_thread()))
+
+
+def _user_thread() -> int:
+    """Returns the thread for which this one works."""
+    return getattr(_thread, "user", threading.get_ident())
+
+
+def _forget() -> None:
+    """Leaves the devices, which a forked child can not use, to the parent."""
+    global _analysis, _lock
+    _lock = threading.RLock()
+    _analysis = None
