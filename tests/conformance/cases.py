@@ -8,8 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import torch
+from torch import Tensor
 from torch.testing._internal import common_methods_invocations as invocations
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils import _pytree as pytree
 
 T = TypeVar("T")
 
@@ -97,6 +99,14 @@ def made_sparse(
         yield sample
 
 
+def names_a_device(sample: SampleInput) -> bool:
+    """Whether a sample has a tensor or a device; else the CPU is all that it asks."""
+    return any(
+        isinstance(leaf, (Tensor, torch.device)) or leaf == "cpu"
+        for leaf in pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
+    )
+
+
 def samples(
     op: OpInfo, layout: torch.layout, dtype: torch.dtype, whole: bool
 ) -> list[tuple[int, SampleInput]]:
@@ -110,7 +120,7 @@ def samples(
         made = op.sample_inputs_sparse(layout, "cpu", dtype, requires_grad=grad)
     else:
         made = made_sparse(op.sample_inputs("cpu", dtype, requires_grad=grad), layout)
-    numbered = list(enumerate(made))
+    numbered = [each for each in enumerate(made) if names_a_device(each[1])]
     if whole:
         return numbered
     return choose(case_name(op, layout, dtype), numbered, SAMPLED_INPUTS)
