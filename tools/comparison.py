@@ -12,7 +12,6 @@ so is one for a name that is there.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +21,7 @@ import torch.accelerator
 import torch.cuda
 import torch.mps
 import torch.xpu
+from pages import main
 
 PAGE = Path(__file__).parents[1] / "docs" / "comparison.md"
 MODULES = (torch.cuda, torch.xpu, torch.mps, torch.accelerator)
@@ -45,7 +45,8 @@ explains those that are there. `tools/comparison.py` writes this page, and fails
 PLANNED = "not yet"
 
 _ALLOCATOR = "the caching allocator can not be bypassed, switched off or replaced"
-_GRAPHS = "there is no graph capture; `is_current_stream_capturing` is false"
+_GRAPHS = "[planned](mechanisms/planned.md#graph)"
+_CLOSED = "PyTorch does not offer it to us, as a [program](mechanisms/index.md#what-is-closed) shows"
 _LEGACY = "legacy types; use `dtype=` and `device=`"
 _SENSOR = "a simulated device has no sensor for it"
 _COMPILER = "the kernels are the CPU's, which no device compiler made"
@@ -55,20 +56,17 @@ _METAL = "Metal is the language of another device"
 
 REASONS: dict[str, tuple[str, str]] = {
     # ---- planned
-    "memory_stats_as_nested_dict": (PLANNED, "`memory_stats` has the same figures"),
-    **dict.fromkeys(
-        ["Graph", "graph", "graph_pool_handle", "graphs", "make_graphed_callables"],
-        (PLANNED, _GRAPHS),
-    ),
-    **dict.fromkeys(
-        ["MemPool", "use_mem_pool"],
-        (PLANNED, "a device has one pool of blocks for each stream, and no others"),
-    ),
+    **dict.fromkeys(["Graph", "graph", "graphs"], (PLANNED, _GRAPHS)),
     **dict.fromkeys(
         ["ExternalStream", "get_stream_from_external"],
         (PLANNED, "streams come from the pool of a device only"),
     ),
-    "profiler": (PLANNED, "the device does not take part in `torch.profiler`"),
+    "profiler": (PLANNED, "[planned](mechanisms/planned.md#activity_profiler)"),
+    # ---- closed to a device that is not PyTorch's own
+    **dict.fromkeys(
+        ["MemPool", "graph_pool_handle", "make_graphed_callables", "use_mem_pool"],
+        ("no", _CLOSED),
+    ),
     # ---- by another name
     "current_allocated_memory": ("no", "`memory_allocated`, as in `torch.cuda`"),
     "driver_allocated_memory": ("no", "`memory_reserved`, as in `torch.cuda`"),
@@ -101,7 +99,9 @@ REASONS: dict[str, tuple[str, str]] = {
         ],
         ("no", _ALLOCATOR),
     ),
-    **dict.fromkeys(["CUDAGraph", "XPUGraph"], ("no", _GRAPHS)),
+    **dict.fromkeys(
+        ["CUDAGraph", "XPUGraph"], ("no", "`Graph` of `torch.accelerator`")
+    ),
     **dict.fromkeys(
         [
             f"{dtype}{kind}"
@@ -195,20 +195,5 @@ def page() -> str:
     )
 
 
-def main() -> int:
-    """Writes or checks the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    check: bool = parser.parse_args().check
-    text = page()
-    if check:
-        if PAGE.read_text(encoding="utf-8") != text:
-            print(f"{PAGE} is not current: run python tools/comparison.py")
-            return 1
-        return 0
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__.splitlines()[0], PAGE, page))

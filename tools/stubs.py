@@ -9,13 +9,13 @@ The list comes from the headers and the library of the torch that is installed:
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import re
 import sys
 from pathlib import Path
 
 import torch
+from pages import main
 
 PAGE = Path(__file__).parents[1] / "docs" / "stubs.md"
 TORCH = Path(torch.__file__).parent
@@ -100,19 +100,5 @@ def page() -> str:
     return text
 
 
-def main() -> int:
-    """Writes or checks the page."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    text = page()
-    if parser.parse_args().check:
-        if PAGE.read_text(encoding="utf-8") != text:
-            print(f"{PAGE} is not that of this torch: run python tools/stubs.py")
-            return 1
-        return 0
-    PAGE.write_text(text, encoding="utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(__doc__.splitlines()[0], PAGE, page))

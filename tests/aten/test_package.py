@@ -120,13 +120,13 @@ def test_mechanisms_are_unique_sorted_and_on() -> None:
     names = [name for name, *_ in rows]
     assert names == sorted(set(names))
     assert {"allocator", "generator", "guard", "hooks", "fallback"} <= set(names)
-    assert all(summary for _, summary, _, _ in rows)
+    assert all(summary and without for _, summary, without, _, _ in rows)
     assert all(enabled for *_, enabled in rows)
     assert not set(names) & set(openreg_aten.PYTHON_MECHANISMS)
 
 
 def test_every_mechanism_is_defined_in_the_source_that_it_names() -> None:
-    for name, _, source, _ in openreg_aten.mechanisms():
+    for name, _, _, source, _ in openreg_aten.mechanisms():
         text = (PACKAGES / source).read_text()
         assert re.search(rf"OPENREG_MECHANISM(_LAST)?\(\s*{name},", text), name
 

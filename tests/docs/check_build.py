@@ -24,5 +24,6 @@ def test_guide_builds_without_a_warning(tmp_path: Path) -> None:
         check=False,
     )
     assert result.returncode == 0, result.stderr
-    pages = {page.stem for page in DOCS.glob("*.md")}
-    assert pages <= {page.stem for page in tmp_path.glob("*.html")}
+    pages = {page.relative_to(DOCS).with_suffix("") for page in DOCS.rglob("*.md")}
+    built = {page.relative_to(tmp_path) for page in tmp_path.rglob("*.html")}
+    assert pages <= {page.with_suffix("") for page in built}

@@ -64,8 +64,9 @@ def program() -> Program:
 
 
 @pytest.fixture
-def load_tool() -> Callable[[str], ModuleType]:
+def load_tool(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
     """Returns a script of tools/ as a module."""
+    monkeypatch.syspath_prepend(ROOT / "tools")
 
     def load(name: str) -> ModuleType:
         spec = importlib.util.spec_from_file_location(name, ROOT / f"tools/{name}.py")

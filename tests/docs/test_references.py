@@ -18,7 +18,7 @@ import torch_openreg.testing
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-PAGES = sorted(DOCS.glob("*.md"))
+PAGES = sorted(DOCS.rglob("*.md"))
 INCLUDE = re.compile(
     r"^```\{literalinclude\} (?P<path>\S+)\n(?P<options>(?::.*\n)*)```$", re.MULTILINE
 )
@@ -27,13 +27,14 @@ Page = Callable[[str], str]
 Cells = Callable[[str], list[list[str]]]
 
 
-def includes() -> list[tuple[str, str, dict[str, str]]]:
+def includes() -> list[tuple[str, Path, dict[str, str]]]:
     """Lists every quotation: page, path, options."""
     found = []
     for page in PAGES:
         for match in INCLUDE.finditer(page.read_text(encoding="utf-8")):
             options = re.findall(r"^:([\w-]+): (.*)$", match["options"], re.MULTILINE)
-            found.append((page.name, match["path"], dict(options)))
+            source = (page.parent / match["path"]).resolve()
+            found.append((page.name, source, dict(options)))
     return found
 
 
@@ -70,12 +71,11 @@ def test_every_code_block_that_quotes_is_recognized() -> None:
     assert directives == len(includes()) > 30
 
 
-@pytest.mark.parametrize(("page_name", "path", "options"), includes())
+@pytest.mark.parametrize(("page_name", "source", "options"), includes())
 def test_quotation_finds_its_lines(
-    page_name: str, path: str, options: dict[str, str]
+    page_name: str, source: Path, options: dict[str, str]
 ) -> None:
-    source = DOCS / path
-    assert source.is_file(), f"{page_name} quotes {path}"
+    assert source.is_file(), f"{page_name} quotes {source}"
     quoted = selected(source.read_text(encoding="utf-8").splitlines(), options)
     assert any(line.strip() for line in quoted)
     assert not any("[docs:" in line for line in quoted)

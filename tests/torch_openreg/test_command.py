@@ -66,8 +66,9 @@ def test_status_tells_versions_devices_settings_and_checks(command: Command) -> 
     assert settings["OPENREG_DEVICE_MEMORY"] == ("1GiB", "environment")
     assert settings["OPENREG_LAUNCH_BLOCKING"] == ("0", "default")
     assert settings["OPENREG_DISABLE"] == ("none", "default")
-    count = len(torch.openreg.mechanisms())
-    assert found["mechanisms"] == [[f"{count} on, off: none"]]
+    states = [mechanism.state for mechanism in torch.openreg.mechanisms()]
+    on, planned = states.count("on"), states.count("planned")
+    assert found["mechanisms"] == [[f"{on} on, {planned} planned, off: none"]]
     assert found["self-check"] == [[f"{name}: ok"] for name in _check._CHECKS]
 
 
@@ -136,12 +137,13 @@ def test_every_check_has_a_wrong_result_here() -> None:
 def test_mechanisms_are_listed_as_the_module_lists_them(command: Command) -> None:
     result = command("mechanisms", OPENREG_DISABLE="rnn")
     assert result.returncode == 0, result.stderr
-    rows = sections(result.stdout)["mechanisms"]
-    expected = [
-        ["off" if m.name == "rnn" else "on", m.name, m.summary, m.source]
-        for m in torch.openreg.mechanisms()
-    ]
-    assert rows == expected
+    expected = []
+    for m in torch.openreg.mechanisms():
+        state = "off" if m.name == "rnn" else m.state
+        expected += [f"{m.name} ({state}): {m.summary}", f"  without it: {m.without}"]
+        if state != "planned":
+            expected.append(f"  code: {m.source}")
+    assert result.stdout.splitlines() == expected
 
 
 def test_wrong_setting_is_an_error_that_names_it(command: Command) -> None:

@@ -109,22 +109,33 @@ def test_device_without_rename_is_privateuseone(output: Output) -> None:
     ]
 
 
-def test_mechanisms_lists_all_as_enabled() -> None:
+def test_mechanisms_lists_all_as_on_or_planned() -> None:
     entries = torch.openreg.mechanisms()
     names = [entry.name for entry in entries]
     assert len(set(names)) == len(names)
-    assert names[-6:] == PYTHON_MECHANISMS
-    assert {"allocator", "fallback", "guard", "hooks"} < set(names)
-    assert all(entry.enabled is True for entry in entries)
-    assert all(entry.summary for entry in entries)
+    assert all(entry.summary and entry.without for entry in entries)
+
+    ours = [entry for entry in entries if entry.state == "on"]
+    assert [entry.name for entry in ours][-6:] == PYTHON_MECHANISMS
+    assert {"allocator", "fallback", "guard", "hooks"} < {e.name for e in ours}
     packages = Path(__file__).parents[2] / "packages"
-    assert all((packages / entry.source).is_file() for entry in entries)
+    assert all((packages / entry.source).is_file() for entry in ours)
+
+    planned = entries[len(ours) :]
+    assert {entry.state for entry in planned} == {"planned"}
+    assert not any(entry.enabled or entry.source for entry in planned)
 
 
 def test_mechanisms_shows_what_is_left_out(output: Output) -> None:
     source = """
     import torch
-    print([m.name for m in torch.openreg.mechanisms() if not m.enabled])
+    print([m.name for m in torch.openreg.mechanisms() if m.state == "off"])
     """
     printed = output(source, OPENREG_DISABLE="methods,autocast")
     assert printed == "['methods', 'autocast']"
+
+
+def test_planned_mechanism_can_not_be_left_out(interpreter: Interpreter) -> None:
+    result = interpreter("import torch", OPENREG_DISABLE="graph")
+    assert result.returncode == 1
+    assert "OPENREG_DISABLE names 'graph', which is no mechanism" in result.stderr

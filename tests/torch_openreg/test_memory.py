@@ -106,6 +106,30 @@ def test_numbers_agree_with_torch_accelerator() -> None:
     assert torch.openreg.memory_allocated(x.device) >= x.nbytes
 
 
+def test_nested_statistics_are_the_flat_ones() -> None:
+    keep = torch.ones(300, device="openreg:1")
+    torch.empty(2**21, device="openreg:1")
+    flat = torch.openreg.memory_stats("openreg:1")
+    nested = torch.openreg.memory_stats_as_nested_dict("openreg:1")
+
+    def flatten(prefix: str, value: object) -> dict[str, object]:
+        if not isinstance(value, dict):
+            return {prefix: value}
+        return {
+            name: each
+            for key, inner in value.items()
+            for name, each in flatten(f"{prefix}.{key}", inner).items()
+        }
+
+    flattened = {
+        name: each
+        for key, value in nested.items()
+        for name, each in flatten(key, value).items()
+    }
+    assert flattened == flat
+    assert nested["active_bytes"]["all"]["current"] >= keep.nbytes
+
+
 def test_summary_shows_device_and_figures() -> None:
     x = torch.empty(MIB, device="openreg:1")
     summary = torch.openreg.memory_summary(1)

@@ -13,6 +13,7 @@ namespace openreg::aten {
 struct Mechanism {
   const char* name;
   const char* summary; // what PyTorch calls it
+  const char* without; // what stops working without it
   const char* source;  // the file that registers it
   void (*enable)();
   bool last; // enabled after the others: it looks at what they registered
@@ -37,15 +38,15 @@ class MechanismRegistrar {
 } // namespace openreg::aten
 
 /// Defines a mechanism; the body that follows registers it with PyTorch.
-#define OPENREG_MECHANISM(name, summary) \
-  OPENREG_DEFINE_MECHANISM(name, summary, false)
+#define OPENREG_MECHANISM(name, summary, without) \
+  OPENREG_DEFINE_MECHANISM(name, summary, without, false)
 
 /// One that is enabled after all others.
-#define OPENREG_MECHANISM_LAST(name, summary) \
-  OPENREG_DEFINE_MECHANISM(name, summary, true)
+#define OPENREG_MECHANISM_LAST(name, summary, without) \
+  OPENREG_DEFINE_MECHANISM(name, summary, without, true)
 
-#define OPENREG_DEFINE_MECHANISM(name, summary, last)                          \
+#define OPENREG_DEFINE_MECHANISM(name, summary, without, last)                 \
   static void enable_##name();                                                 \
   static const ::openreg::aten::MechanismRegistrar name##_mechanism_registrar{ \
-      {#name, summary, __FILE__, &enable_##name, last}};                       \
+      {#name, summary, without, __FILE__, &enable_##name, last}};              \
   static void enable_##name()

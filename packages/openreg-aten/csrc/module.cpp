@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The Python module openreg_aten._C.
 #include "bindings.h"
+#include "device/backend_meta.h"
 #include "device/device.h"
 #include "device/exit.h"
 #include "device/generator.h"
@@ -11,10 +12,12 @@
 
 #include <torch/csrc/Generator.h>
 #include <torch/csrc/Storage.h>
+#include <torch/csrc/autograd/python_variable.h>
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unordered_map.h>
 #include <nanobind/stl/vector.h>
 
 namespace nb = nanobind;
@@ -22,14 +25,23 @@ using namespace openreg::aten;
 
 namespace {
 
-using Row = std::tuple<std::string, std::string, std::string, bool>;
+using Row =
+    std::tuple<std::string, std::string, std::string, std::string, bool>;
 
 std::vector<Row> list_mechanisms() {
   std::vector<Row> rows;
   for (const Mechanism& each : mechanisms()) {
-    rows.emplace_back(each.name, each.summary, each.source, each.enabled);
+    rows.emplace_back(
+        each.name, each.summary, each.without, each.source, each.enabled);
   }
   return rows;
+}
+
+const at::Tensor& to_tensor(nb::handle value) {
+  if (!THPVariable_Check(value.ptr())) {
+    throw nb::type_error("expected a torch.Tensor");
+  }
+  return THPVariable_Unpack(value.ptr());
 }
 
 } // namespace
@@ -123,6 +135,22 @@ NB_MODULE(_C, m) {
       nb::arg("device"));
 
   define_memory(m);
+
+  m.def(
+      "tensor_flags",
+      [](nb::handle tensor) { return tensor_flags(to_tensor(tensor)); },
+      nb::arg("tensor"),
+      nb::sig("def tensor_flags(tensor: torch.Tensor) -> dict[str, bool]"));
+  m.def(
+      "set_tensor_flags",
+      [](nb::handle tensor, TensorFlags flags) {
+        set_tensor_flags(to_tensor(tensor), std::move(flags));
+      },
+      nb::arg("tensor"),
+      nb::arg("flags"),
+      nb::sig(
+          "def set_tensor_flags(tensor: torch.Tensor, flags: dict[str, bool]) "
+          "-> None"));
 
   m.def(
       "ipc_handle",

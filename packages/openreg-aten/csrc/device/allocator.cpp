@@ -406,7 +406,10 @@ void resize_storage(const c10::Storage& storage, size_t size) {
   impl->set_nbytes(size);
 }
 
-OPENREG_MECHANISM(allocator, "c10::DeviceAllocator, c10::SetAllocator") {
+OPENREG_MECHANISM(
+    allocator,
+    "c10::DeviceAllocator, c10::SetAllocator",
+    "torch.UntypedStorage crashes; no memory statistics, no empty_cache") {
   c10::SetAllocator(c10::kPrivateUse1, &device_allocator());
   register_allocator_settings();
 }

@@ -148,7 +148,10 @@ at::Generator present_generator(
       ->cpu_for(current_handle(device));
 }
 
-OPENREG_MECHANISM(generator, "c10::GeneratorImpl, through the hooks") {
+OPENREG_MECHANISM(
+    generator,
+    "c10::GeneratorImpl, through the hooks",
+    "no random numbers, no torch.Generator of the device") {
   g_enabled = true;
 }
 

@@ -193,7 +193,10 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
 
 } // namespace
 
-OPENREG_MECHANISM(guard, "c10::impl::DeviceGuardImplInterface") {
+OPENREG_MECHANISM(
+    guard,
+    "c10::impl::DeviceGuardImplInterface",
+    "no streams, events, current device or backward") {
   c10::impl::DeviceGuardImplRegistrar(c10::kPrivateUse1, new Guard);
 }
 

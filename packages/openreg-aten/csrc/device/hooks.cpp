@@ -89,7 +89,10 @@ class Hooks final : public at::PrivateUse1HooksInterface {
 
 } // namespace
 
-OPENREG_MECHANISM(hooks, "at::PrivateUse1HooksInterface") {
+OPENREG_MECHANISM(
+    hooks,
+    "at::PrivateUse1HooksInterface",
+    "no generators, pinned memory, torch.accelerator or resized storages") {
   at::RegisterPrivateUse1HooksInterface(new Hooks);
 }
 

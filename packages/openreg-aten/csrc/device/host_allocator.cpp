@@ -145,7 +145,7 @@ bool record_pinned_use(const c10::Storage& storage, c10::Stream stream) {
   return host_allocator().record_event(data.get(), nullptr, stream);
 }
 
-OPENREG_MECHANISM(host_allocator, "at::HostAllocator") {
+OPENREG_MECHANISM(host_allocator, "at::HostAllocator", "no pinned memory") {
   at::setHostAllocator(c10::kPrivateUse1, &host_allocator());
 }
 

@@ -124,7 +124,10 @@ EnqueuedKernelScope::~EnqueuedKernelScope() {
   t_results = previous_results_;
 }
 
-OPENREG_MECHANISM(kernel_allocator, "c10::SetCPUAllocator") {
+OPENREG_MECHANISM(
+    kernel_allocator,
+    "c10::SetCPUAllocator",
+    "kernels allocate host memory, which is copied and not counted") {
   c10::SetCPUAllocator(&kernel_cpu_allocator(), /*priority=*/1);
 }
 

@@ -48,7 +48,10 @@ int64_t choose(
 
 } // namespace
 
-OPENREG_MECHANISM(attention, "DispatchStub: _fused_sdp_choice_stub") {
+OPENREG_MECHANISM(
+    attention,
+    "DispatchStub: _fused_sdp_choice_stub",
+    "scaled_dot_product_attention takes the plain formula") {
   at::native::_fused_sdp_choice_stub.set_privateuse1_dispatch_ptr(&choose);
 }
 

@@ -30,7 +30,8 @@ constexpr const char* kOnlyOnTheCPU[] = {
 
 OPENREG_MECHANISM_LAST(
     composite,
-    "TORCH_LIBRARY_IMPL(aten, PrivateUse1): over composite kernels") {
+    "TORCH_LIBRARY_IMPL(aten, PrivateUse1): over composite kernels",
+    "operators that have a CPU kernel and a composite one round differently") {
   using c10::DispatchKey;
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   for (const char* name : kOnlyOnTheCPU) {

@@ -47,7 +47,10 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
 
 } // namespace
 
-OPENREG_MECHANISM(convolution, "aten::convolution_overrideable") {
+OPENREG_MECHANISM(
+    convolution,
+    "aten::convolution_overrideable",
+    "no convolutions") {
   static torch::Library schemas(
       torch::Library::FRAGMENT, "openreg", std::nullopt, __FILE__, __LINE__);
   schemas.def(

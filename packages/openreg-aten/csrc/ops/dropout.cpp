@@ -32,7 +32,10 @@ native_dropout(const at::Tensor& input, double p, std::optional<bool> train) {
 
 } // namespace
 
-OPENREG_MECHANISM(dropout, "aten::native_dropout") {
+OPENREG_MECHANISM(
+    dropout,
+    "aten::native_dropout",
+    "dropout draws from the CPU's generator") {
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   library.impl("native_dropout", TORCH_FN(native_dropout));
 }

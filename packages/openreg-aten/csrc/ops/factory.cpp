@@ -84,7 +84,10 @@ at::Tensor empty_strided(
 } // namespace
 
 // [docs: factory-registration]
-OPENREG_MECHANISM(factory, "TORCH_LIBRARY_IMPL(aten, PrivateUse1): empty") {
+OPENREG_MECHANISM(
+    factory,
+    "TORCH_LIBRARY_IMPL(aten, PrivateUse1): empty",
+    "new tensors wait for the stream; with no fallback, no tensors") {
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   library.impl("empty.memory_format", TORCH_FN(empty));
   library.impl("empty_strided", TORCH_FN(empty_strided));

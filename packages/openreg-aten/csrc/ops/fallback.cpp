@@ -8,7 +8,10 @@
 namespace openreg::aten {
 
 // [docs: fallback-registration]
-OPENREG_MECHANISM(fallback, "TORCH_LIBRARY_IMPL(_, PrivateUse1): fallback") {
+OPENREG_MECHANISM(
+    fallback,
+    "TORCH_LIBRARY_IMPL(_, PrivateUse1): fallback",
+    "operators without a kernel of their own fail") {
   static auto library = MAKE_TORCH_LIBRARY_IMPL(_, PrivateUse1);
   library.fallback(
       torch::CppFunction::makeFromBoxedFunction<&run_cpu_kernel<>>());

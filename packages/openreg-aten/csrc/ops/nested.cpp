@@ -16,7 +16,8 @@ namespace openreg::aten {
 
 OPENREG_MECHANISM(
     nested,
-    "TORCH_LIBRARY_IMPL(_, NestedTensorPrivateUse1): fallback") {
+    "TORCH_LIBRARY_IMPL(_, NestedTensorPrivateUse1): fallback",
+    "no nested tensors with strides") {
   using c10::DispatchKey;
   static auto fallback = MAKE_TORCH_LIBRARY_IMPL(_, NestedTensorPrivateUse1);
   fallback.fallback(

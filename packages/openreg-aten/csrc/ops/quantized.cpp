@@ -184,7 +184,8 @@ at::Tensor to_copy(
 // [docs: quantized]
 OPENREG_MECHANISM(
     quantized,
-    "TORCH_LIBRARY_IMPL(_, QuantizedPrivateUse1): fallback") {
+    "TORCH_LIBRARY_IMPL(_, QuantizedPrivateUse1): fallback",
+    "no quantized tensors") {
   using c10::DispatchKey;
   static auto fallback = MAKE_TORCH_LIBRARY_IMPL(_, QuantizedPrivateUse1);
   fallback.fallback(

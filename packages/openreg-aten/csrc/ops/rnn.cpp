@@ -133,7 +133,10 @@ gru_cell_backward(
 
 } // namespace
 
-OPENREG_MECHANISM(rnn, "aten::_thnn_fused_lstm_cell, _thnn_fused_gru_cell") {
+OPENREG_MECHANISM(
+    rnn,
+    "aten::_thnn_fused_lstm_cell, _thnn_fused_gru_cell",
+    "no LSTM and GRU layers") {
   static torch::Library schemas(
       torch::Library::FRAGMENT, "openreg", std::nullopt, __FILE__, __LINE__);
   schemas.def(

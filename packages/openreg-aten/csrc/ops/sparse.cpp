@@ -11,7 +11,8 @@ namespace openreg::aten {
 
 OPENREG_MECHANISM(
     sparse,
-    "TORCH_LIBRARY_IMPL(_, SparsePrivateUse1): fallback") {
+    "TORCH_LIBRARY_IMPL(_, SparsePrivateUse1): fallback",
+    "no sparse COO tensors, no sparse gradients") {
   using c10::DispatchKey;
   static auto fallback = MAKE_TORCH_LIBRARY_IMPL(_, SparsePrivateUse1);
   fallback.fallback(

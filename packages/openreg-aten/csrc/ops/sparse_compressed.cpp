@@ -9,7 +9,8 @@ namespace openreg::aten {
 
 OPENREG_MECHANISM(
     sparse_compressed,
-    "TORCH_LIBRARY_IMPL(_, SparseCsrPrivateUse1): fallback") {
+    "TORCH_LIBRARY_IMPL(_, SparseCsrPrivateUse1): fallback",
+    "sparse CSR, CSC, BSR and BSC tensors can be made, but not used") {
   using c10::DispatchKey;
   static auto fallback = MAKE_TORCH_LIBRARY_IMPL(_, SparseCsrPrivateUse1);
   fallback.fallback(

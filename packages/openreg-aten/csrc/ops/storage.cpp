@@ -112,7 +112,10 @@ void record_stream(at::Tensor& self, c10::Stream stream) {
 
 } // namespace
 
-OPENREG_MECHANISM(storage, "TORCH_LIBRARY_IMPL(aten, PrivateUse1): set_") {
+OPENREG_MECHANISM(
+    storage,
+    "TORCH_LIBRARY_IMPL(aten, PrivateUse1): set_",
+    "no set_, torch.load or record_stream") {
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   library.impl(
       "set_.source_Storage_storage_offset", TORCH_FN(set_storage_offset));

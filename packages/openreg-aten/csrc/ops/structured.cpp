@@ -101,7 +101,10 @@ Result relu(Self self) {
 
 } // namespace
 
-OPENREG_MECHANISM(structured, "TORCH_LIBRARY_IMPL: structured kernels") {
+OPENREG_MECHANISM(
+    structured,
+    "TORCH_LIBRARY_IMPL: structured kernels",
+    "pointwise operators on small tensors cost more") {
   namespace native = at::native;
   namespace ops = at::_ops;
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);

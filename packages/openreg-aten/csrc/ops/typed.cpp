@@ -132,7 +132,10 @@ void add_operators(torch::Library& library) {
 
 } // namespace
 
-OPENREG_MECHANISM(typed, "TORCH_LIBRARY_IMPL: typed kernels") {
+OPENREG_MECHANISM(
+    typed,
+    "TORCH_LIBRARY_IMPL: typed kernels",
+    "operators that are called often cost more") {
   namespace ops = at::_ops;
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   // Pointwise, of one tensor.

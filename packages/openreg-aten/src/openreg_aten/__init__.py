@@ -40,11 +40,12 @@ __version__ = _versions.OWN_VERSION
 __all__ = ["PYTHON_MECHANISMS", "mechanisms"]
 
 
-def mechanisms() -> list[tuple[str, str, str, bool]]:
+def mechanisms() -> list[tuple[str, str, str, str, bool]]:
     """Lists the mechanisms that this package can register with PyTorch.
 
     Returns:
-        One row per mechanism, ordered by name: its name, what PyTorch calls it, the
-        source file, and whether it is on (``OPENREG_DISABLE`` leaves some out).
+        One row per mechanism, ordered by name: its name, what PyTorch calls it, what
+        stops working without it, the source file, and whether it is on
+        (``OPENREG_DISABLE`` leaves some out).
     """
     return _C.mechanisms()

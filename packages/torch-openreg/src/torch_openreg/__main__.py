@@ -10,10 +10,12 @@ import argparse
 import os
 import platform
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
 
 import torch_openreg
+from torch_openreg._mechanisms import mechanisms
 
 _PACKAGES = ("torch-openreg", "openreg-aten", "openreg-amp", "openreg-runtime", "torch")
 
@@ -34,14 +36,6 @@ def _devices() -> Iterator[tuple[str, str, str]]:
         device = openreg_runtime.Device(index)
         total, free = device.total_memory / 2**30, device.free_memory / 2**30
         yield str(index), device.name, f"{total:.2f} GiB, {free:.2f} GiB free"
-
-
-def _mechanisms() -> Iterator[tuple[str, str, str, str]]:
-    from openreg_aten import _C
-    from torch_openreg._mechanisms import Mechanism, python_mechanisms
-
-    for row in [*(Mechanism(*row) for row in _C.mechanisms()), *python_mechanisms()]:
-        yield "on" if row.enabled else "off", row.name, row.summary, row.source
 
 
 def _settings() -> Iterator[tuple[str, str, str, str]]:
@@ -67,13 +61,22 @@ def _print_table(title: str, rows: Iterable[Sequence[str]]) -> None:
         print("  " + "  ".join(map(str.ljust, row, widths)).rstrip())
 
 
+def _print_mechanisms() -> None:
+    for mechanism in mechanisms():
+        print(f"{mechanism.name} ({mechanism.state}): {mechanism.summary}")
+        print(f"  without it: {mechanism.without}")
+        if mechanism.source:
+            print(f"  code: {mechanism.source}")
+
+
 def _status() -> int:
     _print_table("versions", _versions())
     _print_table("devices", _devices())
     _print_table("settings", _settings())
-    states = [(state, name) for state, name, _, _ in _mechanisms()]
-    off = [name for state, name in states if state == "off"]
-    print(f"mechanisms\n  {len(states) - len(off)} on, off: {', '.join(off) or 'none'}")
+    listed = mechanisms()
+    counts = Counter(mechanism.state for mechanism in listed)
+    off = ", ".join(m.name for m in listed if m.state == "off") or "none"
+    print(f"mechanisms\n  {counts['on']} on, {counts['planned']} planned, off: {off}")
 
     from torch_openreg import _check
 
@@ -100,14 +103,14 @@ def main() -> int:
         default="status",
         choices=["status", "mechanisms"],
         help="status: versions, devices, settings and a self-check; "
-        "mechanisms: each way in which the device is registered with PyTorch",
+        "mechanisms: each way in which PyTorch lets the device in, on, off or planned",
     )
     command: str = parser.parse_args().command
     try:
         torch_openreg.register()
         if command == "status":
             return _status()
-        _print_table("mechanisms", _mechanisms())
+        _print_mechanisms()
     except (ImportError, RuntimeError) as error:
         print(error, file=sys.stderr)
         return 1

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The integration mechanisms that need no C++: their names and what is left out.
+"""The list of integration mechanisms, and the registration of those in Python.
 
-``openreg_aten`` checks the names in ``OPENREG_DISABLE``, since it knows all of them;
-here they are only looked up.
+``openreg_aten`` has the list of those in C++. It checks the names in
+``OPENREG_DISABLE``, since it knows all of them; here they are only looked up.
 """
 
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 
 class Mechanism(NamedTuple):
@@ -17,34 +17,160 @@ class Mechanism(NamedTuple):
     Attributes:
         name: What ``OPENREG_DISABLE`` calls it.
         summary: What PyTorch calls it.
-        source: The file that registers it, in ``packages`` of the project's sources.
-        enabled: Whether it was registered in this process.
+        without: What stops working without it.
+        source: The file that registers it, in ``packages`` of the project's sources;
+            empty if it is planned.
+        state: Whether it was registered in this process, was left out, or is planned:
+            PyTorch offers it, and this version does not use it yet.
     """
 
     name: str
     summary: str
+    without: str
     source: str
-    enabled: bool
+    state: Literal["on", "off", "planned"]
+
+    @property
+    def enabled(self) -> bool:
+        """Whether it was registered in this process."""
+        return self.state == "on"
 
 
 _DISABLED = frozenset(
     name.strip() for name in os.environ.get("OPENREG_DISABLE", "").split(",")
 )
 
-# In the order of their registration: name, summary, file.
+# In the order of their registration: name, what PyTorch calls it, what stops working
+# without it, file.
 _TABLE = (
-    ("autoload", 'entry point group "torch.backends"', "__init__.py"),
-    ("rename", "torch.utils.rename_privateuse1_backend", "_registration.py"),
-    ("device_module", "torch._register_device_module", "_registration.py"),
+    (
+        "autoload",
+        'entry point group "torch.backends"',
+        "import torch alone does not bring the device",
+        "__init__.py",
+    ),
+    (
+        "rename",
+        "torch.utils.rename_privateuse1_backend",
+        "the device is privateuseone, and is no accelerator",
+        "_registration.py",
+    ),
+    (
+        "device_module",
+        "torch._register_device_module",
+        "no torch.openreg, and no tensor",
+        "_registration.py",
+    ),
     (
         "methods",
         "torch.utils.generate_methods_for_privateuse1_backend",
+        "no x.openreg() and x.is_openreg",
         "_registration.py",
     ),
-    ("multiprocessing", "torch.multiprocessing: reductions of tensors", "_sharing.py"),
-    ("autocast", "torch.autocast, with the rules of openreg-amp", "_registration.py"),
+    (
+        "multiprocessing",
+        "torch.multiprocessing: reductions of tensors",
+        "no tensors in queues and pipes",
+        "_sharing.py",
+    ),
+    (
+        "autocast",
+        "torch.autocast, with the rules of openreg-amp",
+        "no mixed precision",
+        "_registration.py",
+    ),
 )
 _FOLDER = "torch-openreg/src/torch_openreg"
+
+# What PyTorch offers and this version does not use: name, what PyTorch calls it, what
+# does not work. docs/mechanisms/planned.md has each with the failure that it causes.
+_PLANNED = (
+    (
+        "activity_profiler",
+        "libkineto::IActivityProfiler, REGISTER_PRIVATEUSE1_PROFILER",
+        "torch.profiler shows no time of the device",
+    ),
+    (
+        "aoti_eager",
+        "register_aoti_compile_backend",
+        "no kernels that Inductor has compiled ahead",
+    ),
+    (
+        "aoti_runner",
+        "torch::inductor::RegisterAOTIModelRunner",
+        "no AOTInductor packages for the device",
+    ),
+    (
+        "ddp_timer",
+        "c10d::TimerRegistry",
+        "DistributedDataParallel does not time itself",
+    ),
+    (
+        "device_interface",
+        "torch._dynamo.device_interface.register_interface_for_device",
+        "Dynamo and Inductor can not ask for streams and properties",
+    ),
+    (
+        "dynamo_backend",
+        "torch._dynamo.register_backend",
+        'no torch.compile(backend="openreg")',
+    ),
+    (
+        "graph",
+        "at::GraphImplInterface, REGISTER_GRAPH_IMPL",
+        "no torch.accelerator.Graph",
+    ),
+    (
+        "inductor",
+        "torch._inductor.codegen.common.register_backend_for_device",
+        'torch.compile needs backend="aot_eager" or "eager"',
+    ),
+    (
+        "process_group",
+        "torch.distributed.Backend.register_backend",
+        "no collectives",
+    ),
+    (
+        "profiler_observer",
+        "REGISTER_PRIVATEUSE1_OBSERVER",
+        "ProfilerState.PRIVATEUSE1 ends in a segmentation fault",
+    ),
+    (
+        "profiler_stubs",
+        "torch::profiler::impl::registerPrivateUse1Methods",
+        "torch.autograd.profiler has no events of the device",
+    ),
+    (
+        "rng_graphsafe",
+        "GeneratorImpl::graphsafe_get_state, register_graphsafe_rng_device_type",
+        "no compiled checkpoints of functions with random numbers",
+    ),
+    (
+        "rng_offset",
+        "GeneratorImpl::get_offset, the 16 bytes of a seed and an offset",
+        "no random DTensors",
+    ),
+    (
+        "storage_impl",
+        "c10::SetStorageImplCreate",
+        "storages are PyTorch's own, without data of the backend",
+    ),
+    (
+        "symmetric_memory",
+        "c10d::symmetric_memory::register_allocator",
+        "no torch.distributed._symmetric_memory",
+    ),
+    (
+        "sync_batch_norm",
+        "aten::batch_norm_stats and its siblings",
+        "no SyncBatchNorm over several processes",
+    ),
+    (
+        "tensor_impl",
+        "a subclass of c10::TensorImpl",
+        "tensors are PyTorch's own, without layouts of the backend",
+    ),
+)
 
 
 def is_enabled(name: str) -> bool:
@@ -52,9 +178,22 @@ def is_enabled(name: str) -> bool:
     return name not in _DISABLED
 
 
-def python_mechanisms() -> list[Mechanism]:
-    """Lists the mechanisms of this package in the order of their registration."""
+def mechanisms() -> list[Mechanism]:
+    """Lists every way in which PyTorch lets the device in.
+
+    Returns:
+        One entry for each mechanism: first those in C++ by name, then those in Python
+        in the order of their registration, then those that are planned. An entry is off
+        if the environment variable ``OPENREG_DISABLE``, a list of names separated by
+        commas, named it when torch was imported.
+    """
+    from openreg_aten import _C
+
+    rows = [
+        *_C.mechanisms(),
+        *((*row[:3], f"{_FOLDER}/{row[3]}", is_enabled(row[0])) for row in _TABLE),
+    ]
     return [
-        Mechanism(name, summary, f"{_FOLDER}/{file}", is_enabled(name))
-        for name, summary, file in _TABLE
+        *(Mechanism(*row[:4], "on" if row[4] else "off") for row in rows),
+        *(Mechanism(*row, "", "planned") for row in _PLANNED),
     ]

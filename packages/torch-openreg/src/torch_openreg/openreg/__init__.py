@@ -10,7 +10,7 @@ first tensor, ``_initialized`` in checkpoints, ``_is_in_bad_fork`` in
 from __future__ import annotations
 
 from openreg_aten import _C
-from torch_openreg._mechanisms import Mechanism, python_mechanisms
+from torch_openreg._mechanisms import Mechanism, mechanisms
 
 from . import _gpu_trace as _gpu_trace
 from . import _utils as _utils
@@ -34,6 +34,7 @@ from ._device import (
     set_device,
     synchronize,
 )
+from ._flags import set_tensor_flags, tensor_flags
 from ._lazy import init, is_initialized, lazy_call
 from ._roads import operator_roads
 from .amp import get_amp_supported_dtype
@@ -50,6 +51,7 @@ from .memory import (
     memory_reserved,
     memory_snapshot,
     memory_stats,
+    memory_stats_as_nested_dict,
     memory_summary,
     reset_accumulated_host_memory_stats,
     reset_accumulated_memory_stats,
@@ -128,6 +130,7 @@ __all__ = [
     "memory_reserved",
     "memory_snapshot",
     "memory_stats",
+    "memory_stats_as_nested_dict",
     "memory_summary",
     "operator_roads",
     "random",
@@ -143,25 +146,16 @@ __all__ = [
     "set_rng_state",
     "set_rng_state_all",
     "set_stream",
+    "set_tensor_flags",
     "stream",
     "streams",
     "synchronize",
+    "tensor_flags",
 ]
 
 _lazy_init = init
 _lazy_call = lazy_call
 _is_in_bad_fork = _C.is_in_bad_fork
-
-
-def mechanisms() -> list[Mechanism]:
-    """Lists every way in which the device is registered with PyTorch.
-
-    Returns:
-        One entry for each mechanism, first those in C++, then those in Python. An entry
-        is off if the environment variable ``OPENREG_DISABLE``, a list of names
-        separated by commas, named it when torch was imported.
-    """
-    return [Mechanism(*entry) for entry in _C.mechanisms()] + python_mechanisms()
 
 
 def __getattr__(name: str) -> object:

@@ -38,6 +38,7 @@ __all__ = [
     "memory_reserved",
     "memory_snapshot",
     "memory_stats",
+    "memory_stats_as_nested_dict",
     "memory_summary",
     "reset_accumulated_host_memory_stats",
     "reset_accumulated_memory_stats",
@@ -66,6 +67,25 @@ def memory_stats(device: Device = None) -> dict[str, Any]:
     if not _lazy.is_initialized():
         return {}
     return torch.accelerator.memory_stats(valid_device_index(device))
+
+
+def memory_stats_as_nested_dict(device: Device = None) -> dict[str, Any]:
+    """Returns :func:`memory_stats` as a dictionary of dictionaries.
+
+    As ``torch.cuda.memory_stats_as_nested_dict``.
+
+    Args:
+        device: Device, index or name; the current device by default.
+
+    Raises:
+        RuntimeError: If there is no device of this index.
+    """
+    if not _lazy.is_initialized():
+        return {}
+    stats: dict[str, Any] = torch._C._accelerator_getDeviceStats(
+        valid_device_index(device)
+    )
+    return stats
 
 
 def memory_allocated(device: Device = None) -> int:

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A capsule carries a tensor of the device; what asks for its device is refused."""
+
+import torch
+from torch.utils.dlpack import from_dlpack, to_dlpack
+
+x = torch.ones(3, device="openreg:1")
+y = from_dlpack(to_dlpack(x))
+y[0] = 5
+print(x)
+# prints: tensor([5., 1., 1.], device='openreg:1')
+
+try:
+    torch.from_dlpack(x)
+except ValueError as error:
+    print(error)
+# prints: Unknown device type openreg for Dlpack

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compiled code forgets activations and draws the same numbers again."""
+
+import torch
+from torch.nn.functional import dropout
+from torch.utils.checkpoint import checkpoint
+
+
+@torch.compile(backend="aot_eager")
+def step(x: torch.Tensor) -> torch.Tensor:
+    """Computes the same twice: in the forward pass, and again for the backward pass."""
+    return checkpoint(lambda x: dropout(x).sin(), x, use_reentrant=False)
+
+
+step(torch.ones(4, device="openreg", requires_grad=True))
+# fails: Backend not supported for openreg

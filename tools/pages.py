@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the tools share that write a page of the guide."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+
+def main(description: str, path: Path, text: Callable[[], str]) -> int:
+    """Writes a page, or with ``--check`` fails if it is not current.
+
+    Args:
+        description: What the tool does.
+        path: The page.
+        text: Makes the whole text of the page.
+
+    Returns:
+        The exit status.
+    """
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    check: bool = parser.parse_args().check
+    current = text()
+    if not check:
+        path.write_text(current, encoding="utf-8")
+        return 0
+    if path.read_text(encoding="utf-8") == current:
+        return 0
+    print(f"{path} is not current: run python {sys.argv[0]}", file=sys.stderr)
+    return 1
