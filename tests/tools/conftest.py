@@ -12,8 +12,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def load_tool():
+def load_tool(monkeypatch):
     """Gives a function from the name of a tool to its module."""
+    monkeypatch.syspath_prepend(ROOT / "tools")
 
     def load(name: str):
         spec = importlib.util.spec_from_file_location(name, ROOT / f"tools/{name}.py")

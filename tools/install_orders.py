@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Installs the four wheels of dist in every order, and runs the README's examples.
+
+    python tools/install_orders.py
+
+The environment of this interpreter needs torch and numpy, and no more. pip gets one
+wheel at a time, without its dependencies, so that the order is that of the test and
+not pip's. After the last wheel of each order the examples run in a fresh process.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from mix import DIST, PACKAGES
+
+README = Path(__file__).resolve().parent.parent / "README.md"
+USED = "import torch\nassert torch.openreg.is_initialized(), 'no device was used'\n"
+
+
+def examples(text: str) -> str:
+    """Returns the Python examples of a page as one program that must use the device.
+
+    Args:
+        text: The page, in Markdown.
+
+    Raises:
+        ValueError: If it has no example.
+    """
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    if not blocks:
+        raise ValueError("the page has no Python example")
+    return "\n".join([*blocks, USED])
+
+
+def wheel(package: str) -> Path:
+    """Returns the one wheel of a package in ``DIST``.
+
+    Raises:
+        FileNotFoundError: If there is none, or more than one.
+    """
+    found = list(DIST.glob(f"{package.replace('-', '_')}-*.whl"))
+    if len(found) != 1:
+        raise FileNotFoundError(
+            f"{package}: {len(found)} wheels in {DIST}, expected one; "
+            "run python tools/build_wheels.py"
+        )
+    return found[0]
+
+
+def failures(orders: Sequence[Sequence[str]], program: str) -> Iterator[str]:
+    """Tries every order; yields a message for each that fails.
+
+    Args:
+        orders: The packages, in the order of their installation.
+        program: What has to run after that.
+    """
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    wheels = {package: wheel(package) for package in PACKAGES}
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("OPENREG_", "TORCH_DEVICE_BACKEND"))
+    }
+    for order in orders:
+        subprocess.run([*pip, "uninstall", "--yes", *PACKAGES], check=True)
+        for package in order:
+            offline = ["--no-deps", "--no-index", "--no-compile"]
+            subprocess.run(
+                [*pip, "install", *offline, str(wheels[package])], check=True
+            )
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env=clean,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode or not done.stdout:
+            yield f"{', '.join(order)}:\n{done.stdout}{done.stderr}"
+
+
+def main() -> int:
+    """Runs the command line; returns the exit status."""
+    program = examples(README.read_text(encoding="utf-8"))
+    orders = list(itertools.permutations(PACKAGES))
+    start = time.monotonic()
+    failed = list(failures(orders, program))
+    print(*failed, sep="\n", end="")
+    seconds = time.monotonic() - start
+    print(f"{len(orders) - len(failed)} of {len(orders)} orders work ({seconds:.0f} s)")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
