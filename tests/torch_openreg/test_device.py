@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import threading
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 import openreg_runtime
 
@@ -161,6 +163,11 @@ def test_synchronize_finishes_the_work(device: int | str | torch.device | None) 
     assert torch.openreg.current_device() == 0
 
 
+def equal(left: Any, right: Any) -> bool:
+    """Compares results, which may be tensors."""
+    return torch.equal(left, right) if isinstance(left, Tensor) else left == right
+
+
 FUNCTIONS_OF_A_DEVICE: dict[str, Callable[[Any], object]] = {
     "set_device": torch.openreg.set_device,
     "device": lambda device: torch.openreg.device(device).__enter__(),
@@ -182,13 +189,44 @@ FUNCTIONS_OF_A_DEVICE: dict[str, Callable[[Any], object]] = {
     "set_rng_state": lambda device: torch.openreg.set_rng_state(
         torch.get_rng_state(), device
     ),
+    "get_per_process_memory_fraction": torch.openreg.get_per_process_memory_fraction,
+    "set_per_process_memory_fraction": lambda device: (
+        torch.openreg.set_per_process_memory_fraction(1.0, device)
+    ),
+    "max_memory_allocated": torch.openreg.max_memory_allocated,
+    "max_memory_reserved": torch.openreg.max_memory_reserved,
     "memory_allocated": torch.openreg.memory_allocated,
+    "memory_reserved": torch.openreg.memory_reserved,
     "memory_stats": torch.openreg.memory_stats,
+    "memory_stats_as_nested_dict": torch.openreg.memory_stats_as_nested_dict,
     "memory_summary": torch.openreg.memory_summary,
     "mem_get_info": torch.openreg.mem_get_info,
     "reset_peak_memory_stats": torch.openreg.reset_peak_memory_stats,
     "reset_accumulated_memory_stats": torch.openreg.reset_accumulated_memory_stats,
 }
+
+
+def test_functions_of_a_device_are_all_called_here() -> None:
+    found = {
+        name
+        for name in torch.openreg.__all__
+        if callable(value := getattr(torch.openreg, name))
+        and value is not torch.openreg.OutOfMemoryError  # has no signature
+        and "device" in inspect.signature(value).parameters
+    }
+    assert len(found) > 20
+    assert found <= {name.partition(",")[0] for name in FUNCTIONS_OF_A_DEVICE}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS_OF_A_DEVICE)
+def test_device_may_be_a_number_a_name_or_a_device(name: str) -> None:
+    call = FUNCTIONS_OF_A_DEVICE[name]
+    with torch.openreg.device(0):
+        results = [call(form) for form in (1, "openreg:1", torch.device("openreg", 1))]
+        if name != "Stream":  # a new one each time
+            assert all(map(equal, results, results[:1] * 3))
+        if name not in ("set_device", "device"):
+            assert torch.openreg.current_device() == 0
 
 
 @pytest.mark.parametrize("index", [2, 7, 300, "openreg:2"])
