@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 import subprocess
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,12 +28,6 @@ def said(path: Path, what: str) -> list[str]:
     """Returns what the comments of a program say after ``what``."""
     source = path.read_text(encoding="utf-8")
     return re.findall(rf"^ *# {what}: (.*)$", source, re.MULTILINE)
-
-
-@pytest.fixture(scope="module")
-def without(program: Program) -> Callable[[str], subprocess.CompletedProcess[str]]:
-    """Runs the program of a mechanism without it, once."""
-    return cache(lambda name: program(PROGRAMS / f"no_{name}.py", OPENREG_DISABLE=name))
 
 
 def test_table_is_that_of_the_code(page: Page) -> None:
@@ -79,27 +72,21 @@ def test_program_works_with_the_mechanism(program: Program, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_program_fails_as_quoted_without_it(
-    without: Callable[[str], subprocess.CompletedProcess[str]], name: str
+def test_program_fails_as_quoted_and_shown_without_it(
+    program: Program, page: Page, name: str
 ) -> None:
     path = PROGRAMS / f"no_{name}.py"
+    result = program(path, OPENREG_DISABLE=name)
+    assert result.returncode in (0, 1)  # a wrong answer or an exception, no crash
     (failure,) = said(path, "without it")
     assert failure not in said(path, "prints")
-    result = without(name)
     assert failure in result.stdout + result.stderr
-    assert result.returncode in (0, 1)  # a wrong answer or an exception, no crash
 
-
-@pytest.mark.parametrize("name", NAMES)
-def test_page_shows_what_was_printed_without_it(
-    without: Callable[[str], subprocess.CompletedProcess[str]], page: Page, name: str
-) -> None:
     (shown,) = re.findall(
         r"^```console\n(.*?)\n```$", page(f"mechanisms/{name}.md"), re.M | re.S
     )
     command, _, printed = shown.partition("\n")
     assert command == f"$ OPENREG_DISABLE={name} python no_{name}.py"
-    result = without(name)
     # The page breaks long lines, and cuts at "...".
     rest = " ".join((result.stdout + result.stderr).split())
     parts = [" ".join(part.split()) for part in printed.split(" ...") if part]
