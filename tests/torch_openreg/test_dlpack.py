@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from torch.utils.dlpack import from_dlpack, to_dlpack
+from torch.utils.dlpack import DLDeviceType, from_dlpack, to_dlpack
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,15 @@ def test_what_asks_for_the_device_is_refused_by_pytorch() -> None:
 def test_numpy_refuses_the_device() -> None:
     with pytest.raises((RuntimeError, ValueError), match="device"):
         np.from_dlpack(torch.ones(2, device="openreg"))
+
+
+def test_pinned_memory_is_host_memory() -> None:
+    x = torch.arange(3.0).pin_memory()
+    assert x.__dlpack_device__() == (DLDeviceType.kDLCUDAHost, 0)
+    for y in (torch.from_dlpack(x), np.from_dlpack(x)):
+        y[0] = 7
+        assert x.tolist() == [7, 1, 2]
+        x[0] = 0
 
 
 def test_tensor_with_a_gradient_is_refused_as_on_the_cpu() -> None:

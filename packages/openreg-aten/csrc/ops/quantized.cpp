@@ -185,7 +185,7 @@ at::Tensor to_copy(
 OPENREG_MECHANISM(
     quantized,
     "TORCH_LIBRARY_IMPL(_, QuantizedPrivateUse1): fallback",
-    "no quantized tensors") {
+    "quantized tensors can be made, but not used") {
   using c10::DispatchKey;
   static auto fallback = MAKE_TORCH_LIBRARY_IMPL(_, QuantizedPrivateUse1);
   fallback.fallback(
