@@ -41,6 +41,8 @@ OWN = {
     "mechanisms",
     "operator_roads",
     "sanitizer",
+    "set_tensor_flags",
+    "tensor_flags",
 }
 
 
