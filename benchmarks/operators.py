@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from eager import Work, alternate, batch, calls_for, machine
+from side_by_side import Work, alternate, batch, calls_for, machine
 from torch import Tensor
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput

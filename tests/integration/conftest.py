@@ -62,6 +62,7 @@ def load_program(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]
     """Loads a program of the repository, such as ``examples/x.py``, as a module."""
 
     def load(path: str) -> ModuleType:
+        monkeypatch.syspath_prepend(ROOT / Path(path).parent)  # as Python does
         name = Path(path).stem
         spec = importlib.util.spec_from_file_location(name, ROOT / path)
         assert spec is not None

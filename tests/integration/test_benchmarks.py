@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import torch
 
 Load = Callable[[str], ModuleType]
 
@@ -23,17 +24,23 @@ def eager(load_program: Load) -> ModuleType:
     return load_program("benchmarks/eager.py")
 
 
+@pytest.mark.parametrize("name", ["eager", "training"])
 def test_quick_run_prints_a_ratio_for_every_row(
-    eager: ModuleType, device: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str,
+    load_program: Load,
+    device: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    report = tmp_path / "eager.json"
-    assert eager.main(["--device", device, "--quick", "--json", str(report)]) == 0
+    program = load_program(f"benchmarks/{name}.py")
+    report = tmp_path / f"{name}.json"
+    assert program.main(["--device", device, "--quick", "--json", str(report)]) == 0
     printed = capsys.readouterr().out
     assert "peer column left out" in printed
     content = json.loads(report.read_text())
     assert content["machine"]["threads"] == "1"
     rows = {row["name"]: row for row in content["rows"]}
-    assert list(rows) == list(eager.CASES)
+    assert list(rows) == list(program.CASES)
     for name, row in rows.items():
         line = next(line for line in printed.splitlines() if line.startswith(name))
         assert f"{row['ratio']:.2f}" in line
@@ -72,6 +79,30 @@ def test_bad_arguments_are_refused(
         eager.main([*arguments, "--quick"])
     assert caught.value.code == 2
     assert reason in capsys.readouterr().err
+
+
+def test_training_step_waits_for_the_device(
+    load_program: Load, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = load_program("benchmarks/training.py")
+    waits: list[str] = []
+    monkeypatch.setattr(training, "synchronize", waits.append)
+    for make in training.CASES.values():
+        make(device)()
+    assert waits == [device] * len(training.CASES)
+    torch.accelerator.synchronize()
+
+
+def test_training_prints_steps_per_second_and_ratio(
+    load_program: Load, device: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    training = load_program("benchmarks/training.py")
+    training.main(["--device", device, "--quick", "--case", "MLP"])
+    name, cpu, ours, ratio, _ = capsys.readouterr().out.splitlines()[-1].split()
+    assert name == "MLP"
+    assert float(cpu) > 0
+    assert float(ours) > 0
+    assert float(ratio) > 0
 
 
 def test_operators_are_measured_against_the_cpu(tmp_path: Path) -> None:

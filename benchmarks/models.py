@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The models that the benchmarks train, and their training steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import cast
+
+import torch
+from side_by_side import Make, Work
+from torch import Tensor, nn
+
+
+def mlp() -> nn.Module:
+    """Makes a 64-256-256-10 network."""
+    return nn.Sequential(
+        nn.Linear(64, 256),
+        nn.ReLU(),
+        nn.Linear(256, 256),
+        nn.ReLU(),
+        nn.Linear(256, 10),
+    )
+
+
+def convnet() -> nn.Module:
+    """Makes two convolutions with batch norms, and a classifier, for 28 x 28 pixels."""
+    return nn.Sequential(
+        nn.Conv2d(1, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(8, 16, 3, padding=1),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(16 * 7 * 7, 10),
+    )
+
+
+class GPT(nn.Module):
+    """Two pre-norm decoder layers of width 64 over 64 characters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(64, 64)
+        self.positions = nn.Embedding(32, 64)
+        self.layers = nn.ModuleList(
+            nn.TransformerEncoderLayer(
+                64, 4, 256, 0.0, "gelu", batch_first=True, norm_first=True
+            )
+            for _ in range(2)
+        )
+        self.head = nn.Linear(64, 64)
+
+    def forward(self, text: Tensor) -> Tensor:
+        """Gives logits (batch, time, 64) for texts (batch, time)."""
+        time = text.shape[1]
+        mask = nn.Transformer.generate_square_subsequent_mask(time, device=text.device)
+        x = self.tokens(text) + self.positions.weight[:time]
+        for layer in self.layers:
+            x = layer(x, src_mask=mask, is_causal=True)
+        return cast("Tensor", self.head(x)).transpose(1, 2)
+
+
+def training_step(
+    model: Callable[[], nn.Module],
+    optimizer: Callable[..., torch.optim.Optimizer],
+    inputs: Callable[[], Tensor],
+    labels: Callable[[], Tensor],
+) -> Make:
+    """Prepares one training step of a model with cross entropy."""
+
+    def make(device: str) -> Work:
+        torch.manual_seed(0)
+        network = model().to(device)
+        update = optimizer(network.parameters(), lr=1e-3)
+        x, y = inputs().to(device), labels().to(device)
+
+        def step() -> Tensor:
+            update.zero_grad()
+            loss = nn.functional.cross_entropy(network(x), y)
+            loss.backward()
+            update.step()
+            return loss
+
+        return step
+
+    return make
+
+
+# By name: a step of each, with what it updates.
+STEPS: dict[str, Make] = {
+    "MLP": training_step(
+        mlp,
+        partial(torch.optim.SGD, momentum=0.9),
+        lambda: torch.randn(64, 64),
+        lambda: torch.randint(10, (64,)),
+    ),
+    "convnet": training_step(
+        convnet,
+        partial(torch.optim.SGD, momentum=0.9),
+        lambda: torch.randn(32, 1, 28, 28),
+        lambda: torch.randint(10, (32,)),
+    ),
+    "GPT": training_step(
+        GPT,
+        torch.optim.AdamW,
+        lambda: torch.randint(64, (8, 32)),
+        lambda: torch.randint(64, (8, 32)),
+    ),
+}
