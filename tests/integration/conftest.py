@@ -8,12 +8,15 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import torch
+
+import openreg_runtime as runtime
 
 ROOT = Path(__file__).resolve().parents[2]
 Script = Callable[..., subprocess.CompletedProcess[str]]
@@ -73,3 +76,48 @@ def load_program(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]
         return module
 
     return load
+
+
+class Latch:
+    """A kernel that holds a device's default stream until it is released.
+
+    Nothing waits for ever: after half a minute the stream goes on, and the test finds
+    that somebody has waited for it.
+    """
+
+    def __init__(self, index: int) -> None:
+        self._stream = runtime.Device(index).default_stream
+        self._released = threading.Event()
+        started = threading.Event()
+
+        def hold() -> None:
+            started.set()
+            self._released.wait(30)
+
+        self._stream.launch(hold)
+        started.wait()
+
+    @property
+    def holds(self) -> bool:
+        """Whether the stream has something to do still."""
+        return not self._stream.query()
+
+    def release(self) -> None:
+        """Lets the stream go on."""
+        self._released.set()
+
+
+@pytest.fixture
+def latch() -> Iterator[Callable[[int], Latch]]:
+    """Makes latches, which are released after the test at the latest."""
+    made: list[Latch] = []
+
+    def make(index: int = 0) -> Latch:
+        made.append(Latch(index))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.release()
+    for index in range(torch.accelerator.device_count()):
+        torch.accelerator.synchronize(index)

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A training step of a small GPT is enqueued: the host waits to read the loss."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+Build = Callable[..., torch.optim.Optimizer]
+Step = Callable[[], Tensor]
+
+OPTIMIZERS: dict[str, Build] = {
+    "AdamW foreach": partial(torch.optim.AdamW, foreach=True),
+    "AdamW fused": partial(torch.optim.AdamW, fused=True),
+    "AdamW one by one": partial(torch.optim.AdamW, foreach=False),
+    "SGD": torch.optim.SGD,
+    "SGD fused": partial(torch.optim.SGD, fused=True),
+}
+
+
+@pytest.fixture
+def models(load_program: Callable[[str], ModuleType]) -> ModuleType:
+    return load_program("benchmarks/models.py")
+
+
+def prepare(models: ModuleType, build: Build, device: str) -> tuple[nn.Module, Step]:
+    torch.manual_seed(0)
+    model: nn.Module = models.GPT().to(device)
+    optimizer = build(model.parameters(), lr=1e-3)
+    text = torch.randint(64, (8, 33)).to(device)
+
+    def step() -> Tensor:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(text[:, :-1]), text[:, 1:])
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return model, step
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_step_of_a_held_stream_is_enqueued(
+    models: ModuleType, device: str, name: str, latch: Callable[[], Any]
+) -> None:
+    model, step = prepare(models, OPTIMIZERS[name], device)
+    cpu_model, cpu_step = prepare(models, OPTIMIZERS[name], "cpu")
+    step()  # from here on it is known what the results look like
+    torch.accelerator.synchronize()
+    held = latch()
+    with torch.openreg.operator_roads() as roads:
+        loss = step()
+    assert held.holds, "the step has waited for the stream"
+    held.release()
+
+    # [docs: share]
+    rest = {call: n for call, n in roads.calls.items() if call[1] != "enqueued"}
+    share = 1 - sum(rest.values()) / roads.calls.total()
+    logging.info("%s: %.1f%%, all but %s", name, 100 * share, rest)
+    assert roads.calls.total() > 100
+    assert share >= 0.95, rest
+    # [docs: end]
+
+    cpu_step()
+    assert loss.item() == cpu_step().item()
+    for ours, theirs in zip(model.parameters(), cpu_model.parameters(), strict=True):
+        assert torch.equal(ours.cpu(), theirs)
+
+
+def test_loss_is_what_the_host_waits_for(
+    models: ModuleType, device: str, latch: Callable[[], Any]
+) -> None:
+    _, step = prepare(models, torch.optim.SGD, device)
+    first = step().item()
+    held = latch()
+    losses = [step() for _ in range(5)]  # the host may be several steps ahead
+    assert held.holds
+    held.release()
+    values = [loss.item() for loss in losses]
+    assert values == sorted(values, reverse=True)
+    assert values[0] < first
