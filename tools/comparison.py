@@ -57,10 +57,6 @@ _METAL = "Metal is the language of another device"
 REASONS: dict[str, tuple[str, str]] = {
     # ---- planned
     **dict.fromkeys(["Graph", "graph", "graphs"], (PLANNED, _GRAPHS)),
-    **dict.fromkeys(
-        ["ExternalStream", "get_stream_from_external"],
-        (PLANNED, "streams come from the pool of a device only"),
-    ),
     "profiler": (PLANNED, "[planned](mechanisms/planned.md#activity_profiler)"),
     # ---- closed to a device that is not PyTorch's own
     **dict.fromkeys(

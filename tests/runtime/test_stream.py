@@ -37,6 +37,33 @@ def test_stream_knows_device_and_clamped_priority() -> None:
     assert runtime.Stream(priority=5).priority == 0
 
 
+def test_handle_gives_the_stream_again() -> None:
+    stream = runtime.Stream(device=1, priority=-1)
+    same = runtime.Stream.from_handle(stream.handle)
+    assert same.handle == stream.handle
+    assert (same.device, same.priority) == (runtime.Device(1), -1)
+    ran: list[int] = []
+    same.launch(ran.append, 1)
+    del same  # which owns nothing
+    stream.launch(ran.append, 2)
+    stream.synchronize()
+    assert ran == [1, 2]
+
+
+def test_handle_of_nothing_is_the_default_stream_of_the_current_device() -> None:
+    default = runtime.Device(0).default_stream
+    assert runtime.Stream.from_handle(0).handle == default.handle
+
+
+def test_handle_of_no_stream_is_refused() -> None:
+    stream = runtime.Stream()
+    handle = stream.handle
+    del stream
+    for wrong in (handle, 3):
+        with pytest.raises(runtime.OpenRegError, match="not a live handle"):
+            runtime.Stream.from_handle(wrong)
+
+
 def test_default_stream_outlives_its_object(latch) -> None:
     held = latch(runtime.Device(0).default_stream)
     assert not runtime.Device(0).default_stream.query()

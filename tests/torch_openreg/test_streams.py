@@ -3,9 +3,18 @@
 
 from __future__ import annotations
 
+import copy
+import gc
+import pickle
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import pytest
 import torch
-from torch.openreg import Event, Stream
+from torch.openreg import Event, ExternalStream, Stream
+
+import openreg_runtime
 
 
 def work(x: torch.Tensor) -> torch.Tensor:
@@ -13,6 +22,24 @@ def work(x: torch.Tensor) -> torch.Tensor:
     for _ in range(5):
         x = x @ x / x.shape[0]
     return x
+
+
+@pytest.fixture
+def hold() -> Iterator[Callable[[torch.Stream], Callable[[], None]]]:
+    """Holds a stream until what it gives is called, or the test has ended."""
+    releases: list[Callable[[], None]] = []
+
+    def hold(stream: torch.Stream) -> Callable[[], None]:
+        gate = threading.Event()
+        releases.append(gate.set)
+        openreg_runtime.Stream.from_handle(stream.native_handle).launch(gate.wait, 30)
+        return gate.set
+
+    yield hold
+    for release in releases:
+        release()
+    for index in range(2):
+        torch.openreg.synchronize(index)
 
 
 def test_default_stream_is_current_at_first() -> None:
@@ -42,10 +69,30 @@ def test_stream_of_an_id_is_the_same_stream() -> None:
     assert same != Stream("openreg:1")
 
 
-@pytest.mark.parametrize("priority", [-100, -1, 0, 1, 100])
-def test_stream_accepts_any_priority(priority: int) -> None:
-    with torch.openreg.stream(Stream(0, priority)):
+@pytest.mark.parametrize(
+    ("priority", "taken"), [(-100, -3), (-3, -3), (-1, -1), (0, 0), (1, 0), (100, 0)]
+)
+def test_stream_takes_the_nearest_priority(priority: int, taken: int) -> None:
+    stream = Stream(0, priority)
+    assert stream.priority == taken
+    assert Stream.priority_range() == (0, -3)
+    with torch.openreg.stream(stream):
         assert work(torch.ones(8, 8, device="openreg")).sum().item() == 64
+
+
+def test_default_stream_has_the_least_priority() -> None:
+    assert torch.openreg.default_stream(1).priority == 0
+
+
+def test_each_priority_has_a_pool_of_its_own() -> None:
+    pools = [{Stream(1, priority) for _ in range(70)} for priority in (0, -1, -2, -3)]
+    assert [len(pool) for pool in pools] == [32] * 4
+    assert len(set().union(*pools)) == 4 * 32
+
+
+def test_stream_of_a_negative_index_is_the_current_devices() -> None:
+    with torch.openreg.device(1):
+        assert Stream(-1).device_index == 1
 
 
 def test_stream_context_sends_work_there_and_restores() -> None:
@@ -101,6 +148,225 @@ def test_set_stream_makes_its_device_current() -> None:
     assert torch.openreg.current_device() == 1
     torch.openreg.set_stream(torch.openreg.default_stream(0))
     assert torch.openreg.current_device() == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({"stream_id": 12345}, RuntimeError, "not a live handle"),
+        ({"device_index": 9}, RuntimeError, "9 is not a number from 0 to 1"),
+        ({"device_type": 1}, ValueError, "expected a stream of an openreg device, but"),
+    ],
+)
+def test_stream_that_does_not_exist_is_refused(
+    arguments: dict[str, int], error: type[Exception], text: str
+) -> None:
+    stream = Stream()
+    names = {
+        name: getattr(stream, name)
+        for name in ("stream_id", "device_index", "device_type")
+    }
+    with pytest.raises(error, match=text):
+        Stream(**(names | arguments))
+
+
+def test_stream_of_another_device_by_its_id_is_refused() -> None:
+    stream = Stream("openreg:0")
+    with pytest.raises(RuntimeError, match="belongs to device openreg:0"):
+        Stream(
+            stream_id=stream.stream_id, device_index=1, device_type=stream.device_type
+        )
+
+
+USES: dict[str, Callable[[Any], object]] = {
+    "set_stream": torch.openreg.set_stream,
+    "stream": torch.openreg.stream,
+    "wait_stream": lambda x: Stream().wait_stream(x),
+    "wait_event": lambda x: Stream().wait_event(x),
+    "record_event": lambda x: Stream().record_event(x),
+}
+
+
+@pytest.mark.parametrize("name", USES)
+def test_what_is_no_stream_or_event_is_refused(name: str) -> None:
+    with pytest.raises(TypeError, match=f"{name}.* must be of type torch.*but got 3"):
+        USES[name](3)
+
+
+@pytest.mark.parametrize("name", ["set_stream", "stream"])
+def test_stream_of_another_type_of_device_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name}: expected .* openreg .* got one of"):
+        USES[name](torch.Stream("cpu"))
+
+
+@pytest.mark.parametrize("make", [Stream, Event, torch.openreg.current_stream])
+@pytest.mark.parametrize("change", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_streams_and_events_can_not_be_pickled_or_copied(
+    make: Callable[[], object], change: Callable[[object], object]
+) -> None:
+    with pytest.raises(TypeError, match=r"cannot pickle '(torch\.)?(Stream|Event)'"):
+        change(make())
+
+
+def test_wait_stream_and_wait_event_hold_later_work(
+    hold: Callable[[torch.Stream], Callable[[], None]],
+) -> None:
+    def compute() -> torch.Tensor:
+        return torch.full((3,), 2.0, device="openreg") + 1
+
+    compute()  # from here on it is known what the results look like
+    held, after_event, after_stream, free = (Stream() for _ in range(4))
+    release = hold(held)
+    after_event.wait_event(held.record_event())
+    after_stream.wait_stream(held)
+    results = []
+    for stream in (after_event, after_stream, free):
+        with torch.openreg.stream(stream):
+            results.append(compute())
+    free.synchronize()
+    assert not after_event.query()
+    assert not after_stream.query()
+    release()
+    for stream, result in zip((after_event, after_stream, free), results, strict=True):
+        stream.synchronize()
+        assert result.tolist() == [3] * 3
+
+
+def test_event_is_reached_when_the_work_before_it_is_done(
+    hold: Callable[[torch.Stream], Callable[[], None]],
+) -> None:
+    stream, event = Stream("openreg:1"), Event()
+    release = hold(stream)
+    event.record(stream)
+    assert not event.query()
+    release()
+    event.synchronize()
+    assert event.query()
+
+
+def test_threads_have_current_streams_of_their_own_for_each_device() -> None:
+    seen: list[list[Stream]] = []
+    mine = [Stream(0), Stream(1)]
+
+    def look() -> None:
+        theirs = [Stream(0), Stream(1)]
+        before = [torch.openreg.current_stream(index) for index in range(2)]
+        for stream in theirs:
+            torch.openreg.set_stream(stream)
+        after = [torch.openreg.current_stream(index) for index in range(2)]
+        seen.extend([before, theirs, after])
+
+    with torch.openreg.stream(mine[1]), torch.openreg.stream(mine[0]):
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join()
+        assert [torch.openreg.current_stream(index) for index in range(2)] == mine
+    before, theirs, after = seen
+    assert before == [torch.openreg.default_stream(index) for index in range(2)]
+    assert after == theirs
+
+
+def test_external_stream_runs_work_in_the_order_of_its_library() -> None:
+    theirs = openreg_runtime.Stream(1)
+    stream = ExternalStream(theirs.handle, "openreg:1")
+    assert isinstance(stream, Stream)
+    assert stream.device == torch.device("openreg", 1)
+    assert stream.native_handle == theirs.handle
+    gate = threading.Event()
+    theirs.launch(gate.wait, 30)
+    with torch.openreg.stream(stream):
+        y = work(torch.full((8, 8), 1.0, device="openreg:1")) + 1
+        assert torch.openreg.current_stream() == stream
+        assert not stream.query()
+        gate.set()
+        assert (y == 2).all()
+    theirs.synchronize()
+
+
+def test_external_stream_has_the_priority_that_it_was_made_with() -> None:
+    theirs = openreg_runtime.Stream(0, priority=-2)
+    assert ExternalStream(theirs.handle, 0).priority == -2
+
+
+def test_stream_from_external_is_the_same_stream() -> None:
+    theirs = openreg_runtime.Stream(0)
+    stream = torch.openreg.get_stream_from_external(theirs.handle, 0)
+    assert type(stream) is Stream
+    assert stream == ExternalStream(theirs.handle)
+    assert stream != torch.openreg.get_stream_from_external(
+        openreg_runtime.Stream(0).handle, 0
+    )
+
+
+@pytest.mark.parametrize("index", [0, 1])
+def test_external_default_stream_is_the_default_stream(index: int) -> None:
+    default = torch.openreg.default_stream(index)
+    handle = openreg_runtime.Device(index).default_stream.handle
+    assert ExternalStream(handle, index) == default
+    assert ExternalStream(0, index) == default
+
+
+def test_pool_streams_have_handles_for_other_libraries() -> None:
+    stream = Stream("openreg:1")
+    theirs = openreg_runtime.Stream.from_handle(stream.native_handle)
+    assert theirs.device == openreg_runtime.Device(1)
+    assert ExternalStream(theirs.handle, 1) == stream
+
+
+def test_external_stream_that_is_gone_is_refused_and_its_memory_is_not_lost() -> None:
+    theirs = openreg_runtime.Stream(0)
+    stream = ExternalStream(theirs.handle, 0)
+    gc.collect()
+    before = torch.openreg.memory_allocated()
+    with torch.openreg.stream(stream):
+        x = torch.ones(1000, device="openreg", requires_grad=True)
+        y = (x * 2).sum()
+    y.record_stream(stream)
+    stream.synchronize()
+    handle = theirs.handle
+    del theirs
+    with pytest.raises(RuntimeError, match="not a live handle"):
+        ExternalStream(handle, 0)
+    with pytest.raises(RuntimeError, match="not a live handle"):
+        torch.openreg.set_stream(stream)
+    with pytest.raises(RuntimeError, match="not a live handle"):
+        y.backward()  # would run on the stream of the forward pass
+    assert y.item() == 2000  # from the current stream
+    del x, y
+    gc.collect()
+    assert torch.openreg.memory_allocated() == before
+    torch.openreg.empty_cache()
+    assert torch.ones(1000, device="openreg").sum().item() == 1000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ((12345,), RuntimeError, "not a live handle"),
+        (("1",), TypeError, "stream_ptr must be of type builtins.int, but got '1'"),
+        ((None,), TypeError, "stream_ptr must be of type builtins.int, but got None"),
+        ((-1,), ValueError, "stream_ptr must be 0 or more, but got -1"),
+        ((0, 7), RuntimeError, "Invalid device id 7"),
+        ((0, "cpu"), ValueError, "Expected an openreg device"),
+    ],
+)
+@pytest.mark.parametrize(
+    "make", [ExternalStream, torch.openreg.get_stream_from_external]
+)
+def test_wrong_external_stream_is_refused(
+    make: Callable[..., object],
+    arguments: tuple[object, ...],
+    error: type[Exception],
+    text: str,
+) -> None:
+    with pytest.raises(error, match=text):
+        make(*arguments)
+
+
+def test_external_stream_of_another_device_is_refused() -> None:
+    theirs = openreg_runtime.Stream(1)
+    with pytest.raises(RuntimeError, match="belongs to device openreg:1, not to"):
+        ExternalStream(theirs.handle, 0)
 
 
 def test_wait_stream_orders_work_of_two_streams() -> None:
@@ -167,6 +433,13 @@ def test_event_recorded_again_means_the_last_record() -> None:
     event.synchronize()
     assert torch.openreg.current_stream().query()
     assert (x == 1).all()
+
+
+def test_event_takes_the_arguments_of_cuda() -> None:
+    event = Event(enable_timing=True, blocking=True, interprocess=False, external=True)
+    event.record()
+    event.synchronize()
+    assert event.elapsed_time(event) == 0
 
 
 def test_event_between_processes_is_refused() -> None:

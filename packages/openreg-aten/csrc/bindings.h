@@ -30,5 +30,7 @@ auto translated(Body&& body) {
 
 /// Adds the functions on memory.
 void define_memory(nanobind::module_& m);
+/// Adds the functions on streams.
+void define_streams(nanobind::module_& m);
 
 } // namespace openreg::aten

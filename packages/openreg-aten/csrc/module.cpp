@@ -135,6 +135,7 @@ NB_MODULE(_C, m) {
       nb::arg("device"));
 
   define_memory(m);
+  define_streams(m);
 
   m.def(
       "tensor_flags",

@@ -81,19 +81,47 @@ c10::Stream default_stream(c10::DeviceIndex device) {
   return make_stream(index_or_current(device), 0);
 }
 
-c10::Stream exchange_stream(c10::Stream stream) {
-  const c10::DeviceIndex device = stream.device_index();
-  check_device(device);
+void check_stream(const c10::Stream& stream) {
+  const c10::Device device = stream.device();
+  TORCH_CHECK(
+      device.type() == c10::kPrivateUse1,
+      "expected a stream of a ",
+      c10::kPrivateUse1,
+      " device, but got one of ",
+      device);
+  check_device(device.index());
   int owner = 0;
   OPENREG_CHECK(orStreamGetDevice(handle_of(stream), &owner));
   TORCH_CHECK(
-      owner == device,
+      owner == device.index(),
       "stream ",
       stream.id(),
       " belongs to device openreg:",
       owner,
       ", not to openreg:",
-      static_cast<int>(device));
+      static_cast<int>(device.index()));
+}
+
+c10::Stream external_stream(c10::DeviceIndex device, orStream_t handle) {
+  const c10::DeviceIndex index = index_or_current(device);
+  if (handle == handle_of(index, 0)) {
+    handle = nullptr; // PyTorch's id of the default stream is 0
+  }
+  c10::Stream stream =
+      make_stream(index, reinterpret_cast<c10::StreamId>(handle));
+  check_stream(stream);
+  return stream;
+}
+
+int priority_of(const c10::Stream& stream) {
+  int priority = 0;
+  OPENREG_CHECK(orStreamGetPriority(handle_of(stream), &priority));
+  return priority;
+}
+
+c10::Stream exchange_stream(c10::Stream stream) {
+  check_stream(stream);
+  const c10::DeviceIndex device = stream.device_index();
   const auto index = static_cast<std::size_t>(device);
   const c10::StreamId previous = current_id(device);
   if (index >= t_current.size()) {

@@ -6,6 +6,8 @@
 // priority, and live as long as the process, as CUDA's do.
 #pragma once
 
+#include "export.h"
+
 #include <openreg/openreg.h>
 
 #include <c10/core/Stream.h>
@@ -20,6 +22,15 @@ c10::Stream exchange_stream(c10::Stream stream);
 /// The next stream of the pool. A greater priority is a smaller number; values
 /// outside the runtime's range are clamped.
 c10::Stream stream_from_pool(c10::DeviceIndex device, int priority);
+
+/// The stream of a handle that another library made, and keeps alive. Throws
+/// unless it is one of this device; null is the default stream.
+OPENREG_ATEN_API c10::Stream external_stream(
+    c10::DeviceIndex device,
+    orStream_t handle);
+/// Throws unless `stream` is one of the device that it names.
+OPENREG_ATEN_API void check_stream(const c10::Stream& stream);
+OPENREG_ATEN_API int priority_of(const c10::Stream& stream);
 
 /// Waits for the work of a device's current stream. Throws what a kernel left.
 void synchronize_current_stream(c10::DeviceIndex device);

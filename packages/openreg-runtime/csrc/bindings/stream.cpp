@@ -4,6 +4,8 @@
 
 #include <nanobind/stl/string.h>
 
+#include <cstdint>
+
 namespace openreg::python {
 namespace {
 
@@ -19,6 +21,16 @@ int priority_of(const Stream& stream) {
   int priority = 0;
   check(orStreamGetPriority(stream.handle, &priority));
   return priority;
+}
+
+Stream from_handle(std::uintptr_t handle) {
+  auto* stream = reinterpret_cast<orStream_t>(handle);
+  int device = 0;
+  check(orStreamGetDevice(stream, &device));
+  if (stream == nullptr) { // the current device's, now and not at each use
+    check(orStreamGetDefault(&stream, device));
+  }
+  return {stream, false};
 }
 
 bool query(const Stream& stream) {
@@ -52,6 +64,24 @@ void init_stream(nb::module_& m) {
           "Args:\n"
           "    device: Its device, by default the current one.\n"
           "    priority: From 0, the least, to -3, the greatest; clamped.")
+      .def_static(
+          "from_handle",
+          &from_handle,
+          "handle"_a,
+          "Gives the stream that a C library, PyTorch for one, made.\n\n"
+          "It lives as long as its owner keeps it, and no longer.\n\n"
+          "Args:\n"
+          "    handle: An ``orStream_t`` as a number; 0 is the default stream\n"
+          "        of the current device.\n\n"
+          "Raises:\n"
+          "    OpenRegError: If there is no such stream.")
+      .def_prop_ro(
+          "handle",
+          [](const Stream& self) {
+            return reinterpret_cast<std::uintptr_t>(self.handle);
+          },
+          "Its ``orStream_t`` as a number, for C libraries and for\n"
+          "``torch.openreg.ExternalStream``.")
       .def_prop_ro(
           "device",
           [](const Stream& self) { return Device{device_of(self)}; },

@@ -74,10 +74,12 @@ from .random import (
 )
 from .streams import (
     Event,
+    ExternalStream,
     Stream,
     StreamContext,
     current_stream,
     default_stream,
+    get_stream_from_external,
     is_current_stream_capturing,
     set_stream,
     stream,
@@ -86,6 +88,7 @@ from .streams import (
 __all__ = [
     "DeviceProperties",
     "Event",
+    "ExternalStream",
     "Mechanism",
     "OutOfMemoryError",
     "Stream",
@@ -109,6 +112,7 @@ __all__ = [
     "get_per_process_memory_fraction",
     "get_rng_state",
     "get_rng_state_all",
+    "get_stream_from_external",
     "host_memory_stats",
     "host_memory_stats_as_nested_dict",
     "init",

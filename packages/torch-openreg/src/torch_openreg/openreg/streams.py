@@ -7,9 +7,11 @@ arguments that ``torch.cuda`` has, so either kind works wherever the other does.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
+
+from openreg_aten import _C
 
 from ._utils import device_type, valid_device_index
 
@@ -18,26 +20,51 @@ if TYPE_CHECKING:
 
     from torch.types import Device
 
+_Stream = TypeVar("_Stream", bound="Stream")
+
 
 class Stream(torch.Stream):
     """A queue of work on one device, done in order. As ``torch.cuda.Stream``.
 
+    New streams come from a pool of 32 for each device and priority, and are given out
+    again in turn.
+
     Args:
-        device: Device, index or name; the current device by default.
-        priority: Lower numbers go first; out of range, the nearest one is taken.
+        device: Device, index or name; the current device by default, and if the index
+            is negative.
+        priority: Lower numbers are more urgent; out of range, the nearest one is taken.
         **kwargs: ``stream_id``, ``device_index`` and ``device_type`` of a stream that
             exists, instead of ``device``.
 
     Raises:
-        RuntimeError: If there is no device of this index.
+        RuntimeError: If there is no device of this index, or no such stream.
+        ValueError: If the device is of another type.
     """
 
     def __new__(cls, device: Device = None, priority: int = 0, **kwargs: Any) -> Self:
         """Takes a stream from the device's pool, or wraps the one that exists."""
         if kwargs:
-            return super().__new__(cls, priority=priority, **kwargs)
+            stream = super().__new__(cls, priority=priority, **kwargs)
+            _check_device_type("Stream", stream)
+            _C.check_stream(stream.stream_id, stream.device_index)
+            return stream
+        if isinstance(device, int) and device < 0:
+            device = None
         place = torch.device(device_type(), valid_device_index(device))
         return super().__new__(cls, place, priority=priority)
+
+    @property
+    def priority(self) -> int:
+        """Priority of the stream: a lower number is more urgent."""
+        return _C.stream_priority(self.stream_id, self.device_index)
+
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        """Returns the least and the greatest priority, which is the lower number.
+
+        As ``torch.cuda.Stream.priority_range``.
+        """
+        return _C.stream_priority_range()
 
     def record_event(self, event: torch.Event | None = None) -> torch.Event:
         """Marks the present end of the queue.
@@ -47,14 +74,88 @@ class Stream(torch.Stream):
 
         Returns:
             The event, recorded.
+
+        Raises:
+            TypeError: If ``event`` is no event.
         """
         if event is None:
             event = torch.Event(device_type())
+        _check_type("record_event: event", event, torch.Event)
         event.record(self)
         return event
 
+    def wait_event(self, event: torch.Event) -> None:
+        """Lets work that is given to this stream later wait for an event.
+
+        Args:
+            event: Its last record counts; without one, nothing waits.
+
+        Raises:
+            TypeError: If ``event`` is no event.
+        """
+        _check_type("wait_event: event", event, torch.Event)
+        super().wait_event(event)
+
+    def wait_stream(self, stream: torch.Stream) -> None:
+        """Lets work that is given to this stream later wait for another stream.
+
+        Args:
+            stream: What it has to do now is waited for.
+
+        Raises:
+            TypeError: If ``stream`` is no stream.
+        """
+        _check_type("wait_stream: stream", stream, torch.Stream)
+        super().wait_stream(stream)
+
     def __repr__(self) -> str:
         return f"<torch.openreg.Stream device={self.device} id={self.stream_id:#x}>"
+
+
+class ExternalStream(Stream):
+    """A stream that another library made. As ``torch.cuda.ExternalStream``.
+
+    The library keeps the stream alive as long as PyTorch uses it, or memory that was
+    allocated on it.
+
+    Args:
+        stream_ptr: The runtime's ``orStream_t`` as a number, such as
+            ``openreg_runtime.Stream.handle``; 0 is the default stream.
+        device: Device on which it was made, index or name; the current one by default.
+
+    Raises:
+        RuntimeError: If there is no such stream, or it belongs to another device.
+        TypeError: If ``stream_ptr`` is no int.
+        ValueError: If ``stream_ptr`` is negative.
+    """
+
+    def __new__(cls, stream_ptr: int, device: Device = None) -> Self:
+        """Wraps the stream of this handle."""
+        _check_type("ExternalStream: stream_ptr", stream_ptr, int)
+        if stream_ptr < 0:
+            raise ValueError(
+                f"ExternalStream: stream_ptr must be 0 or more, but got {stream_ptr}"
+            )
+        index = valid_device_index(device)
+        return _wrap(cls, index, _C.external_stream(stream_ptr, index))
+
+
+def get_stream_from_external(data_ptr: int, device: Device = None) -> Stream:
+    """Returns a stream that another library made.
+
+    As ``torch.cuda.get_stream_from_external``; see :class:`ExternalStream`.
+
+    Args:
+        data_ptr: The runtime's ``orStream_t`` as a number.
+        device: Device on which it was made, index or name; the current one by default.
+
+    Raises:
+        RuntimeError: If there is no such stream, or it belongs to another device.
+        TypeError: If ``data_ptr`` is no int.
+        ValueError: If ``data_ptr`` is negative.
+    """
+    stream = ExternalStream(data_ptr, device)
+    return _wrap(Stream, stream.device_index, stream.stream_id)
 
 
 class _EventOfDevice(type):
@@ -74,6 +175,7 @@ class Event(torch.Event, metaclass=_EventOfDevice):
         enable_timing: Whether ``elapsed_time`` (in milliseconds) may be asked of it.
         blocking: Accepted for the sake of code written for CUDA: waiting always blocks.
         interprocess: Must be false.
+        external: Accepted likewise: it has a meaning within graphs only.
 
     Raises:
         NotImplementedError: If ``interprocess`` is true.
@@ -84,8 +186,10 @@ class Event(torch.Event, metaclass=_EventOfDevice):
         enable_timing: bool = False,
         blocking: bool = False,
         interprocess: bool = False,
+        external: bool = False,
     ) -> torch.Event:
         """Makes an event that belongs to the device on which it is first recorded."""
+        del external
         if interprocess:
             raise NotImplementedError(
                 "torch.openreg.Event: interprocess=True is not supported, an event "
@@ -105,8 +209,8 @@ def current_stream(device: Device = None) -> Stream:
     Raises:
         RuntimeError: If there is no device of this index.
     """
-    stream = torch.accelerator.current_stream(valid_device_index(device))
-    return _wrap(stream, stream.stream_id)
+    index = valid_device_index(device)
+    return _wrap(Stream, index, torch.accelerator.current_stream(index).stream_id)
 
 
 def default_stream(device: Device = None) -> Stream:
@@ -118,8 +222,7 @@ def default_stream(device: Device = None) -> Stream:
     Raises:
         RuntimeError: If there is no device of this index.
     """
-    # PyTorch reserves the id 0 for it.
-    return _wrap(torch.accelerator.current_stream(valid_device_index(device)), 0)
+    return _wrap(Stream, valid_device_index(device), 0)  # the id that PyTorch reserves
 
 
 def set_stream(stream: torch.Stream | None) -> None:
@@ -129,8 +232,14 @@ def set_stream(stream: torch.Stream | None) -> None:
 
     Args:
         stream: Stream of an openreg device. Nothing happens if it is None.
+
+    Raises:
+        TypeError: If ``stream`` is no stream.
+        ValueError: If it is a stream of another type of device.
     """
     if stream is not None:
+        _check_type("set_stream: stream", stream, torch.Stream)
+        _check_device_type("set_stream", stream)
         torch.accelerator.set_stream(stream)
 
 
@@ -149,9 +258,16 @@ class StreamContext:
 
     Args:
         stream: Stream of an openreg device. Nothing happens if it is None.
+
+    Raises:
+        TypeError: If ``stream`` is no stream.
+        ValueError: If it is a stream of another type of device.
     """
 
     def __init__(self, stream: torch.Stream | None) -> None:
+        if stream is not None:
+            _check_type("stream", stream, torch.Stream)
+            _check_device_type("stream", stream)
         self.stream = stream
         self._previous: list[tuple[Stream, Stream]] = []
 
@@ -177,9 +293,28 @@ def stream(stream: torch.Stream | None) -> StreamContext:
     return StreamContext(stream)
 
 
-def _wrap(stream: torch.Stream, stream_id: int) -> Stream:
-    return Stream(
+def _wrap(cls: type[_Stream], device: int, stream_id: int) -> _Stream:
+    """Makes the object of a stream that is known to exist."""
+    return torch.Stream.__new__(
+        cls,
         stream_id=stream_id,
-        device_index=stream.device_index,
-        device_type=stream.device_type,
+        device_index=device,
+        device_type=torch._C._autograd.DeviceType.PrivateUse1.value,
     )
+
+
+def _check_type(argument: str, value: object, expected: type) -> None:
+    # Not left to PyTorch, which takes any object for an event or a stream.
+    if not isinstance(value, expected):
+        raise TypeError(
+            f"{argument} must be of type {expected.__module__}.{expected.__qualname__}"
+            f", but got {value!r}"
+        )
+
+
+def _check_device_type(function: str, stream: torch.Stream) -> None:
+    if stream.device.type != device_type():
+        raise ValueError(
+            f"{function}: expected a stream of an {device_type()} device, but got one "
+            f"of {stream.device}"
+        )

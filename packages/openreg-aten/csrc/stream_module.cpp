@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The part of openreg_aten._C on streams: what torch.Stream does not tell.
+#include "bindings.h"
+#include "device/error.h"
+#include "device/stream.h"
+
+#include <nanobind/stl/pair.h>
+
+#include <cstdint>
+#include <utility>
+
+namespace nb = nanobind;
+
+namespace openreg::aten {
+namespace {
+
+c10::Stream stream_of(int64_t id, int device) {
+  return c10::Stream(
+      c10::Stream::UNSAFE,
+      c10::Device(c10::kPrivateUse1, to_index(device)),
+      id);
+}
+
+std::pair<int, int> priority_range() {
+  int least = 0;
+  int greatest = 0;
+  OPENREG_CHECK(orDeviceGetStreamPriorityRange(&least, &greatest));
+  return {least, greatest};
+}
+
+} // namespace
+
+void define_streams(nb::module_& m) {
+  m.def(
+      "check_stream",
+      [](int64_t id, int device) {
+        translated([&] { check_stream(stream_of(id, device)); });
+      },
+      nb::arg("id"),
+      nb::arg("device"));
+  m.def(
+      "external_stream",
+      [](uintptr_t handle, int device) {
+        return translated([&] {
+          const auto stream = external_stream(
+              to_index(device), reinterpret_cast<orStream_t>(handle));
+          return static_cast<int64_t>(stream.id());
+        });
+      },
+      nb::arg("handle"),
+      nb::arg("device"));
+  m.def(
+      "stream_priority",
+      [](int64_t id, int device) {
+        return translated([&] { return priority_of(stream_of(id, device)); });
+      },
+      nb::arg("id"),
+      nb::arg("device"));
+  m.def("stream_priority_range", [] { return translated(&priority_range); });
+}
+
+} // namespace openreg::aten
