@@ -35,6 +35,9 @@ def copied(source: str, target: str) -> Work:
 
 # Each is made twice, for the device and for the CPU.
 CASES: dict[str, Make] = {
+    "allocate 4 kB": lambda device: partial(
+        torch.UntypedStorage, 4096, device=torch.device(device)
+    ),
     "empty(8)": lambda device: partial(torch.empty, 8, device=device),
     "view": applied(lambda x: x.view(2, 4), [8]),
     "add 8": applied(torch.add, [8], [8]),
