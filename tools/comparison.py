@@ -34,7 +34,8 @@ Every public name of `torch.cuda`, `torch.xpu`, `torch.mps` and `torch.accelerat
 `torch.openreg` has for it: {have} names are there, {planned} are not there yet, and {other} do not apply. [](python.md)
 explains those that are there. `tools/comparison.py` writes this page, and fails for a name without an answer.
 
-`torch.accelerator` itself serves the device; "by `torch.accelerator`" means that its function works on openreg.
+`torch.accelerator` itself serves the device; "by `torch.accelerator`" means that its function works on openreg. All of its
+functions do; its class `Graph`, for which PyTorch lets a backend register an implementation, has none yet.
 
 | name | cuda | xpu | mps | accelerator | openreg | |
 | --- | --- | --- | --- | --- | --- | --- |

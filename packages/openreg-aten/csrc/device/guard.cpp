@@ -44,7 +44,8 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   void synchronizeDevice(const c10::DeviceIndex index) const override {
     synchronize_device(index);
   }
-  c10::DeviceCapability getDeviceCapability(c10::Device) const override {
+  c10::DeviceCapability getDeviceCapability(c10::Device device) const override {
+    check_device(device.index());
     return {}; // every dtype: what the CPU computes with, the device does too
   }
 
