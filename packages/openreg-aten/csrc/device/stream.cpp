@@ -4,6 +4,7 @@
 
 #include "device/device.h"
 #include "device/error.h"
+#include "device/gil.h"
 
 #include <algorithm>
 #include <array>
@@ -73,6 +74,12 @@ orStream_t handle_of(c10::DeviceIndex device, c10::StreamId id) {
 } // namespace
 
 c10::Stream current_stream(c10::DeviceIndex device) {
+  const auto count = devices().defaults.size();
+  if (device >= 0 && static_cast<std::size_t>(device) < count) {
+    // Asks the runtime nothing: autograd, which calls this where nothing may be
+    // thrown, does so in forked children too.
+    return make_stream(device, current_id(device));
+  }
   const c10::DeviceIndex index = index_or_current(device);
   return make_stream(index, current_id(index));
 }
@@ -148,6 +155,7 @@ c10::Stream stream_from_pool(c10::DeviceIndex device, int priority) {
 }
 
 void synchronize_current_stream(c10::DeviceIndex device) {
+  const GilRelease without_gil; // what is waited for may need it
   OPENREG_CHECK(orStreamSynchronize(current_handle(device)));
 }
 

@@ -8,6 +8,7 @@
 
 #include "device/device.h"
 #include "device/host_allocator.h"
+#include "device/stream_event.h"
 #include "kernel/cpu_allocator.h"
 #include "kernel/device_views.h"
 #include "kernel/enqueue.h"
@@ -71,25 +72,34 @@ bool enqueue_copy(const at::Tensor& dst, const at::Tensor& src) {
   return true;
 }
 
-/// Enqueues a copy within a device, like any operator; false if it is not worth
-/// that.
-bool enqueue_within_device(const at::Tensor& dst, const at::Tensor& src) {
-  const c10::DeviceIndex device = dst.device().index();
+/// Enqueues a copy within a device or between two, like any operator; false if
+/// it is not worth that. As on CUDA, the current stream of the source copies,
+/// after what that of the destination has, which goes on after the copy.
+bool enqueue_between_devices(const at::Tensor& dst, const at::Tensor& src) {
+  const c10::DeviceIndex source = src.device().index();
+  const c10::DeviceIndex target = dst.device().index();
   if (dst.is_quantized() || src.is_quantized() ||
-      !enqueues(device, dst.nbytes() + src.nbytes()) ||
-      !at::is_expandable_to(src.sizes(), dst.sizes())) {
+      !at::is_expandable_to(src.sizes(), dst.sizes()) ||
+      !(enqueues(source, dst.nbytes() + src.nbytes()) ||
+        (source != target && enqueues(target, 0)))) {
     return false;
   }
-  DeviceViews views(device);
+  DeviceViews views(target);
   at::Tensor to = views.present(dst, true);
   const at::Tensor from = views.present(src, false);
   std::vector<ViewPtr> kept;
   views.move_views(kept);
+  if (source != target) {
+    StreamEvent(current_handle(target)).hold(current_handle(source));
+  }
   enqueue_on_current_stream(
-      device, [to = std::move(to), from, kept = std::move(kept)]() mutable {
+      source, [to = std::move(to), from, kept = std::move(kept)]() mutable {
         const EnqueuedKernelScope scope({});
         at::native::copy_(to, from, /*non_blocking=*/false);
       });
+  if (source != target) {
+    StreamEvent(current_handle(source)).hold(current_handle(target));
+  }
   return true;
 }
 
@@ -107,7 +117,7 @@ copy_tensor(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
   }
   const c10::DeviceIndex device =
       (on_device(self) ? self : src).device().index();
-  if (self.device() == src.device() && enqueue_within_device(self, src)) {
+  if (on_device(self) && on_device(src) && enqueue_between_devices(self, src)) {
     return self;
   }
   if (on_device(self) && on_device(src) && self.device() != src.device()) {
