@@ -74,6 +74,29 @@ def test_step_of_a_held_stream_is_enqueued(
         assert torch.equal(ours.cpu(), theirs)
 
 
+def test_step_with_dropout_is_enqueued(
+    models: ModuleType, device: str, latch: Callable[[], Any]
+) -> None:
+    losses = []
+    for where in (device, "cpu"):
+        model, step = prepare(models, torch.optim.SGD, where)
+        for module in model.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = 0.2
+        torch.manual_seed(1)
+        step()
+        if where == "cpu":
+            losses.append(step().item())
+            continue
+        torch.accelerator.synchronize()
+        held = latch()
+        loss = step()
+        assert held.holds, "the step has waited for the stream"
+        held.release()
+        losses.append(loss.item())
+    assert losses[0] == losses[1]
+
+
 def test_loss_is_what_the_host_waits_for(
     models: ModuleType, device: str, latch: Callable[[], Any]
 ) -> None:
