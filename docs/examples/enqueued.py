@@ -15,7 +15,7 @@ gate = threading.Event()
 Device(0).default_stream.launch(gate.wait, 30)  # holds the stream
 with torch.openreg.operator_roads() as roads:
     y = torch.tanh(x @ weight).sum()
-print({name: road for name, road in sorted(roads.calls)})
+print(dict(sorted(roads.calls)))
 # prints: {'aten::mm': 'enqueued', 'aten::sum': 'enqueued', 'aten::tanh': 'enqueued'}
 print(torch.openreg.current_stream().query())
 # prints: False

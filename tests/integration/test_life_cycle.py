@@ -49,7 +49,7 @@ for _ in range(2):
     step()
 torch.openreg.synchronize()
 gate = threading.Event()
-openreg_runtime.Device(0).default_stream.launch(gate.wait, GATE)
+openreg_runtime.Device(0).default_stream.launch(gate.wait)
 loss = step()
 pending = not torch.openreg.current_stream().query()
 print("pending" if pending else "done", flush=True)
@@ -80,13 +80,13 @@ threading.Thread(target=train).start()
 
 @both_ways
 @pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("gate", ["0.2", "None"], ids=["goes_on", "held_for_ever"])
+@pytest.mark.parametrize("released", ["gate.set()", ""], ids=["runs", "is_held"])
 def test_process_ends_with_operators_enqueued(
-    run_script: Script, ending: str, gate: str, inline_bytes: str
+    run_script: Script, ending: str, released: str, inline_bytes: str
 ) -> None:
     source, code = ENDINGS[ending]
     result = run_script(
-        HELD.replace("GATE", gate) + source, OPENREG_INLINE_BYTES=inline_bytes
+        f"{HELD}{released}\n{source}", OPENREG_INLINE_BYTES=inline_bytes
     )
     assert result.returncode == code, result
     assert result.stdout == "pending\n"
@@ -102,7 +102,7 @@ def test_fork_with_operators_enqueued_leaves_both_processes_alone(
     run_script: Script, inline_bytes: str
 ) -> None:
     result = run_script(
-        HELD.replace("GATE", "30")
+        HELD
         + """
 uses = {
     "a wait": lambda: torch.openreg.synchronize(),
