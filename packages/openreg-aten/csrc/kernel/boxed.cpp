@@ -35,8 +35,8 @@ class Call {
 
   // [docs: boxed-run]
   void run(const c10::OperatorHandle& target, c10::DispatchKey cpu_key) {
-    for (const auto& argument : plan_.arguments) {
-      present_generator(argument);
+    if (C10_UNLIKELY(plan_.draws)) {
+      present_generator();
     }
     const CallKey key = make_key(cpu_key);
     const auto known = results_if_enqueued(key, device_);
@@ -154,13 +154,14 @@ class Call {
   }
 
   /// First of all, since the stream may have to wait for other draws.
-  void present_generator(const OperatorPlan::Argument& argument) {
-    if (C10_LIKELY(argument.kind != Kind::kGenerator)) {
-      return;
+  void present_generator() {
+    for (const auto& argument : plan_.arguments) {
+      if (argument.kind == Kind::kGenerator) {
+        c10::IValue& value = this->value(argument);
+        value = openreg::aten::present_generator(
+            device_, value.toOptional<at::Generator>());
+      }
     }
-    c10::IValue& value = this->value(argument);
-    value = openreg::aten::present_generator(
-        device_, value.toOptional<at::Generator>());
   }
 
   CallKey make_key(c10::DispatchKey cpu_key) const {

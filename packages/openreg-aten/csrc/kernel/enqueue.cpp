@@ -322,6 +322,13 @@ EnqueuedCall* take_call() {
 /// counts one sixteenth.
 thread_local size_t t_mean_bytes = 0;
 
+bool has_work(orStream_t stream) {
+  uint64_t given = 0;
+  uint64_t done = 0;
+  OPENREG_CHECK(orStreamGetProgress(stream, &given, &done));
+  return given != done;
+}
+
 bool runs_here(orStream_t stream) {
   int here = 0;
   OPENREG_CHECK(orStreamRunsHere(stream, &here));
@@ -335,8 +342,7 @@ bool enqueues(c10::DeviceIndex device, size_t bytes) {
   const size_t limit = inline_bytes();
   t_mean_bytes += bytes / kWindow - t_mean_bytes / kWindow;
   const orStream_t stream = current_handle(device);
-  return (bytes > limit || t_mean_bytes > limit ||
-          orStreamQuery(stream) == orErrorNotReady) &&
+  return (bytes > limit || t_mean_bytes > limit || has_work(stream)) &&
       !runs_here(stream);
 }
 

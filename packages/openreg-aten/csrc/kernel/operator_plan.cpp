@@ -116,8 +116,8 @@ bool follow_from_metadata(
       one_kind && !has(plan, Kind::kDevice) &&
       !op.hasTag(at::Tag::dynamic_output_shape) &&
       !op.hasTag(at::Tag::data_dependent_output) &&
-      (!op.hasTag(at::Tag::nondeterministic_seeded) ||
-       has(plan, Kind::kGenerator) || kDrawsNothing.count(schema.name()) > 0) &&
+      (!op.hasTag(at::Tag::nondeterministic_seeded) || plan.draws ||
+       kDrawsNothing.count(schema.name()) > 0) &&
       kReadsLengths.count(schema.name()) == 0;
 }
 
@@ -176,10 +176,11 @@ OperatorPlan make_plan(const c10::OperatorHandle& op) {
     }
     plan.returned.push_back(source);
   }
+  plan.draws = has(plan, Kind::kGenerator);
   plan.results_follow_from_metadata = follow_from_metadata(op, plan);
   plan.takes_any_size = kTakesAnySize.count(schema.name()) > 0;
-  plan.reads_numbers = has(plan, Kind::kGenerator) ||
-      schema.name() == "aten::arange" || schema.name() == "aten::range";
+  plan.reads_numbers = plan.draws || schema.name() == "aten::arange" ||
+      schema.name() == "aten::range";
   return plan;
 }
 

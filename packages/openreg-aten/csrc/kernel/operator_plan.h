@@ -27,6 +27,7 @@ struct OperatorPlan {
   uint32_t argument_count;
   std::vector<Argument> arguments; // those that need work, in order
   std::vector<int32_t> returned;   // per result: which of them it is, or -1
+  bool draws;                      // has a generator among its arguments
   bool reads_requires_grad;        // the CPU's kernel asks tensors for it
   bool makes_object; // the result may keep arguments: packed weights
   // Of tensors only the metadata decides what the results look like.
