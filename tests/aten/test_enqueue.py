@@ -6,12 +6,13 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import openreg_runtime as runtime
 from openreg_aten import _C
@@ -185,6 +186,139 @@ def test_wrong_numbers_are_an_error_of_the_call(device: str, latch: Latches) -> 
     threading.Timer(0.05, held.release).start()
     with pytest.raises(RuntimeError, match="std >= 0"):
         x.normal_(0, -1)
+
+
+I16 = torch.int16
+INTEGERS = torch.arange(1, 100_001, dtype=torch.int32)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (lambda x: x.view(10, -1).prod(0), lambda x: x.view(10, -1).prod(0, dtype=I16)),
+        (lambda x: torch.remainder(6, x), lambda x: torch.remainder(6.5, x)),
+        (lambda x: torch.pow(7, x), lambda x: torch.pow(0.5, x)),
+        (
+            lambda x: torch.argmax(x.view(4, 5, -1), out=x.new_empty(0).long()),
+            lambda x: torch.argmax(x.view(4, 5, -1), 2, out=x.new_empty(0).long()),
+        ),
+    ],
+    ids=["dtype", "number", "base", "dimension"],
+)
+def test_calls_that_make_something_else_are_told_apart(
+    first: Callable[[Tensor], Tensor],
+    second: Callable[[Tensor], Tensor],
+    device: str,
+    same: Callable[[Any, Any], None],
+) -> None:
+    x = INTEGERS.to(device)
+    for function in (first, second, first, second):
+        same(function(x), function(INTEGERS))
+
+
+def test_default_dtype_is_part_of_a_call(
+    device: str, same: Callable[[Any, Any], None]
+) -> None:
+    x = INTEGERS.to(device)
+    before = torch.get_default_dtype()
+    try:
+        for dtype in (torch.float32, torch.float64, torch.float32, torch.float64):
+            torch.set_default_dtype(dtype)
+            for function in (torch.log1p, torch.sinh, torch.sqrt):
+                same(function(x), function(INTEGERS))
+    finally:
+        torch.set_default_dtype(before)
+
+
+def test_numbers_past_the_signed_ones_are_filled_in(device: str) -> None:
+    x = torch.zeros(4, dtype=torch.uint64, device=device).fill_(2**64 - 1)
+    assert x.tolist() == [2**64 - 1] * 4
+
+
+def test_memory_format_decides_about_results_of_one_channel(device: str) -> None:
+    x, weight = torch.rand(16, 1, 28, 28), torch.rand(2, 1, 3, 3)
+    last = x.to(memory_format=torch.channels_last)
+    for each in (x, last, x, last):
+        result = F.conv2d(each.to(device), weight.to(device))
+        assert result.stride() == F.conv2d(each, weight).stride()
+
+
+def test_results_are_resized_where_other_arguments_are_written(
+    device: str, same: Callable[[Any, Any], None]
+) -> None:
+    def normalize(device: str) -> list[Tensor]:
+        x = torch.arange(30_000.0).view(10, 3, -1).to(device)
+        weight, bias, mean, variance = torch.ones(4, 3, device=device).unbind()
+        out = [torch.empty(0, device=device) for _ in range(3)]
+        torch.ops.aten._native_batch_norm_legit.out(
+            *(x, weight, bias, mean, variance, True, 0.1, 1e-5),
+            out=out[0],
+            save_mean=out[1],
+            save_invstd=out[2],
+        )
+        return [*out, mean, variance]
+
+    for _ in range(3):
+        same(normalize(device), normalize("cpu"))
+
+
+def test_overlapping_copies_are_refused_by_the_call(
+    device: str, latch: Latches
+) -> None:
+    x = torch.arange(100_000.0, device=device)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        x[:1].expand(1000).copy_(x[:1000])
+    with pytest.raises(RuntimeError, match="overlap"):
+        x[1:].copy_(x[:-1])
+
+
+def test_kernels_are_no_business_of_the_modes_of_who_waits(
+    device: str, latch: Latches
+) -> None:
+    class Seen(TorchDispatchMode):
+        names: ClassVar[list[str]] = []
+
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            self.names.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    x = torch.randn(64, 64, device=device)
+    work = torch.linalg.svdvals
+    work(x)
+    held = latch()
+    results = [work(x) for _ in range(20)]
+    held.release()
+    with Seen():
+        torch.accelerator.synchronize()
+    assert Seen.names == []
+    for result in results:
+        assert torch.equal(result.cpu(), work(x.cpu()))
+
+
+def test_threads_ask_one_generator_for_its_state_while_kernels_draw(
+    device: str,
+) -> None:
+    generator = torch.Generator(device)
+    failures: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            x = torch.empty(1 << 18, device=device)
+            for _ in range(30):
+                x.normal_(generator=generator)
+                generator.get_state()
+                generator.clone_state()
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
 
 
 def test_mask_is_no_index_with_known_results(device: str) -> None:

@@ -185,6 +185,10 @@ FUNCTIONS_OF_A_DEVICE: dict[str, Callable[[Any], object]] = {
     "current_stream": torch.openreg.current_stream,
     "default_stream": torch.openreg.default_stream,
     "Stream": torch.openreg.Stream,
+    "ExternalStream": lambda device: torch.openreg.ExternalStream(0, device),
+    "get_stream_from_external": lambda device: torch.openreg.get_stream_from_external(
+        0, device
+    ),
     "get_rng_state": torch.openreg.get_rng_state,
     "set_rng_state": lambda device: torch.openreg.set_rng_state(
         torch.get_rng_state(), device

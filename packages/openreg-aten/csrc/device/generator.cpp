@@ -90,10 +90,29 @@ class GeneratorImpl final : public c10::GeneratorImpl {
     const orStream_t last = last_;
     lock.unlock();
     if (last != nullptr) {
-      const GilRelease released; // PyTorch holds the GIL here
-      StreamEvent(last).wait();
+      wait_for(last);
     }
     return cpu;
+  }
+
+  /// PyTorch's bindings call with the GIL and the mutex of the base class,
+  /// which other threads wait for with the GIL: both are given up, and taken
+  /// again in that order.
+  void wait_for(orStream_t last) const {
+    std::mutex& base = const_cast<GeneratorImpl*>(this)->mutex_;
+    const bool held = !base.try_lock();
+    if (held) {
+      const GilRelease released;
+      base.unlock();
+      StreamEvent(last).wait();
+    } else {
+      base.unlock();
+      const GilRelease released;
+      StreamEvent(last).wait();
+    }
+    if (held) {
+      base.lock();
+    }
   }
 
   mutable std::mutex own_mutex_; // PyTorch holds the one of the base class

@@ -14,6 +14,7 @@
 #include <ATen/Context.h>
 #include <ATen/core/List.h>
 
+#include <algorithm>
 #include <iterator>
 #include <vector>
 
@@ -58,7 +59,7 @@ class Call {
     });
     const bool changed = views_.finish();
     take_over_results();
-    if (key.usable() && !was_met(key)) {
+    if (key.usable() && !was_met(key) && (!changed || returns_all_written())) {
       remember_results(
           key, new_results(), changed ? written() : std::vector<at::Tensor>());
     }
@@ -203,11 +204,25 @@ class Call {
   /// Gives written tensors the sizes that the operator would give them.
   void resize_written(const KnownResults& known) {
     size_t next = 0;
-    for (const auto& argument : plan_.arguments) {
-      if (next < known.resized.size() && argument.written) {
+    for (const int32_t source : plan_.returned) {
+      if (source >= 0 && next < known.resized.size()) {
+        const auto& argument = plan_.arguments[static_cast<size_t>(source)];
         value(argument).toTensor().resize_(known.resized[next++]);
       }
     }
+  }
+
+  /// False if the operator may resize what it does not return.
+  bool returns_all_written() const {
+    const auto written = std::count_if(
+        plan_.arguments.begin(),
+        plan_.arguments.end(),
+        [](const auto& argument) { return argument.written; });
+    const auto returned = std::count_if(
+        plan_.returned.begin(), plan_.returned.end(), [](int32_t source) {
+          return source >= 0;
+        });
+    return written == returned;
   }
 
   /// The results that are arguments.

@@ -117,7 +117,9 @@ KernelScope::~KernelScope() {
 EnqueuedKernelScope::EnqueuedKernelScope(std::span<ResultMemory> results)
     : previous_results_(std::exchange(t_results, results)),
       previous_device_(std::exchange(t_kernel_device, kEnqueuedKernel)),
-      below_autograd_(kBelowAutograd) {}
+      below_autograd_(
+          c10::default_included_set,
+          c10::default_excluded_set | kBelowAutograd) {}
 
 EnqueuedKernelScope::~EnqueuedKernelScope() {
   t_kernel_device = previous_device_;

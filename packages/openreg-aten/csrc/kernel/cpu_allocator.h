@@ -25,7 +25,8 @@ struct ResultMemory {
 
 /// While one lives, this thread runs a CPU kernel that was enqueued: as
 /// KernelScope, but the device's allocator belongs to the host, which is ahead
-/// of the device: memory that it freed is still in use here.
+/// of the device: memory that it freed is still in use here. It may be a thread
+/// of the host that waits, whose dispatch modes do not concern the kernel.
 class EnqueuedKernelScope {
  public:
   explicit EnqueuedKernelScope(std::span<ResultMemory> results);
@@ -36,7 +37,7 @@ class EnqueuedKernelScope {
  private:
   std::span<ResultMemory> previous_results_;
   c10::DeviceIndex previous_device_;
-  c10::impl::ExcludeDispatchKeyGuard below_autograd_;
+  c10::impl::ForceDispatchKeyGuard below_autograd_;
 };
 
 } // namespace openreg::aten

@@ -204,6 +204,9 @@ class EnqueuedCall {
     if (results_.empty()) {
       return; // it only wrote to arguments
     }
+    for (ResultMemory& each : memory_) {
+      each.taken = true; // for no copy below
+    }
     size_t count = 0;
     c10::SmallVector<std::pair<const Expected*, at::Tensor>, 1> elsewhere;
     const auto see = [&](const at::Tensor& made) {
@@ -371,7 +374,12 @@ void enqueue(
     Stack&& stack,
     const std::vector<at::Tensor>& results) {
   EnqueuedCall* call = take_call();
-  call->prepare(op, views, std::move(stack), results);
+  try {
+    call->prepare(op, views, std::move(stack), results);
+  } catch (...) {
+    finish(call);
+    throw;
+  }
   const orError_t error = orLaunchKernel(
       current_handle(device),
       [](void* args) { static_cast<EnqueuedCall*>(args)->run(); },

@@ -4,8 +4,11 @@
 
 #include "kernel/members.h"
 
+#include <c10/core/DefaultDtype.h>
+
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
@@ -33,8 +36,22 @@ Table& table() {
   return *value;
 }
 
+// How often the table began again.
+std::atomic<uint64_t> g_age{0};
+
 // The keys that this thread met last.
 thread_local std::array<uint64_t, 1024> t_met;
+
+/// What integers are promoted to is no argument, and decides about results too.
+uint64_t digest_of(const CallKey& key) {
+  return key.digest() +
+      static_cast<uint64_t>(c10::get_default_dtype_as_scalartype());
+}
+
+/// A key as it stands among those that were met, of this age of the table.
+uint64_t met_now(uint64_t digest) {
+  return digest ^ g_age.load(std::memory_order_relaxed) << 32;
+}
 
 bool owns_memory(const at::Tensor& tensor) {
   return tensor.layout() == c10::kStrided && !has_members(tensor) &&
@@ -82,9 +99,12 @@ void CallKey::add(const at::Tensor& tensor) {
 
 void CallKey::add_geometry(const c10::TensorImpl& tensor) {
   const bool contiguous = tensor.is_contiguous();
+  // The last two decide about the strides of results where sizes are 1.
   add_number(
-      static_cast<uint64_t>(tensor.dim()) << 1 |
-      static_cast<uint64_t>(contiguous));
+      static_cast<uint64_t>(tensor.dim()) << 3 |
+      static_cast<uint64_t>(contiguous) << 2 |
+      static_cast<uint64_t>(tensor.is_strides_like_channels_last()) << 1 |
+      static_cast<uint64_t>(tensor.is_strides_like_channels_last_3d()));
   for (const int64_t size : tensor.sizes()) {
     add_number(static_cast<uint64_t>(size));
   }
@@ -102,28 +122,37 @@ void CallKey::add(const c10::Scalar& value) {
     add(value.toDouble());
   }
   if (value.isIntegral(/*includeBool=*/true)) {
-    add_number(static_cast<uint64_t>(value.toLong()));
+    add_number(
+        value.type() == c10::ScalarType::UInt64
+            ? value.toUInt64()
+            : static_cast<uint64_t>(value.toLong()));
   }
 }
 
 void CallKey::add(const c10::IValue& value) {
+  // First what it is, since an argument may be one of several kinds.
+  enum Tag : uint64_t { kNone, kTensor, kInt, kBool, kDouble, kComplex, kList };
   if (value.isTensor()) {
+    add_number(kTensor);
     add(value.toTensor());
   } else if (value.isNone()) {
-    add_number(2);
+    add_number(kNone);
   } else if (value.isInt()) {
+    add_number(kInt);
     add_number(static_cast<uint64_t>(value.toInt()));
   } else if (value.isBool()) {
-    add_number(value.toBool() ? 5 : 4);
+    add_number(kBool);
+    add_number(value.toBool() ? 1 : 0);
   } else if (value.isDouble()) {
-    add_number(6);
+    add_number(kDouble);
     add(value.toDouble());
   } else if (value.isComplexDouble()) {
-    add_number(7);
+    add_number(kComplex);
   } else if (value.isString()) {
     add(std::string_view(value.toStringRef()));
   } else if (value.isList()) {
     const auto elements = value.toListRef();
+    add_number(kList);
     add_number(elements.size());
     for (const c10::IValue& each : elements) {
       if (each.isDouble()) {
@@ -143,19 +172,21 @@ void CallKey::add(const c10::IValue& value) {
 std::shared_ptr<const KnownResults> find_results(const CallKey& key) {
   Table& known = table();
   const std::shared_lock lock(known.mutex);
-  const auto found = known.entries.find(key.digest());
+  const auto found = known.entries.find(digest_of(key));
   return found == known.entries.end() ? nullptr : found->second;
 }
 
 bool was_met(const CallKey& key) {
-  return t_met[key.digest() % t_met.size()] == key.digest();
+  const uint64_t digest = digest_of(key);
+  return t_met[digest % t_met.size()] == met_now(digest);
 }
 
 void remember_results(
     const CallKey& key,
     at::ArrayRef<at::Tensor> made,
     at::ArrayRef<at::Tensor> resized) {
-  t_met[key.digest() % t_met.size()] = key.digest();
+  const uint64_t digest = digest_of(key);
+  t_met[digest % t_met.size()] = met_now(digest);
   KnownResults looks;
   for (const at::Tensor& tensor : made) {
     if (!tensor.defined()) {
@@ -181,8 +212,9 @@ void remember_results(
   const std::unique_lock lock(known.mutex);
   if (known.entries.size() >= kMaxEntries) {
     known.entries.clear();
+    g_age.fetch_add(1, std::memory_order_relaxed);
   }
-  known.entries.insert_or_assign(key.digest(), std::move(entry));
+  known.entries.insert_or_assign(digest, std::move(entry));
 }
 
 } // namespace openreg::aten

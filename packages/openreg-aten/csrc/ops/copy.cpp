@@ -17,6 +17,7 @@
 
 #include <ATen/Dispatch_v2.h>
 #include <ATen/ExpandUtils.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/ops/copy_native.h>
 #include <torch/library.h>
 
@@ -60,16 +61,26 @@ bool enqueue_copy(const at::Tensor& dst, const at::Tensor& src) {
   DeviceViews views(device);
   enqueue_on_current_stream(
       device,
-      [device,
-       stream,
-       to = on_device(dst) ? views.present(dst, true) : borrow(dst),
+      [to = on_device(dst) ? views.present(dst, true) : borrow(dst),
        from =
            on_device(src) ? views.present(src, false) : borrow(src)]() mutable {
-        const c10::Stream previous = exchange_stream(stream);
-        run_copy(device, to, from);
-        exchange_stream(previous);
+        const EnqueuedKernelScope scope({});
+        at::native::copy_(to, from, /*non_blocking=*/false);
       });
   return true;
+}
+
+/// A kernel of the current stream has its copies at once.
+bool runs_here(c10::DeviceIndex device) {
+  int here = 0;
+  OPENREG_CHECK(orStreamRunsHere(current_handle(device), &here));
+  return here != 0;
+}
+
+/// Whether the CPU's copy refuses it: elements that overlap.
+bool overlaps(const at::Tensor& dst, const at::Tensor& src) {
+  return at::has_internal_overlap(dst) == at::MemOverlap::Yes ||
+      at::get_overlap_status(dst, src) == at::MemOverlapStatus::Partial;
 }
 
 /// Enqueues a copy within a device or between two, like any operator; false if
@@ -79,7 +90,8 @@ bool enqueue_between_devices(const at::Tensor& dst, const at::Tensor& src) {
   const c10::DeviceIndex source = src.device().index();
   const c10::DeviceIndex target = dst.device().index();
   if (dst.is_quantized() || src.is_quantized() ||
-      !at::is_expandable_to(src.sizes(), dst.sizes()) ||
+      !at::is_expandable_to(src.sizes(), dst.sizes()) || overlaps(dst, src) ||
+      runs_here(source) || runs_here(target) ||
       !(enqueues(source, dst.nbytes() + src.nbytes()) ||
         (source != target && enqueues(target, 0)))) {
     return false;
