@@ -262,13 +262,11 @@ def test_results_are_resized_where_other_arguments_are_written(
         same(normalize(device), normalize("cpu"))
 
 
-def test_overlapping_copies_are_refused_by_the_call(
-    device: str, latch: Latches
-) -> None:
+def test_overlapping_copies_are_refused_by_the_call(device: str) -> None:
     x = torch.arange(100_000.0, device=device)
     with pytest.raises(RuntimeError, match="single memory location"):
         x[:1].expand(1000).copy_(x[:1000])
-    with pytest.raises(RuntimeError, match="overlap"):
+    with pytest.raises(RuntimeError, match="the input tensor and"):
         x[1:].copy_(x[:-1])
 
 
