@@ -272,6 +272,7 @@ def test_external_stream_runs_work_in_the_order_of_its_library() -> None:
     assert isinstance(stream, Stream)
     assert stream.device == torch.device("openreg", 1)
     assert stream.native_handle == theirs.handle
+    work(torch.full((8, 8), 1.0, device="openreg:1")) + 1  # is known from here on
     gate = threading.Event()
     theirs.launch(gate.wait, 30)
     with torch.openreg.stream(stream):
