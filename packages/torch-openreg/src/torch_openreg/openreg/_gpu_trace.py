@@ -13,7 +13,10 @@ stands for the host; and for ``Stream.query``, an event at the end of the stream
 
 from __future__ import annotations
 
+import torch
 from torch._utils import CallbackRegistry
+
+from torch_openreg._mechanisms import mechanisms
 
 EventCreationCallbacks: CallbackRegistry[int] = CallbackRegistry(
     "openreg event creation"
@@ -43,3 +46,22 @@ StreamSynchronizationCallbacks: CallbackRegistry[int] = CallbackRegistry(
 EventSynchronizationCallbacks: CallbackRegistry[int] = CallbackRegistry(
     "openreg event synchronization"
 )
+
+
+def activate(user: str) -> None:
+    """Makes the device call the callbacks from now on: PyTorch never stops it again.
+
+    Args:
+        user: Who needs it, as the error begins.
+
+    Raises:
+        RuntimeError: If ``OPENREG_DISABLE`` names ``gpu_trace`` or ``device_module``.
+    """
+    for mechanism in mechanisms():
+        needed = mechanism.name in ("gpu_trace", "device_module")
+        if needed and not mechanism.enabled:
+            raise RuntimeError(
+                f"{user} needs the mechanism {mechanism.name}, which "
+                "OPENREG_DISABLE leaves out"
+            )
+    torch._C._activate_gpu_trace()

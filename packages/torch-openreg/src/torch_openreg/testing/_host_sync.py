@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from torch_openreg._lines import user_line
 from torch_openreg._waits import cause_of_wait
-from torch_openreg.openreg import _gpu_trace, mechanisms
+from torch_openreg.openreg import _gpu_trace
 from torch_openreg.openreg._utils import device_type
 
 # What makes a tensor of numbers, and copies it to the device.
@@ -108,13 +108,7 @@ def _start_tracing() -> None:
     with _lock:
         if _tracing:
             return
-        for mechanism in mechanisms():
-            needed = mechanism.name in ("gpu_trace", "device_module")
-            if needed and not mechanism.enabled:
-                raise RuntimeError(
-                    f"assert_no_host_sync: needs the mechanism {mechanism.name}, which "
-                    "OPENREG_DISABLE leaves out"
-                )
+        _gpu_trace.activate("assert_no_host_sync:")
 
         def listener(cause: str) -> Callable[..., None]:
             def listen(*_: int) -> None:
@@ -131,7 +125,6 @@ def _start_tracing() -> None:
         _gpu_trace.EventSynchronizationCallbacks.add_callback(
             listener("Event.synchronize")
         )
-        torch._C._activate_gpu_trace()
         _tracing = True
 
 

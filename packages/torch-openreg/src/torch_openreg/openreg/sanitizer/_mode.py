@@ -23,7 +23,7 @@ from torch.utils._python_dispatch import (
 
 from openreg_aten import _C
 from torch_openreg._lines import user_place
-from torch_openreg.openreg import _gpu_trace, mechanisms
+from torch_openreg.openreg import _gpu_trace
 
 from ._analysis import Analysis
 
@@ -149,13 +149,7 @@ def _listen() -> None:
     with _lock:
         if _listening:
             return
-        for mechanism in mechanisms():
-            needed = mechanism.name in ("gpu_trace", "device_module")
-            if needed and not mechanism.enabled:
-                raise RuntimeError(
-                    f"the sanitizer needs the mechanism {mechanism.name}, which "
-                    "OPENREG_DISABLE leaves out"
-                )
+        _gpu_trace.activate("the sanitizer")
         _add(_gpu_trace.EventCreationCallbacks, lambda a, e: a.order.create_event(e))
         _add(_gpu_trace.EventDeletionCallbacks, lambda a, e: a.order.delete_event(e))
         _add(_gpu_trace.EventRecordCallbacks, lambda a, *e: a.order.record_state(*e))
@@ -179,7 +173,6 @@ def _listen() -> None:
         )
         _gpu_trace.MemoryAllocationCallbacks.add_callback(_on_allocation)
         _gpu_trace.MemoryDeallocationCallbacks.add_callback(_on_free)
-        torch._C._activate_gpu_trace()
         _listening = True
         atexit.register(stop)
         os.register_at_fork(after_in_child=_forget)
