@@ -3,6 +3,7 @@
 #include "config.h"
 #include "error.h"
 #include "runtime.h"
+#include "thread_local.h"
 
 #include <algorithm>
 #include <cstring>
@@ -13,7 +14,7 @@
 namespace openreg {
 namespace {
 
-thread_local int t_current_device = 0;
+OPENREG_THREAD_LOCAL int t_current_device = 0;
 
 [[noreturn]] void reject_limit(orLimit limit) {
   throw Failure(

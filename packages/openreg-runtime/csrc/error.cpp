@@ -2,7 +2,7 @@
 // Error codes, their texts, and the last error of each thread.
 #include "error.h"
 
-#include "process.h"
+#include "thread_local.h"
 
 #include <cstdio>
 #include <utility>
@@ -52,7 +52,7 @@ constexpr Description kDescriptions[] = {
 };
 
 // False until the thread needs the object, whose destructor makes it dearer.
-thread_local bool t_has_last_error = false;
+OPENREG_THREAD_LOCAL bool t_has_last_error = false;
 
 Error& last_error() {
   static thread_local Error value;
@@ -82,20 +82,22 @@ orError_t set_last_error(const char* function, const Error& error) noexcept {
   return error.code;
 }
 
-Error exchange_last_error(Error error) noexcept {
-  if (!t_has_last_error && error.code == orSuccess) {
-    return {};
-  }
-  return std::exchange(last_error(), std::move(error));
+std::optional<Error> take_last_error() noexcept {
+  return t_has_last_error ? std::optional(std::exchange(last_error(), Error{}))
+                          : std::nullopt;
 }
 
-void check_not_forked() {
-  if (process::in_bad_fork()) {
-    throw Failure(
-        orErrorInitialization,
-        "the devices were in use before this process was forked, and a forked "
-        "child can not use them; start the process with spawn");
+void restore_last_error(std::optional<Error> error) noexcept {
+  if (t_has_last_error) {
+    last_error() = error ? std::move(*error) : Error{};
   }
+}
+
+void throw_forked() {
+  throw Failure(
+      orErrorInitialization,
+      "the devices were in use before this process was forked, and a forked "
+      "child can not use them; start the process with spawn");
 }
 
 std::string hex(const void* pointer) {

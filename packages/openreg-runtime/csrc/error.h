@@ -2,10 +2,13 @@
 // Failures inside the library, and the boundary where they become error codes.
 #pragma once
 
+#include "process.h"
+
 #include <openreg/openreg.h>
 
 #include <exception>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -39,11 +42,18 @@ class Failure : public std::exception {
 /// Remembers `error` as the calling thread's last one and returns its code.
 orError_t set_last_error(const char* function, const Error& error) noexcept;
 
-/// Replaces the calling thread's last error; returns the one that was.
-Error exchange_last_error(Error error) noexcept;
+/// Takes the calling thread's last error away, if it had one yet.
+std::optional<Error> take_last_error() noexcept;
+/// Gives it back, in the place of the one that it has now.
+void restore_last_error(std::optional<Error> error) noexcept;
 
+[[noreturn]] void throw_forked();
 /// Throws Failure in a child that was forked while devices were in use.
-void check_not_forked();
+inline void check_not_forked() {
+  if (process::in_bad_fork()) [[unlikely]] {
+    throw_forked();
+  }
+}
 
 /// Runs the body of one C function: exceptions become codes.
 template <typename Body>

@@ -32,12 +32,13 @@ inline std::atomic<bool> g_armed{false};
 
 std::optional<Hit> count_call(orFaultSite site, int device);
 
+inline bool armed() noexcept {
+  return g_armed.load(std::memory_order_relaxed);
+}
+
 /// Counts one call for `device`, -1 if it has none.
 inline std::optional<Hit> next(orFaultSite site, int device) {
-  if (!g_armed.load(std::memory_order_relaxed)) {
-    return std::nullopt;
-  }
-  return count_call(site, device);
+  return armed() ? count_call(site, device) : std::nullopt;
 }
 
 /// Reads OPENREG_FAULTS. Throws Failure with what is accepted.

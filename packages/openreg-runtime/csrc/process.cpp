@@ -16,7 +16,6 @@ namespace openreg::process {
 namespace {
 
 std::atomic<bool> g_in_use{false};
-std::atomic<bool> g_bad_fork{false};
 void (*g_on_exit)() = nullptr;
 
 void on_exit() {
@@ -40,10 +39,6 @@ void mark_in_use(void (*callback)()) {
 
 bool in_use() noexcept {
   return g_in_use.load(std::memory_order_relaxed);
-}
-
-bool in_bad_fork() noexcept {
-  return g_bad_fork.load(std::memory_order_relaxed);
 }
 
 } // namespace openreg::process

@@ -11,8 +11,11 @@ namespace openreg::process {
 void mark_in_use(void (*on_exit)());
 bool in_use() noexcept;
 
+inline std::atomic<bool> g_bad_fork{false};
 /// True in a child that was forked after mark_in_use().
-bool in_bad_fork() noexcept;
+inline bool in_bad_fork() noexcept {
+  return g_bad_fork.load(std::memory_order_relaxed);
+}
 
 inline std::atomic<bool> g_exiting{false};
 /// True once the process exits: queued commands are dropped from then on.

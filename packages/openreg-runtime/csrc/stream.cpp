@@ -5,6 +5,7 @@
 #include "config.h"
 #include "process.h"
 #include "runtime.h"
+#include "thread_local.h"
 
 #include <algorithm>
 #include <atomic>
@@ -22,7 +23,7 @@ struct Running {
   const Stream* stream;
   const Running* outer;
 };
-thread_local const Running* t_running = nullptr;
+OPENREG_THREAD_LOCAL const Running* t_running = nullptr;
 
 bool running_here(const Stream* stream) {
   for (const Running* entry = t_running; entry; entry = entry->outer) {
@@ -40,7 +41,7 @@ class RunningScope {
   explicit RunningScope(const Stream* stream)
       : entry_{stream, t_running},
         device_(exchange_current_device(stream->device())),
-        error_(exchange_last_error({})) {
+        error_(take_last_error()) {
     t_running = &entry_;
   }
   RunningScope(const RunningScope&) = delete;
@@ -48,13 +49,13 @@ class RunningScope {
   ~RunningScope() {
     t_running = entry_.outer;
     exchange_current_device(device_);
-    exchange_last_error(std::move(error_));
+    restore_last_error(std::move(error_));
   }
 
  private:
   Running entry_;
   const int device_;
-  Error error_;
+  std::optional<Error> error_;
 };
 
 std::atomic<std::size_t> g_workers{0};
@@ -167,7 +168,7 @@ void Stream::run_entry(Entry entry) {
   std::optional<Error> of_cleanup;
   {
     const RunningScope scope(this);
-    if (state_.usable_since(entry.epoch)) {
+    if (fault_injection::armed() && state_.usable_since(entry.epoch)) {
       inject_fault(entry);
     }
     error = execute(entry);

@@ -34,6 +34,9 @@ size_t round_up(size_t size, size_t unit) {
 
 /// The size of the block for a request.
 size_t block_size(size_t requested) {
+  if (requested <= kMinBlock) {
+    return kMinBlock;
+  }
   const size_t divisions = Config::roundup_power2_divisions(requested);
   if (divisions > 1 && requested > kMinBlock * divisions) {
     return round_up(requested, std::bit_floor(requested) / divisions);
@@ -49,8 +52,10 @@ size_t segment_for(size_t size) {
                                : round_up(size, kRoundLarge);
 }
 
+/// The setting that decides it is never less than 20 MiB.
 bool is_oversize(size_t size) {
-  return size >= Config::max_split_size();
+  return C10_UNLIKELY(
+      size >= kMinLargeAlloc && size >= Config::max_split_size());
 }
 
 bool should_split(size_t size, size_t rest, bool small) {
@@ -289,6 +294,19 @@ void BlockPool::erase(Blocks& blocks, Block* block) {
       std::lower_bound(blocks.begin(), blocks.end(), block, ByStreamAndSize{}));
 }
 
+BlockPool::Blocks::iterator
+BlockPool::find_fit(Blocks& blocks, orStream_t stream, size_t size) {
+  return std::lower_bound(
+      blocks.begin(),
+      blocks.end(),
+      std::pair(stream, size),
+      [](const Block* block, const auto& wanted) {
+        return block->stream != wanted.first
+            ? std::less<>()(block->stream, wanted.first)
+            : block->size < wanted.second;
+      });
+}
+
 BlockPool::Block* BlockPool::take_cached(
     size_t size,
     bool small,
@@ -297,12 +315,8 @@ BlockPool::Block* BlockPool::take_cached(
   if (C10_UNLIKELY(garbage_is_collected(allowed_))) {
     turn_ += 1;
   }
-  Block key{};
-  key.stream = request.stream;
-  key.size = size;
   Blocks& blocks = cached(small);
-  auto fit =
-      std::lower_bound(blocks.begin(), blocks.end(), &key, ByStreamAndSize{});
+  auto fit = find_fit(blocks, request.stream, size);
   if (request.user != User::kWork) {
     while (fit != blocks.end() && (*fit)->ticket > done) {
       ++fit;
@@ -481,12 +495,8 @@ bool BlockPool::release_oversize(
     return false;
   }
   const size_t wanted = std::max(size, max_split);
-  Block key{};
-  key.stream = request.stream;
-  key.size = wanted;
   Blocks& blocks = cached(small);
-  const auto fit =
-      std::lower_bound(blocks.begin(), blocks.end(), &key, ByStreamAndSize{});
+  const auto fit = find_fit(blocks, request.stream, wanted);
   if (fit != blocks.end() && (*fit)->stream == request.stream) {
     return release(*fit, request.context);
   }

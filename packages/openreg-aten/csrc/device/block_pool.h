@@ -143,6 +143,9 @@ class BlockPool {
   Blocks& cached(bool small) {
     return small ? small_ : large_;
   }
+  /// The first block of a stream that is large enough, or one behind them.
+  static Blocks::iterator
+  find_fit(Blocks& blocks, orStream_t stream, size_t size);
   static void insert(Blocks& blocks, Block* block);
   static void erase(Blocks& blocks, Block* block);
   template <typename Change>

@@ -90,7 +90,7 @@ CurrentDevice::~CurrentDevice() {
   }
 }
 
-const AddressRange& address_range() {
+const AddressRange& load_address_range() {
   static const AddressRange range = [] {
     void* begin = nullptr;
     void* end = nullptr;
@@ -99,6 +99,7 @@ const AddressRange& address_range() {
     return AddressRange{
         static_cast<std::byte*>(begin), static_cast<std::byte*>(end), distance};
   }();
+  g_address_range.store(&range, std::memory_order_release);
   return range;
 }
 

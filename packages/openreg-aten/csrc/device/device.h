@@ -5,7 +5,9 @@
 #include "export.h"
 
 #include <c10/core/Device.h>
+#include <c10/macros/Macros.h>
 
+#include <atomic>
 #include <cstddef>
 
 namespace openreg::aten {
@@ -58,7 +60,12 @@ struct AddressRange {
   std::byte* end;
   std::ptrdiff_t distance;
 };
-const AddressRange& address_range();
+const AddressRange& load_address_range();
+inline std::atomic<const AddressRange*> g_address_range{nullptr};
+inline const AddressRange& address_range() {
+  const auto* range = g_address_range.load(std::memory_order_acquire);
+  return C10_LIKELY(range != nullptr) ? *range : load_address_range();
+}
 
 /// Where a kernel finds the data of a device pointer; null stays null.
 inline void* to_kernel(const void* pointer) {

@@ -5,6 +5,7 @@
 #include "device/device.h"
 #include "device/error.h"
 #include "device/gil.h"
+#include "thread_local.h"
 
 #include <algorithm>
 #include <array>
@@ -53,6 +54,9 @@ const Devices& devices() {
 
 // The current streams of this thread; a device past the end uses its default.
 thread_local std::vector<c10::StreamId> t_current;
+// False before the thread chooses one: the vector, whose destructor makes it
+// dearer, is not looked at until then.
+OPENREG_THREAD_LOCAL bool t_has_chosen = false;
 
 c10::Stream make_stream(c10::DeviceIndex device, c10::StreamId id) {
   return c10::Stream(
@@ -60,6 +64,9 @@ c10::Stream make_stream(c10::DeviceIndex device, c10::StreamId id) {
 }
 
 c10::StreamId current_id(c10::DeviceIndex device) {
+  if (C10_LIKELY(!t_has_chosen)) {
+    return 0;
+  }
   const auto index = static_cast<std::size_t>(device);
   return index < t_current.size() ? t_current[index] : 0;
 }
@@ -133,6 +140,7 @@ c10::Stream exchange_stream(c10::Stream stream) {
   const c10::StreamId previous = current_id(device);
   if (index >= t_current.size()) {
     t_current.resize(index + 1, 0);
+    t_has_chosen = true;
   }
   t_current[index] = stream.id();
   return make_stream(device, previous);

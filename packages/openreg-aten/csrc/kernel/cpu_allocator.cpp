@@ -11,6 +11,7 @@
 #include "device/device.h"
 #include "kernel/kernel.h"
 #include "mechanism.h"
+#include "thread_local.h"
 
 #include <c10/core/CPUAllocator.h>
 
@@ -23,10 +24,10 @@ namespace {
 // The device of the KernelScope, or one of these.
 constexpr c10::DeviceIndex kNoKernel = -1;
 constexpr c10::DeviceIndex kEnqueuedKernel = -2;
-thread_local c10::DeviceIndex t_kernel_device = kNoKernel;
+OPENREG_THREAD_LOCAL c10::DeviceIndex t_kernel_device = kNoKernel;
 
 // Those of the EnqueuedKernelScope.
-thread_local std::span<ResultMemory> t_results;
+OPENREG_THREAD_LOCAL std::span<ResultMemory> t_results;
 
 // Until a kernel has allocated, every block is the host's, and freeing one must
 // not start the devices.

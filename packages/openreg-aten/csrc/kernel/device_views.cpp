@@ -20,6 +20,11 @@ void copy_geometry(const c10::TensorImpl& from, c10::TensorImpl& to) {
   to.set_sizes_and_strides(from.sizes(), from.strides(), from.storage_offset());
 }
 
+bool has_geometry_of(const c10::TensorImpl& one, const c10::TensorImpl& other) {
+  return one.sizes() == other.sizes() && one.strides() == other.strides() &&
+      one.storage_offset() == other.storage_offset();
+}
+
 void copy_flags(const c10::TensorImpl& from, c10::TensorImpl& to) {
   if (C10_UNLIKELY(from.is_conj() != to.is_conj())) {
     to._set_conj(from.is_conj());
@@ -61,28 +66,28 @@ DeviceViews::~DeviceViews() {
 const c10::Storage& DeviceViews::share_storage(
     const c10::Storage& storage,
     bool written,
-    const c10::Storage& own) {
+    View& own) {
   c10::StorageImpl* impl = storage.unsafeGetStorageImpl();
   // mutable_data() gives a lazily copied storage its own buffer first.
   const void* data = written ? impl->mutable_data() : impl->data();
   for (const SharedStorage& shared : storages_) {
-    if (shared.device.unsafeGetStorageImpl() == impl) {
+    if (shared.device == impl) {
       follow(shared);
-      return shared.view;
+      return shared.view->storage;
     }
   }
-  c10::StorageImpl& view = *own.unsafeGetStorageImpl();
+  c10::StorageImpl& view = *own.storage.unsafeGetStorageImpl();
   view.set_data_ptr_noswap(
       c10::DataPtr(to_kernel(data), c10::Device(c10::kCPU)));
   view.set_nbytes(impl->nbytes());
   view.set_resizable(impl->resizable());
-  storages_.push_back({storage, own});
-  return own;
+  storages_.push_back({impl, &own});
+  return own.storage;
 }
 
 void DeviceViews::follow(const SharedStorage& shared) {
-  void* data = to_kernel(shared.device.unsafeGetStorageImpl()->data());
-  c10::StorageImpl& view = *shared.view.unsafeGetStorageImpl();
+  void* data = to_kernel(shared.device->data());
+  c10::StorageImpl& view = *shared.view->storage.unsafeGetStorageImpl();
   if (C10_UNLIKELY(view.data() != data)) {
     view.set_data_ptr_noswap(c10::DataPtr(data, c10::Device(c10::kCPU)));
   }
@@ -96,7 +101,7 @@ at::Tensor& DeviceViews::present(const at::Tensor& tensor, bool written) {
   for (Presented& presented : presented_) {
     if (C10_UNLIKELY(presented.device == impl)) {
       if (written && !presented.written) {
-        share_storage(impl->storage(), true, presented.view->storage);
+        share_storage(impl->storage(), true, *presented.view);
         presented.written = true;
       }
       return presented.view->tensor;
@@ -106,15 +111,16 @@ at::Tensor& DeviceViews::present(const at::Tensor& tensor, bool written) {
       ? make_quantized_view(present_quantizer(as_quantized(*impl).quantizer()))
       : take_view();
   c10::TensorImpl& made = *view->tensor.unsafeGetTensorImpl();
-  const c10::Storage& storage =
-      share_storage(impl->storage(), written, view->storage);
+  const c10::Storage& storage = share_storage(impl->storage(), written, *view);
   if (C10_UNLIKELY(
           storage.unsafeGetStorageImpl() !=
               made.storage().unsafeGetStorageImpl() ||
           impl->dtype() != made.dtype())) {
     made.set_storage_and_dtype(storage, impl->dtype());
   }
-  copy_geometry(*impl, made);
+  if (!has_geometry_of(made, *impl)) { // it may have had the same one before
+    copy_geometry(*impl, made);
+  }
   copy_flags(*impl, made);
   presented_.push_back({impl, std::move(view), written});
   return presented_.back().view->tensor;
@@ -146,8 +152,8 @@ at::Tensor& DeviceViews::present_argument(
 bool DeviceViews::finish() {
   bool changed = false;
   for (SharedStorage& shared : storages_) {
-    c10::StorageImpl& device = *shared.device.unsafeGetStorageImpl();
-    c10::StorageImpl& view = *shared.view.unsafeGetStorageImpl();
+    c10::StorageImpl& device = *shared.device;
+    c10::StorageImpl& view = *shared.view->storage.unsafeGetStorageImpl();
     if (C10_UNLIKELY(view.data() != to_kernel(device.data()))) {
       changed = true;
       device.set_data_ptr_noswap(move_buffer(view, device_));
@@ -161,17 +167,14 @@ bool DeviceViews::finish() {
     }
     c10::TensorImpl& view = *presented.view->tensor.unsafeGetTensorImpl();
     c10::TensorImpl& device = *presented.device;
-    const c10::Storage storage = device_storage(view.storage());
     if (C10_UNLIKELY(
-            storage.unsafeGetStorageImpl() !=
+            find_device_storage(view.storage()) !=
             device.storage().unsafeGetStorageImpl())) {
       changed = true;
-      device.set_storage_keep_dtype(storage);
+      replaced_.push_back(device.storage());
+      device.set_storage_keep_dtype(device_storage(view.storage()));
     }
-    if (C10_UNLIKELY(
-            view.sizes() != device.sizes() ||
-            view.strides() != device.strides() ||
-            view.storage_offset() != device.storage_offset())) {
+    if (C10_UNLIKELY(!has_geometry_of(view, device))) {
       changed = true;
       copy_geometry(view, device);
     }
@@ -203,11 +206,20 @@ void DeviceViews::move_views(std::vector<ViewPtr>& views) {
   storages_.clear();
 }
 
-c10::Storage DeviceViews::device_storage(const c10::Storage& result) {
+c10::StorageImpl* DeviceViews::find_device_storage(
+    const c10::Storage& view) const {
   for (const SharedStorage& shared : storages_) {
-    if (shared.view.unsafeGetStorageImpl() == result.unsafeGetStorageImpl()) {
+    if (shared.view->storage.unsafeGetStorageImpl() ==
+        view.unsafeGetStorageImpl()) {
       return shared.device;
     }
+  }
+  return nullptr;
+}
+
+c10::Storage DeviceViews::device_storage(const c10::Storage& result) {
+  if (c10::StorageImpl* known = find_device_storage(result)) {
+    return c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(known);
   }
   c10::StorageImpl& impl = *result.unsafeGetStorageImpl();
   if (impl.device_type() == c10::kPrivateUse1) {

@@ -64,9 +64,10 @@ class DeviceViews {
   void replace(const at::Tensor& tensor, at::Tensor result);
 
  private:
+  /// Both are kept alive: by the device tensor, and as one of presented_.
   struct SharedStorage {
-    c10::Storage device;
-    c10::Storage view;
+    c10::StorageImpl* device;
+    View* view;
   };
   struct SharedQuantizer {
     at::QuantizerPtr device;
@@ -89,14 +90,14 @@ class DeviceViews {
   at::QuantizerPtr present_quantizer(const at::QuantizerPtr& quantizer);
   at::QuantizerPtr take_over_quantizer(const at::QuantizerPtr& quantizer);
 
-  /// The CPU storage that stands for a device storage: `own`, unless another
-  /// presented tensor shares it.
-  const c10::Storage& share_storage(
-      const c10::Storage& storage,
-      bool written,
-      const c10::Storage& own);
+  /// The CPU storage that stands for a device storage: that of `own`, unless
+  /// another presented tensor shares it.
+  const c10::Storage&
+  share_storage(const c10::Storage& storage, bool written, View& own);
   /// Lets a view follow a storage whose buffer changed.
   static void follow(const SharedStorage& shared);
+  /// The device storage that the storage of a view stands for, or null.
+  c10::StorageImpl* find_device_storage(const c10::Storage& view) const;
   /// The device storage for the storage of a result.
   c10::Storage device_storage(const c10::Storage& result);
 
@@ -107,6 +108,7 @@ class DeviceViews {
   std::vector<Presented> composed_; // those with members, from no pool
   std::vector<SharedQuantizer> quantizers_;
   c10::SmallVector<at::Tensor, 1> kept_;
+  std::vector<c10::Storage> replaced_; // what written tensors had before
 };
 
 /// A CPU tensor over the memory of a CPU tensor, which it does not keep alive.

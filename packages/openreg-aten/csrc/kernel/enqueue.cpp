@@ -6,6 +6,7 @@
 #include "kernel/cpu_allocator.h"
 #include "kernel/kernel.h"
 #include "kernel/structured.h"
+#include "thread_local.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/clone.h>
@@ -323,7 +324,7 @@ EnqueuedCall* take_call() {
 
 /// Bytes of operands per operator, of late: the mean, in which each new one
 /// counts one sixteenth.
-thread_local size_t t_mean_bytes = 0;
+OPENREG_THREAD_LOCAL size_t t_mean_bytes = 0;
 
 bool has_work(orStream_t stream) {
   uint64_t given = 0;

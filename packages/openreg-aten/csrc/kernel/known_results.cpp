@@ -39,8 +39,8 @@ Table& table() {
 // How often the table began again.
 std::atomic<uint64_t> g_age{0};
 
-// The keys that this thread met last.
-thread_local std::array<uint64_t, 1024> t_met;
+// The keys that were met last.
+std::array<std::atomic<uint64_t>, 4096> g_met;
 
 /// What integers are promoted to is no argument, and decides about results too.
 uint64_t digest_of(const CallKey& key) {
@@ -178,7 +178,8 @@ std::shared_ptr<const KnownResults> find_results(const CallKey& key) {
 
 bool was_met(const CallKey& key) {
   const uint64_t digest = digest_of(key);
-  return t_met[digest % t_met.size()] == met_now(digest);
+  return g_met[digest % g_met.size()].load(std::memory_order_relaxed) ==
+      met_now(digest);
 }
 
 void remember_results(
@@ -186,7 +187,8 @@ void remember_results(
     at::ArrayRef<at::Tensor> made,
     at::ArrayRef<at::Tensor> resized) {
   const uint64_t digest = digest_of(key);
-  t_met[digest % t_met.size()] = met_now(digest);
+  g_met[digest % g_met.size()].store(
+      met_now(digest), std::memory_order_relaxed);
   KnownResults looks;
   for (const at::Tensor& tensor : made) {
     if (!tensor.defined()) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -187,29 +188,27 @@ OperatorPlan make_plan(const c10::OperatorHandle& op) {
 } // namespace
 
 const OperatorPlan& plan_of(const c10::OperatorHandle& op) {
-  // A thread meets the same few operators again and again.
-  struct Recent {
-    std::optional<c10::OperatorHandle> op;
-    const OperatorPlan* plan = nullptr;
+  struct Known {
+    c10::OperatorHandle op;
+    OperatorPlan plan;
   };
-  constexpr size_t kRecent = 256;
-  static thread_local std::array<Recent, kRecent> recent;
+  // Programs call the same few operators again and again.
+  static std::array<std::atomic<const Known*>, 1024> recent;
   const size_t hash = std::hash<c10::OperatorHandle>{}(op);
-  Recent& slot = recent[(hash >> 4) % kRecent];
-  if (C10_LIKELY(slot.op && *slot.op == op)) {
-    return *slot.plan;
+  auto& slot = recent[(hash >> 4) % recent.size()];
+  const Known* known = slot.load(std::memory_order_acquire);
+  if (C10_LIKELY(known != nullptr && known->op == op)) {
+    return known->plan;
   }
   static std::mutex mutex;
-  static auto* plans =
-      new std::unordered_map<c10::OperatorHandle, const OperatorPlan*>;
+  static auto* all = new std::unordered_map<c10::OperatorHandle, const Known*>;
   const std::lock_guard lock(mutex);
-  auto found = plans->find(op);
-  if (found == plans->end()) {
-    found = plans->emplace(op, new OperatorPlan(make_plan(op))).first;
+  auto found = all->find(op);
+  if (found == all->end()) {
+    found = all->emplace(op, new Known{op, make_plan(op)}).first;
   }
-  slot.op = op;
-  slot.plan = found->second;
-  return *found->second;
+  slot.store(found->second, std::memory_order_release);
+  return found->second->plan;
 }
 
 } // namespace openreg::aten

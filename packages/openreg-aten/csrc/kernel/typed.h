@@ -193,9 +193,9 @@ Result from_tensors(std::vector<at::Tensor>& results) {
   }
 }
 
-/// The results that are arguments: those the operator writes to, in order.
-template <typename Result, typename... Args>
-Result written_arguments(Args&&... args) {
+/// The tensors that an operator writes to and returns, in order.
+template <typename... Args>
+auto tie_written(Args&&... args) {
   const auto pick = [](auto&& arg) {
     if constexpr (std::is_same_v<decltype(arg), at::Tensor&>) {
       return std::tie(arg);
@@ -203,7 +203,12 @@ Result written_arguments(Args&&... args) {
       return std::tuple<>();
     }
   };
-  auto written = std::tuple_cat(pick(std::forward<Args>(args))...);
+  return std::tuple_cat(pick(std::forward<Args>(args))...);
+}
+/// The results that are arguments.
+template <typename Result, typename... Args>
+Result written_arguments(Args&&... args) {
+  auto written = tie_written(std::forward<Args>(args)...);
   if constexpr (std::is_reference_v<Result>) {
     return std::get<0>(written);
   } else {
@@ -250,6 +255,11 @@ struct TypedKernel<Operator, Result(Args...)> {
     CallKey key(handle(), plan());
     (key.add(args), ...);
     if (const auto known = results_if_enqueued(key, device)) {
+      if constexpr (kIsArgument<Result>) {
+        if (!known->resized.empty()) {
+          resize_written(known->resized, static_cast<Args&&>(args)...);
+        }
+      }
       auto results = make_results(device, known->made);
       enqueue_into(device, results, args...);
       if constexpr (kIsArgument<Result>) {
@@ -274,8 +284,13 @@ struct TypedKernel<Operator, Result(Args...)> {
     };
     if constexpr (kIsArgument<Result> || std::is_void_v<Result>) {
       run_on_current_stream(device, [&] { run_on_cpu(); });
-      if (!present.views().finish() && key.usable() && !was_met(key)) {
-        remember_results(key, {}, {});
+      const bool changed = present.views().finish();
+      if (key.usable() && !was_met(key)) {
+        if (!changed) {
+          remember_results(key, {}, {});
+        } else if constexpr (kIsArgument<Result>) {
+          remember_results(key, {}, copy_written(static_cast<Args&&>(args)...));
+        }
       }
       if constexpr (kIsArgument<Result>) {
         return written_arguments<Result>(static_cast<Args&&>(args)...);
@@ -304,6 +319,22 @@ struct TypedKernel<Operator, Result(Args...)> {
     stack.reserve(sizeof...(Args));
     (torch::jit::push(stack, present(args)), ...);
     enqueue(handle(), device, present.views(), std::move(stack), results);
+  }
+
+  /// The tensors that the operator writes to and returns.
+  static std::vector<at::Tensor> copy_written(Args... args) {
+    return std::apply(
+        [](const auto&... each) { return std::vector<at::Tensor>{each...}; },
+        tie_written(static_cast<Args&&>(args)...));
+  }
+  /// Gives them the sizes that the operator would give them.
+  static void resize_written(
+      const std::vector<c10::DimVector>& sizes,
+      Args... args) {
+    size_t next = 0;
+    std::apply(
+        [&](auto&... each) { (each.resize_(sizes[next++]), ...); },
+        tie_written(static_cast<Args&&>(args)...));
   }
 
   /// Every argument that the plan asks to be presented is.

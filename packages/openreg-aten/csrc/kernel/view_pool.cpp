@@ -3,6 +3,7 @@
 #include "kernel/view_pool.h"
 
 #include "kernel/cpu_allocator.h"
+#include "thread_local.h"
 
 #include <ATen/quantized/QTensorImpl.h>
 #include <c10/core/InferenceMode.h>
@@ -20,7 +21,7 @@ struct FreeViews {
   size_t count;
   bool closed;
 };
-thread_local FreeViews t_free;
+OPENREG_THREAD_LOCAL FreeViews t_free;
 
 /// Frees the views of a thread that ends.
 struct Cleaner {
