@@ -6,9 +6,9 @@ import torch
 layer = torch.nn.Linear(4, 4).to("openreg")
 x = torch.ones(2, 4, device="openreg")
 with torch.openreg.operator_roads() as roads:
-    layer(x).abs().exp().frac()
+    layer(x).abs().exp().tril_()
 print(roads)
 # prints:        1 stub       aten::abs.out
 # prints:        1 typed      aten::addmm
 # prints:        1 structured aten::exp
-# prints:        1 boxed      aten::frac
+# prints:        1 boxed      aten::tril_

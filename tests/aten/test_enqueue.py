@@ -48,7 +48,7 @@ WORK: dict[str, Callable[[Tensor], Any]] = {
     "reduction": lambda x: (x.sum(), x.view(6, 8).mean(1), x.var()),
     "several results": lambda x: x.view(8, 6).max(1),
     "list of results": lambda x: torch._foreach_add([x, x.view(6, 8)], 1),
-    "no typed kernel": lambda x: torch.hypot(x, x.flip(0)),
+    "no typed kernel": lambda x: torch.native_channel_shuffle(x.view(2, 4, 6), 2),
     "convolution": lambda x: F.conv1d(x.view(2, 2, 12), x.view(4, 2, 6), padding=2),
     "attention": attend,
     "indices": lambda x: x[torch.tensor([3, 1, 1]).to(x.device)],

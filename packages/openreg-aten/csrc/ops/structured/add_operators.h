@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Registers the structured kernels of an operator and its in-place form.
+#pragma once
+
+#include "kernel/structured.h"
+
+#include <torch/library.h>
+
+namespace openreg::aten {
+
+/// `Structured` is the class in at::native that the `Operators`, of at::_ops,
+/// share.
+template <typename Structured, typename... Operators>
+void add_structured_operators(torch::Library& library) {
+  const auto add = [&](const c10::OperatorHandle& op, auto kernel) {
+    library.impl(toString(op.operator_name()).c_str(), kernel);
+  };
+  (add(TypedKernel<Operators>::handle(),
+       TORCH_FN((StructuredKernel<Operators, Structured>::run))),
+   ...);
+}
+
+} // namespace openreg::aten

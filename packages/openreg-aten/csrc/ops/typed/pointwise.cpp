@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Pointwise operators that are not structured, or not simply.
+#include "ops/typed/add_operators.h"
+#include "ops/typed/families.h"
+
+#include <ATen/ops/_prelu_kernel_backward_ops.h>
+#include <ATen/ops/_prelu_kernel_ops.h>
+#include <ATen/ops/add_ops.h>
+#include <ATen/ops/angle_ops.h>
+#include <ATen/ops/clamp_ops.h>
+#include <ATen/ops/div_ops.h>
+#include <ATen/ops/floor_divide_ops.h>
+#include <ATen/ops/gelu_backward_ops.h>
+#include <ATen/ops/gelu_ops.h>
+#include <ATen/ops/glu_backward_ops.h>
+#include <ATen/ops/glu_ops.h>
+#include <ATen/ops/hardswish_backward_ops.h>
+#include <ATen/ops/hardswish_ops.h>
+#include <ATen/ops/hardtanh_backward_ops.h>
+#include <ATen/ops/hardtanh_ops.h>
+#include <ATen/ops/isin_ops.h>
+#include <ATen/ops/isnan_ops.h>
+#include <ATen/ops/isneginf_ops.h>
+#include <ATen/ops/isposinf_ops.h>
+#include <ATen/ops/log_sigmoid_backward_ops.h>
+#include <ATen/ops/log_sigmoid_forward_ops.h>
+#include <ATen/ops/logical_and_ops.h>
+#include <ATen/ops/logical_not_ops.h>
+#include <ATen/ops/logical_or_ops.h>
+#include <ATen/ops/logit_ops.h>
+#include <ATen/ops/mish_backward_ops.h>
+#include <ATen/ops/mul_ops.h>
+#include <ATen/ops/nan_to_num_ops.h>
+#include <ATen/ops/native_dropout_backward_ops.h>
+#include <ATen/ops/pow_ops.h>
+#include <ATen/ops/rrelu_with_noise_ops.h>
+#include <ATen/ops/rsub_ops.h>
+#include <ATen/ops/signbit_ops.h>
+#include <ATen/ops/sub_ops.h>
+#include <ATen/ops/where_ops.h>
+
+namespace openreg::aten {
+
+void add_typed_pointwise(torch::Library& library) {
+  namespace ops = at::_ops;
+  // Of one tensor.
+  add_typed_operators<
+      ops::isnan,
+      ops::isposinf,
+      ops::isneginf,
+      ops::signbit,
+      ops::angle,
+      ops::logical_not,
+      ops::clamp,
+      ops::clamp_,
+      ops::nan_to_num,
+      ops::logit,
+      ops::logit_>(library);
+  // Of two and more.
+  add_typed_operators<
+      ops::add_Scalar,
+      ops::sub_Scalar,
+      ops::mul_Scalar,
+      ops::div_Scalar,
+      ops::div_Tensor_mode,
+      ops::rsub_Scalar,
+      ops::rsub_Tensor,
+      ops::pow_Scalar,
+      ops::pow__Scalar,
+      ops::floor_divide,
+      ops::clamp_Tensor,
+      ops::clamp__Tensor>(library);
+  // Logic and choice.
+  add_typed_operators<
+      ops::logical_and,
+      ops::logical_or,
+      ops::isin_Tensor_Tensor,
+      ops::where_self>(library);
+  // Activation functions.
+  add_typed_operators<
+      ops::gelu,
+      ops::gelu_backward,
+      ops::hardtanh,
+      ops::hardtanh_,
+      ops::hardtanh_backward,
+      ops::hardswish,
+      ops::hardswish_,
+      ops::hardswish_backward,
+      ops::mish_backward,
+      ops::log_sigmoid_forward,
+      ops::log_sigmoid_backward,
+      ops::glu,
+      ops::glu_backward,
+      ops::_prelu_kernel,
+      ops::_prelu_kernel_backward,
+      ops::rrelu_with_noise,
+      ops::rrelu_with_noise_,
+      ops::native_dropout_backward>(library);
+}
+
+} // namespace openreg::aten
