@@ -17,7 +17,10 @@ import torch
 from torch import nn
 from torch.openreg import sanitizer
 from torch.openreg.sanitizer import UnsynchronizedAccessError, UseAfterFreeError
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import (
+    TorchDispatchMode,
+    _get_current_dispatch_mode,
+)
 
 from openreg_runtime import Device
 
@@ -45,6 +48,7 @@ def cache_is_empty() -> Iterator[None]:
     torch.accelerator.empty_cache()
     yield
     assert not sanitizer.is_enabled()
+    assert _get_current_dispatch_mode() is None
 
 
 new = functools.partial(torch.ones, device=DEVICE)
@@ -775,6 +779,37 @@ def test_blocks_in_blocks_end_with_the_last(
         with pytest.raises(UnsynchronizedAccessError):
             read_after_write(main, side)
     read_after_write(main, side)
+
+
+def test_block_leaves_the_sanitizer_as_it_is_then(
+    main: torch.Stream, side: torch.Stream
+) -> None:
+    sanitizer.enable()
+    with sanitizer.enabled():
+        sanitizer.disable()
+    assert not sanitizer.is_enabled()
+    assert _get_current_dispatch_mode() is None
+    with sanitizer.enabled():
+        sanitizer.enable()
+    try:
+        assert sanitizer.is_enabled()
+        with pytest.raises(UnsynchronizedAccessError):
+            read_after_write(main, side)
+    finally:
+        sanitizer.disable()
+
+
+def test_thread_leaves_what_another_disabled(
+    main: torch.Stream, side: torch.Stream
+) -> None:
+    sanitizer.enable()
+    thread = threading.Thread(target=sanitizer.disable)
+    thread.start()
+    thread.join()
+    assert not sanitizer.is_enabled()
+    read_after_write(main, side)
+    sanitizer.disable()
+    assert _get_current_dispatch_mode() is None
 
 
 def test_block_ends_with_an_exception_of_the_program(

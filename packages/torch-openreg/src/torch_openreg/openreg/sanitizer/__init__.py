@@ -11,8 +11,10 @@ when work runs: what it finds, it finds every time.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
 
 from ._errors import Access, UnsynchronizedAccessError, UseAfterFreeError
 
@@ -25,9 +27,6 @@ __all__ = [
     "enabled",
     "is_enabled",
 ]
-
-_enabled = False  # by enable()
-_blocks = 0  # of enabled() that are open, in all threads
 
 
 def enable() -> None:
@@ -43,12 +42,9 @@ def enable() -> None:
     Raises:
         RuntimeError: If ``OPENREG_DISABLE`` names ``gpu_trace`` or ``device_module``.
     """
-    global _enabled
     from . import _mode
 
-    _mode.start()
-    _mode.join()
-    _enabled = True
+    _mode.enable()
 
 
 def disable() -> None:
@@ -57,15 +53,9 @@ def disable() -> None:
     Raises:
         RuntimeError: If a dispatch mode was entered since, and not left.
     """
-    global _enabled
-    if not _enabled:
-        return
-    from . import _mode
-
-    if not _blocks:
-        _mode.leave()
-        _mode.stop()
-    _enabled = False
+    mode = _loaded()
+    if mode is not None:
+        mode.disable()
 
 
 @contextmanager
@@ -77,20 +67,17 @@ def enabled() -> Iterator[None]:
     Raises:
         RuntimeError: If ``OPENREG_DISABLE`` names ``gpu_trace`` or ``device_module``.
     """
-    global _blocks
     from . import _mode
 
     _mode.start()
-    joined = _mode.join()
-    _blocks += 1
     try:
-        yield
-    finally:
-        _blocks -= 1
-        if joined:
+        _mode.join()
+        try:
+            yield
+        finally:
             _mode.leave()
-        if not _blocks and not _enabled:
-            _mode.stop()
+    finally:
+        _mode.stop()
 
 
 def is_enabled() -> bool:
@@ -98,8 +85,10 @@ def is_enabled() -> bool:
 
     It is not in a forked child, which can not use the devices.
     """
-    if not _enabled and not _blocks:
-        return False
-    from . import _mode
+    mode = _loaded()
+    return mode is not None and mode.is_running()
 
-    return _mode.is_running()
+
+def _loaded() -> ModuleType | None:
+    """Returns what enables the sanitizer, if that was ever needed."""
+    return sys.modules.get(f"{__name__}._mode")

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils._python_dispatch import (
     TorchDispatchMode,
-    _get_current_dispatch_mode,
     _get_current_dispatch_mode_stack,
 )
 
@@ -34,8 +33,9 @@ _PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, torch.nn.Buffer})
 
 _lock = threading.RLock()
 _analysis: Analysis | None = None
+_users = 0  # that share the analysis: enable(), and blocks in all threads
+_enabled = False  # by enable()
 _listening = False
-_thread = threading.local()
 _previous_profile: Any = None
 
 
@@ -66,22 +66,80 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
 
+class _Thread(threading.local):
+    """What holds for one thread.
+
+    Attributes:
+        mode: The mode that it entered itself. Autograd passes it on to other threads.
+        parts: How often it joined and has not left.
+        enabled: Whether one of the parts is that of :func:`enable`.
+        user: The thread for which it works, if it has run operators of the mode.
+    """
+
+    mode: _Watch | None = None
+    parts = 0
+    enabled = False
+    user: int | None = None
+
+
+_thread = _Thread()
+
+
+# ---- on and off
+
+
+def enable() -> None:
+    """Begins an analysis for :func:`disable` to end, and makes the thread take part."""
+    global _enabled
+    _listen()
+    with _lock:
+        if not _enabled:
+            start()
+        _enabled = True
+    if not _thread.enabled:
+        join()
+        _thread.enabled = True
+
+
+def disable() -> None:
+    """Ends what :func:`enable` began."""
+    global _enabled
+    if _thread.enabled:
+        leave()
+        _thread.enabled = False
+    with _lock:
+        if _enabled:
+            stop()
+        _enabled = False
+
+
 def start() -> None:
-    """Begins an analysis; from now on threads that Python starts take part in it.
+    """Begins an analysis, or shares the one there is, until :func:`stop`.
+
+    Threads that Python starts meanwhile take part in it.
 
     Raises:
         RuntimeError: If ``OPENREG_DISABLE`` leaves out what it needs.
     """
-    global _analysis
+    global _analysis, _users
     _listen()
     with _lock:
+        _users += 1
         if _analysis is None:
             _analysis = Analysis()
             _watch_new_threads(True)
 
 
 def stop() -> None:
-    """Ends the analysis."""
+    """Ends the analysis, if nobody shares it any more."""
+    global _users
+    with _lock:
+        _users -= 1
+        if not _users:
+            _end()
+
+
+def _end() -> None:
     global _analysis
     with _lock:
         if _analysis is not None:
@@ -94,28 +152,36 @@ def is_running() -> bool:
     return _analysis is not None
 
 
-def join() -> bool:
-    """Makes the calling thread take part; false if it does already."""
-    if any(isinstance(mode, _Watch) for mode in _get_current_dispatch_mode_stack()):
-        return False
-    _Watch().__enter__()  # type: ignore[no-untyped-call]
-    return True
+def join() -> None:
+    """Makes the calling thread take part until it has left as often as it joined."""
+    if not any(map(_is_watch, _get_current_dispatch_mode_stack())):
+        _thread.mode = _Watch()
+        _thread.mode.__enter__()  # type: ignore[no-untyped-call]
+    _thread.parts += 1
 
 
 def leave() -> None:
-    """Ends the part of the calling thread.
+    """Ends a part of the calling thread.
 
     Raises:
-        RuntimeError: If another dispatch mode lies over the sanitizer's.
+        RuntimeError: If it is the last, and another dispatch mode lies over it.
     """
-    mode = _get_current_dispatch_mode()
-    if isinstance(mode, _Watch):
-        mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
-    elif any(isinstance(mode, _Watch) for mode in _get_current_dispatch_mode_stack()):
-        raise RuntimeError(
-            f"the sanitizer can not be disabled within {type(mode).__name__}, a "
-            "dispatch mode that was entered later: leave that first"
-        )
+    # A thread of autograd loses its modes after each task.
+    modes = _get_current_dispatch_mode_stack()
+    if _thread.parts == 1 and _thread.mode in modes:
+        if _thread.mode is not modes[-1]:
+            raise RuntimeError(
+                f"the sanitizer can not be disabled within {type(modes[-1]).__name__}, "
+                "a dispatch mode that was entered later: leave that first"
+            )
+        _thread.mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+    _thread.parts -= 1
+    if not _thread.parts:
+        _thread.mode = None
+
+
+def _is_watch(mode: object) -> bool:
+    return isinstance(mode, _Watch)
 
 
 # ---- threads
@@ -174,7 +240,7 @@ def _listen() -> None:
         _gpu_trace.MemoryAllocationCallbacks.add_callback(_on_allocation)
         _gpu_trace.MemoryDeallocationCallbacks.add_callback(_on_free)
         _listening = True
-        atexit.register(stop)
+        atexit.register(_end)
         os.register_at_fork(after_in_child=_forget)
 
 
@@ -202,7 +268,7 @@ def _on_free(address: int) -> None:
 
 def _user_thread() -> int:
     """Returns the thread for which this one works."""
-    return getattr(_thread, "user", threading.get_ident())
+    return _thread.user or threading.get_ident()
 
 
 def _forget() -> None:
