@@ -88,13 +88,15 @@ def recorded() -> torch.Event:
     return event
 
 
+@pytest.mark.parametrize("inference", [False, True])
 @pytest.mark.parametrize("name", WAITS)
-def test_wait_is_found_with_its_cause_and_line(name: str) -> None:
+def test_wait_is_found_with_its_cause_and_line(name: str, inference: bool) -> None:
     wait, cause = WAITS[name]
     x = torch.arange(3.0, device="openreg")
     with (
         pytest.raises(AssertionError, match=re.escape(cause)) as error,
         assert_no_host_sync() as found,
+        torch.inference_mode(inference),
     ):
         wait(x)
     assert found

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.openreg import sanitizer
 from torch.openreg.sanitizer import UnsynchronizedAccessError, UseAfterFreeError
 from torch.utils._python_dispatch import (
@@ -177,7 +178,22 @@ def host_writes_before_a_copy_is_done(main: torch.Stream, side: torch.Stream) ->
     x.sum()
 
 
+def copies_in_inference_mode(main: torch.Stream, side: torch.Stream) -> None:
+    with torch.inference_mode():
+        host = new(6).to("cpu", non_blocking=True)  # first
+        host.reshape(2, 3).sum()  # second
+
+
+def parts_in_inference_mode(main: torch.Stream, side: torch.Stream) -> None:
+    with torch.inference_mode():
+        x = new(3, 4).t()  # first
+        with side:
+            x.reshape(12)  # second
+
+
 FOUND = [
+    copies_in_inference_mode,
+    parts_in_inference_mode,
     write_after_write,
     read_after_write,
     write_after_read,
@@ -256,6 +272,20 @@ def smaller_part_of_the_memory(main: torch.Stream, side: torch.Stream) -> None:
     y.sum()
 
 
+def stream_that_waits_after_it_was_recorded(
+    main: torch.Stream, side: torch.Stream
+) -> None:
+    x, other = new(100), torch.Stream(DEVICE)  # allocated
+    side.wait_stream(main)
+    with side:
+        x.sum()  # first
+    x.record_stream(other)
+    del x  # freed
+    other.wait_stream(side)
+    y = torch.empty(100, device=DEVICE)  # again
+    y.zero_()  # second
+
+
 def memory_of_a_stream_used_by_another(main: torch.Stream, side: torch.Stream) -> None:
     x = new(100)  # allocated
     x.mul_(2)  # first
@@ -270,6 +300,7 @@ def memory_of_a_stream_used_by_another(main: torch.Stream, side: torch.Stream) -
     [
         use_by_another_stream,
         smaller_part_of_the_memory,
+        stream_that_waits_after_it_was_recorded,
         memory_of_a_stream_used_by_another,
     ],
     ids=lambda program: program.__name__,
@@ -486,7 +517,42 @@ def numbers_of_the_host(main: torch.Stream, side: torch.Stream) -> None:
     x.sum()
 
 
+def waits_in_inference_mode(main: torch.Stream, side: torch.Stream) -> None:
+    with torch.inference_mode():
+        x = new(5)
+        x.to("cpu")
+        with side:
+            x.zero_()
+
+
+def metadata_in_inference_mode(main: torch.Stream, side: torch.Stream) -> None:
+    with torch.inference_mode():
+        x = new(3, 4)
+        with side:
+            torch.empty(4, device=DEVICE).expand_as(x)
+
+
+def argument_of_an_operator_that_was_not_called(
+    main: torch.Stream, side: torch.Stream
+) -> None:
+    x = new(5)
+    with side, pytest.raises(UnsynchronizedAccessError):
+        x.mul_(2)
+    x.add_(1)
+
+
+def tensors_without_memory(main: torch.Stream, side: torch.Stream) -> None:
+    with FakeTensorMode():
+        x = new(3) * 2
+        with side, sanitizer.enabled():
+            assert x.add_(new(3)).shape == (3,)
+
+
 NOT_REPORTED = [
+    waits_in_inference_mode,
+    metadata_in_inference_mode,
+    argument_of_an_operator_that_was_not_called,
+    tensors_without_memory,
     wait_of_a_stream,
     wait_of_an_event,
     wait_along_a_chain,
@@ -594,6 +660,14 @@ def test_program_goes_on_after_a_report(main: torch.Stream, side: torch.Stream) 
             y = x * 3
         main.wait_stream(side)
         assert y.tolist() == [3.0] * 5
+
+
+def test_pinned_memory_that_ended_is_forgotten(main: torch.Stream) -> None:
+    with sanitizer.enabled():
+        analysis = sanitizer._mode._analysis
+        for size in range(1, 200):  # and no wait
+            torch.ones(size).pin_memory().to(DEVICE, non_blocking=True)
+        assert len(analysis._host_memory._cells) < 10
 
 
 def test_report_keeps_no_tensor(main: torch.Stream, side: torch.Stream) -> None:

@@ -19,6 +19,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from torch_openreg._composite import decompose
 from torch_openreg._lines import user_line
 from torch_openreg._waits import cause_of_wait
 from torch_openreg.openreg import _gpu_trace
@@ -65,6 +66,9 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         del types
         kwargs = kwargs or {}
+        result = decompose(self, func, args, kwargs)
+        if result is not NotImplemented:
+            return result
         cause = cause_of_wait(func, args, kwargs)
         result = func(*args, **kwargs)
         if cause is not None:

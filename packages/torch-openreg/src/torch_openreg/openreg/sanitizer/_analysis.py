@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.cuda._sanitizer import zip_arguments
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._pytree import tree_leaves
@@ -124,7 +125,7 @@ class Analysis:
     def note_allocation(self, address: int, place: Place | None) -> None:
         """Notes a block that has been handed out."""
         with self.lock:
-            self._end_lives()
+            self.end_lives()
             self._lives[address] = _new_life(address, place)
 
     def note_free(self, address: int, place: Place | None) -> None:
@@ -133,7 +134,8 @@ class Analysis:
         if block is not None:
             self._freed.append(_Freed(address, block[-1], place))
 
-    def _end_lives(self) -> None:
+    def end_lives(self) -> None:
+        """Takes in what :meth:`note_free` noted: before any later event or wait."""
         while self._freed:
             freed = self._freed.popleft()
             life = self._lives.pop(freed.address, None)
@@ -169,6 +171,12 @@ class Analysis:
     def _is_over(self, use: Use) -> bool:
         return self.order.is_ordered_after(HOST, use.number, use.stream)
 
+    def _is_past(self, use: Use) -> bool:
+        """Tells whether nothing on the host can come too early any more."""
+        storage = use.life.segment
+        assert isinstance(storage, StorageWeakRef)
+        return storage.expired() or self._is_over(use)  # type: ignore[no-untyped-call]
+
     # ---- operators
 
     def begin(
@@ -187,7 +195,7 @@ class Analysis:
         devices = {each.tensor.device for each in operands} | _target(func, kwargs)
         devices = {device for device in devices if device.type == device_type()}
         with self.lock:
-            self._end_lives()
+            self.end_lives()
             self._calls += 1
             call = Call(
                 func,
@@ -202,7 +210,7 @@ class Analysis:
             if call.copies:
                 self.order.wait_for_each_other([*call.streams.values()])
             if _has_kernel(func):
-                self._use(call, operands)
+                self._use(call, operands, done=False)
         return call
 
     def end(self, call: Call, result: Any) -> None:
@@ -218,10 +226,10 @@ class Analysis:
         ]
         devices = {each.tensor.device for each in made}
         with self.lock:
-            self._end_lives()
+            self.end_lives()
             self._launch(call, {d for d in devices if d.type == device_type()})
             try:
-                self._use(call, made)
+                self._use(call, made, done=True)
             finally:
                 if call.copies:
                     self.order.wait_for_each_other([*call.streams.values()])
@@ -234,10 +242,10 @@ class Analysis:
             call.streams[device] = _current_stream(device)
             self.order.launch(call.streams[device], device.index, call.number)
 
-    def _use(self, call: Call, operands: list[_Operand]) -> None:
+    def _use(self, call: Call, operands: list[_Operand], *, done: bool) -> None:
         uses: dict[Region, tuple[Memory, Use, bool]] = {}
         if self._host_memory:
-            self._host_memory.prune(self._is_over)
+            self._host_memory.prune(self._is_past)
         for tensor, name, reads, writes in operands:
             region = region_of(tensor)
             if region is None or not (reads or writes):
@@ -264,10 +272,12 @@ class Analysis:
             )
             uses[region] = memory, use, kept
         conflict = None
-        for memory, use, kept in uses.values():
+        for memory, use, _ in uses.values():
             conflict = conflict or self._find(memory, use)
-            if kept:
-                memory.add(use)
+        if done or conflict is None:  # otherwise the operator is not called
+            for memory, use, kept in uses.values():
+                if kept:
+                    memory.add(use)
         if conflict is not None:
             # Not by a name of ours: the traceback would hold the frame, which holds
             # the error, and the program's tensors with them.
@@ -374,7 +384,7 @@ def _strided(value: object) -> Iterator[torch.Tensor]:
     if not isinstance(value, (torch.Tensor, list, tuple, dict)):
         return  # as most arguments, and looking for leaves takes time
     for leaf in [value] if isinstance(value, torch.Tensor) else tree_leaves(value):
-        if not isinstance(leaf, torch.Tensor):
+        if not isinstance(leaf, torch.Tensor) or isinstance(leaf, FakeTensor):
             continue
         if leaf.device.type not in ("cpu", device_type()):
             continue

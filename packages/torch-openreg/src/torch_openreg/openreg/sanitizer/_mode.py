@@ -15,12 +15,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import (
     TorchDispatchMode,
     _get_current_dispatch_mode_stack,
 )
 
 from openreg_aten import _C
+from torch_openreg._composite import decompose
 from torch_openreg._lines import user_place
 from torch_openreg.openreg import _gpu_trace
 
@@ -55,10 +57,14 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         kwargs = kwargs or {}
         analysis = _analysis
-        if analysis is None:  # switched off, in another thread than this one
+        # Switched off in another thread than this one, or no kernel runs.
+        if analysis is None or FakeTensor in types:
             return func(*args, **kwargs)
         if not _PLAIN.issuperset(types):
             return NotImplemented  # the class calls other operators, on what it wraps
+        result = decompose(self, func, args, kwargs)
+        if result is not NotImplemented:
+            return result
         _thread.user = self.thread
         call = analysis.begin(func, args, kwargs, user_place(self.thread))
         result = func(*args, **kwargs)
@@ -249,6 +255,7 @@ def _add(callbacks: Any, note: Callable[..., object]) -> None:
         analysis = _analysis
         if analysis is not None:
             with analysis.lock:
+                analysis.end_lives()
                 note(analysis, *ids)
 
     callbacks.add_callback(listen)
