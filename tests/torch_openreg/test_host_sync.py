@@ -69,6 +69,10 @@ WAITS: dict[str, tuple[Callable[[Tensor], object], str]] = {
         "torch.as_tensor from the host's data",
     ),
     "new_tensor": (lambda x: x.new_tensor([1]), "new_tensor from the host's data"),
+    "new_tensor by name": (
+        lambda x: x.new_tensor(dtype=torch.int, data=[1]),
+        "new_tensor from the host's data",
+    ),
     "torch.openreg.synchronize": (lambda _: torch.openreg.synchronize(), "synchronize"),
     "torch.accelerator.synchronize": (
         lambda _: torch.accelerator.synchronize(),
@@ -114,6 +118,9 @@ def test_wait_is_found_with_its_cause_and_line(name: str, inference: bool) -> No
         lambda x: x.add(1).mul_(2).sum(),
         lambda x: x @ x,
         lambda x: torch.as_tensor(x),
+        lambda x: torch.as_tensor(device=x.device, data=x),
+        lambda x: torch.asarray(device=x.device, obj=x),
+        lambda x: torch.tensor([], device=x.device),
         lambda _: torch.tensor([1.0, 2.0]),
         lambda x: x[1:].clone(),
         lambda x: x[torch.arange(2, device=x.device)],

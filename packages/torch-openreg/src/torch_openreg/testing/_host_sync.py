@@ -91,10 +91,11 @@ class _WatchFunctions(TorchFunctionMode):
         del types
         result = func(*args, **(kwargs or {}))
         if func in _FROM_DATA:
-            given = [*args, *(kwargs or {}).values()]
-            data = given[1] if func is torch.Tensor.new_tensor else given[0]
-            on_device = result.device.type == device_type()
-            if on_device and not isinstance(data, torch.Tensor):
+            # "obj" is asarray's name for it.
+            named = [(kwargs or {}).get(name) for name in ("data", "obj")]
+            data = [*args, *named][func is torch.Tensor.new_tensor :]
+            copied = result.device.type == device_type() and result.numel()
+            if copied and not any(isinstance(x, torch.Tensor) for x in data):
                 self.watch.note(f"{_FROM_DATA[func]} from the host's data")
         elif func is torch.Tensor.__repr__ and args[0].device.type == device_type():
             self.watch.note("Tensor.__repr__")
