@@ -21,8 +21,21 @@ void copy_geometry(const c10::TensorImpl& from, c10::TensorImpl& to) {
 }
 
 bool has_geometry_of(const c10::TensorImpl& one, const c10::TensorImpl& other) {
-  return one.sizes() == other.sizes() && one.strides() == other.strides() &&
-      one.storage_offset() == other.storage_offset();
+  const at::IntArrayRef sizes = one.sizes();
+  const at::IntArrayRef strides = one.strides();
+  const at::IntArrayRef other_sizes = other.sizes();
+  const at::IntArrayRef other_strides = other.strides();
+  if (sizes.size() != other_sizes.size() ||
+      one.storage_offset() != other.storage_offset()) {
+    return false;
+  }
+  // Not ==, which calls memcmp for the few numbers.
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] != other_sizes[i] || strides[i] != other_strides[i]) {
+      return false;
+    }
+  }
+  return true;
 }
 
 void copy_flags(const c10::TensorImpl& from, c10::TensorImpl& to) {

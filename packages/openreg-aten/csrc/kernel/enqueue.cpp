@@ -333,21 +333,21 @@ bool has_work(orStream_t stream) {
   return given != done;
 }
 
-bool runs_here(orStream_t stream) {
+} // namespace
+
+bool runs_here(c10::DeviceIndex device) {
   int here = 0;
-  OPENREG_CHECK(orStreamRunsHere(stream, &here));
+  OPENREG_CHECK(orStreamRunsHere(current_handle(device), &here));
   return here != 0;
 }
-
-} // namespace
 
 bool enqueues(c10::DeviceIndex device, size_t bytes) {
   constexpr size_t kWindow = 16;
   const size_t limit = inline_bytes();
   t_mean_bytes += bytes / kWindow - t_mean_bytes / kWindow;
-  const orStream_t stream = current_handle(device);
-  return (bytes > limit || t_mean_bytes > limit || has_work(stream)) &&
-      !runs_here(stream);
+  return (bytes > limit || t_mean_bytes > limit ||
+          has_work(current_handle(device))) &&
+      !runs_here(device);
 }
 
 std::vector<at::Tensor> make_results(

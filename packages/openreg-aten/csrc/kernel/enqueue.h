@@ -22,6 +22,10 @@ namespace openreg::aten {
 /// the device's current stream, or has to wait there.
 bool enqueues(c10::DeviceIndex device, size_t bytes);
 
+/// Whether this thread runs a kernel of the device's current stream, which has
+/// what it calls done at once.
+bool runs_here(c10::DeviceIndex device);
+
 /// What a call is known to make, if it is to be enqueued; else null.
 inline std::shared_ptr<const KnownResults> results_if_enqueued(
     const CallKey& key,

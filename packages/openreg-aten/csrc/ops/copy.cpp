@@ -70,13 +70,6 @@ bool enqueue_copy(const at::Tensor& dst, const at::Tensor& src) {
   return true;
 }
 
-/// A kernel of the current stream has its copies at once.
-bool runs_here(c10::DeviceIndex device) {
-  int here = 0;
-  OPENREG_CHECK(orStreamRunsHere(current_handle(device), &here));
-  return here != 0;
-}
-
 /// Whether the CPU's copy refuses it: elements that overlap.
 bool overlaps(const at::Tensor& dst, const at::Tensor& src) {
   return at::has_internal_overlap(dst) == at::MemOverlap::Yes ||
