@@ -5,13 +5,13 @@ import torch
 from torch import _C
 
 # Has somebody registered this key for the operator? A fallback does not count.
-for name in ("aten::native_layer_norm", "aten::bincount"):
+for name in ("aten::native_layer_norm", "aten::equal"):
     print(name, _C._dispatch_has_kernel_for_dispatch_key(name, "PrivateUse1"))
 # prints: aten::native_layer_norm True
-# prints: aten::bincount False
+# prints: aten::equal False
 
 # Is there any kernel for the key, also a composite one or a fallback?
-print(_C._dispatch_has_computed_kernel_for_dispatch_key("aten::bincount", "PrivateUse1"))
+print(_C._dispatch_has_computed_kernel_for_dispatch_key("aten::equal", "PrivateUse1"))
 # prints: True
 
 # Which operators have a kernel that was registered for the key?

@@ -262,6 +262,44 @@ def test_results_are_resized_where_other_arguments_are_written(
         same(normalize(device), normalize("cpu"))
 
 
+def test_strides_that_no_element_needs_reach_enqueued_results(
+    device: str, latch: Latches
+) -> None:
+    strides = [(3, 3, 1), (6, 6, 2)]
+
+    def flip(device: str) -> list[tuple[int, ...]]:
+        made = [
+            torch.empty_strided((2, 0, 3), each, device=device).flip(0)
+            for each in strides
+        ]
+        return [each.stride() for each in made]
+
+    expected = flip("cpu")
+    assert flip(device) == expected
+    held = latch()
+    assert flip(device) == expected
+    held.release()
+
+
+def test_result_that_a_kernel_leaves_conjugate_has_the_right_values(
+    device: str, same: Callable[[Any, Any], None]
+) -> None:
+    def solve(device: str) -> Tensor:
+        torch.manual_seed(0)
+        a = torch.randn(80, 80, dtype=torch.complex128).to(device)
+        b = torch.randn(70, 80, dtype=torch.complex128).to(device)
+        out = torch.empty(0, dtype=torch.complex128, device=device)
+        torch.linalg.lu_solve(*torch.linalg.lu_factor(a), b, left=False, out=out)
+        return out
+
+    expected = solve("cpu")
+    assert expected.is_conj()
+    for _ in range(3):
+        result = solve(device)
+        assert result.is_conj()
+        same(result, expected)
+
+
 def test_overlapping_copies_are_refused_by_the_call(device: str) -> None:
     x = torch.arange(100_000.0, device=device)
     with pytest.raises(RuntimeError, match="single memory location"):

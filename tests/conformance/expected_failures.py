@@ -39,6 +39,8 @@ ROUNDING = {
     "nn.LSTMCell-*": "The fused cell has its own formula for the backward pass.",
     "linalg.lstsq*": "The CPU's default driver reads pivots that PyTorch has not set, "
     "and differs between two runs on the CPU.",
+    "linalg.pinv.singular-float64": "One gradient of a negative view, in its last bit, "
+    "which on the CPU, too, depends on where the operands lie in memory.",
     "nn.functional.linear_cross_entropy.chunked*-*float16": "The loss is summed up in "
     "other steps than on the CPU: see the expected failure below.",
     "nn.LinearCrossEntropyLoss-*float16-*": "As linear_cross_entropy.",
@@ -82,7 +84,7 @@ EXPECTED_FAILURES = [
         always=False,
     ),
     ExpectedFailure(
-        cases=("conj-complex32", "mH-complex32"),
+        cases=("conj-complex32", "H-complex32", "mH-complex32"),
         checks=("forward",),
         reason="The conjugate of a negative view can not be copied to be compared.",
         limit="The CPU's copy has no neg_conj kernel for ComplexHalf: clone() of such "

@@ -59,7 +59,8 @@ class Call {
     });
     const bool changed = views_.finish();
     take_over_results();
-    if (key.usable() && !was_met(key) && (!changed || returns_all_written())) {
+    if (key.usable() && !views_.has_changed_bits() && !was_met(key) &&
+        (!changed || returns_all_written())) {
       remember_results(
           key, new_results(), changed ? written() : std::vector<at::Tensor>());
     }

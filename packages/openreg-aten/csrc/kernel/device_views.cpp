@@ -191,6 +191,12 @@ bool DeviceViews::finish() {
       changed = true;
       copy_geometry(view, device);
     }
+    if (C10_UNLIKELY(
+            view.is_conj() != device.is_conj() ||
+            view.is_neg() != device.is_neg())) {
+      changed = has_changed_bits_ = true;
+      copy_flags(view, device);
+    }
     if (C10_UNLIKELY(presented.view->tensor.is_quantized())) {
       as_quantized(device).set_quantizer_(
           take_over_quantizer(as_quantized(view).quantizer()));

@@ -43,6 +43,11 @@ class DeviceViews {
   /// Carries changed metadata of written tensors back to them; whether there
   /// was any.
   bool finish();
+  /// Whether that were conjugate or negative bits, which an enqueued kernel
+  /// would set too late.
+  bool has_changed_bits() const {
+    return has_changed_bits_;
+  }
 
   /// Whether an argument was a tensor of the host.
   bool has_host_tensors() const {
@@ -103,6 +108,7 @@ class DeviceViews {
 
   c10::DeviceIndex device_;
   bool has_host_tensors_ = false;
+  bool has_changed_bits_ = false;
   c10::SmallVector<SharedStorage, 4> storages_;
   c10::SmallVector<Presented, 4> presented_;
   std::vector<Presented> composed_; // those with members, from no pool

@@ -98,20 +98,23 @@ void CallKey::add(const at::Tensor& tensor) {
 }
 
 void CallKey::add_geometry(const c10::TensorImpl& tensor) {
-  const bool contiguous = tensor.is_contiguous();
-  // The last two decide about the strides of results where sizes are 1.
-  add_number(
-      static_cast<uint64_t>(tensor.dim()) << 3 |
-      static_cast<uint64_t>(contiguous) << 2 |
-      static_cast<uint64_t>(tensor.is_strides_like_channels_last()) << 1 |
-      static_cast<uint64_t>(tensor.is_strides_like_channels_last_3d()));
-  for (const int64_t size : tensor.sizes()) {
-    add_number(static_cast<uint64_t>(size));
+  const at::IntArrayRef sizes = tensor.sizes();
+  const at::IntArrayRef strides = tensor.strides();
+  add_number(sizes.size());
+  // Not is_contiguous(), to which the strides of a tensor without elements, or
+  // where a size is 1, do not matter: they show in the strides of results.
+  bool follow_from_sizes = true;
+  int64_t expected = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    add_number(static_cast<uint64_t>(sizes[i]));
+    follow_from_sizes = follow_from_sizes && strides[i] == expected;
+    expected *= std::max<int64_t>(sizes[i], 1);
   }
-  if (contiguous) {
-    return; // the sizes say the strides, where they matter
+  if (follow_from_sizes) {
+    return;
   }
-  for (const int64_t stride : tensor.strides()) {
+  add_number(~uint64_t{0}); // no size
+  for (const int64_t stride : strides) {
     add_number(static_cast<uint64_t>(stride));
   }
 }

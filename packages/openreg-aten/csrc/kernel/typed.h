@@ -285,7 +285,8 @@ struct TypedKernel<Operator, Result(Args...)> {
     if constexpr (kIsArgument<Result> || std::is_void_v<Result>) {
       run_on_current_stream(device, [&] { run_on_cpu(); });
       const bool changed = present.views().finish();
-      if (key.usable() && !was_met(key)) {
+      if (key.usable() && !present.views().has_changed_bits() &&
+          !was_met(key)) {
         if (!changed) {
           remember_results(key, {}, {});
         } else if constexpr (kIsArgument<Result>) {

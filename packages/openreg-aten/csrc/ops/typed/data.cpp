@@ -4,11 +4,13 @@
 #include "ops/typed/families.h"
 
 #include <ATen/ops/_index_put_impl_ops.h>
+#include <ATen/ops/arange_ops.h>
 #include <ATen/ops/bernoulli_ops.h>
 #include <ATen/ops/cat_ops.h>
 #include <ATen/ops/cauchy_ops.h>
 #include <ATen/ops/clone_ops.h>
 #include <ATen/ops/exponential_ops.h>
+#include <ATen/ops/eye_ops.h>
 #include <ATen/ops/fill_ops.h>
 #include <ATen/ops/flip_ops.h>
 #include <ATen/ops/gather_ops.h>
@@ -48,6 +50,8 @@ void add_typed_data(torch::Library& library) {
       ops::fill__Scalar,
       ops::fill__Tensor,
       ops::zero_,
+      ops::arange_start_out,
+      ops::eye_m_out,
       ops::cat,
       ops::narrow_copy,
       ops::flip,

@@ -30,6 +30,7 @@
 #include <ATen/ops/linalg_inv_ex_ops.h>
 #include <ATen/ops/linalg_ldl_factor_ex_ops.h>
 #include <ATen/ops/linalg_ldl_solve_ops.h>
+#include <ATen/ops/linalg_lstsq_ops.h>
 #include <ATen/ops/linalg_lu_factor_ex_ops.h>
 #include <ATen/ops/linalg_lu_ops.h>
 #include <ATen/ops/linalg_lu_solve_ops.h>
@@ -52,6 +53,7 @@ void add_typed_linear_algebra(torch::Library& library) {
   // Products.
   add_typed_operators<
       ops::mm,
+      ops::mm_out,
       ops::addmm,
       ops::addmm_,
       ops::bmm,
@@ -88,6 +90,7 @@ void add_typed_linear_algebra(torch::Library& library) {
       ops::_linalg_solve_ex,
       ops::linalg_solve_triangular,
       ops::triangular_solve,
+      ops::linalg_lstsq_out,
       ops::_linalg_det,
       ops::_linalg_slogdet>(library);
   // Eigenvalues and singular values.

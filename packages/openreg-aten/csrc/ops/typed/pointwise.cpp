@@ -8,8 +8,11 @@
 #include <ATen/ops/add_ops.h>
 #include <ATen/ops/angle_ops.h>
 #include <ATen/ops/clamp_ops.h>
+#include <ATen/ops/complex_ops.h>
+#include <ATen/ops/conj_physical_ops.h>
 #include <ATen/ops/div_ops.h>
 #include <ATen/ops/floor_divide_ops.h>
+#include <ATen/ops/frexp_ops.h>
 #include <ATen/ops/gelu_backward_ops.h>
 #include <ATen/ops/gelu_ops.h>
 #include <ATen/ops/glu_backward_ops.h>
@@ -27,11 +30,14 @@
 #include <ATen/ops/logical_and_ops.h>
 #include <ATen/ops/logical_not_ops.h>
 #include <ATen/ops/logical_or_ops.h>
+#include <ATen/ops/logical_xor_ops.h>
 #include <ATen/ops/logit_ops.h>
 #include <ATen/ops/mish_backward_ops.h>
 #include <ATen/ops/mul_ops.h>
 #include <ATen/ops/nan_to_num_ops.h>
 #include <ATen/ops/native_dropout_backward_ops.h>
+#include <ATen/ops/neg_ops.h>
+#include <ATen/ops/polar_ops.h>
 #include <ATen/ops/pow_ops.h>
 #include <ATen/ops/rrelu_with_noise_ops.h>
 #include <ATen/ops/rsub_ops.h>
@@ -51,11 +57,15 @@ void add_typed_pointwise(torch::Library& library) {
       ops::signbit,
       ops::angle,
       ops::logical_not,
+      ops::logical_not_out,
+      ops::conj_physical_out,
+      ops::neg_out,
       ops::clamp,
       ops::clamp_,
       ops::nan_to_num,
       ops::logit,
-      ops::logit_>(library);
+      ops::logit_,
+      ops::frexp_Tensor_out>(library);
   // Of two and more.
   add_typed_operators<
       ops::add_Scalar,
@@ -65,17 +75,22 @@ void add_typed_pointwise(torch::Library& library) {
       ops::div_Tensor_mode,
       ops::rsub_Scalar,
       ops::rsub_Tensor,
+      ops::mul_out,
       ops::pow_Scalar,
       ops::pow__Scalar,
       ops::floor_divide,
       ops::clamp_Tensor,
-      ops::clamp__Tensor>(library);
+      ops::clamp__Tensor,
+      ops::complex_out,
+      ops::polar_out>(library);
   // Logic and choice.
   add_typed_operators<
       ops::logical_and,
       ops::logical_or,
+      ops::logical_xor_out,
       ops::isin_Tensor_Tensor,
-      ops::where_self>(library);
+      ops::where_self,
+      ops::where_self_out>(library);
   // Activation functions.
   add_typed_operators<
       ops::gelu,

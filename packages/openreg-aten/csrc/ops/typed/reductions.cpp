@@ -25,6 +25,7 @@
 #include <ATen/ops/hash_tensor_ops.h>
 #include <ATen/ops/histc_ops.h>
 #include <ATen/ops/histogram_ops.h>
+#include <ATen/ops/kthvalue_ops.h>
 #include <ATen/ops/linalg_vector_norm_ops.h>
 #include <ATen/ops/max_ops.h>
 #include <ATen/ops/mean_ops.h>
@@ -57,6 +58,7 @@ void add_typed_reductions(torch::Library& library) {
   add_typed_operators<
       ops::sum,
       ops::sum_dim_IntList,
+      ops::sum_IntList_out,
       ops::nansum,
       ops::mean,
       ops::mean_dim,
@@ -90,6 +92,7 @@ void add_typed_reductions(torch::Library& library) {
       ops::min,
       ops::min_dim,
       ops::amax,
+      ops::amax_out,
       ops::amin,
       ops::aminmax,
       ops::argmax,
@@ -110,9 +113,12 @@ void add_typed_reductions(torch::Library& library) {
       ops::topk,
       ops::sort,
       ops::sort_stable,
+      ops::kthvalue_values,
       ops::mode,
       ops::median,
+      ops::median_dim_values,
       ops::nanmedian,
+      ops::nanmedian_dim_values,
       ops::_unique2,
       ops::unique_consecutive,
       ops::unique_dim,
