@@ -57,6 +57,9 @@ WORK: dict[str, Callable[[Tensor], Any]] = {
     "conversion": lambda x: x.to(torch.float64).to(torch.int32),
     "strided copy": lambda x: x.view(6, 8).t().contiguous(),
     "range": lambda x: torch.arange(0, 2.5, 0.5, device=x.device) * x[:5],
+    "identity": lambda x: torch.eye(3, 16, device=x.device) * x.view(3, 16),
+    "power of no factor": lambda x: torch.linalg.matrix_power(x[:4].view(2, 2), 0),
+    "kth value": lambda x: x.view(6, 8).kthvalue(2),
     "linspace": lambda x: torch.linspace(0, 1, 48, device=x.device) + x,
     "out=": lambda x: torch.add(x, 1, out=torch.empty_like(x)),
     "triangle": lambda x: torch.tril(x.view(6, 8)),
@@ -298,6 +301,65 @@ def test_result_that_a_kernel_leaves_conjugate_has_the_right_values(
         result = solve(device)
         assert result.is_conj()
         same(result, expected)
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        lambda x: x.to(torch.int8).clamp_min(1000),
+        lambda x: x.to(torch.int8).fill_(1000.0),
+        lambda x: x.to(torch.float16).clamp_min(1e6),
+        lambda x: x.to(torch.int64).add(x.to(torch.int64), alpha=0.5),
+        lambda x: x.to(torch.int8).masked_fill(x > 0, 300),
+        lambda x: F.huber_loss(x, x + 1, delta=-1.0),
+        lambda x: F.smooth_l1_loss(x, x + 1, beta=-1.0),
+        lambda x: torch.renorm(x.view(2, -1), -1.0, 0, 1.0),
+    ],
+)
+def test_number_that_a_kernel_refuses_is_an_error_of_the_call(
+    refused: Callable[[Tensor], Tensor], device: str
+) -> None:
+    x = torch.arange(100_000.0) / 1000  # enough to be enqueued
+    on_device = x.to(device)
+    ints, half = on_device.to(torch.int8), on_device.to(torch.float16)
+    longs = on_device.to(torch.int64)
+    for _ in range(2):  # the same with numbers that are accepted
+        ints.clamp_min(1), ints.clone().fill_(1.0), half.clamp_min(1.0)
+        longs.add(longs, alpha=2), ints.masked_fill(on_device > 0, 30)
+        F.huber_loss(on_device, on_device + 1, delta=1.0)
+        F.smooth_l1_loss(on_device, on_device + 1, beta=1.0)
+        torch.renorm(on_device.view(2, -1), 1.0, 0, 1.0)
+    for _ in range(2):
+        with pytest.raises(RuntimeError) as expected:
+            refused(x)
+        with pytest.raises(RuntimeError) as raised:
+            refused(on_device)
+        assert str(raised.value) == str(expected.value)
+    torch.accelerator.synchronize()
+
+
+def test_strides_with_a_conversion_do_not_depend_on_the_work_of_the_stream(
+    device: str, latch: Latches
+) -> None:
+    x = torch.rand(2, 3, 4, 1)
+    y = torch.rand(2, 3, 4, 5, dtype=torch.float64)
+    y = y.to(memory_format=torch.channels_last)
+    expected = torch.mul(x.expand(2, 3, 4, 5), y)
+    x, y = x.to(device).expand(2, 3, 4, 5), y.to(device)
+    torch.mul(y, y)  # the dtype is known now
+    assert torch.mul(x, y).stride() == expected.stride()
+    held = latch()
+    assert torch.mul(x, y).stride() == expected.stride()
+    held.release()
+
+
+def test_enqueued_result_in_a_tensor_of_another_size_is_warned_about(
+    device: str,
+) -> None:
+    x = torch.rand(300, 300, device=device)
+    for _ in range(3):
+        with pytest.warns(UserWarning, match="resized"):
+            torch.mm(x, x, out=torch.empty(3, device=device))
 
 
 def test_overlapping_copies_are_refused_by_the_call(device: str) -> None:

@@ -208,7 +208,7 @@ class Call {
     for (const int32_t source : plan_.returned) {
       if (source >= 0 && next < known.resized.size()) {
         const auto& argument = plan_.arguments[static_cast<size_t>(source)];
-        value(argument).toTensor().resize_(known.resized[next++]);
+        resize_result(value(argument).toTensor(), known.resized[next++]);
       }
     }
   }

@@ -9,6 +9,7 @@
 #include "thread_local.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/native/Resize.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/from_blob.h>
 
@@ -366,6 +367,10 @@ std::vector<at::Tensor> make_results(
                      : at::Tensor());
   }
   return results;
+}
+
+void resize_result(const at::Tensor& tensor, at::IntArrayRef sizes) {
+  at::native::resize_output(tensor, sizes);
 }
 
 void enqueue(

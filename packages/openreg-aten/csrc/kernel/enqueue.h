@@ -39,6 +39,10 @@ std::vector<at::Tensor> make_results(
     c10::DeviceIndex device,
     at::ArrayRef<TensorLook> looks);
 
+/// Gives a tensor that an operator writes to the sizes of its result, with
+/// PyTorch's warning if it had elements.
+void resize_result(const at::Tensor& tensor, at::IntArrayRef sizes);
+
 /// Enqueues the CPU kernel that `op` has, with presented arguments on `stack`,
 /// on the device's current stream. New tensors that it makes go to the memory
 /// of `results`. A failure is reported by the next synchronizing call.

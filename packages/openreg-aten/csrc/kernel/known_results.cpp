@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
@@ -60,6 +61,22 @@ bool owns_memory(const at::Tensor& tensor) {
       !tensor.is_conj() && !tensor.is_neg();
 }
 
+/// Whether the strides follow from the sizes. Not is_contiguous(), to which
+/// they do not matter where a size is 1, or without elements: results show
+/// them.
+bool has_default_strides(const c10::TensorImpl& tensor) {
+  const at::IntArrayRef sizes = tensor.sizes();
+  const at::IntArrayRef strides = tensor.strides();
+  int64_t expected = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    if (strides[i] != expected) {
+      return false;
+    }
+    expected *= std::max<int64_t>(sizes[i], 1);
+  }
+  return true;
+}
+
 } // namespace
 
 void CallKey::add(const at::Tensor& tensor) {
@@ -97,31 +114,41 @@ void CallKey::add(const at::Tensor& tensor) {
   }
 }
 
-void CallKey::add_geometry(const c10::TensorImpl& tensor) {
-  const at::IntArrayRef sizes = tensor.sizes();
-  const at::IntArrayRef strides = tensor.strides();
-  add_number(sizes.size());
-  // Not is_contiguous(), to which the strides of a tensor without elements, or
-  // where a size is 1, do not matter: they show in the strides of results.
-  bool follow_from_sizes = true;
-  int64_t expected = 1;
-  for (size_t i = sizes.size(); i-- > 0;) {
-    add_number(static_cast<uint64_t>(sizes[i]));
-    follow_from_sizes = follow_from_sizes && strides[i] == expected;
-    expected *= std::max<int64_t>(sizes[i], 1);
-  }
-  if (follow_from_sizes) {
+void CallKey::add(double value) {
+  if (C10_UNLIKELY(reads_numbers_)) {
+    add(std::optional(value));
     return;
   }
-  add_number(~uint64_t{0}); // no size
-  for (const int64_t stride : strides) {
-    add_number(static_cast<uint64_t>(stride));
+  // Kernels refuse negative numbers, and what their dtype does not have.
+  constexpr std::array kLargest{
+      0.0, 127.0, 255.0, 32767.0, 65504.0, 2147483647.0, 9.2e18, 3.4e38};
+  const double magnitude = std::abs(value);
+  const auto range =
+      std::lower_bound(kLargest.begin(), kLargest.end(), magnitude);
+  add_number(
+      static_cast<uint64_t>(range - kLargest.begin()) << 3 |
+      static_cast<uint64_t>(std::isnan(value)) << 2 |
+      static_cast<uint64_t>(std::isinf(value)) << 1 |
+      static_cast<uint64_t>(std::signbit(value)));
+}
+
+void CallKey::add_geometry(const c10::TensorImpl& tensor) {
+  const at::IntArrayRef sizes = tensor.sizes();
+  add_number(sizes.size());
+  for (const int64_t size : sizes) {
+    add_number(static_cast<uint64_t>(size));
+  }
+  if (!has_default_strides(tensor)) {
+    add_number(~uint64_t{0}); // no size
+    for (const int64_t stride : tensor.strides()) {
+      add_number(static_cast<uint64_t>(stride));
+    }
   }
 }
 
 void CallKey::add(const c10::Scalar& value) {
   add_number(static_cast<uint64_t>(value.type()));
-  if (C10_UNLIKELY(value.isFloatingPoint() && reads_numbers_)) {
+  if (value.isFloatingPoint()) {
     add(value.toDouble());
   }
   if (value.isIntegral(/*includeBool=*/true)) {
@@ -207,7 +234,7 @@ void remember_results(
     }
   }
   for (const at::Tensor& tensor : resized) {
-    if (!tensor.is_contiguous()) {
+    if (!has_default_strides(*tensor.unsafeGetTensorImpl())) {
       return;
     }
     looks.resized.emplace_back(tensor.sizes());

@@ -27,7 +27,7 @@
 namespace openreg::aten {
 
 /// What decides about the results of a call: the operator, the metadata of its
-/// tensors, and its other arguments, of floating point numbers only the type.
+/// tensors, and its other arguments, of floating point numbers only the range.
 class CallKey {
  public:
   CallKey(const c10::OperatorHandle& op, const OperatorPlan& plan)
@@ -64,11 +64,7 @@ class CallKey {
   void add(const c10::SymInt& value) {
     add_number(static_cast<uint64_t>(value.expect_int()));
   }
-  void add(double value) {
-    if (C10_UNLIKELY(reads_numbers_)) {
-      add(std::optional(value));
-    }
-  }
+  void add(double value);
   void add(const std::optional<double>& value) {
     add_number(value ? std::bit_cast<uint64_t>(*value) : 2);
   }

@@ -7,11 +7,44 @@
 
 #include <ATen/EmptyTensor.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 namespace openreg::aten {
 namespace {
 
 bool on_device(const at::OperandInfo& operand) {
   return operand.device->type() == c10::kPrivateUse1;
+}
+
+bool is_converted(
+    const at::OperandInfo& operand,
+    c10::ScalarType common_dtype) {
+  return !operand.is_output && common_dtype != c10::ScalarType::Undefined &&
+      operand.current_dtype != common_dtype;
+}
+
+double largest_of(c10::ScalarType dtype) {
+  switch (dtype) {
+    case c10::ScalarType::Double:
+      return std::numeric_limits<double>::max();
+    case c10::ScalarType::Float:
+    case c10::ScalarType::BFloat16:
+      return 0x1.fep127;
+    case c10::ScalarType::Half:
+      return 65504;
+    default:
+      return 0; // small floats: asked of the kernel
+  }
+}
+
+int64_t largest_integer_of(c10::ScalarType dtype) {
+  const auto bits = static_cast<int>(c10::elementSize(dtype)) * 8 -
+      (c10::isSignedType(dtype) ? 1 : 0);
+  return dtype == c10::ScalarType::Bool ? 1
+      : bits >= 63                      ? std::numeric_limits<int64_t>::max()
+                                        : (int64_t{1} << bits) - 1;
 }
 
 /// Converts a scalar of the CPU, as the iterator of CPU tensors does.
@@ -48,23 +81,41 @@ size_t operand_bytes(const c10::SmallVectorImpl<at::OperandInfo>& operands) {
   return bytes;
 }
 
+bool converts_on_device(
+    const c10::SmallVectorImpl<at::OperandInfo>& operands,
+    c10::ScalarType common_dtype) {
+  return std::any_of(
+      operands.begin(), operands.end(), [&](const at::OperandInfo& operand) {
+        return on_device(operand) && is_converted(operand, common_dtype);
+      });
+}
+
+bool has_number(c10::ScalarType dtype, const c10::Scalar& value) {
+  if (value.isComplex()) {
+    return c10::isComplexType(dtype);
+  }
+  if (c10::isIntegralType(dtype, /*includeBool=*/true)) {
+    const int64_t largest = largest_integer_of(dtype);
+    return value.isIntegral(/*includeBool=*/true) &&
+        value.type() != c10::ScalarType::UInt64 && value.toLong() <= largest &&
+        value.toLong() >= (c10::isSignedType(dtype) ? -largest - 1 : 0);
+  }
+  const double magnitude = std::abs(value.toDouble());
+  return !std::isfinite(magnitude) ||
+      magnitude <= largest_of(c10::toRealValueType(dtype));
+}
+
 bool move_to_cpu(
     c10::SmallVectorImpl<at::OperandInfo>& operands,
     c10::ScalarType common_dtype) {
-  const auto converted = [&](const at::OperandInfo& operand) {
-    return !operand.is_output && common_dtype != c10::ScalarType::Undefined &&
-        operand.current_dtype != common_dtype;
-  };
-  for (const at::OperandInfo& operand : operands) {
-    if (on_device(operand) && converted(operand)) {
-      return false;
-    }
+  if (converts_on_device(operands, common_dtype)) {
+    return false;
   }
   for (at::OperandInfo& operand : operands) {
     if (on_device(operand)) {
       operand.data = to_kernel(operand.data);
       operand.device = c10::Device(c10::kCPU);
-    } else if (converted(operand)) {
+    } else if (is_converted(operand, common_dtype)) {
       convert_scalar(operand, common_dtype);
     }
   }

@@ -29,8 +29,21 @@ at::Tensor make_output(
 /// Bytes of all elements of the operands.
 size_t operand_bytes(const c10::SmallVectorImpl<at::OperandInfo>& operands);
 
-/// Tells the operands of an iterator that they are the CPU's. False if the
-/// iterator of CPU tensors would convert one, which only that can do.
+/// Whether the iterator of CPU tensors would convert one that is the device's,
+/// which only that can do.
+bool converts_on_device(
+    const c10::SmallVectorImpl<at::OperandInfo>& operands,
+    c10::ScalarType common_dtype);
+
+/// Whether a dtype has a number: a kernel refuses those that it has not.
+bool has_number(c10::ScalarType dtype, const c10::Scalar& value);
+template <typename Argument>
+bool has_number(c10::ScalarType, const Argument&) {
+  return true;
+}
+
+/// Tells the operands of an iterator that they are the CPU's. False if it would
+/// convert one that is the device's.
 bool move_to_cpu(
     c10::SmallVectorImpl<at::OperandInfo>& operands,
     c10::ScalarType common_dtype);
@@ -98,9 +111,12 @@ class StructuredCall final : public Structured {
   // [docs: end]
   /// Whether this call is to be enqueued instead. A kernel says no to dtypes
   /// that it does not have, so it has run before with this one.
-  bool is_for_later(const DtypeSet& known) const {
+  template <typename... Args>
+  bool is_for_later(const DtypeSet& known, const Args&... args) const {
     const c10::Device device = this->common_device_;
     return fits_ && known.has(dtype()) &&
+        !converts_on_device(this->operands_, this->common_dtype_) &&
+        (has_number(dtype(), args) && ...) &&
         enqueues(device.index(), operand_bytes(this->operands_));
   }
   /// The dtype that the kernel computes in.
@@ -138,7 +154,7 @@ struct StructuredKernel<Operator, Structured, at::Tensor(Args...)> {
   static at::Tensor run(Args... args) {
     StructuredCall<Structured> call;
     call.meta(args...);
-    if (call.is_for_later(dtypes)) {
+    if (call.is_for_later(dtypes, args...)) {
       const c10::DeviceIndex device = call.device();
       at::Tensor result = call.take_output();
       TypedKernel<Operator>::enqueue_into(device, {result}, args...);
@@ -164,7 +180,7 @@ struct StructuredKernel<
   static at::Tensor& run(at::Tensor& self, Args... args) {
     StructuredCall<Structured> call(self);
     call.meta(self, args...);
-    if (call.is_for_later(dtypes)) {
+    if (call.is_for_later(dtypes, args...)) {
       TypedKernel<Operator>::enqueue_into(call.device(), {}, self, args...);
       return self;
     }

@@ -177,6 +177,18 @@ std::vector<at::Tensor> to_tensors(const std::tuple<Results...>& results) {
       [](const Results&... each) { return std::vector<at::Tensor>{each...}; },
       results);
 }
+/// Gives written tensors the sizes that their operator would give them.
+template <typename... Tensors>
+void resize_written(
+    const std::vector<c10::DimVector>& sizes,
+    const std::tuple<Tensors&...>& written) {
+  size_t next = 0;
+  std::apply(
+      [&](const Tensors&... each) {
+        (resize_result(each, sizes[next++]), ...);
+      },
+      written);
+}
 template <typename Result>
 Result from_tensors(std::vector<at::Tensor>& results) {
   if constexpr (std::is_same_v<Result, at::Tensor>) {
@@ -193,7 +205,8 @@ Result from_tensors(std::vector<at::Tensor>& results) {
   }
 }
 
-/// The tensors that an operator writes to and returns, in order.
+/// References to the tensors that an operator writes to and returns, in order;
+/// moves no argument.
 template <typename... Args>
 auto tie_written(Args&&... args) {
   const auto pick = [](auto&& arg) {
@@ -257,7 +270,8 @@ struct TypedKernel<Operator, Result(Args...)> {
     if (const auto known = results_if_enqueued(key, device)) {
       if constexpr (kIsArgument<Result>) {
         if (!known->resized.empty()) {
-          resize_written(known->resized, static_cast<Args&&>(args)...);
+          resize_written(
+              known->resized, tie_written(static_cast<Args&&>(args)...));
         }
       }
       auto results = make_results(device, known->made);
@@ -290,7 +304,8 @@ struct TypedKernel<Operator, Result(Args...)> {
         if (!changed) {
           remember_results(key, {}, {});
         } else if constexpr (kIsArgument<Result>) {
-          remember_results(key, {}, copy_written(static_cast<Args&&>(args)...));
+          remember_results(
+              key, {}, to_tensors(tie_written(static_cast<Args&&>(args)...)));
         }
       }
       if constexpr (kIsArgument<Result>) {
@@ -320,22 +335,6 @@ struct TypedKernel<Operator, Result(Args...)> {
     stack.reserve(sizeof...(Args));
     (torch::jit::push(stack, present(args)), ...);
     enqueue(handle(), device, present.views(), std::move(stack), results);
-  }
-
-  /// The tensors that the operator writes to and returns.
-  static std::vector<at::Tensor> copy_written(Args... args) {
-    return std::apply(
-        [](const auto&... each) { return std::vector<at::Tensor>{each...}; },
-        tie_written(static_cast<Args&&>(args)...));
-  }
-  /// Gives them the sizes that the operator would give them.
-  static void resize_written(
-      const std::vector<c10::DimVector>& sizes,
-      Args... args) {
-    size_t next = 0;
-    std::apply(
-        [&](auto&... each) { (each.resize_(sizes[next++]), ...); },
-        tie_written(static_cast<Args&&>(args)...));
   }
 
   /// Every argument that the plan asks to be presented is.
