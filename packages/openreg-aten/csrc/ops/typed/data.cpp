@@ -30,7 +30,6 @@
 #include <ATen/ops/nonzero_ops.h>
 #include <ATen/ops/nonzero_static_ops.h>
 #include <ATen/ops/normal_ops.h>
-#include <ATen/ops/put_ops.h>
 #include <ATen/ops/random_ops.h>
 #include <ATen/ops/roll_ops.h>
 #include <ATen/ops/scatter_add_ops.h>
@@ -70,7 +69,6 @@ void add_typed_data(torch::Library& library) {
       ops::index_reduce,
       ops::index_reduce_,
       ops::take,
-      ops::put_,
       ops::gather,
       ops::scatter_src,
       ops::scatter__src,

@@ -44,7 +44,6 @@
 #include <ATen/ops/std_ops.h>
 #include <ATen/ops/sum_ops.h>
 #include <ATen/ops/topk_ops.h>
-#include <ATen/ops/trace_ops.h>
 #include <ATen/ops/unique_consecutive_ops.h>
 #include <ATen/ops/unique_dim_ops.h>
 #include <ATen/ops/var_mean_ops.h>
@@ -67,8 +66,7 @@ void add_typed_reductions(torch::Library& library) {
       ops::linalg_vector_norm,
       ops::norm_ScalarOpt_dim,
       ops::renorm,
-      ops::renorm_,
-      ops::trace>(library);
+      ops::renorm_>(library);
   // Statistics.
   add_typed_operators<
       ops::var_correction,
