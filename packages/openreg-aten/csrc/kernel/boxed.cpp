@@ -40,7 +40,9 @@ class Call {
       present_generator();
     }
     const CallKey key = make_key(cpu_key);
-    const auto known = results_if_enqueued(key, device_);
+    const auto known = results_if_enqueued(op_, plan_, key, device_, [&] {
+      return Stack(first_argument(), stack_.end());
+    });
     if (known) {
       resize_written(*known);
     }
@@ -49,7 +51,7 @@ class Call {
       present(argument);
     }
     if (known) {
-      enqueue_with_results(target, *known);
+      enqueue_with_results(target, *known, digest_of(key));
       return;
     }
     count(Road::kBoxed);
@@ -61,13 +63,16 @@ class Call {
     take_over_results();
     if (key.usable() && !views_.has_changed_bits() && !was_met(key) &&
         (!changed || returns_all_written())) {
-      remember_results(
+      remember_call(
           key, new_results(), changed ? written() : std::vector<at::Tensor>());
     }
   }
   // [docs: end]
 
  private:
+  Stack::iterator first_argument() {
+    return stack_.begin() + static_cast<std::ptrdiff_t>(base_);
+  }
   c10::IValue& value(const OperatorPlan::Argument& argument) {
     return stack_[base_ + argument.index];
   }
@@ -179,15 +184,15 @@ class Call {
 
   void enqueue_with_results(
       const c10::OperatorHandle& target,
-      const KnownResults& known) {
+      const KnownResults& known,
+      uint64_t digest) {
     count(Road::kEnqueued);
     std::vector<at::Tensor> results = make_results(device_, known.made);
     Stack arguments(
-        std::make_move_iterator(
-            stack_.begin() + static_cast<std::ptrdiff_t>(base_)),
+        std::make_move_iterator(first_argument()),
         std::make_move_iterator(stack_.end()));
     stack_.resize(base_);
-    enqueue(target, device_, views_, std::move(arguments), results);
+    enqueue(target, device_, views_, std::move(arguments), results, digest);
     if (returns_list()) {
       stack_.emplace_back(std::move(results));
       return;

@@ -33,10 +33,6 @@ OPENREG_THREAD_LOCAL std::span<ResultMemory> t_results;
 // not start the devices.
 std::atomic<bool> g_kernel_allocated{false};
 
-constexpr c10::DispatchKeySet kBelowAutograd =
-    c10::autograd_dispatch_keyset_with_ADInplaceOrView |
-    c10::autocast_dispatch_keyset;
-
 class KernelCPUAllocator final : public c10::Allocator {
  public:
   explicit KernelCPUAllocator(c10::Allocator& host) : host_(host) {}

@@ -10,6 +10,11 @@
 
 namespace openreg::aten {
 
+/// What kernels of the CPU are dispatched below.
+constexpr c10::DispatchKeySet kBelowAutograd =
+    c10::autograd_dispatch_keyset_with_ADInplaceOrView |
+    c10::autocast_dispatch_keyset;
+
 /// Allocates device memory, by its kernel pointer, inside a KernelScope, and
 /// what the CPU's own allocator gives everywhere else.
 c10::Allocator& kernel_cpu_allocator();

@@ -98,6 +98,14 @@ const c10::Storage& DeviceViews::share_storage(
   return own.storage;
 }
 
+ViewPtr DeviceViews::make_view_of(c10::TensorImpl& impl) {
+  if (C10_UNLIKELY(impl.key_set().has(c10::DispatchKey::Quantized))) {
+    return make_quantized_view(
+        present_quantizer(as_quantized(impl).quantizer()));
+  }
+  return C10_UNLIKELY(impl._is_zerotensor()) ? make_zero_view() : take_view();
+}
+
 void DeviceViews::follow(const SharedStorage& shared) {
   void* data = to_kernel(shared.device->data());
   c10::StorageImpl& view = *shared.view->storage.unsafeGetStorageImpl();
@@ -120,9 +128,7 @@ at::Tensor& DeviceViews::present(const at::Tensor& tensor, bool written) {
       return presented.view->tensor;
     }
   }
-  ViewPtr view = C10_UNLIKELY(tensor.is_quantized())
-      ? make_quantized_view(present_quantizer(as_quantized(*impl).quantizer()))
-      : take_view();
+  ViewPtr view = make_view_of(*impl);
   c10::TensorImpl& made = *view->tensor.unsafeGetTensorImpl();
   const c10::Storage& storage = share_storage(impl->storage(), written, *view);
   if (C10_UNLIKELY(

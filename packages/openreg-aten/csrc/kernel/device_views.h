@@ -90,6 +90,9 @@ class DeviceViews {
   at::Tensor take_over_members(const at::Tensor& result);
   void finish_members(const Presented& presented);
 
+  /// A view of the kind of tensor that `impl` is, over nothing yet.
+  ViewPtr make_view_of(c10::TensorImpl& impl);
+
   /// The quantizer of the view of a quantized tensor, and that of a result. One
   /// that has scales and zero points for each channel has them in tensors.
   at::QuantizerPtr present_quantizer(const at::QuantizerPtr& quantizer);

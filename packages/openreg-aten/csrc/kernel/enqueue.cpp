@@ -5,6 +5,7 @@
 #include "device/device.h"
 #include "kernel/cpu_allocator.h"
 #include "kernel/kernel.h"
+#include "kernel/roads.h"
 #include "kernel/structured.h"
 #include "thread_local.h"
 
@@ -128,8 +129,10 @@ class EnqueuedCall {
       const c10::OperatorHandle& op,
       DeviceViews& views,
       Stack&& stack,
-      const std::vector<at::Tensor>& results) {
+      const std::vector<at::Tensor>& results,
+      uint64_t digest) {
     op_.emplace(op);
+    digest_ = digest;
     stack_ = std::move(stack);
     threads_ = at::get_num_threads();
     if (C10_UNLIKELY(views.has_host_tensors())) {
@@ -221,7 +224,8 @@ class EnqueuedCall {
                 made.scalar_type() == result.look.dtype)),
           "result ",
           count,
-          " does not look as it did in an earlier call with the same metadata");
+          " does not look as its meta kernel said, or as it did in an earlier "
+          "call with the same metadata");
       count += 1;
       if (made.defined() &&
           (made.data_ptr() != result.data ||
@@ -231,16 +235,9 @@ class EnqueuedCall {
             &result, to_device(made.data_ptr()) ? made.clone() : made);
       }
     };
-    for (const c10::IValue& value : stack_) {
-      if (value.isTensorList()) {
-        for (const at::Tensor& each : value.toTensorVector()) {
-          see(each);
-        }
-      } else {
-        see(value.isTensor() ? value.toTensor() : at::Tensor());
-      }
-    }
+    for_each_result(see);
     TORCH_CHECK(count == results_.size(), "made fewer results than before");
+    correct_strides();
     for (const auto& [result, tensor] : elsewhere) {
       at::from_blob(
           result->data,
@@ -251,7 +248,41 @@ class EnqueuedCall {
     }
   }
 
+  /// Tells the next call which strides the kernel gave its results.
+  void correct_strides() const {
+    std::vector<TensorLook> looks;
+    bool differ = false;
+    const auto see = [&](const at::Tensor& made) {
+      looks.push_back(results_[looks.size()].look);
+      if (made.defined() && made.strides() != looks.back().strides) {
+        looks.back().strides = c10::DimVector(made.strides());
+        differ = true;
+      }
+    };
+    for_each_result(see);
+    if (C10_UNLIKELY(differ && digest_ != 0)) {
+      if (counts_roads()) {
+        count_road(op_->operator_name(), Road::kCorrected);
+      }
+      correct_results(digest_, std::move(looks));
+    }
+  }
+
+  template <typename See>
+  void for_each_result(const See& see) const {
+    for (const c10::IValue& value : stack_) {
+      if (value.isTensorList()) {
+        for (const at::Tensor& each : value.toTensorVector()) {
+          see(each);
+        }
+      } else {
+        see(value.isTensor() ? value.toTensor() : at::Tensor());
+      }
+    }
+  }
+
   std::optional<c10::OperatorHandle> op_;
+  uint64_t digest_ = 0;
   Stack stack_;
   int threads_ = 0;
   std::vector<ViewPtr> views_;
@@ -378,10 +409,11 @@ void enqueue(
     c10::DeviceIndex device,
     DeviceViews& views,
     Stack&& stack,
-    const std::vector<at::Tensor>& results) {
+    const std::vector<at::Tensor>& results,
+    uint64_t digest) {
   EnqueuedCall* call = take_call();
   try {
-    call->prepare(op, views, std::move(stack), results);
+    call->prepare(op, views, std::move(stack), results, digest);
   } catch (...) {
     finish(call);
     throw;

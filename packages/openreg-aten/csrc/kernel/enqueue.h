@@ -12,6 +12,7 @@
 
 #include "kernel/device_views.h"
 #include "kernel/known_results.h"
+#include "kernel/meta_kernel.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
@@ -26,12 +27,32 @@ bool enqueues(c10::DeviceIndex device, size_t bytes);
 /// what it calls done at once.
 bool runs_here(c10::DeviceIndex device);
 
-/// What a call is known to make, if it is to be enqueued; else null.
-inline std::shared_ptr<const KnownResults> results_if_enqueued(
+/// What a call makes, if it is to be enqueued and that is known, or its meta
+/// kernel says it; else null. `arguments` makes a stack of all its arguments.
+template <typename MakeStack>
+std::shared_ptr<const KnownResults> results_if_enqueued(
+    const c10::OperatorHandle& op,
+    const OperatorPlan& plan,
     const CallKey& key,
-    c10::DeviceIndex device) {
-  return key.usable() && enqueues(device, key.bytes()) ? find_results(key)
-                                                       : nullptr;
+    c10::DeviceIndex device,
+    const MakeStack& arguments) {
+  if (!key.usable() || !enqueues(device, key.bytes())) {
+    return nullptr;
+  }
+  auto known = find_results(key);
+  return C10_LIKELY(known != nullptr)
+      ? known
+      : infer_results(op, plan, key, arguments());
+}
+
+/// Remembers what a call that has run made: new tensors, or tensors that it
+/// wrote to and gave other sizes.
+inline void remember_call(
+    const CallKey& key,
+    at::ArrayRef<at::Tensor> made,
+    at::ArrayRef<at::Tensor> resized) {
+  remember_results(key, made, resized);
+  remember_dtypes(key);
 }
 
 /// Uninitialized device tensors of the given looks.
@@ -45,12 +66,15 @@ void resize_result(const at::Tensor& tensor, at::IntArrayRef sizes);
 
 /// Enqueues the CPU kernel that `op` has, with presented arguments on `stack`,
 /// on the device's current stream. New tensors that it makes go to the memory
-/// of `results`. A failure is reported by the next synchronizing call.
+/// of `results`. A failure is reported by the next synchronizing call. If they
+/// have other strides than the kernel gives them, it is told to the call that
+/// `digest` stands for, so that the next one has the kernel's; 0 is none.
 void enqueue(
     const c10::OperatorHandle& op,
     c10::DeviceIndex device,
     DeviceViews& views,
     torch::jit::Stack&& stack,
-    const std::vector<at::Tensor>& results);
+    const std::vector<at::Tensor>& results,
+    uint64_t digest = 0);
 
 } // namespace openreg::aten

@@ -30,6 +30,7 @@ struct Table {
   std::shared_mutex mutex;
   std::unordered_map<uint64_t, std::shared_ptr<const KnownResults>, DigestHash>
       entries;
+  std::unordered_map<uint64_t, uint64_t, DigestHash> dtypes; // by operator
 };
 
 Table& table() {
@@ -43,10 +44,8 @@ std::atomic<uint64_t> g_age{0};
 // The keys that were met last.
 std::array<std::atomic<uint64_t>, 4096> g_met;
 
-/// What integers are promoted to is no argument, and decides about results too.
-uint64_t digest_of(const CallKey& key) {
-  return key.digest() +
-      static_cast<uint64_t>(c10::get_default_dtype_as_scalartype());
+constexpr uint64_t bit(c10::ScalarType dtype) {
+  return uint64_t{1} << static_cast<unsigned>(dtype);
 }
 
 /// A key as it stands among those that were met, of this age of the table.
@@ -77,18 +76,36 @@ bool has_default_strides(const c10::TensorImpl& tensor) {
   return true;
 }
 
+void insert(uint64_t digest, std::shared_ptr<const KnownResults> entry) {
+  Table& known = table();
+  const std::unique_lock lock(known.mutex);
+  if (known.entries.size() >= kMaxEntries) {
+    known.entries.clear();
+    g_age.fetch_add(1, std::memory_order_relaxed);
+  }
+  known.entries.insert_or_assign(digest, std::move(entry));
+}
+
 } // namespace
+
+/// What integers are promoted to is no argument, and decides about results too.
+uint64_t digest_of(const CallKey& key) {
+  return key.digest() +
+      static_cast<uint64_t>(c10::get_default_dtype_as_scalartype());
+}
 
 void CallKey::add(const at::Tensor& tensor) {
   if (!tensor.defined()) {
     add_number(3);
     return;
   }
-  if (has_members(tensor) || !tensor.has_storage() || tensor.is_quantized()) {
+  if (has_members(tensor) || !tensor.has_storage() || tensor.is_quantized() ||
+      tensor._is_zerotensor()) {
     usable_ = false;
     return;
   }
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  dtypes_ |= bit(tensor.scalar_type());
   add_number(
       static_cast<uint64_t>(impl.device_type()) << 40 |
       static_cast<uint64_t>(tensor.scalar_type()) << 24 |
@@ -212,7 +229,7 @@ bool was_met(const CallKey& key) {
       met_now(digest);
 }
 
-void remember_results(
+std::shared_ptr<const KnownResults> remember_results(
     const CallKey& key,
     at::ArrayRef<at::Tensor> made,
     at::ArrayRef<at::Tensor> resized) {
@@ -230,23 +247,46 @@ void remember_results(
            c10::DimVector(tensor.sizes()),
            c10::DimVector(tensor.strides())});
     } else {
-      return;
+      return nullptr;
     }
   }
   for (const at::Tensor& tensor : resized) {
     if (!has_default_strides(*tensor.unsafeGetTensorImpl())) {
-      return;
+      return nullptr;
     }
     looks.resized.emplace_back(tensor.sizes());
   }
   auto entry = std::make_shared<const KnownResults>(std::move(looks));
+  insert(digest, entry);
+  return entry;
+}
+
+void correct_results(uint64_t digest, std::vector<TensorLook> made) {
+  insert(
+      digest,
+      std::make_shared<const KnownResults>(KnownResults{std::move(made), {}}));
+}
+
+void remember_dtypes(const CallKey& key) {
   Table& known = table();
   const std::unique_lock lock(known.mutex);
-  if (known.entries.size() >= kMaxEntries) {
-    known.entries.clear();
-    g_age.fetch_add(1, std::memory_order_relaxed);
+  known.dtypes[key.op()] |= key.dtypes();
+}
+
+bool takes_dtypes(const CallKey& key) {
+  using c10::ScalarType;
+  constexpr uint64_t kFloats = bit(ScalarType::Float) | bit(ScalarType::Double);
+  // Indices and masks.
+  constexpr uint64_t kSure =
+      kFloats | bit(ScalarType::Long) | bit(ScalarType::Bool);
+  if (!key.refuses_floats() && (key.dtypes() & kFloats) != 0 &&
+      (key.dtypes() & ~kSure) == 0) {
+    return true;
   }
-  known.entries.insert_or_assign(digest, std::move(entry));
+  Table& known = table();
+  const std::shared_lock lock(known.mutex);
+  const auto found = known.dtypes.find(key.op());
+  return found != known.dtypes.end() && (key.dtypes() & ~found->second) == 0;
 }
 
 } // namespace openreg::aten

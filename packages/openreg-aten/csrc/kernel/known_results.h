@@ -3,9 +3,9 @@
 // same metadata.
 //
 // An operator can be enqueued if its results can be made before it runs. What
-// they look like follows from the metadata of its arguments, and PyTorch's CPU
-// kernels are the only ones who know how. So the first call runs at once, and
-// is remembered.
+// they look like follows from the metadata of its arguments. For a call that is
+// new, PyTorch's meta kernels say how (meta_kernel.h), or the call runs at
+// once; either way it is remembered.
 #pragma once
 
 #include "kernel/operator_plan.h"
@@ -33,8 +33,10 @@ class CallKey {
   CallKey(const c10::OperatorHandle& op, const OperatorPlan& plan)
       : usable_(plan.results_follow_from_metadata),
         reads_numbers_(plan.reads_numbers),
-        takes_any_size_(plan.takes_any_size) {
-    add_number(static_cast<uint64_t>(std::hash<c10::OperatorHandle>{}(op)));
+        takes_any_size_(plan.takes_any_size),
+        refuses_floats_(plan.refuses_floats),
+        op_(static_cast<uint64_t>(std::hash<c10::OperatorHandle>{}(op))) {
+    add_number(op_);
   }
 
   /// False if values of tensors matter too.
@@ -52,6 +54,17 @@ class CallKey {
   /// probability of less than 1e-13.
   uint64_t digest() const {
     return digest_;
+  }
+
+  /// The operator, and the dtypes of the tensors: one bit each.
+  uint64_t op() const {
+    return op_;
+  }
+  uint64_t dtypes() const {
+    return dtypes_;
+  }
+  bool refuses_floats() const {
+    return refuses_floats_;
   }
 
   void add(const at::Tensor& tensor);
@@ -147,6 +160,9 @@ class CallKey {
   bool usable_;
   bool reads_numbers_;
   bool takes_any_size_;
+  bool refuses_floats_;
+  uint64_t op_;
+  uint64_t dtypes_ = 0;
   size_t bytes_ = 0;
   uint64_t digest_ = 0x2545f4914f6cdd1d;
   // Arguments that share memory: an operator may refuse it.
@@ -173,11 +189,22 @@ std::shared_ptr<const KnownResults> find_results(const CallKey& key);
 /// check, which may forget.
 bool was_met(const CallKey& key);
 
-/// Remembers what a call made, if its new tensors own their memory. `resized`
-/// are the tensors that it wrote to, if it changed any.
-void remember_results(
+/// Remembers what a call makes, if its new tensors own their memory, and gives
+/// that back; else null. `resized` are the tensors that it writes to, if it
+/// changes any.
+std::shared_ptr<const KnownResults> remember_results(
     const CallKey& key,
     at::ArrayRef<at::Tensor> made,
     at::ArrayRef<at::Tensor> resized);
+
+/// Remembers that the CPU's kernel has run with the dtypes of a call.
+void remember_dtypes(const CallKey& key);
+/// Whether the CPU's kernel has run with such dtypes, or has them surely.
+bool takes_dtypes(const CallKey& key);
+
+/// What stands for a call in correct_results().
+uint64_t digest_of(const CallKey& key);
+/// Remembers what a call made that a meta kernel did not know.
+void correct_results(uint64_t digest, std::vector<TensorLook> made);
 
 } // namespace openreg::aten

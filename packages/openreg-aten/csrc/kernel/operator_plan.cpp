@@ -80,6 +80,33 @@ const std::set<std::string> kTakesAnySize = {
     "aten::zero_",
 };
 
+// Kernels for integers, whose meta kernels do not look.
+const std::set<std::string> kRefusesFloats = {
+    "aten::__ilshift__",
+    "aten::__irshift__",
+    "aten::__lshift__",
+    "aten::__rshift__",
+    "aten::bitwise_and",
+    "aten::bitwise_and_",
+    "aten::bitwise_left_shift",
+    "aten::bitwise_left_shift_",
+    "aten::bitwise_not",
+    "aten::bitwise_not_",
+    "aten::bitwise_or",
+    "aten::bitwise_or_",
+    "aten::bitwise_right_shift",
+    "aten::bitwise_right_shift_",
+    "aten::bitwise_xor",
+    "aten::bitwise_xor_",
+    "aten::gcd",
+    "aten::gcd_",
+    "aten::lcm",
+    "aten::lcm_",
+};
+
+// Their meta kernels do not say what the CPU's kernels make.
+const std::set<std::string> kDistrustsMetaKernel = {};
+
 // Tagged as random, but the CPU's kernel takes no dropout.
 const std::set<std::string> kDrawsNothing = {
     "aten::_scaled_dot_product_flash_attention_for_cpu",
@@ -120,6 +147,14 @@ bool follow_from_metadata(
       (!op.hasTag(at::Tag::nondeterministic_seeded) || plan.draws ||
        kDrawsNothing.count(schema.name()) > 0) &&
       kReadsLengths.count(schema.name()) == 0;
+}
+
+/// ADInplaceOrView has no kernel for an operator that returns nothing. On the
+/// CPU a composite kernel raises the versions, by the in-place operators that
+/// it calls; a CPU kernel without one, such as _fused_adam_, raises none.
+bool raises_versions_itself(const c10::OperatorHandle& op) {
+  return op.schema().returns().empty() &&
+      op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
 }
 
 std::optional<Kind> kind_of(const c10::Argument& argument) {
@@ -179,6 +214,9 @@ OperatorPlan make_plan(const c10::OperatorHandle& op) {
   }
   plan.draws = has(plan, Kind::kGenerator);
   plan.results_follow_from_metadata = follow_from_metadata(op, plan);
+  plan.refuses_floats = kRefusesFloats.count(schema.name()) > 0;
+  plan.trusts_meta_kernel = kDistrustsMetaKernel.count(schema.name()) == 0;
+  plan.raises_versions = raises_versions_itself(op);
   plan.takes_any_size = kTakesAnySize.count(schema.name()) > 0;
   plan.reads_numbers = plan.draws || schema.name() == "aten::arange" ||
       schema.name() == "aten::range";

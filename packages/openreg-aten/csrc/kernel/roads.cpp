@@ -30,6 +30,8 @@ std::string name_of(Road road) {
       return "stub";
     case Road::kEnqueued:
       return "enqueued";
+    case Road::kCorrected:
+      return "corrected";
   }
   return "";
 }

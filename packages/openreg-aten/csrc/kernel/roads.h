@@ -14,7 +14,14 @@
 
 namespace openreg::aten {
 
-enum class Road : uint8_t { kBoxed, kTyped, kStructured, kStub, kEnqueued };
+enum class Road : uint8_t {
+  kBoxed,
+  kTyped,
+  kStructured,
+  kStub,
+  kEnqueued,
+  kCorrected, // enqueued, with strides that its meta kernel did not know
+};
 
 namespace detail {
 extern std::atomic<int> road_counters;

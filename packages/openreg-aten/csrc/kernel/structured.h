@@ -54,6 +54,11 @@ class DtypeSet {
   bool has(c10::ScalarType dtype) const {
     return (bits_.load(std::memory_order_relaxed) & bit(dtype)) != 0;
   }
+  bool may_have(c10::ScalarType dtype, bool refuses_floats) const {
+    return has(dtype) ||
+        (!refuses_floats &&
+         (dtype == c10::ScalarType::Float || dtype == c10::ScalarType::Double));
+  }
   void add(c10::ScalarType dtype) {
     if (C10_UNLIKELY(!has(dtype))) {
       bits_.fetch_or(bit(dtype), std::memory_order_relaxed);
@@ -110,11 +115,15 @@ class StructuredCall final : public Structured {
   }
   // [docs: end]
   /// Whether this call is to be enqueued instead. A kernel says no to dtypes
-  /// that it does not have, so it has run before with this one.
+  /// that it does not have, so it has run before with this one, or has it
+  /// surely.
   template <typename... Args>
-  bool is_for_later(const DtypeSet& known, const Args&... args) const {
+  bool is_for_later(
+      const OperatorPlan& plan,
+      const DtypeSet& known,
+      const Args&... args) const {
     const c10::Device device = this->common_device_;
-    return fits_ && known.has(dtype()) &&
+    return fits_ && known.may_have(dtype(), plan.refuses_floats) &&
         !converts_on_device(this->operands_, this->common_dtype_) &&
         (has_number(dtype(), args) && ...) &&
         enqueues(device.index(), operand_bytes(this->operands_));
@@ -154,10 +163,11 @@ struct StructuredKernel<Operator, Structured, at::Tensor(Args...)> {
   static at::Tensor run(Args... args) {
     StructuredCall<Structured> call;
     call.meta(args...);
-    if (call.is_for_later(dtypes, args...)) {
+    if (call.is_for_later(TypedKernel<Operator>::plan(), dtypes, args...)) {
       const c10::DeviceIndex device = call.device();
       at::Tensor result = call.take_output();
-      TypedKernel<Operator>::enqueue_into(device, {result}, args...);
+      TypedKernel<Operator>::enqueue_into(
+          device, {result}, /*digest=*/0, args...);
       return result;
     }
     if (C10_UNLIKELY(!call.run(args...))) {
@@ -180,8 +190,9 @@ struct StructuredKernel<
   static at::Tensor& run(at::Tensor& self, Args... args) {
     StructuredCall<Structured> call(self);
     call.meta(self, args...);
-    if (call.is_for_later(dtypes, args...)) {
-      TypedKernel<Operator>::enqueue_into(call.device(), {}, self, args...);
+    if (call.is_for_later(TypedKernel<Operator>::plan(), dtypes, args...)) {
+      TypedKernel<Operator>::enqueue_into(
+          call.device(), {}, /*digest=*/0, self, args...);
       return self;
     }
     if (C10_UNLIKELY(!call.run(self, args...))) {

@@ -100,31 +100,54 @@ template <typename Argument>
 inline constexpr bool kIsPresented =
     !std::is_same_v<PresentedType<Argument>, const std::decay_t<Argument>&>;
 
-/// Lets the finder see the tensors of an argument.
+/// An argument as it is put on a stack.
 template <typename Argument>
-void see_tensors(DeviceFinder& finder, const Argument& argument) {
+const Argument& as_value(const Argument& argument) {
+  return argument;
+}
+template <typename Tensors>
+std::vector<at::Tensor> to_vector(const Tensors& tensors) {
+  return std::vector<at::Tensor>(tensors.begin(), tensors.end());
+}
+inline std::vector<at::Tensor> as_value(const at::TensorList& tensors) {
+  return to_vector(tensors);
+}
+inline std::vector<at::Tensor> as_value(const at::ITensorListRef& tensors) {
+  return to_vector(tensors);
+}
+
+/// Lets a visitor see the tensors of an argument.
+template <typename Visitor, typename Argument>
+void see_tensors(Visitor& visitor, const Argument& argument) {
   using Type = std::decay_t<Argument>;
   if constexpr (std::is_same_v<Type, at::Tensor>) {
-    finder.see(argument);
+    visitor.see(argument);
   } else if constexpr (std::is_same_v<Type, std::optional<at::Tensor>>) {
     if (argument) {
-      finder.see(*argument);
+      visitor.see(*argument);
     }
   } else if constexpr (
       std::is_same_v<Type, at::TensorList> ||
       std::is_same_v<Type, at::ITensorListRef>) {
     for (const at::Tensor& tensor : argument) {
-      finder.see(tensor);
+      visitor.see(tensor);
     }
   } else if constexpr (
       std::is_same_v<Type, c10::List<std::optional<at::Tensor>>>) {
     for (const std::optional<at::Tensor> tensor : argument) {
       if (tensor) {
-        finder.see(*tensor);
+        visitor.see(*tensor);
       }
     }
   }
 }
+
+/// Raises the versions of tensors, as in-place operators on them do.
+struct VersionRaiser {
+  void see(const at::Tensor& tensor) const {
+    tensor.unsafeGetTensorImpl()->bump_version();
+  }
+};
 
 /// Hands the results that a kernel made to the device.
 inline at::Tensor take_over(DeviceViews& views, at::Tensor&& result) {
@@ -267,7 +290,12 @@ struct TypedKernel<Operator, Result(Args...)> {
     (order_draw(device, args), ...);
     CallKey key(handle(), plan());
     (key.add(args), ...);
-    if (const auto known = results_if_enqueued(key, device)) {
+    const auto known = results_if_enqueued(handle(), plan(), key, device, [&] {
+      torch::jit::Stack stack;
+      (torch::jit::push(stack, as_value(args)), ...);
+      return stack;
+    });
+    if (known) {
       if constexpr (kIsArgument<Result>) {
         if (!known->resized.empty()) {
           resize_written(
@@ -275,7 +303,8 @@ struct TypedKernel<Operator, Result(Args...)> {
         }
       }
       auto results = make_results(device, known->made);
-      enqueue_into(device, results, args...);
+      enqueue_into(device, results, digest_of(key), args...);
+      raise_versions(args...);
       if constexpr (kIsArgument<Result>) {
         return written_arguments<Result>(static_cast<Args&&>(args)...);
       } else if constexpr (!std::is_void_v<Result>) {
@@ -298,13 +327,14 @@ struct TypedKernel<Operator, Result(Args...)> {
     };
     if constexpr (kIsArgument<Result> || std::is_void_v<Result>) {
       run_on_current_stream(device, [&] { run_on_cpu(); });
+      raise_versions(args...);
       const bool changed = present.views().finish();
       if (key.usable() && !present.views().has_changed_bits() &&
           !was_met(key)) {
         if (!changed) {
-          remember_results(key, {}, {});
+          remember_call(key, {}, {});
         } else if constexpr (kIsArgument<Result>) {
-          remember_results(
+          remember_call(
               key, {}, to_tensors(tie_written(static_cast<Args&&>(args)...)));
         }
       }
@@ -317,7 +347,7 @@ struct TypedKernel<Operator, Result(Args...)> {
       present.views().finish();
       Result result = take_over(present.views(), std::move(*made));
       if (key.usable() && !was_met(key)) {
-        remember_results(key, to_tensors(result), {});
+        remember_call(key, to_tensors(result), {});
       }
       return result;
     }
@@ -328,13 +358,37 @@ struct TypedKernel<Operator, Result(Args...)> {
   static void enqueue_into(
       c10::DeviceIndex device,
       const std::vector<at::Tensor>& results,
+      uint64_t digest,
       Args... args) {
     count_call<Operator>(Road::kEnqueued);
     TypedArguments present(plan(), device);
     torch::jit::Stack stack;
     stack.reserve(sizeof...(Args));
     (torch::jit::push(stack, present(args)), ...);
-    enqueue(handle(), device, present.views(), std::move(stack), results);
+    enqueue(
+        handle(), device, present.views(), std::move(stack), results, digest);
+  }
+
+  /// Raises the versions of what was written, where ADInplaceOrView does not.
+  static void raise_versions(const Args&... args) {
+    if constexpr (std::is_void_v<Result>) {
+      if (plan().raises_versions) {
+        const VersionRaiser raiser;
+        const auto* next = plan().arguments.data();
+        (raise_versions(raiser, next, args), ...);
+      }
+    }
+  }
+  template <typename Argument>
+  static void raise_versions(
+      const VersionRaiser& raiser,
+      const OperatorPlan::Argument*& next,
+      const Argument& argument) {
+    if constexpr (kIsPresented<Argument>) {
+      if ((next++)->written) {
+        see_tensors(raiser, argument);
+      }
+    }
   }
 
   /// Every argument that the plan asks to be presented is.

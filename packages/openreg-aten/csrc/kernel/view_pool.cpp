@@ -59,7 +59,7 @@ bool is_clean(const View& view) {
   const c10::TensorImpl& tensor = *view.tensor.unsafeGetTensorImpl();
   const c10::StorageImpl& storage = *view.storage.unsafeGetStorageImpl();
   return view.tensor.use_count() == 1 && view.tensor.weak_use_count() == 1 &&
-      !view.tensor.is_quantized() &&
+      !view.tensor.is_quantized() && !tensor._is_zerotensor() &&
       tensor.storage().unsafeGetStorageImpl() == &storage &&
       view.storage.use_count() == 2 && storage.resizable() &&
       storage.data_ptr().get_context() == nullptr && // owns no buffer
@@ -85,6 +85,16 @@ ViewPtr make_quantized_view(at::QuantizerPtr quantizer) {
       c10::DispatchKeySet(c10::DispatchKey::QuantizedCPU),
       caffe2::TypeMeta::Make<c10::qint8>(),
       std::move(quantizer));
+  return std::make_unique<View>(View{std::move(tensor), std::move(storage)});
+}
+
+ViewPtr make_zero_view() {
+  c10::Storage storage = make_storage();
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
+      c10::Storage(storage),
+      c10::DispatchKeySet(
+          {c10::DispatchKey::CPU, c10::DispatchKey::ZeroTensor}),
+      caffe2::TypeMeta::Make<float>());
   return std::make_unique<View>(View{std::move(tensor), std::move(storage)});
 }
 

@@ -26,6 +26,10 @@ ViewPtr take_view();
 /// The same for a quantized tensor, never used again.
 ViewPtr make_quantized_view(at::QuantizerPtr quantizer);
 
+/// The same for a tensor of zeros without data (_efficientzerotensor): kernels
+/// of the CPU know it by its dispatch key.
+ViewPtr make_zero_view();
+
 /// Takes a view out of the storage of another, if it moved there.
 void leave_shared_storage(View& view) noexcept;
 

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Convolution: PyTorch sends a backend that it does not know to the
-// *_overrideable operators, whose composite kernels only raise.
+// *_overrideable operators, whose composite kernels only raise. Their meta
+// kernels are here too: the CPU's choice of kernel decides about strides.
 #include "kernel/boxed.h"
 #include "mechanism.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/native/ConvUtils.h>
 #include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/empty.h>
 #include <torch/library.h>
+
+#include <optional>
 
 namespace openreg::aten {
 namespace {
@@ -45,6 +50,126 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
       output_mask);
 }
 
+/// A CPU tensor without data, for who asks only for its metadata.
+at::Tensor as_cpu(const at::Tensor& tensor) {
+  at::Tensor made = at::detail::make_tensor<c10::TensorImpl>(
+      c10::Storage(
+          c10::Storage::use_byte_size_t(),
+          0,
+          c10::DataPtr(nullptr, c10::Device(c10::kCPU))),
+      c10::DispatchKeySet(c10::DispatchKey::CPU),
+      tensor.dtype());
+  made.unsafeGetTensorImpl()->set_sizes_and_strides(
+      tensor.sizes(), tensor.strides());
+  return made;
+}
+
+/// The memory format of what the CPU's kernel for a convolution makes.
+at::MemoryFormat cpu_memory_format(
+    const at::Tensor& input,
+    const at::Tensor& weight,
+    const std::optional<at::Tensor>& bias,
+    at::OptionalIntArrayRef bias_sizes,
+    at::IntArrayRef stride,
+    at::IntArrayRef padding,
+    at::IntArrayRef dilation,
+    bool transposed,
+    at::IntArrayRef output_padding,
+    int64_t groups) {
+  const at::Tensor cpu_input = as_cpu(input);
+  const at::Tensor cpu_weight = as_cpu(weight);
+  const auto symbolic = [](at::IntArrayRef numbers) {
+    return c10::fromIntArrayRefSlow(numbers);
+  };
+  const auto backend = at::native::select_conv_backend(
+      cpu_input,
+      cpu_weight,
+      bias ? std::optional(as_cpu(*bias)) : std::nullopt,
+      symbolic(stride),
+      symbolic(padding),
+      symbolic(dilation),
+      transposed,
+      symbolic(output_padding),
+      groups,
+      bias_sizes ? at::OptionalSymIntArrayRef(symbolic(*bias_sizes))
+                 : std::nullopt);
+  return at::native::_determine_backend_memory_format(
+      cpu_input, cpu_weight, backend);
+}
+
+at::Tensor convolution_meta(
+    const at::Tensor& input,
+    const at::Tensor& weight,
+    const std::optional<at::Tensor>& bias,
+    at::IntArrayRef stride,
+    at::IntArrayRef padding,
+    at::IntArrayRef dilation,
+    bool transposed,
+    at::IntArrayRef output_padding,
+    int64_t groups) {
+  const auto format = cpu_memory_format(
+      input,
+      weight,
+      bias,
+      std::nullopt,
+      stride,
+      padding,
+      dilation,
+      transposed,
+      output_padding,
+      groups);
+  auto sizes = transposed
+      ? at::native::conv_input_size(
+            input.sizes(),
+            weight.sizes(),
+            padding,
+            output_padding,
+            stride,
+            dilation,
+            groups)
+      : at::native::conv_output_size(
+            input.sizes(), weight.sizes(), padding, stride, dilation);
+  if (input.size(1) == 0) {
+    sizes[1] = 0;
+  }
+  return at::empty(sizes, input.options().memory_format(format));
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward_meta(
+    const at::Tensor& grad_output,
+    const at::Tensor& input,
+    const at::Tensor& weight,
+    at::IntArrayRef stride,
+    at::IntArrayRef padding,
+    at::IntArrayRef dilation,
+    bool transposed,
+    at::IntArrayRef output_padding,
+    int64_t groups,
+    std::array<bool, 3> output_mask) {
+  const int64_t channels = grad_output.size(1);
+  const auto format = cpu_memory_format(
+      input,
+      weight,
+      std::nullopt,
+      at::IntArrayRef(channels),
+      stride,
+      padding,
+      dilation,
+      transposed,
+      output_padding,
+      groups);
+  const auto like = [&](const at::Tensor& tensor, bool wanted) {
+    return wanted
+        ? at::empty(tensor.sizes(), tensor.options().memory_format(format))
+        : at::Tensor();
+  };
+  return {
+      like(input, output_mask[0]),
+      like(weight, output_mask[1]),
+      output_mask[2] ? at::empty({channels}, grad_output.options())
+                     : at::Tensor()};
+}
+
 } // namespace
 
 OPENREG_MECHANISM(
@@ -71,6 +196,10 @@ OPENREG_MECHANISM(
       torch::CppFunction::makeFromBoxedFunction<
           &run_as<kConvolutionBackward>>());
   // [docs: end]
+  static auto meta = MAKE_TORCH_LIBRARY_IMPL(aten, Meta);
+  meta.impl("convolution_overrideable", TORCH_FN(convolution_meta));
+  meta.impl(
+      "convolution_backward_overrideable", TORCH_FN(convolution_backward_meta));
 }
 
 } // namespace openreg::aten

@@ -114,6 +114,10 @@ at::Tensor&
 copy_tensor(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
   check_device_type(self, "self");
   check_device_type(src, "src");
+  TORCH_CHECK(
+      !self._is_zerotensor(),
+      "ZeroTensors are immutable. Please materialize the tensor using "
+      "`.clone()`, if you want a mutable zero tensor.");
   // A lazily copied storage gets a buffer of its own before it is held or seen.
   self.storage().unsafeGetStorageImpl()->mutable_data();
   if (non_blocking && on_device(self) != on_device(src) &&

@@ -20,7 +20,7 @@ at::Tensor& set_storage_offset(
     at::IntArrayRef size,
     at::IntArrayRef stride) {
   TORCH_CHECK(
-      source.device().type() == self.device().type(),
+      source.device() == self.device() || self.storage().is_alias_of(source),
       "Attempted to set the storage of a tensor on device \"",
       self.device(),
       "\" to a storage on different device \"",

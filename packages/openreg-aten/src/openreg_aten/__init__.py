@@ -29,6 +29,7 @@ PYTHON_MECHANISMS = (
     "device_module",
     "methods",
     "multiprocessing",
+    "fake_tensor",
     "autocast",
 )
 

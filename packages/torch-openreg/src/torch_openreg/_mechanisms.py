@@ -74,6 +74,12 @@ _TABLE = (
         "_sharing.py",
     ),
     (
+        "fake_tensor",
+        "torch._subclasses.fake_impls.register_op_impl",
+        "fake convolutions in channels_last are contiguous, real ones are not",
+        "_fake_tensor.py",
+    ),
+    (
         "autocast",
         "torch.autocast, with the rules of openreg-amp",
         "no mixed precision",

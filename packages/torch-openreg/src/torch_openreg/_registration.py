@@ -42,6 +42,8 @@ def register() -> None:
         backend_registration.generate_methods_for_privateuse1_backend(for_storage=True)
     if is_enabled("multiprocessing"):
         _register_reductions()
+    if is_enabled("fake_tensor"):
+        _register_fake_tensor()
     if is_enabled("autocast"):
         _load_autocast_rules()
     _registered = True
@@ -98,6 +100,12 @@ def _register_reductions() -> None:
     from torch_openreg import _sharing
 
     _sharing.register()
+
+
+def _register_fake_tensor() -> None:
+    from torch_openreg import _fake_tensor
+
+    _fake_tensor.register()
 
 
 def _load_autocast_rules() -> None:

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a call makes, by PyTorch's meta kernels: for calls whose metadata was
+// not met before.
+//
+// A meta kernel does an operator's work on metadata alone: the C++ ones of
+// structured operators, composite ones, and those in Python of
+// torch._meta_registrations. They say nothing of what the CPU's kernel refuses,
+// so they are asked only about dtypes that it is known, or sure, to take.
+#pragma once
+
+#include "kernel/known_results.h"
+#include "kernel/operator_plan.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <memory>
+#include <vector>
+
+namespace openreg::aten {
+
+/// What the call of `op` with `key` and the arguments on `stack` makes, which
+/// is remembered; null if no meta kernel says it, or it is not to be trusted.
+/// An error of the meta kernel is none of the call: the CPU's kernel tells.
+std::shared_ptr<const KnownResults> infer_results(
+    const c10::OperatorHandle& op,
+    const OperatorPlan& plan,
+    const CallKey& key,
+    torch::jit::Stack stack);
+
+} // namespace openreg::aten

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Whether a tensor may become a shallow copy of a tensor on another device.
+//
+// Module.to() asks this, and so does `x.data = y`: where the answer is yes, a
+// Parameter stays the object that optimizers, hooks and tied modules hold, and
+// only its data moves. PyTorch's own answer knows a fixed list of backends, in
+// which PrivateUse1 is not.
+#include "mechanism.h"
+
+#include <ATen/core/Tensor.h>
+#include <torch/library.h>
+
+namespace openreg::aten {
+namespace {
+
+/// Tensors with strides only: SparseTensorImpl and QTensorImpl ask PyTorch's
+/// list once more when they copy, and fail.
+bool is_strided_on_cpu_or_device(c10::DispatchKeySet keys) {
+  constexpr c10::DispatchKeySet kBackends(
+      {c10::BackendComponent::CPUBit, c10::BackendComponent::PrivateUse1Bit});
+  return keys.has_any(c10::DispatchKeySet(c10::DispatchKey::Dense)) &&
+      keys.has_any(kBackends);
+}
+
+// [docs: shallow-copy]
+bool has_compatible_shallow_copy_type(
+    const at::Tensor& self,
+    const at::Tensor& from) {
+  c10::TensorImpl& impl = *self.unsafeGetTensorImpl();
+  return impl.has_compatible_shallow_copy_type(from.key_set()) ||
+      (is_strided_on_cpu_or_device(impl.key_set()) &&
+       is_strided_on_cpu_or_device(from.key_set()));
+}
+// [docs: end]
+
+} // namespace
+
+OPENREG_MECHANISM(
+    shallow_copy,
+    "aten::_has_compatible_shallow_copy_type",
+    "Module.to() makes new Parameters, and x.data takes no other device's") {
+  constexpr const char* kName = "_has_compatible_shallow_copy_type";
+  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  library.impl(kName, TORCH_FN(has_compatible_shallow_copy_type));
+  // Above the Python key, as the composite kernel that it replaces: no
+  // __torch_dispatch__ sees the question.
+  static auto autograd = MAKE_TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1);
+  autograd.impl(kName, TORCH_FN(has_compatible_shallow_copy_type));
+}
+
+} // namespace openreg::aten

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operators of fake tensors whose results PyTorch knows for the CPU and CUDA only.
+
+FakeTensor asks lists of devices for the memory format of a convolution, and for the
+sizes of the statistics of batch norm. The device runs the CPU's kernels, so for these
+operators its fake tensors follow the CPU's rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._subclasses import fake_impls
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils import _pytree as pytree
+
+_Impl = Callable[..., Any]
+_Operator = torch._ops.OpOverload[..., Any]
+
+_AS_ON_THE_CPU = (
+    torch.ops.aten.convolution.default,
+    torch.ops.aten.convolution_backward.default,
+    torch.ops.aten._convolution.default,
+    torch.ops.aten._convolution.deprecated,
+    torch.ops.aten.native_batch_norm.default,
+    torch.ops.aten._native_batch_norm_legit.default,
+    torch.ops.aten._native_batch_norm_legit_no_training.default,
+    torch.ops.aten._batch_norm_no_update.default,
+    torch.ops.aten._batch_norm_with_update.default,
+)
+
+
+def register() -> None:
+    """Puts the CPU's rules before PyTorch's for tensors of the device."""
+    for op in _AS_ON_THE_CPU:
+        theirs = fake_impls.op_implementations_dict.get(op, _not_implemented)
+        fake_impls._deregister_op_impl(op)
+        fake_impls.register_op_impl(op)(_as_on_the_cpu(theirs))
+
+
+def _not_implemented(*_args: Any, **_kwargs: Any) -> Any:
+    """Lets FakeTensor go on as if the operator had no rule."""
+    return NotImplemented
+
+
+def _as_on_the_cpu(theirs: _Impl) -> _Impl:
+    def run(
+        fake_mode: FakeTensorMode, func: _Operator, *args: Any, **kwargs: Any
+    ) -> Any:
+        ours = torch._C._get_privateuse1_backend_name()
+        devices = {
+            each.fake_device
+            for each in pytree.tree_leaves((args, kwargs))
+            if isinstance(each, FakeTensor)
+        }
+        if len(devices) != 1 or next(iter(devices)).type != ours:
+            return theirs(fake_mode, func, *args, **kwargs)
+        with fake_mode:
+            args, kwargs = _moved((args, kwargs), torch.device("cpu"))
+            return _moved(func(*args, **kwargs), devices.pop())
+
+    return run
+
+
+def _moved(values: Any, device: torch.device) -> Any:
+    """Makes fake tensors with the same metadata on another device."""
+
+    def move(tensor: FakeTensor) -> torch.Tensor:
+        return torch.empty_strided(
+            tensor.size(), tensor.stride(), dtype=tensor.dtype, device=device
+        )
+
+    return pytree.tree_map_only(FakeTensor, move, values)
