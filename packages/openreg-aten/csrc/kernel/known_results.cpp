@@ -60,9 +60,18 @@ bool owns_memory(const at::Tensor& tensor) {
       !tensor.is_conj() && !tensor.is_neg();
 }
 
-/// Whether the strides follow from the sizes. Not is_contiguous(), to which
-/// they do not matter where a size is 1, or without elements: results show
-/// them.
+void insert(uint64_t digest, std::shared_ptr<const KnownResults> entry) {
+  Table& known = table();
+  const std::unique_lock lock(known.mutex);
+  if (known.entries.size() >= kMaxEntries) {
+    known.entries.clear();
+    g_age.fetch_add(1, std::memory_order_relaxed);
+  }
+  known.entries.insert_or_assign(digest, std::move(entry));
+}
+
+} // namespace
+
 bool has_default_strides(const c10::TensorImpl& tensor) {
   const at::IntArrayRef sizes = tensor.sizes();
   const at::IntArrayRef strides = tensor.strides();
@@ -75,18 +84,6 @@ bool has_default_strides(const c10::TensorImpl& tensor) {
   }
   return true;
 }
-
-void insert(uint64_t digest, std::shared_ptr<const KnownResults> entry) {
-  Table& known = table();
-  const std::unique_lock lock(known.mutex);
-  if (known.entries.size() >= kMaxEntries) {
-    known.entries.clear();
-    g_age.fetch_add(1, std::memory_order_relaxed);
-  }
-  known.entries.insert_or_assign(digest, std::move(entry));
-}
-
-} // namespace
 
 /// What integers are promoted to is no argument, and decides about results too.
 uint64_t digest_of(const CallKey& key) {

@@ -182,6 +182,11 @@ struct KnownResults {
   std::vector<c10::DimVector> resized;
 };
 
+/// Whether the strides follow from the sizes. Not is_contiguous(), to which
+/// they do not matter where a size is 1, or without elements: results show
+/// them.
+bool has_default_strides(const c10::TensorImpl& tensor);
+
 /// What a call with this key makes, or null if that is not known.
 std::shared_ptr<const KnownResults> find_results(const CallKey& key);
 

@@ -36,6 +36,39 @@ const std::set<std::string> kRefusesNegatives = {
     "aten::smooth_l1_loss_backward",
 };
 
+// Meta kernels that do not give the strides of the CPU's kernels, or do not
+// refuse what those refuse.
+const std::set<std::string> kWrong = {
+    "aten::_linalg_eigh.eigenvalues",
+    "aten::_linalg_svd",
+    "aten::_linalg_svd.U",
+    "aten::linalg_eig",
+    "aten::linalg_eig.out",
+    "aten::linalg_householder_product.out",
+    "aten::linalg_lu_factor_ex.out",
+    "aten::linalg_lu_solve.out",
+    "aten::linalg_qr.out",
+    "aten::nonzero_static",
+    "aten::normal.Tensor_Tensor_out",
+    "aten::normal.Tensor_float_out",
+    "aten::normal.float_Tensor_out",
+};
+// The same, unless all tensors are contiguous.
+const std::set<std::string> kWrongWithStrides = {
+    "aten::_cdist_backward",
+    "aten::flip",
+    "aten::glu_backward",
+    "aten::hardtanh",
+    "aten::max_unpool2d",
+    "aten::native_group_norm",
+    "aten::replication_pad1d",
+    "aten::replication_pad1d_backward",
+    "aten::replication_pad2d",
+    "aten::replication_pad2d_backward",
+    "aten::replication_pad3d",
+    "aten::replication_pad3d_backward",
+};
+
 /// Drops the warnings of a meta kernel: the CPU's warns again.
 class QuietHandler final : public c10::WarningHandler {
   void process(const c10::Warning&) override {}
@@ -277,6 +310,19 @@ bool may_refuse_number(const c10::OperatorHandle& op, const Stack& stack) {
   });
 }
 
+/// Whether the meta kernel says what the CPU's kernel makes of such arguments.
+bool is_right(const c10::OperatorHandle& op, const Stack& stack) {
+  const std::string name = toString(op.operator_name());
+  if (kWrong.count(name) > 0) {
+    return false;
+  }
+  return kWrongWithStrides.count(name) == 0 ||
+      std::all_of(stack.begin(), stack.end(), [](const c10::IValue& value) {
+           return !value.isTensor() || !value.toTensor().defined() ||
+               has_default_strides(*value.toTensor().unsafeGetTensorImpl());
+         });
+}
+
 } // namespace
 
 std::shared_ptr<const KnownResults> infer_results(
@@ -284,7 +330,7 @@ std::shared_ptr<const KnownResults> infer_results(
     const OperatorPlan& plan,
     const CallKey& key,
     Stack stack) {
-  if (!plan.trusts_meta_kernel || !takes_dtypes(key) ||
+  if (!takes_dtypes(key) || !is_right(op, stack) ||
       may_refuse_number(op, stack) ||
       !op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta)) {
     return nullptr;
