@@ -276,7 +276,8 @@ bool takes_dtypes(const CallKey& key) {
   // Indices and masks.
   constexpr uint64_t kSure =
       kFloats | bit(ScalarType::Long) | bit(ScalarType::Bool);
-  if (!key.refuses_floats() && (key.dtypes() & kFloats) != 0 &&
+  const uint64_t floats = key.dtypes() & kFloats;
+  if (!key.refuses_floats() && floats != 0 && floats != kFloats &&
       (key.dtypes() & ~kSure) == 0) {
     return true;
   }

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -48,6 +49,8 @@ const std::set<std::string> kWrong = {
     "aten::linalg_lu_factor_ex.out",
     "aten::linalg_lu_solve.out",
     "aten::linalg_qr.out",
+    "aten::multinomial", // CUDA waits, too: it reads the probabilities
+    "aten::multinomial.out",
     "aten::nonzero_static",
     "aten::normal.Tensor_Tensor_out",
     "aten::normal.Tensor_float_out",
@@ -204,11 +207,9 @@ class MetaCall {
     const void* storage = impl->storage().unsafeGetStorageImpl();
     const auto shared = storages_.find(storage);
     if (shared == storages_.end()) {
-      storages_.emplace(storage, Use{impl, written});
-    } else if (shared->second.tensor != impl) {
-      overlaps_ |= written || shared->second.written;
+      storages_.emplace(storage, written);
     } else {
-      shared->second.written |= written;
+      overlaps_ |= written || shared->second;
     }
     overlaps_ |=
         written && at::has_internal_overlap(tensor) != at::MemOverlap::No;
@@ -264,15 +265,10 @@ class MetaCall {
     return meta;
   }
 
-  struct Use {
-    const c10::TensorImpl* tensor;
-    bool written;
-  };
-
   const OperatorPlan& plan_;
   Stack stack_;
   std::unordered_map<const c10::TensorImpl*, at::Tensor> tensors_;
-  std::unordered_map<const void*, Use> storages_;
+  std::unordered_map<const void*, bool> storages_; // whether written
   bool overlaps_ = false;
   std::vector<at::Tensor> written_;
   std::vector<Geometry> before_;
@@ -298,9 +294,15 @@ bool may_refuse_number(const c10::OperatorHandle& op, const Stack& stack) {
       break;
     }
   }
+  const bool refuses_descending = op.operator_name().name == "aten::uniform_";
+  double before = -std::numeric_limits<double>::infinity();
   return std::any_of(stack.begin(), stack.end(), [&](const c10::IValue& value) {
     if (!value.isScalar()) {
       return false;
+    }
+    if (refuses_descending && value.isDouble() &&
+        std::exchange(before, value.toDouble()) > value.toDouble()) {
+      return true;
     }
     if (refuses_negatives && value.isDouble() && !(value.toDouble() >= 0)) {
       return true;
@@ -310,10 +312,30 @@ bool may_refuse_number(const c10::OperatorHandle& op, const Stack& stack) {
   });
 }
 
+/// Shapes that the CPU's kernel refuses, and the meta kernel does not look at.
+bool has_refused_shapes(const std::string& name, const Stack& stack) {
+  if (name == "aten::bucketize.Tensor") {
+    return stack[1].toTensor().dim() != 1;
+  }
+  if (name == "aten::index_add" || name == "aten::index_add_" ||
+      name == "aten::index_add.out") {
+    const at::Tensor& self = stack[0].toTensor();
+    const at::Tensor& source = stack[3].toTensor();
+    const int64_t dim = stack[1].toInt();
+    c10::DimVector sizes(self.sizes());
+    const auto place = static_cast<size_t>(dim < 0 ? dim + self.dim() : dim);
+    if (place < sizes.size() && source.dim() == self.dim()) {
+      sizes[place] = source.size(dim);
+    }
+    return source.sizes() != at::IntArrayRef(sizes);
+  }
+  return false;
+}
+
 /// Whether the meta kernel says what the CPU's kernel makes of such arguments.
 bool is_right(const c10::OperatorHandle& op, const Stack& stack) {
   const std::string name = toString(op.operator_name());
-  if (kWrong.count(name) > 0) {
+  if (kWrong.count(name) > 0 || has_refused_shapes(name, stack)) {
     return false;
   }
   return kWrongWithStrides.count(name) == 0 ||
