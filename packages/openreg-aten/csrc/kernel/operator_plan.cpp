@@ -104,9 +104,6 @@ const std::set<std::string> kRefusesFloats = {
     "aten::lcm_",
 };
 
-// Their meta kernels do not say what the CPU's kernels make.
-const std::set<std::string> kDistrustsMetaKernel = {};
-
 // Tagged as random, but the CPU's kernel takes no dropout.
 const std::set<std::string> kDrawsNothing = {
     "aten::_scaled_dot_product_flash_attention_for_cpu",
@@ -215,7 +212,6 @@ OperatorPlan make_plan(const c10::OperatorHandle& op) {
   plan.draws = has(plan, Kind::kGenerator);
   plan.results_follow_from_metadata = follow_from_metadata(op, plan);
   plan.refuses_floats = kRefusesFloats.count(schema.name()) > 0;
-  plan.trusts_meta_kernel = kDistrustsMetaKernel.count(schema.name()) == 0;
   plan.raises_versions = raises_versions_itself(op);
   plan.takes_any_size = kTakesAnySize.count(schema.name()) > 0;
   plan.reads_numbers = plan.draws || schema.name() == "aten::arange" ||

@@ -32,10 +32,9 @@ struct OperatorPlan {
   bool makes_object; // the result may keep arguments: packed weights
   // Of tensors only the metadata decides what the results look like.
   bool results_follow_from_metadata;
-  bool reads_numbers;      // what is made, or refused, follows from floats too
-  bool takes_any_size;     // of its first tensor, which it fills
-  bool refuses_floats;     // the CPU's kernel does, and its meta kernel not
-  bool trusts_meta_kernel; // it says what the CPU's kernel makes
+  bool reads_numbers;  // what is made, or refused, follows from floats too
+  bool takes_any_size; // of its first tensor, which it fills
+  bool refuses_floats; // the CPU's kernel does, and its meta kernel not
   // The kernel raises the versions of what it writes, not ADInplaceOrView.
   bool raises_versions;
 };
