@@ -57,14 +57,6 @@ def rounding_reason(case: str) -> str | None:
 
 EXPECTED_FAILURES = [
     ExpectedFailure(
-        cases=("nn.LazyConv*-train",),
-        checks=("forward", "backward"),
-        reason="A lazy module that is moved before its first use is no longer lazy.",
-        limit="Module.to() keeps a parameter's class only where "
-        "TensorImpl::has_compatible_shallow_copy_type knows the backend, and "
-        "PrivateUse1 is not among them. Made on the device, the module works.",
-    ),
-    ExpectedFailure(
         cases=("SGD-bfloat16", "SGD-float16"),
         checks=("forward",),
         reason="The momentum of fused SGD depends on what lies behind it in memory.",
