@@ -51,16 +51,10 @@ def test_strided_and_sparse_tensors_are_not_compatible(layout: torch.layout) -> 
                 mine.data = theirs
 
 
-def test_sparse_csr_tensors_are_compatible() -> None:
-    x = torch.eye(2).to_sparse_csr()
-    x.data = (2 * torch.eye(2)).to_sparse_csr().to(DEVICE)
-    assert x.device.type == DEVICE
-    assert torch.equal(x.to_dense().cpu(), 2 * torch.eye(2))
-
-
-def test_sparse_parameter_is_moved_as_a_new_object() -> None:
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_sparse_parameter_is_moved_as_a_new_object(layout: torch.layout) -> None:
     module = nn.Module()
-    module.weight = nn.Parameter(torch.eye(2).to_sparse())
+    module.weight = nn.Parameter(torch.eye(2).to_sparse(layout=layout))
     module.to(DEVICE)
     assert module.weight.device.type == DEVICE
     assert torch.equal(module.weight.detach().to_dense().cpu(), torch.eye(2))

@@ -13,8 +13,9 @@
 namespace openreg::aten {
 namespace {
 
-/// Tensors with strides only: SparseTensorImpl and QTensorImpl ask PyTorch's
-/// list once more when they copy, and fail.
+/// Tensors with strides only. SparseTensorImpl and QTensorImpl ask PyTorch's
+/// list once more when they copy, and fail; SparseCsrTensorImpl would leave its
+/// indices and values on the other device.
 bool is_strided_on_cpu_or_device(c10::DispatchKeySet keys) {
   constexpr c10::DispatchKeySet kBackends(
       {c10::BackendComponent::CPUBit, c10::BackendComponent::PrivateUse1Bit});
@@ -27,9 +28,10 @@ bool has_compatible_shallow_copy_type(
     const at::Tensor& self,
     const at::Tensor& from) {
   c10::TensorImpl& impl = *self.unsafeGetTensorImpl();
-  return impl.has_compatible_shallow_copy_type(from.key_set()) ||
-      (is_strided_on_cpu_or_device(impl.key_set()) &&
-       is_strided_on_cpu_or_device(from.key_set()));
+  return (is_strided_on_cpu_or_device(impl.key_set()) &&
+          is_strided_on_cpu_or_device(from.key_set())) ||
+      (self.device().type() == from.device().type() &&
+       impl.has_compatible_shallow_copy_type(from.key_set()));
 }
 // [docs: end]
 
