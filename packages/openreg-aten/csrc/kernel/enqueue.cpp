@@ -187,18 +187,8 @@ class EnqueuedCall {
   }
 
   void expect(const at::Tensor& result) {
-    if (!result.defined()) {
-      results_.push_back(
-          {{false, c10::ScalarType::Undefined, {}, {}}, nullptr});
-      return;
-    }
-    void* data = to_kernel(result.data_ptr());
-    results_.push_back(
-        {{true,
-          result.scalar_type(),
-          c10::DimVector(result.sizes()),
-          c10::DimVector(result.strides())},
-         data});
+    void* data = result.defined() ? to_kernel(result.data_ptr()) : nullptr;
+    results_.push_back({look_of(result), data});
     if (data != nullptr) {
       memory_.push_back({data, result.storage().nbytes(), false});
     }
@@ -213,23 +203,28 @@ class EnqueuedCall {
       each.taken = true; // for no copy below
     }
     size_t count = 0;
+    bool told = false;
     c10::SmallVector<std::pair<const Expected*, at::Tensor>, 1> elsewhere;
     const auto see = [&](const at::Tensor& made) {
       TORCH_CHECK(count < results_.size(), "made more results than before");
       const Expected& result = results_[count];
+      const bool fits = made.defined() == result.look.defined &&
+          (!made.defined() ||
+           (made.sizes() == result.look.sizes &&
+            made.scalar_type() == result.look.dtype));
+      const bool has_strides =
+          !made.defined() || made.strides() == result.look.strides;
+      if (C10_UNLIKELY(!(fits && has_strides)) && !std::exchange(told, true)) {
+        tell_next_call();
+      }
       TORCH_CHECK(
-          made.defined() == result.look.defined &&
-              (!made.defined() ||
-               (made.sizes() == result.look.sizes &&
-                made.scalar_type() == result.look.dtype)),
+          fits,
           "result ",
           count,
           " does not look as its meta kernel said, or as it did in an earlier "
           "call with the same metadata");
       count += 1;
-      if (made.defined() &&
-          (made.data_ptr() != result.data ||
-           made.strides() != result.look.strides)) {
+      if (made.defined() && (made.data_ptr() != result.data || !has_strides)) {
         // It may lie where another result has to go.
         elsewhere.emplace_back(
             &result, to_device(made.data_ptr()) ? made.clone() : made);
@@ -237,7 +232,6 @@ class EnqueuedCall {
     };
     for_each_result(see);
     TORCH_CHECK(count == results_.size(), "made fewer results than before");
-    correct_strides();
     for (const auto& [result, tensor] : elsewhere) {
       at::from_blob(
           result->data,
@@ -248,24 +242,18 @@ class EnqueuedCall {
     }
   }
 
-  /// Tells the next call which strides the kernel gave its results.
-  void correct_strides() const {
-    std::vector<TensorLook> looks;
-    bool differ = false;
-    const auto see = [&](const at::Tensor& made) {
-      looks.push_back(results_[looks.size()].look);
-      if (made.defined() && made.strides() != looks.back().strides) {
-        looks.back().strides = c10::DimVector(made.strides());
-        differ = true;
-      }
-    };
-    for_each_result(see);
-    if (C10_UNLIKELY(differ && digest_ != 0)) {
-      if (counts_roads()) {
-        count_road(op_->operator_name(), Road::kCorrected);
-      }
-      correct_results(digest_, std::move(looks));
+  /// Tells the next such call what the kernel made.
+  void tell_next_call() const {
+    if (counts_roads()) {
+      count_road(op_->operator_name(), Road::kCorrected);
     }
+    if (digest_ == 0) {
+      return;
+    }
+    std::vector<TensorLook> looks;
+    for_each_result(
+        [&](const at::Tensor& made) { looks.push_back(look_of(made)); });
+    correct_results(digest_, std::move(looks));
   }
 
   template <typename See>

@@ -213,6 +213,17 @@ void CallKey::add(const c10::IValue& value) {
   }
 }
 
+TensorLook look_of(const at::Tensor& tensor) {
+  if (!tensor.defined()) {
+    return {false, c10::ScalarType::Undefined, {}, {}};
+  }
+  return {
+      true,
+      tensor.scalar_type(),
+      c10::DimVector(tensor.sizes()),
+      c10::DimVector(tensor.strides())};
+}
+
 std::shared_ptr<const KnownResults> find_results(const CallKey& key) {
   Table& known = table();
   const std::shared_lock lock(known.mutex);
@@ -235,17 +246,10 @@ std::shared_ptr<const KnownResults> remember_results(
       met_now(digest), std::memory_order_relaxed);
   KnownResults looks;
   for (const at::Tensor& tensor : made) {
-    if (!tensor.defined()) {
-      looks.made.push_back({false, c10::ScalarType::Undefined, {}, {}});
-    } else if (owns_memory(tensor)) {
-      looks.made.push_back(
-          {true,
-           tensor.scalar_type(),
-           c10::DimVector(tensor.sizes()),
-           c10::DimVector(tensor.strides())});
-    } else {
+    if (tensor.defined() && !owns_memory(tensor)) {
       return nullptr;
     }
+    looks.made.push_back(look_of(tensor));
   }
   for (const at::Tensor& tensor : resized) {
     if (!has_default_strides(*tensor.unsafeGetTensorImpl())) {

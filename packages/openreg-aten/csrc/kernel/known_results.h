@@ -176,6 +176,8 @@ struct TensorLook {
   c10::DimVector sizes;
   c10::DimVector strides;
 };
+TensorLook look_of(const at::Tensor& tensor);
+
 struct KnownResults {
   std::vector<TensorLook> made; // new tensors, in order
   // The tensors that the call writes to, if it changes their sizes; else empty.

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""First calls: what meta kernels say of results, and what comes of wrong ones."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+Latches = Callable[..., Any]
+
+FIRST: dict[str, Callable[[Tensor], Any]] = {
+    "pointwise": lambda x: x + 2 * x,
+    "in place": lambda x: x.sin_(),
+    "product": lambda x: x @ x.mT,
+    "reduction": lambda x: x.sum(-1),
+    "several results": lambda x: x.sort(0),
+    "foreach": lambda x: torch._foreach_add([x, x.mT], 1),
+    "foreach in place": lambda x: torch._foreach_mul_([x], 4.0),
+    "out=": lambda x: torch.cumsum(x, 0, out=torch.empty_like(x)),
+    "out= without size": lambda x: torch.cumsum(
+        x, 0, out=torch.empty(0, device=x.device)
+    ),
+    "convolution": lambda x: F.conv2d(x[None, None], x[None, None, :2, :2], stride=2),
+    "channels last": lambda x: F.conv2d(
+        x.view(1, 2, -1, 1).to(memory_format=torch.channels_last),
+        x.view(-1)[:2].view(1, 2, 1, 1),
+    ),
+    "transposed convolution": lambda x: F.conv_transpose1d(x[None], x[:, None, :3]),
+    "norm": lambda x: F.layer_norm(x, x.shape[-1:]),
+    "attention": lambda x: F.scaled_dot_product_attention(
+        *(x.view(1, 1, 6, -1) for _ in range(3))
+    ),
+    "random": lambda x: torch.rand_like(x),
+    "masked": lambda x: x.masked_fill(x > 3, float("-inf")),
+}
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_first_call_is_enqueued(
+    name: str, device: str, same: Callable[[Any, Any], None], latch: Latches
+) -> None:
+    # A shape for each, so that none was met before.
+    rows = 6 * (3 + list(FIRST).index(name))
+    x = torch.arange(1.0, rows * 14 + 1).view(rows, 14) / 7
+    on_device = x.to(device)
+    torch.manual_seed(1)
+    expected = FIRST[name](x) if name != "foreach in place" else x * 4
+    torch.manual_seed(1)
+    held = latch()
+    result = FIRST[name](on_device)
+    assert not torch.accelerator.current_stream().query()
+    held.release()
+    same(result if name != "foreach in place" else on_device, expected)
+
+
+def test_backward_of_a_first_call_is_enqueued(
+    device: str, same: Callable[[Any, Any], None], latch: Latches
+) -> None:
+    grads = {}
+    for where in ("cpu", device):
+        x = torch.arange(60.0).view(1, 3, 4, 5).to(where).requires_grad_()
+        w = torch.arange(54.0).view(2, 3, 3, 3).to(where).requires_grad_()
+        x.grad, w.grad = torch.zeros_like(x), torch.zeros_like(w)
+        held = latch() if where == device else None
+        F.gelu(F.conv2d(x, w, padding=1)).sum().backward()
+        if held is not None:
+            assert not torch.accelerator.current_stream().query()
+            held.release()
+        grads[where] = [x.grad, w.grad]
+    same(grads[device], grads["cpu"])
+
+
+WRONG = """
+    import torch, openreg_aten, openreg_runtime as runtime, threading
+    from openreg_aten import _C
+    _C.init()
+
+    def wrong(x, dim, *, dtype=None):
+        return {made}
+
+    library = torch.library.Library("aten", "IMPL", "Meta")
+    library.impl("cumsum", wrong, allow_override=True)
+    x = torch.arange(12.0).view(3, 4).to("privateuseone")
+    _C.count_roads(1)
+    for _ in range(2):
+        y = torch.cumsum(x, 0)
+        try:
+            torch.accelerator.synchronize()
+        except RuntimeError as error:
+            print("cumsum" in str(error), "meta kernel" in str(error))
+        else:
+            print(tuple(y.stride()), torch.equal(y.cpu(), x.cpu().cumsum(0)))
+    print([n for name, road, n in _C.road_counts() if road == "corrected"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "printed"),
+    [
+        pytest.param(
+            "x.new_empty(x.shape[::-1]).t()",
+            ["(1, 3) True", "(4, 1) True", "[1]"],
+            id="strides",
+        ),
+        pytest.param("x.new_empty(2)", ["True True", "(4, 1) True", "[1]"], id="sizes"),
+        pytest.param("x", ["(4, 1) True", "(4, 1) True", "[]"], id="an argument"),
+        pytest.param("1 / 0", ["(4, 1) True", "(4, 1) True", "[]"], id="an error"),
+    ],
+)
+def test_wrong_meta_kernel_does_not_make_wrong_results(
+    made: str,
+    printed: list[str],
+    run_python: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    result = run_python(
+        WRONG.replace("{made}", made), OPENREG_INLINE_BYTES="0", PYTHONWARNINGS="ignore"
+    )
+    assert result.stdout.splitlines() == printed, result.stderr
+    assert result.returncode == 0
