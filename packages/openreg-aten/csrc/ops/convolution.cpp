@@ -84,7 +84,7 @@ at::MemoryFormat cpu_memory_format(
   const auto backend = at::native::select_conv_backend(
       cpu_input,
       cpu_weight,
-      bias ? std::optional(as_cpu(*bias)) : std::nullopt,
+      bias && bias->defined() ? std::optional(as_cpu(*bias)) : std::nullopt,
       symbolic(stride),
       symbolic(padding),
       symbolic(dilation),
