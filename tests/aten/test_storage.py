@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import copy
 import io
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -173,3 +175,27 @@ def test_lazy_clone_copies_when_it_is_written(device: str) -> None:
     lazy.add_(1)
     assert x.tolist() == [0, 1, 2, 3]
     assert lazy.tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        lambda other: (other,),
+        lambda other: (other.untyped_storage(),),
+        lambda other: (other.untyped_storage(), 0, (2,), (1,)),
+    ],
+    ids=["tensor", "storage", "part of a storage"],
+)
+def test_set_refuses_the_memory_of_another_device(
+    source: Callable[[Tensor], tuple[Any, ...]], device: str
+) -> None:
+    x = torch.ones(3, device=f"{device}:0")
+    for elsewhere in (f"{device}:1", "cpu"):
+        other = torch.zeros(4, device=elsewhere)
+        with pytest.raises(RuntimeError, match="to a storage on different device"):
+            x.set_(*source(other))
+        with pytest.raises(RuntimeError, match="to a storage on different device"):
+            other.set_(*source(x))
+        assert other.device == torch.device(elsewhere)
+    assert x.device == torch.device(device, 0)
+    assert x.tolist() == [1, 1, 1]
