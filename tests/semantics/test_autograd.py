@@ -1,0 +1,541 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Backward passes: accumulation, modes, custom functions, double backward, errors."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+import torch.utils.checkpoint
+from torch import nn
+from torch.autograd import Function, gradcheck, gradgradcheck
+
+from .agreement import program, refusal
+
+
+def leaf(device: str, *shape: int) -> torch.Tensor:
+    size = torch.Size(shape or (3,))
+    x = torch.linspace(-1, 2, size.numel(), device=device).view(size)
+    return x.requires_grad_()
+
+
+@program
+def test_second_backward_pass_accumulates_in_place(device):
+    x = leaf(device)
+    (x * x).sum().backward()
+    first = x.grad
+    (x * 3).sum().backward()
+    return first, x.grad
+
+
+@program
+def test_gradient_that_nothing_else_holds_is_stolen(device):
+    x = leaf(device)
+    seen = []
+
+    class Give(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            made = grad * 2
+            seen.append(made.data_ptr())
+            return made
+
+    Give.apply(x).sum().backward()
+    return x.grad, x.grad.data_ptr() == seen[0]
+
+
+@program
+def test_gradient_that_is_held_is_copied(device):
+    x, held = leaf(device), []
+
+    class Give(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            held.append(grad * 2)
+            return held[0]
+
+    Give.apply(x).sum().backward()
+    return x.grad, held, x.grad is held[0]
+
+
+@program
+def test_expanded_gradient_is_made_dense(device):
+    x = leaf(device, 2, 3)
+    x.sum().backward()
+    return x.grad
+
+
+@program
+def test_gradient_takes_the_layout_of_its_leaf(device):
+    x = leaf(device, 2, 3).detach().mT.requires_grad_()
+    (x * torch.ones(3, 2, device=device)).sum().backward()
+    y = leaf(device, 1, 2, 3, 3).detach().to(memory_format=torch.channels_last)
+    y.requires_grad_()
+    (y * 2).sum().backward()
+    return x.grad, y.grad
+
+
+@program
+def test_gradient_accumulates_in_graph_when_one_is_made(device):
+    x = leaf(device)
+    (x * x).sum().backward(create_graph=True)
+    first = x.grad
+    (x * x * x).sum().backward(create_graph=True)
+    return first.detach(), x.grad.detach(), first is x.grad, x.grad.requires_grad
+
+
+@program
+def test_sparse_gradients_accumulate(device):
+    table = nn.Embedding(6, 2, sparse=True).to(device)
+    table(torch.tensor([1, 4, 1], device=device)).sum().backward()
+    first = table.weight.grad
+    layouts = [first.layout, first._nnz()]
+    table(torch.tensor([2], device=device)).sum().backward()
+    return layouts, table.weight.grad, first is table.weight.grad
+
+
+@program
+def test_dense_gradient_is_added_to_a_sparse_one(device):
+    weight = leaf(device, 4, 2)
+    indices = torch.tensor([1, 3], device=device)
+    nn.functional.embedding(indices, weight, sparse=True).sum().backward()
+    sparse = weight.grad.layout
+    (weight * 2).sum().backward()
+    dense = weight.grad
+    nn.functional.embedding(indices, weight, sparse=True).sum().backward()
+    return sparse, dense, weight.grad
+
+
+@program
+def test_second_pass_through_a_freed_graph_is_refused(device):
+    x = leaf(device)
+    loss = (x * x).sum()
+    loss.backward(retain_graph=True)
+    loss.backward()
+    return x.grad, refusal(loss.backward, "backward through the graph a second time")
+
+
+@program
+def test_backward_of_what_needs_a_gradient_argument_is_refused(device):
+    x = leaf(device)
+    return [
+        refusal((x * 2).backward, "grad can be implicitly created only for scalar"),
+        refusal(x.detach().backward, "does not require grad"),
+        refusal(
+            lambda: (x * 2).backward(torch.ones(2, device=device)), "Mismatch in shape"
+        ),
+        refusal(
+            lambda: (x * 2).backward(torch.ones(3, device=device, dtype=torch.cfloat)),
+            "",
+        ),
+    ]
+
+
+@program
+def test_unused_input_is_refused_or_none_or_zeros(device):
+    x, y = leaf(device), leaf(device)
+    loss = (x * 2).sum()
+
+    def grad(**options):
+        return torch.autograd.grad(loss, (x, y), retain_graph=True, **options)
+
+    return [
+        refusal(grad, "appears to not have been used in the graph"),
+        grad(allow_unused=True),
+        grad(materialize_grads=True),
+    ]
+
+
+@program
+def test_backward_with_inputs_leaves_the_others_alone(device):
+    x, y = leaf(device), leaf(device)
+    middle = x * y
+    (middle * middle).sum().backward(inputs=[x])
+    return x.grad, y.grad
+
+
+@program
+def test_batched_gradients_are_those_of_a_loop(device):
+    x = leaf(device)
+    y = x.exp()
+    basis = torch.eye(3, device=device)
+    return torch.autograd.grad(y, x, basis, is_grads_batched=True)
+
+
+@program
+def test_double_backward_gives_second_derivatives(device):
+    x = leaf(device)
+    (first,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x, create_graph=True)
+    (third,) = torch.autograd.grad(second.sum(), x)
+    return first.detach(), second.detach(), third
+
+
+@pytest.mark.parametrize(
+    "function",
+    [torch.tanh, torch.cumprod, torch.linalg.inv, nn.functional.gelu, torch.svd],
+    ids=lambda f: f.__name__,
+)
+@program
+def test_gradcheck_passes(device, function):
+    x = torch.eye(2, dtype=torch.float64) * 2 + torch.tensor([[0.1, 0.2], [0.3, 0.7]])
+    x = x.to(device).requires_grad_()
+    options = {"cumprod": (0,)}.get(function.__name__, ())
+
+    def call(x):
+        result = function(x, *options)
+        return result[1] if function is torch.svd else result
+
+    return gradcheck(call, x), gradgradcheck(call, x)
+
+
+@program
+def test_in_place_change_of_a_leaf_is_refused(device):
+    x = leaf(device)
+    return [
+        refusal(lambda: x.add_(1), "leaf Variable that requires grad"),
+        refusal(lambda: x[1:].zero_(), "view of a leaf Variable"),
+        refusal(lambda: torch.add(x, 1, out=x), "out=... arguments don't support"),
+        refusal(lambda: torch._foreach_add_([x], 1), "leaf Variable"),
+    ], x
+
+
+@program
+def test_in_place_change_of_a_view_goes_into_the_graph_of_its_base(device):
+    x = leaf(device, 2, 3)
+    y = x * 2
+    view = y[0]
+    view.mul_(3)
+    y[1, 1:] = x[0, :2]
+    names = [type(t.grad_fn).__name__ for t in (y, view)]
+    y.sum().backward()
+    return names, y.detach(), view.detach(), x.grad
+
+
+@program
+def test_in_place_change_of_a_view_from_unbind_is_refused(device):
+    x = leaf(device, 2, 3)
+    first, _ = (x * 2).unbind()
+    return refusal(lambda: first.add_(1), "output of a function that returns multiple")
+
+
+@program
+def test_in_place_change_of_a_view_made_in_no_grad_is_refused(device):
+    x = leaf(device)
+    base = x * 2
+    with torch.no_grad():
+        view = base[1:]
+    return refusal(lambda: view.add_(x[0]), "created in no_grad mode")
+
+
+@program
+def test_detached_view_stays_outside_the_graph(device):
+    x = leaf(device)
+    y = x * 2
+    y.detach()[0] = 100.0
+    y.sum().backward()
+    return y.detach(), x.grad
+
+
+@program
+def test_custom_function_marks_what_it_changed(device):
+    class Twice(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    x = leaf(device)
+    y = x * 1
+    z = Twice.apply(y)
+    z.sum().backward()
+    return z is y, y._version, y.detach(), x.grad
+
+
+@program
+def test_custom_function_marks_what_has_no_gradient(device):
+    class Sort(Function):
+        @staticmethod
+        def forward(ctx, x):
+            values, indices = x.sort()
+            ctx.mark_non_differentiable(indices)
+            ctx.set_materialize_grads(False)
+            ctx.save_for_backward(indices)
+            ctx.length = len(x)
+            return values, indices
+
+        @staticmethod
+        def backward(ctx, grad, nothing):
+            (indices,) = ctx.saved_tensors
+            gave.append(nothing)
+            return grad.new_zeros(ctx.length).index_copy(0, indices, grad)
+
+    gave = []
+    x = leaf(device)
+    values, indices = Sort.apply(-x)
+    (values * torch.arange(3.0, device=device)).sum().backward()
+    return values.detach(), indices, x.grad, gave
+
+
+@program
+def test_custom_function_notices_a_changed_saved_tensor(device):
+    class Square(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return 2 * x * grad
+
+    x = leaf(device) * 1
+    y = Square.apply(x)
+    x.add_(1)
+    return refusal(y.sum().backward, "modified by an inplace operation")
+
+
+@program
+def test_custom_function_differentiable_once_is_refused_twice(device):
+    class Once(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, grad):
+            return grad * 2
+
+    x = leaf(device)
+    (gradient,) = torch.autograd.grad(Once.apply(x).exp().sum(), x, create_graph=True)
+    return gradient.detach(), refusal(gradient.sum().backward, "once_differentiable")
+
+
+@program
+def test_custom_function_with_setup_context_works_under_vmap(device):
+    class Scale(Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x, factor):
+            return x * factor
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.factor = inputs[1]
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * ctx.factor, None
+
+    x = leaf(device, 2, 3).detach()
+    gradient = torch.func.grad(lambda row: Scale.apply(row, 3.0).sum())
+    return torch.vmap(gradient)(x)
+
+
+@program
+def test_wrong_gradients_of_custom_functions_are_refused(device):
+    def function(result):
+        class Wrong(Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 2
+
+            @staticmethod
+            def backward(ctx, grad):
+                return result(grad)
+
+        return Wrong.apply(leaf(device)).sum()
+
+    return [
+        refusal(function(lambda g: (g, g)).backward, "incorrect number of gradients"),
+        refusal(function(lambda g: g[:2]).backward, "returned an invalid gradient"),
+        refusal(function(lambda g: "x").backward, "expected Variable or None"),
+    ]
+
+
+@program
+def test_exception_in_a_backward_function_keeps_its_type(device):
+    class Fail(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            raise LookupError("lost")
+
+    x = leaf(device)
+    message = refusal(Fail.apply(x).sum().backward, "lost")
+    (x * 2).sum().backward()
+    return message, x.grad
+
+
+@program
+def test_warning_in_a_backward_function_reaches_the_caller(device):
+    class Warn(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            warnings.warn("odd gradient", stacklevel=1)
+            return grad
+
+    Warn.apply(leaf(device)).sum().backward()
+
+
+@program
+def test_anomaly_mode_finds_the_function_that_made_nan(device):
+    x = leaf(device)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with torch.autograd.detect_anomaly():
+            loss = (x.clamp(min=0).sqrt() * 0).sum()
+            return refusal(loss.backward, "'SqrtBackward0' returned nan values")
+
+
+@program
+def test_grad_modes_decide_what_requires_grad(device):
+    x = leaf(device)
+    with torch.no_grad():
+        without = x * 2
+        with torch.enable_grad():
+            again = x * 2
+    with torch.inference_mode():
+        inference = x * 2
+        unleashed = torch.ones(2, device=device)
+        with torch.inference_mode(False):
+            normal = x * 2
+    with torch.set_grad_enabled(False):
+        disabled = x * 2
+    everything = [without, again, inference, unleashed, normal, disabled]
+    return [(t.requires_grad, t.is_inference(), t.is_leaf) for t in everything]
+
+
+@program
+def test_inference_tensor_is_not_saved_for_backward(device):
+    with torch.inference_mode():
+        constant = torch.ones(3, device=device)
+    x = leaf(device)
+    return refusal(
+        lambda: x * constant, "Inference tensors cannot be saved for backward"
+    )
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+@program
+def test_checkpoint_recomputes_the_same_values(device, reentrant):
+    module = nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.5), nn.Linear(8, 1)).to(device)
+    calls = []
+    module[0].register_forward_hook(lambda *_: calls.append("forward"))
+    x = leaf(device, 2, 3)
+    torch.manual_seed(3)
+    y = torch.utils.checkpoint.checkpoint(module, x, use_reentrant=reentrant)
+    y.sum().backward()
+    return y.detach(), x.grad, [p.grad for p in module.parameters()], calls
+
+
+@program
+def test_checkpoint_refuses_another_computation(device):
+    counter = []
+
+    def changing(x):
+        counter.append(1)
+        return (x * x).exp() if len(counter) == 1 else x * 2
+
+    y = torch.utils.checkpoint.checkpoint(changing, leaf(device), use_reentrant=False)
+    return refusal(y.sum().backward, "A different number of tensors was saved")
+
+
+@program
+def test_selective_checkpoint_recomputes_the_rest(device):
+    from torch.utils.checkpoint import (
+        CheckpointPolicy,
+        create_selective_checkpoint_contexts,
+    )
+
+    called = []
+
+    def policy(ctx, op, *args, **kwargs):
+        called.append(f"{ctx.is_recompute} {op}")
+        if op is torch.ops.aten.mm.default:
+            return CheckpointPolicy.MUST_SAVE
+        return CheckpointPolicy.PREFER_RECOMPUTE
+
+    x = leaf(device, 2, 2)
+    y = torch.utils.checkpoint.checkpoint(
+        lambda x: (x @ x).sin().cos(),
+        x,
+        use_reentrant=False,
+        context_fn=lambda: create_selective_checkpoint_contexts(policy),
+    )
+    y.sum().backward()
+    return called, x.grad
+
+
+@program
+def test_real_leaf_of_a_complex_computation_gets_a_real_gradient(device):
+    x = leaf(device)
+    (x * torch.full((3,), 1 + 2j, device=device)).abs().sum().backward()
+    z = torch.full((2,), 1 + 1j, device=device, requires_grad=True)
+    (z.conj() * z).real.sum().backward()
+    return x.grad, z.grad, z.grad.is_conj()
+
+
+@program
+def test_dtype_of_a_gradient_follows_its_leaf(device):
+    x = leaf(device).detach().half().requires_grad_()
+    (x.float() * leaf(device).detach().double()).sum().backward()
+    return x.grad
+
+
+@program
+def test_functional_jacobian_and_hessian_agree(device):
+    x = leaf(device).detach()
+
+    def f(x):
+        return (x.sin() * x.cumsum(0)).sum()
+
+    return [
+        torch.autograd.functional.jacobian(lambda x: x.cumsum(0) * x, x),
+        torch.autograd.functional.hessian(f, x),
+        torch.autograd.functional.vhp(f, x, torch.ones_like(x)),
+        torch.autograd.functional.jvp(torch.exp, x, torch.ones_like(x)),
+        torch.autograd.functional.jacobian(torch.exp, x, vectorize=True),
+    ]
+
+
+@program
+def test_multithreading_can_be_switched_off(device):
+    x = leaf(device)
+    with torch.autograd.set_multithreading_enabled(False):
+        (x * x).sum().backward()
+    return x.grad
+
+
+def test_gradient_argument_of_another_device_is_refused() -> None:
+    # CUDA: validate_outputs_impl in torch/csrc/autograd/engine.cpp, which moves a
+    # gradient of no dimensions and refuses others.
+    x = torch.ones(2, device="openreg", requires_grad=True)
+    expected = "invalid gradient at index 0 - expected device openreg:0 but got cpu"
+    with pytest.raises(RuntimeError, match=expected):
+        (x * 2).backward(torch.ones(2))
+    x.sum().backward(torch.tensor(3.0))
+    assert x.grad.tolist() == [3, 3]
