@@ -171,6 +171,16 @@ def _warnings_of_every_call() -> Iterator[list[warnings.WarningMessage]]:
         torch.set_warn_always(before)
 
 
+def _texts(caught: list[warnings.WarningMessage], device: str) -> list[str]:
+    """The warnings in order; those of C++ once, however often its code is reached."""
+    texts: list[str] = []
+    for each in caught:
+        text = words(f"{each.category.__name__}: {each.message}", device)
+        if "(Triggered internally" not in text or text not in texts:
+            texts.append(text)
+    return texts
+
+
 def observe(
     function: Callable[..., object], device: str, /, **arguments: object
 ) -> dict[str, object]:
@@ -185,10 +195,7 @@ def observe(
     with _warnings_of_every_call() as caught:
         result = function(device=device, **arguments)
     record.add("result", result)
-    record.facts["warnings"] = [
-        words(f"{each.category.__name__}: {each.message}", device).splitlines()[0]
-        for each in caught
-    ]
+    record.facts["warnings"] = _texts(caught, device)
     return record.facts
 
 

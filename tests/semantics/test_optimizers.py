@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn, optim
+from torch.utils._pytree import tree_map_only
 
 from .agreement import Host, program, refusal
 
@@ -71,6 +72,8 @@ def state_of(optimizer: optim.Optimizer, loaded: bool = False) -> Any:
     for the device. NAdam has another number there until a state is loaded.
     """
     state = optimizer.state_dict()["state"]
+    if loaded:  # maybe from elsewhere, in new tensors
+        state = tree_map_only(torch.Tensor, torch.clone, state)
     if isinstance(optimizer, optim.ASGD) or optimizer.param_groups[0].get("fused"):
         return state
     hosted = ("step",) if loaded else ("step", "mu_product")

@@ -50,21 +50,20 @@ def busy_sum(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
-class OnSideStream:
-    """On the device a stream beside the default one, on the CPU nothing."""
+class SideStream:
+    """A context: on the device a stream beside the current one, on the CPU nothing."""
 
     def __init__(self, device: str) -> None:
-        self._device = device
+        self._side = None if device == "cpu" else torch.openreg.Stream()
 
     def __enter__(self) -> None:
-        if self._device != "cpu":
-            self._side = torch.openreg.Stream()
+        if self._side is not None:
             self._side.wait_stream(torch.openreg.current_stream())
             self._context = torch.openreg.stream(self._side)
             self._context.__enter__()
 
     def __exit__(self, *exception: object) -> None:
-        if self._device != "cpu":
+        if self._side is not None:
             self._context.__exit__(*exception)
             torch.openreg.current_stream().wait_stream(self._side)
 
@@ -72,7 +71,7 @@ class OnSideStream:
 @program
 def test_work_of_a_side_stream_gives_the_same(device):
     x = torch.arange(6.0, device=device)
-    with OnSideStream(device):
+    with SideStream(device):
         y = busy_sum(x)
         x.mul_(3)
     return x, y, x + y
@@ -83,9 +82,9 @@ def test_training_on_a_side_stream_gives_the_same(device):
     module = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)).to(device)
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1, foreach=False)
     x = torch.ones(2, 3, device=device)
-    losses = []
+    losses, side = [], SideStream(device)
     for _ in range(3):
-        with OnSideStream(device):
+        with side:
             optimizer.zero_grad()
             loss = module(x).square().sum()
             loss.backward()
@@ -96,14 +95,27 @@ def test_training_on_a_side_stream_gives_the_same(device):
 
 @program
 def test_graph_over_two_streams_gives_the_same_gradients(device):
-    x = torch.ones(4, device=device, requires_grad=True)
-    with OnSideStream(device):
+    leaf = torch.ones(4, device=device, requires_grad=True)
+    x = leaf * 2
+    with SideStream(device):
         y = x.exp()
     z = (y * x).sum()
-    with OnSideStream(device):
+    with SideStream(device):
         z = z * 2
     z.backward()
-    return x.grad
+    return leaf.grad
+
+
+def test_leaf_that_is_first_used_on_another_stream_than_its_gradient_warns() -> None:
+    # AccumulateGrad has the stream where it was made: InputBuffer::add,
+    # torch/csrc/autograd/input_buffer.cpp.
+    x = torch.ones(4, device="openreg", requires_grad=True)
+    side = torch.openreg.Stream()
+    with torch.openreg.stream(side):
+        y = x.exp()
+    torch.openreg.current_stream().wait_stream(side)
+    with pytest.warns(UserWarning, match="AccumulateGrad node's stream does not match"):
+        (y * x).sum().backward()
 
 
 def test_backward_function_runs_on_the_stream_of_its_forward() -> None:
