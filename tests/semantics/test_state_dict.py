@@ -153,7 +153,7 @@ def test_loading_state_between_forward_and_backward_is_noticed(device):
 
 @program
 def test_functional_call_uses_the_given_state(device):
-    module = nn.Sequential(linear(device), nn.BatchNorm1d(2).to(device))
+    module = nn.Sequential(linear(device), nn.BatchNorm1d(2, device=device))
     state = {
         name: torch.full_like(each, 2.0) if each.is_floating_point() else each.clone()
         for name, each in module.state_dict().items()
