@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Architectures that write text write on openreg what they write on the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from .architectures import ARCHITECTURES, CASES
+from .training import built, moved, seed
+
+WAYS: dict[str, dict[str, Any]] = {
+    "greedy": {"do_sample": False},
+    "sampled": {"do_sample": True, "top_k": 20, "top_p": 0.9, "temperature": 1.5},
+    "beams": {"do_sample": False, "num_beams": 3, "num_return_sequences": 2},
+}
+GENERATING = [case for case in CASES if ARCHITECTURES[case[0]].generates]
+
+
+def sharpened(name: str, attention: str) -> nn.Module:
+    """A model whose weights are so large that it does not repeat one token."""
+    model = built(name, attention).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.mul_(5)
+    return model
+
+
+def written(
+    model: nn.Module, name: str, device: str, way: dict[str, Any]
+) -> tuple[Tensor, list[Tensor]]:
+    """The tokens, and the scores that they were taken by, on the CPU."""
+    inputs = moved(ARCHITECTURES[name].inputs(), device)
+    inputs.pop("labels")
+    seed(2)
+    result = model.to(device).generate(
+        **inputs,
+        **way,
+        max_new_tokens=8,
+        min_new_tokens=8,
+        return_dict_in_generate=True,
+        output_scores=True,
+    )
+    assert result.sequences.device.type == device
+    return result.sequences.cpu(), [scores.cpu() for scores in result.scores]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(("name", "attention"), GENERATING)
+def test_architecture_writes_what_it_writes_on_the_cpu(
+    device: str, name: str, attention: str, way: str
+) -> None:
+    model = sharpened(name, attention)
+    cpu_tokens, cpu_scores = written(model, name, "cpu", WAYS[way])
+    tokens, scores = written(model, name, device, WAYS[way])
+    assert tokens.tolist() == cpu_tokens.tolist()
+    for ours, cpu in zip(scores, cpu_scores, strict=True):
+        assert torch.equal(ours, cpu)
+    assert len(set(cpu_tokens[:, -8:].flatten().tolist())) > 1
