@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fixtures of the tests with transformers, which are there when transformers is."""
+"""Fixtures of the tests with transformers, which are there when it is installed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import importlib.util
 import pytest
 import torch
 
-# Where it is not installed, nothing is collected, which fails a run of this folder.
-if importlib.util.find_spec("transformers") is None:
+# Without them nothing is collected, which fails a run of this folder alone.
+if not all(importlib.util.find_spec(name) for name in ("accelerate", "transformers")):
     collect_ignore_glob = ["test_*.py"]
 else:
     import transformers
