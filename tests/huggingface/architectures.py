@@ -69,6 +69,12 @@ def text(generator: torch.Generator) -> Inputs:
     return drawn | {"labels": labels}
 
 
+def bare_text(generator: torch.Generator) -> Inputs:
+    """Sequences without padding, and each token as a label."""
+    ids = tokens(generator, 12)
+    return {"input_ids": ids, "labels": ids}
+
+
 def pairs(generator: torch.Generator) -> Inputs:
     """Sequences and what an encoder-decoder shall make of them."""
     return prompt(generator) | {"labels": tokens(generator, 9)}
@@ -277,6 +283,17 @@ ARCHITECTURES = {
         {**TEXT, "local_attention": 4},
         generates=False,
     ),
+    "longformer": Architecture(
+        "LongformerForMaskedLM",
+        "Longformer",
+        text,
+        {**TEXT, "attention_window": 4},
+        EAGER,
+        generates=False,
+    ),
+    "fnet": Architecture(  # Fourier transforms
+        "FNetForMaskedLM", "FNet", bare_text, TEXT, EAGER, generates=False
+    ),
     # encoder-decoders
     "t5": Architecture(
         "T5ForConditionalGeneration",
@@ -329,6 +346,14 @@ ARCHITECTURES = {
         EAGER,
         generates=False,
         optimizer=sgd,
+    ),
+    "resnet": Architecture(  # batch norm
+        "ResNetForImageClassification",
+        "ResNet",
+        images,
+        {"embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1]},
+        EAGER,
+        generates=False,
     ),
     "clip": Architecture(
         "CLIPModel",
