@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -48,11 +49,105 @@ WAITS: dict[str, tuple[Callable[[Tensor], object], str]] = {
         lambda x: x.__setitem__(x > 0, torch.ones((), device=x.device)),
         "with a mask",
     ),
+    "assignment of values by a mask": (
+        lambda x: x.__setitem__(x < 5, x.clone()),
+        "with a mask",
+    ),
+    "index by a tensor of the host": (
+        lambda x: x[torch.randperm(3)],
+        "aten::index with an index from cpu",
+    ),
+    "assignment by a tensor of the host": (
+        lambda x: x.__setitem__(torch.tensor([0, 2]), x[:2].clone()),
+        "aten::index_put_ with an index from cpu",
+    ),
+    "index by a list": (
+        lambda x: x[[0, 2]],
+        "Tensor.__getitem__ with an index from the host's data",
+    ),
+    "index by a tuple in a tuple": (
+        lambda x: x.expand(2, 3)[:, (0, 2)],
+        "Tensor.__getitem__ with an index from the host's data",
+    ),
+    "assignment by a list": (
+        lambda x: x.__setitem__([0, 2], 1.0),
+        "Tensor.__setitem__ with an index from the host's data",
+    ),
+    "index by an array": (lambda x: x[np.array([0, 2])], "from cpu to openreg"),
+    "assignment of a number by an index": (
+        lambda x: x.__setitem__(torch.zeros_like(x, dtype=torch.long), 1.0),
+        "aten::index_put_ with a value from cpu",
+    ),
+    "assignment of a number to an element": (
+        lambda x: x.__setitem__(0, 1.0),
+        "aten::copy_ of a number",
+    ),
+    "_foreach_copy_": (
+        lambda x: torch._foreach_copy_([x], [torch.ones(3)]),
+        "aten::_foreach_copy_ from cpu to openreg",
+    ),
+    "where with a tensor of the host": (
+        lambda x: torch.where(x > 0, x, torch.tensor(0.0)),
+        "aten::where with a tensor from cpu",
+    ),
+    "fill_ of the host": (
+        lambda x: torch.ones(2).fill_(x[0]),
+        "aten::fill_ with a value on the device",
+    ),
+    "masked_fill by a tensor": (
+        lambda x: x.masked_fill(x > 0, x[0]),
+        "aten::masked_fill with a value on the device",
+    ),
+    "index_fill by a tensor": (
+        lambda x: x.index_fill(0, torch.zeros_like(x, dtype=torch.long), x[0]),
+        "aten::index_fill with a value on the device",
+    ),
+    "linspace": (lambda x: torch.linspace(x[0], x[2], 3), "aten::linspace"),
+    "logspace": (lambda x: torch.logspace(0, x[2], 3), "aten::logspace"),
+    "normal": (lambda x: torch.normal(x, x), "aten::normal"),
+    "histc": (lambda x: torch.histc(x), "aten::histc without a range"),
+    "bincount": (lambda x: torch.bincount(x.long()), "aten::bincount"),
+    "isin": (lambda x: torch.isin(x, x.repeat(9)), "aten::isin of many elements"),
+    "searchsorted": (
+        lambda x: torch.searchsorted(x, x, sorter=x.long()),
+        "aten::searchsorted with a sorter",
+    ),
+    "mode": (lambda x: x.repeat(1000).mode(), "aten::mode of long slices"),
+    "segment_reduce": (
+        lambda x: torch.segment_reduce(x, "sum", lengths=x.long()),
+        "aten::segment_reduce with lengths",
+    ),
+    "linalg.eigh": (lambda x: torch.linalg.eigh(x.diag()), "aten::_linalg_eigh"),
+    "linalg.svd": (lambda x: torch.linalg.svd(x.diag()), "aten::_linalg_svd"),
+    "linalg.eig": (lambda x: torch.linalg.eig(x.diag()), "aten::linalg_eig"),
+    "linalg.pinv": (lambda x: torch.linalg.pinv(x.diag()), "aten::linalg_pinv"),
+    "linalg.lstsq": (
+        lambda x: torch.linalg.lstsq(x.add(1).diag(), x.diag()),
+        "aten::linalg_lstsq",
+    ),
+    "linalg.cholesky_ex with check_errors": (
+        lambda x: torch.linalg.cholesky_ex(x.add(1).diag(), check_errors=True),
+        "aten::linalg_cholesky_ex with check_errors",
+    ),
+    "matrix_exp": (lambda x: x.diag().matrix_exp(), "aten::linalg_matrix_exp"),
+    "to_sparse": (lambda x: x.to_sparse(), "aten::_to_sparse"),
+    "coalesce": (
+        lambda x: torch.sparse_coo_tensor(
+            x.long()[None], x, (3,), check_invariants=False
+        ).coalesce(),
+        "aten::_coalesce",
+    ),
+    "fake_quantize_per_channel_affine": (
+        lambda x: torch.fake_quantize_per_channel_affine(
+            x, x + 1, x.int() * 0, 0, 0, 255
+        ),
+        "aten::fake_quantize_per_channel_affine_cachemask",
+    ),
     "repeat_interleave": (
         lambda x: torch.repeat_interleave(x.long()),
         "aten::repeat_interleave",
     ),
-    "equal": (lambda x: torch.equal(x, x), "aten::equal"),
+    "equal": (lambda x: torch.equal(x, x + 0), "aten::equal"),
     "allclose": (lambda x: torch.allclose(x, x), "aten::_local_scalar_dense"),
     "linalg.inv": (
         lambda x: torch.linalg.inv(torch.eye(2, device=x.device)),
@@ -68,6 +163,11 @@ WAITS: dict[str, tuple[Callable[[Tensor], object], str]] = {
         lambda x: torch.as_tensor(1.0, device=x.device),
         "torch.as_tensor from the host's data",
     ),
+    "torch.tensor of numbers on the device": (
+        lambda x: torch.tensor([x[0], x[1]]),
+        "torch.tensor of the device's numbers",
+    ),
+    "new": (lambda x: x.new([1]), "Tensor.new from the host's data"),
     "new_tensor": (lambda x: x.new_tensor([1]), "new_tensor from the host's data"),
     "new_tensor by name": (
         lambda x: x.new_tensor(dtype=torch.int, data=[1]),
@@ -108,7 +208,7 @@ def test_wait_is_found_with_its_cause_and_line(name: str, inference: bool) -> No
         file, number, _ = sync.line.split(":", 2)
         assert file == __file__
         line = wait.__code__.co_firstlineno
-        assert int(number) in range(line, line + 4) or name == "Event.synchronize"
+        assert int(number) in range(line, line + 5) or name == "Event.synchronize"
         assert sync.line in str(error.value)
 
 
@@ -125,6 +225,33 @@ def test_wait_is_found_with_its_cause_and_line(name: str, inference: bool) -> No
         lambda x: x[1:].clone(),
         lambda x: x[torch.arange(2, device=x.device)],
         lambda x: torch.where(x > 0, x, -x),
+        lambda x: x.__setitem__(x == 0, -100),
+        lambda x: x.__setitem__(x == 0, torch.tensor(-100.0)),
+        lambda x: x.index_put_((x == 0,), torch.tensor(1.0)),
+        lambda x: x[torch.tensor([True, False, True])],
+        lambda x: x.__setitem__(slice(0, 2), 1.0),
+        lambda x: x[1:, None],
+        lambda x: x[[]],
+        lambda x: x.masked_fill(x > 0, 1.0),
+        lambda x: x.masked_scatter(x > 0, x),
+        lambda x: torch.where(x > 0, x, 0.0),
+        lambda x: x + torch.tensor(1.0),
+        lambda x: torch.linspace(0, 1, 3, device=x.device),
+        lambda x: torch.normal(x, 1.0),
+        lambda x: torch.multinomial(x, 1),
+        lambda x: torch.histc(x, min=0, max=2),
+        lambda x: torch.isin(x, x),
+        lambda x: torch.searchsorted(x, x),
+        lambda x: x.mode(),
+        lambda x: torch.segment_reduce(x, "sum", lengths=x.long(), unsafe=True),
+        lambda x: torch.equal(x, x) and torch.equal(x, x[:2]),
+        lambda x: torch.nonzero_static(x, size=2),
+        lambda x: torch.linalg.cholesky_ex(x.add(1).diag()),
+        lambda x: torch.linalg.qr(x.diag()),
+        lambda x: torch.linalg.det(x.diag()),
+        lambda x: x.std() + x.var(),
+        lambda x: torch._foreach_copy_([x], [x + 1]),
+        lambda x: torch.nn.functional.embedding(x.long(), x[:, None] + 1, max_norm=1.0),
         lambda x: x.to(torch.float64),
         lambda x: x.to("openreg:1"),
         lambda x: x.shape[0] + x.numel() + len(x) + x.stride(0),

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import re
+import threading
 
 import pytest
 import torch
 
-from torch_openreg.testing import assert_no_leak
+from torch_openreg.testing import assert_no_host_sync, assert_no_leak
 
 
 def test_tensor_that_is_kept_is_named_with_size_shape_type_and_line() -> None:
@@ -104,7 +105,7 @@ def test_only_the_devices_that_are_asked_for_count(
 def test_memory_of_unknown_origin_is_counted() -> None:
     kept = []
     with (
-        pytest.raises(AssertionError, match="not made by an operator of this thread"),
+        pytest.raises(AssertionError, match=r"4096 bytes: memory, .*kept\.append"),
         assert_no_leak(),
     ):
         kept.append(torch.UntypedStorage(4096, device="openreg"))
@@ -118,3 +119,58 @@ def test_error_of_the_block_goes_on() -> None:
 def test_device_that_is_not_there_is_refused() -> None:
     with pytest.raises(RuntimeError, match="Invalid device id 5"), assert_no_leak(5):
         pass
+
+
+def test_leak_that_hides_behind_a_release_is_found_by_the_strict_form() -> None:
+    cache = [torch.ones(1000, device="openreg")]
+    kept = []
+    with assert_no_leak():
+        kept.append(torch.ones(10, device="openreg"))
+        cache.clear()
+    cache.append(torch.ones(1000, device="openreg"))
+    with pytest.raises(AssertionError) as error, assert_no_leak(strict=True):  # noqa: PT012
+        kept.append(torch.ones(10, device="openreg"))
+        cache.clear()
+    report = str(error.value)
+    assert "40 bytes are left on openreg:0:" in report
+    assert "40 bytes: float32[10] by aten::ones" in report
+    assert "kept.append(" in report
+
+
+def test_strict_form_counts_what_takes_the_place_of_other_memory() -> None:
+    kept = [torch.ones(10, device="openreg")]
+    with (
+        pytest.raises(AssertionError, match="by aten::mul"),
+        assert_no_leak(strict=True),
+    ):
+        kept[0] = kept[0] * 2
+
+
+def test_strict_form_passes_a_block_that_gives_all_back() -> None:
+    before = torch.ones(1000, device="openreg", requires_grad=True)
+    with assert_no_leak(strict=True):
+        x = before.exp().sum()
+        x.backward()
+        before.grad = None
+        del x
+
+
+def test_leak_of_another_thread_is_named_by_its_line() -> None:
+    kept = []
+
+    def work() -> None:
+        kept.append(torch.ones(10, device="openreg"))
+
+    thread = threading.Thread(target=work)
+    with (  # noqa: PT012
+        pytest.raises(AssertionError, match=r"40 bytes: memory, .*kept\.append"),
+        assert_no_leak(strict=True),
+    ):
+        thread.start()
+        thread.join()
+
+
+def test_wait_of_the_helper_itself_is_no_wait_of_the_program() -> None:
+    with assert_no_host_sync() as found, assert_no_leak():
+        torch.ones(10, device="openreg")
+    assert found == []

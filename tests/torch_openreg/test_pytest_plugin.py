@@ -163,6 +163,57 @@ def test_leak_fails_the_test_that_asks(suite: Suite) -> None:
     assert re.search(r"^ERROR test_it.py::test_leaks", output, re.MULTILINE)
 
 
+FAILS_AND_LEAKS = """
+    import pytest, torch
+    kept = []
+    def test_fails():
+        held = torch.ones(1000, device="openreg")
+        assert not held.numel()
+    def test_leaks({fixture}):
+        kept.append(torch.ones(10, device="openreg"))
+    """
+
+
+@pytest.mark.parametrize("fixture", ["openreg_no_leak", "openreg_no_leak_strict"])
+def test_leak_does_not_hide_behind_the_traceback_of_a_failure(
+    suite: Suite, fixture: str
+) -> None:
+    output = suite(FAILS_AND_LEAKS.format(fixture=fixture))
+    assert "40 bytes: float32[10] by aten::" in output
+    assert re.search(r"^ERROR test_it.py::test_leaks", output, re.MULTILINE), output
+
+
+def test_leak_hides_from_the_strict_fixture_behind_nothing(suite: Suite) -> None:
+    output = suite(
+        """
+        import torch
+        cache, kept = [], []
+        def test_fills():
+            cache.append(torch.ones(1000, device="openreg"))
+        def test_empties(openreg_no_leak_strict):
+            kept.append(torch.ones(10, device="openreg"))
+            cache.clear()
+        """
+    )
+    assert "40 bytes: float32[10] by aten::" in output
+    assert re.search(r"^ERROR test_it.py::test_empties", output, re.MULTILINE), output
+
+
+def test_test_that_fails_is_not_blamed_for_what_its_traceback_keeps(
+    suite: Suite,
+) -> None:
+    output = suite(
+        """
+        import torch
+        def test_fails(openreg_no_leak):
+            held = torch.ones(1000, device="openreg")
+            assert not held.numel()
+        """
+    )
+    assert outcomes(output) == {"test_fails": "failed"}, output
+    assert "bytes are left" not in output
+
+
 def test_launches_block_by_an_option(suite: Suite) -> None:
     source = """
         import openreg_runtime

@@ -8,14 +8,17 @@ that asks for no fixture pays for this file only.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+import sys
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     import torch
+
+_FAILED = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -104,12 +107,49 @@ def openreg_memory_limit() -> Iterator[Callable[..., None]]:
 
 
 @pytest.fixture
-def openreg_no_leak() -> Iterator[None]:
+def openreg_no_leak(request: pytest.FixtureRequest) -> Iterator[None]:
     """Fails a test that leaves device memory, as ``assert_no_leak`` does.
 
-    Other fixtures count as part of the test if they come after it.
+    Other fixtures count as part of the test if they come after it. A test that fails
+    is not checked, as its traceback keeps memory.
     """
+    with _no_leak(request, strict=False):
+        yield
+
+
+@pytest.fixture
+def openreg_no_leak_strict(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fails a test that leaves any block of device memory that it allocated.
+
+    As ``openreg_no_leak``, with ``assert_no_leak(strict=True)``.
+    """
+    with _no_leak(request, strict=True):
+        yield
+
+
+@contextmanager
+def _no_leak(request: pytest.FixtureRequest, strict: bool) -> Iterator[None]:
     from torch_openreg.testing import assert_no_leak
 
-    with assert_no_leak():
+    # pytest keeps the traceback of a failure, and its locals, until the next test runs.
+    for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+        vars(sys).pop(name, None)
+    with suppress(_TestFailedError), assert_no_leak(strict=strict):
         yield
+        if request.node.stash.get(_FAILED, False):
+            raise _TestFailedError
+
+
+class _TestFailedError(Exception):
+    """Leaves ``assert_no_leak`` without a check."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Notes that a test has failed, for the fixtures that look at it afterwards."""
+    report = yield
+    if report.failed:
+        item.stash[_FAILED] = True
+    return report

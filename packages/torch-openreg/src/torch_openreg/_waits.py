@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which operators make the host wait for a device, as they do on CUDA."""
+"""Which operators make the host wait for a device, by what they give.
+
+Those are copies, values, and shapes that depend on data. What CUDA adds to it and what
+it leaves out is in ``testing/_cuda_rules.py``.
+"""
 
 from __future__ import annotations
 
@@ -62,17 +66,37 @@ def _cause_of_copy(
     if name == "aten::_to_copy":
         source: torch.Tensor = args[0]
         there = torch.device(kwargs.get("device") or source.device).type
-        here, non_blocking = source.device.type, kwargs.get("non_blocking", False)
+        waits = not kwargs.get("non_blocking", False)
+        cause = _direction(source.device.type, there) if waits else None
     else:
         first, second, *rest = args
         source, target = (
             (first, second) if name == "aten::_copy_from" else (second, first)
         )
-        here, there = source.device.type, target.device.type
         non_blocking = kwargs.get("non_blocking", rest[0] if rest else False)
-        # There is no asynchronous copy into memory that may be paged out.
-        if there == "cpu" and non_blocking:
-            non_blocking = target.is_pinned()
-    if here == there or device_type() not in (here, there) or non_blocking:
+        cause = cause_of_copy(target, source, non_blocking)
+    return None if cause is None else f"{name} {cause}"
+
+
+def cause_of_copy(
+    target: torch.Tensor, source: torch.Tensor, non_blocking: bool
+) -> str | None:
+    """Says between which kinds of device a copy waits, or returns None.
+
+    Args:
+        target: Where it goes.
+        source: Where it comes from.
+        non_blocking: Whether it may return before it is done.
+    """
+    # There is no asynchronous copy into memory that may be paged out.
+    if target.device.type == "cpu" and non_blocking:
+        non_blocking = target.is_pinned()
+    if non_blocking:
         return None
-    return f"{name} from {here} to {there}"
+    return _direction(source.device.type, target.device.type)
+
+
+def _direction(here: str, there: str) -> str | None:
+    if here == there or device_type() not in (here, there):
+        return None
+    return f"from {here} to {there}"

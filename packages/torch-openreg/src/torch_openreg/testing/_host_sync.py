@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Finds where a program makes the host wait for a device.
 
-Operators are seen by a dispatch mode: those that PyTorch tags with a result that
-depends on data, and copies between host and device that are not asynchronous. Printing
-and tensors from lists switch dispatch modes off, and are seen by a function mode. Waits
-for devices, streams and events come from the GPU trace.
+Operators are seen by a dispatch mode, and judged by the table of what waits on CUDA.
+Printing, tensors from lists and indices that are lists switch dispatch modes off, and
+are seen by a function mode. Waits for devices, streams and events come from the GPU
+trace.
 """
 
 from __future__ import annotations
 
+import numbers
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -18,12 +19,15 @@ from typing import Any, NamedTuple
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from torch_openreg._composite import decompose
 from torch_openreg._lines import user_line
-from torch_openreg._waits import cause_of_wait
 from torch_openreg.openreg import _gpu_trace
 from torch_openreg.openreg._utils import device_type
+
+from ._cuda_waits import cause_of_cuda_wait
+from ._own_work import is_own_work
 
 # What makes a tensor of numbers, and copies it to the device.
 _FROM_DATA: dict[Callable[..., Any], str] = {
@@ -31,7 +35,9 @@ _FROM_DATA: dict[Callable[..., Any], str] = {
     torch.as_tensor: "torch.as_tensor",
     torch.asarray: "torch.asarray",
     torch.Tensor.new_tensor: "Tensor.new_tensor",
+    torch.Tensor.new: "Tensor.new",
 }
+_METHODS = (torch.Tensor.new_tensor, torch.Tensor.new)
 
 
 class HostSync(NamedTuple):
@@ -53,8 +59,11 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self.found: list[HostSync] = []
         self.thread = threading.get_ident()
+        self.number = False  # while a number is assigned to elements
 
     def note(self, cause: str) -> None:
+        if is_own_work():
+            return
         self.found.append(HostSync(cause, user_line(self.thread)))
 
     def __torch_dispatch__(
@@ -69,7 +78,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         result = decompose(self, func, args, kwargs)
         if result is not NotImplemented:
             return result
-        cause = cause_of_wait(func, args, kwargs)
+        cause = cause_of_cuda_wait(func, args, kwargs, self.number)
         result = func(*args, **kwargs)
         if cause is not None:
             self.note(cause)
@@ -89,17 +98,63 @@ class _WatchFunctions(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         del types
-        result = func(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        if func in (torch.Tensor.__getitem__, torch.Tensor.__setitem__):
+            return self._watch_index(func, args)
+        result = func(*args, **kwargs)
         if func in _FROM_DATA:
             # "obj" is asarray's name for it.
-            named = [(kwargs or {}).get(name) for name in ("data", "obj")]
-            data = [*args, *named][func is torch.Tensor.new_tensor :]
-            copied = result.device.type == device_type() and result.numel()
-            if copied and not any(isinstance(x, torch.Tensor) for x in data):
-                self.watch.note(f"{_FROM_DATA[func]} from the host's data")
-        elif func is torch.Tensor.__repr__ and args[0].device.type == device_type():
+            named = [kwargs.get(name) for name in ("data", "obj")]
+            self._watch_data(
+                _FROM_DATA[func], [*args[func in _METHODS :], *named], result
+            )
+        elif func is torch.Tensor.__repr__ and _is_on_device(args[0]):
             self.watch.note("Tensor.__repr__")
         return result
+
+    def _watch_data(self, name: str, data: list[Any], result: torch.Tensor) -> None:
+        if any(isinstance(each, torch.Tensor) for each in data):
+            return
+        if any(map(_is_on_device, tree_leaves(data))):
+            self.watch.note(f"{name} of the device's numbers")
+        elif _is_on_device(result) and result.numel():
+            self.watch.note(f"{name} from the host's data")
+
+    def _watch_index(self, func: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        seen = len(self.watch.found)
+        assigned = args[2] if len(args) > 2 else None
+        self.watch.number = isinstance(assigned, numbers.Number)
+        try:
+            result = func(*args)
+        finally:
+            self.watch.number = False
+        copies = _is_on_device(args[0]) and _has_sequence(args[1])
+        if copies and not any(
+            "from cpu to" in x.cause for x in self.watch.found[seen:]
+        ):
+            self.watch.note(
+                f"Tensor.{func.__name__} with an index from the host's data"
+            )
+        return result
+
+
+def _is_on_device(value: object) -> bool:
+    return isinstance(value, torch.Tensor) and value.device.type == device_type()
+
+
+def _has_sequence(index: object) -> bool:
+    """Tells whether a part of an index is a sequence, of which PyTorch makes a tensor.
+
+    A short list counts as a tuple if it has more than numbers, as in NumPy.
+    """
+    parts = (list, tuple, slice, range, torch.Tensor, type(...), type(None))
+    if isinstance(index, list) and len(index) < 32:
+        whole = not any(isinstance(each, parts) for each in index)
+    else:
+        whole = not isinstance(index, tuple)
+    each_part = [index] if whole else index
+    assert isinstance(each_part, (list, tuple))
+    return any(isinstance(each, (list, tuple, range)) and each for each in each_part)
 
 
 _watches: list[_Watch] = []
@@ -135,13 +190,14 @@ def _start_tracing() -> None:
 
 @contextmanager
 def assert_no_host_sync() -> Iterator[list[HostSync]]:
-    """Fails if the host waits for a device in the block.
+    """Fails if the host waits for a device in the block, as it would on CUDA.
 
     A wait is what makes a program on a real accelerator slow, as the device then runs
     out of work: reading a value (``item()``, ``tolist()``, ``bool()``, printing),
     operators whose shape depends on data (``nonzero``, ``unique``, indexing with a
-    mask), copies between host and device without ``non_blocking=True``, and
-    ``synchronize`` of devices, streams and events.
+    mask), operators that CUDA implements with a wait (``linalg.eigh``, ``histc``),
+    indices, tensors and copies that come from the host without ``non_blocking=True``,
+    and ``synchronize`` of devices, streams and events.
 
     Operators are seen in the thread that enters, and in backward passes that it
     starts. What is not seen: operators below another dispatch mode that does not pass

@@ -5,37 +5,52 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
-from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from torch_openreg._lines import user_line
-from torch_openreg.openreg import device_count, memory_allocated, synchronize
+from torch_openreg.openreg import (
+    _gpu_trace,
+    device_count,
+    memory_allocated,
+    memory_snapshot,
+    synchronize,
+)
 from torch_openreg.openreg._utils import device_type, valid_device_index
+
+from ._own_work import own_work
 
 
 class _Block(NamedTuple):
-    storage: StorageWeakRef
     device: int
     size: int
     made: str
 
-    def alive(self) -> bool:
-        return not self.storage.expired()  # type: ignore[no-untyped-call]
-
 
 class _Ledger(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes the storage of every tensor that an operator makes."""
+    """Notes every block of memory that is allocated, and what operators make of it.
+
+    The GPU trace tells of blocks, from all threads. An operator of the thread that
+    entered tells which tensor a block became.
+    """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.blocks: dict[int, _Block] = {}
         self.thread = threading.get_ident()
+        self.lines: dict[int, str] = {}  # by address
+        self.tensors: dict[int, str] = {}
+
+    def allocated(self, address: int) -> None:
+        self.lines[address] = user_line(self.thread)
+
+    def freed(self, address: int) -> None:
+        self.lines.pop(address, None)
+        self.tensors.pop(address, None)
 
     def __torch_dispatch__(
         self,
@@ -45,36 +60,68 @@ class _Ledger(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         del types
-        kwargs = kwargs or {}
-        given = {_key(leaf) for leaf in tree_leaves((args, kwargs))}
-        result = func(*args, **kwargs)
+        result = func(*args, **(kwargs or {}))
         for tensor in tree_leaves(result):
-            key = _key(tensor)
-            if key is not None and key not in given and key not in self.blocks:
-                storage = tensor.untyped_storage()
-                shape, dtype = tuple(tensor.shape), str(tensor.dtype)
-                self.blocks[key] = _Block(
-                    StorageWeakRef(storage),  # type: ignore[no-untyped-call]
-                    tensor.device.index,
-                    storage.nbytes(),
-                    f"{dtype.removeprefix('torch.')}{list(shape)} by "
-                    f"{func._schema.name}, {user_line(self.thread)}",
+            address = _address(tensor)
+            if address in self.lines and address not in self.tensors:
+                shape, dtype = list(tensor.shape), str(tensor.dtype)
+                self.tensors[address] = (
+                    f"{dtype.removeprefix('torch.')}{shape} by {func._schema.name}"
                 )
         return result
 
+    def left(self) -> list[_Block]:
+        """Lists the blocks that were allocated and are in use, in their order."""
+        in_use = {
+            block["address"]: (segment["device"], block["requested_size"])
+            for segment in memory_snapshot()
+            for block in segment["blocks"]
+            if block["state"] == "active_allocated"
+        }
+        return [
+            _Block(*in_use[address], f"{self.tensors.get(address, 'memory')}, {line}")
+            for address, line in [*self.lines.items()]
+            if address in in_use
+        ]
 
-def _key(value: object) -> int | None:
-    """Returns what identifies the storage of a tensor of the device."""
+
+def _address(value: object) -> int:
+    """Returns where the memory of a tensor of the device begins, or 0."""
     if not isinstance(value, torch.Tensor) or value.device.type != device_type():
-        return None
-    if value.layout != torch.strided:
-        return None
-    return int(value.untyped_storage()._cdata)
+        return 0
+    if value.layout != torch.strided or value.is_nested:
+        return 0
+    return value.untyped_storage().data_ptr()
+
+
+_ledgers: list[_Ledger] = []
+_lock = threading.Lock()
+_tracing = False
+
+
+def _start_tracing() -> None:
+    """Listens to the GPU trace, once: PyTorch does not switch it off again."""
+    global _tracing
+    with _lock:
+        if _tracing:
+            return
+        _gpu_trace.activate("assert_no_leak:")
+
+        def listener(note: Callable[[_Ledger, int], None]) -> Callable[[int], None]:
+            def listen(address: int) -> None:
+                for ledger in [*_ledgers]:
+                    note(ledger, address)
+
+            return listen
+
+        _gpu_trace.MemoryAllocationCallbacks.add_callback(listener(_Ledger.allocated))
+        _gpu_trace.MemoryDeallocationCallbacks.add_callback(listener(_Ledger.freed))
+        _tracing = True
 
 
 @contextmanager
 def assert_no_leak(
-    device: torch.device | str | int | None = None,
+    device: torch.device | str | int | None = None, *, strict: bool = False
 ) -> Iterator[None]:
     """Fails if more device memory is in use after the block than before it.
 
@@ -83,41 +130,53 @@ def assert_no_leak(
     call makes for good, such as the state of an optimizer, counts as well: call it once
     before.
 
+    Memory that the block gives back and did not allocate makes up for a leak. A strict
+    comparison leaves it out: each allocation of the block has to be given back. New
+    gradients in the place of old ones then count, too.
+
     Args:
         device: Device, index or name; all devices by default.
+        strict: Whether no memory that was allocated in the block may be left, whatever
+            else was given back.
 
     Raises:
         AssertionError: At the end, if memory is left; it names the size, shape, type,
-            operator and line of each tensor. An error of the block itself goes on
+            operator and line of each block. An error of the block itself goes on
             instead.
-        RuntimeError: If there is no device of this index.
+        RuntimeError: If there is no device of this index, or ``OPENREG_DISABLE`` names
+            ``gpu_trace`` or ``device_module``.
     """
     devices = (
         [*range(device_count())] if device is None else [valid_device_index(device)]
     )
+    _start_tracing()
     before = _count(devices)
     ledger = _Ledger()
-    with ledger:
-        yield
-    after = _count(devices)
+    _ledgers.append(ledger)
+    try:
+        with ledger:
+            yield
+        after = _count(devices)
+        blocks = ledger.left()
+    finally:
+        _ledgers.remove(ledger)
     lines = []
     for index in devices:
+        mine = [block for block in blocks if block.device == index]
         left = after[index] - before[index]
-        if left <= 0:
+        if left <= 0 and not (strict and mine):
             continue
+        if strict:
+            left = sum(block.size for block in mine)
         lines.append(f"{left} bytes are left on {device_type()}:{index}:")
-        blocks = [
-            f"  {block.size} bytes: {block.made}"
-            for block in ledger.blocks.values()
-            if block.device == index and block.size and block.alive()
-        ]
-        lines += blocks or ["  not made by an operator of this thread"]
+        lines += [f"  {block.size} bytes: {block.made}" for block in mine]
     if lines:
         raise AssertionError("\n".join(lines))
 
 
 def _count(devices: Sequence[int]) -> dict[int, int]:
-    gc.collect()
-    for index in devices:
-        synchronize(index)
+    with own_work():
+        gc.collect()
+        for index in devices:
+            synchronize(index)
     return {index: memory_allocated(index) for index in devices}

@@ -11,6 +11,8 @@ from openreg_runtime import faults
 from torch_openreg.openreg import empty_cache
 from torch_openreg.openreg._utils import valid_device_index
 
+from ._own_work import own_work
+
 if TYPE_CHECKING:
     from torch.types import Device
 
@@ -34,7 +36,8 @@ def memory_limit(limit: int, device: Device = None) -> Iterator[None]:
     if not isinstance(limit, int):
         raise TypeError(f"memory_limit: limit is {limit!r}, expected bytes as an int")
     index = valid_device_index(device)
-    empty_cache()
+    with own_work():
+        empty_cache()
     with faults.memory_limit(limit, index):
         yield
 
@@ -67,6 +70,7 @@ def inject_fault(
     if not isinstance(site, str):
         raise TypeError(f"inject_fault: site is {site!r}, expected a str")
     index = None if device is None else valid_device_index(device)
-    empty_cache()
+    with own_work():
+        empty_cache()
     with faults.inject_fault(site, device=index, **options) as fault:
         yield fault

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Marks what the helpers do themselves, which is no fault of the program under test."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_mine = threading.local()
+
+
+@contextmanager
+def own_work() -> Iterator[None]:
+    """Marks the block, in this thread, as the work of a helper."""
+    before = is_own_work()
+    _mine.active = True
+    try:
+        yield
+    finally:
+        _mine.active = before
+
+
+def is_own_work() -> bool:
+    """Tells whether a helper is at work in this thread."""
+    return bool(getattr(_mine, "active", False))
