@@ -310,3 +310,20 @@ def test_autocast_left_out_says_so(interpreter: Interpreter) -> None:
     result = interpreter(source, OPENREG_DISABLE="autocast")
     assert result.stderr.splitlines()[-1].startswith("RuntimeError: ")
     assert "OPENREG_DISABLE names autocast" in result.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "enter",
+    [
+        lambda: torch.autocast("cuda"),
+        lambda: torch.autocast("cuda", dtype=torch.bfloat16, cache_enabled=False),
+        lambda: torch.autocast("cuda")(lambda: None),
+        lambda: torch.amp.GradScaler("cuda"),
+        lambda: torch.amp.GradScaler(),
+    ],
+)
+def test_pytorch_warns_of_mixed_precision_for_cuda_without_it(
+    enter: Callable[[], object],
+) -> None:
+    with pytest.warns(UserWarning, match="CUDA is not available"):
+        enter()

@@ -90,10 +90,6 @@ WAITS: dict[str, tuple[Callable[[Tensor], object], str]] = {
         lambda x: torch.where(x > 0, x, torch.tensor(0.0)),
         "aten::where with a tensor from cpu",
     ),
-    "fill_ of the host": (
-        lambda x: torch.ones(2).fill_(x[0]),
-        "aten::fill_ with a value on the device",
-    ),
     "masked_fill by a tensor": (
         lambda x: x.masked_fill(x > 0, x[0]),
         "aten::masked_fill with a value on the device",

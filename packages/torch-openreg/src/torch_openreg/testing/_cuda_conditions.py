@@ -142,12 +142,6 @@ def foreach_copied(call: Call) -> str | None:
     return None
 
 
-def filled_on_host(call: Call) -> str | None:
-    """Waits to read the value for a tensor of the host."""
-    from_device = on_device(call["value"]) and on_host(call["self"])
-    return " with a value on the device" if from_device else None
-
-
 def mixed_devices(call: Call) -> str | None:
     """Waits for a tensor of the host that is copied to the device."""
     tensors = [*call.arguments.values()]

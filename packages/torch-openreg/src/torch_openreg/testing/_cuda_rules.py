@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The table of operators that make the host wait on CUDA, and when they do.
 
-It states what the sources of PyTorch 2.13 do, and names the place in them. An operator
-that is not in it waits only if it copies, or if PyTorch tags its result as dependent on
-data: see ``_waits.py``.
+It comes from PyTorch's sources and names the place in them. Where the CPU has the same
+function, a test finds what PyTorch 2.13 reads in it; what is CUDA's alone was read, and
+has not been run. An operator that is not in the table waits only if it copies, or if
+PyTorch tags its result as dependent on data: see ``_waits.py``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from typing import NamedTuple
 from . import _cuda_conditions as when
 from ._cuda_conditions import Call
 
-# ``when.always`` and ``when.never`` are what the result depends on alone.
 Condition = Callable[[Call], str | None]
 
 
@@ -32,7 +32,7 @@ class Rule(NamedTuple):
     source: str
 
 
-_MASK = "an index is a mask on the device, or other integers than the device's"
+_MASK = "an index is a mask on the device, or a tensor of integers of the host"
 _ERRORS = "always: it reads the error code of the factorization"
 _CHECKED = "check_errors=True"
 _DENSE = "the input is strided: it counts what is not 0"
@@ -126,11 +126,6 @@ RULES: dict[str, Rule] = {
         when.foreach_copied,
         "from or to the host, without non_blocking",
         "ForeachOpsKernels.cpp: foreach_tensor_copy_list_kernel_slow_",
-    ),
-    "aten::fill_.Tensor": Rule(
-        when.filled_on_host,
-        "a tensor of the host is filled from the device",
-        "Fill.cpp: fill_out",
     ),
     "aten::where.self": Rule(
         when.mixed_devices,
@@ -314,7 +309,7 @@ RULES: dict[str, Rule] = {
     "aten::_padded_dense_to_jagged_forward": Rule(
         when.no_total,
         "total_L is not given",
-        "nested/cuda/NestedTensorTransformerUtils.cpp: _fbgemm_dense_to_jagged_forward",
+        "nested/cuda/NestedTensorTransformerFunctions.cu: dense_to_jagged_forward",
     ),
     # ---- quantization
     "aten::fake_quantize_per_channel_affine_cachemask": Rule(

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The table of what waits on CUDA names real operators, and the guide shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from torch_openreg.testing._cuda_rules import RULES
+
+_DOCS = Path(__file__).parents[2] / "docs" / "host_waits.md"
+_TAGS = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
+# They consist of other operators, or their result's shape depends on no data on CUDA.
+_PARTS = {"aten::item", "aten::argwhere", "aten::one_hot"}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_rule_names_an_operator_of_pytorch(name: str) -> None:
+    operator, _, overload = name.removeprefix("aten::").partition(".")
+    packet = getattr(torch.ops.aten, operator)
+    assert not overload or overload in packet.overloads()
+
+
+def test_every_operator_whose_result_depends_on_data_has_a_rule() -> None:
+    tagged = set()
+    for name in torch._C._dispatch_get_all_op_names():
+        if not name.startswith("aten::"):
+            continue
+        operator, _, overload = name.removeprefix("aten::").partition(".")
+        func = getattr(getattr(torch.ops.aten, operator), overload or "default")
+        if _TAGS & set(func.tags):
+            tagged.add(func._schema.name)
+    known = {name.partition(".")[0] for name in RULES}
+    assert tagged - _PARTS <= known
+
+
+def test_guide_shows_the_table() -> None:
+    shown = _DOCS.read_text().splitlines()
+    for name, rule in RULES.items():
+        row = f"| `{name.removeprefix('aten::')}` | {rule.summary} | `{rule.source}` |"
+        assert row in shown
