@@ -169,7 +169,9 @@ def assert_no_leak(
         if strict:
             left = sum(block.size for block in mine)
         lines.append(f"{left} bytes are left on {device_type()}:{index}:")
-        lines += [f"  {block.size} bytes: {block.made}" for block in mine]
+        lines += [f"  {block.size} bytes: {block.made}" for block in mine] or [
+            "  not allocated by a thread of Python"
+        ]
     if lines:
         raise AssertionError("\n".join(lines))
 
