@@ -103,6 +103,9 @@ class Call {
           break;
       }
     }
+    if (C10_UNLIKELY(plan_.draws)) {
+      finder.check_generator();
+    }
     return finder.result();
   }
 

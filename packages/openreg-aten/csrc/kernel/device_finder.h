@@ -29,6 +29,7 @@ class DeviceFinder {
  public:
   void see(const at::Tensor& tensor) {
     if (!tensor.defined() || tensor.device().type() != c10::kPrivateUse1) {
+      on_host_ = on_host_ || tensor.defined();
       return;
     }
     const c10::DeviceIndex index = tensor.device().index();
@@ -44,12 +45,22 @@ class DeviceFinder {
       check_device(index_);
     }
   }
+  /// Throws PyTorch's error about a generator of the device, which brought the
+  /// call here, beside tensors of the host alone.
+  void check_generator() const {
+    TORCH_CHECK(
+        index_ >= 0 || !on_host_,
+        "Expected a 'cpu' device type for generator but found '",
+        c10::DeviceTypeName(c10::kPrivateUse1, /*lower_case=*/true),
+        "'");
+  }
   c10::DeviceIndex result() const {
     return index_ < 0 ? current_device() : index_;
   }
 
  private:
   c10::DeviceIndex index_ = -1;
+  bool on_host_ = false; // there are tensors of the host
 };
 
 } // namespace openreg::aten

@@ -5,6 +5,7 @@
 #include "kernel/cpu_allocator.h"
 #include "kernel/structured.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/PythonTorchFunctionTLS.h>
 #include <ATen/core/List.h>
@@ -274,6 +275,14 @@ class MetaCall {
   std::vector<Geometry> before_;
 };
 
+/// Batch norm in evaluation: PyTorch's decomposition, which is its meta kernel,
+/// saves statistics on every device but the CPU.
+bool saves_no_statistics(const std::string& name, const Stack& stack) {
+  return (name == "aten::native_batch_norm" ||
+          name == "aten::_native_batch_norm_legit") &&
+      !stack[5].toBool();
+}
+
 bool are_meta(const std::vector<at::Tensor>& tensors) {
   return std::all_of(
       tensors.begin(), tensors.end(), [](const at::Tensor& each) {
@@ -357,6 +366,8 @@ std::shared_ptr<const KnownResults> infer_results(
       !op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta)) {
     return nullptr;
   }
+  const bool no_statistics =
+      saves_no_statistics(toString(op.operator_name()), stack);
   MetaCall call(plan, std::move(stack));
   if (!call.present()) {
     return nullptr;
@@ -366,7 +377,12 @@ std::shared_ptr<const KnownResults> infer_results(
   } catch (const std::exception&) {
     return nullptr; // the CPU's kernel says what is wrong, or does it
   }
-  const auto made = call.made();
+  auto made = call.made();
+  if (no_statistics) {
+    for (const size_t i : {1, 2}) {
+      made[i] = at::Tensor(at::detail::empty_meta({0}, made[i].scalar_type()));
+    }
+  }
   const auto resized = call.resized();
   if (!are_meta(made) || call.aliases_argument(made) ||
       (!resized.empty() && !call.returns_all_written())) {

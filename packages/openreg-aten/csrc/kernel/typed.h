@@ -179,11 +179,12 @@ Plain take_over(DeviceViews&, Plain&& result) {
 /// Puts the draw of a random operator behind earlier ones. First of all, since
 /// the stream may have to wait for them.
 template <typename Argument>
-void order_draw(c10::DeviceIndex, const Argument&) {}
+void order_draw(const DeviceFinder&, const Argument&) {}
 inline void order_draw(
-    c10::DeviceIndex device,
+    const DeviceFinder& finder,
     const std::optional<at::Generator>& generator) {
-  present_generator(device, generator);
+  finder.check_generator();
+  present_generator(finder.result(), generator);
 }
 
 /// Results as a list of tensors, and back.
@@ -287,7 +288,7 @@ struct TypedKernel<Operator, Result(Args...)> {
     DeviceFinder finder;
     (see_tensors(finder, args), ...);
     const c10::DeviceIndex device = finder.result();
-    (order_draw(device, args), ...);
+    (order_draw(finder, args), ...);
     CallKey key(handle(), plan());
     (key.add(args), ...);
     const auto known = results_if_enqueued(handle(), plan(), key, device, [&] {
