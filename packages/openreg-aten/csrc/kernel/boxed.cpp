@@ -10,6 +10,7 @@
 #include "kernel/known_results.h"
 #include "kernel/operator_plan.h"
 #include "kernel/roads.h"
+#include "kernel/wider.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/List.h>
@@ -355,6 +356,11 @@ void run_boxed(
       count_road(op.operator_name(), Road::kBoxed);
     }
     run_on_host(plan, *stack, target, cpu_key);
+  } else if (
+      C10_UNLIKELY(
+          cpu_key == c10::DispatchKey::CPU &&
+          computes_in_refused(op, plan, *stack))) {
+    run_wider(op, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), stack);
   } else {
     Call(op, plan, *stack).run(target, cpu_key);
   }

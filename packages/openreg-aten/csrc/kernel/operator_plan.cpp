@@ -2,6 +2,8 @@
 // Reads schemas into plans, and finds plans fast.
 #include "kernel/operator_plan.h"
 
+#include "kernel/wider.h"
+
 #include <ATen/core/function_schema.h>
 
 #include <algorithm>
@@ -216,6 +218,8 @@ OperatorPlan make_plan(const c10::OperatorHandle& op) {
   plan.takes_any_size = kTakesAnySize.count(schema.name()) > 0;
   plan.reads_numbers = plan.draws || schema.name() == "aten::arange" ||
       schema.name() == "aten::range";
+  plan.promotes = op.hasTag(at::Tag::pointwise);
+  plan.refused_dtypes = refused_dtypes(op.operator_name());
   return plan;
 }
 

@@ -12,6 +12,7 @@
 #include "kernel/kernel.h"
 #include "kernel/roads.h"
 #include "kernel/typed.h"
+#include "kernel/wider.h"
 
 #include <ATen/TensorIterator.h>
 
@@ -148,6 +149,13 @@ class StructuredCall final : public Structured {
       c10::MaybeOwned<at::Tensor>::owned(std::in_place);
 };
 
+/// Whether the CPU has no kernel for a dtype, with which none has run then.
+template <typename Operator>
+bool refuses(const DtypeSet& known, c10::ScalarType dtype) {
+  return C10_UNLIKELY(!known.has(dtype)) &&
+      is_refused(TypedKernel<Operator>::plan(), dtype);
+}
+
 template <
     typename Operator,
     typename Structured,
@@ -163,6 +171,10 @@ struct StructuredKernel<Operator, Structured, at::Tensor(Args...)> {
   static at::Tensor run(Args... args) {
     StructuredCall<Structured> call;
     call.meta(args...);
+    if (C10_UNLIKELY(refuses<Operator>(dtypes, call.dtype()))) {
+      return WiderCall<Operator>::run(
+          TypedKernel<Operator>::handle(), static_cast<Args&&>(args)...);
+    }
     if (call.is_for_later(TypedKernel<Operator>::plan(), dtypes, args...)) {
       const c10::DeviceIndex device = call.device();
       at::Tensor result = call.take_output();
@@ -190,6 +202,10 @@ struct StructuredKernel<
   static at::Tensor& run(at::Tensor& self, Args... args) {
     StructuredCall<Structured> call(self);
     call.meta(self, args...);
+    if (C10_UNLIKELY(refuses<Operator>(dtypes, call.dtype()))) {
+      return WiderCall<Operator>::run(
+          TypedKernel<Operator>::handle(), self, static_cast<Args&&>(args)...);
+    }
     if (call.is_for_later(TypedKernel<Operator>::plan(), dtypes, args...)) {
       TypedKernel<Operator>::enqueue_into(
           call.device(), {}, /*digest=*/0, self, args...);

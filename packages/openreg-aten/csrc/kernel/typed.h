@@ -15,6 +15,7 @@
 #include "kernel/known_results.h"
 #include "kernel/operator_plan.h"
 #include "kernel/roads.h"
+#include "kernel/wider.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/IListRef.h>
@@ -285,6 +286,9 @@ struct TypedKernel<Operator, Result(Args...)> {
 
   // [docs: typed-run]
   static Result run(Args... args) {
+    if (C10_UNLIKELY(computes_in_refused(plan(), args...))) {
+      return WiderCall<Operator>::run(handle(), static_cast<Args&&>(args)...);
+    }
     DeviceFinder finder;
     (see_tensors(finder, args), ...);
     const c10::DeviceIndex device = finder.result();

@@ -3,6 +3,7 @@
 #include "kernel/device_views.h"
 #include "kernel/kernel.h"
 #include "kernel/roads.h"
+#include "kernel/wider.h"
 #include "mechanism.h"
 
 #include <ATen/TensorIterator.h>
@@ -17,6 +18,13 @@ namespace {
 /// PyTorch has checked the operands of `iter` and resized the output. A kernel
 /// of a real device would walk over them; this one gives them to the CPU's.
 void abs_kernel(at::TensorIteratorBase& iter) {
+  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(
+      at::_ops::abs_out::name, at::_ops::abs_out::overload_name);
+  if (C10_UNLIKELY(is_refused(plan_of(op), iter.dtype(1)))) {
+    at::Tensor out = iter.tensor(0);
+    WiderCall<at::_ops::abs_out>::run(op, iter.tensor(1), out);
+    return;
+  }
   if (counts_roads()) {
     count_road({"aten::abs", "out"}, Road::kStub);
   }

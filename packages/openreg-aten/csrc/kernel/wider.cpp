@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Casts the arguments of a call, calls again, and casts the results back.
+#include "kernel/wider.h"
+
+#include <ATen/MemoryOverlap.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+
+#include <utility>
+#include <vector>
+
+namespace openreg::aten {
+namespace {
+
+using c10::ScalarType;
+using torch::jit::Stack;
+
+/// The dtype with a kernel, which holds all numbers of the other.
+ScalarType wider(ScalarType dtype) {
+  switch (dtype) {
+    case ScalarType::Bool:
+      return ScalarType::Byte;
+    case ScalarType::Half:
+    case ScalarType::BFloat16:
+      return ScalarType::Float;
+    case ScalarType::ComplexHalf:
+      return ScalarType::ComplexFloat;
+    default:
+      return c10::isIntegralType(dtype, /*includeBool=*/false)
+          ? ScalarType::Double
+          : dtype;
+  }
+}
+
+/// What is cast in one call, and how back.
+class Casts {
+ public:
+  explicit Casts(const OperatorPlan& plan) : refused_(plan.refused_dtypes) {
+    // An operator has results, and takes numbers, of the other kind.
+    if ((refused_ & dtype_bit(ScalarType::ComplexHalf)) != 0) {
+      refused_ |= dtype_bit(ScalarType::Half);
+    }
+  }
+
+  bool has(ScalarType dtype) const {
+    return (refused_ & dtype_bit(dtype)) != 0 && wider(dtype) != dtype;
+  }
+  at::Tensor widen(const at::Tensor& tensor) {
+    if (!tensor.defined() || !has(tensor.scalar_type())) {
+      return tensor;
+    }
+    return tensor.to(widen(tensor.scalar_type()));
+  }
+  ScalarType widen(ScalarType dtype) {
+    if (has(dtype)) {
+      narrow_ = dtype;
+    }
+    return has(dtype) ? wider(dtype) : dtype;
+  }
+  at::Tensor narrow(const at::Tensor& result) const {
+    if (!result.defined()) {
+      return result;
+    }
+    const ScalarType dtype = result.scalar_type();
+    if (c10::toRealValueType(narrow_) == ScalarType::Half) {
+      return dtype == ScalarType::Float ? result.to(ScalarType::Half)
+          : dtype == ScalarType::ComplexFloat
+          ? result.to(ScalarType::ComplexHalf)
+          : result;
+    }
+    return narrow_ != dtype && dtype == wider(narrow_) ? result.to(narrow_)
+                                                       : result;
+  }
+
+ private:
+  uint64_t refused_;
+  ScalarType narrow_ = ScalarType::Undefined;
+};
+
+/// Refuses memory that a kernel must not write to: it would not be asked, as it
+/// writes to another tensor.
+void check_overlap(
+    const at::Tensor& written,
+    const OperatorPlan& plan,
+    at::ArrayRef<c10::IValue> arguments) {
+  at::assert_no_internal_overlap(written);
+  for (const auto& argument : plan.arguments) {
+    const c10::IValue& other = arguments[argument.index];
+    if (other.isTensor() && other.toTensor().defined()) {
+      at::assert_no_partial_overlap(written, other.toTensor());
+    }
+  }
+}
+
+/// Gives `tensor` the values of `result`, and its sizes.
+void write_back(const at::Tensor& tensor, const at::Tensor& result) {
+  if (tensor.sizes() != result.sizes()) {
+    tensor.resize_(result.sizes());
+    if (tensor.strides() != result.strides()) {
+      tensor.as_strided_(result.sizes(), result.strides());
+    }
+  }
+  tensor.copy_(result);
+}
+
+class WidenedCall {
+ public:
+  WidenedCall(const c10::OperatorHandle& op, Stack& stack)
+      : op_(op),
+        plan_(plan_of(op)),
+        stack_(stack),
+        base_(stack.size() - plan_.argument_count),
+        casts_(plan_) {}
+
+  void run() {
+    const std::vector<c10::IValue> originals = arguments();
+    for (const auto& argument : plan_.arguments) {
+      const c10::IValue& original = originals[argument.index];
+      if (argument.written && original.isTensor()) {
+        check_overlap(original.toTensor(), plan_, originals);
+      }
+    }
+    widen_arguments();
+    const std::vector<c10::IValue> widened = arguments();
+    call();
+    for (const auto& argument : plan_.arguments) {
+      const c10::IValue& original = originals[argument.index];
+      const c10::IValue& result = widened[argument.index];
+      if (argument.written && original.isTensor() && !original.is(result)) {
+        write_back(original.toTensor(), result.toTensor());
+      }
+    }
+    const size_t first = stack_.size() - plan_.returned.size();
+    for (size_t i = 0; i < plan_.returned.size(); ++i) {
+      c10::IValue& result = stack_[first + i];
+      const int32_t source = plan_.returned[i];
+      result = source >= 0
+          ? originals[plan_.arguments[static_cast<size_t>(source)].index]
+          : casts_.narrow(result.toTensor());
+    }
+  }
+
+  /// Composite operators are above autograd, kernels below.
+  bool is_composite() const {
+    return op_.hasKernelForDispatchKey(
+        c10::DispatchKey::CompositeImplicitAutograd);
+  }
+
+ private:
+  std::vector<c10::IValue> arguments() const {
+    return {stack_.begin() + static_cast<std::ptrdiff_t>(base_), stack_.end()};
+  }
+
+  void call() {
+    c10::OperatorHandle op = op_;
+    if (const auto prepare = preparation_of(op_.operator_name())) {
+      prepare(op, stack_, base_);
+    }
+    if (is_composite()) {
+      op.callBoxed(stack_);
+    } else {
+      op.redispatchBoxed(
+          c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), &stack_);
+    }
+  }
+
+  void widen_arguments() {
+    for (const auto& argument : plan_.arguments) {
+      c10::IValue& value = stack_[base_ + argument.index];
+      if (value.isTensor()) {
+        value = casts_.widen(value.toTensor());
+      }
+    }
+    const auto& arguments = op_.schema().arguments();
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      c10::IValue& value = stack_[base_ + i];
+      if (arguments[i].name() == "dtype" && value.isInt()) {
+        value = casts_.widen(value.toScalarType());
+      }
+    }
+  }
+
+  const c10::OperatorHandle& op_;
+  const OperatorPlan& plan_;
+  Stack& stack_;
+  const size_t base_;
+  Casts casts_;
+};
+
+} // namespace
+
+bool computes_in_refused(
+    const c10::OperatorHandle& op,
+    const OperatorPlan& plan,
+    const Stack& stack) {
+  if (C10_LIKELY(plan.refused_dtypes == 0)) {
+    return false;
+  }
+  ComputedDtype dtype(plan);
+  const auto& arguments = op.schema().arguments();
+  const size_t base = stack.size() - plan.argument_count;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const c10::IValue& value = stack[base + i];
+    if (value.isTensor()) {
+      dtype.see(value.toTensor());
+    } else if (arguments[i].name() == "dtype" && value.isInt()) {
+      dtype.see(value.toScalarType());
+    } else if (arguments[i].type()->kind() == c10::TypeKind::NumberType) {
+      dtype.see(value.toScalar());
+    }
+  }
+  return dtype.is_refused();
+}
+
+void run_wider(
+    const c10::OperatorHandle& op,
+    c10::DispatchKeySet,
+    Stack* stack) {
+  WidenedCall call(op, *stack);
+  if (call.is_composite()) {
+    call.run();
+  } else {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    const c10::impl::ExcludeDispatchKeyGuard below_autocast(
+        c10::autocast_dispatch_keyset);
+    call.run();
+  }
+}
+
+} // namespace openreg::aten

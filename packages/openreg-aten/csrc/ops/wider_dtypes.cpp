@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Operators and dtypes that CUDA has kernels for and the CPU has not: the list,
+// and what of it takes more than another dtype.
+#include "kernel/wider.h"
+#include "mechanism.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/aminmax.h>
+#include <ATen/ops/fft_fft2_ops.h>
+#include <ATen/ops/fft_fft_ops.h>
+#include <ATen/ops/fft_fftn_ops.h>
+#include <ATen/ops/fft_hfft2_ops.h>
+#include <ATen/ops/fft_hfft_ops.h>
+#include <ATen/ops/fft_hfftn_ops.h>
+#include <ATen/ops/fft_ifft2_ops.h>
+#include <ATen/ops/fft_ifft_ops.h>
+#include <ATen/ops/fft_ifftn_ops.h>
+#include <ATen/ops/fft_ihfft2_ops.h>
+#include <ATen/ops/fft_ihfft_ops.h>
+#include <ATen/ops/fft_ihfftn_ops.h>
+#include <ATen/ops/fft_irfft2_ops.h>
+#include <ATen/ops/fft_irfft_ops.h>
+#include <ATen/ops/fft_irfftn_ops.h>
+#include <ATen/ops/fft_rfft2_ops.h>
+#include <ATen/ops/fft_rfft_ops.h>
+#include <ATen/ops/fft_rfftn_ops.h>
+#include <torch/library.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace openreg::aten {
+namespace {
+
+using c10::ScalarType;
+using torch::jit::Stack;
+
+bool enabled = false;
+
+/// CUDA finds the bin of an integer in integers, (x - min) * bins / (max -
+/// min), and floating point rounds some of these quotients to below a whole
+/// number. A range that starts half an element of a bin earlier has the same
+/// bins, and none of its elements near the border of one.
+void place_between_integers(c10::OperatorHandle&, Stack& stack, size_t base) {
+  const at::Tensor self = stack[base].toTensor();
+  const auto bins = static_cast<double>(stack[base + 1].toInt());
+  double min = std::trunc(stack[base + 2].toScalar().toDouble());
+  double max = std::trunc(stack[base + 3].toScalar().toDouble());
+  if (min == max && self.numel() > 0) {
+    const auto [least, greatest] = at::aminmax(self);
+    min = least.item<double>();
+    max = greatest.item<double>();
+    if (min == max) {
+      --min;
+      ++max;
+    }
+  }
+  if (bins > 0 && min < max) {
+    stack[base + 2] = c10::Scalar(min - 0.5 / bins);
+    stack[base + 3] = c10::Scalar(max);
+  }
+}
+
+/// The CPU refuses complex numbers here, in every dtype.
+void sum_without_nan(c10::OperatorHandle& op, Stack& stack, size_t base) {
+  const at::Tensor self = stack[base].toTensor();
+  stack[base] = self.masked_fill(self.isnan(), 0);
+  op = c10::Dispatcher::singleton().findSchemaOrThrow(
+      "aten::sum",
+      op.operator_name().overload_name.empty() ? "dim_IntList" : "IntList_out");
+}
+
+struct Entry {
+  std::vector<ScalarType> dtypes;
+  std::vector<std::string_view> operators; // with all overloads, out=, in-place
+  Preparation prepare = nullptr;
+};
+
+// [docs: wider-dtypes]
+const std::vector<Entry>& list() {
+  static const std::vector<Entry> entries = {
+      {{ScalarType::ComplexHalf},
+       {"acos",
+        "acosh",
+        "angle",
+        "asin",
+        "asinh",
+        "atan",
+        "atanh",
+        "cos",
+        "cosh",
+        "div",
+        "exp",
+        "lerp",
+        "log",
+        "logaddexp",
+        "pow",
+        "prod",
+        "rsqrt",
+        "sigmoid",
+        "sigmoid_backward",
+        "sin",
+        "sinh",
+        "sqrt",
+        "sum",
+        "tan",
+        "tanh",
+        "tanh_backward",
+        "trace"}},
+      {{ScalarType::Half, ScalarType::BFloat16},
+       {"_upsample_bilinear2d_aa",
+        "_upsample_bilinear2d_aa_backward",
+        "avg_pool3d",
+        "avg_pool3d_backward",
+        "multi_margin_loss",
+        "multi_margin_loss_backward",
+        "multilabel_margin_loss_backward",
+        "multilabel_margin_loss_forward"}},
+      {{ScalarType::Half}, {"rrelu_with_noise"}},
+      {{ScalarType::Half, ScalarType::ComplexHalf},
+       {"_fft_c2c",  "_fft_c2r",   "_fft_r2c",   "fft_fft",    "fft_fft2",
+        "fft_fftn",  "fft_hfft",   "fft_hfft2",  "fft_hfftn",  "fft_ifft",
+        "fft_ifft2", "fft_ifftn",  "fft_ihfft",  "fft_ihfft2", "fft_ihfftn",
+        "fft_irfft", "fft_irfft2", "fft_irfftn", "fft_rfft",   "fft_rfft2",
+        "fft_rfftn"}},
+      {{ScalarType::Bool}, {"abs", "trace"}},
+      {{ScalarType::Byte,
+        ScalarType::Char,
+        ScalarType::Short,
+        ScalarType::Int,
+        ScalarType::Long},
+       {"histc"},
+       &place_between_integers},
+      {{ScalarType::ComplexHalf,
+        ScalarType::ComplexFloat,
+        ScalarType::ComplexDouble},
+       {"nansum"},
+       &sum_without_nan},
+  };
+  return entries;
+}
+// [docs: end]
+
+/// The name that an operator shares with its in-place variant, and none if it
+/// is not PyTorch's.
+std::string_view base_name(const c10::OperatorName& name) {
+  constexpr std::string_view kNamespace = "aten::";
+  std::string_view base = name.name;
+  if (base.substr(0, kNamespace.size()) != kNamespace) {
+    return {};
+  }
+  base.remove_prefix(kNamespace.size());
+  if (!base.empty() && base.back() == '_') {
+    base.remove_suffix(1);
+  }
+  return base;
+}
+
+bool names(const Entry& entry, std::string_view base) {
+  return std::find(entry.operators.begin(), entry.operators.end(), base) !=
+      entry.operators.end();
+}
+
+/// The kernel of a composite operator that asks which device it is for before
+/// it takes a dtype, and so has to be given another one.
+template <typename Operator, typename Schema = typename Operator::schema>
+struct CompositeKernel;
+template <typename Operator, typename Result, typename... Args>
+struct CompositeKernel<Operator, Result(Args...)> {
+  static Result run(Args... args) {
+    static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(
+        Operator::name, Operator::overload_name);
+    static const OperatorPlan& plan = plan_of(op);
+    if (C10_UNLIKELY(computes_in_refused(plan, args...))) {
+      return WiderCall<Operator>::run(op, static_cast<Args&&>(args)...);
+    }
+    return Operator::redispatch(
+        c10::DispatchKeySet(c10::DispatchKey::CPU),
+        static_cast<Args&&>(args)...);
+  }
+};
+
+template <typename... Operators>
+void add_composite_operators(torch::Library& library) {
+  const auto name = [](const char* base, std::string_view overload) {
+    return overload.empty() ? std::string(base)
+                            : std::string(base).append(".").append(overload);
+  };
+  (library.impl(
+       name(Operators::name, Operators::overload_name).c_str(),
+       TORCH_FN(CompositeKernel<Operators>::run)),
+   ...);
+}
+
+void add_fourier_transforms(torch::Library& library) {
+  namespace ops = at::_ops;
+  add_composite_operators<
+      ops::fft_fft,
+      ops::fft_fft_out,
+      ops::fft_fft2,
+      ops::fft_fft2_out,
+      ops::fft_fftn,
+      ops::fft_fftn_out,
+      ops::fft_hfft,
+      ops::fft_hfft_out,
+      ops::fft_hfft2,
+      ops::fft_hfft2_out,
+      ops::fft_hfftn,
+      ops::fft_hfftn_out,
+      ops::fft_ifft,
+      ops::fft_ifft_out,
+      ops::fft_ifft2,
+      ops::fft_ifft2_out,
+      ops::fft_ifftn,
+      ops::fft_ifftn_out,
+      ops::fft_ihfft,
+      ops::fft_ihfft_out,
+      ops::fft_ihfft2,
+      ops::fft_ihfft2_out,
+      ops::fft_ihfftn,
+      ops::fft_ihfftn_out,
+      ops::fft_irfft,
+      ops::fft_irfft_out,
+      ops::fft_irfft2,
+      ops::fft_irfft2_out,
+      ops::fft_irfftn,
+      ops::fft_irfftn_out,
+      ops::fft_rfft,
+      ops::fft_rfft_out,
+      ops::fft_rfft2,
+      ops::fft_rfft2_out,
+      ops::fft_rfftn,
+      ops::fft_rfftn_out>(library);
+}
+
+} // namespace
+
+bool uses_wider_dtypes() {
+  return enabled;
+}
+
+uint64_t refused_dtypes(const c10::OperatorName& name) {
+  uint64_t bits = 0;
+  for (const Entry& entry : list()) {
+    if (names(entry, base_name(name))) {
+      for (const ScalarType dtype : entry.dtypes) {
+        bits |= dtype_bit(dtype);
+      }
+    }
+  }
+  return bits;
+}
+
+Preparation preparation_of(const c10::OperatorName& name) {
+  for (const Entry& entry : list()) {
+    if (entry.prepare != nullptr && names(entry, base_name(name))) {
+      return entry.prepare;
+    }
+  }
+  return nullptr;
+}
+
+OPENREG_MECHANISM(
+    wider_dtypes,
+    "TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1): casts",
+    "complex32, histc of integers and more are refused as on the CPU") {
+  enabled = true;
+  static auto kernels = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  static auto autograd = MAKE_TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1);
+  add_fourier_transforms(kernels);
+  add_fourier_transforms(autograd);
+}
+
+} // namespace openreg::aten
