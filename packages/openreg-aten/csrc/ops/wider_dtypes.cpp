@@ -40,10 +40,11 @@ using torch::jit::Stack;
 
 bool enabled = false;
 
-/// CUDA finds the bin of an integer in integers, (x - min) * bins / (max -
-/// min), and floating point rounds some of these quotients to below a whole
-/// number. A range that starts half an element of a bin earlier has the same
-/// bins, and none of its elements near the border of one.
+/// CUDA finds the bin of an integer in integers, as the whole part of
+/// (x - min) * bins / (max - min). In floating point some quotients that should
+/// be whole come out smaller. So the range starts earlier by half of 1 / bins:
+/// quotients grow by less than any is away from the next whole number, and, if
+/// (max - min)^2 * bins is less than 2^50, by more than they are rounded.
 void place_between_integers(c10::OperatorHandle&, Stack& stack, size_t base) {
   const at::Tensor self = stack[base].toTensor();
   const auto bins = static_cast<double>(stack[base + 1].toInt());
@@ -81,7 +82,7 @@ struct Entry {
 
 // [docs: wider-dtypes]
 const std::vector<Entry>& list() {
-  static const std::vector<Entry> entries = {
+  static const auto& entries = *new std::vector<Entry>{
       {{ScalarType::ComplexHalf},
        {"acos",
         "acosh",
