@@ -223,3 +223,11 @@ def test_packed_sequence_and_ctc_take_lengths_of_the_cpu(device: str, same) -> N
         for each in (log_probs.to(device), log_probs)
     ]
     same(losses[0], losses[1])
+
+
+def test_value_of_another_device_fills_a_tensor(device: str) -> None:
+    value = torch.tensor(3.0, device=f"{device}:0")
+    for where in ("cpu", f"{device}:0", f"{device}:1"):
+        assert torch.ones(2, device=where).fill_(value).tolist() == [3, 3]
+    filled = torch.ones(2, device=device).fill_(torch.tensor(4.0))
+    assert filled.tolist() == [4, 4]

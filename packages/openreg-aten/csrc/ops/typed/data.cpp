@@ -41,13 +41,24 @@
 
 namespace openreg::aten {
 
+namespace {
+
+/// As on CUDA, a tensor of any device is filled with a value of any other.
+at::Tensor& fill_with_tensor(at::Tensor& self, const at::Tensor& value) {
+  const bool reads_value = value.device() != self.device() &&
+      value.device().type() == c10::kPrivateUse1 && value.dim() == 0;
+  return reads_value ? self.fill_(value.item())
+                     : TypedKernel<at::_ops::fill__Tensor>::run(self, value);
+}
+
+} // namespace
+
 void add_typed_data(torch::Library& library) {
   namespace ops = at::_ops;
   // Values and copies.
   add_typed_operators<
       ops::clone,
       ops::fill__Scalar,
-      ops::fill__Tensor,
       ops::zero_,
       ops::arange_start_out,
       ops::eye_m_out,
@@ -104,6 +115,7 @@ void add_typed_data(torch::Library& library) {
       ops::geometric_,
       ops::log_normal_,
       ops::multinomial>(library);
+  library.impl("fill_.Tensor", TORCH_FN(fill_with_tensor));
 }
 
 } // namespace openreg::aten
