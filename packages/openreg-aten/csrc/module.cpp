@@ -7,6 +7,7 @@
 #include "device/generator.h"
 #include "device/gil.h"
 #include "device/ipc.h"
+#include "device/profiler_ranges.h"
 #include "kernel/roads.h"
 #include "mechanism.h"
 
@@ -78,6 +79,13 @@ NB_MODULE(_C, m) {
   m.def("mechanisms", &list_mechanisms);
   m.def("count_roads", &count_roads, nb::arg("change"));
   m.def("road_counts", &road_counts);
+  m.def("take_ranges", [] {
+    std::vector<std::tuple<std::string, int, uint64_t>> rows;
+    for (ProfilerRange& range : take_ranges()) {
+      rows.emplace_back(std::move(range.name), range.depth, range.thread);
+    }
+    return rows;
+  });
 
   m.def("init", [] { translated(&initialize); });
   m.def("is_initialized", &is_initialized);

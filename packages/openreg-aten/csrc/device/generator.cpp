@@ -3,6 +3,7 @@
 #include "device/generator.h"
 
 #include "device/device.h"
+#include "device/generator_state.h"
 #include "device/gil.h"
 #include "device/stream.h"
 #include "device/stream_event.h"
@@ -10,89 +11,156 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Context.h>
+#include <ATen/EmptyTensor.h>
 
+#include <cstring>
+#include <memory>
 #include <mutex>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace openreg::aten {
 namespace {
 
+bool g_enabled = false;
+bool g_offset = false;
+bool g_graphsafe = false;
+
+bool keeps_a_normal(const at::Generator& cpu) {
+  auto* impl = cpu.get<at::CPUGeneratorImpl>();
+  return impl->next_float_normal_sample() || impl->next_double_normal_sample();
+}
+
+/// A seed and an offset, as CUDA's generators have them.
+struct SeedAndOffset {
+  uint64_t seed;
+  uint64_t offset;
+};
+
 class GeneratorImpl final : public c10::GeneratorImpl {
  public:
-  GeneratorImpl(c10::DeviceIndex device, at::Generator cpu)
+  GeneratorImpl(c10::DeviceIndex device, std::shared_ptr<GeneratorState> state)
       : c10::GeneratorImpl(
             c10::Device(c10::kPrivateUse1, device),
             c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
-        cpu_(std::move(cpu)) {}
+        state_(std::move(state)) {}
 
   at::Generator cpu_for(orStream_t stream) {
-    const std::lock_guard lock(own_mutex_);
-    if (last_ != nullptr && last_ != stream) {
-      StreamEvent(last_).hold(stream);
-    }
-    last_ = stream;
-    return cpu_;
+    return state()->for_kernel(stream);
   }
 
-  // Enqueued kernels keep the CPU generator that they were given, so a new
-  // beginning waits for none of them.
   void set_current_seed(uint64_t seed) override {
-    put(at::make_generator<at::CPUGeneratorImpl>(seed));
+    state()->set_seed(seed);
   }
   uint64_t current_seed() const override {
-    const std::lock_guard lock(own_mutex_);
-    return cpu_.current_seed();
+    return state()->view().cpu.current_seed();
   }
   uint64_t seed() override {
-    auto made = at::make_generator<at::CPUGeneratorImpl>();
-    const uint64_t seed = made.seed();
-    put(std::move(made));
+    const uint64_t seed = c10::detail::getNonDeterministicRandom();
+    set_current_seed(seed);
     return seed;
   }
-  // A Mersenne Twister has no offset; pickling asks for it and sets it back.
+
+  // Without offsets, pickling asks for one all the same and sets it back.
   void set_offset(uint64_t offset) override {
+    if (g_offset) {
+      return state()->set_position(current_seed(), offset);
+    }
     TORCH_CHECK(
         offset == 0,
         "OpenReg Generator does not use offset: expected 0, got ",
         offset);
   }
   uint64_t get_offset() const override {
-    return 0;
+    if (!g_offset) {
+      return 0;
+    }
+    const auto [state, view] = drawn();
+    const auto offset = state->offset_of(view);
+    TORCH_CHECK(
+        offset,
+        "the offset of this OpenReg Generator is not known: its state was set "
+        "as a whole, and is none that seed ",
+        view.cpu.current_seed(),
+        " reaches in 2^30 draws");
+    return *offset;
+  }
+
+  /// 16 bytes if a seed and an offset say all; otherwise the CPU's state.
+  c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
+    const auto [state, view] = drawn();
+    const bool whole = [cpu = view.cpu] {
+      const std::lock_guard lock(cpu.unsafeGetGeneratorImpl()->mutex_);
+      return !g_offset || keeps_a_normal(cpu);
+    }();
+    const auto offset = whole ? std::nullopt : state->offset_of(view);
+    if (!offset) {
+      const std::lock_guard lock(view.cpu.unsafeGetGeneratorImpl()->mutex_);
+      return view.cpu.unsafeGetGeneratorImpl()->get_state();
+    }
+    const SeedAndOffset parts{view.cpu.current_seed(), *offset};
+    const auto tensor =
+        at::detail::empty_cpu({sizeof(parts)}, at::TensorOptions(at::kByte));
+    std::memcpy(tensor.mutable_data_ptr(), &parts, sizeof(parts));
+    return tensor.getIntrusivePtr();
   }
   void set_state(const c10::TensorImpl& state) override {
+    if (g_offset && state.numel() == sizeof(SeedAndOffset)) {
+      at::detail::check_rng_state(state);
+      SeedAndOffset parts{};
+      std::memcpy(&parts, state.data(), sizeof(parts));
+      this->state()->set_position(parts.seed, parts.offset);
+      return;
+    }
     auto made = at::make_generator<at::CPUGeneratorImpl>();
     made.unsafeGetGeneratorImpl()->set_state(state);
-    put(std::move(made));
+    this->state()->set_generator(std::move(made));
   }
-  c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
-    at::Generator cpu = drawn();
-    const std::lock_guard lock(cpu.mutex());
-    return cpu.unsafeGetGeneratorImpl()->get_state();
+
+  c10::intrusive_ptr<c10::GeneratorImpl> graphsafe_get_state() const override {
+    if (!g_graphsafe) {
+      return c10::GeneratorImpl::graphsafe_get_state();
+    }
+    return c10::make_intrusive<GeneratorImpl>(device_.index(), state());
+  }
+  void graphsafe_set_state(
+      const c10::intrusive_ptr<c10::GeneratorImpl>& from) override {
+    if (!g_graphsafe) {
+      return c10::GeneratorImpl::graphsafe_set_state(from);
+    }
+    const auto* other = dynamic_cast<const GeneratorImpl*>(from.get());
+    TORCH_CHECK(other != nullptr, "Expected an OpenReg Generator");
+    auto state = other->state();
+    const std::lock_guard lock(own_mutex_);
+    state_ = std::move(state);
   }
 
  private:
+  using Drawn =
+      std::pair<std::shared_ptr<GeneratorState>, GeneratorState::View>;
+
   GeneratorImpl* clone_impl() const override {
-    at::Generator cpu = drawn();
-    const std::lock_guard lock(cpu.mutex());
-    return new GeneratorImpl(device_.index(), cpu.clone());
+    const GeneratorState::View view = drawn().second;
+    const std::lock_guard lock(view.cpu.unsafeGetGeneratorImpl()->mutex_);
+    return new GeneratorImpl(
+        device_.index(),
+        std::make_shared<GeneratorState>(view.cpu.clone(), view.origin));
   }
 
-  void put(at::Generator cpu) {
+  std::shared_ptr<GeneratorState> state() const {
     const std::lock_guard lock(own_mutex_);
-    cpu_ = std::move(cpu);
-    last_ = nullptr;
+    return state_;
   }
 
-  /// The CPU generator once the kernels that were given it have drawn.
-  at::Generator drawn() const {
-    std::unique_lock lock(own_mutex_);
-    const at::Generator cpu = cpu_;
-    const orStream_t last = last_;
-    lock.unlock();
-    if (last != nullptr) {
-      wait_for(last);
+  /// The state once the kernels that were given its CPU generator have drawn.
+  Drawn drawn() const {
+    auto state = this->state();
+    auto view = state->view();
+    if (view.last != nullptr) {
+      wait_for(view.last);
     }
-    return cpu;
+    return {std::move(state), std::move(view)};
   }
 
   /// PyTorch's bindings call with the GIL and the mutex of the base class,
@@ -116,16 +184,13 @@ class GeneratorImpl final : public c10::GeneratorImpl {
   }
 
   mutable std::mutex own_mutex_; // PyTorch holds the one of the base class
-  at::Generator cpu_;
-  orStream_t last_ = nullptr; // whose kernel was given it last
+  std::shared_ptr<GeneratorState> state_; // shared by graphsafe_set_state
 };
 
 at::Generator make_generator(c10::DeviceIndex device, uint64_t seed) {
   return at::make_generator<GeneratorImpl>(
-      device, at::make_generator<at::CPUGeneratorImpl>(seed));
+      device, std::make_shared<GeneratorState>(seed));
 }
-
-bool g_enabled = false;
 
 } // namespace
 
@@ -172,6 +237,20 @@ OPENREG_MECHANISM(
     "c10::GeneratorImpl, through the hooks",
     "no random numbers, no torch.Generator of the device") {
   g_enabled = true;
+}
+
+OPENREG_MECHANISM(
+    rng_offset,
+    "GeneratorImpl::get_offset, the 16 bytes of a seed and an offset",
+    "no random DTensors") {
+  g_offset = true;
+}
+
+OPENREG_MECHANISM(
+    rng_graphsafe,
+    "GeneratorImpl::graphsafe_get_state, register_graphsafe_rng_device_type",
+    "no compiled checkpoints of functions with random numbers") {
+  g_graphsafe = true; // torch-openreg tells AOTAutograd
 }
 
 } // namespace openreg::aten

@@ -38,7 +38,7 @@ _device_module.register()
 atexit.register(_C.drain_autograd)
 
 __version__ = _versions.OWN_VERSION
-__all__ = ["PYTHON_MECHANISMS", "mechanisms"]
+__all__ = ["PYTHON_MECHANISMS", "mechanisms", "take_ranges"]
 
 
 def mechanisms() -> list[tuple[str, str, str, str, bool]]:
@@ -50,3 +50,15 @@ def mechanisms() -> list[tuple[str, str, str, str, bool]]:
         (``OPENREG_DISABLE`` leaves some out).
     """
     return _C.mechanisms()
+
+
+def take_ranges() -> list[tuple[str, int, int]]:
+    """Takes the ranges that the profiler's state ``PRIVATEUSE1`` has marked.
+
+    Returns:
+        One row per operator or ``record_function``, in the order of their beginnings in
+        all threads: its name, the number of ranges of its thread that it lies in, and
+        PyTorch's number of the thread. At most 1048576 are kept; the later ones are
+        dropped.
+    """
+    return _C.take_ranges()

@@ -137,26 +137,6 @@ _PLANNED = (
         "no collectives",
     ),
     (
-        "profiler_observer",
-        "REGISTER_PRIVATEUSE1_OBSERVER",
-        "ProfilerState.PRIVATEUSE1 ends in a segmentation fault",
-    ),
-    (
-        "profiler_stubs",
-        "torch::profiler::impl::registerPrivateUse1Methods",
-        "torch.autograd.profiler has no events of the device",
-    ),
-    (
-        "rng_graphsafe",
-        "GeneratorImpl::graphsafe_get_state, register_graphsafe_rng_device_type",
-        "no compiled checkpoints of functions with random numbers",
-    ),
-    (
-        "rng_offset",
-        "GeneratorImpl::get_offset, the 16 bytes of a seed and an offset",
-        "no random DTensors",
-    ),
-    (
         "storage_impl",
         "c10::SetStorageImplCreate",
         "storages are PyTorch's own, without data of the backend",
@@ -180,7 +160,7 @@ _PLANNED = (
 
 
 def is_enabled(name: str) -> bool:
-    """Tells whether a mechanism of this package is on, by its name in the table."""
+    """Tells whether a mechanism is on, by its name in the table."""
     return name not in _DISABLED
 
 

@@ -46,6 +46,8 @@ def register() -> None:
         _register_fake_tensor()
     if is_enabled("autocast"):
         _load_autocast_rules()
+    if is_enabled("rng_graphsafe"):
+        _register_graphsafe_generators()
     _registered = True
     if sanitized:
         _enable_sanitizer()
@@ -106,6 +108,13 @@ def _register_fake_tensor() -> None:
     from torch_openreg import _fake_tensor
 
     _fake_tensor.register()
+
+
+def _register_graphsafe_generators() -> None:
+    # openreg_aten has the generators' half. torch has loaded this module already.
+    from torch._functorch._aot_autograd.utils import register_graphsafe_rng_device_type
+
+    register_graphsafe_rng_device_type(torch._C._get_privateuse1_backend_name())
 
 
 def _load_autocast_rules() -> None:

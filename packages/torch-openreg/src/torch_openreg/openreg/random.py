@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Random numbers: each device has a generator, apart from the CPU's.
 
-For the same seed it gives the same numbers as the CPU's generator does. Before the
-first use of a device, seeds and states are noted and take effect at that use.
+For the same seed it gives the same numbers as the CPU's generator does. Its offset is
+how many numbers of 32 bits it drew since the seed. Before the first use of a device,
+seeds and states are noted and take effect at that use.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ def get_rng_state(device: Device = None) -> torch.Tensor:
         device: Device, index or name; the current device by default.
 
     Returns:
-        A ByteTensor of shape (5056,) on the CPU: the state of a CPU generator.
+        A ByteTensor on the CPU: the seed and the offset, in shape (16,), if they say
+        all, and otherwise the state of a CPU generator, in shape (5056,). Normals that
+        are drawn one by one come in pairs, of which the generator may keep one.
 
     Raises:
         RuntimeError: If there is no device of this index.
@@ -72,7 +75,7 @@ def set_rng_state(new_state: torch.Tensor, device: Device = None) -> None:
     """Sets the state of a device's generator. As ``torch.cuda.set_rng_state``.
 
     Args:
-        new_state: What ``get_rng_state`` returned.
+        new_state: What ``get_rng_state`` or ``torch.get_rng_state`` returned.
         device: Device, index or name; the current device by default.
 
     Raises:

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The positions of generators: found by going on from known ones.
+#include "device/generator_state.h"
+
+#include "device/stream_event.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <c10/util/Exception.h>
+
+#include <limits>
+#include <utility>
+
+namespace openreg::aten {
+namespace {
+
+constexpr std::size_t kRecent = 32;
+// A state that was set as a whole says its seed. About a second of searching.
+constexpr uint64_t kSoon = uint64_t{1} << 30;
+constexpr uint64_t kMostOffset = std::numeric_limits<int64_t>::max();
+
+GeneratorState::Position start_of(uint64_t seed) {
+  return {at::mt19937(seed).data(), 0};
+}
+
+at::Generator generator_at(const at::mt19937_data_pod& engine) {
+  auto made = at::make_generator<at::CPUGeneratorImpl>(engine.seed_);
+  at::mt19937 set;
+  set.set_data(engine);
+  made.get<at::CPUGeneratorImpl>()->set_engine(set);
+  return made;
+}
+
+} // namespace
+
+GeneratorState::GeneratorState(uint64_t seed)
+    : GeneratorState(
+          at::make_generator<at::CPUGeneratorImpl>(seed),
+          start_of(seed)) {}
+
+GeneratorState::GeneratorState(
+    at::Generator cpu,
+    std::optional<Position> origin)
+    : cpu_(std::move(cpu)), origin_(std::move(origin)) {}
+
+at::Generator GeneratorState::for_kernel(orStream_t stream) {
+  const std::lock_guard lock(mutex_);
+  if (last_ != nullptr && last_ != stream) {
+    StreamEvent(last_).hold(stream);
+  }
+  last_ = stream;
+  return cpu_;
+}
+
+GeneratorState::View GeneratorState::view() const {
+  const std::lock_guard lock(mutex_);
+  return {cpu_, last_, origin_};
+}
+
+void GeneratorState::set_seed(uint64_t seed) {
+  put(at::make_generator<at::CPUGeneratorImpl>(seed), start_of(seed));
+}
+
+void GeneratorState::set_position(uint64_t seed, uint64_t offset) {
+  TORCH_CHECK(
+      offset <= kMostOffset,
+      "expected an offset from 0 to 2^63 - 1, got ",
+      static_cast<int64_t>(offset));
+  Position best = start_of(seed);
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Position& each : recent_) {
+      if (each.engine.seed_ == seed && each.offset >= best.offset &&
+          each.offset <= offset) {
+        best = each;
+      }
+    }
+  }
+  skip(best.engine, offset - best.offset);
+  best.offset = offset;
+  put(generator_at(best.engine), best);
+  remember(best);
+}
+
+void GeneratorState::set_generator(at::Generator cpu) {
+  put(std::move(cpu), std::nullopt);
+}
+
+std::optional<uint64_t> GeneratorState::offset_of(const View& view) {
+  const at::mt19937_data_pod engine = [&view] {
+    const std::lock_guard lock(view.cpu.unsafeGetGeneratorImpl()->mutex_);
+    return view.cpu.get<at::CPUGeneratorImpl>()->engine().data();
+  }();
+  {
+    const std::lock_guard lock(mutex_);
+    if (lost_ && cpu_ == view.cpu) {
+      return std::nullopt;
+    }
+  }
+  const Position from = view.origin.value_or(start_of(engine.seed_));
+  const auto more =
+      draws_between(from.engine, engine, view.origin ? kMostOffset : kSoon);
+  if (more) {
+    remember({engine, from.offset + *more});
+  }
+  const std::lock_guard lock(mutex_);
+  if (cpu_ == view.cpu) {
+    lost_ = !more;
+    if (more) {
+      origin_ = Position{engine, from.offset + *more};
+    }
+  }
+  return more ? std::optional(from.offset + *more) : std::nullopt;
+}
+
+void GeneratorState::put(at::Generator cpu, std::optional<Position> origin) {
+  const std::lock_guard lock(mutex_);
+  cpu_ = std::move(cpu);
+  origin_ = std::move(origin);
+  last_ = nullptr;
+  lost_ = false;
+}
+
+void GeneratorState::remember(const Position& position) {
+  const std::lock_guard lock(mutex_);
+  if (recent_.size() == kRecent) {
+    recent_.erase(recent_.begin());
+  }
+  recent_.push_back(position);
+}
+
+} // namespace openreg::aten

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the device's generators draw from.
+//
+// An offset is a position in the numbers of a seed: how many numbers of 32 bits
+// the Mersenne Twister gave before. Kernels do not say how many they take, so
+// an offset is found when someone asks: by going on from the last known one.
+#pragma once
+
+#include "device/mersenne.h"
+
+#include <openreg/openreg.h>
+
+#include <ATen/core/Generator.h>
+
+#include <mutex>
+#include <optional>
+#include <vector>
+
+namespace openreg::aten {
+
+/// A CPU generator, and what is known of its position. Safe in all threads.
+class GeneratorState {
+ public:
+  struct Position {
+    at::mt19937_data_pod engine;
+    uint64_t offset;
+  };
+  /// The CPU generator at some time, who drew from it last, and a position that
+  /// it had before.
+  struct View {
+    at::Generator cpu;
+    orStream_t last; // whose kernel was given it; null if none was
+    std::optional<Position> origin;
+  };
+
+  /// A generator at the start of `seed`.
+  explicit GeneratorState(uint64_t seed);
+  /// A generator with the state of `cpu`, which has had `origin`.
+  GeneratorState(at::Generator cpu, std::optional<Position> origin);
+
+  /// The CPU generator for the next kernel of `stream`, which then waits for
+  /// those that draw before it.
+  at::Generator for_kernel(orStream_t stream);
+  View view() const;
+
+  // Enqueued kernels keep the CPU generator that they were given, so a new
+  // beginning waits for none of them.
+  void set_seed(uint64_t seed);
+  void set_position(uint64_t seed, uint64_t offset);
+  /// Takes a CPU generator over whose position is not known.
+  void set_generator(at::Generator cpu);
+
+  /// The offset of a view whose kernels have drawn; nothing if the state was
+  /// set as a whole, and is none that the seed reaches soon.
+  std::optional<uint64_t> offset_of(const View& view);
+
+ private:
+  void put(at::Generator cpu, std::optional<Position> origin);
+  void remember(const Position& position);
+
+  mutable std::mutex mutex_;
+  at::Generator cpu_;
+  orStream_t last_ = nullptr;
+  std::optional<Position> origin_;
+  bool lost_ = false; // a search for the offset failed
+  // Recent positions, of any seed: states are mostly set back to one of these.
+  std::vector<Position> recent_;
+};
+
+} // namespace openreg::aten

@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Offsets are positions in the CPU's numbers, and states can be shared."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import openreg_aten
+
+# Beyond it, setting an offset jumps: 624 numbers in each of 2^14 blocks.
+FAR = 624 << 14
+
+DRAWS: dict[str, Callable[[str, torch.Generator], torch.Tensor]] = {
+    "rand": lambda d, g: torch.rand(50, device=d, generator=g),
+    "rand_float64": lambda d, g: torch.rand(
+        50, device=d, dtype=torch.float64, generator=g
+    ),
+    "randn": lambda d, g: torch.randn(50, device=d, generator=g),
+    "randint": lambda d, g: torch.randint(1 << 40, (50,), device=d, generator=g),
+    "randperm": lambda d, g: torch.randperm(50, device=d, generator=g),
+    "poisson": lambda d, g: torch.poisson(torch.full((9,), 3.0, device=d), generator=g),
+    "bernoulli": lambda d, g: torch.full((50,), 0.3, device=d).bernoulli(generator=g),
+    "multinomial": lambda d, g: torch.ones(9, device=d).multinomial(4, generator=g),
+}
+
+
+@pytest.fixture
+def generator(device: str) -> torch.Generator:
+    return torch.Generator(device).manual_seed(7)
+
+
+def numbers(generator: torch.Generator, count: int = 40) -> torch.Tensor:
+    """Draws on the device of the generator; returns the numbers on the CPU."""
+    return torch.rand(count, device=generator.device, generator=generator).cpu()
+
+
+def test_offset_counts_numbers_of_32_bits(generator: torch.Generator) -> None:
+    assert generator.get_offset() == 0
+    numbers(generator, 5)
+    assert generator.get_offset() == 5
+    DRAWS["rand_float64"](str(generator.device), generator)
+    assert generator.get_offset() == 105
+    numbers(generator, 2000)
+    assert generator.get_offset() == 2105
+    assert generator.manual_seed(3).get_offset() == 0
+
+
+@pytest.mark.parametrize(
+    "offset", [0, 1, 4, 623, 624, 625, 1248, 100_003, FAR - 1, FAR, FAR + 1000]
+)
+def test_numbers_from_an_offset_are_those_of_the_cpu(
+    generator: torch.Generator, offset: int
+) -> None:
+    numbers(generator, 700)
+    generator.set_offset(offset)
+    assert generator.get_offset() == offset
+    on_cpu = torch.Generator().manual_seed(7)
+    torch.rand(offset, generator=on_cpu)
+    assert torch.equal(numbers(generator), torch.rand(40, generator=on_cpu))
+
+
+@pytest.mark.parametrize("offset", [3 * FAR, 2**40, 2**63 - 1000])
+def test_far_offset_is_where_near_ones_lead(device: str, offset: int) -> None:
+    far, near = (torch.Generator(device).manual_seed(5) for _ in range(2))
+    near.set_offset(offset - 900)
+    skipped = numbers(near, 900)
+    far.set_offset(offset)
+    assert torch.equal(numbers(far), numbers(near))
+    assert far.get_offset() == near.get_offset() == offset + 40
+    assert skipped.unique().numel() > 890
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_setting_the_offset_back_repeats_the_numbers(
+    device: str, generator: torch.Generator, name: str
+) -> None:
+    DRAWS[name](device, generator)
+    offset = generator.get_offset()
+    assert offset > 0
+    first = DRAWS[name](device, generator)
+    assert not torch.equal(DRAWS[name](device, generator), first)
+    generator.set_offset(offset)
+    assert torch.equal(DRAWS[name](device, generator), first)
+    other = torch.Generator(device).manual_seed(7)
+    other.set_offset(offset)
+    assert torch.equal(DRAWS[name](device, other), first)
+
+
+def test_state_is_the_seed_and_the_offset(
+    device: str, generator: torch.Generator
+) -> None:
+    seed = 2**64 - 3
+    generator.manual_seed(seed)
+    numbers(generator, 10)
+    state = generator.get_state()
+    assert state.dtype is torch.uint8
+    assert state[:8].view(torch.uint64).item() == seed
+    assert state[8:].view(torch.int64).item() == 10
+    first = numbers(generator)
+    twin = torch.Generator(device)
+    twin.set_state(state)
+    assert twin.initial_seed() == seed
+    assert twin.get_offset() == 10
+    assert torch.equal(numbers(twin), first)
+
+
+def test_many_states_can_be_set_back_in_any_order(generator: torch.Generator) -> None:
+    kept = [(generator.get_state(), numbers(generator, 700)) for _ in range(50)]
+    for state, expected in reversed(kept):
+        generator.set_state(state)
+        assert torch.equal(numbers(generator, 700), expected)
+
+
+def test_normal_that_is_kept_for_later_is_in_the_state(
+    device: str, generator: torch.Generator
+) -> None:
+    on_cpu = torch.Generator().manual_seed(7)
+    torch.randn(3, device=device, generator=generator)
+    torch.randn(3, generator=on_cpu)
+    state = generator.get_state()
+    assert state.numel() == 5056
+    assert torch.equal(state, on_cpu.get_state())
+    assert generator.get_offset() == 8
+    expected = torch.randn(5, generator=on_cpu)
+    drawn = torch.randn(5, device=device, generator=generator)
+    assert torch.equal(drawn.cpu(), expected)
+    assert generator.get_state().numel() == 16
+    generator.set_state(state)
+    drawn = torch.randn(5, device=device, generator=generator)
+    assert torch.equal(drawn.cpu(), expected)
+    assert generator.get_offset() == 16
+    assert generator.get_state().numel() == 16
+
+
+def test_offset_leaves_no_normal_for_later(
+    device: str, generator: torch.Generator
+) -> None:
+    torch.randn(3, device=device, generator=generator)
+    generator.set_offset(generator.get_offset())
+    assert generator.get_state().numel() == 16
+    twin = torch.Generator(device).manual_seed(7)
+    twin.set_offset(8)
+    drawn = [torch.randn(3, device=device, generator=g) for g in (generator, twin)]
+    assert torch.equal(*drawn)
+
+
+def test_state_of_the_cpu_has_an_offset(generator: torch.Generator) -> None:
+    on_cpu = torch.Generator().manual_seed(11)
+    torch.rand(12345, generator=on_cpu)
+    generator.set_state(on_cpu.get_state())
+    assert generator.initial_seed() == 11
+    assert generator.get_offset() == 12345
+    assert generator.get_state().numel() == 16
+    assert torch.equal(numbers(generator), torch.rand(40, generator=on_cpu))
+
+
+def test_state_that_is_not_of_its_seed_has_no_offset(
+    generator: torch.Generator,
+) -> None:
+    on_cpu = torch.Generator().manual_seed(11)
+    torch.rand(5, generator=on_cpu)
+    state = on_cpu.get_state()
+    state[0] = 12  # the seed
+    generator.set_state(state)
+    with pytest.raises(RuntimeError, match="seed 12 reaches"):
+        generator.get_offset()
+    assert torch.equal(generator.get_state(), state)
+    assert torch.equal(numbers(generator), torch.rand(40, generator=on_cpu))
+    generator.set_offset(5)
+    assert generator.get_offset() == 5
+
+
+def test_copies_have_the_offset(device: str, generator: torch.Generator) -> None:
+    numbers(generator, 1001)
+    copies = [
+        generator.clone_state(),
+        copy.deepcopy(generator),
+        pickle.loads(pickle.dumps(generator)),
+    ]
+    first = numbers(generator)
+    for each in copies:
+        assert each.get_offset() == 1001
+        assert torch.equal(numbers(each), first)
+
+
+def test_offset_includes_numbers_that_are_still_enqueued(device: str, latch) -> None:
+    generator = torch.Generator(device).manual_seed(2)
+    x = torch.empty(500, device=device)
+    x.uniform_(generator=generator)  # the first time, every kernel is new
+    held = latch()
+    x.uniform_(generator=generator)
+    assert not torch.accelerator.current_stream().query()
+    held.release()
+    assert generator.get_offset() == 1000
+
+
+def test_offset_that_is_set_does_not_wait_for_enqueued_numbers(
+    device: str, latch
+) -> None:
+    generator = torch.Generator(device).manual_seed(2)
+    x, y = (torch.empty(500, device=device) for _ in range(2))
+    x.uniform_(generator=generator)
+    generator.set_offset(0)
+    held = latch()
+    x.uniform_(generator=generator)
+    generator.set_offset(100)
+    y.uniform_(generator=generator)
+    assert not torch.accelerator.current_stream().query()
+    held.release()
+    on_cpu = torch.rand(600, generator=torch.Generator().manual_seed(2))
+    assert torch.equal(x.cpu(), on_cpu[:500])
+    assert torch.equal(y.cpu(), on_cpu[100:])
+
+
+@pytest.mark.parametrize(
+    ("offset", "message"),
+    [
+        (-1, r"from 0 to 2\^63 - 1, got -1"),
+        (2**63, r"from 0 to 2\^63 - 1"),
+        (2**64, "verflow"),
+        ("4", "expected a long, but got str"),
+        (1.5, "expected a long, but got float"),
+    ],
+)
+def test_wrong_offset_is_refused_and_changes_nothing(
+    generator: torch.Generator, offset: object, message: str
+) -> None:
+    numbers(generator, 6)
+    with pytest.raises((RuntimeError, TypeError, ValueError), match=message):
+        generator.set_offset(offset)
+    assert generator.get_offset() == 6
+
+
+def test_wrong_states_are_refused_and_change_nothing(
+    generator: torch.Generator,
+) -> None:
+    numbers(generator, 6)
+    with pytest.raises(TypeError, match=r"must be a torch\.ByteTensor"):
+        generator.set_state(torch.zeros(16))
+    with pytest.raises(RuntimeError, match="must be contiguous"):
+        generator.set_state(torch.zeros(32, dtype=torch.uint8)[::2])
+    with pytest.raises(RuntimeError, match="RNG state"):
+        generator.set_state(torch.zeros(8, dtype=torch.uint8))
+    assert generator.get_offset() == 6
+
+
+def test_graphsafe_state_is_shared_with_the_generator(
+    generator: torch.Generator,
+) -> None:
+    shared = generator.graphsafe_get_state()
+    assert shared.device == generator.device
+    first = numbers(generator, 6)
+    assert shared.get_offset() == 6
+    numbers(shared, 4)
+    assert generator.get_offset() == 10
+    shared.manual_seed(7)
+    assert torch.equal(numbers(generator, 6), first)
+
+
+def test_graphsafe_state_that_is_set_moves_with_the_numbers(
+    device: str, generator: torch.Generator
+) -> None:
+    other = torch.Generator(device).manual_seed(9)
+    expected = torch.rand(12, generator=torch.Generator().manual_seed(9))
+    own = generator.graphsafe_get_state()
+    numbers(generator, 3)
+    generator.graphsafe_set_state(other)
+    assert generator.initial_seed() == 9
+    drawn = torch.cat([numbers(generator, 6), numbers(other, 6)])
+    assert torch.equal(drawn, expected)
+    generator.graphsafe_set_state(own)
+    assert generator.initial_seed() == 7
+    assert generator.get_offset() == 3
+    assert other.get_offset() == 12
+
+
+def test_default_generator_can_draw_from_another_state(device: str) -> None:
+    torch.manual_seed(1)
+    default = openreg_aten._C.default_generator(0)
+    other = torch.Generator(device).manual_seed(9)
+    own = default.graphsafe_get_state()
+    default.graphsafe_set_state(other)
+    try:
+        drawn = torch.rand(6, device=device).cpu()
+    finally:
+        default.graphsafe_set_state(own)
+    assert torch.equal(drawn, torch.rand(6, generator=torch.Generator().manual_seed(9)))
+    assert torch.equal(torch.rand(6, device=device).cpu(), torch.rand(6))
+
+
+def test_graphsafe_state_of_another_device_type_is_refused(
+    generator: torch.Generator,
+) -> None:
+    with pytest.raises(RuntimeError, match="Expected an OpenReg Generator"):
+        generator.graphsafe_set_state(torch.Generator())
+    assert generator.initial_seed() == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "use", "message"),
+    [
+        ("rng_offset", "g.set_offset(4)", "does not use offset: expected 0, got 4"),
+        ("rng_graphsafe", "g.graphsafe_get_state()", "graphsafe_get_state is not"),
+        ("rng_graphsafe", "g.graphsafe_set_state(g)", "graphsafe_set_state is not"),
+    ],
+)
+def test_without_the_mechanism_the_generator_says_so(
+    run_python, name: str, use: str, message: str
+) -> None:
+    source = f"""
+    import copy
+    import torch
+    import openreg_aten
+    d = "privateuseone"
+    g = torch.Generator(d).manual_seed(4)
+    on_cpu = torch.Generator().manual_seed(4)
+    torch.rand(5, device=d, generator=g)
+    torch.rand(5, generator=on_cpu)
+    try:
+        {use}
+    except RuntimeError as error:
+        print(error)
+    twin = torch.Generator(d)
+    twin.set_state(g.get_state())
+    expected = torch.rand(5, generator=on_cpu)
+    for each in (copy.deepcopy(g), twin, g):
+        print(torch.rand(5, device=d, generator=each).cpu().equal(expected))
+    print(g.get_state().numel())
+    """
+    result = run_python(source, OPENREG_DISABLE=name)
+    assert result.returncode == 0, result.stderr
+    first, *rest, size = result.stdout.splitlines()
+    assert message in first
+    assert rest == ["True"] * 3
+    assert size == ("5056" if name == "rng_offset" else "16")
