@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Offsets are positions in the CPU's numbers, and states can be shared."""
+"""Offsets say positions in the CPU's numbers, and states can be shared."""
 
 from __future__ import annotations
 
@@ -34,6 +34,11 @@ def generator(device: str) -> torch.Generator:
     return torch.Generator(device).manual_seed(7)
 
 
+def offset_at(draws: int) -> int:
+    """The offset after so many numbers of 32 bits, as the page says."""
+    return draws // 16 * 4 + (draws % 16 << 58)
+
+
 def numbers(generator: torch.Generator, count: int = 40) -> torch.Tensor:
     """Draws on the device of the generator; returns the numbers on the CPU."""
     return torch.rand(count, device=generator.device, generator=generator).cpu()
@@ -42,37 +47,47 @@ def numbers(generator: torch.Generator, count: int = 40) -> torch.Tensor:
 def test_offset_counts_numbers_of_32_bits(generator: torch.Generator) -> None:
     assert generator.get_offset() == 0
     numbers(generator, 5)
-    assert generator.get_offset() == 5
+    assert generator.get_offset() == offset_at(5)
     DRAWS["rand_float64"](str(generator.device), generator)
-    assert generator.get_offset() == 105
+    assert generator.get_offset() == offset_at(105)
     numbers(generator, 2000)
-    assert generator.get_offset() == 2105
+    assert generator.get_offset() == offset_at(2105)
     assert generator.manual_seed(3).get_offset() == 0
 
 
 @pytest.mark.parametrize(
-    "offset", [0, 1, 4, 623, 624, 625, 1248, 100_003, FAR - 1, FAR, FAR + 1000]
+    "draws", [0, 1, 15, 16, 623, 624, 625, 1248, 100_003, FAR - 1, FAR, FAR + 1000]
 )
 def test_numbers_from_an_offset_are_those_of_the_cpu(
-    generator: torch.Generator, offset: int
+    generator: torch.Generator, draws: int
 ) -> None:
     numbers(generator, 700)
-    generator.set_offset(offset)
-    assert generator.get_offset() == offset
+    generator.set_offset(offset_at(draws))
+    assert generator.get_offset() == offset_at(draws)
     on_cpu = torch.Generator().manual_seed(7)
-    torch.rand(offset, generator=on_cpu)
+    torch.rand(draws, generator=on_cpu)
     assert torch.equal(numbers(generator), torch.rand(40, generator=on_cpu))
 
 
-@pytest.mark.parametrize("offset", [3 * FAR, 2**40, 2**63 - 1000])
+def test_four_more_are_sixteen_numbers(device: str) -> None:
+    offset = offset_at(1005)
+    expected = torch.rand(1200, generator=torch.Generator().manual_seed(5))
+    for fours in range(3):
+        generator = torch.Generator(device).manual_seed(5)
+        generator.set_offset(offset + 4 * fours)
+        begin = 1005 + 16 * fours
+        assert torch.equal(numbers(generator), expected[begin : begin + 40])
+
+
+@pytest.mark.parametrize("offset", [3 * FAR, 2**40, 2**58 - 4096])
 def test_far_offset_is_where_near_ones_lead(device: str, offset: int) -> None:
     far, near = (torch.Generator(device).manual_seed(5) for _ in range(2))
-    near.set_offset(offset - 900)
-    skipped = numbers(near, 900)
+    near.set_offset(offset - 400)
+    skipped = numbers(near, 1600)
     far.set_offset(offset)
-    assert torch.equal(numbers(far), numbers(near))
+    assert torch.equal(numbers(far, 160), numbers(near, 160))
     assert far.get_offset() == near.get_offset() == offset + 40
-    assert skipped.unique().numel() > 890
+    assert skipped.unique().numel() > 1590
 
 
 @pytest.mark.parametrize("name", DRAWS)
@@ -100,12 +115,12 @@ def test_state_is_the_seed_and_the_offset(
     state = generator.get_state()
     assert state.dtype is torch.uint8
     assert state[:8].view(torch.uint64).item() == seed
-    assert state[8:].view(torch.int64).item() == 10
+    assert state[8:].view(torch.int64).item() == offset_at(10)
     first = numbers(generator)
     twin = torch.Generator(device)
     twin.set_state(state)
     assert twin.initial_seed() == seed
-    assert twin.get_offset() == 10
+    assert twin.get_offset() == offset_at(10)
     assert torch.equal(numbers(twin), first)
 
 
@@ -125,7 +140,7 @@ def test_normal_that_is_kept_for_later_is_in_the_state(
     state = generator.get_state()
     assert state.numel() == 5056
     assert torch.equal(state, on_cpu.get_state())
-    assert generator.get_offset() == 8
+    assert generator.get_offset() == offset_at(8)
     expected = torch.randn(5, generator=on_cpu)
     drawn = torch.randn(5, device=device, generator=generator)
     assert torch.equal(drawn.cpu(), expected)
@@ -133,7 +148,7 @@ def test_normal_that_is_kept_for_later_is_in_the_state(
     generator.set_state(state)
     drawn = torch.randn(5, device=device, generator=generator)
     assert torch.equal(drawn.cpu(), expected)
-    assert generator.get_offset() == 16
+    assert generator.get_offset() == offset_at(16)
     assert generator.get_state().numel() == 16
 
 
@@ -144,7 +159,7 @@ def test_offset_leaves_no_normal_for_later(
     generator.set_offset(generator.get_offset())
     assert generator.get_state().numel() == 16
     twin = torch.Generator(device).manual_seed(7)
-    twin.set_offset(8)
+    twin.set_offset(offset_at(8))
     drawn = [torch.randn(3, device=device, generator=g) for g in (generator, twin)]
     assert torch.equal(*drawn)
 
@@ -154,7 +169,7 @@ def test_state_of_the_cpu_has_an_offset(generator: torch.Generator) -> None:
     torch.rand(12345, generator=on_cpu)
     generator.set_state(on_cpu.get_state())
     assert generator.initial_seed() == 11
-    assert generator.get_offset() == 12345
+    assert generator.get_offset() == offset_at(12345)
     assert generator.get_state().numel() == 16
     assert torch.equal(numbers(generator), torch.rand(40, generator=on_cpu))
 
@@ -171,8 +186,8 @@ def test_state_that_is_not_of_its_seed_has_no_offset(
         generator.get_offset()
     assert torch.equal(generator.get_state(), state)
     assert torch.equal(numbers(generator), torch.rand(40, generator=on_cpu))
-    generator.set_offset(5)
-    assert generator.get_offset() == 5
+    generator.set_offset(4)
+    assert generator.get_offset() == 4
 
 
 def test_copies_have_the_offset(device: str, generator: torch.Generator) -> None:
@@ -184,7 +199,7 @@ def test_copies_have_the_offset(device: str, generator: torch.Generator) -> None
     ]
     first = numbers(generator)
     for each in copies:
-        assert each.get_offset() == 1001
+        assert each.get_offset() == offset_at(1001)
         assert torch.equal(numbers(each), first)
 
 
@@ -196,7 +211,7 @@ def test_offset_includes_numbers_that_are_still_enqueued(device: str, latch) -> 
     x.uniform_(generator=generator)
     assert not torch.accelerator.current_stream().query()
     held.release()
-    assert generator.get_offset() == 1000
+    assert generator.get_offset() == offset_at(1000)
 
 
 def test_offset_that_is_set_does_not_wait_for_enqueued_numbers(
@@ -208,7 +223,7 @@ def test_offset_that_is_set_does_not_wait_for_enqueued_numbers(
     generator.set_offset(0)
     held = latch()
     x.uniform_(generator=generator)
-    generator.set_offset(100)
+    generator.set_offset(offset_at(100))
     y.uniform_(generator=generator)
     assert not torch.accelerator.current_stream().query()
     held.release()
@@ -220,8 +235,9 @@ def test_offset_that_is_set_does_not_wait_for_enqueued_numbers(
 @pytest.mark.parametrize(
     ("offset", "message"),
     [
-        (-1, r"from 0 to 2\^63 - 1, got -1"),
-        (2**63, r"from 0 to 2\^63 - 1"),
+        (6, "offset must be a multiple of 4, got 6"),
+        (-4, r"from 0 to 2\^62 - 1, got -4"),
+        (2**62, r"from 0 to 2\^62 - 1"),
         (2**64, "verflow"),
         ("4", "expected a long, but got str"),
         (1.5, "expected a long, but got float"),
@@ -233,7 +249,7 @@ def test_wrong_offset_is_refused_and_changes_nothing(
     numbers(generator, 6)
     with pytest.raises((RuntimeError, TypeError, ValueError), match=message):
         generator.set_offset(offset)
-    assert generator.get_offset() == 6
+    assert generator.get_offset() == offset_at(6)
 
 
 def test_wrong_states_are_refused_and_change_nothing(
@@ -246,7 +262,7 @@ def test_wrong_states_are_refused_and_change_nothing(
         generator.set_state(torch.zeros(32, dtype=torch.uint8)[::2])
     with pytest.raises(RuntimeError, match="RNG state"):
         generator.set_state(torch.zeros(8, dtype=torch.uint8))
-    assert generator.get_offset() == 6
+    assert generator.get_offset() == offset_at(6)
 
 
 def test_graphsafe_state_is_shared_with_the_generator(
@@ -255,9 +271,9 @@ def test_graphsafe_state_is_shared_with_the_generator(
     shared = generator.graphsafe_get_state()
     assert shared.device == generator.device
     first = numbers(generator, 6)
-    assert shared.get_offset() == 6
+    assert shared.get_offset() == offset_at(6)
     numbers(shared, 4)
-    assert generator.get_offset() == 10
+    assert generator.get_offset() == offset_at(10)
     shared.manual_seed(7)
     assert torch.equal(numbers(generator, 6), first)
 
@@ -275,8 +291,8 @@ def test_graphsafe_state_that_is_set_moves_with_the_numbers(
     assert torch.equal(drawn, expected)
     generator.graphsafe_set_state(own)
     assert generator.initial_seed() == 7
-    assert generator.get_offset() == 3
-    assert other.get_offset() == 12
+    assert generator.get_offset() == offset_at(3)
+    assert other.get_offset() == offset_at(12)
 
 
 def test_default_generator_can_draw_from_another_state(device: str) -> None:

@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random DTensors: every rank draws its part of the numbers of one CPU."""
+"""Random DTensors: ranks draw from the offsets that PyTorch gives them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
-
 Output = Callable[..., str]
 
 # A process group that moves nothing: random DTensors need no more.
-START = """
+START = '''
 import torch
 import torch.distributed as dist
 from torch.distributed.tensor import (
@@ -18,40 +16,50 @@ from torch.distributed.tensor import (
 )
 from torch.testing._internal.distributed.fake_pg import FakeStore, _create_fake_pg
 
+dist.Backend.register_backend(
+    "nothing", _create_fake_pg, extended_api=True, devices=["openreg"]
+)
+
+def from_offset(offset, seed):
+    """A generator of the CPU, 4 numbers on for each one of the offset."""
+    generator = torch.Generator().manual_seed(seed)
+    torch.rand(4 * offset, generator=generator)
+    return generator
+
 def start(rank, size):
-    dist.Backend.register_backend(
-        "nothing", _create_fake_pg, extended_api=True, devices=["openreg"]
-    )
     dist.init_process_group("nothing", store=FakeStore(), rank=rank, world_size=size)
     torch.openreg.set_device(rank % 2)
     return init_device_mesh("openreg", (size,))
-"""
+'''
 
 
-@pytest.mark.parametrize("rank", range(4))
-def test_ranks_draw_their_part_of_the_numbers_of_one_cpu(
-    output: Output, rank: int
-) -> None:
+def test_ranks_draw_numbers_of_the_cpu_from_their_offsets(output: Output) -> None:
     source = f"""{START}
-mesh = start({rank}, 4)
-device = torch.device("openreg", {rank} % 2)
-torch.manual_seed(6)
-ours = [
-    rand(16, 5, device_mesh=mesh, placements=[Shard(0)]),
-    rand(8, device_mesh=mesh, placements=[Replicate()]),
-    randn(64, 2, device_mesh=mesh, placements=[Shard(0)]),
-    rand(16, device_mesh=mesh, placements=[Shard(0)]),
-]
-after = torch.rand(3, device=device)
-torch.manual_seed(6)
-whole = [torch.rand(16, 5), torch.rand(8), torch.randn(64, 2), torch.rand(16)]
-for drawn, expected in zip(ours, whole):
-    assert drawn.to_local().device == device
-    part = expected if drawn.placements[0].is_replicate() else (
-        expected.chunk(4)[{rank}]
-    )
-    assert drawn.to_local().cpu().equal(part), (drawn, part)
-assert after.cpu().equal(torch.rand(3))
+from torch.distributed.tensor import _random
+
+for rank in range(4):
+    mesh = start(rank, 4)
+    _random._rng_tracker = None  # it keeps the device of the last rank
+    device = torch.device("openreg", rank % 2)
+    torch.manual_seed(6)
+    offset = 0
+    for draw, size, part in (
+        (rand, (16, 5), (4, 5)),
+        (rand, (8,), None),
+        (randn, (64, 2), (16, 2)),
+        (rand, (16,), (4,)),
+    ):
+        placements = [Replicate()] if part is None else [Shard(0)]
+        drawn = draw(*size, device_mesh=mesh, placements=placements).to_local()
+        begin = offset if part is None else offset + rank * torch.Size(part).numel()
+        on_cpu = torch.rand if draw is rand else torch.randn
+        expected = on_cpu(*(part or size), generator=from_offset(begin, 6))
+        assert drawn.device == device
+        assert drawn.cpu().equal(expected), (rank, drawn, expected)
+        offset += torch.Size(size).numel()
+    after = torch.rand(3, device=device).cpu()
+    assert after.equal(torch.rand(3, generator=from_offset(offset, 6)))
+    dist.destroy_process_group()
 print("equal")
 """
     assert output(source) == "equal"
@@ -59,24 +67,32 @@ print("equal")
 
 def test_operators_and_generators_of_dtensors_follow_the_offset(output: Output) -> None:
     source = f"""{START}
-parts = []
+import itertools
 mesh = start(1, 2)
 d = "openreg:1"
-base = DTensor.from_local(torch.ones(20, device=d), mesh, [Shard(0)])
+base = DTensor.from_local(torch.ones(2000, device=d), mesh, [Shard(0)])
 torch.manual_seed(3)
-dropped = torch.nn.functional.dropout(base).to_local().cpu()
+masks = [torch.nn.functional.dropout(base).to_local().cpu() for _ in range(2)]
 uniform = torch.empty_like(base).uniform_(-1, 1).to_local().cpu()
+torch.set_rng_state(from_offset(2000, 3).get_state())
+assert masks[0].equal(torch.nn.functional.dropout(torch.ones(2000)))
+expected = torch.empty(2000).uniform_(-1, 1, generator=from_offset(10000, 3))
+assert uniform.equal(expected)
+assert torch.openreg.default_generators[1].get_offset() == 12000
+
+# Ranks and calls share no numbers, although a mask takes two for an element.
+torch.set_rng_state(from_offset(0, 3).get_state())
+masks.append(torch.nn.functional.dropout(torch.ones(2000)))
+for one, other in itertools.permutations(masks, 2):
+    for shift in range(0, 1500, 250):
+        assert not one[shift:].equal(other[: 2000 - shift])
+
 own = torch.Generator(d).manual_seed(4)
 given = base.clone().uniform_(generator=own).to_local().cpu()
-torch.manual_seed(3)
-assert dropped.equal(torch.nn.functional.dropout(torch.ones(40))[20:])
-assert uniform.equal(torch.empty(40).uniform_(-1, 1)[20:])
-on_cpu = torch.Generator().manual_seed(4)
-assert given.equal(torch.rand(40, generator=on_cpu)[20:])
-assert own.get_offset() == 40
-print(torch.openreg.default_generators[1].get_offset())
+assert given.equal(torch.rand(2000, generator=from_offset(2000, 4)))
+print(own.get_offset())
 """
-    assert output(source) == "80"
+    assert output(source) == "4000"
 
 
 def test_tracker_of_offsets_sets_and_restores_the_state(output: Output) -> None:
@@ -94,7 +110,6 @@ with tracker._distribute_region(spec):
     assert torch.openreg.default_generators[1].get_offset() == 500
     inside = torch.rand(500, device="openreg:1").cpu()
 assert torch.openreg.default_generators[1].get_offset() == 1000
-expected = torch.rand(1000, generator=torch.Generator().manual_seed(12))
-print(inside.equal(expected[500:]))
+print(inside.equal(torch.rand(500, generator=from_offset(500, 12))))
 """
     assert output(source) == "True"

@@ -65,7 +65,7 @@ class GeneratorImpl final : public c10::GeneratorImpl {
   // Without offsets, pickling asks for one all the same and sets it back.
   void set_offset(uint64_t offset) override {
     if (g_offset) {
-      return state()->set_position(current_seed(), offset);
+      return state()->set_offset(current_seed(), offset);
     }
     TORCH_CHECK(
         offset == 0,
@@ -110,7 +110,7 @@ class GeneratorImpl final : public c10::GeneratorImpl {
       at::detail::check_rng_state(state);
       SeedAndOffset parts{};
       std::memcpy(&parts, state.data(), sizeof(parts));
-      this->state()->set_position(parts.seed, parts.offset);
+      this->state()->set_offset(parts.seed, parts.offset);
       return;
     }
     auto made = at::make_generator<at::CPUGeneratorImpl>();

@@ -7,7 +7,6 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <c10/util/Exception.h>
 
-#include <limits>
 #include <utility>
 
 namespace openreg::aten {
@@ -16,7 +15,24 @@ namespace {
 constexpr std::size_t kRecent = 32;
 // A state that was set as a whole says its seed. About a second of searching.
 constexpr uint64_t kSoon = uint64_t{1} << 30;
-constexpr uint64_t kMostOffset = std::numeric_limits<int64_t>::max();
+constexpr uint64_t kMostDraws = uint64_t{1} << 60;
+
+constexpr uint64_t kDrawsOfFour = 16;
+constexpr int kRestBit = 58;
+
+uint64_t to_draws(uint64_t offset) {
+  TORCH_CHECK(
+      offset < uint64_t{kDrawsOfFour} << kRestBit,
+      "expected an offset from 0 to 2^62 - 1, got ",
+      static_cast<int64_t>(offset));
+  TORCH_CHECK(offset % 4 == 0, "offset must be a multiple of 4, got ", offset);
+  const uint64_t fours = offset % (uint64_t{1} << kRestBit) / 4;
+  return fours * kDrawsOfFour + (offset >> kRestBit);
+}
+
+uint64_t to_offset(uint64_t draws) {
+  return draws / kDrawsOfFour * 4 | (draws % kDrawsOfFour) << kRestBit;
+}
 
 GeneratorState::Position start_of(uint64_t seed) {
   return {at::mt19937(seed).data(), 0};
@@ -60,23 +76,20 @@ void GeneratorState::set_seed(uint64_t seed) {
   put(at::make_generator<at::CPUGeneratorImpl>(seed), start_of(seed));
 }
 
-void GeneratorState::set_position(uint64_t seed, uint64_t offset) {
-  TORCH_CHECK(
-      offset <= kMostOffset,
-      "expected an offset from 0 to 2^63 - 1, got ",
-      static_cast<int64_t>(offset));
+void GeneratorState::set_offset(uint64_t seed, uint64_t offset) {
+  const uint64_t draws = to_draws(offset);
   Position best = start_of(seed);
   {
     const std::lock_guard lock(mutex_);
     for (const Position& each : recent_) {
-      if (each.engine.seed_ == seed && each.offset >= best.offset &&
-          each.offset <= offset) {
+      if (each.engine.seed_ == seed && each.draws >= best.draws &&
+          each.draws <= draws) {
         best = each;
       }
     }
   }
-  skip(best.engine, offset - best.offset);
-  best.offset = offset;
+  skip(best.engine, draws - best.draws);
+  best.draws = draws;
   put(generator_at(best.engine), best);
   remember(best);
 }
@@ -98,18 +111,18 @@ std::optional<uint64_t> GeneratorState::offset_of(const View& view) {
   }
   const Position from = view.origin.value_or(start_of(engine.seed_));
   const auto more =
-      draws_between(from.engine, engine, view.origin ? kMostOffset : kSoon);
+      draws_between(from.engine, engine, view.origin ? kMostDraws : kSoon);
   if (more) {
-    remember({engine, from.offset + *more});
+    remember({engine, from.draws + *more});
   }
   const std::lock_guard lock(mutex_);
   if (cpu_ == view.cpu) {
     lost_ = !more;
     if (more) {
-      origin_ = Position{engine, from.offset + *more};
+      origin_ = Position{engine, from.draws + *more};
     }
   }
-  return more ? std::optional(from.offset + *more) : std::nullopt;
+  return more ? std::optional(to_offset(from.draws + *more)) : std::nullopt;
 }
 
 void GeneratorState::put(at::Generator cpu, std::optional<Position> origin) {

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the device's generators draw from.
 //
-// An offset is a position in the numbers of a seed: how many numbers of 32 bits
-// the Mersenne Twister gave before. Kernels do not say how many they take, so
-// an offset is found when someone asks: by going on from the last known one.
+// A position is how many numbers of 32 bits the Mersenne Twister gave since it
+// was seeded. Kernels do not say how many they take, so it is found when
+// someone asks: by going on from the last known one.
+//
+// An offset says the position as CUDA's do, in multiples of 4. DTensor adds an
+// element to it for an element that another rank draws, and the kernels take
+// one to four numbers for an element: so 4 of an offset are 16 numbers, and the
+// rest of a position, which is less than 16, is in the bits from 2^58 on.
 #pragma once
 
 #include "device/mersenne.h"
@@ -23,7 +28,7 @@ class GeneratorState {
  public:
   struct Position {
     at::mt19937_data_pod engine;
-    uint64_t offset;
+    uint64_t draws;
   };
   /// The CPU generator at some time, who drew from it last, and a position that
   /// it had before.
@@ -46,7 +51,8 @@ class GeneratorState {
   // Enqueued kernels keep the CPU generator that they were given, so a new
   // beginning waits for none of them.
   void set_seed(uint64_t seed);
-  void set_position(uint64_t seed, uint64_t offset);
+  /// Throws unless `offset` is a multiple of 4 from 0 to 2^62 - 1.
+  void set_offset(uint64_t seed, uint64_t offset);
   /// Takes a CPU generator over whose position is not known.
   void set_generator(at::Generator cpu);
 
