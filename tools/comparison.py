@@ -47,7 +47,7 @@ PLANNED = "not yet"
 
 _ALLOCATOR = "the caching allocator can not be bypassed, switched off or replaced"
 _GRAPHS = "[planned](mechanisms/planned.md#graph)"
-_CLOSED = "PyTorch does not offer it to us, as a [program](mechanisms/index.md#what-is-closed) shows"
+_CLOSED = "PyTorch does not offer it to us, as a [program](mechanisms/closed.md#memory_pools) shows"
 _LEGACY = "legacy types; use `dtype=` and `device=`"
 _SENSOR = "a simulated device has no sensor for it"
 _COMPILER = "the kernels are the CPU's, which no device compiler made"

@@ -37,12 +37,17 @@ def test_public_names_exist_and_are_documented(module: object) -> None:
 OWN = {
     "DeviceProperties",
     "Mechanism",
+    "from_tiled",
     "get_amp_supported_dtype",
     "mechanisms",
     "operator_roads",
     "sanitizer",
+    "set_storage_name",
     "set_tensor_flags",
+    "storage_name",
     "tensor_flags",
+    "tile_shape",
+    "to_tiled",
 }
 
 

@@ -8,6 +8,8 @@
 #include "device/gil.h"
 #include "device/ipc.h"
 #include "device/profiler_ranges.h"
+#include "device/storage_impl.h"
+#include "device/tensor_impl.h"
 #include "kernel/roads.h"
 #include "mechanism.h"
 
@@ -16,6 +18,8 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unordered_map.h>
@@ -160,6 +164,30 @@ NB_MODULE(_C, m) {
       nb::sig(
           "def set_tensor_flags(tensor: torch.Tensor, flags: dict[str, bool]) "
           "-> None"));
+
+  m.def(
+      "storage_name",
+      [](nb::handle tensor) {
+        return translated([&] { return storage_name(to_tensor(tensor)); });
+      },
+      nb::arg("tensor"),
+      nb::sig("def storage_name(tensor: torch.Tensor) -> str"));
+  m.def(
+      "set_storage_name",
+      [](nb::handle tensor, std::string name) {
+        translated(
+            [&] { set_storage_name(to_tensor(tensor), std::move(name)); });
+      },
+      nb::arg("tensor"),
+      nb::arg("name"),
+      nb::sig(
+          "def set_storage_name(tensor: torch.Tensor, name: str) -> None"));
+  m.def(
+      "tile_shape",
+      [](nb::handle tensor) { return tile_shape(to_tensor(tensor)); },
+      nb::arg("tensor"),
+      nb::sig(
+          "def tile_shape(tensor: torch.Tensor) -> list[int] | None"));
 
   m.def(
       "ipc_handle",

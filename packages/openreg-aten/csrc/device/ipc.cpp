@@ -90,8 +90,8 @@ c10::Storage open_ipc(
       handle.size());
   std::memcpy(bytes.reserved, handle.data(), handle.size());
   std::byte* data = block->open(bytes) + offset;
-  return {
-      c10::Storage::use_byte_size_t(),
+  return c10::make_storage_impl(
+      c10::StorageImpl::use_byte_size_t(),
       size,
       c10::DataPtr(
           data,
@@ -99,7 +99,8 @@ c10::Storage open_ipc(
           &delete_open_block,
           c10::Device(c10::kPrivateUse1, device)),
       /*allocator=*/nullptr,
-      /*resizable=*/false};
+      /*resizable=*/false,
+      c10::Device(c10::kPrivateUse1, device));
 }
 
 } // namespace openreg::aten

@@ -2,10 +2,8 @@
 // Outputs and operands of structured operators.
 #include "kernel/structured.h"
 
-#include "device/allocator.h"
 #include "device/device.h"
-
-#include <ATen/EmptyTensor.h>
+#include "device/tensor.h"
 
 #include <algorithm>
 #include <cmath>
@@ -62,15 +60,11 @@ at::Tensor make_output(
     at::IntArrayRef sizes,
     at::IntArrayRef strides,
     const at::TensorOptions& options) {
-  constexpr c10::DispatchKeySet keys(c10::DispatchKey::PrivateUse1);
   const auto dtype = c10::typeMetaToScalarType(options.dtype());
   const CurrentDevice scope(options.device().index());
-  auto& allocator = device_allocator();
   return strides.empty()
-      ? at::detail::empty_generic(
-            sizes, &allocator, keys, dtype, options.memory_format_opt())
-      : at::detail::empty_strided_generic(
-            sizes, strides, &allocator, keys, dtype);
+      ? make_tensor(sizes, dtype, options.memory_format_opt())
+      : make_strided_tensor(sizes, strides, dtype);
 }
 
 size_t operand_bytes(const c10::SmallVectorImpl<at::OperandInfo>& operands) {

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // empty and empty_strided: every new device tensor starts here.
-#include "device/allocator.h"
 #include "device/device.h"
+#include "device/tensor.h"
 #include "mechanism.h"
 
 #include <ATen/Context.h>
-#include <ATen/EmptyTensor.h>
 #include <ATen/native/TensorFactories.h>
 #include <torch/library.h>
 
 namespace openreg::aten {
 namespace {
-
-constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
 
 void check_options(
     std::optional<c10::Layout> layout,
@@ -54,12 +51,7 @@ at::Tensor empty(
   check_options(layout, pin_memory);
   const CurrentDevice scope(index_of(device));
   return filled_if_deterministic(
-      at::detail::empty_generic(
-          size,
-          &device_allocator(),
-          kKeys,
-          c10::dtype_or_default(dtype),
-          memory_format));
+      make_tensor(size, c10::dtype_or_default(dtype), memory_format));
 }
 // [docs: end]
 
@@ -73,12 +65,7 @@ at::Tensor empty_strided(
   check_options(layout, pin_memory);
   const CurrentDevice scope(index_of(device));
   return filled_if_deterministic(
-      at::detail::empty_strided_generic(
-          size,
-          stride,
-          &device_allocator(),
-          kKeys,
-          c10::dtype_or_default(dtype)));
+      make_strided_tensor(size, stride, c10::dtype_or_default(dtype)));
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 // Parameter stays the object that optimizers, hooks and tied modules hold, and
 // only its data moves. PyTorch's own answer knows a fixed list of backends, in
 // which PrivateUse1 is not.
+#include "device/tensor_impl.h"
 #include "mechanism.h"
 
 #include <ATen/core/Tensor.h>
@@ -28,6 +29,9 @@ bool has_compatible_shallow_copy_type(
     const at::Tensor& self,
     const at::Tensor& from) {
   c10::TensorImpl& impl = *self.unsafeGetTensorImpl();
+  if (tile_shape(self).has_value() != tile_shape(from).has_value()) {
+    return false; // an object keeps its class
+  }
   return (is_strided_on_cpu_or_device(impl.key_set()) &&
           is_strided_on_cpu_or_device(from.key_set())) ||
       (self.device().type() == from.device().type() &&

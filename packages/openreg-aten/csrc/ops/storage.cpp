@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Operators that change which storage a tensor has, or its size.
 #include "device/allocator.h"
+#include "device/storage_impl.h"
 #include "mechanism.h"
 
 #include <ATen/Context.h>
@@ -58,12 +59,8 @@ at::Tensor& set_storage_offset(
 }
 
 at::Tensor& set_empty(at::Tensor& self) {
-  c10::Storage storage = c10::make_intrusive<c10::StorageImpl>(
-      c10::StorageImpl::use_byte_size_t(),
-      0,
-      own_block(self.device().index(), nullptr),
-      &device_allocator(),
-      true);
+  c10::Storage storage =
+      make_storage(0, own_block(self.device().index(), nullptr));
   return set_storage_offset(self, std::move(storage), 0, {0}, {});
 }
 

@@ -137,11 +137,6 @@ _PLANNED = (
         "no collectives",
     ),
     (
-        "storage_impl",
-        "c10::SetStorageImplCreate",
-        "storages are PyTorch's own, without data of the backend",
-    ),
-    (
         "symmetric_memory",
         "c10d::symmetric_memory::register_allocator",
         "no torch.distributed._symmetric_memory",
@@ -150,11 +145,6 @@ _PLANNED = (
         "sync_batch_norm",
         "aten::batch_norm_stats and its siblings",
         "no SyncBatchNorm over several processes",
-    ),
-    (
-        "tensor_impl",
-        "a subclass of c10::TensorImpl",
-        "tensors are PyTorch's own, without layouts of the backend",
     ),
 )
 

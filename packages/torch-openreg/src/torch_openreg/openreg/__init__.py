@@ -37,6 +37,8 @@ from ._device import (
 from ._flags import set_tensor_flags, tensor_flags
 from ._lazy import init, is_initialized, lazy_call
 from ._roads import operator_roads
+from ._storage_name import set_storage_name, storage_name
+from ._tiles import from_tiled, tile_shape, to_tiled
 from .amp import get_amp_supported_dtype
 from .memory import (
     OutOfMemoryError,
@@ -104,6 +106,7 @@ __all__ = [
     "device_memory_used",
     "device_of",
     "empty_cache",
+    "from_tiled",
     "get_amp_supported_dtype",
     "get_arch_list",
     "get_device_capability",
@@ -149,12 +152,16 @@ __all__ = [
     "set_per_process_memory_fraction",
     "set_rng_state",
     "set_rng_state_all",
+    "set_storage_name",
     "set_stream",
     "set_tensor_flags",
+    "storage_name",
     "stream",
     "streams",
     "synchronize",
     "tensor_flags",
+    "tile_shape",
+    "to_tiled",
 ]
 
 _lazy_init = init

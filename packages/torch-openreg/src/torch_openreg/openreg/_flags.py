@@ -9,20 +9,10 @@ import torch
 
 from openreg_aten import _C
 
-from ._utils import device_type
+from ._utils import check_tensor
 
 # PyTorch writes its own bits of a tensor under these names, into the same table.
 _TAKEN = ("conj", "neg")
-
-
-def _check_tensor(tensor: object) -> torch.Tensor:
-    if not isinstance(tensor, torch.Tensor):
-        raise TypeError(f"tensor: expected a torch.Tensor, got {tensor!r}")
-    if tensor.device.type != device_type():
-        raise ValueError(
-            f"tensor: expected one on {device_type()}, got one on {tensor.device}"
-        )
-    return tensor
 
 
 def tensor_flags(tensor: torch.Tensor) -> dict[str, bool]:
@@ -41,7 +31,7 @@ def tensor_flags(tensor: torch.Tensor) -> dict[str, bool]:
         TypeError: If ``tensor`` is no tensor.
         ValueError: If it is not on the device.
     """
-    return _C.tensor_flags(_check_tensor(tensor))
+    return _C.tensor_flags(check_tensor(tensor))
 
 
 def set_tensor_flags(tensor: torch.Tensor, flags: Mapping[str, bool]) -> None:
@@ -59,7 +49,7 @@ def set_tensor_flags(tensor: torch.Tensor, flags: Mapping[str, bool]) -> None:
         TypeError: If ``tensor`` is no tensor, a name no string, or a value no bool.
         ValueError: If the tensor is not on the device, or a name is not to be had.
     """
-    _check_tensor(tensor)
+    check_tensor(tensor)
     given: Iterable[tuple[object, object]] = flags.items()
     for name, value in given:
         if not isinstance(name, str) or not isinstance(value, bool):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which device is meant by an index, a name, a ``torch.device`` or nothing.
+"""Which device is meant by an index, a name, a ``torch.device`` or a tensor.
 
 ``torch.load`` looks up ``_get_device_index`` in a module of this name.
 """
@@ -80,3 +80,19 @@ def valid_device_index(device: Device) -> int:
             f"{count - 1} ({count} {device_type()} devices)"
         )
     return index
+
+
+def check_tensor(tensor: object) -> torch.Tensor:
+    """Returns ``tensor`` if it is a tensor of the device.
+
+    Raises:
+        TypeError: If it is no tensor.
+        ValueError: If it is not on the device.
+    """
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"tensor: expected a torch.Tensor, got {tensor!r}")
+    if tensor.device.type != device_type():
+        raise ValueError(
+            f"tensor: expected one on {device_type()}, got one on {tensor.device}"
+        )
+    return tensor

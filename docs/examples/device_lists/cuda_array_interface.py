@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The interface by which CuPy and Numba take tensors."""
+
+# part: Tensors and memory
+# place: torch/_tensor.py: Tensor.__cuda_array_interface__
+# asks: not self.is_cuda
+# means: the memory of device tensors is not offered to libraries by this interface
+# noticed: an error
+# way: closed
+
+import torch
+
+try:
+    print(torch.ones(1, device="openreg").__cuda_array_interface__)
+except AttributeError as error:
+    print(str(error)[:69])
+# prints: Can't get __cuda_array_interface__ on non-CUDA tensor type: torch.ope

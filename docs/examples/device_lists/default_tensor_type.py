@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The older way to choose a default device."""
+
+# part: Tensors and memory
+# place: torch/csrc/tensor/python_tensor.cpp: py_set_default_tensor_type
+# asks: torch.cuda.FloatTensor
+# means: the classes `torch.cuda.FloatTensor` and so on have no counterparts.
+#   `torch.set_default_device` works
+# noticed: an error
+# way: open `torch.set_default_device("openreg")`
+
+import torch
+
+try:
+    torch.set_default_tensor_type("torch.openreg.FloatTensor")
+except AttributeError as error:
+    print(str(error)[-31:])
+# prints: has no attribute 'FloatTensor'
+torch.set_default_device("openreg")
+print(torch.ones(1).device)
+# prints: openreg:0

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""FlexAttention."""
+
+# part: Layers and functions
+# place: torch/nn/attention/flex_attention.py: _validate_device
+# asks: supported_devices = {"cuda", "cpu", "xpu", "hpu", "mps"}
+# means: FlexAttention refuses the device, also without a compiler
+# noticed: an error
+# way: closed
+
+import torch
+from torch.nn.attention.flex_attention import flex_attention
+
+x = torch.ones(1, 1, 16, 16, device="openreg")
+try:
+    flex_attention(x, x, x)
+except ValueError as error:
+    print(str(error)[:69])
+# prints: FlexAttention is only supported on CUDA, CPU, HPU, or MPS devices. Fo

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Methods with the name of a device."""
+
+# part: Tensors and memory
+# place: torch/utils/backend_registration.py:
+#   _generate_packed_sequence_methods_for_privateuse1_backend
+# asks: f"is_{custom_backend_name}"
+# means: `x.cuda()` and `x.is_cuda` have counterparts on tensors, storages, modules and
+#   packed sequences, which PyTorch writes on request
+# noticed: an error
+# way: mechanism methods
+
+import torch
+from torch.nn.utils.rnn import pack_sequence
+
+packed = pack_sequence([torch.ones(2)]).openreg()
+print(packed.is_openreg, packed.is_cuda)
+# prints: True False
+# without it: 'PackedSequence' object has no attribute 'openreg'

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A model as a graph."""
+
+# part: Tensors and memory
+# place: torch/cuda/graphs.py: make_graphed_callables
+# asks: CUDAGraph()
+# means: `make_graphed_callables` is for CUDA graphs. `torch.accelerator.Graph`, for
+#   which a backend can register a class, is [planned](planned.md#graph)
+# noticed: an error
+# way: closed
+
+import torch
+
+model = torch.nn.Linear(2, 2).to("openreg")
+try:
+    torch.cuda.make_graphed_callables(model, (torch.ones(1, 2, device="openreg"),))
+except RuntimeError as error:
+    print(error)
+# prints: Tried to instantiate dummy base class CUDAGraph

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whether autocast is on."""
+
+# part: Mixed precision, gradients and optimizers
+# place: torch/csrc/autograd/init.cpp: is_autocast_enabled
+# asks: at::kCUDA
+# means: without an argument, `torch.is_autocast_enabled()` means CUDA, and is False
+#   inside `torch.autocast("openreg")`
+# noticed: nothing
+# way: open `torch.is_autocast_enabled("openreg")`
+
+import torch
+
+with torch.autocast("openreg"):
+    print(torch.is_autocast_enabled(), torch.is_autocast_enabled("openreg"))
+# prints: False True
