@@ -36,14 +36,14 @@ device types. A list has room for a PrivateUse1 device if it asks for the name o
 registered, or if the caller can say which device is meant. The other lists are closed: a backend can not join them.
 
 {count} such places follow, with what they mean for this device: {open} are open, with the way in, {planned} wait for a
-[planned](planned.md) mechanism, and {closed} are closed. Worst are the {quiet} of them that say nothing: the result is
-another one than on a CUDA device, and no error tells.
+[planned](planned.md) mechanism, and {closed} are closed. Those that are noticed by nothing deserve the most care:
+PyTorch goes another way than for a CUDA device, and no error tells. That is so for {quiet_open} open and {quiet} closed ones.
 
 `tools/device_lists.py` writes this page. It reads the place in the torch that is installed, and fails if the place no
 longer asks for what stands here; the C++ sources are not part of the wheel, so there the program alone shows it. The
 tests run every [program](#programs). For a way in by a mechanism they also run it without the mechanism.
 
-"Noticed by" says what a user sees who does not know of the list.
+"Noticed by" says what tells a user who does not know of the list, or of a backend without the mechanism.
 {parts}
 Closed without a program are graphs inside `torch.compile`, and the switches of `torch.backends`, which belong to
 libraries.
@@ -240,6 +240,7 @@ def page() -> str:
     for row in all_rows:
         check(row)
     kinds = [row.kind for row in all_rows]
+    quiet = [row.kind for row in all_rows if row.noticed == "nothing"]
     parts = [
         PART.format(
             name=part,
@@ -253,9 +254,8 @@ def page() -> str:
         open=kinds.count("mechanism") + kinds.count("open"),
         planned=kinds.count("planned"),
         closed=kinds.count("closed"),
-        quiet=sum(
-            row.noticed == "nothing" and row.kind == "closed" for row in all_rows
-        ),
+        quiet=quiet.count("closed"),
+        quiet_open=quiet.count("mechanism") + quiet.count("open"),
         parts="".join(parts),
         programs="".join(PROGRAM.format(name=row.name) for row in all_rows),
     )

@@ -5,7 +5,7 @@
 # place: torch/utils/collect_env.py: get_gpu_info
 # asks: torch.cuda.is_available()
 # means: the report of `python -m torch.utils.collect_env` names CUDA and XPU devices,
-#   and no others. `python -m torch_openreg info` is this device's
+#   and no others. `python -m openreg_runtime info` is this device's
 # noticed: nothing
 # way: closed
 

@@ -2,8 +2,8 @@
 """The older way to choose a default device."""
 
 # part: Tensors and memory
-# place: torch/csrc/tensor/python_tensor.cpp: py_set_default_tensor_type
-# asks: torch.cuda.FloatTensor
+# place: torch/__init__.py: set_default_tensor_type
+# asks: _import_dotted_name(t)
 # means: the classes `torch.cuda.FloatTensor` and so on have no counterparts.
 #   `torch.set_default_device` works
 # noticed: an error

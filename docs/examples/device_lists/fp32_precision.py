@@ -2,8 +2,8 @@
 """The precision of products of float32."""
 
 # part: Tools
-# place: torch/csrc/Module.cpp: _set_fp32_precision_setter
-# asks: Unknown backend
+# place: ATen/Context.h: str2backend
+# asks: enum class TORCH_API Float32Backend { GENERIC, CUDA, MKLDNN }
 # means: `torch.backends.<name>.matmul.fp32_precision` exists for cuda and mkldnn;
 #   `torch.set_float32_matmul_precision` reaches the device's kernels, which are the
 #   CPU's

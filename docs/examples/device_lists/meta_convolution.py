@@ -2,29 +2,31 @@
 """The strides that a compiler expects of a convolution."""
 
 # part: Compilers
-# place: aten/src/ATen/native/Convolution.cpp: determine_backend_memory_format
-# asks: ConvBackend::Overrideable
+# place: ATen/native/ConvUtils.h: xpu_conv_use_channels_last
+# asks: input.is_xpu()
 # means: for a channels_last input the compiler expects a contiguous result, except on
-#   XPU; this device's convolution is the CPU's, and its result is channels_last.
-#   `reshape` after it may become a `view` that fails when the compiled code runs, and
-#   `stride()` is answered wrongly
-# noticed: nothing
+#   CUDA, CPU, MPS and XPU; this device's convolution is the CPU's, and its result is
+#   channels_last. So a `reshape` or `flatten` becomes a `view`, which fails when the
+#   compiled code runs, and `stride()` is answered wrongly
+# noticed: an error
 # way: closed
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 
-def convolve() -> torch.Tensor:
-    """Returns the convolution of a channels_last input."""
-    x = torch.ones(2, 3, 5, 5, device="openreg")
-    weight = torch.ones(4, 3, 3, 3, device="openreg")
-    x = x.contiguous(memory_format=torch.channels_last)
-    return torch.nn.functional.conv2d(x, weight)
+def features(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Returns a convolution, each image as one row."""
+    return torch.nn.functional.conv2d(x, weight).flatten(1)
 
 
-with FakeTensorMode():
-    print(convolve().stride())
-# prints: (36, 9, 3, 1)
-print(convolve().stride())
-# prints: (36, 1, 12, 4)
+x = torch.ones(2, 3, 5, 5, device="openreg").contiguous(
+    memory_format=torch.channels_last
+)
+weight = torch.ones(4, 3, 3, 3, device="openreg")
+print(features(x, weight).shape)
+# prints: torch.Size([2, 36])
+try:
+    torch.compile(features, backend="aot_eager")(x, weight)
+except RuntimeError as error:
+    print(str(error)[:56])
+# prints: view size is not compatible with input tensor's size and

@@ -4,7 +4,7 @@
 # part: Compilers
 # place: torch/csrc/jit/runtime/register_prim_ops.cpp
 # asks: aten::cuda
-# means: TorchScript knows `x.cuda()` and `x.xpu()`, and not `x.openreg()`
+# means: TorchScript knows `x.cpu()` and `x.cuda()`, and not `x.openreg()`
 # noticed: an error
 # way: open `x.to("openreg")`
 

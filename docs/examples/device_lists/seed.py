@@ -6,7 +6,7 @@
 # asks: custom_backend_name = torch._C._get_privateuse1_backend_name()
 # means: `torch.manual_seed` seeds the devices of a fixed list of types and of the
 #   backend, if its module has `manual_seed_all`
-# noticed: nothing
+# noticed: an error
 # way: mechanism device_module
 
 import torch
