@@ -94,6 +94,7 @@ def test_dense_tensors_are_compatible(other: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
 def test_tensors_of_other_classes_are_not() -> None:
     x = torch.ones(2, 2, device="openreg")
     others = [

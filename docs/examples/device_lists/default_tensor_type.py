@@ -14,7 +14,7 @@ import torch
 try:
     torch.set_default_tensor_type("torch.openreg.FloatTensor")
 except AttributeError as error:
-    print(str(error)[-31:])
+    print(str(error)[-30:])
 # prints: has no attribute 'FloatTensor'
 torch.set_default_device("openreg")
 print(torch.ones(1).device)
