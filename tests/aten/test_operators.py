@@ -274,25 +274,6 @@ def test_forward_and_backward_have_the_bits_of_the_cpu(both: Both, name: str) ->
     both(run, *[make(shape) for shape in shapes])
 
 
-@pytest.mark.parametrize("module", [torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN])
-def test_recurrent_network_has_the_numbers_of_the_cpu(
-    device: str, module: type[torch.nn.RNNBase]
-) -> None:
-    network = module(5, 6, num_layers=2, bidirectional=True)
-    x = make((7, 3, 5))
-
-    def run(where: str) -> list[Tensor]:
-        moved = module(5, 6, num_layers=2, bidirectional=True).to(where)
-        moved.load_state_dict(network.state_dict())
-        inputs = x.to(where).requires_grad_()
-        out, _ = moved(inputs)
-        out.square().sum().backward()
-        gradients = [each.grad for each in moved.parameters()]
-        return [each.cpu() for each in (out.detach(), inputs.grad, *gradients)]
-
-    torch.testing.assert_close(run(device), run("cpu"), rtol=1e-5, atol=1e-6)
-
-
 FACTORIES: dict[str, Callable[[str], Tensor]] = {
     "zeros": lambda d: torch.zeros(3, 2, device=d),
     "full": lambda d: torch.full((2, 2), 7, device=d),

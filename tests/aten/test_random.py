@@ -143,12 +143,14 @@ def test_manual_seed_seeds_every_device(device: str) -> None:
         assert torch.equal(torch.rand(3, device=f"{device}:{index}"), expected)
 
 
-def test_dropout_backward_uses_the_mask_of_the_forward(both) -> None:
-    def run(x: Tensor) -> tuple[Tensor, Tensor | None]:
+@pytest.mark.parametrize("p", [0.0, 0.1, 0.25, 0.3, 0.4, 0.5, 0.9, 1.0])
+def test_dropout_backward_has_the_mask_and_bits_of_the_forward(both, p: float) -> None:
+    def run(x: Tensor) -> tuple[Tensor, Tensor]:
         torch.manual_seed(4)
         leaf = x.clone().requires_grad_()
-        out = F.dropout(leaf, 0.4)
-        out.sum().backward()
-        return out.detach(), leaf.grad
+        out = F.dropout(leaf, p)
+        (grad,) = torch.autograd.grad(out, leaf, x.flip(0))
+        return out.detach(), grad
 
-    both(run, torch.randn(20, 5))
+    for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
+        both(run, torch.randn(50, 7).to(dtype))

@@ -32,11 +32,6 @@ class ExpectedFailure:
 
 # Results that are equal up to rounding; all others have the bits of the CPU's.
 ROUNDING = {
-    "nn.RNN-*": "The CPU multiplies the inputs of all steps at once, a device each.",
-    "nn.GRU-*": "As nn.RNN, and the device has fused cells.",
-    "nn.LSTM-*": "As nn.RNN, and the device has fused cells.",
-    "nn.GRUCell-*": "The fused cell has its own formula for the backward pass.",
-    "nn.LSTMCell-*": "The fused cell has its own formula for the backward pass.",
     "linalg.lstsq*": "The CPU's default driver reads pivots that PyTorch has not set, "
     "and differs between two runs on the CPU.",
     "linalg.pinv.singular-float64": "One gradient of a negative view, in its last bit, "

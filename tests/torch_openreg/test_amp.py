@@ -327,3 +327,26 @@ def test_pytorch_warns_of_mixed_precision_for_cuda_without_it(
 ) -> None:
     with pytest.warns(UserWarning, match="CUDA is not available"):
         enter()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("kind", [torch.nn.LSTM, torch.nn.GRU, torch.nn.RNN])
+def test_recurrent_layers_train_in_the_lower_type(
+    kind: type[torch.nn.RNNBase], dtype: torch.dtype
+) -> None:
+    torch.manual_seed(0)
+    module, x = kind(5, 6, num_layers=2, bidirectional=True), torch.randn(7, 3, 5)
+    expected, _ = module(x)
+    expected.sum().backward()
+    wanted = [parameter.grad for parameter in module.parameters()]
+    module.zero_grad()
+    module.to("openreg")
+    with torch.openreg.amp.autocast(dtype):
+        output, _ = module(x.to("openreg"))
+    assert output.dtype is dtype
+    output.float().sum().backward()
+    close = {"rtol": 0.1, "atol": 0.1}
+    torch.testing.assert_close(output.float().cpu(), expected, **close)
+    for parameter, gradient in zip(module.parameters(), wanted, strict=True):
+        assert parameter.grad.dtype is torch.float32
+        torch.testing.assert_close(parameter.grad.cpu(), gradient, rtol=0.1, atol=0.5)

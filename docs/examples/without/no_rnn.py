@@ -4,6 +4,7 @@
 import torch
 
 lstm = torch.nn.LSTM(2, 3).to("openreg")
-print(lstm(torch.ones(4, 1, 2, device="openreg"))[0].shape)
-# prints: torch.Size([4, 1, 3])
+with torch.autocast("openreg", torch.bfloat16):
+    print(lstm(torch.ones(4, 1, 2, device="openreg"))[0].dtype)
+# prints: torch.bfloat16
 # without it: NotImplementedError: Could not run 'aten::_thnn_fused_lstm_cell'

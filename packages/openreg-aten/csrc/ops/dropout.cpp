@@ -30,6 +30,16 @@ native_dropout(const at::Tensor& input, double p, std::optional<bool> train) {
   return {input * noise, noise.ne(0)};
 }
 
+/// The CPU's dropout saves its noise, which is rounded to the input's type.
+/// Here it is made again of the mask: `scale` is one over the numbers that are
+/// kept.
+at::Tensor native_dropout_backward(
+    const at::Tensor& gradient,
+    const at::Tensor& mask,
+    double scale) {
+  return gradient * mask.to(gradient.scalar_type()).div_(1 / scale);
+}
+
 } // namespace
 
 OPENREG_MECHANISM(
@@ -38,6 +48,7 @@ OPENREG_MECHANISM(
     "dropout draws from the CPU's generator") {
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   library.impl("native_dropout", TORCH_FN(native_dropout));
+  library.impl("native_dropout_backward", TORCH_FN(native_dropout_backward));
 }
 
 } // namespace openreg::aten

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fused LSTM and GRU cells. PyTorch uses them for every PrivateUse1 device, and
+// Fused LSTM and GRU cells. PyTorch uses them for every PrivateUse1 device that
+// does not take whole layers (rnn_layers.cpp), and here under autocast;
 // they have no CPU kernel, so they are written here in ATen, as operators of
 // their own that the boxed kernel can run.
 #include "kernel/boxed.h"
@@ -136,7 +137,7 @@ gru_cell_backward(
 OPENREG_MECHANISM(
     rnn,
     "aten::_thnn_fused_lstm_cell, _thnn_fused_gru_cell",
-    "no LSTM and GRU layers") {
+    "no LSTM and GRU layers under autocast") {
   static torch::Library schemas(
       torch::Library::FRAGMENT, "openreg", std::nullopt, __FILE__, __LINE__);
   schemas.def(

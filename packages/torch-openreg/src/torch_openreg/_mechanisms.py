@@ -141,11 +141,6 @@ _PLANNED = (
         "c10d::symmetric_memory::register_allocator",
         "no torch.distributed._symmetric_memory",
     ),
-    (
-        "sync_batch_norm",
-        "aten::batch_norm_stats and its siblings",
-        "no SyncBatchNorm over several processes",
-    ),
 )
 
 

@@ -35,7 +35,6 @@
 #include <ATen/ops/mish_backward_ops.h>
 #include <ATen/ops/mul_ops.h>
 #include <ATen/ops/nan_to_num_ops.h>
-#include <ATen/ops/native_dropout_backward_ops.h>
 #include <ATen/ops/neg_ops.h>
 #include <ATen/ops/polar_ops.h>
 #include <ATen/ops/pow_ops.h>
@@ -109,8 +108,7 @@ void add_typed_pointwise(torch::Library& library) {
       ops::_prelu_kernel,
       ops::_prelu_kernel_backward,
       ops::rrelu_with_noise,
-      ops::rrelu_with_noise_,
-      ops::native_dropout_backward>(library);
+      ops::rrelu_with_noise_>(library);
 }
 
 } // namespace openreg::aten
