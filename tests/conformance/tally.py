@@ -15,7 +15,9 @@ import torch
 from .comparison import Likeness, compare, describe
 from .expected_failures import is_expected_to_fail, rounding_reason
 
-CHECKS = ["forward", "backward", "in-place", "out=", "error"]
+# Checks that compare values, and those that compare something else.
+VALUE_CHECKS = ["forward", "backward", "in-place", "out=", "tangent"]
+CHECKS = [*VALUE_CHECKS, "error", "version", "fake", "first call"]
 
 
 @contextlib.contextmanager
@@ -91,6 +93,19 @@ class Tally:
             except Exception as error:
                 likeness = Likeness.DIFFERENT
                 message = " ".join(str(error).split())[:300] or describe(error)
+        self._count(check, label, likeness, message)
+        return mine.error is None and likeness != Likeness.DIFFERENT
+
+    def note(self, check: str, label: str, problem: str | None) -> None:
+        """Counts one check, which has failed if there is a problem to tell."""
+        likeness = Likeness.SAME if problem is None else Likeness.DIFFERENT
+        self._count(check, label, likeness, problem or "")
+
+    def checks(self) -> set[str]:
+        """The checks that were made."""
+        return {check for check, count in self.counts.items() if count[1]}
+
+    def _count(self, check: str, label: str, likeness: Likeness, message: str) -> None:
         count = self.counts[check]
         count[0] += likeness != Likeness.DIFFERENT
         count[1] += 1
@@ -99,7 +114,6 @@ class Tally:
             self.failures.append((check, f"{label}: {message}"))
         elif likeness == Likeness.CLOSE:
             self.inexact.add(check)
-        return mine.error is None and likeness != Likeness.DIFFERENT
 
     def plain(self) -> dict[str, Any]:
         """Returns the counts as plain values, for the report of a test."""
@@ -123,11 +137,13 @@ def report(tallies: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[str]:
         for check in tally["inexact"]:
             inexact[name].add(check)
     for check, (passed, count, _) in totals.items():
+        if count == 0:
+            continue
         others = count - expected[check]
         share = passed / others if others else 1.0
         line = f"{check:10} {passed}/{others} ({share:.2%})"
         yield line + f", {expected[check]} expected to fail" * bool(expected[check])
-    values = [totals[check] for check in CHECKS if check != "error"]
+    values = [totals[check] for check in VALUE_CHECKS]
     passed, exact = (sum(each[i] for each in values) for i in (0, 2))
     yield f"{'same bits':10} {exact}/{passed} ({exact / max(passed, 1):.3%})"
     for name, checks in sorted(inexact.items()):

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What FakeTensorMode says of an operator's results, beside what it makes for real."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils import _pytree as pytree
+
+from .agreement import leaves
+from .comparison import describe
+from .mirror import DEVICE, is_strided, tensors, transform
+from .operators import Arguments, arguments_of, on, variants
+from .sampling import swept_dtype
+from .tally import Attempt, Tally, attempt
+
+PROPERTIES = ("device", "dtype", "layout", "size", "stride", "storage offset")
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What a call gave, as metadata of all that is a tensor: forward and backward."""
+
+    forward: Attempt
+    backward: Attempt | None = None
+
+
+def looks(values: Any) -> list[dict[str, Any] | None]:
+    """Describes the tensors of a nest; what is no tensor has no description."""
+    return [
+        look(each) if isinstance(each, Tensor) else None
+        for each in pytree.tree_leaves(values)
+    ]
+
+
+def look(tensor: Tensor) -> dict[str, Any]:
+    """The metadata of a tensor, with the device's type without its index."""
+    strided = is_strided(tensor)
+    return {
+        "device": tensor.device.type,
+        "dtype": tensor.dtype,
+        "layout": tensor.layout,
+        "size": tuple(tensor.size()),
+        "stride": tensor.stride() if strided else None,
+        "storage offset": tensor.storage_offset() if strided else None,
+    }
+
+
+def ones_for(outputs: Any) -> tuple[list[Tensor], list[Tensor]]:
+    """The differentiable tensors of a result, and ones in the layout of each."""
+    differentiable = [each for each in tensors(outputs) if each.requires_grad]
+    return differentiable, [torch.ones_like(each) for each in differentiable]
+
+
+def run(
+    op: OpInfo,
+    arguments: Arguments,
+    process: Callable[[Any], Any],
+    device: str,
+    *,
+    fake: bool,
+) -> Run:
+    """Calls an operator on a device, for real or with fake tensors."""
+    args, kwargs = on(device, op, arguments)
+    if not fake:
+        return _call(op, args, kwargs, process)
+    mode = FakeTensorMode()
+    args, kwargs = pytree.tree_map_only(Tensor, mode.from_tensor, (args, kwargs))
+    with mode:
+        return _call(op, args, kwargs, process)
+
+
+def _call(op: OpInfo, args: Any, kwargs: Any, process: Callable[[Any], Any]) -> Run:
+    made = attempt(lambda: op(*args, **kwargs))
+    if made.error is not None:
+        return Run(made)
+    forward = Attempt(value=looks(made.value))
+    outputs = attempt(lambda: process(made.value)).value
+    inputs = leaves((args, kwargs))
+    outputs, ones = ones_for(outputs)
+    if not inputs or not outputs:
+        return Run(forward)
+    backward = attempt(
+        lambda: looks(torch.autograd.grad(outputs, inputs, ones, allow_unused=True))
+    )
+    return Run(forward, backward)
+
+
+def differences(fake: Attempt, real: Attempt) -> dict[str, str]:
+    """Names what differs between two lists of ``looks``, or exceptions."""
+    if fake.error is not None or real.error is not None:
+        told = [describe(e.error) if e.error else "none" for e in (fake, real)]
+        same = type(fake.error) is type(real.error)
+        return {} if same else {"exception": f"fake {told[0]}, real {told[1]}"}
+    if len(fake.value) != len(real.value):
+        return {"results": f"fake {len(fake.value)}, real {len(real.value)}"}
+    return {
+        f"{name} of result {i}": f"fake {one[name]}, real {other[name]}"
+        for i, (one, other) in enumerate(zip(fake.value, real.value, strict=True))
+        if one is not None and other is not None
+        for name in PROPERTIES
+        if one[name] != other[name]
+    }
+
+
+def check_fake(tally: Tally, label: str, op: OpInfo, sample: SampleInput) -> None:
+    """Compares fake and real metadata, forward and backward, in several layouts.
+
+    What differs on the CPU as well is PyTorch's.
+    """
+    process = sample.output_process_fn_grad
+    for name, arguments in layouts(op, sample):
+        fake, real = _pair(op, arguments, process, DEVICE)
+        on_cpu: tuple[Run, Run] | None = None
+        for direction in ("forward", "backward"):
+            attempts = getattr(fake, direction), getattr(real, direction)
+            if None in attempts:
+                continue
+            mine = differences(*attempts)
+            if mine:
+                on_cpu = on_cpu or _pair(op, arguments, process, "cpu")
+                theirs = getattr(on_cpu[0], direction), getattr(on_cpu[1], direction)
+                known = {} if None in theirs else differences(*theirs)
+                mine = {key: told for key, told in mine.items() if key not in known}
+            problem = "; ".join(f"{key}: {told}" for key, told in mine.items())
+            tally.note("fake", f"{label}{name} {direction}", problem or None)
+
+
+def _pair(
+    op: OpInfo, arguments: Arguments, process: Callable[[Any], Any], device: str
+) -> tuple[Run, Run]:
+    fake, real = (
+        run(op, arguments, process, device, fake=each) for each in (True, False)
+    )
+    return fake, real
+
+
+def permuted(tensor: Tensor) -> Tensor:
+    """A copy whose first and last dimensions have changed places in memory."""
+    if tensor.dim() < 2:
+        return tensor.clone()
+    return tensor.transpose(0, -1).contiguous().transpose(0, -1)
+
+
+def layouts(op: OpInfo, sample: SampleInput) -> Iterator[tuple[str, Arguments]]:
+    """Gives a sample's arguments as they are and in other layouts."""
+    arguments = arguments_of(sample)
+    yield "", arguments
+    if not all(is_strided(each) for each in tensors(arguments)):
+        return
+    for name, changed in variants(op, arguments, swept_dtype(op)):
+        if "view" not in name:  # conjugate and negative ones change no metadata
+            yield name, changed
+    if any(each.dim() >= 2 for each in tensors(arguments)):
+        yield " permuted", transform(arguments, permuted)

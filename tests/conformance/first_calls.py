@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Whether operators wait for a busy stream when they are called for the first time.
+
+Run as a program it calls a part of the operators, in a process that has called no
+others, and prints what it found as lines of JSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.testing._internal.opinfo.core import OpInfo, SampleInput
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import openreg_runtime as runtime
+from openreg_runtime import faults
+
+from .agreement import leaves
+from .cases import short
+from .comparison import Likeness, compare, describe
+from .fake import ones_for
+from .mirror import DEVICE
+from .operators import Arguments, arguments_of, has_values, on
+from .sampling import SWEPT, sampled, swept_dtype
+from .tally import Attempt, attempt, quiet
+
+# Nothing can end a wait for a held stream, so any time will do; no call is limited
+# that does not wait, however long it takes.
+TIMEOUT = 0.005
+
+
+@contextlib.contextmanager
+def held_stream() -> Iterator[None]:
+    """Holds the current device's default stream, and limits waits for it."""
+    released, started = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        started.set()
+        released.wait()
+
+    runtime.Device(0).default_stream.launch(hold)
+    started.wait()
+    try:
+        with faults.wait_timeout(TIMEOUT, 0):
+            yield
+    finally:
+        released.set()
+
+
+@dataclasses.dataclass
+class FirstCall:
+    """What came of the first call of an operator on a sample.
+
+    Attributes:
+        case: Name of the operator and the dtype.
+        part: ``"forward"`` or ``"backward"`` and the sample.
+        waits: The operator of ATen that waited for the stream, if one did.
+        problem: How the result differs from the CPU's.
+    """
+
+    case: str
+    part: str
+    waits: str
+    problem: str | None = None
+
+
+class _Last(TorchDispatchMode):
+    """Remembers which operator was called last."""
+
+    name = ""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self.name = str(func)
+        return func(*args, **(kwargs or {}))
+
+
+def _watch(call: Callable[[], Any]) -> tuple[Attempt, str]:
+    """Makes a call while the stream is held, and names the operator that waited.
+
+    That call has raised an exception. The operator is found by a second one.
+    """
+    torch.accelerator.synchronize()
+    with held_stream():
+        made = attempt(call)
+        waited = made.error is not None and "orErrorTimeout" in str(made.error)
+        if waited:
+            with _Last() as last:
+                attempt(call)
+            return made, last.name or str(made.error)
+    later = attempt(torch.accelerator.synchronize)
+    return (made if later.error is None else later), ""
+
+
+def _problem(mine: Attempt, expected: Attempt, *, values: bool) -> str | None:
+    if expected.error is not None or mine.error is not None:
+        if type(mine.error) is type(expected.error):
+            return None
+        told = [describe(e.error) if e.error else "no error" for e in (mine, expected)]
+        return f"{told[0]} (on the CPU: {told[1]})"
+    compared = attempt(lambda: compare(mine.value, expected.value, values=values))
+    if compared.error is not None:
+        return " ".join(str(compared.error).split())[:300]
+    return None if compared.value in (Likeness.SAME, Likeness.CLOSE) else "differs"
+
+
+def check(op: OpInfo, label: str, sample: SampleInput) -> Iterator[FirstCall]:
+    """Calls an operator for the first time, and then its backward pass."""
+    arguments: Arguments = arguments_of(sample)
+    case = f"{op.full_name}-{short(swept_dtype(op))}"
+    process = sample.output_process_fn_grad
+    made: dict[str, Attempt] = {}
+    inputs: dict[str, list[Tensor]] = {}
+    for device in (DEVICE, "cpu"):
+        args, kwargs = on(device, op, arguments)
+        inputs[device] = leaves((args, kwargs))
+
+        def call(args: Any = args, kwargs: Any = kwargs) -> Any:
+            return op(*args, **kwargs)
+
+        if device == "cpu":
+            made[device] = attempt(call)
+            continue
+        made[device], waits = _watch(call)
+        if waits:
+            yield FirstCall(case, f"forward {label}", waits)
+            return
+    values = has_values(op)
+    problem = _problem(made[DEVICE], made["cpu"], values=values)
+    yield FirstCall(case, f"forward {label}", "", problem)
+    if problem is not None or made["cpu"].error is not None or not inputs["cpu"]:
+        return
+    outputs = {
+        device: ones_for(attempt(lambda each=each: process(each.value)).value)
+        for device, each in made.items()
+    }
+    if not outputs["cpu"][0]:
+        return
+
+    def back(device: str) -> Any:
+        results, ones = outputs[device]
+        return torch.autograd.grad(
+            results, inputs[device], ones, retain_graph=True, allow_unused=True
+        )
+
+    mine, waits = _watch(lambda: back(DEVICE))
+    if not waits:
+        problem = _problem(mine, attempt(lambda: back("cpu")), values=values)
+    yield FirstCall(case, f"backward {label}", waits, problem)
+
+
+def main(part: int, count: int) -> None:
+    """Calls each ``count``-th operator, beginning with the given one."""
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    for op in SWEPT[part::count]:
+        print(json.dumps({"begun": op.full_name}), flush=True)  # noqa: T201
+        with quiet():
+            for i, sample in sampled(op, whole=False):
+                for found in check(op, f"sample {i}", sample):
+                    print(json.dumps(dataclasses.asdict(found)), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

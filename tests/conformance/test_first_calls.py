@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operators do not wait for a busy stream, not even when they are called first."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .sampling import SWEPT
+from .tally import Tally
+from .waits import reason_to_wait
+
+pytestmark = pytest.mark.timeout(600, method="thread")
+
+PROCESSES = 4
+
+
+@pytest.mark.parametrize("part", range(PROCESSES), ids=lambda part: f"part{part}")
+def test_first_call_does_not_wait(part: int, tally: Tally) -> None:
+    # In a process of its own: what other tests have called is known.
+    folder = Path(__file__).parent
+    module = f"{folder.name}.first_calls"
+    ended = subprocess.run(
+        [sys.executable, "-m", module, str(part), str(PROCESSES)],
+        cwd=folder.parent,
+        env=os.environ | {"OPENREG_INLINE_BYTES": "0"},
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    lines = [json.loads(line) for line in ended.stdout.splitlines()]
+    begun = [line["begun"] for line in lines if "begun" in line]
+    assert ended.returncode == 0, f"in {begun[-1:]}: {ended.stderr[-3000:]}"
+    assert begun == [op.full_name for op in SWEPT[part::PROCESSES]]
+    for found in lines:
+        if "begun" in found:
+            continue
+        unexplained = [each for each in found["waits"] if not reason_to_wait(each)]
+        problem = f"{unexplained} waited" if unexplained else found["problem"]
+        tally.note("first call", f"{found['case']}, {found['part']}", problem)
