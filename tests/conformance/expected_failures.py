@@ -77,6 +77,63 @@ EXPECTED_FAILURES = [
         limit="The CPU's copy has no neg_conj kernel for ComplexHalf: clone() of such "
         "a tensor fails on the CPU, too.",
     ),
+    ExpectedFailure(
+        cases=("nonzero_static-*",),
+        checks=("fake",),
+        reason="FakeTensorMode has the strides of CUDA's nonzero_static.",
+        limit="torch._meta_registrations.nonzero_static lists the devices that are "
+        "not like CUDA: cpu, mps and xpu.",
+    ),
+    ExpectedFailure(
+        cases=("nn.functional.pixel_shuffle-*", "nn.functional.pixel_unshuffle-*"),
+        checks=("fake",),
+        reason="FakeTensorMode has contiguous results for channels last.",
+        limit="The meta kernel of pixel_shuffle keeps channels last for the CPU alone.",
+    ),
+    ExpectedFailure(
+        cases=("*native_batch_norm*", "batch norm in evaluation"),
+        checks=("fake",),
+        reason="FakeTensorMode gives batch norm in evaluation a mean and a deviation.",
+        limit="torch._decomp's native_batch_norm_helper gives the CPU's empty results "
+        "to the CPU alone.",
+        always=False,
+    ),
+    ExpectedFailure(
+        cases=("batch norm in bfloat16", "layer norm in bfloat16"),
+        checks=("fake",),
+        reason="FakeTensorMode has mean and deviation in float32, as CUDA does.",
+        limit="native_batch_norm_helper and torch._refs.native_layer_norm convert "
+        "them to the input's dtype for the CPU alone (and MTIA).",
+    ),
+    ExpectedFailure(
+        cases=("embedding bag of sums", "embedding bag of means"),
+        checks=("fake",),
+        reason="FakeTensorMode has the sizes that CUDA's _embedding_bag gives to what "
+        "only a backward pass reads.",
+        limit="meta_embedding_bag has the CPU's sizes for the CPU alone.",
+    ),
+    ExpectedFailure(
+        cases=("nn.functional.dropout-*",),
+        checks=("fake",),
+        reason="FakeTensorMode has contiguous gradients of dropout.",
+        limit="The decomposition of native_dropout_backward makes them contiguous, the "
+        "CPU's kernel does not. On the CPU dropout is a product.",
+        always=False,
+    ),
+    ExpectedFailure(
+        cases=("lstm without biases",),
+        checks=("fake",),
+        reason="FakeTensorMode cannot run the fused cell of an LSTM without biases.",
+        limit="rnn_cell_checkSizes in torch._meta_registrations asks biases that are "
+        "None for their device.",
+    ),
+    ExpectedFailure(
+        cases=("torch._scaled_mm_v2-*",),
+        checks=("fake",),
+        reason="FakeTensorMode does not refuse scales with gaps.",
+        limit="_check_scaled_mm_sizes_v2 checks for the devices cpu, cuda and xpu.",
+        always=False,
+    ),
 ]
 
 

@@ -59,31 +59,31 @@ def ones_for(outputs: Any) -> tuple[list[Tensor], list[Tensor]]:
 
 
 def run(
-    op: OpInfo,
+    call: Callable[..., Any],
     arguments: Arguments,
-    process: Callable[[Any], Any],
-    device: str,
+    process: Callable[[Any], Any] = lambda result: result,
     *,
     fake: bool,
 ) -> Run:
-    """Calls an operator on a device, for real or with fake tensors."""
-    args, kwargs = on(device, op, arguments)
+    """Calls an operator with arguments on a device, or with fakes of them."""
     if not fake:
-        return _call(op, args, kwargs, process)
+        return _call(call, arguments, process)
     mode = FakeTensorMode()
-    args, kwargs = pytree.tree_map_only(Tensor, mode.from_tensor, (args, kwargs))
+    faked = pytree.tree_map_only(Tensor, mode.from_tensor, arguments)
     with mode:
-        return _call(op, args, kwargs, process)
+        return _call(call, faked, process)
 
 
-def _call(op: OpInfo, args: Any, kwargs: Any, process: Callable[[Any], Any]) -> Run:
-    made = attempt(lambda: op(*args, **kwargs))
+def _call(
+    call: Callable[..., Any], arguments: Arguments, process: Callable[[Any], Any]
+) -> Run:
+    args, kwargs = arguments
+    made = attempt(lambda: call(*args, **kwargs))
     if made.error is not None:
         return Run(made)
     forward = Attempt(value=looks(made.value))
-    outputs = attempt(lambda: process(made.value)).value
-    inputs = leaves((args, kwargs))
-    outputs, ones = ones_for(outputs)
+    outputs, ones = ones_for(attempt(lambda: process(made.value)).value)
+    inputs = leaves(arguments)
     if not inputs or not outputs:
         return Run(forward)
     backward = attempt(
@@ -109,36 +109,57 @@ def differences(fake: Attempt, real: Attempt) -> dict[str, str]:
     }
 
 
-def check_fake(tally: Tally, label: str, op: OpInfo, sample: SampleInput) -> None:
-    """Compares fake and real metadata, forward and backward, in several layouts.
+def check_call(
+    tally: Tally,
+    label: str,
+    call: Callable[..., Any],
+    move: Callable[[str], Arguments],
+    process: Callable[[Any], Any] = lambda result: result,
+) -> None:
+    """Compares fake and real metadata of a call, forward and backward.
 
     What differs on the CPU as well is PyTorch's.
+
+    Args:
+        tally: Takes the count.
+        label: What is run, for the message of a failure.
+        call: The operator.
+        move: Makes the arguments on a device.
+        process: Makes of the result what has a defined gradient.
     """
-    process = sample.output_process_fn_grad
+
+    def pair(device: str) -> tuple[Run, Run]:
+        fake, real = (
+            run(call, move(device), process, fake=each) for each in (True, False)
+        )
+        return fake, real
+
+    fake, real = pair(DEVICE)
+    on_cpu: tuple[Run, Run] | None = None
+    for direction in ("forward", "backward"):
+        attempts = getattr(fake, direction), getattr(real, direction)
+        if None in attempts:
+            continue
+        mine = differences(*attempts)
+        if mine:
+            on_cpu = on_cpu or pair("cpu")
+            theirs = getattr(on_cpu[0], direction), getattr(on_cpu[1], direction)
+            known = {} if None in theirs else differences(*theirs)
+            mine = {key: told for key, told in mine.items() if key not in known}
+        problem = "; ".join(f"{key}: {told}" for key, told in mine.items())
+        tally.note("fake", f"{label} {direction}", problem or None)
+
+
+def check_fake(tally: Tally, label: str, op: OpInfo, sample: SampleInput) -> None:
+    """Compares fake and real metadata of an operator, in several layouts."""
     for name, arguments in layouts(op, sample):
-        fake, real = _pair(op, arguments, process, DEVICE)
-        on_cpu: tuple[Run, Run] | None = None
-        for direction in ("forward", "backward"):
-            attempts = getattr(fake, direction), getattr(real, direction)
-            if None in attempts:
-                continue
-            mine = differences(*attempts)
-            if mine:
-                on_cpu = on_cpu or _pair(op, arguments, process, "cpu")
-                theirs = getattr(on_cpu[0], direction), getattr(on_cpu[1], direction)
-                known = {} if None in theirs else differences(*theirs)
-                mine = {key: told for key, told in mine.items() if key not in known}
-            problem = "; ".join(f"{key}: {told}" for key, told in mine.items())
-            tally.note("fake", f"{label}{name} {direction}", problem or None)
-
-
-def _pair(
-    op: OpInfo, arguments: Arguments, process: Callable[[Any], Any], device: str
-) -> tuple[Run, Run]:
-    fake, real = (
-        run(op, arguments, process, device, fake=each) for each in (True, False)
-    )
-    return fake, real
+        check_call(
+            tally,
+            label + name,
+            op,
+            lambda device, arguments=arguments: on(device, op, arguments),
+            sample.output_process_fn_grad,
+        )
 
 
 def permuted(tensor: Tensor) -> Tensor:

@@ -19,14 +19,18 @@ def swept_dtype(op: OpInfo) -> torch.dtype:
     return choose(op.full_name, sorted_dtypes(op.dtypes), 1)[0]
 
 
-def sampled(op: OpInfo, *, whole: bool) -> list[tuple[int, SampleInput]]:
+def sampled(
+    op: OpInfo, *, whole: bool, count: int = 3
+) -> list[tuple[int, SampleInput]]:
     """Makes samples of an operator on the CPU, each with its number.
 
-    Of the lists of tensors that foreach operators take one sample is enough, unless
-    the whole database is asked for.
+    Args:
+        op: The operator.
+        whole: Whether to make all samples.
+        count: How many to make otherwise, at most 3.
     """
     made = samples(op, torch.strided, swept_dtype(op), whole)
-    return made if whole or not op.name.startswith("_foreach") else made[:1]
+    return made if whole else made[:count]
 
 
 def sweep_name(op: OpInfo) -> str:

@@ -145,7 +145,8 @@ def report(tallies: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[str]:
         yield line + f", {expected[check]} expected to fail" * bool(expected[check])
     values = [totals[check] for check in VALUE_CHECKS]
     passed, exact = (sum(each[i] for each in values) for i in (0, 2))
-    yield f"{'same bits':10} {exact}/{passed} ({exact / max(passed, 1):.3%})"
+    if passed:
+        yield f"{'same bits':10} {exact}/{passed} ({exact / passed:.3%})"
     for name, checks in sorted(inexact.items()):
         reason = rounding_reason(name) or "no reason is known"
         yield f"  equal up to rounding: {name} ({', '.join(sorted(checks))}): {reason}"
