@@ -37,6 +37,8 @@ from .tally import Attempt, attempt, quiet
 # that does not wait, however long it takes.
 TIMEOUT = 0.005
 
+HOST_DATA = "torch.tensor"
+
 
 @contextlib.contextmanager
 def held_stream() -> Iterator[None]:
@@ -73,31 +75,34 @@ class FirstCall:
     problem: str | None = None
 
 
-class _Last(TorchDispatchMode):
-    """Remembers which operator was called last."""
+class _Running(TorchDispatchMode):
+    """Remembers which operator runs, and after an exception the one that raised it."""
 
     name = ""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        self.name = str(func)
-        return func(*args, **(kwargs or {}))
+        self.name = func.name()
+        result = func(*args, **(kwargs or {}))
+        self.name = ""
+        return result
 
 
 def _watch(call: Callable[[], Any]) -> tuple[Attempt, str]:
     """Makes a call while the stream is held, and names the operator that waited.
 
-    That call has raised an exception. The operator is found by a second one.
+    That call has raised an exception. The operator is found by a second one; if there
+    is none that PyTorch dispatches, data of the host is made a tensor of the device.
     """
     torch.accelerator.synchronize()
     with held_stream():
         made = attempt(call)
         waited = made.error is not None and "orErrorTimeout" in str(made.error)
         if waited:
-            with _Last() as last:
+            with _Running() as running:
                 attempt(call)
-            return made, last.name or str(made.error)
+            return made, running.name or HOST_DATA
     later = attempt(torch.accelerator.synchronize)
     return (made if later.error is None else later), ""
 
