@@ -10,17 +10,18 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from .sampling import SWEPT
 from .tally import Tally
-from .waits import reason_to_wait
+from .waits import HOST_DATA, WAITS, has_tag, reason_to_wait
 
-pytestmark = pytest.mark.timeout(600, method="thread")
+pytestmark = pytest.mark.timeout(900, method="thread")
 
 PROCESSES = 4
 
 
-@pytest.mark.parametrize("part", range(PROCESSES), ids=lambda part: f"part{part}")
+@pytest.mark.parametrize("part", range(PROCESSES), ids=lambda part: f"part {part}")
 def test_first_call_does_not_wait(part: int, tally: Tally) -> None:
     # In a process of its own: what other tests have called is known.
     folder = Path(__file__).parent
@@ -31,7 +32,7 @@ def test_first_call_does_not_wait(part: int, tally: Tally) -> None:
         env=os.environ | {"OPENREG_INLINE_BYTES": "0"},
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=850,
         check=False,
     )
     lines = [json.loads(line) for line in ended.stdout.splitlines()]
@@ -41,6 +42,13 @@ def test_first_call_does_not_wait(part: int, tally: Tally) -> None:
     for found in lines:
         if "begun" in found:
             continue
-        unexplained = [each for each in found["waits"] if not reason_to_wait(each)]
-        problem = f"{unexplained} waited" if unexplained else found["problem"]
+        problem = found["problem"]
+        if found["waits"] and not reason_to_wait(found["waits"]):
+            problem = f"{found['waits']} waits"
         tally.note("first call", f"{found['case']}, {found['part']}", problem)
+
+
+@pytest.mark.parametrize("name", sorted(set().union(*WAITS.values()) - {HOST_DATA}))
+def test_listed_operator_has_no_tag_that_says_why_it_waits(name: str) -> None:
+    assert torch._C._dispatch_has_kernel(name)
+    assert not has_tag(name)

@@ -1,12 +1,57 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which operators may wait for their stream when they are called, and why."""
+"""Which operators may wait for their stream when they are called first, and why."""
 
 from __future__ import annotations
 
-WAITS: dict[str, tuple[str, ...]] = {}
+import torch
+
+# What makes a tensor of the device from numbers of the host; no operator of PyTorch.
+HOST_DATA = "torch.tensor"
+
+_TAGS = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
+TAGGED = "PyTorch's tag says that its results depend on values."
+WAITS: dict[str, frozenset[str]] = {
+    "It reads values, and PyTorch has no tag that says so.": frozenset(
+        {
+            "aten::_linalg_check_errors",  # raises an exception for what they say
+            "aten::segment_reduce",  # lengths
+            "aten::linspace.Tensor_Tensor",  # the limits, with item()
+            "aten::linspace.Tensor_Scalar",
+            "aten::linspace.Scalar_Tensor",
+            "aten::logspace.Tensor_Tensor",
+            "aten::logspace.Tensor_Scalar",
+            "aten::logspace.Scalar_Tensor",
+        }
+    ),
+    "A sparse tensor has as many elements as values say.": frozenset(
+        {
+            "aten::_to_sparse",
+            "aten::_to_sparse.sparse_dim",
+            "aten::_sparse_mm_reduce_impl",
+            "aten::sparse_sampled_addmm",
+        }
+    ),
+    "Numbers of the host are copied to the device.": frozenset({HOST_DATA}),
+}
+
+
+def has_tag(operator: str) -> bool:
+    """Whether PyTorch says that results of an operator depend on values.
+
+    Args:
+        operator: Such as ``"aten::index.Tensor"``.
+    """
+    namespace, _, name = operator.partition("::")
+    packet, _, overload = name.partition(".")
+    found = getattr(getattr(torch.ops, namespace), packet, None)
+    return found is not None and bool(
+        _TAGS & set(getattr(found, overload or "default").tags)
+    )
 
 
 def reason_to_wait(operator: str) -> str | None:
-    """Why an operator of ATen may wait for the stream, if it may."""
-    name = operator.partition(".")[0]
-    return next((why for why, names in WAITS.items() if name in names), None)
+    """Why an operator may wait for the stream, if it may."""
+    for reason, names in WAITS.items():
+        if operator in names:
+            return reason
+    return TAGGED if has_tag(operator) else None
