@@ -4,6 +4,7 @@
 
 #include "kernel/cpu_allocator.h"
 #include "kernel/structured.h"
+#include "kernel/wider.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/MemoryOverlap.h>
@@ -71,6 +72,25 @@ const std::set<std::string> kWrongWithStrides = {
     "aten::replication_pad2d_backward",
     "aten::replication_pad3d",
     "aten::replication_pad3d_backward",
+};
+
+// CPU kernels for integers and bool, by which programs count, mask and index.
+const std::set<std::string> kTakesIntegers = {
+    "aten::_unsafe_index", "aten::all",
+    "aten::any",           "aten::arange",
+    "aten::argsort",       "aten::cat",
+    "aten::clone",         "aten::constant_pad_nd",
+    "aten::cumsum",        "aten::fill_",
+    "aten::flip",          "aten::gather",
+    "aten::index",         "aten::index_put",
+    "aten::index_put_",    "aten::index_select",
+    "aten::isin",          "aten::masked_fill",
+    "aten::masked_fill_",  "aten::max",
+    "aten::min",           "aten::roll",
+    "aten::scatter",       "aten::scatter_",
+    "aten::sort",          "aten::sum",
+    "aten::topk",          "aten::tril",
+    "aten::triu",          "aten::zero_",
 };
 
 /// Drops the warnings of a meta kernel: the CPU's warns again.
@@ -321,6 +341,15 @@ bool may_refuse_number(const c10::OperatorHandle& op, const Stack& stack) {
   });
 }
 
+/// Whether the CPU's kernel has the dtypes of a call.
+bool has_dtypes(const c10::OperatorHandle& op, const CallKey& key) {
+  constexpr uint64_t kIntegers = dtype_bit(c10::ScalarType::Long) |
+      dtype_bit(c10::ScalarType::Int) | dtype_bit(c10::ScalarType::Bool);
+  return takes_dtypes(key) ||
+      ((key.dtypes() & ~kIntegers) == 0 &&
+       kTakesIntegers.count(op.operator_name().name) > 0);
+}
+
 /// Shapes that the CPU's kernel refuses, and the meta kernel does not look at.
 bool has_refused_shapes(const std::string& name, const Stack& stack) {
   if (name == "aten::bucketize.Tensor") {
@@ -361,7 +390,7 @@ std::shared_ptr<const KnownResults> infer_results(
     const OperatorPlan& plan,
     const CallKey& key,
     Stack stack) {
-  if (!takes_dtypes(key) || !is_right(op, stack) ||
+  if (!has_dtypes(op, key) || !is_right(op, stack) ||
       may_refuse_number(op, stack) ||
       !op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta)) {
     return nullptr;

@@ -57,8 +57,9 @@ class DtypeSet {
   }
   bool may_have(c10::ScalarType dtype, bool refuses_floats) const {
     return has(dtype) ||
-        (!refuses_floats &&
-         (dtype == c10::ScalarType::Float || dtype == c10::ScalarType::Double));
+        (refuses_floats ? dtype == c10::ScalarType::Long
+                        : dtype == c10::ScalarType::Float ||
+                 dtype == c10::ScalarType::Double);
   }
   void add(c10::ScalarType dtype) {
     if (C10_UNLIKELY(!has(dtype))) {
