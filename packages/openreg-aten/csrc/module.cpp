@@ -180,14 +180,12 @@ NB_MODULE(_C, m) {
       },
       nb::arg("tensor"),
       nb::arg("name"),
-      nb::sig(
-          "def set_storage_name(tensor: torch.Tensor, name: str) -> None"));
+      nb::sig("def set_storage_name(tensor: torch.Tensor, name: str) -> None"));
   m.def(
       "tile_shape",
       [](nb::handle tensor) { return tile_shape(to_tensor(tensor)); },
       nb::arg("tensor"),
-      nb::sig(
-          "def tile_shape(tensor: torch.Tensor) -> list[int] | None"));
+      nb::sig("def tile_shape(tensor: torch.Tensor) -> list[int] | None"));
 
   m.def(
       "ipc_handle",

@@ -38,8 +38,7 @@ c10::intrusive_ptr<c10::StorageImpl> create(
 }
 
 DeviceStorage* as_own(const at::Tensor& tensor) {
-  return dynamic_cast<DeviceStorage*>(
-      tensor.storage().unsafeGetStorageImpl());
+  return dynamic_cast<DeviceStorage*>(tensor.storage().unsafeGetStorageImpl());
 }
 
 } // namespace
