@@ -57,7 +57,7 @@ bool owns_memory(const at::Tensor& tensor) {
   return tensor.layout() == c10::kStrided && !has_members(tensor) &&
       !tensor.is_quantized() && tensor.has_storage() &&
       tensor.storage_offset() == 0 && tensor.storage().use_count() == 1 &&
-      !tensor.is_conj() && !tensor.is_neg();
+      !tensor.is_conj() && !tensor.is_neg() && !tensor._is_zerotensor();
 }
 
 void insert(uint64_t digest, std::shared_ptr<const KnownResults> entry) {
@@ -208,6 +208,8 @@ void CallKey::add(const c10::IValue& value) {
         see_mask(each.toTensor()); // it may be a list of indices
       }
     }
+  } else if (value.isDevice()) {
+    add_number(static_cast<uint64_t>(value.toDevice().index()) + 1);
   } else if (!value.isGenerator()) { // only values come from that
     usable_ = false;
   }

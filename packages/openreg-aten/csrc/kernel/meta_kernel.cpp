@@ -42,9 +42,16 @@ const std::set<std::string> kRefusesNegatives = {
 // Meta kernels that do not give the strides of the CPU's kernels, or do not
 // refuse what those refuse.
 const std::set<std::string> kWrong = {
+    "aten::_embedding_bag",
+    "aten::_embedding_bag_forward_only",
+    "aten::_fft_c2r",
+    "aten::_fft_r2c",
     "aten::_linalg_eigh.eigenvalues",
     "aten::_linalg_svd",
     "aten::_linalg_svd.U",
+    "aten::_scaled_mm",
+    "aten::_scaled_mm_v2",
+    "aten::col2im",
     "aten::linalg_eig",
     "aten::linalg_eig.out",
     "aten::linalg_householder_product.out",
@@ -60,18 +67,52 @@ const std::set<std::string> kWrong = {
 };
 // The same, unless all tensors are contiguous.
 const std::set<std::string> kWrongWithStrides = {
+    "aten::_batch_norm_with_update",
     "aten::_cdist_backward",
+    "aten::_log_softmax_backward_data",
+    "aten::_softmax_backward_data",
+    "aten::channel_shuffle",
+    "aten::copysign.Tensor",
+    "aten::div.Scalar",
+    "aten::div.Tensor_mode",
+    "aten::fill.Scalar",
     "aten::flip",
+    "aten::floor_divide",
+    "aten::frexp.Tensor",
     "aten::glu_backward",
     "aten::hardtanh",
+    "aten::heaviside",
+    "aten::huber_loss_backward",
+    "aten::ldexp.Tensor",
+    "aten::log_sigmoid_forward",
+    "aten::logaddexp",
+    "aten::logaddexp2",
+    "aten::logical_and",
+    "aten::logical_or",
+    "aten::logical_xor",
     "aten::max_unpool2d",
+    "aten::mse_loss_backward",
+    "aten::mul.Scalar",
+    "aten::nan_to_num",
+    "aten::native_batch_norm",
+    "aten::native_channel_shuffle",
+    "aten::native_dropout_backward",
     "aten::native_group_norm",
+    "aten::normal.Tensor_Tensor",
+    "aten::pixel_shuffle",
+    "aten::pixel_unshuffle",
+    "aten::pow.Scalar",
+    "aten::reflection_pad3d",
+    "aten::reflection_pad3d_backward",
     "aten::replication_pad1d",
     "aten::replication_pad1d_backward",
     "aten::replication_pad2d",
     "aten::replication_pad2d_backward",
     "aten::replication_pad3d",
     "aten::replication_pad3d_backward",
+    "aten::roll",
+    "aten::smooth_l1_loss_backward",
+    "aten::xlogy.Tensor",
 };
 
 // CPU kernels for integers and bool, by which programs count, mask and index.
@@ -148,7 +189,8 @@ class MetaCall {
           value = c10::IValue();
           break;
         case Kind::kDevice:
-          return false;
+          value = c10::Device(c10::kMeta);
+          break;
       }
     }
     return !overlaps_;

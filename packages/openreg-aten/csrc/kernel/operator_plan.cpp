@@ -139,9 +139,11 @@ bool follow_from_metadata(
   const bool one_kind =
       std::all_of(plan.returned.begin(), plan.returned.end(), is_new) ||
       std::none_of(plan.returned.begin(), plan.returned.end(), is_new);
+  // A factory's result is on the device that it names.
+  const bool names_device =
+      has(plan, Kind::kDevice) && !(plan.arguments.size() == 1);
   return op.operator_name().getNamespace() == "aten" && only_tensors &&
-      one_kind && !has(plan, Kind::kDevice) &&
-      !op.hasTag(at::Tag::dynamic_output_shape) &&
+      one_kind && !names_device && !op.hasTag(at::Tag::dynamic_output_shape) &&
       !op.hasTag(at::Tag::data_dependent_output) &&
       (!op.hasTag(at::Tag::nondeterministic_seeded) || plan.draws ||
        kDrawsNothing.count(schema.name()) > 0) &&

@@ -23,6 +23,9 @@ constexpr const char* kOnlyOnTheCPU[] = {
     "fbgemm_pack_gemm_matrix_fp16",
     "fbgemm_pack_quantized_matrix",
     "fbgemm_pack_quantized_matrix.KN",
+    "kaiser_window",
+    "kaiser_window.beta",
+    "kaiser_window.periodic",
     "mode.values",
 };
 

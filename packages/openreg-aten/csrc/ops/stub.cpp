@@ -3,6 +3,7 @@
 #include "kernel/device_views.h"
 #include "kernel/kernel.h"
 #include "kernel/roads.h"
+#include "kernel/structured.h"
 #include "kernel/wider.h"
 #include "mechanism.h"
 
@@ -25,10 +26,18 @@ void abs_kernel(at::TensorIteratorBase& iter) {
     WiderCall<at::_ops::abs_out>::run(op, iter.tensor(1), out);
     return;
   }
+  const c10::DeviceIndex device = iter.device().index();
+  static DtypeSet dtypes;
+  if (dtypes.may_have(iter.dtype(1), /*refuses_floats=*/false) &&
+      enqueues(device, iter.tensor(0).nbytes() + iter.tensor(1).nbytes())) {
+    at::Tensor out = iter.tensor(0);
+    TypedKernel<at::_ops::abs_out>::enqueue_into(
+        device, {}, /*digest=*/0, iter.tensor(1), out);
+    return;
+  }
   if (counts_roads()) {
     count_road({"aten::abs", "out"}, Road::kStub);
   }
-  const c10::DeviceIndex device = iter.device().index();
   DeviceViews views(device);
   at::Tensor& out = views.present(iter.tensor(0), /*written=*/true);
   const at::Tensor& self = views.present(iter.tensor(1), /*written=*/false);
@@ -37,6 +46,7 @@ void abs_kernel(at::TensorIteratorBase& iter) {
     at::_ops::abs_out::redispatch(
         c10::DispatchKeySet(c10::DispatchKey::CPU), self, out);
   });
+  dtypes.add(iter.dtype(1));
 }
 
 } // namespace
