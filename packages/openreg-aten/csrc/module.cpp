@@ -13,6 +13,7 @@
 #include "kernel/roads.h"
 #include "mechanism.h"
 
+#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/Generator.h>
 #include <torch/csrc/Storage.h>
 #include <torch/csrc/autograd/python_variable.h>
@@ -71,6 +72,22 @@ NB_MODULE(_C, m) {
            const nb::gil_scoped_acquire gil;
            const nb::error_scope pending;
            work(argument);
+         }
+       },
+       [] {
+         try {
+           throw;
+         } catch (python_error& error) {
+           const nb::gil_scoped_acquire gil;
+           if (PyErr_Occurred() != nullptr) {
+             error.persist();
+           }
+           if (error.type != nullptr &&
+               !PyErr_GivenExceptionMatches(error.type, PyExc_Exception)) {
+             throw;
+           }
+         } catch (const std::exception&) {
+           // It is none of Python's.
          }
        }});
 

@@ -9,7 +9,8 @@ GilFunctions g_functions{
     []() -> void* { return nullptr; },
     nullptr,
     [] { return false; },
-    [](void (*)(void*), void*) {}};
+    [](void (*)(void*), void*) {},
+    [] {}};
 
 } // namespace
 
@@ -23,6 +24,10 @@ bool is_python_thread() {
 
 void call_with_python(void (*work)(void*), void* argument) {
   g_functions.call(work, argument);
+}
+
+void rethrow_interrupt() {
+  g_functions.rethrow_interrupt();
 }
 
 GilRelease::GilRelease() : released_(g_functions.release()) {}

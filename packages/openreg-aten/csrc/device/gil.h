@@ -18,6 +18,9 @@ struct GilFunctions {
   /// Calls `work` with the GIL, unless the interpreter has ended. An error that
   /// Python is about to raise is kept apart: tensors end on its way, too.
   void (*call)(void (*work)(void*), void* argument);
+  /// Throws the exception that is being handled again if it is Python's and no
+  /// Exception: KeyboardInterrupt or SystemExit.
+  void (*rethrow_interrupt)();
 };
 /// To be called by the Python module; until then there is no GIL.
 OPENREG_ATEN_API void set_gil_functions(GilFunctions functions);
@@ -28,6 +31,9 @@ bool is_python_thread();
 
 /// As GilFunctions::call.
 void call_with_python(void (*work)(void*), void* argument);
+
+/// As GilFunctions::rethrow_interrupt.
+void rethrow_interrupt();
 
 /// This thread is without the GIL for a scope that waits.
 class GilRelease {

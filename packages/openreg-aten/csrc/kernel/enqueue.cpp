@@ -183,6 +183,9 @@ class EnqueuedCall {
   };
 
   [[noreturn]] void fail(const char* what) const {
+    if (digest_ != 0) {
+      forget_results(digest_);
+    }
     throw std::runtime_error(toString(op_->operator_name()) + ": " + what);
   }
 
@@ -354,6 +357,10 @@ bool has_work(orStream_t stream) {
 }
 
 } // namespace
+
+bool is_busy(c10::DeviceIndex device) {
+  return has_work(current_handle(device));
+}
 
 bool runs_here(c10::DeviceIndex device) {
   int here = 0;

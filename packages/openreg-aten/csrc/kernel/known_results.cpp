@@ -13,6 +13,7 @@
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace openreg::aten {
 namespace {
@@ -30,7 +31,8 @@ struct Table {
   std::shared_mutex mutex;
   std::unordered_map<uint64_t, std::shared_ptr<const KnownResults>, DigestHash>
       entries;
-  std::unordered_map<uint64_t, uint64_t, DigestHash> dtypes; // by operator
+  std::unordered_set<uint64_t, DigestHash> signatures; // that have run
+  std::unordered_set<uint64_t, DigestHash> failed;     // kernels of these calls
 };
 
 Table& table() {
@@ -43,10 +45,6 @@ std::atomic<uint64_t> g_age{0};
 
 // The keys that were met last.
 std::array<std::atomic<uint64_t>, 4096> g_met;
-
-constexpr uint64_t bit(c10::ScalarType dtype) {
-  return uint64_t{1} << static_cast<unsigned>(dtype);
-}
 
 /// A key as it stands among those that were met, of this age of the table.
 uint64_t met_now(uint64_t digest) {
@@ -65,6 +63,7 @@ void insert(uint64_t digest, std::shared_ptr<const KnownResults> entry) {
   const std::unique_lock lock(known.mutex);
   if (known.entries.size() >= kMaxEntries) {
     known.entries.clear();
+    known.failed.clear();
     g_age.fetch_add(1, std::memory_order_relaxed);
   }
   known.entries.insert_or_assign(digest, std::move(entry));
@@ -102,7 +101,9 @@ void CallKey::add(const at::Tensor& tensor) {
     return;
   }
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
-  dtypes_ |= bit(tensor.scalar_type());
+  signature_ = signature_ * 31 +
+      (static_cast<uint64_t>(impl.device_type()) << 8 |
+       static_cast<uint64_t>(tensor.scalar_type()));
   add_number(
       static_cast<uint64_t>(impl.device_type()) << 40 |
       static_cast<uint64_t>(tensor.scalar_type()) << 24 |
@@ -270,27 +271,30 @@ void correct_results(uint64_t digest, std::vector<TensorLook> made) {
       std::make_shared<const KnownResults>(KnownResults{std::move(made), {}}));
 }
 
+void forget_results(uint64_t digest) {
+  g_met[digest % g_met.size()].store(0, std::memory_order_relaxed);
+  Table& known = table();
+  const std::unique_lock lock(known.mutex);
+  known.entries.erase(digest);
+  known.failed.insert(digest);
+}
+
+bool has_failed(const CallKey& key) {
+  Table& known = table();
+  const std::shared_lock lock(known.mutex);
+  return known.failed.count(digest_of(key)) > 0;
+}
+
 void remember_dtypes(const CallKey& key) {
   Table& known = table();
   const std::unique_lock lock(known.mutex);
-  known.dtypes[key.op()] |= key.dtypes();
+  known.signatures.insert(key.signature());
 }
 
-bool takes_dtypes(const CallKey& key) {
-  using c10::ScalarType;
-  constexpr uint64_t kFloats = bit(ScalarType::Float) | bit(ScalarType::Double);
-  // Indices and masks.
-  constexpr uint64_t kSure =
-      kFloats | bit(ScalarType::Long) | bit(ScalarType::Bool);
-  const uint64_t floats = key.dtypes() & kFloats;
-  if (!key.refuses_floats() && floats != 0 && floats != kFloats &&
-      (key.dtypes() & ~kSure) == 0) {
-    return true;
-  }
+bool has_run_with_dtypes(const CallKey& key) {
   Table& known = table();
   const std::shared_lock lock(known.mutex);
-  const auto found = known.dtypes.find(key.op());
-  return found != known.dtypes.end() && (key.dtypes() & ~found->second) == 0;
+  return known.signatures.count(key.signature()) > 0;
 }
 
 } // namespace openreg::aten

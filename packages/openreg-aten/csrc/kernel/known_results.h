@@ -34,9 +34,9 @@ class CallKey {
       : usable_(plan.results_follow_from_metadata),
         reads_numbers_(plan.reads_numbers),
         takes_any_size_(plan.takes_any_size),
-        refuses_floats_(plan.refuses_floats),
-        op_(static_cast<uint64_t>(std::hash<c10::OperatorHandle>{}(op))) {
-    add_number(op_);
+        signature_(
+            static_cast<uint64_t>(std::hash<c10::OperatorHandle>{}(op))) {
+    add_number(signature_);
   }
 
   /// False if values of tensors matter too.
@@ -56,15 +56,9 @@ class CallKey {
     return digest_;
   }
 
-  /// The operator, and the dtypes of the tensors: one bit each.
-  uint64_t op() const {
-    return op_;
-  }
-  uint64_t dtypes() const {
-    return dtypes_;
-  }
-  bool refuses_floats() const {
-    return refuses_floats_;
+  /// Stands for the operator and the dtypes of its tensors, in order.
+  uint64_t signature() const {
+    return signature_;
   }
 
   void add(const at::Tensor& tensor);
@@ -160,9 +154,7 @@ class CallKey {
   bool usable_;
   bool reads_numbers_;
   bool takes_any_size_;
-  bool refuses_floats_;
-  uint64_t op_;
-  uint64_t dtypes_ = 0;
+  uint64_t signature_;
   size_t bytes_ = 0;
   uint64_t digest_ = 0x2545f4914f6cdd1d;
   // Arguments that share memory: an operator may refuse it.
@@ -206,12 +198,16 @@ std::shared_ptr<const KnownResults> remember_results(
 
 /// Remembers that the CPU's kernel has run with the dtypes of a call.
 void remember_dtypes(const CallKey& key);
-/// Whether the CPU's kernel has run with such dtypes, or has them surely.
-bool takes_dtypes(const CallKey& key);
+bool has_run_with_dtypes(const CallKey& key);
 
 /// What stands for a call in correct_results().
 uint64_t digest_of(const CallKey& key);
-/// Remembers what a call made that a meta kernel did not know.
+/// Remembers what a call made that a meta kernel did not know. Its tensors need
+/// not own their memory: an enqueued call's are copied into place.
 void correct_results(uint64_t digest, std::vector<TensorLook> made);
+/// Forgets what a call makes whose kernel has failed, so that the next one runs
+/// at once, and its error is that call's.
+void forget_results(uint64_t digest);
+bool has_failed(const CallKey& key);
 
 } // namespace openreg::aten

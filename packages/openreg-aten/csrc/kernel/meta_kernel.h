@@ -4,8 +4,8 @@
 //
 // A meta kernel does an operator's work on metadata alone: the C++ ones of
 // structured operators, composite ones, and those in Python of
-// torch._meta_registrations. They say nothing of what the CPU's kernel refuses,
-// so they are asked only about dtypes that it is known, or sure, to take.
+// torch._meta_registrations, which take the GIL. They say little of what the
+// CPU's kernel refuses, so they are not asked about everything (meta_trust.h).
 #pragma once
 
 #include "kernel/known_results.h"

@@ -11,6 +11,7 @@
 #include <ATen/ops/empty.h>
 #include <torch/library.h>
 
+#include <algorithm>
 #include <optional>
 
 namespace openreg::aten {
@@ -107,6 +108,11 @@ at::Tensor convolution_meta(
     bool transposed,
     at::IntArrayRef output_padding,
     int64_t groups) {
+  for (size_t i = 0; transposed && i < output_padding.size(); ++i) {
+    TORCH_CHECK(
+        output_padding[i] < std::max(stride[i], dilation[i]),
+        "output padding must be smaller than either stride or dilation");
+  }
   const auto format = cpu_memory_format(
       input,
       weight,

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Operators of fake tensors whose results PyTorch knows for the CPU and CUDA only.
+"""Convolutions of fake tensors, with the strides that the device gives them.
 
-FakeTensor asks lists of devices for the memory format of a convolution, and for the
-sizes of the statistics of batch norm. The device runs the CPU's kernels, so for these
-operators its fake tensors follow the CPU's rules.
+FakeTensor asks a list of devices for the memory format of a convolution. The device
+runs the CPU's kernels, so its fake convolutions follow the CPU's rules.
 """
 
 from __future__ import annotations
@@ -22,13 +21,6 @@ _Operator = torch._ops.OpOverload[..., Any]
 _AS_ON_THE_CPU = (
     torch.ops.aten.convolution.default,
     torch.ops.aten.convolution_backward.default,
-    torch.ops.aten._convolution.default,
-    torch.ops.aten._convolution.deprecated,
-    torch.ops.aten.native_batch_norm.default,
-    torch.ops.aten._native_batch_norm_legit.default,
-    torch.ops.aten._native_batch_norm_legit_no_training.default,
-    torch.ops.aten._batch_norm_no_update.default,
-    torch.ops.aten._batch_norm_with_update.default,
 )
 
 

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which calls meta kernels are asked about.
+//
+// The lists were found by comparing every operator of PyTorch's database with
+// its meta kernel; tests/conformance/test_first_calls.py runs it again.
+#include "kernel/meta_trust.h"
+
+#include "kernel/structured.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace openreg::aten {
+namespace {
+
+using c10::ScalarType;
+using torch::jit::Stack;
+
+// Meta kernels that do not give the sizes or strides of the CPU's kernels, or
+// do not refuse what those refuse. Several follow CUDA wherever the device is
+// not the CPU.
+const std::set<std::string> kWrong = {
+    "aten::_embedding_bag",
+    "aten::_embedding_bag_forward_only",
+    "aten::_fft_c2r",
+    "aten::_fft_r2c",
+    "aten::_linalg_eigh.eigenvalues",
+    "aten::_linalg_svd",
+    "aten::_linalg_svd.U",
+    "aten::_scaled_mm",
+    "aten::_scaled_mm_v2",
+    "aten::col2im",
+    "aten::linalg_eig",
+    "aten::linalg_eig.out",
+    "aten::linalg_householder_product.out",
+    "aten::linalg_lu_factor_ex.out",
+    "aten::linalg_lu_solve.out",
+    "aten::linalg_qr.out",
+    "aten::multinomial", // CUDA waits, too: it reads the probabilities
+    "aten::multinomial.out",
+    "aten::nonzero_static",
+    "aten::normal.Tensor_Tensor_out",
+    "aten::normal.Tensor_float_out",
+    "aten::normal.float_Tensor_out",
+};
+// The same, unless all tensors have the strides that follow from their sizes.
+const std::set<std::string> kWrongWithStrides = {
+    "aten::_batch_norm_with_update",
+    "aten::_cdist_backward",
+    "aten::_log_softmax_backward_data",
+    "aten::_softmax_backward_data",
+    "aten::channel_shuffle",
+    "aten::copysign.Tensor",
+    "aten::div.Scalar",
+    "aten::div.Tensor_mode",
+    "aten::fill.Scalar",
+    "aten::flip",
+    "aten::floor_divide",
+    "aten::frexp.Tensor",
+    "aten::glu_backward",
+    "aten::hardtanh",
+    "aten::heaviside",
+    "aten::huber_loss_backward",
+    "aten::ldexp.Tensor",
+    "aten::log_sigmoid_forward",
+    "aten::logaddexp",
+    "aten::logaddexp2",
+    "aten::logical_and",
+    "aten::logical_or",
+    "aten::logical_xor",
+    "aten::max_unpool2d",
+    "aten::mse_loss_backward",
+    "aten::mul.Scalar",
+    "aten::nan_to_num",
+    "aten::native_batch_norm",
+    "aten::native_channel_shuffle",
+    "aten::native_dropout_backward",
+    "aten::native_group_norm",
+    "aten::normal.Tensor_Tensor",
+    "aten::pixel_shuffle",
+    "aten::pixel_unshuffle",
+    "aten::pow.Scalar",
+    "aten::reflection_pad3d",
+    "aten::reflection_pad3d_backward",
+    "aten::replication_pad1d",
+    "aten::replication_pad1d_backward",
+    "aten::replication_pad2d",
+    "aten::replication_pad2d_backward",
+    "aten::replication_pad3d",
+    "aten::replication_pad3d_backward",
+    "aten::roll",
+    "aten::smooth_l1_loss_backward",
+    "aten::xlogy.Tensor",
+};
+// The same with 16 bits: their statistics have 32 on every device but the CPU.
+const std::set<std::string> kWrongInHalf = {
+    "aten::_batch_norm_no_update",
+    "aten::_batch_norm_with_update",
+    "aten::_native_batch_norm_legit",
+    "aten::_native_batch_norm_legit_no_training",
+    "aten::native_batch_norm",
+    "aten::native_group_norm",
+    "aten::native_layer_norm",
+};
+// Kernels for numbers of 0 or more, whose meta kernels do not look.
+const std::set<std::string> kRefusesNegatives = {
+    "aten::bernoulli_",
+    "aten::huber_loss",
+    "aten::huber_loss_backward",
+    "aten::renorm",
+    "aten::renorm_",
+    "aten::smooth_l1_loss",
+    "aten::smooth_l1_loss_backward",
+};
+// CPU kernels for int64, by which programs count, mask and index.
+const std::set<std::string> kTakesIntegers = {
+    "aten::_unsafe_index", "aten::all",
+    "aten::any",           "aten::arange",
+    "aten::argsort",       "aten::cat",
+    "aten::clone",         "aten::constant_pad_nd",
+    "aten::cumsum",        "aten::flip",
+    "aten::gather",        "aten::index",
+    "aten::index_put",     "aten::index_put_",
+    "aten::index_select",  "aten::isin",
+    "aten::masked_fill",   "aten::masked_fill_",
+    "aten::max",           "aten::min",
+    "aten::roll",          "aten::scatter",
+    "aten::scatter_",      "aten::sort",
+    "aten::sum",           "aten::topk",
+    "aten::tril",          "aten::triu",
+};
+// Arguments that are int64, or bool, whatever the dtype of the others.
+const std::set<std::string> kIndices =
+    {"idx", "index", "indices", "input_lengths", "max_indices"};
+const std::set<std::string> kMasks = {"condition", "mask"};
+
+/// The tensors of an argument.
+template <typename See>
+void for_each_tensor(const c10::IValue& value, const See& see) {
+  if (value.isTensor()) {
+    if (value.toTensor().defined()) {
+      see(value.toTensor());
+    }
+  } else if (value.isTensorList() || value.isOptionalTensorList()) {
+    for (const c10::IValue& each : value.toListRef()) {
+      if (each.isTensor() && each.toTensor().defined()) {
+        see(each.toTensor());
+      }
+    }
+  }
+}
+
+template <typename Matches>
+bool all_tensors(const Stack& stack, const Matches& matches) {
+  bool all = true;
+  for (const c10::IValue& value : stack) {
+    for_each_tensor(
+        value, [&](const at::Tensor& tensor) { all = all && matches(tensor); });
+  }
+  return all;
+}
+
+/// Whether every kernel of the CPU has these dtypes: one for all tensors but
+/// indices and masks. Meta kernels let others pass, which kernels refuse.
+bool are_usual_dtypes(const c10::OperatorHandle& op, const Stack& stack) {
+  const std::string& name = op.operator_name().name;
+  const auto& arguments = op.schema().arguments();
+  ScalarType common = ScalarType::Undefined;
+  bool usual = true;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const bool is_index = kIndices.count(arguments[i].name()) > 0 ||
+        (arguments[i].name() == "target" && name.find("nll_loss") != name.npos);
+    const bool is_mask = kMasks.count(arguments[i].name()) > 0;
+    for_each_tensor(stack[i], [&](const at::Tensor& tensor) {
+      const ScalarType dtype = tensor.scalar_type();
+      if (is_index || is_mask) {
+        usual =
+            usual && dtype == (is_index ? ScalarType::Long : ScalarType::Bool);
+      } else if (!tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+        usual = usual && (common == ScalarType::Undefined || common == dtype);
+        common = dtype;
+      }
+    });
+  }
+  const bool is_float =
+      common == ScalarType::Float || common == ScalarType::Double;
+  const bool is_integer =
+      common == ScalarType::Long || common == ScalarType::Undefined;
+  return usual &&
+      ((is_float && !plan_of(op).refuses_floats) ||
+       (is_integer && kTakesIntegers.count(name) > 0) ||
+       name == "aten::fill_" || name == "aten::zero_");
+}
+
+/// Whether the CPU's kernel may refuse a number that the meta kernel does not
+/// look at: one that the dtype of the first tensor does not have, or a negative
+/// one where that means nothing.
+bool may_refuse_number(const c10::OperatorHandle& op, const Stack& stack) {
+  const bool refuses_negatives =
+      kRefusesNegatives.count(op.operator_name().name) > 0;
+  c10::ScalarType dtype = c10::ScalarType::Undefined;
+  for (const c10::IValue& value : stack) {
+    if (value.isTensor() && value.toTensor().defined()) {
+      dtype = value.toTensor().scalar_type();
+      break;
+    }
+  }
+  const std::string& name = op.operator_name().name;
+  const bool refuses_descending = name == "aten::uniform_";
+  const bool is_probability = name == "aten::bernoulli_";
+  double before = -std::numeric_limits<double>::infinity();
+  return std::any_of(stack.begin(), stack.end(), [&](const c10::IValue& value) {
+    if (!value.isScalar()) {
+      return false;
+    }
+    if (refuses_descending && value.isDouble() &&
+        std::exchange(before, value.toDouble()) > value.toDouble()) {
+      return true;
+    }
+    if (is_probability && value.isDouble() && !(value.toDouble() <= 1)) {
+      return true;
+    }
+    if (refuses_negatives && value.isDouble() && !(value.toDouble() >= 0)) {
+      return true;
+    }
+    return dtype != c10::ScalarType::Undefined &&
+        !has_number(dtype, value.toScalar());
+  });
+}
+
+/// Shapes that the CPU's kernel refuses, and the meta kernel does not look at.
+bool has_refused_shapes(const std::string& name, const Stack& stack) {
+  if (name == "aten::bucketize.Tensor") {
+    return stack[1].toTensor().dim() != 1;
+  }
+  if (name == "aten::index_add" || name == "aten::index_add_" ||
+      name == "aten::index_add.out") {
+    const at::Tensor& self = stack[0].toTensor();
+    const at::Tensor& source = stack[3].toTensor();
+    const int64_t dim = stack[1].toInt();
+    c10::DimVector sizes(self.sizes());
+    const auto place = static_cast<size_t>(dim < 0 ? dim + self.dim() : dim);
+    if (place < sizes.size() && source.dim() == self.dim()) {
+      sizes[place] = source.size(dim);
+    }
+    return source.sizes() != at::IntArrayRef(sizes);
+  }
+  return false;
+}
+
+/// Whether the meta kernel says what the CPU's kernel makes of such arguments.
+bool is_right(const c10::OperatorHandle& op, const Stack& stack) {
+  const std::string name = toString(op.operator_name());
+  if (kWrong.count(name) > 0 || has_refused_shapes(name, stack)) {
+    return false;
+  }
+  if (kWrongInHalf.count(op.operator_name().name) > 0 &&
+      !all_tensors(stack, [](const at::Tensor& tensor) {
+        return tensor.scalar_type() != ScalarType::Half &&
+            tensor.scalar_type() != ScalarType::BFloat16;
+      })) {
+    return false;
+  }
+  return kWrongWithStrides.count(name) == 0 ||
+      all_tensors(stack, [](const at::Tensor& tensor) {
+           return has_default_strides(*tensor.unsafeGetTensorImpl());
+         });
+}
+
+/// Whether a tensor that is read has no elements: kernels refuse some of these,
+/// and meta kernels do not.
+bool reads_nothing(const OperatorPlan& plan, const Stack& stack) {
+  return std::any_of(
+      plan.arguments.begin(),
+      plan.arguments.end(),
+      [&](const OperatorPlan::Argument& argument) {
+        bool is_empty = false;
+        if (!argument.written) {
+          for_each_tensor(stack[argument.index], [&](const at::Tensor& tensor) {
+            is_empty = is_empty || tensor.numel() == 0;
+          });
+        }
+        return is_empty;
+      });
+}
+
+} // namespace
+
+bool trusts_meta_kernel(
+    const c10::OperatorHandle& op,
+    const OperatorPlan& plan,
+    const CallKey& key,
+    const Stack& stack) {
+  return op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta) &&
+      (has_run_with_dtypes(key) || are_usual_dtypes(op, stack)) &&
+      is_right(op, stack) && !reads_nothing(plan, stack) &&
+      !may_refuse_number(op, stack);
+}
+
+} // namespace openreg::aten

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which calls meta kernels are asked about.
+#pragma once
+
+#include "kernel/known_results.h"
+#include "kernel/operator_plan.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+namespace openreg::aten {
+
+/// Whether the meta kernel of `op` says of the arguments on `stack` what the
+/// CPU's kernel makes of them, and refuses what that refuses.
+bool trusts_meta_kernel(
+    const c10::OperatorHandle& op,
+    const OperatorPlan& plan,
+    const CallKey& key,
+    const torch::jit::Stack& stack);
+
+} // namespace openreg::aten
