@@ -19,6 +19,7 @@ PYTHON_MECHANISMS = [
     "device_module",
     "methods",
     "multiprocessing",
+    "fake_tensor",
     "autocast",
 ]
 
@@ -116,7 +117,7 @@ def test_mechanisms_lists_all_as_on_or_planned() -> None:
     assert all(entry.summary and entry.without for entry in entries)
 
     ours = [entry for entry in entries if entry.state == "on"]
-    assert [entry.name for entry in ours][-6:] == PYTHON_MECHANISMS
+    assert [entry.name for entry in ours][-7:] == PYTHON_MECHANISMS
     assert {"allocator", "fallback", "guard", "hooks"} < {e.name for e in ours}
     packages = Path(__file__).parents[2] / "packages"
     assert all((packages / entry.source).is_file() for entry in ours)

@@ -496,10 +496,11 @@ def wait_before_the_memory_is_used_again(
 
 
 def memory_that_the_device_had_back(main: torch.Stream, side: torch.Stream) -> None:
-    address = new(100).data_ptr()
+    size = 6_000_000  # a segment of its own, whatever other tests have left
+    address = new(size).data_ptr()
     torch.accelerator.empty_cache()
     with side:
-        assert new(100).data_ptr() == address
+        assert new(size).data_ptr() == address
 
 
 def random_numbers(main: torch.Stream, side: torch.Stream) -> None:
