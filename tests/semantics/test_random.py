@@ -8,7 +8,7 @@ import torch
 import torch.utils.checkpoint
 from torch import nn
 
-from .agreement import Host, program, refusal
+from .agreement import program, refusal
 
 DRAWS = {
     "rand": lambda d: torch.rand(3, device=d),

@@ -4,9 +4,10 @@
 import torch
 
 x = torch.rand(1_000_000, device="openreg")
+mask = x > 2
 base = torch.openreg.memory_allocated()
 torch.openreg.reset_peak_memory_stats()
-x.median()
+x.masked_select(mask)
 print("workspace:", torch.openreg.max_memory_allocated() - base > 1_000_000)
 # prints: workspace: True
 # without it: workspace: False
