@@ -9,7 +9,7 @@
 #   channels_last. So a `reshape` or `flatten` becomes a `view`, which fails when the
 #   compiled code runs, and `stride()` is answered wrongly
 # noticed: an error
-# way: closed
+# way: mechanism fake_tensor
 
 import torch
 
@@ -26,7 +26,8 @@ weight = torch.ones(4, 3, 3, 3, device="openreg")
 print(features(x, weight).shape)
 # prints: torch.Size([2, 36])
 try:
-    torch.compile(features, backend="aot_eager")(x, weight)
+    print(torch.compile(features, backend="aot_eager")(x, weight).shape)
 except RuntimeError as error:
     print(str(error)[:56])
-# prints: view size is not compatible with input tensor's size and
+# prints: torch.Size([2, 36])
+# without it: view size is not compatible with input tensor's size and
