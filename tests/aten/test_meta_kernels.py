@@ -89,7 +89,15 @@ WRONG = """
     x = torch.arange(12.0).view(3, 4).to("privateuseone")
     _C.count_roads(1)
     for _ in range(2):
+        released, started = threading.Event(), threading.Event()
+        def hold():
+            started.set()
+            released.wait()
+        runtime.Device(0).default_stream.launch(hold)
+        started.wait()
+        threading.Timer(1.0, released.set).start()  # for calls that wait
         y = torch.cumsum(x, 0)
+        released.set()
         try:
             torch.accelerator.synchronize()
         except RuntimeError as error:
