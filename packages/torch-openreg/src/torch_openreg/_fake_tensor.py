@@ -27,14 +27,9 @@ _AS_ON_THE_CPU = (
 def register() -> None:
     """Puts the CPU's rules before PyTorch's for tensors of the device."""
     for op in _AS_ON_THE_CPU:
-        theirs = fake_impls.op_implementations_dict.get(op, _not_implemented)
+        theirs = fake_impls.op_implementations_dict[op]
         fake_impls._deregister_op_impl(op)
         fake_impls.register_op_impl(op)(_as_on_the_cpu(theirs))
-
-
-def _not_implemented(*_args: Any, **_kwargs: Any) -> Any:
-    """Lets FakeTensor go on as if the operator had no rule."""
-    return NotImplemented
 
 
 def _as_on_the_cpu(theirs: _Impl) -> _Impl:
