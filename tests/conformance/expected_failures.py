@@ -78,6 +78,14 @@ EXPECTED_FAILURES = [
         "a tensor fails on the CPU, too.",
     ),
     ExpectedFailure(
+        cases=("linalg.matrix_rank*", "tensordot-*"),
+        checks=("version",),
+        reason="An out= tensor without size is written twice, as on CUDA.",
+        limit="at::native::resize_output calls resize_ as an operator, which counts, on "
+        "every device but the CPU.",
+        always=False,
+    ),
+    ExpectedFailure(
         cases=("nonzero_static-*",),
         checks=("fake",),
         reason="FakeTensorMode has the strides of CUDA's nonzero_static.",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whether operators wait for a busy stream when they are called for the first time.
 
-Run as a program it calls a part of the operators, in a process that has called no
-others, and prints what it found as lines of JSON.
+Run as a program it calls all operators, in a process that has called no others, and
+prints what it found as lines of JSON.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -33,7 +32,7 @@ from .mirror import DEVICE
 from .operators import Arguments, arguments_of, has_values, on
 from .sampling import SWEPT, sampled, swept_dtype
 from .tally import Attempt, attempt, quiet
-from .waits import HOST_DATA
+from .waits import NO_OPERATOR
 
 # Nothing can end a wait for a held stream, so any time will do; no call is limited
 # that does not wait, however long it takes.
@@ -92,8 +91,8 @@ class _Running(TorchDispatchMode):
 def _watch(call: Callable[[], Any]) -> tuple[Attempt, str]:
     """Makes a call while the stream is held, and names the operator that waited.
 
-    That call has raised an exception. The operator is found by a second one; if there
-    is none that PyTorch dispatches, data of the host is made a tensor of the device.
+    That call has raised an exception. The operator is found by a second one, if it is
+    one that a dispatch mode sees.
     """
     torch.accelerator.synchronize()
     with held_stream():
@@ -102,7 +101,7 @@ def _watch(call: Callable[[], Any]) -> tuple[Attempt, str]:
         if waited:
             with _Running() as running:
                 attempt(call)
-            return made, running.name or HOST_DATA
+            return made, running.name or NO_OPERATOR
     later = attempt(torch.accelerator.synchronize)
     return (made if later.error is None else later), ""
 
@@ -127,6 +126,7 @@ def check(op: OpInfo, label: str, sample: SampleInput) -> Iterator[FirstCall]:
     case = f"{op.full_name}-{short(swept_dtype(op))}"
     process = sample.output_process_fn_grad
     made: dict[str, Attempt] = {}
+    waits = ""
     inputs: dict[str, list[Tensor]] = {}
     for device in (DEVICE, "cpu"):
         args, kwargs = on(device, op, arguments)
@@ -137,11 +137,12 @@ def check(op: OpInfo, label: str, sample: SampleInput) -> Iterator[FirstCall]:
 
         if device == "cpu":
             made[device] = attempt(call)
-            continue
-        made[device], waits = _watch(call)
-        if waits:
-            yield FirstCall(case, f"forward {label}", waits)
-            return
+        else:
+            made[device], waits = _watch(call)
+    if waits and made["cpu"].error is None:  # an exception is worth waiting for
+        yield FirstCall(case, f"forward {label}", waits)
+    if waits:
+        return
     values = has_values(op)
     problem = _problem(case, made[DEVICE], made["cpu"], values)
     yield FirstCall(case, f"forward {label}", "", problem)
@@ -166,11 +167,11 @@ def check(op: OpInfo, label: str, sample: SampleInput) -> Iterator[FirstCall]:
     yield FirstCall(case, f"backward {label}", waits, problem)
 
 
-def main(part: int, count: int) -> None:
-    """Calls each ``count``-th operator, beginning with the given one."""
+def main() -> None:
+    """Calls all operators."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    for op in SWEPT[part::count]:
+    for op in SWEPT:
         print(json.dumps({"begun": op.full_name}), flush=True)  # noqa: T201
         with quiet():
             for i, sample in sampled(op, whole=False):
@@ -179,4 +180,4 @@ def main(part: int, count: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main()

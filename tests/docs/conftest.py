@@ -6,7 +6,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -42,7 +41,7 @@ def cells(page: Page) -> Callable[[str], list[list[str]]]:
 
 
 @pytest.fixture(scope="session")
-def program() -> Program:
+def program(fork: Program) -> Program:
     """Runs a Python file in a fresh process; keyword arguments are its environment."""
 
     def run(path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -51,14 +50,7 @@ def program() -> Program:
             for name, value in os.environ.items()
             if not name.startswith(("OPENREG_", "TORCH_DEVICE_BACKEND"))
         }
-        return subprocess.run(
-            [sys.executable, str(path)],
-            env=inherited | environment,
-            capture_output=True,
-            text=True,
-            timeout=50,
-            check=False,
-        )
+        return fork(path=path, environment=inherited | environment)
 
     return run
 

@@ -50,7 +50,7 @@ def libraries() -> Path:
 
 
 @pytest.fixture(scope="session")
-def program() -> Program:
+def program(fork: Program) -> Program:
     """Runs source in the place of an example.
 
     The function takes the path of the example, its source, and variables of the
@@ -67,13 +67,9 @@ def program() -> Program:
         }
         asked = re.findall(r"^# environment: (.*)$", source, re.MULTILINE)
         wanted = dict(each.split("=") for line in asked for each in line.split())
-        return subprocess.run(
-            [sys.executable, "-c", f"__file__ = {str(path)!r}\n{source}"],
-            env=inherited | wanted | environment,
-            capture_output=True,
-            text=True,
-            timeout=50,
-            check=False,
+        return fork(
+            source=f"__file__ = {str(path)!r}\n{source}",
+            environment=inherited | wanted | environment,
         )
 
     return run

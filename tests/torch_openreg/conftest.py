@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import textwrap
 from collections.abc import Callable, Iterator
 
@@ -32,7 +31,7 @@ def device_state_is_kept() -> Iterator[None]:
 
 
 @pytest.fixture
-def interpreter() -> Interpreter:
+def interpreter(fork: Interpreter) -> Interpreter:
     """Runs source in a fresh interpreter; keyword arguments are its environment."""
 
     def run(source: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -41,14 +40,7 @@ def interpreter() -> Interpreter:
             for name, value in os.environ.items()
             if not name.startswith(("OPENREG_", "TORCH_DEVICE_BACKEND"))
         }
-        return subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(source)],
-            env=inherited | environment,
-            capture_output=True,
-            text=True,
-            timeout=50,
-            check=False,
-        )
+        return fork(source=textwrap.dedent(source), environment=inherited | environment)
 
     return run
 

@@ -263,12 +263,12 @@ def use_by_another_stream(main: torch.Stream, side: torch.Stream) -> None:
 
 
 def smaller_part_of_the_memory(main: torch.Stream, side: torch.Stream) -> None:
-    x = new(1000)  # allocated
+    x = new(15_000)  # allocated
     side.wait_stream(main)
     with side:
         x.sum()  # first
     del x  # freed
-    y = new(5)  # again  # second
+    y = new(14_000)  # again  # second
     y.sum()
 
 

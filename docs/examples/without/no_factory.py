@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A new tensor does not wait for the work that the stream has."""
+"""A new tensor is no work for the stream, however busy that is."""
 
 import threading
 
@@ -10,8 +10,9 @@ from openreg_runtime import Device
 torch.openreg.init()
 gate = threading.Event()
 Device(0).default_stream.launch(gate.wait, 1)
-torch.empty(8, device="openreg")
-print("waited:", torch.openreg.current_stream().query())
-# prints: waited: False
-# without it: waited: True
+with torch.openreg.operator_roads() as roads:
+    torch.empty(8, device="openreg")
 gate.set()
+print(dict(roads.calls))
+# prints: {}
+# without it: {('aten::empty.memory_format', 'enqueued'): 1}

@@ -11,8 +11,8 @@
 #pragma once
 
 #include "kernel/device_views.h"
+#include "kernel/first_call.h"
 #include "kernel/known_results.h"
-#include "kernel/meta_kernel.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
@@ -31,7 +31,8 @@ bool is_busy(c10::DeviceIndex device);
 bool runs_here(c10::DeviceIndex device);
 
 /// What a call makes, if it is to be enqueued and that is known, or its meta
-/// kernel says it; else null. `arguments` makes a stack of all its arguments.
+/// kernel or a dry run says it; else null. `arguments` makes a stack of all its
+/// arguments.
 template <typename MakeStack>
 std::shared_ptr<const KnownResults> results_if_enqueued(
     const c10::OperatorHandle& op,
@@ -46,11 +47,16 @@ std::shared_ptr<const KnownResults> results_if_enqueued(
   if (C10_LIKELY(known != nullptr)) {
     return known;
   }
-  // On an idle stream a small call has run sooner than its meta kernel.
+  // On an idle stream a small call has run sooner than its meta kernel, and any
+  // call sooner than a dry run.
   constexpr size_t kWorthAsking = size_t{1} << 20;
-  return key.bytes() >= kWorthAsking || is_busy(device)
-      ? infer_results(op, plan, key, arguments())
-      : nullptr;
+  const bool busy = is_busy(device);
+  if (!busy && key.bytes() < kWorthAsking) {
+    return nullptr;
+  }
+  const torch::jit::Stack stack = arguments();
+  known = ask_meta_kernel(op, plan, key, stack);
+  return known != nullptr || !busy ? known : dry_run(op, plan, key, stack);
 }
 
 /// Remembers what a call that has run made: new tensors, or tensors that it

@@ -162,6 +162,7 @@ void CallKey::add_geometry(const c10::TensorImpl& tensor) {
 }
 
 void CallKey::add(const c10::Scalar& value) {
+  signature_ = signature_ * 31 + static_cast<uint64_t>(value.type());
   add_number(static_cast<uint64_t>(value.type()));
   if (value.isFloatingPoint()) {
     add(value.toDouble());
@@ -177,6 +178,10 @@ void CallKey::add(const c10::Scalar& value) {
 void CallKey::add(const c10::IValue& value) {
   // First what it is, since an argument may be one of several kinds.
   enum Tag : uint64_t { kNone, kTensor, kInt, kBool, kDouble, kComplex, kList };
+  if (value.isScalar()) {
+    signature_ =
+        signature_ * 31 + static_cast<uint64_t>(value.toScalar().type());
+  }
   if (value.isTensor()) {
     add_number(kTensor);
     add(value.toTensor());

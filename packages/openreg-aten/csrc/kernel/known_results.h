@@ -4,8 +4,8 @@
 //
 // An operator can be enqueued if its results can be made before it runs. What
 // they look like follows from the metadata of its arguments. For a call that is
-// new, PyTorch's meta kernels say how (meta_kernel.h), or the call runs at
-// once; either way it is remembered.
+// new it is found without the stream (first_call.h), or the call runs at once;
+// either way it is remembered.
 #pragma once
 
 #include "kernel/operator_plan.h"
@@ -56,7 +56,7 @@ class CallKey {
     return digest_;
   }
 
-  /// Stands for the operator and the dtypes of its tensors, in order.
+  /// Stands for the operator and the dtypes of its arguments, in order.
   uint64_t signature() const {
     return signature_;
   }

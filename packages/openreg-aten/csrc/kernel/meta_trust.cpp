@@ -2,7 +2,8 @@
 // Which calls meta kernels are asked about.
 //
 // The lists were found by comparing every operator of PyTorch's database with
-// its meta kernel; tests/conformance/test_first_calls.py runs it again.
+// its meta kernel; tests/conformance/test_first_calls.py runs it again. What is
+// not asked about gets a dry run.
 #include "kernel/meta_trust.h"
 
 #include "kernel/structured.h"
@@ -122,23 +123,6 @@ const std::set<std::string> kRefusesNegatives = {
     "aten::smooth_l1_loss",
     "aten::smooth_l1_loss_backward",
 };
-// CPU kernels for int64, by which programs count, mask and index.
-const std::set<std::string> kTakesIntegers = {
-    "aten::_unsafe_index", "aten::all",
-    "aten::any",           "aten::arange",
-    "aten::argsort",       "aten::cat",
-    "aten::clone",         "aten::constant_pad_nd",
-    "aten::cumsum",        "aten::flip",
-    "aten::gather",        "aten::index",
-    "aten::index_put",     "aten::index_put_",
-    "aten::index_select",  "aten::isin",
-    "aten::masked_fill",   "aten::masked_fill_",
-    "aten::max",           "aten::min",
-    "aten::roll",          "aten::scatter",
-    "aten::scatter_",      "aten::sort",
-    "aten::sum",           "aten::topk",
-    "aten::tril",          "aten::triu",
-};
 // Arguments that are int64, or bool, whatever the dtype of the others.
 const std::set<std::string> kIndices =
     {"idx", "index", "indices", "input_lengths", "max_indices"};
@@ -194,17 +178,14 @@ bool are_usual_dtypes(const c10::OperatorHandle& op, const Stack& stack) {
   }
   const bool is_float =
       common == ScalarType::Float || common == ScalarType::Double;
-  const bool is_integer =
-      common == ScalarType::Long || common == ScalarType::Undefined;
   return usual &&
-      ((is_float && !plan_of(op).refuses_floats) ||
-       (is_integer && kTakesIntegers.count(name) > 0) ||
-       name == "aten::fill_" || name == "aten::zero_");
+      ((is_float && !plan_of(op).refuses_floats) || name == "aten::fill_" ||
+       name == "aten::zero_");
 }
 
 /// Whether the CPU's kernel may refuse a number that the meta kernel does not
-/// look at: one that the dtype of the first tensor does not have, or a negative
-/// one where that means nothing.
+/// look at: one that the dtype of the first tensor does not have, a negative
+/// one where that means nothing, or a bool.
 bool may_refuse_number(const c10::OperatorHandle& op, const Stack& stack) {
   const bool refuses_negatives =
       kRefusesNegatives.count(op.operator_name().name) > 0;
@@ -213,6 +194,13 @@ bool may_refuse_number(const c10::OperatorHandle& op, const Stack& stack) {
     if (value.isTensor() && value.toTensor().defined()) {
       dtype = value.toTensor().scalar_type();
       break;
+    }
+  }
+  const auto& arguments = op.schema().arguments();
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (stack[i].isBool() &&
+        arguments[i].type()->kind() == c10::TypeKind::NumberType) {
+      return true;
     }
   }
   const std::string& name = op.operator_name().name;

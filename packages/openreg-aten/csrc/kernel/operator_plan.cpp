@@ -59,14 +59,18 @@ const std::set<std::string> kMakesObject = {
     "_quantized::_wrapped_linear_prepack",
 };
 
-// Sizes of their results follow from lengths in tensors, and PyTorch has no tag
-// that says so.
-const std::set<std::string> kReadsLengths = {
+// What they make, or refuse, follows from values, and PyTorch has no tag that
+// says so.
+const std::set<std::string> kReadsValues = {
     "aten::_ctc_loss",
+    "aten::_linalg_check_errors",
     "aten::_pack_padded_sequence",
     "aten::_pad_packed_sequence",
     "aten::segment_reduce",
 };
+
+// Their tag is for masks among their indices, which a CallKey refuses.
+const std::set<std::string> kReadsOnlyMasks = {"aten::index"};
 
 // They give each element of a tensor a value, whatever its sizes.
 const std::set<std::string> kTakesAnySize = {
@@ -143,11 +147,13 @@ bool follow_from_metadata(
   const bool names_device =
       has(plan, Kind::kDevice) && !(plan.arguments.size() == 1);
   return op.operator_name().getNamespace() == "aten" && only_tensors &&
-      one_kind && !names_device && !op.hasTag(at::Tag::dynamic_output_shape) &&
+      one_kind && !names_device &&
+      (!op.hasTag(at::Tag::dynamic_output_shape) ||
+       kReadsOnlyMasks.count(schema.name()) > 0) &&
       !op.hasTag(at::Tag::data_dependent_output) &&
       (!op.hasTag(at::Tag::nondeterministic_seeded) || plan.draws ||
        kDrawsNothing.count(schema.name()) > 0) &&
-      kReadsLengths.count(schema.name()) == 0;
+      kReadsValues.count(schema.name()) == 0;
 }
 
 /// ADInplaceOrView has no kernel for an operator that returns nothing. On the

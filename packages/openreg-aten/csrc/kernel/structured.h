@@ -130,6 +130,18 @@ class StructuredCall final : public Structured {
         (has_number(dtype(), args) && ...) &&
         enqueues(device.index(), operand_bytes(this->operands_));
   }
+  /// Whether only the typed kernel can enqueue this call, which the stream has
+  /// no time for now.
+  template <typename... Args>
+  bool is_for_dry_run(
+      const OperatorPlan& plan,
+      const DtypeSet& known,
+      const Args&... args) const {
+    return C10_UNLIKELY(
+               !known.may_have(dtype(), plan.refuses_floats) ||
+               !(has_number(dtype(), args) && ...)) &&
+        is_busy(this->common_device_.index());
+  }
   /// The dtype that the kernel computes in.
   c10::ScalarType dtype() const {
     return this->common_dtype_ != c10::ScalarType::Undefined
@@ -183,7 +195,8 @@ struct StructuredKernel<Operator, Structured, at::Tensor(Args...)> {
           device, {result}, /*digest=*/0, args...);
       return result;
     }
-    if (C10_UNLIKELY(!call.run(args...))) {
+    if (call.is_for_dry_run(TypedKernel<Operator>::plan(), dtypes, args...) ||
+        C10_UNLIKELY(!call.run(args...))) {
       return TypedKernel<Operator>::run(args...);
     }
     dtypes.add(call.dtype());
@@ -212,7 +225,8 @@ struct StructuredKernel<
           call.device(), {}, /*digest=*/0, self, args...);
       return self;
     }
-    if (C10_UNLIKELY(!call.run(self, args...))) {
+    if (call.is_for_dry_run(TypedKernel<Operator>::plan(), dtypes, args...) ||
+        C10_UNLIKELY(!call.run(self, args...))) {
       return TypedKernel<Operator>::run(self, args...);
     }
     dtypes.add(call.dtype());

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // empty and empty_strided: every new device tensor starts here.
 #include "device/device.h"
+#include "device/storage_impl.h"
 #include "device/tensor.h"
 #include "mechanism.h"
 
 #include <ATen/Context.h>
+#include <ATen/EmptyTensor.h>
 #include <ATen/native/TensorFactories.h>
 #include <torch/library.h>
 
@@ -68,16 +70,40 @@ at::Tensor empty_strided(
       make_strided_tensor(size, stride, c10::dtype_or_default(dtype)));
 }
 
+/// Zeros without memory, by which autograd stands for derivatives that are
+/// zero.
+at::Tensor efficient_zero_tensor(
+    at::IntArrayRef size,
+    std::optional<at::ScalarType> dtype,
+    std::optional<c10::Layout> layout,
+    std::optional<c10::Device> device,
+    std::optional<bool> pin_memory) {
+  check_options(layout, pin_memory);
+  at::detail::check_size_nonnegative(size);
+  const c10::Device where(c10::kPrivateUse1, index_of(device));
+  const auto type = c10::scalarTypeToTypeMeta(c10::dtype_or_default(dtype));
+  const size_t bytes =
+      at::detail::computeStorageNbytesContiguous(size, type.itemsize());
+  at::Tensor made = at::detail::make_tensor<c10::TensorImpl>(
+      make_storage(bytes, c10::DataPtr(nullptr, where)),
+      c10::DispatchKeySet(
+          {c10::DispatchKey::PrivateUse1, c10::DispatchKey::ZeroTensor}),
+      type);
+  made.unsafeGetTensorImpl()->set_sizes_contiguous(size);
+  return made;
+}
+
 } // namespace
 
 // [docs: factory-registration]
 OPENREG_MECHANISM(
     factory,
     "TORCH_LIBRARY_IMPL(aten, PrivateUse1): empty",
-    "new tensors wait for the stream; with no fallback, no tensors") {
+    "new tensors are work for the stream; with no fallback, no tensors") {
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   library.impl("empty.memory_format", TORCH_FN(empty));
   library.impl("empty_strided", TORCH_FN(empty_strided));
+  library.impl("_efficientzerotensor", TORCH_FN(efficient_zero_tensor));
 }
 // [docs: end]
 

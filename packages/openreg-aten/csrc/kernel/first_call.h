@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a call makes, by PyTorch's meta kernels: for calls whose metadata was
-// not met before.
+// What a call makes whose metadata was not met before.
 //
 // A meta kernel does an operator's work on metadata alone: the C++ ones of
 // structured operators, composite ones, and those in Python of
 // torch._meta_registrations, which take the GIL. They say little of what the
 // CPU's kernel refuses, so they are not asked about everything (meta_trust.h).
+//
+// A dry run calls the CPU's kernel on the host, with zeros for the values of
+// the device. It takes as long as the kernel, and waits for nothing.
 #pragma once
 
 #include "kernel/known_results.h"
@@ -15,17 +17,24 @@
 #include <ATen/core/stack.h>
 
 #include <memory>
-#include <vector>
 
 namespace openreg::aten {
 
 /// What the call of `op` with `key` and the arguments on `stack` makes, which
 /// is remembered; null if no meta kernel says it, or it is not to be trusted.
 /// An error of the meta kernel is none of the call: the CPU's kernel tells.
-std::shared_ptr<const KnownResults> infer_results(
+std::shared_ptr<const KnownResults> ask_meta_kernel(
     const c10::OperatorHandle& op,
     const OperatorPlan& plan,
     const CallKey& key,
     torch::jit::Stack stack);
+
+/// The same by a dry run; null if the kernel raises an exception or warns: it
+/// does so again in the caller's thread, when its turn has come.
+std::shared_ptr<const KnownResults> dry_run(
+    const c10::OperatorHandle& op,
+    const OperatorPlan& plan,
+    const CallKey& key,
+    const torch::jit::Stack& stack);
 
 } // namespace openreg::aten

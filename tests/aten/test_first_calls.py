@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""First calls: what meta kernels say of results, and what comes of wrong ones."""
+"""First calls: what meta kernels and dry runs say of results."""
 
 from __future__ import annotations
 
 import subprocess
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +39,18 @@ FIRST: dict[str, Callable[[Tensor], Any]] = {
     ),
     "random": lambda x: torch.rand_like(x),
     "masked": lambda x: x.masked_fill(x > 3, float("-inf")),
+    # What meta kernels are not asked about.
+    "integers": lambda x: x.long() // 3 % x.int().clamp(1),
+    "mixed dtypes": lambda x: x * x.to(torch.float16),
+    "without elements": lambda x: torch.cat([x[:0], x, x[:, :0].mT[:0, :14]]),
+    "transposed": lambda x: F.hardtanh(x.mT),
+    "no meta kernel": lambda x: torch.geqrf(x),
+    "another meta kernel": lambda x: torch.fft.rfft(x),
+    "in place with itself": lambda x: x.add_(x),
+    "random in half": lambda x: x.to(torch.float16).normal_(),
+    "indices": lambda x: x.short()[x[0, :5].long()],
+    "out= in another dtype": lambda x: torch.add(x, x, out=x.new_empty(0).double()),
+    "factory": lambda x: torch.tril_indices(len(x), 14, device=x.device),
 }
 
 
@@ -131,3 +144,37 @@ def test_wrong_meta_kernel_does_not_make_wrong_results(
     )
     assert result.stdout.splitlines() == printed, result.stderr
     assert result.returncode == 0
+
+
+def test_dry_run_leaves_generators_of_the_host_alone(
+    device: str, latch: Latches
+) -> None:
+    before = torch.get_rng_state()
+    x = torch.empty(3, 1009, device=device, dtype=torch.float16)
+    held = latch()
+    x.uniform_()
+    held.release()
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        pytest.param(lambda x: x & x, NotImplementedError, id="dtype"),
+        pytest.param(lambda x: x.to(torch.int8).fill_(300), RuntimeError, id="number"),
+        pytest.param(
+            lambda x: torch.linalg.inv(torch.zeros_like(x[:, :1009])),
+            torch.linalg.LinAlgError,
+            id="singular",
+        ),
+    ],
+)
+def test_first_call_that_fails_raises_at_once(
+    call: Callable[[Tensor], Any], error: type[Exception], device: str, latch: Latches
+) -> None:
+    x = torch.ones(1009, 1013, device=device)
+    torch.linalg.inv(torch.eye(1009, device=device))
+    held = latch()
+    threading.Timer(0.3, held.release).start()
+    with pytest.raises(error):
+        call(x)

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// First calls: meta kernels, and dry runs.
+#include "kernel/first_call.h"
+
+#include "device/gil.h"
+#include "kernel/meta_trust.h"
+#include "kernel/stand_ins.h"
+
+#include <ATen/EmptyTensor.h>
+
+#include <algorithm>
+#include <exception>
+#include <string>
+#include <utility>
+
+namespace openreg::aten {
+namespace {
+
+using torch::jit::Stack;
+
+/// Batch norm in evaluation: PyTorch's decomposition, which is its meta kernel,
+/// saves statistics on every device but the CPU.
+bool saves_no_statistics(const std::string& name, const Stack& stack) {
+  if (name != "aten::native_batch_norm" &&
+      name != "aten::_native_batch_norm_legit") {
+    return false;
+  }
+  const auto training =
+      std::find_if(stack.begin(), stack.end(), [](const c10::IValue& value) {
+        return value.isBool();
+      });
+  return !training->toBool();
+}
+
+/// What a call of stand-ins has made, which is remembered; null if it did not
+/// run, or not as an enqueued call would.
+std::shared_ptr<const KnownResults> results_of(
+    StandInCall& call,
+    const c10::OperatorHandle& op,
+    const CallKey& key,
+    c10::DeviceType device,
+    bool no_statistics) {
+  try {
+    if (!call.run(op)) {
+      return nullptr; // the CPU's kernel warns in the caller's thread
+    }
+  } catch (const std::exception&) {
+    rethrow_interrupt();
+    return nullptr; // the CPU's kernel says what is wrong, or does it
+  }
+  auto made = call.made();
+  if (no_statistics) {
+    for (const size_t i : {1, 2}) {
+      made[i] = at::Tensor(at::detail::empty_meta({0}, made[i].scalar_type()));
+    }
+  }
+  const bool are_there =
+      std::all_of(made.begin(), made.end(), [&](const at::Tensor& each) {
+        return !each.defined() ||
+            (each.device().type() == device && each.has_storage());
+      });
+  const auto resized = call.resized();
+  if (!are_there || call.aliases_argument(made) ||
+      (!resized.empty() && !call.returns_all_written())) {
+    return nullptr;
+  }
+  return remember_results(key, made, resized);
+}
+
+} // namespace
+
+std::shared_ptr<const KnownResults> ask_meta_kernel(
+    const c10::OperatorHandle& op,
+    const OperatorPlan& plan,
+    const CallKey& key,
+    Stack stack) {
+  if (was_met(key) || has_failed(key) ||
+      !trusts_meta_kernel(op, plan, key, stack)) {
+    return nullptr;
+  }
+  const bool no_statistics =
+      saves_no_statistics(op.operator_name().name, stack);
+  StandInCall call(plan, std::move(stack), c10::kMeta);
+  return call.present() ? results_of(call, op, key, c10::kMeta, no_statistics)
+                        : nullptr;
+}
+
+std::shared_ptr<const KnownResults> dry_run(
+    const c10::OperatorHandle& op,
+    const OperatorPlan& plan,
+    const CallKey& key,
+    const Stack& stack) {
+  if (was_met(key) || has_failed(key) || plan.reads_requires_grad ||
+      !op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU)) {
+    return nullptr;
+  }
+  // Some kernels refuse to divide by zero, and others to index with one.
+  for (const bool ones : {false, true}) {
+    StandInCall call(plan, Stack(stack), c10::kCPU, ones);
+    call.present();
+    auto results = results_of(call, op, key, c10::kCPU, false);
+    if (results) {
+      return results;
+    }
+  }
+  return nullptr;
+}
+
+} // namespace openreg::aten

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Stand-ins, and the scope in which kernels get them.
+#include "kernel/stand_ins.h"
+
+#include "kernel/cpu_allocator.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/MemoryOverlap.h>
+#include <ATen/PythonTorchFunctionTLS.h>
+#include <ATen/core/List.h>
+#include <ATen/record_function.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <new>
+#include <optional>
+
+namespace openreg::aten {
+namespace {
+
+using Kind = OperatorPlan::Kind;
+
+/// Counts the warnings of a kernel.
+class CountingHandler final : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning&) override {
+    count += 1;
+  }
+  size_t count = 0;
+};
+
+/// While one lives, no mode or profiler of the caller's sees what this thread
+/// dispatches.
+class HiddenScope {
+ public:
+  HiddenScope()
+      : torch_function_(at::impl::PythonTorchFunctionTLS::get_disabled_state()),
+        dispatch_(
+            c10::default_included_set,
+            c10::default_excluded_set | kBelowAutograd),
+        quiet_(&handler_) {
+    at::impl::PythonTorchFunctionTLS::set_disabled_state(
+        at::impl::TorchFunctionDisabledState::ALL_DISABLED);
+  }
+  HiddenScope(const HiddenScope&) = delete;
+  HiddenScope& operator=(const HiddenScope&) = delete;
+  bool has_warned() const {
+    return handler_.count > 0;
+  }
+  ~HiddenScope() {
+    at::impl::PythonTorchFunctionTLS::set_disabled_state(torch_function_);
+  }
+
+ private:
+  at::impl::TorchFunctionDisabledState torch_function_;
+  c10::impl::ForceDispatchKeyGuard dispatch_;
+  at::RecordFunctionGuard no_profile_{/*is_enabled=*/false};
+  CountingHandler handler_;
+  c10::WarningUtils::WarningHandlerGuard quiet_;
+};
+
+} // namespace
+
+bool StandInCall::present() {
+  for (const auto& argument : plan_.arguments) {
+    c10::IValue& value = stack_[argument.index];
+    switch (argument.kind) {
+      case Kind::kTensor:
+        if (value.isTensor()) {
+          value = stand_in_of(value.toTensor(), argument.written);
+        }
+        break;
+      case Kind::kTensorList:
+      case Kind::kOptionalTensorList:
+        value = stand_ins_of(argument, value);
+        break;
+      case Kind::kGenerator:
+        value = device_.is_meta()
+            ? c10::IValue()
+            : c10::IValue(at::detail::createCPUGenerator());
+        break;
+      case Kind::kDevice:
+        value = device_;
+        break;
+    }
+  }
+  return !overlaps_;
+}
+
+bool StandInCall::run(const c10::OperatorHandle& op) {
+  for (const auto& argument : plan_.arguments) {
+    if (argument.written && argument.kind == Kind::kTensor) {
+      written_.push_back(stack_[argument.index].toTensor());
+      before_.push_back(geometry_of(written_.back()));
+    }
+  }
+  const HiddenScope scope;
+  op.redispatchBoxed(
+      c10::DispatchKeySet(
+          device_.is_meta() ? c10::DispatchKey::Meta : c10::DispatchKey::CPU),
+      &stack_);
+  return !scope.has_warned();
+}
+
+std::vector<at::Tensor> StandInCall::made() const {
+  std::vector<at::Tensor> tensors;
+  for (size_t i = 0; i < stack_.size() && i < plan_.returned.size(); ++i) {
+    if (plan_.returned[i] >= 0) {
+      continue;
+    }
+    if (stack_[i].isTensorList()) {
+      for (const at::Tensor& each : stack_[i].toTensorVector()) {
+        tensors.push_back(each);
+      }
+    } else {
+      tensors.push_back(
+          stack_[i].isTensor() ? stack_[i].toTensor() : at::Tensor());
+    }
+  }
+  return tensors;
+}
+
+std::vector<at::Tensor> StandInCall::resized() const {
+  for (size_t i = 0; i < written_.size(); ++i) {
+    if (geometry_of(written_[i]) != before_[i]) {
+      return written_;
+    }
+  }
+  return {};
+}
+
+bool StandInCall::returns_all_written() const {
+  size_t returned = 0;
+  for (const int32_t source : plan_.returned) {
+    returned += source >= 0 ? 1 : 0;
+  }
+  return returned == written_.size();
+}
+
+bool StandInCall::aliases_argument(
+    const std::vector<at::Tensor>& results) const {
+  return std::any_of(
+      results.begin(), results.end(), [&](const at::Tensor& result) {
+        return result.defined() &&
+            std::any_of(
+                   tensors_.begin(), tensors_.end(), [&](const auto& entry) {
+                     return entry.second.is_alias_of(result);
+                   });
+      });
+}
+
+StandInCall::Geometry StandInCall::geometry_of(const at::Tensor& tensor) {
+  return {c10::DimVector(tensor.sizes()), c10::DimVector(tensor.strides())};
+}
+
+at::Tensor StandInCall::stand_in_of(const at::Tensor& tensor, bool written) {
+  if (!tensor.defined() || (device_.is_cpu() && tensor.is_cpu() && !written)) {
+    return tensor;
+  }
+  const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  const void* storage = impl->storage().unsafeGetStorageImpl();
+  const auto shared = storages_.find(storage);
+  if (shared == storages_.end()) {
+    storages_.emplace(storage, Shared{make_storage(*impl), written});
+  } else {
+    overlaps_ |= written || shared->second.written;
+  }
+  overlaps_ |=
+      written && at::has_internal_overlap(tensor) != at::MemOverlap::No;
+  at::Tensor& stand_in = tensors_[impl];
+  if (!stand_in.defined()) {
+    stand_in = make_stand_in(*impl);
+  }
+  return stand_in;
+}
+
+c10::IValue StandInCall::stand_ins_of(
+    const OperatorPlan::Argument& argument,
+    const c10::IValue& value) {
+  if (value.isNone()) {
+    return value;
+  }
+  if (argument.kind == Kind::kTensorList) {
+    c10::List<at::Tensor> tensors;
+    for (const at::Tensor& each : value.toTensorVector()) {
+      tensors.push_back(stand_in_of(each, argument.written));
+    }
+    return tensors;
+  }
+  c10::List<std::optional<at::Tensor>> tensors;
+  for (const c10::IValue& each : value.toListRef()) {
+    tensors.push_back(
+        each.isTensor()
+            ? std::optional(stand_in_of(each.toTensor(), argument.written))
+            : std::nullopt);
+  }
+  return tensors;
+}
+
+at::Tensor StandInCall::make_stand_in(const c10::TensorImpl& from) {
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
+      c10::Storage(storages_.at(from.storage().unsafeGetStorageImpl()).storage),
+      c10::DispatchKeySet(
+          device_.is_meta() ? c10::DispatchKey::Meta : c10::DispatchKey::CPU),
+      from.dtype());
+  c10::TensorImpl& to = *tensor.unsafeGetTensorImpl();
+  to.set_sizes_and_strides(from.sizes(), from.strides(), from.storage_offset());
+  to._set_conj(from.is_conj());
+  to._set_neg(from.is_neg());
+  if (from.is_wrapped_number()) {
+    to.set_wrapped_number(true);
+  }
+  return tensor;
+}
+
+c10::Storage StandInCall::make_storage(const c10::TensorImpl& from) const {
+  const size_t size = from.storage().nbytes();
+  c10::DataPtr data(nullptr, device_);
+  if (device_.is_cpu() && size > 0) {
+    // Zeros cost little before they are read.
+    auto* bytes = static_cast<unsigned char*>(std::calloc(size, 1));
+    if (bytes == nullptr) {
+      throw std::bad_alloc();
+    }
+    data = c10::DataPtr(bytes, bytes, &std::free, device_);
+    if (ones_ &&
+        c10::isIntegralType(
+            c10::typeMetaToScalarType(from.dtype()), /*includeBool=*/true)) {
+      for (size_t i = 0; i < size; i += from.itemsize()) {
+        bytes[i] = 1;
+      }
+    }
+  }
+  return c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(),
+      size,
+      std::move(data),
+      c10::GetAllocator(device_.type()),
+      /*resizable=*/true);
+}
+
+} // namespace openreg::aten
