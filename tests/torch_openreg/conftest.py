@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import textwrap
 from collections.abc import Callable, Iterator
 
@@ -30,17 +31,40 @@ def device_state_is_kept() -> Iterator[None]:
     assert after == before
 
 
+def with_variables(environment: dict[str, str]) -> dict[str, str]:
+    """Adds variables to the environment, without those that concern the device."""
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("OPENREG_", "TORCH_DEVICE_BACKEND"))
+    }
+    return inherited | environment
+
+
 @pytest.fixture
 def interpreter(fork: Interpreter) -> Interpreter:
-    """Runs source in a fresh interpreter; keyword arguments are its environment."""
+    """Runs source after ``import torch``; keyword arguments are its environment."""
 
     def run(source: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        inherited = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("OPENREG_", "TORCH_DEVICE_BACKEND"))
-        }
-        return fork(source=textwrap.dedent(source), environment=inherited | environment)
+        variables = with_variables(environment)
+        return fork(source=textwrap.dedent(source), environment=variables)
+
+    return run
+
+
+@pytest.fixture
+def fresh_interpreter() -> Interpreter:
+    """Runs source like ``interpreter``, before anything is imported."""
+
+    def run(source: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(source)],
+            env=with_variables(environment),
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
 
     return run
 

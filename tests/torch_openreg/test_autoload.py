@@ -39,6 +39,12 @@ sys.meta_path.insert(0, Blocker())
 """
 
 
+@pytest.fixture
+def interpreter(fresh_interpreter: Interpreter) -> Interpreter:
+    """Runs source before torch is imported, which these tests are about."""
+    return fresh_interpreter
+
+
 @pytest.mark.parametrize(
     "first",
     [
