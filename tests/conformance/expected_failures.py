@@ -81,8 +81,8 @@ EXPECTED_FAILURES = [
         cases=("linalg.matrix_rank*", "tensordot-*"),
         checks=("version",),
         reason="An out= tensor without size is written twice, as on CUDA.",
-        limit="at::native::resize_output calls resize_ as an operator, which counts, on "
-        "every device but the CPU.",
+        limit="On every device but the CPU, at::native::resize_output calls resize_ "
+        "as an operator, which counts.",
         always=False,
     ),
     ExpectedFailure(
