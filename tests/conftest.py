@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -11,15 +12,18 @@ from pathlib import Path
 
 import pytest
 
+SECONDS = 50  # for a program
+
 Fork = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
 def fork(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fork]:
-    """Runs a file, or source as by ``python -c``, as a fresh interpreter does.
+    """Runs a file, or source as by ``python -c``, in a process of its own.
 
     The function takes ``path`` or ``source``, and all of the ``environment``. The
-    process has PyTorch already (see fork_server.py).
+    process has imported PyTorch, and loads the device before the program begins (see
+    fork_server.py): what variables say to Python and PyTorch themselves has no effect.
     """
     folder = tmp_path_factory.mktemp("programs")
     out, err = folder / "out", folder / "err"
@@ -42,16 +46,23 @@ def fork(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fork]:
             "environment": dict(environment),
             "out": str(out),
             "err": str(err),
-            "seconds": 50,
+            "seconds": SECONDS,
         }
+        for file in (out, err):
+            file.write_text("")
         requests.write(json.dumps(request) + "\n")
         requests.flush()
-        status = int(replies.readline())
-        return subprocess.CompletedProcess(
-            [str(path or "-c")], status, out.read_text("utf-8"), err.read_text("utf-8")
-        )
+        reply = replies.readline()
+        assert reply, "the process that forks has ended"
+        command, status = [str(path or "-c")], int(reply)
+        printed, told = out.read_text("utf-8"), err.read_text("utf-8")
+        if status == -signal.SIGALRM:
+            raise subprocess.TimeoutExpired(command, SECONDS, printed, told)
+        return subprocess.CompletedProcess(command, status, printed, told)
 
-    yield run
-    requests.close()
-    server.wait()
-    replies.close()
+    try:
+        yield run
+    finally:
+        requests.close()
+        server.wait()
+        replies.close()

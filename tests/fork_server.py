@@ -14,6 +14,7 @@ import os
 import runpy
 import signal
 import sys
+import types
 from typing import Any
 
 AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
@@ -40,7 +41,9 @@ def become(request: dict[str, Any]) -> None:
         file = os.open(request[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(file, number)
         os.close(file)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
     os.environ.clear()
     os.environ.update(request["environment"])
     path = request["path"]
@@ -58,5 +61,7 @@ if os.environ.get(AUTOLOAD, "1") == "1":
 if asked["path"]:
     runpy.run_path(asked["path"], run_name="__main__")
 else:
-    del __file__  # or a process that is spawned would run it
-    exec(compile(asked["source"], "<string>", "exec", dont_inherit=True))
+    code = compile(asked["source"], "<string>", "exec", dont_inherit=True)
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
+    main.__dict__["__builtins__"] = __builtins__
+    exec(code, main.__dict__)

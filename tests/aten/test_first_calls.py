@@ -6,6 +6,7 @@ from __future__ import annotations
 import subprocess
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -163,13 +164,16 @@ def test_dry_run_leaves_generators_of_the_host_alone(
         pytest.param(lambda x: x & x, NotImplementedError, id="dtype"),
         pytest.param(lambda x: x.to(torch.int8).fill_(300), RuntimeError, id="number"),
         pytest.param(
+            lambda x: torch.normal(x.half(), -x.half()), RuntimeError, id="value"
+        ),
+        pytest.param(
             lambda x: torch.linalg.inv(torch.zeros_like(x[:, :1009])),
             torch.linalg.LinAlgError,
             id="singular",
         ),
     ],
 )
-def test_first_call_that_fails_raises_at_once(
+def test_first_call_that_fails_raises_its_exception(
     call: Callable[[Tensor], Any], error: type[Exception], device: str, latch: Latches
 ) -> None:
     x = torch.ones(1009, 1013, device=device)
@@ -178,3 +182,84 @@ def test_first_call_that_fails_raises_at_once(
     threading.Timer(0.3, held.release).start()
     with pytest.raises(error):
         call(x)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(lambda x, y: torch.gather(x, 0, y[1], out=y[0]), id="indices"),
+        pytest.param(lambda x, y: torch.cumsum(x, 0, out=y[0]), id="out="),
+        pytest.param(
+            lambda x, y: torch.native_batch_norm(
+                x.double().view(1, 4, 1), None, None, y[2], y[2], True, 0.1, 1e-5
+            ),
+            id="statistics",
+        ),
+    ],
+)
+def test_first_call_that_mixes_devices_changes_nothing(
+    call: Callable[..., Any], device: str, latch: Latches
+) -> None:
+    x = torch.arange(4, device=device)
+    y = [torch.empty(0, dtype=torch.int64), torch.arange(4), torch.ones(4).double()]
+    expected = [each.clone() for each in y]
+    held = latch()
+    threading.Timer(0.3, held.release).start()
+    with pytest.raises(RuntimeError, match=r"two devices|same device"):
+        call(x, y)
+    for one, other in zip(y, expected, strict=True):
+        assert torch.equal(one, other)
+
+
+def test_dry_run_leaves_a_warning_that_is_given_once(
+    run_python: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    result = run_python(
+        """
+        import threading, warnings
+        import torch, openreg_aten, openreg_runtime as runtime
+        openreg_aten._C.init()
+        x = torch.zeros(4, dtype=torch.int64).to("privateuseone")
+        gate = threading.Event()
+        runtime.Device(0).default_stream.launch(gate.wait)
+        threading.Timer(0.3, gate.set).start()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            torch.index_reduce(x, 0, x, x, "prod")
+        print(["beta" in str(each.message) for each in caught])
+        """
+    )
+    assert result.stdout == "[True]\n", result.stderr
+
+
+def test_view_of_a_large_storage_waits(
+    device: str, same: Callable[[Any, Any], None], latch: Latches
+) -> None:
+    x = torch.arange(100, dtype=torch.int8, device=device).repeat(1_000_000)[1:101]
+    held = latch()
+    threading.Timer(0.3, held.release).start()
+    y = x // 3
+    assert torch.accelerator.current_stream().query()
+    same(y, x.cpu() // 3)
+
+
+def test_sizes_that_follow_from_values_are_waited_for(
+    device: str, same: Callable[[Any, Any], None], latch: Latches
+) -> None:
+    dense = torch.arange(24.0).view(2, 4, 3)
+    offsets = [torch.tensor([0, 2, 5])]
+    expected = torch.ops.aten._padded_dense_to_jagged_forward(dense, offsets)
+    moved = dense.to(device), [each.to(device) for each in offsets]
+    held = latch()
+    threading.Timer(0.3, held.release).start()
+    same(torch.ops.aten._padded_dense_to_jagged_forward(*moved), expected)
+
+
+def test_file_is_read_by_the_call(device: str, tmp_path: Path, latch: Latches) -> None:
+    path = tmp_path / "numbers"
+    torch.arange(4.0).numpy().tofile(path)
+    held = latch()
+    threading.Timer(0.3, held.release).start()
+    x = torch.from_file(str(path), size=4, device=device)
+    torch.zeros(4).numpy().tofile(path)
+    assert x.tolist() == [0, 1, 2, 3]

@@ -5,6 +5,7 @@
 #include "device/allocator.h"
 #include "device/device.h"
 #include "kernel/device_finder.h"
+#include "kernel/host_tensors.h"
 #include "kernel/members.h"
 
 #include <ATen/quantized/QTensorImpl.h>
@@ -157,11 +158,7 @@ at::Tensor& DeviceViews::present_argument(
           tensor.defined() && tensor.device().type() == c10::kPrivateUse1)) {
     return present(tensor, argument.written);
   }
-  // As on CUDA, a CPU tensor may stand beside device tensors if it is a scalar
-  // that is only read, or indices or lengths.
-  if (tensor.defined() &&
-      (!tensor.device().is_cpu() || argument.written ||
-       (tensor.dim() != 0 && !argument.takes_host))) {
+  if (tensor.defined() && !is_accepted_from_host(tensor, argument)) {
     throw_two_devices(device_, tensor);
   }
   has_host_tensors_ = has_host_tensors_ || tensor.defined();

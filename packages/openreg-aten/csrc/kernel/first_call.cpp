@@ -32,39 +32,32 @@ bool saves_no_statistics(const std::string& name, const Stack& stack) {
   return !training->toBool();
 }
 
-/// What a call of stand-ins has made, which is remembered; null if it did not
-/// run, or not as an enqueued call would.
-std::shared_ptr<const KnownResults> results_of(
-    StandInCall& call,
-    const c10::OperatorHandle& op,
-    const CallKey& key,
-    c10::DeviceType device,
-    bool no_statistics) {
+enum class Outcome { kDone, kWarned, kRaised };
+
+Outcome run(StandInCall& call, const c10::OperatorHandle& op) {
   try {
-    if (!call.run(op)) {
-      return nullptr; // the CPU's kernel warns in the caller's thread
-    }
+    return call.run(op) ? Outcome::kDone : Outcome::kWarned;
   } catch (const std::exception&) {
     rethrow_interrupt();
-    return nullptr; // the CPU's kernel says what is wrong, or does it
+    return Outcome::kRaised;
   }
-  auto made = call.made();
-  if (no_statistics) {
-    for (const size_t i : {1, 2}) {
-      made[i] = at::Tensor(at::detail::empty_meta({0}, made[i].scalar_type()));
-    }
-  }
+}
+
+/// Remembers what a call of stand-ins has made; null if an enqueued call would
+/// not do the same.
+std::shared_ptr<const KnownResults> remember(
+    const StandInCall& call,
+    const CallKey& key,
+    const std::vector<at::Tensor>& made,
+    c10::DeviceType device) {
   const bool are_there =
       std::all_of(made.begin(), made.end(), [&](const at::Tensor& each) {
         return !each.defined() ||
             (each.device().type() == device && each.has_storage());
       });
-  const auto resized = call.resized();
-  if (!are_there || call.aliases_argument(made) ||
-      (!resized.empty() && !call.returns_all_written())) {
-    return nullptr;
-  }
-  return remember_results(key, made, resized);
+  return are_there && !call.aliases_argument(made) && !call.has_hidden_change()
+      ? remember_results(key, made, call.resized())
+      : nullptr;
 }
 
 } // namespace
@@ -81,8 +74,17 @@ std::shared_ptr<const KnownResults> ask_meta_kernel(
   const bool no_statistics =
       saves_no_statistics(op.operator_name().name, stack);
   StandInCall call(plan, std::move(stack), c10::kMeta);
-  return call.present() ? results_of(call, op, key, c10::kMeta, no_statistics)
-                        : nullptr;
+  if (!call.present() || call.has_overlap() ||
+      run(call, op) != Outcome::kDone) {
+    return nullptr;
+  }
+  auto made = call.made();
+  if (no_statistics) {
+    for (const size_t i : {1, 2}) {
+      made[i] = at::Tensor(at::detail::empty_meta({0}, made[i].scalar_type()));
+    }
+  }
+  return remember(call, key, made, c10::kMeta);
 }
 
 std::shared_ptr<const KnownResults> dry_run(
@@ -97,10 +99,16 @@ std::shared_ptr<const KnownResults> dry_run(
   // Some kernels refuse to divide by zero, and others to index with one.
   for (const bool ones : {false, true}) {
     StandInCall call(plan, Stack(stack), c10::kCPU, ones);
-    call.present();
-    auto results = results_of(call, op, key, c10::kCPU, false);
-    if (results) {
-      return results;
+    if (!call.present()) {
+      return nullptr;
+    }
+    switch (run(call, op)) {
+      case Outcome::kDone:
+        return remember(call, key, call.made(), c10::kCPU);
+      case Outcome::kWarned:
+        return nullptr;
+      case Outcome::kRaised:
+        break;
     }
   }
   return nullptr;

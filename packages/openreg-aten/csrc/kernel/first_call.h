@@ -22,7 +22,7 @@ namespace openreg::aten {
 
 /// What the call of `op` with `key` and the arguments on `stack` makes, which
 /// is remembered; null if no meta kernel says it, or it is not to be trusted.
-/// An error of the meta kernel is none of the call: the CPU's kernel tells.
+/// If the meta kernel raises an exception or warns, the CPU's kernel decides.
 std::shared_ptr<const KnownResults> ask_meta_kernel(
     const c10::OperatorHandle& op,
     const OperatorPlan& plan,

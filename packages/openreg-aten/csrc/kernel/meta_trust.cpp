@@ -123,6 +123,11 @@ const std::set<std::string> kRefusesNegatives = {
     "aten::smooth_l1_loss",
     "aten::smooth_l1_loss_backward",
 };
+// Kernels that do not subtract a bool, whose meta kernels do.
+const std::set<std::string> kRefusesBools = {
+    "aten::rsub",
+    "aten::sub",
+    "aten::sub_"};
 // Arguments that are int64, or bool, whatever the dtype of the others.
 const std::set<std::string> kIndices =
     {"idx", "index", "indices", "input_lengths", "max_indices"};
@@ -185,7 +190,7 @@ bool are_usual_dtypes(const c10::OperatorHandle& op, const Stack& stack) {
 
 /// Whether the CPU's kernel may refuse a number that the meta kernel does not
 /// look at: one that the dtype of the first tensor does not have, a negative
-/// one where that means nothing, or a bool.
+/// one where that means nothing, or a bool that is subtracted.
 bool may_refuse_number(const c10::OperatorHandle& op, const Stack& stack) {
   const bool refuses_negatives =
       kRefusesNegatives.count(op.operator_name().name) > 0;
@@ -198,7 +203,7 @@ bool may_refuse_number(const c10::OperatorHandle& op, const Stack& stack) {
   }
   const auto& arguments = op.schema().arguments();
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (stack[i].isBool() &&
+    if (stack[i].isBool() && kRefusesBools.count(op.operator_name().name) > 0 &&
         arguments[i].type()->kind() == c10::TypeKind::NumberType) {
       return true;
     }

@@ -62,15 +62,16 @@ const std::set<std::string> kMakesObject = {
 // What they make, or refuse, follows from values, and PyTorch has no tag that
 // says so.
 const std::set<std::string> kReadsValues = {
+    "aten::_padded_dense_to_jagged_forward",
     "aten::_ctc_loss",
     "aten::_linalg_check_errors",
     "aten::_pack_padded_sequence",
     "aten::_pad_packed_sequence",
+    "aten::from_file", // of a file
+    "aten::normal.Tensor_Tensor",
+    "aten::normal.float_Tensor",
     "aten::segment_reduce",
 };
-
-// Their tag is for masks among their indices, which a CallKey refuses.
-const std::set<std::string> kReadsOnlyMasks = {"aten::index"};
 
 // They give each element of a tensor a value, whatever its sizes.
 const std::set<std::string> kTakesAnySize = {
@@ -149,11 +150,12 @@ bool follow_from_metadata(
   return op.operator_name().getNamespace() == "aten" && only_tensors &&
       one_kind && !names_device &&
       (!op.hasTag(at::Tag::dynamic_output_shape) ||
-       kReadsOnlyMasks.count(schema.name()) > 0) &&
+       schema.name() == "aten::index") && // for masks, which a CallKey refuses
       !op.hasTag(at::Tag::data_dependent_output) &&
       (!op.hasTag(at::Tag::nondeterministic_seeded) || plan.draws ||
        kDrawsNothing.count(schema.name()) > 0) &&
-      kReadsValues.count(schema.name()) == 0;
+      kReadsValues.count(schema.name()) == 0 &&
+      kReadsValues.count(toString(op.operator_name())) == 0;
 }
 
 /// ADInplaceOrView has no kernel for an operator that returns nothing. On the

@@ -3,6 +3,7 @@
 #include "kernel/stand_ins.h"
 
 #include "kernel/cpu_allocator.h"
+#include "kernel/host_tensors.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/MemoryOverlap.h>
@@ -23,6 +24,9 @@ namespace {
 
 using Kind = OperatorPlan::Kind;
 
+// Above this, what a dry run takes of the host is worse than a wait.
+constexpr size_t kMostBytes = size_t{64} << 20;
+
 /// Counts the warnings of a kernel.
 class CountingHandler final : public c10::WarningHandler {
  public:
@@ -33,17 +37,19 @@ class CountingHandler final : public c10::WarningHandler {
 };
 
 /// While one lives, no mode or profiler of the caller's sees what this thread
-/// dispatches.
+/// dispatches. Kernels give all warnings, and none counts as given.
 class HiddenScope {
  public:
   HiddenScope()
       : torch_function_(at::impl::PythonTorchFunctionTLS::get_disabled_state()),
+        warns_always_(c10::WarningUtils::get_warnAlways()),
         dispatch_(
             c10::default_included_set,
             c10::default_excluded_set | kBelowAutograd),
         quiet_(&handler_) {
     at::impl::PythonTorchFunctionTLS::set_disabled_state(
         at::impl::TorchFunctionDisabledState::ALL_DISABLED);
+    c10::WarningUtils::set_warnAlways(true);
   }
   HiddenScope(const HiddenScope&) = delete;
   HiddenScope& operator=(const HiddenScope&) = delete;
@@ -51,11 +57,13 @@ class HiddenScope {
     return handler_.count > 0;
   }
   ~HiddenScope() {
+    c10::WarningUtils::set_warnAlways(warns_always_);
     at::impl::PythonTorchFunctionTLS::set_disabled_state(torch_function_);
   }
 
  private:
   at::impl::TorchFunctionDisabledState torch_function_;
+  bool warns_always_;
   c10::impl::ForceDispatchKeyGuard dispatch_;
   at::RecordFunctionGuard no_profile_{/*is_enabled=*/false};
   CountingHandler handler_;
@@ -70,7 +78,7 @@ bool StandInCall::present() {
     switch (argument.kind) {
       case Kind::kTensor:
         if (value.isTensor()) {
-          value = stand_in_of(value.toTensor(), argument.written);
+          value = stand_in_of(value.toTensor(), argument);
         }
         break;
       case Kind::kTensorList:
@@ -87,14 +95,14 @@ bool StandInCall::present() {
         break;
     }
   }
-  return !overlaps_;
+  return !refused_;
 }
 
 bool StandInCall::run(const c10::OperatorHandle& op) {
   for (const auto& argument : plan_.arguments) {
     if (argument.written && argument.kind == Kind::kTensor) {
       written_.push_back(stack_[argument.index].toTensor());
-      before_.push_back(geometry_of(written_.back()));
+      before_.push_back(look_at(written_.back()));
     }
   }
   const HiddenScope scope;
@@ -123,21 +131,38 @@ std::vector<at::Tensor> StandInCall::made() const {
   return tensors;
 }
 
-std::vector<at::Tensor> StandInCall::resized() const {
+bool StandInCall::is_resized() const {
   for (size_t i = 0; i < written_.size(); ++i) {
-    if (geometry_of(written_[i]) != before_[i]) {
-      return written_;
+    if (written_[i].sizes() != before_[i].sizes ||
+        written_[i].strides() != before_[i].strides) {
+      return true;
     }
   }
-  return {};
+  return false;
 }
 
-bool StandInCall::returns_all_written() const {
-  size_t returned = 0;
-  for (const int32_t source : plan_.returned) {
-    returned += source >= 0 ? 1 : 0;
+std::vector<at::Tensor> StandInCall::resized() const {
+  std::vector<at::Tensor> tensors;
+  if (is_resized()) {
+    for (size_t i = 0; i < plan_.returned.size(); ++i) {
+      if (plan_.returned[i] >= 0) {
+        tensors.push_back(stack_[i].toTensor());
+      }
+    }
   }
-  return returned == written_.size();
+  return tensors;
+}
+
+bool StandInCall::has_hidden_change() const {
+  for (size_t i = 0; i < written_.size(); ++i) {
+    const Look now = look_at(written_[i]);
+    const Look& before = before_[i];
+    if (now.offset != before.offset || now.storage != before.storage ||
+        now.conj != before.conj || now.neg != before.neg) {
+      return true;
+    }
+  }
+  return is_resized() && resized().size() != written_.size();
 }
 
 bool StandInCall::aliases_argument(
@@ -152,14 +177,29 @@ bool StandInCall::aliases_argument(
       });
 }
 
-StandInCall::Geometry StandInCall::geometry_of(const at::Tensor& tensor) {
-  return {c10::DimVector(tensor.sizes()), c10::DimVector(tensor.strides())};
+StandInCall::Look StandInCall::look_at(const at::Tensor& tensor) {
+  return {
+      c10::DimVector(tensor.sizes()),
+      c10::DimVector(tensor.strides()),
+      tensor.storage_offset(),
+      tensor.storage().unsafeGetStorageImpl(),
+      tensor.is_conj(),
+      tensor.is_neg()};
 }
 
-at::Tensor StandInCall::stand_in_of(const at::Tensor& tensor, bool written) {
-  if (!tensor.defined() || (device_.is_cpu() && tensor.is_cpu() && !written)) {
+at::Tensor StandInCall::stand_in_of(
+    const at::Tensor& tensor,
+    const OperatorPlan::Argument& argument) {
+  if (!tensor.defined()) {
     return tensor;
   }
+  if (!tensor.is_privateuseone()) {
+    refused_ = refused_ || !is_accepted_from_host(tensor, argument);
+    if (refused_ || device_.is_cpu()) {
+      return tensor;
+    }
+  }
+  const bool written = argument.written;
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
   const void* storage = impl->storage().unsafeGetStorageImpl();
   const auto shared = storages_.find(storage);
@@ -186,16 +226,15 @@ c10::IValue StandInCall::stand_ins_of(
   if (argument.kind == Kind::kTensorList) {
     c10::List<at::Tensor> tensors;
     for (const at::Tensor& each : value.toTensorVector()) {
-      tensors.push_back(stand_in_of(each, argument.written));
+      tensors.push_back(stand_in_of(each, argument));
     }
     return tensors;
   }
   c10::List<std::optional<at::Tensor>> tensors;
   for (const c10::IValue& each : value.toListRef()) {
     tensors.push_back(
-        each.isTensor()
-            ? std::optional(stand_in_of(each.toTensor(), argument.written))
-            : std::nullopt);
+        each.isTensor() ? std::optional(stand_in_of(each.toTensor(), argument))
+                        : std::nullopt);
   }
   return tensors;
 }
@@ -216,10 +255,12 @@ at::Tensor StandInCall::make_stand_in(const c10::TensorImpl& from) {
   return tensor;
 }
 
-c10::Storage StandInCall::make_storage(const c10::TensorImpl& from) const {
+c10::Storage StandInCall::make_storage(const c10::TensorImpl& from) {
   const size_t size = from.storage().nbytes();
   c10::DataPtr data(nullptr, device_);
-  if (device_.is_cpu() && size > 0) {
+  bytes_ += size;
+  refused_ = refused_ || (device_.is_cpu() && bytes_ > kMostBytes);
+  if (device_.is_cpu() && size > 0 && !refused_) {
     // Zeros cost little before they are read.
     auto* bytes = static_cast<unsigned char*>(std::calloc(size, 1));
     if (bytes == nullptr) {

@@ -27,33 +27,49 @@ class StandInCall {
       bool ones = false)
       : plan_(plan), stack_(std::move(stack)), device_(device), ones_(ones) {}
 
-  /// Replaces the arguments; false if a written one shares memory with another
-  /// or itself, which meta kernels do not see.
+  /// Replaces the arguments; false if the operator does not accept one, or if
+  /// stand-ins would need too much memory.
   bool present();
+  /// Whether an argument that is written shares memory with another, or itself.
+  bool has_overlap() const {
+    return overlaps_;
+  }
 
-  /// Runs the kernel for the stand-ins' device; false if it has warned.
+  /// Runs the kernel for the stand-ins' device; false if it has warned. A
+  /// warning that PyTorch gives once is still to come then.
   bool run(const c10::OperatorHandle& op);
 
   /// The results that are no arguments.
   std::vector<at::Tensor> made() const;
-  /// The arguments that were written, if one has another geometry now.
+  /// The results that are arguments, if an argument has other sizes or strides
+  /// now.
   std::vector<at::Tensor> resized() const;
-  /// Whether each written argument is a result: only then are their sizes known
-  /// to whoever enqueues.
-  bool returns_all_written() const;
+  /// Whether an argument has changed in a way that a caller would not see if
+  /// the operator were enqueued.
+  bool has_hidden_change() const;
   /// Whether a result shares the memory of an argument.
   bool aliases_argument(const std::vector<at::Tensor>& results) const;
 
  private:
-  using Geometry = std::pair<c10::DimVector, c10::DimVector>;
+  struct Look {
+    c10::DimVector sizes;
+    c10::DimVector strides;
+    int64_t offset;
+    const void* storage;
+    bool conj;
+    bool neg;
+  };
 
-  static Geometry geometry_of(const at::Tensor& tensor);
-  at::Tensor stand_in_of(const at::Tensor& tensor, bool written);
+  static Look look_at(const at::Tensor& tensor);
+  bool is_resized() const;
+  at::Tensor stand_in_of(
+      const at::Tensor& tensor,
+      const OperatorPlan::Argument& argument);
   c10::IValue stand_ins_of(
       const OperatorPlan::Argument& argument,
       const c10::IValue& value);
   at::Tensor make_stand_in(const c10::TensorImpl& from);
-  c10::Storage make_storage(const c10::TensorImpl& from) const;
+  c10::Storage make_storage(const c10::TensorImpl& from);
 
   const OperatorPlan& plan_;
   torch::jit::Stack stack_;
@@ -65,9 +81,11 @@ class StandInCall {
     bool written;
   };
   std::unordered_map<const void*, Shared> storages_;
+  size_t bytes_ = 0; // of all storages
+  bool refused_ = false;
   bool overlaps_ = false;
   std::vector<at::Tensor> written_;
-  std::vector<Geometry> before_;
+  std::vector<Look> before_; // of those
 };
 
 } // namespace openreg::aten

@@ -130,8 +130,8 @@ class StructuredCall final : public Structured {
         (has_number(dtype(), args) && ...) &&
         enqueues(device.index(), operand_bytes(this->operands_));
   }
-  /// Whether only the typed kernel can enqueue this call, which the stream has
-  /// no time for now.
+  /// Whether the stream is busy and the typed kernel has to find out whether
+  /// the CPU's kernel accepts this call.
   template <typename... Args>
   bool is_for_dry_run(
       const OperatorPlan& plan,
@@ -195,8 +195,12 @@ struct StructuredKernel<Operator, Structured, at::Tensor(Args...)> {
           device, {result}, /*digest=*/0, args...);
       return result;
     }
-    if (call.is_for_dry_run(TypedKernel<Operator>::plan(), dtypes, args...) ||
-        C10_UNLIKELY(!call.run(args...))) {
+    if (call.is_for_dry_run(TypedKernel<Operator>::plan(), dtypes, args...)) {
+      at::Tensor result = TypedKernel<Operator>::run(args...);
+      dtypes.add(call.dtype());
+      return result;
+    }
+    if (C10_UNLIKELY(!call.run(args...))) {
       return TypedKernel<Operator>::run(args...);
     }
     dtypes.add(call.dtype());
@@ -225,8 +229,12 @@ struct StructuredKernel<
           call.device(), {}, /*digest=*/0, self, args...);
       return self;
     }
-    if (call.is_for_dry_run(TypedKernel<Operator>::plan(), dtypes, args...) ||
-        C10_UNLIKELY(!call.run(self, args...))) {
+    if (call.is_for_dry_run(TypedKernel<Operator>::plan(), dtypes, args...)) {
+      TypedKernel<Operator>::run(self, args...);
+      dtypes.add(call.dtype());
+      return self;
+    }
+    if (C10_UNLIKELY(!call.run(self, args...))) {
       return TypedKernel<Operator>::run(self, args...);
     }
     dtypes.add(call.dtype());
