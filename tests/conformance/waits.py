@@ -21,8 +21,12 @@ WAITS: dict[str, frozenset[str]] = {
             "aten::logspace.Scalar_Tensor",
             "aten::masked_scatter_backward",
             "aten::multinomial",  # raises an exception for what they say
+            "aten::normal.Tensor_Tensor",  # raises an exception for negative ones
             "aten::segment_reduce",  # lengths
         }
+    ),
+    "PyTorch warns that it is deprecated, which is for the caller's thread.": frozenset(
+        {"aten::cholesky", "aten::triangular_solve"}
     ),
     "A sparse tensor has as many elements as values say.": frozenset(
         {
