@@ -16,7 +16,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <new>
+#include <mutex>
 #include <optional>
 
 namespace openreg::aten {
@@ -36,20 +36,44 @@ class CountingHandler final : public c10::WarningHandler {
   size_t count = 0;
 };
 
+/// While one lives, PyTorch gives every warning and counts none as given: the
+/// setting is the process's, and several threads may be here.
+class WarnAlwaysScope {
+ public:
+  WarnAlwaysScope() {
+    const std::lock_guard lock(mutex_);
+    if (count_++ == 0) {
+      before_ = c10::WarningUtils::get_warnAlways();
+      c10::WarningUtils::set_warnAlways(true);
+    }
+  }
+  WarnAlwaysScope(const WarnAlwaysScope&) = delete;
+  WarnAlwaysScope& operator=(const WarnAlwaysScope&) = delete;
+  ~WarnAlwaysScope() {
+    const std::lock_guard lock(mutex_);
+    if (--count_ == 0) {
+      c10::WarningUtils::set_warnAlways(before_);
+    }
+  }
+
+ private:
+  static inline std::mutex mutex_;
+  static inline int count_ = 0;
+  static inline bool before_ = false;
+};
+
 /// While one lives, no mode or profiler of the caller's sees what this thread
-/// dispatches. Kernels give all warnings, and none counts as given.
+/// dispatches.
 class HiddenScope {
  public:
   HiddenScope()
       : torch_function_(at::impl::PythonTorchFunctionTLS::get_disabled_state()),
-        warns_always_(c10::WarningUtils::get_warnAlways()),
         dispatch_(
             c10::default_included_set,
             c10::default_excluded_set | kBelowAutograd),
         quiet_(&handler_) {
     at::impl::PythonTorchFunctionTLS::set_disabled_state(
         at::impl::TorchFunctionDisabledState::ALL_DISABLED);
-    c10::WarningUtils::set_warnAlways(true);
   }
   HiddenScope(const HiddenScope&) = delete;
   HiddenScope& operator=(const HiddenScope&) = delete;
@@ -57,15 +81,14 @@ class HiddenScope {
     return handler_.count > 0;
   }
   ~HiddenScope() {
-    c10::WarningUtils::set_warnAlways(warns_always_);
     at::impl::PythonTorchFunctionTLS::set_disabled_state(torch_function_);
   }
 
  private:
   at::impl::TorchFunctionDisabledState torch_function_;
-  bool warns_always_;
   c10::impl::ForceDispatchKeyGuard dispatch_;
   at::RecordFunctionGuard no_profile_{/*is_enabled=*/false};
+  WarnAlwaysScope warns_always_;
   CountingHandler handler_;
   c10::WarningUtils::WarningHandlerGuard quiet_;
 };
@@ -100,7 +123,7 @@ bool StandInCall::present() {
 
 bool StandInCall::run(const c10::OperatorHandle& op) {
   for (const auto& argument : plan_.arguments) {
-    if (argument.written && argument.kind == Kind::kTensor) {
+    if (argument.written && stack_[argument.index].isTensor()) {
       written_.push_back(stack_[argument.index].toTensor());
       before_.push_back(look_at(written_.back()));
     }
@@ -263,11 +286,9 @@ c10::Storage StandInCall::make_storage(const c10::TensorImpl& from) {
   if (device_.is_cpu() && size > 0 && !refused_) {
     // Zeros cost little before they are read.
     auto* bytes = static_cast<unsigned char*>(std::calloc(size, 1));
-    if (bytes == nullptr) {
-      throw std::bad_alloc();
-    }
+    refused_ = bytes == nullptr;
     data = c10::DataPtr(bytes, bytes, &std::free, device_);
-    if (ones_ &&
+    if (ones_ && !refused_ &&
         c10::isIntegralType(
             c10::typeMetaToScalarType(from.dtype()), /*includeBool=*/true)) {
       for (size_t i = 0; i < size; i += from.itemsize()) {
