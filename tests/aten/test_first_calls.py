@@ -163,6 +163,7 @@ def test_dry_run_leaves_generators_of_the_host_alone(
     [
         pytest.param(lambda x: x & x, NotImplementedError, id="dtype"),
         pytest.param(lambda x: x.to(torch.int8).fill_(300), RuntimeError, id="number"),
+        pytest.param(lambda x: x.sum().sort(1), IndexError, id="dimension"),
         pytest.param(
             lambda x: torch.normal(x.half(), -x.half()), RuntimeError, id="value"
         ),
@@ -230,6 +231,14 @@ def test_dry_run_leaves_a_warning_that_is_given_once(
         """
     )
     assert result.stdout == "[True]\n", result.stderr
+
+
+def test_warning_of_a_first_call_is_the_callers(device: str, latch: Latches) -> None:
+    x = torch.ones(1, 1021, device=device)
+    held = latch()
+    threading.Timer(0.3, held.release).start()
+    with pytest.warns(UserWarning, match="degrees of freedom"):
+        x.var(0)
 
 
 def test_view_of_a_large_storage_waits(

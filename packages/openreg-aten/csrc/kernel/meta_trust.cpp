@@ -123,6 +123,13 @@ const std::set<std::string> kRefusesNegatives = {
     "aten::smooth_l1_loss",
     "aten::smooth_l1_loss_backward",
 };
+// Kernels that warn of too few elements, whose meta kernels do not.
+const std::set<std::string> kWarns = {
+    "aten::std",
+    "aten::std_mean",
+    "aten::var",
+    "aten::var_mean",
+};
 // Kernels that do not subtract a bool, whose meta kernels do.
 const std::set<std::string> kRefusesBools = {
     "aten::rsub",
@@ -232,7 +239,14 @@ bool may_refuse_number(const c10::OperatorHandle& op, const Stack& stack) {
 }
 
 /// Shapes that the CPU's kernel refuses, and the meta kernel does not look at.
-bool has_refused_shapes(const std::string& name, const Stack& stack) {
+bool has_refused_shapes(
+    const c10::OperatorHandle& op,
+    const std::string& name,
+    const Stack& stack) {
+  if (op.schema().argumentIndexWithName("dim") && stack[0].isTensor() &&
+      stack[0].toTensor().defined() && stack[0].toTensor().dim() == 0) {
+    return true; // some refuse a dim of a tensor that has none, others do not
+  }
   if (name == "aten::bucketize.Tensor") {
     return stack[1].toTensor().dim() != 1;
   }
@@ -254,7 +268,8 @@ bool has_refused_shapes(const std::string& name, const Stack& stack) {
 /// Whether the meta kernel says what the CPU's kernel makes of such arguments.
 bool is_right(const c10::OperatorHandle& op, const Stack& stack) {
   const std::string name = toString(op.operator_name());
-  if (kWrong.count(name) > 0 || has_refused_shapes(name, stack)) {
+  if (kWrong.count(name) > 0 || kWarns.count(op.operator_name().name) > 0 ||
+      has_refused_shapes(op, name, stack)) {
     return false;
   }
   if (kWrongInHalf.count(op.operator_name().name) > 0 &&
