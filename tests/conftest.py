@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -23,7 +24,7 @@ def fork(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fork]:
 
     The function takes ``path`` or ``source``, and all of the ``environment``. The
     process has imported PyTorch, and loads the device before the program begins (see
-    fork_server.py): what variables say to Python and PyTorch themselves has no effect.
+    fork_server.py): variables that Python or PyTorch read at their start have no effect.
     """
     folder = tmp_path_factory.mktemp("programs")
     out, err = folder / "out", folder / "err"
@@ -63,6 +64,7 @@ def fork(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fork]:
     try:
         yield run
     finally:
-        requests.close()
+        with contextlib.suppress(BrokenPipeError):
+            requests.close()
         server.wait()
         replies.close()

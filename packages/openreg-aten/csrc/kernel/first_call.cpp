@@ -93,6 +93,7 @@ std::shared_ptr<const KnownResults> dry_run(
     const CallKey& key,
     const Stack& stack) {
   if (was_met(key) || has_failed(key) || plan.reads_requires_grad ||
+      key.bytes() > kMostDryRunBytes ||
       !op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU)) {
     return nullptr;
   }

@@ -9,8 +9,8 @@
 namespace openreg::aten {
 
 /// Whether a defined tensor may stand beside those of the device although it is
-/// not the device's. As on CUDA, this is a tensor of the CPU that is a scalar
-/// and only read, or that has indices or lengths.
+/// not the device's. As on CUDA, this is a tensor of the CPU that is only read,
+/// and that is a scalar or holds indices, lengths or the like.
 inline bool is_accepted_from_host(
     const at::Tensor& tensor,
     const OperatorPlan::Argument& argument) {

@@ -46,9 +46,7 @@ const std::set<std::string> kWrong = {
     "aten::multinomial", // CUDA waits, too: it reads the probabilities
     "aten::multinomial.out",
     "aten::nonzero_static",
-    "aten::normal.Tensor_Tensor_out",
     "aten::normal.Tensor_float_out",
-    "aten::normal.float_Tensor_out",
 };
 // The same, unless all tensors have the strides that follow from their sizes.
 const std::set<std::string> kWrongWithStrides = {
@@ -85,7 +83,6 @@ const std::set<std::string> kWrongWithStrides = {
     "aten::native_channel_shuffle",
     "aten::native_dropout_backward",
     "aten::native_group_norm",
-    "aten::normal.Tensor_Tensor",
     "aten::pixel_shuffle",
     "aten::pixel_unshuffle",
     "aten::poisson",
@@ -123,7 +120,7 @@ const std::set<std::string> kRefusesNegatives = {
     "aten::smooth_l1_loss",
     "aten::smooth_l1_loss_backward",
 };
-// Kernels that warn of too few elements, whose meta kernels do not.
+// Kernels that warn about too few elements, whose meta kernels do not.
 const std::set<std::string> kWarns = {
     "aten::std",
     "aten::std_mean",

@@ -67,9 +67,11 @@ const std::set<std::string> kReadsValues = {
     "aten::_linalg_check_errors",
     "aten::_pack_padded_sequence",
     "aten::_pad_packed_sequence",
-    "aten::from_file", // of a file
+    "aten::from_file", // the values are those of a file
     "aten::normal.Tensor_Tensor",
+    "aten::normal.Tensor_Tensor_out",
     "aten::normal.float_Tensor",
+    "aten::normal.float_Tensor_out",
     "aten::segment_reduce",
 };
 

@@ -24,9 +24,6 @@ namespace {
 
 using Kind = OperatorPlan::Kind;
 
-// Above this, what a dry run takes of the host is worse than a wait.
-constexpr size_t kMostBytes = size_t{64} << 20;
-
 /// Counts the warnings of a kernel.
 class CountingHandler final : public c10::WarningHandler {
  public:
@@ -36,8 +33,9 @@ class CountingHandler final : public c10::WarningHandler {
   size_t count = 0;
 };
 
-/// While one lives, PyTorch gives every warning and counts none as given: the
-/// setting is the process's, and several threads may be here.
+/// While one lives, PyTorch gives every warning and marks none as given. The
+/// setting holds for the whole process, so scopes of several threads are
+/// counted, and another thread may be warned again.
 class WarnAlwaysScope {
  public:
   WarnAlwaysScope() {
@@ -51,7 +49,7 @@ class WarnAlwaysScope {
   WarnAlwaysScope& operator=(const WarnAlwaysScope&) = delete;
   ~WarnAlwaysScope() {
     const std::lock_guard lock(mutex_);
-    if (--count_ == 0) {
+    if (--count_ == 0 && c10::WarningUtils::get_warnAlways()) {
       c10::WarningUtils::set_warnAlways(before_);
     }
   }
@@ -282,7 +280,7 @@ c10::Storage StandInCall::make_storage(const c10::TensorImpl& from) {
   const size_t size = from.storage().nbytes();
   c10::DataPtr data(nullptr, device_);
   bytes_ += size;
-  refused_ = refused_ || (device_.is_cpu() && bytes_ > kMostBytes);
+  refused_ = refused_ || (device_.is_cpu() && bytes_ > kMostDryRunBytes);
   if (device_.is_cpu() && size > 0 && !refused_) {
     // Zeros cost little before they are read.
     auto* bytes = static_cast<unsigned char*>(std::calloc(size, 1));

@@ -15,6 +15,9 @@
 
 namespace openreg::aten {
 
+/// Above this, a dry run costs the host more memory and time than a wait.
+constexpr size_t kMostDryRunBytes = size_t{64} << 20;
+
 /// On the meta device stand-ins have no memory. On the CPU they are full of
 /// zeros, or, if they are integers and that is asked for, of ones; they share
 /// memory as the arguments do, and tensors of the host stand for themselves.
@@ -35,8 +38,8 @@ class StandInCall {
     return overlaps_;
   }
 
-  /// Runs the kernel for the stand-ins' device; false if it has warned. A
-  /// warning that PyTorch gives once is still to come then.
+  /// Runs the kernel for the stand-ins' device; false if it has warned, also
+  /// with a warning that PyTorch gives once and has given before.
   bool run(const c10::OperatorHandle& op);
 
   /// The results that are no arguments.
