@@ -24,7 +24,8 @@ def fork(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fork]:
 
     The function takes ``path`` or ``source``, and all of the ``environment``. The
     process has imported PyTorch, and loads the device before the program begins (see
-    fork_server.py): variables that Python or PyTorch read at their start have no effect.
+    fork_server.py): variables that Python or PyTorch read when they start have no
+    effect.
     """
     folder = tmp_path_factory.mktemp("programs")
     out, err = folder / "out", folder / "err"
