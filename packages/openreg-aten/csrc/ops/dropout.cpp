@@ -37,7 +37,10 @@ at::Tensor native_dropout_backward(
     const at::Tensor& gradient,
     const at::Tensor& mask,
     double scale) {
-  return gradient * mask.to(gradient.scalar_type()).div(1 / scale);
+  if (c10::isIntegralType(gradient.scalar_type(), /*includeBool=*/true)) {
+    return gradient * mask * scale;
+  }
+  return gradient * mask.to(gradient.scalar_type()).div_(1 / scale);
 }
 
 } // namespace
