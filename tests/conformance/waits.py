@@ -25,8 +25,13 @@ WAITS: dict[str, frozenset[str]] = {
             "aten::segment_reduce",  # lengths
         }
     ),
-    "PyTorch warns that it is deprecated, which is for the caller's thread.": frozenset(
-        {"aten::cholesky", "aten::triangular_solve"}
+    "PyTorch warns that it is deprecated or new, which is for the caller's "
+    "thread.": frozenset(
+        {
+            "aten::cholesky",
+            "aten::index_reduce",  # only of a tensor without dimensions
+            "aten::triangular_solve",
+        }
     ),
     "A sparse tensor has as many elements as values say.": frozenset(
         {
