@@ -48,6 +48,9 @@ FIRST: dict[str, Callable[[Tensor], Any]] = {
     "mixed dtypes": lambda x: x * x.to(torch.float16),
     "without elements": lambda x: torch.cat([x[:0], x, x[:, :0].mT[:0, :14]]),
     "transposed": lambda x: F.hardtanh(x.mT),
+    "membership": lambda x: torch.isin(x.mT, x),
+    "gamma": lambda x: torch._standard_gamma(x.mT),
+    "rrelu": lambda x: F.rrelu(x.mT, training=True),
     "no meta kernel": lambda x: torch.geqrf(x),
     "another meta kernel": lambda x: torch.fft.rfft(x),
     "in place with itself": lambda x: x.add_(x),
@@ -167,6 +170,9 @@ def test_dry_run_leaves_generators_of_the_host_alone(
         pytest.param(lambda x: x & x, NotImplementedError, id="dtype"),
         pytest.param(lambda x: x.to(torch.int8).fill_(300), RuntimeError, id="number"),
         pytest.param(lambda x: x.sum().sort(1), IndexError, id="dimension"),
+        pytest.param(
+            lambda x: torch.searchsorted(x.sum(), x.sum()), RuntimeError, id="scalars"
+        ),
         pytest.param(
             lambda x: torch.normal(x.half(), -x.half()), RuntimeError, id="value"
         ),

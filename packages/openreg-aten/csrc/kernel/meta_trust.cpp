@@ -54,6 +54,7 @@ const std::set<std::string> kWrongWithStrides = {
     "aten::_cdist_backward",
     "aten::_log_softmax_backward_data",
     "aten::_softmax_backward_data",
+    "aten::_standard_gamma",
     "aten::channel_shuffle",
     "aten::copysign.Tensor",
     "aten::div.Scalar",
@@ -66,6 +67,7 @@ const std::set<std::string> kWrongWithStrides = {
     "aten::hardtanh",
     "aten::heaviside",
     "aten::huber_loss_backward",
+    "aten::isin.Tensor_Tensor",
     "aten::ldexp.Tensor",
     "aten::log_sigmoid_forward",
     "aten::logaddexp",
@@ -96,6 +98,7 @@ const std::set<std::string> kWrongWithStrides = {
     "aten::replication_pad3d",
     "aten::replication_pad3d_backward",
     "aten::roll",
+    "aten::rrelu_with_noise",
     "aten::smooth_l1_loss_backward",
     "aten::where.self",
     "aten::xlogy.Tensor",
@@ -236,14 +239,7 @@ bool may_refuse_number(const c10::OperatorHandle& op, const Stack& stack) {
 }
 
 /// Shapes that the CPU's kernel refuses, and the meta kernel does not look at.
-bool has_refused_shapes(
-    const c10::OperatorHandle& op,
-    const std::string& name,
-    const Stack& stack) {
-  if (op.schema().argumentIndexWithName("dim") && stack[0].isTensor() &&
-      stack[0].toTensor().defined() && stack[0].toTensor().dim() == 0) {
-    return true; // some refuse a dim of a tensor that has none, others do not
-  }
+bool has_refused_shapes(const std::string& name, const Stack& stack) {
   if (name == "aten::bucketize.Tensor") {
     return stack[1].toTensor().dim() != 1;
   }
@@ -266,7 +262,7 @@ bool has_refused_shapes(
 bool is_right(const c10::OperatorHandle& op, const Stack& stack) {
   const std::string name = toString(op.operator_name());
   if (kWrong.count(name) > 0 || kWarns.count(op.operator_name().name) > 0 ||
-      has_refused_shapes(op, name, stack)) {
+      has_refused_shapes(name, stack)) {
     return false;
   }
   if (kWrongInHalf.count(op.operator_name().name) > 0 &&
@@ -282,20 +278,23 @@ bool is_right(const c10::OperatorHandle& op, const Stack& stack) {
          });
 }
 
-/// Whether a tensor that is read has no elements: kernels refuse some of these,
-/// and meta kernels do not.
-bool reads_nothing(const OperatorPlan& plan, const Stack& stack) {
+/// Whether a tensor that is read has no elements, or, on the device, no
+/// dimensions where those matter: kernels refuse some of these, and meta
+/// kernels do not.
+bool reads_edge_case(const OperatorPlan& plan, const Stack& stack) {
   return std::any_of(
       plan.arguments.begin(),
       plan.arguments.end(),
       [&](const OperatorPlan::Argument& argument) {
-        bool is_empty = false;
+        bool is_edge_case = false;
         if (!argument.written) {
           for_each_tensor(stack[argument.index], [&](const at::Tensor& tensor) {
-            is_empty = is_empty || tensor.numel() == 0;
+            is_edge_case = is_edge_case || tensor.numel() == 0 ||
+                (tensor.dim() == 0 && !plan.promotes &&
+                 tensor.is_privateuseone());
           });
         }
-        return is_empty;
+        return is_edge_case;
       });
 }
 
@@ -308,7 +307,7 @@ bool trusts_meta_kernel(
     const Stack& stack) {
   return op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta) &&
       (has_run_with_dtypes(key) || are_usual_dtypes(op, stack)) &&
-      is_right(op, stack) && !reads_nothing(plan, stack) &&
+      is_right(op, stack) && !reads_edge_case(plan, stack) &&
       !may_refuse_number(op, stack);
 }
 
