@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -16,6 +17,21 @@ import pytest
 SECONDS = 50  # for a program
 
 Fork = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def variables() -> Callable[[dict[str, str]], dict[str, str]]:
+    """Adds variables to the environment, without those that concern the device."""
+
+    def add(environment: dict[str, str]) -> dict[str, str]:
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("OPENREG_", "TORCH_DEVICE_BACKEND"))
+        }
+        return inherited | environment
+
+    return add
 
 
 @pytest.fixture(scope="session")

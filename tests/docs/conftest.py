@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ DOCS = ROOT / "docs"
 
 Page = Callable[[str], str]
 Program = Callable[..., subprocess.CompletedProcess[str]]
+Variables = Callable[[dict[str, str]], dict[str, str]]
 
 
 @pytest.fixture(scope="session")
@@ -41,16 +41,11 @@ def cells(page: Page) -> Callable[[str], list[list[str]]]:
 
 
 @pytest.fixture(scope="session")
-def program(fork: Program) -> Program:
+def program(fork: Program, variables: Variables) -> Program:
     """Runs a Python file in a fresh process; keyword arguments are its environment."""
 
     def run(path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-        inherited = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("OPENREG_", "TORCH_DEVICE_BACKEND"))
-        }
-        return fork(path=path, environment=inherited | environment)
+        return fork(path=path, environment=variables(environment))
 
     return run
 

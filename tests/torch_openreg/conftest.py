@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import textwrap
@@ -18,6 +17,7 @@ import torch
 torch.set_num_threads(1)
 
 Interpreter = Callable[..., subprocess.CompletedProcess[str]]
+Variables = Callable[[dict[str, str]], dict[str, str]]
 
 
 @pytest.fixture(autouse=True)
@@ -31,35 +31,24 @@ def device_state_is_kept() -> Iterator[None]:
     assert after == before
 
 
-def with_variables(environment: dict[str, str]) -> dict[str, str]:
-    """Adds variables to the environment, without those that concern the device."""
-    inherited = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("OPENREG_", "TORCH_DEVICE_BACKEND"))
-    }
-    return inherited | environment
-
-
 @pytest.fixture
-def interpreter(fork: Interpreter) -> Interpreter:
+def interpreter(fork: Interpreter, variables: Variables) -> Interpreter:
     """Runs source after ``import torch``; keyword arguments are its environment."""
 
     def run(source: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        variables = with_variables(environment)
-        return fork(source=textwrap.dedent(source), environment=variables)
+        return fork(source=textwrap.dedent(source), environment=variables(environment))
 
     return run
 
 
 @pytest.fixture
-def fresh_interpreter() -> Interpreter:
+def fresh_interpreter(variables: Variables) -> Interpreter:
     """Runs source like ``interpreter``, before anything is imported."""
 
     def run(source: str, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-c", textwrap.dedent(source)],
-            env=with_variables(environment),
+            env=variables(environment),
             capture_output=True,
             text=True,
             timeout=50,
