@@ -22,7 +22,7 @@ LISTED = set().union(*WAITS.values())
 
 
 @pytest.mark.parametrize("operators", ["all operators"])
-def test_first_calls_wait_for_values_alone(operators: str, tally: Tally) -> None:
+def test_first_calls_wait_for_listed_reasons(operators: str, tally: Tally) -> None:
     # In a process of its own: what other tests have called is known.
     folder = Path(__file__).parent
     ended = subprocess.run(
