@@ -232,3 +232,55 @@ def test_many_threads_on_one_stream_lose_nothing() -> None:
         thread.join()
     stream.synchronize()
     assert counts == [1600]
+
+
+def test_ctrl_c_in_a_kernel_is_raised_by_the_wait(run_script) -> None:
+    done = run_script(
+        """
+        import signal
+        import sys
+
+        import openreg_runtime as runtime
+
+        def interrupted():
+            signal.raise_signal(signal.SIGINT)
+            for _ in range(1_000_000):
+                pass
+            ran.append("to its end")
+
+        ran = []
+        stream = runtime.Stream()
+        try:
+            stream.launch(interrupted)
+        except KeyboardInterrupt as interrupt:
+            frames = []
+            traceback = interrupt.__traceback__
+            while traceback is not None:
+                frames.append(traceback.tb_frame.f_code.co_name)
+                traceback = traceback.tb_next
+            print(frames)
+        stream.launch(ran.append, "next")
+        stream.synchronize()
+        print(ran, sys.getrefcount(interrupted))
+        """,
+        OPENREG_LAUNCH_BLOCKING="1",  # the main thread runs the kernel, in its wait
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.split("\n") == ["['<module>', 'interrupted']", "['next'] 2", ""]
+
+
+def test_keyboard_interrupt_of_a_kernel_on_a_worker_is_its_failure() -> None:
+    stream = runtime.Stream()
+    event = runtime.Event()
+    ended = threading.Event()
+
+    def fails() -> None:
+        ended.set()
+        raise KeyboardInterrupt("of the kernel itself")
+
+    stream.launch(fails)
+    event.record(stream)
+    ended.wait()  # on the worker: this thread runs no kernel here
+    event.synchronize()
+    with pytest.raises(runtime.OpenRegError, match="KeyboardInterrupt: of the kernel"):
+        stream.synchronize()

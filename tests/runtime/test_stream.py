@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 
 import pytest
 
@@ -161,3 +162,33 @@ def test_elapsed_time_without_timing_raises() -> None:
     end.record()
     with pytest.raises(runtime.OpenRegError, match="created with timing"):
         start.elapsed_time(end)
+
+
+def test_streams_are_equal_if_they_are_the_same_stream() -> None:
+    stream = runtime.Stream()
+    again = runtime.Stream.from_handle(stream.handle)
+    assert stream == again
+    assert hash(stream) == hash(again)
+    assert {stream: 1}[again] == 1
+    assert stream != runtime.Stream()
+    assert stream != stream.handle
+    default = runtime.Device(0).default_stream
+    assert default == runtime.Stream.from_handle(0)
+    assert default != runtime.Device(1).default_stream
+
+
+def test_events_are_equal_if_they_are_the_same_event() -> None:
+    event, other = runtime.Event(), runtime.Event()
+    assert event == event
+    assert event != other
+    assert len({event, other, event}) == 2
+    assert event != runtime.Stream()
+
+
+@pytest.mark.parametrize("kind", [runtime.Stream, runtime.Event])
+def test_streams_and_events_have_weak_references(kind) -> None:
+    thing = kind()
+    reference = weakref.ref(thing)
+    assert reference() is thing
+    del thing
+    assert reference() is None

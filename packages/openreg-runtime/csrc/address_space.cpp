@@ -3,6 +3,8 @@
 #include "address_space.h"
 
 #include "error.h"
+#include "file_limit.h"
+#include "system_thread.h"
 
 #include <cerrno>
 #include <cstring>
@@ -16,11 +18,14 @@ namespace {
 
 [[noreturn]] void fail(const char* what, std::size_t bytes) {
   const int reason = errno;
+  const bool files = reason == EMFILE || reason == ENFILE;
   throw Failure(
       orErrorMemoryAllocation,
       std::string(what) + " of " + std::to_string(bytes) +
           " bytes of device address space failed: " + std::strerror(reason) +
-          "; lower OPENREG_DEVICE_MEMORY or OPENREG_DEVICE_COUNT");
+          (files ? "; each device takes a file: raise the limit of open files "
+                   "(ulimit -n), or lower OPENREG_DEVICE_COUNT"
+                 : "; lower OPENREG_DEVICE_MEMORY or OPENREG_DEVICE_COUNT"));
 }
 
 } // namespace
@@ -50,6 +55,7 @@ AddressSpace::AddressSpace(
       fail("creating a file", own);
     }
     files_.push_back(file);
+    check_file_size(own);
     if (ftruncate(file, static_cast<off_t>(own)) != 0) {
       fail("sizing a file", own);
     }
@@ -78,6 +84,7 @@ int AddressSpace::device_of(const void* pointer) const noexcept {
 
 void AddressSpace::release(int device, std::size_t offset, std::size_t size)
     const {
+  const CancellationDeferred deferred;
   if (fallocate(
           files_[static_cast<std::size_t>(device)],
           FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,

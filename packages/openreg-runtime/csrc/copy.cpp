@@ -66,7 +66,9 @@ void wait_for_source(const Stream& executing, const void* src) {
   const int from = device_of(src);
   if (from >= 0 && from != executing.device()) {
     Stream& source = default_stream(from);
-    if (!source.runs_here()) {
+    if (source.runs_here()) {
+      source.check_may_run();
+    } else {
       source.drain(source.deadline());
     }
   }

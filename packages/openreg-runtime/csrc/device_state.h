@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a device and its streams share: its failure, which sticks, and its
-// limits.
+// What a device and its streams share: its failure, which sticks, its limits,
+// and how much its kernels launched.
 #pragma once
 
 #include "error.h"
@@ -76,6 +76,14 @@ class DeviceState {
   /// Forgets the failure: the end of a reset.
   void recover();
 
+  /// How often work was enqueued on the device by what a stream ran.
+  std::uint64_t launches_of_kernels() const noexcept {
+    return launches_of_kernels_.load(std::memory_order_acquire);
+  }
+  void count_launch_of_kernel() noexcept {
+    launches_of_kernels_.fetch_add(1, std::memory_order_release);
+  }
+
   std::uint64_t wait_timeout() const noexcept {
     return wait_timeout_.load(std::memory_order_relaxed);
   }
@@ -99,6 +107,7 @@ class DeviceState {
 
   std::atomic<Epoch> status_{0}; // the epoch, and one more once failed
   std::atomic<std::uint64_t> wait_timeout_; // milliseconds, 0 for ever
+  std::atomic<std::uint64_t> launches_of_kernels_{0};
   mutable std::mutex mutex_;
   Error error_;
 };

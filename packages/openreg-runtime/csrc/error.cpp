@@ -54,6 +54,9 @@ constexpr Description kDescriptions[] = {
 // False until the thread needs the object, whose destructor makes it dearer.
 OPENREG_THREAD_LOCAL bool t_has_last_error = false;
 
+// The text of a result that is no failure, if it came after the last one.
+OPENREG_THREAD_LOCAL const char* t_not_ready = nullptr;
+
 Error& last_error() {
   static thread_local Error value;
   t_has_last_error = true;
@@ -73,6 +76,7 @@ const Description* describe(orError_t code) noexcept {
 
 orError_t set_last_error(const char* function, const Error& error) noexcept {
   Error& last = last_error();
+  t_not_ready = nullptr;
   last.code = error.code;
   try {
     last.message = std::string(function) + ": " + error.message;
@@ -82,7 +86,13 @@ orError_t set_last_error(const char* function, const Error& error) noexcept {
   return error.code;
 }
 
+orError_t not_ready(const char* text) noexcept {
+  t_not_ready = text;
+  return orErrorNotReady;
+}
+
 std::optional<Error> take_last_error() noexcept {
+  t_not_ready = nullptr;
   return t_has_last_error ? std::optional(std::exchange(last_error(), Error{}))
                           : std::nullopt;
 }
@@ -133,7 +143,8 @@ const char* orGetErrorString(orError_t error) noexcept {
 }
 
 const char* orGetErrorMessage() noexcept {
-  return last_error().message.c_str();
+  return openreg::t_not_ready != nullptr ? openreg::t_not_ready
+                                         : last_error().message.c_str();
 }
 
 } // extern "C"

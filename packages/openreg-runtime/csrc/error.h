@@ -42,6 +42,16 @@ class Failure : public std::exception {
 /// Remembers `error` as the calling thread's last one and returns its code.
 orError_t set_last_error(const char* function, const Error& error) noexcept;
 
+/// What an exception says; some say nothing at all.
+inline const char* text_of(const std::exception& exception) noexcept {
+  const char* text = exception.what();
+  return text != nullptr ? text : "(no text)";
+}
+
+/// Makes that the text of this thread until its next failure, and returns
+/// orErrorNotReady, which is none.
+orError_t not_ready(const char* text) noexcept;
+
 /// Takes the calling thread's last error away, if it had one yet.
 std::optional<Error> take_last_error() noexcept;
 /// Gives it back, in the place of the one that it has now.
@@ -68,7 +78,7 @@ orError_t api_call(const char* function, Body&& body) noexcept {
     return set_last_error(
         function, {orErrorMemoryAllocation, "the host is out of memory"});
   } catch (const std::exception& exception) {
-    return set_last_error(function, {orErrorUnknown, exception.what()});
+    return set_last_error(function, {orErrorUnknown, text_of(exception)});
   } catch (...) {
     return set_last_error(function, {orErrorUnknown, "unknown exception"});
   }

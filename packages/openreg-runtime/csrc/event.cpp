@@ -7,7 +7,11 @@
 #include "ipc_event.h"
 #include "runtime.h"
 #include "stream.h"
+#include "system_thread.h"
+#include "wait_graph.h"
 
+#include <algorithm>
+#include <string>
 #include <vector>
 
 namespace openreg {
@@ -15,7 +19,9 @@ namespace openreg {
 void LocalPoint::reach() {
   {
     const std::lock_guard lock(mutex_);
-    time_ = Clock::now();
+    if (!reached()) {
+      stamp();
+    }
     reached_.store(true, std::memory_order_release);
   }
   condition_.notify_all();
@@ -32,11 +38,22 @@ bool LocalPoint::wait_until(Clock::time_point time) {
 void Point::wait(const Deadline& deadline) {
   // A far end instead of none; beyond it the clock would overflow.
   constexpr std::chrono::hours kFar{24 * 365};
-  if (!wait_until(deadline.at.value_or(Clock::now() + kFar))) {
-    throw Failure(
-        orErrorTimeout,
-        "the event was not reached in " + std::to_string(deadline.limit) +
-            " ms; the work before it goes on");
+  const auto end = deadline.at.value_or(Clock::now() + kFar);
+  const CancellationDeferred deferred;
+  WaitEdge edge(stream());
+  for (;;) {
+    edge.check();
+    const auto next =
+        edge ? std::min(end, Clock::now() + WaitEdge::kCheckEvery) : end;
+    if (wait_until(next)) {
+      return;
+    }
+    if (next == end) {
+      throw Failure(
+          orErrorTimeout,
+          "the event was not reached in " + std::to_string(deadline.limit) +
+              " ms; the work before it goes on");
+    }
   }
 }
 
@@ -120,7 +137,7 @@ namespace {
 
 /// All events of the process: the live ones and those to use again.
 struct Events {
-  HandleTable<Event, orEvent_t> handles;
+  HandleTable<Event, orEvent_t, HandleKind::kEvent> handles;
   std::mutex mutex;
   std::vector<Event*> recycled;
 
@@ -252,7 +269,8 @@ orError_t orEventQuery(orEvent_t event) noexcept {
     const auto resets = stream != nullptr ? stream->check_usable() : 0;
     if (!point->reached()) {
       point->check();
-      result = orErrorNotReady;
+      result = openreg::not_ready(
+          "orEventQuery: the work before the event is still queued or running");
     } else if (stream != nullptr) {
       // A lost device drops the work before the event.
       stream->check_usable_since(resets);
@@ -297,7 +315,9 @@ orEventElapsedTime(float* ms, orEvent_t start, orEvent_t end) noexcept {
           "start and end must both be recorded, and created with timing");
     }
     if (!from->reached() || !to->reached()) {
-      result = orErrorNotReady;
+      result = openreg::not_ready(
+          "orEventElapsedTime: the work before an event is still queued or "
+          "running");
       return;
     }
     *ms = std::chrono::duration<float, std::milli>(to->time() - from->time())

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -38,8 +39,22 @@ class Point {
     return stream_;
   }
 
+  /// Says where in its stream it is, before others see it: at the command of
+  /// number `position`. Event and stream then agree at any time on what is
+  /// over.
+  void place(
+      const std::atomic<std::uint64_t>& completed,
+      std::uint64_t position) noexcept {
+    completed_ = &completed;
+    position_ = position;
+  }
+  /// Notes the time, before the command is over.
+  virtual void stamp() {}
+  /// Reaches the point, if it is not placed, and wakes who waits for it.
   virtual void reach() = 0;
-  virtual bool reached() const noexcept = 0;
+  bool reached() const noexcept {
+    return (completed_ != nullptr && *completed_ >= position_) || was_reached();
+  }
   /// Throws orErrorUnknown if nobody is left who could reach it.
   virtual void check() const = 0;
   /// False if the time comes first. Throws as check().
@@ -52,7 +67,11 @@ class Point {
   }
 
  private:
+  virtual bool was_reached() const noexcept = 0;
+
   const Stream* const stream_;
+  const std::atomic<std::uint64_t>* completed_ = nullptr; // of the stream
+  std::uint64_t position_ = 0;
 };
 
 /// A record that only this process sees.
@@ -60,10 +79,10 @@ class LocalPoint final : public Point {
  public:
   explicit LocalPoint(const Stream& stream) : Point(&stream) {}
 
-  void reach() override;
-  bool reached() const noexcept override {
-    return reached_.load(std::memory_order_acquire);
+  void stamp() override {
+    time_ = Clock::now();
   }
+  void reach() override;
   void check() const override {}
   bool wait_until(Clock::time_point time) override;
   Clock::time_point time() const noexcept override {
@@ -71,6 +90,10 @@ class LocalPoint final : public Point {
   }
 
  private:
+  bool was_reached() const noexcept override {
+    return reached_.load(std::memory_order_acquire);
+  }
+
   std::atomic<bool> reached_{false};
   Clock::time_point time_;
   std::mutex mutex_;

@@ -20,8 +20,8 @@ struct sigaction g_previous;
 /// Where on a device a fault was.
 struct Place {
   int device;
-  std::byte* pointer; // the device pointer
-  bool in_kernel;     // by way of the kernel pointer
+  std::byte* pointer;     // the device pointer
+  bool by_kernel_pointer; // or by itself
 };
 
 std::optional<Place> place_of(void* address) {
@@ -74,25 +74,33 @@ void explain(const void* address, const Place& place) {
   char where[160];
   const bool data = describe(where, sizeof(where), place);
   char text[400];
-  const int length = place.in_kernel
-      ? std::snprintf(
-            text,
-            sizeof(text),
-            "openreg: a kernel reached %p, the kernel pointer of %p on device "
-            "openreg:%d %s.\n",
-            address,
-            static_cast<const void*>(place.pointer),
-            place.device,
-            where)
-      : std::snprintf(
-            text,
-            sizeof(text),
-            "openreg: the host dereferenced %p, a pointer to memory of device "
-            "openreg:%d %s.%s\n",
-            address,
-            place.device,
-            where,
-            data ? " Copy the data to the host first." : "");
+  int length = 0;
+  if (place.by_kernel_pointer) {
+    length = std::snprintf(
+        text,
+        sizeof(text),
+        "openreg: a kernel reached %p, the kernel pointer of %p on device "
+        "openreg:%d %s.\n",
+        address,
+        static_cast<const void*>(place.pointer),
+        place.device,
+        where);
+  } else {
+    const bool in_kernel = running_stream() != nullptr;
+    const char* advice = in_kernel
+        ? " In a kernel the data is at orGetKernelPointer()."
+        : " Copy the data to the host first.";
+    length = std::snprintf(
+        text,
+        sizeof(text),
+        "openreg: %s dereferenced %p, a pointer to memory of device "
+        "openreg:%d %s.%s\n",
+        in_kernel ? "a kernel" : "the host",
+        address,
+        place.device,
+        where,
+        data ? advice : "");
+  }
   if (length > 0) {
     const auto ignored =
         write(STDERR_FILENO, text, static_cast<std::size_t>(length));
@@ -100,15 +108,19 @@ void explain(const void* address, const Place& place) {
   }
 }
 
-void pass_on(int signal, siginfo_t* info, void* context) {
+void pass_on(int signal, siginfo_t* info, void* context, bool faulted) {
   if ((g_previous.sa_flags & SA_SIGINFO) != 0) {
     g_previous.sa_sigaction(signal, info, context);
   } else if (
       g_previous.sa_handler != SIG_DFL && g_previous.sa_handler != SIG_IGN) {
     g_previous.sa_handler(signal);
-  } else {
-    // Returning runs the instruction again, now with the default action.
+  } else if (faulted || g_previous.sa_handler == SIG_DFL) {
+    // Returning runs the instruction again, now with the default action. A
+    // signal that was sent comes from no instruction: it is sent again.
     sigaction(SIGSEGV, &g_previous, nullptr);
+    if (!faulted) {
+      raise(signal);
+    }
   }
 }
 
@@ -142,7 +154,7 @@ void handle(int signal, siginfo_t* info, void* context) {
       explain(info->si_addr, *place);
     }
   }
-  pass_on(signal, info, context);
+  pass_on(signal, info, context, faulted);
 }
 
 } // namespace

@@ -5,8 +5,10 @@
 #include "config.h"
 #include "handle_table.h"
 #include "runtime.h"
+#include "system_thread.h"
 
 #include <algorithm>
+#include <charconv>
 #include <mutex>
 #include <random>
 #include <string>
@@ -66,7 +68,7 @@ struct Faults {
   std::mutex mutex;
   std::vector<Fault*> live; // in the order in which they were injected
   std::vector<Fault*> recycled;
-  HandleTable<Fault, orFault_t> handles;
+  HandleTable<Fault, orFault_t, HandleKind::kFault> handles;
 };
 
 Faults& faults() {
@@ -118,6 +120,13 @@ bool accepts(orFaultSite site, orError_t error) {
   }
 }
 
+/// A number in so many digits that it is no other one.
+std::string exact(double value) {
+  char text[32];
+  const auto [end, error] = std::to_chars(text, text + sizeof(text), value);
+  return error == std::errc() ? std::string(text, end) : "?";
+}
+
 } // namespace
 
 void check(const orFaultSpec& spec, int device_count) {
@@ -156,9 +165,12 @@ void check(const orFaultSpec& spec, int device_count) {
     reject("first is 0: calls are counted from 1");
   }
   if (!(spec.probability >= 0 && spec.probability <= 1)) {
+    reject("probability " + exact(spec.probability) + " is not in [0, 1]");
+  }
+  if (spec.probability > 0 && spec.period != 0) {
     reject(
-        "probability " + std::to_string(spec.probability) +
-        " is not in [0, 1]");
+        "period " + std::to_string(spec.period) +
+        " is not used beside a probability: expected one of the two");
   }
 }
 
@@ -168,6 +180,7 @@ void Hit::apply(const DeviceState* device) const {
   const auto failed = [device] {
     return device != nullptr && device->failed();
   };
+  const CancellationDeferred deferred;
   const auto end = Deadline::Clock::now() + delay;
   for (auto now = Deadline::Clock::now(); now < end && !failed();
        now = Deadline::Clock::now()) {

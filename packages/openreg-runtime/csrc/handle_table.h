@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Turns objects into opaque handles that can be checked.
 //
-// A handle is a slot number and a generation, never an address: a destroyed,
-// foreign or random handle is found out without touching memory through it.
+// A handle is a kind, a slot number and a generation, never an address: a
+// destroyed, foreign or random handle, or one of another kind, is found out
+// without touching memory through it.
 // Objects are recycled, never deleted, so a lookup needs no lock and a thread
 // that races with a destroy still sees a valid object.
 #pragma once
@@ -19,7 +20,22 @@
 
 namespace openreg {
 
-template <typename Object, typename Handle>
+/// What a handle names; none is 0.
+enum class HandleKind : std::uintptr_t { kStream = 1, kEvent, kFault };
+
+constexpr const char* name_of(HandleKind kind) noexcept {
+  switch (kind) {
+    case HandleKind::kStream:
+      return "a stream";
+    case HandleKind::kEvent:
+      return "an event";
+    case HandleKind::kFault:
+      return "a fault";
+  }
+  return "something else";
+}
+
+template <typename Object, typename Handle, HandleKind kKind>
 class HandleTable {
  public:
   Handle insert(Object* object) {
@@ -43,8 +59,7 @@ class HandleTable {
     if (slot == nullptr) {
       throw Failure(
           orErrorInvalidHandle,
-          std::string(argument) + " " + hex(handle) +
-              " is not a live handle: it was destroyed, or never created");
+          std::string(argument) + " " + hex(handle) + why_not_live(handle));
     }
     return *slot->object.load(std::memory_order_relaxed);
   }
@@ -81,6 +96,8 @@ class HandleTable {
   static constexpr std::uint32_t kChunk = 1024;
   static constexpr std::uint32_t kChunks = 1024;
   static constexpr int kIndexBits = 20;
+  static constexpr int kKindBits = 4;
+  static_assert(sizeof(std::uintptr_t) >= 8, "room for a generation");
 
   struct Slot {
     std::atomic<std::uint32_t> generation{0}; // odd while live
@@ -89,8 +106,22 @@ class HandleTable {
 
   static Handle encode(std::uint32_t index, std::uint32_t generation) {
     const auto bits =
-        (static_cast<std::uintptr_t>(generation) << kIndexBits) | index;
+        (static_cast<std::uintptr_t>(generation) << (kKindBits + kIndexBits)) |
+        (static_cast<std::uintptr_t>(kKind) << kIndexBits) | index;
     return reinterpret_cast<Handle>(bits);
+  }
+  static std::string why_not_live(Handle handle) {
+    const auto kind = static_cast<HandleKind>(
+        (reinterpret_cast<std::uintptr_t>(handle) >> kIndexBits) &
+        ((1u << kKindBits) - 1));
+    for (const auto other :
+         {HandleKind::kStream, HandleKind::kEvent, HandleKind::kFault}) {
+      if (kind == other && kind != kKind) {
+        return std::string(" is not a live handle: it looks like the one of ") +
+            name_of(kind) + ", not of " + name_of(kKind);
+      }
+    }
+    return " is not a live handle: it was destroyed, or never created";
   }
   static std::uint32_t index_of(Handle handle) {
     return static_cast<std::uint32_t>(

@@ -8,6 +8,7 @@
 #include "process.h"
 #include "runtime.h"
 #include "stream.h"
+#include "system_thread.h"
 
 #include <string>
 
@@ -20,6 +21,7 @@ extern "C" {
 
 orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle, void* devPtr) noexcept {
   return api_call("orIpcGetMemHandle", [&] {
+    const openreg::CancellationDeferred deferred;
     check_not_null(handle, "handle");
     openreg::check_range("devPtr", devPtr, 0);
     auto& device = runtime().device(openreg::device_of(devPtr));
@@ -33,6 +35,7 @@ orError_t orIpcOpenMemHandle(
     orIpcMemHandle_t handle,
     unsigned int flags) noexcept {
   return api_call("orIpcOpenMemHandle", [&] {
+    const openreg::CancellationDeferred deferred;
     check_not_null(devPtr, "devPtr");
     *devPtr = nullptr;
     if (flags != 0 && flags != orIpcMemLazyEnablePeerAccess) {
@@ -51,6 +54,7 @@ orError_t orIpcOpenMemHandle(
 
 orError_t orIpcCloseMemHandle(void* devPtr) noexcept {
   return api_call("orIpcCloseMemHandle", [&] {
+    const openreg::CancellationDeferred deferred;
     const int index = openreg::device_of(devPtr);
     if (index < 0) {
       throw Failure(
@@ -72,6 +76,7 @@ orError_t orIpcGetEventHandle(
     orIpcEventHandle_t* handle,
     orEvent_t event) noexcept {
   return api_call("orIpcGetEventHandle", [&] {
+    const openreg::CancellationDeferred deferred;
     check_not_null(handle, "handle");
     *handle = openreg::event_of(event).handle();
   });
@@ -81,6 +86,7 @@ orError_t orIpcOpenEventHandle(
     orEvent_t* event,
     orIpcEventHandle_t handle) noexcept {
   return api_call("orIpcOpenEventHandle", [&] {
+    const openreg::CancellationDeferred deferred;
     check_not_null(event, "event");
     *event = nullptr;
     runtime();

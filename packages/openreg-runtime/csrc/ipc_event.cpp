@@ -3,6 +3,7 @@
 #include "ipc_event.h"
 
 #include "error.h"
+#include "file_limit.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -37,6 +38,7 @@ constexpr std::chrono::milliseconds kSlice{20};
 } // namespace
 
 std::shared_ptr<SharedEvent> SharedEvent::create(File& file) {
+  check_file_size(sizeof(State));
   File made(memfd_create("openreg-event", MFD_CLOEXEC));
   if (!made || ftruncate(made.get(), sizeof(State)) != 0) {
     fail("a file");

@@ -79,9 +79,6 @@ class SharedPoint final : public Point {
     return ticket_;
   }
   void reach() override;
-  bool reached() const noexcept override {
-    return event_->reached(ticket_);
-  }
   void check() const override {
     event_->check(ticket_);
   }
@@ -90,6 +87,10 @@ class SharedPoint final : public Point {
   }
 
  private:
+  bool was_reached() const noexcept override {
+    return event_->reached(ticket_);
+  }
+
   const std::shared_ptr<SharedEvent> event_;
   const SharedEvent::Ticket ticket_;
 };

@@ -3,6 +3,7 @@
 #include "ipc_memory.h"
 
 #include "error.h"
+#include "file_limit.h"
 #include "host_access.h"
 
 #include <cerrno>
@@ -27,6 +28,7 @@ std::uint64_t new_id() {
 
 void Exports::write(std::uint64_t position, const Note& note) const {
   // The file grows by itself.
+  check_file_size(position + sizeof(note));
   if (pwrite(
           memory_.file(device_),
           &note,

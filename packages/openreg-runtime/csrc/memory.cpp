@@ -55,6 +55,12 @@ void check_host_range(const void* ptr, std::size_t size) {
   if (size == 0) {
     throw Failure(orErrorInvalidValue, "size must not be 0");
   }
+  if (size > UINTPTR_MAX - reinterpret_cast<std::uintptr_t>(ptr)) {
+    throw Failure(
+        orErrorInvalidValue,
+        "size " + std::to_string(size) + " at ptr " + hex(ptr) +
+            " passes the end of all addresses");
+  }
   // Neither device pointers nor, right behind them, kernel pointers.
   const AddressSpace& memory = runtime().memory();
   const auto begin = reinterpret_cast<std::uintptr_t>(memory.view(0));

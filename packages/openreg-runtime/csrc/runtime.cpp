@@ -10,6 +10,7 @@
 #include "memory_check.h"
 #include "peer.h"
 #include "process.h"
+#include "system_thread.h"
 
 #include <algorithm>
 #include <chrono>
@@ -146,6 +147,7 @@ void Device::let_go(const std::byte* begin) noexcept {
 void Device::wait_until_let_go(
     std::unique_lock<std::mutex>& lock,
     const void* begin) {
+  const CancellationDeferred deferred;
   let_go_.wait(lock, [&] {
     return std::find(held_.begin(), held_.end(), begin) == held_.end();
   });
@@ -263,9 +265,13 @@ void Device::check_may_wait() {
 void Device::drain() {
   check_may_wait(); // before the first wait, which could be for us
   const Deadline deadline = state_.deadline();
-  for (Stream* stream : all_streams()) {
-    stream->drain(deadline);
-  }
+  std::uint64_t launches = 0;
+  do { // again for what kernels launched meanwhile
+    launches = state_.launches_of_kernels();
+    for (Stream* stream : all_streams()) {
+      stream->drain(deadline);
+    }
+  } while (state_.launches_of_kernels() != launches);
 }
 
 void Device::synchronize() {
@@ -307,6 +313,7 @@ void Device::reset() {
   }
   peer::reset(index_);
   {
+    const CancellationDeferred deferred;
     std::unique_lock lock(heap_mutex_);
     let_go_.wait(lock, [this] { return held_.empty(); });
     host_access::close_all(memory_.view(index_), memory_.span());
@@ -362,9 +369,20 @@ void Runtime::drain() {
   for (const auto& device : devices_) {
     device->check_may_wait();
   }
-  for (const auto& device : devices_) {
-    device->drain();
-  }
+  const auto launches = [this] {
+    std::uint64_t sum = 0;
+    for (const auto& device : devices_) {
+      sum += device->state().launches_of_kernels();
+    }
+    return sum;
+  };
+  std::uint64_t before = 0;
+  do { // again for what kernels of one device launched on another
+    before = launches();
+    for (const auto& device : devices_) {
+      device->drain();
+    }
+  } while (launches() != before);
 }
 
 void Runtime::settle(Point::Clock::time_point deadline) {

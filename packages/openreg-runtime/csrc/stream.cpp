@@ -5,7 +5,9 @@
 #include "config.h"
 #include "process.h"
 #include "runtime.h"
+#include "system_thread.h"
 #include "thread_local.h"
+#include "wait_graph.h"
 
 #include <algorithm>
 #include <atomic>
@@ -21,9 +23,10 @@ namespace {
 // may launch on its own stream, but can not wait for it.
 struct Running {
   const Stream* stream;
-  const Running* outer;
+  Running* outer;
+  bool enqueued = false; // work on the same stream, which runs later
 };
-OPENREG_THREAD_LOCAL const Running* t_running = nullptr;
+OPENREG_THREAD_LOCAL Running* t_running = nullptr;
 
 bool running_here(const Stream* stream) {
   for (const Running* entry = t_running; entry; entry = entry->outer) {
@@ -33,6 +36,13 @@ bool running_here(const Stream* stream) {
   }
   return false;
 }
+
+// Commands that a stream holds before it lets those who enqueue more wait. CUDA
+// has such a limit too, of about a thousand.
+constexpr std::size_t kMaxQueued = 16384;
+
+// A worker that had nothing to do for so long ends.
+constexpr std::chrono::seconds kIdle{1};
 
 /// What a command sees of the thread that happens to run it: its device is the
 /// current one, and there is no error yet. The thread gets its own back.
@@ -78,7 +88,7 @@ Error error_of(const char* what) {
   } catch (const std::exception& exception) {
     return {
         orErrorLaunchFailure,
-        std::string(what) + " threw an exception: " + exception.what()};
+        std::string(what) + " threw an exception: " + text_of(exception)};
   } catch (...) {
     return {
         orErrorLaunchFailure,
@@ -158,8 +168,11 @@ void Stream::submit(Entry entry) {
 }
 
 void Stream::run_entry(Entry entry) {
-  Lock lock(mutex_);
   const bool nested = runs_here();
+  if (nested) {
+    check_may_run();
+  }
+  Lock lock(mutex_);
   if (!nested) {
     take_turn(lock, entry.epoch);
   }
@@ -266,12 +279,31 @@ void Stream::check_may_wait() const {
   }
 }
 
+void Stream::check_may_run() const {
+  for (const Running* entry = t_running; entry; entry = entry->outer) {
+    if (entry->stream == this && entry->enqueued) {
+      throw Failure(
+          orErrorNotPermitted,
+          "the kernel that calls has enqueued work on the same stream, which "
+          "comes first but runs after the kernel: expected a call that "
+          "enqueues");
+    }
+  }
+}
+
 void Stream::drain(const Deadline& deadline) {
   check_may_wait();
   Lock lock(mutex_);
-  const std::uint64_t target = enqueued_;
-  wait_until(
-      lock, [this, target] { return completed_ >= target; }, target, deadline);
+  std::uint64_t launches = 0;
+  do { // again for what its own kernels enqueued meanwhile
+    launches = launches_of_its_kernels_;
+    const std::uint64_t target = enqueued_;
+    wait_until(
+        lock,
+        [this, target] { return completed_ >= target; },
+        target,
+        deadline);
+  } while (launches != launches_of_its_kernels_);
 }
 
 std::optional<Error> Stream::take_failure() {
@@ -312,8 +344,25 @@ void Stream::reuse() {
 }
 
 void Stream::push(Lock& lock, Entry entry) {
+  if (queue_.size() >= kMaxQueued) [[unlikely]] {
+    wait_for_room(lock, entry);
+  }
   check_accepts(entry.epoch);
   inject_fault(entry);
+  const auto* record = std::get_if<Record>(&entry.action);
+  if (record != nullptr) {
+    record->point->place(completed_, enqueued_ + 1);
+  }
+  if (t_running != nullptr) {
+    state_.count_launch_of_kernel();
+    // Who waits for an event finds no more than it asked for if work of a later
+    // call runs before the record.
+    for (Running* running = t_running; running && record == nullptr;
+         running = running->outer) {
+      running->enqueued = running->enqueued || running->stream == this;
+    }
+    launches_of_its_kernels_ += runs_here() ? 1 : 0;
+  }
   queue_.push_back(std::move(entry));
   ++enqueued_;
   if (process::exiting()) {
@@ -326,9 +375,37 @@ void Stream::push(Lock& lock, Entry entry) {
   }
 }
 
+/// Waits until the queue is no longer full. Not a kernel, which may hold what
+/// has to end first, nor a record or a wait, which cost nothing and which
+/// callers make with locks held. Throws orErrorTimeout.
+void Stream::wait_for_room(Lock& lock, const Entry& entry) {
+  const bool waits = std::holds_alternative<Command>(entry.action) ||
+      std::holds_alternative<HostCall>(entry.action);
+  if (!waits || t_running != nullptr) {
+    return;
+  }
+  const CancellationDeferred deferred;
+  const Deadline limit = deadline();
+  while (queue_.size() >= kMaxQueued && !process::exiting()) {
+    wake_at_ = std::min(wake_at_, completed_ + 1);
+    if (!limit.at) {
+      done_.wait(lock);
+    } else if (
+        done_.wait_until(lock, *limit.at) == std::cv_status::timeout &&
+        queue_.size() >= kMaxQueued) {
+      throw Failure(
+          orErrorTimeout,
+          "a stream of device " + std::to_string(device_) + " still holds " +
+              std::to_string(queue_.size()) +
+              " commands, which is as many as it can, after " +
+              std::to_string(limit.limit) + " ms");
+    }
+  }
+}
+
 void Stream::start_worker(Lock&) {
   try {
-    std::thread([this] { work(); }).detach();
+    start_thread([this] { work(); });
     has_worker_ = true;
     ++g_workers;
   } catch (const std::system_error& error) {
@@ -347,9 +424,13 @@ void Stream::work() {
       look(lock, enqueued_, enqueued_ + 1);
     }
     worker_sleeps_ = true;
-    work_.wait(
-        lock, [this] { return !busy_ && (!queue_.empty() || retired_); });
+    work_.wait_for(lock, kIdle, [this] {
+      return !busy_ && (!queue_.empty() || retired_);
+    });
     worker_sleeps_ = false;
+    if (busy_) {
+      continue; // by another executor; the queue may need this thread next
+    }
     if (queue_.empty() || process::exiting()) {
       drop_queue();
       has_worker_ = false;
@@ -374,6 +455,7 @@ void Stream::execute_next(Lock& lock) {
     if (const auto* record = std::get_if<Record>(&entry.action)) {
       recorded =
           record->point; // also on a failed device: nobody waits for ever
+      recorded->stamp();
     } else {
       error = execute(entry);
     }
@@ -388,7 +470,7 @@ void Stream::execute_next(Lock& lock) {
   }
   finish_turn();
   if (recorded) {
-    recorded->reach(); // who waited for it finds the stream as far as that
+    recorded->reach(); // wakes who waits for it
   }
 }
 
@@ -428,6 +510,7 @@ void Stream::act(const Action& action) {
 }
 
 void Stream::wait_for(Point& point) const {
+  const WaitEdge edge(point.stream()); // for kernels that wait for this one
   // In slices: a device that is lost meanwhile waits for nobody, and neither
   // does a process that exits.
   constexpr std::chrono::milliseconds kSlice{20};
@@ -529,6 +612,11 @@ void Stream::wait_until(
     const Done& done,
     std::uint64_t completed,
     const Deadline& deadline) {
+  if (done()) {
+    return;
+  }
+  const CancellationDeferred deferred;
+  WaitEdge edge(this);
   bool looked = false;
   while (!done()) {
     if (!busy_ && !queue_.empty()) {
@@ -548,7 +636,15 @@ void Stream::wait_until(
     }
     bool late = false;
     wake_at_ = std::min(wake_at_, completed);
-    if (deadline.at) {
+    if (edge) {
+      edge.check();
+      auto end = Deadline::Clock::now() + WaitEdge::kCheckEvery;
+      if (deadline.at && *deadline.at <= end) {
+        end = *deadline.at;
+        late = true;
+      }
+      late = done_.wait_until(lock, end) == std::cv_status::timeout && late;
+    } else if (deadline.at) {
       late = done_.wait_until(lock, *deadline.at) == std::cv_status::timeout;
     } else {
       done_.wait(lock);

@@ -7,7 +7,12 @@
 // two uncontended locks and no thread switch. A call that runs its command on
 // its own thread queues for the role too, so it waits for earlier work only.
 // A worker without work, and a thread that waits, look for a while before they
-// sleep: to wake one costs more than a small kernel.
+// sleep: to wake one costs more than a small kernel. A worker that slept for
+// long ends, so that an unused stream holds no thread.
+//
+// A command may use its own stream. What it runs there blocking is a part of
+// it; what it enqueues comes after it, and from then on it can run nothing
+// there that would have to come later still.
 //
 // Errors: a command that throws leaves its error on the stream; the next call
 // that synchronizes with the stream returns and forgets it. An error that
@@ -87,6 +92,9 @@ class Stream {
   bool runs_here() const noexcept;
   /// Throws orErrorNotPermitted if so.
   void check_may_wait() const;
+  /// Throws orErrorNotPermitted if such a command has enqueued more work, which
+  /// what it runs now would overtake.
+  void check_may_run() const;
   /// Waits for what is enqueued now; leaves a failure where it is. Throws
   /// orErrorTimeout.
   void drain(const Deadline& deadline);
@@ -131,6 +139,7 @@ class Stream {
   void run_entry(Entry entry);
   void take_turn(Lock& lock, Epoch epoch);
   void push(Lock& lock, Entry entry);
+  void wait_for_room(Lock& lock, const Entry& entry);
   void start_worker(Lock& lock);
   void work();
   void execute_next(Lock& lock);
@@ -175,6 +184,7 @@ class Stream {
   // Changed under the lock only. They are equal when the stream is idle.
   std::atomic<std::uint64_t> enqueued_{0};
   std::atomic<std::uint64_t> completed_{0};
+  std::uint64_t launches_of_its_kernels_ = 0; // on the stream itself
   std::optional<Error> failure_;
 };
 

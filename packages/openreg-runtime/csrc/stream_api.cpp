@@ -18,8 +18,10 @@ namespace {
 constexpr int kLeastPriority = 0;
 constexpr int kGreatestPriority = -3;
 
-HandleTable<Stream, orStream_t>& streams() {
-  static auto* value = new HandleTable<Stream, orStream_t>;
+using Streams = HandleTable<Stream, orStream_t, HandleKind::kStream>;
+
+Streams& streams() {
+  static auto* value = new Streams;
   return *value;
 }
 
@@ -133,7 +135,8 @@ orError_t orStreamQuery(orStream_t stream) noexcept {
     openreg::Stream& object = stream_of(stream);
     const auto resets = object.check_usable();
     if (!object.idle()) {
-      result = orErrorNotReady;
+      result = openreg::not_ready(
+          "orStreamQuery: work of the stream is still queued or running");
       return;
     }
     object.check_usable_since(resets); // a lost device drops the work

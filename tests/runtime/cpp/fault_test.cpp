@@ -48,6 +48,42 @@ TEST_F(HostAccess, FaultWhileAKernelRuns) {
       "the host dereferenced");
 }
 
+TEST_F(HostAccess, FaultOfAKernelNamesTheCallThatItNeeds) {
+  EXPECT_DEATH(
+      {
+        void* pointer = allocate(64);
+        EXPECT_OK(orLaunchKernel(nullptr, [pointer] { touch(pointer); }));
+        EXPECT_OK(orStreamSynchronize(nullptr));
+      },
+      "a kernel dereferenced 0x[0-9a-f]+, a pointer to memory of device "
+      "openreg:0 .offset 0 in the block of 64 bytes at 0x[0-9a-f]+.. In a "
+      "kernel the data is at orGetKernelPointer");
+}
+
+TEST_F(HostAccess, SignalThatWasSentEndsTheProcess) {
+  EXPECT_EXIT(
+      {
+        std::signal(SIGSEGV, SIG_DFL); // without a sanitizer's report
+        allocate(64);
+        kill(getpid(), SIGSEGV);
+        std::fputs("went on", stderr);
+        std::_Exit(0);
+      },
+      testing::KilledBySignal(SIGSEGV),
+      "^$");
+}
+
+TEST_F(HostAccess, FaultAfterASignalThatTheProgramIgnoresIsExplained) {
+  EXPECT_DEATH(
+      {
+        std::signal(SIGSEGV, SIG_IGN);
+        void* pointer = allocate(64);
+        kill(getpid(), SIGSEGV);
+        touch(pointer);
+      },
+      "the host dereferenced");
+}
+
 TEST_F(HostAccess, FaultInAnotherThreadAfterAKernel) {
   EXPECT_DEATH(
       {

@@ -111,6 +111,10 @@ TEST(orGetResourceUsage, CountsWhatIsMade) {
 }
 
 TEST(orGetResourceUsage, CountsTheWorkersOfStreams) {
+  const CurrentDevice device(0);
+  const Latch default_latch(nullptr); // or its worker could end meanwhile
+  const CurrentDevice other(1);
+  const Latch other_default_latch(nullptr);
   const Stream first;
   const Stream second;
   const std::size_t before = usage_now().threads;

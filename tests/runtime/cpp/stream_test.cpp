@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <memory>
 #include <thread>
 
 namespace {
@@ -37,13 +38,30 @@ TEST(orStreamQuery, FailureStays) {
   ASSERT_OK(orLaunchKernel(stream, [] { throw std::runtime_error("broken"); }));
   ASSERT_OK(orEventRecord(event, stream));
   ASSERT_OK(orEventSynchronize(event));
-  while (orStreamQuery(stream) == orErrorNotReady) {
-    std::this_thread::yield(); // the turn of the record ends after the event
-  }
   EXPECT_EQ(orStreamQuery(stream), orErrorLaunchFailure);
   EXPECT_EQ(orStreamQuery(stream), orErrorLaunchFailure);
   EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
   EXPECT_EQ(orStreamQuery(stream), orSuccess);
+}
+
+TEST(orStreamQuery, NotReadyHasATextOfItsOwnUntilTheNextFailure) {
+  EXPECT_EQ(orMalloc(nullptr, 1), orErrorInvalidValue);
+  const Stream stream;
+  const Latch latch(stream);
+  ASSERT_EQ(orStreamQuery(stream), orErrorNotReady);
+  EXPECT_MESSAGE("orStreamQuery: work of the stream is still queued");
+  EXPECT_EQ(orPeekAtLastError(), orErrorInvalidValue);
+  EXPECT_EQ(orMalloc(nullptr, 1), orErrorInvalidValue);
+  EXPECT_MESSAGE("devPtr must not be null");
+  static_cast<void>(orGetLastError());
+}
+
+TEST(orStreamQuery, HandleOfAnEventIsInvalidHandle) {
+  const Event event;
+  EXPECT_EQ(
+      orStreamQuery(reinterpret_cast<orStream_t>(orEvent_t(event))),
+      orErrorInvalidHandle);
+  EXPECT_MESSAGE("looks like the one of an event, not of a stream");
 }
 
 TEST(orStreamQuery, DestroyedStreamIsInvalidHandle) {
@@ -91,6 +109,62 @@ TEST(orStreamGetProgress, KernelSeesItselfAsNotOver) {
   ASSERT_OK(orStreamSynchronize(stream));
   EXPECT_EQ(given, before + 1);
   EXPECT_EQ(done, before);
+}
+
+TEST(orStreamGetProgress, NeverSaysOverBeforeAnEventThatIsNotReady) {
+  const Stream stream;
+  const Event event;
+  for (int round = 0; round < 20'000; ++round) {
+    ASSERT_OK(orLaunchKernel(stream, [] {}));
+    ASSERT_OK(orEventRecord(event, stream));
+    uint64_t given = 0;
+    uint64_t done = 0;
+    do {
+      ASSERT_OK(orStreamGetProgress(stream, &given, &done));
+    } while (done < given);
+    ASSERT_EQ(orEventQuery(event), orSuccess) << "in round " << round;
+  }
+}
+
+TEST(FullStream, LetsALaunchWaitForRoom) {
+  const Stream stream;
+  const Event full;
+  constexpr int kMore = 16384 + 1000;
+  auto latch = std::make_unique<Latch>(stream);
+  std::atomic<int> launched{0};
+  std::thread host([&, handle = orStream_t(stream)] {
+    for (int i = 0; i < kMore; ++i) {
+      EXPECT_OK(orLaunchKernel(handle, [] {}));
+      ++launched;
+    }
+  });
+  // Records and waits are let through, so nothing that holds a lock stops here.
+  uint64_t given = 0;
+  uint64_t done = 0;
+  while (launched < 16384) {
+    std::this_thread::yield();
+  }
+  ASSERT_OK(orStreamGetProgress(stream, &given, &done));
+  EXPECT_EQ(given - done, 16384u + 1); // and the kernel that holds the stream
+  EXPECT_OK(orEventRecord(full, stream));
+  EXPECT_EQ(launched, 16384);
+  latch.reset();
+  host.join();
+  EXPECT_EQ(launched, kMore);
+  ASSERT_OK(orStreamSynchronize(stream));
+}
+
+TEST(FullStream, IsTimeoutIfWaitsHaveALimit) {
+  const Stream stream;
+  const Latch latch(stream);
+  for (int i = 0; i < 16384; ++i) {
+    ASSERT_OK(orLaunchKernel(stream, [] {}));
+  }
+  ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 20));
+  EXPECT_EQ(orLaunchKernel(stream, [] {}), orErrorTimeout);
+  EXPECT_MESSAGE("still holds 16384 commands");
+  EXPECT_EQ(orLaunchHostFunc(stream, [](void*) {}, nullptr), orErrorTimeout);
+  ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 0));
 }
 
 TEST(orStreamRunsHere, IsTrueOnlyInKernelsOfTheStream) {

@@ -175,7 +175,8 @@ class Latch {
 };
 
 /// A fault that is injected as long as the scope lasts. What is not said: on
-/// all devices, orErrorLaunchFailure, each call from the first on.
+/// all devices, orErrorLaunchFailure, each call from the first on, unless there
+/// is a probability.
 class InjectedFault {
  public:
   struct Spec {
@@ -196,7 +197,7 @@ class InjectedFault {
         spec.error,
         spec.delay,
         spec.first,
-        spec.period,
+        spec.probability > 0 ? 0 : spec.period,
         spec.probability,
         spec.seed};
     EXPECT_OK(orFaultInject(&handle_, &c_spec));

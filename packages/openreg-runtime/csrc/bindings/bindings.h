@@ -78,8 +78,11 @@ std::uint64_t resets_of(int device) noexcept;
 
 /// Throws OpenRegError.
 [[noreturn]] void raise(orError_t error, const char* message);
-/// Throws OpenRegError with the text of this thread's last failure.
+/// Throws OpenRegError with the text of this thread's last failure, or what
+/// Ctrl-C raised in a kernel that this thread ran while it waited.
 void check(orError_t error);
+/// Throws the latter, if there is one.
+void check_interrupt();
 /// Throws ValueError for a negative size; `what` names function and argument.
 std::size_t checked_size(const char* what, std::int64_t size);
 /// Writes the bytes of an IPC handle. Throws ValueError for a wrong length.
@@ -94,11 +97,16 @@ void checked_handle(
 /// CPython would end the thread there, which C++ frames do not survive.
 void take_gil_back(PyThreadState* state);
 
+/// Calls of without_gil() that this thread is in: it may run Python kernels.
+inline thread_local int t_waits = 0;
+
 /// Runs `body` without the GIL; every call that can wait or run kernels does.
 template <typename Body>
 auto without_gil(Body&& body) {
   PyThreadState* state = PyEval_SaveThread();
+  ++t_waits;
   auto result = std::forward<Body>(body)();
+  --t_waits;
   take_gil_back(state);
   return result;
 }

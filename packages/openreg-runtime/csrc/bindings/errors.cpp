@@ -16,6 +16,7 @@ void raise(orError_t error, const char* message) {
 }
 
 void check(orError_t error) {
+  check_interrupt();
   if (error != orSuccess) {
     raise(error, orGetErrorMessage());
   }

@@ -2,6 +2,8 @@
 // Event.
 #include "bindings.h"
 
+#include <functional>
+
 namespace openreg::python {
 namespace {
 
@@ -58,7 +60,11 @@ Event from_ipc(const nb::bytes& bytes) {
 
 void init_event(nb::module_& m) {
   nb::class_<Event>(
-      m, "Event", "A point in the order of a stream that others can wait for.")
+      m,
+      "Event",
+      "A point in the order of a stream that others can wait for.\n\n"
+      "Two objects are equal if they name the same event.",
+      nb::is_weak_referenceable())
       .def(
           "__init__",
           [](Event* self, std::optional<bool> timing, bool interprocess) {
@@ -111,6 +117,15 @@ void init_event(nb::module_& m) {
           "    OpenRegError: If one was not recorded, not reached yet, or "
           "made\n"
           "        without timing.")
+      .def(
+          "__eq__",
+          [](const Event& self, const Event& other) {
+            return self.handle == other.handle;
+          },
+          nb::is_operator())
+      .def(
+          "__hash__",
+          [](const Event& self) { return std::hash<orEvent_t>()(self.handle); })
       .def(
           "ipc_handle",
           &ipc_handle,

@@ -5,6 +5,7 @@
 // A kernel runs on the thread that executes its stream, which takes the GIL for
 // it. Nothing in this module waits for a stream with the GIL held, so the two
 // can not block each other.
+#include "../system_thread.h"
 #include "bindings.h"
 
 #include <atomic>
@@ -25,10 +26,14 @@ namespace {
 using namespace std::chrono_literals;
 constexpr auto kExitWait = 200ms;
 
+unsigned long g_main_thread = 0; // where Python handles signals
 std::atomic<bool> g_alive{true};
 std::atomic<int> g_visitors{0}; // threads inside with_gil()
 std::atomic<int> g_calls{0};    // argument blocks that hold Python objects
 thread_local bool t_on_stream = false;
+// The KeyboardInterrupt that Ctrl-C raised in a kernel, for the call that
+// waits.
+thread_local PyObject* t_interrupt = nullptr;
 
 /// Runs `body`, which may take the GIL. CPython before 3.14 ends a thread that
 /// asks for the GIL of an interpreter that shuts down, by unwinding its stack.
@@ -87,6 +92,26 @@ struct Call {
   }
 };
 
+/// Python runs the handler of Ctrl-C in whatever the main thread does, also in
+/// a kernel that it runs while it waits; what the handler raised there is meant
+/// for the program. It is raised at the end of the wait, or, if the wait is not
+/// one of this module, Python is told of the signal again. On another thread it
+/// is the kernel's own.
+void keep_interrupt(PyObject* exception, PyObject* traceback) {
+  if (PyThread_get_thread_ident() != g_main_thread) {
+    return;
+  }
+  if (t_waits == 0 || t_interrupt != nullptr) {
+    PyErr_SetInterrupt();
+    return;
+  }
+  if (traceback != nullptr) {
+    PyException_SetTraceback(exception, traceback);
+  }
+  Py_INCREF(exception);
+  t_interrupt = exception;
+}
+
 /// The text of the current Python exception, "ValueError: ...", and clears it.
 std::string take_exception() {
   PyObject* type = nullptr;
@@ -94,6 +119,9 @@ std::string take_exception() {
   PyObject* traceback = nullptr;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
+  if (PyErr_GivenExceptionMatches(type, PyExc_KeyboardInterrupt) != 0) {
+    keep_interrupt(value, traceback);
+  }
   std::string text = reinterpret_cast<PyTypeObject*>(type)->tp_name;
   PyObject* message = value != nullptr ? PyObject_Str(value) : nullptr;
   const char* utf8 = message != nullptr ? PyUnicode_AsUTF8(message) : nullptr;
@@ -200,20 +228,31 @@ void leave_python() {
 
 } // namespace
 
+void check_interrupt() {
+  if (PyObject* exception = std::exchange(t_interrupt, nullptr)) {
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception)), exception);
+    Py_DECREF(exception);
+    throw nb::python_error();
+  }
+}
+
 void take_gil_back(PyThreadState* state) {
   park_at_exit([&] { PyEval_RestoreThread(state); });
 }
 
 void launch(orStream_t stream, nb::handle callable, nb::handle args) {
   auto call = std::make_unique<Call>(callable, args);
-  check(without_gil([&] {
+  const orError_t error = without_gil([&] {
     return orLaunchKernel(
         stream,
         [](void* block) { run(*static_cast<Call*>(block)); },
         call.get(),
         [](void* block) { delete static_cast<Call*>(block); });
-  }));
-  static_cast<void>(call.release()); // the stream's from here on
+  });
+  if (error == orSuccess) {
+    static_cast<void>(call.release()); // the stream's from here on
+  }
+  check(error);
 }
 
 void launch_host(orStream_t stream, nb::handle callable, nb::handle args) {
@@ -250,6 +289,10 @@ void release_after_work(std::function<orError_t()> release) noexcept {
   // A thread that runs or releases a Python kernel must not wait.
   const orError_t error =
       t_on_stream ? orErrorNotPermitted : without_gil(release);
+  if (t_interrupt != nullptr) { // this is no place to raise it
+    Py_CLEAR(t_interrupt);
+    PyErr_SetInterrupt();
+  }
   std::string text;
   switch (error) {
     case orSuccess:
@@ -258,10 +301,10 @@ void release_after_work(std::function<orError_t()> release) noexcept {
     case orErrorNotPermitted:
     case orErrorTimeout:
       try {
-        std::thread([release = std::move(release)] {
+        start_thread([release = std::move(release)] {
           while (release() == orErrorTimeout) { // each waits for its limit
           }
-        }).detach();
+        });
         return;
       } catch (const std::system_error& failure) {
         text = failure.what(); // what was to be released stays
@@ -276,6 +319,8 @@ void release_after_work(std::function<orError_t()> release) noexcept {
 }
 
 void init_kernel() {
+  g_main_thread = nb::cast<unsigned long>(
+      nb::module_::import_("threading").attr("main_thread")().attr("ident"));
   nb::module_::import_("atexit").attr("register")(
       nb::cpp_function(&leave_python));
 }

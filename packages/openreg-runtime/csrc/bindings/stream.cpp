@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 
 #include <cstdint>
+#include <functional>
 
 namespace openreg::python {
 namespace {
@@ -49,7 +50,9 @@ void init_stream(nb::module_& m) {
       m,
       "Stream",
       "An ordered queue of work of one device.\n\n"
-      "When the object goes, work that it holds still runs.")
+      "When the object goes, work that it holds still runs. Two objects are\n"
+      "equal if they name the same stream.",
+      nb::is_weak_referenceable())
       .def(
           "__init__",
           [](Stream* self, const DeviceLike& device, int priority) {
@@ -155,6 +158,17 @@ void init_stream(nb::module_& m) {
           "    *args: Its arguments, which are kept until it has run.\n\n"
           "Raises:\n"
           "    OpenRegError: If the device has failed.")
+      .def(
+          "__eq__",
+          [](const Stream& self, const Stream& other) {
+            return self.handle == other.handle;
+          },
+          nb::is_operator())
+      .def(
+          "__hash__",
+          [](const Stream& self) {
+            return std::hash<orStream_t>()(self.handle);
+          })
       .def("__repr__", [](const Stream& self) {
         return "Stream(device=" + std::to_string(device_of(self)) +
             ", priority=" + std::to_string(priority_of(self)) + ")";

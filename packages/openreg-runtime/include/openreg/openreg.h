@@ -16,6 +16,9 @@
  *   InvalidValue      every function that needs the settings, while a variable
  *                     of the environment has a wrong value
  *   MemoryAllocation  every function, when the host has no memory left for it
+ *   NotPermitted      in a kernel: what is said below
+ *   Timeout           what enqueues work, when a full stream takes none in the
+ *                     time that waits may last (orLimitWaitTimeout)
  *   Unknown           what waits for an event of another process, or for a
  *                     stream that does, when that process ended before it
  *                     reached the record; what enqueues work, when the system
@@ -26,7 +29,16 @@
  * is DeviceLost. Once the process exits, waits end with Timeout after 200 ms.
  * With
  * OPENREG_LAUNCH_BLOCKING=1 what enqueues work also waits for it, and returns
- * what orStreamSynchronize() would. */
+ * what orStreamSynchronize() would.
+ *
+ * In a kernel: a call on the stream of the kernel that does not enqueue is a
+ * part of the kernel. After work that the kernel itself has enqueued there it
+ * would come too early, and is NotPermitted. A kernel may wait for another
+ * stream; of kernels that wait for each other, one is NotPermitted.
+ *
+ * Threads: those of the library block all signals from outside. A thread that
+ * waits in a call is cancelled (pthread_cancel) after it; one that is cancelled
+ * while it runs a kernel of orLaunchKernelBlocking() ends the process. */
 #ifndef OPENREG_OPENREG_H
 #define OPENREG_OPENREG_H
 
@@ -202,7 +214,7 @@ typedef struct orFaultSpec {
   orError_t error;
   uint64_t delay; /* microseconds before the allocation, or before the work */
   uint64_t first; /* the first call that is hit, counted from 1 */
-  /* 0: only that one; n: also each nth after it. Not used if `probability` is
+  /* 0: only that one; n: also each nth after it. Must be 0 if `probability` is
    * not 0. */
   uint64_t period;
   /* The probability from 0 to 1 with which each call from `first` on is hit; 0
@@ -226,8 +238,9 @@ OPENREG_API orError_t orPeekAtLastError(void) OPENREG_NOEXCEPT;
 OPENREG_EXPORT const char* orGetErrorName(orError_t error) OPENREG_NOEXCEPT;
 /* What a code means in one phrase; never null. */
 OPENREG_EXPORT const char* orGetErrorString(orError_t error) OPENREG_NOEXCEPT;
-/* The text of this thread's last failure: function, argument, value, device.
- * Valid until this thread's next failing call; empty if there was none. */
+/* The text of this thread's last failure: function, argument, value, device; or
+ * of its last NotReady, if that came later, which is no failure. Valid until
+ * this thread's next failing call; empty if there was none. */
 OPENREG_EXPORT const char* orGetErrorMessage(void) OPENREG_NOEXCEPT;
 
 /* ---- the library ------------------------------------------------------- */
@@ -271,8 +284,9 @@ OPENREG_API orError_t orDeviceGetAttribute(
     int* value,
     orDeviceAttr attr,
     int device) OPENREG_NOEXCEPT;
-/* Waits for all work of the current device; returns, and forgets, the failure
- * that a kernel of one of its streams left. Of those of destroyed streams, the
+/* Waits for all work of the current device, also for what its kernels launch
+ * meanwhile; returns, and forgets, the failure that a kernel of one of its
+ * streams left. Of those of destroyed streams, the
  * first is kept.
  * Errors: LaunchFailure, NotPermitted, Timeout, [device]. */
 OPENREG_API orError_t orDeviceSynchronize(void) OPENREG_NOEXCEPT;
@@ -312,9 +326,9 @@ OPENREG_API orError_t orDeviceDisablePeerAccess(int peerDevice)
 /* Allocates `size` bytes on the current device, aligned to 512; size 0 gives a
  * null pointer. Errors: InvalidValue, MemoryAllocation, [device]. */
 OPENREG_API orError_t orMalloc(void** devPtr, size_t size) OPENREG_NOEXCEPT;
-/* Frees a block after all work of its device, whose failures stay for the next
- * wait; null is allowed, and so is a failed device.
- * Errors: InvalidValue, NotPermitted, Timeout. */
+/* Frees a block after all work of its device, as orDeviceSynchronize() waits
+ * for it, whose failures stay for the next wait; null is allowed, and so is a
+ * failed device. Errors: InvalidValue, NotPermitted, Timeout. */
 OPENREG_API orError_t orFree(void* devPtr) OPENREG_NOEXCEPT;
 /* As orFree or orFreeHost for a block that no enqueued work uses, which the
  * caller knows: waits for nothing, so a kernel may call it too.
@@ -443,9 +457,10 @@ OPENREG_API orError_t orStreamGetDefault(orStream_t* stream, int device)
 OPENREG_API orError_t orStreamQuery(orStream_t stream) OPENREG_NOEXCEPT;
 /* How many commands the stream was given so far, and how many of them are over;
  * a kernel of the stream sees itself as given, and not over. What was enqueued
- * before a call that wrote `given` has run once a later one writes at least as
- * much for `done`. Waits for nothing, also on a failed device.
- * Errors: InvalidValue, InvalidHandle. */
+ * before a call that wrote `given` has run, and events that were recorded
+ * before it are reached, once a later one writes at least as much for `done`.
+ * Waits for nothing, also on a failed device. Errors: InvalidValue,
+ * InvalidHandle. */
 OPENREG_API orError_t orStreamGetProgress(
     orStream_t stream,
     uint64_t* given,
@@ -455,9 +470,10 @@ OPENREG_API orError_t orStreamGetProgress(
  * Errors: InvalidValue, InvalidHandle. */
 OPENREG_API orError_t orStreamRunsHere(orStream_t stream, int* here)
     OPENREG_NOEXCEPT;
-/* Waits for all work enqueued so far; returns, and forgets, the failure that a
- * kernel of the stream left.
- * Errors: InvalidHandle, LaunchFailure, NotPermitted, Timeout, [device]. */
+/* Waits for all work enqueued so far, also for what its kernels enqueue on the
+ * stream meanwhile; returns, and forgets, the failure that a kernel of it left.
+ * Errors: InvalidHandle, LaunchFailure, NotPermitted, Timeout, [device].
+ */
 OPENREG_API orError_t orStreamSynchronize(orStream_t stream) OPENREG_NOEXCEPT;
 /* Later work of `stream` waits for what `event` recorded last; an event that
  * was never recorded holds nothing. `flags` must be 0.
@@ -477,12 +493,13 @@ OPENREG_API orError_t orDeviceGetStreamPriorityRange(
     int* leastPriority,
     int* greatestPriority) OPENREG_NOEXCEPT;
 /* Enqueues `kernel(args)`, which runs on any thread, with the device of the
- * stream as the current one and a last error of its own. When it has run, or
- * was dropped because the device failed, `cleanup(args)` is called if it is not
- * null; neither may wait for the stream, nor end its thread. If one throws,
- * that leaves orErrorLaunchFailure on the stream. If the launch itself fails,
- * `args` stay with the caller. At exit neither is called any more. Errors:
- * InvalidValue, InvalidHandle, [device]. */
+ * stream as the current one and a last error of its own. A stream holds 16384
+ * commands; a call that would add work to a full one waits, unless a kernel
+ * makes it. When it has run, or was dropped because the device failed,
+ * `cleanup(args)` is called if it is not null; neither may wait for the stream,
+ * nor end its thread. If one throws, that leaves orErrorLaunchFailure on the
+ * stream. If the launch itself fails, `args` stay with the caller. At exit
+ * neither is called any more. Errors: InvalidValue, InvalidHandle, [device]. */
 OPENREG_API orError_t orLaunchKernel(
     orStream_t stream,
     orKernel_t kernel,

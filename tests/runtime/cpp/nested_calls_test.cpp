@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Calls that a kernel makes: they keep the order of its stream, waits for all
+// include what kernels launch, and kernels that wait for each other are told.
+#include "support.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <exception>
+#include <thread>
+
+namespace {
+
+constexpr std::size_t kSize = 64;
+
+/// Runs `body` as a kernel of `stream`, in which the block was just set to 7 by
+/// an asynchronous call, and returns what it returns.
+template <typename Body>
+orError_t after_a_set(orStream_t stream, const Block& block, Body body) {
+  orError_t result = orErrorUnknown;
+  EXPECT_OK(orLaunchKernel(stream, [&] {
+    EXPECT_OK(orMemsetAsync(block.get(), 7, kSize, stream));
+    result = body();
+  }));
+  EXPECT_OK(orStreamSynchronize(stream));
+  return result;
+}
+
+TEST(NestedCalls, CopyOfPageableMemoryAfterWorkOfTheKernelIsNotPermitted) {
+  const Stream stream;
+  const Block block(kSize);
+  std::array<char, kSize> host{};
+  EXPECT_EQ(
+      after_a_set(
+          stream,
+          block,
+          [&] {
+            const orError_t error = orMemcpyAsync(
+                host.data(), block.get(), kSize, orMemcpyDeviceToHost, stream);
+            EXPECT_MESSAGE("has enqueued work on the same stream");
+            return error;
+          }),
+      orErrorNotPermitted);
+  // Not refused where the order is kept: before, and on pinned memory.
+  const PinnedBlock pinned(kSize);
+  ASSERT_OK(orLaunchKernel(stream, [&, handle = orStream_t(stream)] {
+    EXPECT_OK(orMemcpyAsync(
+        host.data(), block.get(), kSize, orMemcpyDeviceToHost, handle));
+    EXPECT_OK(orMemsetAsync(block.get(), 8, kSize, handle));
+    EXPECT_OK(orMemcpyAsync(
+        pinned.get(), block.get(), kSize, orMemcpyDeviceToHost, handle));
+  }));
+  ASSERT_OK(orStreamSynchronize(stream));
+  EXPECT_EQ(host[kSize - 1], 7);
+  EXPECT_EQ(pinned.get()[kSize - 1], 8);
+}
+
+TEST(NestedCalls, SynchronousCopyAfterWorkOfTheKernelIsNotPermitted) {
+  const Block block(kSize);
+  std::array<char, kSize> host{};
+  EXPECT_EQ(
+      after_a_set(
+          nullptr,
+          block,
+          [&] {
+            return orMemcpy(
+                host.data(), block.get(), kSize, orMemcpyDeviceToHost);
+          }),
+      orErrorNotPermitted);
+}
+
+TEST(NestedCalls, SynchronousSetAfterWorkOfTheKernelIsNotPermitted) {
+  const Block block(kSize);
+  EXPECT_EQ(
+      after_a_set(
+          nullptr, block, [&] { return orMemset(block.get(), 1, kSize); }),
+      orErrorNotPermitted);
+  std::array<char, kSize> host{};
+  ASSERT_OK(orMemcpy(host.data(), block.get(), kSize, orMemcpyDeviceToHost));
+  EXPECT_EQ(host[0], 7);
+}
+
+TEST(NestedCalls, CopyToAPeerAfterWorkOfTheKernelIsNotPermitted) {
+  const Block source(kSize);
+  void* target = nullptr;
+  {
+    const CurrentDevice device(1);
+    ASSERT_OK(orMalloc(&target, kSize));
+  }
+  EXPECT_EQ(
+      after_a_set(
+          nullptr,
+          source,
+          [&] { return orMemcpyPeer(target, 1, source.get(), 0, kSize); }),
+      orErrorNotPermitted);
+  ASSERT_OK(orFree(target));
+}
+
+TEST(NestedCalls, BlockingLaunchAfterWorkOfTheKernelIsNotPermitted) {
+  const Stream stream;
+  const Block block(kSize);
+  EXPECT_EQ(
+      after_a_set(
+          stream,
+          block,
+          [&] {
+            return orLaunchKernelBlocking(stream, [](void*) {}, nullptr);
+          }),
+      orErrorNotPermitted);
+  // An event is no work, and what others enqueued is not the kernel's.
+  const Event event;
+  ASSERT_OK(orLaunchKernel(stream, [&, handle = orStream_t(stream)] {
+    EXPECT_OK(orEventRecord(event, handle));
+    std::thread([&] {
+      EXPECT_OK(orMemsetAsync(block.get(), 1, kSize, handle));
+    }).join();
+    EXPECT_OK(orLaunchKernelBlocking(handle, [](void*) {}, nullptr));
+  }));
+  ASSERT_OK(orStreamSynchronize(stream));
+}
+
+TEST(orStreamSynchronize, WaitsForWhatItsKernelsEnqueueThere) {
+  const Stream stream;
+  int ran = 0;
+  Signal released;
+  ASSERT_OK(orLaunchKernel(stream, [&, handle = orStream_t(stream)] {
+    released.wait();
+    EXPECT_OK(orLaunchKernel(handle, [&, handle] {
+      EXPECT_OK(orLaunchKernel(handle, [&] { ++ran; }));
+    }));
+  }));
+  std::thread host([&] {
+    EXPECT_OK(orStreamSynchronize(stream));
+    EXPECT_EQ(ran, 1);
+  });
+  released.set();
+  host.join();
+}
+
+TEST(orDeviceSynchronize, WaitsForWhatARunningKernelLaunches) {
+  const Stream late; // looked at before the kernel launches on it
+  const Stream stream;
+  std::atomic<bool> ran{false};
+  Signal started;
+  Signal released;
+  ASSERT_OK(orLaunchKernel(stream, [&, target = orStream_t(late)] {
+    started.set();
+    released.wait();
+    EXPECT_OK(orLaunchKernel(target, [&, target] {
+      EXPECT_OK(orLaunchKernel(target, [&] { ran = true; }));
+    }));
+  }));
+  started.wait();
+  ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 20));
+  EXPECT_EQ(orDeviceSynchronize(), orErrorTimeout); // has looked at all streams
+  ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 0));
+  std::thread host([&] {
+    EXPECT_OK(orDeviceSynchronize());
+    EXPECT_TRUE(ran);
+  });
+  released.set();
+  host.join();
+}
+
+TEST(orFree, WaitsForWhatARunningKernelLaunches) {
+  const Stream late;
+  const Stream stream;
+  void* pointer = nullptr;
+  ASSERT_OK(orMalloc(&pointer, kSize));
+  Signal released;
+  ASSERT_OK(orLaunchKernel(stream, [&, target = orStream_t(late)] {
+    released.wait();
+    EXPECT_OK(orMemsetAsync(pointer, 1, kSize, target));
+  }));
+  std::thread host([&] { EXPECT_OK(orFree(pointer)); });
+  released.set();
+  host.join();
+  EXPECT_OK(orDeviceSynchronize()); // no copy found its block freed
+}
+
+TEST(orFreeHost, WaitsForWhatAKernelLaunchesOnAnotherDevice) {
+  orStream_t other = nullptr;
+  ASSERT_OK(orStreamGetDefault(&other, 1));
+  void* pinned = nullptr;
+  ASSERT_OK(orMallocHost(&pinned, kSize));
+  std::atomic<bool> ran{false};
+  Signal released;
+  orStream_t first = nullptr;
+  ASSERT_OK(orStreamGetDefault(&first, 0));
+  ASSERT_OK(orLaunchKernel(other, [&] {
+    released.wait();
+    EXPECT_OK(orLaunchKernel(first, [&] {
+      static_cast<char*>(pinned)[0] = 1;
+      ran = true;
+    }));
+  }));
+  std::thread host([&] {
+    EXPECT_OK(orFreeHost(pinned));
+    EXPECT_TRUE(ran);
+  });
+  released.set();
+  host.join();
+}
+
+/// Two kernels, each of which runs `wait` for the stream of the other at the
+/// same time; what the two waits return.
+template <typename Wait>
+std::array<orError_t, 2> wait_for_each_other(Wait wait) {
+  const Stream first;
+  const Stream second;
+  const std::array<orStream_t, 2> streams{first, second};
+  std::array<Signal, 2> started;
+  std::array<orError_t, 2> results{};
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_OK(orLaunchKernel(streams[i], [&, i] {
+      started[i].set();
+      started[1 - i].wait();
+      results[i] = wait(streams[1 - i]);
+    }));
+  }
+  for (auto& signal : started) {
+    signal.wait(); // not by a thread that would run one of them
+  }
+  EXPECT_OK(orDeviceSynchronize());
+  return results;
+}
+
+TEST(orStreamSynchronize, OfTwoKernelsThatWaitForEachOtherOneIsNotPermitted) {
+  auto results = wait_for_each_other(
+      [](orStream_t other) { return orStreamSynchronize(other); });
+  std::sort(results.begin(), results.end());
+  EXPECT_EQ(results[0], orSuccess);
+  EXPECT_EQ(results[1], orErrorNotPermitted);
+}
+
+TEST(NestedCalls, OfTwoBlockingLaunchesThatWaitForEachOtherOneIsNotPermitted) {
+  auto results = wait_for_each_other([](orStream_t other) {
+    return orLaunchKernelBlocking(other, [](void*) {}, nullptr);
+  });
+  std::sort(results.begin(), results.end());
+  EXPECT_EQ(results[0], orSuccess);
+  EXPECT_EQ(results[1], orErrorNotPermitted);
+}
+
+TEST(
+    orEventSynchronize,
+    InAKernelThatTheStreamOfTheEventWaitsForIsNotPermitted) {
+  // The other stream waits for the event of the kernel's stream, and the kernel
+  // for one that the other stream records after that.
+  const Stream stream;
+  const Stream other;
+  const Event mine;
+  const Event theirs;
+  Signal recorded;
+  orError_t result = orErrorUnknown;
+  ASSERT_OK(orLaunchKernel(stream, [&] {
+    recorded.wait();
+    result = orEventSynchronize(theirs);
+  }));
+  ASSERT_OK(orEventRecord(mine, stream));
+  ASSERT_OK(orStreamWaitEvent(other, mine, 0));
+  ASSERT_OK(orEventRecord(theirs, other));
+  recorded.set();
+  ASSERT_OK(orEventSynchronize(theirs));
+  EXPECT_EQ(result, orErrorNotPermitted);
+}
+
+TEST(orStreamSynchronize, InAKernelOfAChainThatEndsSucceeds) {
+  const std::array<Stream, 4> streams;
+  std::array<orError_t, 3> results{};
+  Latch latch(streams[3]);
+  for (std::size_t i = 0; i < 3; ++i) {
+    ASSERT_OK(orLaunchKernel(streams[i], [&, i] {
+      results[i] = orStreamSynchronize(streams[i + 1]);
+    }));
+  }
+  latch.release();
+  ASSERT_OK(orDeviceSynchronize());
+  EXPECT_EQ(results, (std::array<orError_t, 3>{}));
+}
+
+TEST(orLaunchKernel, ExceptionWithoutTextIsAFailureToo) {
+  struct Silent : std::exception {
+    const char* what() const noexcept override {
+      return nullptr;
+    }
+  };
+  const Stream stream;
+  ASSERT_OK(orLaunchKernel(stream, [] { throw Silent(); }));
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+  EXPECT_MESSAGE("a kernel threw an exception: (no text)");
+}
+
+} // namespace

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the threads of a program find in a process that uses devices: signals,
+// cancellation, the end of the main thread, limits of the process.
+#include "support.h"
+
+#include <array>
+#include <csignal>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <ucontext.h>
+
+namespace {
+
+using Threads = FreshProcess;
+using Limits = FreshProcess;
+
+TEST_F(Threads, SignalsGoToTheThreadsOfTheProgram) {
+  EXPECT_EXIT(
+      {
+        const Stream stream;
+        const Latch latch(stream); // its worker runs, and could be interrupted
+        sigset_t signals;
+        sigemptyset(&signals);
+        sigaddset(&signals, SIGTERM);
+        pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+        kill(getpid(), SIGTERM);
+        timespec limit{};
+        limit.tv_sec = 10;
+        std::_Exit(sigtimedwait(&signals, nullptr, &limit) == SIGTERM ? 0 : 1);
+      },
+      testing::ExitedWithCode(0),
+      "");
+}
+
+TEST_F(Threads, MaskOfTheThreadThatEnqueuesStays) {
+  sigset_t before;
+  sigset_t after;
+  pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  const Stream stream;
+  ASSERT_OK(orLaunchKernel(stream, [] {}));
+  pthread_sigmask(SIG_SETMASK, nullptr, &after);
+  for (int signal = 1; signal < SIGRTMAX; ++signal) {
+    EXPECT_EQ(sigismember(&before, signal), sigismember(&after, signal));
+  }
+  ASSERT_OK(orStreamSynchronize(stream));
+}
+
+/// Cancels a thread that is in `wait`, which `release` ends; whether the thread
+/// was cancelled after the wait.
+template <typename Wait, typename Release>
+bool is_cancelled_after(Wait wait, Release release) {
+  struct Call {
+    Wait wait;
+    Signal started;
+    bool returned = false;
+  } call{wait, {}, false};
+  pthread_t thread{};
+  EXPECT_EQ(
+      pthread_create(
+          &thread,
+          nullptr,
+          [](void* argument) -> void* {
+            auto& call = *static_cast<Call*>(argument);
+            call.started.set();
+            call.wait();
+            call.returned = true;
+            pthread_testcancel();
+            return nullptr;
+          },
+          &call),
+      0);
+  call.started.wait();
+  EXPECT_EQ(pthread_cancel(thread), 0);
+  release();
+  void* result = nullptr;
+  EXPECT_EQ(pthread_join(thread, &result), 0);
+  return call.returned && result == PTHREAD_CANCELED;
+}
+
+TEST(orStreamSynchronize, IsNoPlaceWhereAThreadIsCancelled) {
+  const Stream stream;
+  Latch latch(stream);
+  EXPECT_TRUE(is_cancelled_after(
+      [&] { EXPECT_OK(orStreamSynchronize(stream)); },
+      [&] { latch.release(); }));
+}
+
+TEST(orStreamSynchronize, ThatRunsAKernelIsNoPlaceWhereAThreadIsCancelled) {
+  const Stream stream;
+  Latch latch(stream);
+  int ran = 0;
+  ASSERT_OK(orLaunchKernel(stream, [&] {
+    pthread_testcancel(); // on the thread that waits, or on the worker
+    ++ran;
+  }));
+  EXPECT_TRUE(is_cancelled_after(
+      [&] { EXPECT_OK(orStreamSynchronize(stream)); },
+      [&] { latch.release(); }));
+  EXPECT_EQ(ran, 1);
+}
+
+TEST(orEventSynchronize, IsNoPlaceWhereAThreadIsCancelled) {
+  const Stream stream;
+  const Event event;
+  Latch latch(stream);
+  ASSERT_OK(orEventRecord(event, stream));
+  EXPECT_TRUE(is_cancelled_after(
+      [&] { EXPECT_OK(orEventSynchronize(event)); }, [&] { latch.release(); }));
+}
+
+/// On a stack of its own, where no frame of the test would catch the unwinding.
+[[noreturn]] void end_this_thread() {
+  static std::array<char, std::size_t{1} << 16> stack;
+  static ucontext_t context;
+  getcontext(&context);
+  context.uc_stack.ss_sp = stack.data();
+  context.uc_stack.ss_size = stack.size();
+  makecontext(&context, [] { pthread_exit(nullptr); }, 0);
+  setcontext(&context);
+  std::abort();
+}
+
+TEST_F(Threads, ProcessEndsAfterItsMainThread) {
+  EXPECT_EXIT(
+      {
+        const Stream stream;
+        EXPECT_OK(orLaunchKernel(stream, [] {}));
+        EXPECT_OK(orLaunchKernel(nullptr, [] {}));
+        EXPECT_OK(orDeviceSynchronize());
+        alarm(20); // which would be the end otherwise
+        end_this_thread();
+      },
+      testing::ExitedWithCode(0),
+      "");
+}
+
+TEST(orLaunchKernel, AfterTheWorkerWasIdleForLongStartsAnother) {
+  const Stream stream;
+  const auto threads = [] {
+    orResourceUsage usage{};
+    EXPECT_OK(orGetResourceUsage(&usage));
+    return usage.threads;
+  };
+  ASSERT_OK(orLaunchKernel(stream, [] {}));
+  ASSERT_OK(orStreamSynchronize(stream));
+  while (threads() > 0) { // also those of default streams
+    std::this_thread::yield();
+  }
+  std::thread::id thread;
+  Signal done;
+  ASSERT_OK(orLaunchKernel(stream, [&] {
+    thread = std::this_thread::get_id();
+    done.set();
+  }));
+  done.wait();
+  EXPECT_NE(thread, std::this_thread::get_id());
+}
+
+template <typename Resource>
+void set_limit(Resource resource, rlim_t value) {
+  const rlimit limit{value, value};
+  EXPECT_EQ(setrlimit(resource, &limit), 0);
+}
+
+TEST_F(Limits, FileSizeBelowTheMemoryIsMemoryAllocation) {
+  EXPECT_EXIT(
+      {
+        set_limit(RLIMIT_FSIZE, 1 << 20);
+        report(orInit(), orErrorMemoryAllocation);
+      },
+      testing::ExitedWithCode(0),
+      "the limit of file sizes .RLIMIT_FSIZE, ulimit -f. is 1048576: raise it");
+}
+
+TEST_F(Limits, NoFileLeftNamesTheLimitOfOpenFiles) {
+  EXPECT_EXIT(
+      {
+        set_limit(RLIMIT_NOFILE, 3);
+        report(orInit(), orErrorMemoryAllocation);
+      },
+      testing::ExitedWithCode(0),
+      "raise the limit of open files .ulimit -n.");
+}
+
+} // namespace
