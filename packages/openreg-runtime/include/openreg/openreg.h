@@ -16,6 +16,9 @@
  *   InvalidValue      every function that needs the settings, while a variable
  *                     of the environment has a wrong value
  *   MemoryAllocation  every function, when the host has no memory left for it
+ *   NotSupported      every function that uses the devices, while another copy
+ *                     of this library in the process uses them: its pointers
+ *                     and handles mean nothing to this one
  *   Unknown           what waits for an event of another process, or for a
  *                     stream that does, when that process ended before it
  *                     reached the record; what enqueues work, when the system
