@@ -125,7 +125,8 @@ def leaks(wheel: Path) -> list[str]:
         return [
             name
             for name in archive.namelist()
-            if name.endswith(".so") and any(f in archive.read(name) for f in folders)
+            if ".so" in PurePosixPath(name).suffixes  # also lib.so.0.1
+            and any(folder in archive.read(name) for folder in folders)
         ]
 
 

@@ -70,10 +70,11 @@ def test_leaks_finds_a_folder_of_this_machine(build_wheels, tmp_path):
         "clean.so": b"\x7fELF $ORIGIN/../torch/lib",
         "root.so": b"\x7fELF\0" + os.fsencode(ROOT) + b"/csrc/a.cpp",
         "prefix.so": b"\x7fELF\0" + os.fsencode(sys.prefix) + b"/lib",
+        "versioned.so.0.1": b"\x7fELF\0" + os.fsencode(ROOT) + b"/csrc/a.cpp",
         "text.py": os.fsencode(ROOT),
     }
     wheel = write_wheel(tmp_path / "w.whl", files)
-    assert build_wheels.leaks(wheel) == ["root.so", "prefix.so"]
+    assert build_wheels.leaks(wheel) == ["root.so", "prefix.so", "versioned.so.0.1"]
 
 
 def test_build_environment_keeps_what_the_caller_chose(build_wheels, monkeypatch):

@@ -4,6 +4,7 @@
 
 #include "error.h"
 #include "fault_injection.h"
+#include "struct_size.h"
 
 #include <charconv>
 #include <cstdint>
@@ -223,7 +224,7 @@ orError_t orGetSettingCount(int* count) noexcept {
 
 orError_t orGetSetting(int index, orSetting* setting) noexcept {
   return openreg::api_call("orGetSetting", [&] {
-    openreg::check_not_null(setting, "setting");
+    openreg::check_struct_size(setting, "setting");
     const auto& settings = openreg::config().settings;
     if (index < 0 || index >= static_cast<int>(settings.size())) {
       throw openreg::Failure(
@@ -232,11 +233,14 @@ orError_t orGetSetting(int index, orSetting* setting) noexcept {
               std::to_string(settings.size()) + ")");
     }
     const auto& entry = settings[static_cast<std::size_t>(index)];
-    *setting = {
-        entry.name.c_str(),
-        entry.value.c_str(),
-        entry.source.c_str(),
-        entry.description.c_str()};
+    openreg::write_struct(
+        setting,
+        "setting",
+        {sizeof(orSetting),
+         entry.name.c_str(),
+         entry.value.c_str(),
+         entry.source.c_str(),
+         entry.description.c_str()});
   });
 }
 

@@ -3,6 +3,7 @@
 #include "config.h"
 #include "error.h"
 #include "runtime.h"
+#include "struct_size.h"
 #include "thread_local.h"
 
 #include <algorithm>
@@ -70,15 +71,16 @@ orError_t orSetDevice(int device) noexcept {
 
 orError_t orGetDeviceProperties(orDeviceProp* prop, int device) noexcept {
   return api_call("orGetDeviceProperties", [&] {
-    check_not_null(prop, "prop");
+    openreg::check_struct_size(prop, "prop");
     openreg::check_device(device, openreg::config().device_count);
-    *prop = {};
+    orDeviceProp value = OPENREG_DEVICE_PROP_INIT;
     std::strncpy(
-        prop->name, "OpenReg simulated device", sizeof(prop->name) - 1);
-    prop->totalGlobalMem = openreg::config().device_memory;
-    prop->multiProcessorCount = openreg::processor_count();
-    prop->major = openreg::kMajor;
-    prop->minor = openreg::kMinor;
+        value.name, "OpenReg simulated device", sizeof(value.name) - 1);
+    value.totalGlobalMem = openreg::config().device_memory;
+    value.multiProcessorCount = openreg::processor_count();
+    value.major = openreg::kMajor;
+    value.minor = openreg::kMinor;
+    openreg::write_struct(prop, "prop", value);
   });
 }
 

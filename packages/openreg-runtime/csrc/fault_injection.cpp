@@ -5,6 +5,7 @@
 #include "config.h"
 #include "handle_table.h"
 #include "runtime.h"
+#include "struct_size.h"
 #include "system_thread.h"
 
 #include <algorithm>
@@ -58,7 +59,7 @@ class Fault {
     return spec_.period == 0 ? after == 0 : after % spec_.period == 0;
   }
 
-  orFaultSpec spec_{};
+  orFaultSpec spec_ = OPENREG_FAULT_SPEC_INIT;
   std::uint64_t calls_ = 0;
   std::uint64_t hits_ = 0;
   std::mt19937_64 random_;
@@ -226,10 +227,10 @@ extern "C" {
 orError_t orFaultInject(orFault_t* fault, const orFaultSpec* spec) noexcept {
   return api_call("orFaultInject", [&] {
     check_not_null(fault, "fault");
-    check_not_null(spec, "spec");
+    const orFaultSpec known = openreg::read_struct(spec, "spec");
     openreg::runtime(); // so that the faults of the environment come first
-    openreg::fault_injection::check(*spec, openreg::config().device_count);
-    *fault = faults().handles.insert(openreg::fault_injection::start(*spec));
+    openreg::fault_injection::check(known, openreg::config().device_count);
+    *fault = faults().handles.insert(openreg::fault_injection::start(known));
   });
 }
 

@@ -71,10 +71,8 @@ Value choose(
 }
 
 orFaultSpec parse_one(std::string_view text) {
-  orFaultSpec spec{};
+  orFaultSpec spec = OPENREG_FAULT_SPEC_INIT;
   spec.site = choose(kSites, take(text, ':'), "a site");
-  spec.device = -1;
-  spec.first = 1;
   bool has_error = false;
   bool never = false;
   std::set<std::string_view> keys;

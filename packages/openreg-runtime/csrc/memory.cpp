@@ -8,6 +8,7 @@
 #include "peer.h"
 #include "process.h"
 #include "runtime.h"
+#include "struct_size.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -187,20 +188,25 @@ orError_t orPointerGetAttributes(
     orPointerAttributes* attributes,
     const void* ptr) noexcept {
   return api_call("orPointerGetAttributes", [&] {
-    check_not_null(attributes, "attributes");
-    *attributes = {orMemoryTypeUnmanaged, -1, const_cast<void*>(ptr), 0};
+    openreg::check_struct_size(attributes, "attributes");
+    orPointerAttributes found = OPENREG_POINTER_ATTRIBUTES_INIT;
+    found.device = -1;
+    found.pointer = const_cast<void*>(ptr);
     const int device = openreg::device_of(ptr);
     if (device >= 0) {
       if (const auto block = runtime().device(device).find(ptr)) {
-        *attributes = {orMemoryTypeDevice, device, block->begin, block->size};
+        found.type = orMemoryTypeDevice;
+        found.device = device;
+        found.pointer = block->begin;
+        found.size = block->size;
       }
     } else if (const auto block = openreg::host_memory::find(ptr)) {
-      *attributes = {
-          orMemoryTypeHost,
-          openreg::current_device(),
-          block->begin,
-          block->size};
+      found.type = orMemoryTypeHost;
+      found.device = openreg::current_device();
+      found.pointer = block->begin;
+      found.size = block->size;
     }
+    openreg::write_struct(attributes, "attributes", found);
   });
 }
 

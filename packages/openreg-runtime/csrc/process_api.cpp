@@ -6,6 +6,36 @@
 #include "host_memory.h"
 #include "process.h"
 #include "runtime.h"
+#include "struct_size.h"
+
+namespace openreg {
+namespace {
+
+orResourceUsage usage_now() {
+  orResourceUsage usage = OPENREG_RESOURCE_USAGE_INIT;
+  const auto host = host_memory::usage();
+  usage.hostBlocks = host.blocks;
+  usage.hostBytes = host.bytes;
+  usage.hostRegistrations = host.registrations;
+  if (!process::in_use()) {
+    return usage; // asking starts no device
+  }
+  for (int index = 0; index < runtime().device_count(); ++index) {
+    const auto memory = runtime().device(index).usage();
+    usage.deviceBlocks += memory.blocks;
+    usage.deviceBytes += memory.requested;
+    usage.ipcMappings += memory.openings;
+  }
+  usage.unprotectedBlocks = host_access::open_count();
+  usage.streams = live_stream_count();
+  usage.events = live_event_count();
+  usage.faults = fault_injection::live_count();
+  usage.threads = worker_count();
+  return usage;
+}
+
+} // namespace
+} // namespace openreg
 
 using openreg::api_call;
 using openreg::check_not_null;
@@ -43,27 +73,8 @@ orError_t orIsInBadFork(int* badFork) noexcept {
 
 orError_t orGetResourceUsage(orResourceUsage* usage) noexcept {
   return api_call("orGetResourceUsage", [&] {
-    check_not_null(usage, "usage");
-    *usage = {};
-    const auto host = openreg::host_memory::usage();
-    usage->hostBlocks = host.blocks;
-    usage->hostBytes = host.bytes;
-    usage->hostRegistrations = host.registrations;
-    if (!openreg::process::in_use()) {
-      return; // asking starts no device
-    }
-    openreg::Runtime& runtime = openreg::runtime();
-    for (int index = 0; index < runtime.device_count(); ++index) {
-      const auto memory = runtime.device(index).usage();
-      usage->deviceBlocks += memory.blocks;
-      usage->deviceBytes += memory.requested;
-      usage->ipcMappings += memory.openings;
-    }
-    usage->unprotectedBlocks = openreg::host_access::open_count();
-    usage->streams = openreg::live_stream_count();
-    usage->events = openreg::live_event_count();
-    usage->faults = openreg::fault_injection::live_count();
-    usage->threads = openreg::worker_count();
+    openreg::check_struct_size(usage, "usage");
+    openreg::write_struct(usage, "usage", openreg::usage_now());
   });
 }
 

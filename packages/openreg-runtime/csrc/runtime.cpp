@@ -8,6 +8,7 @@
 #include "fault_injection.h"
 #include "host_access.h"
 #include "memory_check.h"
+#include "other_copy.h"
 #include "peer.h"
 #include "process.h"
 #include "system_thread.h"
@@ -400,6 +401,7 @@ void Runtime::abandon() {
 Runtime& runtime() {
   // Never destroyed: workers and other libraries' exit handlers may use it.
   static Runtime* value = [] {
+    check_no_other_copy();
     auto* made = new Runtime;
     process::mark_in_use([] {
       // A kernel that never returns must not keep the process.

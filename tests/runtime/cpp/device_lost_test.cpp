@@ -177,13 +177,13 @@ TEST(orDeviceLose, InAKernelOfTheDevice) {
 
 TEST(orFree, OnALostDeviceFreesTheBlock) {
   const ResetAtTheEnd reset;
-  orResourceUsage before{};
+  orResourceUsage before = OPENREG_RESOURCE_USAGE_INIT;
   ASSERT_OK(orGetResourceUsage(&before));
   void* pointer = nullptr;
   ASSERT_OK(orMalloc(&pointer, 8));
   ASSERT_OK(orDeviceLose(0));
   EXPECT_OK(orFree(pointer));
-  orResourceUsage after{};
+  orResourceUsage after = OPENREG_RESOURCE_USAGE_INIT;
   ASSERT_OK(orGetResourceUsage(&after));
   EXPECT_EQ(after.deviceBlocks, before.deviceBlocks);
 }

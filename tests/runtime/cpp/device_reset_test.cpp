@@ -12,7 +12,7 @@ TEST(orDeviceReset, FreesTheBlocksOfTheDevice) {
   ASSERT_OK(orMemoryUnprotect(pointer));
   ASSERT_OK(orDeviceReset());
   EXPECT_EQ(orFree(pointer), orErrorInvalidValue);
-  orResourceUsage usage{};
+  orResourceUsage usage = OPENREG_RESOURCE_USAGE_INIT;
   ASSERT_OK(orGetResourceUsage(&usage));
   EXPECT_EQ(usage.deviceBlocks, 0u);
   EXPECT_EQ(usage.deviceBytes, 0u);

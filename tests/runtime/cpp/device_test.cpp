@@ -53,7 +53,7 @@ TEST(orSetDevice, PastTheCountIsInvalidDevice) {
 }
 
 TEST(orGetDeviceProperties, GivesNameAndMemory) {
-  orDeviceProp prop;
+  orDeviceProp prop = OPENREG_DEVICE_PROP_INIT;
   ASSERT_OK(orGetDeviceProperties(&prop, 1));
   EXPECT_STREQ(prop.name, "OpenReg simulated device");
   EXPECT_EQ(prop.totalGlobalMem, std::size_t{16} << 30);
@@ -61,7 +61,7 @@ TEST(orGetDeviceProperties, GivesNameAndMemory) {
 }
 
 TEST(orGetDeviceProperties, PastTheCountIsInvalidDevice) {
-  orDeviceProp prop;
+  orDeviceProp prop = OPENREG_DEVICE_PROP_INIT;
   EXPECT_EQ(orGetDeviceProperties(&prop, 2), orErrorInvalidDevice);
 }
 
@@ -72,7 +72,7 @@ int attribute(orDeviceAttr attr) {
 }
 
 TEST(orDeviceGetAttribute, AgreesWithTheProperties) {
-  orDeviceProp prop;
+  orDeviceProp prop = OPENREG_DEVICE_PROP_INIT;
   ASSERT_OK(orGetDeviceProperties(&prop, 0));
   EXPECT_EQ(attribute(orDevAttrMultiProcessorCount), prop.multiProcessorCount);
   EXPECT_EQ(attribute(orDevAttrComputeCapabilityMajor), prop.major);

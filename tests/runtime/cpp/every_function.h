@@ -17,6 +17,7 @@
 
 /// A fault that hits no call of a test.
 inline constexpr orFaultSpec kHarmlessFault{
+    sizeof(orFaultSpec),
     orFaultMalloc,
     -1,
     orErrorMemoryAllocation,
@@ -73,10 +74,10 @@ class World {
   std::uint64_t counts[2] = {};
   std::ptrdiff_t distance = 0;
   float milliseconds = 0;
-  orSetting setting{};
-  orDeviceProp properties{};
-  orPointerAttributes attributes{};
-  orResourceUsage usage{};
+  orSetting setting = OPENREG_SETTING_INIT;
+  orDeviceProp properties = OPENREG_DEVICE_PROP_INIT;
+  orPointerAttributes attributes = OPENREG_POINTER_ATTRIBUTES_INIT;
+  orResourceUsage usage = OPENREG_RESOURCE_USAGE_INIT;
   orIpcMemHandle_t memory_handle{};
   orIpcEventHandle_t event_handle{};
 

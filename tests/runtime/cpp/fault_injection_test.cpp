@@ -23,7 +23,9 @@ std::string launches(const InjectedFault::Spec& spec, int count) {
 }
 
 orFaultSpec allocation_fault() {
-  return {orFaultMalloc, -1, orErrorMemoryAllocation, 0, 1, 0, 0, 0};
+  orFaultSpec spec = OPENREG_FAULT_SPEC_INIT;
+  spec.error = orErrorMemoryAllocation;
+  return spec;
 }
 
 TEST(orFaultInject, FirstIsTheOnlyCallThatIsHit) {

@@ -23,7 +23,7 @@ void with_faults(const char* value, Body body) {
 
 std::size_t fault_count() {
   EXPECT_OK(orInit());
-  orResourceUsage usage{};
+  orResourceUsage usage = OPENREG_RESOURCE_USAGE_INIT;
   EXPECT_OK(orGetResourceUsage(&usage));
   return usage.faults;
 }

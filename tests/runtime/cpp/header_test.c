@@ -10,7 +10,7 @@ static void set_flag(void* args) {
 int use_from_c(void);
 int use_from_c(void) {
   orStream_t stream = NULL;
-  orPointerAttributes attributes;
+  orPointerAttributes attributes = OPENREG_POINTER_ATTRIBUTES_INIT;
   void* block = NULL;
   int flag = 0;
   char in[4] = {1, 2, 3, 4};

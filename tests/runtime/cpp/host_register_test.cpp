@@ -12,13 +12,13 @@ std::size_t page_size() {
 }
 
 orResourceUsage usage() {
-  orResourceUsage result{};
+  orResourceUsage result = OPENREG_RESOURCE_USAGE_INIT;
   EXPECT_OK(orGetResourceUsage(&result));
   return result;
 }
 
 orMemoryType type_of(const void* pointer) {
-  orPointerAttributes attributes{};
+  orPointerAttributes attributes = OPENREG_POINTER_ATTRIBUTES_INIT;
   EXPECT_OK(orPointerGetAttributes(&attributes, pointer));
   return attributes.type;
 }
@@ -77,7 +77,7 @@ TEST(orHostRegister, LetsCopiesGoOnWithoutTheHost) {
 
 TEST(orHostRegister, IsHostMemoryToPointerGetAttributes) {
   Registered memory(100);
-  orPointerAttributes attributes{};
+  orPointerAttributes attributes = OPENREG_POINTER_ATTRIBUTES_INIT;
   ASSERT_OK(orPointerGetAttributes(&attributes, memory.get(99)));
   EXPECT_EQ(attributes.type, orMemoryTypeHost);
   EXPECT_EQ(attributes.pointer, memory.get());

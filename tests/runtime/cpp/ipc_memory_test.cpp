@@ -69,7 +69,7 @@ TEST(orIpcOpenMemHandle, GivesAnOrdinaryBlockOfTheDevice) {
       [](OtherProcess other) {
         {
           const OpenedBlock block(other.receive<orIpcMemHandle_t>());
-          orPointerAttributes attributes;
+          orPointerAttributes attributes = OPENREG_POINTER_ATTRIBUTES_INIT;
           ASSERT_OK(orPointerGetAttributes(&attributes, block.get(999)));
           EXPECT_EQ(attributes.type, orMemoryTypeDevice);
           EXPECT_EQ(attributes.device, 1);

@@ -56,7 +56,7 @@ TEST(orSetDevice, InAKernelEndsWithIt) {
 TEST(orMalloc, InAKernelTakesFromItsDevice) {
   void* pointer = nullptr;
   run_on_this_thread([&] { EXPECT_OK(orMalloc(&pointer, 64)); });
-  orPointerAttributes attributes{};
+  orPointerAttributes attributes = OPENREG_POINTER_ATTRIBUTES_INIT;
   ASSERT_OK(orPointerGetAttributes(&attributes, pointer));
   EXPECT_EQ(attributes.device, 1);
   EXPECT_OK(orFree(pointer));

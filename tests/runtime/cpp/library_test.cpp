@@ -49,6 +49,12 @@ TEST(orInit, WithoutFilesIsMemoryAllocationAndCanBeTriedAgain) {
       "orSuccess");
 }
 
+orResourceUsage usage_now() {
+  orResourceUsage usage = OPENREG_RESOURCE_USAGE_INIT;
+  EXPECT_OK(orGetResourceUsage(&usage));
+  return usage;
+}
+
 TEST(orIsInitialized, NotBeforeADeviceIsUsed) {
   use_fresh_processes();
   EXPECT_EXIT(
@@ -56,8 +62,7 @@ TEST(orIsInitialized, NotBeforeADeviceIsUsed) {
         int count = 0;
         EXPECT_OK(orGetDeviceCount(&count));
         EXPECT_OK(orSetDevice(1));
-        orResourceUsage usage;
-        EXPECT_OK(orGetResourceUsage(&usage));
+        usage_now();
         int initialized = 1;
         EXPECT_OK(orIsInitialized(&initialized));
         EXPECT_EQ(initialized, 0);
@@ -83,12 +88,6 @@ TEST(orIsInBadFork, OnlyInAChildForkedAfterUse) {
   EXPECT_EQ(status, 0);
 }
 
-orResourceUsage usage_now() {
-  orResourceUsage usage{};
-  EXPECT_OK(orGetResourceUsage(&usage));
-  return usage;
-}
-
 TEST(orGetResourceUsage, CountsWhatIsMade) {
   const orResourceUsage before = usage_now();
   const Block block(1000);
@@ -97,7 +96,7 @@ TEST(orGetResourceUsage, CountsWhatIsMade) {
   const Event event;
   const InjectedFault fault({.site = orFaultLaunch, .first = 100});
   ASSERT_OK(orMemoryUnprotect(block.get()));
-  orResourceUsage usage;
+  orResourceUsage usage = OPENREG_RESOURCE_USAGE_INIT;
   ASSERT_OK(orGetResourceUsage(&usage));
   EXPECT_EQ(usage.deviceBlocks, before.deviceBlocks + 1);
   EXPECT_EQ(usage.deviceBytes, before.deviceBytes + 1000);

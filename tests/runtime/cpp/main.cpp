@@ -37,7 +37,7 @@ int device_count() {
 }
 
 orResourceUsage usage() {
-  orResourceUsage result{};
+  orResourceUsage result = OPENREG_RESOURCE_USAGE_INIT;
   EXPECT_OK(orGetResourceUsage(&result));
   return result;
 }
@@ -75,7 +75,7 @@ class LeakCheck : public testing::EmptyTestEventListener {
       const CurrentDevice scope(device);
       EXPECT_OK(orLaunchKernel(orStream_t(nullptr), [] {}));
       EXPECT_OK(orDeviceSynchronize());
-      orDeviceProp prop{};
+      orDeviceProp prop = OPENREG_DEVICE_PROP_INIT;
       EXPECT_OK(orGetDeviceProperties(&prop, device));
       std::size_t limit = 0;
       EXPECT_OK(orDeviceGetLimit(&limit, orLimitMemory));
@@ -85,7 +85,7 @@ class LeakCheck : public testing::EmptyTestEventListener {
     }
   }
 
-  orResourceUsage before_{};
+  orResourceUsage before_ = OPENREG_RESOURCE_USAGE_INIT;
 };
 
 } // namespace

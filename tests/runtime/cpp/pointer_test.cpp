@@ -23,7 +23,7 @@ TEST(orGetAddressRange, HoldsThePointersOfAllDevices) {
 TEST(orPointerGetAttributes, NamesTheBlockAroundADevicePointer) {
   const CurrentDevice current(1);
   const Block block(1000);
-  orPointerAttributes attributes;
+  orPointerAttributes attributes = OPENREG_POINTER_ATTRIBUTES_INIT;
   ASSERT_OK(orPointerGetAttributes(&attributes, block.get(999)));
   EXPECT_EQ(attributes.type, orMemoryTypeDevice);
   EXPECT_EQ(attributes.device, 1);
@@ -34,7 +34,7 @@ TEST(orPointerGetAttributes, NamesTheBlockAroundADevicePointer) {
 TEST(orPointerGetAttributes, NamesTheBlockAroundAPinnedPointer) {
   void* pointer = nullptr;
   ASSERT_OK(orMallocHost(&pointer, 100));
-  orPointerAttributes attributes;
+  orPointerAttributes attributes = OPENREG_POINTER_ATTRIBUTES_INIT;
   ASSERT_OK(
       orPointerGetAttributes(&attributes, static_cast<char*>(pointer) + 99));
   EXPECT_EQ(attributes.type, orMemoryTypeHost);
@@ -47,7 +47,7 @@ TEST(orPointerGetAttributes, NamesTheBlockAroundAPinnedPointer) {
 
 TEST(orPointerGetAttributes, UnknownPointerIsUnmanaged) {
   int object = 0;
-  orPointerAttributes attributes;
+  orPointerAttributes attributes = OPENREG_POINTER_ATTRIBUTES_INIT;
   ASSERT_OK(orPointerGetAttributes(&attributes, &object));
   EXPECT_EQ(attributes.type, orMemoryTypeUnmanaged);
   EXPECT_EQ(attributes.device, -1);
@@ -59,7 +59,7 @@ TEST(orPointerGetAttributes, FreedPointerIsUnmanaged) {
   void* pointer = nullptr;
   ASSERT_OK(orMalloc(&pointer, 64));
   ASSERT_OK(orFree(pointer));
-  orPointerAttributes attributes;
+  orPointerAttributes attributes = OPENREG_POINTER_ATTRIBUTES_INIT;
   ASSERT_OK(orPointerGetAttributes(&attributes, pointer));
   EXPECT_EQ(attributes.type, orMemoryTypeUnmanaged);
 }

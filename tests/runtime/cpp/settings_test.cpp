@@ -82,7 +82,7 @@ TEST(orGetSettingCount, IsTheNumberOfVariables) {
 TEST(orGetSetting, SaysWhereEachValueComesFrom) {
   std::set<std::string> names;
   for (int index = 0; index < setting_count(); ++index) {
-    orSetting setting;
+    orSetting setting = OPENREG_SETTING_INIT;
     ASSERT_OK(orGetSetting(index, &setting));
     EXPECT_TRUE(names.insert(setting.name).second) << setting.name;
     const bool set = std::getenv(setting.name) != nullptr;
@@ -93,7 +93,7 @@ TEST(orGetSetting, SaysWhereEachValueComesFrom) {
 }
 
 TEST(orGetSetting, PastTheCountIsInvalidValue) {
-  orSetting setting;
+  orSetting setting = OPENREG_SETTING_INIT;
   EXPECT_EQ(orGetSetting(setting_count(), &setting), orErrorInvalidValue);
   EXPECT_EQ(orGetSetting(-1, &setting), orErrorInvalidValue);
 }

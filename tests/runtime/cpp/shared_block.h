@@ -45,7 +45,7 @@ inline void offer_a_block(OtherProcess other) {
 
 /// How many openings of blocks this process has.
 inline std::size_t openings() {
-  orResourceUsage usage;
+  orResourceUsage usage = OPENREG_RESOURCE_USAGE_INIT;
   EXPECT_OK(orGetResourceUsage(&usage));
   return usage.ipcMappings;
 }

@@ -120,7 +120,7 @@ bool Worker::wait(Lane& lane) {
 /// Asks what must be right whatever happens.
 void Worker::ask(Lane& lane) {
   char* inside = static_cast<char*>(lane.buffers[0].data) + bytes() / 2;
-  orPointerAttributes attributes{};
+  orPointerAttributes attributes = OPENREG_POINTER_ATTRIBUTES_INIT;
   if (ok(lane, CALL(orPointerGetAttributes, &attributes, inside)) &&
       (attributes.device != lane.device ||
        attributes.pointer != lane.buffers[0].data ||
@@ -142,7 +142,7 @@ void Worker::ask(Lane& lane) {
   if (ok(lane, CALL(orMemoryUnprotect, inside))) {
     ok(lane, CALL(orMemoryProtect, inside));
   }
-  orResourceUsage usage{};
+  orResourceUsage usage = OPENREG_RESOURCE_USAGE_INIT;
   ok(lane, CALL(orGetResourceUsage, &usage));
 }
 

@@ -217,7 +217,7 @@ void Worker::limit() {
       CALL(orMemoryProtect, block());
       break;
     default: {
-      orPointerAttributes attributes{};
+      orPointerAttributes attributes = OPENREG_POINTER_ATTRIBUTES_INIT;
       CALL(orPointerGetAttributes, &attributes, block());
     }
   }
@@ -270,7 +270,7 @@ void make_trouble(World& world, Log& log, std::uint64_t seed) {
     log.doing("waiting a little");
     std::this_thread::sleep_for(
         std::chrono::microseconds(1000 + below(random, 10'000)));
-    orFaultSpec spec{};
+    orFaultSpec spec = OPENREG_FAULT_SPEC_INIT;
     spec.site = static_cast<orFaultSite>(below(random, 4));
     spec.device = -1;
     spec.first = 1;

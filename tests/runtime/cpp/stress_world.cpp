@@ -109,7 +109,7 @@ void World::finish(Log& log) {
   // The workers of ended streams end by themselves.
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  orResourceUsage after{};
+  orResourceUsage after = OPENREG_RESOURCE_USAGE_INIT;
   do {
     std::this_thread::yield();
     expect_success(orGetResourceUsage(&after), "end");

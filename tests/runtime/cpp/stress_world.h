@@ -75,7 +75,7 @@ class World {
  private:
   void prepare(Log& log, int device);
 
-  orResourceUsage before_{};
+  orResourceUsage before_ = OPENREG_RESOURCE_USAGE_INIT;
 };
 
 /// Uses the orderly devices and checks the data.

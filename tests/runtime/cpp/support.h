@@ -192,6 +192,7 @@ class InjectedFault {
 
   explicit InjectedFault(const Spec& spec) {
     const orFaultSpec c_spec{
+        sizeof(orFaultSpec),
         spec.site,
         spec.device,
         spec.error,

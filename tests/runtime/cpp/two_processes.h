@@ -74,10 +74,10 @@ template <typename Theirs, typename Ours>
   close(ends[child == 0 ? 0 : 1]);
   const auto run = [](auto& body, OtherProcess other) {
     body(other);
-    orResourceUsage usage;
+    orResourceUsage usage = OPENREG_RESOURCE_USAGE_INIT;
     EXPECT_OK(orGetResourceUsage(&usage));
     usage.threads = 0; // workers stay
-    const orResourceUsage nothing{};
+    const orResourceUsage nothing = OPENREG_RESOURCE_USAGE_INIT;
     EXPECT_EQ(std::memcmp(&usage, &nothing, sizeof(usage)), 0);
   };
   if (child == 0) {

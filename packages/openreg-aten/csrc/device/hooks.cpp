@@ -50,7 +50,7 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     if (!is_initialized()) {
       return false;
     }
-    orPointerAttributes attributes;
+    orPointerAttributes attributes = OPENREG_POINTER_ATTRIBUTES_INIT;
     OPENREG_CHECK(orPointerGetAttributes(&attributes, data));
     return attributes.type == orMemoryTypeHost;
   }
@@ -60,7 +60,7 @@ class Hooks final : public at::PrivateUse1HooksInterface {
                      : PrivateUse1HooksInterface::getPinnedMemoryAllocator();
   }
   at::Device getDeviceFromPtr(void* data) const override {
-    orPointerAttributes attributes;
+    orPointerAttributes attributes = OPENREG_POINTER_ATTRIBUTES_INIT;
     OPENREG_CHECK(orPointerGetAttributes(&attributes, data));
     TORCH_CHECK(
         attributes.type == orMemoryTypeDevice,

@@ -71,7 +71,8 @@ class Cache final : public Base {
     if (Base::record_event(pointer, block, stream)) {
       return true;
     }
-    orPointerAttributes attributes; // it may point into a block
+    // It may point into a block.
+    orPointerAttributes attributes = OPENREG_POINTER_ATTRIBUTES_INIT;
     OPENREG_CHECK(orPointerGetAttributes(&attributes, pointer));
     return Base::record_event(attributes.pointer, nullptr, stream);
   }

@@ -63,7 +63,7 @@ std::pair<std::string, size_t> ipc_handle(const c10::Storage& storage) {
       storage.data_ptr().get_deleter() != &delete_open_block,
       "a tensor that was received from another process can not be sent on: "
       "send a copy, tensor.clone()");
-  orPointerAttributes block{};
+  orPointerAttributes block = OPENREG_POINTER_ATTRIBUTES_INIT;
   OPENREG_CHECK(orPointerGetAttributes(&block, data));
   orIpcMemHandle_t handle{};
   OPENREG_CHECK(orIpcGetMemHandle(&handle, data));

@@ -23,7 +23,7 @@ class Buffer {
     check(without_gil([&] {
       return orIpcOpenMemHandle(&block_, handle, orIpcMemLazyEnablePeerAccess);
     }));
-    orPointerAttributes attributes;
+    orPointerAttributes attributes = OPENREG_POINTER_ATTRIBUTES_INIT;
     check(orPointerGetAttributes(&attributes, block_));
     size = attributes.size;
     device = attributes.device;
@@ -77,7 +77,7 @@ struct End {
 };
 
 bool is_pinned(const void* address) {
-  orPointerAttributes attributes;
+  orPointerAttributes attributes = OPENREG_POINTER_ATTRIBUTES_INIT;
   check(orPointerGetAttributes(&attributes, address));
   return attributes.type == orMemoryTypeHost;
 }

@@ -41,7 +41,7 @@ int current_device() {
 }
 
 orDeviceProp properties(int device) {
-  orDeviceProp prop;
+  orDeviceProp prop = OPENREG_DEVICE_PROP_INIT;
   check(orGetDeviceProperties(&prop, device));
   return prop;
 }
@@ -138,7 +138,7 @@ std::vector<Setting> settings() {
   check(orGetSettingCount(&count));
   std::vector<Setting> result;
   for (int index = 0; index < count; ++index) {
-    orSetting setting;
+    orSetting setting = OPENREG_SETTING_INIT;
     check(orGetSetting(index, &setting));
     result.push_back(
         {setting.name, setting.value, setting.source, setting.description});

@@ -86,7 +86,7 @@ class Fault {
 using Usage = orResourceUsage;
 
 auto resource_usage() {
-  Usage usage;
+  Usage usage = OPENREG_RESOURCE_USAGE_INIT;
   check(orGetResourceUsage(&usage));
   return std::make_tuple(
       usage.deviceBlocks,
@@ -118,7 +118,7 @@ void init_faults(nb::module_& m) {
              std::uint64_t period,
              double probability,
              std::uint64_t seed) {
-            orFaultSpec spec{};
+            orFaultSpec spec = OPENREG_FAULT_SPEC_INIT;
             spec.site = choose(kSites, site, "site");
             spec.error = choose(kErrors, error, "error");
             spec.device = device;

@@ -17,6 +17,9 @@
  *                     of the environment has a wrong value
  *   MemoryAllocation  every function, when the host has no memory left for it
  *   NotPermitted      in a kernel: what is said below
+ *   NotSupported      every function that uses the devices, while another copy
+ *                     of this library in the process uses them: its pointers
+ *                     and handles mean nothing to this one
  *   Timeout           what enqueues work, when a full stream takes none in the
  *                     time that waits may last (orLimitWaitTimeout)
  *   Unknown           what waits for an event of another process, or for a
@@ -38,7 +41,15 @@
  *
  * Threads: those of the library block all signals from outside. A thread that
  * waits in a call is cancelled (pthread_cancel) after it; one that is cancelled
- * while it runs a kernel of orLaunchKernelBlocking() ends the process. */
+ * while it runs a kernel of orLaunchKernelBlocking() ends the process.
+ *
+ * A struct that begins with `structSize` may get members at its end in a later
+ * version. The caller sets structSize to the size of the struct that it was
+ * compiled with, which the OPENREG_..._INIT macros do, and the library reads or
+ * writes only that many bytes. A size that no version of the struct had is
+ * orErrorInvalidValue.
+ *
+ * The header is for C11, C++11 and later. */
 #ifndef OPENREG_OPENREG_H
 #define OPENREG_OPENREG_H
 
@@ -55,12 +66,15 @@
 #define OPENREG_EXPORT __attribute__((visibility("default")))
 #endif
 
-#if defined(__cplusplus)
+#if defined(__cplusplus) && __cplusplus >= 201703L
 #define OPENREG_NODISCARD [[nodiscard]]
+#else
+#define OPENREG_NODISCARD __attribute__((warn_unused_result))
+#endif
+#if defined(__cplusplus)
 #define OPENREG_NOEXCEPT noexcept
 extern "C" {
 #else
-#define OPENREG_NODISCARD __attribute__((warn_unused_result))
 #define OPENREG_NOEXCEPT
 #endif
 
@@ -105,19 +119,24 @@ typedef enum orMemoryType {
 /* What is known of a pointer: its kind, the device that it belongs to (-1 for
  * unmanaged memory), and the start and size in bytes of the block around it. */
 typedef struct orPointerAttributes {
+  size_t structSize;
   orMemoryType type;
   int device;
   void* pointer;
   size_t size;
 } orPointerAttributes;
+#define OPENREG_POINTER_ATTRIBUTES_INIT \
+  {sizeof(orPointerAttributes), orMemoryTypeUnmanaged, 0, NULL, 0}
 
 typedef struct orDeviceProp {
+  size_t structSize;
   char name[64];
   size_t totalGlobalMem; /* bytes */
   int multiProcessorCount;
   int major;
   int minor;
 } orDeviceProp;
+#define OPENREG_DEVICE_PROP_INIT {sizeof(orDeviceProp), {0}, 0, 0, 0, 0}
 
 /* What orDeviceGetAttribute() knows. Yes is 1, no is 0. */
 typedef enum orDeviceAttr {
@@ -145,14 +164,17 @@ typedef enum orLimit {
 /* One setting of the environment: its value and where that came from
  * ("default" or "environment"). */
 typedef struct orSetting {
+  size_t structSize;
   const char* name;
   const char* value;
   const char* source;
   const char* description;
 } orSetting;
+#define OPENREG_SETTING_INIT {sizeof(orSetting), NULL, NULL, NULL, NULL}
 
 /* What this process holds now. */
 typedef struct orResourceUsage {
+  size_t structSize;
   size_t deviceBlocks;      /* orMalloc */
   size_t deviceBytes;       /* as requested */
   size_t hostBlocks;        /* orMallocHost */
@@ -165,6 +187,8 @@ typedef struct orResourceUsage {
   size_t faults;  /* orFaultInject, and OPENREG_FAULTS */
   size_t threads; /* workers of streams, also of default ones */
 } orResourceUsage;
+#define OPENREG_RESOURCE_USAGE_INIT \
+  {sizeof(orResourceUsage), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* Opaque handles. A null stream is the default stream of the current device. */
 typedef struct orStream* orStream_t;
@@ -205,6 +229,7 @@ typedef enum orFaultSite {
 
 /* A fault: which calls it hits, and what it does to them. */
 typedef struct orFaultSpec {
+  size_t structSize;
   orFaultSite site;
   int device; /* only calls for this device; -1 for all */
   /* What the call fails with, or the work when it should run, as if a kernel
@@ -222,6 +247,9 @@ typedef struct orFaultSpec {
   double probability;
   uint64_t seed;
 } orFaultSpec;
+/* The first allocation on any device; `error` is still to be set. */
+#define OPENREG_FAULT_SPEC_INIT \
+  {sizeof(orFaultSpec), orFaultMalloc, -1, orSuccess, 0, 1, 0, 0.0, 0}
 
 /* A kernel receives its argument block; it reaches device memory through
  * orGetKernelPointer(). */
@@ -607,7 +635,9 @@ OPENREG_API orError_t orDeviceLose(int device) OPENREG_NOEXCEPT;
 #if defined(__cplusplus)
 } /* extern "C" */
 
+#if __cplusplus >= 201703L /* which the templates need */
 #include <openreg/openreg.hpp>
+#endif
 #endif
 
 #endif /* OPENREG_OPENREG_H */

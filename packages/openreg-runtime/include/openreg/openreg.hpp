@@ -6,6 +6,9 @@
 #ifndef OPENREG_OPENREG_H
 #error "include <openreg/openreg.h>, which includes this file"
 #endif
+#if __cplusplus < 201703L
+#error "openreg.hpp needs C++17: std::apply and std::is_invocable"
+#endif
 
 #include <functional>
 #include <memory>

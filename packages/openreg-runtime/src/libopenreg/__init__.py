@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Holds the shared library, its C header and its CMake package.
 
-CMake finds the folder through the entry point ``cmake.root``.
+CMake finds the folder through the entry point ``cmake.root`` in a build of
+scikit-build; ``python -m openreg_runtime cmake-dir`` prints it for any other.
 """
 
 from __future__ import annotations
@@ -10,7 +11,32 @@ import ctypes
 import sys
 from pathlib import Path
 
-__all__ = ["load"]
+__all__ = ["find", "load"]
+
+# The file is named as its SONAME, with the version of the ABI.
+_LIBRARY = "libopenreg.*.dylib" if sys.platform == "darwin" else "libopenreg.so.*"
+
+
+def find(pattern: str) -> Path:
+    """Finds a file or folder of this package.
+
+    An editable install spreads the package over two folders.
+
+    Args:
+        pattern: Where it is in the package, such as ``include``; may have a ``*``.
+
+    Returns:
+        Its absolute path.
+
+    Raises:
+        ImportError: If it is not in this package.
+    """
+    folders = [Path(folder).resolve() for folder in __path__]
+    for folder in folders:
+        for found in sorted(folder.glob(pattern)):
+            return found
+    places = ", ".join(map(str, folders))
+    raise ImportError(f"{pattern} is not in {places}; install openreg-runtime again")
 
 
 def load() -> None:
@@ -22,11 +48,4 @@ def load() -> None:
     Raises:
         ImportError: If the library is not in this package.
     """
-    name = "libopenreg.dylib" if sys.platform == "darwin" else "libopenreg.so"
-    folders = [Path(folder) / "lib" for folder in __path__]
-    for folder in folders:
-        if (folder / name).exists():
-            ctypes.CDLL(str(folder / name))
-            return
-    places = ", ".join(map(str, folders))
-    raise ImportError(f"{name} is not in {places}; install openreg-runtime again")
+    ctypes.CDLL(str(find(f"lib/{_LIBRARY}")))

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Command line: ``python -m openreg_runtime info`` describes the devices."""
+"""Command line: ``python -m openreg_runtime info`` describes the devices.
+
+The other commands print where the C library is, for builds that link to it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,23 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import version
 
+import libopenreg
+
 from . import Device, OpenRegError, device_count, settings
+
+# Commands that print a folder: where it is in the package, and what it is for.
+_FOLDERS = {
+    "cmake-dir": (
+        "lib/cmake/openreg",
+        "folder of openregConfig.cmake: cmake -Dopenreg_DIR=...",
+    ),
+    "include-dir": ("include", "folder of openreg/openreg.h: c++ -I..."),
+    "library-dir": ("lib", "folder of the shared library: c++ -L... -lopenreg"),
+    "pkgconfig-dir": (
+        "lib/pkgconfig",
+        "folder of openreg.pc, for the variable PKG_CONFIG_PATH",
+    ),
+}
 
 
 def _describe() -> Iterator[str]:
@@ -35,11 +54,18 @@ def main() -> int:
     Returns:
         The exit status: 1 if an environment variable has a wrong value.
     """
-    parser = argparse.ArgumentParser(prog="python -m openreg_runtime")
-    parser.add_argument(
-        "command", choices=["info"], help="show devices, memory and settings"
+    parser = argparse.ArgumentParser(
+        prog="python -m openreg_runtime",
+        description="Describe the simulated devices, or say where their C library is.",
     )
-    parser.parse_args()
+    commands = parser.add_subparsers(dest="command", metavar="command", required=True)
+    commands.add_parser("info", help="show devices, memory and settings")
+    for name, (_, text) in _FOLDERS.items():
+        commands.add_parser(name, help=f"print the {text}")
+    command: str = parser.parse_args().command
+    if command in _FOLDERS:
+        print(libopenreg.find(_FOLDERS[command][0]))
+        return 0
     try:
         lines = list(_describe())
     except OpenRegError as error:
