@@ -137,7 +137,7 @@ TEST_F(Threads, ProcessEndsAfterItsMainThread) {
 TEST(orLaunchKernel, AfterTheWorkerWasIdleForLongStartsAnother) {
   const Stream stream;
   const auto threads = [] {
-    orResourceUsage usage{};
+    orResourceUsage usage = OPENREG_RESOURCE_USAGE_INIT;
     EXPECT_OK(orGetResourceUsage(&usage));
     return usage.threads;
   };
