@@ -10,6 +10,7 @@
 #include "stream.h"
 
 #include <string>
+#include <utility>
 
 using openreg::api_call;
 using openreg::check_not_null;
@@ -42,10 +43,10 @@ orError_t orIpcOpenMemHandle(
               " are not 0 or orIpcMemLazyEnablePeerAccess");
     }
     runtime();
-    const auto offer = openreg::ipc::find_offer(handle);
+    auto offer = openreg::ipc::find_offer(handle);
     auto& device = runtime().device(static_cast<int>(offer.note.device));
     device.state().check();
-    *devPtr = device.open_shared(offer);
+    *devPtr = device.open_shared(std::move(offer));
   });
 }
 
