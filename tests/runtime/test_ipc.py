@@ -98,6 +98,29 @@ def test_block_is_shared_both_ways(child) -> None:
     assert set(out) == {2}
 
 
+def test_block_that_is_freed_while_it_is_open_reaches_no_later_one(child) -> None:
+    block = runtime.Buffer(1000)
+    other = child(
+        """
+        block = runtime.Buffer.from_ipc(bytes.fromhex(hear()))
+        say("open")
+        hear()
+        block.fill(2)
+        say("written")
+        """
+    )
+    other.say(block.ipc_handle().hex())
+    assert other.hear() == "open"
+    del block
+    later = runtime.Buffer(1000)
+    later.fill(1)
+    other.say("write")
+    assert other.hear() == "written"
+    out = bytearray(1000)
+    later.copy_to(out)
+    assert set(out) == {1}
+
+
 def test_kernel_reaches_the_block_of_another_process(child) -> None:
     block = runtime.Buffer(64)
     other = child(

@@ -38,13 +38,29 @@ struct Copy {
   std::size_t count;
 };
 
+/// Rows of `width` bytes, which begin every `pitch` bytes.
+struct Copy2D {
+  Place dst;
+  std::size_t dst_pitch;
+  Place src;
+  std::size_t src_pitch;
+  std::size_t width;
+  std::size_t height; // at least 1
+
+  /// Bytes from the first to the last that rows touch.
+  static std::size_t
+  extent(std::size_t pitch, std::size_t width, std::size_t height) noexcept {
+    return pitch * (height - 1) + width;
+  }
+};
+
 struct Fill {
   Place dst;
   unsigned char value;
   std::size_t count;
 };
 
-using Command = std::variant<Launch, Copy, Fill>;
+using Command = std::variant<Launch, Copy, Copy2D, Fill>;
 
 /// Thrown where a command is dropped because a device whose memory it uses has
 /// failed or was reset: no failure of the device that executes it.

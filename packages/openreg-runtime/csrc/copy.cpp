@@ -5,6 +5,7 @@
 #include "memory_ranges.h"
 #include "runtime.h"
 
+#include <cstdint>
 #include <string>
 
 namespace openreg {
@@ -43,8 +44,46 @@ void check_peer_copy(
   check_on_device("dst", dst, dst_device);
   check_on_device("src", src, src_device);
   if (count > 0) {
-    check_copy(dst, src, count, orMemcpyDeviceToDevice);
+    check_copy(dst, count, src, count, orMemcpyDeviceToDevice);
   }
+}
+
+/// Checks one side of a copy of rows; returns how many bytes it spans.
+std::size_t check_pitch(
+    const char* argument,
+    std::size_t pitch,
+    std::size_t width,
+    std::size_t height) {
+  if (pitch < width) {
+    throw Failure(
+        orErrorInvalidValue,
+        std::string(argument) + " " + std::to_string(pitch) +
+            " is less than the width " + std::to_string(width) +
+            ": expected at least that");
+  }
+  if (width == 0 || height == 0) {
+    return 0;
+  }
+  if (pitch > SIZE_MAX / height) {
+    throw Failure(
+        orErrorInvalidValue,
+        std::string(argument) + " " + std::to_string(pitch) + " times height " +
+            std::to_string(height) + " is no size: expected at most " +
+            std::to_string(SIZE_MAX));
+  }
+  return Copy2D::extent(pitch, width, height);
+}
+
+/// Checks a copy of rows; true if there is anything to copy.
+bool check_copy_2d(const Copy2D& copy, orMemcpyKind kind) {
+  const auto& [dst, dst_pitch, src, src_pitch, width, height] = copy;
+  const std::size_t to = check_pitch("dpitch", dst_pitch, width, height);
+  const std::size_t from = check_pitch("spitch", src_pitch, width, height);
+  if (to == 0) {
+    return false;
+  }
+  check_copy(dst.address, to, src.address, from, kind);
+  return true;
 }
 
 /// Throws the failure of the device that owns `pointer`, if it has one.
@@ -79,6 +118,7 @@ void wait_for_source(const Stream& executing, const void* src) {
 
 using openreg::api_call;
 using openreg::Copy;
+using openreg::Copy2D;
 using openreg::Fill;
 using openreg::place_of;
 
@@ -93,7 +133,7 @@ orMemcpy(void* dst, const void* src, size_t count, orMemcpyKind kind) noexcept {
     openreg::check_kind(kind);
     const Copy copy{place_of(dst), place_of(src), count};
     if (count > 0) {
-      openreg::check_copy(dst, src, count, kind);
+      openreg::check_copy(dst, count, src, count, kind);
       openreg::wait_for_source(stream, src);
       stream.run(copy, epoch);
     }
@@ -114,12 +154,60 @@ orError_t orMemcpyAsync(
     if (count == 0) {
       return;
     }
-    openreg::check_copy(dst, src, count, kind);
+    openreg::check_copy(dst, count, src, count, kind);
     if (openreg::asynchronous(dst) && openreg::asynchronous(src)) {
       object.enqueue(copy, epoch);
     } else {
       // Pageable host memory: done when the call returns, as in CUDA.
       object.run(copy, epoch);
+    }
+  });
+}
+
+orError_t orMemcpy2D(
+    void* dst,
+    size_t dpitch,
+    const void* src,
+    size_t spitch,
+    size_t width,
+    size_t height,
+    orMemcpyKind kind) noexcept {
+  return api_call("orMemcpy2D", [&] {
+    openreg::Stream& stream =
+        openreg::default_stream(openreg::device_of_copy(dst, src));
+    const auto epoch = stream.check_usable();
+    openreg::check_kind(kind);
+    const Copy2D copy{
+        place_of(dst), dpitch, place_of(src), spitch, width, height};
+    if (openreg::check_copy_2d(copy, kind)) {
+      openreg::wait_for_source(stream, src);
+      stream.run(copy, epoch);
+    }
+  });
+}
+
+orError_t orMemcpy2DAsync(
+    void* dst,
+    size_t dpitch,
+    const void* src,
+    size_t spitch,
+    size_t width,
+    size_t height,
+    orMemcpyKind kind,
+    orStream_t stream) noexcept {
+  return api_call("orMemcpy2DAsync", [&] {
+    openreg::Stream& object = openreg::stream_of(stream);
+    const auto epoch = object.check_usable();
+    openreg::check_kind(kind);
+    const Copy2D copy{
+        place_of(dst), dpitch, place_of(src), spitch, width, height};
+    if (!openreg::check_copy_2d(copy, kind)) {
+      return;
+    }
+    if (openreg::asynchronous(dst) && openreg::asynchronous(src)) {
+      object.enqueue(copy, epoch);
+    } else {
+      object.run(copy, epoch); // as in orMemcpyAsync
     }
   });
 }
@@ -169,7 +257,7 @@ orError_t orMemset(void* devPtr, int value, size_t count) noexcept {
     if (count > 0) {
       const Fill fill{
           place_of(devPtr), static_cast<unsigned char>(value), count};
-      openreg::check_range("devPtr", devPtr, count);
+      openreg::check_set("devPtr", devPtr, count);
       stream.run(fill, epoch);
     }
   });
@@ -186,7 +274,7 @@ orError_t orMemsetAsync(
     if (count > 0) {
       const Fill fill{
           place_of(devPtr), static_cast<unsigned char>(value), count};
-      openreg::check_range("devPtr", devPtr, count);
+      openreg::check_set("devPtr", devPtr, count);
       object.enqueue(fill, epoch);
     }
   });

@@ -207,6 +207,24 @@ std::optional<Hit> count_call(orFaultSite site, int device) {
   return result;
 }
 
+void hit_allocation(orFaultSite site, int device, DeviceState* state) {
+  const auto hit = next(site, device);
+  if (!hit) {
+    return;
+  }
+  try {
+    hit->apply(state);
+  } catch (const Failure& failure) {
+    if (state != nullptr && DeviceState::sticks(failure.error().code)) {
+      state->fail(failure.error());
+    }
+    throw;
+  }
+  if (state != nullptr) {
+    state->check(); // the device may have been lost during the delay
+  }
+}
+
 void inject(const orFaultSpec& spec) {
   start(spec);
 }

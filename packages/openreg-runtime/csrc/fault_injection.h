@@ -41,6 +41,10 @@ inline std::optional<Hit> next(orFaultSite site, int device) {
   return armed() ? count_call(site, device) : std::nullopt;
 }
 
+/// What an injected fault does to an allocation of a device, whose failure
+/// `state` keeps, or to one of pinned memory: -1 and null.
+void hit_allocation(orFaultSite site, int device, DeviceState* state);
+
 /// Reads OPENREG_FAULTS. Throws Failure with what is accepted.
 std::vector<orFaultSpec> parse(std::string_view text, int device_count);
 /// Throws Failure with what is accepted.

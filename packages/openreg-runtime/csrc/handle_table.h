@@ -21,7 +21,12 @@
 namespace openreg {
 
 /// What a handle names; none is 0.
-enum class HandleKind : std::uintptr_t { kStream = 1, kEvent, kFault };
+enum class HandleKind : std::uintptr_t {
+  kStream = 1,
+  kEvent,
+  kFault,
+  kMemPool
+};
 
 constexpr const char* name_of(HandleKind kind) noexcept {
   switch (kind) {
@@ -31,6 +36,8 @@ constexpr const char* name_of(HandleKind kind) noexcept {
       return "an event";
     case HandleKind::kFault:
       return "a fault";
+    case HandleKind::kMemPool:
+      return "a memory pool";
   }
   return "something else";
 }
@@ -115,7 +122,10 @@ class HandleTable {
         (reinterpret_cast<std::uintptr_t>(handle) >> kIndexBits) &
         ((1u << kKindBits) - 1));
     for (const auto other :
-         {HandleKind::kStream, HandleKind::kEvent, HandleKind::kFault}) {
+         {HandleKind::kStream,
+          HandleKind::kEvent,
+          HandleKind::kFault,
+          HandleKind::kMemPool}) {
       if (kind == other && kind != kKind) {
         return std::string(" is not a live handle: it looks like the one of ") +
             name_of(kind) + ", not of " + name_of(kKind);

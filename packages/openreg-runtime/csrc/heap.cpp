@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <vector>
 
 namespace openreg {
 namespace {
@@ -79,32 +80,65 @@ bool Heap::free(std::size_t offset) {
   if (extent == extents_.end() || extent->second.state != State::kLive) {
     return false;
   }
-  used_ -= extent->second.length - guard_;
   requested_ -= extent->second.requested;
+  free(extent);
+  return true;
+}
+
+void Heap::free(Extents::iterator extent) {
+  used_ -= extent->second.length - guard_;
   if (guarded_) {
     retire(extent);
-    return true;
+    return;
   }
   set_dirty(extent, extent->second.length);
   make_free(extent);
   if (dirty_ > kKeepDirty) {
     release_free();
   }
+}
+
+bool Heap::keep(std::size_t offset) {
+  const auto extent = extents_.find(offset);
+  if (extent == extents_.end() || extent->second.state != State::kLive) {
+    return false;
+  }
+  extent->second.state = State::kKept;
+  requested_ -= extent->second.requested;
+  ++kept_;
   return true;
 }
 
+void Heap::drop(std::size_t offset) {
+  --kept_;
+  free(extents_.find(offset));
+}
+
+void Heap::revive(std::size_t offset, std::size_t size) {
+  Extent& extent = extents_.find(offset)->second;
+  extent.state = State::kLive;
+  extent.requested = size;
+  requested_ += size;
+  --kept_;
+}
+
 void Heap::clear() {
-  if (!guarded_) {
+  if (!guarded_ && kept_ == 0) {
     reset_extents();
     used_ = requested_ = 0;
     release_(0, span_);
     return;
   }
-  for (auto extent = extents_.begin(); extent != extents_.end(); ++extent) {
-    if (extent->second.state == State::kLive) {
-      free(extent->first); // leaves the extent, as retired
+  std::vector<std::size_t> live;
+  for (const auto& [offset, extent] : extents_) {
+    if (extent.state == State::kLive) {
+      live.push_back(offset);
     }
   }
+  for (const std::size_t offset : live) {
+    free(offset);
+  }
+  release_free();
 }
 
 std::optional<Heap::Block> Heap::find(std::size_t offset) const {

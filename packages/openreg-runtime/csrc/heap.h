@@ -39,13 +39,20 @@ class Heap {
   std::optional<std::size_t> allocate(std::size_t size);
   /// Frees the block that starts at `offset`; false if there is none.
   bool free(std::size_t offset);
+  /// Ends that block as free() does, but keeps its bytes: they count as used,
+  /// and no other block gets them, until drop() or revive().
+  bool keep(std::size_t offset);
+  /// Frees the bytes that keep() has kept.
+  void drop(std::size_t offset);
+  /// Makes a block of `size` bytes, which fit, of what keep() has kept.
+  void revive(std::size_t offset, std::size_t size);
   /// The live block around `offset`.
   std::optional<Block> find(std::size_t offset) const;
   /// The block that has the addresses around `offset`, also behind its end, or
   /// that had them when it was freed, if the heap is guarded.
   std::optional<Block> trace(std::size_t offset) const;
 
-  /// Frees all blocks and gives all pages back.
+  /// Frees all blocks and gives all pages back, but for what keep() has kept.
   void clear();
 
   /// Bytes of the pages, or parts of them, that a block of `size` bytes takes.
@@ -53,7 +60,7 @@ class Heap {
     return (size + unit_ - 1) / unit_ * unit_;
   }
 
-  /// The footprint of all live blocks in bytes.
+  /// The footprint of all live blocks, and of what is kept, in bytes.
   std::size_t used() const noexcept {
     return used_;
   }
@@ -62,7 +69,7 @@ class Heap {
     return requested_;
   }
   std::size_t block_count() const noexcept {
-    return extents_.size() - free_.size() - retired_.size();
+    return extents_.size() - free_.size() - retired_.size() - kept_;
   }
   std::size_t capacity() const noexcept {
     return capacity_;
@@ -75,7 +82,7 @@ class Heap {
   static constexpr std::size_t kAlignment = 512;
 
  private:
-  enum class State { kFree, kLive, kRetired };
+  enum class State { kFree, kLive, kKept, kRetired };
   struct Extent {
     std::size_t length;    // the footprint and the guard
     std::size_t requested; // 0 while free
@@ -87,6 +94,7 @@ class Heap {
   using Free = std::set<std::pair<std::size_t, std::size_t>>;
 
   void reset_extents();
+  void free(Extents::iterator extent);
   Free::iterator find_fit(std::size_t length);
   void retire(Extents::iterator extent);
   void recycle_oldest();
@@ -103,6 +111,7 @@ class Heap {
   std::size_t capacity_;
   std::size_t used_ = 0;
   std::size_t requested_ = 0;
+  std::size_t kept_ = 0;  // extents
   std::size_t dirty_ = 0; // of all free extents
   Release release_;
   Extents extents_;

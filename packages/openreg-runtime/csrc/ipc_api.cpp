@@ -11,6 +11,7 @@
 #include "system_thread.h"
 
 #include <string>
+#include <utility>
 
 using openreg::api_call;
 using openreg::check_not_null;
@@ -45,10 +46,10 @@ orError_t orIpcOpenMemHandle(
               " are not 0 or orIpcMemLazyEnablePeerAccess");
     }
     runtime();
-    const auto offer = openreg::ipc::find_offer(handle);
+    auto offer = openreg::ipc::find_offer(handle);
     auto& device = runtime().device(static_cast<int>(offer.note.device));
     device.state().check();
-    *devPtr = device.open_shared(offer);
+    *devPtr = device.open_shared(std::move(offer));
   });
 }
 

@@ -8,9 +8,11 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <random>
 #include <string>
 #include <unistd.h>
+#include <utility>
 
 namespace openreg::ipc {
 namespace {
@@ -24,16 +26,26 @@ std::uint64_t new_id() {
   return id;
 }
 
+/// The lock, of a kind, on the note at `position`. It belongs to the open file,
+/// not to the process or a thread, and ends with it.
+struct flock lock_on(std::uint64_t position, short type) {
+  struct flock lock{};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = static_cast<off_t>(position);
+  lock.l_len = sizeof(Note);
+  return lock;
+}
+
 } // namespace
 
-void Exports::write(std::uint64_t position, const Note& note) const {
+void Exports::write(std::uint64_t position, const void* bytes, std::size_t size)
+    const {
   // The file grows by itself.
-  check_file_size(position + sizeof(note));
+  check_file_size(position + size);
   if (pwrite(
-          memory_.file(device_),
-          &note,
-          sizeof(note),
-          static_cast<off_t>(position)) != sizeof(note)) {
+          memory_.file(device_), bytes, size, static_cast<off_t>(position)) !=
+      static_cast<ssize_t>(size)) {
     throw Failure(
         orErrorMemoryAllocation,
         std::string("the note of a shared block can not be written: ") +
@@ -46,15 +58,16 @@ orIpcMemHandle_t Exports::add(std::size_t offset, std::size_t size) {
   if (known == places_.end()) {
     const bool reuse = !unused_.empty();
     const Place place{
-        reuse ? unused_.back()
-              : memory_.own_span() + places_.size() * sizeof(Note),
+        reuse ? unused_.back() : memory_.own_span() + positions_ * sizeof(Note),
         new_id()};
-    write(
-        place.position,
-        {place.id, offset, size, static_cast<std::uint64_t>(device_)});
+    const Note note{
+        place.id, offset, size, static_cast<std::uint64_t>(device_)};
+    write(place.position, &note, sizeof(note));
     known = places_.emplace(offset, place).first;
     if (reuse) {
       unused_.pop_back();
+    } else {
+      ++positions_;
     }
   }
   orIpcMemHandle_t handle{};
@@ -67,26 +80,81 @@ orIpcMemHandle_t Exports::add(std::size_t offset, std::size_t size) {
   return handle;
 }
 
-void Exports::remove(std::size_t offset) {
+bool Exports::remove(std::size_t offset) {
   const auto known = places_.find(offset);
-  if (known != places_.end()) {
-    write(known->second.position, {});
-    unused_.push_back(known->second.position);
-    places_.erase(known);
+  if (known == places_.end()) {
+    return false;
+  }
+  const std::uint64_t position = known->second.position;
+  // Only the id, a word: who reads meanwhile finds all of the note, or none.
+  const std::uint64_t none = 0;
+  static_assert(offsetof(Note, id) == 0);
+  write(position, &none, sizeof(none));
+  places_.erase(known);
+  if (!is_open(position)) {
+    unused_.push_back(position);
+    return false;
+  }
+  kept_.push_back({offset, position});
+  return true;
+}
+
+std::vector<std::size_t> Exports::clear() {
+  std::vector<std::size_t> open;
+  while (!places_.empty()) {
+    const std::size_t offset = places_.begin()->first;
+    if (remove(offset)) {
+      open.push_back(offset);
+    }
+  }
+  return open;
+}
+
+bool Exports::is_open(std::uint64_t position) const {
+  struct flock lock = lock_on(position, F_WRLCK); // which any lock forbids
+  return fcntl(memory_.file(device_), F_OFD_GETLK, &lock) == 0 &&
+      lock.l_type != F_UNLCK;
+}
+
+std::vector<std::size_t> Exports::take_closed() {
+  std::vector<std::size_t> closed;
+  for (std::size_t i = kept_.size(); i-- > 0;) {
+    if (!is_open(kept_[i].position)) {
+      closed.push_back(kept_[i].offset);
+      unused_.push_back(kept_[i].position);
+      kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+  return closed;
+}
+
+Claim::Claim(std::shared_ptr<const File> file, std::uint64_t position)
+    : file_(std::move(file)), position_(position) {
+  struct flock lock = lock_on(position, F_RDLCK);
+  if (fcntl(file_->get(), F_OFD_SETLK, &lock) != 0) {
+    throw Failure(
+        orErrorMemoryAllocation,
+        std::string("the note of a shared block cannot be locked: ") +
+            std::strerror(errno));
   }
 }
 
-void Exports::clear() {
-  while (!places_.empty()) {
-    remove(places_.begin()->first);
+Claim::~Claim() {
+  if (file_) {
+    struct flock lock = lock_on(position_, F_UNLCK);
+    fcntl(file_->get(), F_OFD_SETLK, &lock);
   }
 }
 
 Offer find_offer(const orIpcMemHandle_t& bytes) {
   const Handle handle = read_handle(bytes.reserved, Kind::kMemory);
-  Offer offer{open_file(handle), handle.file, {}};
+  // Locked before it is read.
+  Offer offer{
+      Claim(std::make_shared<File>(open_file(handle)), handle.position),
+      handle.file,
+      {}};
   const ssize_t length = pread(
-      offer.file.get(),
+      offer.claim.file()->get(),
       &offer.note,
       sizeof(offer.note),
       static_cast<off_t>(handle.position));
@@ -96,7 +164,7 @@ Offer find_offer(const orIpcMemHandle_t& bytes) {
   return offer;
 }
 
-std::byte* Imports::open(const Offer& offer) {
+std::byte* Imports::open(Offer offer) {
   for (auto& [begin, mapping] : mappings_) {
     if (mapping.file == offer.file_id && mapping.id == offer.note.id) {
       ++mapping.openings;
@@ -107,12 +175,31 @@ std::byte* Imports::open(const Offer& offer) {
   const std::size_t lead = offer.note.offset % page;
   const std::size_t length = (lead + offer.note.size + page - 1) / page * page;
   std::byte* pages = find_pages(length);
+  Claim claim = claim_of(offer);
   memory_.map_foreign(
-      pages, length, offer.file.get(), offer.note.offset - lead);
+      pages, length, claim.file()->get(), offer.note.offset - lead);
   mappings_.emplace(
       pages + lead,
-      Mapping{offer.file_id, offer.note.id, pages, length, offer.note.size, 1});
+      Mapping{
+          std::move(claim),
+          offer.file_id,
+          offer.note.id,
+          pages,
+          length,
+          offer.note.size,
+          1});
   return pages + lead;
+}
+
+/// Through a descriptor that is open already, if there is one: a process has
+/// few.
+Claim Imports::claim_of(Offer& offer) const {
+  for (const auto& [begin, mapping] : mappings_) {
+    if (mapping.file == offer.file_id) {
+      return {mapping.claim.file(), offer.claim.position()};
+    }
+  }
+  return std::move(offer.claim);
 }
 
 std::byte* Imports::find_pages(std::size_t length) const {

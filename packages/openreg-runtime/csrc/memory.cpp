@@ -17,40 +17,6 @@
 namespace openreg {
 namespace {
 
-/// What an injected fault does to an allocation.
-void inject(orFaultSite site, Device* device) {
-  const auto hit =
-      fault_injection::next(site, device != nullptr ? device->index() : -1);
-  if (!hit) {
-    return;
-  }
-  if (device == nullptr) {
-    hit->apply(nullptr);
-    return;
-  }
-  DeviceState& state = device->state();
-  try {
-    hit->apply(&state);
-  } catch (const Failure& failure) {
-    if (DeviceState::sticks(failure.error().code)) {
-      state.fail(failure.error());
-    }
-    throw;
-  }
-  state.check(); // it may have been lost during the delay
-}
-
-/// The device of a block that is to be freed.
-Device& owner(void* pointer) {
-  const int index = device_of(pointer);
-  if (index < 0) {
-    throw Failure(
-        orErrorInvalidValue,
-        "devPtr " + hex(pointer) + " is not a device pointer");
-  }
-  return runtime().device(index);
-}
-
 /// Checks what is to be pinned, or was.
 void check_host_range(const void* ptr, std::size_t size) {
   if (size == 0) {
@@ -93,7 +59,8 @@ orError_t orMalloc(void** devPtr, size_t size) noexcept {
     auto& device = runtime().device(openreg::current_device());
     device.state().check();
     if (size > 0) {
-      openreg::inject(orFaultMalloc, &device);
+      openreg::fault_injection::hit_allocation(
+          orFaultMalloc, device.index(), &device.state());
       *devPtr = device.allocate(size);
     }
   });
@@ -104,7 +71,7 @@ orError_t orFree(void* devPtr) noexcept {
     if (devPtr == nullptr) {
       return;
     }
-    auto& device = openreg::owner(devPtr);
+    auto& device = openreg::owner_of(devPtr);
     // While the process exits, a kernel may never return; kernels reach the
     // memory at another address, so freeing it under one faults nobody.
     if (!openreg::process::exiting()) {
@@ -120,7 +87,7 @@ orError_t orFreeUnused(void* ptr) noexcept {
       return;
     }
     if (openreg::device_of(ptr) >= 0) {
-      openreg::owner(ptr).free(ptr);
+      openreg::owner_of(ptr).free(ptr);
     } else {
       openreg::host_memory::free(ptr);
     }
@@ -133,7 +100,7 @@ orError_t orMallocHost(void** hostPtr, size_t size) noexcept {
     *hostPtr = nullptr;
     runtime();
     if (size > 0) {
-      openreg::inject(orFaultMallocHost, nullptr);
+      openreg::fault_injection::hit_allocation(orFaultMallocHost, -1, nullptr);
       *hostPtr = openreg::host_memory::allocate(size);
     }
   });

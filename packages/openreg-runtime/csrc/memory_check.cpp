@@ -43,9 +43,13 @@ void open(const AddressSpace& memory, std::byte* view, std::size_t size) {
   memory.protect(view + memory.distance(), size, true);
 }
 
+void hide(const AddressSpace& memory, std::byte* view, std::size_t size) {
+  memory.protect(view + memory.distance(), size, false);
+}
+
 void close(const AddressSpace& memory, std::byte* view, std::size_t size) {
   --g_blocks;
-  memory.protect(view + memory.distance(), size, false);
+  hide(memory, view, size);
 }
 
 } // namespace openreg::memory_check

@@ -18,6 +18,9 @@ void start(const AddressSpace& memory, int device);
 /// Opens the pages of a new block, which lie at `view`. Throws
 /// orErrorMemoryAllocation; then too the block must be closed.
 void open(const AddressSpace& memory, std::byte* view, std::size_t size);
+/// Closes those of a block that is freed, but whose bytes stay for other
+/// processes: close() follows.
+void hide(const AddressSpace& memory, std::byte* view, std::size_t size);
 /// Closes those of a block that is freed.
 void close(const AddressSpace& memory, std::byte* view, std::size_t size);
 

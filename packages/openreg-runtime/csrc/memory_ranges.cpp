@@ -11,6 +11,28 @@
 namespace openreg {
 namespace {
 
+/// Checks a range that begins in pinned memory; false if it does not.
+bool check_pinned(
+    const char* argument,
+    const void* pointer,
+    std::size_t count) {
+  const auto block = host_memory::find(pointer);
+  if (!block) {
+    return false;
+  }
+  const auto offset = static_cast<std::size_t>(
+      static_cast<const std::byte*>(pointer) -
+      static_cast<std::byte*>(block->begin));
+  if (count > block->size - offset) {
+    throw Failure(
+        orErrorInvalidValue,
+        std::to_string(count) + " bytes at offset " + std::to_string(offset) +
+            " of " + argument + " pass the end of the pinned block of " +
+            std::to_string(block->size) + " bytes at " + hex(block->begin));
+  }
+  return true;
+}
+
 void check_host(const char* argument, const void* pointer, std::size_t count) {
   check_not_null(pointer, argument);
   const int device = device_of(pointer);
@@ -21,18 +43,7 @@ void check_host(const char* argument, const void* pointer, std::size_t count) {
             " is a pointer of device " + std::to_string(device) +
             ", and the copy kind says host memory");
   }
-  if (const auto block = host_memory::find(pointer)) {
-    const auto offset = static_cast<std::size_t>(
-        static_cast<const std::byte*>(pointer) -
-        static_cast<std::byte*>(block->begin));
-    if (count > block->size - offset) {
-      throw Failure(
-          orErrorInvalidValue,
-          std::to_string(count) + " bytes at offset " + std::to_string(offset) +
-              " of " + argument + " pass the end of the pinned block of " +
-              std::to_string(block->size) + " bytes at " + hex(block->begin));
-    }
-  }
+  check_pinned(argument, pointer, count);
 }
 
 /// The error for a device pointer that is in no live block.
@@ -50,6 +61,16 @@ Failure not_live(const char* argument, const void* pointer, int device) {
 
 int device_of(const void* pointer) {
   return runtime().memory().device_of(pointer);
+}
+
+Device& owner_of(const void* pointer) {
+  const int index = device_of(pointer);
+  if (index < 0) {
+    throw Failure(
+        orErrorInvalidValue,
+        "devPtr " + hex(pointer) + " is not a device pointer");
+  }
+  return runtime().device(index);
 }
 
 std::optional<Device::Block> find_block(const void* pointer) {
@@ -104,8 +125,9 @@ void check_kind(orMemcpyKind kind) {
 
 void check_copy(
     const void* dst,
+    std::size_t dst_count,
     const void* src,
-    std::size_t count,
+    std::size_t src_count,
     orMemcpyKind kind) {
   bool to_device = false;
   bool from_device = false;
@@ -126,15 +148,28 @@ void check_copy(
       from_device = device_of(src) >= 0;
       break;
   }
-  const auto check = [count](bool device, const char* argument, const void* p) {
-    if (device) {
-      check_range(argument, p, count);
-    } else {
-      check_host(argument, p, count);
-    }
-  };
-  check(to_device, "dst", dst);
-  check(from_device, "src", src);
+  const auto check =
+      [](bool device, const char* argument, const void* p, std::size_t count) {
+        if (device) {
+          check_range(argument, p, count);
+        } else {
+          check_host(argument, p, count);
+        }
+      };
+  check(to_device, "dst", dst, dst_count);
+  check(from_device, "src", src, src_count);
+}
+
+void check_set(const char* argument, const void* pointer, std::size_t count) {
+  if (device_of(pointer) >= 0) {
+    check_range(argument, pointer, count);
+  } else if (!check_pinned(argument, pointer, count)) {
+    throw Failure(
+        orErrorInvalidValue,
+        std::string(argument) + " " + hex(pointer) +
+            " is not a device pointer, nor pinned memory: expected memory of "
+            "orMalloc, orMallocHost or orHostRegister");
+  }
 }
 
 } // namespace openreg

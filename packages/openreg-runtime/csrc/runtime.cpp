@@ -49,6 +49,9 @@ Device::Device(int index, AddressSpace& memory, std::size_t capacity)
           }),
       exports_(memory, index),
       imports_(memory, index),
+      pools_(
+          index,
+          [this](std::size_t offset) { return release_spare(offset); }),
       default_stream_(index, 0, state_, *backend_),
       streams_{&default_stream_} {
   if (config().memory_check) {
@@ -58,29 +61,57 @@ Device::Device(int index, AddressSpace& memory, std::size_t capacity)
 
 void* Device::allocate(std::size_t size) {
   const std::lock_guard lock(heap_mutex_);
-  const auto offset = heap_.allocate(size);
+  const auto offset = take(size);
   if (!offset) {
-    const std::size_t used = std::min(heap_.used(), heap_.capacity());
-    throw Failure(
-        orErrorMemoryAllocation,
-        "device " + std::to_string(index_) + " can not allocate " +
-            std::to_string(size) +
-            " bytes: " + std::to_string(heap_.capacity() - used) + " of its " +
-            std::to_string(heap_.capacity()) + " bytes are free");
+    throw no_room(size);
   }
-  std::byte* pointer = memory_.view(index_) + *offset;
-  if (config().memory_check) {
+  return memory_.view(index_) + *offset;
+}
+
+/// Takes a block from the heap, for which pools give back what they can.
+std::optional<std::size_t> Device::take(std::size_t size) {
+  look_for_freed();
+  auto offset = heap_.allocate(size);
+  if (!offset && pools_.release_all()) {
+    offset = heap_.allocate(size);
+  }
+  if (offset && config().memory_check) {
     try {
-      memory_check::open(memory_, pointer, heap_.footprint(size));
+      memory_check::open(
+          memory_, memory_.view(index_) + *offset, heap_.footprint(size));
     } catch (...) {
       heap_.free(*offset);
       throw;
     }
   }
-  return pointer;
+  return offset;
+}
+
+Failure Device::no_room(std::size_t size) const {
+  const std::size_t used = std::min(heap_.used(), heap_.capacity());
+  return {
+      orErrorMemoryAllocation,
+      "device " + std::to_string(index_) + " can not allocate " +
+          std::to_string(size) +
+          " bytes: " + std::to_string(heap_.capacity() - used) + " of its " +
+          std::to_string(heap_.capacity()) + " bytes are free" +
+          (exports_.keeps()
+               ? "; other processes still have blocks open that were freed"
+               : "")};
 }
 
 void Device::free(void* pointer) {
+  check_freeable(pointer);
+  std::unique_lock lock(heap_mutex_);
+  wait_until_let_go(lock, pointer);
+  host_access::close(pointer);
+  look_for_freed();
+  if (!end_block(offset_of(pointer))) {
+    throw not_freed(pointer);
+  }
+}
+
+void Device::check_freeable(void* pointer) const {
   if (imports_.covers(pointer)) {
     throw Failure(
         orErrorInvalidValue,
@@ -88,16 +119,158 @@ void Device::free(void* pointer) {
             " is memory of another process, which frees it: expected "
             "orIpcCloseMemHandle");
   }
-  std::unique_lock lock(heap_mutex_);
-  wait_until_let_go(lock, pointer);
-  host_access::close(pointer);
-  exports_.remove(offset_of(pointer));
-  if (!heap_.free(offset_of(pointer))) {
+}
+
+Failure Device::not_freed(const void* pointer) const {
+  return {
+      orErrorInvalidValue,
+      "devPtr " + hex(pointer) +
+          " is not the start of a live block of device " +
+          std::to_string(index_) + ": " + why_not_freed(pointer)};
+}
+
+/// Ends the live block at `offset`; false if there is none.
+bool Device::end_block(std::size_t offset) {
+  if (pools_.owns(offset)) {
+    if (!heap_.keep(offset)) {
+      return false; // a spare
+    }
+    pools_.free(offset, nullptr);
+    pools_.trim();
+    return true;
+  }
+  if (exports_.remove(offset)) {
+    heap_.keep(offset);
+    keep_for_others(offset);
+    return true;
+  }
+  return heap_.free(offset);
+}
+
+/// Closes what the heap keeps for other processes to kernels of this one.
+void Device::keep_for_others(std::size_t offset) {
+  if (config().memory_check && !process::exiting()) {
+    const auto block = heap_.trace(offset);
+    memory_check::hide(
+        memory_, memory_.view(index_) + offset, heap_.footprint(block->size));
+  }
+}
+
+/// Gives a block back to the heap that a pool gives back, unless work that its
+/// stream does not order uses it just now.
+bool Device::release_spare(std::size_t offset) {
+  const std::byte* begin = memory_.view(index_) + offset;
+  if (std::find(held_.begin(), held_.end(), begin) != held_.end()) {
+    return false;
+  }
+  if (exports_.remove(offset)) {
+    keep_for_others(offset);
+  } else {
+    heap_.drop(offset);
+  }
+  return true;
+}
+
+/// Finds what was freed and can be used again by now, where there is any.
+void Device::look_for_freed() {
+  if (exports_.keeps()) {
+    for (const std::size_t offset : exports_.take_closed()) {
+      heap_.drop(offset);
+    }
+  }
+  pools_.collect();
+}
+
+void* Device::allocate_in_order(std::size_t size, Stream& stream) {
+  return allocate_in_order(
+      size,
+      with_pools(
+          [](MemoryPools& pools) -> MemoryPool& { return pools.current(); }),
+      stream);
+}
+
+void* Device::allocate_in_order(
+    std::size_t size,
+    MemoryPool& pool,
+    Stream& stream) {
+  const auto epoch = state_.check();
+  std::vector<Stream*> pending;
+  {
+    const std::lock_guard lock(heap_mutex_);
+    if (const auto offset = take_from(pool, size, stream)) {
+      return memory_.view(index_) + *offset;
+    }
+    pending = pools_.pending(pool);
+  }
+  try {
+    for (Stream* other : pending) {
+      other->drain(other->deadline());
+    }
+  } catch (const Failure&) {
+    // A kernel that asks, or a limit of waits: what is not free is not free.
+  }
+  const std::lock_guard lock(heap_mutex_);
+  state_.check_since(epoch);
+  if (const auto offset = take_from(pool, size, stream)) {
+    return memory_.view(index_) + *offset;
+  }
+  if (!pools_.may_grow(pool, heap_.footprint(size))) {
     throw Failure(
-        orErrorInvalidValue,
-        "devPtr " + hex(pointer) +
-            " is not the start of a live block of device " +
-            std::to_string(index_) + ": " + why_not_freed(pointer));
+        orErrorMemoryAllocation,
+        "pool can not allocate " + std::to_string(size) +
+            " bytes: " + std::to_string(pool.reserved) + " of its maxSize of " +
+            std::to_string(pool.max_size) + " bytes are reserved");
+  }
+  throw no_room(size);
+}
+
+std::optional<std::size_t>
+Device::take_from(MemoryPool& pool, std::size_t size, const Stream& stream) {
+  if (!pool.live) {
+    throw Failure(orErrorInvalidHandle, "pool was destroyed meanwhile");
+  }
+  if (size > heap_.capacity()) {
+    return std::nullopt;
+  }
+  const std::size_t footprint = heap_.footprint(size);
+  if (const auto offset = pools_.reuse(pool, footprint, stream)) {
+    heap_.revive(*offset, size);
+    return offset;
+  }
+  if (!pools_.may_grow(pool, footprint)) {
+    pools_.trim(pool, 0);
+    if (!pools_.may_grow(pool, footprint)) {
+      return std::nullopt;
+    }
+  }
+  const auto offset = take(size);
+  if (offset) {
+    pools_.add(pool, *offset, footprint);
+  }
+  return offset;
+}
+
+void Device::free_in_order(void* pointer, Stream& stream) {
+  check_freeable(pointer);
+  const std::lock_guard lock(heap_mutex_);
+  const std::size_t offset = offset_of(pointer);
+  if (!heap_.keep(offset)) {
+    throw not_freed(pointer);
+  }
+  host_access::close(pointer);
+  if (pools_.owns(offset)) {
+    pools_.free(offset, &stream);
+  } else {
+    const auto block = heap_.trace(offset);
+    pools_.free_foreign(offset, heap_.footprint(block->size), stream);
+  }
+  look_for_freed();
+}
+
+void Device::trim_pools() {
+  if (pools_.has_spares()) {
+    const std::lock_guard lock(heap_mutex_);
+    pools_.trim();
   }
 }
 
@@ -131,7 +304,25 @@ std::optional<Device::Block> Device::trace(const void* pointer) const {
 
 std::optional<Device::Hold> Device::hold(const void* pointer) {
   const std::lock_guard lock(heap_mutex_);
-  const auto block = find_locked(pointer);
+  return hold_locked(find_locked(pointer));
+}
+
+std::optional<Device::Hold> Device::hold_enqueued(const void* pointer) {
+  const std::lock_guard lock(heap_mutex_);
+  auto block = find_locked(pointer);
+  if (!pools_.empty() && !imports_.covers(pointer)) {
+    // The block may have another size by now, for work that comes later.
+    const auto extent = heap_.trace(offset_of(pointer));
+    const auto size = extent ? pools_.reachable(extent->offset) : std::nullopt;
+    if (size) {
+      block = Block{memory_.view(index_) + extent->offset, *size};
+    }
+  }
+  return hold_locked(block);
+}
+
+std::optional<Device::Hold> Device::hold_locked(
+    const std::optional<Block>& block) {
   if (!block) {
     return std::nullopt;
   }
@@ -169,12 +360,19 @@ orIpcMemHandle_t Device::share(const void* pointer) {
         "devPtr " + hex(pointer) + " is not in a live block of device " +
             std::to_string(index_));
   }
+  if (pools_.owns(block->offset)) {
+    throw Failure(
+        orErrorInvalidValue,
+        "devPtr " + hex(pointer) +
+            " is memory of a pool, which cannot be shared: expected a block "
+            "of orMalloc");
+  }
   return exports_.add(block->offset, block->size);
 }
 
-void* Device::open_shared(const ipc::Offer& offer) {
+void* Device::open_shared(ipc::Offer offer) {
   const std::lock_guard lock(heap_mutex_);
-  return imports_.open(offer);
+  return imports_.open(std::move(offer));
 }
 
 bool Device::close_shared(void* pointer, bool last) {
@@ -198,8 +396,9 @@ std::optional<Device::Block> Device::at(
   return Block{memory_.view(index_) + block->offset, block->size, block->live};
 }
 
-Device::Usage Device::usage() const {
+Device::Usage Device::usage() {
   const std::lock_guard lock(heap_mutex_);
+  look_for_freed();
   return {
       heap_.used(),
       heap_.requested(),
@@ -278,6 +477,7 @@ void Device::drain() {
 void Device::synchronize() {
   const auto epoch = state_.check();
   drain();
+  trim_pools();
   state_.check_since(epoch);
   if (auto failure = take_failure()) {
     throw Failure(std::move(*failure));
@@ -310,6 +510,7 @@ void Device::reset() {
     throw;
   }
   destroy_streams(*this);
+  end_memory_pools(index_);
   while (take_failure()) {
   }
   peer::reset(index_);
@@ -319,7 +520,11 @@ void Device::reset() {
     let_go_.wait(lock, [this] { return held_.empty(); });
     host_access::close_all(memory_.view(index_), memory_.span());
     imports_.clear();
-    exports_.clear();
+    pools_.clear();
+    for (const std::size_t offset : exports_.clear()) {
+      heap_.keep(offset);
+      keep_for_others(offset);
+    }
     heap_.clear();
     heap_.set_capacity(config().device_memory);
   }

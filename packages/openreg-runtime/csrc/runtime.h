@@ -7,6 +7,7 @@
 #include "device_state.h"
 #include "heap.h"
 #include "ipc_memory.h"
+#include "memory_pool.h"
 #include "stream.h"
 
 #include <condition_variable>
@@ -38,6 +39,23 @@ class Device {
   /// Frees a block without waiting for work, but for a copy of the runtime that
   /// moves its bytes just now. Throws orErrorInvalidValue.
   void free(void* pointer);
+  /// A block for what `stream` is given from here on. If there is no room,
+  /// waits for what the pool is to get back. Throws orErrorMemoryAllocation,
+  /// and orErrorInvalidHandle if the pool was destroyed since it was looked up.
+  void* allocate_in_order(std::size_t size, MemoryPool& pool, Stream& stream);
+  /// The same from the current pool.
+  void* allocate_in_order(std::size_t size, Stream& stream);
+  /// Ends a block for later calls, not for what `stream` was given so far.
+  /// Throws orErrorInvalidValue.
+  void free_in_order(void* pointer, Stream& stream);
+  /// Gives back what pools have beyond their thresholds: all was waited for.
+  void trim_pools();
+  /// Calls `use` with the pools, under the lock.
+  template <typename Use>
+  decltype(auto) with_pools(const Use& use) {
+    const std::lock_guard lock(heap_mutex_);
+    return use(pools_);
+  }
   struct Block {
     std::byte* begin;
     std::size_t size; // as requested
@@ -74,12 +92,15 @@ class Device {
   };
   /// Holds the live block around a pointer of this device.
   std::optional<Hold> hold(const void* pointer);
+  /// As hold(), for work that was enqueued before: also if a later command of
+  /// its stream frees the block.
+  std::optional<Hold> hold_enqueued(const void* pointer);
 
   /// Lets other processes open the block around a pointer. Throws
   /// orErrorInvalidValue.
   orIpcMemHandle_t share(const void* pointer);
   /// As ipc::Imports::open().
-  void* open_shared(const ipc::Offer& offer);
+  void* open_shared(ipc::Offer offer);
   /// As ipc::Imports::close().
   bool close_shared(void* pointer, bool last);
 
@@ -90,7 +111,7 @@ class Device {
     std::size_t capacity;
     std::size_t openings; // of blocks of other processes
   };
-  Usage usage() const;
+  Usage usage();
   /// Limits what can be allocated, up to the memory of the device.
   void set_capacity(std::size_t capacity);
 
@@ -119,6 +140,17 @@ class Device {
   std::optional<Block> at(const std::optional<Heap::Block>& block) const;
   std::optional<Block> find_locked(const void* pointer) const;
   std::string why_not_freed(const void* pointer) const;
+  void check_freeable(void* pointer) const;
+  Failure not_freed(const void* pointer) const;
+  Failure no_room(std::size_t size) const;
+  std::optional<std::size_t> take(std::size_t size);
+  std::optional<std::size_t>
+  take_from(MemoryPool& pool, std::size_t size, const Stream& stream);
+  bool end_block(std::size_t offset);
+  void keep_for_others(std::size_t offset);
+  bool release_spare(std::size_t offset);
+  void look_for_freed();
+  std::optional<Hold> hold_locked(const std::optional<Block>& block);
   void let_go(const std::byte* begin) noexcept;
   void wait_until_let_go(std::unique_lock<std::mutex>& lock, const void* begin);
 
@@ -131,6 +163,7 @@ class Device {
   Heap heap_;
   ipc::Exports exports_;
   ipc::Imports imports_;
+  MemoryPools pools_;
   std::vector<const std::byte*> held_; // the start of a block for each Hold
   std::condition_variable let_go_;
   std::mutex reset_mutex_; // one at a time

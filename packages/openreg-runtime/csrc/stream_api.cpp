@@ -2,14 +2,17 @@
 // The stream part of the C API.
 #include "error.h"
 #include "handle_table.h"
+#include "process.h"
 #include "runtime.h"
 #include "stream.h"
+#include "thread_local.h"
 
 #include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace openreg {
@@ -42,6 +45,80 @@ orStream_t default_handle(int device) {
   return (*handles)[static_cast<std::size_t>(device)];
 }
 
+/// The streams of threads, apart from those that a program makes: nobody but
+/// the thread gets their handles, which end with it or with a reset.
+Streams& thread_streams() {
+  static auto* value = new Streams;
+  return *value;
+}
+
+/// What orStreamPerThread is for one thread.
+class ThreadStreams {
+ public:
+  ThreadStreams() = default;
+  ThreadStreams(const ThreadStreams&) = delete;
+  ThreadStreams& operator=(const ThreadStreams&) = delete;
+  ~ThreadStreams() {
+    for (const orStream_t handle : handles_) {
+      try {
+        Stream& stream = thread_streams().remove(handle, "stream");
+        runtime().device(stream.device()).destroy_stream(stream);
+      } catch (const Failure&) {
+        // There is none, or a reset has ended it.
+      }
+    }
+  }
+
+  Stream& of(Device& device) {
+    const auto index = static_cast<std::size_t>(device.index());
+    if (handles_.size() <= index) {
+      handles_.resize(index + 1);
+    }
+    if (Stream* stream = find(handles_[index])) {
+      return *stream;
+    }
+    Stream& made = device.create_stream(kLeastPriority);
+    handles_[index] = thread_streams().insert(&made);
+    return made;
+  }
+
+ private:
+  /// Null before the first use, and after a reset.
+  static Stream* find(orStream_t handle) {
+    if (handle == nullptr) {
+      return nullptr;
+    }
+    try {
+      return &thread_streams().get(handle, "stream");
+    } catch (const Failure&) {
+      return nullptr;
+    }
+  }
+
+  std::vector<orStream_t> handles_; // by device
+};
+
+OPENREG_THREAD_LOCAL ThreadStreams* t_streams = nullptr;
+
+/// Ends the streams of a thread with it. A child that was forked has none.
+struct AtThreadEnd {
+  ~AtThreadEnd() {
+    if (!process::in_bad_fork()) {
+      delete std::exchange(t_streams, nullptr);
+    }
+  }
+};
+
+Stream& thread_stream() {
+  Device& device = runtime().device(current_device());
+  if (t_streams == nullptr) {
+    static thread_local AtThreadEnd at_end;
+    static_cast<void>(at_end);
+    t_streams = new ThreadStreams;
+  }
+  return t_streams->of(device);
+}
+
 /// What the C function of that name does.
 orError_t create_stream(
     const char* function,
@@ -66,14 +143,16 @@ orError_t create_stream(
 } // namespace
 
 void destroy_streams(Device& device) {
-  streams().remove_if([&device](Stream& stream) {
-    if (stream.device() != device.index() ||
-        &stream == &device.default_stream()) {
-      return false;
-    }
-    device.destroy_stream(stream);
-    return true;
-  });
+  for (auto* table : {&streams(), &thread_streams()}) {
+    table->remove_if([&device](Stream& stream) {
+      if (stream.device() != device.index() ||
+          &stream == &device.default_stream()) {
+        return false;
+      }
+      device.destroy_stream(stream);
+      return true;
+    });
+  }
 }
 
 std::size_t live_stream_count() {
@@ -83,6 +162,9 @@ std::size_t live_stream_count() {
 Stream& stream_of(orStream_t stream) {
   if (stream == nullptr) {
     return runtime().device(current_device()).default_stream();
+  }
+  if (stream == orStreamPerThread) {
+    return thread_stream();
   }
   return streams().get(stream, "stream");
 }
@@ -111,6 +193,12 @@ orError_t orStreamCreateWithPriority(
 
 orError_t orStreamDestroy(orStream_t stream) noexcept {
   return api_call("orStreamDestroy", [&] {
+    if (stream == orStreamPerThread) {
+      openreg::runtime();
+      throw Failure(
+          orErrorInvalidHandle,
+          "stream is orStreamPerThread, which ends with its thread");
+    }
     openreg::Stream& object = stream_of(stream);
     auto& device = openreg::runtime().device(object.device());
     if (&object == &device.default_stream()) {
@@ -170,6 +258,7 @@ orError_t orStreamSynchronize(orStream_t stream) noexcept {
     openreg::Stream& object = stream_of(stream);
     const auto resets = object.check_usable();
     object.drain(object.deadline());
+    openreg::runtime().device(object.device()).trim_pools();
     object.check_usable_since(resets);
     if (auto failure = object.take_failure()) {
       throw Failure(std::move(*failure));

@@ -22,6 +22,9 @@ template <>
 inline constexpr std::size_t kFirstSize<orFaultSpec> =
     offsetof(orFaultSpec, seed) + sizeof(std::uint64_t);
 template <>
+inline constexpr std::size_t kFirstSize<orMemPoolProps> =
+    offsetof(orMemPoolProps, maxSize) + sizeof(std::size_t);
+template <>
 inline constexpr std::size_t kFirstSize<orPointerAttributes> =
     offsetof(orPointerAttributes, size) + sizeof(std::size_t);
 template <>

@@ -30,6 +30,19 @@ class ThreadBackend final : public Backend {
     const Range src = reach(copy.src, copy.count);
     std::memmove(dst.address, src.address, copy.count);
   }
+  void run(const Copy2D& copy) {
+    const auto extent = [&copy](std::size_t pitch) {
+      return Copy2D::extent(pitch, copy.width, copy.height);
+    };
+    const Range dst = reach(copy.dst, extent(copy.dst_pitch));
+    const Range src = reach(copy.src, extent(copy.src_pitch));
+    for (std::size_t row = 0; row < copy.height; ++row) {
+      std::memmove(
+          dst.address + row * copy.dst_pitch,
+          src.address + row * copy.src_pitch,
+          copy.width);
+    }
+  }
   void run(const Fill& fill) {
     const Range dst = reach(fill.dst, fill.count);
     std::memset(dst.address, fill.value, fill.count);
@@ -49,7 +62,7 @@ class ThreadBackend final : public Backend {
     if (device < 0) {
       return {address, std::nullopt};
     }
-    auto hold = runtime().device(device).hold(address);
+    auto hold = runtime().device(device).hold_enqueued(address);
     // Now the device can not be reset under the copy; was it before?
     const DeviceState& state = runtime().device(device).state();
     if (auto failure = state.failure_since(place.epoch)) {

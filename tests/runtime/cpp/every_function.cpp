@@ -9,8 +9,9 @@
 namespace {
 
 template <typename T>
-constexpr bool kIsHandle = std::is_same_v<T, orStream_t> ||
-    std::is_same_v<T, orEvent_t> || std::is_same_v<T, orFault_t>;
+constexpr bool kIsHandle =
+    std::is_same_v<T, orStream_t> || std::is_same_v<T, orEvent_t> ||
+    std::is_same_v<T, orFault_t> || std::is_same_v<T, orMemPool_t>;
 template <typename T>
 constexpr bool kIsPointer = std::is_pointer_v<T> && !kIsHandle<T>;
 
@@ -21,6 +22,10 @@ void end(orStream_t& handle) {
 void end(orEvent_t& handle) {
   EXPECT_OK(orEventCreate(&handle));
   EXPECT_OK(orEventDestroy(handle));
+}
+void end(orMemPool_t& handle) {
+  EXPECT_OK(orMemPoolCreate(&handle, &kPoolProps));
+  EXPECT_OK(orMemPoolDestroy(handle));
 }
 void end(orFault_t& handle) {
   EXPECT_OK(orFaultInject(&handle, &kHarmlessFault));
@@ -190,6 +195,42 @@ const std::vector<Row>& rows() {
           orMemGetInfo,
           GIVE(&w.sizes[0], &w.sizes[1]),
           kRejectsNull | kNeedsSettings),
+      row("orMallocAsync",
+          orMallocAsync,
+          GIVE(&w.made_block, World::kBytes, w.stream),
+          kRejectsNull | kNeedsSettings),
+      row("orMallocFromPoolAsync",
+          orMallocFromPoolAsync,
+          GIVE(&w.made_block, World::kBytes, w.pool, w.stream),
+          kRejectsNull | kNeedsSettings),
+      row("orFreeAsync", orFreeAsync, GIVE(w.block, w.stream), kNeedsSettings)
+          .may_be_null({0}),
+      row("orMemPoolCreate",
+          orMemPoolCreate,
+          GIVE(&w.made_pool, &kPoolProps),
+          kRejectsNull | kNeedsSettings),
+      row("orMemPoolDestroy", orMemPoolDestroy, GIVE(w.pool), kNeedsSettings),
+      row("orDeviceGetDefaultMemPool",
+          orDeviceGetDefaultMemPool,
+          GIVE(&w.made_pool, 0),
+          kRejectsNull | kNeedsSettings),
+      row("orDeviceGetMemPool",
+          orDeviceGetMemPool,
+          GIVE(&w.made_pool, 0),
+          kRejectsNull | kNeedsSettings),
+      row("orDeviceSetMemPool",
+          orDeviceSetMemPool,
+          GIVE(0, w.pool),
+          kNeedsSettings),
+      row("orMemPoolTrimTo", orMemPoolTrimTo, GIVE(w.pool, 0), kNeedsSettings),
+      row("orMemPoolGetAttribute",
+          orMemPoolGetAttribute,
+          GIVE(w.pool, orMemPoolAttrReleaseThreshold, w.counts),
+          kRejectsNull | kNeedsSettings),
+      row("orMemPoolSetAttribute",
+          orMemPoolSetAttribute,
+          GIVE(w.pool, orMemPoolAttrReleaseThreshold, w.counts),
+          kRejectsNull | kNeedsSettings),
       row("orPointerGetAttributes",
           orPointerGetAttributes,
           GIVE(&w.attributes, w.block),
@@ -218,6 +259,14 @@ const std::vector<Row>& rows() {
       row("orMemcpyAsync",
           orMemcpyAsync,
           GIVE(w.block, w.host, World::kBytes, orMemcpyDefault, w.stream),
+          kRejectsNull | kNeedsSettings),
+      row("orMemcpy2D",
+          orMemcpy2D,
+          GIVE(w.block, 8, w.host, 8, 8, 8, orMemcpyDefault),
+          kRejectsNull | kNeedsSettings),
+      row("orMemcpy2DAsync",
+          orMemcpy2DAsync,
+          GIVE(w.block, 8, w.host, 8, 8, 8, orMemcpyDefault, w.stream),
           kRejectsNull | kNeedsSettings),
       row("orMemcpyPeer",
           orMemcpyPeer,

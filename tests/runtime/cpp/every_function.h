@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+inline constexpr orMemPoolProps kPoolProps = OPENREG_MEM_POOL_PROPS_INIT;
+
 /// A fault that hits no call of a test.
 inline constexpr orFaultSpec kHarmlessFault{
     sizeof(orFaultSpec),
@@ -55,6 +57,7 @@ class World {
   orEvent_t later = nullptr;  // so too, until hold()
   orEvent_t shared = nullptr; // for other processes
   orFault_t fault = nullptr;  // hits nothing
+  orMemPool_t pool = nullptr;
   orFaultSpec spec = kHarmlessFault;
   void* block = nullptr;
   void* other_block = nullptr;
@@ -68,6 +71,7 @@ class World {
   orStream_t made_stream = nullptr;
   orEvent_t made_event = nullptr;
   orFault_t made_fault = nullptr;
+  orMemPool_t made_pool = nullptr;
   void* addresses[2] = {};
   int numbers[2] = {};
   std::size_t sizes[2] = {};
@@ -101,7 +105,7 @@ struct Row {
   std::string name;
   unsigned traits = 0;
   std::vector<std::size_t> pointers; // arguments that must not be null
-  std::vector<std::size_t> handles;  // arguments: a stream, an event, a fault
+  std::vector<std::size_t> handles;  // arguments: a stream, an event, ...
   orError_t result = orSuccess;      // what the call returns when all is well
   /// A call whose arguments come from a world, which is made ready for it.
   std::function<Call(World&, Instead, std::size_t argument)> bind;

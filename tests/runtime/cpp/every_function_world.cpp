@@ -27,6 +27,7 @@ World::World() : live_(true) {
   EXPECT_OK(orEventCreateWithFlags(
       &shared, orEventInterprocess | orEventDisableTiming));
   EXPECT_OK(orFaultInject(&fault, &spec));
+  EXPECT_OK(orMemPoolCreate(&pool, &kPoolProps));
   EXPECT_OK(orMalloc(&block, kBytes));
   EXPECT_OK(orMalloc(&other_block, kBytes));
   EXPECT_OK(orMallocHost(&pinned, kBytes));

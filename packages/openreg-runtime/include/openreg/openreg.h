@@ -175,14 +175,14 @@ typedef struct orSetting {
 /* What this process holds now. */
 typedef struct orResourceUsage {
   size_t structSize;
-  size_t deviceBlocks;      /* orMalloc */
+  size_t deviceBlocks;      /* orMalloc, orMallocAsync */
   size_t deviceBytes;       /* as requested */
   size_t hostBlocks;        /* orMallocHost */
   size_t hostBytes;         /* as requested */
   size_t hostRegistrations; /* orHostRegister */
   size_t unprotectedBlocks; /* orMemoryUnprotect */
   size_t ipcMappings;       /* orIpcOpenMemHandle */
-  size_t streams;           /* without the default ones */
+  size_t streams;           /* without the default ones, and those of threads */
   size_t events;
   size_t faults;  /* orFaultInject, and OPENREG_FAULTS */
   size_t threads; /* workers of streams, also of default ones */
@@ -194,6 +194,33 @@ typedef struct orResourceUsage {
 typedef struct orStream* orStream_t;
 typedef struct orEvent* orEvent_t;
 typedef struct orFault* orFault_t;
+typedef struct orMemPool* orMemPool_t;
+
+/* A stream of the current device that belongs to the calling thread. It begins
+ * with its first use and ends with the thread, whose work still runs. In a
+ * kernel it is that of the thread that runs the kernel: a worker, or one that
+ * waits. */
+#define orStreamPerThread ((orStream_t)0x2)
+
+/* What orMemPoolCreate() makes. */
+typedef struct orMemPoolProps {
+  size_t structSize;
+  int device;
+  size_t maxSize; /* bytes that it may reserve; 0 is all of the device's */
+} orMemPoolProps;
+#define OPENREG_MEM_POOL_PROPS_INIT {sizeof(orMemPoolProps), 0, 0}
+
+/* Numbers of a pool, all uint64_t and in bytes. Blocks count as multiples of
+ * 512. */
+typedef enum orMemPoolAttr {
+  /* What the pool keeps when the device or a stream of it is synchronized; 0 at
+   * first. */
+  orMemPoolAttrReleaseThreshold = 0,
+  orMemPoolAttrReservedMemCurrent = 1, /* what it has of the device */
+  orMemPoolAttrReservedMemHigh = 2,    /* the most so far; 0 resets it */
+  orMemPoolAttrUsedMemCurrent = 3,     /* of that: blocks not yet freed */
+  orMemPoolAttrUsedMemHigh = 4         /* the most so far; 0 resets it */
+} orMemPoolAttr;
 
 /* Flags of streams; no stream waits for the default one, so both mean the
  * same. */
@@ -221,7 +248,7 @@ typedef struct orIpcEventHandle_t {
 
 /* The calls that an injected fault counts and hits. */
 typedef enum orFaultSite {
-  orFaultMalloc = 0,     /* orMalloc */
+  orFaultMalloc = 0,     /* orMalloc, orMallocAsync, orMallocFromPoolAsync */
   orFaultMallocHost = 1, /* orMallocHost; it has no device */
   orFaultLaunch = 2,     /* orLaunchKernel, orLaunchKernelBlocking */
   orFaultCopy = 3        /* orMemcpy..., orMemset... */
@@ -319,10 +346,10 @@ OPENREG_API orError_t orDeviceGetAttribute(
  * Errors: LaunchFailure, NotPermitted, Timeout, [device]. */
 OPENREG_API orError_t orDeviceSynchronize(void) OPENREG_NOEXCEPT;
 /* Waits for what the current device runs, drops what it has queued, and makes
- * it as new: its blocks, IPC mappings and streams end, its default stream is
- * empty, its failure, limits and peer access are as at the start. Events and
- * pinned memory stay. Errors: NotPermitted, Timeout (the device is lost until a
- * reset succeeds). */
+ * it as new: its blocks, pools, IPC mappings and streams end, its default
+ * stream is empty, its failure, limits and peer access are as at the start.
+ * Events and pinned memory stay. Errors: NotPermitted, Timeout (the device is
+ * lost until a reset succeeds). */
 OPENREG_API orError_t orDeviceReset(void) OPENREG_NOEXCEPT;
 /* Limits the current device. A memory limit below what is in use fails
  * allocations until enough is freed. Errors: InvalidValue. */
@@ -356,7 +383,8 @@ OPENREG_API orError_t orDeviceDisablePeerAccess(int peerDevice)
 OPENREG_API orError_t orMalloc(void** devPtr, size_t size) OPENREG_NOEXCEPT;
 /* Frees a block after all work of its device, as orDeviceSynchronize() waits
  * for it, whose failures stay for the next wait; null is allowed, and so is a
- * failed device. Errors: InvalidValue, NotPermitted, Timeout. */
+ * failed device. One of a pool goes back to the pool. Errors: InvalidValue,
+ * NotPermitted, Timeout. */
 OPENREG_API orError_t orFree(void* devPtr) OPENREG_NOEXCEPT;
 /* As orFree or orFreeHost for a block that no enqueued work uses, which the
  * caller knows: waits for nothing, so a kernel may call it too.
@@ -381,10 +409,67 @@ OPENREG_API orError_t orHostRegister(void* ptr, size_t size, unsigned int flags)
  * HostMemoryNotRegistered (also: a block of orMallocHost), NotPermitted,
  * Timeout. */
 OPENREG_API orError_t orHostUnregister(void* ptr) OPENREG_NOEXCEPT;
-/* Free and total bytes of the current device; orLimitMemory is the total.
+/* Free and total bytes of the current device; orLimitMemory is the total. What
+ * pools reserve is not free, nor are freed blocks that other processes have
+ * open.
  * Errors: InvalidValue, [device]. */
 OPENREG_API orError_t orMemGetInfo(size_t* free, size_t* total)
     OPENREG_NOEXCEPT;
+/* Allocates `size` bytes, aligned to 512, from the current pool of the device
+ * of `stream`, for what the stream is given from here on; size 0 gives a null
+ * pointer. What was freed on the stream can be had again at once, what was
+ * freed on another one when that has come to the free. Waits only if there is
+ * no other memory: for frees of the pool. Errors: InvalidValue, InvalidHandle,
+ * MemoryAllocation, [device]. */
+OPENREG_API orError_t
+orMallocAsync(void** devPtr, size_t size, orStream_t stream) OPENREG_NOEXCEPT;
+/* The same from `pool`, which may be one of another device.
+ * Errors: InvalidValue, InvalidHandle, MemoryAllocation, [device]. */
+OPENREG_API orError_t orMallocFromPoolAsync(
+    void** devPtr,
+    size_t size,
+    orMemPool_t pool,
+    orStream_t stream) OPENREG_NOEXCEPT;
+/* Ends a block for all later calls; work that `stream` was given before still
+ * reaches it. A block of a pool goes back to it, one of orMalloc to the device,
+ * after that work. Null is allowed, and so is a failed device.
+ * Errors: InvalidValue, InvalidHandle. */
+OPENREG_API orError_t orFreeAsync(void* devPtr, orStream_t stream)
+    OPENREG_NOEXCEPT;
+/* Makes a pool. Errors: InvalidValue, InvalidDevice, [device]. */
+OPENREG_API orError_t orMemPoolCreate(
+    orMemPool_t* pool,
+    const orMemPoolProps* props) OPENREG_NOEXCEPT;
+/* Ends the handle at once; blocks of the pool stay until they are freed. If the
+ * pool is current, the default one is from here on.
+ * Errors: InvalidValue (the default pool of a device), InvalidHandle. */
+OPENREG_API orError_t orMemPoolDestroy(orMemPool_t pool) OPENREG_NOEXCEPT;
+/* The pool that a device has from the start.
+ * Errors: InvalidValue, InvalidDevice. */
+OPENREG_API orError_t orDeviceGetDefaultMemPool(orMemPool_t* pool, int device)
+    OPENREG_NOEXCEPT;
+/* The current pool of a device. Errors: InvalidValue, InvalidDevice. */
+OPENREG_API orError_t orDeviceGetMemPool(orMemPool_t* pool, int device)
+    OPENREG_NOEXCEPT;
+/* Makes a pool of `device` its current one.
+ * Errors: InvalidValue, InvalidDevice, InvalidHandle. */
+OPENREG_API orError_t orDeviceSetMemPool(int device, orMemPool_t pool)
+    OPENREG_NOEXCEPT;
+/* Gives freed blocks whose turn has come back to the device, until the pool
+ * reserves at most so many bytes. Errors: InvalidHandle. */
+OPENREG_API orError_t orMemPoolTrimTo(orMemPool_t pool, size_t minBytesToKeep)
+    OPENREG_NOEXCEPT;
+/* Writes a uint64_t. Errors: InvalidValue, InvalidHandle. */
+OPENREG_API orError_t orMemPoolGetAttribute(
+    orMemPool_t pool,
+    orMemPoolAttr attr,
+    void* value) OPENREG_NOEXCEPT;
+/* Reads a uint64_t; the threshold can be set, and the high watermarks to 0.
+ * Errors: InvalidValue, InvalidHandle. */
+OPENREG_API orError_t orMemPoolSetAttribute(
+    orMemPool_t pool,
+    orMemPoolAttr attr,
+    void* value) OPENREG_NOEXCEPT;
 /* Describes any pointer, also one inside a block; a pointer that the runtime
  * does not know is orMemoryTypeUnmanaged, not an error.
  * Errors: InvalidValue. */
@@ -414,9 +499,9 @@ OPENREG_API orError_t orGetAddressRange(
 /* ---- copies ------------------------------------------------------------ */
 
 /* Ranges are checked: a copy that leaves its block is orErrorInvalidValue. They
- * may overlap, as in memmove. Count 0 does nothing. A block that is freed while
- * an asynchronous call waits for its turn leaves orErrorIllegalAddress on the
- * device. */
+ * may overlap, as in memmove, but for rows. Count 0 does nothing. A block that
+ * is freed while an asynchronous call waits for its turn leaves
+ * orErrorIllegalAddress on the device. */
 
 /* Copies after all work of the default streams of the devices of source and
  * destination, or of the current device if both are the host, and waits. It can
@@ -432,6 +517,30 @@ OPENREG_API orError_t orMemcpyAsync(
     void* dst,
     const void* src,
     size_t count,
+    orMemcpyKind kind,
+    orStream_t stream) OPENREG_NOEXCEPT;
+/* As orMemcpy for `height` rows of `width` bytes, which begin every `dpitch`
+ * and `spitch` bytes, at least `width`. Bytes between rows are left alone.
+ * Width or height 0 does nothing. Errors: InvalidValue, LaunchFailure, Timeout,
+ * [device]. */
+OPENREG_API orError_t orMemcpy2D(
+    void* dst,
+    size_t dpitch,
+    const void* src,
+    size_t spitch,
+    size_t width,
+    size_t height,
+    orMemcpyKind kind) OPENREG_NOEXCEPT;
+/* As orMemcpy2D in the order of `stream`, without waiting unless the host
+ * memory is not pinned. Errors: InvalidValue, InvalidHandle, LaunchFailure,
+ * Timeout, [device]. */
+OPENREG_API orError_t orMemcpy2DAsync(
+    void* dst,
+    size_t dpitch,
+    const void* src,
+    size_t spitch,
+    size_t width,
+    size_t height,
     orMemcpyKind kind,
     orStream_t stream) OPENREG_NOEXCEPT;
 /* As orMemcpy between two devices, or within one.
@@ -451,7 +560,8 @@ OPENREG_API orError_t orMemcpyPeerAsync(
     int srcDevice,
     size_t count,
     orStream_t stream) OPENREG_NOEXCEPT;
-/* Sets `count` bytes of device memory to the low byte of `value` and waits.
+/* Sets `count` bytes of device memory, or of pinned memory, to the low byte of
+ * `value` and waits, as orMemcpy does.
  * Errors: InvalidValue, LaunchFailure, Timeout, [device]. */
 OPENREG_API orError_t orMemset(void* devPtr, int value, size_t count)
     OPENREG_NOEXCEPT;
@@ -472,7 +582,8 @@ OPENREG_API orError_t orStreamCreateWithPriority(
     unsigned int flags,
     int priority) OPENREG_NOEXCEPT;
 /* Ends the handle at once; work that was enqueued still runs, and a failure is
- * left for orDeviceSynchronize().
+ * left for orDeviceSynchronize(). The default stream of a device and
+ * orStreamPerThread cannot be destroyed.
  * Errors: InvalidHandle. */
 OPENREG_API orError_t orStreamDestroy(orStream_t stream) OPENREG_NOEXCEPT;
 /* The default stream of a device as a handle of its own.
@@ -578,17 +689,17 @@ OPENREG_API orError_t orEventDestroy(orEvent_t event) OPENREG_NOEXCEPT;
 
 /* Writes what another process on this machine, of the same user, needs to open
  * the block around `devPtr`: the same bytes each time.
- * Errors: InvalidValue, MemoryAllocation, [device]. */
+ * Errors: InvalidValue (also: memory of a pool), MemoryAllocation, [device]. */
 OPENREG_API orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle, void* devPtr)
     OPENREG_NOEXCEPT;
 /* Maps a block of another process and writes where it starts here, on the
  * device of the same number; a block that is open already is counted and keeps
  * its address. `flags`: 0 or orIpcMemLazyEnablePeerAccess. What both do is
- * ordered by events, or by waiting. The other process should free the block
- * when all have closed it: after that its bytes are anything. If it ends, the
- * bytes stay until all have closed it.
- * Errors: InvalidValue (also: the block or its process is gone), InvalidDevice,
- * NotPermitted (this process made the handle), MemoryAllocation, [device]. */
+ * ordered by events, or by waiting. If the other process frees the block,
+ * resets the device or ends, the bytes stay until all have closed it; so long
+ * they count as used there. Errors: InvalidValue (also: the block or its
+ * process is gone), InvalidDevice, NotPermitted (this process made the handle),
+ * MemoryAllocation, [device]. */
 OPENREG_API orError_t orIpcOpenMemHandle(
     void** devPtr,
     orIpcMemHandle_t handle,

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// orStreamPerThread. The tests use it in threads that end, as its worker does.
+#include "support.h"
+
+#include <algorithm>
+#include <atomic>
+
+namespace {
+
+/// Runs `body` in a thread of its own.
+template <typename Body>
+void in_a_thread(const Body& body) {
+  std::thread(body).join();
+}
+
+TEST(orStreamGetDevice, OfTheStreamPerThreadIsTheCurrentOne) {
+  in_a_thread([] {
+    int device = -1;
+    EXPECT_OK(orStreamGetDevice(orStreamPerThread, &device));
+    EXPECT_EQ(device, 0);
+    const CurrentDevice current(1);
+    EXPECT_OK(orStreamGetDevice(orStreamPerThread, &device));
+    EXPECT_EQ(device, 1);
+  });
+}
+
+TEST(orLaunchKernel, OnTheStreamPerThreadRunsInOrder) {
+  in_a_thread([] {
+    std::vector<int> order;
+    for (int i = 0; i < 100; ++i) {
+      ASSERT_OK(orLaunchKernel(
+          orStreamPerThread, [&order, i] { order.push_back(i); }));
+    }
+    ASSERT_OK(orStreamSynchronize(orStreamPerThread));
+    EXPECT_EQ(order.size(), 100u);
+    EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+  });
+}
+
+TEST(orStreamQuery, OfTheStreamPerThreadSeesThisThreadOnly) {
+  in_a_thread([] {
+    const Latch latch(orStreamPerThread);
+    EXPECT_EQ(orStreamQuery(orStreamPerThread), orErrorNotReady);
+    EXPECT_OK(orStreamQuery(nullptr));
+    in_a_thread([] { EXPECT_OK(orStreamQuery(orStreamPerThread)); });
+  });
+}
+
+TEST(orStreamWaitEvent, OrdersTheStreamPerThread) {
+  in_a_thread([] {
+    std::atomic<bool> ran{false};
+    const Stream stream;
+    const Event event;
+    {
+      const Latch latch(stream);
+      ASSERT_OK(orEventRecord(event, stream));
+      ASSERT_OK(orStreamWaitEvent(orStreamPerThread, event, 0));
+      ASSERT_OK(orLaunchKernel(orStreamPerThread, [&ran] { ran = true; }));
+      EXPECT_FALSE(ran);
+    }
+    ASSERT_OK(orStreamSynchronize(orStreamPerThread));
+    EXPECT_TRUE(ran);
+  });
+}
+
+TEST(orStreamDestroy, OfTheStreamPerThreadIsInvalidHandle) {
+  in_a_thread([] {
+    EXPECT_EQ(orStreamDestroy(orStreamPerThread), orErrorInvalidHandle);
+    EXPECT_MESSAGE("orStreamPerThread");
+  });
+}
+
+TEST(orGetResourceUsage, DoesNotCountTheStreamsOfThreads) {
+  in_a_thread([] {
+    orResourceUsage before = OPENREG_RESOURCE_USAGE_INIT;
+    orResourceUsage after = OPENREG_RESOURCE_USAGE_INIT;
+    ASSERT_OK(orGetResourceUsage(&before));
+    ASSERT_OK(orStreamSynchronize(orStreamPerThread));
+    ASSERT_OK(orGetResourceUsage(&after));
+    EXPECT_EQ(after.streams, before.streams);
+  });
+}
+
+TEST(orLaunchKernel, OnTheStreamPerThreadRunsAlsoIfTheThreadHasEnded) {
+  std::atomic<bool> ran{false};
+  const Stream stream;
+  const Event event;
+  {
+    const Latch latch(stream);
+    ASSERT_OK(orEventRecord(event, stream));
+    in_a_thread([&] {
+      ASSERT_OK(orStreamWaitEvent(orStreamPerThread, event, 0));
+      ASSERT_OK(orLaunchKernel(orStreamPerThread, [&ran] { ran = true; }));
+    });
+    EXPECT_FALSE(ran);
+  }
+  ASSERT_OK(orDeviceSynchronize());
+  EXPECT_TRUE(ran);
+}
+
+TEST(orDeviceReset, GivesThreadsANewStreamPerThread) {
+  in_a_thread([] {
+    ASSERT_OK(orLaunchKernel(orStreamPerThread, [] {}));
+    ASSERT_OK(orDeviceReset());
+    bool ran = false;
+    ASSERT_OK(orLaunchKernel(orStreamPerThread, [&ran] { ran = true; }));
+    ASSERT_OK(orStreamSynchronize(orStreamPerThread));
+    EXPECT_TRUE(ran);
+  });
+}
+
+TEST(orStreamRunsHere, InAKernelTheStreamPerThreadIsThatOfTheRunningThread) {
+  in_a_thread([] {
+    // A blocking kernel of another stream runs on this thread.
+    const Latch latch(orStreamPerThread);
+    ASSERT_OK(orLaunchKernelBlocking(
+        nullptr,
+        [](void*) {
+          EXPECT_EQ(orStreamQuery(orStreamPerThread), orErrorNotReady);
+        },
+        nullptr));
+  });
+}
+
+} // namespace
