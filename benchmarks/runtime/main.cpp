@@ -96,6 +96,7 @@ void print_machine(const char* when) {
 }
 
 int run(const Options& options) {
+  setenv("OPENREG_ALLOW_COPIES", "1", 1); // before the first of them starts
   Library library("openreg", options.library);
   std::optional<Library> peer;
   std::cout << "openreg: " << library.path() << '\n';

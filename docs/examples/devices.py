@@ -12,6 +12,7 @@ for setting in openreg_runtime.settings():
 # prints: OPENREG_ISOLATION thread default
 # prints: OPENREG_PEER_ACCESS 1 default
 # prints: OPENREG_MEMORY_CHECK 0 default
+# prints: OPENREG_ALLOW_COPIES 0 default
 # prints: OPENREG_WAIT_TIMEOUT 0 default
 # prints: OPENREG_FAULTS none default
 print(openreg_runtime.Device(3).total_memory)

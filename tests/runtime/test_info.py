@@ -20,6 +20,7 @@ WRONG = [
     ("OPENREG_ISOLATION", "process", "thread"),
     ("OPENREG_PEER_ACCESS", "2", "0 or 1"),
     ("OPENREG_MEMORY_CHECK", "on", "0 or 1"),
+    ("OPENREG_ALLOW_COPIES", "yes", "0 or 1"),
     ("OPENREG_WAIT_TIMEOUT", "1s", "a whole number of milliseconds"),
     ("OPENREG_FAULTS", "free:first=1", "'free' is not a site: expected malloc"),
     ("OPENREG_FAULTS", "malloc:nth=1", "'nth' is not a key: expected device"),
@@ -119,6 +120,7 @@ def test_settings_name_value_source_and_meaning() -> None:
         "OPENREG_ISOLATION",
         "OPENREG_PEER_ACCESS",
         "OPENREG_MEMORY_CHECK",
+        "OPENREG_ALLOW_COPIES",
         "OPENREG_WAIT_TIMEOUT",
         "OPENREG_FAULTS",
     }

@@ -117,3 +117,29 @@ def test_second_copy_in_a_process_is_refused(run_script, tmp_path: Path) -> None
         assert str(LIBRARY) in line
         assert str(other) in line
         assert "load the same file" in line
+
+
+def test_second_copy_has_devices_of_its_own_if_that_is_allowed(
+    run_script, tmp_path: Path
+) -> None:
+    other = tmp_path / "other" / LIBRARY.name
+    other.parent.mkdir()
+    shutil.copy(LIBRARY, other)
+    done = run_script(
+        f"""
+        import ctypes
+        import openreg_runtime as runtime
+
+        buffer = runtime.Buffer(16)
+        other = ctypes.CDLL({str(other)!r})
+        pointer = ctypes.c_void_p()
+        assert other.orMalloc(ctypes.byref(pointer), 16) == 0
+        assert other.orMemset(pointer, 7, 16) == 0
+        buffer.fill(1)
+        host = (ctypes.c_char * 16)()
+        assert other.orMemcpy(host, pointer, 16, 2) == 0
+        print(host.raw == bytes([7]) * 16)
+        """,
+        OPENREG_ALLOW_COPIES="1",
+    )
+    assert done.stdout == "True\n", done.stderr

@@ -178,6 +178,11 @@ Config load() {
       "OPENREG_MEMORY_CHECK",
       "0",
       "1 makes a kernel fault that touches memory after it was freed");
+  config.allow_copies = read_switch(
+      config,
+      "OPENREG_ALLOW_COPIES",
+      "0",
+      "1 lets several copies of the library have devices in one process");
   read_wait_timeout(config);
   read_faults(config);
   return config;

@@ -73,7 +73,9 @@ void check_no_other_copy() {
       "another copy of libopenreg uses the devices of this process: " + others +
           "; this copy is " + found.own_file +
           ". They cannot share pointers, streams and events: expected that "
-          "all users in a process load the same file");
+          "all users in a process load the same file, or "
+          "OPENREG_ALLOW_COPIES=1 "
+          "where they share nothing");
 }
 
 } // namespace openreg

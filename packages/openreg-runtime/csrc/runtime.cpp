@@ -606,7 +606,9 @@ void Runtime::abandon() {
 Runtime& runtime() {
   // Never destroyed: workers and other libraries' exit handlers may use it.
   static Runtime* value = [] {
-    check_no_other_copy();
+    if (!config().allow_copies) {
+      check_no_other_copy();
+    }
     auto* made = new Runtime;
     process::mark_in_use([] {
       // A kernel that never returns must not keep the process.
