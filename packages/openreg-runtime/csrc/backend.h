@@ -60,7 +60,8 @@ struct Fill {
   std::size_t count;
 };
 
-using Command = std::variant<Launch, Copy, Copy2D, Fill>;
+/// Rows are rare and large: their own place keeps the others small.
+using Command = std::variant<Launch, Copy, std::unique_ptr<const Copy2D>, Fill>;
 
 /// Thrown where a command is dropped because a device whose memory it uses has
 /// failed or was reset: no failure of the device that executes it.

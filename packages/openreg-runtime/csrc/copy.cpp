@@ -6,6 +6,7 @@
 #include "runtime.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace openreg {
@@ -181,7 +182,7 @@ orError_t orMemcpy2D(
         place_of(dst), dpitch, place_of(src), spitch, width, height};
     if (openreg::check_copy_2d(copy, kind)) {
       openreg::wait_for_source(stream, src);
-      stream.run(copy, epoch);
+      stream.run(std::make_unique<const Copy2D>(copy), epoch);
     }
   });
 }
@@ -205,9 +206,10 @@ orError_t orMemcpy2DAsync(
       return;
     }
     if (openreg::asynchronous(dst) && openreg::asynchronous(src)) {
-      object.enqueue(copy, epoch);
+      object.enqueue(std::make_unique<const Copy2D>(copy), epoch);
     } else {
-      object.run(copy, epoch); // as in orMemcpyAsync
+      object.run(
+          std::make_unique<const Copy2D>(copy), epoch); // as in orMemcpyAsync
     }
   });
 }

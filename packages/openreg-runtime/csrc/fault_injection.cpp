@@ -207,13 +207,9 @@ std::optional<Hit> count_call(orFaultSite site, int device) {
   return result;
 }
 
-void hit_allocation(orFaultSite site, int device, DeviceState* state) {
-  const auto hit = next(site, device);
-  if (!hit) {
-    return;
-  }
+void fail_allocation(const Hit& hit, DeviceState* state) {
   try {
-    hit->apply(state);
+    hit.apply(state);
   } catch (const Failure& failure) {
     if (state != nullptr && DeviceState::sticks(failure.error().code)) {
       state->fail(failure.error());

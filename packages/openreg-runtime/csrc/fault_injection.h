@@ -41,9 +41,18 @@ inline std::optional<Hit> next(orFaultSite site, int device) {
   return armed() ? count_call(site, device) : std::nullopt;
 }
 
-/// What an injected fault does to an allocation of a device, whose failure
-/// `state` keeps, or to one of pinned memory: -1 and null.
-void hit_allocation(orFaultSite site, int device, DeviceState* state);
+/// What `hit` does to an allocation; null for `state` if it has no device.
+void fail_allocation(const Hit& hit, DeviceState* state);
+
+/// Counts an allocation, of a device or of pinned memory (-1 and null), and
+/// fails it if it is hit.
+inline void count_allocation(orFaultSite site, int device, DeviceState* state) {
+  if (armed()) {
+    if (const auto hit = count_call(site, device)) {
+      fail_allocation(*hit, state);
+    }
+  }
+}
 
 /// Reads OPENREG_FAULTS. Throws Failure with what is accepted.
 std::vector<orFaultSpec> parse(std::string_view text, int device_count);

@@ -59,7 +59,7 @@ orError_t orMalloc(void** devPtr, size_t size) noexcept {
     auto& device = runtime().device(openreg::current_device());
     device.state().check();
     if (size > 0) {
-      openreg::fault_injection::hit_allocation(
+      openreg::fault_injection::count_allocation(
           orFaultMalloc, device.index(), &device.state());
       *devPtr = device.allocate(size);
     }
@@ -100,7 +100,8 @@ orError_t orMallocHost(void** hostPtr, size_t size) noexcept {
     *hostPtr = nullptr;
     runtime();
     if (size > 0) {
-      openreg::fault_injection::hit_allocation(orFaultMallocHost, -1, nullptr);
+      openreg::fault_injection::count_allocation(
+          orFaultMallocHost, -1, nullptr);
       *hostPtr = openreg::host_memory::allocate(size);
     }
   });

@@ -51,7 +51,7 @@ void* allocate(std::size_t size, MemoryPool* pool, Stream& stream) {
   if (size == 0) {
     return nullptr;
   }
-  fault_injection::hit_allocation(
+  fault_injection::count_allocation(
       orFaultMalloc, device.index(), &device.state());
   return pool != nullptr ? device.allocate_in_order(size, *pool, stream)
                          : device.allocate_in_order(size, stream);

@@ -131,7 +131,7 @@ Failure Device::not_freed(const void* pointer) const {
 
 /// Ends the live block at `offset`; false if there is none.
 bool Device::end_block(std::size_t offset) {
-  if (pools_.owns(offset)) {
+  if (!pools_.empty() && pools_.owns(offset)) {
     if (!heap_.keep(offset)) {
       return false; // a spare
     }
@@ -171,12 +171,13 @@ bool Device::release_spare(std::size_t offset) {
   return true;
 }
 
-/// Finds what was freed and can be used again by now, where there is any.
+/// Finds what was freed and can be used again by now.
 void Device::look_for_freed() {
-  if (exports_.keeps()) {
-    for (const std::size_t offset : exports_.take_closed()) {
-      heap_.drop(offset);
-    }
+  if (!exports_.keeps() && !pools_.has_spares()) {
+    return; // as nearly always
+  }
+  for (const std::size_t offset : exports_.take_closed()) {
+    heap_.drop(offset);
   }
   pools_.collect();
 }

@@ -6,6 +6,7 @@
 #include "runtime.h"
 
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,7 +31,8 @@ class ThreadBackend final : public Backend {
     const Range src = reach(copy.src, copy.count);
     std::memmove(dst.address, src.address, copy.count);
   }
-  void run(const Copy2D& copy) {
+  void run(const std::unique_ptr<const Copy2D>& rows) {
+    const Copy2D& copy = *rows;
     const auto extent = [&copy](std::size_t pitch) {
       return Copy2D::extent(pitch, copy.width, copy.height);
     };
