@@ -76,7 +76,7 @@ int setting_count() {
 TEST(orGetSettingCount, IsTheNumberOfVariables) {
   int count = 0;
   ASSERT_OK(orGetSettingCount(&count));
-  EXPECT_EQ(count, 8);
+  EXPECT_EQ(count, 9);
 }
 
 TEST(orGetSetting, SaysWhereEachValueComesFrom) {
