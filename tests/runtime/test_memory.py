@@ -139,7 +139,7 @@ def test_buffer_protocol_is_refused_with_the_reason() -> None:
 
 def test_buffer_larger_than_the_device_raises_with_its_numbers() -> None:
     device = runtime.Device(0)
-    with pytest.raises(runtime.OpenRegError, match="device 0 can not allocate") as e:
+    with pytest.raises(runtime.OpenRegError, match="device 0 cannot allocate") as e:
         runtime.Buffer(device.total_memory + 1, device)
     assert e.value.name == "orErrorMemoryAllocation"
     assert str(device.free_memory) in str(e.value)

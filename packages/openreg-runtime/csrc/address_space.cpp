@@ -55,7 +55,7 @@ AddressSpace::AddressSpace(
       fail("creating a file", own);
     }
     files_.push_back(file);
-    check_file_size(own);
+    check_file_size(own, "a device (OPENREG_DEVICE_MEMORY)");
     if (ftruncate(file, static_cast<off_t>(own)) != 0) {
       fail("sizing a file", own);
     }

@@ -27,7 +27,7 @@ struct Config {
   bool launch_blocking = false;
   bool peer_access = true;
   bool memory_check = false;
-  bool allow_copies = false; // of the library
+  bool allow_copies = false;      // of the library
   std::uint64_t wait_timeout = 0; // milliseconds, 0 for no limit
   std::vector<orFaultSpec> faults;
   std::vector<Setting> settings;

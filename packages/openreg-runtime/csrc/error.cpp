@@ -22,9 +22,7 @@ constexpr Description kDescriptions[] = {
     {orErrorNotReady, "orErrorNotReady", "work is still queued or running"},
     {orErrorInvalidValue, "orErrorInvalidValue", "invalid argument"},
     {orErrorInvalidDevice, "orErrorInvalidDevice", "invalid device ordinal"},
-    {orErrorInvalidHandle,
-     "orErrorInvalidHandle",
-     "invalid stream or event handle"},
+    {orErrorInvalidHandle, "orErrorInvalidHandle", "invalid handle"},
     {orErrorMemoryAllocation, "orErrorMemoryAllocation", "out of memory"},
     {orErrorNotPermitted, "orErrorNotPermitted", "operation not permitted"},
     {orErrorLaunchFailure, "orErrorLaunchFailure", "a kernel failed"},
@@ -91,15 +89,18 @@ orError_t not_ready(const char* text) noexcept {
   return orErrorNotReady;
 }
 
-std::optional<Error> take_last_error() noexcept {
-  t_not_ready = nullptr;
-  return t_has_last_error ? std::optional(std::exchange(last_error(), Error{}))
-                          : std::nullopt;
+LastError take_last_error() noexcept {
+  LastError taken{std::nullopt, std::exchange(t_not_ready, nullptr)};
+  if (t_has_last_error) {
+    taken.error = std::exchange(last_error(), Error{});
+  }
+  return taken;
 }
 
-void restore_last_error(std::optional<Error> error) noexcept {
+void restore_last_error(LastError last) noexcept {
+  t_not_ready = last.not_ready;
   if (t_has_last_error) {
-    last_error() = error ? std::move(*error) : Error{};
+    last_error() = last.error ? std::move(*last.error) : Error{};
   }
 }
 

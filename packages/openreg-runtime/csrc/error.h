@@ -52,10 +52,16 @@ inline const char* text_of(const std::exception& exception) noexcept {
 /// orErrorNotReady, which is none.
 orError_t not_ready(const char* text) noexcept;
 
-/// Takes the calling thread's last error away, if it had one yet.
-std::optional<Error> take_last_error() noexcept;
-/// Gives it back, in the place of the one that it has now.
-void restore_last_error(std::optional<Error> error) noexcept;
+/// What the calling thread knows of its last calls.
+struct LastError {
+  std::optional<Error> error; // none if it had none yet
+  const char* not_ready = nullptr;
+};
+
+/// Takes that away from the thread.
+LastError take_last_error() noexcept;
+/// Gives it back, in the place of what it has now.
+void restore_last_error(LastError last) noexcept;
 
 [[noreturn]] void throw_forked();
 /// Throws Failure in a child that was forked while devices were in use.

@@ -40,7 +40,7 @@ void Point::wait(const Deadline& deadline) {
   constexpr std::chrono::hours kFar{24 * 365};
   const auto end = deadline.at.value_or(Clock::now() + kFar);
   const CancellationDeferred deferred;
-  WaitEdge edge(stream());
+  WaitEdge edge(*this);
   for (;;) {
     edge.check();
     const auto next =

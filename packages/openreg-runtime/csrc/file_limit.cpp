@@ -9,17 +9,17 @@
 
 namespace openreg {
 
-void check_file_size(std::size_t size) {
+void check_file_size(std::size_t size, const char* what) {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
       size > limit.rlim_cur) {
     throw Failure(
         orErrorMemoryAllocation,
-        "the devices need a file in memory of " + std::to_string(size) +
+        std::string(what) + " needs a file in memory of " +
+            std::to_string(size) +
             " bytes, and the limit of file sizes (RLIMIT_FSIZE, ulimit -f) "
             "is " +
-            std::to_string(limit.rlim_cur) +
-            ": raise it, or lower OPENREG_DEVICE_MEMORY");
+            std::to_string(limit.rlim_cur) + ": raise it");
   }
 }
 

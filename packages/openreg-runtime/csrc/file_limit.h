@@ -7,7 +7,7 @@
 namespace openreg {
 
 /// Throws orErrorMemoryAllocation if this process may have no file of `size`
-/// bytes: the attempt would end it by the signal SIGXFSZ.
-void check_file_size(std::size_t size);
+/// bytes, which `what` needs: the attempt would end it by the signal SIGXFSZ.
+void check_file_size(std::size_t size, const char* what);
 
 } // namespace openreg

@@ -79,6 +79,23 @@ class HandleTable {
     return object;
   }
 
+  /// The object behind `handle`, or null if it is not live.
+  Object* find_object(Handle handle) {
+    Slot* slot = find(handle);
+    return slot != nullptr ? slot->object.load(std::memory_order_relaxed)
+                           : nullptr;
+  }
+
+  /// Ends `handle`; null if it is not live.
+  Object* try_remove(Handle handle) {
+    const std::lock_guard lock(mutex_);
+    Object* object = find_object(handle);
+    if (object != nullptr) {
+      end(*find(handle), index_of(handle));
+    }
+    return object;
+  }
+
   /// Ends the handles of all objects for which `ends` is true.
   template <typename Predicate>
   void remove_if(Predicate&& ends) {

@@ -38,7 +38,7 @@ constexpr std::chrono::milliseconds kSlice{20};
 } // namespace
 
 std::shared_ptr<SharedEvent> SharedEvent::create(File& file) {
-  check_file_size(sizeof(State));
+  check_file_size(sizeof(State), "an event for several processes");
   File made(memfd_create("openreg-event", MFD_CLOEXEC));
   if (!made || ftruncate(made.get(), sizeof(State)) != 0) {
     fail("a file");

@@ -3,6 +3,7 @@
 #include "ipc_handle.h"
 
 #include "error.h"
+#include "system_thread.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -29,6 +30,7 @@ enum class State { kAlive, kEnded, kUnknown };
 
 /// Looks a process up; writes its identity if it has not ended.
 State look_up(pid_t number, ProcessId* process) noexcept {
+  const CancellationDeferred deferred;
   char text[512];
   std::snprintf(text, sizeof(text), "/proc/%d/stat", static_cast<int>(number));
   const File file(open(text, O_RDONLY | O_CLOEXEC));
@@ -121,6 +123,7 @@ bool alive(ProcessId process) noexcept {
 
 File::~File() {
   if (descriptor_ >= 0) {
+    const CancellationDeferred deferred;
     close(descriptor_);
   }
 }

@@ -5,6 +5,7 @@
 #include "error.h"
 #include "file_limit.h"
 #include "host_access.h"
+#include "system_thread.h"
 
 #include <cerrno>
 #include <cstring>
@@ -41,8 +42,9 @@ struct flock lock_on(std::uint64_t position, short type) {
 
 void Exports::write(std::uint64_t position, const void* bytes, std::size_t size)
     const {
+  const CancellationDeferred deferred;
   // The file grows by itself.
-  check_file_size(position + size);
+  check_file_size(position + size, "a shared block");
   if (pwrite(
           memory_.file(device_), bytes, size, static_cast<off_t>(position)) !=
       static_cast<ssize_t>(size)) {

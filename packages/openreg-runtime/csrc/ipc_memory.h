@@ -7,9 +7,10 @@
 // mapped in whole pages, so neighbours of the block come along.
 //
 // Who has a block open has a read lock on its note, which ends with the process
-// at the latest. The owner ends the note first and looks for locks then, and
-// who opens locks first and reads then: so a block that somebody opens is
-// either found freed, or its bytes stay until all have closed it.
+// and the children that it forked, at the latest. The owner ends the note first
+// and looks for locks then, and who opens locks first and reads then: so a
+// block that somebody opens is either found freed, or its bytes stay until all
+// have closed it.
 #pragma once
 
 #include "address_space.h"
@@ -44,6 +45,10 @@ class Exports {
   /// A handle of the block, the same one each time. Throws
   /// orErrorMemoryAllocation.
   orIpcMemHandle_t add(std::size_t offset, std::size_t size);
+  /// True for a block that has a handle.
+  bool has(std::size_t offset) const {
+    return places_.count(offset) != 0;
+  }
   /// From here on the block cannot be opened any more. True if others have it
   /// open: take_closed() tells when that is over.
   bool remove(std::size_t offset);

@@ -3,6 +3,7 @@
 #include "memory_check.h"
 
 #include "error.h"
+#include "system_thread.h"
 
 #include <atomic>
 #include <fstream>
@@ -18,6 +19,7 @@ std::atomic<std::size_t> g_blocks{0}; // of all devices
 /// a thread without.
 std::size_t max_blocks() {
   static const std::size_t result = [] {
+    const CancellationDeferred deferred;
     std::size_t mappings = 65530; // where the system does not say
     std::ifstream("/proc/sys/vm/max_map_count") >> mappings;
     return mappings / 4 * 3 / 2;

@@ -2,19 +2,18 @@
 // What pools hold, and when they give it back.
 #include "memory_pool.h"
 
+#include "error.h"
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
 namespace openreg {
-namespace {
-
-constexpr std::uint64_t kEverything = ~std::uint64_t{0};
-
-} // namespace
 
 MemoryPools::MemoryPools(int device, Release release)
-    : device_(device), release_(std::move(release)) {
+    : device_(device),
+      release_(std::move(release)),
+      no_pool_{.device = device} {
   current_ = &create(0);
 }
 
@@ -53,17 +52,25 @@ void MemoryPools::clear() {
   }
   blocks_.clear();
   spares_ = 0;
+  no_pool_.spares.clear();
   for (const auto& pool : pools_) {
     pool->live = pool == pools_.front();
     pool->threshold = 0;
     pool->reserved = pool->reserved_high = pool->used = pool->used_high = 0;
+    pool->spares.clear();
   }
   current_ = &default_pool();
 }
 
+void MemoryPools::check_live(const MemoryPool& pool) {
+  if (!pool.live) {
+    throw Failure(orErrorInvalidHandle, "pool was destroyed meanwhile");
+  }
+}
+
 bool MemoryPools::owns(std::size_t offset) const {
   const auto block = blocks_.find(offset);
-  return block != blocks_.end() && block->second.pool != nullptr;
+  return block != blocks_.end() && block->second.pool != &no_pool_;
 }
 
 std::optional<std::size_t> MemoryPools::reachable(std::size_t offset) const {
@@ -79,25 +86,20 @@ std::optional<std::size_t> MemoryPools::reuse(
     const Stream& stream) {
   // A kernel that asks runs before what is enqueued, also on its own stream.
   const bool in_order = !stream.runs_here();
-  auto best = blocks_.end();
-  for (auto block = blocks_.begin(); block != blocks_.end(); ++block) {
-    const Block& spare = block->second;
-    // Blocks are not split: one that is far too large waits for another.
-    if (spare.spare && spare.pool == &pool && spare.footprint >= footprint &&
-        spare.footprint / 2 <= footprint &&
-        (best == blocks_.end() || spare.footprint < best->second.footprint) &&
-        ((in_order && spare.stream == &stream) || passed(spare))) {
-      best = block;
+  // Blocks are not split: one that is far too large waits for another.
+  for (auto spare = pool.spares.lower_bound({footprint, 0});
+       spare != pool.spares.end() && spare->first / 2 <= footprint;
+       ++spare) {
+    const std::size_t offset = spare->second;
+    const Block& block = blocks_.at(offset);
+    if ((in_order && block.stream == &stream) || passed(block)) {
+      erase_spare(pool, offset);
+      pool.used += block.footprint;
+      pool.used_high = std::max(pool.used_high, pool.used);
+      return offset;
     }
   }
-  if (best == blocks_.end()) {
-    return std::nullopt;
-  }
-  best->second.spare = false;
-  --spares_;
-  pool.used += best->second.footprint;
-  pool.used_high = std::max(pool.used_high, pool.used);
-  return best->first;
+  return std::nullopt;
 }
 
 bool MemoryPools::may_grow(const MemoryPool& pool, std::size_t footprint)
@@ -120,31 +122,40 @@ void MemoryPools::add(
 
 void MemoryPools::free(std::size_t offset, Stream* stream) {
   Block& block = blocks_.at(offset);
-  block.spare = true;
+  block.pool->spares.emplace(block.footprint, offset);
   ++spares_;
+  block.spare = true;
   block.stream = stream;
   block.place = stream != nullptr ? stream->progress().first : 0;
-  if (block.pool != nullptr) {
-    block.pool->used -= block.footprint;
-  }
+  block.pool->used -= block.footprint;
 }
 
 void MemoryPools::free_foreign(
     std::size_t offset,
     std::size_t footprint,
     Stream& stream) {
-  blocks_.emplace(offset, Block{nullptr, footprint});
+  add(no_pool_, offset, footprint);
   free(offset, &stream);
 }
 
-std::vector<Stream*> MemoryPools::pending(const MemoryPool& pool) const {
-  std::vector<Stream*> streams;
-  for (const auto& [offset, block] : blocks_) {
-    if (block.spare && block.pool == &pool && !passed(block)) {
-      streams.push_back(block.stream);
+void MemoryPools::erase_spare(MemoryPool& pool, std::size_t offset) {
+  Block& block = blocks_.at(offset);
+  pool.spares.erase({block.footprint, offset});
+  block.spare = false;
+  --spares_;
+}
+
+std::vector<MemoryPools::Pending> MemoryPools::pending(
+    const MemoryPool& pool) const {
+  std::map<Stream*, std::uint64_t> places;
+  for (const auto& [footprint, offset] : pool.spares) {
+    const Block& block = blocks_.at(offset);
+    if (!passed(block)) {
+      auto& place = places[block.stream];
+      place = std::max(place, block.place);
     }
   }
-  return streams;
+  return {places.begin(), places.end()};
 }
 
 bool MemoryPools::passed(const Block& block) {
@@ -152,48 +163,47 @@ bool MemoryPools::passed(const Block& block) {
       block.stream->progress().second >= block.place;
 }
 
-/// `keep` tells how many bytes a pool keeps.
-template <typename Keep>
-bool MemoryPools::give_back(const Keep& keep) {
-  if (!has_spares()) {
-    return false;
-  }
+bool MemoryPools::give_back(MemoryPool& pool, std::uint64_t keep) {
   bool any = false;
-  for (auto entry = blocks_.begin(); entry != blocks_.end();) {
-    const Block block = entry->second;
-    const bool surplus = block.spare &&
-        (block.pool == nullptr || block.pool->reserved > keep(*block.pool));
-    if (!surplus || !passed(block) || !release_(entry->first)) {
-      ++entry;
-      continue;
+  for (auto spare = pool.spares.begin();
+       spare != pool.spares.end() && pool.reserved > keep;) {
+    const auto [footprint, offset] = *spare++; // which may be erased
+    if (passed(blocks_.at(offset)) && release_(offset)) {
+      erase_spare(pool, offset);
+      blocks_.erase(offset);
+      pool.reserved -= footprint;
+      any = true;
     }
-    if (block.pool != nullptr) {
-      block.pool->reserved -= block.footprint;
-    }
-    entry = blocks_.erase(entry);
-    --spares_;
-    any = true;
   }
   return any;
 }
 
 void MemoryPools::collect() {
-  give_back([](const MemoryPool& pool) { return pool.live ? kEverything : 0; });
+  give_back(no_pool_, 0);
+  for (const auto& pool : pools_) {
+    if (!pool->live) {
+      give_back(*pool, 0);
+    }
+  }
 }
 
 void MemoryPools::trim() {
-  give_back(
-      [](const MemoryPool& pool) { return pool.live ? pool.threshold : 0; });
+  give_back(no_pool_, 0);
+  for (const auto& pool : pools_) {
+    give_back(*pool, pool->live ? pool->threshold : 0);
+  }
 }
 
-void MemoryPools::trim(const MemoryPool& only, std::uint64_t keep) {
-  give_back([&](const MemoryPool& pool) {
-    return &pool == &only ? keep : kEverything;
-  });
+void MemoryPools::trim(MemoryPool& pool, std::uint64_t keep) {
+  give_back(pool, keep);
 }
 
 bool MemoryPools::release_all() {
-  return give_back([](const MemoryPool&) { return std::uint64_t{0}; });
+  bool any = give_back(no_pool_, 0);
+  for (const auto& pool : pools_) {
+    any |= give_back(*pool, 0);
+  }
+  return any;
 }
 
 } // namespace openreg

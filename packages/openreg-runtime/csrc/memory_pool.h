@@ -20,6 +20,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace openreg {
@@ -37,6 +39,7 @@ struct MemoryPool {
   std::uint64_t reserved_high = 0;
   std::uint64_t used = 0;
   std::uint64_t used_high = 0;
+  std::set<std::pair<std::size_t, std::size_t>> spares{}; // (footprint, offset)
 };
 
 /// The pools of one device. Not thread safe, but for has_spares().
@@ -71,10 +74,13 @@ class MemoryPools {
   bool has_spares() const noexcept {
     return spares_.load(std::memory_order_relaxed) > 0;
   }
+  /// Throws orErrorInvalidHandle if the pool was destroyed since it was looked
+  /// up.
+  static void check_live(const MemoryPool& pool);
   /// True for a block that a pool made.
   bool owns(std::size_t offset) const;
-  /// True for a block that enqueued work may still use: it is not freed, or
-  /// its stream has not come to the free. Size is its footprint.
+  /// The footprint of a block that enqueued work may still use, as it is not
+  /// freed or its stream has not come to the free; nothing for others.
   std::optional<std::size_t> reachable(std::size_t offset) const;
 
   /// A spare of `pool` for a block of `stream` that takes `footprint` bytes.
@@ -88,8 +94,10 @@ class MemoryPools {
   void free(std::size_t offset, Stream* stream);
   /// The same for a block of orMalloc.
   void free_foreign(std::size_t offset, std::size_t footprint, Stream& stream);
+  /// A stream, and how far it has to come for all frees of a pool on it.
+  using Pending = std::pair<Stream*, std::uint64_t>;
   /// The streams that have yet to come to a free of `pool`.
-  std::vector<Stream*> pending(const MemoryPool& pool) const;
+  std::vector<Pending> pending(const MemoryPool& pool) const;
 
   // What follows gives spares back whose place was passed:
   /// of no pool, or of one that was destroyed;
@@ -97,13 +105,13 @@ class MemoryPools {
   /// also what pools have beyond their thresholds;
   void trim();
   /// what a pool has beyond `keep` bytes;
-  void trim(const MemoryPool& pool, std::uint64_t keep);
+  void trim(MemoryPool& pool, std::uint64_t keep);
   /// all. True if there was any.
   bool release_all();
 
  private:
   struct Block {
-    MemoryPool* pool; // null for one of orMalloc
+    MemoryPool* pool; // no_pool_ for one of orMalloc
     std::size_t footprint;
     bool spare = false;
     Stream* stream = nullptr; // of the free
@@ -111,14 +119,16 @@ class MemoryPools {
   };
 
   static bool passed(const Block& block);
-  template <typename Keep>
-  bool give_back(const Keep& keep);
+  /// Gives spares of the pool back, as long as it has more than `keep` bytes.
+  bool give_back(MemoryPool& pool, std::uint64_t keep);
+  void erase_spare(MemoryPool& pool, std::size_t offset);
 
   const int device_;
   const Release release_;
   std::vector<std::unique_ptr<MemoryPool>> pools_; // the default one first
   MemoryPool* current_;
   std::map<std::size_t, Block> blocks_; // by offset
+  MemoryPool no_pool_;                  // the spares of orMalloc
   std::atomic<std::size_t> spares_{0};
 };
 

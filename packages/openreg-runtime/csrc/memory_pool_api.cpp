@@ -57,14 +57,6 @@ void* allocate(std::size_t size, MemoryPool* pool, Stream& stream) {
                          : device.allocate_in_order(size, stream);
 }
 
-/// Throws orErrorInvalidHandle if the pool was destroyed since it was looked
-/// up.
-void check_live(const MemoryPool& pool) {
-  if (!pool.live) {
-    throw Failure(orErrorInvalidHandle, "pool was destroyed meanwhile");
-  }
-}
-
 /// The number that `attr` names. Throws orErrorInvalidValue.
 std::uint64_t* number_of(MemoryPool& pool, orMemPoolAttr attr) {
   switch (attr) {
@@ -218,7 +210,7 @@ orError_t orDeviceSetMemPool(int device, orMemPool_t pool) noexcept {
               ", expected one of device " + std::to_string(device));
     }
     object.with_pools([&](MemoryPools& pools) {
-      openreg::check_live(current);
+      MemoryPools::check_live(current);
       pools.set_current(current);
     });
   });

@@ -74,8 +74,7 @@ void check_no_other_copy() {
           "; this copy is " + found.own_file +
           ". They cannot share pointers, streams and events: expected that "
           "all users in a process load the same file, or "
-          "OPENREG_ALLOW_COPIES=1 "
-          "where they share nothing");
+          "OPENREG_ALLOW_COPIES=1 if they share nothing");
 }
 
 } // namespace openreg

@@ -91,7 +91,7 @@ Failure Device::no_room(std::size_t size) const {
   const std::size_t used = std::min(heap_.used(), heap_.capacity());
   return {
       orErrorMemoryAllocation,
-      "device " + std::to_string(index_) + " can not allocate " +
+      "device " + std::to_string(index_) + " cannot allocate " +
           std::to_string(size) +
           " bytes: " + std::to_string(heap_.capacity() - used) + " of its " +
           std::to_string(heap_.capacity()) + " bytes are free" +
@@ -139,12 +139,18 @@ bool Device::end_block(std::size_t offset) {
     pools_.trim();
     return true;
   }
-  if (exports_.remove(offset)) {
-    heap_.keep(offset);
-    keep_for_others(offset);
-    return true;
+  if (!exports_.has(offset)) {
+    return heap_.free(offset);
   }
-  return heap_.free(offset);
+  if (!heap_.keep(offset)) {
+    return false; // freed in stream order, which comes later
+  }
+  if (exports_.remove(offset)) {
+    keep_for_others(offset);
+  } else {
+    heap_.drop(offset);
+  }
+  return true;
 }
 
 /// Closes what the heap keeps for other processes to kernels of this one.
@@ -195,7 +201,7 @@ void* Device::allocate_in_order(
     MemoryPool& pool,
     Stream& stream) {
   const auto epoch = state_.check();
-  std::vector<Stream*> pending;
+  std::vector<MemoryPools::Pending> pending;
   {
     const std::lock_guard lock(heap_mutex_);
     if (const auto offset = take_from(pool, size, stream)) {
@@ -203,12 +209,12 @@ void* Device::allocate_in_order(
     }
     pending = pools_.pending(pool);
   }
-  try {
-    for (Stream* other : pending) {
-      other->drain(other->deadline());
+  for (const auto& [other, place] : pending) {
+    try {
+      other->wait_for_place(place, other->deadline());
+    } catch (const Failure&) {
+      // A kernel that asks, or a limit of waits: what is not free is not free.
     }
-  } catch (const Failure&) {
-    // A kernel that asks, or a limit of waits: what is not free is not free.
   }
   const std::lock_guard lock(heap_mutex_);
   state_.check_since(epoch);
@@ -218,7 +224,7 @@ void* Device::allocate_in_order(
   if (!pools_.may_grow(pool, heap_.footprint(size))) {
     throw Failure(
         orErrorMemoryAllocation,
-        "pool can not allocate " + std::to_string(size) +
+        "pool cannot allocate " + std::to_string(size) +
             " bytes: " + std::to_string(pool.reserved) + " of its maxSize of " +
             std::to_string(pool.max_size) + " bytes are reserved");
   }
@@ -227,9 +233,7 @@ void* Device::allocate_in_order(
 
 std::optional<std::size_t>
 Device::take_from(MemoryPool& pool, std::size_t size, const Stream& stream) {
-  if (!pool.live) {
-    throw Failure(orErrorInvalidHandle, "pool was destroyed meanwhile");
-  }
+  MemoryPools::check_live(pool);
   if (size > heap_.capacity()) {
     return std::nullopt;
   }
@@ -246,7 +250,12 @@ Device::take_from(MemoryPool& pool, std::size_t size, const Stream& stream) {
   }
   const auto offset = take(size);
   if (offset) {
-    pools_.add(pool, *offset, footprint);
+    try {
+      pools_.add(pool, *offset, footprint);
+    } catch (...) {
+      heap_.free(*offset);
+      throw;
+    }
   }
   return offset;
 }
@@ -255,16 +264,17 @@ void Device::free_in_order(void* pointer, Stream& stream) {
   check_freeable(pointer);
   const std::lock_guard lock(heap_mutex_);
   const std::size_t offset = offset_of(pointer);
-  if (!heap_.keep(offset)) {
+  const auto block = heap_.find(offset);
+  if (!block || block->offset != offset) {
     throw not_freed(pointer);
   }
   host_access::close(pointer);
   if (pools_.owns(offset)) {
     pools_.free(offset, &stream);
   } else {
-    const auto block = heap_.trace(offset);
     pools_.free_foreign(offset, heap_.footprint(block->size), stream);
   }
+  heap_.keep(offset);
   look_for_freed();
 }
 
@@ -607,6 +617,7 @@ void Runtime::abandon() {
 Runtime& runtime() {
   // Never destroyed: workers and other libraries' exit handlers may use it.
   static Runtime* value = [] {
+    const CancellationDeferred deferred;
     if (!config().allow_copies) {
       check_no_other_copy();
     }

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <string>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 
 namespace openreg {
@@ -23,18 +24,15 @@ namespace {
 // may launch on its own stream, but can not wait for it.
 struct Running {
   const Stream* stream;
+  bool part; // of the outer command, which runs it; or it only waits meanwhile
   Running* outer;
   bool enqueued = false; // work on the same stream, which runs later
 };
 OPENREG_THREAD_LOCAL Running* t_running = nullptr;
 
-bool running_here(const Stream* stream) {
-  for (const Running* entry = t_running; entry; entry = entry->outer) {
-    if (entry->stream == stream) {
-      return true;
-    }
-  }
-  return false;
+/// The commands that the innermost one is a part of, itself included, end here.
+Running* outer_of(const Running& running) {
+  return running.part ? running.outer : nullptr;
 }
 
 // Commands that a stream holds before it lets those who enqueue more wait. CUDA
@@ -48,8 +46,8 @@ constexpr std::chrono::seconds kIdle{1};
 /// current one, and there is no error yet. The thread gets its own back.
 class RunningScope {
  public:
-  explicit RunningScope(const Stream* stream)
-      : entry_{stream, t_running},
+  RunningScope(const Stream* stream, bool part)
+      : entry_{stream, part, t_running},
         device_(exchange_current_device(stream->device())),
         error_(take_last_error()) {
     t_running = &entry_;
@@ -65,7 +63,7 @@ class RunningScope {
  private:
   Running entry_;
   const int device_;
-  std::optional<Error> error_;
+  LastError error_;
 };
 
 std::atomic<std::size_t> g_workers{0};
@@ -177,10 +175,15 @@ void Stream::run_entry(Entry entry) {
     take_turn(lock, entry.epoch);
   }
   lock.unlock();
+  // Who waits for the command that runs here waits for this stream too.
+  std::optional<WaitEdge> edge;
+  if (running_stream() != nullptr) {
+    edge.emplace(*this);
+  }
   std::optional<Error> error;
   std::optional<Error> of_cleanup;
   {
-    const RunningScope scope(this);
+    const RunningScope scope(this, /*part=*/true);
     if (fault_injection::armed() && state_.usable_since(entry.epoch)) {
       inject_fault(entry);
     }
@@ -269,18 +272,23 @@ std::optional<Error> Stream::failure() const {
 }
 
 bool Stream::runs_here() const noexcept {
-  return running_here(this);
+  for (const Running* entry = t_running; entry; entry = outer_of(*entry)) {
+    if (entry->stream == this) {
+      return true;
+    }
+  }
+  return false;
 }
 
 void Stream::check_may_wait() const {
   if (runs_here()) {
     throw Failure(
-        orErrorNotPermitted, "a kernel can not wait for its own stream");
+        orErrorNotPermitted, "a kernel cannot wait for its own stream");
   }
 }
 
 void Stream::check_may_run() const {
-  for (const Running* entry = t_running; entry; entry = entry->outer) {
+  for (const Running* entry = t_running; entry; entry = outer_of(*entry)) {
     if (entry->stream == this && entry->enqueued) {
       throw Failure(
           orErrorNotPermitted,
@@ -306,14 +314,23 @@ void Stream::drain(const Deadline& deadline) {
   } while (launches != launches_of_its_kernels_);
 }
 
+void Stream::wait_for_place(std::uint64_t place, const Deadline& deadline) {
+  check_may_wait();
+  Lock lock(mutex_);
+  wait_until(
+      lock, [this, place] { return completed_ >= place; }, place, deadline);
+}
+
 std::optional<Error> Stream::take_failure() {
   const std::lock_guard lock(mutex_);
   return std::exchange(failure_, std::nullopt);
 }
 
 void Stream::settle(Point::Clock::time_point deadline) {
-  if (runs_here()) {
-    return;
+  for (const Running* entry = t_running; entry; entry = entry->outer) {
+    if (entry->stream == this) {
+      return; // it ends after this call at the earliest
+    }
   }
   Lock lock(mutex_);
   while (busy_) {
@@ -353,23 +370,19 @@ void Stream::push(Lock& lock, Entry entry) {
   if (record != nullptr) {
     record->point->place(completed_, enqueued_ + 1);
   }
-  if (t_running != nullptr) {
-    state_.count_launch_of_kernel();
-    // Who waits for an event finds no more than it asked for if work of a later
-    // call runs before the record.
-    for (Running* running = t_running; running && record == nullptr;
-         running = running->outer) {
-      running->enqueued = running->enqueued || running->stream == this;
-    }
-    launches_of_its_kernels_ += runs_here() ? 1 : 0;
-  }
+  const bool is_work = record == nullptr;
   queue_.push_back(std::move(entry));
   ++enqueued_;
+  const bool wakes = worker_sleeps_ && !busy_;
+  if (!has_worker_ && !process::exiting()) {
+    start_worker();
+  }
+  if (t_running != nullptr) {
+    note_launch_of_kernel(is_work);
+  }
   if (process::exiting()) {
     drop_queue();
-  } else if (!has_worker_) {
-    start_worker(lock);
-  } else if (worker_sleeps_ && !busy_) {
+  } else if (wakes) {
     lock.unlock(); // or the worker would wake to wait for it
     work_.notify_one();
   }
@@ -403,17 +416,38 @@ void Stream::wait_for_room(Lock& lock, const Entry& entry) {
   }
 }
 
-void Stream::start_worker(Lock&) {
+/// The command that calls has enqueued more on the stream, which the device's
+/// waits include. An event that is reached late holds nobody up for long, so
+/// work that runs before its record is no harm.
+void Stream::note_launch_of_kernel(bool is_work) {
+  state_.count_launch_of_kernel();
+  for (Running* running = t_running; running; running = outer_of(*running)) {
+    if (running->stream == this) {
+      running->enqueued = running->enqueued || is_work;
+    }
+  }
+  launches_of_its_kernels_ += runs_here() ? 1 : 0;
+}
+
+/// For the command that was enqueued just now, which is taken back if there is
+/// no thread for it.
+void Stream::start_worker() {
+  const auto take_back = [this] {
+    queue_.pop_back();
+    --enqueued_;
+  };
   try {
     start_thread([this] { work(); });
     has_worker_ = true;
     ++g_workers;
   } catch (const std::system_error& error) {
-    queue_.pop_back();
-    --enqueued_;
+    take_back();
     throw Failure(
         orErrorUnknown,
         std::string("no thread for the stream: ") + error.what());
+  } catch (...) {
+    take_back();
+    throw;
   }
 }
 
@@ -435,6 +469,10 @@ void Stream::work() {
       drop_queue();
       has_worker_ = false;
       --g_workers;
+      lock.unlock();
+      while (process::exiting()) {
+        pause(); // its thread_local variables may use what is gone by now
+      }
       return;
     }
     execute_next(lock);
@@ -448,7 +486,7 @@ void Stream::execute_next(Lock& lock) {
   {
     // The argument block goes before the turn ends: whoever waited finds all
     // that it held released. What releases it may not wait either.
-    const RunningScope scope(this);
+    const RunningScope scope(this, /*part=*/false);
     const Entry entry = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
@@ -510,7 +548,10 @@ void Stream::act(const Action& action) {
 }
 
 void Stream::wait_for(Point& point) const {
-  const WaitEdge edge(point.stream()); // for kernels that wait for this one
+  if (point.reached()) {
+    return;
+  }
+  const WaitEdge edge(point); // for kernels that wait for this stream
   // In slices: a device that is lost meanwhile waits for nobody, and neither
   // does a process that exits.
   constexpr std::chrono::milliseconds kSlice{20};
@@ -616,7 +657,7 @@ void Stream::wait_until(
     return;
   }
   const CancellationDeferred deferred;
-  WaitEdge edge(this);
+  WaitEdge edge(*this, completed);
   bool looked = false;
   while (!done()) {
     if (!busy_ && !queue_.empty()) {

@@ -88,7 +88,8 @@ class Stream {
   std::pair<std::uint64_t, std::uint64_t> progress() const;
   /// The failure that a command left, which stays.
   std::optional<Error> failure() const;
-  /// True if this thread runs a command of the stream.
+  /// True if this thread runs a command of the stream, also as a part of what
+  /// it runs now.
   bool runs_here() const noexcept;
   /// Throws orErrorNotPermitted if so.
   void check_may_wait() const;
@@ -98,6 +99,9 @@ class Stream {
   /// Waits for what is enqueued now; leaves a failure where it is. Throws
   /// orErrorTimeout.
   void drain(const Deadline& deadline);
+  /// Waits until so many commands are over, which were enqueued. Throws
+  /// orErrorTimeout.
+  void wait_for_place(std::uint64_t place, const Deadline& deadline);
   Deadline deadline() const {
     return state_.deadline();
   }
@@ -140,7 +144,8 @@ class Stream {
   void take_turn(Lock& lock, Epoch epoch);
   void push(Lock& lock, Entry entry);
   void wait_for_room(Lock& lock, const Entry& entry);
-  void start_worker(Lock& lock);
+  void note_launch_of_kernel(bool is_work);
+  void start_worker();
   void work();
   void execute_next(Lock& lock);
   std::optional<Error> execute(const Entry& entry);

@@ -52,6 +52,17 @@ Streams& thread_streams() {
   return *value;
 }
 
+/// A new stream of the device as a handle of the table.
+orStream_t make_stream(Streams& table, Device& device, int priority) {
+  Stream& stream = device.create_stream(priority);
+  try {
+    return table.insert(&stream);
+  } catch (...) {
+    device.destroy_stream(stream);
+    throw;
+  }
+}
+
 /// What orStreamPerThread is for one thread.
 class ThreadStreams {
  public:
@@ -60,11 +71,9 @@ class ThreadStreams {
   ThreadStreams& operator=(const ThreadStreams&) = delete;
   ~ThreadStreams() {
     for (const orStream_t handle : handles_) {
-      try {
-        Stream& stream = thread_streams().remove(handle, "stream");
-        runtime().device(stream.device()).destroy_stream(stream);
-      } catch (const Failure&) {
-        // There is none, or a reset has ended it.
+      // Null where a device has none, and where a reset has ended it.
+      if (Stream* stream = thread_streams().try_remove(handle)) {
+        runtime().device(stream->device()).destroy_stream(*stream);
       }
     }
   }
@@ -74,35 +83,24 @@ class ThreadStreams {
     if (handles_.size() <= index) {
       handles_.resize(index + 1);
     }
-    if (Stream* stream = find(handles_[index])) {
+    if (Stream* stream = thread_streams().find_object(handles_[index])) {
       return *stream;
     }
-    Stream& made = device.create_stream(kLeastPriority);
-    handles_[index] = thread_streams().insert(&made);
-    return made;
+    handles_[index] = make_stream(thread_streams(), device, kLeastPriority);
+    return *thread_streams().find_object(handles_[index]);
   }
 
  private:
-  /// Null before the first use, and after a reset.
-  static Stream* find(orStream_t handle) {
-    if (handle == nullptr) {
-      return nullptr;
-    }
-    try {
-      return &thread_streams().get(handle, "stream");
-    } catch (const Failure&) {
-      return nullptr;
-    }
-  }
-
   std::vector<orStream_t> handles_; // by device
 };
 
 OPENREG_THREAD_LOCAL ThreadStreams* t_streams = nullptr;
+OPENREG_THREAD_LOCAL bool t_ends = false; // its streams have ended already
 
 /// Ends the streams of a thread with it. A child that was forked has none.
 struct AtThreadEnd {
   ~AtThreadEnd() {
+    t_ends = true;
     if (!process::in_bad_fork()) {
       delete std::exchange(t_streams, nullptr);
     }
@@ -111,6 +109,11 @@ struct AtThreadEnd {
 
 Stream& thread_stream() {
   Device& device = runtime().device(current_device());
+  if (t_ends) {
+    throw Failure(
+        orErrorInvalidHandle,
+        "stream is orStreamPerThread of a thread that ends");
+  }
   if (t_streams == nullptr) {
     static thread_local AtThreadEnd at_end;
     static_cast<void>(at_end);
@@ -135,8 +138,10 @@ orError_t create_stream(
     }
     Device& device = runtime().device(current_device());
     device.state().check();
-    *stream = streams().insert(&device.create_stream(
-        std::clamp(priority, kGreatestPriority, kLeastPriority)));
+    *stream = make_stream(
+        streams(),
+        device,
+        std::clamp(priority, kGreatestPriority, kLeastPriority));
   });
 }
 

@@ -42,7 +42,7 @@ void start_thread(Body&& body) {
 
 /// As long as it lives, pthread_cancel() of this thread has no effect: it takes
 /// effect after the call of the library, whose state it would break. For what
-/// waits or reads files; other code has no point where a thread can end.
+/// waits, sleeps or uses files: those are the points where a thread can end.
 class CancellationDeferred {
  public:
   CancellationDeferred() noexcept {

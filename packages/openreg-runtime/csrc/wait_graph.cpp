@@ -3,8 +3,10 @@
 #include "wait_graph.h"
 
 #include "error.h"
+#include "event.h"
 #include "stream.h"
 
+#include <limits>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -14,7 +16,7 @@ namespace {
 
 struct Graph {
   std::mutex mutex; // nothing else is locked in it
-  std::unordered_map<const Stream*, const Stream*> waits;
+  std::unordered_map<const Stream*, AwaitedWork> waits;
 };
 
 Graph& graph() {
@@ -22,17 +24,35 @@ Graph& graph() {
   return *value;
 }
 
+/// False for a wait that is over, though its thread may not know that yet.
+bool is_pending(const AwaitedWork& work) {
+  return work.point != nullptr ? !work.point->reached()
+                               : work.stream->progress().second < work.position;
+}
+
 } // namespace
 
-WaitEdge::WaitEdge(const Stream* target) {
+WaitEdge::WaitEdge(const Stream& stream, std::uint64_t position) {
+  begin({&stream, position});
+}
+
+WaitEdge::WaitEdge(const Point& point) {
+  begin({point.stream(), 0, &point});
+}
+
+WaitEdge::WaitEdge(const Stream& stream) {
+  begin({&stream, std::numeric_limits<std::uint64_t>::max()});
+}
+
+void WaitEdge::begin(const AwaitedWork& work) {
   const Stream* from = running_stream();
-  if (from == nullptr || target == nullptr) {
+  if (from == nullptr || work.stream == nullptr || work.stream == from) {
     return;
   }
   const std::lock_guard lock(graph().mutex);
-  const Stream*& wait = graph().waits[from];
+  AwaitedWork& wait = graph().waits[from];
   outer_ = wait;
-  wait = target;
+  wait = work;
   from_ = from;
 }
 
@@ -45,10 +65,11 @@ WaitEdge::~WaitEdge() {
 
 void WaitEdge::end() noexcept {
   auto& waits = graph().waits;
-  if (outer_ != nullptr) {
-    waits[from_] = outer_;
+  const auto wait = waits.find(from_);
+  if (outer_.stream != nullptr) {
+    wait->second = outer_;
   } else {
-    waits.erase(from_);
+    waits.erase(wait);
   }
   from_ = nullptr;
 }
@@ -62,13 +83,13 @@ void WaitEdge::check() {
   const Stream* stream = from_;
   for (std::size_t steps = 0; steps <= waits.size(); ++steps) {
     const auto next = waits.find(stream);
-    if (next == waits.end()) {
+    if (next == waits.end() || !is_pending(next->second)) {
       return;
     }
-    stream = next->second;
+    stream = next->second.stream;
     if (stream == from_) {
       const int device = from_->device();
-      const int target = waits.at(from_)->device();
+      const int target = waits.at(from_).stream->device();
       end();
       throw Failure(
           orErrorNotPermitted,

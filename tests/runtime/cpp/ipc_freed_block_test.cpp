@@ -116,6 +116,28 @@ TEST(orFree, OfABlockThatIsOpenElsewhereEndsItForThisProcess) {
   });
 }
 
+TEST(orFreeUnused, OfASharedBlockThatWasFreedInStreamOrderIsInvalidValue) {
+  EXPECT_TWO_PROCESSES(open_and_write, [](OtherProcess other) {
+    char* block = offer(other);
+    const Stream stream;
+    {
+      const Latch latch(stream);
+      ASSERT_OK(orFreeAsync(block, stream));
+      EXPECT_EQ(orFreeUnused(block), orErrorInvalidValue);
+      EXPECT_EQ(orFreeAsync(block, stream), orErrorInvalidValue);
+    }
+    ASSERT_OK(orStreamSynchronize(stream));
+    void* later = nullptr;
+    ASSERT_OK(orMalloc(&later, kSize));
+    EXPECT_NE(later, block);
+    EXPECT_OK(orFree(later));
+    other.signal();
+    other.wait();
+    other.signal();
+    other.wait();
+  });
+}
+
 TEST(orMalloc, TakesTheBytesOfAFreedBlockOnceTheOtherProcessHasClosedIt) {
   EXPECT_TWO_PROCESSES(open_and_write, [](OtherProcess other) {
     char* freed = offer(other);

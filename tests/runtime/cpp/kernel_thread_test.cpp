@@ -78,4 +78,23 @@ TEST(orGetLastError, InAKernelIsNotThatOfTheThread) {
   EXPECT_EQ(orGetLastError(), orErrorInvalidValue);
 }
 
+TEST(orGetErrorMessage, OfNotReadyInAKernelIsNotThatOfTheThread) {
+  const Stream stream;
+  const Latch latch(stream);
+  EXPECT_EQ(orMalloc(nullptr, 1), orErrorInvalidValue);
+  const std::string before = orGetErrorMessage();
+  std::string inside;
+  run_on_this_thread([&, handle = orStream_t(stream)] {
+    EXPECT_EQ(orStreamQuery(handle), orErrorNotReady);
+    inside = orGetErrorMessage();
+  });
+  EXPECT_NE(inside, before);
+  EXPECT_EQ(orGetErrorMessage(), before);
+  EXPECT_EQ(orStreamQuery(stream), orErrorNotReady);
+  const std::string not_ready = orGetErrorMessage();
+  run_on_this_thread([] {});
+  EXPECT_EQ(orGetErrorMessage(), not_ready);
+  static_cast<void>(orGetLastError());
+}
+
 } // namespace

@@ -148,24 +148,78 @@ TEST(orMallocAsync, ABlockOfLessThanHalfTheSizeIsNotReused) {
   ASSERT_OK(orFree(half));
 }
 
-TEST(orMallocAsync, WaitsForFreesOfThePoolRatherThanFail) {
-  ASSERT_OK(orDeviceSetLimit(orLimitMemory, kSize));
-  {
-    const Stream stream;
-    const Stream other;
-    char* block = allocate(kSize, stream);
-    Latch latch(stream);
-    ASSERT_OK(orFreeAsync(block, stream));
-    std::thread releaser([&latch] { latch.release(); });
-    EXPECT_EQ(allocate(kSize, other), block);
-    releaser.join();
-    ASSERT_OK(orFree(block));
+/// A memory limit of device 0 as long as the scope lasts.
+class MemoryLimit {
+ public:
+  explicit MemoryLimit(std::size_t bytes) {
+    EXPECT_OK(orDeviceGetLimit(&previous_, orLimitMemory));
+    EXPECT_OK(orDeviceSetLimit(orLimitMemory, bytes));
   }
-  ASSERT_OK(orDeviceSetLimit(orLimitMemory, [] {
-    orDeviceProp prop = OPENREG_DEVICE_PROP_INIT;
-    EXPECT_OK(orGetDeviceProperties(&prop, 0));
-    return prop.totalGlobalMem;
-  }()));
+  MemoryLimit(const MemoryLimit&) = delete;
+  MemoryLimit& operator=(const MemoryLimit&) = delete;
+  ~MemoryLimit() {
+    EXPECT_OK(orDeviceSetLimit(orLimitMemory, previous_));
+  }
+
+ private:
+  std::size_t previous_ = 0;
+};
+
+TEST(orMallocAsync, WaitsForFreesOfThePoolRatherThanFail) {
+  const MemoryLimit limit(kSize);
+  const Stream stream;
+  const Stream other;
+  char* block = allocate(kSize, stream);
+  Latch latch(stream);
+  ASSERT_OK(orFreeAsync(block, stream));
+  void* pointer = nullptr;
+  ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 20));
+  EXPECT_EQ(orMallocAsync(&pointer, kSize, other), orErrorMemoryAllocation);
+  ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 0));
+  std::thread releaser([&latch] { latch.release(); });
+  EXPECT_EQ(allocate(kSize, other), block);
+  releaser.join();
+  ASSERT_OK(orFree(block));
+}
+
+TEST(orMallocAsync, WaitsForTheFreeAndNotForWhatComesBehindIt) {
+  const MemoryLimit limit(kSize);
+  const Stream stream;
+  const Stream other;
+  Signal released;
+  char* block = allocate(kSize, stream);
+  Latch latch(stream);
+  ASSERT_OK(orFreeAsync(block, stream));
+  ASSERT_OK(orLaunchKernel(stream, [&] { released.wait(); }));
+  latch.release();
+  EXPECT_EQ(allocate(kSize, other), block);
+  released.set();
+  ASSERT_OK(orFree(block));
+}
+
+TEST(orMallocAsync, InAKernelWaitsForFreesOfOtherStreams) {
+  // Its own stream has a free too, which comes after the kernel.
+  const MemoryLimit limit(2 * kSize);
+  const Stream stream;
+  const Stream other;
+  char* own = allocate(kSize, stream);
+  char* foreign = allocate(kSize, other);
+  Latch latch(other);
+  ASSERT_OK(orFreeAsync(foreign, other));
+  void* pointer = nullptr;
+  orError_t result = orErrorUnknown;
+  Signal freed;
+  ASSERT_OK(orLaunchKernel(stream, [&, handle = orStream_t(stream)] {
+    freed.wait();
+    result = orMallocAsync(&pointer, kSize, handle);
+  }));
+  ASSERT_OK(orFreeAsync(own, stream));
+  freed.set();
+  latch.release();
+  ASSERT_OK(orStreamSynchronize(stream));
+  ASSERT_EQ(result, orSuccess);
+  EXPECT_EQ(pointer, foreign);
+  ASSERT_OK(orFree(pointer));
 }
 
 TEST(orMallocAsync, PastTheMemoryOfTheDeviceIsMemoryAllocation) {

@@ -60,7 +60,7 @@ TEST(orMalloc, PastTheCapacityIsMemoryAllocation) {
   void* pointer = nullptr;
   EXPECT_EQ(orMalloc(&pointer, free + 1), orErrorMemoryAllocation);
   EXPECT_EQ(pointer, nullptr);
-  EXPECT_MESSAGE("device 0 can not allocate " + std::to_string(free + 1));
+  EXPECT_MESSAGE("device 0 cannot allocate " + std::to_string(free + 1));
   EXPECT_MESSAGE(std::to_string(free) + " of its");
   EXPECT_EQ(orMalloc(&pointer, SIZE_MAX), orErrorMemoryAllocation);
   const Block rest(free);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <thread>
 
@@ -263,6 +264,81 @@ TEST(
   recorded.set();
   ASSERT_OK(orEventSynchronize(theirs));
   EXPECT_EQ(result, orErrorNotPermitted);
+}
+
+TEST(orStreamSynchronize, InAKernelForAStreamThatHasWaitedForItsOwnSucceeds) {
+  // The wait of the other stream is over before the kernel begins, but its
+  // thread may not have woken yet.
+  for (int round = 0; round < 200; ++round) {
+    const Stream stream;
+    const Stream other;
+    const Event before;
+    orError_t result = orErrorUnknown;
+    Signal done;
+    ASSERT_OK(orLaunchKernel(stream, [] {
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }));
+    ASSERT_OK(orEventRecord(before, stream));
+    ASSERT_OK(orStreamWaitEvent(other, before, 0));
+    ASSERT_OK(orLaunchKernel(other, [] {}));
+    ASSERT_OK(orLaunchKernel(stream, [&, handle = orStream_t(other)] {
+      result = orStreamSynchronize(handle);
+      done.set();
+    }));
+    done.wait(); // each stream on a worker of its own
+    ASSERT_EQ(result, orSuccess) << "in round " << round;
+  }
+}
+
+TEST(NestedCalls, KernelWithinAKernelThatWaitsForTheOuterOneIsNotPermitted) {
+  // A runs a kernel of B as a part of its own, which waits for C, whose kernel
+  // waits for A.
+  const Stream a;
+  const Stream b;
+  const Stream c;
+  struct Call {
+    orStream_t c;
+    Signal started;
+    orError_t result = orErrorUnknown;
+  } call;
+  call.c = c;
+  orError_t of_c = orErrorUnknown;
+  ASSERT_OK(orLaunchKernel(c, [&, handle = orStream_t(a)] {
+    call.started.wait();
+    of_c = orStreamSynchronize(handle);
+  }));
+  ASSERT_OK(orLaunchKernel(a, [&, handle = orStream_t(b)] {
+    EXPECT_OK(orLaunchKernelBlocking(
+        handle,
+        [](void* argument) {
+          auto& call = *static_cast<Call*>(argument);
+          call.started.set();
+          call.result = orStreamSynchronize(call.c);
+        },
+        &call));
+  }));
+  call.started.wait();
+  ASSERT_OK(orDeviceSynchronize());
+  EXPECT_EQ(
+      (call.result == orErrorNotPermitted) + (of_c == orErrorNotPermitted), 1);
+}
+
+TEST(NestedCalls, WorkOfAKernelThatAWaitRunsIsNotThatOfTheWaitingKernel) {
+  // Whichever thread runs the kernel of B: a worker, or the one that waits.
+  for (int round = 0; round < 100; ++round) {
+    const Stream a;
+    const Stream b;
+    orError_t result = orErrorUnknown;
+    ASSERT_OK(
+        orLaunchKernel(a, [&, outer = orStream_t(a), inner = orStream_t(b)] {
+          EXPECT_OK(orLaunchKernel(
+              inner, [outer] { EXPECT_OK(orLaunchKernel(outer, [] {})); }));
+          EXPECT_OK(orStreamSynchronize(inner));
+          result = orLaunchKernelBlocking(outer, [](void*) {}, nullptr);
+        }));
+    ASSERT_OK(orStreamSynchronize(a));
+    ASSERT_EQ(result, orSuccess) << "in round " << round;
+  }
 }
 
 TEST(orStreamSynchronize, InAKernelOfAChainThatEndsSucceeds) {

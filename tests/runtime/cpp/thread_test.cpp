@@ -120,6 +120,33 @@ TEST(orEventSynchronize, IsNoPlaceWhereAThreadIsCancelled) {
   std::abort();
 }
 
+/// Calls `body` on a thread that was cancelled just before.
+template <typename Body>
+bool returns_to_a_cancelled_thread(Body body) {
+  return is_cancelled_after(
+      [&] {
+        pthread_cancel(pthread_self());
+        body();
+      },
+      [] {});
+}
+
+TEST_F(Threads, FirstUseIsNoPlaceWhereAThreadIsCancelled) {
+  EXPECT_EXIT(
+      std::_Exit(
+          returns_to_a_cancelled_thread([] { EXPECT_OK(orInit()); }) ? 0 : 1),
+      testing::ExitedWithCode(0),
+      "");
+}
+
+TEST(orFree, OfASharedBlockIsNoPlaceWhereAThreadIsCancelled) {
+  void* block = nullptr;
+  ASSERT_OK(orMalloc(&block, 64));
+  orIpcMemHandle_t handle;
+  ASSERT_OK(orIpcGetMemHandle(&handle, block));
+  EXPECT_TRUE(returns_to_a_cancelled_thread([&] { EXPECT_OK(orFree(block)); }));
+}
+
 TEST_F(Threads, ProcessEndsAfterItsMainThread) {
   EXPECT_EXIT(
       {

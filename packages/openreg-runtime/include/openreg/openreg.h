@@ -18,8 +18,8 @@
  *   MemoryAllocation  every function, when the host has no memory left for it
  *   NotPermitted      in a kernel: what is said below
  *   NotSupported      every function that uses the devices, while another copy
- *                     of this library in the process uses them: its pointers
- *                     and handles mean nothing to this one
+ *                     of this library in the process uses them, whose pointers
+ *                     mean nothing to this one (but OPENREG_ALLOW_COPIES=1)
  *   Timeout           what enqueues work, when a full stream takes none in the
  *                     time that waits may last (orLimitWaitTimeout)
  *   Unknown           what waits for an event of another process, or for a
@@ -46,8 +46,8 @@
  * A struct that begins with `structSize` may get members at its end in a later
  * version. The caller sets structSize to the size of the struct that it was
  * compiled with, which the OPENREG_..._INIT macros do, and the library reads or
- * writes only that many bytes. A size that no version of the struct had is
- * orErrorInvalidValue.
+ * writes only that many bytes. A size that is less than that of the first
+ * version, or more than the library knows, is orErrorInvalidValue.
  *
  * The header is for C11, C++11 and later. */
 #ifndef OPENREG_OPENREG_H
@@ -634,7 +634,7 @@ OPENREG_API orError_t orDeviceGetStreamPriorityRange(
 /* Enqueues `kernel(args)`, which runs on any thread, with the device of the
  * stream as the current one and a last error of its own. A stream holds 16384
  * commands; a call that would add work to a full one waits, unless a kernel
- * makes it. When it has run, or was dropped because the device failed,
+ * makes it. When the kernel has run, or was dropped because the device failed,
  * `cleanup(args)` is called if it is not null; neither may wait for the stream,
  * nor end its thread. If one throws, that leaves orErrorLaunchFailure on the
  * stream. If the launch itself fails, `args` stay with the caller. At exit
