@@ -154,7 +154,7 @@ def test_kernel_may_delete_a_buffer() -> None:
 def test_kernel_may_not_wait_for_its_own_stream(launch: str) -> None:
     stream = runtime.Stream()
     getattr(stream, launch)(stream.synchronize)
-    with pytest.raises(runtime.OpenRegError, match="can not wait for its own stream"):
+    with pytest.raises(runtime.OpenRegError, match="cannot wait for its own stream"):
         stream.synchronize()
 
 

@@ -173,7 +173,7 @@ def test_kernel_may_not_reset_its_own_device(device) -> None:
     stream = runtime.Stream(device)
     block = runtime.Buffer(8, device)
     stream.launch(device.reset)
-    with pytest.raises(runtime.OpenRegError, match="can not wait for its own stream"):
+    with pytest.raises(runtime.OpenRegError, match="cannot wait for its own stream"):
         stream.synchronize()
     block.fill(1)  # nothing was reset
 

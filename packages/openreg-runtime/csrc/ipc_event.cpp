@@ -14,6 +14,7 @@
 #include <string>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <thread>
 #include <unistd.h>
 
 namespace openreg::ipc {
@@ -152,13 +153,30 @@ bool SharedEvent::wait_until(Ticket ticket, Point::Clock::time_point time)
 
 SharedPoint::~SharedPoint() {
   // Its stream did not take it, so nothing else would.
-  if (stream() != nullptr && !reached()) {
+  if (stream() != nullptr) {
+    stamp();
+  }
+}
+
+void SharedPoint::stamp() {
+  if (!stamped_.exchange(true)) {
     event_->reach(ticket_);
   }
 }
 
 void SharedPoint::reach() {
-  event_->reach(ticket_);
+  stamp();
+  reached_ = true;
+}
+
+bool SharedPoint::wait_until(Clock::time_point time) {
+  if (!event_->wait_until(ticket_, time)) {
+    return false;
+  }
+  while (stream() != nullptr && !reached()) {
+    std::this_thread::yield(); // the turn of the record is about to end
+  }
+  return true;
 }
 
 } // namespace openreg::ipc

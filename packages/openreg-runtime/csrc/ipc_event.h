@@ -78,21 +78,24 @@ class SharedPoint final : public Point {
   SharedEvent::Ticket ticket() const noexcept {
     return ticket_;
   }
+  void stamp()
+      override; // other processes see it reached before the stream goes on
   void reach() override;
   void check() const override {
     event_->check(ticket_);
   }
-  bool wait_until(Clock::time_point time) override {
-    return event_->wait_until(ticket_, time);
-  }
+  bool wait_until(Clock::time_point time) override;
 
  private:
+  /// In the process of the stream the stream decides, as for other events.
   bool was_reached() const noexcept override {
-    return event_->reached(ticket_);
+    return stream() != nullptr ? reached_.load() : event_->reached(ticket_);
   }
 
   const std::shared_ptr<SharedEvent> event_;
   const SharedEvent::Ticket ticket_;
+  std::atomic<bool> stamped_{false};
+  std::atomic<bool> reached_{false};
 };
 
 } // namespace openreg::ipc

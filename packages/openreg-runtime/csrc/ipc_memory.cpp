@@ -7,11 +7,13 @@
 #include "host_access.h"
 #include "system_thread.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <random>
 #include <string>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <utility>
 
@@ -55,6 +57,29 @@ void Exports::write(std::uint64_t position, const void* bytes, std::size_t size)
   }
 }
 
+/// Only the id, a word: who reads meanwhile finds all of the note, or none. Not
+/// by a write, which a lower limit of file sizes would forbid by now.
+void Exports::erase_id(std::uint64_t position) const {
+  const std::size_t page = AddressSpace::page_size();
+  static_assert(offsetof(Note, id) == 0);
+  void* mapped = mmap(
+      nullptr,
+      page,
+      PROT_READ | PROT_WRITE,
+      MAP_SHARED,
+      memory_.file(device_),
+      static_cast<off_t>(position / page * page));
+  if (mapped == MAP_FAILED) {
+    throw Failure(
+        orErrorMemoryAllocation,
+        std::string("the note of a shared block cannot be reached: ") +
+            std::strerror(errno));
+  }
+  auto* id = static_cast<std::byte*>(mapped) + position % page;
+  reinterpret_cast<std::atomic<std::uint64_t>*>(id)->store(0);
+  munmap(mapped, page);
+}
+
 orIpcMemHandle_t Exports::add(std::size_t offset, std::size_t size) {
   auto known = places_.find(offset);
   if (known == places_.end()) {
@@ -88,10 +113,7 @@ bool Exports::remove(std::size_t offset) {
     return false;
   }
   const std::uint64_t position = known->second.position;
-  // Only the id, a word: who reads meanwhile finds all of the note, or none.
-  const std::uint64_t none = 0;
-  static_assert(offsetof(Note, id) == 0);
-  write(position, &none, sizeof(none));
+  erase_id(position);
   places_.erase(known);
   if (!is_open(position)) {
     unused_.push_back(position);

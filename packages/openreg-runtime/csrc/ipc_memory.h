@@ -73,6 +73,7 @@ class Exports {
   };
 
   void write(std::uint64_t position, const void* bytes, std::size_t size) const;
+  void erase_id(std::uint64_t position) const;
   bool is_open(std::uint64_t position) const;
 
   const AddressSpace& memory_;

@@ -160,8 +160,9 @@ orError_t orMemPoolCreate(
     check_not_null(pool, "pool");
     const auto known = openreg::read_struct(props, "props");
     auto& device = runtime().device(known.device);
-    device.state().check();
+    const auto epoch = device.state().check();
     *pool = device.with_pools([&](MemoryPools& pools) {
+      device.state().check_since(epoch);
       return openreg::handle_of(pools.create(known.maxSize));
     });
   });

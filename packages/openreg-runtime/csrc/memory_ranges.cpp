@@ -87,7 +87,10 @@ check_range(const char* argument, const void* pointer, std::size_t count) {
         std::string(argument) + " " + hex(pointer) +
             " is not a device pointer");
   }
-  const auto block = find_block(pointer);
+  // A kernel may use what is freed behind it.
+  const auto block = running_stream() != nullptr
+      ? runtime().device(device).find_enqueued(pointer)
+      : find_block(pointer);
   if (!block) {
     throw not_live(argument, pointer, device);
   }

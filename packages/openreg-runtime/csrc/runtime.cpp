@@ -202,8 +202,23 @@ void* Device::allocate_in_order(
     Stream& stream) {
   const auto epoch = state_.check();
   std::vector<MemoryPools::Pending> pending;
+  const auto check_possible = [&](bool possible) {
+    if (!possible) {
+      throw Failure(
+          orErrorMemoryAllocation,
+          "pool cannot allocate " + std::to_string(size) + " bytes: " +
+              std::to_string(pool.reserved) + " of its maxSize of " +
+              std::to_string(pool.max_size) + " bytes are reserved");
+    }
+  };
   {
     const std::lock_guard lock(heap_mutex_);
+    // What no free could make possible is not waited for.
+    if (size > heap_.capacity()) {
+      throw no_room(size);
+    }
+    check_possible(
+        pool.max_size == 0 || heap_.footprint(size) <= pool.max_size);
     if (const auto offset = take_from(pool, size, stream)) {
       return memory_.view(index_) + *offset;
     }
@@ -221,23 +236,17 @@ void* Device::allocate_in_order(
   if (const auto offset = take_from(pool, size, stream)) {
     return memory_.view(index_) + *offset;
   }
-  if (!pools_.may_grow(pool, heap_.footprint(size))) {
-    throw Failure(
-        orErrorMemoryAllocation,
-        "pool cannot allocate " + std::to_string(size) +
-            " bytes: " + std::to_string(pool.reserved) + " of its maxSize of " +
-            std::to_string(pool.max_size) + " bytes are reserved");
-  }
+  check_possible(pools_.may_grow(pool, heap_.footprint(size)));
   throw no_room(size);
 }
 
 std::optional<std::size_t>
 Device::take_from(MemoryPool& pool, std::size_t size, const Stream& stream) {
   MemoryPools::check_live(pool);
-  if (size > heap_.capacity()) {
-    return std::nullopt;
-  }
   const std::size_t footprint = heap_.footprint(size);
+  if (heap_.used() > heap_.capacity()) { // the limit is lower than it was
+    pools_.release_all();
+  }
   if (const auto offset = pools_.reuse(pool, footprint, stream)) {
     heap_.revive(*offset, size);
     return offset;
@@ -318,18 +327,27 @@ std::optional<Device::Hold> Device::hold(const void* pointer) {
   return hold_locked(find_locked(pointer));
 }
 
-std::optional<Device::Hold> Device::hold_enqueued(const void* pointer) {
-  const std::lock_guard lock(heap_mutex_);
-  auto block = find_locked(pointer);
+std::optional<Device::Block> Device::find_enqueued_locked(
+    const void* pointer) const {
   if (!pools_.empty() && !imports_.covers(pointer)) {
     // The block may have another size by now, for work that comes later.
     const auto extent = heap_.trace(offset_of(pointer));
     const auto size = extent ? pools_.reachable(extent->offset) : std::nullopt;
     if (size) {
-      block = Block{memory_.view(index_) + extent->offset, *size};
+      return Block{memory_.view(index_) + extent->offset, *size};
     }
   }
-  return hold_locked(block);
+  return find_locked(pointer);
+}
+
+std::optional<Device::Block> Device::find_enqueued(const void* pointer) const {
+  const std::lock_guard lock(heap_mutex_);
+  return find_enqueued_locked(pointer);
+}
+
+std::optional<Device::Hold> Device::hold_enqueued(const void* pointer) {
+  const std::lock_guard lock(heap_mutex_);
+  return hold_locked(find_enqueued_locked(pointer));
 }
 
 std::optional<Device::Hold> Device::hold_locked(

@@ -64,6 +64,9 @@ class Device {
   /// The live block around a pointer of this device, also one of another
   /// process.
   std::optional<Block> find(const void* pointer) const;
+  /// The block around a pointer that work may still use which was enqueued
+  /// before it was freed in stream order.
+  std::optional<Block> find_enqueued(const void* pointer) const;
   /// As Heap::trace().
   std::optional<Block> trace(const void* pointer) const;
 
@@ -139,6 +142,7 @@ class Device {
   std::size_t offset_of(const void* pointer) const noexcept;
   std::optional<Block> at(const std::optional<Heap::Block>& block) const;
   std::optional<Block> find_locked(const void* pointer) const;
+  std::optional<Block> find_enqueued_locked(const void* pointer) const;
   std::string why_not_freed(const void* pointer) const;
   void check_freeable(void* pointer) const;
   Failure not_freed(const void* pointer) const;

@@ -9,7 +9,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <memory>
+#include <new>
+#include <pthread.h>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -95,29 +98,37 @@ class ThreadStreams {
 };
 
 OPENREG_THREAD_LOCAL ThreadStreams* t_streams = nullptr;
-OPENREG_THREAD_LOCAL bool t_ends = false; // its streams have ended already
 
-/// Ends the streams of a thread with it. A child that was forked has none.
-struct AtThreadEnd {
-  ~AtThreadEnd() {
-    t_ends = true;
-    if (!process::in_bad_fork()) {
-      delete std::exchange(t_streams, nullptr);
+/// Ends the streams of a thread with it: after its thread_local variables,
+/// which may use them. A child that was forked has none, and the main thread of
+/// a process that exits keeps its own.
+pthread_key_t thread_end() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made{};
+    const int error = pthread_key_create(&made, [](void*) {
+      if (!process::in_bad_fork()) {
+        delete std::exchange(t_streams, nullptr);
+      }
+    });
+    if (error != 0) {
+      throw Failure(
+          orErrorMemoryAllocation,
+          std::string("orStreamPerThread needs a key of threads: ") +
+              std::strerror(error));
     }
-  }
-};
+    return made;
+  }();
+  return key;
+}
 
 Stream& thread_stream() {
   Device& device = runtime().device(current_device());
-  if (t_ends) {
-    throw Failure(
-        orErrorInvalidHandle,
-        "stream is orStreamPerThread of a thread that ends");
-  }
   if (t_streams == nullptr) {
-    static thread_local AtThreadEnd at_end;
-    static_cast<void>(at_end);
-    t_streams = new ThreadStreams;
+    auto streams = std::make_unique<ThreadStreams>();
+    if (pthread_setspecific(thread_end(), streams.get()) != 0) {
+      throw std::bad_alloc();
+    }
+    t_streams = streams.release();
   }
   return t_streams->of(device);
 }

@@ -37,6 +37,24 @@ TEST(orIpcGetMemHandle, WithoutRoomForTheNoteIsMemoryAllocation) {
       });
 }
 
+TEST(orFree, OfASharedBlockNeedsNoRoomInFiles) {
+  EXPECT_TWO_PROCESSES(
+      [](OtherProcess) {},
+      [](OtherProcess) {
+        void* block = nullptr;
+        ASSERT_OK(orMalloc(&block, 64));
+        const Block other(64);
+        orIpcMemHandle_t handle;
+        ASSERT_OK(orIpcGetMemHandle(&handle, block));
+        ASSERT_OK(orIpcGetMemHandle(&handle, other.get()));
+        rlimit limit;
+        getrlimit(RLIMIT_FSIZE, &limit);
+        limit.rlim_cur = 1;
+        setrlimit(RLIMIT_FSIZE, &limit);
+        EXPECT_OK(orFree(block));
+      });
+}
+
 TEST(orIpcOpenMemHandle, OfThisProcessIsNotPermitted) {
   const Block block(64);
   void* pointer = nullptr;

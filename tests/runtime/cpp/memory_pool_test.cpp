@@ -274,6 +274,52 @@ TEST(orFreeAsync, WorkOfBeforeStillReachesTheBlock) {
   ASSERT_OK(orFree(block));
 }
 
+TEST(orFreeAsync, KernelOfBeforeStillReachesTheBlock) {
+  for (const bool of_pool : {true, false}) {
+    const Stream stream;
+    void* block = nullptr;
+    if (of_pool) {
+      block = allocate(64, stream);
+    } else {
+      ASSERT_OK(orMalloc(&block, 64));
+    }
+    char first = 0;
+    orError_t found = orErrorUnknown;
+    {
+      const Latch latch(stream);
+      ASSERT_OK(orLaunchKernel(stream, [&, handle = orStream_t(stream)] {
+        void* data = nullptr;
+        found = orGetKernelPointer(&data, block);
+        if (found == orSuccess) {
+          static_cast<char*>(data)[0] = 42;
+          EXPECT_OK(
+              orMemcpyAsync(&first, block, 1, orMemcpyDeviceToHost, handle));
+        }
+      }));
+      ASSERT_OK(orFreeAsync(block, stream));
+    }
+    ASSERT_OK(orStreamSynchronize(stream));
+    EXPECT_EQ(found, orSuccess);
+    EXPECT_EQ(first, 42);
+  }
+}
+
+TEST(orMallocAsync, ThatNoFreeCouldMakePossibleWaitsForNone) {
+  const Stream stream;
+  const Pool pool(1024);
+  void* block = nullptr;
+  ASSERT_OK(orMallocFromPoolAsync(&block, 1024, pool, stream));
+  const Latch latch(stream);
+  ASSERT_OK(orFreeAsync(block, stream));
+  EXPECT_EQ(
+      orMallocFromPoolAsync(&block, 2048, pool, nullptr),
+      orErrorMemoryAllocation);
+  EXPECT_MESSAGE("of its maxSize of 1024 bytes");
+  EXPECT_EQ(
+      orMallocFromPoolAsync(&block, SIZE_MAX / 2, pool, nullptr),
+      orErrorMemoryAllocation);
+}
+
 TEST(orFreeAsync, EndsTheBlockForLaterCalls) {
   const Stream stream;
   char* block = allocate(64, stream);

@@ -255,4 +255,19 @@ TEST_F(Exit, EventThatIsRecordedInAnExitHandlerIsReached) {
       "at exit: orSuccess");
 }
 
+TEST_F(Exit, StreamPerThreadOfTheMainThreadStays) {
+  EXPECT_EXIT(
+      {
+        std::atexit([] {
+          if (orLaunchKernel(orStreamPerThread, [] {}) != orSuccess) {
+            std::_Exit(1);
+          }
+        });
+        EXPECT_OK(orLaunchKernel(orStreamPerThread, [] {}));
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0),
+      "");
+}
+
 } // namespace

@@ -98,6 +98,23 @@ TEST(orLaunchKernel, OnTheStreamPerThreadRunsAlsoIfTheThreadHasEnded) {
   EXPECT_TRUE(ran);
 }
 
+TEST(orFreeAsync, AtTheEndOfAThreadTakesItsStreamPerThread) {
+  struct AtEnd {
+    void* block = nullptr;
+    ~AtEnd() {
+      EXPECT_OK(orFreeAsync(block, orStreamPerThread));
+    }
+  };
+  in_a_thread([] {
+    static thread_local AtEnd at_end; // ends before or after the stream
+    ASSERT_OK(orMallocAsync(&at_end.block, 64, orStreamPerThread));
+  });
+  ASSERT_OK(orDeviceSynchronize());
+  orResourceUsage usage = OPENREG_RESOURCE_USAGE_INIT;
+  ASSERT_OK(orGetResourceUsage(&usage));
+  EXPECT_EQ(usage.deviceBlocks, 0u);
+}
+
 TEST(orDeviceReset, GivesThreadsANewStreamPerThread) {
   in_a_thread([] {
     ASSERT_OK(orLaunchKernel(orStreamPerThread, [] {}));
