@@ -148,6 +148,9 @@ TEST(orFree, OfASharedBlockIsNoPlaceWhereAThreadIsCancelled) {
 }
 
 TEST_F(Threads, ProcessEndsAfterItsMainThread) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "ThreadSanitizer does not know stacks of ucontext.h";
+#endif
   EXPECT_EXIT(
       {
         const Stream stream;
