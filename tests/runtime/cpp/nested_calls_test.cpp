@@ -243,9 +243,7 @@ TEST(NestedCalls, OfTwoBlockingLaunchesThatWaitForEachOtherOneIsNotPermitted) {
   EXPECT_EQ(results[1], orErrorNotPermitted);
 }
 
-TEST(
-    orEventSynchronize,
-    InAKernelThatTheStreamOfTheEventWaitsForIsNotPermitted) {
+TEST(orEventSynchronize, InAKernelThatItsStreamWaitsForIsNotPermitted) {
   // The other stream waits for the event of the kernel's stream, and the kernel
   // for one that the other stream records after that.
   const Stream stream;
