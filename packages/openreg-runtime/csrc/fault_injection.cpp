@@ -170,8 +170,8 @@ void check(const orFaultSpec& spec, int device_count) {
   }
   if (spec.probability > 0 && spec.period != 0) {
     reject(
-        "period " + std::to_string(spec.period) +
-        " is not used beside a probability: expected one of the two");
+        "period is " + std::to_string(spec.period) +
+        ", which is not used beside a probability: expected one of the two");
   }
 }
 

@@ -100,6 +100,15 @@ TEST(orFaultInject, AcceptsACheckedSpecOnly) {
         [probability](Spec& s) { s.probability = probability; },
         "spec.probability");
   }
+  rejects(
+      [](Spec& s) { s.probability = std::nextafter(1.0, 2.0); },
+      "spec.probability 1.0000000000000002 is not in [0, 1]");
+  rejects(
+      [](Spec& s) {
+        s.probability = 0.5;
+        s.period = 3;
+      },
+      "spec.period is 3, which is not used beside a probability");
   const orFaultSpec good = allocation_fault();
   ASSERT_OK(orFaultInject(&fault, &good));
   EXPECT_OK(orFaultRemove(fault));

@@ -2,6 +2,7 @@
 // Memory of the host that is pinned after it was allocated.
 #include "support.h"
 
+#include <array>
 #include <cstdint>
 #include <sys/mman.h>
 
@@ -103,6 +104,15 @@ TEST(orHostRegister, CopyPastTheEndIsInvalidValue) {
       orErrorInvalidValue);
   EXPECT_MESSAGE("pass the end of the pinned block of 32 bytes");
   EXPECT_OK(orHostUnregister(memory.data()));
+}
+
+TEST(orHostRegister, PastTheEndOfAllAddressesIsInvalidValue) {
+  std::array<char, 64> memory{};
+  EXPECT_EQ(
+      orHostRegister(memory.data(), SIZE_MAX, orHostRegisterDefault),
+      orErrorInvalidValue);
+  EXPECT_MESSAGE("size 18446744073709551615 at ptr");
+  EXPECT_MESSAGE("passes the end of all addresses");
 }
 
 TEST(orHostRegister, RangesMayTouch) {
