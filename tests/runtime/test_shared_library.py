@@ -92,10 +92,16 @@ def test_library_stays_after_dlclose(run_script) -> None:
     assert "a pointer to memory of device openreg:0" in done.stderr
 
 
-def test_second_copy_in_a_process_is_refused(run_script, tmp_path: Path) -> None:
-    other = tmp_path / "other" / LIBRARY.name
-    other.parent.mkdir()
-    shutil.copy(LIBRARY, other)
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    """Makes a copy of the library."""
+    path = tmp_path / "other" / LIBRARY.name
+    path.parent.mkdir()
+    shutil.copy(LIBRARY, path)
+    return path
+
+
+def test_second_copy_in_a_process_is_refused(run_script, other: Path) -> None:
     done = run_script(
         f"""
         import ctypes
@@ -120,11 +126,8 @@ def test_second_copy_in_a_process_is_refused(run_script, tmp_path: Path) -> None
 
 
 def test_second_copy_has_devices_of_its_own_if_that_is_allowed(
-    run_script, tmp_path: Path
+    run_script, other: Path
 ) -> None:
-    other = tmp_path / "other" / LIBRARY.name
-    other.parent.mkdir()
-    shutil.copy(LIBRARY, other)
     done = run_script(
         f"""
         import ctypes

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace openreg {
 namespace {
@@ -114,6 +115,21 @@ void wait_for_source(const Stream& executing, const void* src) {
   }
 }
 
+/// Gives an asynchronous copy to its stream. With pageable host memory it is
+/// done when the call returns, as in CUDA.
+void submit_copy(
+    Stream& stream,
+    const void* dst,
+    const void* src,
+    Command copy,
+    Stream::Epoch epoch) {
+  if (asynchronous(dst) && asynchronous(src)) {
+    stream.enqueue(std::move(copy), epoch);
+  } else {
+    stream.run(std::move(copy), epoch);
+  }
+}
+
 } // namespace
 } // namespace openreg
 
@@ -156,12 +172,7 @@ orError_t orMemcpyAsync(
       return;
     }
     openreg::check_copy(dst, count, src, count, kind);
-    if (openreg::asynchronous(dst) && openreg::asynchronous(src)) {
-      object.enqueue(copy, epoch);
-    } else {
-      // Pageable host memory: done when the call returns, as in CUDA.
-      object.run(copy, epoch);
-    }
+    openreg::submit_copy(object, dst, src, copy, epoch);
   });
 }
 
@@ -202,14 +213,9 @@ orError_t orMemcpy2DAsync(
     openreg::check_kind(kind);
     const Copy2D copy{
         place_of(dst), dpitch, place_of(src), spitch, width, height};
-    if (!openreg::check_copy_2d(copy, kind)) {
-      return;
-    }
-    if (openreg::asynchronous(dst) && openreg::asynchronous(src)) {
-      object.enqueue(std::make_unique<const Copy2D>(copy), epoch);
-    } else {
-      object.run(
-          std::make_unique<const Copy2D>(copy), epoch); // as in orMemcpyAsync
+    if (openreg::check_copy_2d(copy, kind)) {
+      openreg::submit_copy(
+          object, dst, src, std::make_unique<const Copy2D>(copy), epoch);
     }
   });
 }

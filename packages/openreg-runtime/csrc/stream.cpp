@@ -421,12 +421,14 @@ void Stream::wait_for_room(Lock& lock, const Entry& entry) {
 /// work that runs before its record is no harm.
 void Stream::note_launch_of_kernel(bool is_work) {
   state_.count_launch_of_kernel();
+  bool of_its_own = false;
   for (Running* running = t_running; running; running = outer_of(*running)) {
     if (running->stream == this) {
       running->enqueued = running->enqueued || is_work;
+      of_its_own = true;
     }
   }
-  launches_of_its_kernels_ += runs_here() ? 1 : 0;
+  launches_of_its_kernels_ += of_its_own ? 1 : 0;
 }
 
 /// For the command that was enqueued just now, which is taken back if there is

@@ -11,24 +11,6 @@ using WaitTimeout = FreshProcess;
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr std::size_t kAll = std::size_t{16} << 30; // as set by default
 
-/// A limit of the current device as long as the scope lasts.
-class Limit {
- public:
-  Limit(orLimit limit, std::size_t value) : limit_(limit) {
-    EXPECT_OK(orDeviceGetLimit(&previous_, limit));
-    EXPECT_OK(orDeviceSetLimit(limit, value));
-  }
-  Limit(const Limit&) = delete;
-  Limit& operator=(const Limit&) = delete;
-  ~Limit() {
-    EXPECT_OK(orDeviceSetLimit(limit_, previous_));
-  }
-
- private:
-  orLimit limit_;
-  std::size_t previous_ = 0;
-};
-
 TEST(orDeviceGetLimit, IsAllMemoryAndNoTimeoutAtFirst) {
   std::size_t value = 1;
   ASSERT_OK(orDeviceGetLimit(&value, orLimitMemory));

@@ -148,25 +148,8 @@ TEST(orMallocAsync, ABlockOfLessThanHalfTheSizeIsNotReused) {
   ASSERT_OK(orFree(half));
 }
 
-/// A memory limit of device 0 as long as the scope lasts.
-class MemoryLimit {
- public:
-  explicit MemoryLimit(std::size_t bytes) {
-    EXPECT_OK(orDeviceGetLimit(&previous_, orLimitMemory));
-    EXPECT_OK(orDeviceSetLimit(orLimitMemory, bytes));
-  }
-  MemoryLimit(const MemoryLimit&) = delete;
-  MemoryLimit& operator=(const MemoryLimit&) = delete;
-  ~MemoryLimit() {
-    EXPECT_OK(orDeviceSetLimit(orLimitMemory, previous_));
-  }
-
- private:
-  std::size_t previous_ = 0;
-};
-
 TEST(orMallocAsync, WaitsForFreesOfThePoolRatherThanFail) {
-  const MemoryLimit limit(kSize);
+  const Limit limit(orLimitMemory, kSize);
   const Stream stream;
   const Stream other;
   char* block = allocate(kSize, stream);
@@ -183,7 +166,7 @@ TEST(orMallocAsync, WaitsForFreesOfThePoolRatherThanFail) {
 }
 
 TEST(orMallocAsync, WaitsForTheFreeAndNotForWhatComesBehindIt) {
-  const MemoryLimit limit(kSize);
+  const Limit limit(orLimitMemory, kSize);
   const Stream stream;
   const Stream other;
   Signal released;
@@ -199,7 +182,7 @@ TEST(orMallocAsync, WaitsForTheFreeAndNotForWhatComesBehindIt) {
 
 TEST(orMallocAsync, InAKernelWaitsForFreesOfOtherStreams) {
   // Its own stream has a free too, which comes after the kernel.
-  const MemoryLimit limit(2 * kSize);
+  const Limit limit(orLimitMemory, 2 * kSize);
   const Stream stream;
   const Stream other;
   char* own = allocate(kSize, stream);

@@ -127,6 +127,24 @@ class CurrentDevice {
   int previous_ = 0;
 };
 
+/// A limit of the current device as long as the scope lasts.
+class Limit {
+ public:
+  Limit(orLimit limit, std::size_t value) : limit_(limit) {
+    EXPECT_OK(orDeviceGetLimit(&previous_, limit));
+    EXPECT_OK(orDeviceSetLimit(limit, value));
+  }
+  Limit(const Limit&) = delete;
+  Limit& operator=(const Limit&) = delete;
+  ~Limit() {
+    EXPECT_OK(orDeviceSetLimit(limit_, previous_));
+  }
+
+ private:
+  orLimit limit_;
+  std::size_t previous_ = 0;
+};
+
 /// Something that happens once and that threads can wait for.
 class Signal {
  public:
