@@ -78,7 +78,7 @@ def latch() -> Iterator[Callable[[runtime.Stream], Latch]]:
 
 @pytest.fixture(scope="session", autouse=True)
 def default_streams() -> None:
-    """Starts the workers of the default streams, which never end."""
+    """Starts the workers of the default streams, which are no leak of a test."""
     for index in range(runtime.device_count()):
         runtime.Device(index).default_stream.launch(int)
         runtime.synchronize(index)

@@ -49,12 +49,6 @@ constexpr Description kDescriptions[] = {
      "host memory is not registered"},
 };
 
-// False until the thread needs the object, whose destructor makes it dearer.
-OPENREG_THREAD_LOCAL bool t_has_last_error = false;
-
-// The text of a result that is no failure, if it came after the last one.
-OPENREG_THREAD_LOCAL const char* t_not_ready = nullptr;
-
 Error& last_error() {
   static thread_local Error value;
   t_has_last_error = true;
@@ -71,6 +65,9 @@ const Description* describe(orError_t code) noexcept {
 }
 
 } // namespace
+
+constinit OPENREG_THREAD_LOCAL bool t_has_last_error = false;
+constinit OPENREG_THREAD_LOCAL const char* t_not_ready = nullptr;
 
 orError_t set_last_error(const char* function, const Error& error) noexcept {
   Error& last = last_error();
@@ -89,7 +86,7 @@ orError_t not_ready(const char* text) noexcept {
   return orErrorNotReady;
 }
 
-LastError take_last_error() noexcept {
+LastError LastErrorScope::take() noexcept {
   LastError taken{std::nullopt, std::exchange(t_not_ready, nullptr)};
   if (t_has_last_error) {
     taken.error = std::exchange(last_error(), Error{});
@@ -97,10 +94,10 @@ LastError take_last_error() noexcept {
   return taken;
 }
 
-void restore_last_error(LastError last) noexcept {
-  t_not_ready = last.not_ready;
+void LastErrorScope::restore(std::optional<LastError> last) noexcept {
+  t_not_ready = last ? last->not_ready : nullptr;
   if (t_has_last_error) {
-    last_error() = last.error ? std::move(*last.error) : Error{};
+    last_error() = last && last->error ? std::move(*last->error) : Error{};
   }
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "process.h"
+#include "thread_local.h"
 
 #include <openreg/openreg.h>
 
@@ -58,10 +59,37 @@ struct LastError {
   const char* not_ready = nullptr;
 };
 
-/// Takes that away from the thread.
-LastError take_last_error() noexcept;
-/// Gives it back, in the place of what it has now.
-void restore_last_error(LastError last) noexcept;
+// False until the thread needs the object, whose destructor makes it dearer.
+extern constinit OPENREG_THREAD_LOCAL bool t_has_last_error;
+// The text of a result that is no failure, if it came after the last one.
+extern constinit OPENREG_THREAD_LOCAL const char* t_not_ready;
+
+/// The thread is one that had no last error as long as it lives, and then gets
+/// its own back.
+class LastErrorScope {
+ public:
+  LastErrorScope() noexcept {
+    if (thread_has_any()) {
+      taken_ = take();
+    }
+  }
+  LastErrorScope(const LastErrorScope&) = delete;
+  LastErrorScope& operator=(const LastErrorScope&) = delete;
+  ~LastErrorScope() {
+    if (taken_ || thread_has_any()) {
+      restore(std::move(taken_));
+    }
+  }
+
+ private:
+  static bool thread_has_any() noexcept {
+    return t_has_last_error || t_not_ready != nullptr;
+  }
+  static LastError take() noexcept;
+  static void restore(std::optional<LastError> last) noexcept;
+
+  std::optional<LastError> taken_;
+};
 
 [[noreturn]] void throw_forked();
 /// Throws Failure in a child that was forked while devices were in use.

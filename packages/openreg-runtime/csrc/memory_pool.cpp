@@ -48,10 +48,10 @@ void MemoryPools::clear() {
   for (const auto& [offset, block] : blocks_) {
     if (block.spare) {
       release_(offset);
+      --spares_;
     }
   }
   blocks_.clear();
-  spares_ = 0;
   no_pool_.spares.clear();
   for (const auto& pool : pools_) {
     pool->live = pool == pools_.front();

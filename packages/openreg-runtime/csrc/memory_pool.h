@@ -42,7 +42,7 @@ struct MemoryPool {
   std::set<std::pair<std::size_t, std::size_t>> spares{}; // (footprint, offset)
 };
 
-/// The pools of one device. Not thread safe, but for has_spares().
+/// The pools of one device. Not thread safe, but for any_spares().
 class MemoryPools {
  public:
   /// Called with the offset of a spare that goes back to the device; false if
@@ -71,7 +71,8 @@ class MemoryPools {
   bool empty() const noexcept {
     return blocks_.empty();
   }
-  bool has_spares() const noexcept {
+  /// True if pools of any device have spares.
+  static bool any_spares() noexcept {
     return spares_.load(std::memory_order_relaxed) > 0;
   }
   /// Throws orErrorInvalidHandle if the pool was destroyed since it was looked
@@ -127,9 +128,9 @@ class MemoryPools {
   const Release release_;
   std::vector<std::unique_ptr<MemoryPool>> pools_; // the default one first
   MemoryPool* current_;
-  std::map<std::size_t, Block> blocks_; // by offset
-  MemoryPool no_pool_;                  // the spares of orMalloc
-  std::atomic<std::size_t> spares_{0};
+  std::map<std::size_t, Block> blocks_;              // by offset
+  MemoryPool no_pool_;                               // the spares of orMalloc
+  static inline std::atomic<std::size_t> spares_{0}; // of all devices
 };
 
 /// Ends the handles of all pools of a device but its default one.

@@ -7,6 +7,7 @@
 #include "process.h"
 #include "runtime.h"
 #include "struct_size.h"
+#include "workers.h"
 
 namespace openreg {
 namespace {
@@ -30,7 +31,7 @@ orResourceUsage usage_now() {
   usage.streams = live_stream_count();
   usage.events = live_event_count();
   usage.faults = fault_injection::live_count();
-  usage.threads = worker_count();
+  usage.threads = workers::count();
   return usage;
 }
 

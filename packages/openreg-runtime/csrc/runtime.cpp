@@ -179,7 +179,7 @@ bool Device::release_spare(std::size_t offset) {
 
 /// Finds what was freed and can be used again by now.
 void Device::look_for_freed() {
-  if (!exports_.keeps() && !pools_.has_spares()) {
+  if (!exports_.keeps() && !MemoryPools::any_spares()) {
     return; // as nearly always
   }
   for (const std::size_t offset : exports_.take_closed()) {
@@ -288,10 +288,8 @@ void Device::free_in_order(void* pointer, Stream& stream) {
 }
 
 void Device::trim_pools() {
-  if (pools_.has_spares()) {
-    const std::lock_guard lock(heap_mutex_);
-    pools_.trim();
-  }
+  const std::lock_guard lock(heap_mutex_);
+  pools_.trim();
 }
 
 std::string Device::why_not_freed(const void* pointer) const {
@@ -368,10 +366,13 @@ void Device::let_go(const std::byte* begin) noexcept {
 void Device::wait_until_let_go(
     std::unique_lock<std::mutex>& lock,
     const void* begin) {
-  const CancellationDeferred deferred;
-  let_go_.wait(lock, [&] {
+  const auto let_go = [&] {
     return std::find(held_.begin(), held_.end(), begin) == held_.end();
-  });
+  };
+  if (!let_go()) {
+    const CancellationDeferred deferred;
+    let_go_.wait(lock, let_go);
+  }
 }
 
 orIpcMemHandle_t Device::share(const void* pointer) {
@@ -492,12 +493,15 @@ void Device::check_may_wait() {
 }
 
 void Device::drain() {
-  check_may_wait(); // before the first wait, which could be for us
   const Deadline deadline = state_.deadline();
   std::uint64_t launches = 0;
   do { // again for what kernels launched meanwhile
     launches = state_.launches_of_kernels();
-    for (Stream* stream : all_streams()) {
+    const auto streams = all_streams();
+    for (const Stream* stream : streams) {
+      stream->check_may_wait(); // before the first wait, which could be for us
+    }
+    for (Stream* stream : streams) {
       stream->drain(deadline);
     }
   } while (state_.launches_of_kernels() != launches);
@@ -506,7 +510,9 @@ void Device::drain() {
 void Device::synchronize() {
   const auto epoch = state_.check();
   drain();
-  trim_pools();
+  if (MemoryPools::any_spares()) {
+    trim_pools();
+  }
   state_.check_since(epoch);
   if (auto failure = take_failure()) {
     throw Failure(std::move(*failure));

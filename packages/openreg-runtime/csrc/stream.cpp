@@ -8,6 +8,7 @@
 #include "system_thread.h"
 #include "thread_local.h"
 #include "wait_graph.h"
+#include "workers.h"
 
 #include <algorithm>
 #include <atomic>
@@ -39,17 +40,13 @@ Running* outer_of(const Running& running) {
 // has such a limit too, of about a thousand.
 constexpr std::size_t kMaxQueued = 16384;
 
-// A worker that had nothing to do for so long ends.
-constexpr std::chrono::seconds kIdle{1};
-
 /// What a command sees of the thread that happens to run it: its device is the
 /// current one, and there is no error yet. The thread gets its own back.
 class RunningScope {
  public:
   RunningScope(const Stream* stream, bool part)
       : entry_{stream, part, t_running},
-        device_(exchange_current_device(stream->device())),
-        error_(take_last_error()) {
+        device_(exchange_current_device(stream->device())) {
     t_running = &entry_;
   }
   RunningScope(const RunningScope&) = delete;
@@ -57,16 +54,13 @@ class RunningScope {
   ~RunningScope() {
     t_running = entry_.outer;
     exchange_current_device(device_);
-    restore_last_error(std::move(error_));
   }
 
  private:
   Running entry_;
   const int device_;
-  LastError error_;
+  const LastErrorScope error_;
 };
-
-std::atomic<std::size_t> g_workers{0};
 
 /// Leaves the core to its other thread for a moment.
 void relax_core() {
@@ -118,10 +112,6 @@ const Stream* running_stream() noexcept {
   return t_running != nullptr ? t_running->stream : nullptr;
 }
 
-std::size_t worker_count() noexcept {
-  return g_workers;
-}
-
 void Stream::enqueue(Command command, Epoch epoch) {
   submit({std::move(command), epoch});
 }
@@ -156,8 +146,9 @@ void Stream::inject_fault(Entry& entry) const {
   }
 }
 
-void Stream::submit(Entry entry) {
-  if (config().launch_blocking) {
+void Stream::submit(Entry&& entry) {
+  static const bool blocking = config().launch_blocking;
+  if (blocking) {
     run_entry(std::move(entry));
     return;
   }
@@ -165,7 +156,7 @@ void Stream::submit(Entry entry) {
   push(lock, std::move(entry));
 }
 
-void Stream::run_entry(Entry entry) {
+void Stream::run_entry(Entry&& entry) {
   const bool nested = runs_here();
   if (nested) {
     check_may_run();
@@ -301,6 +292,9 @@ void Stream::check_may_run() const {
 
 void Stream::drain(const Deadline& deadline) {
   check_may_wait();
+  if (idle()) {
+    return;
+  }
   Lock lock(mutex_);
   std::uint64_t launches = 0;
   do { // again for what its own kernels enqueued meanwhile
@@ -322,7 +316,11 @@ void Stream::wait_for_place(std::uint64_t place, const Deadline& deadline) {
 }
 
 std::optional<Error> Stream::take_failure() {
+  if (!has_failure_) { // as nearly always, and each synchronization asks
+    return std::nullopt;
+  }
   const std::lock_guard lock(mutex_);
+  has_failure_ = false;
   return std::exchange(failure_, std::nullopt);
 }
 
@@ -360,7 +358,7 @@ void Stream::reuse() {
   retired_ = false;
 }
 
-void Stream::push(Lock& lock, Entry entry) {
+void Stream::push(Lock& lock, Entry&& entry) {
   if (queue_.size() >= kMaxQueued) [[unlikely]] {
     wait_for_room(lock, entry);
   }
@@ -439,9 +437,14 @@ void Stream::start_worker() {
     --enqueued_;
   };
   try {
-    start_thread([this] { work(); });
+    workers::add(*this);
+    try {
+      start_thread([this] { work(); });
+    } catch (...) {
+      workers::remove(*this);
+      throw;
+    }
     has_worker_ = true;
-    ++g_workers;
   } catch (const std::system_error& error) {
     take_back();
     throw Failure(
@@ -460,17 +463,14 @@ void Stream::work() {
       look(lock, enqueued_, enqueued_ + 1);
     }
     worker_sleeps_ = true;
-    work_.wait_for(lock, kIdle, [this] {
-      return !busy_ && (!queue_.empty() || retired_);
+    work_.wait(lock, [this] {
+      return !busy_ && (!queue_.empty() || retired_ || worker_ends_);
     });
-    worker_sleeps_ = false;
-    if (busy_) {
-      continue; // by another executor; the queue may need this thread next
-    }
+    worker_sleeps_ = worker_ends_ = false;
     if (queue_.empty() || process::exiting()) {
       drop_queue();
       has_worker_ = false;
-      --g_workers;
+      workers::remove(*this);
       lock.unlock();
       while (process::exiting()) {
         pause(); // its thread_local variables may use what is gone by now
@@ -479,6 +479,18 @@ void Stream::work() {
     }
     execute_next(lock);
   }
+}
+
+void Stream::end_idle_worker() noexcept {
+  const Lock lock(mutex_, std::try_to_lock);
+  if (!lock) {
+    return; // it is in use
+  }
+  if (worker_sleeps_ && idle_locked() && enqueued_ == enqueued_at_last_look_) {
+    worker_ends_ = true;
+    work_.notify_one();
+  }
+  enqueued_at_last_look_ = enqueued_;
 }
 
 void Stream::execute_next(Lock& lock) {
@@ -568,6 +580,7 @@ void Stream::wait_for(Point& point) const {
 void Stream::keep_failure(Error error) {
   if (!failure_) {
     failure_ = std::move(error);
+    has_failure_ = true;
   }
 }
 
@@ -658,29 +671,31 @@ void Stream::wait_until(
   if (done()) {
     return;
   }
-  const CancellationDeferred deferred;
-  WaitEdge edge(*this, completed);
+  std::optional<WaitEdge> edge;
+  if (running_stream() != nullptr) {
+    edge.emplace(*this, completed);
+  }
   bool looked = false;
   while (!done()) {
-    if (!busy_ && !queue_.empty()) {
-      if (process::exiting()) {
-        drop_queue();
-        continue;
-      }
-      if (!deadline.at) { // with a limit this could take too long
-        execute_next(lock);
-        continue;
-      }
+    const bool helps = !busy_ && !queue_.empty();
+    if (helps && process::exiting()) {
+      drop_queue();
+      continue;
     }
-    if (!looked) {
+    if (!looked && (!helps || deadline.at)) {
       looked = true;
       look(lock, completed_, completed);
+      continue;
+    }
+    const CancellationDeferred deferred; // neither a kernel nor a sleep ends it
+    if (helps && !deadline.at) { // with a limit this could take too long
+      execute_next(lock);
       continue;
     }
     bool late = false;
     wake_at_ = std::min(wake_at_, completed);
     if (edge) {
-      edge.check();
+      edge->check();
       auto end = Deadline::Clock::now() + WaitEdge::kCheckEvery;
       if (deadline.at && *deadline.at <= end) {
         end = *deadline.at;

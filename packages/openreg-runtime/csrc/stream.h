@@ -116,6 +116,8 @@ class Stream {
   /// that is so already.
   bool retire();
   void reuse();
+  /// Ends the worker if the stream was idle since the last such call.
+  void end_idle_worker() noexcept;
 
  private:
   struct Record {
@@ -139,10 +141,10 @@ class Stream {
 
   void check_accepts(Epoch epoch) const;
   void inject_fault(Entry& entry) const;
-  void submit(Entry entry);
-  void run_entry(Entry entry);
+  void submit(Entry&& entry);
+  void run_entry(Entry&& entry);
   void take_turn(Lock& lock, Epoch epoch);
-  void push(Lock& lock, Entry entry);
+  void push(Lock& lock, Entry&& entry);
   void wait_for_room(Lock& lock, const Entry& entry);
   void note_launch_of_kernel(bool is_work);
   void start_worker();
@@ -183,6 +185,8 @@ class Stream {
   bool busy_ = false;          // an executor is at work
   bool has_worker_ = false;
   bool worker_sleeps_ = false;
+  bool worker_ends_ = false;                // if it still sleeps
+  std::uint64_t enqueued_at_last_look_ = 0; // of end_idle_worker()
   bool retired_ = false;
   static constexpr std::uint64_t kNobody = ~std::uint64_t{0};
   std::uint64_t wake_at_ = kNobody; // threads wait for so many completed
@@ -191,12 +195,11 @@ class Stream {
   std::atomic<std::uint64_t> completed_{0};
   std::uint64_t launches_of_its_kernels_ = 0; // on the stream itself
   std::optional<Error> failure_;
+  std::atomic<bool> has_failure_{false}; // changed under the lock
 };
 
 /// The stream whose command this thread is running, innermost, or null.
 const Stream* running_stream() noexcept;
-/// The workers of all streams.
-std::size_t worker_count() noexcept;
 
 class Device;
 /// Ends all streams of a device but its default one.

@@ -176,6 +176,9 @@ std::size_t live_stream_count() {
 }
 
 Stream& stream_of(orStream_t stream) {
+  if (Stream* object = streams().find_object(stream)) [[likely]] {
+    return *object;
+  }
   if (stream == nullptr) {
     return runtime().device(current_device()).default_stream();
   }
@@ -274,7 +277,9 @@ orError_t orStreamSynchronize(orStream_t stream) noexcept {
     openreg::Stream& object = stream_of(stream);
     const auto resets = object.check_usable();
     object.drain(object.deadline());
-    openreg::runtime().device(object.device()).trim_pools();
+    if (openreg::MemoryPools::any_spares()) {
+      openreg::runtime().device(object.device()).trim_pools();
+    }
     object.check_usable_since(resets);
     if (auto failure = object.take_failure()) {
       throw Failure(std::move(*failure));
