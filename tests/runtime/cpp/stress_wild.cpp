@@ -22,6 +22,7 @@ constexpr std::size_t kBytes = 4096;
 std::atomic<orStream_t> g_streams[kSlots];
 std::atomic<orEvent_t> g_events[kSlots];
 std::atomic<void*> g_blocks[kSlots];
+std::atomic<orMemPool_t> g_pools[kSlots];
 
 class Worker {
  public:
@@ -50,13 +51,18 @@ class Worker {
   void* block() {
     return g_blocks[below(random_, kSlots)];
   }
+  orMemPool_t pool() {
+    return g_pools[below(random_, kSlots)];
+  }
   void note(orError_t error) {
     lost_ = lost_ || sticks(error);
   }
 
   void step();
   void make();
+  void make_in_order();
   void destroy();
+  void destroy_in_order();
   void launch();
   void copy();
   void wait();
@@ -93,6 +99,35 @@ void Worker::make() {
   }
 }
 
+/// Blocks of pools, and pools.
+void Worker::make_in_order() {
+  const std::size_t slot = below(random_, kSlots);
+  orMemPoolProps props = OPENREG_MEM_POOL_PROPS_INIT;
+  orMemPool_t pool = nullptr;
+  void* block = nullptr;
+  switch (below(random_, 4)) {
+    case 0:
+      props.device = kWildDevice;
+      props.maxSize = below(random_, 3) * kBytes;
+      CALL(orMemPoolCreate, &pool, &props);
+      pool = g_pools[slot].exchange(pool);
+      CALL(orMemPoolDestroy, pool);
+      break;
+    case 1:
+      CALL(orDeviceSetMemPool, kWildDevice, this->pool());
+      break;
+    case 2:
+      CALL(orMallocAsync, &block, kBytes, stream());
+      block = g_blocks[slot].exchange(block);
+      CALL(orFreeAsync, block, stream());
+      break;
+    default:
+      CALL(orMallocFromPoolAsync, &block, kBytes, this->pool(), stream());
+      block = g_blocks[slot].exchange(block);
+      CALL(orFreeAsync, block, stream());
+  }
+}
+
 /// Leaves the handle or pointer in its slot.
 void Worker::destroy() {
   switch (below(random_, 4)) {
@@ -107,6 +142,28 @@ void Worker::destroy() {
       break;
     default:
       CALL(orFreeUnused, block());
+  }
+}
+
+/// As destroy().
+void Worker::destroy_in_order() {
+  std::uint64_t threshold = below(random_, 3) * kBytes;
+  switch (below(random_, 4)) {
+    case 0:
+      CALL(orMemPoolDestroy, pool());
+      break;
+    case 1:
+      CALL(orMemPoolTrimTo, pool(), threshold);
+      break;
+    case 2:
+      CALL(
+          orMemPoolSetAttribute,
+          pool(),
+          orMemPoolAttrReleaseThreshold,
+          &threshold);
+      break;
+    default:
+      CALL(orFreeAsync, block(), stream());
   }
 }
 
@@ -141,8 +198,10 @@ void Worker::copy() {
   if (!kTouchesData) {
     return;
   }
+  constexpr std::size_t kRows = 8;
+  constexpr std::size_t kPitch = kBytes / kRows;
   char host[kBytes] = {};
-  switch (below(random_, 6)) {
+  switch (below(random_, 7)) {
     case 0:
       CALL(orMemset, block(), 1, kBytes);
       break;
@@ -158,6 +217,18 @@ void Worker::copy() {
       break;
     case 4:
       CALL(orMemcpyPeer, block(), kWildDevice, block(), kWildDevice, kBytes);
+      break;
+    case 5:
+      CALL(
+          orMemcpy2DAsync,
+          block(),
+          kPitch,
+          host,
+          kPitch,
+          kPitch / 2,
+          kRows,
+          orMemcpyHostToDevice,
+          stream());
       break;
     default:
       CALL(
@@ -228,7 +299,9 @@ void Worker::step() {
   static constexpr Action kActions[] = {
       &Worker::make,
       &Worker::make,
+      &Worker::make_in_order,
       &Worker::destroy,
+      &Worker::destroy_in_order,
       &Worker::launch,
       &Worker::launch,
       &Worker::copy,
