@@ -76,14 +76,6 @@ def latch() -> Iterator[Callable[[runtime.Stream], Latch]]:
         each.release()
 
 
-@pytest.fixture(scope="session", autouse=True)
-def default_streams() -> None:
-    """Starts the workers of the default streams, which are no leak of a test."""
-    for index in range(runtime.device_count()):
-        runtime.Device(index).default_stream.launch(int)
-        runtime.synchronize(index)
-
-
 @pytest.fixture(autouse=True)
 def no_leak() -> Iterator[None]:
     """Fails a test after which the process holds more or less than before.

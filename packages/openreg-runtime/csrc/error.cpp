@@ -5,6 +5,9 @@
 #include "thread_local.h"
 
 #include <cstdio>
+#include <memory>
+#include <new>
+#include <pthread.h>
 #include <utility>
 
 namespace openreg {
@@ -49,10 +52,32 @@ constexpr Description kDescriptions[] = {
      "host memory is not registered"},
 };
 
-Error& last_error() {
-  static thread_local Error value;
-  t_has_last_error = true;
-  return value;
+/// Deletes the last error of a thread when the thread ends: after its
+/// thread_local variables, whose destructors may call and fail. The main thread
+/// of a process that exits keeps its own.
+pthread_key_t thread_end() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made{};
+    const int error = pthread_key_create(
+        &made, [](void*) { delete std::exchange(t_last_error, nullptr); });
+    if (error != 0) {
+      throw std::bad_alloc();
+    }
+    return made;
+  }();
+  return key;
+}
+
+/// Throws std::bad_alloc.
+void keep_last_error(Error error) {
+  if (t_last_error == nullptr) {
+    auto made = std::make_unique<Error>();
+    if (pthread_setspecific(thread_end(), made.get()) != 0) {
+      throw std::bad_alloc();
+    }
+    t_last_error = made.release();
+  }
+  *t_last_error = std::move(error);
 }
 
 const Description* describe(orError_t code) noexcept {
@@ -66,17 +91,18 @@ const Description* describe(orError_t code) noexcept {
 
 } // namespace
 
-constinit OPENREG_THREAD_LOCAL bool t_has_last_error = false;
+constinit OPENREG_THREAD_LOCAL Error* t_last_error = nullptr;
 constinit OPENREG_THREAD_LOCAL const char* t_not_ready = nullptr;
 
 orError_t set_last_error(const char* function, const Error& error) noexcept {
-  Error& last = last_error();
   t_not_ready = nullptr;
-  last.code = error.code;
   try {
-    last.message = std::string(function) + ": " + error.message;
+    keep_last_error({error.code, std::string(function) + ": " + error.message});
   } catch (const std::bad_alloc&) {
-    last.message.clear();
+    if (t_last_error != nullptr) {
+      t_last_error->code = error.code;
+      t_last_error->message.clear();
+    }
   }
   return error.code;
 }
@@ -88,16 +114,16 @@ orError_t not_ready(const char* text) noexcept {
 
 LastError LastErrorScope::take() noexcept {
   LastError taken{std::nullopt, std::exchange(t_not_ready, nullptr)};
-  if (t_has_last_error) {
-    taken.error = std::exchange(last_error(), Error{});
+  if (t_last_error != nullptr) {
+    taken.error = std::exchange(*t_last_error, Error{});
   }
   return taken;
 }
 
 void LastErrorScope::restore(std::optional<LastError> last) noexcept {
   t_not_ready = last ? last->not_ready : nullptr;
-  if (t_has_last_error) {
-    last_error() = last && last->error ? std::move(*last->error) : Error{};
+  if (t_last_error != nullptr) {
+    *t_last_error = last && last->error ? std::move(*last->error) : Error{};
   }
 }
 
@@ -116,18 +142,17 @@ std::string hex(const void* pointer) {
 
 } // namespace openreg
 
-using openreg::last_error;
+using openreg::t_last_error;
 
 extern "C" {
 
 orError_t orGetLastError() noexcept {
-  const orError_t code = last_error().code;
-  last_error().code = orSuccess;
-  return code;
+  return t_last_error != nullptr ? std::exchange(t_last_error->code, orSuccess)
+                                 : orSuccess;
 }
 
 orError_t orPeekAtLastError() noexcept {
-  return last_error().code;
+  return t_last_error != nullptr ? t_last_error->code : orSuccess;
 }
 
 const char* orGetErrorName(orError_t error) noexcept {
@@ -141,8 +166,10 @@ const char* orGetErrorString(orError_t error) noexcept {
 }
 
 const char* orGetErrorMessage() noexcept {
-  return openreg::t_not_ready != nullptr ? openreg::t_not_ready
-                                         : last_error().message.c_str();
+  if (openreg::t_not_ready != nullptr) {
+    return openreg::t_not_ready;
+  }
+  return t_last_error != nullptr ? t_last_error->message.c_str() : "";
 }
 
 } // extern "C"

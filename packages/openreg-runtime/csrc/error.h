@@ -59,13 +59,13 @@ struct LastError {
   const char* not_ready = nullptr;
 };
 
-// False until the thread needs the object, whose destructor makes it dearer.
-extern constinit OPENREG_THREAD_LOCAL bool t_has_last_error;
+// Null until the thread has one.
+extern constinit OPENREG_THREAD_LOCAL Error* t_last_error;
 // The text of a result that is no failure, if it came after the last one.
 extern constinit OPENREG_THREAD_LOCAL const char* t_not_ready;
 
-/// The thread is one that had no last error as long as it lives, and then gets
-/// its own back.
+/// While a scope lives, the calling thread has no last error; when the scope
+/// ends, the thread has again the one that it had before.
 class LastErrorScope {
  public:
   LastErrorScope() noexcept {
@@ -83,7 +83,7 @@ class LastErrorScope {
 
  private:
   static bool thread_has_any() noexcept {
-    return t_has_last_error || t_not_ready != nullptr;
+    return t_last_error != nullptr || t_not_ready != nullptr;
   }
   static LastError take() noexcept;
   static void restore(std::optional<LastError> last) noexcept;

@@ -5,7 +5,6 @@
 #include "error.h"
 #include "file_limit.h"
 #include "host_access.h"
-#include "system_thread.h"
 
 #include <atomic>
 #include <cerrno>
@@ -44,7 +43,6 @@ struct flock lock_on(std::uint64_t position, short type) {
 
 void Exports::write(std::uint64_t position, const void* bytes, std::size_t size)
     const {
-  const CancellationDeferred deferred;
   // The file grows by itself.
   check_file_size(position + size, "a shared block");
   if (pwrite(
@@ -57,36 +55,39 @@ void Exports::write(std::uint64_t position, const void* bytes, std::size_t size)
   }
 }
 
-/// Only the id, a word: who reads meanwhile finds all of the note, or none. Not
-/// by a write, which a lower limit of file sizes would forbid by now.
-void Exports::erase_id(std::uint64_t position) const {
-  const std::size_t page = AddressSpace::page_size();
+/// The id of a note, to be erased without a write, which a lower limit of file
+/// sizes would forbid by then: who reads meanwhile finds all of the note, or
+/// none. Its page stays mapped.
+std::atomic<std::uint64_t>* Exports::map_id(std::uint64_t position) {
+  const std::size_t size = AddressSpace::page_size();
   static_assert(offsetof(Note, id) == 0);
-  void* mapped = mmap(
-      nullptr,
-      page,
-      PROT_READ | PROT_WRITE,
-      MAP_SHARED,
-      memory_.file(device_),
-      static_cast<off_t>(position / page * page));
-  if (mapped == MAP_FAILED) {
-    throw Failure(
-        orErrorMemoryAllocation,
-        std::string("the note of a shared block cannot be reached: ") +
-            std::strerror(errno));
+  std::byte*& page = pages_[position / size];
+  if (page == nullptr) {
+    void* mapped = mmap(
+        nullptr,
+        size,
+        PROT_READ | PROT_WRITE,
+        MAP_SHARED,
+        memory_.file(device_),
+        static_cast<off_t>(position / size * size));
+    if (mapped == MAP_FAILED) {
+      throw Failure(
+          orErrorMemoryAllocation,
+          std::string("the note of a shared block cannot be mapped: ") +
+              std::strerror(errno));
+    }
+    page = static_cast<std::byte*>(mapped);
   }
-  auto* id = static_cast<std::byte*>(mapped) + position % page;
-  reinterpret_cast<std::atomic<std::uint64_t>*>(id)->store(0);
-  munmap(mapped, page);
+  return reinterpret_cast<std::atomic<std::uint64_t>*>(page + position % size);
 }
 
 orIpcMemHandle_t Exports::add(std::size_t offset, std::size_t size) {
   auto known = places_.find(offset);
   if (known == places_.end()) {
     const bool reuse = !unused_.empty();
-    const Place place{
-        reuse ? unused_.back() : memory_.own_span() + positions_ * sizeof(Note),
-        new_id()};
+    const std::uint64_t position =
+        reuse ? unused_.back() : memory_.own_span() + positions_ * sizeof(Note);
+    const Place place{position, new_id(), map_id(position)};
     const Note note{
         place.id, offset, size, static_cast<std::uint64_t>(device_)};
     write(place.position, &note, sizeof(note));
@@ -113,7 +114,7 @@ bool Exports::remove(std::size_t offset) {
     return false;
   }
   const std::uint64_t position = known->second.position;
-  erase_id(position);
+  known->second.noted_id->store(0);
   places_.erase(known);
   if (!is_open(position)) {
     unused_.push_back(position);

@@ -18,6 +18,7 @@
 
 #include <openreg/openreg.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -65,6 +66,7 @@ class Exports {
   struct Place {
     std::uint64_t position; // of the note in the file
     std::uint64_t id;
+    std::atomic<std::uint64_t>* noted_id; // that of the note
   };
 
   struct Kept {
@@ -73,7 +75,7 @@ class Exports {
   };
 
   void write(std::uint64_t position, const void* bytes, std::size_t size) const;
-  void erase_id(std::uint64_t position) const;
+  std::atomic<std::uint64_t>* map_id(std::uint64_t position);
   bool is_open(std::uint64_t position) const;
 
   const AddressSpace& memory_;
@@ -82,6 +84,7 @@ class Exports {
   std::vector<Kept> kept_;            // removed, and open in other processes
   std::vector<std::uint64_t> unused_; // positions of notes that ended
   std::uint64_t positions_ = 0;       // that were used so far
+  std::map<std::uint64_t, std::byte*> pages_; // of notes, by position
 };
 
 /// A read lock on a note: as long as it lives, the bytes of the block stay.

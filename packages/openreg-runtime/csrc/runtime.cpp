@@ -537,6 +537,7 @@ void Device::reset() {
        "device " + std::to_string(index_) + " is being reset"});
   try {
     drain(); // what is queued is dropped
+    clear();
   } catch (...) {
     state_.fail_again(
         {orErrorDeviceLost,
@@ -544,27 +545,29 @@ void Device::reset() {
              " did not finish: orDeviceReset must be called again"});
     throw;
   }
+  state_.set_wait_timeout(config().wait_timeout);
+  state_.recover();
+}
+
+/// Ends all that the device has, which does nothing by now.
+void Device::clear() {
   destroy_streams(*this);
   end_memory_pools(index_);
   while (take_failure()) {
   }
   peer::reset(index_);
-  {
-    const CancellationDeferred deferred;
-    std::unique_lock lock(heap_mutex_);
-    let_go_.wait(lock, [this] { return held_.empty(); });
-    host_access::close_all(memory_.view(index_), memory_.span());
-    imports_.clear();
-    pools_.clear();
-    for (const std::size_t offset : exports_.clear()) {
-      heap_.keep(offset);
-      keep_for_others(offset);
-    }
-    heap_.clear();
-    heap_.set_capacity(config().device_memory);
+  const CancellationDeferred deferred;
+  std::unique_lock lock(heap_mutex_);
+  let_go_.wait(lock, [this] { return held_.empty(); });
+  host_access::close_all(memory_.view(index_), memory_.span());
+  imports_.clear();
+  pools_.clear();
+  for (const std::size_t offset : exports_.clear()) {
+    heap_.keep(offset);
+    keep_for_others(offset);
   }
-  state_.set_wait_timeout(config().wait_timeout);
-  state_.recover();
+  heap_.clear();
+  heap_.set_capacity(config().device_memory);
 }
 
 void Device::settle(Point::Clock::time_point deadline) {

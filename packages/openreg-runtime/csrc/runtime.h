@@ -137,6 +137,7 @@ class Device {
  private:
   /// Those that may have work.
   std::vector<Stream*> all_streams();
+  void clear();
   void recycle_ended_streams();
   std::optional<Error> take_failure();
   std::size_t offset_of(const void* pointer) const noexcept;

@@ -292,7 +292,7 @@ void Stream::check_may_run() const {
 
 void Stream::drain(const Deadline& deadline) {
   check_may_wait();
-  if (idle()) {
+  if (idle() && !state_.failed()) { // for a reset, see check_accepts()
     return;
   }
   Lock lock(mutex_);
@@ -363,6 +363,9 @@ void Stream::push(Lock& lock, Entry&& entry) {
     wait_for_room(lock, entry);
   }
   check_accepts(entry.epoch);
+  if (!has_worker_ && !process::exiting()) {
+    start_worker(); // first: what is counted is not taken back
+  }
   inject_fault(entry);
   const auto* record = std::get_if<Record>(&entry.action);
   if (record != nullptr) {
@@ -371,10 +374,8 @@ void Stream::push(Lock& lock, Entry&& entry) {
   const bool is_work = record == nullptr;
   queue_.push_back(std::move(entry));
   ++enqueued_;
+  worker_ends_ = false;
   const bool wakes = worker_sleeps_ && !busy_;
-  if (!has_worker_ && !process::exiting()) {
-    start_worker();
-  }
   if (t_running != nullptr) {
     note_launch_of_kernel(is_work);
   }
@@ -429,29 +430,18 @@ void Stream::note_launch_of_kernel(bool is_work) {
   launches_of_its_kernels_ += of_its_own ? 1 : 0;
 }
 
-/// For the command that was enqueued just now, which is taken back if there is
-/// no thread for it.
 void Stream::start_worker() {
-  const auto take_back = [this] {
-    queue_.pop_back();
-    --enqueued_;
-  };
+  workers::add(*this);
   try {
-    workers::add(*this);
-    try {
-      start_thread([this] { work(); });
-    } catch (...) {
-      workers::remove(*this);
-      throw;
-    }
+    start_thread([this] { work(); });
     has_worker_ = true;
   } catch (const std::system_error& error) {
-    take_back();
+    workers::remove(*this);
     throw Failure(
         orErrorUnknown,
         std::string("no thread for the stream: ") + error.what());
   } catch (...) {
-    take_back();
+    workers::remove(*this);
     throw;
   }
 }
@@ -486,11 +476,12 @@ void Stream::end_idle_worker() noexcept {
   if (!lock) {
     return; // it is in use
   }
-  if (worker_sleeps_ && idle_locked() && enqueued_ == enqueued_at_last_look_) {
+  if (worker_sleeps_ && idle_locked() &&
+      completed_ == completed_at_last_look_) {
     worker_ends_ = true;
     work_.notify_one();
   }
-  enqueued_at_last_look_ = enqueued_;
+  completed_at_last_look_ = completed_;
 }
 
 void Stream::execute_next(Lock& lock) {

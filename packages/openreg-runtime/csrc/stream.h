@@ -7,8 +7,8 @@
 // two uncontended locks and no thread switch. A call that runs its command on
 // its own thread queues for the role too, so it waits for earlier work only.
 // A worker without work, and a thread that waits, look for a while before they
-// sleep: to wake one costs more than a small kernel. A worker that slept for
-// long ends, so that an unused stream holds no thread.
+// sleep: to wake one costs more than a small kernel. A worker that has nothing
+// to do for about a second ends, so that an unused stream holds no thread.
 //
 // A command may use its own stream. What it runs there blocking is a part of
 // it; what it enqueues comes after it, and from then on it can run nothing
@@ -185,8 +185,8 @@ class Stream {
   bool busy_ = false;          // an executor is at work
   bool has_worker_ = false;
   bool worker_sleeps_ = false;
-  bool worker_ends_ = false;                // if it still sleeps
-  std::uint64_t enqueued_at_last_look_ = 0; // of end_idle_worker()
+  bool worker_ends_ = false; // unless there is work when it wakes
+  std::uint64_t completed_at_last_look_ = 0; // of end_idle_worker()
   bool retired_ = false;
   static constexpr std::uint64_t kNobody = ~std::uint64_t{0};
   std::uint64_t wake_at_ = kNobody; // threads wait for so many completed

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -52,11 +53,10 @@ void add(Stream& stream) {
   if (!workers.watched) {
     try {
       start_thread(watch);
-    } catch (...) {
-      workers.streams.pop_back();
-      throw;
+      workers.watched = true;
+    } catch (const std::system_error&) {
+      // Idle workers stay until one is added when the system has a thread.
     }
-    workers.watched = true;
   }
 }
 

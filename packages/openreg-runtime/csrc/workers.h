@@ -16,8 +16,7 @@ class Stream;
 namespace workers {
 
 /// Notes that the stream is about to have a worker, for the watcher to look
-/// at. Called with the stream locked. Throws std::system_error if there is no
-/// thread for the watcher.
+/// at. Called with the stream locked.
 void add(Stream& stream);
 /// Notes that the worker ends. Called with the stream locked.
 void remove(Stream& stream) noexcept;

@@ -79,6 +79,25 @@ TEST(orGetLastError, BelongsToTheThread) {
   EXPECT_EQ(orGetLastError(), orErrorInvalidDevice);
 }
 
+TEST(orGetLastError, IsThereInDestructorsAtTheEndOfAThread) {
+  static orError_t seen;
+  static std::string message;
+  struct AtEnd {
+    void use() {}
+    ~AtEnd() {
+      seen = orSetDevice(77);
+      message = orGetErrorMessage();
+    }
+  };
+  std::thread([] {
+    static thread_local AtEnd at_end; // ends last, for it was made first
+    at_end.use();
+    ASSERT_EQ(orSetDevice(99), orErrorInvalidDevice);
+  }).join();
+  EXPECT_EQ(seen, orErrorInvalidDevice);
+  EXPECT_NE(message.find("device 77"), std::string::npos) << message;
+}
+
 TEST(orGetErrorMessage, NamesFunctionValueAndWhatIsAccepted) {
   ASSERT_EQ(orSetDevice(7), orErrorInvalidDevice);
   EXPECT_MESSAGE("orSetDevice: device 7 does not exist");

@@ -55,6 +55,29 @@ TEST(orFree, OfASharedBlockNeedsNoRoomInFiles) {
       });
 }
 
+TEST(orDeviceReset, OfSharedBlocksMapsNothing) {
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the sanitizers map memory themselves";
+#endif
+  EXPECT_TWO_PROCESSES(
+      [](OtherProcess) {},
+      [](OtherProcess) {
+        ASSERT_OK(orDeviceReset()); // which makes what the first one makes
+        void* block = nullptr;
+        ASSERT_OK(orMalloc(&block, 64));
+        orIpcMemHandle_t handle;
+        ASSERT_OK(orIpcGetMemHandle(&handle, block));
+        rlimit limit;
+        getrlimit(RLIMIT_AS, &limit);
+        const rlim_t before = std::exchange(limit.rlim_cur, 1);
+        setrlimit(RLIMIT_AS, &limit);
+        const orError_t error = orDeviceReset();
+        limit.rlim_cur = before;
+        setrlimit(RLIMIT_AS, &limit);
+        EXPECT_OK(error);
+      });
+}
+
 TEST(orIpcOpenMemHandle, OfThisProcessIsNotPermitted) {
   const Block block(64);
   void* pointer = nullptr;

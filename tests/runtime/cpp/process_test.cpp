@@ -86,6 +86,20 @@ TEST_F(Exit, QueuedWorkIsDropped) {
       "^$");
 }
 
+TEST_F(Exit, ErrorInAnExitHandlerHasAText) {
+  EXPECT_EXIT(
+      {
+        std::atexit([] {
+          static_cast<void>(orSetDevice(77));
+          std::fputs(orGetErrorMessage(), stderr);
+        });
+        static_cast<void>(orSetDevice(99)); // so that the thread has had one
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0),
+      "^orSetDevice: device 77 does not exist");
+}
+
 TEST_F(Exit, RunningKernelMayEnd) {
   EXPECT_EXIT(
       {

@@ -267,6 +267,70 @@ void free_under_copies(int rounds) {
   codes.expect_only({orSuccess, orErrorInvalidValue, orErrorIllegalAddress});
 }
 
+/// Has a thread enqueue and wait until the device was reset often: whether a
+/// command was dropped after the reset that dropped it had returned.
+TEST(orDeviceReset, IsOverWithAllThatWasEnqueuedBefore) {
+  struct Resets {
+    std::atomic<int> begun{0};
+    std::atomic<int> ended{0};
+    std::atomic<int> late{0};
+    std::atomic<bool> stop{false};
+  } resets;
+  struct Launch {
+    Resets& resets;
+    bool ran = false;
+  };
+  // It hits nothing, but is looked up by each launch, which takes longer so.
+  orFaultSpec spec = OPENREG_FAULT_SPEC_INIT;
+  spec.site = orFaultLaunch;
+  spec.device = -1;
+  spec.first = std::uint64_t{1} << 60;
+  spec.delay = 1;
+  orFault_t fault = nullptr;
+  ASSERT_OK(orFaultInject(&fault, &spec));
+  std::thread looker([&] {
+    std::uint64_t calls = 0;
+    std::uint64_t hits = 0;
+    while (!resets.stop) {
+      static_cast<void>(orFaultGetCounts(fault, &calls, &hits));
+    }
+  });
+  std::thread user([&] {
+    while (!resets.stop) {
+      auto* launch = new Launch{resets};
+      const orError_t error = orLaunchKernel(
+          nullptr,
+          [](void* args) { static_cast<Launch*>(args)->ran = true; },
+          launch,
+          [](void* args) {
+            auto* launch = static_cast<Launch*>(args);
+            Resets& resets = launch->resets;
+            const int ended = resets.ended;
+            if (!launch->ran && resets.begun == ended) {
+              ++resets.late;
+            }
+            delete launch;
+          });
+      if (error != orSuccess) {
+        delete launch;
+      }
+      static_cast<void>(orStreamSynchronize(nullptr));
+    }
+  });
+  for (int i = 0; i < 2000; ++i) {
+    ++resets.begun;
+    EXPECT_OK(orDeviceReset());
+    ++resets.ended;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  resets.stop = true;
+  user.join();
+  looker.join();
+  ASSERT_OK(orDeviceSynchronize());
+  ASSERT_OK(orFaultRemove(fault));
+  EXPECT_EQ(resets.late, 0);
+}
+
 TEST(orFree, WhileOtherThreadsCopyTheBlock) {
   free_under_copies(100);
 }

@@ -106,7 +106,7 @@ TEST(orFreeAsync, AtTheEndOfAThreadTakesItsStreamPerThread) {
     }
   };
   in_a_thread([] {
-    static thread_local AtEnd at_end; // ends before or after the stream
+    static thread_local AtEnd at_end; // ends before the stream
     ASSERT_OK(orMallocAsync(&at_end.block, 64, orStreamPerThread));
   });
   ASSERT_OK(orDeviceSynchronize());
