@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The device part of the C API.
+#include "device/device.h"
+
+#include "base/error.h"
+#include "base/struct_size.h"
+#include "base/thread_local.h"
+#include "settings/config.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace openreg {
+namespace {
+
+OPENREG_THREAD_LOCAL int t_current_device = 0;
+
+[[noreturn]] void reject_limit(orLimit limit) {
+  throw Failure(
+      orErrorInvalidValue,
+      "limit " + std::to_string(static_cast<int>(limit)) +
+          " is not an orLimit: expected 0 or 1");
+}
+
+constexpr int kMajor = 0; // of the compute capability that devices report
+constexpr int kMinor = 1;
+
+int processor_count() {
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+} // namespace
+
+int current_device() noexcept {
+  return t_current_device;
+}
+
+int exchange_current_device(int device) noexcept {
+  return std::exchange(t_current_device, device);
+}
+
+} // namespace openreg
+
+using openreg::api_call;
+using openreg::check_not_null;
+
+extern "C" {
+
+orError_t orGetDeviceCount(int* count) noexcept {
+  return api_call("orGetDeviceCount", [&] {
+    check_not_null(count, "count");
+    *count = openreg::config().device_count;
+  });
+}
+
+orError_t orGetDevice(int* device) noexcept {
+  return api_call("orGetDevice", [&] {
+    check_not_null(device, "device");
+    *device = openreg::t_current_device;
+  });
+}
+
+orError_t orSetDevice(int device) noexcept {
+  return api_call("orSetDevice", [&] {
+    openreg::check_device(device, openreg::config().device_count);
+    openreg::t_current_device = device;
+  });
+}
+
+orError_t orGetDeviceProperties(orDeviceProp* prop, int device) noexcept {
+  return api_call("orGetDeviceProperties", [&] {
+    openreg::check_struct_size(prop, "prop");
+    openreg::check_device(device, openreg::config().device_count);
+    orDeviceProp value = OPENREG_DEVICE_PROP_INIT;
+    std::strncpy(
+        value.name, "OpenReg simulated device", sizeof(value.name) - 1);
+    value.totalGlobalMem = openreg::config().device_memory;
+    value.multiProcessorCount = openreg::processor_count();
+    value.major = openreg::kMajor;
+    value.minor = openreg::kMinor;
+    openreg::write_struct(prop, "prop", value);
+  });
+}
+
+orError_t
+orDeviceGetAttribute(int* value, orDeviceAttr attr, int device) noexcept {
+  return api_call("orDeviceGetAttribute", [&] {
+    check_not_null(value, "value");
+    openreg::check_device(device, openreg::config().device_count);
+    switch (attr) {
+      case orDevAttrMultiProcessorCount:
+        *value = openreg::processor_count();
+        return;
+      case orDevAttrComputeCapabilityMajor:
+        *value = openreg::kMajor;
+        return;
+      case orDevAttrComputeCapabilityMinor:
+        *value = openreg::kMinor;
+        return;
+      case orDevAttrMemoryAlignment:
+        *value = static_cast<int>(openreg::Heap::kAlignment);
+        return;
+      case orDevAttrConcurrentKernels:
+      case orDevAttrUnifiedAddressing:
+      case orDevAttrHostRegisterSupported:
+      case orDevAttrIpcSupported:
+        *value = 1;
+        return;
+      case orDevAttrStreamPrioritiesSupported:
+      case orDevAttrPageableMemoryAccess:
+        *value = 0;
+        return;
+    }
+    throw openreg::Failure(
+        orErrorInvalidValue,
+        "attr " + std::to_string(static_cast<int>(attr)) +
+            " is not an orDeviceAttr: expected 0 to 9");
+  });
+}
+
+orError_t orDeviceSynchronize() noexcept {
+  return api_call("orDeviceSynchronize", [&] {
+    openreg::runtime().device(openreg::current_device()).synchronize();
+  });
+}
+
+orError_t orDeviceReset() noexcept {
+  return api_call("orDeviceReset", [&] {
+    openreg::runtime().device(openreg::current_device()).reset();
+  });
+}
+
+orError_t orDeviceLose(int device) noexcept {
+  return api_call("orDeviceLose", [&] {
+    openreg::runtime().device(device).state().fail(
+        {orErrorDeviceLost,
+         "device " + std::to_string(device) + " was lost (orDeviceLose)"});
+  });
+}
+
+orError_t orDeviceSetLimit(orLimit limit, size_t value) noexcept {
+  return api_call("orDeviceSetLimit", [&] {
+    auto& device = openreg::runtime().device(openreg::current_device());
+    const auto check_at_most = [value](std::size_t most, const char* unit) {
+      if (value > most) {
+        throw openreg::Failure(
+            orErrorInvalidValue,
+            "value " + std::to_string(value) + " is too large: expected 0 to " +
+                std::to_string(most) + " " + unit);
+      }
+    };
+    switch (limit) {
+      case orLimitMemory:
+        check_at_most(openreg::config().device_memory, "bytes");
+        device.set_capacity(value);
+        return;
+      case orLimitWaitTimeout:
+        check_at_most(openreg::kMaxWaitTimeout, "milliseconds");
+        device.state().set_wait_timeout(value);
+        return;
+    }
+    openreg::reject_limit(limit);
+  });
+}
+
+orError_t orDeviceGetLimit(size_t* value, orLimit limit) noexcept {
+  return api_call("orDeviceGetLimit", [&] {
+    check_not_null(value, "value");
+    auto& device = openreg::runtime().device(openreg::current_device());
+    switch (limit) {
+      case orLimitMemory:
+        *value = device.usage().capacity;
+        return;
+      case orLimitWaitTimeout:
+        *value = device.state().wait_timeout();
+        return;
+    }
+    openreg::reject_limit(limit);
+  });
+}
+
+} // extern "C"

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The part of the C API that allocates in the order of streams.
+#include "device/memory_pool.h"
+
+#include "base/error.h"
+#include "base/handle_table.h"
+#include "base/struct_size.h"
+#include "device/device.h"
+#include "device/memory_ranges.h"
+#include "failures/fault_injection.h"
+
+#include <cstdint>
+#include <string>
+
+namespace openreg {
+namespace {
+
+using Pools = HandleTable<MemoryPool, orMemPool_t, HandleKind::kMemPool>;
+
+Pools& pools() {
+  static auto* value = new Pools;
+  return *value;
+}
+
+MemoryPool& pool_of(orMemPool_t pool) {
+  runtime();
+  return pools().get(pool, "pool");
+}
+
+Device& device_with(const MemoryPool& pool) {
+  return runtime().device(pool.device);
+}
+
+MemoryPool& default_pool(Device& device) {
+  return device.with_pools(
+      [](MemoryPools& all) -> MemoryPool& { return all.default_pool(); });
+}
+
+/// That of a default pool is made when it is first asked for.
+orMemPool_t handle_of(MemoryPool& pool) {
+  if (pool.handle == nullptr) {
+    pool.handle = pools().insert(&pool);
+  }
+  return pool.handle;
+}
+
+void* allocate(std::size_t size, MemoryPool* pool, Stream& stream) {
+  Device& device =
+      pool != nullptr ? device_with(*pool) : runtime().device(stream.device());
+  stream.check_usable();
+  device.state().check();
+  if (size == 0) {
+    return nullptr;
+  }
+  fault_injection::count_allocation(
+      orFaultMalloc, device.index(), &device.state());
+  return pool != nullptr ? device.allocate_in_order(size, *pool, stream)
+                         : device.allocate_in_order(size, stream);
+}
+
+/// The number that `attr` names. Throws orErrorInvalidValue.
+std::uint64_t* number_of(MemoryPool& pool, orMemPoolAttr attr) {
+  switch (attr) {
+    case orMemPoolAttrReleaseThreshold:
+      return &pool.threshold;
+    case orMemPoolAttrReservedMemCurrent:
+      return &pool.reserved;
+    case orMemPoolAttrReservedMemHigh:
+      return &pool.reserved_high;
+    case orMemPoolAttrUsedMemCurrent:
+      return &pool.used;
+    case orMemPoolAttrUsedMemHigh:
+      return &pool.used_high;
+  }
+  throw Failure(
+      orErrorInvalidValue,
+      "attr " + std::to_string(static_cast<int>(attr)) +
+          " is not an orMemPoolAttr: expected 0 to 4");
+}
+
+void set_attribute(MemoryPool& pool, orMemPoolAttr attr, std::uint64_t value) {
+  std::uint64_t& number = *number_of(pool, attr);
+  switch (attr) {
+    case orMemPoolAttrReleaseThreshold:
+      number = value;
+      return;
+    case orMemPoolAttrReservedMemHigh:
+    case orMemPoolAttrUsedMemHigh:
+      if (value != 0) {
+        throw Failure(
+            orErrorInvalidValue,
+            "value " + std::to_string(value) +
+                " of a high watermark: expected 0, which resets it");
+      }
+      number = attr == orMemPoolAttrUsedMemHigh ? pool.used : pool.reserved;
+      return;
+    default:
+      throw Failure(
+          orErrorInvalidValue,
+          "attr " + std::to_string(static_cast<int>(attr)) +
+              " cannot be set: expected the release threshold, or one of the "
+              "high watermarks");
+  }
+}
+
+} // namespace
+
+void end_memory_pools(int device) {
+  const MemoryPool& kept = default_pool(runtime().device(device));
+  pools().remove_if([&](const MemoryPool& pool) {
+    return pool.device == device && &pool != &kept;
+  });
+}
+
+} // namespace openreg
+
+using openreg::api_call;
+using openreg::check_not_null;
+using openreg::Failure;
+using openreg::MemoryPool;
+using openreg::MemoryPools;
+using openreg::runtime;
+
+extern "C" {
+
+orError_t
+orMallocAsync(void** devPtr, size_t size, orStream_t stream) noexcept {
+  return api_call("orMallocAsync", [&] {
+    check_not_null(devPtr, "devPtr");
+    *devPtr = nullptr;
+    *devPtr = openreg::allocate(size, nullptr, openreg::stream_of(stream));
+  });
+}
+
+orError_t orMallocFromPoolAsync(
+    void** devPtr,
+    size_t size,
+    orMemPool_t pool,
+    orStream_t stream) noexcept {
+  return api_call("orMallocFromPoolAsync", [&] {
+    check_not_null(devPtr, "devPtr");
+    *devPtr = nullptr;
+    *devPtr = openreg::allocate(
+        size, &openreg::pool_of(pool), openreg::stream_of(stream));
+  });
+}
+
+orError_t orFreeAsync(void* devPtr, orStream_t stream) noexcept {
+  return api_call("orFreeAsync", [&] {
+    openreg::Stream& object = openreg::stream_of(stream);
+    if (devPtr != nullptr) {
+      openreg::owner_of(devPtr).free_in_order(devPtr, object);
+    }
+  });
+}
+
+orError_t orMemPoolCreate(
+    orMemPool_t* pool,
+    const orMemPoolProps* props) noexcept {
+  return api_call("orMemPoolCreate", [&] {
+    check_not_null(pool, "pool");
+    const auto known = openreg::read_struct(props, "props");
+    auto& device = runtime().device(known.device);
+    const auto epoch = device.state().check();
+    *pool = device.with_pools([&](MemoryPools& pools) {
+      device.state().check_since(epoch);
+      return openreg::handle_of(pools.create(known.maxSize));
+    });
+  });
+}
+
+orError_t orMemPoolDestroy(orMemPool_t pool) noexcept {
+  return api_call("orMemPoolDestroy", [&] {
+    MemoryPool& object = openreg::pool_of(pool);
+    auto& device = openreg::device_with(object);
+    if (&object == &openreg::default_pool(device)) {
+      throw Failure(
+          orErrorInvalidValue,
+          "pool is the default pool of device " +
+              std::to_string(object.device) + ", which cannot be destroyed");
+    }
+    openreg::pools().remove(pool, "pool");
+    device.with_pools([&](MemoryPools& pools) { pools.destroy(object); });
+  });
+}
+
+orError_t orDeviceGetDefaultMemPool(orMemPool_t* pool, int device) noexcept {
+  return api_call("orDeviceGetDefaultMemPool", [&] {
+    check_not_null(pool, "pool");
+    *pool = runtime().device(device).with_pools([](MemoryPools& pools) {
+      return openreg::handle_of(pools.default_pool());
+    });
+  });
+}
+
+orError_t orDeviceGetMemPool(orMemPool_t* pool, int device) noexcept {
+  return api_call("orDeviceGetMemPool", [&] {
+    check_not_null(pool, "pool");
+    *pool = runtime().device(device).with_pools(
+        [](MemoryPools& pools) { return openreg::handle_of(pools.current()); });
+  });
+}
+
+orError_t orDeviceSetMemPool(int device, orMemPool_t pool) noexcept {
+  return api_call("orDeviceSetMemPool", [&] {
+    auto& object = runtime().device(device);
+    MemoryPool& current = openreg::pool_of(pool);
+    if (current.device != device) {
+      throw Failure(
+          orErrorInvalidValue,
+          "pool is one of device " + std::to_string(current.device) +
+              ", expected one of device " + std::to_string(device));
+    }
+    object.with_pools([&](MemoryPools& pools) {
+      MemoryPools::check_live(current);
+      pools.set_current(current);
+    });
+  });
+}
+
+orError_t orMemPoolTrimTo(orMemPool_t pool, size_t minBytesToKeep) noexcept {
+  return api_call("orMemPoolTrimTo", [&] {
+    MemoryPool& object = openreg::pool_of(pool);
+    openreg::device_with(object).with_pools(
+        [&](MemoryPools& pools) { pools.trim(object, minBytesToKeep); });
+  });
+}
+
+orError_t orMemPoolGetAttribute(
+    orMemPool_t pool,
+    orMemPoolAttr attr,
+    void* value) noexcept {
+  return api_call("orMemPoolGetAttribute", [&] {
+    check_not_null(value, "value");
+    MemoryPool& object = openreg::pool_of(pool);
+    openreg::device_with(object).with_pools([&](MemoryPools&) {
+      *static_cast<std::uint64_t*>(value) = *openreg::number_of(object, attr);
+    });
+  });
+}
+
+orError_t orMemPoolSetAttribute(
+    orMemPool_t pool,
+    orMemPoolAttr attr,
+    void* value) noexcept {
+  return api_call("orMemPoolSetAttribute", [&] {
+    check_not_null(value, "value");
+    MemoryPool& object = openreg::pool_of(pool);
+    openreg::device_with(object).with_pools([&](MemoryPools&) {
+      openreg::set_attribute(
+          object, attr, *static_cast<const std::uint64_t*>(value));
+    });
+  });
+}
+
+} // extern "C"
