@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The part of the C API that moves and sets bytes.
+#include "base/device_number.h"
 #include "base/error.h"
-#include "device/device.h"
 #include "device/memory_ranges.h"
+#include "device/runtime.h"
+#include "device/stream_handles.h"
 #include "memory/host_memory.h"
 
 #include <cstdint>

@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The device part of the C API.
-#include "device/device.h"
-
+#include "base/device_number.h"
 #include "base/error.h"
 #include "base/struct_size.h"
-#include "base/thread_local.h"
+#include "device/runtime.h"
 #include "settings/config.h"
 
 #include <algorithm>
 #include <cstring>
 #include <string>
 #include <thread>
-#include <utility>
 
 namespace openreg {
 namespace {
-
-OPENREG_THREAD_LOCAL int t_current_device = 0;
 
 [[noreturn]] void reject_limit(orLimit limit) {
   throw Failure(
@@ -33,14 +29,6 @@ int processor_count() {
 }
 
 } // namespace
-
-int current_device() noexcept {
-  return t_current_device;
-}
-
-int exchange_current_device(int device) noexcept {
-  return std::exchange(t_current_device, device);
-}
 
 } // namespace openreg
 
@@ -59,14 +47,14 @@ orError_t orGetDeviceCount(int* count) noexcept {
 orError_t orGetDevice(int* device) noexcept {
   return api_call("orGetDevice", [&] {
     check_not_null(device, "device");
-    *device = openreg::t_current_device;
+    *device = openreg::current_device();
   });
 }
 
 orError_t orSetDevice(int device) noexcept {
   return api_call("orSetDevice", [&] {
     openreg::check_device(device, openreg::config().device_count);
-    openreg::t_current_device = device;
+    openreg::exchange_current_device(device);
   });
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The memory part of the C API: allocation, pointers, and what they point to.
+#include "base/device_number.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "base/struct_size.h"
-#include "device/device.h"
 #include "device/memory_ranges.h"
 #include "device/peer.h"
+#include "device/runtime.h"
 #include "failures/fault_injection.h"
 #include "memory/host_access.h"
 #include "memory/host_memory.h"
@@ -182,14 +183,14 @@ orError_t orMemoryUnprotect(void* devPtr) noexcept {
   return api_call("orMemoryUnprotect", [&] {
     // Held, so that no block that was freed is opened.
     const auto hold = openreg::hold_block("devPtr", devPtr);
-    openreg::host_access::open(hold.block());
+    openreg::host_access::open(runtime().memory(), hold.block());
   });
 }
 
 orError_t orMemoryProtect(void* devPtr) noexcept {
   return api_call("orMemoryProtect", [&] {
-    openreg::host_access::close(
-        openreg::check_range("devPtr", devPtr, 0).begin);
+    const auto block = openreg::check_range("devPtr", devPtr, 0);
+    openreg::host_access::close(runtime().memory(), block.begin);
   });
 }
 

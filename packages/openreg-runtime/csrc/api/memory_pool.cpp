@@ -3,10 +3,10 @@
 #include "device/memory_pool.h"
 
 #include "base/error.h"
-#include "base/handle_table.h"
 #include "base/struct_size.h"
-#include "device/device.h"
 #include "device/memory_ranges.h"
+#include "device/runtime.h"
+#include "device/stream_handles.h"
 #include "failures/fault_injection.h"
 
 #include <cstdint>
@@ -15,18 +15,6 @@
 namespace openreg {
 namespace {
 
-using Pools = HandleTable<MemoryPool, orMemPool_t, HandleKind::kMemPool>;
-
-Pools& pools() {
-  static auto* value = new Pools;
-  return *value;
-}
-
-MemoryPool& pool_of(orMemPool_t pool) {
-  runtime();
-  return pools().get(pool, "pool");
-}
-
 Device& device_with(const MemoryPool& pool) {
   return runtime().device(pool.device);
 }
@@ -34,14 +22,6 @@ Device& device_with(const MemoryPool& pool) {
 MemoryPool& default_pool(Device& device) {
   return device.with_pools(
       [](MemoryPools& all) -> MemoryPool& { return all.default_pool(); });
-}
-
-/// That of a default pool is made when it is first asked for.
-orMemPool_t handle_of(MemoryPool& pool) {
-  if (pool.handle == nullptr) {
-    pool.handle = pools().insert(&pool);
-  }
-  return pool.handle;
 }
 
 void* allocate(std::size_t size, MemoryPool* pool, Stream& stream) {
@@ -104,14 +84,6 @@ void set_attribute(MemoryPool& pool, orMemPoolAttr attr, std::uint64_t value) {
 }
 
 } // namespace
-
-void end_memory_pools(int device) {
-  const MemoryPool& kept = default_pool(runtime().device(device));
-  pools().remove_if([&](const MemoryPool& pool) {
-    return pool.device == device && &pool != &kept;
-  });
-}
-
 } // namespace openreg
 
 using openreg::api_call;
@@ -179,7 +151,7 @@ orError_t orMemPoolDestroy(orMemPool_t pool) noexcept {
           "pool is the default pool of device " +
               std::to_string(object.device) + ", which cannot be destroyed");
     }
-    openreg::pools().remove(pool, "pool");
+    openreg::end_memory_pool(pool);
     device.with_pools([&](MemoryPools& pools) { pools.destroy(object); });
   });
 }

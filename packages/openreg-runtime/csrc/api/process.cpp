@@ -4,7 +4,8 @@
 
 #include "base/error.h"
 #include "base/struct_size.h"
-#include "device/device.h"
+#include "device/runtime.h"
+#include "device/stream_handles.h"
 #include "failures/fault_injection.h"
 #include "memory/host_access.h"
 #include "memory/host_memory.h"

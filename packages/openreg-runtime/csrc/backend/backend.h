@@ -8,14 +8,15 @@
 
 #include "base/device_state.h"
 #include "base/error.h"
+#include "memory/address_space.h"
+#include "memory/block.h"
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <variant>
 
 namespace openreg {
-
-class AddressSpace;
 
 /// A kernel with its argument block, which `cleanup` takes unless it is null.
 struct Launch {
@@ -78,7 +79,13 @@ class Backend {
   virtual void execute(const Command& command) = 0;
 };
 
+/// Holds the block of `device` around an address, for a command that was
+/// enqueued before. Throws Dropped.
+using HoldBlock = std::optional<Hold> (*)(int device, const Place& place);
+
 /// A device in this process: commands run on the calling thread.
-std::unique_ptr<Backend> make_thread_backend(const AddressSpace& memory);
+std::unique_ptr<Backend> make_thread_backend(
+    const AddressSpace& memory,
+    HoldBlock hold);
 
 } // namespace openreg

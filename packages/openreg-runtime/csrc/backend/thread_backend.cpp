@@ -2,7 +2,6 @@
 // The backend of devices that live in this process.
 #include "backend/backend.h"
 #include "base/error.h"
-#include "device/device.h"
 #include "memory/address_space.h"
 
 #include <cstring>
@@ -16,7 +15,8 @@ namespace {
 
 class ThreadBackend final : public Backend {
  public:
-  explicit ThreadBackend(const AddressSpace& memory) : memory_(memory) {}
+  ThreadBackend(const AddressSpace& memory, HoldBlock hold)
+      : memory_(memory), hold_(hold) {}
 
   void execute(const Command& command) override {
     std::visit([this](const auto& value) { run(value); }, command);
@@ -52,7 +52,7 @@ class ThreadBackend final : public Backend {
 
   struct Range {
     std::byte* address;
-    std::optional<Device::Hold> hold; // none for host memory
+    std::optional<Hold> hold; // none for host memory
   };
 
   /// Where this process can read and write what `pointer` names. The call that
@@ -64,12 +64,7 @@ class ThreadBackend final : public Backend {
     if (device < 0) {
       return {address, std::nullopt};
     }
-    auto hold = runtime().device(device).hold_enqueued(address);
-    // Now the device can not be reset under the copy; was it before?
-    const DeviceState& state = runtime().device(device).state();
-    if (auto failure = state.failure_since(place.epoch)) {
-      throw Dropped(std::move(*failure));
-    }
+    auto hold = hold_(device, place);
     if (!hold || address + count > hold->block().begin + hold->block().size) {
       throw Failure(
           orErrorIllegalAddress,
@@ -81,12 +76,15 @@ class ThreadBackend final : public Backend {
   }
 
   const AddressSpace& memory_;
+  const HoldBlock hold_;
 };
 
 } // namespace
 
-std::unique_ptr<Backend> make_thread_backend(const AddressSpace& memory) {
-  return std::make_unique<ThreadBackend>(memory);
+std::unique_ptr<Backend> make_thread_backend(
+    const AddressSpace& memory,
+    HoldBlock hold) {
+  return std::make_unique<ThreadBackend>(memory, hold);
 }
 
 } // namespace openreg

@@ -10,13 +10,7 @@
 namespace openreg {
 namespace {
 
-struct Description {
-  orError_t code;
-  const char* name;
-  const char* text;
-};
-
-constexpr Description kDescriptions[] = {
+constexpr ErrorDescription kDescriptions[] = {
     {orSuccess, "orSuccess", "no error"},
     {orErrorUnknown, "orErrorUnknown", "unknown error"},
     {orErrorNotReady, "orErrorNotReady", "work is still queued or running"},
@@ -49,25 +43,30 @@ constexpr Description kDescriptions[] = {
      "host memory is not registered"},
 };
 
-Error& last_error() {
-  static thread_local Error value;
-  t_has_last_error = true;
-  return value;
-}
-
-const Description* describe(orError_t code) noexcept {
-  for (const Description& description : kDescriptions) {
-    if (description.code == code) {
-      return &description;
-    }
-  }
-  return nullptr;
-}
+constexpr ErrorDescription kUnknown{
+    orErrorUnknown,
+    "unrecognized error code",
+    "unrecognized error code"};
 
 } // namespace
 
 constinit OPENREG_THREAD_LOCAL bool t_has_last_error = false;
 constinit OPENREG_THREAD_LOCAL const char* t_not_ready = nullptr;
+
+const ErrorDescription& describe(orError_t code) noexcept {
+  for (const ErrorDescription& description : kDescriptions) {
+    if (description.code == code) {
+      return description;
+    }
+  }
+  return kUnknown;
+}
+
+Error& last_error() {
+  static thread_local Error value;
+  t_has_last_error = true;
+  return value;
+}
 
 orError_t set_last_error(const char* function, const Error& error) noexcept {
   Error& last = last_error();
@@ -115,34 +114,3 @@ std::string hex(const void* pointer) {
 }
 
 } // namespace openreg
-
-using openreg::last_error;
-
-extern "C" {
-
-orError_t orGetLastError() noexcept {
-  const orError_t code = last_error().code;
-  last_error().code = orSuccess;
-  return code;
-}
-
-orError_t orPeekAtLastError() noexcept {
-  return last_error().code;
-}
-
-const char* orGetErrorName(orError_t error) noexcept {
-  const auto* description = openreg::describe(error);
-  return description ? description->name : "unrecognized error code";
-}
-
-const char* orGetErrorString(orError_t error) noexcept {
-  const auto* description = openreg::describe(error);
-  return description ? description->text : "unrecognized error code";
-}
-
-const char* orGetErrorMessage() noexcept {
-  return openreg::t_not_ready != nullptr ? openreg::t_not_ready
-                                         : last_error().message.c_str();
-}
-
-} // extern "C"

@@ -40,6 +40,17 @@ class Failure : public std::exception {
   Error error_;
 };
 
+/// What a code is called, and what it says.
+struct ErrorDescription {
+  orError_t code;
+  const char* name;
+  const char* text;
+};
+/// That of an unknown code says so.
+const ErrorDescription& describe(orError_t code) noexcept;
+
+/// The last error of the calling thread.
+Error& last_error();
 /// Remembers `error` as the calling thread's last one and returns its code.
 orError_t set_last_error(const char* function, const Error& error) noexcept;
 

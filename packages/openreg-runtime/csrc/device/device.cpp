@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The devices of this process and what each owns.
+// The memory and the streams of a device.
 #include "device/device.h"
 
 #include "base/error.h"
-#include "base/other_copy.h"
 #include "base/process.h"
 #include "base/system_thread.h"
-#include "device/fault_handler.h"
 #include "device/peer.h"
-#include "failures/fault_injection.h"
+#include "device/runtime.h"
+#include "device/stream_handles.h"
 #include "memory/host_access.h"
 #include "memory/memory_check.h"
 #include "settings/config.h"
 
 #include <algorithm>
-#include <chrono>
 
 namespace openreg {
 namespace {
 
-// Twice the capacity: see Heap on fragmentation. A guarded heap needs up to the
-// capacity again for guards, and the rest lets freed addresses rest longer.
-std::size_t span_of(std::size_t capacity) {
-  const std::size_t page = AddressSpace::page_size();
-  const std::size_t factor = config().memory_check ? 4 : 2;
-  return factor * ((capacity + page - 1) / page * page);
+std::optional<Hold> hold_for_command(int device, const Place& place) {
+  Device& owner = runtime().device(device);
+  auto hold = owner.hold_enqueued(place.address);
+  // Now the device can not be reset under the copy; was it before?
+  if (auto failure = owner.state().failure_since(place.epoch)) {
+    throw Dropped(std::move(*failure));
+  }
+  return hold;
 }
 
 } // namespace
@@ -33,7 +33,7 @@ Device::Device(int index, AddressSpace& memory, std::size_t capacity)
     : index_(index),
       memory_(memory),
       state_(config().wait_timeout),
-      backend_(make_thread_backend(memory)),
+      backend_(make_thread_backend(memory, hold_for_command)),
       heap_(
           memory.own_span(),
           capacity,
@@ -104,7 +104,7 @@ void Device::free(void* pointer) {
   check_freeable(pointer);
   std::unique_lock lock(heap_mutex_);
   wait_until_let_go(lock, pointer);
-  host_access::close(pointer);
+  host_access::close(memory_, pointer);
   look_for_freed();
   if (!end_block(offset_of(pointer))) {
     throw not_freed(pointer);
@@ -277,7 +277,7 @@ void Device::free_in_order(void* pointer, Stream& stream) {
   if (!block || block->offset != offset) {
     throw not_freed(pointer);
   }
-  host_access::close(pointer);
+  host_access::close(memory_, pointer);
   if (pools_.owns(offset)) {
     pools_.free(offset, &stream);
   } else {
@@ -299,7 +299,7 @@ std::string Device::why_not_freed(const void* pointer) const {
                : "it was freed already, or never allocated";
 }
 
-std::optional<Device::Block> Device::find_locked(const void* pointer) const {
+std::optional<Block> Device::find_locked(const void* pointer) const {
   if (!imports_.covers(pointer)) {
     return at(heap_.find(offset_of(pointer)));
   }
@@ -307,12 +307,12 @@ std::optional<Device::Block> Device::find_locked(const void* pointer) const {
   return block ? std::optional(Block{block->begin, block->size}) : std::nullopt;
 }
 
-std::optional<Device::Block> Device::find(const void* pointer) const {
+std::optional<Block> Device::find(const void* pointer) const {
   const std::lock_guard lock(heap_mutex_);
   return find_locked(pointer);
 }
 
-std::optional<Device::Block> Device::trace(const void* pointer) const {
+std::optional<Block> Device::trace(const void* pointer) const {
   if (imports_.covers(pointer)) {
     return std::nullopt;
   }
@@ -320,13 +320,12 @@ std::optional<Device::Block> Device::trace(const void* pointer) const {
   return at(heap_.trace(offset_of(pointer)));
 }
 
-std::optional<Device::Hold> Device::hold(const void* pointer) {
+std::optional<Hold> Device::hold(const void* pointer) {
   const std::lock_guard lock(heap_mutex_);
   return hold_locked(find_locked(pointer));
 }
 
-std::optional<Device::Block> Device::find_enqueued_locked(
-    const void* pointer) const {
+std::optional<Block> Device::find_enqueued_locked(const void* pointer) const {
   if (!pools_.empty() && !imports_.covers(pointer)) {
     // The block may have another size by now, for work that comes later.
     const auto extent = heap_.trace(offset_of(pointer));
@@ -338,23 +337,22 @@ std::optional<Device::Block> Device::find_enqueued_locked(
   return find_locked(pointer);
 }
 
-std::optional<Device::Block> Device::find_enqueued(const void* pointer) const {
+std::optional<Block> Device::find_enqueued(const void* pointer) const {
   const std::lock_guard lock(heap_mutex_);
   return find_enqueued_locked(pointer);
 }
 
-std::optional<Device::Hold> Device::hold_enqueued(const void* pointer) {
+std::optional<Hold> Device::hold_enqueued(const void* pointer) {
   const std::lock_guard lock(heap_mutex_);
   return hold_locked(find_enqueued_locked(pointer));
 }
 
-std::optional<Device::Hold> Device::hold_locked(
-    const std::optional<Block>& block) {
+std::optional<Hold> Device::hold_locked(const std::optional<Block>& block) {
   if (!block) {
     return std::nullopt;
   }
   held_.push_back(block->begin);
-  return std::optional<Hold>(std::in_place, *this, *block);
+  return Hold(*this, *block);
 }
 
 void Device::let_go(const std::byte* begin) noexcept {
@@ -418,8 +416,7 @@ std::size_t Device::offset_of(const void* pointer) const noexcept {
       static_cast<const std::byte*>(pointer) - memory_.view(index_));
 }
 
-std::optional<Device::Block> Device::at(
-    const std::optional<Heap::Block>& block) const {
+std::optional<Block> Device::at(const std::optional<Heap::Block>& block) const {
   if (!block) {
     return std::nullopt;
   }
@@ -545,7 +542,8 @@ void Device::reset() {
     throw;
   }
   destroy_streams(*this);
-  end_memory_pools(index_);
+  end_memory_pools(with_pools(
+      [](MemoryPools& pools) -> MemoryPool& { return pools.default_pool(); }));
   while (take_failure()) {
   }
   peer::reset(index_);
@@ -553,7 +551,7 @@ void Device::reset() {
     const CancellationDeferred deferred;
     std::unique_lock lock(heap_mutex_);
     let_go_.wait(lock, [this] { return held_.empty(); });
-    host_access::close_all(memory_.view(index_), memory_.span());
+    host_access::close_all(memory_, memory_.view(index_), memory_.span());
     imports_.clear();
     pools_.clear();
     for (const std::size_t offset : exports_.clear()) {
@@ -577,88 +575,6 @@ void Device::abandon() {
   for (Stream* stream : all_streams()) {
     stream->abandon();
   }
-}
-
-Runtime::Runtime()
-    : memory_(
-          config().device_count,
-          span_of(config().device_memory),
-          span_of(config().device_memory)) {
-  for (int index = 0; index < config().device_count; ++index) {
-    devices_.push_back(
-        std::make_unique<Device>(index, memory_, config().device_memory));
-  }
-}
-
-void check_device(int index, int count) {
-  if (index < 0 || index >= count) {
-    throw Failure(
-        orErrorInvalidDevice,
-        "device " + std::to_string(index) +
-            " does not exist: expected a number from 0 to " +
-            std::to_string(count - 1) + " (OPENREG_DEVICE_COUNT is " +
-            std::to_string(count) + ")");
-  }
-}
-
-Device& Runtime::device(int index) {
-  check_device(index, device_count());
-  return *devices_[static_cast<std::size_t>(index)];
-}
-
-void Runtime::drain() {
-  for (const auto& device : devices_) {
-    device->check_may_wait();
-  }
-  const auto launches = [this] {
-    std::uint64_t sum = 0;
-    for (const auto& device : devices_) {
-      sum += device->state().launches_of_kernels();
-    }
-    return sum;
-  };
-  std::uint64_t before = 0;
-  do { // again for what kernels of one device launched on another
-    before = launches();
-    for (const auto& device : devices_) {
-      device->drain();
-    }
-  } while (launches() != before);
-}
-
-void Runtime::settle(Point::Clock::time_point deadline) {
-  for (const auto& device : devices_) {
-    device->settle(deadline);
-  }
-}
-
-void Runtime::abandon() {
-  for (const auto& device : devices_) {
-    device->abandon();
-  }
-}
-
-Runtime& runtime() {
-  // Never destroyed: workers and other libraries' exit handlers may use it.
-  static Runtime* value = [] {
-    const CancellationDeferred deferred;
-    if (!config().allow_copies) {
-      check_no_other_copy();
-    }
-    auto* made = new Runtime;
-    process::mark_in_use([] {
-      // A kernel that never returns must not keep the process.
-      constexpr std::chrono::milliseconds kLimit{200};
-      runtime().settle(Point::Clock::now() + kLimit);
-      runtime().abandon();
-    });
-    install_fault_handler(*made);
-    for (const auto& fault : config().faults) {
-      fault_injection::inject(fault);
-    }
-    return made;
-  }();
-  return *value;
 }
 
 } // namespace openreg

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The devices of this process.
+// A device and what it owns.
 #pragma once
 
 #include "backend/backend.h"
@@ -7,6 +7,7 @@
 #include "device/memory_pool.h"
 #include "ipc/memory.h"
 #include "memory/address_space.h"
+#include "memory/block.h"
 #include "memory/heap.h"
 #include "stream/stream.h"
 
@@ -20,7 +21,7 @@
 
 namespace openreg {
 
-class Device {
+class Device final : private BlockKeeper {
  public:
   Device(int index, AddressSpace& memory, std::size_t capacity);
 
@@ -56,11 +57,6 @@ class Device {
     const std::lock_guard lock(heap_mutex_);
     return use(pools_);
   }
-  struct Block {
-    std::byte* begin;
-    std::size_t size; // as requested
-    bool live = true; // false once it is freed
-  };
   /// The live block around a pointer of this device, also one of another
   /// process.
   std::optional<Block> find(const void* pointer) const;
@@ -70,29 +66,6 @@ class Device {
   /// As Heap::trace().
   std::optional<Block> trace(const void* pointer) const;
 
-  /// Keeps a block from being freed as long as it lives.
-  class Hold {
-   public:
-    Hold(Device& device, Block block) : device_(&device), block_(block) {}
-    Hold(Hold&& other) noexcept
-        : device_(std::exchange(other.device_, nullptr)),
-          block_(other.block_) {}
-    Hold(const Hold&) = delete;
-    Hold& operator=(const Hold&) = delete;
-    Hold& operator=(Hold&&) = delete;
-    ~Hold() {
-      if (device_ != nullptr) {
-        device_->let_go(block_.begin);
-      }
-    }
-    const Block& block() const noexcept {
-      return block_;
-    }
-
-   private:
-    Device* device_;
-    Block block_;
-  };
   /// Holds the live block around a pointer of this device.
   std::optional<Hold> hold(const void* pointer);
   /// As hold(), for work that was enqueued before: also if a later command of
@@ -155,7 +128,7 @@ class Device {
   bool release_spare(std::size_t offset);
   void look_for_freed();
   std::optional<Hold> hold_locked(const std::optional<Block>& block);
-  void let_go(const std::byte* begin) noexcept;
+  void let_go(const std::byte* begin) noexcept override;
   void wait_until_let_go(std::unique_lock<std::mutex>& lock, const void* begin);
 
   const int index_;
@@ -180,40 +153,5 @@ class Device {
   std::vector<Stream*> recycled_; // retired ones that ended
   std::optional<Error> failure_of_ended_; // the first that such a stream left
 };
-
-class Runtime {
- public:
-  Runtime();
-
-  int device_count() const noexcept {
-    return static_cast<int>(devices_.size());
-  }
-  /// Throws orErrorInvalidDevice.
-  Device& device(int index);
-  AddressSpace& memory() noexcept {
-    return memory_;
-  }
-  /// Waits for all work of all devices, as Device::drain() does.
-  void drain();
-  /// Waits until no command runs, at most until `deadline`.
-  void settle(Point::Clock::time_point deadline);
-  /// Drops what is queued, at exit.
-  void abandon();
-
- private:
-  AddressSpace memory_;
-  std::vector<std::unique_ptr<Device>> devices_;
-};
-
-/// The devices, made at the first call. Throws Failure.
-Runtime& runtime();
-
-/// The device that is current for this thread.
-int current_device() noexcept;
-/// Makes an existing device current; returns the one that was.
-int exchange_current_device(int device) noexcept;
-
-/// Throws orErrorInvalidDevice unless 0 <= index < count.
-void check_device(int index, int count);
 
 } // namespace openreg

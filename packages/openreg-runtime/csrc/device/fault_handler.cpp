@@ -3,7 +3,7 @@
 #include "device/fault_handler.h"
 
 #include "base/process.h"
-#include "device/device.h"
+#include "device/runtime.h"
 
 #include <cstdint>
 #include <cstdio>
@@ -39,7 +39,7 @@ std::optional<Place> place_of(void* address) {
 
 /// Writes what lies around a device pointer. True if there is data.
 bool describe(char* text, std::size_t size, const Place& place) {
-  std::optional<Device::Block> block;
+  std::optional<Block> block;
   if (!process::in_bad_fork()) { // there the heap may be locked for good
     Device& device = g_runtime->device(place.device);
     block = device.find(place.pointer);

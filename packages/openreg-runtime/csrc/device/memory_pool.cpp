@@ -3,12 +3,24 @@
 #include "device/memory_pool.h"
 
 #include "base/error.h"
+#include "base/handle_table.h"
+#include "device/runtime.h"
 
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
 namespace openreg {
+namespace {
+
+using Pools = HandleTable<MemoryPool, orMemPool_t, HandleKind::kMemPool>;
+
+Pools& pools() {
+  static auto* value = new Pools;
+  return *value;
+}
+
+} // namespace
 
 MemoryPools::MemoryPools(int device, Release release)
     : device_(device),
@@ -204,6 +216,28 @@ bool MemoryPools::release_all() {
     any |= give_back(*pool, 0);
   }
   return any;
+}
+
+MemoryPool& pool_of(orMemPool_t pool) {
+  runtime();
+  return pools().get(pool, "pool");
+}
+
+orMemPool_t handle_of(MemoryPool& pool) {
+  if (pool.handle == nullptr) {
+    pool.handle = pools().insert(&pool);
+  }
+  return pool.handle;
+}
+
+void end_memory_pool(orMemPool_t pool) {
+  pools().remove(pool, "pool");
+}
+
+void end_memory_pools(const MemoryPool& kept) {
+  pools().remove_if([&](const MemoryPool& pool) {
+    return pool.device == kept.device && &pool != &kept;
+  });
 }
 
 } // namespace openreg

@@ -133,7 +133,14 @@ class MemoryPools {
   static inline std::atomic<std::size_t> spares_{0}; // of all devices
 };
 
-/// Ends the handles of all pools of a device but its default one.
-void end_memory_pools(int device);
+/// The pool behind a handle. Throws orErrorInvalidHandle.
+MemoryPool& pool_of(orMemPool_t pool);
+/// The handle of a pool. That of a default pool is made when it is first asked
+/// for.
+orMemPool_t handle_of(MemoryPool& pool);
+/// Throws orErrorInvalidHandle.
+void end_memory_pool(orMemPool_t pool);
+/// Ends the handles of all pools of a device but that of its default one.
+void end_memory_pools(const MemoryPool& kept);
 
 } // namespace openreg

@@ -3,6 +3,7 @@
 #include "device/memory_ranges.h"
 
 #include "base/error.h"
+#include "device/runtime.h"
 #include "memory/host_memory.h"
 
 #include <string>
@@ -73,13 +74,15 @@ Device& owner_of(const void* pointer) {
   return runtime().device(index);
 }
 
-std::optional<Device::Block> find_block(const void* pointer) {
+std::optional<Block> find_block(const void* pointer) {
   const int device = device_of(pointer);
   return device < 0 ? std::nullopt : runtime().device(device).find(pointer);
 }
 
-Device::Block
-check_range(const char* argument, const void* pointer, std::size_t count) {
+Block check_range(
+    const char* argument,
+    const void* pointer,
+    std::size_t count) {
   const int device = device_of(pointer);
   if (device < 0) {
     throw Failure(
@@ -107,7 +110,7 @@ check_range(const char* argument, const void* pointer, std::size_t count) {
   return *block;
 }
 
-Device::Hold hold_block(const char* argument, const void* pointer) {
+Hold hold_block(const char* argument, const void* pointer) {
   check_range(argument, pointer, 0);
   const int device = device_of(pointer);
   auto hold = runtime().device(device).hold(pointer);

@@ -14,13 +14,12 @@ int device_of(const void* pointer);
 /// The device of a block that is to be freed. Throws orErrorInvalidValue.
 Device& owner_of(const void* pointer);
 /// The live block of device memory around a device pointer.
-std::optional<Device::Block> find_block(const void* pointer);
+std::optional<Block> find_block(const void* pointer);
 /// The live block that holds [pointer, pointer + count) of device memory.
 /// Throws orErrorInvalidValue.
-Device::Block
-check_range(const char* argument, const void* pointer, std::size_t count);
+Block check_range(const char* argument, const void* pointer, std::size_t count);
 /// Holds the live block around a device pointer. Throws orErrorInvalidValue.
-Device::Hold hold_block(const char* argument, const void* pointer);
+Hold hold_block(const char* argument, const void* pointer);
 /// Throws orErrorInvalidValue.
 void check_kind(orMemcpyKind kind);
 /// As check_range() for what a checked `kind` says of both sides of a copy.

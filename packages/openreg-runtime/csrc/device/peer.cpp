@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Peer access and its part of the C API.
+// The table of peer access.
 #include "device/peer.h"
 
 #include "base/error.h"
-#include "device/device.h"
 #include "settings/config.h"
 
 #include <array>
@@ -35,6 +34,8 @@ std::string not_enabled(int device, int owner) {
       ": orDeviceEnablePeerAccess(" + std::to_string(owner) +
       ", 0) was not called with device " + std::to_string(device) + " current";
 }
+
+} // namespace
 
 void check_possible(int device, int owner) {
   if (owner == device) {
@@ -68,8 +69,6 @@ void disable(int device, int owner) {
   }
 }
 
-} // namespace
-
 void check_access(int device, int owner) {
   if (owner != device && (peers_of(device).load() & bit(owner)) == 0) {
     throw Failure(orErrorPeerAccessNotEnabled, not_enabled(device, owner));
@@ -84,44 +83,3 @@ void reset(int device) {
 }
 
 } // namespace openreg::peer
-
-using openreg::api_call;
-using openreg::check_device;
-using openreg::check_not_null;
-using openreg::config;
-using openreg::current_device;
-
-extern "C" {
-
-orError_t
-orDeviceCanAccessPeer(int* canAccess, int device, int peerDevice) noexcept {
-  return api_call("orDeviceCanAccessPeer", [&] {
-    check_not_null(canAccess, "canAccess");
-    check_device(device, config().device_count);
-    check_device(peerDevice, config().device_count);
-    *canAccess = config().peer_access && device != peerDevice ? 1 : 0;
-  });
-}
-
-orError_t orDeviceEnablePeerAccess(
-    int peerDevice,
-    unsigned int flags) noexcept {
-  return api_call("orDeviceEnablePeerAccess", [&] {
-    openreg::check_no_flags(flags);
-    auto& device = openreg::runtime().device(current_device());
-    check_device(peerDevice, config().device_count);
-    openreg::peer::check_possible(device.index(), peerDevice);
-    device.state().check();
-    openreg::runtime().device(peerDevice).state().check();
-    openreg::peer::enable(device.index(), peerDevice);
-  });
-}
-
-orError_t orDeviceDisablePeerAccess(int peerDevice) noexcept {
-  return api_call("orDeviceDisablePeerAccess", [&] {
-    check_device(peerDevice, config().device_count);
-    openreg::peer::disable(current_device(), peerDevice);
-  });
-}
-
-} // extern "C"

@@ -4,6 +4,13 @@
 
 namespace openreg::peer {
 
+/// Throws orErrorInvalidDevice for the device itself, and orErrorNotSupported
+/// where no device has access to another.
+void check_possible(int device, int owner);
+/// Throws orErrorPeerAccessAlreadyEnabled.
+void enable(int device, int owner);
+/// Throws orErrorPeerAccessNotEnabled.
+void disable(int device, int owner);
 /// Throws orErrorPeerAccessNotEnabled unless kernels of `device` may reach the
 /// memory of `owner`.
 void check_access(int device, int owner);

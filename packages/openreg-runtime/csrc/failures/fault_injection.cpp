@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The faults of the process and their part of the C API.
+// The faults of the process.
 #include "failures/fault_injection.h"
 
+#include "base/device_number.h"
 #include "base/handle_table.h"
-#include "base/struct_size.h"
 #include "base/system_thread.h"
-#include "device/device.h"
-#include "settings/config.h"
 
 #include <algorithm>
 #include <charconv>
@@ -14,7 +12,6 @@
 #include <random>
 #include <string>
 #include <thread>
-#include <tuple>
 #include <utility>
 
 namespace openreg::fault_injection {
@@ -148,7 +145,7 @@ void check(const orFaultSpec& spec, int device_count) {
   if (!accepts(spec.site, spec.error)) {
     reject(
         "error " + std::to_string(spec.error) + ", " +
-        orGetErrorName(spec.error) +
+        describe(spec.error).name +
         " can not happen there: expected orSuccess, orErrorMemoryAllocation "
         "for allocations, orErrorLaunchFailure or orErrorIllegalAddress for "
         "launches and copies, or orErrorDeviceLost where there is a device");
@@ -225,50 +222,28 @@ void inject(const orFaultSpec& spec) {
   start(spec);
 }
 
+orFault_t add(const orFaultSpec& spec) {
+  return faults().handles.insert(start(spec));
+}
+
+std::pair<std::uint64_t, std::uint64_t> counts(orFault_t fault) {
+  const auto& object = faults().handles.get(fault, "fault");
+  const std::lock_guard lock(faults().mutex);
+  return object.counts();
+}
+
+void remove(orFault_t fault) {
+  auto* object = &faults().handles.remove(fault, "fault");
+  const std::lock_guard lock(faults().mutex);
+  auto& live = faults().live;
+  live.erase(std::find(live.begin(), live.end(), object));
+  faults().recycled.push_back(object);
+  g_armed.store(!live.empty(), std::memory_order_relaxed);
+}
+
 std::size_t live_count() {
   const std::lock_guard lock(faults().mutex);
   return faults().live.size();
 }
 
 } // namespace openreg::fault_injection
-
-using openreg::api_call;
-using openreg::check_not_null;
-using openreg::fault_injection::faults;
-
-extern "C" {
-
-orError_t orFaultInject(orFault_t* fault, const orFaultSpec* spec) noexcept {
-  return api_call("orFaultInject", [&] {
-    check_not_null(fault, "fault");
-    const orFaultSpec known = openreg::read_struct(spec, "spec");
-    openreg::runtime(); // so that the faults of the environment come first
-    openreg::fault_injection::check(known, openreg::config().device_count);
-    *fault = faults().handles.insert(openreg::fault_injection::start(known));
-  });
-}
-
-orError_t
-orFaultGetCounts(orFault_t fault, uint64_t* calls, uint64_t* hits) noexcept {
-  return api_call("orFaultGetCounts", [&] {
-    check_not_null(calls, "calls");
-    check_not_null(hits, "hits");
-    const auto& object = faults().handles.get(fault, "fault");
-    const std::lock_guard lock(faults().mutex);
-    std::tie(*calls, *hits) = object.counts();
-  });
-}
-
-orError_t orFaultRemove(orFault_t fault) noexcept {
-  return api_call("orFaultRemove", [&] {
-    auto* object = &faults().handles.remove(fault, "fault");
-    const std::lock_guard lock(faults().mutex);
-    auto& live = faults().live;
-    live.erase(std::find(live.begin(), live.end(), object));
-    faults().recycled.push_back(object);
-    openreg::fault_injection::g_armed.store(
-        !live.empty(), std::memory_order_relaxed);
-  });
-}
-
-} // extern "C"

@@ -11,8 +11,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace openreg::fault_injection {
@@ -60,6 +62,13 @@ std::vector<orFaultSpec> parse(std::string_view text, int device_count);
 void check(const orFaultSpec& spec, int device_count);
 /// Injects a checked fault that nobody removes.
 void inject(const orFaultSpec& spec);
+
+// The handles of faults; a wrong one throws orErrorInvalidHandle.
+/// Injects a checked fault.
+orFault_t add(const orFaultSpec& spec);
+/// How many calls it has counted, and how many of them it has hit.
+std::pair<std::uint64_t, std::uint64_t> counts(orFault_t fault);
+void remove(orFault_t fault);
 
 std::size_t live_count();
 

@@ -14,7 +14,6 @@
 #include <string>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <thread>
 #include <unistd.h>
 
 namespace openreg::ipc {
@@ -124,7 +123,7 @@ void SharedEvent::check(Ticket ticket) const {
           "for");
 }
 
-bool SharedEvent::wait_until(Ticket ticket, Point::Clock::time_point time)
+bool SharedEvent::wait_until(Ticket ticket, Deadline::Clock::time_point time)
     const {
   for (;;) {
     const std::uint32_t changes = state_->changes.load();
@@ -132,9 +131,9 @@ bool SharedEvent::wait_until(Ticket ticket, Point::Clock::time_point time)
       return true;
     }
     check(ticket);
-    const auto left =
-        std::min<Point::Clock::duration>(time - Point::Clock::now(), kSlice);
-    if (left <= Point::Clock::duration::zero()) {
+    const auto left = std::min<Deadline::Clock::duration>(
+        time - Deadline::Clock::now(), kSlice);
+    if (left <= Deadline::Clock::duration::zero()) {
       return false;
     }
     timespec timeout{};
@@ -149,34 +148,6 @@ bool SharedEvent::wait_until(Ticket ticket, Point::Clock::time_point time)
         nullptr,
         0);
   }
-}
-
-SharedPoint::~SharedPoint() {
-  // Its stream did not take it, so nothing else would.
-  if (stream() != nullptr) {
-    stamp();
-  }
-}
-
-void SharedPoint::stamp() {
-  if (!stamped_.exchange(true)) {
-    event_->reach(ticket_);
-  }
-}
-
-void SharedPoint::reach() {
-  stamp();
-  reached_ = true;
-}
-
-bool SharedPoint::wait_until(Clock::time_point time) {
-  if (!event_->wait_until(ticket_, time)) {
-    return false;
-  }
-  while (stream() != nullptr && !reached()) {
-    std::this_thread::yield(); // the turn of the record is about to end
-  }
-  return true;
 }
 
 } // namespace openreg::ipc

@@ -7,8 +7,8 @@
 // reached it, a ticket whose word was taken again is reached.
 #pragma once
 
+#include "base/device_state.h"
 #include "ipc/handle.h"
-#include "stream/event.h"
 
 #include <array>
 #include <atomic>
@@ -43,7 +43,7 @@ class SharedEvent {
   /// Throws orErrorUnknown if the process that has to reach `ticket` is gone.
   void check(Ticket ticket) const;
   /// False if the time comes first. Throws as check().
-  bool wait_until(Ticket ticket, Point::Clock::time_point time) const;
+  bool wait_until(Ticket ticket, Deadline::Clock::time_point time) const;
 
  private:
   static constexpr std::size_t kWords = std::size_t{1} << 14;
@@ -62,40 +62,6 @@ class SharedEvent {
   }
 
   State* const state_;
-};
-
-/// One record of such an event.
-class SharedPoint final : public Point {
- public:
-  /// A new record on a stream of this process.
-  SharedPoint(std::shared_ptr<SharedEvent> event, const Stream& stream)
-      : Point(&stream), event_(std::move(event)), ticket_(event_->take()) {}
-  /// A record that another process, or an earlier event of this one, has made.
-  SharedPoint(std::shared_ptr<SharedEvent> event, SharedEvent::Ticket ticket)
-      : Point(nullptr), event_(std::move(event)), ticket_(ticket) {}
-  ~SharedPoint() override;
-
-  SharedEvent::Ticket ticket() const noexcept {
-    return ticket_;
-  }
-  void stamp()
-      override; // other processes see it reached before the stream goes on
-  void reach() override;
-  void check() const override {
-    event_->check(ticket_);
-  }
-  bool wait_until(Clock::time_point time) override;
-
- private:
-  /// In the process of the stream the stream decides, as for other events.
-  bool was_reached() const noexcept override {
-    return stream() != nullptr ? reached_.load() : event_->reached(ticket_);
-  }
-
-  const std::shared_ptr<SharedEvent> event_;
-  const SharedEvent::Ticket ticket_;
-  std::atomic<bool> stamped_{false};
-  std::atomic<bool> reached_{false};
 };
 
 } // namespace openreg::ipc

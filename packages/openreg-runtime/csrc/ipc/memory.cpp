@@ -269,7 +269,7 @@ bool Imports::close(const void* begin, bool last) {
 }
 
 Imports::Mappings::iterator Imports::unmap(Mappings::iterator mapping) {
-  host_access::close(mapping->first);
+  host_access::close(memory_, mapping->first);
   memory_.unmap_foreign(mapping->second.pages, mapping->second.length);
   return mappings_.erase(mapping);
 }

@@ -25,24 +25,24 @@ Registry& registry() {
   return *value;
 }
 
-void protect(const Pages& pages, bool open) {
-  runtime().memory().protect(
+void protect(const AddressSpace& memory, const Pages& pages, bool open) {
+  memory.protect(
       reinterpret_cast<std::byte*>(pages.begin), pages.end - pages.begin, open);
 }
 
 } // namespace
 
-void open(const Device::Block& block) {
+void open(const AddressSpace& memory, const Block& block) {
   const std::uintptr_t page = AddressSpace::page_size();
   const auto address = reinterpret_cast<std::uintptr_t>(block.begin);
   const Pages pages{
       address / page * page, (address + block.size + page - 1) / page * page};
   const std::lock_guard lock(registry().mutex);
-  protect(pages, true);
+  protect(memory, pages, true);
   registry().open.insert_or_assign(block.begin, pages);
 }
 
-void close(const void* begin) {
+void close(const AddressSpace& memory, const void* begin) {
   const std::lock_guard lock(registry().mutex);
   auto& blocks = registry().open;
   const auto found = blocks.find(begin);
@@ -51,20 +51,23 @@ void close(const void* begin) {
   }
   const Pages closed = found->second;
   blocks.erase(found);
-  protect(closed, false);
+  protect(memory, closed, false);
   for (const auto& [start, pages] : blocks) {
     if (pages.begin < closed.end && closed.begin < pages.end) {
-      protect(pages, true);
+      protect(memory, pages, true);
     }
   }
 }
 
-void close_all(const std::byte* begin, std::size_t size) {
+void close_all(
+    const AddressSpace& memory,
+    const std::byte* begin,
+    std::size_t size) {
   const std::lock_guard lock(registry().mutex);
   auto& blocks = registry().open;
   const auto last = blocks.lower_bound(begin + size);
   for (auto block = blocks.lower_bound(begin); block != last;) {
-    protect(block->second, false);
+    protect(memory, block->second, false);
     block = blocks.erase(block);
   }
 }

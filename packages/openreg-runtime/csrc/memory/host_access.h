@@ -2,17 +2,23 @@
 // The blocks of device memory that are open to the host, for debugging.
 #pragma once
 
-#include "device/device.h"
+#include "memory/address_space.h"
+#include "memory/block.h"
+
+#include <cstddef>
 
 namespace openreg::host_access {
 
 /// Opens the pages of a block, and with them what else lies there.
-void open(const Device::Block& block);
+void open(const AddressSpace& memory, const Block& block);
 /// Closes the block that starts at `begin`, if it is open; pages that it shares
 /// with another open block stay open.
-void close(const void* begin);
+void close(const AddressSpace& memory, const void* begin);
 /// Closes all blocks in a range of addresses.
-void close_all(const std::byte* begin, std::size_t size);
+void close_all(
+    const AddressSpace& memory,
+    const std::byte* begin,
+    std::size_t size);
 std::size_t open_count();
 
 } // namespace openreg::host_access

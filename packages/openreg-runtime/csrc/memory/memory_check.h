@@ -2,9 +2,9 @@
 // OPENREG_MEMORY_CHECK=1: kernels find the pages of live blocks only.
 //
 // The heap is guarded then, and the window of a device is closed but where a
-// block lives. A kernel that touches anything else faults, and fault_handler.h
-// says what it touched. What pages can not tell goes unnoticed: bytes between
-// the end of a block and the end of its last page.
+// block lives. A kernel that touches anything else faults, and the handler
+// of SIGSEGV says what it touched. What pages can not tell goes unnoticed:
+// bytes between the end of a block and the end of its last page.
 #pragma once
 
 #include "memory/address_space.h"

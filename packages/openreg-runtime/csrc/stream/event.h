@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -137,7 +138,12 @@ class Event {
   ipc::File file_; // of the shared state; none if another process made it
 };
 
+/// A handle of a new event.
+orEvent_t make_event(Event::Kind kind);
 /// A handle of the event whose shared state is in `file`.
 orEvent_t open_event(const ipc::File& file);
+Event& event_of(orEvent_t event);
+void destroy_event(orEvent_t event);
+std::size_t live_event_count();
 
 } // namespace openreg

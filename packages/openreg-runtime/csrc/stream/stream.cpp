@@ -2,10 +2,10 @@
 // How a stream runs its commands.
 #include "stream/stream.h"
 
+#include "base/device_number.h"
 #include "base/process.h"
 #include "base/system_thread.h"
 #include "base/thread_local.h"
-#include "device/device.h"
 #include "settings/config.h"
 #include "stream/wait_graph.h"
 #include "stream/workers.h"

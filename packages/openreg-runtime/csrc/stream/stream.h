@@ -201,15 +201,4 @@ class Stream {
 /// The stream whose command this thread is running, innermost, or null.
 const Stream* running_stream() noexcept;
 
-class Device;
-/// Ends all streams of a device but its default one.
-void destroy_streams(Device& device);
-std::size_t live_stream_count();
-std::size_t live_event_count();
-
-/// The stream behind a handle; null is the current device's default stream, and
-/// orStreamPerThread that of the calling thread.
-Stream& stream_of(orStream_t stream);
-Event& event_of(orEvent_t event);
-
 } // namespace openreg

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The part of the C API that grants peer access.
+#include "device/peer.h"
+
+#include "base/device_number.h"
+#include "base/error.h"
+#include "device/runtime.h"
+#include "settings/config.h"
+
+using openreg::api_call;
+using openreg::check_device;
+using openreg::check_not_null;
+using openreg::config;
+using openreg::current_device;
+
+extern "C" {
+
+orError_t
+orDeviceCanAccessPeer(int* canAccess, int device, int peerDevice) noexcept {
+  return api_call("orDeviceCanAccessPeer", [&] {
+    check_not_null(canAccess, "canAccess");
+    check_device(device, config().device_count);
+    check_device(peerDevice, config().device_count);
+    *canAccess = config().peer_access && device != peerDevice ? 1 : 0;
+  });
+}
+
+orError_t orDeviceEnablePeerAccess(
+    int peerDevice,
+    unsigned int flags) noexcept {
+  return api_call("orDeviceEnablePeerAccess", [&] {
+    openreg::check_no_flags(flags);
+    auto& device = openreg::runtime().device(current_device());
+    check_device(peerDevice, config().device_count);
+    openreg::peer::check_possible(device.index(), peerDevice);
+    device.state().check();
+    openreg::runtime().device(peerDevice).state().check();
+    openreg::peer::enable(device.index(), peerDevice);
+  });
+}
+
+orError_t orDeviceDisablePeerAccess(int peerDevice) noexcept {
+  return api_call("orDeviceDisablePeerAccess", [&] {
+    check_device(peerDevice, config().device_count);
+    openreg::peer::disable(current_device(), peerDevice);
+  });
+}
+
+} // extern "C"

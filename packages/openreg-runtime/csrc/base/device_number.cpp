@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The current device of each thread.
+#include "base/device_number.h"
+
+#include "base/error.h"
+#include "base/thread_local.h"
+
+#include <string>
+#include <utility>
+
+namespace openreg {
+namespace {
+
+OPENREG_THREAD_LOCAL int t_current_device = 0;
+
+} // namespace
+
+int current_device() noexcept {
+  return t_current_device;
+}
+
+int exchange_current_device(int device) noexcept {
+  return std::exchange(t_current_device, device);
+}
+
+void check_device(int index, int count) {
+  if (index < 0 || index >= count) {
+    throw Failure(
+        orErrorInvalidDevice,
+        "device " + std::to_string(index) +
+            " does not exist: expected a number from 0 to " +
+            std::to_string(count - 1) + " (OPENREG_DEVICE_COUNT is " +
+            std::to_string(count) + ")");
+  }
+}
+
+} // namespace openreg
