@@ -12,7 +12,8 @@
 #include <string>
 #include <utility>
 
-namespace openreg {
+using namespace openreg;
+
 namespace {
 
 /// The device whose default stream orders a synchronous copy.
@@ -133,27 +134,19 @@ void submit_copy(
 }
 
 } // namespace
-} // namespace openreg
-
-using openreg::api_call;
-using openreg::Copy;
-using openreg::Copy2D;
-using openreg::Fill;
-using openreg::place_of;
 
 extern "C" {
 
 orError_t
 orMemcpy(void* dst, const void* src, size_t count, orMemcpyKind kind) noexcept {
   return api_call("orMemcpy", [&] {
-    openreg::Stream& stream =
-        openreg::default_stream(openreg::device_of_copy(dst, src));
+    Stream& stream = default_stream(device_of_copy(dst, src));
     const auto epoch = stream.check_usable();
-    openreg::check_kind(kind);
+    check_kind(kind);
     const Copy copy{place_of(dst), place_of(src), count};
     if (count > 0) {
-      openreg::check_copy(dst, count, src, count, kind);
-      openreg::wait_for_source(stream, src);
+      check_copy(dst, count, src, count, kind);
+      wait_for_source(stream, src);
       stream.run(copy, epoch);
     }
   });
@@ -166,15 +159,15 @@ orError_t orMemcpyAsync(
     orMemcpyKind kind,
     orStream_t stream) noexcept {
   return api_call("orMemcpyAsync", [&] {
-    openreg::Stream& object = openreg::stream_of(stream);
+    Stream& object = stream_of(stream);
     const auto epoch = object.check_usable();
-    openreg::check_kind(kind);
+    check_kind(kind);
     const Copy copy{place_of(dst), place_of(src), count};
     if (count == 0) {
       return;
     }
-    openreg::check_copy(dst, count, src, count, kind);
-    openreg::submit_copy(object, dst, src, copy, epoch);
+    check_copy(dst, count, src, count, kind);
+    submit_copy(object, dst, src, copy, epoch);
   });
 }
 
@@ -187,14 +180,13 @@ orError_t orMemcpy2D(
     size_t height,
     orMemcpyKind kind) noexcept {
   return api_call("orMemcpy2D", [&] {
-    openreg::Stream& stream =
-        openreg::default_stream(openreg::device_of_copy(dst, src));
+    Stream& stream = default_stream(device_of_copy(dst, src));
     const auto epoch = stream.check_usable();
-    openreg::check_kind(kind);
+    check_kind(kind);
     const Copy2D copy{
         place_of(dst), dpitch, place_of(src), spitch, width, height};
-    if (openreg::check_copy_2d(copy, kind)) {
-      openreg::wait_for_source(stream, src);
+    if (check_copy_2d(copy, kind)) {
+      wait_for_source(stream, src);
       stream.run(std::make_unique<const Copy2D>(copy), epoch);
     }
   });
@@ -210,13 +202,13 @@ orError_t orMemcpy2DAsync(
     orMemcpyKind kind,
     orStream_t stream) noexcept {
   return api_call("orMemcpy2DAsync", [&] {
-    openreg::Stream& object = openreg::stream_of(stream);
+    Stream& object = stream_of(stream);
     const auto epoch = object.check_usable();
-    openreg::check_kind(kind);
+    check_kind(kind);
     const Copy2D copy{
         place_of(dst), dpitch, place_of(src), spitch, width, height};
-    if (openreg::check_copy_2d(copy, kind)) {
-      openreg::submit_copy(
+    if (check_copy_2d(copy, kind)) {
+      submit_copy(
           object, dst, src, std::make_unique<const Copy2D>(copy), epoch);
     }
   });
@@ -229,13 +221,13 @@ orError_t orMemcpyPeer(
     int srcDevice,
     size_t count) noexcept {
   return api_call("orMemcpyPeer", [&] {
-    openreg::check_device(dstDevice, openreg::runtime().device_count());
-    openreg::Stream& stream = openreg::default_stream(dstDevice);
+    check_device(dstDevice, runtime().device_count());
+    Stream& stream = default_stream(dstDevice);
     const auto epoch = stream.check_usable();
     const Copy copy{place_of(dst), place_of(src), count};
-    openreg::check_peer_copy(dst, dstDevice, src, srcDevice, count);
+    check_peer_copy(dst, dstDevice, src, srcDevice, count);
     if (count > 0) {
-      openreg::wait_for_source(stream, src);
+      wait_for_source(stream, src);
       stream.run(copy, epoch);
     }
   });
@@ -249,10 +241,10 @@ orError_t orMemcpyPeerAsync(
     size_t count,
     orStream_t stream) noexcept {
   return api_call("orMemcpyPeerAsync", [&] {
-    openreg::Stream& object = openreg::stream_of(stream);
+    Stream& object = stream_of(stream);
     const auto epoch = object.check_usable();
     const Copy copy{place_of(dst), place_of(src), count};
-    openreg::check_peer_copy(dst, dstDevice, src, srcDevice, count);
+    check_peer_copy(dst, dstDevice, src, srcDevice, count);
     if (count > 0) {
       object.enqueue(copy, epoch);
     }
@@ -261,13 +253,12 @@ orError_t orMemcpyPeerAsync(
 
 orError_t orMemset(void* devPtr, int value, size_t count) noexcept {
   return api_call("orMemset", [&] {
-    openreg::Stream& stream =
-        openreg::default_stream(openreg::device_of_copy(devPtr, nullptr));
+    Stream& stream = default_stream(device_of_copy(devPtr, nullptr));
     const auto epoch = stream.check_usable();
     if (count > 0) {
       const Fill fill{
           place_of(devPtr), static_cast<unsigned char>(value), count};
-      openreg::check_set("devPtr", devPtr, count);
+      check_set("devPtr", devPtr, count);
       stream.run(fill, epoch);
     }
   });
@@ -279,12 +270,12 @@ orError_t orMemsetAsync(
     size_t count,
     orStream_t stream) noexcept {
   return api_call("orMemsetAsync", [&] {
-    openreg::Stream& object = openreg::stream_of(stream);
+    Stream& object = stream_of(stream);
     const auto epoch = object.check_usable();
     if (count > 0) {
       const Fill fill{
           place_of(devPtr), static_cast<unsigned char>(value), count};
-      openreg::check_set("devPtr", devPtr, count);
+      check_set("devPtr", devPtr, count);
       object.enqueue(fill, epoch);
     }
   });

@@ -11,7 +11,8 @@
 #include <string>
 #include <thread>
 
-namespace openreg {
+using namespace openreg;
+
 namespace {
 
 [[noreturn]] void reject_limit(orLimit limit) {
@@ -30,46 +31,41 @@ int processor_count() {
 
 } // namespace
 
-} // namespace openreg
-
-using openreg::api_call;
-using openreg::check_not_null;
-
 extern "C" {
 
 orError_t orGetDeviceCount(int* count) noexcept {
   return api_call("orGetDeviceCount", [&] {
     check_not_null(count, "count");
-    *count = openreg::config().device_count;
+    *count = config().device_count;
   });
 }
 
 orError_t orGetDevice(int* device) noexcept {
   return api_call("orGetDevice", [&] {
     check_not_null(device, "device");
-    *device = openreg::current_device();
+    *device = current_device();
   });
 }
 
 orError_t orSetDevice(int device) noexcept {
   return api_call("orSetDevice", [&] {
-    openreg::check_device(device, openreg::config().device_count);
-    openreg::exchange_current_device(device);
+    check_device(device, config().device_count);
+    exchange_current_device(device);
   });
 }
 
 orError_t orGetDeviceProperties(orDeviceProp* prop, int device) noexcept {
   return api_call("orGetDeviceProperties", [&] {
-    openreg::check_struct_size(prop, "prop");
-    openreg::check_device(device, openreg::config().device_count);
+    check_struct_size(prop, "prop");
+    check_device(device, config().device_count);
     orDeviceProp value = OPENREG_DEVICE_PROP_INIT;
     std::strncpy(
         value.name, "OpenReg simulated device", sizeof(value.name) - 1);
-    value.totalGlobalMem = openreg::config().device_memory;
-    value.multiProcessorCount = openreg::processor_count();
-    value.major = openreg::kMajor;
-    value.minor = openreg::kMinor;
-    openreg::write_struct(prop, "prop", value);
+    value.totalGlobalMem = config().device_memory;
+    value.multiProcessorCount = processor_count();
+    value.major = kMajor;
+    value.minor = kMinor;
+    write_struct(prop, "prop", value);
   });
 }
 
@@ -77,19 +73,19 @@ orError_t
 orDeviceGetAttribute(int* value, orDeviceAttr attr, int device) noexcept {
   return api_call("orDeviceGetAttribute", [&] {
     check_not_null(value, "value");
-    openreg::check_device(device, openreg::config().device_count);
+    check_device(device, config().device_count);
     switch (attr) {
       case orDevAttrMultiProcessorCount:
-        *value = openreg::processor_count();
+        *value = processor_count();
         return;
       case orDevAttrComputeCapabilityMajor:
-        *value = openreg::kMajor;
+        *value = kMajor;
         return;
       case orDevAttrComputeCapabilityMinor:
-        *value = openreg::kMinor;
+        *value = kMinor;
         return;
       case orDevAttrMemoryAlignment:
-        *value = static_cast<int>(openreg::Heap::kAlignment);
+        *value = static_cast<int>(Heap::kAlignment);
         return;
       case orDevAttrConcurrentKernels:
       case orDevAttrUnifiedAddressing:
@@ -102,7 +98,7 @@ orDeviceGetAttribute(int* value, orDeviceAttr attr, int device) noexcept {
         *value = 0;
         return;
     }
-    throw openreg::Failure(
+    throw Failure(
         orErrorInvalidValue,
         "attr " + std::to_string(static_cast<int>(attr)) +
             " is not an orDeviceAttr: expected 0 to 9");
@@ -111,19 +107,18 @@ orDeviceGetAttribute(int* value, orDeviceAttr attr, int device) noexcept {
 
 orError_t orDeviceSynchronize() noexcept {
   return api_call("orDeviceSynchronize", [&] {
-    openreg::runtime().device(openreg::current_device()).synchronize();
+    runtime().device(current_device()).synchronize();
   });
 }
 
 orError_t orDeviceReset() noexcept {
-  return api_call("orDeviceReset", [&] {
-    openreg::runtime().device(openreg::current_device()).reset();
-  });
+  return api_call(
+      "orDeviceReset", [&] { runtime().device(current_device()).reset(); });
 }
 
 orError_t orDeviceLose(int device) noexcept {
   return api_call("orDeviceLose", [&] {
-    openreg::runtime().device(device).state().fail(
+    runtime().device(device).state().fail(
         {orErrorDeviceLost,
          "device " + std::to_string(device) + " was lost (orDeviceLose)"});
   });
@@ -131,10 +126,10 @@ orError_t orDeviceLose(int device) noexcept {
 
 orError_t orDeviceSetLimit(orLimit limit, size_t value) noexcept {
   return api_call("orDeviceSetLimit", [&] {
-    auto& device = openreg::runtime().device(openreg::current_device());
+    auto& device = runtime().device(current_device());
     const auto check_at_most = [value](std::size_t most, const char* unit) {
       if (value > most) {
-        throw openreg::Failure(
+        throw Failure(
             orErrorInvalidValue,
             "value " + std::to_string(value) + " is too large: expected 0 to " +
                 std::to_string(most) + " " + unit);
@@ -142,22 +137,22 @@ orError_t orDeviceSetLimit(orLimit limit, size_t value) noexcept {
     };
     switch (limit) {
       case orLimitMemory:
-        check_at_most(openreg::config().device_memory, "bytes");
+        check_at_most(config().device_memory, "bytes");
         device.set_capacity(value);
         return;
       case orLimitWaitTimeout:
-        check_at_most(openreg::kMaxWaitTimeout, "milliseconds");
+        check_at_most(kMaxWaitTimeout, "milliseconds");
         device.state().set_wait_timeout(value);
         return;
     }
-    openreg::reject_limit(limit);
+    reject_limit(limit);
   });
 }
 
 orError_t orDeviceGetLimit(size_t* value, orLimit limit) noexcept {
   return api_call("orDeviceGetLimit", [&] {
     check_not_null(value, "value");
-    auto& device = openreg::runtime().device(openreg::current_device());
+    auto& device = runtime().device(current_device());
     switch (limit) {
       case orLimitMemory:
         *value = device.usage().capacity;
@@ -166,7 +161,7 @@ orError_t orDeviceGetLimit(size_t* value, orLimit limit) noexcept {
         *value = device.state().wait_timeout();
         return;
     }
-    openreg::reject_limit(limit);
+    reject_limit(limit);
   });
 }
 

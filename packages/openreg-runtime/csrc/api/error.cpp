@@ -2,7 +2,7 @@
 // The part of the C API that tells what went wrong.
 #include "base/error.h"
 
-using openreg::last_error;
+using namespace openreg;
 
 extern "C" {
 
@@ -17,16 +17,15 @@ orError_t orPeekAtLastError() noexcept {
 }
 
 const char* orGetErrorName(orError_t error) noexcept {
-  return openreg::describe(error).name;
+  return describe(error).name;
 }
 
 const char* orGetErrorString(orError_t error) noexcept {
-  return openreg::describe(error).text;
+  return describe(error).text;
 }
 
 const char* orGetErrorMessage() noexcept {
-  return openreg::t_not_ready != nullptr ? openreg::t_not_ready
-                                         : last_error().message.c_str();
+  return t_not_ready != nullptr ? t_not_ready : last_error().message.c_str();
 }
 
 } // extern "C"

@@ -11,7 +11,8 @@
 #include <string>
 #include <utility>
 
-namespace openreg {
+using namespace openreg;
+
 namespace {
 
 Event::Kind kind_of(unsigned int flags) {
@@ -52,29 +53,23 @@ orError_t create_event(
 }
 
 } // namespace
-} // namespace openreg
-
-using openreg::api_call;
-using openreg::check_not_null;
-using openreg::event_of;
-using openreg::Failure;
 
 extern "C" {
 
 orError_t orEventCreate(orEvent_t* event) noexcept {
-  return openreg::create_event("orEventCreate", event, orEventDefault);
+  return create_event("orEventCreate", event, orEventDefault);
 }
 
 orError_t orEventCreateWithFlags(
     orEvent_t* event,
     unsigned int flags) noexcept {
-  return openreg::create_event("orEventCreateWithFlags", event, flags);
+  return create_event("orEventCreateWithFlags", event, flags);
 }
 
 orError_t orEventRecord(orEvent_t event, orStream_t stream) noexcept {
   return api_call("orEventRecord", [&] {
-    openreg::Event& object = event_of(event);
-    openreg::Stream& where = openreg::stream_of(stream);
+    Event& object = event_of(event);
+    Stream& where = stream_of(stream);
     const auto epoch = where.check_usable();
     auto point = object.new_point(where);
     // First the stream, which can fail: nobody may wait for a point that no
@@ -91,11 +86,11 @@ orError_t orEventQuery(orEvent_t event) noexcept {
     if (!point) {
       return;
     }
-    const openreg::Stream* stream = point->stream();
+    const Stream* stream = point->stream();
     const auto resets = stream != nullptr ? stream->check_usable() : 0;
     if (!point->reached()) {
       point->check();
-      result = openreg::not_ready(
+      result = not_ready(
           "orEventQuery: the work before the event is still queued or running");
     } else if (stream != nullptr) {
       // A lost device drops the work before the event.
@@ -111,9 +106,9 @@ orError_t orEventSynchronize(orEvent_t event) noexcept {
     if (!point) {
       return;
     }
-    const openreg::Stream* stream = point->stream();
+    const Stream* stream = point->stream();
     if (stream == nullptr) {
-      auto& device = openreg::runtime().device(openreg::current_device());
+      auto& device = runtime().device(current_device());
       point->wait(device.state().deadline());
       return;
     }
@@ -131,8 +126,8 @@ orEventElapsedTime(float* ms, orEvent_t start, orEvent_t end) noexcept {
   orError_t result = orSuccess;
   const orError_t error = api_call("orEventElapsedTime", [&] {
     check_not_null(ms, "ms");
-    openreg::Event& first = event_of(start);
-    openreg::Event& second = event_of(end);
+    Event& first = event_of(start);
+    Event& second = event_of(end);
     const auto from = first.last();
     const auto to = second.last();
     if (!first.timing() || !second.timing() || !from || !to) {
@@ -141,7 +136,7 @@ orEventElapsedTime(float* ms, orEvent_t start, orEvent_t end) noexcept {
           "start and end must both be recorded, and created with timing");
     }
     if (!from->reached() || !to->reached()) {
-      result = openreg::not_ready(
+      result = not_ready(
           "orEventElapsedTime: the work before an event is still queued or "
           "running");
       return;
@@ -153,7 +148,7 @@ orEventElapsedTime(float* ms, orEvent_t start, orEvent_t end) noexcept {
 }
 
 orError_t orEventDestroy(orEvent_t event) noexcept {
-  return api_call("orEventDestroy", [&] { openreg::destroy_event(event); });
+  return api_call("orEventDestroy", [&] { destroy_event(event); });
 }
 
 } // extern "C"

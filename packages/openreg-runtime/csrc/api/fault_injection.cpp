@@ -9,18 +9,17 @@
 
 #include <tuple>
 
-using openreg::api_call;
-using openreg::check_not_null;
+using namespace openreg;
 
 extern "C" {
 
 orError_t orFaultInject(orFault_t* fault, const orFaultSpec* spec) noexcept {
   return api_call("orFaultInject", [&] {
     check_not_null(fault, "fault");
-    const orFaultSpec known = openreg::read_struct(spec, "spec");
-    openreg::runtime(); // so that the faults of the environment come first
-    openreg::fault_injection::check(known, openreg::config().device_count);
-    *fault = openreg::fault_injection::add(known);
+    const orFaultSpec known = read_struct(spec, "spec");
+    runtime(); // so that the faults of the environment come first
+    fault_injection::check(known, config().device_count);
+    *fault = fault_injection::add(known);
   });
 }
 
@@ -29,13 +28,12 @@ orFaultGetCounts(orFault_t fault, uint64_t* calls, uint64_t* hits) noexcept {
   return api_call("orFaultGetCounts", [&] {
     check_not_null(calls, "calls");
     check_not_null(hits, "hits");
-    std::tie(*calls, *hits) = openreg::fault_injection::counts(fault);
+    std::tie(*calls, *hits) = fault_injection::counts(fault);
   });
 }
 
 orError_t orFaultRemove(orFault_t fault) noexcept {
-  return api_call(
-      "orFaultRemove", [&] { openreg::fault_injection::remove(fault); });
+  return api_call("orFaultRemove", [&] { fault_injection::remove(fault); });
 }
 
 } // extern "C"

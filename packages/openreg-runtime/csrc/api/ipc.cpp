@@ -13,19 +13,16 @@
 #include <string>
 #include <utility>
 
-using openreg::api_call;
-using openreg::check_not_null;
-using openreg::Failure;
-using openreg::runtime;
+using namespace openreg;
 
 extern "C" {
 
 orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle, void* devPtr) noexcept {
   return api_call("orIpcGetMemHandle", [&] {
-    const openreg::CancellationDeferred deferred;
+    const CancellationDeferred deferred;
     check_not_null(handle, "handle");
-    openreg::check_range("devPtr", devPtr, 0);
-    auto& device = runtime().device(openreg::device_of(devPtr));
+    check_range("devPtr", devPtr, 0);
+    auto& device = runtime().device(device_of(devPtr));
     device.state().check();
     *handle = device.share(devPtr);
   });
@@ -36,7 +33,7 @@ orError_t orIpcOpenMemHandle(
     orIpcMemHandle_t handle,
     unsigned int flags) noexcept {
   return api_call("orIpcOpenMemHandle", [&] {
-    const openreg::CancellationDeferred deferred;
+    const CancellationDeferred deferred;
     check_not_null(devPtr, "devPtr");
     *devPtr = nullptr;
     if (flags != 0 && flags != orIpcMemLazyEnablePeerAccess) {
@@ -46,7 +43,7 @@ orError_t orIpcOpenMemHandle(
               " are not 0 or orIpcMemLazyEnablePeerAccess");
     }
     runtime();
-    auto offer = openreg::ipc::find_offer(handle);
+    auto offer = ipc::find_offer(handle);
     auto& device = runtime().device(static_cast<int>(offer.note.device));
     device.state().check();
     *devPtr = device.open_shared(std::move(offer));
@@ -55,18 +52,18 @@ orError_t orIpcOpenMemHandle(
 
 orError_t orIpcCloseMemHandle(void* devPtr) noexcept {
   return api_call("orIpcCloseMemHandle", [&] {
-    const openreg::CancellationDeferred deferred;
-    const int index = openreg::device_of(devPtr);
+    const CancellationDeferred deferred;
+    const int index = device_of(devPtr);
     if (index < 0) {
       throw Failure(
           orErrorInvalidValue,
-          "devPtr " + openreg::hex(devPtr) + " is not a device pointer");
+          "devPtr " + hex(devPtr) + " is not a device pointer");
     }
     auto& device = runtime().device(index);
     if (device.close_shared(devPtr, /*last=*/false)) {
       return;
     }
-    if (!openreg::process::exiting()) {
+    if (!process::exiting()) {
       device.drain();
     }
     device.close_shared(devPtr, /*last=*/true);
@@ -77,9 +74,9 @@ orError_t orIpcGetEventHandle(
     orIpcEventHandle_t* handle,
     orEvent_t event) noexcept {
   return api_call("orIpcGetEventHandle", [&] {
-    const openreg::CancellationDeferred deferred;
+    const CancellationDeferred deferred;
     check_not_null(handle, "handle");
-    *handle = openreg::event_of(event).handle();
+    *handle = event_of(event).handle();
   });
 }
 
@@ -87,13 +84,12 @@ orError_t orIpcOpenEventHandle(
     orEvent_t* event,
     orIpcEventHandle_t handle) noexcept {
   return api_call("orIpcOpenEventHandle", [&] {
-    const openreg::CancellationDeferred deferred;
+    const CancellationDeferred deferred;
     check_not_null(event, "event");
     *event = nullptr;
     runtime();
-    const auto opened =
-        openreg::ipc::read_handle(handle.reserved, openreg::ipc::Kind::kEvent);
-    *event = openreg::open_event(openreg::ipc::open_file(opened));
+    const auto opened = ipc::read_handle(handle.reserved, ipc::Kind::kEvent);
+    *event = open_event(ipc::open_file(opened));
   });
 }
 

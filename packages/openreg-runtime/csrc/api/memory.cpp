@@ -15,7 +15,8 @@
 #include <cstdint>
 #include <string>
 
-namespace openreg {
+using namespace openreg;
+
 namespace {
 
 /// Checks what is to be pinned, or was.
@@ -44,12 +45,6 @@ void check_host_range(const void* ptr, std::size_t size) {
 }
 
 } // namespace
-} // namespace openreg
-
-using openreg::api_call;
-using openreg::check_not_null;
-using openreg::Failure;
-using openreg::runtime;
 
 extern "C" {
 
@@ -57,10 +52,10 @@ orError_t orMalloc(void** devPtr, size_t size) noexcept {
   return api_call("orMalloc", [&] {
     check_not_null(devPtr, "devPtr");
     *devPtr = nullptr;
-    auto& device = runtime().device(openreg::current_device());
+    auto& device = runtime().device(current_device());
     device.state().check();
     if (size > 0) {
-      openreg::fault_injection::count_allocation(
+      fault_injection::count_allocation(
           orFaultMalloc, device.index(), &device.state());
       *devPtr = device.allocate(size);
     }
@@ -72,10 +67,10 @@ orError_t orFree(void* devPtr) noexcept {
     if (devPtr == nullptr) {
       return;
     }
-    auto& device = openreg::owner_of(devPtr);
+    auto& device = owner_of(devPtr);
     // While the process exits, a kernel may never return; kernels reach the
     // memory at another address, so freeing it under one faults nobody.
-    if (!openreg::process::exiting()) {
+    if (!process::exiting()) {
       device.drain();
     }
     device.free(devPtr);
@@ -87,10 +82,10 @@ orError_t orFreeUnused(void* ptr) noexcept {
     if (ptr == nullptr) {
       return;
     }
-    if (openreg::device_of(ptr) >= 0) {
-      openreg::owner_of(ptr).free(ptr);
+    if (device_of(ptr) >= 0) {
+      owner_of(ptr).free(ptr);
     } else {
-      openreg::host_memory::free(ptr);
+      host_memory::free(ptr);
     }
   });
 }
@@ -101,9 +96,8 @@ orError_t orMallocHost(void** hostPtr, size_t size) noexcept {
     *hostPtr = nullptr;
     runtime();
     if (size > 0) {
-      openreg::fault_injection::count_allocation(
-          orFaultMallocHost, -1, nullptr);
-      *hostPtr = openreg::host_memory::allocate(size);
+      fault_injection::count_allocation(orFaultMallocHost, -1, nullptr);
+      *hostPtr = host_memory::allocate(size);
     }
   });
 }
@@ -113,31 +107,31 @@ orError_t orFreeHost(void* hostPtr) noexcept {
     if (hostPtr == nullptr) {
       return;
     }
-    if (!openreg::process::exiting()) {
+    if (!process::exiting()) {
       runtime().drain();
     }
-    openreg::host_memory::free(hostPtr);
+    host_memory::free(hostPtr);
   });
 }
 
 orError_t orHostRegister(void* ptr, size_t size, unsigned int flags) noexcept {
   return api_call("orHostRegister", [&] {
     check_not_null(ptr, "ptr");
-    openreg::check_no_flags(flags);
+    check_no_flags(flags);
     runtime();
-    openreg::check_host_range(ptr, size);
-    openreg::host_memory::add(ptr, size);
+    check_host_range(ptr, size);
+    host_memory::add(ptr, size);
   });
 }
 
 orError_t orHostUnregister(void* ptr) noexcept {
   return api_call("orHostUnregister", [&] {
     check_not_null(ptr, "ptr");
-    openreg::check_host_range(ptr, 1);
-    if (!openreg::process::exiting()) {
+    check_host_range(ptr, 1);
+    if (!process::exiting()) {
       runtime().drain();
     }
-    openreg::host_memory::remove(ptr);
+    host_memory::remove(ptr);
   });
 }
 
@@ -145,7 +139,7 @@ orError_t orMemGetInfo(size_t* free, size_t* total) noexcept {
   return api_call("orMemGetInfo", [&] {
     check_not_null(free, "free");
     check_not_null(total, "total");
-    auto& device = runtime().device(openreg::current_device());
+    auto& device = runtime().device(current_device());
     device.state().check();
     const auto usage = device.usage();
     *free = usage.capacity - std::min(usage.used, usage.capacity);
@@ -157,11 +151,11 @@ orError_t orPointerGetAttributes(
     orPointerAttributes* attributes,
     const void* ptr) noexcept {
   return api_call("orPointerGetAttributes", [&] {
-    openreg::check_struct_size(attributes, "attributes");
+    check_struct_size(attributes, "attributes");
     orPointerAttributes found = OPENREG_POINTER_ATTRIBUTES_INIT;
     found.device = -1;
     found.pointer = const_cast<void*>(ptr);
-    const int device = openreg::device_of(ptr);
+    const int device = device_of(ptr);
     if (device >= 0) {
       if (const auto block = runtime().device(device).find(ptr)) {
         found.type = orMemoryTypeDevice;
@@ -169,37 +163,37 @@ orError_t orPointerGetAttributes(
         found.pointer = block->begin;
         found.size = block->size;
       }
-    } else if (const auto block = openreg::host_memory::find(ptr)) {
+    } else if (const auto block = host_memory::find(ptr)) {
       found.type = orMemoryTypeHost;
-      found.device = openreg::current_device();
+      found.device = current_device();
       found.pointer = block->begin;
       found.size = block->size;
     }
-    openreg::write_struct(attributes, "attributes", found);
+    write_struct(attributes, "attributes", found);
   });
 }
 
 orError_t orMemoryUnprotect(void* devPtr) noexcept {
   return api_call("orMemoryUnprotect", [&] {
     // Held, so that no block that was freed is opened.
-    const auto hold = openreg::hold_block("devPtr", devPtr);
-    openreg::host_access::open(runtime().memory(), hold.block());
+    const auto hold = hold_block("devPtr", devPtr);
+    host_access::open(runtime().memory(), hold.block());
   });
 }
 
 orError_t orMemoryProtect(void* devPtr) noexcept {
   return api_call("orMemoryProtect", [&] {
-    const auto block = openreg::check_range("devPtr", devPtr, 0);
-    openreg::host_access::close(runtime().memory(), block.begin);
+    const auto block = check_range("devPtr", devPtr, 0);
+    host_access::close(runtime().memory(), block.begin);
   });
 }
 
 orError_t orGetKernelPointer(void** kernelPtr, const void* devPtr) noexcept {
   return api_call("orGetKernelPointer", [&] {
     check_not_null(kernelPtr, "kernelPtr");
-    openreg::check_range("devPtr", devPtr, 0);
-    if (const auto* stream = openreg::running_stream()) {
-      openreg::peer::check_access(stream->device(), openreg::device_of(devPtr));
+    check_range("devPtr", devPtr, 0);
+    if (const auto* stream = running_stream()) {
+      peer::check_access(stream->device(), device_of(devPtr));
     }
     *kernelPtr = const_cast<std::byte*>(
         static_cast<const std::byte*>(devPtr) + runtime().memory().distance());

@@ -12,7 +12,8 @@
 #include <cstdint>
 #include <string>
 
-namespace openreg {
+using namespace openreg;
+
 namespace {
 
 Device& device_with(const MemoryPool& pool) {
@@ -84,14 +85,6 @@ void set_attribute(MemoryPool& pool, orMemPoolAttr attr, std::uint64_t value) {
 }
 
 } // namespace
-} // namespace openreg
-
-using openreg::api_call;
-using openreg::check_not_null;
-using openreg::Failure;
-using openreg::MemoryPool;
-using openreg::MemoryPools;
-using openreg::runtime;
 
 extern "C" {
 
@@ -100,7 +93,7 @@ orMallocAsync(void** devPtr, size_t size, orStream_t stream) noexcept {
   return api_call("orMallocAsync", [&] {
     check_not_null(devPtr, "devPtr");
     *devPtr = nullptr;
-    *devPtr = openreg::allocate(size, nullptr, openreg::stream_of(stream));
+    *devPtr = allocate(size, nullptr, stream_of(stream));
   });
 }
 
@@ -112,16 +105,15 @@ orError_t orMallocFromPoolAsync(
   return api_call("orMallocFromPoolAsync", [&] {
     check_not_null(devPtr, "devPtr");
     *devPtr = nullptr;
-    *devPtr = openreg::allocate(
-        size, &openreg::pool_of(pool), openreg::stream_of(stream));
+    *devPtr = allocate(size, &pool_of(pool), stream_of(stream));
   });
 }
 
 orError_t orFreeAsync(void* devPtr, orStream_t stream) noexcept {
   return api_call("orFreeAsync", [&] {
-    openreg::Stream& object = openreg::stream_of(stream);
+    Stream& object = stream_of(stream);
     if (devPtr != nullptr) {
-      openreg::owner_of(devPtr).free_in_order(devPtr, object);
+      owner_of(devPtr).free_in_order(devPtr, object);
     }
   });
 }
@@ -131,27 +123,27 @@ orError_t orMemPoolCreate(
     const orMemPoolProps* props) noexcept {
   return api_call("orMemPoolCreate", [&] {
     check_not_null(pool, "pool");
-    const auto known = openreg::read_struct(props, "props");
+    const auto known = read_struct(props, "props");
     auto& device = runtime().device(known.device);
     const auto epoch = device.state().check();
     *pool = device.with_pools([&](MemoryPools& pools) {
       device.state().check_since(epoch);
-      return openreg::handle_of(pools.create(known.maxSize));
+      return handle_of(pools.create(known.maxSize));
     });
   });
 }
 
 orError_t orMemPoolDestroy(orMemPool_t pool) noexcept {
   return api_call("orMemPoolDestroy", [&] {
-    MemoryPool& object = openreg::pool_of(pool);
-    auto& device = openreg::device_with(object);
-    if (&object == &openreg::default_pool(device)) {
+    MemoryPool& object = pool_of(pool);
+    auto& device = device_with(object);
+    if (&object == &default_pool(device)) {
       throw Failure(
           orErrorInvalidValue,
           "pool is the default pool of device " +
               std::to_string(object.device) + ", which cannot be destroyed");
     }
-    openreg::end_memory_pool(pool);
+    end_memory_pool(pool);
     device.with_pools([&](MemoryPools& pools) { pools.destroy(object); });
   });
 }
@@ -159,9 +151,8 @@ orError_t orMemPoolDestroy(orMemPool_t pool) noexcept {
 orError_t orDeviceGetDefaultMemPool(orMemPool_t* pool, int device) noexcept {
   return api_call("orDeviceGetDefaultMemPool", [&] {
     check_not_null(pool, "pool");
-    *pool = runtime().device(device).with_pools([](MemoryPools& pools) {
-      return openreg::handle_of(pools.default_pool());
-    });
+    *pool = runtime().device(device).with_pools(
+        [](MemoryPools& pools) { return handle_of(pools.default_pool()); });
   });
 }
 
@@ -169,14 +160,14 @@ orError_t orDeviceGetMemPool(orMemPool_t* pool, int device) noexcept {
   return api_call("orDeviceGetMemPool", [&] {
     check_not_null(pool, "pool");
     *pool = runtime().device(device).with_pools(
-        [](MemoryPools& pools) { return openreg::handle_of(pools.current()); });
+        [](MemoryPools& pools) { return handle_of(pools.current()); });
   });
 }
 
 orError_t orDeviceSetMemPool(int device, orMemPool_t pool) noexcept {
   return api_call("orDeviceSetMemPool", [&] {
     auto& object = runtime().device(device);
-    MemoryPool& current = openreg::pool_of(pool);
+    MemoryPool& current = pool_of(pool);
     if (current.device != device) {
       throw Failure(
           orErrorInvalidValue,
@@ -192,8 +183,8 @@ orError_t orDeviceSetMemPool(int device, orMemPool_t pool) noexcept {
 
 orError_t orMemPoolTrimTo(orMemPool_t pool, size_t minBytesToKeep) noexcept {
   return api_call("orMemPoolTrimTo", [&] {
-    MemoryPool& object = openreg::pool_of(pool);
-    openreg::device_with(object).with_pools(
+    MemoryPool& object = pool_of(pool);
+    device_with(object).with_pools(
         [&](MemoryPools& pools) { pools.trim(object, minBytesToKeep); });
   });
 }
@@ -204,9 +195,9 @@ orError_t orMemPoolGetAttribute(
     void* value) noexcept {
   return api_call("orMemPoolGetAttribute", [&] {
     check_not_null(value, "value");
-    MemoryPool& object = openreg::pool_of(pool);
-    openreg::device_with(object).with_pools([&](MemoryPools&) {
-      *static_cast<std::uint64_t*>(value) = *openreg::number_of(object, attr);
+    MemoryPool& object = pool_of(pool);
+    device_with(object).with_pools([&](MemoryPools&) {
+      *static_cast<std::uint64_t*>(value) = *number_of(object, attr);
     });
   });
 }
@@ -217,10 +208,9 @@ orError_t orMemPoolSetAttribute(
     void* value) noexcept {
   return api_call("orMemPoolSetAttribute", [&] {
     check_not_null(value, "value");
-    MemoryPool& object = openreg::pool_of(pool);
-    openreg::device_with(object).with_pools([&](MemoryPools&) {
-      openreg::set_attribute(
-          object, attr, *static_cast<const std::uint64_t*>(value));
+    MemoryPool& object = pool_of(pool);
+    device_with(object).with_pools([&](MemoryPools&) {
+      set_attribute(object, attr, *static_cast<const std::uint64_t*>(value));
     });
   });
 }

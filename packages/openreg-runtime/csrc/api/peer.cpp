@@ -7,11 +7,7 @@
 #include "device/runtime.h"
 #include "settings/config.h"
 
-using openreg::api_call;
-using openreg::check_device;
-using openreg::check_not_null;
-using openreg::config;
-using openreg::current_device;
+using namespace openreg;
 
 extern "C" {
 
@@ -29,20 +25,20 @@ orError_t orDeviceEnablePeerAccess(
     int peerDevice,
     unsigned int flags) noexcept {
   return api_call("orDeviceEnablePeerAccess", [&] {
-    openreg::check_no_flags(flags);
-    auto& device = openreg::runtime().device(current_device());
+    check_no_flags(flags);
+    auto& device = runtime().device(current_device());
     check_device(peerDevice, config().device_count);
-    openreg::peer::check_possible(device.index(), peerDevice);
+    peer::check_possible(device.index(), peerDevice);
     device.state().check();
-    openreg::runtime().device(peerDevice).state().check();
-    openreg::peer::enable(device.index(), peerDevice);
+    runtime().device(peerDevice).state().check();
+    peer::enable(device.index(), peerDevice);
   });
 }
 
 orError_t orDeviceDisablePeerAccess(int peerDevice) noexcept {
   return api_call("orDeviceDisablePeerAccess", [&] {
     check_device(peerDevice, config().device_count);
-    openreg::peer::disable(current_device(), peerDevice);
+    peer::disable(current_device(), peerDevice);
   });
 }
 

@@ -11,7 +11,8 @@
 #include "memory/host_memory.h"
 #include "stream/workers.h"
 
-namespace openreg {
+using namespace openreg;
+
 namespace {
 
 orResourceUsage usage_now() {
@@ -38,10 +39,6 @@ orResourceUsage usage_now() {
 }
 
 } // namespace
-} // namespace openreg
-
-using openreg::api_call;
-using openreg::check_not_null;
 
 extern "C" {
 
@@ -54,30 +51,30 @@ orError_t orRuntimeGetVersion(int* version) noexcept {
 }
 
 orError_t orInit() noexcept {
-  return api_call("orInit", [&] { openreg::runtime(); });
+  return api_call("orInit", [&] { runtime(); });
 }
 
 orError_t orIsInitialized(int* initialized) noexcept {
   return api_call("orIsInitialized", [&] {
     check_not_null(initialized, "initialized");
-    *initialized = openreg::process::in_use() ? 1 : 0;
+    *initialized = process::in_use() ? 1 : 0;
   });
 }
 
 orError_t orIsInBadFork(int* badFork) noexcept {
   // Answers in such a child, where every api_call() fails.
   if (badFork == nullptr) {
-    return openreg::set_last_error(
+    return set_last_error(
         "orIsInBadFork", {orErrorInvalidValue, "badFork must not be null"});
   }
-  *badFork = openreg::process::in_bad_fork() ? 1 : 0;
+  *badFork = process::in_bad_fork() ? 1 : 0;
   return orSuccess;
 }
 
 orError_t orGetResourceUsage(orResourceUsage* usage) noexcept {
   return api_call("orGetResourceUsage", [&] {
-    openreg::check_struct_size(usage, "usage");
-    openreg::write_struct(usage, "usage", openreg::usage_now());
+    check_struct_size(usage, "usage");
+    write_struct(usage, "usage", usage_now());
   });
 }
 

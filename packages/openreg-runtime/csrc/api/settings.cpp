@@ -6,27 +6,29 @@
 
 #include <string>
 
+using namespace openreg;
+
 extern "C" {
 
 orError_t orGetSettingCount(int* count) noexcept {
-  return openreg::api_call("orGetSettingCount", [&] {
-    openreg::check_not_null(count, "count");
-    *count = static_cast<int>(openreg::config().settings.size());
+  return api_call("orGetSettingCount", [&] {
+    check_not_null(count, "count");
+    *count = static_cast<int>(config().settings.size());
   });
 }
 
 orError_t orGetSetting(int index, orSetting* setting) noexcept {
-  return openreg::api_call("orGetSetting", [&] {
-    openreg::check_struct_size(setting, "setting");
-    const auto& settings = openreg::config().settings;
+  return api_call("orGetSetting", [&] {
+    check_struct_size(setting, "setting");
+    const auto& settings = config().settings;
     if (index < 0 || index >= static_cast<int>(settings.size())) {
-      throw openreg::Failure(
+      throw Failure(
           orErrorInvalidValue,
           "index " + std::to_string(index) + " is not in [0, " +
               std::to_string(settings.size()) + ")");
     }
     const auto& entry = settings[static_cast<std::size_t>(index)];
-    openreg::write_struct(
+    write_struct(
         setting,
         "setting",
         {sizeof(orSetting),

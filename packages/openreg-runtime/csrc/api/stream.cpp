@@ -10,7 +10,8 @@
 #include <tuple>
 #include <utility>
 
-namespace openreg {
+using namespace openreg;
+
 namespace {
 
 /// What the C function of that name does.
@@ -29,52 +30,45 @@ orError_t create_stream(
     }
     Device& device = runtime().device(current_device());
     device.state().check();
-    *stream = openreg::make_stream(
+    *stream = make_stream(
         device, std::clamp(priority, kGreatestPriority, kLeastPriority));
   });
 }
 
 } // namespace
-} // namespace openreg
-
-using openreg::api_call;
-using openreg::check_not_null;
-using openreg::Failure;
-using openreg::stream_of;
 
 extern "C" {
 
 orError_t orStreamCreate(orStream_t* stream) noexcept {
-  return openreg::create_stream(
-      "orStreamCreate", stream, orStreamDefault, openreg::kLeastPriority);
+  return create_stream(
+      "orStreamCreate", stream, orStreamDefault, kLeastPriority);
 }
 
 orError_t orStreamCreateWithPriority(
     orStream_t* stream,
     unsigned int flags,
     int priority) noexcept {
-  return openreg::create_stream(
-      "orStreamCreateWithPriority", stream, flags, priority);
+  return create_stream("orStreamCreateWithPriority", stream, flags, priority);
 }
 
 orError_t orStreamDestroy(orStream_t stream) noexcept {
-  return api_call("orStreamDestroy", [&] { openreg::destroy_stream(stream); });
+  return api_call("orStreamDestroy", [&] { destroy_stream(stream); });
 }
 
 orError_t orStreamGetDefault(orStream_t* stream, int device) noexcept {
   return api_call("orStreamGetDefault", [&] {
     check_not_null(stream, "stream");
-    *stream = openreg::default_handle(device);
+    *stream = default_handle(device);
   });
 }
 
 orError_t orStreamQuery(orStream_t stream) noexcept {
   orError_t result = orSuccess;
   const orError_t error = api_call("orStreamQuery", [&] {
-    openreg::Stream& object = stream_of(stream);
+    Stream& object = stream_of(stream);
     const auto resets = object.check_usable();
     if (!object.idle()) {
-      result = openreg::not_ready(
+      result = not_ready(
           "orStreamQuery: work of the stream is still queued or running");
       return;
     }
@@ -106,11 +100,11 @@ orError_t orStreamRunsHere(orStream_t stream, int* here) noexcept {
 
 orError_t orStreamSynchronize(orStream_t stream) noexcept {
   return api_call("orStreamSynchronize", [&] {
-    openreg::Stream& object = stream_of(stream);
+    Stream& object = stream_of(stream);
     const auto resets = object.check_usable();
     object.drain(object.deadline());
-    if (openreg::MemoryPools::any_spares()) {
-      openreg::runtime().device(object.device()).trim_pools();
+    if (MemoryPools::any_spares()) {
+      runtime().device(object.device()).trim_pools();
     }
     object.check_usable_since(resets);
     if (auto failure = object.take_failure()) {
@@ -124,9 +118,9 @@ orError_t orStreamWaitEvent(
     orEvent_t event,
     unsigned int flags) noexcept {
   return api_call("orStreamWaitEvent", [&] {
-    openreg::check_no_flags(flags);
-    openreg::Stream& object = stream_of(stream);
-    const auto point = openreg::event_of(event).last();
+    check_no_flags(flags);
+    Stream& object = stream_of(stream);
+    const auto point = event_of(event).last();
     object.wait(point, object.check_usable());
   });
 }
@@ -151,8 +145,8 @@ orError_t orDeviceGetStreamPriorityRange(
   return api_call("orDeviceGetStreamPriorityRange", [&] {
     check_not_null(leastPriority, "leastPriority");
     check_not_null(greatestPriority, "greatestPriority");
-    *leastPriority = openreg::kLeastPriority;
-    *greatestPriority = openreg::kGreatestPriority;
+    *leastPriority = kLeastPriority;
+    *greatestPriority = kGreatestPriority;
   });
 }
 
@@ -163,9 +157,8 @@ orError_t orLaunchKernel(
     orKernel_t cleanup) noexcept {
   return api_call("orLaunchKernel", [&] {
     check_not_null(reinterpret_cast<const void*>(kernel), "kernel");
-    openreg::Stream& object = stream_of(stream);
-    object.enqueue(
-        openreg::Launch{kernel, args, cleanup}, object.check_usable());
+    Stream& object = stream_of(stream);
+    object.enqueue(Launch{kernel, args, cleanup}, object.check_usable());
   });
 }
 
@@ -173,7 +166,7 @@ orError_t
 orLaunchHostFunc(orStream_t stream, orHostFn_t fn, void* userData) noexcept {
   return api_call("orLaunchHostFunc", [&] {
     check_not_null(reinterpret_cast<const void*>(fn), "fn");
-    openreg::Stream& object = stream_of(stream);
+    Stream& object = stream_of(stream);
     object.call({fn, userData}, object.check_usable());
   });
 }
@@ -184,8 +177,8 @@ orError_t orLaunchKernelBlocking(
     void* args) noexcept {
   return api_call("orLaunchKernelBlocking", [&] {
     check_not_null(reinterpret_cast<const void*>(kernel), "kernel");
-    openreg::Stream& object = stream_of(stream);
-    object.run(openreg::Launch{kernel, args, nullptr}, object.check_usable());
+    Stream& object = stream_of(stream);
+    object.run(Launch{kernel, args, nullptr}, object.check_usable());
   });
 }
 

@@ -74,11 +74,6 @@ Device& owner_of(const void* pointer) {
   return runtime().device(index);
 }
 
-std::optional<Block> find_block(const void* pointer) {
-  const int device = device_of(pointer);
-  return device < 0 ? std::nullopt : runtime().device(device).find(pointer);
-}
-
 Block check_range(
     const char* argument,
     const void* pointer,
@@ -93,7 +88,7 @@ Block check_range(
   // A kernel may use what is freed behind it.
   const auto block = running_stream() != nullptr
       ? runtime().device(device).find_enqueued(pointer)
-      : find_block(pointer);
+      : runtime().device(device).find(pointer);
   if (!block) {
     throw not_live(argument, pointer, device);
   }

@@ -5,7 +5,6 @@
 #include "device/device.h"
 
 #include <cstddef>
-#include <optional>
 
 namespace openreg {
 
@@ -13,8 +12,6 @@ namespace openreg {
 int device_of(const void* pointer);
 /// The device of a block that is to be freed. Throws orErrorInvalidValue.
 Device& owner_of(const void* pointer);
-/// The live block of device memory around a device pointer.
-std::optional<Block> find_block(const void* pointer);
 /// The live block that holds [pointer, pointer + count) of device memory.
 /// Throws orErrorInvalidValue.
 Block check_range(const char* argument, const void* pointer, std::size_t count);
