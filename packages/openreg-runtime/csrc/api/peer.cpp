@@ -7,7 +7,29 @@
 #include "device/runtime.h"
 #include "settings/config.h"
 
+#include <string>
+
 using namespace openreg;
+
+namespace {
+
+void check_possible(int device, int owner) {
+  if (owner == device) {
+    throw Failure(
+        orErrorInvalidDevice,
+        "peerDevice " + std::to_string(owner) +
+            " is the current device, which is no peer of itself");
+  }
+  if (!config().peer_access) {
+    throw Failure(
+        orErrorNotSupported,
+        "device " + std::to_string(device) +
+            " can not access the memory of device " + std::to_string(owner) +
+            " (OPENREG_PEER_ACCESS is 0)");
+  }
+}
+
+} // namespace
 
 extern "C" {
 
@@ -28,7 +50,7 @@ orError_t orDeviceEnablePeerAccess(
     check_no_flags(flags);
     auto& device = runtime().device(current_device());
     check_device(peerDevice, config().device_count);
-    peer::check_possible(device.index(), peerDevice);
+    check_possible(device.index(), peerDevice);
     device.state().check();
     runtime().device(peerDevice).state().check();
     peer::enable(device.index(), peerDevice);

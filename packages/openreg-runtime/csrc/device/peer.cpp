@@ -37,22 +37,6 @@ std::string not_enabled(int device, int owner) {
 
 } // namespace
 
-void check_possible(int device, int owner) {
-  if (owner == device) {
-    throw Failure(
-        orErrorInvalidDevice,
-        "peerDevice " + std::to_string(owner) +
-            " is the current device, which is no peer of itself");
-  }
-  if (!config().peer_access) {
-    throw Failure(
-        orErrorNotSupported,
-        "device " + std::to_string(device) +
-            " can not access the memory of device " + std::to_string(owner) +
-            " (OPENREG_PEER_ACCESS is 0)");
-  }
-}
-
 void enable(int device, int owner) {
   if ((peers_of(device).fetch_or(bit(owner)) & bit(owner)) != 0) {
     throw Failure(

@@ -4,9 +4,6 @@
 
 namespace openreg::peer {
 
-/// Throws orErrorInvalidDevice for the device itself, and orErrorNotSupported
-/// where no device has access to another.
-void check_possible(int device, int owner);
 /// Throws orErrorPeerAccessAlreadyEnabled.
 void enable(int device, int owner);
 /// Throws orErrorPeerAccessNotEnabled.

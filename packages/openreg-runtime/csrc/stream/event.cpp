@@ -5,12 +5,11 @@
 #include "base/error.h"
 #include "base/handle_table.h"
 #include "base/system_thread.h"
-#include "ipc/event.h"
-#include "stream/shared_point.h"
 #include "stream/wait_graph.h"
 
 #include <algorithm>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace openreg {
@@ -32,6 +31,34 @@ bool LocalPoint::wait_until(Clock::time_point time) {
   }
   std::unique_lock lock(mutex_);
   return condition_.wait_until(lock, time, [this] { return reached(); });
+}
+
+SharedPoint::~SharedPoint() {
+  // Its stream did not take it, so nothing else would.
+  if (stream() != nullptr) {
+    stamp();
+  }
+}
+
+void SharedPoint::stamp() {
+  if (!stamped_.exchange(true)) {
+    event_->reach(ticket_);
+  }
+}
+
+void SharedPoint::reach() {
+  stamp();
+  reached_ = true;
+}
+
+bool SharedPoint::wait_until(Clock::time_point time) {
+  if (!event_->wait_until(ticket_, time)) {
+    return false;
+  }
+  while (stream() != nullptr && !reached()) {
+    std::this_thread::yield(); // the turn of the record is about to end
+  }
+  return true;
 }
 
 void Point::wait(const Deadline& deadline) {
