@@ -8,7 +8,6 @@
 #include "ipc/handle.h"
 #include "ipc/memory.h"
 #include "stream/event.h"
-#include "stream/stream.h"
 
 #include <string>
 #include <utility>
