@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Structs that may grow: the library touches no more of one than its caller
 // has.
-#include "struct_size.h"
+#include "base/struct_size.h"
 
 #include "support.h"
 

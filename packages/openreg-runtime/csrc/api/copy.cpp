@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The part of the C API that moves and sets bytes.
+#include "base/device_number.h"
+#include "base/error.h"
+#include "device/memory_ranges.h"
+#include "device/runtime.h"
+#include "device/stream_handles.h"
+#include "memory/host_memory.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+using namespace openreg;
+
+namespace {
+
+/// The device whose default stream orders a synchronous copy.
+int device_of_copy(const void* dst, const void* src) {
+  const int to = device_of(dst);
+  const int from = device_of(src);
+  return to >= 0 ? to : from >= 0 ? from : current_device();
+}
+
+bool asynchronous(const void* pointer) {
+  return device_of(pointer) >= 0 || host_memory::find(pointer).has_value();
+}
+
+void check_on_device(const char* argument, const void* pointer, int device) {
+  check_device(device, runtime().device_count());
+  const int owner = device_of(pointer);
+  if (owner >= 0 && owner != device) {
+    throw Failure(
+        orErrorInvalidValue,
+        std::string(argument) + " " + hex(pointer) +
+            " is a pointer of device " + std::to_string(owner) + ", not of " +
+            std::to_string(device));
+  }
+}
+
+/// Checks the arguments of a copy between devices.
+void check_peer_copy(
+    const void* dst,
+    int dst_device,
+    const void* src,
+    int src_device,
+    std::size_t count) {
+  check_on_device("dst", dst, dst_device);
+  check_on_device("src", src, src_device);
+  if (count > 0) {
+    check_copy(dst, count, src, count, orMemcpyDeviceToDevice);
+  }
+}
+
+/// Checks one side of a copy of rows; returns how many bytes it spans.
+std::size_t check_pitch(
+    const char* argument,
+    std::size_t pitch,
+    std::size_t width,
+    std::size_t height) {
+  if (pitch < width) {
+    throw Failure(
+        orErrorInvalidValue,
+        std::string(argument) + " " + std::to_string(pitch) +
+            " is less than the width " + std::to_string(width) +
+            ": expected at least that");
+  }
+  if (width == 0 || height == 0) {
+    return 0;
+  }
+  if (pitch > SIZE_MAX / height) {
+    throw Failure(
+        orErrorInvalidValue,
+        std::string(argument) + " " + std::to_string(pitch) + " times height " +
+            std::to_string(height) + " is no size: expected at most " +
+            std::to_string(SIZE_MAX));
+  }
+  return Copy2D::extent(pitch, width, height);
+}
+
+/// Checks a copy of rows; true if there is anything to copy.
+bool check_copy_2d(const Copy2D& copy, orMemcpyKind kind) {
+  const auto& [dst, dst_pitch, src, src_pitch, width, height] = copy;
+  const std::size_t to = check_pitch("dpitch", dst_pitch, width, height);
+  const std::size_t from = check_pitch("spitch", src_pitch, width, height);
+  if (to == 0) {
+    return false;
+  }
+  check_copy(dst.address, to, src.address, from, kind);
+  return true;
+}
+
+/// Throws the failure of the device that owns `pointer`, if it has one.
+Place place_of(const void* pointer) {
+  auto* address = const_cast<void*>(pointer);
+  const int device = device_of(pointer);
+  return device < 0 ? Place{address}
+                    : Place{address, runtime().device(device).state().check()};
+}
+
+/// The stream that orders a call without one.
+Stream& default_stream(int device) {
+  return runtime().device(device).default_stream();
+}
+
+/// A copy between devices comes after the default streams of both: waits for
+/// the one that does not execute it.
+void wait_for_source(const Stream& executing, const void* src) {
+  const int from = device_of(src);
+  if (from >= 0 && from != executing.device()) {
+    Stream& source = default_stream(from);
+    if (source.runs_here()) {
+      source.check_may_run();
+    } else {
+      source.drain(source.deadline());
+    }
+  }
+}
+
+/// Gives an asynchronous copy to its stream. With pageable host memory it is
+/// done when the call returns, as in CUDA.
+void submit_copy(
+    Stream& stream,
+    const void* dst,
+    const void* src,
+    Command copy,
+    Stream::Epoch epoch) {
+  if (asynchronous(dst) && asynchronous(src)) {
+    stream.enqueue(std::move(copy), epoch);
+  } else {
+    stream.run(std::move(copy), epoch);
+  }
+}
+
+} // namespace
+
+extern "C" {
+
+orError_t
+orMemcpy(void* dst, const void* src, size_t count, orMemcpyKind kind) noexcept {
+  return api_call("orMemcpy", [&] {
+    Stream& stream = default_stream(device_of_copy(dst, src));
+    const auto epoch = stream.check_usable();
+    check_kind(kind);
+    const Copy copy{place_of(dst), place_of(src), count};
+    if (count > 0) {
+      check_copy(dst, count, src, count, kind);
+      wait_for_source(stream, src);
+      stream.run(copy, epoch);
+    }
+  });
+}
+
+orError_t orMemcpyAsync(
+    void* dst,
+    const void* src,
+    size_t count,
+    orMemcpyKind kind,
+    orStream_t stream) noexcept {
+  return api_call("orMemcpyAsync", [&] {
+    Stream& object = stream_of(stream);
+    const auto epoch = object.check_usable();
+    check_kind(kind);
+    const Copy copy{place_of(dst), place_of(src), count};
+    if (count == 0) {
+      return;
+    }
+    check_copy(dst, count, src, count, kind);
+    submit_copy(object, dst, src, copy, epoch);
+  });
+}
+
+orError_t orMemcpy2D(
+    void* dst,
+    size_t dpitch,
+    const void* src,
+    size_t spitch,
+    size_t width,
+    size_t height,
+    orMemcpyKind kind) noexcept {
+  return api_call("orMemcpy2D", [&] {
+    Stream& stream = default_stream(device_of_copy(dst, src));
+    const auto epoch = stream.check_usable();
+    check_kind(kind);
+    const Copy2D copy{
+        place_of(dst), dpitch, place_of(src), spitch, width, height};
+    if (check_copy_2d(copy, kind)) {
+      wait_for_source(stream, src);
+      stream.run(std::make_unique<const Copy2D>(copy), epoch);
+    }
+  });
+}
+
+orError_t orMemcpy2DAsync(
+    void* dst,
+    size_t dpitch,
+    const void* src,
+    size_t spitch,
+    size_t width,
+    size_t height,
+    orMemcpyKind kind,
+    orStream_t stream) noexcept {
+  return api_call("orMemcpy2DAsync", [&] {
+    Stream& object = stream_of(stream);
+    const auto epoch = object.check_usable();
+    check_kind(kind);
+    const Copy2D copy{
+        place_of(dst), dpitch, place_of(src), spitch, width, height};
+    if (check_copy_2d(copy, kind)) {
+      submit_copy(
+          object, dst, src, std::make_unique<const Copy2D>(copy), epoch);
+    }
+  });
+}
+
+orError_t orMemcpyPeer(
+    void* dst,
+    int dstDevice,
+    const void* src,
+    int srcDevice,
+    size_t count) noexcept {
+  return api_call("orMemcpyPeer", [&] {
+    check_device(dstDevice, runtime().device_count());
+    Stream& stream = default_stream(dstDevice);
+    const auto epoch = stream.check_usable();
+    const Copy copy{place_of(dst), place_of(src), count};
+    check_peer_copy(dst, dstDevice, src, srcDevice, count);
+    if (count > 0) {
+      wait_for_source(stream, src);
+      stream.run(copy, epoch);
+    }
+  });
+}
+
+orError_t orMemcpyPeerAsync(
+    void* dst,
+    int dstDevice,
+    const void* src,
+    int srcDevice,
+    size_t count,
+    orStream_t stream) noexcept {
+  return api_call("orMemcpyPeerAsync", [&] {
+    Stream& object = stream_of(stream);
+    const auto epoch = object.check_usable();
+    const Copy copy{place_of(dst), place_of(src), count};
+    check_peer_copy(dst, dstDevice, src, srcDevice, count);
+    if (count > 0) {
+      object.enqueue(copy, epoch);
+    }
+  });
+}
+
+orError_t orMemset(void* devPtr, int value, size_t count) noexcept {
+  return api_call("orMemset", [&] {
+    Stream& stream = default_stream(device_of_copy(devPtr, nullptr));
+    const auto epoch = stream.check_usable();
+    if (count > 0) {
+      const Fill fill{
+          place_of(devPtr), static_cast<unsigned char>(value), count};
+      check_set("devPtr", devPtr, count);
+      stream.run(fill, epoch);
+    }
+  });
+}
+
+orError_t orMemsetAsync(
+    void* devPtr,
+    int value,
+    size_t count,
+    orStream_t stream) noexcept {
+  return api_call("orMemsetAsync", [&] {
+    Stream& object = stream_of(stream);
+    const auto epoch = object.check_usable();
+    if (count > 0) {
+      const Fill fill{
+          place_of(devPtr), static_cast<unsigned char>(value), count};
+      check_set("devPtr", devPtr, count);
+      object.enqueue(fill, epoch);
+    }
+  });
+}
+
+} // extern "C"

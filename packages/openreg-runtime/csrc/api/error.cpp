@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The part of the C API that tells what went wrong.
+#include "base/error.h"
+
+#include <utility>
+
+using namespace openreg;
+
+extern "C" {
+
+orError_t orGetLastError() noexcept {
+  return t_last_error != nullptr ? std::exchange(t_last_error->code, orSuccess)
+                                 : orSuccess;
+}
+
+orError_t orPeekAtLastError() noexcept {
+  return t_last_error != nullptr ? t_last_error->code : orSuccess;
+}
+
+const char* orGetErrorName(orError_t error) noexcept {
+  return describe(error).name;
+}
+
+const char* orGetErrorString(orError_t error) noexcept {
+  return describe(error).text;
+}
+
+const char* orGetErrorMessage() noexcept {
+  if (t_not_ready != nullptr) {
+    return t_not_ready;
+  }
+  return t_last_error != nullptr ? t_last_error->message.c_str() : "";
+}
+
+} // extern "C"

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The part of the C API that allocates in the order of streams.
+#include "device/memory_pool.h"
+
+#include "base/error.h"
+#include "base/struct_size.h"
+#include "device/memory_ranges.h"
+#include "device/runtime.h"
+#include "device/stream_handles.h"
+#include "failures/fault_injection.h"
+
+#include <cstdint>
+#include <string>
+
+using namespace openreg;
+
+namespace {
+
+Device& device_with(const MemoryPool& pool) {
+  return runtime().device(pool.device);
+}
+
+MemoryPool& default_pool(Device& device) {
+  return device.with_pools(
+      [](MemoryPools& all) -> MemoryPool& { return all.default_pool(); });
+}
+
+void* allocate(std::size_t size, MemoryPool* pool, Stream& stream) {
+  Device& device =
+      pool != nullptr ? device_with(*pool) : runtime().device(stream.device());
+  stream.check_usable();
+  device.state().check();
+  if (size == 0) {
+    return nullptr;
+  }
+  fault_injection::count_allocation(
+      orFaultMalloc, device.index(), &device.state());
+  return pool != nullptr ? device.allocate_in_order(size, *pool, stream)
+                         : device.allocate_in_order(size, stream);
+}
+
+/// The number that `attr` names. Throws orErrorInvalidValue.
+std::uint64_t* number_of(MemoryPool& pool, orMemPoolAttr attr) {
+  switch (attr) {
+    case orMemPoolAttrReleaseThreshold:
+      return &pool.threshold;
+    case orMemPoolAttrReservedMemCurrent:
+      return &pool.reserved;
+    case orMemPoolAttrReservedMemHigh:
+      return &pool.reserved_high;
+    case orMemPoolAttrUsedMemCurrent:
+      return &pool.used;
+    case orMemPoolAttrUsedMemHigh:
+      return &pool.used_high;
+  }
+  throw Failure(
+      orErrorInvalidValue,
+      "attr " + std::to_string(static_cast<int>(attr)) +
+          " is not an orMemPoolAttr: expected 0 to 4");
+}
+
+void set_attribute(MemoryPool& pool, orMemPoolAttr attr, std::uint64_t value) {
+  std::uint64_t& number = *number_of(pool, attr);
+  switch (attr) {
+    case orMemPoolAttrReleaseThreshold:
+      number = value;
+      return;
+    case orMemPoolAttrReservedMemHigh:
+    case orMemPoolAttrUsedMemHigh:
+      if (value != 0) {
+        throw Failure(
+            orErrorInvalidValue,
+            "value " + std::to_string(value) +
+                " of a high watermark: expected 0, which resets it");
+      }
+      number = attr == orMemPoolAttrUsedMemHigh ? pool.used : pool.reserved;
+      return;
+    default:
+      throw Failure(
+          orErrorInvalidValue,
+          "attr " + std::to_string(static_cast<int>(attr)) +
+              " cannot be set: expected the release threshold, or one of the "
+              "high watermarks");
+  }
+}
+
+} // namespace
+
+extern "C" {
+
+orError_t
+orMallocAsync(void** devPtr, size_t size, orStream_t stream) noexcept {
+  return api_call("orMallocAsync", [&] {
+    check_not_null(devPtr, "devPtr");
+    *devPtr = nullptr;
+    *devPtr = allocate(size, nullptr, stream_of(stream));
+  });
+}
+
+orError_t orMallocFromPoolAsync(
+    void** devPtr,
+    size_t size,
+    orMemPool_t pool,
+    orStream_t stream) noexcept {
+  return api_call("orMallocFromPoolAsync", [&] {
+    check_not_null(devPtr, "devPtr");
+    *devPtr = nullptr;
+    *devPtr = allocate(size, &pool_of(pool), stream_of(stream));
+  });
+}
+
+orError_t orFreeAsync(void* devPtr, orStream_t stream) noexcept {
+  return api_call("orFreeAsync", [&] {
+    Stream& object = stream_of(stream);
+    if (devPtr != nullptr) {
+      owner_of(devPtr).free_in_order(devPtr, object);
+    }
+  });
+}
+
+orError_t orMemPoolCreate(
+    orMemPool_t* pool,
+    const orMemPoolProps* props) noexcept {
+  return api_call("orMemPoolCreate", [&] {
+    check_not_null(pool, "pool");
+    const auto known = read_struct(props, "props");
+    auto& device = runtime().device(known.device);
+    const auto epoch = device.state().check();
+    *pool = device.with_pools([&](MemoryPools& pools) {
+      device.state().check_since(epoch);
+      return handle_of(pools.create(known.maxSize));
+    });
+  });
+}
+
+orError_t orMemPoolDestroy(orMemPool_t pool) noexcept {
+  return api_call("orMemPoolDestroy", [&] {
+    MemoryPool& object = pool_of(pool);
+    auto& device = device_with(object);
+    if (&object == &default_pool(device)) {
+      throw Failure(
+          orErrorInvalidValue,
+          "pool is the default pool of device " +
+              std::to_string(object.device) + ", which cannot be destroyed");
+    }
+    end_memory_pool(pool);
+    device.with_pools([&](MemoryPools& pools) { pools.destroy(object); });
+  });
+}
+
+orError_t orDeviceGetDefaultMemPool(orMemPool_t* pool, int device) noexcept {
+  return api_call("orDeviceGetDefaultMemPool", [&] {
+    check_not_null(pool, "pool");
+    *pool = runtime().device(device).with_pools(
+        [](MemoryPools& pools) { return handle_of(pools.default_pool()); });
+  });
+}
+
+orError_t orDeviceGetMemPool(orMemPool_t* pool, int device) noexcept {
+  return api_call("orDeviceGetMemPool", [&] {
+    check_not_null(pool, "pool");
+    *pool = runtime().device(device).with_pools(
+        [](MemoryPools& pools) { return handle_of(pools.current()); });
+  });
+}
+
+orError_t orDeviceSetMemPool(int device, orMemPool_t pool) noexcept {
+  return api_call("orDeviceSetMemPool", [&] {
+    auto& object = runtime().device(device);
+    MemoryPool& current = pool_of(pool);
+    if (current.device != device) {
+      throw Failure(
+          orErrorInvalidValue,
+          "pool is one of device " + std::to_string(current.device) +
+              ", expected one of device " + std::to_string(device));
+    }
+    object.with_pools([&](MemoryPools& pools) {
+      MemoryPools::check_live(current);
+      pools.set_current(current);
+    });
+  });
+}
+
+orError_t orMemPoolTrimTo(orMemPool_t pool, size_t minBytesToKeep) noexcept {
+  return api_call("orMemPoolTrimTo", [&] {
+    MemoryPool& object = pool_of(pool);
+    device_with(object).with_pools(
+        [&](MemoryPools& pools) { pools.trim(object, minBytesToKeep); });
+  });
+}
+
+orError_t orMemPoolGetAttribute(
+    orMemPool_t pool,
+    orMemPoolAttr attr,
+    void* value) noexcept {
+  return api_call("orMemPoolGetAttribute", [&] {
+    check_not_null(value, "value");
+    MemoryPool& object = pool_of(pool);
+    device_with(object).with_pools([&](MemoryPools&) {
+      *static_cast<std::uint64_t*>(value) = *number_of(object, attr);
+    });
+  });
+}
+
+orError_t orMemPoolSetAttribute(
+    orMemPool_t pool,
+    orMemPoolAttr attr,
+    void* value) noexcept {
+  return api_call("orMemPoolSetAttribute", [&] {
+    check_not_null(value, "value");
+    MemoryPool& object = pool_of(pool);
+    device_with(object).with_pools([&](MemoryPools&) {
+      set_attribute(object, attr, *static_cast<const std::uint64_t*>(value));
+    });
+  });
+}
+
+} // extern "C"

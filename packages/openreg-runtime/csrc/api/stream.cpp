@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The stream part of the C API.
+#include "base/device_number.h"
+#include "base/error.h"
+#include "device/runtime.h"
+#include "device/stream_handles.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+
+using namespace openreg;
+
+namespace {
+
+/// What the C function of that name does.
+orError_t create_stream(
+    const char* function,
+    orStream_t* stream,
+    unsigned int flags,
+    int priority) noexcept {
+  return api_call(function, [&] {
+    check_not_null(stream, "stream");
+    if (flags != orStreamDefault && flags != orStreamNonBlocking) {
+      throw Failure(
+          orErrorInvalidValue,
+          "flags " + std::to_string(flags) +
+              " are not orStreamDefault or orStreamNonBlocking");
+    }
+    Device& device = runtime().device(current_device());
+    device.state().check();
+    *stream = make_stream(
+        device, std::clamp(priority, kGreatestPriority, kLeastPriority));
+  });
+}
+
+} // namespace
+
+extern "C" {
+
+orError_t orStreamCreate(orStream_t* stream) noexcept {
+  return create_stream(
+      "orStreamCreate", stream, orStreamDefault, kLeastPriority);
+}
+
+orError_t orStreamCreateWithPriority(
+    orStream_t* stream,
+    unsigned int flags,
+    int priority) noexcept {
+  return create_stream("orStreamCreateWithPriority", stream, flags, priority);
+}
+
+orError_t orStreamDestroy(orStream_t stream) noexcept {
+  return api_call("orStreamDestroy", [&] { destroy_stream(stream); });
+}
+
+orError_t orStreamGetDefault(orStream_t* stream, int device) noexcept {
+  return api_call("orStreamGetDefault", [&] {
+    check_not_null(stream, "stream");
+    *stream = default_handle(device);
+  });
+}
+
+orError_t orStreamQuery(orStream_t stream) noexcept {
+  orError_t result = orSuccess;
+  const orError_t error = api_call("orStreamQuery", [&] {
+    Stream& object = stream_of(stream);
+    const auto resets = object.check_usable();
+    if (!object.idle()) {
+      result = not_ready(
+          "orStreamQuery: work of the stream is still queued or running");
+      return;
+    }
+    object.check_usable_since(resets); // a lost device drops the work
+    if (auto failure = object.failure()) {
+      throw Failure(std::move(*failure));
+    }
+  });
+  return error == orSuccess ? result : error;
+}
+
+orError_t orStreamGetProgress(
+    orStream_t stream,
+    uint64_t* given,
+    uint64_t* done) noexcept {
+  return api_call("orStreamGetProgress", [&] {
+    check_not_null(given, "given");
+    check_not_null(done, "done");
+    std::tie(*given, *done) = stream_of(stream).progress();
+  });
+}
+
+orError_t orStreamRunsHere(orStream_t stream, int* here) noexcept {
+  return api_call("orStreamRunsHere", [&] {
+    check_not_null(here, "here");
+    *here = stream_of(stream).runs_here() ? 1 : 0;
+  });
+}
+
+orError_t orStreamSynchronize(orStream_t stream) noexcept {
+  return api_call("orStreamSynchronize", [&] {
+    Stream& object = stream_of(stream);
+    const auto resets = object.check_usable();
+    object.drain(object.deadline());
+    if (MemoryPools::any_spares()) {
+      runtime().device(object.device()).trim_pools();
+    }
+    object.check_usable_since(resets);
+    if (auto failure = object.take_failure()) {
+      throw Failure(std::move(*failure));
+    }
+  });
+}
+
+orError_t orStreamWaitEvent(
+    orStream_t stream,
+    orEvent_t event,
+    unsigned int flags) noexcept {
+  return api_call("orStreamWaitEvent", [&] {
+    check_no_flags(flags);
+    Stream& object = stream_of(stream);
+    const auto point = event_of(event).last();
+    object.wait(point, object.check_usable());
+  });
+}
+
+orError_t orStreamGetPriority(orStream_t stream, int* priority) noexcept {
+  return api_call("orStreamGetPriority", [&] {
+    check_not_null(priority, "priority");
+    *priority = stream_of(stream).priority();
+  });
+}
+
+orError_t orStreamGetDevice(orStream_t stream, int* device) noexcept {
+  return api_call("orStreamGetDevice", [&] {
+    check_not_null(device, "device");
+    *device = stream_of(stream).device();
+  });
+}
+
+orError_t orDeviceGetStreamPriorityRange(
+    int* leastPriority,
+    int* greatestPriority) noexcept {
+  return api_call("orDeviceGetStreamPriorityRange", [&] {
+    check_not_null(leastPriority, "leastPriority");
+    check_not_null(greatestPriority, "greatestPriority");
+    *leastPriority = kLeastPriority;
+    *greatestPriority = kGreatestPriority;
+  });
+}
+
+orError_t orLaunchKernel(
+    orStream_t stream,
+    orKernel_t kernel,
+    void* args,
+    orKernel_t cleanup) noexcept {
+  return api_call("orLaunchKernel", [&] {
+    check_not_null(reinterpret_cast<const void*>(kernel), "kernel");
+    Stream& object = stream_of(stream);
+    object.enqueue(Launch{kernel, args, cleanup}, object.check_usable());
+  });
+}
+
+orError_t
+orLaunchHostFunc(orStream_t stream, orHostFn_t fn, void* userData) noexcept {
+  return api_call("orLaunchHostFunc", [&] {
+    check_not_null(reinterpret_cast<const void*>(fn), "fn");
+    Stream& object = stream_of(stream);
+    object.call({fn, userData}, object.check_usable());
+  });
+}
+
+orError_t orLaunchKernelBlocking(
+    orStream_t stream,
+    orKernel_t kernel,
+    void* args) noexcept {
+  return api_call("orLaunchKernelBlocking", [&] {
+    check_not_null(reinterpret_cast<const void*>(kernel), "kernel");
+    Stream& object = stream_of(stream);
+    object.run(Launch{kernel, args, nullptr}, object.check_usable());
+  });
+}
+
+} // extern "C"

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The backend of devices that live in this process.
+#include "backend/backend.h"
+#include "base/error.h"
+#include "memory/address_space.h"
+
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace openreg {
+namespace {
+
+class ThreadBackend final : public Backend {
+ public:
+  ThreadBackend(const AddressSpace& memory, HoldBlock hold)
+      : memory_(memory), hold_(hold) {}
+
+  void execute(const Command& command) override {
+    std::visit([this](const auto& value) { run(value); }, command);
+  }
+
+ private:
+  void run(const Launch& launch) {
+    launch.kernel(launch.args);
+  }
+  void run(const Copy& copy) {
+    const Range dst = reach(copy.dst, copy.count);
+    const Range src = reach(copy.src, copy.count);
+    std::memmove(dst.address, src.address, copy.count);
+  }
+  void run(const std::unique_ptr<const Copy2D>& rows) {
+    const Copy2D& copy = *rows;
+    const auto extent = [&copy](std::size_t pitch) {
+      return Copy2D::extent(pitch, copy.width, copy.height);
+    };
+    const Range dst = reach(copy.dst, extent(copy.dst_pitch));
+    const Range src = reach(copy.src, extent(copy.src_pitch));
+    for (std::size_t row = 0; row < copy.height; ++row) {
+      std::memmove(
+          dst.address + row * copy.dst_pitch,
+          src.address + row * copy.src_pitch,
+          copy.width);
+    }
+  }
+  void run(const Fill& fill) {
+    const Range dst = reach(fill.dst, fill.count);
+    std::memset(dst.address, fill.value, fill.count);
+  }
+
+  struct Range {
+    std::byte* address;
+    std::optional<Hold> hold; // none for host memory
+  };
+
+  /// Where this process can read and write what `pointer` names. The call that
+  /// enqueued the command has checked the range, but meanwhile the block may
+  /// have been freed; from here on it can not be.
+  Range reach(const Place& place, std::size_t count) const {
+    auto* address = static_cast<std::byte*>(place.address);
+    const int device = memory_.device_of(address);
+    if (device < 0) {
+      return {address, std::nullopt};
+    }
+    auto hold = hold_(device, place);
+    if (!hold || address + count > hold->block().begin + hold->block().size) {
+      throw Failure(
+          orErrorIllegalAddress,
+          "a copy or set of " + std::to_string(count) + " bytes reached " +
+              hex(address) + " of device " + std::to_string(device) +
+              ", where no block is allocated any more");
+    }
+    return {address + memory_.distance(), std::move(hold)};
+  }
+
+  const AddressSpace& memory_;
+  const HoldBlock hold_;
+};
+
+} // namespace
+
+std::unique_ptr<Backend> make_thread_backend(
+    const AddressSpace& memory,
+    HoldBlock hold) {
+  return std::make_unique<ThreadBackend>(memory, hold);
+}
+
+} // namespace openreg

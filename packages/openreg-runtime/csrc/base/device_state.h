@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a device and its streams share: its failure, which sticks, its limits,
+// and how much its kernels launched.
+#pragma once
+
+#include "base/error.h"
+#include "base/process.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+
+namespace openreg {
+
+/// Until when a call waits; nothing is for ever.
+struct Deadline {
+  using Clock = std::chrono::steady_clock;
+
+  std::optional<Clock::time_point> at;
+  std::uint64_t limit = 0; // milliseconds, for the message
+
+  static Deadline after(std::uint64_t milliseconds) {
+    if (milliseconds == 0) {
+      return {};
+    }
+    return {
+        Clock::now() + std::chrono::milliseconds(milliseconds), milliseconds};
+  }
+};
+
+class DeviceState {
+ public:
+  /// A time between two resets: what a call has checked holds in this one only.
+  using Epoch = std::uint64_t;
+
+  explicit DeviceState(std::uint64_t wait_timeout)
+      : wait_timeout_(wait_timeout) {}
+
+  /// True if a failure of this kind leaves the device unusable.
+  static bool sticks(orError_t code) noexcept {
+    return code == orErrorDeviceLost || code == orErrorIllegalAddress;
+  }
+  bool failed() const noexcept {
+    return status_.load(std::memory_order_acquire) % 2 == 1;
+  }
+  /// Throws the failure of the device, if it has one.
+  Epoch check() const {
+    const Epoch now = status_.load(std::memory_order_acquire);
+    if (now % 2 == 1) {
+      rethrow();
+    }
+    return now;
+  }
+  /// True if the device has neither failed nor been reset since check().
+  bool usable_since(Epoch epoch) const noexcept {
+    return status_.load(std::memory_order_acquire) == epoch;
+  }
+  /// As check(): throws orErrorDeviceLost if the device was reset meanwhile,
+  /// which ended all that the call has checked or waited for.
+  void check_since(Epoch epoch) const {
+    if (!usable_since(epoch)) {
+      throw Failure(reason());
+    }
+  }
+  /// What check_since() throws, if anything.
+  std::optional<Error> failure_since(Epoch epoch) const {
+    return usable_since(epoch) ? std::nullopt : std::optional(reason());
+  }
+  /// Only the first failure counts.
+  void fail(Error error);
+  /// Replaces the failure.
+  void fail_again(Error error);
+  /// Forgets the failure: the end of a reset.
+  void recover();
+
+  /// How often work was enqueued on the device by what a stream ran.
+  std::uint64_t launches_of_kernels() const noexcept {
+    return launches_of_kernels_.load(std::memory_order_acquire);
+  }
+  void count_launch_of_kernel() noexcept {
+    launches_of_kernels_.fetch_add(1, std::memory_order_release);
+  }
+
+  std::uint64_t wait_timeout() const noexcept {
+    return wait_timeout_.load(std::memory_order_relaxed);
+  }
+  void set_wait_timeout(std::uint64_t milliseconds) noexcept {
+    wait_timeout_.store(milliseconds, std::memory_order_relaxed);
+  }
+  /// At exit nothing waits for ever: a kernel may never end.
+  Deadline deadline() const {
+    constexpr std::uint64_t kAtExit = 200;
+    const std::uint64_t limit = wait_timeout();
+    if (!process::exiting()) {
+      return Deadline::after(limit);
+    }
+    return Deadline::after(limit == 0 ? kAtExit : std::min(limit, kAtExit));
+  }
+
+ private:
+  [[noreturn]] void rethrow() const;
+  /// Why the device is no longer usable, or no longer the same.
+  Error reason() const;
+
+  std::atomic<Epoch> status_{0}; // the epoch, and one more once failed
+  std::atomic<std::uint64_t> wait_timeout_; // milliseconds, 0 for ever
+  std::atomic<std::uint64_t> launches_of_kernels_{0};
+  mutable std::mutex mutex_;
+  Error error_;
+};
+
+} // namespace openreg

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Error codes, their texts, and the last error of each thread.
+#include "base/error.h"
+
+#include "base/thread_local.h"
+
+#include <cstdio>
+#include <memory>
+#include <new>
+#include <pthread.h>
+#include <utility>
+
+namespace openreg {
+namespace {
+
+constexpr ErrorDescription kDescriptions[] = {
+    {orSuccess, "orSuccess", "no error"},
+    {orErrorUnknown, "orErrorUnknown", "unknown error"},
+    {orErrorNotReady, "orErrorNotReady", "work is still queued or running"},
+    {orErrorInvalidValue, "orErrorInvalidValue", "invalid argument"},
+    {orErrorInvalidDevice, "orErrorInvalidDevice", "invalid device ordinal"},
+    {orErrorInvalidHandle, "orErrorInvalidHandle", "invalid handle"},
+    {orErrorMemoryAllocation, "orErrorMemoryAllocation", "out of memory"},
+    {orErrorNotPermitted, "orErrorNotPermitted", "operation not permitted"},
+    {orErrorLaunchFailure, "orErrorLaunchFailure", "a kernel failed"},
+    {orErrorNotSupported, "orErrorNotSupported", "operation not supported"},
+    {orErrorInitialization,
+     "orErrorInitialization",
+     "devices in use before fork"},
+    {orErrorIllegalAddress,
+     "orErrorIllegalAddress",
+     "access to memory that is not allocated"},
+    {orErrorDeviceLost, "orErrorDeviceLost", "the device was lost"},
+    {orErrorTimeout, "orErrorTimeout", "the wait took too long"},
+    {orErrorPeerAccessAlreadyEnabled,
+     "orErrorPeerAccessAlreadyEnabled",
+     "peer access is enabled already"},
+    {orErrorPeerAccessNotEnabled,
+     "orErrorPeerAccessNotEnabled",
+     "peer access is not enabled"},
+    {orErrorHostMemoryAlreadyRegistered,
+     "orErrorHostMemoryAlreadyRegistered",
+     "host memory is pinned already"},
+    {orErrorHostMemoryNotRegistered,
+     "orErrorHostMemoryNotRegistered",
+     "host memory is not registered"},
+};
+
+/// Deletes the last error of a thread when the thread ends: after its
+/// thread_local variables, whose destructors may call and fail. The main thread
+/// of a process that exits keeps its own.
+pthread_key_t thread_end() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made{};
+    const int error = pthread_key_create(
+        &made, [](void*) { delete std::exchange(t_last_error, nullptr); });
+    if (error != 0) {
+      throw std::bad_alloc();
+    }
+    return made;
+  }();
+  return key;
+}
+
+/// Throws std::bad_alloc.
+void keep_last_error(Error error) {
+  if (t_last_error == nullptr) {
+    auto made = std::make_unique<Error>();
+    if (pthread_setspecific(thread_end(), made.get()) != 0) {
+      throw std::bad_alloc();
+    }
+    t_last_error = made.release();
+  }
+  *t_last_error = std::move(error);
+}
+
+constexpr ErrorDescription kUnknown{
+    orErrorUnknown,
+    "unrecognized error code",
+    "unrecognized error code"};
+
+} // namespace
+
+constinit OPENREG_THREAD_LOCAL Error* t_last_error = nullptr;
+constinit OPENREG_THREAD_LOCAL const char* t_not_ready = nullptr;
+
+const ErrorDescription& describe(orError_t code) noexcept {
+  for (const ErrorDescription& description : kDescriptions) {
+    if (description.code == code) {
+      return description;
+    }
+  }
+  return kUnknown;
+}
+
+orError_t set_last_error(const char* function, const Error& error) noexcept {
+  t_not_ready = nullptr;
+  try {
+    keep_last_error({error.code, std::string(function) + ": " + error.message});
+  } catch (const std::bad_alloc&) {
+    if (t_last_error != nullptr) {
+      t_last_error->code = error.code;
+      t_last_error->message.clear();
+    }
+  }
+  return error.code;
+}
+
+orError_t not_ready(const char* text) noexcept {
+  t_not_ready = text;
+  return orErrorNotReady;
+}
+
+LastError LastErrorScope::take() noexcept {
+  LastError taken{std::nullopt, std::exchange(t_not_ready, nullptr)};
+  if (t_last_error != nullptr) {
+    taken.error = std::exchange(*t_last_error, Error{});
+  }
+  return taken;
+}
+
+void LastErrorScope::restore(std::optional<LastError> last) noexcept {
+  t_not_ready = last ? last->not_ready : nullptr;
+  if (t_last_error != nullptr) {
+    *t_last_error = last && last->error ? std::move(*last->error) : Error{};
+  }
+}
+
+void throw_forked() {
+  throw Failure(
+      orErrorInitialization,
+      "the devices were in use before this process was forked, and a forked "
+      "child can not use them; start the process with spawn");
+}
+
+std::string hex(const void* pointer) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%p", pointer);
+  return text;
+}
+
+} // namespace openreg

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Failures inside the library, and the boundary where they become error codes.
+#pragma once
+
+#include "base/process.h"
+#include "base/thread_local.h"
+
+#include <openreg/openreg.h>
+
+#include <exception>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace openreg {
+
+/// What went wrong: a code for programs, a text for people.
+struct Error {
+  orError_t code = orSuccess;
+  std::string message;
+};
+
+/// Thrown inside the library; never crosses the C boundary.
+class Failure : public std::exception {
+ public:
+  Failure(orError_t code, std::string message)
+      : error_{code, std::move(message)} {}
+  explicit Failure(Error error) : error_(std::move(error)) {}
+
+  const char* what() const noexcept override {
+    return error_.message.c_str();
+  }
+  const Error& error() const noexcept {
+    return error_;
+  }
+
+ private:
+  Error error_;
+};
+
+/// What a code is called, and what it says.
+struct ErrorDescription {
+  orError_t code;
+  const char* name;
+  const char* text;
+};
+/// That of an unknown code says so.
+const ErrorDescription& describe(orError_t code) noexcept;
+
+/// Remembers `error` as the calling thread's last one and returns its code.
+orError_t set_last_error(const char* function, const Error& error) noexcept;
+
+/// What an exception says; some say nothing at all.
+inline const char* text_of(const std::exception& exception) noexcept {
+  const char* text = exception.what();
+  return text != nullptr ? text : "(no text)";
+}
+
+/// Makes that the text of this thread until its next failure, and returns
+/// orErrorNotReady, which is none.
+orError_t not_ready(const char* text) noexcept;
+
+/// What the calling thread knows of its last calls.
+struct LastError {
+  std::optional<Error> error; // none if it had none yet
+  const char* not_ready = nullptr;
+};
+
+// Null until the thread has one.
+extern constinit OPENREG_THREAD_LOCAL Error* t_last_error;
+// The text of a result that is no failure, if it came after the last one.
+extern constinit OPENREG_THREAD_LOCAL const char* t_not_ready;
+
+/// While a scope lives, the calling thread has no last error; when the scope
+/// ends, the thread has again the one that it had before.
+class LastErrorScope {
+ public:
+  LastErrorScope() noexcept {
+    if (thread_has_any()) {
+      taken_ = take();
+    }
+  }
+  LastErrorScope(const LastErrorScope&) = delete;
+  LastErrorScope& operator=(const LastErrorScope&) = delete;
+  ~LastErrorScope() {
+    if (taken_ || thread_has_any()) {
+      restore(std::move(taken_));
+    }
+  }
+
+ private:
+  static bool thread_has_any() noexcept {
+    return t_last_error != nullptr || t_not_ready != nullptr;
+  }
+  static LastError take() noexcept;
+  static void restore(std::optional<LastError> last) noexcept;
+
+  std::optional<LastError> taken_;
+};
+
+[[noreturn]] void throw_forked();
+/// Throws Failure in a child that was forked while devices were in use.
+inline void check_not_forked() {
+  if (process::in_bad_fork()) [[unlikely]] {
+    throw_forked();
+  }
+}
+
+/// Runs the body of one C function: exceptions become codes.
+template <typename Body>
+orError_t api_call(const char* function, Body&& body) noexcept {
+  try {
+    check_not_forked();
+    body();
+    return orSuccess;
+  } catch (const Failure& failure) {
+    return set_last_error(function, failure.error());
+  } catch (const std::bad_alloc&) {
+    return set_last_error(
+        function, {orErrorMemoryAllocation, "the host is out of memory"});
+  } catch (const std::exception& exception) {
+    return set_last_error(function, {orErrorUnknown, text_of(exception)});
+  } catch (...) {
+    return set_last_error(function, {orErrorUnknown, "unknown exception"});
+  }
+}
+
+/// Throws orErrorInvalidValue for an argument that must not be null.
+inline void check_not_null(const void* value, const char* argument) {
+  if (value == nullptr) {
+    throw Failure(
+        orErrorInvalidValue, std::string(argument) + " must not be null");
+  }
+}
+
+/// Throws orErrorInvalidValue for flags where none are known.
+inline void check_no_flags(unsigned int flags) {
+  if (flags != 0) {
+    throw Failure(
+        orErrorInvalidValue,
+        "flags " + std::to_string(flags) + " are not known: expected 0");
+  }
+}
+
+/// `pointer` as text, "0x7f00...".
+std::string hex(const void* pointer);
+
+} // namespace openreg

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Fork and exit handlers.
+//
+// Nothing is destroyed at exit: other libraries free device memory from their
+// own exit handlers. Workers stop taking commands, and those that run one get a
+// moment to end it, because the code of a kernel may be unloaded next. What is
+// queued is dropped, so that no exit handler waits for it.
+#include "base/process.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+#include <pthread.h>
+
+namespace openreg::process {
+namespace {
+
+std::atomic<bool> g_in_use{false};
+void (*g_on_exit)() = nullptr;
+
+void on_exit() {
+  if (!g_bad_fork) { // a forked child has no workers
+    g_exiting = true;
+    g_on_exit();
+  }
+}
+
+} // namespace
+
+void mark_in_use(void (*callback)()) {
+  static std::once_flag once;
+  std::call_once(once, [callback] {
+    g_on_exit = callback;
+    pthread_atfork(nullptr, nullptr, [] { g_bad_fork.store(true); });
+    std::atexit(on_exit);
+    g_in_use.store(true);
+  });
+}
+
+bool in_use() noexcept {
+  return g_in_use.load(std::memory_order_relaxed);
+}
+
+} // namespace openreg::process

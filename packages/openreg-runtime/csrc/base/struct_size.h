@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Structs of the C API that may grow: how much of one its caller has.
+#pragma once
+
+#include "base/error.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+namespace openreg {
+
+/// Where the first version of a struct ended, in bytes. A member that a later
+/// version appends leaves its line as it is.
+template <typename Struct>
+inline constexpr std::size_t kFirstSize = 0;
+template <>
+inline constexpr std::size_t kFirstSize<orDeviceProp> =
+    offsetof(orDeviceProp, minor) + sizeof(int);
+template <>
+inline constexpr std::size_t kFirstSize<orFaultSpec> =
+    offsetof(orFaultSpec, seed) + sizeof(std::uint64_t);
+template <>
+inline constexpr std::size_t kFirstSize<orMemPoolProps> =
+    offsetof(orMemPoolProps, maxSize) + sizeof(std::size_t);
+template <>
+inline constexpr std::size_t kFirstSize<orPointerAttributes> =
+    offsetof(orPointerAttributes, size) + sizeof(std::size_t);
+template <>
+inline constexpr std::size_t kFirstSize<orResourceUsage> =
+    offsetof(orResourceUsage, threads) + sizeof(std::size_t);
+template <>
+inline constexpr std::size_t kFirstSize<orSetting> =
+    offsetof(orSetting, description) + sizeof(const char*);
+
+/// The bytes of `*object`, which is the argument of that name, that its caller
+/// has. Throws orErrorInvalidValue for null and for a size of no version.
+template <typename Struct>
+std::size_t check_struct_size(const Struct* object, const char* argument) {
+  constexpr std::size_t kFirst = kFirstSize<Struct>;
+  static_assert(kFirst > 0, "kFirstSize has no line for this struct");
+  check_not_null(object, argument);
+  const std::size_t size = object->structSize;
+  if (size < kFirst || size > sizeof(Struct)) {
+    throw Failure(
+        orErrorInvalidValue,
+        std::string(argument) + ".structSize " + std::to_string(size) +
+            " is the size of no version of the struct: expected its sizeof, " +
+            (size > sizeof(Struct) ? "and a library as new as the header; "
+                                   : "") +
+            "this library knows " + std::to_string(kFirst) + " to " +
+            std::to_string(sizeof(Struct)) + " bytes");
+  }
+  return size;
+}
+
+/// What the caller has of `*object`; members that it does not have are 0.
+template <typename Struct>
+Struct read_struct(const Struct* object, const char* argument) {
+  Struct result{};
+  std::memcpy(&result, object, check_struct_size(object, argument));
+  return result;
+}
+
+/// Writes the members that the caller has to `*object`.
+template <typename Struct>
+void write_struct(Struct* object, const char* argument, Struct value) {
+  value.structSize = check_struct_size(object, argument);
+  std::memcpy(object, &value, value.structSize);
+}
+
+} // namespace openreg

@@ -1,0 +1,583 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The memory and the streams of a device.
+#include "device/device.h"
+
+#include "base/error.h"
+#include "base/process.h"
+#include "base/system_thread.h"
+#include "device/peer.h"
+#include "device/runtime.h"
+#include "device/stream_handles.h"
+#include "memory/host_access.h"
+#include "memory/memory_check.h"
+#include "settings/config.h"
+
+#include <algorithm>
+
+namespace openreg {
+namespace {
+
+std::optional<Hold> hold_for_command(int device, const Place& place) {
+  Device& owner = runtime().device(device);
+  auto hold = owner.hold_enqueued(place.address);
+  // Now the device can not be reset under the copy; was it before?
+  if (auto failure = owner.state().failure_since(place.epoch)) {
+    throw Dropped(std::move(*failure));
+  }
+  return hold;
+}
+
+} // namespace
+
+Device::Device(int index, AddressSpace& memory, std::size_t capacity)
+    : index_(index),
+      memory_(memory),
+      state_(config().wait_timeout),
+      backend_(make_thread_backend(memory, hold_for_command)),
+      heap_(
+          memory.own_span(),
+          capacity,
+          config().memory_check,
+          [this](std::size_t offset, std::size_t size) {
+            // At exit nothing is waited for, and a kernel that still runs may
+            // use the block.
+            if (config().memory_check && !process::exiting()) {
+              // First: a touch would take a new page.
+              memory_check::close(memory_, memory_.view(index_) + offset, size);
+            }
+            memory_.release(index_, offset, size);
+          }),
+      exports_(memory, index),
+      imports_(memory, index),
+      pools_(
+          index,
+          [this](std::size_t offset) { return release_spare(offset); }),
+      default_stream_(index, 0, state_, *backend_),
+      streams_{&default_stream_} {
+  if (config().memory_check) {
+    memory_check::start(memory, index);
+  }
+}
+
+void* Device::allocate(std::size_t size) {
+  const std::lock_guard lock(heap_mutex_);
+  const auto offset = take(size);
+  if (!offset) {
+    throw no_room(size);
+  }
+  return memory_.view(index_) + *offset;
+}
+
+/// Takes a block from the heap, for which pools give back what they can.
+std::optional<std::size_t> Device::take(std::size_t size) {
+  look_for_freed();
+  auto offset = heap_.allocate(size);
+  if (!offset && pools_.release_all()) {
+    offset = heap_.allocate(size);
+  }
+  if (offset && config().memory_check) {
+    try {
+      memory_check::open(
+          memory_, memory_.view(index_) + *offset, heap_.footprint(size));
+    } catch (...) {
+      heap_.free(*offset);
+      throw;
+    }
+  }
+  return offset;
+}
+
+Failure Device::no_room(std::size_t size) const {
+  const std::size_t used = std::min(heap_.used(), heap_.capacity());
+  return {
+      orErrorMemoryAllocation,
+      "device " + std::to_string(index_) + " cannot allocate " +
+          std::to_string(size) +
+          " bytes: " + std::to_string(heap_.capacity() - used) + " of its " +
+          std::to_string(heap_.capacity()) + " bytes are free" +
+          (exports_.keeps()
+               ? "; other processes still have blocks open that were freed"
+               : "")};
+}
+
+void Device::free(void* pointer) {
+  check_freeable(pointer);
+  std::unique_lock lock(heap_mutex_);
+  wait_until_let_go(lock, pointer);
+  host_access::close(memory_, pointer);
+  look_for_freed();
+  if (!end_block(offset_of(pointer))) {
+    throw not_freed(pointer);
+  }
+}
+
+void Device::check_freeable(void* pointer) const {
+  if (imports_.covers(pointer)) {
+    throw Failure(
+        orErrorInvalidValue,
+        "devPtr " + hex(pointer) +
+            " is memory of another process, which frees it: expected "
+            "orIpcCloseMemHandle");
+  }
+}
+
+Failure Device::not_freed(const void* pointer) const {
+  return {
+      orErrorInvalidValue,
+      "devPtr " + hex(pointer) +
+          " is not the start of a live block of device " +
+          std::to_string(index_) + ": " + why_not_freed(pointer)};
+}
+
+/// Ends the live block at `offset`; false if there is none.
+bool Device::end_block(std::size_t offset) {
+  if (!pools_.empty() && pools_.owns(offset)) {
+    if (!heap_.keep(offset)) {
+      return false; // a spare
+    }
+    pools_.free(offset, nullptr);
+    pools_.trim();
+    return true;
+  }
+  if (!exports_.has(offset)) {
+    return heap_.free(offset);
+  }
+  if (!heap_.keep(offset)) {
+    return false; // freed in stream order, which comes later
+  }
+  if (exports_.remove(offset)) {
+    keep_for_others(offset);
+  } else {
+    heap_.drop(offset);
+  }
+  return true;
+}
+
+/// Closes what the heap keeps for other processes to kernels of this one.
+void Device::keep_for_others(std::size_t offset) {
+  if (config().memory_check && !process::exiting()) {
+    const auto block = heap_.trace(offset);
+    memory_check::hide(
+        memory_, memory_.view(index_) + offset, heap_.footprint(block->size));
+  }
+}
+
+/// Gives a block back to the heap that a pool gives back, unless work that its
+/// stream does not order uses it just now.
+bool Device::release_spare(std::size_t offset) {
+  const std::byte* begin = memory_.view(index_) + offset;
+  if (std::find(held_.begin(), held_.end(), begin) != held_.end()) {
+    return false;
+  }
+  if (exports_.remove(offset)) {
+    keep_for_others(offset);
+  } else {
+    heap_.drop(offset);
+  }
+  return true;
+}
+
+/// Finds what was freed and can be used again by now.
+void Device::look_for_freed() {
+  if (!exports_.keeps() && !MemoryPools::any_spares()) {
+    return; // as nearly always
+  }
+  for (const std::size_t offset : exports_.take_closed()) {
+    heap_.drop(offset);
+  }
+  pools_.collect();
+}
+
+void* Device::allocate_in_order(std::size_t size, Stream& stream) {
+  return allocate_in_order(
+      size,
+      with_pools(
+          [](MemoryPools& pools) -> MemoryPool& { return pools.current(); }),
+      stream);
+}
+
+void* Device::allocate_in_order(
+    std::size_t size,
+    MemoryPool& pool,
+    Stream& stream) {
+  const auto epoch = state_.check();
+  std::vector<MemoryPools::Pending> pending;
+  const auto check_possible = [&](bool possible) {
+    if (!possible) {
+      throw Failure(
+          orErrorMemoryAllocation,
+          "pool cannot allocate " + std::to_string(size) + " bytes: " +
+              std::to_string(pool.reserved) + " of its maxSize of " +
+              std::to_string(pool.max_size) + " bytes are reserved");
+    }
+  };
+  {
+    const std::lock_guard lock(heap_mutex_);
+    // What no free could make possible is not waited for.
+    if (size > heap_.capacity()) {
+      throw no_room(size);
+    }
+    check_possible(
+        pool.max_size == 0 || heap_.footprint(size) <= pool.max_size);
+    if (const auto offset = take_from(pool, size, stream)) {
+      return memory_.view(index_) + *offset;
+    }
+    pending = pools_.pending(pool);
+  }
+  for (const auto& [other, place] : pending) {
+    try {
+      other->wait_for_place(place, other->deadline());
+    } catch (const Failure&) {
+      // A kernel that asks, or a limit of waits: what is not free is not free.
+    }
+  }
+  const std::lock_guard lock(heap_mutex_);
+  state_.check_since(epoch);
+  if (const auto offset = take_from(pool, size, stream)) {
+    return memory_.view(index_) + *offset;
+  }
+  check_possible(pools_.may_grow(pool, heap_.footprint(size)));
+  throw no_room(size);
+}
+
+std::optional<std::size_t>
+Device::take_from(MemoryPool& pool, std::size_t size, const Stream& stream) {
+  MemoryPools::check_live(pool);
+  const std::size_t footprint = heap_.footprint(size);
+  if (heap_.used() > heap_.capacity()) { // the limit is lower than it was
+    pools_.release_all();
+  }
+  if (const auto offset = pools_.reuse(pool, footprint, stream)) {
+    heap_.revive(*offset, size);
+    return offset;
+  }
+  if (!pools_.may_grow(pool, footprint)) {
+    pools_.trim(pool, 0);
+    if (!pools_.may_grow(pool, footprint)) {
+      return std::nullopt;
+    }
+  }
+  const auto offset = take(size);
+  if (offset) {
+    try {
+      pools_.add(pool, *offset, footprint);
+    } catch (...) {
+      heap_.free(*offset);
+      throw;
+    }
+  }
+  return offset;
+}
+
+void Device::free_in_order(void* pointer, Stream& stream) {
+  check_freeable(pointer);
+  const std::lock_guard lock(heap_mutex_);
+  const std::size_t offset = offset_of(pointer);
+  const auto block = heap_.find(offset);
+  if (!block || block->offset != offset) {
+    throw not_freed(pointer);
+  }
+  host_access::close(memory_, pointer);
+  if (pools_.owns(offset)) {
+    pools_.free(offset, &stream);
+  } else {
+    pools_.free_foreign(offset, heap_.footprint(block->size), stream);
+  }
+  heap_.keep(offset);
+  look_for_freed();
+}
+
+void Device::trim_pools() {
+  const std::lock_guard lock(heap_mutex_);
+  pools_.trim();
+}
+
+std::string Device::why_not_freed(const void* pointer) const {
+  const auto block = at(heap_.find(offset_of(pointer)));
+  return block ? "it is inside of the block of " + std::to_string(block->size) +
+          " bytes at " + hex(block->begin)
+               : "it was freed already, or never allocated";
+}
+
+std::optional<Block> Device::find_locked(const void* pointer) const {
+  if (!imports_.covers(pointer)) {
+    return at(heap_.find(offset_of(pointer)));
+  }
+  const auto block = imports_.find(pointer);
+  return block ? std::optional(Block{block->begin, block->size}) : std::nullopt;
+}
+
+std::optional<Block> Device::find(const void* pointer) const {
+  const std::lock_guard lock(heap_mutex_);
+  return find_locked(pointer);
+}
+
+std::optional<Block> Device::trace(const void* pointer) const {
+  if (imports_.covers(pointer)) {
+    return std::nullopt;
+  }
+  const std::lock_guard lock(heap_mutex_);
+  return at(heap_.trace(offset_of(pointer)));
+}
+
+std::optional<Hold> Device::hold(const void* pointer) {
+  const std::lock_guard lock(heap_mutex_);
+  return hold_locked(find_locked(pointer));
+}
+
+std::optional<Block> Device::find_enqueued_locked(const void* pointer) const {
+  if (!pools_.empty() && !imports_.covers(pointer)) {
+    // The block may have another size by now, for work that comes later.
+    const auto extent = heap_.trace(offset_of(pointer));
+    const auto size = extent ? pools_.reachable(extent->offset) : std::nullopt;
+    if (size) {
+      return Block{memory_.view(index_) + extent->offset, *size};
+    }
+  }
+  return find_locked(pointer);
+}
+
+std::optional<Block> Device::find_enqueued(const void* pointer) const {
+  const std::lock_guard lock(heap_mutex_);
+  return find_enqueued_locked(pointer);
+}
+
+std::optional<Hold> Device::hold_enqueued(const void* pointer) {
+  const std::lock_guard lock(heap_mutex_);
+  return hold_locked(find_enqueued_locked(pointer));
+}
+
+std::optional<Hold> Device::hold_locked(const std::optional<Block>& block) {
+  if (!block) {
+    return std::nullopt;
+  }
+  held_.push_back(block->begin);
+  return Hold(*this, *block);
+}
+
+void Device::let_go(const std::byte* begin) noexcept {
+  const std::lock_guard lock(heap_mutex_);
+  held_.erase(std::find(held_.begin(), held_.end(), begin));
+  let_go_.notify_all();
+}
+
+void Device::wait_until_let_go(
+    std::unique_lock<std::mutex>& lock,
+    const void* begin) {
+  const auto let_go = [&] {
+    return std::find(held_.begin(), held_.end(), begin) == held_.end();
+  };
+  if (!let_go()) {
+    const CancellationDeferred deferred;
+    let_go_.wait(lock, let_go);
+  }
+}
+
+orIpcMemHandle_t Device::share(const void* pointer) {
+  if (imports_.covers(pointer)) {
+    throw Failure(
+        orErrorInvalidValue,
+        "devPtr " + hex(pointer) +
+            " is memory of another process, which alone can share it");
+  }
+  const std::lock_guard lock(heap_mutex_);
+  const auto block = heap_.find(offset_of(pointer));
+  if (!block) {
+    throw Failure(
+        orErrorInvalidValue,
+        "devPtr " + hex(pointer) + " is not in a live block of device " +
+            std::to_string(index_));
+  }
+  if (pools_.owns(block->offset)) {
+    throw Failure(
+        orErrorInvalidValue,
+        "devPtr " + hex(pointer) +
+            " is memory of a pool, which cannot be shared: expected a block "
+            "of orMalloc");
+  }
+  return exports_.add(block->offset, block->size);
+}
+
+void* Device::open_shared(ipc::Offer offer) {
+  const std::lock_guard lock(heap_mutex_);
+  return imports_.open(std::move(offer));
+}
+
+bool Device::close_shared(void* pointer, bool last) {
+  std::unique_lock lock(heap_mutex_);
+  if (last) {
+    wait_until_let_go(lock, pointer);
+  }
+  return imports_.close(pointer, last);
+}
+
+std::size_t Device::offset_of(const void* pointer) const noexcept {
+  return static_cast<std::size_t>(
+      static_cast<const std::byte*>(pointer) - memory_.view(index_));
+}
+
+std::optional<Block> Device::at(const std::optional<Heap::Block>& block) const {
+  if (!block) {
+    return std::nullopt;
+  }
+  return Block{memory_.view(index_) + block->offset, block->size, block->live};
+}
+
+Device::Usage Device::usage() {
+  const std::lock_guard lock(heap_mutex_);
+  look_for_freed();
+  return {
+      heap_.used(),
+      heap_.requested(),
+      heap_.block_count(),
+      heap_.capacity(),
+      imports_.openings()};
+}
+
+void Device::set_capacity(std::size_t capacity) {
+  const std::lock_guard lock(heap_mutex_);
+  heap_.set_capacity(capacity);
+}
+
+Stream& Device::create_stream(int priority) {
+  const std::lock_guard lock(streams_mutex_);
+  recycle_ended_streams();
+  if (recycled_.empty()) {
+    recycled_.push_back(new Stream(index_, priority, state_, *backend_));
+  }
+  Stream* stream = recycled_.back();
+  streams_.push_back(stream);
+  recycled_.pop_back();
+  stream->reuse();
+  stream->set_priority(priority);
+  return *stream;
+}
+
+void Device::destroy_stream(Stream& stream) {
+  const std::lock_guard lock(streams_mutex_);
+  stream.retire();
+  retired_.push_back(&stream);
+  streams_.erase(std::find(streams_.begin(), streams_.end(), &stream));
+}
+
+void Device::recycle_ended_streams() {
+  const auto ended =
+      std::partition(retired_.begin(), retired_.end(), [](Stream* stream) {
+        return !stream->retire(); // until its worker is gone
+      });
+  for (auto stream = ended; stream != retired_.end(); ++stream) {
+    auto failure = (*stream)->take_failure();
+    if (failure && !failure_of_ended_) {
+      failure_of_ended_ = std::move(failure);
+    }
+    recycled_.push_back(*stream);
+  }
+  retired_.erase(ended, retired_.end());
+}
+
+std::vector<Stream*> Device::all_streams() {
+  const std::lock_guard lock(streams_mutex_);
+  recycle_ended_streams();
+  auto streams = streams_;
+  streams.insert(streams.end(), retired_.begin(), retired_.end());
+  return streams;
+}
+
+void Device::check_may_wait() {
+  for (const Stream* stream : all_streams()) {
+    stream->check_may_wait();
+  }
+}
+
+void Device::drain() {
+  const Deadline deadline = state_.deadline();
+  std::uint64_t launches = 0;
+  do { // again for what kernels launched meanwhile
+    launches = state_.launches_of_kernels();
+    const auto streams = all_streams();
+    for (const Stream* stream : streams) {
+      stream->check_may_wait(); // before the first wait, which could be for us
+    }
+    for (Stream* stream : streams) {
+      stream->drain(deadline);
+    }
+  } while (state_.launches_of_kernels() != launches);
+}
+
+void Device::synchronize() {
+  const auto epoch = state_.check();
+  drain();
+  if (MemoryPools::any_spares()) {
+    trim_pools();
+  }
+  state_.check_since(epoch);
+  if (auto failure = take_failure()) {
+    throw Failure(std::move(*failure));
+  }
+}
+
+std::optional<Error> Device::take_failure() {
+  for (Stream* stream : all_streams()) {
+    if (auto failure = stream->take_failure()) {
+      return failure;
+    }
+  }
+  const std::lock_guard lock(streams_mutex_);
+  return std::exchange(failure_of_ended_, std::nullopt);
+}
+
+void Device::reset() {
+  check_may_wait();
+  const std::lock_guard one_at_a_time(reset_mutex_);
+  state_.fail(
+      {orErrorDeviceLost,
+       "device " + std::to_string(index_) + " is being reset"});
+  try {
+    drain(); // what is queued is dropped
+    clear();
+  } catch (...) {
+    state_.fail_again(
+        {orErrorDeviceLost,
+         "a reset of device " + std::to_string(index_) +
+             " did not finish: orDeviceReset must be called again"});
+    throw;
+  }
+  state_.set_wait_timeout(config().wait_timeout);
+  state_.recover();
+}
+
+/// Ends all that the device has, which does nothing by now.
+void Device::clear() {
+  destroy_streams(*this);
+  end_memory_pools(with_pools(
+      [](MemoryPools& pools) -> MemoryPool& { return pools.default_pool(); }));
+  while (take_failure()) {
+  }
+  peer::reset(index_);
+  const CancellationDeferred deferred;
+  std::unique_lock lock(heap_mutex_);
+  let_go_.wait(lock, [this] { return held_.empty(); });
+  host_access::close_all(memory_, memory_.view(index_), memory_.span());
+  imports_.clear();
+  pools_.clear();
+  for (const std::size_t offset : exports_.clear()) {
+    heap_.keep(offset);
+    keep_for_others(offset);
+  }
+  heap_.clear();
+  heap_.set_capacity(config().device_memory);
+}
+
+void Device::settle(Point::Clock::time_point deadline) {
+  for (Stream* stream : all_streams()) {
+    stream->settle(deadline);
+  }
+}
+
+void Device::abandon() {
+  for (Stream* stream : all_streams()) {
+    stream->abandon();
+  }
+}
+
+} // namespace openreg

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The devices, and what starts and ends with them.
+#include "device/runtime.h"
+
+#include "base/device_number.h"
+#include "base/other_copy.h"
+#include "base/process.h"
+#include "base/system_thread.h"
+#include "device/fault_handler.h"
+#include "failures/fault_injection.h"
+#include "settings/config.h"
+
+#include <chrono>
+
+namespace openreg {
+namespace {
+
+// Twice the capacity: see Heap on fragmentation. A guarded heap needs up to the
+// capacity again for guards, and the rest lets freed addresses rest longer.
+std::size_t span_of(std::size_t capacity) {
+  const std::size_t page = AddressSpace::page_size();
+  const std::size_t factor = config().memory_check ? 4 : 2;
+  return factor * ((capacity + page - 1) / page * page);
+}
+
+} // namespace
+
+Runtime::Runtime()
+    : memory_(
+          config().device_count,
+          span_of(config().device_memory),
+          span_of(config().device_memory)) {
+  for (int index = 0; index < config().device_count; ++index) {
+    devices_.push_back(
+        std::make_unique<Device>(index, memory_, config().device_memory));
+  }
+}
+
+Device& Runtime::device(int index) {
+  check_device(index, device_count());
+  return *devices_[static_cast<std::size_t>(index)];
+}
+
+void Runtime::drain() {
+  for (const auto& device : devices_) {
+    device->check_may_wait();
+  }
+  const auto launches = [this] {
+    std::uint64_t sum = 0;
+    for (const auto& device : devices_) {
+      sum += device->state().launches_of_kernels();
+    }
+    return sum;
+  };
+  std::uint64_t before = 0;
+  do { // again for what kernels of one device launched on another
+    before = launches();
+    for (const auto& device : devices_) {
+      device->drain();
+    }
+  } while (launches() != before);
+}
+
+void Runtime::settle(Point::Clock::time_point deadline) {
+  for (const auto& device : devices_) {
+    device->settle(deadline);
+  }
+}
+
+void Runtime::abandon() {
+  for (const auto& device : devices_) {
+    device->abandon();
+  }
+}
+
+Runtime& runtime() {
+  // Never destroyed: workers and other libraries' exit handlers may use it.
+  static Runtime* value = [] {
+    const CancellationDeferred deferred;
+    if (!config().allow_copies) {
+      check_no_other_copy();
+    }
+    auto* made = new Runtime;
+    process::mark_in_use([] {
+      // A kernel that never returns must not keep the process.
+      constexpr std::chrono::milliseconds kLimit{200};
+      runtime().settle(Point::Clock::now() + kLimit);
+      runtime().abandon();
+    });
+    install_fault_handler(*made);
+    for (const auto& fault : config().faults) {
+      fault_injection::inject(fault);
+    }
+    return made;
+  }();
+  return *value;
+}
+
+} // namespace openreg

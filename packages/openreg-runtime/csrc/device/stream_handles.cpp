@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The streams that programs and threads have made.
+#include "device/stream_handles.h"
+
+#include "base/device_number.h"
+#include "base/error.h"
+#include "base/handle_table.h"
+#include "base/process.h"
+#include "base/thread_local.h"
+#include "device/runtime.h"
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <pthread.h>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace openreg {
+namespace {
+
+using Streams = HandleTable<Stream, orStream_t, HandleKind::kStream>;
+
+Streams& streams() {
+  static auto* value = new Streams;
+  return *value;
+}
+
+std::atomic<std::size_t> g_default_handles{0};
+
+/// The streams of threads, apart from those that a program makes: nobody but
+/// the thread gets their handles, which end with it or with a reset.
+Streams& thread_streams() {
+  static auto* value = new Streams;
+  return *value;
+}
+
+/// A new stream of the device as a handle of the table.
+orStream_t make_stream(Streams& table, Device& device, int priority) {
+  Stream& stream = device.create_stream(priority);
+  try {
+    return table.insert(&stream);
+  } catch (...) {
+    device.destroy_stream(stream);
+    throw;
+  }
+}
+
+/// What orStreamPerThread is for one thread.
+class ThreadStreams {
+ public:
+  ThreadStreams() = default;
+  ThreadStreams(const ThreadStreams&) = delete;
+  ThreadStreams& operator=(const ThreadStreams&) = delete;
+  ~ThreadStreams() {
+    for (const orStream_t handle : handles_) {
+      // Null where a device has none, and where a reset has ended it.
+      if (Stream* stream = thread_streams().try_remove(handle)) {
+        runtime().device(stream->device()).destroy_stream(*stream);
+      }
+    }
+  }
+
+  Stream& of(Device& device) {
+    const auto index = static_cast<std::size_t>(device.index());
+    if (handles_.size() <= index) {
+      handles_.resize(index + 1);
+    }
+    if (Stream* stream = thread_streams().find_object(handles_[index])) {
+      return *stream;
+    }
+    handles_[index] = make_stream(thread_streams(), device, kLeastPriority);
+    return *thread_streams().find_object(handles_[index]);
+  }
+
+ private:
+  std::vector<orStream_t> handles_; // by device
+};
+
+OPENREG_THREAD_LOCAL ThreadStreams* t_streams = nullptr;
+
+/// Ends the streams of a thread with it: after its thread_local variables,
+/// which may use them. A child that was forked has none, and the main thread of
+/// a process that exits keeps its own.
+pthread_key_t thread_end() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made{};
+    const int error = pthread_key_create(&made, [](void*) {
+      if (!process::in_bad_fork()) {
+        delete std::exchange(t_streams, nullptr);
+      }
+    });
+    if (error != 0) {
+      throw Failure(
+          orErrorMemoryAllocation,
+          std::string("orStreamPerThread needs a key of threads: ") +
+              std::strerror(error));
+    }
+    return made;
+  }();
+  return key;
+}
+
+Stream& thread_stream() {
+  Device& device = runtime().device(current_device());
+  if (t_streams == nullptr) {
+    auto streams = std::make_unique<ThreadStreams>();
+    if (pthread_setspecific(thread_end(), streams.get()) != 0) {
+      throw std::bad_alloc();
+    }
+    t_streams = streams.release();
+  }
+  return t_streams->of(device);
+}
+
+} // namespace
+
+orStream_t default_handle(int device) {
+  static const auto* handles = [] {
+    auto* made = new std::vector<orStream_t>;
+    for (int index = 0; index < runtime().device_count(); ++index) {
+      made->push_back(
+          streams().insert(&runtime().device(index).default_stream()));
+    }
+    g_default_handles = made->size();
+    return made;
+  }();
+  check_device(device, static_cast<int>(handles->size()));
+  return (*handles)[static_cast<std::size_t>(device)];
+}
+
+orStream_t make_stream(Device& device, int priority) {
+  return make_stream(streams(), device, priority);
+}
+
+void destroy_stream(orStream_t stream) {
+  if (stream == orStreamPerThread) {
+    runtime();
+    throw Failure(
+        orErrorInvalidHandle,
+        "stream is orStreamPerThread, which ends with its thread");
+  }
+  Stream& object = stream_of(stream);
+  Device& device = runtime().device(object.device());
+  if (&object == &device.default_stream()) {
+    throw Failure(
+        orErrorInvalidHandle, "stream is the default stream of its device");
+  }
+  streams().remove(stream, "stream");
+  device.destroy_stream(object);
+}
+
+void destroy_streams(Device& device) {
+  for (auto* table : {&streams(), &thread_streams()}) {
+    table->remove_if([&device](Stream& stream) {
+      if (stream.device() != device.index() ||
+          &stream == &device.default_stream()) {
+        return false;
+      }
+      device.destroy_stream(stream);
+      return true;
+    });
+  }
+}
+
+std::size_t live_stream_count() {
+  return streams().live_count() - g_default_handles;
+}
+
+Stream& stream_of(orStream_t stream) {
+  if (Stream* object = streams().find_object(stream)) [[likely]] {
+    return *object;
+  }
+  if (stream == nullptr) {
+    return runtime().device(current_device()).default_stream();
+  }
+  if (stream == orStreamPerThread) {
+    return thread_stream();
+  }
+  return streams().get(stream, "stream");
+}
+
+} // namespace openreg

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The shared state of an event.
+#include "ipc/event.h"
+
+#include "base/error.h"
+#include "base/file_limit.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <ctime>
+#include <linux/futex.h>
+#include <string>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace openreg::ipc {
+namespace {
+
+[[noreturn]] void fail(const char* what) {
+  const int reason = errno;
+  throw Failure(
+      orErrorMemoryAllocation,
+      std::string("an event for several processes needs ") + what + ": " +
+          std::strerror(reason));
+}
+
+std::uint32_t* address_of(std::atomic<std::uint32_t>& word) {
+  static_assert(sizeof(word) == sizeof(std::uint32_t));
+  return reinterpret_cast<std::uint32_t*>(&word);
+}
+
+// Also the longest that the end of a process stays unnoticed.
+constexpr std::chrono::milliseconds kSlice{20};
+
+} // namespace
+
+std::shared_ptr<SharedEvent> SharedEvent::create(File& file) {
+  check_file_size(sizeof(State), "an event for several processes");
+  File made(memfd_create("openreg-event", MFD_CLOEXEC));
+  if (!made || ftruncate(made.get(), sizeof(State)) != 0) {
+    fail("a file");
+  }
+  auto event = open(made);
+  file = std::move(made);
+  return event;
+}
+
+std::shared_ptr<SharedEvent> SharedEvent::open(const File& file) {
+  void* state = mmap(
+      nullptr,
+      sizeof(State),
+      PROT_READ | PROT_WRITE,
+      MAP_SHARED | MAP_NORESERVE,
+      file.get(),
+      0);
+  if (state == MAP_FAILED) {
+    fail("a mapping");
+  }
+  // A new file is full of zeros, which is how the state begins.
+  return std::shared_ptr<SharedEvent>(
+      new SharedEvent(static_cast<State*>(state)));
+}
+
+SharedEvent::~SharedEvent() {
+  munmap(state_, sizeof(State));
+}
+
+SharedEvent::Ticket SharedEvent::take() {
+  const ProcessId self = this_process();
+  Ticket taken = state_->taken.load();
+  for (;;) {
+    const ProcessId owner = word_of(taken + 1).load();
+    if (owner == 0 || !alive(owner)) {
+      if (state_->taken.compare_exchange_weak(taken, taken + 1)) {
+        word_of(taken + 1).store(self);
+        return taken + 1;
+      }
+    } else if (const Ticket now = state_->taken.load(); now == taken) {
+      throw Failure(
+          orErrorMemoryAllocation,
+          std::to_string(kWords) +
+              " records of the event are to be reached, which is as many as "
+              "an event for several processes holds");
+    } else {
+      taken = now;
+    }
+  }
+}
+
+void SharedEvent::publish(Ticket ticket) noexcept {
+  Ticket last = state_->last.load();
+  while (last < ticket && !state_->last.compare_exchange_weak(last, ticket)) {
+  }
+}
+
+void SharedEvent::reach(Ticket ticket) noexcept {
+  word_of(ticket).store(0);
+  state_->changes.fetch_add(1);
+  syscall(SYS_futex, address_of(state_->changes), FUTEX_WAKE, INT_MAX, nullptr);
+}
+
+SharedEvent::Ticket SharedEvent::last() const noexcept {
+  return state_->last.load();
+}
+
+bool SharedEvent::reached(Ticket ticket) const noexcept {
+  return word_of(ticket).load() == 0 || state_->taken.load() - ticket >= kWords;
+}
+
+void SharedEvent::check(Ticket ticket) const {
+  const ProcessId owner = word_of(ticket).load();
+  if (owner == 0 || owner == this_process() || alive(owner) ||
+      reached(ticket)) { // just before the end
+    return;
+  }
+  throw Failure(
+      orErrorUnknown,
+      name_of(owner) +
+          " ended before it reached the record of the event that this waits "
+          "for");
+}
+
+bool SharedEvent::wait_until(Ticket ticket, Deadline::Clock::time_point time)
+    const {
+  for (;;) {
+    const std::uint32_t changes = state_->changes.load();
+    if (reached(ticket)) {
+      return true;
+    }
+    check(ticket);
+    const auto left = std::min<Deadline::Clock::duration>(
+        time - Deadline::Clock::now(), kSlice);
+    if (left <= Deadline::Clock::duration::zero()) {
+      return false;
+    }
+    timespec timeout{};
+    timeout.tv_nsec = static_cast<long>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(left).count());
+    syscall(
+        SYS_futex,
+        address_of(state_->changes),
+        FUTEX_WAIT,
+        changes,
+        &timeout,
+        nullptr,
+        0);
+  }
+}
+
+} // namespace openreg::ipc

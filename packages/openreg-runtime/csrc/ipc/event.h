@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Events that processes share.
+//
+// The state is a small file that each process maps. A record takes a ticket,
+// the next number, and for each ticket one word says who has to reach it. The
+// words are used in turn; as no record takes a word before its last owner has
+// reached it, a ticket whose word was taken again is reached.
+#pragma once
+
+#include "base/device_state.h"
+#include "ipc/handle.h"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace openreg::ipc {
+
+class SharedEvent {
+ public:
+  using Ticket = std::uint64_t; // 0 before the first record
+
+  /// An event in a new file. Throws orErrorMemoryAllocation.
+  static std::shared_ptr<SharedEvent> create(File& file);
+  /// The event in `file`. Throws orErrorMemoryAllocation.
+  static std::shared_ptr<SharedEvent> open(const File& file);
+  SharedEvent(const SharedEvent&) = delete;
+  SharedEvent& operator=(const SharedEvent&) = delete;
+  ~SharedEvent();
+
+  /// Starts a record by this process, which others do not see yet. Throws
+  /// orErrorMemoryAllocation if too many records are to be reached.
+  Ticket take();
+  /// Makes it the last record, unless a later one is that already.
+  void publish(Ticket ticket) noexcept;
+  void reach(Ticket ticket) noexcept;
+  /// The last record.
+  Ticket last() const noexcept;
+  bool reached(Ticket ticket) const noexcept;
+  /// Throws orErrorUnknown if the process that has to reach `ticket` is gone.
+  void check(Ticket ticket) const;
+  /// False if the time comes first. Throws as check().
+  bool wait_until(Ticket ticket, Deadline::Clock::time_point time) const;
+
+ private:
+  static constexpr std::size_t kWords = std::size_t{1} << 14;
+  struct State {
+    std::atomic<Ticket> taken;
+    std::atomic<Ticket> last;
+    std::atomic<std::uint32_t> changes; // what waiting threads sleep on
+    std::array<std::atomic<ProcessId>, kWords> unreached;
+  };
+  static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+  explicit SharedEvent(State* state) : state_(state) {}
+
+  std::atomic<ProcessId>& word_of(Ticket ticket) const noexcept {
+    return state_->unreached[ticket % kWords];
+  }
+
+  State* const state_;
+};
+
+} // namespace openreg::ipc

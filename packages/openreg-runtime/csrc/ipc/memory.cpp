@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Notes of shared blocks, and mappings of foreign ones.
+#include "ipc/memory.h"
+
+#include "base/error.h"
+#include "base/file_limit.h"
+#include "memory/host_access.h"
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <random>
+#include <string>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <utility>
+
+namespace openreg::ipc {
+namespace {
+
+std::uint64_t new_id() {
+  std::random_device random;
+  std::uint64_t id = 0;
+  while (id == 0) {
+    id = std::uint64_t{random()} << 32 | random();
+  }
+  return id;
+}
+
+/// The lock, of a kind, on the note at `position`. It belongs to the open file,
+/// not to the process or a thread, and ends with it.
+struct flock lock_on(std::uint64_t position, short type) {
+  struct flock lock{};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = static_cast<off_t>(position);
+  lock.l_len = sizeof(Note);
+  return lock;
+}
+
+} // namespace
+
+void Exports::write(std::uint64_t position, const void* bytes, std::size_t size)
+    const {
+  // The file grows by itself.
+  check_file_size(position + size, "a shared block");
+  if (pwrite(
+          memory_.file(device_), bytes, size, static_cast<off_t>(position)) !=
+      static_cast<ssize_t>(size)) {
+    throw Failure(
+        orErrorMemoryAllocation,
+        std::string("the note of a shared block can not be written: ") +
+            std::strerror(errno));
+  }
+}
+
+/// The id of a note, to be erased without a write, which a lower limit of file
+/// sizes would forbid by then: who reads meanwhile finds all of the note, or
+/// none. Its page stays mapped.
+std::atomic<std::uint64_t>* Exports::map_id(std::uint64_t position) {
+  const std::size_t size = AddressSpace::page_size();
+  static_assert(offsetof(Note, id) == 0);
+  std::byte*& page = pages_[position / size];
+  if (page == nullptr) {
+    void* mapped = mmap(
+        nullptr,
+        size,
+        PROT_READ | PROT_WRITE,
+        MAP_SHARED,
+        memory_.file(device_),
+        static_cast<off_t>(position / size * size));
+    if (mapped == MAP_FAILED) {
+      throw Failure(
+          orErrorMemoryAllocation,
+          std::string("the note of a shared block cannot be mapped: ") +
+              std::strerror(errno));
+    }
+    page = static_cast<std::byte*>(mapped);
+  }
+  return reinterpret_cast<std::atomic<std::uint64_t>*>(page + position % size);
+}
+
+orIpcMemHandle_t Exports::add(std::size_t offset, std::size_t size) {
+  auto known = places_.find(offset);
+  if (known == places_.end()) {
+    const bool reuse = !unused_.empty();
+    const std::uint64_t position =
+        reuse ? unused_.back() : memory_.own_span() + positions_ * sizeof(Note);
+    const Place place{position, new_id(), map_id(position)};
+    const Note note{
+        place.id, offset, size, static_cast<std::uint64_t>(device_)};
+    write(place.position, &note, sizeof(note));
+    known = places_.emplace(offset, place).first;
+    if (reuse) {
+      unused_.pop_back();
+    } else {
+      ++positions_;
+    }
+  }
+  orIpcMemHandle_t handle{};
+  write_handle(
+      handle.reserved,
+      Kind::kMemory,
+      memory_.file(device_),
+      known->second.position,
+      known->second.id);
+  return handle;
+}
+
+bool Exports::remove(std::size_t offset) {
+  const auto known = places_.find(offset);
+  if (known == places_.end()) {
+    return false;
+  }
+  const std::uint64_t position = known->second.position;
+  known->second.noted_id->store(0);
+  places_.erase(known);
+  if (!is_open(position)) {
+    unused_.push_back(position);
+    return false;
+  }
+  kept_.push_back({offset, position});
+  return true;
+}
+
+std::vector<std::size_t> Exports::clear() {
+  std::vector<std::size_t> open;
+  while (!places_.empty()) {
+    const std::size_t offset = places_.begin()->first;
+    if (remove(offset)) {
+      open.push_back(offset);
+    }
+  }
+  return open;
+}
+
+bool Exports::is_open(std::uint64_t position) const {
+  struct flock lock = lock_on(position, F_WRLCK); // which any lock forbids
+  return fcntl(memory_.file(device_), F_OFD_GETLK, &lock) == 0 &&
+      lock.l_type != F_UNLCK;
+}
+
+std::vector<std::size_t> Exports::take_closed() {
+  std::vector<std::size_t> closed;
+  for (std::size_t i = kept_.size(); i-- > 0;) {
+    if (!is_open(kept_[i].position)) {
+      closed.push_back(kept_[i].offset);
+      unused_.push_back(kept_[i].position);
+      kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+  return closed;
+}
+
+Claim::Claim(std::shared_ptr<const File> file, std::uint64_t position)
+    : file_(std::move(file)), position_(position) {
+  struct flock lock = lock_on(position, F_RDLCK);
+  if (fcntl(file_->get(), F_OFD_SETLK, &lock) != 0) {
+    throw Failure(
+        orErrorMemoryAllocation,
+        std::string("the note of a shared block cannot be locked: ") +
+            std::strerror(errno));
+  }
+}
+
+Claim::~Claim() {
+  if (file_) {
+    struct flock lock = lock_on(position_, F_UNLCK);
+    fcntl(file_->get(), F_OFD_SETLK, &lock);
+  }
+}
+
+Offer find_offer(const orIpcMemHandle_t& bytes) {
+  const Handle handle = read_handle(bytes.reserved, Kind::kMemory);
+  // Locked before it is read.
+  Offer offer{
+      Claim(std::make_shared<File>(open_file(handle)), handle.position),
+      handle.file,
+      {}};
+  const ssize_t length = pread(
+      offer.claim.file()->get(),
+      &offer.note,
+      sizeof(offer.note),
+      static_cast<off_t>(handle.position));
+  if (length != sizeof(offer.note) || offer.note.id != handle.id) {
+    fail_gone(handle);
+  }
+  return offer;
+}
+
+std::byte* Imports::open(Offer offer) {
+  for (auto& [begin, mapping] : mappings_) {
+    if (mapping.file == offer.file_id && mapping.id == offer.note.id) {
+      ++mapping.openings;
+      return mapping.pages + (begin - mapping.pages);
+    }
+  }
+  const std::size_t page = AddressSpace::page_size();
+  const std::size_t lead = offer.note.offset % page;
+  const std::size_t length = (lead + offer.note.size + page - 1) / page * page;
+  std::byte* pages = find_pages(length);
+  Claim claim = claim_of(offer);
+  memory_.map_foreign(
+      pages, length, claim.file()->get(), offer.note.offset - lead);
+  mappings_.emplace(
+      pages + lead,
+      Mapping{
+          std::move(claim),
+          offer.file_id,
+          offer.note.id,
+          pages,
+          length,
+          offer.note.size,
+          1});
+  return pages + lead;
+}
+
+/// Through a descriptor that is open already, if there is one: a process has
+/// few.
+Claim Imports::claim_of(Offer& offer) const {
+  for (const auto& [begin, mapping] : mappings_) {
+    if (mapping.file == offer.file_id) {
+      return {mapping.claim.file(), offer.claim.position()};
+    }
+  }
+  return std::move(offer.claim);
+}
+
+std::byte* Imports::find_pages(std::size_t length) const {
+  // With an unused page behind each mapping: what passes the end faults.
+  const std::size_t room = length + AddressSpace::page_size();
+  std::byte* gap = memory_.view(device_) + memory_.own_span();
+  for (const auto& [begin, mapping] : mappings_) {
+    if (static_cast<std::size_t>(mapping.pages - gap) >= room) {
+      return gap;
+    }
+    gap = mapping.pages + mapping.length + AddressSpace::page_size();
+  }
+  const std::byte* end = memory_.view(device_) + memory_.span();
+  if (end - gap < static_cast<std::ptrdiff_t>(room)) {
+    throw Failure(
+        orErrorMemoryAllocation,
+        "device " + std::to_string(device_) + " has no room to map " +
+            std::to_string(length) +
+            " bytes of another process: close other blocks, or raise "
+            "OPENREG_DEVICE_MEMORY");
+  }
+  return gap;
+}
+
+bool Imports::close(const void* begin, bool last) {
+  const auto mapping = mappings_.find(static_cast<const std::byte*>(begin));
+  if (mapping == mappings_.end()) {
+    throw Failure(
+        orErrorInvalidValue,
+        "devPtr " + hex(begin) +
+            " is not the start of a block that orIpcOpenMemHandle opened: it "
+            "was closed already, or never opened");
+  }
+  if (mapping->second.openings == 1) {
+    if (!last) {
+      return false;
+    }
+    unmap(mapping);
+  } else {
+    --mapping->second.openings;
+  }
+  return true;
+}
+
+Imports::Mappings::iterator Imports::unmap(Mappings::iterator mapping) {
+  host_access::close(memory_, mapping->first);
+  memory_.unmap_foreign(mapping->second.pages, mapping->second.length);
+  return mappings_.erase(mapping);
+}
+
+void Imports::clear() {
+  for (auto mapping = mappings_.begin(); mapping != mappings_.end();) {
+    mapping = unmap(mapping);
+  }
+}
+
+bool Imports::covers(const void* pointer) const noexcept {
+  const auto* address = static_cast<const std::byte*>(pointer);
+  const std::byte* view = memory_.view(device_);
+  return address >= view + memory_.own_span() &&
+      address < view + memory_.span();
+}
+
+std::optional<Imports::Block> Imports::find(const void* pointer) const {
+  const auto* address = static_cast<const std::byte*>(pointer);
+  auto mapping = mappings_.upper_bound(address);
+  if (mapping == mappings_.begin()) {
+    return std::nullopt;
+  }
+  --mapping;
+  const auto offset = static_cast<std::size_t>(address - mapping->first);
+  if (offset >= mapping->second.size) {
+    return std::nullopt;
+  }
+  return Block{
+      mapping->second.pages + (mapping->first - mapping->second.pages),
+      mapping->second.size};
+}
+
+std::size_t Imports::openings() const {
+  std::size_t result = 0;
+  for (const auto& [begin, mapping] : mappings_) {
+    result += mapping.openings;
+  }
+  return result;
+}
+
+} // namespace openreg::ipc

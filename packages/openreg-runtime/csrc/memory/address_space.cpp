@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The double mapping of device memory, on Linux.
+#include "memory/address_space.h"
+
+#include "base/error.h"
+#include "base/file_limit.h"
+#include "base/system_thread.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <string>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace openreg {
+namespace {
+
+[[noreturn]] void fail(const char* what, std::size_t bytes) {
+  const int reason = errno;
+  const bool files = reason == EMFILE || reason == ENFILE;
+  throw Failure(
+      orErrorMemoryAllocation,
+      std::string(what) + " of " + std::to_string(bytes) +
+          " bytes of device address space failed: " + std::strerror(reason) +
+          (files ? "; each device takes a file: raise the limit of open files "
+                   "(ulimit -n), or lower OPENREG_DEVICE_COUNT"
+                 : "; lower OPENREG_DEVICE_MEMORY or OPENREG_DEVICE_COUNT"));
+}
+
+} // namespace
+
+// Delegates, so that the destructor runs when the body throws.
+AddressSpace::AddressSpace(
+    int device_count,
+    std::size_t own,
+    std::size_t foreign)
+    : AddressSpace(own, foreign) {
+  const std::size_t all = span_ * static_cast<std::size_t>(device_count);
+  void* reserved = mmap(
+      nullptr,
+      2 * all,
+      PROT_NONE,
+      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+      -1,
+      0);
+  if (reserved == MAP_FAILED) {
+    fail("reserving", 2 * all);
+  }
+  views_ = static_cast<std::byte*>(reserved);
+  distance_ = static_cast<std::ptrdiff_t>(all);
+  for (int device = 0; device < device_count; ++device) {
+    const int file = memfd_create("openreg", MFD_CLOEXEC);
+    if (file < 0) {
+      fail("creating a file", own);
+    }
+    files_.push_back(file);
+    check_file_size(own, "a device (OPENREG_DEVICE_MEMORY)");
+    if (ftruncate(file, static_cast<off_t>(own)) != 0) {
+      fail("sizing a file", own);
+    }
+    if (!map_twice(view(device), own, file, 0)) {
+      fail("mapping", own);
+    }
+  }
+}
+
+AddressSpace::~AddressSpace() {
+  if (views_ != nullptr) {
+    munmap(views_, 2 * static_cast<std::size_t>(distance_));
+  }
+  for (const int file : files_) {
+    close(file);
+  }
+}
+
+int AddressSpace::device_of(const void* pointer) const noexcept {
+  const auto* address = static_cast<const std::byte*>(pointer);
+  if (address < views_ || address >= end()) {
+    return -1;
+  }
+  return static_cast<int>(static_cast<std::size_t>(address - views_) / span_);
+}
+
+void AddressSpace::release(int device, std::size_t offset, std::size_t size)
+    const {
+  const CancellationDeferred deferred;
+  if (fallocate(
+          files_[static_cast<std::size_t>(device)],
+          FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+          static_cast<off_t>(offset),
+          static_cast<off_t>(size)) != 0) {
+    fail("releasing", size);
+  }
+}
+
+bool AddressSpace::map_twice(
+    std::byte* view,
+    std::size_t size,
+    int file,
+    std::size_t offset) const {
+  const auto map = [&](std::byte* where, int access) {
+    return mmap(
+               where,
+               size,
+               access,
+               MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+               file,
+               static_cast<off_t>(offset)) != MAP_FAILED;
+  };
+  // [docs: double-mapping]
+  std::byte* window = view + distance_;
+  const bool mapped =
+      map(view, PROT_NONE) && map(window, PROT_READ | PROT_WRITE);
+  // [docs: end]
+  if (mapped) {
+    // A forked child may not use the devices; without this it would share the
+    // memory with its parent and could spoil it.
+    madvise(window, size, MADV_DONTFORK);
+  }
+  return mapped;
+}
+
+void AddressSpace::map_foreign(
+    std::byte* view,
+    std::size_t size,
+    int file,
+    std::size_t offset) const {
+  if (!map_twice(view, size, file, offset)) {
+    const int reason = errno;
+    unmap_foreign(view, size);
+    errno = reason;
+    fail("mapping", size);
+  }
+}
+
+void AddressSpace::unmap_foreign(std::byte* view, std::size_t size) const {
+  // The addresses stay reserved.
+  for (std::byte* where : {view, view + distance_}) {
+    if (mmap(
+            where,
+            size,
+            PROT_NONE,
+            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+            -1,
+            0) == MAP_FAILED) {
+      fail("unmapping", size);
+    }
+  }
+}
+
+void AddressSpace::protect(std::byte* pages, std::size_t size, bool open)
+    const {
+  if (mprotect(pages, size, open ? PROT_READ | PROT_WRITE : PROT_NONE) != 0) {
+    fail("protecting", size);
+  }
+}
+
+std::size_t AddressSpace::page_size() noexcept {
+  static const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+} // namespace openreg

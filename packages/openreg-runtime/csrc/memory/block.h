@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A block of device memory, and how one is kept from being freed.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+namespace openreg {
+
+struct Block {
+  std::byte* begin;
+  std::size_t size; // as requested
+  bool live = true; // false once it is freed
+};
+
+/// Who frees blocks, but none that is held.
+class BlockKeeper {
+ public:
+  virtual void let_go(const std::byte* begin) noexcept = 0;
+
+ protected:
+  ~BlockKeeper() = default;
+};
+
+/// Keeps a block from being freed as long as it lives.
+class Hold {
+ public:
+  Hold(BlockKeeper& keeper, Block block) : keeper_(&keeper), block_(block) {}
+  Hold(Hold&& other) noexcept
+      : keeper_(std::exchange(other.keeper_, nullptr)), block_(other.block_) {}
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+  Hold& operator=(Hold&&) = delete;
+  ~Hold() {
+    if (keeper_ != nullptr) {
+      keeper_->let_go(block_.begin);
+    }
+  }
+  const Block& block() const noexcept {
+    return block_;
+  }
+
+ private:
+  BlockKeeper* keeper_;
+  Block block_;
+};
+
+} // namespace openreg

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The blocks of device memory that are open to the host, for debugging.
+#pragma once
+
+#include "memory/address_space.h"
+#include "memory/block.h"
+
+#include <cstddef>
+
+namespace openreg::host_access {
+
+/// Opens the pages of a block, and with them what else lies there.
+void open(const AddressSpace& memory, const Block& block);
+/// Closes the block that starts at `begin`, if it is open; pages that it shares
+/// with another open block stay open.
+void close(const AddressSpace& memory, const void* begin);
+/// Closes all blocks in a range of addresses.
+void close_all(
+    const AddressSpace& memory,
+    const std::byte* begin,
+    std::size_t size);
+std::size_t open_count();
+
+} // namespace openreg::host_access

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Opens and closes the windows of blocks.
+#include "memory/memory_check.h"
+
+#include "base/error.h"
+#include "base/system_thread.h"
+
+#include <atomic>
+#include <fstream>
+#include <string>
+
+namespace openreg::memory_check {
+namespace {
+
+std::atomic<std::size_t> g_blocks{0}; // of all devices
+
+/// How many blocks may live. Each takes two of the mappings that the system
+/// grants a process; the others are for the program, which could not even start
+/// a thread without.
+std::size_t max_blocks() {
+  static const std::size_t result = [] {
+    const CancellationDeferred deferred;
+    std::size_t mappings = 65530; // where the system does not say
+    std::ifstream("/proc/sys/vm/max_map_count") >> mappings;
+    return mappings / 4 * 3 / 2;
+  }();
+  return result;
+}
+
+} // namespace
+
+void start(const AddressSpace& memory, int device) {
+  memory.protect(
+      memory.view(device) + memory.distance(), memory.own_span(), false);
+}
+
+void open(const AddressSpace& memory, std::byte* view, std::size_t size) {
+  if (++g_blocks > max_blocks()) {
+    throw Failure(
+        orErrorMemoryAllocation,
+        "OPENREG_MEMORY_CHECK=1 allows " + std::to_string(max_blocks()) +
+            " blocks at a time, as each takes two mappings: raise "
+            "vm.max_map_count, or have fewer blocks");
+  }
+  memory.protect(view + memory.distance(), size, true);
+}
+
+void hide(const AddressSpace& memory, std::byte* view, std::size_t size) {
+  memory.protect(view + memory.distance(), size, false);
+}
+
+void close(const AddressSpace& memory, std::byte* view, std::size_t size) {
+  --g_blocks;
+  hide(memory, view, size);
+}
+
+} // namespace openreg::memory_check

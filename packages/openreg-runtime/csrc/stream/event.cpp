@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Events and their handles.
+#include "stream/event.h"
+
+#include "base/error.h"
+#include "base/handle_table.h"
+#include "base/system_thread.h"
+#include "stream/wait_graph.h"
+
+#include <algorithm>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace openreg {
+
+void LocalPoint::reach() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!reached()) {
+      stamp();
+    }
+    reached_.store(true, std::memory_order_release);
+  }
+  condition_.notify_all();
+}
+
+bool LocalPoint::wait_until(Clock::time_point time) {
+  if (reached()) {
+    return true;
+  }
+  std::unique_lock lock(mutex_);
+  return condition_.wait_until(lock, time, [this] { return reached(); });
+}
+
+SharedPoint::~SharedPoint() {
+  // Its stream did not take it, so nothing else would.
+  if (stream() != nullptr) {
+    stamp();
+  }
+}
+
+void SharedPoint::stamp() {
+  if (!stamped_.exchange(true)) {
+    event_->reach(ticket_);
+  }
+}
+
+void SharedPoint::reach() {
+  stamp();
+  reached_ = true;
+}
+
+bool SharedPoint::wait_until(Clock::time_point time) {
+  if (!event_->wait_until(ticket_, time)) {
+    return false;
+  }
+  while (stream() != nullptr && !reached()) {
+    std::this_thread::yield(); // the turn of the record is about to end
+  }
+  return true;
+}
+
+void Point::wait(const Deadline& deadline) {
+  // A far end instead of none; beyond it the clock would overflow.
+  constexpr std::chrono::hours kFar{24 * 365};
+  const auto end = deadline.at.value_or(Clock::now() + kFar);
+  const CancellationDeferred deferred;
+  WaitEdge edge(*this);
+  for (;;) {
+    edge.check();
+    const auto next =
+        edge ? std::min(end, Clock::now() + WaitEdge::kCheckEvery) : end;
+    if (wait_until(next)) {
+      return;
+    }
+    if (next == end) {
+      throw Failure(
+          orErrorTimeout,
+          "the event was not reached in " + std::to_string(deadline.limit) +
+              " ms; the work before it goes on");
+    }
+  }
+}
+
+std::shared_ptr<ipc::SharedEvent> Event::shared() const {
+  const std::lock_guard lock(mutex_);
+  if (!shared_) {
+    throw Failure(orErrorInvalidHandle, "event was destroyed meanwhile");
+  }
+  return shared_;
+}
+
+std::shared_ptr<Point> Event::new_point(const Stream& stream) const {
+  if (kind_ == Kind::kShared) {
+    return std::make_shared<SharedPoint>(shared(), stream);
+  }
+  return std::make_shared<LocalPoint>(stream);
+}
+
+// A thread that races with orEventDestroy() may find a record of another kind.
+void Event::record(std::shared_ptr<Point> point) {
+  const std::lock_guard lock(mutex_);
+  if (shared_) {
+    if (const auto* shared = dynamic_cast<SharedPoint*>(point.get())) {
+      shared_->publish(shared->ticket());
+    }
+  }
+  last_ = std::move(point);
+}
+
+std::shared_ptr<Point> Event::last() const {
+  const std::lock_guard lock(mutex_);
+  if (!shared_) {
+    return last_;
+  }
+  const auto ticket = shared_->last();
+  if (ticket == 0) {
+    return nullptr;
+  }
+  const auto* ours = dynamic_cast<SharedPoint*>(last_.get());
+  if (ours != nullptr && ours->ticket() == ticket) {
+    return last_; // which knows its stream
+  }
+  return std::make_shared<SharedPoint>(shared_, ticket);
+}
+
+void Event::start(Kind kind) {
+  if (kind == Kind::kShared) {
+    const std::lock_guard lock(mutex_);
+    shared_ = ipc::SharedEvent::create(file_);
+  }
+  kind_ = kind;
+}
+
+void Event::start(const ipc::File& file) {
+  const std::lock_guard lock(mutex_);
+  shared_ = ipc::SharedEvent::open(file);
+  kind_ = Kind::kShared;
+}
+
+void Event::end() {
+  const std::lock_guard lock(mutex_);
+  last_.reset();
+  shared_.reset();
+  file_ = ipc::File();
+}
+
+orIpcEventHandle_t Event::handle() const {
+  const std::lock_guard lock(mutex_);
+  if (!file_) {
+    throw Failure(
+        orErrorInvalidHandle,
+        shared_ ? "event is one of another process, which alone can share it"
+                : "event was created without orEventInterprocess");
+  }
+  orIpcEventHandle_t handle{};
+  ipc::write_handle(handle.reserved, ipc::Kind::kEvent, file_.get());
+  return handle;
+}
+
+namespace {
+
+/// All events of the process: the live ones and those to use again.
+struct Events {
+  HandleTable<Event, orEvent_t, HandleKind::kEvent> handles;
+  std::mutex mutex;
+  std::vector<Event*> recycled;
+
+  Event* take() {
+    const std::lock_guard lock(mutex);
+    if (recycled.empty()) {
+      return new Event;
+    }
+    Event* event = recycled.back();
+    recycled.pop_back();
+    return event;
+  }
+  void give(Event* event) {
+    event->end();
+    const std::lock_guard lock(mutex);
+    recycled.push_back(event);
+  }
+};
+
+Events& events() {
+  static auto* value = new Events;
+  return *value;
+}
+
+/// A handle of an event that `prepare` makes ready.
+template <typename Prepare>
+orEvent_t start_event(Prepare&& prepare) {
+  Event* object = events().take();
+  try {
+    prepare(*object);
+    return events().handles.insert(object);
+  } catch (...) {
+    events().give(object);
+    throw;
+  }
+}
+
+} // namespace
+
+orEvent_t make_event(Event::Kind kind) {
+  return start_event([kind](Event& event) { event.start(kind); });
+}
+
+orEvent_t open_event(const ipc::File& file) {
+  return start_event([&file](Event& event) { event.start(file); });
+}
+
+std::size_t live_event_count() {
+  return events().handles.live_count();
+}
+
+Event& event_of(orEvent_t event) {
+  return events().handles.get(event, "event");
+}
+
+void destroy_event(orEvent_t event) {
+  events().give(&events().handles.remove(event, "event"));
+}
+
+} // namespace openreg

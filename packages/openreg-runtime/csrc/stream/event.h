@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Events: points in the order of a stream that others can wait for.
+#pragma once
+
+#include "base/device_state.h"
+#include "ipc/event.h"
+#include "ipc/handle.h"
+
+#include <openreg/openreg.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+namespace openreg {
+
+class Stream;
+
+/// One recording of an event. A new record makes a new point, so whoever waits
+/// for an older one is not held up by it.
+class Point {
+ public:
+  using Clock = Deadline::Clock;
+
+  explicit Point(const Stream* stream) : stream_(stream) {}
+  Point(const Point&) = delete;
+  Point& operator=(const Point&) = delete;
+  virtual ~Point() = default;
+
+  /// Where it was recorded; null if another process did.
+  const Stream* stream() const noexcept {
+    return stream_;
+  }
+
+  /// Says where in its stream it is, before others see it: at the command of
+  /// number `position`. Event and stream then agree at any time on what is
+  /// over.
+  void place(
+      const std::atomic<std::uint64_t>& completed,
+      std::uint64_t position) noexcept {
+    completed_ = &completed;
+    position_ = position;
+  }
+  /// Notes the time, before the command is over.
+  virtual void stamp() {}
+  /// Reaches the point, if it is not placed, and wakes who waits for it.
+  virtual void reach() = 0;
+  bool reached() const noexcept {
+    return (completed_ != nullptr && *completed_ >= position_) || was_reached();
+  }
+  /// Throws orErrorUnknown if nobody is left who could reach it.
+  virtual void check() const = 0;
+  /// False if the time comes first. Throws as check().
+  virtual bool wait_until(Clock::time_point time) = 0;
+  /// Throws orErrorTimeout, and as check().
+  void wait(const Deadline& deadline);
+  /// When the point was reached; meaningful once it was, with timing.
+  virtual Clock::time_point time() const noexcept {
+    return {};
+  }
+
+ private:
+  virtual bool was_reached() const noexcept = 0;
+
+  const Stream* const stream_;
+  const std::atomic<std::uint64_t>* completed_ = nullptr; // of the stream
+  std::uint64_t position_ = 0;
+};
+
+/// A record that only this process sees.
+class LocalPoint final : public Point {
+ public:
+  explicit LocalPoint(const Stream& stream) : Point(&stream) {}
+
+  void stamp() override {
+    time_ = Clock::now();
+  }
+  void reach() override;
+  void check() const override {}
+  bool wait_until(Clock::time_point time) override;
+  Clock::time_point time() const noexcept override {
+    return time_;
+  }
+
+ private:
+  bool was_reached() const noexcept override {
+    return reached_.load(std::memory_order_acquire);
+  }
+
+  std::atomic<bool> reached_{false};
+  Clock::time_point time_;
+  std::mutex mutex_;
+  std::condition_variable condition_;
+};
+
+/// A record of an event that other processes share.
+class SharedPoint final : public Point {
+ public:
+  /// A new record on a stream of this process.
+  SharedPoint(std::shared_ptr<ipc::SharedEvent> event, const Stream& stream)
+      : Point(&stream), event_(std::move(event)), ticket_(event_->take()) {}
+  /// A record that another process, or an earlier event of this one, has made.
+  SharedPoint(
+      std::shared_ptr<ipc::SharedEvent> event,
+      ipc::SharedEvent::Ticket ticket)
+      : Point(nullptr), event_(std::move(event)), ticket_(ticket) {}
+  ~SharedPoint() override;
+
+  ipc::SharedEvent::Ticket ticket() const noexcept {
+    return ticket_;
+  }
+  void stamp()
+      override; // other processes see it reached before the stream goes on
+  void reach() override;
+  void check() const override {
+    event_->check(ticket_);
+  }
+  bool wait_until(Clock::time_point time) override;
+
+ private:
+  /// In the process of the stream the stream decides, as for other events.
+  bool was_reached() const noexcept override {
+    return stream() != nullptr ? reached_.load() : event_->reached(ticket_);
+  }
+
+  const std::shared_ptr<ipc::SharedEvent> event_;
+  const ipc::SharedEvent::Ticket ticket_;
+  std::atomic<bool> stamped_{false};
+  std::atomic<bool> reached_{false};
+};
+
+class Event {
+ public:
+  enum class Kind {
+    kTimed,
+    kUntimed,
+    kShared // with other processes, and untimed
+  };
+
+  /// A record of the event, to be put on `stream` and then to be the last one.
+  std::shared_ptr<Point> new_point(const Stream& stream) const;
+  void record(std::shared_ptr<Point> point);
+  /// What was recorded last, or null.
+  std::shared_ptr<Point> last() const;
+
+  /// Begins the life of a new or recycled event. Throws
+  /// orErrorMemoryAllocation.
+  void start(Kind kind);
+  /// Begins it as the event of another process.
+  void start(const ipc::File& file);
+  /// Releases what it holds.
+  void end();
+  bool timing() const noexcept {
+    return kind_ == Kind::kTimed;
+  }
+  /// Throws orErrorInvalidHandle unless this process made it, to be shared.
+  orIpcEventHandle_t handle() const;
+
+ private:
+  std::shared_ptr<ipc::SharedEvent> shared() const;
+
+  std::atomic<Kind> kind_{Kind::kTimed};
+  mutable std::mutex mutex_;
+  std::shared_ptr<Point> last_; // what this process recorded last
+  std::shared_ptr<ipc::SharedEvent> shared_;
+  ipc::File file_; // of the shared state; none if another process made it
+};
+
+/// A handle of a new event.
+orEvent_t make_event(Event::Kind kind);
+/// A handle of the event whose shared state is in `file`.
+orEvent_t open_event(const ipc::File& file);
+Event& event_of(orEvent_t event);
+void destroy_event(orEvent_t event);
+std::size_t live_event_count();
+
+} // namespace openreg

@@ -1,0 +1,712 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a stream runs its commands.
+#include "stream/stream.h"
+
+#include "base/device_number.h"
+#include "base/process.h"
+#include "base/system_thread.h"
+#include "base/thread_local.h"
+#include "settings/config.h"
+#include "stream/wait_graph.h"
+#include "stream/workers.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+namespace openreg {
+namespace {
+
+// The streams whose commands this thread is running, innermost first: a kernel
+// may launch on its own stream, but can not wait for it.
+struct Running {
+  const Stream* stream;
+  bool part; // of the outer command, which runs it; or it only waits meanwhile
+  Running* outer;
+  bool enqueued = false; // work on the same stream, which runs later
+};
+OPENREG_THREAD_LOCAL Running* t_running = nullptr;
+
+/// The commands that the innermost one is a part of, itself included, end here.
+Running* outer_of(const Running& running) {
+  return running.part ? running.outer : nullptr;
+}
+
+// Commands that a stream holds before it lets those who enqueue more wait. CUDA
+// has such a limit too, of about a thousand.
+constexpr std::size_t kMaxQueued = 16384;
+
+/// What a command sees of the thread that happens to run it: its device is the
+/// current one, and there is no error yet. The thread gets its own back.
+class RunningScope {
+ public:
+  RunningScope(const Stream* stream, bool part)
+      : entry_{stream, part, t_running},
+        device_(exchange_current_device(stream->device())) {
+    t_running = &entry_;
+  }
+  RunningScope(const RunningScope&) = delete;
+  RunningScope& operator=(const RunningScope&) = delete;
+  ~RunningScope() {
+    t_running = entry_.outer;
+    exchange_current_device(device_);
+  }
+
+ private:
+  Running entry_;
+  const int device_;
+  const LastErrorScope error_;
+};
+
+/// Leaves the core to its other thread for a moment.
+void relax_core() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
+
+/// The current exception as the error of `what`.
+Error error_of(const char* what) {
+  try {
+    throw;
+  } catch (const Failure& failure) {
+    return failure.error();
+  } catch (const std::exception& exception) {
+    return {
+        orErrorLaunchFailure,
+        std::string(what) + " threw an exception: " + text_of(exception)};
+  } catch (...) {
+    return {
+        orErrorLaunchFailure,
+        std::string(what) + " threw something that is no exception"};
+  }
+}
+
+/// Gives the argument block of a launch back. What that throws is an error, if
+/// there is none yet.
+template <typename Action>
+void release(const Action& action, std::optional<Error>& error) {
+  const auto* command = std::get_if<Command>(&action);
+  const auto* launch = command ? std::get_if<Launch>(command) : nullptr;
+  if (launch == nullptr || launch->cleanup == nullptr) {
+    return;
+  }
+  try {
+    launch->cleanup(launch->args);
+  } catch (...) {
+    if (!error) {
+      error = error_of("the cleanup of a launch");
+    }
+  }
+}
+
+} // namespace
+
+const Stream* running_stream() noexcept {
+  return t_running != nullptr ? t_running->stream : nullptr;
+}
+
+void Stream::enqueue(Command command, Epoch epoch) {
+  submit({std::move(command), epoch});
+}
+
+void Stream::run(Command command, Epoch epoch) {
+  run_entry({std::move(command), epoch});
+}
+
+void Stream::call(HostCall function, Epoch epoch) {
+  submit({function, epoch});
+}
+
+/// Under the lock, so that a reset, which waits for the stream after it has
+/// failed the device, finds all that was accepted before.
+void Stream::check_accepts(Epoch epoch) const {
+  state_.check_since(epoch);
+  if (retired_) {
+    throw Failure(orErrorInvalidHandle, "stream was destroyed meanwhile");
+  }
+}
+
+/// Counts the call, which nothing but a fault can fail any more.
+void Stream::inject_fault(Entry& entry) const {
+  const auto* command = std::get_if<Command>(&entry.action);
+  if (command == nullptr) {
+    return;
+  }
+  const auto site =
+      std::holds_alternative<Launch>(*command) ? orFaultLaunch : orFaultCopy;
+  if (auto hit = fault_injection::next(site, device_)) {
+    entry.hit = std::make_unique<fault_injection::Hit>(std::move(*hit));
+  }
+}
+
+void Stream::submit(Entry&& entry) {
+  static const bool blocking = config().launch_blocking;
+  if (blocking) {
+    run_entry(std::move(entry));
+    return;
+  }
+  Lock lock(mutex_);
+  push(lock, std::move(entry));
+}
+
+void Stream::run_entry(Entry&& entry) {
+  const bool nested = runs_here();
+  if (nested) {
+    check_may_run();
+  }
+  Lock lock(mutex_);
+  if (!nested) {
+    take_turn(lock, entry.epoch);
+  }
+  lock.unlock();
+  // Who waits for the command that runs here waits for this stream too.
+  std::optional<WaitEdge> edge;
+  if (running_stream() != nullptr) {
+    edge.emplace(*this);
+  }
+  std::optional<Error> error;
+  std::optional<Error> of_cleanup;
+  {
+    const RunningScope scope(this, /*part=*/true);
+    if (fault_injection::armed() && state_.usable_since(entry.epoch)) {
+      inject_fault(entry);
+    }
+    error = execute(entry);
+    if (!error) {
+      error = state_.failure_since(entry.epoch); // it may have been dropped
+    }
+    if (!error) {
+      release(entry.action, of_cleanup); // within the turn
+    }
+  }
+  if (!nested || of_cleanup) {
+    lock.lock();
+    if (of_cleanup) {
+      keep_failure(std::move(*of_cleanup));
+    }
+    if (!nested) {
+      finish_turn();
+    }
+    lock.unlock();
+  }
+  if (error) {
+    throw Failure(std::move(*error));
+  }
+}
+
+/// Makes the calling thread the executor, after what is enqueued now.
+void Stream::take_turn(Lock& lock, Epoch epoch) {
+  check_accepts(epoch);
+  if (idle_locked()) {
+    busy_ = true;
+    ++enqueued_;
+    return;
+  }
+  const std::uint64_t before = enqueued_;
+  bool granted = false;
+  queue_.push_back({Turn{&granted}, epoch});
+  ++enqueued_;
+  try {
+    wait_until(lock, [&granted] { return granted; }, before, deadline());
+  } catch (...) {
+    for (Entry& entry : queue_) {
+      auto* turn = std::get_if<Turn>(&entry.action);
+      if (turn != nullptr && turn->granted == &granted) {
+        turn->granted = nullptr;
+      }
+    }
+    throw;
+  }
+}
+
+void Stream::record(std::shared_ptr<Point> point, Epoch epoch) {
+  Lock lock(mutex_);
+  if (!idle_locked()) {
+    push(lock, {Record{std::move(point)}, epoch});
+    return;
+  }
+  check_accepts(epoch);
+  lock.unlock();
+  point->reach();
+}
+
+void Stream::wait(std::shared_ptr<Point> point, Epoch epoch) {
+  if (!point || point->reached()) {
+    return;
+  }
+  Lock lock(mutex_);
+  push(lock, {Wait{std::move(point)}, epoch});
+}
+
+bool Stream::idle() const {
+  const auto [enqueued, completed] = progress();
+  return enqueued == completed;
+}
+
+/// Without the lock, for kernels ask on each allocation. What is over is read
+/// first, so that it is never more than there was.
+std::pair<std::uint64_t, std::uint64_t> Stream::progress() const {
+  const std::uint64_t completed = completed_;
+  return {enqueued_, completed};
+}
+
+std::optional<Error> Stream::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+bool Stream::runs_here() const noexcept {
+  for (const Running* entry = t_running; entry; entry = outer_of(*entry)) {
+    if (entry->stream == this) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void Stream::check_may_wait() const {
+  if (runs_here()) {
+    throw Failure(
+        orErrorNotPermitted, "a kernel cannot wait for its own stream");
+  }
+}
+
+void Stream::check_may_run() const {
+  for (const Running* entry = t_running; entry; entry = outer_of(*entry)) {
+    if (entry->stream == this && entry->enqueued) {
+      throw Failure(
+          orErrorNotPermitted,
+          "the kernel that calls has enqueued work on the same stream, which "
+          "comes first but runs after the kernel: expected a call that "
+          "enqueues");
+    }
+  }
+}
+
+void Stream::drain(const Deadline& deadline) {
+  check_may_wait();
+  if (idle() && !state_.failed()) { // for a reset, see check_accepts()
+    return;
+  }
+  Lock lock(mutex_);
+  std::uint64_t launches = 0;
+  do { // again for what its own kernels enqueued meanwhile
+    launches = launches_of_its_kernels_;
+    const std::uint64_t target = enqueued_;
+    wait_until(
+        lock,
+        [this, target] { return completed_ >= target; },
+        target,
+        deadline);
+  } while (launches != launches_of_its_kernels_);
+}
+
+void Stream::wait_for_place(std::uint64_t place, const Deadline& deadline) {
+  check_may_wait();
+  Lock lock(mutex_);
+  wait_until(
+      lock, [this, place] { return completed_ >= place; }, place, deadline);
+}
+
+std::optional<Error> Stream::take_failure() {
+  if (!has_failure_) { // as nearly always, and each synchronization asks
+    return std::nullopt;
+  }
+  const std::lock_guard lock(mutex_);
+  has_failure_ = false;
+  return std::exchange(failure_, std::nullopt);
+}
+
+void Stream::settle(Point::Clock::time_point deadline) {
+  for (const Running* entry = t_running; entry; entry = entry->outer) {
+    if (entry->stream == this) {
+      return; // it ends after this call at the earliest
+    }
+  }
+  Lock lock(mutex_);
+  while (busy_) {
+    wake_at_ = 0;
+    if (done_.wait_until(lock, deadline) == std::cv_status::timeout) {
+      return;
+    }
+  }
+}
+
+void Stream::abandon() {
+  const std::lock_guard lock(mutex_);
+  drop_queue();
+}
+
+bool Stream::retire() {
+  const std::lock_guard lock(mutex_);
+  retired_ = true;
+  if (worker_sleeps_) {
+    work_.notify_one();
+  }
+  return !has_worker_ && idle_locked();
+}
+
+void Stream::reuse() {
+  const std::lock_guard lock(mutex_);
+  retired_ = false;
+}
+
+void Stream::push(Lock& lock, Entry&& entry) {
+  if (queue_.size() >= kMaxQueued) [[unlikely]] {
+    wait_for_room(lock, entry);
+  }
+  check_accepts(entry.epoch);
+  if (!has_worker_ && !process::exiting()) {
+    start_worker(); // first: what is counted is not taken back
+  }
+  inject_fault(entry);
+  const auto* record = std::get_if<Record>(&entry.action);
+  if (record != nullptr) {
+    record->point->place(completed_, enqueued_ + 1);
+  }
+  const bool is_work = record == nullptr;
+  queue_.push_back(std::move(entry));
+  ++enqueued_;
+  worker_ends_ = false;
+  const bool wakes = worker_sleeps_ && !busy_;
+  if (t_running != nullptr) {
+    note_launch_of_kernel(is_work);
+  }
+  if (process::exiting()) {
+    drop_queue();
+  } else if (wakes) {
+    lock.unlock(); // or the worker would wake to wait for it
+    work_.notify_one();
+  }
+}
+
+/// Waits until the queue is no longer full. Not a kernel, which may hold what
+/// has to end first, nor a record or a wait, which cost nothing and which
+/// callers make with locks held. Throws orErrorTimeout.
+void Stream::wait_for_room(Lock& lock, const Entry& entry) {
+  const bool waits = std::holds_alternative<Command>(entry.action) ||
+      std::holds_alternative<HostCall>(entry.action);
+  if (!waits || t_running != nullptr) {
+    return;
+  }
+  const CancellationDeferred deferred;
+  const Deadline limit = deadline();
+  while (queue_.size() >= kMaxQueued && !process::exiting()) {
+    wake_at_ = std::min(wake_at_, completed_ + 1);
+    if (!limit.at) {
+      done_.wait(lock);
+    } else if (
+        done_.wait_until(lock, *limit.at) == std::cv_status::timeout &&
+        queue_.size() >= kMaxQueued) {
+      throw Failure(
+          orErrorTimeout,
+          "a stream of device " + std::to_string(device_) + " still holds " +
+              std::to_string(queue_.size()) +
+              " commands, which is as many as it can, after " +
+              std::to_string(limit.limit) + " ms");
+    }
+  }
+}
+
+/// The command that calls has enqueued more on the stream, which the device's
+/// waits include. An event that is reached late holds nobody up for long, so
+/// work that runs before its record is no harm.
+void Stream::note_launch_of_kernel(bool is_work) {
+  state_.count_launch_of_kernel();
+  bool of_its_own = false;
+  for (Running* running = t_running; running; running = outer_of(*running)) {
+    if (running->stream == this) {
+      running->enqueued = running->enqueued || is_work;
+      of_its_own = true;
+    }
+  }
+  launches_of_its_kernels_ += of_its_own ? 1 : 0;
+}
+
+void Stream::start_worker() {
+  workers::add(*this);
+  try {
+    start_thread([this] { work(); });
+    has_worker_ = true;
+  } catch (const std::system_error& error) {
+    workers::remove(*this);
+    throw Failure(
+        orErrorUnknown,
+        std::string("no thread for the stream: ") + error.what());
+  } catch (...) {
+    workers::remove(*this);
+    throw;
+  }
+}
+
+void Stream::work() {
+  Lock lock(mutex_);
+  for (;;) {
+    if (queue_.empty() && !retired_) {
+      look(lock, enqueued_, enqueued_ + 1);
+    }
+    worker_sleeps_ = true;
+    work_.wait(lock, [this] {
+      return !busy_ && (!queue_.empty() || retired_ || worker_ends_);
+    });
+    worker_sleeps_ = worker_ends_ = false;
+    if (queue_.empty() || process::exiting()) {
+      drop_queue();
+      has_worker_ = false;
+      workers::remove(*this);
+      lock.unlock();
+      while (process::exiting()) {
+        pause(); // its thread_local variables may use what is gone by now
+      }
+      return;
+    }
+    execute_next(lock);
+  }
+}
+
+void Stream::end_idle_worker() noexcept {
+  const Lock lock(mutex_, std::try_to_lock);
+  if (!lock) {
+    return; // it is in use
+  }
+  if (worker_sleeps_ && idle_locked() &&
+      completed_ == completed_at_last_look_) {
+    worker_ends_ = true;
+    work_.notify_one();
+  }
+  completed_at_last_look_ = completed_;
+}
+
+void Stream::execute_next(Lock& lock) {
+  busy_ = true;
+  std::optional<Error> error;
+  std::shared_ptr<Point> recorded;
+  {
+    // The argument block goes before the turn ends: whoever waited finds all
+    // that it held released. What releases it may not wait either.
+    const RunningScope scope(this, /*part=*/false);
+    const Entry entry = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    if (const auto* record = std::get_if<Record>(&entry.action)) {
+      recorded =
+          record->point; // also on a failed device: nobody waits for ever
+      recorded->stamp();
+    } else {
+      error = execute(entry);
+    }
+    release(entry.action, error);
+    if (error && !state_.usable_since(entry.epoch)) {
+      error.reset(); // the failure of the device says it all
+    }
+  }
+  lock.lock();
+  if (error) {
+    keep_failure(std::move(*error));
+  }
+  finish_turn();
+  if (recorded) {
+    recorded->reach(); // wakes who waits for it
+  }
+}
+
+/// Returns the failure of the action, or why it was dropped.
+std::optional<Error> Stream::execute(const Entry& entry) {
+  if (auto failure = state_.failure_since(entry.epoch)) {
+    return failure;
+  }
+  try {
+    if (entry.hit) {
+      entry.hit->apply(&state_);
+      if (auto failure = state_.failure_since(entry.epoch)) {
+        return failure; // since the delay
+      }
+    }
+    act(entry.action);
+    return std::nullopt;
+  } catch (const Dropped& dropped) {
+    return dropped.error();
+  } catch (...) {
+    Error error = error_of("a kernel");
+    if (DeviceState::sticks(error.code)) {
+      state_.fail(error);
+    }
+    return error;
+  }
+}
+
+void Stream::act(const Action& action) {
+  if (const auto* command = std::get_if<Command>(&action)) {
+    backend_.execute(*command);
+  } else if (const auto* host = std::get_if<HostCall>(&action)) {
+    host->function(host->data);
+  } else {
+    wait_for(*std::get<Wait>(action).point);
+  }
+}
+
+void Stream::wait_for(Point& point) const {
+  if (point.reached()) {
+    return;
+  }
+  const WaitEdge edge(point); // for kernels that wait for this stream
+  // In slices: a device that is lost meanwhile waits for nobody, and neither
+  // does a process that exits.
+  constexpr std::chrono::milliseconds kSlice{20};
+  while (!point.wait_until(Point::Clock::now() + kSlice)) {
+    if (state_.failed() || process::exiting()) {
+      return;
+    }
+  }
+}
+
+/// The first failure counts.
+void Stream::keep_failure(Error error) {
+  if (!failure_) {
+    failure_ = std::move(error);
+    has_failure_ = true;
+  }
+}
+
+void Stream::finish_turn() {
+  busy_ = false;
+  ++completed_;
+  pass_turn();
+  if (completed_ >= wake_at_) {
+    wake_waiting();
+  }
+  if (worker_sleeps_ && !busy_ && (!queue_.empty() || retired_)) {
+    work_.notify_one();
+  }
+}
+
+/// Those who have to wait for more say so again.
+void Stream::wake_waiting() {
+  if (wake_at_ != kNobody) {
+    wake_at_ = kNobody;
+    done_.notify_all();
+  }
+}
+
+/// Makes the thread that waits at the front, if one does, the executor.
+void Stream::pass_turn() {
+  while (!queue_.empty() && !busy_) {
+    const auto* turn = std::get_if<Turn>(&queue_.front().action);
+    if (turn == nullptr) {
+      return;
+    }
+    if (turn->granted != nullptr) {
+      *turn->granted = busy_ = true; // finish_turn() will count it
+    } else {
+      ++completed_;
+    }
+    queue_.pop_front();
+  }
+}
+
+/// At exit the code of a kernel or of its cleanup may be gone already: neither
+/// runs any more. Records are reached, so that nobody waits for ever.
+void Stream::drop_queue() {
+  for (Entry& entry : queue_) {
+    if (std::holds_alternative<Turn>(entry.action)) {
+      continue;
+    }
+    if (const auto* record = std::get_if<Record>(&entry.action)) {
+      record->point->reach();
+    }
+    dropped_.push_back(std::exchange(entry, Entry{Turn{nullptr}, entry.epoch}));
+  }
+  pass_turn();
+  wake_waiting();
+}
+
+/// Gives the lock away until the counter has reached `target`, but not for
+/// long.
+void Stream::look(
+    Lock& lock,
+    const std::atomic<std::uint64_t>& counter,
+    std::uint64_t target) {
+  static const bool alone = std::thread::hardware_concurrency() == 1;
+  if (alone) {
+    return;
+  }
+  constexpr std::chrono::microseconds kLook{10};
+  constexpr int kLooksPerClock = 16;
+  lock.unlock();
+  const auto end = std::chrono::steady_clock::now() + kLook;
+  const auto reached = [&] {
+    return counter.load(std::memory_order_relaxed) >= target;
+  };
+  do {
+    for (int i = 0; i < kLooksPerClock && !reached(); ++i) {
+      relax_core();
+    }
+  } while (!reached() && std::chrono::steady_clock::now() < end);
+  lock.lock();
+}
+
+/// Waits until `done`, at the latest once `completed` entries are.
+template <typename Done>
+void Stream::wait_until(
+    Lock& lock,
+    const Done& done,
+    std::uint64_t completed,
+    const Deadline& deadline) {
+  if (done()) {
+    return;
+  }
+  std::optional<WaitEdge> edge;
+  if (running_stream() != nullptr) {
+    edge.emplace(*this, completed);
+  }
+  bool looked = false;
+  while (!done()) {
+    const bool helps = !busy_ && !queue_.empty();
+    if (helps && process::exiting()) {
+      drop_queue();
+      continue;
+    }
+    if (!looked && (!helps || deadline.at)) {
+      looked = true;
+      look(lock, completed_, completed);
+      continue;
+    }
+    const CancellationDeferred deferred; // neither a kernel nor a sleep ends it
+    if (helps && !deadline.at) { // with a limit this could take too long
+      execute_next(lock);
+      continue;
+    }
+    bool late = false;
+    wake_at_ = std::min(wake_at_, completed);
+    if (edge) {
+      edge->check();
+      auto end = Deadline::Clock::now() + WaitEdge::kCheckEvery;
+      if (deadline.at && *deadline.at <= end) {
+        end = *deadline.at;
+        late = true;
+      }
+      late = done_.wait_until(lock, end) == std::cv_status::timeout && late;
+    } else if (deadline.at) {
+      late = done_.wait_until(lock, *deadline.at) == std::cv_status::timeout;
+    } else {
+      done_.wait(lock);
+    }
+    if (late && !done()) {
+      throw Failure(
+          orErrorTimeout,
+          "a stream of device " + std::to_string(device_) + " still has " +
+              std::to_string(completed - completed_) +
+              " commands to do after " + std::to_string(deadline.limit) +
+              " ms; they go on");
+    }
+  }
+}
+
+} // namespace openreg

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Streams: ordered queues of commands.
+//
+// One thread at a time, the *executor*, runs the commands of a stream: its
+// worker, which starts with the first enqueued command, or a thread that waits
+// for the stream and helps. A blocking launch on an idle stream therefore costs
+// two uncontended locks and no thread switch. A call that runs its command on
+// its own thread queues for the role too, so it waits for earlier work only.
+// A worker without work, and a thread that waits, look for a while before they
+// sleep: to wake one costs more than a small kernel. A worker that has nothing
+// to do for about a second ends, so that an unused stream holds no thread.
+//
+// A command may use its own stream. What it runs there blocking is a part of
+// it; what it enqueues comes after it, and from then on it can run nothing
+// there that would have to come later still.
+//
+// Errors: a command that throws leaves its error on the stream; the next call
+// that synchronizes with the stream returns and forgets it. An error that
+// sticks goes to the device instead, whose streams then drop their commands.
+// A command belongs to the epoch of the device in which its call was checked:
+// after a reset it is refused, or dropped.
+#pragma once
+
+#include "backend/backend.h"
+#include "base/device_state.h"
+#include "base/error.h"
+#include "failures/fault_injection.h"
+#include "stream/event.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace openreg {
+
+/// A function of the host that takes its turn in a stream.
+struct HostCall {
+  orHostFn_t function;
+  void* data;
+};
+
+class Stream {
+ public:
+  Stream(int device, int priority, DeviceState& state, Backend& backend)
+      : device_(device),
+        priority_(priority),
+        state_(state),
+        backend_(backend) {}
+
+  int device() const noexcept {
+    return device_;
+  }
+  int priority() const noexcept {
+    return priority_;
+  }
+  void set_priority(int priority) noexcept {
+    priority_ = priority;
+  }
+
+  using Epoch = DeviceState::Epoch;
+
+  /// As DeviceState::check().
+  Epoch check_usable() const {
+    return state_.check();
+  }
+  void check_usable_since(Epoch epoch) const {
+    state_.check_since(epoch);
+  }
+  // What follows throws as DeviceState::check_since(), and
+  // orErrorInvalidHandle if the stream was retired since it was looked up.
+  void enqueue(Command command, Epoch epoch);
+  /// Runs `command` in order on the calling thread. Throws its failure, and
+  /// orErrorTimeout.
+  void run(Command command, Epoch epoch);
+  void call(HostCall function, Epoch epoch);
+  void record(std::shared_ptr<Point> point, Epoch epoch);
+  void wait(std::shared_ptr<Point> point, Epoch epoch);
+
+  bool idle() const;
+  /// How many commands there were, and how many of them are over.
+  std::pair<std::uint64_t, std::uint64_t> progress() const;
+  /// The failure that a command left, which stays.
+  std::optional<Error> failure() const;
+  /// True if this thread runs a command of the stream, also as a part of what
+  /// it runs now.
+  bool runs_here() const noexcept;
+  /// Throws orErrorNotPermitted if so.
+  void check_may_wait() const;
+  /// Throws orErrorNotPermitted if such a command has enqueued more work, which
+  /// what it runs now would overtake.
+  void check_may_run() const;
+  /// Waits for what is enqueued now; leaves a failure where it is. Throws
+  /// orErrorTimeout.
+  void drain(const Deadline& deadline);
+  /// Waits until so many commands are over, which were enqueued. Throws
+  /// orErrorTimeout.
+  void wait_for_place(std::uint64_t place, const Deadline& deadline);
+  Deadline deadline() const {
+    return state_.deadline();
+  }
+  /// Returns and forgets the failure.
+  std::optional<Error> take_failure();
+  /// Waits until no command runs, at most until `deadline`.
+  void settle(Point::Clock::time_point deadline);
+  /// Drops what is queued, at exit.
+  void abandon();
+
+  /// Refuses more work and lets the worker end once the queue is empty; true if
+  /// that is so already.
+  bool retire();
+  void reuse();
+  /// Ends the worker if the stream was idle since the last such call.
+  void end_idle_worker() noexcept;
+
+ private:
+  struct Record {
+    std::shared_ptr<Point> point;
+  };
+  struct Wait {
+    std::shared_ptr<Point> point;
+  };
+  /// Makes a waiting thread the executor. It is never the first of the queue
+  /// while there is no executor.
+  struct Turn {
+    bool* granted; // null: nobody waits for it any more
+  };
+  using Action = std::variant<Command, HostCall, Record, Wait, Turn>;
+  struct Entry {
+    Action action;
+    Epoch epoch;
+    std::unique_ptr<const fault_injection::Hit> hit{}; // null without a fault
+  };
+  using Lock = std::unique_lock<std::mutex>;
+
+  void check_accepts(Epoch epoch) const;
+  void inject_fault(Entry& entry) const;
+  void submit(Entry&& entry);
+  void run_entry(Entry&& entry);
+  void take_turn(Lock& lock, Epoch epoch);
+  void push(Lock& lock, Entry&& entry);
+  void wait_for_room(Lock& lock, const Entry& entry);
+  void note_launch_of_kernel(bool is_work);
+  void start_worker();
+  void work();
+  void execute_next(Lock& lock);
+  std::optional<Error> execute(const Entry& entry);
+  void act(const Action& action);
+  void wait_for(Point& point) const;
+  void keep_failure(Error error);
+  void finish_turn();
+  void wake_waiting();
+  void pass_turn();
+  static void look(
+      Lock& lock,
+      const std::atomic<std::uint64_t>& counter,
+      std::uint64_t target);
+  void drop_queue();
+  template <typename Done>
+  void wait_until(
+      Lock& lock,
+      const Done& done,
+      std::uint64_t completed,
+      const Deadline& deadline);
+  bool idle_locked() const noexcept {
+    return queue_.empty() && !busy_;
+  }
+
+  const int device_;
+  std::atomic<int> priority_; // a stale handle may read it
+  DeviceState& state_;
+  Backend& backend_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable work_; // for the worker: a command can start
+  std::condition_variable done_; // for waiting threads: a turn ended
+  std::deque<Entry> queue_;
+  std::vector<Entry> dropped_; // at exit: what they hold stays
+  bool busy_ = false;          // an executor is at work
+  bool has_worker_ = false;
+  bool worker_sleeps_ = false;
+  bool worker_ends_ = false; // unless there is work when it wakes
+  std::uint64_t completed_at_last_look_ = 0; // of end_idle_worker()
+  bool retired_ = false;
+  static constexpr std::uint64_t kNobody = ~std::uint64_t{0};
+  std::uint64_t wake_at_ = kNobody; // threads wait for so many completed
+  // Changed under the lock only. They are equal when the stream is idle.
+  std::atomic<std::uint64_t> enqueued_{0};
+  std::atomic<std::uint64_t> completed_{0};
+  std::uint64_t launches_of_its_kernels_ = 0; // on the stream itself
+  std::optional<Error> failure_;
+  std::atomic<bool> has_failure_{false}; // changed under the lock
+};
+
+/// The stream whose command this thread is running, innermost, or null.
+const Stream* running_stream() noexcept;
+
+} // namespace openreg
