@@ -83,7 +83,7 @@ def test_what_can_not_be_pinned_is_refused() -> None:
         (3, TypeError, "bytes-like"),
         (memoryview(bytearray(8))[::2], ValueError, "contiguous"),
         (bytearray(), runtime.OpenRegError, "orHostRegister"),
-        (runtime.Buffer(8), BufferError, "the host can not read"),
+        (runtime.Buffer(8), BufferError, "the host cannot read"),
     ]
     for memory, error, reason in refused:
         with pytest.raises(error, match=reason), pinned(memory):

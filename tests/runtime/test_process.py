@@ -82,7 +82,7 @@ def test_faulthandler_prints_whenever_it_was_enabled(run_script, order: str) -> 
         if "{order}" == "before the import":
             faulthandler.enable()
         else:
-            stderr, sys.stderr = sys.stderr, None  # the import can not enable it
+            stderr, sys.stderr = sys.stderr, None  # the import cannot enable it
         {PREPARE}
         if "{order}" == "after the first use":
             assert not faulthandler.is_enabled()

@@ -103,9 +103,9 @@ const std::map<std::string, std::string>& exempt_functions() {
   static const std::map<std::string, std::string> table = {
       exempt("orGetLastError", "returns the error of another call"),
       exempt("orPeekAtLastError", "returns the error of another call"),
-      exempt("orGetErrorName", "can not fail"),
-      exempt("orGetErrorString", "can not fail"),
-      exempt("orGetErrorMessage", "can not fail"),
+      exempt("orGetErrorName", "cannot fail"),
+      exempt("orGetErrorString", "cannot fail"),
+      exempt("orGetErrorMessage", "cannot fail"),
   };
   return table;
 }

@@ -88,10 +88,10 @@ TEST(orFaultInject, AcceptsACheckedSpecOnly) {
         s.site = orFaultMallocHost;
         s.error = orErrorDeviceLost;
       },
-      "orErrorDeviceLost can not happen there");
+      "orErrorDeviceLost cannot happen there");
   rejects(
       [](Spec& s) { s.site = orFaultLaunch; },
-      "orErrorMemoryAllocation can not happen there");
+      "orErrorMemoryAllocation cannot happen there");
   rejects([](Spec& s) { s.error = orSuccess; }, "the fault would do nothing");
   rejects([](Spec& s) { s.delay = 3'600'000'001; }, "spec.delay 3600000001");
   rejects([](Spec& s) { s.first = 0; }, "spec.first is 0");

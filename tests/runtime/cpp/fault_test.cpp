@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The host can not follow a device pointer.
+// The host cannot follow a device pointer.
 #include "support.h"
 
 #include <csignal>

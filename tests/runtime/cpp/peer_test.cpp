@@ -233,7 +233,7 @@ TEST(orDeviceEnablePeerAccess, WherePeerAccessIsTurnedOffIsNotSupported) {
         report(orDeviceEnablePeerAccess(1, 0), orErrorNotSupported);
       },
       testing::ExitedWithCode(0),
-      "device 0 can not access the memory of device 1 .OPENREG_PEER_ACCESS is");
+      "device 0 cannot access the memory of device 1 .OPENREG_PEER_ACCESS is");
 }
 
 TEST(orMemcpyPeer, WorksWherePeerAccessIsTurnedOff) {

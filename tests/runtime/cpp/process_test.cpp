@@ -18,7 +18,7 @@ TEST(orMalloc, InAForkedChildIsInitialization) {
   const Block block(64);
   const int status = fork_and_run([&block] {
     void* pointer = nullptr;
-    const std::string message = "a forked child can not use them";
+    const std::string message = "a forked child cannot use them";
     return orMalloc(&pointer, 64) == orErrorInitialization &&
             std::string(orGetErrorMessage()).find(message) !=
                 std::string::npos &&

@@ -335,7 +335,7 @@ void make_trouble(World& world, Log& log, std::uint64_t seed) {
   std::vector<orFault_t> faults;
   const auto remove_oldest = [&] {
     if (STRESS_CALL(log, orFaultRemove, faults.front()) != orSuccess) {
-      fail("a fault can not be removed: %s", orGetErrorMessage());
+      fail("a fault cannot be removed: %s", orGetErrorMessage());
     }
     faults.erase(faults.begin());
   };
@@ -365,7 +365,7 @@ void make_trouble(World& world, Log& log, std::uint64_t seed) {
     }
     orFault_t fault = nullptr;
     if (STRESS_CALL(log, orFaultInject, &fault, &spec) != orSuccess) {
-      fail("a fault can not be injected: %s", orGetErrorMessage());
+      fail("a fault cannot be injected: %s", orGetErrorMessage());
       continue;
     }
     faults.push_back(fault);

@@ -62,7 +62,7 @@ class OtherProcess {
 
 /// Runs `theirs` in a forked process and `ours` in this one, which ends then:
 /// with 0 if nothing failed in either, and neither holds anything. For a fresh
-/// process, as one that used the devices can not be forked.
+/// process, as one that used the devices cannot be forked.
 template <typename Theirs, typename Ours>
 [[noreturn]] void run_two_processes(Theirs theirs, Ours ours) {
   int ends[2];

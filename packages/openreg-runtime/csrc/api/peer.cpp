@@ -24,7 +24,7 @@ void check_possible(int device, int owner) {
     throw Failure(
         orErrorNotSupported,
         "device " + std::to_string(device) +
-            " can not access the memory of device " + std::to_string(owner) +
+            " cannot access the memory of device " + std::to_string(owner) +
             " (OPENREG_PEER_ACCESS is 0)");
   }
 }

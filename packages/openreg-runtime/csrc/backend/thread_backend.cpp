@@ -57,7 +57,7 @@ class ThreadBackend final : public Backend {
 
   /// Where this process can read and write what `pointer` names. The call that
   /// enqueued the command has checked the range, but meanwhile the block may
-  /// have been freed; from here on it can not be.
+  /// have been freed; from here on it cannot be.
   Range reach(const Place& place, std::size_t count) const {
     auto* address = static_cast<std::byte*>(place.address);
     const int device = memory_.device_of(address);

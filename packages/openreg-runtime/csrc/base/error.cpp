@@ -130,7 +130,7 @@ void throw_forked() {
   throw Failure(
       orErrorInitialization,
       "the devices were in use before this process was forked, and a forked "
-      "child can not use them; start the process with spawn");
+      "child cannot use them; start the process with spawn");
 }
 
 std::string hex(const void* pointer) {

@@ -171,7 +171,7 @@ int refuse_bytes(PyObject* self, Py_buffer* view, int) {
   view->obj = nullptr;
   PyErr_Format(
       PyExc_BufferError,
-      "the host can not read memory of openreg:%d; copy the %zu bytes into "
+      "the host cannot read memory of openreg:%d; copy the %zu bytes into "
       "host memory with Buffer.copy_to()",
       buffer.device,
       buffer.size);
@@ -190,7 +190,7 @@ void init_buffer(nb::module_& m) {
       "Buffer",
       nb::type_slots(kBufferSlots),
       "A block of device memory.\n\n"
-      "The host can not read it: it is copied, or reached by a kernel. When\n"
+      "The host cannot read it: it is copied, or reached by a kernel. When\n"
       "the object goes, the block is freed after all work of its device.")
       .def(
           "__init__",

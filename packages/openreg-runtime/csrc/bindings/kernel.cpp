@@ -4,7 +4,7 @@
 //
 // A kernel runs on the thread that executes its stream, which takes the GIL for
 // it. Nothing in this module waits for a stream with the GIL held, so the two
-// can not block each other.
+// cannot block each other.
 #include "base/system_thread.h"
 #include "bindings.h"
 

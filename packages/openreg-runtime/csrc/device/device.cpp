@@ -20,7 +20,7 @@ namespace {
 std::optional<Hold> hold_for_command(int device, const Place& place) {
   Device& owner = runtime().device(device);
   auto hold = owner.hold_enqueued(place.address);
-  // Now the device can not be reset under the copy; was it before?
+  // Now the device cannot be reset under the copy; was it before?
   if (auto failure = owner.state().failure_since(place.epoch)) {
     throw Dropped(std::move(*failure));
   }

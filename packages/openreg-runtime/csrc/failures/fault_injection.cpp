@@ -146,7 +146,7 @@ void check(const orFaultSpec& spec, int device_count) {
     reject(
         "error " + std::to_string(spec.error) + ", " +
         describe(spec.error).name +
-        " can not happen there: expected orSuccess, orErrorMemoryAllocation "
+        " cannot happen there: expected orSuccess, orErrorMemoryAllocation "
         "for allocations, orErrorLaunchFailure or orErrorIllegalAddress for "
         "launches and copies, or orErrorDeviceLost where there is a device");
   }

@@ -96,7 +96,7 @@ ProcessId this_process() {
     if (look_up(getpid(), &result) != State::kAlive) {
       throw Failure(
           orErrorNotSupported,
-          "sharing with other processes needs /proc/self/stat, which can not "
+          "sharing with other processes needs /proc/self/stat, which cannot "
           "be read");
     }
     return result;
@@ -133,7 +133,7 @@ FileId id_of(int file) {
   if (fstat(file, &status) != 0) {
     throw Failure(
         orErrorUnknown,
-        std::string("a shared file can not be read: ") + std::strerror(errno));
+        std::string("a shared file cannot be read: ") + std::strerror(errno));
   }
   return id_of(status);
 }
@@ -196,7 +196,7 @@ File open_file(const Handle& handle) {
         ours ? orErrorMemoryAllocation : orErrorInvalidValue,
         std::string("the ") + thing(handle.kind) + " of " +
             name_of(handle.process) +
-            " can not be opened: " + std::strerror(reason) +
+            " cannot be opened: " + std::strerror(reason) +
             (ours ? "" : "; both processes must be of the same user"));
   }
   if (!file || id_of(file.get()) != handle.file) {

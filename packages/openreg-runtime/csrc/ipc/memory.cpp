@@ -50,7 +50,7 @@ void Exports::write(std::uint64_t position, const void* bytes, std::size_t size)
       static_cast<ssize_t>(size)) {
     throw Failure(
         orErrorMemoryAllocation,
-        std::string("the note of a shared block can not be written: ") +
+        std::string("the note of a shared block cannot be written: ") +
             std::strerror(errno));
   }
 }

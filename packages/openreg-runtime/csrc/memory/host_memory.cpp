@@ -93,7 +93,7 @@ void* allocate(std::size_t size) {
   if (posix_memalign(&pointer, alignment_of(size), size) != 0) {
     throw Failure(
         orErrorMemoryAllocation,
-        "the host can not allocate " + std::to_string(size) +
+        "the host cannot allocate " + std::to_string(size) +
             " bytes of pinned memory");
   }
   const std::uintptr_t begin = address_of(pointer);

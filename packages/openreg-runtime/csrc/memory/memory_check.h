@@ -3,7 +3,7 @@
 //
 // The heap is guarded then, and the window of a device is closed but where a
 // block lives. A kernel that touches anything else faults, and the handler
-// of SIGSEGV says what it touched. What pages can not tell goes unnoticed:
+// of SIGSEGV says what it touched. What pages cannot tell goes unnoticed:
 // bytes between the end of a block and the end of its last page.
 #pragma once
 

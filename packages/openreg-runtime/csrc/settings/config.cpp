@@ -171,7 +171,7 @@ Config load() {
       config,
       "OPENREG_PEER_ACCESS",
       "1",
-      "0 makes devices that can not reach each other's memory");
+      "0 makes devices that cannot reach each other's memory");
   config.memory_check = read_switch(
       config,
       "OPENREG_MEMORY_CHECK",

@@ -22,7 +22,7 @@ namespace openreg {
 namespace {
 
 // The streams whose commands this thread is running, innermost first: a kernel
-// may launch on its own stream, but can not wait for it.
+// may launch on its own stream, but cannot wait for it.
 struct Running {
   const Stream* stream;
   bool part; // of the outer command, which runs it; or it only waits meanwhile

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a simulator can do and hardware can not: faults and limits, for tests.
+"""What a simulator can do and hardware cannot: faults and limits, for tests.
 
 Each function is a context manager, and what it changes holds for the whole process.
 """
