@@ -5,11 +5,11 @@
 #include "device/generator.h"
 #include "kernel/device_finder.h"
 #include "kernel/device_views.h"
+#include "kernel/dispatch_paths.h"
 #include "kernel/enqueue.h"
 #include "kernel/kernel.h"
 #include "kernel/known_results.h"
 #include "kernel/operator_plan.h"
-#include "kernel/roads.h"
 #include "kernel/wider.h"
 
 #include <ATen/Context.h>
@@ -55,7 +55,7 @@ class Call {
       enqueue_with_results(target, *known, digest_of(key));
       return;
     }
-    count(Road::kBoxed);
+    count(DispatchPath::kBoxed);
     run_on_current_stream(device_, [&] {
       const KernelScope scope(device_);
       target.redispatchBoxed(c10::DispatchKeySet(cpu_key), &stack_);
@@ -190,7 +190,7 @@ class Call {
       const c10::OperatorHandle& target,
       const KnownResults& known,
       uint64_t digest) {
-    count(Road::kEnqueued);
+    count(DispatchPath::kEnqueued);
     std::vector<at::Tensor> results = make_results(device_, known.made);
     Stack arguments(
         std::make_move_iterator(first_argument()),
@@ -267,9 +267,9 @@ class Call {
     return results;
   }
 
-  void count(Road road) const {
-    if (counts_roads()) {
-      count_road(op_.operator_name(), road);
+  void count(DispatchPath path) const {
+    if (counts_paths()) {
+      count_path(op_.operator_name(), path);
     }
   }
 
@@ -352,8 +352,8 @@ void run_boxed(
       " that the device could run.");
   const OperatorPlan& plan = plan_of(op);
   if (C10_UNLIKELY(plan.makes_object)) {
-    if (counts_roads()) {
-      count_road(op.operator_name(), Road::kBoxed);
+    if (counts_paths()) {
+      count_path(op.operator_name(), DispatchPath::kBoxed);
     }
     run_on_host(plan, *stack, target, cpu_key);
   } else if (

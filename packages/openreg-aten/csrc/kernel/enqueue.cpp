@@ -4,8 +4,8 @@
 
 #include "device/device.h"
 #include "kernel/cpu_allocator.h"
+#include "kernel/dispatch_paths.h"
 #include "kernel/kernel.h"
-#include "kernel/roads.h"
 #include "kernel/structured.h"
 #include "thread_local.h"
 
@@ -247,8 +247,8 @@ class EnqueuedCall {
 
   /// Tells the next such call what the kernel made.
   void tell_next_call() const {
-    if (counts_roads()) {
-      count_road(op_->operator_name(), Road::kCorrected);
+    if (counts_paths()) {
+      count_path(op_->operator_name(), DispatchPath::kCorrected);
     }
     if (digest_ == 0) {
       return;

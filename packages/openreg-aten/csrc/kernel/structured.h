@@ -8,9 +8,9 @@
 // of any tensor, and the output is the device's from the start.
 #pragma once
 
+#include "kernel/dispatch_paths.h"
 #include "kernel/enqueue.h"
 #include "kernel/kernel.h"
-#include "kernel/roads.h"
 #include "kernel/typed.h"
 #include "kernel/wider.h"
 
@@ -204,7 +204,7 @@ struct StructuredKernel<Operator, Structured, at::Tensor(Args...)> {
       return TypedKernel<Operator>::run(args...);
     }
     dtypes.add(call.dtype());
-    count_call<Operator>(Road::kStructured);
+    count_call<Operator>(DispatchPath::kStructured);
     return call.take_output();
   }
 };
@@ -238,7 +238,7 @@ struct StructuredKernel<
       return TypedKernel<Operator>::run(self, args...);
     }
     dtypes.add(call.dtype());
-    count_call<Operator>(Road::kStructured);
+    count_call<Operator>(DispatchPath::kStructured);
     return self;
   }
 };

@@ -10,11 +10,11 @@
 #include "device/generator.h"
 #include "kernel/device_finder.h"
 #include "kernel/device_views.h"
+#include "kernel/dispatch_paths.h"
 #include "kernel/enqueue.h"
 #include "kernel/kernel.h"
 #include "kernel/known_results.h"
 #include "kernel/operator_plan.h"
-#include "kernel/roads.h"
 #include "kernel/wider.h"
 
 #include <ATen/Context.h>
@@ -262,9 +262,9 @@ inline constexpr bool kIsArgument<std::tuple<Results...>> =
 
 /// Counts a call of one of at::_ops, if anybody counts.
 template <typename Operator>
-void count_call(Road road) {
-  if (counts_roads()) {
-    count_road({Operator::name, Operator::overload_name}, road);
+void count_call(DispatchPath path) {
+  if (counts_paths()) {
+    count_path({Operator::name, Operator::overload_name}, path);
   }
 }
 
@@ -320,7 +320,7 @@ struct TypedKernel<Operator, Result(Args...)> {
     }
     TypedArguments present(plan(), device);
     std::tuple<PresentedType<Args>...> presented{present(args)...};
-    count_call<Operator>(Road::kTyped);
+    count_call<Operator>(DispatchPath::kTyped);
     const auto run_on_cpu = [&]() -> Result {
       const KernelScope scope(device);
       return std::apply(
@@ -365,7 +365,7 @@ struct TypedKernel<Operator, Result(Args...)> {
       const std::vector<at::Tensor>& results,
       uint64_t digest,
       Args... args) {
-    count_call<Operator>(Road::kEnqueued);
+    count_call<Operator>(DispatchPath::kEnqueued);
     TypedArguments present(plan(), device);
     torch::jit::Stack stack;
     stack.reserve(sizeof...(Args));

@@ -55,13 +55,13 @@ at::Tensor ask_device(const at::Tensor& self, Args... args) {
     // PyTorch would take the result's memory from the host.
     return TypedKernel<Operator>::run(self, args...);
   }
-  count_call<Operator>(Road::kStub);
+  count_call<Operator>(DispatchPath::kStub);
   const CurrentDevice scope(self.device().index());
   return function(self, args...);
 }
 
 at::Tensor dequantize(const at::Tensor& self) {
-  count_call<at::_ops::dequantize_self>(Road::kStub);
+  count_call<at::_ops::dequantize_self>(DispatchPath::kStub);
   return at::native::dequantize_quantized(self);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // abs, through the function that PyTorch's own abs.out asks the device for.
 #include "kernel/device_views.h"
+#include "kernel/dispatch_paths.h"
 #include "kernel/kernel.h"
-#include "kernel/roads.h"
 #include "kernel/structured.h"
 #include "kernel/wider.h"
 #include "mechanism.h"
@@ -35,8 +35,8 @@ void abs_kernel(at::TensorIteratorBase& iter) {
         device, {}, /*digest=*/0, iter.tensor(1), out);
     return;
   }
-  if (counts_roads()) {
-    count_road({"aten::abs", "out"}, Road::kStub);
+  if (counts_paths()) {
+    count_path({"aten::abs", "out"}, DispatchPath::kStub);
   }
   DeviceViews views(device);
   at::Tensor& out = views.present(iter.tensor(0), /*written=*/true);
