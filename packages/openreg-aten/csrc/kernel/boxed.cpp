@@ -9,7 +9,7 @@
 #include "kernel/enqueue.h"
 #include "kernel/kernel.h"
 #include "kernel/known_results.h"
-#include "kernel/operator_plan.h"
+#include "kernel/operator_info.h"
 #include "kernel/wider.h"
 
 #include <ATen/Context.h>
@@ -22,33 +22,33 @@
 namespace openreg::aten {
 namespace {
 
-using Kind = OperatorPlan::Kind;
+using Kind = OperatorInfo::Kind;
 using torch::jit::Stack;
 
 class Call {
  public:
-  Call(const c10::OperatorHandle& op, const OperatorPlan& plan, Stack& stack)
+  Call(const c10::OperatorHandle& op, const OperatorInfo& info, Stack& stack)
       : op_(op),
-        plan_(plan),
+        info_(info),
         stack_(stack),
-        base_(stack.size() - plan_.argument_count),
+        base_(stack.size() - info_.argument_count),
         device_(find_device()),
         views_(device_) {}
 
   // [docs: boxed-run]
   void run(const c10::OperatorHandle& target, c10::DispatchKey cpu_key) {
-    if (C10_UNLIKELY(plan_.draws)) {
+    if (C10_UNLIKELY(info_.uses_generator)) {
       present_generator();
     }
     const CallKey key = make_key(cpu_key);
-    const auto known = results_if_enqueued(op_, plan_, key, device_, [&] {
+    const auto known = results_if_enqueued(op_, info_, key, device_, [&] {
       return Stack(first_argument(), stack_.end());
     });
     if (known) {
       resize_written(*known);
     }
-    originals_.reserve(plan_.arguments.size());
-    for (const auto& argument : plan_.arguments) {
+    originals_.reserve(info_.arguments.size());
+    for (const auto& argument : info_.arguments) {
       present(argument);
     }
     if (known) {
@@ -74,13 +74,13 @@ class Call {
   Stack::iterator first_argument() {
     return stack_.begin() + static_cast<std::ptrdiff_t>(base_);
   }
-  c10::IValue& value(const OperatorPlan::Argument& argument) {
+  c10::IValue& value(const OperatorInfo::Argument& argument) {
     return stack_[base_ + argument.index];
   }
 
   c10::DeviceIndex find_device() {
     DeviceFinder finder;
-    for (const auto& argument : plan_.arguments) {
+    for (const auto& argument : info_.arguments) {
       const c10::IValue& value = this->value(argument);
       if (value.isNone()) {
         continue;
@@ -104,7 +104,7 @@ class Call {
           break;
       }
     }
-    if (C10_UNLIKELY(plan_.draws)) {
+    if (C10_UNLIKELY(info_.uses_generator)) {
       finder.check_generator();
     }
     return finder.result();
@@ -112,9 +112,9 @@ class Call {
 
   at::Tensor& present_tensor(
       const at::Tensor& tensor,
-      const OperatorPlan::Argument& argument) {
+      const OperatorInfo::Argument& argument) {
     at::Tensor& presented = views_.present_argument(tensor, argument);
-    if (C10_UNLIKELY(plan_.reads_requires_grad)) {
+    if (C10_UNLIKELY(info_.reads_requires_grad)) {
       presented.set_requires_grad(tensor.requires_grad());
     }
     return presented;
@@ -122,7 +122,7 @@ class Call {
 
   /// Puts into the place of an argument what the CPU's kernel gets for it. The
   /// argument itself is moved aside, without a new reference to any tensor.
-  void present(const OperatorPlan::Argument& argument) {
+  void present(const OperatorInfo::Argument& argument) {
     c10::IValue& value = this->value(argument);
     originals_.push_back(std::move(value));
     const c10::IValue& original = originals_.back();
@@ -166,7 +166,7 @@ class Call {
 
   /// First of all, since the stream may have to wait for other draws.
   void present_generator() {
-    for (const auto& argument : plan_.arguments) {
+    for (const auto& argument : info_.arguments) {
       if (argument.kind == Kind::kGenerator) {
         c10::IValue& value = this->value(argument);
         value = openreg::aten::present_generator(
@@ -176,7 +176,7 @@ class Call {
   }
 
   CallKey make_key(c10::DispatchKey cpu_key) const {
-    CallKey key(op_, plan_);
+    CallKey key(op_, info_);
     if (cpu_key != c10::DispatchKey::CPU) {
       key.refuse();
     }
@@ -202,7 +202,7 @@ class Call {
       return;
     }
     size_t next = 0;
-    for (const int32_t source : plan_.returned) {
+    for (const int32_t source : info_.returned) {
       if (source >= 0) {
         stack_.push_back(std::move(originals_[static_cast<size_t>(source)]));
       } else {
@@ -214,9 +214,9 @@ class Call {
   /// Gives written tensors the sizes that the operator would give them.
   void resize_written(const KnownResults& known) {
     size_t next = 0;
-    for (const int32_t source : plan_.returned) {
+    for (const int32_t source : info_.returned) {
       if (source >= 0 && next < known.resized.size()) {
-        const auto& argument = plan_.arguments[static_cast<size_t>(source)];
+        const auto& argument = info_.arguments[static_cast<size_t>(source)];
         resize_result(value(argument).toTensor(), known.resized[next++]);
       }
     }
@@ -225,11 +225,11 @@ class Call {
   /// False if the operator may resize what it does not return.
   bool returns_all_written() const {
     const auto written = std::count_if(
-        plan_.arguments.begin(),
-        plan_.arguments.end(),
+        info_.arguments.begin(),
+        info_.arguments.end(),
         [](const auto& argument) { return argument.written; });
     const auto returned = std::count_if(
-        plan_.returned.begin(), plan_.returned.end(), [](int32_t source) {
+        info_.returned.begin(), info_.returned.end(), [](int32_t source) {
           return source >= 0;
         });
     return written == returned;
@@ -238,9 +238,9 @@ class Call {
   /// The results that are arguments.
   std::vector<at::Tensor> written() const {
     std::vector<at::Tensor> tensors;
-    const size_t first = stack_.size() - plan_.returned.size();
-    for (size_t i = 0; i < plan_.returned.size(); ++i) {
-      if (plan_.returned[i] >= 0) {
+    const size_t first = stack_.size() - info_.returned.size();
+    for (size_t i = 0; i < info_.returned.size(); ++i) {
+      if (info_.returned[i] >= 0) {
         tensors.push_back(stack_[first + i].toTensor());
       }
     }
@@ -249,7 +249,7 @@ class Call {
 
   bool returns_list() const {
     const auto& returns = op_.schema().returns();
-    return plan_.returned.size() == 1 && plan_.returned[0] < 0 &&
+    return info_.returned.size() == 1 && info_.returned[0] < 0 &&
         returns[0].type()->kind() == c10::TypeKind::ListType;
   }
 
@@ -258,9 +258,9 @@ class Call {
       return stack_.back().toTensorVector();
     }
     std::vector<at::Tensor> results;
-    const size_t first = stack_.size() - plan_.returned.size();
-    for (size_t i = 0; i < plan_.returned.size(); ++i) {
-      if (plan_.returned[i] < 0) {
+    const size_t first = stack_.size() - info_.returned.size();
+    for (size_t i = 0; i < info_.returned.size(); ++i) {
+      if (info_.returned[i] < 0) {
         results.push_back(stack_[first + i].toTensor());
       }
     }
@@ -274,12 +274,12 @@ class Call {
   }
 
   void take_over_results() {
-    const size_t first = stack_.size() - plan_.returned.size();
-    for (size_t i = 0; i < plan_.returned.size(); ++i) {
+    const size_t first = stack_.size() - info_.returned.size();
+    for (size_t i = 0; i < info_.returned.size(); ++i) {
       c10::IValue& result = stack_[first + i];
-      if (plan_.returned[i] >= 0) {
+      if (info_.returned[i] >= 0) {
         c10::IValue& original =
-            originals_[static_cast<size_t>(plan_.returned[i])];
+            originals_[static_cast<size_t>(info_.returned[i])];
         if (C10_UNLIKELY(
                 result.isTensor() && result.toTensor().is_quantized())) {
           views_.replace(original.toTensor(), std::move(result).toTensor());
@@ -300,26 +300,26 @@ class Call {
   }
 
   const c10::OperatorHandle& op_;
-  const OperatorPlan& plan_;
+  const OperatorInfo& info_;
   Stack& stack_;
   const size_t base_;
   const c10::DeviceIndex device_;
-  c10::SmallVector<c10::IValue, 4> originals_; // one per plan_.arguments
+  c10::SmallVector<c10::IValue, 4> originals_; // one per info_.arguments
   DeviceViews views_;
 };
 
 /// Runs an operator that makes an object of its arguments, such as packed
 /// weights. Objects are the CPU's and outlive views, so this one gets copies.
 void run_on_host(
-    const OperatorPlan& plan,
+    const OperatorInfo& info,
     Stack& stack,
     const c10::OperatorHandle& target,
     c10::DispatchKey cpu_key) {
   const auto copied = [](const at::Tensor& tensor) {
     return tensor.defined() ? tensor.cpu() : tensor;
   };
-  const size_t base = stack.size() - plan.argument_count;
-  for (const auto& argument : plan.arguments) {
+  const size_t base = stack.size() - info.argument_count;
+  for (const auto& argument : info.arguments) {
     c10::IValue& value = stack[base + argument.index];
     if (value.isTensor()) {
       value = copied(value.toTensor());
@@ -350,19 +350,19 @@ void run_boxed(
       ": it has no kernel for the device, and none for ",
       cpu_key,
       " that the device could run.");
-  const OperatorPlan& plan = plan_of(op);
-  if (C10_UNLIKELY(plan.makes_object)) {
+  const OperatorInfo& info = info_of(op);
+  if (C10_UNLIKELY(info.returns_custom_class)) {
     if (counts_paths()) {
       count_path(op.operator_name(), DispatchPath::kBoxed);
     }
-    run_on_host(plan, *stack, target, cpu_key);
+    run_on_host(info, *stack, target, cpu_key);
   } else if (
       C10_UNLIKELY(
           cpu_key == c10::DispatchKey::CPU &&
-          computes_in_refused(op, plan, *stack))) {
+          computes_in_refused(op, info, *stack))) {
     run_wider(op, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), stack);
   } else {
-    Call(op, plan, *stack).run(target, cpu_key);
+    Call(op, info, *stack).run(target, cpu_key);
   }
 }
 

@@ -153,7 +153,7 @@ at::Tensor& DeviceViews::present(at::Tensor&& tensor, bool written) {
 
 at::Tensor& DeviceViews::present_argument(
     const at::Tensor& tensor,
-    const OperatorPlan::Argument& argument) {
+    const OperatorInfo::Argument& argument) {
   if (C10_LIKELY(
           tensor.defined() && tensor.device().type() == c10::kPrivateUse1)) {
     return present(tensor, argument.written);

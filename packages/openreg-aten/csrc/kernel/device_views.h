@@ -2,7 +2,7 @@
 // Device tensors as CPU kernels see them, and results as the device keeps them.
 #pragma once
 
-#include "kernel/operator_plan.h"
+#include "kernel/operator_info.h"
 #include "kernel/view_pool.h"
 
 #include <ATen/core/QuantizerBase.h>
@@ -38,7 +38,7 @@ class DeviceViews {
   /// PyTorch's error about two devices.
   at::Tensor& present_argument(
       const at::Tensor& tensor,
-      const OperatorPlan::Argument& argument);
+      const OperatorInfo::Argument& argument);
 
   /// Carries changed metadata of written tensors back to them; whether there
   /// was any.

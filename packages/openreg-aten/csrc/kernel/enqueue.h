@@ -36,7 +36,7 @@ bool runs_here(c10::DeviceIndex device);
 template <typename MakeStack>
 std::shared_ptr<const KnownResults> results_if_enqueued(
     const c10::OperatorHandle& op,
-    const OperatorPlan& plan,
+    const OperatorInfo& info,
     const CallKey& key,
     c10::DeviceIndex device,
     const MakeStack& arguments) {
@@ -55,8 +55,8 @@ std::shared_ptr<const KnownResults> results_if_enqueued(
     return nullptr;
   }
   const torch::jit::Stack stack = arguments();
-  known = ask_meta_kernel(op, plan, key, stack);
-  return known != nullptr || !busy ? known : dry_run(op, plan, key, stack);
+  known = ask_meta_kernel(op, info, key, stack);
+  return known != nullptr || !busy ? known : dry_run(op, info, key, stack);
 }
 
 /// Remembers what a call that has run made: new tensors, or tensors that it

@@ -64,16 +64,16 @@ std::shared_ptr<const KnownResults> remember(
 
 std::shared_ptr<const KnownResults> ask_meta_kernel(
     const c10::OperatorHandle& op,
-    const OperatorPlan& plan,
+    const OperatorInfo& info,
     const CallKey& key,
     Stack stack) {
   if (was_met(key) || has_failed(key) ||
-      !trusts_meta_kernel(op, plan, key, stack)) {
+      !trusts_meta_kernel(op, info, key, stack)) {
     return nullptr;
   }
   const bool no_statistics =
       saves_no_statistics(op.operator_name().name, stack);
-  StandInCall call(plan, std::move(stack), c10::kMeta);
+  StandInCall call(info, std::move(stack), c10::kMeta);
   if (!call.present() || call.has_overlap() ||
       run(call, op) != Outcome::kDone) {
     return nullptr;
@@ -89,17 +89,17 @@ std::shared_ptr<const KnownResults> ask_meta_kernel(
 
 std::shared_ptr<const KnownResults> dry_run(
     const c10::OperatorHandle& op,
-    const OperatorPlan& plan,
+    const OperatorInfo& info,
     const CallKey& key,
     const Stack& stack) {
-  if (was_met(key) || has_failed(key) || plan.reads_requires_grad ||
+  if (was_met(key) || has_failed(key) || info.reads_requires_grad ||
       key.bytes() > kMostDryRunBytes ||
       !op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU)) {
     return nullptr;
   }
   // Some kernels refuse to divide by zero, and others to index with one.
   for (const bool ones : {false, true}) {
-    StandInCall call(plan, Stack(stack), c10::kCPU, ones);
+    StandInCall call(info, Stack(stack), c10::kCPU, ones);
     if (!call.present()) {
       return nullptr;
     }

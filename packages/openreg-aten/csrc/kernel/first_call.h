@@ -11,7 +11,7 @@
 #pragma once
 
 #include "kernel/known_results.h"
-#include "kernel/operator_plan.h"
+#include "kernel/operator_info.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
@@ -25,7 +25,7 @@ namespace openreg::aten {
 /// If the meta kernel raises an exception or warns, the CPU's kernel decides.
 std::shared_ptr<const KnownResults> ask_meta_kernel(
     const c10::OperatorHandle& op,
-    const OperatorPlan& plan,
+    const OperatorInfo& info,
     const CallKey& key,
     torch::jit::Stack stack);
 
@@ -33,7 +33,7 @@ std::shared_ptr<const KnownResults> ask_meta_kernel(
 /// does so again in the caller's thread, when its turn has come.
 std::shared_ptr<const KnownResults> dry_run(
     const c10::OperatorHandle& op,
-    const OperatorPlan& plan,
+    const OperatorInfo& info,
     const CallKey& key,
     const torch::jit::Stack& stack);
 

@@ -8,7 +8,7 @@
 // either way it is remembered.
 #pragma once
 
-#include "kernel/operator_plan.h"
+#include "kernel/operator_info.h"
 
 #include <ATen/core/IListRef.h>
 #include <ATen/core/List.h>
@@ -30,10 +30,10 @@ namespace openreg::aten {
 /// tensors, and its other arguments, of floating point numbers only the range.
 class CallKey {
  public:
-  CallKey(const c10::OperatorHandle& op, const OperatorPlan& plan)
-      : usable_(plan.results_follow_from_metadata),
-        reads_numbers_(plan.reads_numbers),
-        takes_any_size_(plan.takes_any_size),
+  CallKey(const c10::OperatorHandle& op, const OperatorInfo& info)
+      : usable_(info.results_follow_from_metadata),
+        reads_numbers_(info.reads_numbers),
+        takes_any_size_(info.takes_any_size),
         signature_(
             static_cast<uint64_t>(std::hash<c10::OperatorHandle>{}(op))) {
     add_number(signature_);

@@ -22,7 +22,7 @@
 namespace openreg::aten {
 namespace {
 
-using Kind = OperatorPlan::Kind;
+using Kind = OperatorInfo::Kind;
 
 /// Counts the warnings of a kernel.
 class CountingHandler final : public c10::WarningHandler {
@@ -94,7 +94,7 @@ class HiddenScope {
 } // namespace
 
 bool StandInCall::present() {
-  for (const auto& argument : plan_.arguments) {
+  for (const auto& argument : info_.arguments) {
     c10::IValue& value = stack_[argument.index];
     switch (argument.kind) {
       case Kind::kTensor:
@@ -120,7 +120,7 @@ bool StandInCall::present() {
 }
 
 bool StandInCall::run(const c10::OperatorHandle& op) {
-  for (const auto& argument : plan_.arguments) {
+  for (const auto& argument : info_.arguments) {
     if (argument.written && stack_[argument.index].isTensor()) {
       written_.push_back(stack_[argument.index].toTensor());
       before_.push_back(look_at(written_.back()));
@@ -136,8 +136,8 @@ bool StandInCall::run(const c10::OperatorHandle& op) {
 
 std::vector<at::Tensor> StandInCall::made() const {
   std::vector<at::Tensor> tensors;
-  for (size_t i = 0; i < stack_.size() && i < plan_.returned.size(); ++i) {
-    if (plan_.returned[i] >= 0) {
+  for (size_t i = 0; i < stack_.size() && i < info_.returned.size(); ++i) {
+    if (info_.returned[i] >= 0) {
       continue;
     }
     if (stack_[i].isTensorList()) {
@@ -165,8 +165,8 @@ bool StandInCall::is_resized() const {
 std::vector<at::Tensor> StandInCall::resized() const {
   std::vector<at::Tensor> tensors;
   if (is_resized()) {
-    for (size_t i = 0; i < plan_.returned.size(); ++i) {
-      if (plan_.returned[i] >= 0) {
+    for (size_t i = 0; i < info_.returned.size(); ++i) {
+      if (info_.returned[i] >= 0) {
         tensors.push_back(stack_[i].toTensor());
       }
     }
@@ -210,7 +210,7 @@ StandInCall::Look StandInCall::look_at(const at::Tensor& tensor) {
 
 at::Tensor StandInCall::stand_in_of(
     const at::Tensor& tensor,
-    const OperatorPlan::Argument& argument) {
+    const OperatorInfo::Argument& argument) {
   if (!tensor.defined()) {
     return tensor;
   }
@@ -239,7 +239,7 @@ at::Tensor StandInCall::stand_in_of(
 }
 
 c10::IValue StandInCall::stand_ins_of(
-    const OperatorPlan::Argument& argument,
+    const OperatorInfo::Argument& argument,
     const c10::IValue& value) {
   if (value.isNone()) {
     return value;

@@ -3,7 +3,7 @@
 // metadata, without values of the device.
 #pragma once
 
-#include "kernel/operator_plan.h"
+#include "kernel/operator_info.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -24,11 +24,11 @@ constexpr size_t kMostDryRunBytes = size_t{64} << 20;
 class StandInCall {
  public:
   StandInCall(
-      const OperatorPlan& plan,
+      const OperatorInfo& info,
       torch::jit::Stack&& stack,
       c10::DeviceType device,
       bool ones = false)
-      : plan_(plan), stack_(std::move(stack)), device_(device), ones_(ones) {}
+      : info_(info), stack_(std::move(stack)), device_(device), ones_(ones) {}
 
   /// Replaces the arguments; false if the operator does not accept one, or if
   /// stand-ins would need too much memory.
@@ -67,14 +67,14 @@ class StandInCall {
   bool is_resized() const;
   at::Tensor stand_in_of(
       const at::Tensor& tensor,
-      const OperatorPlan::Argument& argument);
+      const OperatorInfo::Argument& argument);
   c10::IValue stand_ins_of(
-      const OperatorPlan::Argument& argument,
+      const OperatorInfo::Argument& argument,
       const c10::IValue& value);
   at::Tensor make_stand_in(const c10::TensorImpl& from);
   c10::Storage make_storage(const c10::TensorImpl& from);
 
-  const OperatorPlan& plan_;
+  const OperatorInfo& info_;
   torch::jit::Stack stack_;
   const c10::Device device_;
   const bool ones_;

@@ -14,7 +14,7 @@
 #include "kernel/enqueue.h"
 #include "kernel/kernel.h"
 #include "kernel/known_results.h"
-#include "kernel/operator_plan.h"
+#include "kernel/operator_info.h"
 #include "kernel/wider.h"
 
 #include <ATen/Context.h>
@@ -32,8 +32,8 @@ namespace openreg::aten {
 /// Presents the arguments of one call, in the order of the schema.
 class TypedArguments {
  public:
-  TypedArguments(const OperatorPlan& plan, c10::DeviceIndex device)
-      : next_(plan.arguments.data()), device_(device), views_(device) {}
+  TypedArguments(const OperatorInfo& info, c10::DeviceIndex device)
+      : next_(info.arguments.data()), device_(device), views_(device) {}
 
   at::Tensor& operator()(const at::Tensor& tensor) {
     return views_.present_argument(tensor, *next_++);
@@ -88,7 +88,7 @@ class TypedArguments {
     return views;
   }
 
-  const OperatorPlan::Argument* next_;
+  const OperatorInfo::Argument* next_;
   c10::DeviceIndex device_;
   DeviceViews views_;
 };
@@ -279,23 +279,23 @@ struct TypedKernel<Operator, Result(Args...)> {
         Operator::name, Operator::overload_name);
     return value;
   }
-  static const OperatorPlan& plan() {
-    static const OperatorPlan& value = plan_of(handle());
+  static const OperatorInfo& info() {
+    static const OperatorInfo& value = info_of(handle());
     return value;
   }
 
   // [docs: typed-run]
   static Result run(Args... args) {
-    if (C10_UNLIKELY(computes_in_refused(plan(), args...))) {
+    if (C10_UNLIKELY(computes_in_refused(info(), args...))) {
       return WiderCall<Operator>::run(handle(), static_cast<Args&&>(args)...);
     }
     DeviceFinder finder;
     (see_tensors(finder, args), ...);
     const c10::DeviceIndex device = finder.result();
     (order_draw(finder, args), ...);
-    CallKey key(handle(), plan());
+    CallKey key(handle(), info());
     (key.add(args), ...);
-    const auto known = results_if_enqueued(handle(), plan(), key, device, [&] {
+    const auto known = results_if_enqueued(handle(), info(), key, device, [&] {
       torch::jit::Stack stack;
       (torch::jit::push(stack, as_value(args)), ...);
       return stack;
@@ -318,7 +318,7 @@ struct TypedKernel<Operator, Result(Args...)> {
         return;
       }
     }
-    TypedArguments present(plan(), device);
+    TypedArguments present(info(), device);
     std::tuple<PresentedType<Args>...> presented{present(args)...};
     count_call<Operator>(DispatchPath::kTyped);
     const auto run_on_cpu = [&]() -> Result {
@@ -366,7 +366,7 @@ struct TypedKernel<Operator, Result(Args...)> {
       uint64_t digest,
       Args... args) {
     count_call<Operator>(DispatchPath::kEnqueued);
-    TypedArguments present(plan(), device);
+    TypedArguments present(info(), device);
     torch::jit::Stack stack;
     stack.reserve(sizeof...(Args));
     (torch::jit::push(stack, present(args)), ...);
@@ -377,9 +377,9 @@ struct TypedKernel<Operator, Result(Args...)> {
   /// Raises the versions of what was written, where ADInplaceOrView does not.
   static void raise_versions(const Args&... args) {
     if constexpr (std::is_void_v<Result>) {
-      if (plan().raises_versions) {
+      if (info().raises_versions) {
         const VersionRaiser raiser;
-        const auto* next = plan().arguments.data();
+        const auto* next = info().arguments.data();
         (raise_versions(raiser, next, args), ...);
       }
     }
@@ -387,7 +387,7 @@ struct TypedKernel<Operator, Result(Args...)> {
   template <typename Argument>
   static void raise_versions(
       const VersionRaiser& raiser,
-      const OperatorPlan::Argument*& next,
+      const OperatorInfo::Argument*& next,
       const Argument& argument) {
     if constexpr (kIsPresented<Argument>) {
       if ((next++)->written) {
@@ -396,9 +396,9 @@ struct TypedKernel<Operator, Result(Args...)> {
     }
   }
 
-  /// Every argument that the plan asks to be presented is.
+  /// Every argument that the OperatorInfo asks to be presented is.
   static bool is_complete() {
-    return (size_t{kIsPresented<Args>} + ... + 0) == plan().arguments.size();
+    return (size_t{kIsPresented<Args>} + ... + 0) == info().arguments.size();
   }
 };
 

@@ -21,7 +21,7 @@ namespace {
 void abs_kernel(at::TensorIteratorBase& iter) {
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(
       at::_ops::abs_out::name, at::_ops::abs_out::overload_name);
-  if (C10_UNLIKELY(is_refused(plan_of(op), iter.dtype(1)))) {
+  if (C10_UNLIKELY(is_refused(info_of(op), iter.dtype(1)))) {
     at::Tensor out = iter.tensor(0);
     WiderCall<at::_ops::abs_out>::run(op, iter.tensor(1), out);
     return;
