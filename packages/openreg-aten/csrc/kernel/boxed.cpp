@@ -8,8 +8,8 @@
 #include "kernel/dispatch_paths.h"
 #include "kernel/enqueue.h"
 #include "kernel/kernel.h"
-#include "kernel/known_results.h"
 #include "kernel/operator_info.h"
+#include "kernel/output_metadata.h"
 #include "kernel/wider.h"
 
 #include <ATen/Context.h>
@@ -41,18 +41,19 @@ class Call {
       present_generator();
     }
     const CallKey key = make_key(cpu_key);
-    const auto known = results_if_enqueued(op_, info_, key, device_, [&] {
-      return Stack(first_argument(), stack_.end());
-    });
-    if (known) {
-      resize_written(*known);
+    const auto outputs =
+        output_metadata_if_enqueued(op_, info_, key, device_, [&] {
+          return Stack(first_argument(), stack_.end());
+        });
+    if (outputs) {
+      resize_written(*outputs);
     }
     originals_.reserve(info_.arguments.size());
     for (const auto& argument : info_.arguments) {
       present(argument);
     }
-    if (known) {
-      enqueue_with_results(target, *known, digest_of(key));
+    if (outputs) {
+      enqueue_with_results(target, *outputs, digest_of(key));
       return;
     }
     count(DispatchPath::kBoxed);
@@ -62,9 +63,9 @@ class Call {
     });
     const bool changed = views_.finish();
     take_over_results();
-    if (key.usable() && !views_.has_changed_bits() && !was_met(key) &&
+    if (key.usable() && !views_.has_changed_bits() && !was_seen(key) &&
         (!changed || returns_all_written())) {
-      remember_call(
+      cache_call(
           key, new_results(), changed ? written() : std::vector<at::Tensor>());
     }
   }
@@ -188,10 +189,10 @@ class Call {
 
   void enqueue_with_results(
       const c10::OperatorHandle& target,
-      const KnownResults& known,
+      const OutputMetadata& outputs,
       uint64_t digest) {
     count(DispatchPath::kEnqueued);
-    std::vector<at::Tensor> results = make_results(device_, known.made);
+    std::vector<at::Tensor> results = make_results(device_, outputs.made);
     Stack arguments(
         std::make_move_iterator(first_argument()),
         std::make_move_iterator(stack_.end()));
@@ -212,12 +213,12 @@ class Call {
   }
 
   /// Gives written tensors the sizes that the operator would give them.
-  void resize_written(const KnownResults& known) {
+  void resize_written(const OutputMetadata& outputs) {
     size_t next = 0;
     for (const int32_t source : info_.returned) {
-      if (source >= 0 && next < known.resized.size()) {
+      if (source >= 0 && next < outputs.resized.size()) {
         const auto& argument = info_.arguments[static_cast<size_t>(source)];
-        resize_result(value(argument).toTensor(), known.resized[next++]);
+        resize_result(value(argument).toTensor(), outputs.resized[next++]);
       }
     }
   }
@@ -308,8 +309,9 @@ class Call {
   DeviceViews views_;
 };
 
-/// Runs an operator that makes an object of its arguments, such as packed
-/// weights. Objects are the CPU's and outlive views, so this one gets copies.
+/// Runs an operator that returns an object of a custom class, such as packed
+/// weights. The object is the CPU's and may keep arguments, so these are
+/// copies.
 void run_on_host(
     const OperatorInfo& info,
     Stack& stack,

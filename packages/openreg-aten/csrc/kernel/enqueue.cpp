@@ -178,20 +178,20 @@ class EnqueuedCall {
 
  private:
   struct Expected {
-    TensorLook look;
+    TensorMetadata metadata;
     void* data; // a kernel pointer
   };
 
   [[noreturn]] void fail(const char* what) const {
     if (digest_ != 0) {
-      forget_results(digest_);
+      forget_output_metadata(digest_);
     }
     throw std::runtime_error(toString(op_->operator_name()) + ": " + what);
   }
 
   void expect(const at::Tensor& result) {
     void* data = result.defined() ? to_kernel(result.data_ptr()) : nullptr;
-    results_.push_back({look_of(result), data});
+    results_.push_back({metadata_of(result), data});
     if (data != nullptr) {
       memory_.push_back({data, result.storage().nbytes(), false});
     }
@@ -211,12 +211,12 @@ class EnqueuedCall {
     const auto see = [&](const at::Tensor& made) {
       TORCH_CHECK(count < results_.size(), "made more results than before");
       const Expected& result = results_[count];
-      const bool fits = made.defined() == result.look.defined &&
+      const bool fits = made.defined() == result.metadata.defined &&
           (!made.defined() ||
-           (made.sizes() == result.look.sizes &&
-            made.scalar_type() == result.look.dtype));
+           (made.sizes() == result.metadata.sizes &&
+            made.scalar_type() == result.metadata.dtype));
       const bool has_strides =
-          !made.defined() || made.strides() == result.look.strides;
+          !made.defined() || made.strides() == result.metadata.strides;
       if (C10_UNLIKELY(!(fits && has_strides)) && !std::exchange(told, true)) {
         tell_next_call();
       }
@@ -238,8 +238,8 @@ class EnqueuedCall {
     for (const auto& [result, tensor] : elsewhere) {
       at::from_blob(
           result->data,
-          result->look.sizes,
-          result->look.strides,
+          result->metadata.sizes,
+          result->metadata.strides,
           tensor.options())
           .copy_(tensor);
     }
@@ -253,10 +253,10 @@ class EnqueuedCall {
     if (digest_ == 0) {
       return;
     }
-    std::vector<TensorLook> looks;
+    std::vector<TensorMetadata> outputs;
     for_each_result(
-        [&](const at::Tensor& made) { looks.push_back(look_of(made)); });
-    correct_results(digest_, std::move(looks));
+        [&](const at::Tensor& made) { outputs.push_back(metadata_of(made)); });
+    correct_output_metadata(digest_, std::move(outputs));
   }
 
   template <typename See>
@@ -379,18 +379,18 @@ bool enqueues(c10::DeviceIndex device, size_t bytes) {
 
 std::vector<at::Tensor> make_results(
     c10::DeviceIndex device,
-    at::ArrayRef<TensorLook> looks) {
+    at::ArrayRef<TensorMetadata> outputs) {
   std::vector<at::Tensor> results;
-  results.reserve(looks.size());
-  for (const TensorLook& look : looks) {
+  results.reserve(outputs.size());
+  for (const TensorMetadata& metadata : outputs) {
     results.push_back(
-        look.defined ? make_output(
-                           look.sizes,
-                           look.strides,
-                           at::TensorOptions()
-                               .dtype(look.dtype)
-                               .device(c10::kPrivateUse1, device))
-                     : at::Tensor());
+        metadata.defined ? make_output(
+                               metadata.sizes,
+                               metadata.strides,
+                               at::TensorOptions()
+                                   .dtype(metadata.dtype)
+                                   .device(c10::kPrivateUse1, device))
+                         : at::Tensor());
   }
   return results;
 }

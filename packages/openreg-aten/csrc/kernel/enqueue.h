@@ -12,7 +12,7 @@
 
 #include "kernel/device_views.h"
 #include "kernel/first_call.h"
-#include "kernel/known_results.h"
+#include "kernel/output_metadata.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
@@ -30,11 +30,11 @@ bool is_busy(c10::DeviceIndex device);
 /// what it calls done at once.
 bool runs_here(c10::DeviceIndex device);
 
-/// What a call makes, if it is to be enqueued and that is known, or its meta
-/// kernel or a dry run says it; else null. `arguments` makes a stack of all its
-/// arguments.
+/// The metadata of what a call makes, if the call is to be enqueued and that is
+/// cached, or its meta kernel or a dry run says it; else null. `arguments`
+/// makes a stack of all its arguments.
 template <typename MakeStack>
-std::shared_ptr<const KnownResults> results_if_enqueued(
+std::shared_ptr<const OutputMetadata> output_metadata_if_enqueued(
     const c10::OperatorHandle& op,
     const OperatorInfo& info,
     const CallKey& key,
@@ -43,9 +43,9 @@ std::shared_ptr<const KnownResults> results_if_enqueued(
   if (!key.usable() || !enqueues(device, key.bytes())) {
     return nullptr;
   }
-  auto known = find_results(key);
-  if (C10_LIKELY(known != nullptr)) {
-    return known;
+  auto outputs = find_output_metadata(key);
+  if (C10_LIKELY(outputs != nullptr)) {
+    return outputs;
   }
   // On an idle stream a small call has run sooner than its meta kernel, and any
   // call sooner than a dry run.
@@ -55,24 +55,24 @@ std::shared_ptr<const KnownResults> results_if_enqueued(
     return nullptr;
   }
   const torch::jit::Stack stack = arguments();
-  known = ask_meta_kernel(op, info, key, stack);
-  return known != nullptr || !busy ? known : dry_run(op, info, key, stack);
+  outputs = ask_meta_kernel(op, info, key, stack);
+  return outputs != nullptr || !busy ? outputs : dry_run(op, info, key, stack);
 }
 
-/// Remembers what a call that has run made: new tensors, or tensors that it
+/// Caches what a call that has run made: new tensors, or tensors that it
 /// wrote to and gave other sizes.
-inline void remember_call(
+inline void cache_call(
     const CallKey& key,
     at::ArrayRef<at::Tensor> made,
     at::ArrayRef<at::Tensor> resized) {
-  remember_results(key, made, resized);
+  cache_output_metadata(key, made, resized);
   remember_dtypes(key);
 }
 
-/// Uninitialized device tensors of the given looks.
+/// Uninitialized device tensors with this metadata.
 std::vector<at::Tensor> make_results(
     c10::DeviceIndex device,
-    at::ArrayRef<TensorLook> looks);
+    at::ArrayRef<TensorMetadata> outputs);
 
 /// Gives a tensor that an operator writes to the sizes of its result, with
 /// PyTorch's warning if it had elements.

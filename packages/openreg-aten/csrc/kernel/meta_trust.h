@@ -2,8 +2,8 @@
 // Which calls meta kernels are asked about.
 #pragma once
 
-#include "kernel/known_results.h"
 #include "kernel/operator_info.h"
+#include "kernel/output_metadata.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>

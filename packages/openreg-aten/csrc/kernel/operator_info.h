@@ -32,7 +32,8 @@ struct OperatorInfo {
   // A result is an object of a custom class, which may keep arguments, such as
   // packed weights.
   bool returns_custom_class;
-  // Of tensors only the metadata decides what the results look like.
+  // The metadata of the results follows from that of the arguments: their
+  // values do not matter.
   bool results_follow_from_metadata;
   bool reads_numbers;  // what is made, or refused, follows from floats too
   bool takes_any_size; // of its first tensor, which it fills

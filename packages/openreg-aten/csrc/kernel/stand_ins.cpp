@@ -123,7 +123,7 @@ bool StandInCall::run(const c10::OperatorHandle& op) {
   for (const auto& argument : info_.arguments) {
     if (argument.written && stack_[argument.index].isTensor()) {
       written_.push_back(stack_[argument.index].toTensor());
-      before_.push_back(look_at(written_.back()));
+      before_.push_back(read_metadata(written_.back()));
     }
   }
   const HiddenScope scope;
@@ -176,8 +176,8 @@ std::vector<at::Tensor> StandInCall::resized() const {
 
 bool StandInCall::has_hidden_change() const {
   for (size_t i = 0; i < written_.size(); ++i) {
-    const Look now = look_at(written_[i]);
-    const Look& before = before_[i];
+    const Metadata now = read_metadata(written_[i]);
+    const Metadata& before = before_[i];
     if (now.offset != before.offset || now.storage != before.storage ||
         now.conj != before.conj || now.neg != before.neg) {
       return true;
@@ -198,7 +198,7 @@ bool StandInCall::aliases_argument(
       });
 }
 
-StandInCall::Look StandInCall::look_at(const at::Tensor& tensor) {
+StandInCall::Metadata StandInCall::read_metadata(const at::Tensor& tensor) {
   return {
       c10::DimVector(tensor.sizes()),
       c10::DimVector(tensor.strides()),

@@ -54,7 +54,7 @@ class StandInCall {
   bool aliases_argument(const std::vector<at::Tensor>& results) const;
 
  private:
-  struct Look {
+  struct Metadata {
     c10::DimVector sizes;
     c10::DimVector strides;
     int64_t offset;
@@ -63,7 +63,7 @@ class StandInCall {
     bool neg;
   };
 
-  static Look look_at(const at::Tensor& tensor);
+  static Metadata read_metadata(const at::Tensor& tensor);
   bool is_resized() const;
   at::Tensor stand_in_of(
       const at::Tensor& tensor,
@@ -88,7 +88,7 @@ class StandInCall {
   bool refused_ = false;
   bool overlaps_ = false;
   std::vector<at::Tensor> written_;
-  std::vector<Look> before_; // of those
+  std::vector<Metadata> before_; // of those
 };
 
 } // namespace openreg::aten

@@ -13,8 +13,8 @@
 #include "kernel/dispatch_paths.h"
 #include "kernel/enqueue.h"
 #include "kernel/kernel.h"
-#include "kernel/known_results.h"
 #include "kernel/operator_info.h"
+#include "kernel/output_metadata.h"
 #include "kernel/wider.h"
 
 #include <ATen/Context.h>
@@ -295,19 +295,20 @@ struct TypedKernel<Operator, Result(Args...)> {
     (order_draw(finder, args), ...);
     CallKey key(handle(), info());
     (key.add(args), ...);
-    const auto known = results_if_enqueued(handle(), info(), key, device, [&] {
-      torch::jit::Stack stack;
-      (torch::jit::push(stack, as_value(args)), ...);
-      return stack;
-    });
-    if (known) {
+    const auto outputs =
+        output_metadata_if_enqueued(handle(), info(), key, device, [&] {
+          torch::jit::Stack stack;
+          (torch::jit::push(stack, as_value(args)), ...);
+          return stack;
+        });
+    if (outputs) {
       if constexpr (kIsArgument<Result>) {
-        if (!known->resized.empty()) {
+        if (!outputs->resized.empty()) {
           resize_written(
-              known->resized, tie_written(static_cast<Args&&>(args)...));
+              outputs->resized, tie_written(static_cast<Args&&>(args)...));
         }
       }
-      auto results = make_results(device, known->made);
+      auto results = make_results(device, outputs->made);
       enqueue_into(device, results, digest_of(key), args...);
       raise_versions(args...);
       if constexpr (kIsArgument<Result>) {
@@ -335,11 +336,11 @@ struct TypedKernel<Operator, Result(Args...)> {
       raise_versions(args...);
       const bool changed = present.views().finish();
       if (key.usable() && !present.views().has_changed_bits() &&
-          !was_met(key)) {
+          !was_seen(key)) {
         if (!changed) {
-          remember_call(key, {}, {});
+          cache_call(key, {}, {});
         } else if constexpr (kIsArgument<Result>) {
-          remember_call(
+          cache_call(
               key, {}, to_tensors(tie_written(static_cast<Args&&>(args)...)));
         }
       }
@@ -351,8 +352,8 @@ struct TypedKernel<Operator, Result(Args...)> {
       run_on_current_stream(device, [&] { made.emplace(run_on_cpu()); });
       present.views().finish();
       Result result = take_over(present.views(), std::move(*made));
-      if (key.usable() && !was_met(key)) {
-        remember_call(key, to_tensors(result), {});
+      if (key.usable() && !was_seen(key)) {
+        cache_call(key, to_tensors(result), {});
       }
       return result;
     }
