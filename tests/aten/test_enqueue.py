@@ -419,7 +419,7 @@ def test_threads_ask_one_generator_for_its_state_while_kernels_draw(
     assert not failures
 
 
-def test_mask_is_no_index_with_known_results(device: str) -> None:
+def test_mask_is_no_index_with_cached_output_metadata(device: str) -> None:
     x = torch.arange(6.0, device=device)
     for mask in ([1, 0, 0, 1, 1, 0], [0, 1, 0, 0, 0, 0]):
         chosen = torch.tensor(mask, dtype=torch.bool)

@@ -62,8 +62,8 @@ def image(zero_point: int = 100) -> Tensor:
 
 def parameters(tensor: Tensor) -> list[Any]:
     if tensor.qscheme() in CHANNELS:
-        members = [tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points()]
-        return [*members, tensor.q_per_channel_axis()]
+        components = [tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points()]
+        return [*components, tensor.q_per_channel_axis()]
     return [tensor.q_scale(), tensor.q_zero_point()]
 
 

@@ -213,7 +213,7 @@ at::Generator new_generator(c10::DeviceIndex device) {
   return make_generator(index_or_current(device), c10::default_rng_seed_val);
 }
 
-at::Generator present_generator(
+at::Generator prepare_cpu_generator(
     c10::DeviceIndex device,
     const std::optional<at::Generator>& generator) {
   // Through the hooks, which have none if the mechanism is left out.

@@ -53,7 +53,7 @@ class GeneratorState {
   void set_seed(uint64_t seed);
   /// Throws unless `offset` is a multiple of 4 from 0 to 2^62 - 1.
   void set_offset(uint64_t seed, uint64_t offset);
-  /// Takes a CPU generator over whose position is not known.
+  /// Takes the CPU generator `cpu`, whose position is not known.
   void set_generator(at::Generator cpu);
 
   /// The offset of a view whose kernels have drawn; nothing if the state was

@@ -3,8 +3,8 @@
 #include "kernel/boxed.h"
 
 #include "device/generator.h"
+#include "kernel/cpu_aliases.h"
 #include "kernel/device_finder.h"
-#include "kernel/device_views.h"
 #include "kernel/dispatch_paths.h"
 #include "kernel/enqueue.h"
 #include "kernel/kernel.h"
@@ -33,12 +33,12 @@ class Call {
         stack_(stack),
         base_(stack.size() - info_.argument_count),
         device_(find_device()),
-        views_(device_) {}
+        aliases_(device_) {}
 
   // [docs: boxed-run]
   void run(const c10::OperatorHandle& target, c10::DispatchKey cpu_key) {
     if (C10_UNLIKELY(info_.uses_generator)) {
-      present_generator();
+      prepare_cpu_generator();
     }
     const CallKey key = make_key(cpu_key);
     const auto outputs =
@@ -50,7 +50,7 @@ class Call {
     }
     originals_.reserve(info_.arguments.size());
     for (const auto& argument : info_.arguments) {
-      present(argument);
+      replace_argument(argument);
     }
     if (outputs) {
       enqueue_with_results(target, *outputs, digest_of(key));
@@ -61,9 +61,9 @@ class Call {
       const KernelScope scope(device_);
       target.redispatchBoxed(c10::DispatchKeySet(cpu_key), &stack_);
     });
-    const bool changed = views_.finish();
-    take_over_results();
-    if (key.usable() && !views_.has_changed_bits() && !was_seen(key) &&
+    const bool changed = aliases_.write_back();
+    adopt_results();
+    if (key.usable() && !aliases_.has_changed_bits() && !was_seen(key) &&
         (!changed || returns_all_written())) {
       cache_call(
           key, new_results(), changed ? written() : std::vector<at::Tensor>());
@@ -111,19 +111,19 @@ class Call {
     return finder.result();
   }
 
-  at::Tensor& present_tensor(
+  at::Tensor& alias_tensor(
       const at::Tensor& tensor,
       const OperatorInfo::Argument& argument) {
-    at::Tensor& presented = views_.present_argument(tensor, argument);
+    at::Tensor& aliased = aliases_.alias_argument(tensor, argument);
     if (C10_UNLIKELY(info_.reads_requires_grad)) {
-      presented.set_requires_grad(tensor.requires_grad());
+      aliased.set_requires_grad(tensor.requires_grad());
     }
-    return presented;
+    return aliased;
   }
 
   /// Puts into the place of an argument what the CPU's kernel gets for it. The
   /// argument itself is moved aside, without a new reference to any tensor.
-  void present(const OperatorInfo::Argument& argument) {
+  void replace_argument(const OperatorInfo::Argument& argument) {
     c10::IValue& value = this->value(argument);
     originals_.push_back(std::move(value));
     const c10::IValue& original = originals_.back();
@@ -131,31 +131,31 @@ class Call {
     switch (argument.kind) {
       case Kind::kTensor:
         if (!original.isNone()) {
-          value = present_tensor(original.toTensor(), argument);
+          value = alias_tensor(original.toTensor(), argument);
         }
         break;
       case Kind::kTensorList:
         if (!original.isNone()) {
-          c10::List<at::Tensor> views;
+          c10::List<at::Tensor> aliases;
           for (const c10::IValue& each : original.toListRef()) {
-            views.push_back(present_tensor(each.toTensor(), argument));
+            aliases.push_back(alias_tensor(each.toTensor(), argument));
           }
-          value = std::move(views);
+          value = std::move(aliases);
         }
         break;
       case Kind::kOptionalTensorList: {
-        c10::List<std::optional<at::Tensor>> views;
+        c10::List<std::optional<at::Tensor>> aliases;
         for (const c10::IValue& each : original.toListRef()) {
-          views.push_back(
+          aliases.push_back(
               each.isTensor()
-                  ? std::optional(present_tensor(each.toTensor(), argument))
+                  ? std::optional(alias_tensor(each.toTensor(), argument))
                   : std::nullopt);
         }
-        value = std::move(views);
+        value = std::move(aliases);
         break;
       }
       case Kind::kGenerator:
-        value = original; // presented before
+        value = original; // aliased before
         break;
       case Kind::kDevice:
         if (!original.isNone()) {
@@ -166,11 +166,11 @@ class Call {
   }
 
   /// First of all, since the stream may have to wait for other draws.
-  void present_generator() {
+  void prepare_cpu_generator() {
     for (const auto& argument : info_.arguments) {
       if (argument.kind == Kind::kGenerator) {
         c10::IValue& value = this->value(argument);
-        value = openreg::aten::present_generator(
+        value = openreg::aten::prepare_cpu_generator(
             device_, value.toOptional<at::Generator>());
       }
     }
@@ -197,7 +197,7 @@ class Call {
         std::make_move_iterator(first_argument()),
         std::make_move_iterator(stack_.end()));
     stack_.resize(base_);
-    enqueue(target, device_, views_, std::move(arguments), results, digest);
+    enqueue(target, device_, aliases_, std::move(arguments), results, digest);
     if (returns_list()) {
       stack_.emplace_back(std::move(results));
       return;
@@ -274,7 +274,7 @@ class Call {
     }
   }
 
-  void take_over_results() {
+  void adopt_results() {
     const size_t first = stack_.size() - info_.returned.size();
     for (size_t i = 0; i < info_.returned.size(); ++i) {
       c10::IValue& result = stack_[first + i];
@@ -283,19 +283,19 @@ class Call {
             originals_[static_cast<size_t>(info_.returned[i])];
         if (C10_UNLIKELY(
                 result.isTensor() && result.toTensor().is_quantized())) {
-          views_.replace(original.toTensor(), std::move(result).toTensor());
+          aliases_.replace(original.toTensor(), std::move(result).toTensor());
         }
         result = std::move(original);
       } else if (result.isTensor()) {
-        result = views_.take_over(std::move(result).toTensor());
+        result = aliases_.adopt(std::move(result).toTensor());
       } else if (result.isTensorList()) {
         auto tensors = result.toTensorVector();
         result = c10::IValue(); // the list's references would look like others'
-        c10::List<at::Tensor> taken;
+        c10::List<at::Tensor> adopted;
         for (at::Tensor& each : tensors) {
-          taken.push_back(views_.take_over(std::move(each)));
+          adopted.push_back(aliases_.adopt(std::move(each)));
         }
-        result = std::move(taken);
+        result = std::move(adopted);
       }
     }
   }
@@ -306,7 +306,7 @@ class Call {
   const size_t base_;
   const c10::DeviceIndex device_;
   c10::SmallVector<c10::IValue, 4> originals_; // one per info_.arguments
-  DeviceViews views_;
+  CpuAliases aliases_;
 };
 
 /// Runs an operator that returns an object of a custom class, such as packed

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Operators that run later, on a worker of their stream.
 //
-// As on a device, the host makes the results and goes on. The kernel gets views
-// over device memory and no tensor of the host; memory that the host frees
-// meanwhile is reused in stream order only, which is the allocator's rule.
+// As on a device, the host makes the results and goes on. The kernel gets
+// aliases of device memory and no tensor of the host; memory that the host
+// frees meanwhile is reused in stream order only, which is the allocator's
+// rule.
 //
 // An operator on an idle stream with little to do runs at once on the calling
 // thread, as if the device had been that fast: a change of threads would take
 // longer.
 #pragma once
 
-#include "kernel/device_views.h"
+#include "kernel/cpu_aliases.h"
 #include "kernel/first_call.h"
 #include "kernel/output_metadata.h"
 
@@ -78,7 +79,7 @@ std::vector<at::Tensor> make_results(
 /// PyTorch's warning if it had elements.
 void resize_result(const at::Tensor& tensor, at::IntArrayRef sizes);
 
-/// Enqueues the CPU kernel that `op` has, with presented arguments on `stack`,
+/// Enqueues the CPU kernel that `op` has, with aliased arguments on `stack`,
 /// on the device's current stream. New tensors that it makes go to the memory
 /// of `results`. A failure is reported by the next synchronizing call. If they
 /// have other strides than the kernel gives them, it is told to the call that
@@ -86,7 +87,7 @@ void resize_result(const at::Tensor& tensor, at::IntArrayRef sizes);
 void enqueue(
     const c10::OperatorHandle& op,
     c10::DeviceIndex device,
-    DeviceViews& views,
+    CpuAliases& aliases,
     torch::jit::Stack&& stack,
     const std::vector<at::Tensor>& results,
     uint64_t digest = 0);

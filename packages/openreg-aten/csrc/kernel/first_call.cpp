@@ -74,7 +74,7 @@ std::shared_ptr<const OutputMetadata> ask_meta_kernel(
   const bool no_statistics =
       saves_no_statistics(op.operator_name().name, stack);
   StandInCall call(info, std::move(stack), c10::kMeta);
-  if (!call.present() || call.has_overlap() ||
+  if (!call.replace_arguments() || call.has_overlap() ||
       run(call, op) != Outcome::kDone) {
     return nullptr;
   }
@@ -100,7 +100,7 @@ std::shared_ptr<const OutputMetadata> dry_run(
   // Some kernels refuse to divide by zero, and others to index with one.
   for (const bool ones : {false, true}) {
     StandInCall call(info, Stack(stack), c10::kCPU, ones);
-    if (!call.present()) {
+    if (!call.replace_arguments()) {
       return nullptr;
     }
     switch (run(call, op)) {

@@ -93,7 +93,7 @@ class HiddenScope {
 
 } // namespace
 
-bool StandInCall::present() {
+bool StandInCall::replace_arguments() {
   for (const auto& argument : info_.arguments) {
     c10::IValue& value = stack_[argument.index];
     switch (argument.kind) {

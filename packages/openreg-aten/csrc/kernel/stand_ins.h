@@ -32,7 +32,7 @@ class StandInCall {
 
   /// Replaces the arguments; false if the operator does not accept one, or if
   /// stand-ins would need too much memory.
-  bool present();
+  bool replace_arguments();
   /// Whether an argument that is written shares memory with another, or itself.
   bool has_overlap() const {
     return overlaps_;

@@ -4,7 +4,7 @@
 // A structured operator has two halves: meta() makes an iterator over the
 // operands, for which metadata is enough, and impl() calls the DispatchStub of
 // the iterator's device. Between the two the iterator is told that its operands
-// are the CPU's, at the addresses where kernels find them. So there is no view
+// are the CPU's, at the addresses where kernels find them. So there is no alias
 // of any tensor, and the output is the device's from the start.
 #pragma once
 

@@ -92,7 +92,7 @@ void check_overlap(
 }
 
 /// Gives `tensor` the values of `result`, and its sizes.
-void write_back(const at::Tensor& tensor, const at::Tensor& result) {
+void copy_back(const at::Tensor& tensor, const at::Tensor& result) {
   if (tensor.sizes() != result.sizes()) {
     tensor.resize_(result.sizes());
     if (tensor.strides() != result.strides()) {
@@ -126,7 +126,7 @@ class WidenedCall {
       const c10::IValue& original = originals[argument.index];
       const c10::IValue& result = widened[argument.index];
       if (argument.written && original.isTensor() && !original.is(result)) {
-        write_back(original.toTensor(), result.toTensor());
+        copy_back(original.toTensor(), result.toTensor());
       }
     }
     const size_t first = stack_.size() - info_.returned.size();

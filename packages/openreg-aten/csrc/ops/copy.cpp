@@ -9,8 +9,8 @@
 #include "device/device.h"
 #include "device/host_allocator.h"
 #include "device/stream_event.h"
+#include "kernel/cpu_aliases.h"
 #include "kernel/cpu_allocator.h"
-#include "kernel/device_views.h"
 #include "kernel/enqueue.h"
 #include "kernel/kernel.h"
 #include "mechanism.h"
@@ -58,12 +58,12 @@ bool enqueue_copy(const at::Tensor& dst, const at::Tensor& src) {
   if (!record_pinned_use(host.storage(), stream)) {
     return false; // registered by the program, which may free it at any time
   }
-  DeviceViews views(device);
+  CpuAliases aliases(device);
   enqueue_on_current_stream(
       device,
-      [to = on_device(dst) ? views.present(dst, true) : borrow(dst),
+      [to = on_device(dst) ? aliases.alias(dst, true) : borrow(dst),
        from =
-           on_device(src) ? views.present(src, false) : borrow(src)]() mutable {
+           on_device(src) ? aliases.alias(src, false) : borrow(src)]() mutable {
         const EnqueuedKernelScope scope({});
         at::native::copy_(to, from, /*non_blocking=*/false);
       });
@@ -89,11 +89,11 @@ bool enqueue_between_devices(const at::Tensor& dst, const at::Tensor& src) {
         (source != target && enqueues(target, 0)))) {
     return false;
   }
-  DeviceViews views(target);
-  at::Tensor to = views.present(dst, true);
-  const at::Tensor from = views.present(src, false);
-  std::vector<ViewPtr> kept;
-  views.move_views(kept);
+  CpuAliases aliases(target);
+  at::Tensor to = aliases.alias(dst, true);
+  const at::Tensor from = aliases.alias(src, false);
+  std::vector<CpuAliasPtr> kept;
+  aliases.move_aliases(kept);
   if (source != target) {
     StreamEvent(current_handle(target)).hold(current_handle(source));
   }
@@ -136,9 +136,9 @@ copy_tensor(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
     // The host is about to look: what failed earlier on the stream is reported.
     synchronize_current_stream(device);
   }
-  DeviceViews views(device);
-  at::Tensor to = on_device(self) ? views.present(self, true) : self;
-  const at::Tensor from = on_device(src) ? views.present(src, false) : src;
+  CpuAliases aliases(device);
+  at::Tensor to = on_device(self) ? aliases.alias(self, true) : self;
+  const at::Tensor from = on_device(src) ? aliases.alias(src, false) : src;
   run_on_current_stream(device, [&] { run_copy(device, to, from); });
   return self;
 }

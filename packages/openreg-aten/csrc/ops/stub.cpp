@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // abs, through the function that PyTorch's own abs.out asks the device for.
-#include "kernel/device_views.h"
+#include "kernel/cpu_aliases.h"
 #include "kernel/dispatch_paths.h"
 #include "kernel/kernel.h"
 #include "kernel/structured.h"
@@ -38,9 +38,9 @@ void abs_kernel(at::TensorIteratorBase& iter) {
   if (counts_paths()) {
     count_path({"aten::abs", "out"}, DispatchPath::kStub);
   }
-  DeviceViews views(device);
-  at::Tensor& out = views.present(iter.tensor(0), /*written=*/true);
-  const at::Tensor& self = views.present(iter.tensor(1), /*written=*/false);
+  CpuAliases aliases(device);
+  at::Tensor& out = aliases.alias(iter.tensor(0), /*written=*/true);
+  const at::Tensor& self = aliases.alias(iter.tensor(1), /*written=*/false);
   run_on_current_stream(device, [&] {
     const KernelScope scope(device);
     at::_ops::abs_out::redispatch(
