@@ -51,7 +51,7 @@ def components(tensor: Tensor) -> list[Tensor]:
 def alike(
     device: str, same: Callable[[Any, Any], None]
 ) -> Callable[[Tensor, Tensor], None]:
-    """Gives a function that compares a result with the CPU's, component by component."""
+    """Gives a function that compares the components of a result with the CPU's."""
 
     def compare(result: Tensor, expected: Tensor) -> None:
         assert result.device.type == device

@@ -351,10 +351,10 @@ EnqueuedCall* take_call() {
 OPENREG_THREAD_LOCAL size_t t_mean_bytes = 0;
 
 bool has_work(orStream_t stream) {
-  uint64_t given = 0;
-  uint64_t done = 0;
-  OPENREG_CHECK(orStreamGetProgress(stream, &given, &done));
-  return given != done;
+  uint64_t enqueued = 0;
+  uint64_t completed = 0;
+  OPENREG_CHECK(orStreamGetProgress(stream, &enqueued, &completed));
+  return enqueued != completed;
 }
 
 } // namespace

@@ -27,8 +27,8 @@ bool enqueues(c10::DeviceIndex device, size_t bytes);
 /// Whether the device's current stream has work.
 bool is_busy(c10::DeviceIndex device);
 
-/// Whether this thread runs a kernel of the device's current stream, which has
-/// what it calls done at once.
+/// Whether this thread runs a kernel of the device's current stream: what
+/// that kernel calls runs at once.
 bool runs_here(c10::DeviceIndex device);
 
 /// The metadata of what a call makes, if the call is to be enqueued and that is

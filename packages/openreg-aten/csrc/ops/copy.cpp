@@ -2,8 +2,9 @@
 // Copies in every direction, with any change of dtype, layout or shape, and the
 // read of one element.
 //
-// The CPU's copy_ runs over the window, so a copy between host and device is
-// one pass over the data, and conj and neg bits are resolved on the way.
+// The CPU's copy_ runs over the kernel mapping, so a copy between host and
+// device is one pass over the data, and conj and neg bits are resolved on the
+// way.
 #include "ops/copy.h"
 
 #include "device/device.h"
@@ -161,7 +162,7 @@ at::Scalar local_scalar_dense(const at::Tensor& self) {
   TORCH_CHECK(self.numel() > 0, "Empty tensor not supported");
   const void* data = to_kernel(self.const_data_ptr());
   synchronize_current_stream(self.device().index()); // reports what failed
-  at::Scalar result; // read here: all that the stream had to do is done
+  at::Scalar result; // read here: all work of the stream is completed
   AT_DISPATCH_V2(
       self.scalar_type(),
       "_local_scalar_dense",
