@@ -73,7 +73,7 @@ def test_operator_is_enqueued_once_its_results_are_known(
 ) -> None:
     work = WORK[name]
     first = torch.arange(1.0, 49.0) / 7
-    work(first.to(device))  # from here on it is known what the results look like
+    work(first.to(device))  # from here on the metadata of its results is cached
     second = (first - 3).to(device)
     expected = work(first - 3)
     # Indices come from the host, whose copies wait.

@@ -52,7 +52,7 @@ def test_step_of_a_held_stream_is_enqueued(
 ) -> None:
     model, step = prepare(models, OPTIMIZERS[name], device)
     cpu_model, cpu_step = prepare(models, OPTIMIZERS[name], "cpu")
-    step()  # from here on it is known what the results look like
+    step()  # from here on the metadata of its results is cached
     torch.accelerator.synchronize()
     held = latch()
     with torch.openreg.operator_paths() as paths:
