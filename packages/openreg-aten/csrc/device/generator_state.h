@@ -34,7 +34,7 @@ class GeneratorState {
   /// it had before.
   struct Snapshot {
     at::Generator cpu;
-    orStream_t last; // whose kernel drew from it last; null if none did
+    orStream_t last; // whose kernel uses it last; null if none does
     std::optional<Position> origin;
   };
 
@@ -48,8 +48,8 @@ class GeneratorState {
   at::Generator for_kernel(orStream_t stream);
   Snapshot snapshot() const;
 
-  // Enqueued kernels keep their CPU generator, so a new
-  // beginning waits for none of them.
+  // Enqueued kernels keep the CPU generator that they have, so a new beginning
+  // waits for none of them.
   void set_seed(uint64_t seed);
   /// Throws unless `offset` is a multiple of 4 from 0 to 2^62 - 1.
   void set_offset(uint64_t seed, uint64_t offset);

@@ -155,7 +155,7 @@ class Call {
         break;
       }
       case Kind::kGenerator:
-        value = original; // aliased before
+        value = original; // replaced before
         break;
       case Kind::kDevice:
         if (!original.isNone()) {
