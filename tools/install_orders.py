@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from mix import DIST, PACKAGES
+from package_set import DIST, PACKAGES
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 USED = "import torch\nassert torch.openreg.is_initialized(), 'no device was used'\n"

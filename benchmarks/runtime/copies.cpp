@@ -9,7 +9,7 @@
 namespace bench {
 namespace {
 
-enum class Road { kIn, kOut, kPinnedIn, kPinnedOut, kDevice };
+enum class Path { kIn, kOut, kPinnedIn, kPinnedOut, kDevice };
 
 /// Host memory with every page written. A large memcpy is several times slower
 /// if its destination lies a few bytes further into its page than its source,
@@ -37,7 +37,7 @@ Batch copies(std::size_t size, std::size_t count, Copy copy) {
 
 Batch device_copies(
     const Library& library,
-    Road road,
+    Path path,
     std::size_t size,
     std::size_t count) {
   const auto copy = OPENREG_CALL(library, orMemcpy);
@@ -48,26 +48,26 @@ Batch device_copies(
   const auto host = make_host(size);
   // Writes every page.
   copy(device.get(), host.get(), size, orMemcpyHostToDevice);
-  if (road == Road::kDevice) {
+  if (path == Path::kDevice) {
     const auto other = make_block(library, size);
     copy(other.get(), device.get(), size, orMemcpyDeviceToDevice);
     return copies(size, count, [=] {
       copy(other.get(), device.get(), size, orMemcpyDeviceToDevice);
     });
   }
-  if (road == Road::kIn) {
+  if (path == Path::kIn) {
     return copies(size, count, [=] {
       copy(device.get(), host.get(), size, orMemcpyHostToDevice);
     });
   }
-  if (road == Road::kOut) {
+  if (path == Path::kOut) {
     return copies(size, count, [=] {
       copy(host.get(), device.get(), size, orMemcpyDeviceToHost);
     });
   }
   const auto pinned = make_pinned(library, size);
   std::memset(pinned.get(), 0, size);
-  if (road == Road::kPinnedIn) {
+  if (path == Path::kPinnedIn) {
     return copies(size, count, [=] {
       enqueue(
           device.get(), pinned.get(), size, orMemcpyHostToDevice, stream.get());
@@ -93,13 +93,13 @@ Batch host_copies(std::size_t size, std::size_t count) {
 
 void measure_copies(Bench& bench) {
   constexpr std::size_t kBatchBytes = 64 * kMiB;
-  const std::pair<Road, const char*> roads[] = {
-      {Road::kIn, "H2D"},
-      {Road::kOut, "D2H"},
-      {Road::kPinnedIn, "H2D, pinned, async"},
-      {Road::kPinnedOut, "D2H, pinned, async"},
-      {Road::kDevice, "D2D"}};
-  for (const auto& [road, name] : roads) {
+  const std::pair<Path, const char*> paths[] = {
+      {Path::kIn, "H2D"},
+      {Path::kOut, "D2H"},
+      {Path::kPinnedIn, "H2D, pinned, async"},
+      {Path::kPinnedOut, "D2H, pinned, async"},
+      {Path::kDevice, "D2D"}};
+  for (const auto& [path, name] : paths) {
     bench.section(std::string("copy ") + name);
     for (const std::size_t size :
          {4 * kKiB, 64 * kKiB, kMiB, 16 * kMiB, 64 * kMiB, 256 * kMiB, kGiB}) {
@@ -112,8 +112,8 @@ void measure_copies(Bench& bench) {
           {size_name(size),
            "GiB/s",
            size == 64 * kMiB ? ">= 0.9 x memcpy" : ""},
-          [=, road = road](const Library& library) {
-            return device_copies(library, road, size, count);
+          [=, path = path](const Library& library) {
+            return device_copies(library, path, size, count);
           },
           std::pair{std::string("memcpy"), host_copies(size, count)});
     }

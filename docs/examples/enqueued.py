@@ -13,9 +13,9 @@ torch.tanh(x @ weight).sum()  # from here on the shapes are known
 
 gate = threading.Event()
 Device(0).default_stream.launch(gate.wait, 30)  # holds the stream
-with torch.openreg.operator_roads() as roads:
+with torch.openreg.operator_paths() as paths:
     y = torch.tanh(x @ weight).sum()
-print(dict(sorted(roads.calls)))
+print(dict(sorted(paths.calls)))
 # prints: {'aten::mm': 'enqueued', 'aten::sum': 'enqueued', 'aten::tanh': 'enqueued'}
 print(torch.openreg.current_stream().query())
 # prints: False

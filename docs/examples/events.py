@@ -13,7 +13,7 @@ print(event.query())  # never recorded: nothing to wait for
 
 first.launch(gate.wait, 30)
 event.record(first)
-second.wait_event(event)  # holds what `second` is given from here on
+second.wait_event(event)  # holds what is enqueued on `second` from here on
 second.launch(print, "second")
 event.record(Stream(0))  # the last record counts, and is reached at once
 print(event.query(), second.query())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A block is used again by its own stream, and by others only when they are done."""
+"""Its own stream reuses a block at once, others only when its work is completed."""
 
 import torch
 from torch import openreg

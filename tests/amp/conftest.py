@@ -15,7 +15,7 @@ import openreg_aten  # noqa: F401  the backend comes before openreg_amp
 
 @pytest.fixture
 def device():
-    """The device of openreg-aten, which nobody has renamed in this mix."""
+    """The device of openreg-aten, which nobody has renamed in this package set."""
     return "privateuseone"
 
 

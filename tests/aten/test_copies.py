@@ -23,23 +23,23 @@ DTYPES = [
     torch.complex64,
     torch.float8_e5m2,
 ]
-ROADS = ["h2d", "d2h", "d2d", "peer"]
+PATHS = ["h2d", "d2h", "d2d", "peer"]
 
 
-def ends(road: str, device: str) -> tuple[str, str]:
-    """The source and the destination of a road."""
+def ends(path: str, device: str) -> tuple[str, str]:
+    """The source and the destination of a path."""
     other = f"{device}:1"
     return {
         "h2d": ("cpu", device),
         "d2h": (device, "cpu"),
         "d2d": (device, device),
         "peer": (device, other),
-    }[road]
+    }[path]
 
 
-@pytest.mark.parametrize("road", ROADS)
-def test_copy_changes_dtype_as_on_the_cpu(device: str, road: str) -> None:
-    start, end = ends(road, device)
+@pytest.mark.parametrize("path", PATHS)
+def test_copy_changes_dtype_as_on_the_cpu(device: str, path: str) -> None:
+    start, end = ends(path, device)
     for dtype, target in itertools.product(DTYPES, DTYPES):
         if dtype.is_complex and not target.is_complex:
             continue  # warns that it drops the imaginary part
@@ -64,12 +64,12 @@ LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("source", LAYOUTS)
 def test_copy_reads_and_writes_every_layout(
-    device: str, road: str, source: str
+    device: str, path: str, source: str
 ) -> None:
-    start, end = ends(road, device)
+    start, end = ends(path, device)
     x = torch.randn(8, 9)
     value = LAYOUTS[source](x)
     moved = LAYOUTS[source](x.to(start))
@@ -85,9 +85,9 @@ def test_copy_reads_and_writes_every_layout(
     assert not base[0].any()
 
 
-@pytest.mark.parametrize("road", ROADS)
-def test_copy_broadcasts(device: str, road: str) -> None:
-    start, end = ends(road, device)
+@pytest.mark.parametrize("path", PATHS)
+def test_copy_broadcasts(device: str, path: str) -> None:
+    start, end = ends(path, device)
     row = torch.randn(4)
     target = torch.empty(3, 4, device=end)
     assert target.copy_(row.to(start)).cpu().equal(row.expand(3, 4))
@@ -99,9 +99,9 @@ def test_copy_broadcasts(device: str, road: str) -> None:
         target[0].copy_(torch.ones(2, 4, device=start))
 
 
-@pytest.mark.parametrize("road", ROADS)
-def test_copy_resolves_conjugate_and_negative_views(device: str, road: str) -> None:
-    start, end = ends(road, device)
+@pytest.mark.parametrize("path", PATHS)
+def test_copy_resolves_conjugate_and_negative_views(device: str, path: str) -> None:
+    start, end = ends(path, device)
     z = torch.randn(3, 4, dtype=torch.complex64)
     moved = z.to(start)
     target = torch.empty(3, 4, dtype=torch.complex64, device=end)

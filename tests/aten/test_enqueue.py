@@ -20,19 +20,19 @@ from openreg_aten import _C
 Latches = Callable[..., Any]
 
 
-def roads(function: Callable[[], object]) -> Counter[str]:
-    """Counts the calls of a function's operators by their road."""
+def paths(function: Callable[[], object]) -> Counter[str]:
+    """Counts the calls of a function's operators by their path."""
 
     def now() -> Counter[tuple[str, str]]:
-        return Counter({(name, road): n for name, road, n in _C.road_counts()})
+        return Counter({(name, path): n for name, path, n in _C.path_counts()})
 
     before = now()
-    _C.count_roads(1)
+    _C.count_paths(1)
     function()
-    _C.count_roads(-1)
+    _C.count_paths(-1)
     counts: Counter[str] = Counter()
-    for (_, road), count in (now() - before).items():
-        counts[road] += count
+    for (_, path), count in (now() - before).items():
+        counts[path] += count
     return counts
 
 
@@ -73,7 +73,7 @@ def test_operator_is_enqueued_once_its_results_are_known(
 ) -> None:
     work = WORK[name]
     first = torch.arange(1.0, 49.0) / 7
-    work(first.to(device))  # from here on it is known what the results look like
+    work(first.to(device))  # from here on the metadata of its results is cached
     second = (first - 3).to(device)
     expected = work(first - 3)
     # Indices come from the host, whose copies wait.
@@ -84,7 +84,7 @@ def test_operator_is_enqueued_once_its_results_are_known(
         nonlocal result
         result = work(second)
 
-    counts = roads(run)
+    counts = paths(run)
     if held is not None:
         assert set(counts) == {"enqueued"} or name == "conversion"
         assert not torch.accelerator.current_stream().query()
@@ -419,7 +419,7 @@ def test_threads_ask_one_generator_for_its_state_while_kernels_draw(
     assert not failures
 
 
-def test_mask_is_no_index_with_known_results(device: str) -> None:
+def test_mask_is_no_index_with_cached_output_metadata(device: str) -> None:
     x = torch.arange(6.0, device=device)
     for mask in ([1, 0, 0, 1, 1, 0], [0, 1, 0, 0, 0, 0]):
         chosen = torch.tensor(mask, dtype=torch.bool)
@@ -442,7 +442,7 @@ def test_random_numbers_are_enqueued_in_the_order_of_the_program(
     draw(device)
     held = latch()
     drawn: list[Tensor] = []
-    counts = roads(lambda: drawn.extend(draw(device)))
+    counts = paths(lambda: drawn.extend(draw(device)))
     assert set(counts) == {"enqueued"}
     assert not torch.accelerator.current_stream().query()
     held.release()
@@ -518,7 +518,7 @@ def test_kernel_that_calls_operators_gets_their_results(device: str) -> None:
     results: list[Tensor] = []
 
     def kernel() -> None:
-        counts = roads(lambda: results.append((x * 2).sum()))
+        counts = paths(lambda: results.append((x * 2).sum()))
         results.append(torch.tensor(counts["enqueued"]))
 
     runtime.Device(0).default_stream.launch(kernel)
@@ -533,11 +533,11 @@ def test_operators_after_large_ones_are_enqueued_too(device: str) -> None:
     for _ in range(100):
         y * 2
     torch.accelerator.synchronize()
-    assert roads(lambda: y * 2) == {"structured": 1}
+    assert paths(lambda: y * 2) == {"structured": 1}
     for _ in range(3):
         x * 2
     torch.accelerator.synchronize()
-    assert roads(lambda: y * 2) == {"enqueued": 1}
+    assert paths(lambda: y * 2) == {"enqueued": 1}
 
 
 def test_training_step_does_not_wait(device: str, latch: Latches) -> None:
@@ -571,7 +571,7 @@ def test_training_step_does_not_wait(device: str, latch: Latches) -> None:
     losses = [step(), step()]
     torch.accelerator.synchronize()
     held = latch()
-    counts = roads(lambda: losses.append(step()))
+    counts = paths(lambda: losses.append(step()))
     assert not torch.accelerator.current_stream().query()
     held.release()
     assert set(counts) == {"enqueued"}

@@ -107,7 +107,7 @@ WRONG = """
     library = torch.library.Library("aten", "IMPL", "Meta")
     library.impl("cumsum", wrong, allow_override=True)
     x = torch.arange(12.0).view(3, 4).to("privateuseone")
-    _C.count_roads(1)
+    _C.count_paths(1)
     for _ in range(2):
         released, started = threading.Event(), threading.Event()
         def hold():
@@ -124,7 +124,7 @@ WRONG = """
             print("cumsum" in str(error), "meta kernel" in str(error))
         else:
             print(tuple(y.stride()), torch.equal(y.cpu(), x.cpu().cumsum(0)))
-    print([n for name, road, n in _C.road_counts() if road == "corrected"])
+    print([n for name, path, n in _C.path_counts() if path == "corrected"])
 """
 
 

@@ -62,8 +62,8 @@ def image(zero_point: int = 100) -> Tensor:
 
 def parameters(tensor: Tensor) -> list[Any]:
     if tensor.qscheme() in CHANNELS:
-        members = [tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points()]
-        return [*members, tensor.q_per_channel_axis()]
+        components = [tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points()]
+        return [*components, tensor.q_per_channel_axis()]
     return [tensor.q_scale(), tensor.q_zero_point()]
 
 
@@ -243,13 +243,13 @@ def test_parameters_on_another_device_are_refused(device: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_quantizers_functions_are_asked_of_the_device(device: str, kind: str) -> None:
-    before = {(name, road): n for name, road, n in _C.road_counts()}
-    _C.count_roads(1)
+    before = {(name, path): n for name, path, n in _C.path_counts()}
+    _C.count_paths(1)
     try:
         KINDS[kind](values().to(device)).dequantize()
     finally:
-        _C.count_roads(-1)
-    after = {(name, road): n for name, road, n in _C.road_counts()}
+        _C.count_paths(-1)
+    after = {(name, path): n for name, path, n in _C.path_counts()}
     op = "tensor" if kind == "per_tensor" else "channel"
     for name in (f"aten::quantize_per_{op}", "aten::dequantize.self"):
         assert after[name, "stub"] - before.get((name, "stub"), 0) == 1

@@ -37,7 +37,7 @@ def sparse(layout: torch.layout) -> Tensor:
     return dense().to_sparse(layout=layout, blocksize=(1, 2) if blocks else None)
 
 
-def members(tensor: Tensor) -> list[Tensor]:
+def components(tensor: Tensor) -> list[Tensor]:
     if tensor.layout == torch.sparse_coo:
         return [tensor._indices(), tensor._values()]
     if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
@@ -51,7 +51,7 @@ def members(tensor: Tensor) -> list[Tensor]:
 def alike(
     device: str, same: Callable[[Any, Any], None]
 ) -> Callable[[Tensor, Tensor], None]:
-    """Gives a function that compares a result with the CPU's, member by member."""
+    """Gives a function that compares the components of a result with the CPU's."""
 
     def compare(result: Tensor, expected: Tensor) -> None:
         assert result.device.type == device
@@ -59,7 +59,7 @@ def alike(
         assert result.shape == expected.shape
         if result.layout == torch.sparse_coo:
             assert result.is_coalesced() == expected.is_coalesced()
-        clones = [[each.clone() for each in members(t)] for t in (result, expected)]
+        clones = [[each.clone() for each in components(t)] for t in (result, expected)]
         same(*clones)
 
     return compare
@@ -70,7 +70,7 @@ def test_sparse_tensor_goes_to_the_device_and_back(device, alike, layout) -> Non
     x = sparse(layout)
     moved = x.to(device)
     alike(moved, x)
-    assert all(each.device.type == device for each in members(moved))
+    assert all(each.device.type == device for each in components(moved))
     assert moved.cpu().device.type == "cpu"
     assert moved.cpu().to_dense().equal(dense())
     alike(moved.clone(), x)

@@ -43,9 +43,9 @@ def test_set_device_refuses_an_unknown_index(index: int) -> None:
 
 
 @pytest.mark.parametrize("move", ["to", "empty_like", "zeros", "module", "stream"])
-def test_every_road_refuses_an_unknown_device(device: str, move: str) -> None:
+def test_every_path_refuses_an_unknown_device(device: str, move: str) -> None:
     target = f"{device}:5"
-    roads: dict[str, Callable[[], object]] = {
+    paths: dict[str, Callable[[], object]] = {
         "to": lambda: torch.ones(2).to(target),
         "empty_like": lambda: torch.empty_like(torch.ones(2), device=target),
         "zeros": lambda: torch.zeros(2, device=target),
@@ -53,7 +53,7 @@ def test_every_road_refuses_an_unknown_device(device: str, move: str) -> None:
         "stream": lambda: torch.Stream(target),
     }
     with pytest.raises(RuntimeError, match="invalid device ordinal"):
-        roads[move]()
+        paths[move]()
 
 
 @pytest.mark.parametrize("name", ["openregg", "openreg:x", "openreg:-3"])

@@ -52,19 +52,19 @@ def test_step_of_a_held_stream_is_enqueued(
 ) -> None:
     model, step = prepare(models, OPTIMIZERS[name], device)
     cpu_model, cpu_step = prepare(models, OPTIMIZERS[name], "cpu")
-    step()  # from here on it is known what the results look like
+    step()  # from here on the metadata of its results is cached
     torch.accelerator.synchronize()
     held = latch()
-    with torch.openreg.operator_roads() as roads:
+    with torch.openreg.operator_paths() as paths:
         loss = step()
     assert held.holds, "the step has waited for the stream"
     held.release()
 
     # [docs: share]
-    rest = {call: n for call, n in roads.calls.items() if call[1] != "enqueued"}
-    share = 1 - sum(rest.values()) / roads.calls.total()
+    rest = {call: n for call, n in paths.calls.items() if call[1] != "enqueued"}
+    share = 1 - sum(rest.values()) / paths.calls.total()
     logging.info("%s: %.1f%%, all but %s", name, 100 * share, rest)
-    assert roads.calls.total() > 100
+    assert paths.calls.total() > 100
     assert share >= 0.95, rest
     # [docs: end]
 

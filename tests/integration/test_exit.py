@@ -182,9 +182,9 @@ def test_forked_child_that_leaves_the_device_alone_works(run_script: Script) -> 
 
 
 def test_handshake_at_exit_reaches_the_autograd_thread_of_every_device() -> None:
-    with torch.openreg.operator_roads() as roads:
+    with torch.openreg.operator_paths() as paths:
         _C.drain_autograd()
-    assert roads.calls["aten::sum", "typed"] == torch.openreg.device_count()
+    assert paths.calls["aten::sum", "typed"] == torch.openreg.device_count()
 
 
 BACKWARD = """

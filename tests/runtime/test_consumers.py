@@ -224,7 +224,7 @@ def test_program_is_built_with_pkg_config_and_runs(tmp_path: Path) -> None:
 
 
 def test_parsed_flags_are_those_of_pkg_config() -> None:
-    """The test above has two roads; both are the same."""
+    """The test above takes its flags from the file or from pkg-config."""
     if not shutil.which("pkg-config"):
         pytest.skip("there is no pkg-config")
     for variable in ("Cflags", "Libs"):

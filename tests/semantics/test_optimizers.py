@@ -32,31 +32,31 @@ SETTINGS: dict[str, dict[str, Any]] = {
 FUSED = ["Adagrad", "Adam", "AdamW", "SGD"]
 
 
-def _roads() -> list[tuple[str, dict[str, Any]]]:
-    roads: list[tuple[str, dict[str, Any]]] = []
+def _paths() -> list[tuple[str, dict[str, Any]]]:
+    paths: list[tuple[str, dict[str, Any]]] = []
     for name in SETTINGS:
         known = inspect.signature(getattr(optim, name)).parameters
         if "foreach" not in known:
-            roads.append((name, {}))
+            paths.append((name, {}))
             continue
-        roads += [(name, {"foreach": True}), (name, {"foreach": False})]
-        roads += [(name, {"maximize": True, "foreach": True})]
+        paths += [(name, {"foreach": True}), (name, {"foreach": False})]
+        paths += [(name, {"maximize": True, "foreach": True})]
         if name in FUSED:
-            roads.append((name, {"fused": True}))
-    return roads
+            paths.append((name, {"fused": True}))
+    return paths
 
 
-ROADS = pytest.mark.parametrize(
-    ("name", "road"), _roads(), ids=lambda each: str(each).replace(" ", "")
+PATHS = pytest.mark.parametrize(
+    ("name", "path"), _paths(), ids=lambda each: str(each).replace(" ", "")
 )
 
 
-def make(name: str, device: str, **road: Any) -> tuple[list[nn.Parameter], Any]:
+def make(name: str, device: str, **path: Any) -> tuple[list[nn.Parameter], Any]:
     parameters = [
         nn.Parameter(torch.linspace(-1, 1, 6).view(2, 3).to(device)),
         nn.Parameter(torch.full((3, 2), 0.5).to(device)),
     ]
-    optimizer = getattr(optim, name)(parameters, **SETTINGS[name] | road)
+    optimizer = getattr(optim, name)(parameters, **SETTINGS[name] | path)
     return parameters, optimizer
 
 
@@ -91,22 +91,22 @@ def train(parameters: list[nn.Parameter], optimizer: Any, steps: int = 3) -> Non
         optimizer.step()
 
 
-@ROADS
+@PATHS
 @program
-def test_steps_give_the_same_parameters_and_state(device, name, road):
-    parameters, optimizer = make(name, device, **road)
+def test_steps_give_the_same_parameters_and_state(device, name, path):
+    parameters, optimizer = make(name, device, **path)
     train(parameters, optimizer)
     return parameters, [p.grad for p in parameters], state_of(optimizer)
 
 
-@ROADS
+@PATHS
 @program
-def test_step_between_forward_and_backward_is_noticed(device, name, road):
-    parameters, optimizer = make(name, device, **road)
+def test_step_between_forward_and_backward_is_noticed(device, name, path):
+    parameters, optimizer = make(name, device, **path)
     train(parameters, optimizer, 1)
     loss = loss_of(parameters)
     optimizer.step()
-    if "fused" not in road:
+    if "fused" not in path:
         return refusal(loss.backward, "modified by an inplace operation")
     # PyTorch's fused operators raise no versions, on any device: they return nothing
     # (gen_inplace_or_view_type.py), so the gradients are those of the new parameters.
@@ -114,12 +114,12 @@ def test_step_between_forward_and_backward_is_noticed(device, name, road):
     return [p.grad for p in parameters]
 
 
-@ROADS
+@PATHS
 @program
-def test_state_dict_carries_on_in_another_optimizer(device, name, road):
-    parameters, optimizer = make(name, device, **road)
+def test_state_dict_carries_on_in_another_optimizer(device, name, path):
+    parameters, optimizer = make(name, device, **path)
     train(parameters, optimizer, 2)
-    others, other = make(name, device, **road)
+    others, other = make(name, device, **path)
     with torch.no_grad():
         for mine, theirs in zip(parameters, others, strict=True):
             theirs.copy_(mine)
@@ -139,8 +139,8 @@ def test_foreach_is_what_an_optimizer_does_without_options(device, name):
     # As on CUDA, _default_to_fused_or_foreach in torch/optim/optimizer.py; on the CPU
     # it is a loop over the parameters, with other rounding. Adafactor always loops.
     loops = name in ("Adafactor", "Muon")
-    road = {"foreach": True} if device == "cpu" and not loops else {}
-    parameters, optimizer = make(name, device, **road)
+    path = {"foreach": True} if device == "cpu" and not loops else {}
+    parameters, optimizer = make(name, device, **path)
     train(parameters, optimizer)
     return parameters
 

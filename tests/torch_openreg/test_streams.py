@@ -214,7 +214,7 @@ def test_wait_stream_and_wait_event_hold_later_work(
     def compute() -> torch.Tensor:
         return torch.full((3,), 2.0, device="openreg") + 1
 
-    compute()  # from here on it is known what the results look like
+    compute()  # from here on the metadata of its results is cached
     held, after_event, after_stream, free = (Stream() for _ in range(4))
     release = hold(held)
     after_event.wait_event(held.record_event())

@@ -40,7 +40,7 @@ OWN = {
     "from_tiled",
     "get_amp_supported_dtype",
     "mechanisms",
-    "operator_roads",
+    "operator_paths",
     "sanitizer",
     "set_storage_name",
     "set_tensor_flags",

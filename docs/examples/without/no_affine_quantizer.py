@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""quantize_per_tensor asks the device for its function; the road is counted."""
+"""quantize_per_tensor asks the device for its function; the path is counted."""
 
 import torch
 
 x = torch.tensor([-1.0, 2.0], device="openreg")
-with torch.openreg.operator_roads() as roads:
+with torch.openreg.operator_paths() as paths:
     y = torch.quantize_per_tensor(x, 0.5, 10, torch.quint8)
-print(y.int_repr().tolist(), [road for _, road in roads.calls])
+print(y.int_repr().tolist(), [path for _, path in paths.calls])
 # prints: [8, 14] ['stub']
 # without it: [8, 14] ['boxed']

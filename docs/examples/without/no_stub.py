@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""abs asks the device for its function; the road is counted."""
+"""abs asks the device for its function; the path is counted."""
 
 import torch
 
 x = torch.tensor([-1.0, 2.0], device="openreg")
-with torch.openreg.operator_roads() as roads:
+with torch.openreg.operator_paths() as paths:
     y = x.abs()
-print(y.tolist(), [road for name, road in roads.calls if name == "aten::abs.out"])
+print(y.tolist(), [path for name, path in paths.calls if name == "aten::abs.out"])
 # prints: [1.0, 2.0] ['stub']
 # without it: [1.0, 2.0] ['boxed']

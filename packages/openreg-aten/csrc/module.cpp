@@ -10,7 +10,7 @@
 #include "device/profiler_ranges.h"
 #include "device/storage_impl.h"
 #include "device/tensor_impl.h"
-#include "kernel/roads.h"
+#include "kernel/dispatch_paths.h"
 #include "mechanism.h"
 
 #include <torch/csrc/Exceptions.h>
@@ -98,8 +98,8 @@ NB_MODULE(_C, m) {
       },
       nb::arg("also_known"));
   m.def("mechanisms", &list_mechanisms);
-  m.def("count_roads", &count_roads, nb::arg("change"));
-  m.def("road_counts", &road_counts);
+  m.def("count_paths", &count_paths, nb::arg("change"));
+  m.def("path_counts", &path_counts);
   m.def("take_ranges", [] {
     std::vector<std::tuple<std::string, int, uint64_t>> rows;
     for (ProfilerRange& range : take_ranges()) {

@@ -19,7 +19,7 @@ namespace openreg::aten {
 OPENREG_ATEN_API c10::DeviceAllocator& device_allocator();
 
 /// A block of `size` bytes, by its device pointer; null for size 0. It is for
-/// work that this thread's current stream is given later. Throws
+/// work that is enqueued on this thread's current stream later. Throws
 /// c10::OutOfMemoryError.
 void* allocate_block(c10::DeviceIndex device, size_t size);
 /// The same for the caller, who uses the block without a stream.
@@ -50,7 +50,7 @@ struct MemorySnapshot {
   std::vector<c10::CachingDeviceAllocator::SegmentInfo> segments;
   std::vector<std::vector<TraceEntry>> traces; // one per device
 };
-/// Streams are given by their ids.
+/// Streams are named by their ids.
 OPENREG_ATEN_API MemorySnapshot memory_snapshot();
 
 /// The DataPtr that owns a block.

@@ -63,14 +63,14 @@ bool should_split(size_t size, size_t rest, bool small) {
 }
 
 struct Progress {
-  uint64_t given = 0;
-  uint64_t done = 0;
+  uint64_t enqueued = 0;
+  uint64_t completed = 0;
 };
 
 /// A stream that is gone does no more work.
 Progress progress_of(orStream_t stream) {
   Progress progress;
-  if (orStreamGetProgress(stream, &progress.given, &progress.done) !=
+  if (orStreamGetProgress(stream, &progress.enqueued, &progress.completed) !=
       orSuccess) {
     static_cast<void>(orGetLastError());
     return {};
@@ -104,9 +104,9 @@ BlockPool::Allocation BlockPool::allocate(const Request& request) {
   reclaim_reached();
   const size_t size = block_size(request.size);
   const bool small = size <= kSmall;
-  const uint64_t done =
-      request.user == User::kWork ? 0 : progress_of(request.stream).done;
-  Block* block = take_cached(size, small, request, done);
+  const uint64_t completed =
+      request.user == User::kWork ? 0 : progress_of(request.stream).completed;
+  Block* block = take_cached(size, small, request, completed);
   if (block == nullptr) {
     if (C10_UNLIKELY(garbage_is_collected(allowed_))) {
       collect_garbage(request.context);
@@ -116,7 +116,8 @@ BlockPool::Allocation BlockPool::allocate(const Request& request) {
   if (block == nullptr && release_oversize(size, small, request)) {
     block = make_segment(segment_for(size), small, request);
   }
-  return block == nullptr ? Allocation{} : hand_out(block, size, request, done);
+  return block == nullptr ? Allocation{}
+                          : hand_out(block, size, request, completed);
 }
 
 BlockPool::Allocation BlockPool::allocate_after_release(
@@ -134,12 +135,12 @@ BlockPool::Allocation BlockPool::hand_out(
     Block* block,
     size_t size,
     const Request& request,
-    uint64_t done) {
+    uint64_t completed) {
   split(block, size);
   block->allocated = true;
   block->requested = request.size;
   block->by_kernel = request.user == User::kKernel;
-  block->born = done;
+  block->born = completed;
   block->context = request.context;
   active_[block->pointer] = block;
   count(block->small, [&](size_t kind) {
@@ -178,8 +179,9 @@ size_t BlockPool::free(void* pointer, const StackContext& context) {
       context ? context : block->context);
   const Progress progress = progress_of(block->stream);
   // What a kernel freed that it had allocated itself, nobody else has used.
-  const bool own = block->by_kernel && block->born == progress.done;
-  block->ticket = own || progress.done == progress.given ? 0 : progress.given;
+  const bool own = block->by_kernel && block->born == progress.completed;
+  block->ticket =
+      own || progress.completed == progress.enqueued ? 0 : progress.enqueued;
   if (C10_LIKELY(block->used_by.empty())) {
     reclaim(block, context);
     return size;
@@ -311,14 +313,14 @@ BlockPool::Block* BlockPool::take_cached(
     size_t size,
     bool small,
     const Request& request,
-    uint64_t done) {
+    uint64_t completed) {
   if (C10_UNLIKELY(garbage_is_collected(allowed_))) {
     turn_ += 1;
   }
   Blocks& blocks = cached(small);
   auto fit = find_fit(blocks, request.stream, size);
   if (request.user != User::kWork) {
-    while (fit != blocks.end() && (*fit)->ticket > done) {
+    while (fit != blocks.end() && (*fit)->ticket > completed) {
       ++fit;
     }
   }
@@ -458,9 +460,11 @@ void BlockPool::release_cached(const StackContext& context) {
   }
 }
 
-/// Gives a cached segment back; false if a part is in use, or work is not done.
+/// Gives a cached segment back; false if a part is in use, or work is not
+/// completed.
 bool BlockPool::release(Block* block, const StackContext& context) {
-  if (block->is_split() || block->ticket > progress_of(block->stream).done) {
+  if (block->is_split() ||
+      block->ticket > progress_of(block->stream).completed) {
     return false;
   }
   trace(

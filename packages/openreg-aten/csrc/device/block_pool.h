@@ -6,7 +6,7 @@
 // A freed block is reused by the stream that it was allocated for, whose later
 // work follows its earlier work, so a free waits for nothing. Kernels of the
 // CPU allocate too, at the time when they run and not when they are enqueued:
-// they get only blocks whose work is done, which the ticket tells.
+// they get only blocks whose work is completed, which the ticket tells.
 #pragma once
 
 #include "device/block_info.h"
@@ -37,7 +37,7 @@ class BlockPool {
   explicit BlockPool(c10::DeviceIndex device) : device_(device) {}
 
   enum class User {
-    kWork,   // what the stream is given from now on
+    kWork,   // what is enqueued on the stream from now on
     kCaller, // whoever asks, at once: no work may still use the block
     kKernel  // the same for the kernel that the stream runs now
   };
@@ -53,7 +53,7 @@ class BlockPool {
     size_t size = 0; // rounded
   };
   Allocation allocate(const Request& request);
-  /// The same after all cached segments were released whose work is done.
+  /// The same after all cached segments were released whose work is completed.
   Allocation allocate_after_release(const Request& request);
   /// What the device is asked for if no cached block fits.
   static size_t segment_size(size_t requested);
@@ -69,7 +69,7 @@ class BlockPool {
 
   /// The streams whose work keeps memory from being released.
   std::set<orStream_t> busy_streams();
-  /// Releases the cached segments whose work is done.
+  /// Releases the cached segments whose work is completed.
   void release_cached(const StackContext& context);
 
   void set_allowed(std::optional<size_t> bytes) {
@@ -126,14 +126,20 @@ class BlockPool {
   using Blocks = std::vector<Block*>;
   using Waiting = std::deque<std::pair<StreamEvent, Block*>>;
 
-  Allocation
-  hand_out(Block* block, size_t size, const Request& request, uint64_t done);
+  Allocation hand_out(
+      Block* block,
+      size_t size,
+      const Request& request,
+      uint64_t completed);
   Block* make_block();
   void recycle(Block* block);
   void reclaim(Block* block, const StackContext& context);
   void reclaim_reached();
-  Block*
-  take_cached(size_t size, bool small, const Request& request, uint64_t done);
+  Block* take_cached(
+      size_t size,
+      bool small,
+      const Request& request,
+      uint64_t completed);
   Block* make_segment(size_t size, bool small, const Request& request);
   void split(Block* block, size_t size);
   void merge(Block* block, Block* neighbour);

@@ -54,7 +54,8 @@ class CurrentDevice {
   bool changed_;
 };
 
-/// The device pointers of this process and their distance to kernel pointers.
+/// The device mapping of this process, where device pointers point, and its
+/// distance to the kernel mapping, where kernels find the same bytes.
 struct AddressRange {
   std::byte* begin;
   std::byte* end;

@@ -54,7 +54,7 @@ class GeneratorImpl final : public c10::GeneratorImpl {
     state()->set_seed(seed);
   }
   uint64_t current_seed() const override {
-    return state()->view().cpu.current_seed();
+    return state()->snapshot().cpu.current_seed();
   }
   uint64_t seed() override {
     const uint64_t seed = c10::detail::getNonDeterministicRandom();
@@ -76,30 +76,30 @@ class GeneratorImpl final : public c10::GeneratorImpl {
     if (!g_offset) {
       return 0;
     }
-    const auto [state, view] = drawn();
-    const auto offset = state->offset_of(view);
+    const auto [state, snapshot] = drawn();
+    const auto offset = state->offset_of(snapshot);
     TORCH_CHECK(
         offset,
         "the offset of this OpenReg Generator is not known: its state was set "
         "as a whole, and is none that seed ",
-        view.cpu.current_seed(),
+        snapshot.cpu.current_seed(),
         " reaches in 2^30 draws");
     return *offset;
   }
 
   /// 16 bytes if a seed and an offset say all; otherwise the CPU's state.
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
-    const auto [state, view] = drawn();
-    const bool whole = [cpu = view.cpu] {
+    const auto [state, snapshot] = drawn();
+    const bool whole = [cpu = snapshot.cpu] {
       const std::lock_guard lock(cpu.unsafeGetGeneratorImpl()->mutex_);
       return !g_offset || keeps_a_normal(cpu);
     }();
-    const auto offset = whole ? std::nullopt : state->offset_of(view);
+    const auto offset = whole ? std::nullopt : state->offset_of(snapshot);
     if (!offset) {
-      const std::lock_guard lock(view.cpu.unsafeGetGeneratorImpl()->mutex_);
-      return view.cpu.unsafeGetGeneratorImpl()->get_state();
+      const std::lock_guard lock(snapshot.cpu.unsafeGetGeneratorImpl()->mutex_);
+      return snapshot.cpu.unsafeGetGeneratorImpl()->get_state();
     }
-    const SeedAndOffset parts{view.cpu.current_seed(), *offset};
+    const SeedAndOffset parts{snapshot.cpu.current_seed(), *offset};
     const auto tensor =
         at::detail::empty_cpu({sizeof(parts)}, at::TensorOptions(at::kByte));
     std::memcpy(tensor.mutable_data_ptr(), &parts, sizeof(parts));
@@ -138,14 +138,15 @@ class GeneratorImpl final : public c10::GeneratorImpl {
 
  private:
   using Drawn =
-      std::pair<std::shared_ptr<GeneratorState>, GeneratorState::View>;
+      std::pair<std::shared_ptr<GeneratorState>, GeneratorState::Snapshot>;
 
   GeneratorImpl* clone_impl() const override {
-    const GeneratorState::View view = drawn().second;
-    const std::lock_guard lock(view.cpu.unsafeGetGeneratorImpl()->mutex_);
+    const GeneratorState::Snapshot snapshot = drawn().second;
+    const std::lock_guard lock(snapshot.cpu.unsafeGetGeneratorImpl()->mutex_);
     return new GeneratorImpl(
         device_.index(),
-        std::make_shared<GeneratorState>(view.cpu.clone(), view.origin));
+        std::make_shared<GeneratorState>(
+            snapshot.cpu.clone(), snapshot.origin));
   }
 
   std::shared_ptr<GeneratorState> state() const {
@@ -153,14 +154,14 @@ class GeneratorImpl final : public c10::GeneratorImpl {
     return state_;
   }
 
-  /// The state once the kernels that were given its CPU generator have drawn.
+  /// The state once the kernels that have its CPU generator have drawn.
   Drawn drawn() const {
     auto state = this->state();
-    auto view = state->view();
-    if (view.last != nullptr) {
-      wait_for(view.last);
+    auto snapshot = state->snapshot();
+    if (snapshot.last != nullptr) {
+      wait_for(snapshot.last);
     }
-    return {std::move(state), std::move(view)};
+    return {std::move(state), std::move(snapshot)};
   }
 
   /// PyTorch's bindings call with the GIL and the mutex of the base class,
@@ -213,7 +214,7 @@ at::Generator new_generator(c10::DeviceIndex device) {
   return make_generator(index_or_current(device), c10::default_rng_seed_val);
 }
 
-at::Generator present_generator(
+at::Generator prepare_cpu_generator(
     c10::DeviceIndex device,
     const std::optional<at::Generator>& generator) {
   // Through the hooks, which have none if the mechanism is left out.

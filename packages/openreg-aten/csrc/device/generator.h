@@ -23,9 +23,9 @@ OPENREG_ATEN_API const at::Generator& default_generator(
 at::Generator new_generator(c10::DeviceIndex device);
 
 /// The CPU generator inside `generator`, or inside the device's default one,
-/// for the next kernel of the current stream, which then waits for those that
-/// draw before it. Throws if that is not of the device.
-at::Generator present_generator(
+/// for the next kernel of the current stream, which then waits for the kernels
+/// that draw before it. Throws if that is not of the device.
+at::Generator prepare_cpu_generator(
     c10::DeviceIndex device,
     const std::optional<at::Generator>& generator);
 

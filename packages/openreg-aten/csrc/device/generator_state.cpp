@@ -67,7 +67,7 @@ at::Generator GeneratorState::for_kernel(orStream_t stream) {
   return cpu_;
 }
 
-GeneratorState::View GeneratorState::view() const {
+GeneratorState::Snapshot GeneratorState::snapshot() const {
   const std::lock_guard lock(mutex_);
   return {cpu_, last_, origin_};
 }
@@ -98,25 +98,25 @@ void GeneratorState::set_generator(at::Generator cpu) {
   put(std::move(cpu), std::nullopt);
 }
 
-std::optional<uint64_t> GeneratorState::offset_of(const View& view) {
-  const at::mt19937_data_pod engine = [&view] {
-    const std::lock_guard lock(view.cpu.unsafeGetGeneratorImpl()->mutex_);
-    return view.cpu.get<at::CPUGeneratorImpl>()->engine().data();
+std::optional<uint64_t> GeneratorState::offset_of(const Snapshot& snapshot) {
+  const at::mt19937_data_pod engine = [&snapshot] {
+    const std::lock_guard lock(snapshot.cpu.unsafeGetGeneratorImpl()->mutex_);
+    return snapshot.cpu.get<at::CPUGeneratorImpl>()->engine().data();
   }();
   {
     const std::lock_guard lock(mutex_);
-    if (lost_ && cpu_ == view.cpu) {
+    if (lost_ && cpu_ == snapshot.cpu) {
       return std::nullopt;
     }
   }
-  const Position from = view.origin.value_or(start_of(engine.seed_));
+  const Position from = snapshot.origin.value_or(start_of(engine.seed_));
   const auto more =
-      draws_between(from.engine, engine, view.origin ? kMostDraws : kSoon);
+      draws_between(from.engine, engine, snapshot.origin ? kMostDraws : kSoon);
   if (more) {
     remember({engine, from.draws + *more});
   }
   const std::lock_guard lock(mutex_);
-  if (cpu_ == view.cpu) {
+  if (cpu_ == snapshot.cpu) {
     lost_ = !more;
     if (more) {
       origin_ = Position{engine, from.draws + *more};

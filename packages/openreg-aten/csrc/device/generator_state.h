@@ -32,9 +32,9 @@ class GeneratorState {
   };
   /// The CPU generator at some time, who drew from it last, and a position that
   /// it had before.
-  struct View {
+  struct Snapshot {
     at::Generator cpu;
-    orStream_t last; // whose kernel was given it; null if none was
+    orStream_t last; // whose kernel uses it last; null if none does
     std::optional<Position> origin;
   };
 
@@ -44,21 +44,21 @@ class GeneratorState {
   GeneratorState(at::Generator cpu, std::optional<Position> origin);
 
   /// The CPU generator for the next kernel of `stream`, which then waits for
-  /// those that draw before it.
+  /// the kernels that draw before it.
   at::Generator for_kernel(orStream_t stream);
-  View view() const;
+  Snapshot snapshot() const;
 
-  // Enqueued kernels keep the CPU generator that they were given, so a new
-  // beginning waits for none of them.
+  // Enqueued kernels keep the CPU generator that they have, so a new beginning
+  // waits for none of them.
   void set_seed(uint64_t seed);
   /// Throws unless `offset` is a multiple of 4 from 0 to 2^62 - 1.
   void set_offset(uint64_t seed, uint64_t offset);
-  /// Takes a CPU generator over whose position is not known.
+  /// Takes the CPU generator `cpu`, whose position is not known.
   void set_generator(at::Generator cpu);
 
-  /// The offset of a view whose kernels have drawn; nothing if the state was
-  /// set as a whole, and is none that the seed reaches soon.
-  std::optional<uint64_t> offset_of(const View& view);
+  /// The offset of a snapshot whose kernels have drawn; nothing if the state
+  /// was set as a whole, and is none that the seed reaches soon.
+  std::optional<uint64_t> offset_of(const Snapshot& snapshot);
 
  private:
   void put(at::Generator cpu, std::optional<Position> origin);

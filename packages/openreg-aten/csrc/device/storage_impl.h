@@ -10,7 +10,7 @@
 
 namespace openreg::aten {
 
-/// A storage of the device over memory that it takes over. It can be resized.
+/// A storage of the device over memory that it then owns. It can be resized.
 c10::Storage make_storage(size_t bytes, c10::DataPtr memory);
 
 /// The name of the storage of a tensor; empty if nobody has set one.

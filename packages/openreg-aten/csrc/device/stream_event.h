@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A point in the work of a stream, for what waits until work is done: memory,
-// and random numbers.
+// A point in the work of a stream, for what waits until work is completed:
+// memory, and random numbers.
 #pragma once
 
 #include <openreg/openreg.h>

@@ -3,13 +3,13 @@
 #include "kernel/boxed.h"
 
 #include "device/generator.h"
+#include "kernel/cpu_aliases.h"
 #include "kernel/device_finder.h"
-#include "kernel/device_views.h"
+#include "kernel/dispatch_paths.h"
 #include "kernel/enqueue.h"
 #include "kernel/kernel.h"
-#include "kernel/known_results.h"
-#include "kernel/operator_plan.h"
-#include "kernel/roads.h"
+#include "kernel/operator_info.h"
+#include "kernel/output_metadata.h"
 #include "kernel/wider.h"
 
 #include <ATen/Context.h>
@@ -22,49 +22,50 @@
 namespace openreg::aten {
 namespace {
 
-using Kind = OperatorPlan::Kind;
+using Kind = OperatorInfo::Kind;
 using torch::jit::Stack;
 
 class Call {
  public:
-  Call(const c10::OperatorHandle& op, const OperatorPlan& plan, Stack& stack)
+  Call(const c10::OperatorHandle& op, const OperatorInfo& info, Stack& stack)
       : op_(op),
-        plan_(plan),
+        info_(info),
         stack_(stack),
-        base_(stack.size() - plan_.argument_count),
+        base_(stack.size() - info_.argument_count),
         device_(find_device()),
-        views_(device_) {}
+        aliases_(device_) {}
 
   // [docs: boxed-run]
   void run(const c10::OperatorHandle& target, c10::DispatchKey cpu_key) {
-    if (C10_UNLIKELY(plan_.draws)) {
-      present_generator();
+    if (C10_UNLIKELY(info_.uses_generator)) {
+      prepare_cpu_generator();
     }
     const CallKey key = make_key(cpu_key);
-    const auto known = results_if_enqueued(op_, plan_, key, device_, [&] {
-      return Stack(first_argument(), stack_.end());
-    });
-    if (known) {
-      resize_written(*known);
+    const auto outputs =
+        output_metadata_if_enqueued(op_, info_, key, device_, [&] {
+          return Stack(first_argument(), stack_.end());
+        });
+    if (outputs) {
+      resize_written(*outputs);
     }
-    originals_.reserve(plan_.arguments.size());
-    for (const auto& argument : plan_.arguments) {
-      present(argument);
+    originals_.reserve(info_.arguments.size());
+    for (const auto& argument : info_.arguments) {
+      replace_argument(argument);
     }
-    if (known) {
-      enqueue_with_results(target, *known, digest_of(key));
+    if (outputs) {
+      enqueue_with_results(target, *outputs, digest_of(key));
       return;
     }
-    count(Road::kBoxed);
+    count(DispatchPath::kBoxed);
     run_on_current_stream(device_, [&] {
       const KernelScope scope(device_);
       target.redispatchBoxed(c10::DispatchKeySet(cpu_key), &stack_);
     });
-    const bool changed = views_.finish();
-    take_over_results();
-    if (key.usable() && !views_.has_changed_bits() && !was_met(key) &&
+    const bool changed = aliases_.write_back();
+    adopt_results();
+    if (key.usable() && !aliases_.has_changed_bits() && !was_seen(key) &&
         (!changed || returns_all_written())) {
-      remember_call(
+      cache_call(
           key, new_results(), changed ? written() : std::vector<at::Tensor>());
     }
   }
@@ -74,13 +75,13 @@ class Call {
   Stack::iterator first_argument() {
     return stack_.begin() + static_cast<std::ptrdiff_t>(base_);
   }
-  c10::IValue& value(const OperatorPlan::Argument& argument) {
+  c10::IValue& value(const OperatorInfo::Argument& argument) {
     return stack_[base_ + argument.index];
   }
 
   c10::DeviceIndex find_device() {
     DeviceFinder finder;
-    for (const auto& argument : plan_.arguments) {
+    for (const auto& argument : info_.arguments) {
       const c10::IValue& value = this->value(argument);
       if (value.isNone()) {
         continue;
@@ -104,25 +105,25 @@ class Call {
           break;
       }
     }
-    if (C10_UNLIKELY(plan_.draws)) {
+    if (C10_UNLIKELY(info_.uses_generator)) {
       finder.check_generator();
     }
     return finder.result();
   }
 
-  at::Tensor& present_tensor(
+  at::Tensor& alias_tensor(
       const at::Tensor& tensor,
-      const OperatorPlan::Argument& argument) {
-    at::Tensor& presented = views_.present_argument(tensor, argument);
-    if (C10_UNLIKELY(plan_.reads_requires_grad)) {
-      presented.set_requires_grad(tensor.requires_grad());
+      const OperatorInfo::Argument& argument) {
+    at::Tensor& aliased = aliases_.alias_argument(tensor, argument);
+    if (C10_UNLIKELY(info_.reads_requires_grad)) {
+      aliased.set_requires_grad(tensor.requires_grad());
     }
-    return presented;
+    return aliased;
   }
 
   /// Puts into the place of an argument what the CPU's kernel gets for it. The
   /// argument itself is moved aside, without a new reference to any tensor.
-  void present(const OperatorPlan::Argument& argument) {
+  void replace_argument(const OperatorInfo::Argument& argument) {
     c10::IValue& value = this->value(argument);
     originals_.push_back(std::move(value));
     const c10::IValue& original = originals_.back();
@@ -130,31 +131,31 @@ class Call {
     switch (argument.kind) {
       case Kind::kTensor:
         if (!original.isNone()) {
-          value = present_tensor(original.toTensor(), argument);
+          value = alias_tensor(original.toTensor(), argument);
         }
         break;
       case Kind::kTensorList:
         if (!original.isNone()) {
-          c10::List<at::Tensor> views;
+          c10::List<at::Tensor> aliases;
           for (const c10::IValue& each : original.toListRef()) {
-            views.push_back(present_tensor(each.toTensor(), argument));
+            aliases.push_back(alias_tensor(each.toTensor(), argument));
           }
-          value = std::move(views);
+          value = std::move(aliases);
         }
         break;
       case Kind::kOptionalTensorList: {
-        c10::List<std::optional<at::Tensor>> views;
+        c10::List<std::optional<at::Tensor>> aliases;
         for (const c10::IValue& each : original.toListRef()) {
-          views.push_back(
+          aliases.push_back(
               each.isTensor()
-                  ? std::optional(present_tensor(each.toTensor(), argument))
+                  ? std::optional(alias_tensor(each.toTensor(), argument))
                   : std::nullopt);
         }
-        value = std::move(views);
+        value = std::move(aliases);
         break;
       }
       case Kind::kGenerator:
-        value = original; // presented before
+        value = original; // replaced before
         break;
       case Kind::kDevice:
         if (!original.isNone()) {
@@ -165,18 +166,18 @@ class Call {
   }
 
   /// First of all, since the stream may have to wait for other draws.
-  void present_generator() {
-    for (const auto& argument : plan_.arguments) {
+  void prepare_cpu_generator() {
+    for (const auto& argument : info_.arguments) {
       if (argument.kind == Kind::kGenerator) {
         c10::IValue& value = this->value(argument);
-        value = openreg::aten::present_generator(
+        value = openreg::aten::prepare_cpu_generator(
             device_, value.toOptional<at::Generator>());
       }
     }
   }
 
   CallKey make_key(c10::DispatchKey cpu_key) const {
-    CallKey key(op_, plan_);
+    CallKey key(op_, info_);
     if (cpu_key != c10::DispatchKey::CPU) {
       key.refuse();
     }
@@ -188,21 +189,21 @@ class Call {
 
   void enqueue_with_results(
       const c10::OperatorHandle& target,
-      const KnownResults& known,
+      const OutputMetadata& outputs,
       uint64_t digest) {
-    count(Road::kEnqueued);
-    std::vector<at::Tensor> results = make_results(device_, known.made);
+    count(DispatchPath::kEnqueued);
+    std::vector<at::Tensor> results = make_results(device_, outputs.made);
     Stack arguments(
         std::make_move_iterator(first_argument()),
         std::make_move_iterator(stack_.end()));
     stack_.resize(base_);
-    enqueue(target, device_, views_, std::move(arguments), results, digest);
+    enqueue(target, device_, aliases_, std::move(arguments), results, digest);
     if (returns_list()) {
       stack_.emplace_back(std::move(results));
       return;
     }
     size_t next = 0;
-    for (const int32_t source : plan_.returned) {
+    for (const int32_t source : info_.returned) {
       if (source >= 0) {
         stack_.push_back(std::move(originals_[static_cast<size_t>(source)]));
       } else {
@@ -212,12 +213,12 @@ class Call {
   }
 
   /// Gives written tensors the sizes that the operator would give them.
-  void resize_written(const KnownResults& known) {
+  void resize_written(const OutputMetadata& outputs) {
     size_t next = 0;
-    for (const int32_t source : plan_.returned) {
-      if (source >= 0 && next < known.resized.size()) {
-        const auto& argument = plan_.arguments[static_cast<size_t>(source)];
-        resize_result(value(argument).toTensor(), known.resized[next++]);
+    for (const int32_t source : info_.returned) {
+      if (source >= 0 && next < outputs.resized.size()) {
+        const auto& argument = info_.arguments[static_cast<size_t>(source)];
+        resize_result(value(argument).toTensor(), outputs.resized[next++]);
       }
     }
   }
@@ -225,11 +226,11 @@ class Call {
   /// False if the operator may resize what it does not return.
   bool returns_all_written() const {
     const auto written = std::count_if(
-        plan_.arguments.begin(),
-        plan_.arguments.end(),
+        info_.arguments.begin(),
+        info_.arguments.end(),
         [](const auto& argument) { return argument.written; });
     const auto returned = std::count_if(
-        plan_.returned.begin(), plan_.returned.end(), [](int32_t source) {
+        info_.returned.begin(), info_.returned.end(), [](int32_t source) {
           return source >= 0;
         });
     return written == returned;
@@ -238,9 +239,9 @@ class Call {
   /// The results that are arguments.
   std::vector<at::Tensor> written() const {
     std::vector<at::Tensor> tensors;
-    const size_t first = stack_.size() - plan_.returned.size();
-    for (size_t i = 0; i < plan_.returned.size(); ++i) {
-      if (plan_.returned[i] >= 0) {
+    const size_t first = stack_.size() - info_.returned.size();
+    for (size_t i = 0; i < info_.returned.size(); ++i) {
+      if (info_.returned[i] >= 0) {
         tensors.push_back(stack_[first + i].toTensor());
       }
     }
@@ -249,7 +250,7 @@ class Call {
 
   bool returns_list() const {
     const auto& returns = op_.schema().returns();
-    return plan_.returned.size() == 1 && plan_.returned[0] < 0 &&
+    return info_.returned.size() == 1 && info_.returned[0] < 0 &&
         returns[0].type()->kind() == c10::TypeKind::ListType;
   }
 
@@ -258,68 +259,69 @@ class Call {
       return stack_.back().toTensorVector();
     }
     std::vector<at::Tensor> results;
-    const size_t first = stack_.size() - plan_.returned.size();
-    for (size_t i = 0; i < plan_.returned.size(); ++i) {
-      if (plan_.returned[i] < 0) {
+    const size_t first = stack_.size() - info_.returned.size();
+    for (size_t i = 0; i < info_.returned.size(); ++i) {
+      if (info_.returned[i] < 0) {
         results.push_back(stack_[first + i].toTensor());
       }
     }
     return results;
   }
 
-  void count(Road road) const {
-    if (counts_roads()) {
-      count_road(op_.operator_name(), road);
+  void count(DispatchPath path) const {
+    if (counts_paths()) {
+      count_path(op_.operator_name(), path);
     }
   }
 
-  void take_over_results() {
-    const size_t first = stack_.size() - plan_.returned.size();
-    for (size_t i = 0; i < plan_.returned.size(); ++i) {
+  void adopt_results() {
+    const size_t first = stack_.size() - info_.returned.size();
+    for (size_t i = 0; i < info_.returned.size(); ++i) {
       c10::IValue& result = stack_[first + i];
-      if (plan_.returned[i] >= 0) {
+      if (info_.returned[i] >= 0) {
         c10::IValue& original =
-            originals_[static_cast<size_t>(plan_.returned[i])];
+            originals_[static_cast<size_t>(info_.returned[i])];
         if (C10_UNLIKELY(
                 result.isTensor() && result.toTensor().is_quantized())) {
-          views_.replace(original.toTensor(), std::move(result).toTensor());
+          aliases_.replace(original.toTensor(), std::move(result).toTensor());
         }
         result = std::move(original);
       } else if (result.isTensor()) {
-        result = views_.take_over(std::move(result).toTensor());
+        result = aliases_.adopt(std::move(result).toTensor());
       } else if (result.isTensorList()) {
         auto tensors = result.toTensorVector();
         result = c10::IValue(); // the list's references would look like others'
-        c10::List<at::Tensor> taken;
+        c10::List<at::Tensor> adopted;
         for (at::Tensor& each : tensors) {
-          taken.push_back(views_.take_over(std::move(each)));
+          adopted.push_back(aliases_.adopt(std::move(each)));
         }
-        result = std::move(taken);
+        result = std::move(adopted);
       }
     }
   }
 
   const c10::OperatorHandle& op_;
-  const OperatorPlan& plan_;
+  const OperatorInfo& info_;
   Stack& stack_;
   const size_t base_;
   const c10::DeviceIndex device_;
-  c10::SmallVector<c10::IValue, 4> originals_; // one per plan_.arguments
-  DeviceViews views_;
+  c10::SmallVector<c10::IValue, 4> originals_; // one per info_.arguments
+  CpuAliases aliases_;
 };
 
-/// Runs an operator that makes an object of its arguments, such as packed
-/// weights. Objects are the CPU's and outlive views, so this one gets copies.
+/// Runs an operator that returns an object of a custom class, such as packed
+/// weights. The object is the CPU's and may keep arguments, so these are
+/// copies.
 void run_on_host(
-    const OperatorPlan& plan,
+    const OperatorInfo& info,
     Stack& stack,
     const c10::OperatorHandle& target,
     c10::DispatchKey cpu_key) {
   const auto copied = [](const at::Tensor& tensor) {
     return tensor.defined() ? tensor.cpu() : tensor;
   };
-  const size_t base = stack.size() - plan.argument_count;
-  for (const auto& argument : plan.arguments) {
+  const size_t base = stack.size() - info.argument_count;
+  for (const auto& argument : info.arguments) {
     c10::IValue& value = stack[base + argument.index];
     if (value.isTensor()) {
       value = copied(value.toTensor());
@@ -350,19 +352,19 @@ void run_boxed(
       ": it has no kernel for the device, and none for ",
       cpu_key,
       " that the device could run.");
-  const OperatorPlan& plan = plan_of(op);
-  if (C10_UNLIKELY(plan.makes_object)) {
-    if (counts_roads()) {
-      count_road(op.operator_name(), Road::kBoxed);
+  const OperatorInfo& info = info_of(op);
+  if (C10_UNLIKELY(info.returns_custom_class)) {
+    if (counts_paths()) {
+      count_path(op.operator_name(), DispatchPath::kBoxed);
     }
-    run_on_host(plan, *stack, target, cpu_key);
+    run_on_host(info, *stack, target, cpu_key);
   } else if (
       C10_UNLIKELY(
           cpu_key == c10::DispatchKey::CPU &&
-          computes_in_refused(op, plan, *stack))) {
+          computes_in_refused(op, info, *stack))) {
     run_wider(op, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), stack);
   } else {
-    Call(op, plan, *stack).run(target, cpu_key);
+    Call(op, info, *stack).run(target, cpu_key);
   }
 }
 

@@ -11,8 +11,8 @@ namespace openreg::aten {
 /// takes the same arguments, has for `cpu_key`: one of the CPU's dispatch keys.
 /// Leaves the results on `stack`.
 ///
-/// Device tensors are presented as CPU tensors over the same memory, generators
-/// and devices are replaced by the CPU's, and results are taken over.
+/// Device tensors are replaced by CPU tensors over the same memory, generators
+/// and devices by the CPU's, and the device adopts the results.
 void run_boxed(
     const c10::OperatorHandle& op,
     torch::jit::Stack* stack,
@@ -27,8 +27,8 @@ void run_cpu_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 }
 // [docs: end]
 
-/// A boxed kernel that runs the CPU kernel of the operator `name`, for those
-/// that have none of their own.
+/// A boxed kernel that runs the CPU kernel of the operator `name`, for
+/// operators that have none of their own.
 template <const char* name>
 void run_as(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   static const auto target =

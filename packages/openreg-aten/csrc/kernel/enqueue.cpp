@@ -4,8 +4,8 @@
 
 #include "device/device.h"
 #include "kernel/cpu_allocator.h"
+#include "kernel/dispatch_paths.h"
 #include "kernel/kernel.h"
-#include "kernel/roads.h"
 #include "kernel/structured.h"
 #include "thread_local.h"
 
@@ -96,12 +96,12 @@ struct StackCleaner {
 
 /// Gives the kernel copies of the tensors of the host among its arguments,
 /// which the caller may change before it runs.
-void copy_host_tensors(c10::IValue& value, const DeviceViews& views) {
+void copy_host_tensors(c10::IValue& value, const CpuAliases& aliases) {
   const auto copied = [&](const at::Tensor& tensor) {
-    const bool is_view = !tensor.defined() ||
+    const bool is_alias = !tensor.defined() ||
         tensor.unsafeGetTensorImpl()->is_wrapped_number() ||
-        views.presents(tensor);
-    return is_view ? tensor : tensor.clone();
+        aliases.is_alias(tensor);
+    return is_alias ? tensor : tensor.clone();
   };
   if (value.isTensor()) {
     value = copied(value.toTensor());
@@ -127,7 +127,7 @@ class EnqueuedCall {
  public:
   void prepare(
       const c10::OperatorHandle& op,
-      DeviceViews& views,
+      CpuAliases& aliases,
       Stack&& stack,
       const std::vector<at::Tensor>& results,
       uint64_t digest) {
@@ -135,15 +135,15 @@ class EnqueuedCall {
     digest_ = digest;
     stack_ = std::move(stack);
     threads_ = at::get_num_threads();
-    if (C10_UNLIKELY(views.has_host_tensors())) {
+    if (C10_UNLIKELY(aliases.has_host_tensors())) {
       for (c10::IValue& value : stack_) {
-        copy_host_tensors(value, views);
+        copy_host_tensors(value, aliases);
       }
     }
     for (const at::Tensor& result : results) {
       expect(result);
     }
-    views.move_views(views_);
+    aliases.move_aliases(aliases_);
   }
 
   void run() {
@@ -160,15 +160,15 @@ class EnqueuedCall {
     }
   }
 
-  /// Makes it as new, on a thread of the host, whose views it gives back.
+  /// Makes it as new, on a thread of the host, whose aliases it gives back.
   void reset() {
-    for (const ViewPtr& view : views_) {
-      leave_shared_storage(*view);
+    for (const CpuAliasPtr& alias : aliases_) {
+      leave_shared_storage(*alias);
     }
-    for (ViewPtr& view : views_) {
-      give_back(std::move(view));
+    for (CpuAliasPtr& alias : aliases_) {
+      give_back(std::move(alias));
     }
-    views_.clear();
+    aliases_.clear();
     results_.clear();
     memory_.clear();
     stack_.clear();
@@ -178,20 +178,20 @@ class EnqueuedCall {
 
  private:
   struct Expected {
-    TensorLook look;
+    TensorMetadata metadata;
     void* data; // a kernel pointer
   };
 
   [[noreturn]] void fail(const char* what) const {
     if (digest_ != 0) {
-      forget_results(digest_);
+      forget_output_metadata(digest_);
     }
     throw std::runtime_error(toString(op_->operator_name()) + ": " + what);
   }
 
   void expect(const at::Tensor& result) {
     void* data = result.defined() ? to_kernel(result.data_ptr()) : nullptr;
-    results_.push_back({look_of(result), data});
+    results_.push_back({metadata_of(result), data});
     if (data != nullptr) {
       memory_.push_back({data, result.storage().nbytes(), false});
     }
@@ -211,12 +211,12 @@ class EnqueuedCall {
     const auto see = [&](const at::Tensor& made) {
       TORCH_CHECK(count < results_.size(), "made more results than before");
       const Expected& result = results_[count];
-      const bool fits = made.defined() == result.look.defined &&
+      const bool fits = made.defined() == result.metadata.defined &&
           (!made.defined() ||
-           (made.sizes() == result.look.sizes &&
-            made.scalar_type() == result.look.dtype));
+           (made.sizes() == result.metadata.sizes &&
+            made.scalar_type() == result.metadata.dtype));
       const bool has_strides =
-          !made.defined() || made.strides() == result.look.strides;
+          !made.defined() || made.strides() == result.metadata.strides;
       if (C10_UNLIKELY(!(fits && has_strides)) && !std::exchange(told, true)) {
         tell_next_call();
       }
@@ -238,8 +238,8 @@ class EnqueuedCall {
     for (const auto& [result, tensor] : elsewhere) {
       at::from_blob(
           result->data,
-          result->look.sizes,
-          result->look.strides,
+          result->metadata.sizes,
+          result->metadata.strides,
           tensor.options())
           .copy_(tensor);
     }
@@ -247,16 +247,16 @@ class EnqueuedCall {
 
   /// Tells the next such call what the kernel made.
   void tell_next_call() const {
-    if (counts_roads()) {
-      count_road(op_->operator_name(), Road::kCorrected);
+    if (counts_paths()) {
+      count_path(op_->operator_name(), DispatchPath::kCorrected);
     }
     if (digest_ == 0) {
       return;
     }
-    std::vector<TensorLook> looks;
+    std::vector<TensorMetadata> outputs;
     for_each_result(
-        [&](const at::Tensor& made) { looks.push_back(look_of(made)); });
-    correct_results(digest_, std::move(looks));
+        [&](const at::Tensor& made) { outputs.push_back(metadata_of(made)); });
+    correct_output_metadata(digest_, std::move(outputs));
   }
 
   template <typename See>
@@ -276,22 +276,23 @@ class EnqueuedCall {
   uint64_t digest_ = 0;
   Stack stack_;
   int threads_ = 0;
-  std::vector<ViewPtr> views_;
+  std::vector<CpuAliasPtr> aliases_;
   c10::SmallVector<Expected, 1> results_;
   c10::SmallVector<ResultMemory, 1> memory_;
 };
 
-// Those that have run, from all threads.
-std::atomic<EnqueuedCall*> g_finished{nullptr};
+// The calls that have run, from all threads.
+std::atomic<EnqueuedCall*> g_completed{nullptr};
 
-void finish(EnqueuedCall* call) {
-  call->next = g_finished.load(std::memory_order_relaxed);
-  while (!g_finished.compare_exchange_weak(
+void complete(EnqueuedCall* call) {
+  call->next = g_completed.load(std::memory_order_relaxed);
+  while (!g_completed.compare_exchange_weak(
       call->next, call, std::memory_order_release, std::memory_order_relaxed)) {
   }
 }
 
-/// Those of a thread of the host, which reset() has still to make as new.
+/// The free calls of a thread of the host, which reset() still has to make as
+/// new.
 class FreeCalls {
  public:
   FreeCalls() = default;
@@ -299,13 +300,13 @@ class FreeCalls {
   FreeCalls& operator=(const FreeCalls&) = delete;
   ~FreeCalls() {
     while (first_ != nullptr) {
-      finish(pop());
+      complete(pop());
     }
   }
 
   EnqueuedCall* take() {
     if (first_ == nullptr) {
-      adopt();
+      take_completed();
     }
     if (first_ == nullptr) {
       return new EnqueuedCall;
@@ -322,8 +323,8 @@ class FreeCalls {
     return std::exchange(first_, first_->next);
   }
   /// Takes all that have run, and keeps some.
-  void adopt() {
-    first_ = g_finished.exchange(nullptr, std::memory_order_acquire);
+  void take_completed() {
+    first_ = g_completed.exchange(nullptr, std::memory_order_acquire);
     EnqueuedCall* last = first_;
     for (int i = 1; last != nullptr && i < kKept; ++i) {
       last = last->next;
@@ -350,10 +351,10 @@ EnqueuedCall* take_call() {
 OPENREG_THREAD_LOCAL size_t t_mean_bytes = 0;
 
 bool has_work(orStream_t stream) {
-  uint64_t given = 0;
-  uint64_t done = 0;
-  OPENREG_CHECK(orStreamGetProgress(stream, &given, &done));
-  return given != done;
+  uint64_t enqueued = 0;
+  uint64_t completed = 0;
+  OPENREG_CHECK(orStreamGetProgress(stream, &enqueued, &completed));
+  return enqueued != completed;
 }
 
 } // namespace
@@ -379,18 +380,18 @@ bool enqueues(c10::DeviceIndex device, size_t bytes) {
 
 std::vector<at::Tensor> make_results(
     c10::DeviceIndex device,
-    at::ArrayRef<TensorLook> looks) {
+    at::ArrayRef<TensorMetadata> outputs) {
   std::vector<at::Tensor> results;
-  results.reserve(looks.size());
-  for (const TensorLook& look : looks) {
+  results.reserve(outputs.size());
+  for (const TensorMetadata& metadata : outputs) {
     results.push_back(
-        look.defined ? make_output(
-                           look.sizes,
-                           look.strides,
-                           at::TensorOptions()
-                               .dtype(look.dtype)
-                               .device(c10::kPrivateUse1, device))
-                     : at::Tensor());
+        metadata.defined ? make_output(
+                               metadata.sizes,
+                               metadata.strides,
+                               at::TensorOptions()
+                                   .dtype(metadata.dtype)
+                                   .device(c10::kPrivateUse1, device))
+                         : at::Tensor());
   }
   return results;
 }
@@ -402,24 +403,24 @@ void resize_result(const at::Tensor& tensor, at::IntArrayRef sizes) {
 void enqueue(
     const c10::OperatorHandle& op,
     c10::DeviceIndex device,
-    DeviceViews& views,
+    CpuAliases& aliases,
     Stack&& stack,
     const std::vector<at::Tensor>& results,
     uint64_t digest) {
   EnqueuedCall* call = take_call();
   try {
-    call->prepare(op, views, std::move(stack), results, digest);
+    call->prepare(op, aliases, std::move(stack), results, digest);
   } catch (...) {
-    finish(call);
+    complete(call);
     throw;
   }
   const orError_t error = orLaunchKernel(
       current_handle(device),
       [](void* args) { static_cast<EnqueuedCall*>(args)->run(); },
       call,
-      [](void* args) { finish(static_cast<EnqueuedCall*>(args)); });
+      [](void* args) { complete(static_cast<EnqueuedCall*>(args)); });
   if (C10_UNLIKELY(error != orSuccess)) {
-    finish(call);
+    complete(call);
     OPENREG_CHECK(error);
   }
 }

@@ -43,9 +43,9 @@ Outcome run(StandInCall& call, const c10::OperatorHandle& op) {
   }
 }
 
-/// Remembers what a call of stand-ins has made; null if an enqueued call would
+/// Caches what a call of stand-ins has made; null if an enqueued call would
 /// not do the same.
-std::shared_ptr<const KnownResults> remember(
+std::shared_ptr<const OutputMetadata> cache(
     const StandInCall& call,
     const CallKey& key,
     const std::vector<at::Tensor>& made,
@@ -56,25 +56,25 @@ std::shared_ptr<const KnownResults> remember(
             (each.device().type() == device && each.has_storage());
       });
   return are_there && !call.aliases_argument(made) && !call.has_hidden_change()
-      ? remember_results(key, made, call.resized())
+      ? cache_output_metadata(key, made, call.resized())
       : nullptr;
 }
 
 } // namespace
 
-std::shared_ptr<const KnownResults> ask_meta_kernel(
+std::shared_ptr<const OutputMetadata> ask_meta_kernel(
     const c10::OperatorHandle& op,
-    const OperatorPlan& plan,
+    const OperatorInfo& info,
     const CallKey& key,
     Stack stack) {
-  if (was_met(key) || has_failed(key) ||
-      !trusts_meta_kernel(op, plan, key, stack)) {
+  if (was_seen(key) || has_failed(key) ||
+      !trusts_meta_kernel(op, info, key, stack)) {
     return nullptr;
   }
   const bool no_statistics =
       saves_no_statistics(op.operator_name().name, stack);
-  StandInCall call(plan, std::move(stack), c10::kMeta);
-  if (!call.present() || call.has_overlap() ||
+  StandInCall call(info, std::move(stack), c10::kMeta);
+  if (!call.replace_arguments() || call.has_overlap() ||
       run(call, op) != Outcome::kDone) {
     return nullptr;
   }
@@ -84,28 +84,28 @@ std::shared_ptr<const KnownResults> ask_meta_kernel(
       made[i] = at::Tensor(at::detail::empty_meta({0}, made[i].scalar_type()));
     }
   }
-  return remember(call, key, made, c10::kMeta);
+  return cache(call, key, made, c10::kMeta);
 }
 
-std::shared_ptr<const KnownResults> dry_run(
+std::shared_ptr<const OutputMetadata> dry_run(
     const c10::OperatorHandle& op,
-    const OperatorPlan& plan,
+    const OperatorInfo& info,
     const CallKey& key,
     const Stack& stack) {
-  if (was_met(key) || has_failed(key) || plan.reads_requires_grad ||
+  if (was_seen(key) || has_failed(key) || info.reads_requires_grad ||
       key.bytes() > kMostDryRunBytes ||
       !op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU)) {
     return nullptr;
   }
   // Some kernels refuse to divide by zero, and others to index with one.
   for (const bool ones : {false, true}) {
-    StandInCall call(plan, Stack(stack), c10::kCPU, ones);
-    if (!call.present()) {
+    StandInCall call(info, Stack(stack), c10::kCPU, ones);
+    if (!call.replace_arguments()) {
       return nullptr;
     }
     switch (run(call, op)) {
       case Outcome::kDone:
-        return remember(call, key, call.made(), c10::kCPU);
+        return cache(call, key, call.made(), c10::kCPU);
       case Outcome::kWarned:
         return nullptr;
       case Outcome::kRaised:

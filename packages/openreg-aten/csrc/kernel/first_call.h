@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a call makes whose metadata was not met before.
+// What a call makes whose metadata was not seen before.
 //
 // A meta kernel does an operator's work on metadata alone: the C++ ones of
 // structured operators, composite ones, and those in Python of
@@ -10,8 +10,8 @@
 // the device. It takes as long as the kernel, and waits for nothing.
 #pragma once
 
-#include "kernel/known_results.h"
-#include "kernel/operator_plan.h"
+#include "kernel/operator_info.h"
+#include "kernel/output_metadata.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
@@ -21,19 +21,19 @@
 namespace openreg::aten {
 
 /// What the call of `op` with `key` and the arguments on `stack` makes, which
-/// is remembered; null if no meta kernel says it, or it is not to be trusted.
+/// is cached; null if no meta kernel says it, or it is not to be trusted.
 /// If the meta kernel raises an exception or warns, the CPU's kernel decides.
-std::shared_ptr<const KnownResults> ask_meta_kernel(
+std::shared_ptr<const OutputMetadata> ask_meta_kernel(
     const c10::OperatorHandle& op,
-    const OperatorPlan& plan,
+    const OperatorInfo& info,
     const CallKey& key,
     torch::jit::Stack stack);
 
 /// The same by a dry run; null if the kernel raises an exception or warns: it
 /// does so again in the caller's thread, when its turn has come.
-std::shared_ptr<const KnownResults> dry_run(
+std::shared_ptr<const OutputMetadata> dry_run(
     const c10::OperatorHandle& op,
-    const OperatorPlan& plan,
+    const OperatorInfo& info,
     const CallKey& key,
     const torch::jit::Stack& stack);
 

@@ -2,7 +2,7 @@
 // Tensors of the host among the arguments of an operator.
 #pragma once
 
-#include "kernel/operator_plan.h"
+#include "kernel/operator_info.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -13,7 +13,7 @@ namespace openreg::aten {
 /// and that is a scalar or holds indices, lengths or the like.
 inline bool is_accepted_from_host(
     const at::Tensor& tensor,
-    const OperatorPlan::Argument& argument) {
+    const OperatorInfo::Argument& argument) {
   return tensor.is_cpu() && !argument.written &&
       (tensor.dim() == 0 || argument.takes_host);
 }

@@ -191,7 +191,7 @@ bool are_usual_dtypes(const c10::OperatorHandle& op, const Stack& stack) {
   const bool is_float =
       common == ScalarType::Float || common == ScalarType::Double;
   return usual &&
-      ((is_float && !plan_of(op).refuses_floats) || name == "aten::fill_" ||
+      ((is_float && !info_of(op).refuses_floats) || name == "aten::fill_" ||
        name == "aten::zero_");
 }
 
@@ -281,16 +281,16 @@ bool is_right(const c10::OperatorHandle& op, const Stack& stack) {
 /// Whether a tensor that is read has no elements, or, on the device, no
 /// dimensions where those matter: kernels refuse some of these, and meta
 /// kernels do not.
-bool reads_edge_case(const OperatorPlan& plan, const Stack& stack) {
+bool reads_edge_case(const OperatorInfo& info, const Stack& stack) {
   return std::any_of(
-      plan.arguments.begin(),
-      plan.arguments.end(),
-      [&](const OperatorPlan::Argument& argument) {
+      info.arguments.begin(),
+      info.arguments.end(),
+      [&](const OperatorInfo::Argument& argument) {
         bool is_edge_case = false;
         if (!argument.written) {
           for_each_tensor(stack[argument.index], [&](const at::Tensor& tensor) {
             is_edge_case = is_edge_case || tensor.numel() == 0 ||
-                (tensor.dim() == 0 && !plan.promotes &&
+                (tensor.dim() == 0 && !info.promotes &&
                  tensor.is_privateuseone());
           });
         }
@@ -302,12 +302,12 @@ bool reads_edge_case(const OperatorPlan& plan, const Stack& stack) {
 
 bool trusts_meta_kernel(
     const c10::OperatorHandle& op,
-    const OperatorPlan& plan,
+    const OperatorInfo& info,
     const CallKey& key,
     const Stack& stack) {
   return op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta) &&
       (has_run_with_dtypes(key) || are_usual_dtypes(op, stack)) &&
-      is_right(op, stack) && !reads_edge_case(plan, stack) &&
+      is_right(op, stack) && !reads_edge_case(info, stack) &&
       !may_refuse_number(op, stack);
 }
 

@@ -2,8 +2,8 @@
 // Which calls meta kernels are asked about.
 #pragma once
 
-#include "kernel/known_results.h"
-#include "kernel/operator_plan.h"
+#include "kernel/operator_info.h"
+#include "kernel/output_metadata.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
@@ -14,7 +14,7 @@ namespace openreg::aten {
 /// CPU's kernel makes of them, and refuses what that refuses.
 bool trusts_meta_kernel(
     const c10::OperatorHandle& op,
-    const OperatorPlan& plan,
+    const OperatorInfo& info,
     const CallKey& key,
     const torch::jit::Stack& stack);
 

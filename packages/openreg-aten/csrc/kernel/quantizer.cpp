@@ -3,7 +3,7 @@
 // one on the other side, and a quantizer that comes back is the one that went.
 #include "kernel/quantizer.h"
 
-#include "kernel/device_views.h"
+#include "kernel/cpu_aliases.h"
 
 namespace openreg::aten {
 
@@ -26,36 +26,36 @@ at::QuantizerPtr convert_quantizer(
       type, std::move(scales), std::move(zero_points), channels->axis());
 }
 
-at::QuantizerPtr DeviceViews::present_quantizer(
+at::QuantizerPtr CpuAliases::alias_quantizer(
     const at::QuantizerPtr& quantizer) {
   for (const SharedQuantizer& shared : quantizers_) {
     if (shared.device == quantizer) {
-      return shared.view;
+      return shared.alias;
     }
   }
-  at::QuantizerPtr view =
-      convert_quantizer(quantizer, [&](const at::Tensor& member) {
-        return present(at::Tensor(member), /*written=*/false);
+  at::QuantizerPtr made =
+      convert_quantizer(quantizer, [&](const at::Tensor& component) {
+        return alias(at::Tensor(component), /*written=*/false);
       });
-  if (view != quantizer) {
-    quantizers_.push_back({quantizer, view});
+  if (made != quantizer) {
+    quantizers_.push_back({quantizer, made});
   }
-  return view;
+  return made;
 }
 
-at::QuantizerPtr DeviceViews::take_over_quantizer(
+at::QuantizerPtr CpuAliases::adopt_quantizer(
     const at::QuantizerPtr& quantizer) {
   for (const SharedQuantizer& shared : quantizers_) {
-    if (shared.view == quantizer) {
+    if (shared.alias == quantizer) {
       return shared.device;
     }
   }
-  at::QuantizerPtr taken = convert_quantizer(
-      quantizer, [&](const at::Tensor& member) { return take_over(member); });
-  if (taken != quantizer) {
-    quantizers_.push_back({taken, quantizer});
+  at::QuantizerPtr adopted = convert_quantizer(
+      quantizer, [&](const at::Tensor& component) { return adopt(component); });
+  if (adopted != quantizer) {
+    quantizers_.push_back({adopted, quantizer});
   }
-  return taken;
+  return adopted;
 }
 
 } // namespace openreg::aten

@@ -22,7 +22,7 @@
 namespace openreg::aten {
 namespace {
 
-using Kind = OperatorPlan::Kind;
+using Kind = OperatorInfo::Kind;
 
 /// Counts the warnings of a kernel.
 class CountingHandler final : public c10::WarningHandler {
@@ -93,8 +93,8 @@ class HiddenScope {
 
 } // namespace
 
-bool StandInCall::present() {
-  for (const auto& argument : plan_.arguments) {
+bool StandInCall::replace_arguments() {
+  for (const auto& argument : info_.arguments) {
     c10::IValue& value = stack_[argument.index];
     switch (argument.kind) {
       case Kind::kTensor:
@@ -120,10 +120,10 @@ bool StandInCall::present() {
 }
 
 bool StandInCall::run(const c10::OperatorHandle& op) {
-  for (const auto& argument : plan_.arguments) {
+  for (const auto& argument : info_.arguments) {
     if (argument.written && stack_[argument.index].isTensor()) {
       written_.push_back(stack_[argument.index].toTensor());
-      before_.push_back(look_at(written_.back()));
+      before_.push_back(read_metadata(written_.back()));
     }
   }
   const HiddenScope scope;
@@ -136,8 +136,8 @@ bool StandInCall::run(const c10::OperatorHandle& op) {
 
 std::vector<at::Tensor> StandInCall::made() const {
   std::vector<at::Tensor> tensors;
-  for (size_t i = 0; i < stack_.size() && i < plan_.returned.size(); ++i) {
-    if (plan_.returned[i] >= 0) {
+  for (size_t i = 0; i < stack_.size() && i < info_.returned.size(); ++i) {
+    if (info_.returned[i] >= 0) {
       continue;
     }
     if (stack_[i].isTensorList()) {
@@ -165,8 +165,8 @@ bool StandInCall::is_resized() const {
 std::vector<at::Tensor> StandInCall::resized() const {
   std::vector<at::Tensor> tensors;
   if (is_resized()) {
-    for (size_t i = 0; i < plan_.returned.size(); ++i) {
-      if (plan_.returned[i] >= 0) {
+    for (size_t i = 0; i < info_.returned.size(); ++i) {
+      if (info_.returned[i] >= 0) {
         tensors.push_back(stack_[i].toTensor());
       }
     }
@@ -176,8 +176,8 @@ std::vector<at::Tensor> StandInCall::resized() const {
 
 bool StandInCall::has_hidden_change() const {
   for (size_t i = 0; i < written_.size(); ++i) {
-    const Look now = look_at(written_[i]);
-    const Look& before = before_[i];
+    const Metadata now = read_metadata(written_[i]);
+    const Metadata& before = before_[i];
     if (now.offset != before.offset || now.storage != before.storage ||
         now.conj != before.conj || now.neg != before.neg) {
       return true;
@@ -198,7 +198,7 @@ bool StandInCall::aliases_argument(
       });
 }
 
-StandInCall::Look StandInCall::look_at(const at::Tensor& tensor) {
+StandInCall::Metadata StandInCall::read_metadata(const at::Tensor& tensor) {
   return {
       c10::DimVector(tensor.sizes()),
       c10::DimVector(tensor.strides()),
@@ -210,7 +210,7 @@ StandInCall::Look StandInCall::look_at(const at::Tensor& tensor) {
 
 at::Tensor StandInCall::stand_in_of(
     const at::Tensor& tensor,
-    const OperatorPlan::Argument& argument) {
+    const OperatorInfo::Argument& argument) {
   if (!tensor.defined()) {
     return tensor;
   }
@@ -239,7 +239,7 @@ at::Tensor StandInCall::stand_in_of(
 }
 
 c10::IValue StandInCall::stand_ins_of(
-    const OperatorPlan::Argument& argument,
+    const OperatorInfo::Argument& argument,
     const c10::IValue& value) {
   if (value.isNone()) {
     return value;

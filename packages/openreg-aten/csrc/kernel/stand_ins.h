@@ -3,7 +3,7 @@
 // metadata, without values of the device.
 #pragma once
 
-#include "kernel/operator_plan.h"
+#include "kernel/operator_info.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -24,15 +24,15 @@ constexpr size_t kMostDryRunBytes = size_t{64} << 20;
 class StandInCall {
  public:
   StandInCall(
-      const OperatorPlan& plan,
+      const OperatorInfo& info,
       torch::jit::Stack&& stack,
       c10::DeviceType device,
       bool ones = false)
-      : plan_(plan), stack_(std::move(stack)), device_(device), ones_(ones) {}
+      : info_(info), stack_(std::move(stack)), device_(device), ones_(ones) {}
 
   /// Replaces the arguments; false if the operator does not accept one, or if
   /// stand-ins would need too much memory.
-  bool present();
+  bool replace_arguments();
   /// Whether an argument that is written shares memory with another, or itself.
   bool has_overlap() const {
     return overlaps_;
@@ -54,7 +54,7 @@ class StandInCall {
   bool aliases_argument(const std::vector<at::Tensor>& results) const;
 
  private:
-  struct Look {
+  struct Metadata {
     c10::DimVector sizes;
     c10::DimVector strides;
     int64_t offset;
@@ -63,18 +63,18 @@ class StandInCall {
     bool neg;
   };
 
-  static Look look_at(const at::Tensor& tensor);
+  static Metadata read_metadata(const at::Tensor& tensor);
   bool is_resized() const;
   at::Tensor stand_in_of(
       const at::Tensor& tensor,
-      const OperatorPlan::Argument& argument);
+      const OperatorInfo::Argument& argument);
   c10::IValue stand_ins_of(
-      const OperatorPlan::Argument& argument,
+      const OperatorInfo::Argument& argument,
       const c10::IValue& value);
   at::Tensor make_stand_in(const c10::TensorImpl& from);
   c10::Storage make_storage(const c10::TensorImpl& from);
 
-  const OperatorPlan& plan_;
+  const OperatorInfo& info_;
   torch::jit::Stack stack_;
   const c10::Device device_;
   const bool ones_;
@@ -88,7 +88,7 @@ class StandInCall {
   bool refused_ = false;
   bool overlaps_ = false;
   std::vector<at::Tensor> written_;
-  std::vector<Look> before_; // of those
+  std::vector<Metadata> before_; // of those
 };
 
 } // namespace openreg::aten

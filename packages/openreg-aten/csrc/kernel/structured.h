@@ -4,13 +4,13 @@
 // A structured operator has two halves: meta() makes an iterator over the
 // operands, for which metadata is enough, and impl() calls the DispatchStub of
 // the iterator's device. Between the two the iterator is told that its operands
-// are the CPU's, at the addresses where kernels find them. So there is no view
+// are the CPU's, at the addresses where kernels find them. So there is no alias
 // of any tensor, and the output is the device's from the start.
 #pragma once
 
+#include "kernel/dispatch_paths.h"
 #include "kernel/enqueue.h"
 #include "kernel/kernel.h"
-#include "kernel/roads.h"
 #include "kernel/typed.h"
 #include "kernel/wider.h"
 
@@ -121,11 +121,11 @@ class StructuredCall final : public Structured {
   /// surely.
   template <typename... Args>
   bool is_for_later(
-      const OperatorPlan& plan,
+      const OperatorInfo& info,
       const DtypeSet& known,
       const Args&... args) const {
     const c10::Device device = this->common_device_;
-    return fits_ && known.may_have(dtype(), plan.refuses_floats) &&
+    return fits_ && known.may_have(dtype(), info.refuses_floats) &&
         !converts_on_device(this->operands_, this->common_dtype_) &&
         (has_number(dtype(), args) && ...) &&
         enqueues(device.index(), operand_bytes(this->operands_));
@@ -134,11 +134,11 @@ class StructuredCall final : public Structured {
   /// the CPU's kernel accepts this call.
   template <typename... Args>
   bool is_for_dry_run(
-      const OperatorPlan& plan,
+      const OperatorInfo& info,
       const DtypeSet& known,
       const Args&... args) const {
     return C10_UNLIKELY(
-               !known.may_have(dtype(), plan.refuses_floats) ||
+               !known.may_have(dtype(), info.refuses_floats) ||
                !(has_number(dtype(), args) && ...)) &&
         is_busy(this->common_device_.index());
   }
@@ -166,7 +166,7 @@ class StructuredCall final : public Structured {
 template <typename Operator>
 bool refuses(const DtypeSet& known, c10::ScalarType dtype) {
   return C10_UNLIKELY(!known.has(dtype)) &&
-      is_refused(TypedKernel<Operator>::plan(), dtype);
+      is_refused(TypedKernel<Operator>::info(), dtype);
 }
 
 template <
@@ -188,14 +188,14 @@ struct StructuredKernel<Operator, Structured, at::Tensor(Args...)> {
       return WiderCall<Operator>::run(
           TypedKernel<Operator>::handle(), static_cast<Args&&>(args)...);
     }
-    if (call.is_for_later(TypedKernel<Operator>::plan(), dtypes, args...)) {
+    if (call.is_for_later(TypedKernel<Operator>::info(), dtypes, args...)) {
       const c10::DeviceIndex device = call.device();
       at::Tensor result = call.take_output();
       TypedKernel<Operator>::enqueue_into(
           device, {result}, /*digest=*/0, args...);
       return result;
     }
-    if (call.is_for_dry_run(TypedKernel<Operator>::plan(), dtypes, args...)) {
+    if (call.is_for_dry_run(TypedKernel<Operator>::info(), dtypes, args...)) {
       at::Tensor result = TypedKernel<Operator>::run(args...);
       dtypes.add(call.dtype());
       return result;
@@ -204,7 +204,7 @@ struct StructuredKernel<Operator, Structured, at::Tensor(Args...)> {
       return TypedKernel<Operator>::run(args...);
     }
     dtypes.add(call.dtype());
-    count_call<Operator>(Road::kStructured);
+    count_call<Operator>(DispatchPath::kStructured);
     return call.take_output();
   }
 };
@@ -224,12 +224,12 @@ struct StructuredKernel<
       return WiderCall<Operator>::run(
           TypedKernel<Operator>::handle(), self, static_cast<Args&&>(args)...);
     }
-    if (call.is_for_later(TypedKernel<Operator>::plan(), dtypes, args...)) {
+    if (call.is_for_later(TypedKernel<Operator>::info(), dtypes, args...)) {
       TypedKernel<Operator>::enqueue_into(
           call.device(), {}, /*digest=*/0, self, args...);
       return self;
     }
-    if (call.is_for_dry_run(TypedKernel<Operator>::plan(), dtypes, args...)) {
+    if (call.is_for_dry_run(TypedKernel<Operator>::info(), dtypes, args...)) {
       TypedKernel<Operator>::run(self, args...);
       dtypes.add(call.dtype());
       return self;
@@ -238,7 +238,7 @@ struct StructuredKernel<
       return TypedKernel<Operator>::run(self, args...);
     }
     dtypes.add(call.dtype());
-    count_call<Operator>(Road::kStructured);
+    count_call<Operator>(DispatchPath::kStructured);
     return self;
   }
 };

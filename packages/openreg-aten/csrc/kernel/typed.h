@@ -4,17 +4,17 @@
 // A boxed kernel takes its arguments from a stack. Putting them there costs a
 // reference to each tensor, and a tensor's first reference besides that of its
 // Python object takes the GIL. A typed kernel gets references to the caller's
-// arguments, and hands references to views on.
+// arguments, and passes references to CPU aliases on.
 #pragma once
 
 #include "device/generator.h"
+#include "kernel/cpu_aliases.h"
 #include "kernel/device_finder.h"
-#include "kernel/device_views.h"
+#include "kernel/dispatch_paths.h"
 #include "kernel/enqueue.h"
 #include "kernel/kernel.h"
-#include "kernel/known_results.h"
-#include "kernel/operator_plan.h"
-#include "kernel/roads.h"
+#include "kernel/operator_info.h"
+#include "kernel/output_metadata.h"
 #include "kernel/wider.h"
 
 #include <ATen/Context.h>
@@ -29,42 +29,43 @@
 
 namespace openreg::aten {
 
-/// Presents the arguments of one call, in the order of the schema.
+/// Replaces the arguments of one call by what the CPU's kernel gets for them,
+/// in the order of the schema.
 class TypedArguments {
  public:
-  TypedArguments(const OperatorPlan& plan, c10::DeviceIndex device)
-      : next_(plan.arguments.data()), device_(device), views_(device) {}
+  TypedArguments(const OperatorInfo& info, c10::DeviceIndex device)
+      : next_(info.arguments.data()), device_(device), aliases_(device) {}
 
   at::Tensor& operator()(const at::Tensor& tensor) {
-    return views_.present_argument(tensor, *next_++);
+    return aliases_.alias_argument(tensor, *next_++);
   }
   std::optional<at::Tensor> operator()(
       const std::optional<at::Tensor>& tensor) {
     const auto& argument = *next_++;
-    return tensor ? std::optional(views_.present_argument(*tensor, argument))
+    return tensor ? std::optional(aliases_.alias_argument(*tensor, argument))
                   : std::nullopt;
   }
   std::vector<at::Tensor> operator()(at::TensorList tensors) {
-    return present_each(tensors);
+    return alias_each(tensors);
   }
   std::vector<at::Tensor> operator()(const at::ITensorListRef& tensors) {
-    return present_each(tensors);
+    return alias_each(tensors);
   }
   c10::List<std::optional<at::Tensor>> operator()(
       const c10::List<std::optional<at::Tensor>>& tensors) {
     const auto& argument = *next_++;
-    c10::List<std::optional<at::Tensor>> views;
+    c10::List<std::optional<at::Tensor>> aliases;
     for (const std::optional<at::Tensor> tensor : tensors) {
-      views.push_back(
-          tensor ? std::optional(views_.present_argument(*tensor, argument))
+      aliases.push_back(
+          tensor ? std::optional(aliases_.alias_argument(*tensor, argument))
                  : std::nullopt);
     }
-    return views;
+    return aliases;
   }
   std::optional<at::Generator> operator()(
       const std::optional<at::Generator>& generator) {
     ++next_;
-    return present_generator(device_, generator);
+    return prepare_cpu_generator(device_, generator);
   }
   /// Numbers, sizes and the like go to the kernel as they are.
   template <typename Plain>
@@ -72,34 +73,34 @@ class TypedArguments {
     return value;
   }
 
-  DeviceViews& views() {
-    return views_;
+  CpuAliases& aliases() {
+    return aliases_;
   }
 
  private:
   template <typename Tensors>
-  std::vector<at::Tensor> present_each(const Tensors& tensors) {
+  std::vector<at::Tensor> alias_each(const Tensors& tensors) {
     const auto& argument = *next_++;
-    std::vector<at::Tensor> views;
-    views.reserve(tensors.size());
+    std::vector<at::Tensor> aliases;
+    aliases.reserve(tensors.size());
     for (const at::Tensor& tensor : tensors) {
-      views.push_back(views_.present_argument(tensor, argument));
+      aliases.push_back(aliases_.alias_argument(tensor, argument));
     }
-    return views;
+    return aliases;
   }
 
-  const OperatorPlan::Argument* next_;
+  const OperatorInfo::Argument* next_;
   c10::DeviceIndex device_;
-  DeviceViews views_;
+  CpuAliases aliases_;
 };
 
 /// What TypedArguments does to an argument, as types.
 template <typename Argument>
-using PresentedType =
+using CpuArgument =
     decltype(std::declval<TypedArguments&>()(std::declval<Argument>()));
 template <typename Argument>
-inline constexpr bool kIsPresented =
-    !std::is_same_v<PresentedType<Argument>, const std::decay_t<Argument>&>;
+inline constexpr bool kIsReplaced =
+    !std::is_same_v<CpuArgument<Argument>, const std::decay_t<Argument>&>;
 
 /// An argument as it is put on a stack.
 template <typename Argument>
@@ -150,30 +151,30 @@ struct VersionRaiser {
   }
 };
 
-/// Hands the results that a kernel made to the device.
-inline at::Tensor take_over(DeviceViews& views, at::Tensor&& result) {
-  return views.take_over(std::move(result));
+/// Makes the results of a kernel the device's.
+inline at::Tensor adopt(CpuAliases& aliases, at::Tensor&& result) {
+  return aliases.adopt(std::move(result));
 }
-inline std::vector<at::Tensor> take_over(
-    DeviceViews& views,
+inline std::vector<at::Tensor> adopt(
+    CpuAliases& aliases,
     std::vector<at::Tensor>&& results) {
   for (at::Tensor& result : results) {
-    result = views.take_over(std::move(result));
+    result = aliases.adopt(std::move(result));
   }
   return std::move(results);
 }
 template <typename... Results>
-std::tuple<Results...> take_over(
-    DeviceViews& views,
+std::tuple<Results...> adopt(
+    CpuAliases& aliases,
     std::tuple<Results...>&& results) {
   return std::apply(
       [&](auto&&... each) {
-        return std::tuple<Results...>{take_over(views, std::move(each))...};
+        return std::tuple<Results...>{adopt(aliases, std::move(each))...};
       },
       std::move(results));
 }
 template <typename Plain>
-Plain take_over(DeviceViews&, Plain&& result) {
+Plain adopt(CpuAliases&, Plain&& result) {
   return std::forward<Plain>(result);
 }
 
@@ -185,7 +186,7 @@ inline void order_draw(
     const DeviceFinder& finder,
     const std::optional<at::Generator>& generator) {
   finder.check_generator();
-  present_generator(finder.result(), generator);
+  prepare_cpu_generator(finder.result(), generator);
 }
 
 /// Results as a list of tensors, and back.
@@ -262,9 +263,9 @@ inline constexpr bool kIsArgument<std::tuple<Results...>> =
 
 /// Counts a call of one of at::_ops, if anybody counts.
 template <typename Operator>
-void count_call(Road road) {
-  if (counts_roads()) {
-    count_road({Operator::name, Operator::overload_name}, road);
+void count_call(DispatchPath path) {
+  if (counts_paths()) {
+    count_path({Operator::name, Operator::overload_name}, path);
   }
 }
 
@@ -279,35 +280,36 @@ struct TypedKernel<Operator, Result(Args...)> {
         Operator::name, Operator::overload_name);
     return value;
   }
-  static const OperatorPlan& plan() {
-    static const OperatorPlan& value = plan_of(handle());
+  static const OperatorInfo& info() {
+    static const OperatorInfo& value = info_of(handle());
     return value;
   }
 
   // [docs: typed-run]
   static Result run(Args... args) {
-    if (C10_UNLIKELY(computes_in_refused(plan(), args...))) {
+    if (C10_UNLIKELY(computes_in_refused(info(), args...))) {
       return WiderCall<Operator>::run(handle(), static_cast<Args&&>(args)...);
     }
     DeviceFinder finder;
     (see_tensors(finder, args), ...);
     const c10::DeviceIndex device = finder.result();
     (order_draw(finder, args), ...);
-    CallKey key(handle(), plan());
+    CallKey key(handle(), info());
     (key.add(args), ...);
-    const auto known = results_if_enqueued(handle(), plan(), key, device, [&] {
-      torch::jit::Stack stack;
-      (torch::jit::push(stack, as_value(args)), ...);
-      return stack;
-    });
-    if (known) {
+    const auto outputs =
+        output_metadata_if_enqueued(handle(), info(), key, device, [&] {
+          torch::jit::Stack stack;
+          (torch::jit::push(stack, as_value(args)), ...);
+          return stack;
+        });
+    if (outputs) {
       if constexpr (kIsArgument<Result>) {
-        if (!known->resized.empty()) {
+        if (!outputs->resized.empty()) {
           resize_written(
-              known->resized, tie_written(static_cast<Args&&>(args)...));
+              outputs->resized, tie_written(static_cast<Args&&>(args)...));
         }
       }
-      auto results = make_results(device, known->made);
+      auto results = make_results(device, outputs->made);
       enqueue_into(device, results, digest_of(key), args...);
       raise_versions(args...);
       if constexpr (kIsArgument<Result>) {
@@ -318,9 +320,9 @@ struct TypedKernel<Operator, Result(Args...)> {
         return;
       }
     }
-    TypedArguments present(plan(), device);
-    std::tuple<PresentedType<Args>...> presented{present(args)...};
-    count_call<Operator>(Road::kTyped);
+    TypedArguments to_cpu(info(), device);
+    std::tuple<CpuArgument<Args>...> cpu_args{to_cpu(args)...};
+    count_call<Operator>(DispatchPath::kTyped);
     const auto run_on_cpu = [&]() -> Result {
       const KernelScope scope(device);
       return std::apply(
@@ -328,18 +330,18 @@ struct TypedKernel<Operator, Result(Args...)> {
             return Operator::redispatch(
                 c10::DispatchKeySet(c10::DispatchKey::CPU), each...);
           },
-          presented);
+          cpu_args);
     };
     if constexpr (kIsArgument<Result> || std::is_void_v<Result>) {
       run_on_current_stream(device, [&] { run_on_cpu(); });
       raise_versions(args...);
-      const bool changed = present.views().finish();
-      if (key.usable() && !present.views().has_changed_bits() &&
-          !was_met(key)) {
+      const bool changed = to_cpu.aliases().write_back();
+      if (key.usable() && !to_cpu.aliases().has_changed_bits() &&
+          !was_seen(key)) {
         if (!changed) {
-          remember_call(key, {}, {});
+          cache_call(key, {}, {});
         } else if constexpr (kIsArgument<Result>) {
-          remember_call(
+          cache_call(
               key, {}, to_tensors(tie_written(static_cast<Args&&>(args)...)));
         }
       }
@@ -349,10 +351,10 @@ struct TypedKernel<Operator, Result(Args...)> {
     } else {
       std::optional<Result> made;
       run_on_current_stream(device, [&] { made.emplace(run_on_cpu()); });
-      present.views().finish();
-      Result result = take_over(present.views(), std::move(*made));
-      if (key.usable() && !was_met(key)) {
-        remember_call(key, to_tensors(result), {});
+      to_cpu.aliases().write_back();
+      Result result = adopt(to_cpu.aliases(), std::move(*made));
+      if (key.usable() && !was_seen(key)) {
+        cache_call(key, to_tensors(result), {});
       }
       return result;
     }
@@ -365,21 +367,21 @@ struct TypedKernel<Operator, Result(Args...)> {
       const std::vector<at::Tensor>& results,
       uint64_t digest,
       Args... args) {
-    count_call<Operator>(Road::kEnqueued);
-    TypedArguments present(plan(), device);
+    count_call<Operator>(DispatchPath::kEnqueued);
+    TypedArguments to_cpu(info(), device);
     torch::jit::Stack stack;
     stack.reserve(sizeof...(Args));
-    (torch::jit::push(stack, present(args)), ...);
+    (torch::jit::push(stack, to_cpu(args)), ...);
     enqueue(
-        handle(), device, present.views(), std::move(stack), results, digest);
+        handle(), device, to_cpu.aliases(), std::move(stack), results, digest);
   }
 
   /// Raises the versions of what was written, where ADInplaceOrView does not.
   static void raise_versions(const Args&... args) {
     if constexpr (std::is_void_v<Result>) {
-      if (plan().raises_versions) {
+      if (info().raises_versions) {
         const VersionRaiser raiser;
-        const auto* next = plan().arguments.data();
+        const auto* next = info().arguments.data();
         (raise_versions(raiser, next, args), ...);
       }
     }
@@ -387,18 +389,18 @@ struct TypedKernel<Operator, Result(Args...)> {
   template <typename Argument>
   static void raise_versions(
       const VersionRaiser& raiser,
-      const OperatorPlan::Argument*& next,
+      const OperatorInfo::Argument*& next,
       const Argument& argument) {
-    if constexpr (kIsPresented<Argument>) {
+    if constexpr (kIsReplaced<Argument>) {
       if ((next++)->written) {
         see_tensors(raiser, argument);
       }
     }
   }
 
-  /// Every argument that the plan asks to be presented is.
+  /// Whether every argument that the OperatorInfo names is replaced.
   static bool is_complete() {
-    return (size_t{kIsPresented<Args>} + ... + 0) == plan().arguments.size();
+    return (size_t{kIsReplaced<Args>} + ... + 0) == info().arguments.size();
   }
 };
 

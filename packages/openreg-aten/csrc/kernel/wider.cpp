@@ -34,7 +34,7 @@ ScalarType wider(ScalarType dtype) {
 /// What is cast in one call, and how back.
 class Casts {
  public:
-  explicit Casts(const OperatorPlan& plan) : refused_(plan.refused_dtypes) {
+  explicit Casts(const OperatorInfo& info) : refused_(info.refused_dtypes) {
     // An operator has results, and takes numbers, of the other kind.
     if ((refused_ & dtype_bit(ScalarType::ComplexHalf)) != 0) {
       refused_ |= dtype_bit(ScalarType::Half);
@@ -80,10 +80,10 @@ class Casts {
 /// writes to another tensor.
 void check_overlap(
     const at::Tensor& written,
-    const OperatorPlan& plan,
+    const OperatorInfo& info,
     at::ArrayRef<c10::IValue> arguments) {
   at::assert_no_internal_overlap(written);
-  for (const auto& argument : plan.arguments) {
+  for (const auto& argument : info.arguments) {
     const c10::IValue& other = arguments[argument.index];
     if (other.isTensor() && other.toTensor().defined()) {
       at::assert_no_partial_overlap(written, other.toTensor());
@@ -92,7 +92,7 @@ void check_overlap(
 }
 
 /// Gives `tensor` the values of `result`, and its sizes.
-void write_back(const at::Tensor& tensor, const at::Tensor& result) {
+void copy_back(const at::Tensor& tensor, const at::Tensor& result) {
   if (tensor.sizes() != result.sizes()) {
     tensor.resize_(result.sizes());
     if (tensor.strides() != result.strides()) {
@@ -106,35 +106,35 @@ class WidenedCall {
  public:
   WidenedCall(const c10::OperatorHandle& op, Stack& stack)
       : op_(op),
-        plan_(plan_of(op)),
+        info_(info_of(op)),
         stack_(stack),
-        base_(stack.size() - plan_.argument_count),
-        casts_(plan_) {}
+        base_(stack.size() - info_.argument_count),
+        casts_(info_) {}
 
   void run() {
     const std::vector<c10::IValue> originals = arguments();
-    for (const auto& argument : plan_.arguments) {
+    for (const auto& argument : info_.arguments) {
       const c10::IValue& original = originals[argument.index];
       if (argument.written && original.isTensor()) {
-        check_overlap(original.toTensor(), plan_, originals);
+        check_overlap(original.toTensor(), info_, originals);
       }
     }
     widen_arguments();
     const std::vector<c10::IValue> widened = arguments();
     call();
-    for (const auto& argument : plan_.arguments) {
+    for (const auto& argument : info_.arguments) {
       const c10::IValue& original = originals[argument.index];
       const c10::IValue& result = widened[argument.index];
       if (argument.written && original.isTensor() && !original.is(result)) {
-        write_back(original.toTensor(), result.toTensor());
+        copy_back(original.toTensor(), result.toTensor());
       }
     }
-    const size_t first = stack_.size() - plan_.returned.size();
-    for (size_t i = 0; i < plan_.returned.size(); ++i) {
+    const size_t first = stack_.size() - info_.returned.size();
+    for (size_t i = 0; i < info_.returned.size(); ++i) {
       c10::IValue& result = stack_[first + i];
-      const int32_t source = plan_.returned[i];
+      const int32_t source = info_.returned[i];
       result = source >= 0
-          ? originals[plan_.arguments[static_cast<size_t>(source)].index]
+          ? originals[info_.arguments[static_cast<size_t>(source)].index]
           : casts_.narrow(result.toTensor());
     }
   }
@@ -164,7 +164,7 @@ class WidenedCall {
   }
 
   void widen_arguments() {
-    for (const auto& argument : plan_.arguments) {
+    for (const auto& argument : info_.arguments) {
       c10::IValue& value = stack_[base_ + argument.index];
       if (value.isTensor()) {
         value = casts_.widen(value.toTensor());
@@ -180,7 +180,7 @@ class WidenedCall {
   }
 
   const c10::OperatorHandle& op_;
-  const OperatorPlan& plan_;
+  const OperatorInfo& info_;
   Stack& stack_;
   const size_t base_;
   Casts casts_;
@@ -190,14 +190,14 @@ class WidenedCall {
 
 bool computes_in_refused(
     const c10::OperatorHandle& op,
-    const OperatorPlan& plan,
+    const OperatorInfo& info,
     const Stack& stack) {
-  if (C10_LIKELY(plan.refused_dtypes == 0)) {
+  if (C10_LIKELY(info.refused_dtypes == 0)) {
     return false;
   }
-  ComputedDtype dtype(plan);
+  ComputedDtype dtype(info);
   const auto& arguments = op.schema().arguments();
-  const size_t base = stack.size() - plan.argument_count;
+  const size_t base = stack.size() - info.argument_count;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const c10::IValue& value = stack[base + i];
     if (value.isTensor()) {

@@ -7,7 +7,7 @@
 // and its results are cast back.
 #pragma once
 
-#include "kernel/operator_plan.h"
+#include "kernel/operator_info.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/boxing/KernelFunction.h>
@@ -45,19 +45,19 @@ Preparation preparation_of(const c10::OperatorName& name);
 /// else its tensors; of pointwise operators what they promote to.
 class ComputedDtype {
  public:
-  explicit ComputedDtype(const OperatorPlan& plan) : plan_(plan) {}
+  explicit ComputedDtype(const OperatorInfo& info) : info_(info) {}
 
   void see(const at::Tensor& tensor) {
     if (!tensor.defined()) {
       return;
     }
     tensors_ |= dtype_bit(tensor.scalar_type());
-    if (plan_.promotes) {
+    if (info_.promotes) {
       promoted_ = at::native::update_result_type_state(tensor, promoted_);
     }
   }
   void see(const c10::Scalar& scalar) {
-    if (plan_.promotes) {
+    if (info_.promotes) {
       promoted_ = at::native::update_result_type_state(scalar, promoted_);
     }
   }
@@ -77,36 +77,36 @@ class ComputedDtype {
   /// Whether it is a dtype that the CPU has no kernel for.
   bool is_refused() const {
     const uint64_t computed = given_ != 0 ? given_
-        : plan_.promotes ? dtype_bit(at::native::result_type(promoted_))
+        : info_.promotes ? dtype_bit(at::native::result_type(promoted_))
                          : tensors_;
-    return (computed & plan_.refused_dtypes) != 0 && uses_wider_dtypes();
+    return (computed & info_.refused_dtypes) != 0 && uses_wider_dtypes();
   }
 
  private:
-  const OperatorPlan& plan_;
+  const OperatorInfo& info_;
   at::native::ResultTypeState promoted_;
   uint64_t tensors_ = 0;
   uint64_t given_ = 0;
 };
 
-/// Whether the list has the operator of `plan` with a dtype, or these
-/// arguments.
-inline bool is_refused(const OperatorPlan& plan, c10::ScalarType dtype) {
-  return C10_UNLIKELY((plan.refused_dtypes & dtype_bit(dtype)) != 0) &&
+/// Whether the list has the operator that `info` describes with a dtype, or
+/// these arguments.
+inline bool is_refused(const OperatorInfo& info, c10::ScalarType dtype) {
+  return C10_UNLIKELY((info.refused_dtypes & dtype_bit(dtype)) != 0) &&
       uses_wider_dtypes();
 }
 template <typename... Args>
-bool computes_in_refused(const OperatorPlan& plan, const Args&... args) {
-  if (C10_LIKELY(plan.refused_dtypes == 0)) {
+bool computes_in_refused(const OperatorInfo& info, const Args&... args) {
+  if (C10_LIKELY(info.refused_dtypes == 0)) {
     return false;
   }
-  ComputedDtype dtype(plan);
+  ComputedDtype dtype(info);
   (dtype.see(args), ...);
   return dtype.is_refused();
 }
 bool computes_in_refused(
     const c10::OperatorHandle& op,
-    const OperatorPlan& plan,
+    const OperatorInfo& info,
     const torch::jit::Stack& stack);
 
 /// Calls `op`, with its arguments on `stack`, in a wider dtype, and leaves the

@@ -23,27 +23,27 @@ namespace {
 /// PyTorch leaves that to a device, as it can not read them.
 // [docs: quantize]
 template <auto function, typename... Parameters>
-void run_on_views(
+void run_on_aliases(
     const at::Tensor& from,
     at::Tensor& to,
     Parameters... parameters) {
   const c10::DeviceIndex device = from.device().index();
-  DeviceViews views(device);
-  const auto present = [&](const auto& parameter) -> decltype(auto) {
+  CpuAliases aliases(device);
+  const auto to_cpu = [&](const auto& parameter) -> decltype(auto) {
     if constexpr (std::is_same_v<decltype(parameter), const at::Tensor&>) {
       if (parameter.device() != from.device()) {
         throw_two_devices(device, parameter);
       }
-      return views.present(parameter, /*written=*/false);
+      return aliases.alias(parameter, /*written=*/false);
     } else {
       return parameter;
     }
   };
-  const at::Tensor& source = present(from);
-  at::Tensor& result = views.present(to, /*written=*/true);
+  const at::Tensor& source = to_cpu(from);
+  at::Tensor& result = aliases.alias(to, /*written=*/true);
   run_on_current_stream(device, [&] {
     const KernelScope scope(device);
-    function(source, result, present(parameters)...);
+    function(source, result, to_cpu(parameters)...);
   });
 }
 // [docs: end]
@@ -55,13 +55,13 @@ at::Tensor ask_device(const at::Tensor& self, Args... args) {
     // PyTorch would take the result's memory from the host.
     return TypedKernel<Operator>::run(self, args...);
   }
-  count_call<Operator>(Road::kStub);
+  count_call<Operator>(DispatchPath::kStub);
   const CurrentDevice scope(self.device().index());
   return function(self, args...);
 }
 
 at::Tensor dequantize(const at::Tensor& self) {
-  count_call<at::_ops::dequantize_self>(Road::kStub);
+  count_call<at::_ops::dequantize_self>(DispatchPath::kStub);
   return at::native::dequantize_quantized(self);
 }
 
@@ -104,26 +104,27 @@ OPENREG_MECHANISM(
   quantized.impl("dequantize.self", TORCH_FN(dequantize));
 
   native::quantize_tensor_per_tensor_affine_stub.set_privateuse1_dispatch_ptr(
-      &run_on_views<&native::quantize_tensor_per_tensor_affine>);
+      &run_on_aliases<&native::quantize_tensor_per_tensor_affine>);
   native::quantize_tensor_per_tensor_affine_sub_byte_stub
       .set_privateuse1_dispatch_ptr(
-          &run_on_views<&native::quantize_tensor_per_tensor_affine>);
+          &run_on_aliases<&native::quantize_tensor_per_tensor_affine>);
   native::quantize_tensor_per_channel_affine_stub.set_privateuse1_dispatch_ptr(
-      &run_on_views<&native::quantize_tensor_per_channel_affine>);
+      &run_on_aliases<&native::quantize_tensor_per_channel_affine>);
   native::quantize_tensor_per_channel_float_qparams_stub
       .set_privateuse1_dispatch_ptr(
-          &run_on_views<&native::quantize_tensor_per_channel_float_qparams>);
+          &run_on_aliases<&native::quantize_tensor_per_channel_float_qparams>);
   native::dequantize_tensor_per_tensor_affine_stub.set_privateuse1_dispatch_ptr(
-      &run_on_views<&native::dequantize_tensor_per_tensor_affine>);
+      &run_on_aliases<&native::dequantize_tensor_per_tensor_affine>);
   native::dequantize_tensor_per_tensor_affine_sub_byte_stub
       .set_privateuse1_dispatch_ptr(
-          &run_on_views<&native::dequantize_tensor_per_tensor_affine>);
+          &run_on_aliases<&native::dequantize_tensor_per_tensor_affine>);
   native::dequantize_tensor_per_channel_affine_stub
       .set_privateuse1_dispatch_ptr(
-          &run_on_views<&native::dequantize_tensor_per_channel_affine>);
+          &run_on_aliases<&native::dequantize_tensor_per_channel_affine>);
   native::dequantize_tensor_per_channel_float_qparams_stub
       .set_privateuse1_dispatch_ptr(
-          &run_on_views<&native::dequantize_tensor_per_channel_float_qparams>);
+          &run_on_aliases<
+              &native::dequantize_tensor_per_channel_float_qparams>);
 }
 // [docs: end]
 

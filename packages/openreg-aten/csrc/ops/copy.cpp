@@ -2,15 +2,16 @@
 // Copies in every direction, with any change of dtype, layout or shape, and the
 // read of one element.
 //
-// The CPU's copy_ runs over the window, so a copy between host and device is
-// one pass over the data, and conj and neg bits are resolved on the way.
+// The CPU's copy_ runs over the kernel mapping, so a copy between host and
+// device is one pass over the data, and conj and neg bits are resolved on the
+// way.
 #include "ops/copy.h"
 
 #include "device/device.h"
 #include "device/host_allocator.h"
 #include "device/stream_event.h"
+#include "kernel/cpu_aliases.h"
 #include "kernel/cpu_allocator.h"
-#include "kernel/device_views.h"
 #include "kernel/enqueue.h"
 #include "kernel/kernel.h"
 #include "mechanism.h"
@@ -58,12 +59,12 @@ bool enqueue_copy(const at::Tensor& dst, const at::Tensor& src) {
   if (!record_pinned_use(host.storage(), stream)) {
     return false; // registered by the program, which may free it at any time
   }
-  DeviceViews views(device);
+  CpuAliases aliases(device);
   enqueue_on_current_stream(
       device,
-      [to = on_device(dst) ? views.present(dst, true) : borrow(dst),
+      [to = on_device(dst) ? aliases.alias(dst, true) : borrow(dst),
        from =
-           on_device(src) ? views.present(src, false) : borrow(src)]() mutable {
+           on_device(src) ? aliases.alias(src, false) : borrow(src)]() mutable {
         const EnqueuedKernelScope scope({});
         at::native::copy_(to, from, /*non_blocking=*/false);
       });
@@ -89,11 +90,11 @@ bool enqueue_between_devices(const at::Tensor& dst, const at::Tensor& src) {
         (source != target && enqueues(target, 0)))) {
     return false;
   }
-  DeviceViews views(target);
-  at::Tensor to = views.present(dst, true);
-  const at::Tensor from = views.present(src, false);
-  std::vector<ViewPtr> kept;
-  views.move_views(kept);
+  CpuAliases aliases(target);
+  at::Tensor to = aliases.alias(dst, true);
+  const at::Tensor from = aliases.alias(src, false);
+  std::vector<CpuAliasPtr> kept;
+  aliases.move_aliases(kept);
   if (source != target) {
     StreamEvent(current_handle(target)).hold(current_handle(source));
   }
@@ -136,9 +137,9 @@ copy_tensor(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
     // The host is about to look: what failed earlier on the stream is reported.
     synchronize_current_stream(device);
   }
-  DeviceViews views(device);
-  at::Tensor to = on_device(self) ? views.present(self, true) : self;
-  const at::Tensor from = on_device(src) ? views.present(src, false) : src;
+  CpuAliases aliases(device);
+  at::Tensor to = on_device(self) ? aliases.alias(self, true) : self;
+  const at::Tensor from = on_device(src) ? aliases.alias(src, false) : src;
   run_on_current_stream(device, [&] { run_copy(device, to, from); });
   return self;
 }
@@ -161,7 +162,7 @@ at::Scalar local_scalar_dense(const at::Tensor& self) {
   TORCH_CHECK(self.numel() > 0, "Empty tensor not supported");
   const void* data = to_kernel(self.const_data_ptr());
   synchronize_current_stream(self.device().index()); // reports what failed
-  at::Scalar result; // read here: all that the stream had to do is done
+  at::Scalar result; // read here: all work of the stream is completed
   AT_DISPATCH_V2(
       self.scalar_type(),
       "_local_scalar_dense",

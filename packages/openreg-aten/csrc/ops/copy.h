@@ -7,7 +7,7 @@
 namespace openreg::aten {
 
 /// Does what the CPU's copy_ does, in the order of the device's stream; returns
-/// before it is done if `non_blocking` and one of the two is pinned.
+/// before it is completed if `non_blocking` and one of the two is pinned.
 at::Tensor&
 copy_tensor(at::Tensor& self, const at::Tensor& src, bool non_blocking);
 

@@ -151,8 +151,8 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
       src.scalar_type());
   plain(self).copy_(plain(src), non_blocking);
   if (self.device() != src.device()) {
-    quantizer = convert_quantizer(quantizer, [&](const at::Tensor& member) {
-      return member.to(self.device());
+    quantizer = convert_quantizer(quantizer, [&](const at::Tensor& component) {
+      return component.to(self.device());
     });
   }
   impl_of(self).set_quantizer_(quantizer);

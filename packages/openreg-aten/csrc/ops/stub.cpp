@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // abs, through the function that PyTorch's own abs.out asks the device for.
-#include "kernel/device_views.h"
+#include "kernel/cpu_aliases.h"
+#include "kernel/dispatch_paths.h"
 #include "kernel/kernel.h"
-#include "kernel/roads.h"
 #include "kernel/structured.h"
 #include "kernel/wider.h"
 #include "mechanism.h"
@@ -21,7 +21,7 @@ namespace {
 void abs_kernel(at::TensorIteratorBase& iter) {
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(
       at::_ops::abs_out::name, at::_ops::abs_out::overload_name);
-  if (C10_UNLIKELY(is_refused(plan_of(op), iter.dtype(1)))) {
+  if (C10_UNLIKELY(is_refused(info_of(op), iter.dtype(1)))) {
     at::Tensor out = iter.tensor(0);
     WiderCall<at::_ops::abs_out>::run(op, iter.tensor(1), out);
     return;
@@ -35,12 +35,12 @@ void abs_kernel(at::TensorIteratorBase& iter) {
         device, {}, /*digest=*/0, iter.tensor(1), out);
     return;
   }
-  if (counts_roads()) {
-    count_road({"aten::abs", "out"}, Road::kStub);
+  if (counts_paths()) {
+    count_path({"aten::abs", "out"}, DispatchPath::kStub);
   }
-  DeviceViews views(device);
-  at::Tensor& out = views.present(iter.tensor(0), /*written=*/true);
-  const at::Tensor& self = views.present(iter.tensor(1), /*written=*/false);
+  CpuAliases aliases(device);
+  at::Tensor& out = aliases.alias(iter.tensor(0), /*written=*/true);
+  const at::Tensor& self = aliases.alias(iter.tensor(1), /*written=*/false);
   run_on_current_stream(device, [&] {
     const KernelScope scope(device);
     at::_ops::abs_out::redispatch(

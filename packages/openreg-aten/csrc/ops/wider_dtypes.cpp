@@ -174,8 +174,8 @@ struct CompositeKernel<Operator, Result(Args...)> {
   static Result run(Args... args) {
     static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(
         Operator::name, Operator::overload_name);
-    static const OperatorPlan& plan = plan_of(op);
-    if (C10_UNLIKELY(computes_in_refused(plan, args...))) {
+    static const OperatorInfo& info = info_of(op);
+    if (C10_UNLIKELY(computes_in_refused(info, args...))) {
       return WiderCall<Operator>::run(op, static_cast<Args&&>(args)...);
     }
     return Operator::redispatch(

@@ -37,7 +37,7 @@ _count = 0
 
 
 def register() -> None:
-    """Takes over the pickling of tensors, parameters and storages for processes."""
+    """Replaces the pickling of tensors, parameters and storages for processes."""
     tensors: list[Any] = [torch.Tensor, torch.nn.Parameter, *torch._tensor_classes]
     for cls in tensors:
         reduction.register(cls, _reduce_tensor)

@@ -86,7 +86,7 @@ def cause_of_copy(
     Args:
         target: Where it goes.
         source: Where it comes from.
-        non_blocking: Whether it may return before it is done.
+        non_blocking: Whether it may return before it is completed.
     """
     # There is no asynchronous copy into memory that may be paged out.
     if target.device.type == "cpu" and non_blocking:

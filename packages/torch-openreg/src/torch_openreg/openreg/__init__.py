@@ -36,7 +36,7 @@ from ._device import (
 )
 from ._flags import set_tensor_flags, tensor_flags
 from ._lazy import init, is_initialized, lazy_call
-from ._roads import operator_roads
+from ._operator_paths import operator_paths
 from ._storage_name import set_storage_name, storage_name
 from ._tiles import from_tiled, tile_shape, to_tiled
 from .amp import get_amp_supported_dtype
@@ -139,7 +139,7 @@ __all__ = [
     "memory_stats",
     "memory_stats_as_nested_dict",
     "memory_summary",
-    "operator_roads",
+    "operator_paths",
     "random",
     "reset_accumulated_host_memory_stats",
     "reset_accumulated_memory_stats",

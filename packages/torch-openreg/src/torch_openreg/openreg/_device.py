@@ -223,7 +223,7 @@ def device_memory_used(device: Device = None) -> int:
 
 
 def synchronize(device: Device = None) -> None:
-    """Waits until all streams of a device are done. As ``torch.cuda.synchronize``.
+    """Waits until all work of a device is completed. As ``torch.cuda.synchronize``.
 
     Args:
         device: Device, index or name; the current device by default.

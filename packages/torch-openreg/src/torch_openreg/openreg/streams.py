@@ -24,7 +24,7 @@ _Stream = TypeVar("_Stream", bound="Stream")
 
 
 class Stream(torch.Stream):
-    """A queue of work on one device, done in order. As ``torch.cuda.Stream``.
+    """A queue of work on one device, which runs in order. As ``torch.cuda.Stream``.
 
     New streams come from a pool of 32 for each device and priority, and are given out
     again in turn.
@@ -85,7 +85,7 @@ class Stream(torch.Stream):
         return event
 
     def wait_event(self, event: torch.Event) -> None:
-        """Lets work that is given to this stream later wait for an event.
+        """Lets work that is enqueued on this stream later wait for an event.
 
         Args:
             event: Its last record counts; without one, nothing waits.
@@ -97,7 +97,7 @@ class Stream(torch.Stream):
         super().wait_event(event)
 
     def wait_stream(self, stream: torch.Stream) -> None:
-        """Lets work that is given to this stream later wait for another stream.
+        """Lets work that is enqueued on this stream later wait for another stream.
 
         Args:
             stream: What it has to do now is waited for.

@@ -3,8 +3,8 @@
 
 As ``torch.cuda._sanitizer``, and with more to find: memory that is handed out again
 while another stream uses it, since ``record_stream`` was forgotten, and pinned memory
-that the host uses before a copy is done. It looks at the program, and not at the times
-when work runs: what it finds, it finds every time.
+that the host uses before a copy is completed. It looks at the program, and not at the
+times when work runs: what it finds, it finds every time.
 
 ``OPENREG_SANITIZER=1`` enables it when torch is imported.
 """

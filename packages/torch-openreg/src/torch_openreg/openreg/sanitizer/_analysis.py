@@ -87,7 +87,7 @@ class Call:
         storages: Addresses of its arguments' storages.
         streams: The stream to which each device's part goes.
         copies: Whether it copies between devices, or a device and the host.
-        waits: Whether the host waits until it is done.
+        waits: Whether the host waits until it is completed.
     """
 
     func: torch._ops.OpOverload
@@ -210,7 +210,7 @@ class Analysis:
             if call.copies:
                 self.order.wait_for_each_other([*call.streams.values()])
             if _has_kernel(func):
-                self._use(call, operands, done=False)
+                self._use(call, operands, called=False)
         return call
 
     def end(self, call: Call, result: Any) -> None:
@@ -229,7 +229,7 @@ class Analysis:
             self.end_lives()
             self._launch(call, {d for d in devices if d.type == device_type()})
             try:
-                self._use(call, made, done=True)
+                self._use(call, made, called=True)
             finally:
                 if call.copies:
                     self.order.wait_for_each_other([*call.streams.values()])
@@ -242,7 +242,7 @@ class Analysis:
             call.streams[device] = _current_stream(device)
             self.order.launch(call.streams[device], device.index, call.number)
 
-    def _use(self, call: Call, operands: list[_Operand], *, done: bool) -> None:
+    def _use(self, call: Call, operands: list[_Operand], *, called: bool) -> None:
         uses: dict[Region, tuple[Memory, Use, bool]] = {}
         if self._host_memory:
             self._host_memory.prune(self._is_past)
@@ -274,7 +274,7 @@ class Analysis:
         conflict = None
         for memory, use, _ in uses.values():
             conflict = conflict or self._find(memory, use)
-        if done or conflict is None:  # otherwise the operator is not called
+        if called or conflict is None:  # otherwise the operator is not called
             for memory, use, kept in uses.values():
                 if kept:
                     memory.add(use)

@@ -48,7 +48,7 @@ class Order(csan.StreamSynchronizations):
     def synchronize_device(self, device: int) -> None:
         """Makes the host wait for all streams of a device."""
         for stream in list(self.current_sync_states):
-            # One that was given no operator belongs to any device.
+            # A stream without an enqueued operator belongs to any device.
             if self._devices.get(stream, device) == device:
                 self.all_streams_wait_for_stream(stream)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The free views of each thread.
-#include "kernel/view_pool.h"
+// The free CPU aliases of each thread.
+#include "kernel/alias_pool.h"
 
 #include "kernel/cpu_allocator.h"
 #include "thread_local.h"
@@ -14,16 +14,16 @@
 namespace openreg::aten {
 namespace {
 
-// The free views of a thread. Without a constructor or destructor, access needs
-// no check, and is safe while a thread ends.
-struct FreeViews {
-  std::array<View*, 16> views; // foreach operators present hundreds
+// The free aliases of a thread. Without a constructor or destructor, access
+// needs no check, and is safe while a thread ends.
+struct FreeAliases {
+  std::array<CpuAlias*, 16> aliases; // foreach operators need hundreds
   size_t count;
   bool closed;
 };
-OPENREG_THREAD_LOCAL FreeViews t_free;
+OPENREG_THREAD_LOCAL FreeAliases t_free;
 
-/// Frees the views of a thread that ends.
+/// Frees the aliases of a thread that ends.
 struct Cleaner {
   Cleaner() = default;
   Cleaner(const Cleaner&) = delete;
@@ -31,7 +31,7 @@ struct Cleaner {
   ~Cleaner() {
     t_free.closed = true;
     while (t_free.count > 0) {
-      delete t_free.views[--t_free.count];
+      delete t_free.aliases[--t_free.count];
     }
   }
 };
@@ -45,23 +45,24 @@ c10::Storage make_storage() {
       /*resizable=*/true);
 }
 
-ViewPtr make_view() {
+CpuAliasPtr make_alias() {
   c10::Storage storage = make_storage();
   at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
       c10::Storage(storage),
       c10::DispatchKeySet(c10::DispatchKey::CPU),
       caffe2::TypeMeta::Make<float>());
-  return std::make_unique<View>(View{std::move(tensor), std::move(storage)});
+  return std::make_unique<CpuAlias>(
+      CpuAlias{std::move(tensor), std::move(storage)});
 }
 
-/// Whether nobody else can see the view, and the kernel left no mark on it.
-bool is_clean(const View& view) {
-  const c10::TensorImpl& tensor = *view.tensor.unsafeGetTensorImpl();
-  const c10::StorageImpl& storage = *view.storage.unsafeGetStorageImpl();
-  return view.tensor.use_count() == 1 && view.tensor.weak_use_count() == 1 &&
-      !view.tensor.is_quantized() && !tensor._is_zerotensor() &&
+/// Whether nobody else can see the alias, and the kernel left no mark on it.
+bool is_clean(const CpuAlias& alias) {
+  const c10::TensorImpl& tensor = *alias.tensor.unsafeGetTensorImpl();
+  const c10::StorageImpl& storage = *alias.storage.unsafeGetStorageImpl();
+  return alias.tensor.use_count() == 1 && alias.tensor.weak_use_count() == 1 &&
+      !alias.tensor.is_quantized() && !tensor._is_zerotensor() &&
       tensor.storage().unsafeGetStorageImpl() == &storage &&
-      view.storage.use_count() == 2 && storage.resizable() &&
+      alias.storage.use_count() == 2 && storage.resizable() &&
       storage.data_ptr().get_context() == nullptr && // owns no buffer
       tensor.autograd_meta() == nullptr && !tensor.is_wrapped_number() &&
       !const_cast<c10::TensorImpl&>(tensor).is_inference();
@@ -69,50 +70,53 @@ bool is_clean(const View& view) {
 
 } // namespace
 
-ViewPtr take_view() {
-  FreeViews& free = t_free;
+CpuAliasPtr take_alias() {
+  FreeAliases& free = t_free;
   if (C10_UNLIKELY(free.count == 0 || c10::InferenceMode::is_enabled())) {
     static thread_local const Cleaner cleaner;
-    return make_view();
+    return make_alias();
   }
-  return ViewPtr(free.views[--free.count]);
+  return CpuAliasPtr(free.aliases[--free.count]);
 }
 
-ViewPtr make_quantized_view(at::QuantizerPtr quantizer) {
+CpuAliasPtr make_quantized_alias(at::QuantizerPtr quantizer) {
   c10::Storage storage = make_storage();
   at::Tensor tensor = at::detail::make_tensor<at::QTensorImpl>(
       c10::Storage(storage),
       c10::DispatchKeySet(c10::DispatchKey::QuantizedCPU),
       caffe2::TypeMeta::Make<c10::qint8>(),
       std::move(quantizer));
-  return std::make_unique<View>(View{std::move(tensor), std::move(storage)});
+  return std::make_unique<CpuAlias>(
+      CpuAlias{std::move(tensor), std::move(storage)});
 }
 
-ViewPtr make_zero_view() {
+CpuAliasPtr make_zero_alias() {
   c10::Storage storage = make_storage();
   at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
       c10::Storage(storage),
       c10::DispatchKeySet(
           {c10::DispatchKey::CPU, c10::DispatchKey::ZeroTensor}),
       caffe2::TypeMeta::Make<float>());
-  return std::make_unique<View>(View{std::move(tensor), std::move(storage)});
+  return std::make_unique<CpuAlias>(
+      CpuAlias{std::move(tensor), std::move(storage)});
 }
 
-void leave_shared_storage(View& view) noexcept {
-  c10::TensorImpl& impl = *view.tensor.unsafeGetTensorImpl();
+void leave_shared_storage(CpuAlias& alias) noexcept {
+  c10::TensorImpl& impl = *alias.tensor.unsafeGetTensorImpl();
   if (C10_UNLIKELY(
           impl.storage().unsafeGetStorageImpl() !=
-              view.storage.unsafeGetStorageImpl() &&
-          view.tensor.use_count() == 1)) {
-    impl.set_storage_keep_dtype(view.storage);
+              alias.storage.unsafeGetStorageImpl() &&
+          alias.tensor.use_count() == 1)) {
+    impl.set_storage_keep_dtype(alias.storage);
   }
 }
 
-void give_back(ViewPtr view) noexcept {
-  FreeViews& free = t_free;
+void give_back(CpuAliasPtr alias) noexcept {
+  FreeAliases& free = t_free;
   if (C10_LIKELY(
-          free.count < free.views.size() && !free.closed && is_clean(*view))) {
-    free.views[free.count++] = view.release();
+          free.count < free.aliases.size() && !free.closed &&
+          is_clean(*alias))) {
+    free.aliases[free.count++] = alias.release();
   }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of known results.
-#include "kernel/known_results.h"
+// The output metadata cache, and the keys of its entries.
+#include "kernel/output_metadata.h"
 
-#include "kernel/members.h"
+#include "kernel/components.h"
 
 #include <c10/core/DefaultDtype.h>
 
@@ -27,46 +27,48 @@ struct DigestHash {
   }
 };
 
-struct Table {
+/// By the digests of calls.
+struct OutputMetadataCache {
   std::shared_mutex mutex;
-  std::unordered_map<uint64_t, std::shared_ptr<const KnownResults>, DigestHash>
-      entries;
+  std::
+      unordered_map<uint64_t, std::shared_ptr<const OutputMetadata>, DigestHash>
+          entries;
   std::unordered_set<uint64_t, DigestHash> signatures; // that have run
   std::unordered_set<uint64_t, DigestHash> failed;     // kernels of these calls
 };
 
-Table& table() {
-  static auto* value = new Table;
+OutputMetadataCache& cache() {
+  static auto* value = new OutputMetadataCache;
   return *value;
 }
 
-// How often the table began again.
+// How often the cache began again.
 std::atomic<uint64_t> g_age{0};
 
-// The keys that were met last.
-std::array<std::atomic<uint64_t>, 4096> g_met;
+// The keys that were seen last.
+std::array<std::atomic<uint64_t>, 4096> g_seen;
 
-/// A key as it stands among those that were met, of this age of the table.
-uint64_t met_now(uint64_t digest) {
+/// A key as it stands in g_seen, at this age of the cache.
+uint64_t seen_now(uint64_t digest) {
   return digest ^ g_age.load(std::memory_order_relaxed) << 32;
 }
 
 bool owns_memory(const at::Tensor& tensor) {
-  return tensor.layout() == c10::kStrided && !has_members(tensor) &&
+  return tensor.layout() == c10::kStrided && !has_components(tensor) &&
       !tensor.is_quantized() && tensor.has_storage() &&
       tensor.storage_offset() == 0 && tensor.storage().use_count() == 1 &&
       !tensor.is_conj() && !tensor.is_neg() && !tensor._is_zerotensor();
 }
 
-void insert(uint64_t digest, std::shared_ptr<const KnownResults> entry) {
-  Table& known = table();
-  const std::unique_lock lock(known.mutex);
-  if (known.entries.size() >= kMaxEntries) {
-    known.entries.clear();
-    known.failed.clear();
+void insert(uint64_t digest, std::shared_ptr<const OutputMetadata> entry) {
+  OutputMetadataCache& all = cache();
+  const std::unique_lock lock(all.mutex);
+  if (all.entries.size() >= kMaxEntries) {
+    all.entries.clear();
+    all.failed.clear();
     g_age.fetch_add(1, std::memory_order_relaxed);
   }
-  known.entries.insert_or_assign(digest, std::move(entry));
+  all.entries.insert_or_assign(digest, std::move(entry));
 }
 
 } // namespace
@@ -95,8 +97,8 @@ void CallKey::add(const at::Tensor& tensor) {
     add_number(3);
     return;
   }
-  if (has_members(tensor) || !tensor.has_storage() || tensor.is_quantized() ||
-      tensor._is_zerotensor()) {
+  if (has_components(tensor) || !tensor.has_storage() ||
+      tensor.is_quantized() || tensor._is_zerotensor()) {
     usable_ = false;
     return;
   }
@@ -221,7 +223,7 @@ void CallKey::add(const c10::IValue& value) {
   }
 }
 
-TensorLook look_of(const at::Tensor& tensor) {
+TensorMetadata metadata_of(const at::Tensor& tensor) {
   if (!tensor.defined()) {
     return {false, c10::ScalarType::Undefined, {}, {}};
   }
@@ -232,74 +234,77 @@ TensorLook look_of(const at::Tensor& tensor) {
       c10::DimVector(tensor.strides())};
 }
 
-std::shared_ptr<const KnownResults> find_results(const CallKey& key) {
-  Table& known = table();
-  const std::shared_lock lock(known.mutex);
-  const auto found = known.entries.find(digest_of(key));
-  return found == known.entries.end() ? nullptr : found->second;
+std::shared_ptr<const OutputMetadata> find_output_metadata(const CallKey& key) {
+  OutputMetadataCache& all = cache();
+  const std::shared_lock lock(all.mutex);
+  const auto found = all.entries.find(digest_of(key));
+  return found == all.entries.end() ? nullptr : found->second;
 }
 
-bool was_met(const CallKey& key) {
+bool was_seen(const CallKey& key) {
   const uint64_t digest = digest_of(key);
-  return g_met[digest % g_met.size()].load(std::memory_order_relaxed) ==
-      met_now(digest);
+  return g_seen[digest % g_seen.size()].load(std::memory_order_relaxed) ==
+      seen_now(digest);
 }
 
-std::shared_ptr<const KnownResults> remember_results(
+std::shared_ptr<const OutputMetadata> cache_output_metadata(
     const CallKey& key,
     at::ArrayRef<at::Tensor> made,
     at::ArrayRef<at::Tensor> resized) {
   const uint64_t digest = digest_of(key);
-  g_met[digest % g_met.size()].store(
-      met_now(digest), std::memory_order_relaxed);
-  KnownResults looks;
+  g_seen[digest % g_seen.size()].store(
+      seen_now(digest), std::memory_order_relaxed);
+  OutputMetadata metadata;
   for (const at::Tensor& tensor : made) {
     if (tensor.defined() && !owns_memory(tensor)) {
       return nullptr;
     }
-    looks.made.push_back(look_of(tensor));
+    metadata.made.push_back(metadata_of(tensor));
   }
   for (const at::Tensor& tensor : resized) {
     if (!has_default_strides(*tensor.unsafeGetTensorImpl())) {
       return nullptr;
     }
-    looks.resized.emplace_back(tensor.sizes());
+    metadata.resized.emplace_back(tensor.sizes());
   }
-  auto entry = std::make_shared<const KnownResults>(std::move(looks));
+  auto entry = std::make_shared<const OutputMetadata>(std::move(metadata));
   insert(digest, entry);
   return entry;
 }
 
-void correct_results(uint64_t digest, std::vector<TensorLook> made) {
+void correct_output_metadata(
+    uint64_t digest,
+    std::vector<TensorMetadata> made) {
   insert(
       digest,
-      std::make_shared<const KnownResults>(KnownResults{std::move(made), {}}));
+      std::make_shared<const OutputMetadata>(
+          OutputMetadata{std::move(made), {}}));
 }
 
-void forget_results(uint64_t digest) {
-  g_met[digest % g_met.size()].store(0, std::memory_order_relaxed);
-  Table& known = table();
-  const std::unique_lock lock(known.mutex);
-  known.entries.erase(digest);
-  known.failed.insert(digest);
+void forget_output_metadata(uint64_t digest) {
+  g_seen[digest % g_seen.size()].store(0, std::memory_order_relaxed);
+  OutputMetadataCache& all = cache();
+  const std::unique_lock lock(all.mutex);
+  all.entries.erase(digest);
+  all.failed.insert(digest);
 }
 
 bool has_failed(const CallKey& key) {
-  Table& known = table();
-  const std::shared_lock lock(known.mutex);
-  return known.failed.count(digest_of(key)) > 0;
+  OutputMetadataCache& all = cache();
+  const std::shared_lock lock(all.mutex);
+  return all.failed.count(digest_of(key)) > 0;
 }
 
 void remember_dtypes(const CallKey& key) {
-  Table& known = table();
-  const std::unique_lock lock(known.mutex);
-  known.signatures.insert(key.signature());
+  OutputMetadataCache& all = cache();
+  const std::unique_lock lock(all.mutex);
+  all.signatures.insert(key.signature());
 }
 
 bool has_run_with_dtypes(const CallKey& key) {
-  Table& known = table();
-  const std::shared_lock lock(known.mutex);
-  return known.signatures.count(key.signature()) > 0;
+  OutputMetadataCache& all = cache();
+  const std::shared_lock lock(all.mutex);
+  return all.signatures.count(key.signature()) > 0;
 }
 
 } // namespace openreg::aten

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the boxed kernel has to know of an operator's schema, found once.
+// What kernels have to know of an operator, read from its schema once.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -9,7 +9,7 @@
 
 namespace openreg::aten {
 
-struct OperatorPlan {
+struct OperatorInfo {
   enum class Kind : uint8_t {
     kTensor,             // Tensor, Tensor?
     kTensorList,         // Tensor[]
@@ -25,12 +25,15 @@ struct OperatorPlan {
   };
 
   uint32_t argument_count;
-  std::vector<Argument> arguments; // those that need work, in order
+  std::vector<Argument> arguments; // the ones that need work, in order
   std::vector<int32_t> returned;   // per result: which of them it is, or -1
-  bool draws;                      // has a generator among its arguments
+  bool uses_generator;             // has a generator among its arguments
   bool reads_requires_grad;        // the CPU's kernel asks tensors for it
-  bool makes_object; // the result may keep arguments: packed weights
-  // Of tensors only the metadata decides what the results look like.
+  // A result is an object of a custom class, which may keep arguments, such as
+  // packed weights.
+  bool returns_custom_class;
+  // The metadata of the results follows from that of the arguments: their
+  // values do not matter.
   bool results_follow_from_metadata;
   bool reads_numbers;  // what is made, or refused, follows from floats too
   bool takes_any_size; // of its first tensor, which it fills
@@ -41,7 +44,7 @@ struct OperatorPlan {
   uint64_t refused_dtypes; // one bit each: kernel/wider.h
 };
 
-/// The plan of an operator; valid for ever.
-const OperatorPlan& plan_of(const c10::OperatorHandle& op);
+/// The information about an operator; the reference is valid for ever.
+const OperatorInfo& info_of(const c10::OperatorHandle& op);
 
 } // namespace openreg::aten

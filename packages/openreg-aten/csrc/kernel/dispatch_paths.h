@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which way each operator took to the CPU's kernel, counted on demand.
+// The dispatch path of each operator to the CPU's kernel, counted on demand.
 #pragma once
 
 #include "export.h"
@@ -14,7 +14,7 @@
 
 namespace openreg::aten {
 
-enum class Road : uint8_t {
+enum class DispatchPath : uint8_t {
   kBoxed,
   kTyped,
   kStructured,
@@ -24,22 +24,22 @@ enum class Road : uint8_t {
 };
 
 namespace detail {
-extern std::atomic<int> road_counters;
+extern std::atomic<int> path_counters;
 } // namespace detail
 
 /// Whether somebody counts; the one thing that costs when nobody does.
-inline bool counts_roads() {
+inline bool counts_paths() {
   return C10_UNLIKELY(
-      detail::road_counters.load(std::memory_order_relaxed) > 0);
+      detail::path_counters.load(std::memory_order_relaxed) > 0);
 }
 
-void count_road(const c10::OperatorName& name, Road road);
+void count_path(const c10::OperatorName& name, DispatchPath path);
 
 /// Adds one who counts (1), or takes one away (-1).
-OPENREG_ATEN_API void count_roads(int change);
+OPENREG_ATEN_API void count_paths(int change);
 
-/// Operator, road and number of calls that were counted so far.
+/// Operator, dispatch path and number of calls that were counted so far.
 OPENREG_ATEN_API std::vector<std::tuple<std::string, std::string, uint64_t>>
-road_counts();
+path_counts();
 
 } // namespace openreg::aten

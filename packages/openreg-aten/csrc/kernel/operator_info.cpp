@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads schemas into plans, and finds plans fast.
-#include "kernel/operator_plan.h"
+// Reads the schemas of operators once, and finds what they say fast.
+#include "kernel/operator_info.h"
 
 #include "kernel/wider.h"
 
@@ -18,7 +18,7 @@
 namespace openreg::aten {
 namespace {
 
-using Kind = OperatorPlan::Kind;
+using Kind = OperatorInfo::Kind;
 
 // Where CUDA accepts CPU tensors of one or more dimensions beside its own.
 const std::set<std::string> kTakesHost = {
@@ -32,7 +32,7 @@ const std::set<std::string> kTakesHost = {
     "aten::_ctc_loss_backward.input_lengths",
     "aten::_ctc_loss_backward.target_lengths",
     "aten::_nested_from_padded.cpu_nested_shape_example",
-    // Weights that kMakesObject packed.
+    // Weights that an operator of kReturnsCustomClass packed.
     "aten::fbgemm_linear_fp16_weight.packed_weight",
     "aten::fbgemm_linear_fp16_weight_fp32_activation.packed_weight",
     "aten::fbgemm_linear_int8_weight.packed",
@@ -47,8 +47,8 @@ const std::set<std::string> kReadsRequiresGrad = {
     "aten::_sparse_mm_reduce_impl_backward",
 };
 
-// They make an object, too, but hide it in a tensor.
-const std::set<std::string> kMakesObject = {
+// They return such an object too, but hide it in a tensor.
+const std::set<std::string> kReturnsCustomClass = {
     "aten::fbgemm_pack_gemm_matrix_fp16",
     "aten::fbgemm_pack_quantized_matrix",
     "quantized::linear_prepack_fp16_legacy",
@@ -114,15 +114,15 @@ const std::set<std::string> kRefusesFloats = {
 };
 
 // Tagged as random, but the CPU's kernel takes no dropout.
-const std::set<std::string> kDrawsNothing = {
+const std::set<std::string> kDrawsNoNumbers = {
     "aten::_scaled_dot_product_flash_attention_for_cpu",
 };
 
-bool has(const OperatorPlan& plan, Kind kind) {
+bool has(const OperatorInfo& info, Kind kind) {
   return std::any_of(
-      plan.arguments.begin(),
-      plan.arguments.end(),
-      [kind](const OperatorPlan::Argument& argument) {
+      info.arguments.begin(),
+      info.arguments.end(),
+      [kind](const OperatorInfo::Argument& argument) {
         return argument.kind == kind;
       });
 }
@@ -131,7 +131,7 @@ bool has(const OperatorPlan& plan, Kind kind) {
 /// worker should wait for.
 bool follow_from_metadata(
     const c10::OperatorHandle& op,
-    const OperatorPlan& plan) {
+    const OperatorInfo& info) {
   const c10::FunctionSchema& schema = op.schema();
   const auto is_tensor = [](const c10::Argument& result) {
     return result.type()->isSubtypeOf(*c10::TensorType::get());
@@ -144,18 +144,18 @@ bool follow_from_metadata(
   // Either new tensors or arguments, as all operators but a few do it.
   const auto is_new = [](int32_t source) { return source < 0; };
   const bool one_kind =
-      std::all_of(plan.returned.begin(), plan.returned.end(), is_new) ||
-      std::none_of(plan.returned.begin(), plan.returned.end(), is_new);
+      std::all_of(info.returned.begin(), info.returned.end(), is_new) ||
+      std::none_of(info.returned.begin(), info.returned.end(), is_new);
   // A factory's result is on the device that it names.
   const bool names_device =
-      has(plan, Kind::kDevice) && !(plan.arguments.size() == 1);
+      has(info, Kind::kDevice) && !(info.arguments.size() == 1);
   return op.operator_name().getNamespace() == "aten" && only_tensors &&
       one_kind && !names_device &&
       (!op.hasTag(at::Tag::dynamic_output_shape) ||
        schema.name() == "aten::index") && // for masks, which a CallKey refuses
       !op.hasTag(at::Tag::data_dependent_output) &&
-      (!op.hasTag(at::Tag::nondeterministic_seeded) || plan.draws ||
-       kDrawsNothing.count(schema.name()) > 0) &&
+      (!op.hasTag(at::Tag::nondeterministic_seeded) || info.uses_generator ||
+       kDrawsNoNumbers.count(schema.name()) > 0) &&
       kReadsValues.count(schema.name()) == 0 &&
       kReadsValues.count(toString(op.operator_name())) == 0;
 }
@@ -191,29 +191,30 @@ std::optional<Kind> kind_of(const c10::Argument& argument) {
   return std::nullopt;
 }
 
-OperatorPlan make_plan(const c10::OperatorHandle& op) {
+OperatorInfo make_info(const c10::OperatorHandle& op) {
   const c10::FunctionSchema& schema = op.schema();
-  OperatorPlan plan;
-  plan.reads_requires_grad = kReadsRequiresGrad.count(schema.name()) > 0;
-  plan.makes_object = kMakesObject.count(schema.name()) > 0;
-  plan.argument_count = static_cast<uint32_t>(schema.arguments().size());
+  OperatorInfo info;
+  info.reads_requires_grad = kReadsRequiresGrad.count(schema.name()) > 0;
+  info.returns_custom_class = kReturnsCustomClass.count(schema.name()) > 0;
+  info.argument_count = static_cast<uint32_t>(schema.arguments().size());
   const auto writes = [](const c10::Argument& argument) {
     return argument.alias_info() && argument.alias_info()->isWrite();
   };
-  for (uint32_t i = 0; i < plan.argument_count; ++i) {
+  for (uint32_t i = 0; i < info.argument_count; ++i) {
     const c10::Argument& argument = schema.arguments()[i];
     if (const auto kind = kind_of(argument)) {
       const bool takes_host =
           kTakesHost.count(schema.name() + "." + argument.name()) > 0;
-      plan.arguments.push_back({i, *kind, writes(argument), takes_host});
+      info.arguments.push_back({i, *kind, writes(argument), takes_host});
     }
   }
   for (const c10::Argument& result : schema.returns()) {
-    plan.makes_object |= result.type()->kind() == c10::TypeKind::ClassType;
+    info.returns_custom_class |=
+        result.type()->kind() == c10::TypeKind::ClassType;
     int32_t source = -1;
     if (writes(result)) {
-      for (size_t i = 0; i < plan.arguments.size(); ++i) {
-        const auto& argument = plan.arguments[i];
+      for (size_t i = 0; i < info.arguments.size(); ++i) {
+        const auto& argument = info.arguments[i];
         const auto* alias = schema.arguments()[argument.index].alias_info();
         if (argument.written &&
             alias->afterSets() == result.alias_info()->afterSets()) {
@@ -221,26 +222,26 @@ OperatorPlan make_plan(const c10::OperatorHandle& op) {
         }
       }
     }
-    plan.returned.push_back(source);
+    info.returned.push_back(source);
   }
-  plan.draws = has(plan, Kind::kGenerator);
-  plan.results_follow_from_metadata = follow_from_metadata(op, plan);
-  plan.refuses_floats = kRefusesFloats.count(schema.name()) > 0;
-  plan.raises_versions = raises_versions_itself(op);
-  plan.takes_any_size = kTakesAnySize.count(schema.name()) > 0;
-  plan.reads_numbers = plan.draws || schema.name() == "aten::arange" ||
+  info.uses_generator = has(info, Kind::kGenerator);
+  info.results_follow_from_metadata = follow_from_metadata(op, info);
+  info.refuses_floats = kRefusesFloats.count(schema.name()) > 0;
+  info.raises_versions = raises_versions_itself(op);
+  info.takes_any_size = kTakesAnySize.count(schema.name()) > 0;
+  info.reads_numbers = info.uses_generator || schema.name() == "aten::arange" ||
       schema.name() == "aten::range";
-  plan.promotes = op.hasTag(at::Tag::pointwise);
-  plan.refused_dtypes = refused_dtypes(op.operator_name());
-  return plan;
+  info.promotes = op.hasTag(at::Tag::pointwise);
+  info.refused_dtypes = refused_dtypes(op.operator_name());
+  return info;
 }
 
 } // namespace
 
-const OperatorPlan& plan_of(const c10::OperatorHandle& op) {
+const OperatorInfo& info_of(const c10::OperatorHandle& op) {
   struct Known {
     c10::OperatorHandle op;
-    OperatorPlan plan;
+    OperatorInfo info;
   };
   // Programs call the same few operators again and again.
   static std::array<std::atomic<const Known*>, 1024> recent;
@@ -248,17 +249,17 @@ const OperatorPlan& plan_of(const c10::OperatorHandle& op) {
   auto& slot = recent[(hash >> 4) % recent.size()];
   const Known* known = slot.load(std::memory_order_acquire);
   if (C10_LIKELY(known != nullptr && known->op == op)) {
-    return known->plan;
+    return known->info;
   }
   static std::mutex mutex;
   static auto* all = new std::unordered_map<c10::OperatorHandle, const Known*>;
   const std::lock_guard lock(mutex);
   auto found = all->find(op);
   if (found == all->end()) {
-    found = all->emplace(op, new Known{op, make_plan(op)}).first;
+    found = all->emplace(op, new Known{op, make_info(op)}).first;
   }
   slot.store(found->second, std::memory_order_release);
-  return found->second->plan;
+  return found->second->info;
 }
 
 } // namespace openreg::aten

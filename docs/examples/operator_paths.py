@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which way each operator takes to the CPU's kernel."""
+"""The dispatch path of each operator to the CPU's kernel."""
 
 import torch
 
 layer = torch.nn.Linear(4, 4).to("openreg")
 x = torch.ones(2, 4, device="openreg")
-with torch.openreg.operator_roads() as roads:
+with torch.openreg.operator_paths() as paths:
     layer(x).abs().exp().tril_()
-print(roads)
+print(paths)
 # prints:        1 stub       aten::abs.out
 # prints:        1 typed      aten::addmm
 # prints:        1 structured aten::exp

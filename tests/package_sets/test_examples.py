@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""examples/mix: what each mix of packages can do, and how it names what it lacks.
+"""examples/package_sets: what each package set can do, and how it names what it lacks.
 
-The tests run in every mix, those of the smaller ones too: packages above are hidden.
+The tests run in every package set, and for the smaller ones too: the packages above
+them are hidden.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "mix"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "package_sets"
 PACKAGES = ("openreg_runtime", "openreg_aten", "openreg_amp", "torch_openreg")
 # What each example needs, in the order of its imports.
-MIXES = {
+PACKAGE_SETS = {
     "runtime": PACKAGES[:1],
     "aten": PACKAGES[:2],
     "aten_amp": PACKAGES[:3],
@@ -66,23 +67,23 @@ def run(source: str, hidden: set[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
-def above(mix: str) -> set[str]:
-    """Returns what a mix does not have."""
-    absent = set(PACKAGES) - set(MIXES[mix])
-    return absent | {"torch"} if mix == "runtime" else absent
+def above(name: str) -> set[str]:
+    """Returns what a package set does not have."""
+    absent = set(PACKAGES) - set(PACKAGE_SETS[name])
+    return absent | {"torch"} if name == "runtime" else absent
 
 
-def test_every_example_is_of_a_mix() -> None:
-    assert {path.stem for path in EXAMPLES.glob("*.py")} == MIXES.keys()
+def test_every_example_is_of_a_package_set() -> None:
+    assert {path.stem for path in EXAMPLES.glob("*.py")} == PACKAGE_SETS.keys()
 
 
 @pytest.mark.parametrize(
-    "mix", [mix for mix, needed in MIXES.items() if set(needed) <= INSTALLED]
+    "name", [name for name, needed in PACKAGE_SETS.items() if set(needed) <= INSTALLED]
 )
-def test_example_prints_what_it_says(mix: str) -> None:
-    path = EXAMPLES / f"{mix}.py"
+def test_example_prints_what_it_says(name: str) -> None:
+    path = EXAMPLES / f"{name}.py"
     source = path.read_text(encoding="utf-8")
-    result = run(f"runpy.run_path({str(path)!r}, run_name='__main__')", above(mix))
+    result = run(f"runpy.run_path({str(path)!r}, run_name='__main__')", above(name))
     said = re.findall(r"^ *# prints: (.*)$", source, re.MULTILINE)
     assert said
     assert result.returncode == 0, result.stderr
@@ -112,7 +113,7 @@ MISSING = [
 
 
 @pytest.mark.skipif(
-    len(INSTALLED) < len(PACKAGES), reason="hides one package of the full mix"
+    len(INSTALLED) < len(PACKAGES), reason="hides one package of the full set"
 )
 @pytest.mark.parametrize(("hidden", "use", "command"), MISSING)
 def test_missing_package_is_named_with_its_pip_command(

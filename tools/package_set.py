@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Makes an environment hold exactly some of the four packages, from the wheels in dist.
+"""Makes an environment hold one package set exactly, from the wheels in dist.
 
-    python tools/mix.py openreg-runtime openreg-aten
+    python tools/package_set.py openreg-runtime openreg-aten
 
 The other packages are removed, and the tool fails if one can still be imported; so
 does torch, if no package that needs it was asked for. No test can then lean on a
@@ -22,10 +22,10 @@ PACKAGES = ("openreg-runtime", "openreg-aten", "openreg-amp", "torch-openreg")
 
 
 def strangers(packages: Sequence[str]) -> list[str]:
-    """Lists the modules that can be imported although the mix does not have them.
+    """Lists the modules that can be imported although the set does not have them.
 
     Args:
-        packages: The packages of the mix.
+        packages: The packages of the set.
     """
     absent = [name.replace("-", "_") for name in PACKAGES if name not in packages]
     if set(packages) <= {"openreg-runtime"}:
@@ -47,9 +47,9 @@ def main() -> int:
 
     found = strangers(packages)
     if found:
-        print(f"this mix must not have {', '.join(found)}", file=sys.stderr)
+        print(f"this package set must not have {', '.join(found)}", file=sys.stderr)
         return 1
-    print("mix:", *packages)
+    print("package set:", *packages)
     return 0
 
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the results of a call look like, known from an earlier call with the
-// same metadata.
+// The output metadata cache: dtypes, sizes and strides of the results of a
+// call, kept for later calls with the same metadata.
 //
-// An operator can be enqueued if its results can be made before it runs. What
-// they look like follows from the metadata of its arguments. For a call that is
-// new it is found without the stream (first_call.h), or the call runs at once;
-// either way it is remembered.
+// An operator can be enqueued if its results can be made before it runs. Their
+// metadata follows from the metadata of the arguments. For a call that is new
+// it is found without the stream (first_call.h), or the call runs at once;
+// either way it is cached.
 #pragma once
 
-#include "kernel/operator_plan.h"
+#include "kernel/operator_info.h"
 
 #include <ATen/core/IListRef.h>
 #include <ATen/core/List.h>
@@ -30,10 +30,10 @@ namespace openreg::aten {
 /// tensors, and its other arguments, of floating point numbers only the range.
 class CallKey {
  public:
-  CallKey(const c10::OperatorHandle& op, const OperatorPlan& plan)
-      : usable_(plan.results_follow_from_metadata),
-        reads_numbers_(plan.reads_numbers),
-        takes_any_size_(plan.takes_any_size),
+  CallKey(const c10::OperatorHandle& op, const OperatorInfo& info)
+      : usable_(info.results_follow_from_metadata),
+        reads_numbers_(info.reads_numbers),
+        takes_any_size_(info.takes_any_size),
         signature_(
             static_cast<uint64_t>(std::hash<c10::OperatorHandle>{}(op))) {
     add_number(signature_);
@@ -161,17 +161,17 @@ class CallKey {
   c10::SmallVector<const void*, 8> storages_;
 };
 
-/// What a new tensor looks like.
-struct TensorLook {
+/// The metadata of a new tensor.
+struct TensorMetadata {
   bool defined;
   c10::ScalarType dtype;
   c10::DimVector sizes;
   c10::DimVector strides;
 };
-TensorLook look_of(const at::Tensor& tensor);
+TensorMetadata metadata_of(const at::Tensor& tensor);
 
-struct KnownResults {
-  std::vector<TensorLook> made; // new tensors, in order
+struct OutputMetadata {
+  std::vector<TensorMetadata> made; // new tensors, in order
   // The tensors that the call writes to, if it changes their sizes; else empty.
   std::vector<c10::DimVector> resized;
 };
@@ -181,17 +181,17 @@ struct KnownResults {
 /// them.
 bool has_default_strides(const c10::TensorImpl& tensor);
 
-/// What a call with this key makes, or null if that is not known.
-std::shared_ptr<const KnownResults> find_results(const CallKey& key);
+/// The metadata of what a call with this key makes; null if it is not cached.
+std::shared_ptr<const OutputMetadata> find_output_metadata(const CallKey& key);
 
-/// Whether a call with this key was remembered, or tried to be, before: a quick
-/// check, which may forget.
-bool was_met(const CallKey& key);
+/// Whether the outputs of a call with this key were cached, or refused, before:
+/// a quick check, which may answer no for a key that was.
+bool was_seen(const CallKey& key);
 
-/// Remembers what a call makes, if its new tensors own their memory, and gives
-/// that back; else null. `resized` are the tensors that it writes to, if it
+/// Caches what a call makes, if its new tensors own their memory, and returns
+/// that; else null. `resized` are the tensors that it writes to, if it
 /// changes any.
-std::shared_ptr<const KnownResults> remember_results(
+std::shared_ptr<const OutputMetadata> cache_output_metadata(
     const CallKey& key,
     at::ArrayRef<at::Tensor> made,
     at::ArrayRef<at::Tensor> resized);
@@ -200,14 +200,15 @@ std::shared_ptr<const KnownResults> remember_results(
 void remember_dtypes(const CallKey& key);
 bool has_run_with_dtypes(const CallKey& key);
 
-/// What stands for a call in correct_results().
+/// The number by which forget_output_metadata() and correct_output_metadata()
+/// know a call.
 uint64_t digest_of(const CallKey& key);
-/// Remembers what a call made that a meta kernel did not know. Its tensors need
+/// Caches what a call made that a meta kernel did not know. Its tensors need
 /// not own their memory: an enqueued call's are copied into place.
-void correct_results(uint64_t digest, std::vector<TensorLook> made);
-/// Forgets what a call makes whose kernel has failed, so that the next one runs
-/// at once, and its error is that call's.
-void forget_results(uint64_t digest);
+void correct_output_metadata(uint64_t digest, std::vector<TensorMetadata> made);
+/// Forgets the outputs of a call whose kernel has failed, so that the next one
+/// runs at once, and its error is that call's.
+void forget_output_metadata(uint64_t digest);
 bool has_failed(const CallKey& key);
 
 } // namespace openreg::aten

@@ -6,8 +6,9 @@
 
 namespace openreg::aten {
 
-/// Whether `tensor` has dense members instead of a buffer with strides.
-inline bool has_members(const at::Tensor& tensor) {
+/// Whether `tensor` has dense component tensors instead of a buffer with
+/// strides.
+inline bool has_components(const at::Tensor& tensor) {
   constexpr c10::DispatchKeySet kKeys(
       {c10::DispatchKey::Sparse,
        c10::DispatchKey::SparseCsr,

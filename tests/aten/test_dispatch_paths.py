@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The ways to the CPU's kernel: all compute the CPU's bits, and each is counted."""
+"""The dispatch paths: all compute the CPU's bits, and each is counted."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from torch import Tensor
 from openreg_aten import _C
 
 Both = Callable[..., Any]
-Roads = Counter[tuple[str, str]]
+Paths = Counter[tuple[str, str]]
 
 
 @contextmanager
-def counted() -> Iterator[Roads]:
-    """Gives the calls by operator and road, filled in when the block ends."""
-    calls: Roads = Counter()
+def counted() -> Iterator[Paths]:
+    """Gives the calls by operator and path, filled in when the block ends."""
+    calls: Paths = Counter()
 
-    def now() -> Roads:
-        return Counter({(name, road): n for name, road, n in _C.road_counts()})
+    def now() -> Paths:
+        return Counter({(name, path): n for name, path, n in _C.path_counts()})
 
     before = now()
-    _C.count_roads(1)
+    _C.count_paths(1)
     try:
         yield calls
     finally:
-        _C.count_roads(-1)
+        _C.count_paths(-1)
         calls.update(now() - before)
 
 
@@ -273,7 +273,7 @@ def test_operators_under_inference_mode_give_inference_tensors(device: str) -> N
     assert not any(result.is_inference() for result in later)
 
 
-def test_gradients_flow_through_every_road(both: Both) -> None:
+def test_gradients_flow_through_every_path(both: Both) -> None:
     def train(x: Tensor, w: Tensor) -> Tensor:
         x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
         y = ((x @ w).relu().exp().abs() + x).frac().tril_().cumsum(0).sigmoid()
@@ -283,7 +283,7 @@ def test_gradients_flow_through_every_road(both: Both) -> None:
 
 
 @pytest.mark.parametrize(
-    ("use", "name", "road"),
+    ("use", "name", "path"),
     [
         (lambda x: x + x, "aten::add.Tensor", "structured"),
         (lambda x: x + 1, "aten::add.Tensor", "structured"),
@@ -309,25 +309,25 @@ def test_gradients_flow_through_every_road(both: Both) -> None:
         (lambda x: torch.isin(x, 1), "aten::isin.Tensor_Scalar", "boxed"),
     ],
 )
-def test_operator_takes_its_road(
-    device: str, use: Callable[[Tensor], object], name: str, road: str
+def test_operator_takes_its_path(
+    device: str, use: Callable[[Tensor], object], name: str, path: str
 ) -> None:
     x = torch.ones(2, 2, device=device)
     with counted() as calls:
         use(x)
         use(x)
-    assert calls[name, road] == 2
-    assert [key for key in calls if key[0] == name] == [(name, road)]
+    assert calls[name, path] == 2
+    assert [key for key in calls if key[0] == name] == [(name, path)]
     with counted() as later:
         pass
     assert not later
 
 
 def test_nothing_is_counted_while_nobody_asks(device: str) -> None:
-    before = _C.road_counts()
+    before = _C.path_counts()
     x = torch.ones(2, device=device)
     torch.isin((x + x).sum().abs(), 1)
-    assert _C.road_counts() == before
+    assert _C.path_counts() == before
 
 
 def test_operators_of_other_threads_are_counted(device: str) -> None:

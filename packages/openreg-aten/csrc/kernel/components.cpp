@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sparse and nested tensors between the device and its kernels: their members
-// go the way of every dense tensor, and are put together on the other side.
-#include "kernel/members.h"
+// Sparse and nested tensors between the device and its kernels: their component
+// tensors are aliased and adopted like every dense tensor, and put together on
+// the other side.
+#include "kernel/components.h"
 
 #include "device/device.h"
-#include "kernel/device_views.h"
+#include "kernel/cpu_aliases.h"
 
 #include <ATen/NestedTensorImpl.h>
 #include <ATen/SparseCsrTensorImpl.h>
@@ -49,7 +50,8 @@ at::Tensor on_host(const at::Tensor& sizes) {
       : sizes;
 }
 
-/// A tensor on `device` like `tensor`, whose members are made by `convert`.
+/// A tensor on `device` like `tensor`, whose component tensors are made by
+/// `convert`.
 template <typename Convert>
 at::Tensor
 rebuild(const at::Tensor& tensor, c10::Device device, Convert convert) {
@@ -88,66 +90,68 @@ rebuild(const at::Tensor& tensor, c10::Device device, Convert convert) {
 
 } // namespace
 
-at::Tensor& DeviceViews::present_members(
+at::Tensor& CpuAliases::alias_components(
     const at::Tensor& tensor,
     bool written) {
-  const auto view_of_members = [&] {
+  const auto alias_of_components = [&] {
     return rebuild(
-        tensor, c10::Device(c10::kCPU), [&](const at::Tensor& member) {
-          return present(at::Tensor(member), written);
+        tensor, c10::Device(c10::kCPU), [&](const at::Tensor& component) {
+          return alias(at::Tensor(component), written);
         });
   };
-  for (Presented& presented : composed_) {
-    if (presented.device == tensor.unsafeGetTensorImpl()) {
-      if (written && !presented.written) {
-        view_of_members(); // says of each member that it is written
-        presented.written = true;
+  for (Aliased& aliased : composed_) {
+    if (aliased.device == tensor.unsafeGetTensorImpl()) {
+      if (written && !aliased.written) {
+        alias_of_components(); // says of each component that it is written
+        aliased.written = true;
       }
-      return presented.view->tensor;
+      return aliased.alias->tensor;
     }
   }
-  auto view = std::make_unique<View>(View{view_of_members(), c10::Storage()});
-  composed_.push_back({tensor.unsafeGetTensorImpl(), std::move(view), written});
-  return composed_.back().view->tensor;
+  auto alias = std::make_unique<CpuAlias>(
+      CpuAlias{alias_of_components(), c10::Storage()});
+  composed_.push_back(
+      {tensor.unsafeGetTensorImpl(), std::move(alias), written});
+  return composed_.back().alias->tensor;
 }
 
-at::Tensor DeviceViews::take_over_members(const at::Tensor& result) {
+at::Tensor CpuAliases::adopt_components(const at::Tensor& result) {
   const CurrentDevice scope(device_); // where the parts' placeholders are made
   return rebuild(
       result,
       c10::Device(c10::kPrivateUse1, device_),
-      [&](const at::Tensor& member) { return take_over(member); });
+      [&](const at::Tensor& component) { return adopt(component); });
 }
 
-void DeviceViews::finish_members(const Presented& presented) {
-  c10::TensorImpl& device = *presented.device;
-  const at::Tensor& view = presented.view->tensor;
-  if (view.is_nested()) {
+void CpuAliases::write_back_components(const Aliased& aliased) {
+  c10::TensorImpl& device = *aliased.device;
+  const at::Tensor& cpu = aliased.alias->tensor;
+  if (cpu.is_nested()) {
     return; // written in place, never given other sizes
   }
   const auto kept = [&](const at::Tensor& mine, const at::Tensor& made) {
-    return present(at::Tensor(mine), true).is_same(made);
+    return alias(at::Tensor(mine), true).is_same(made);
   };
-  if (view.is_sparse()) {
+  if (cpu.is_sparse()) {
     auto& mine = static_cast<SparseTensorImpl&>(device);
-    const auto& made = impl_of<SparseTensorImpl>(view);
+    const auto& made = impl_of<SparseTensorImpl>(cpu);
     if (!kept(mine.indices(), made.indices()) ||
         !kept(mine.values(), made.values()) || mine.sizes() != made.sizes() ||
         mine.coalesced() != made.coalesced()) {
-      assign(mine, made, take_over(made.indices()), take_over(made.values()));
+      assign(mine, made, adopt(made.indices()), adopt(made.values()));
     }
     return;
   }
   auto& mine = static_cast<SparseCsrTensorImpl&>(device);
-  const auto& made = impl_of<SparseCsrTensorImpl>(view);
+  const auto& made = impl_of<SparseCsrTensorImpl>(cpu);
   if (!kept(mine.compressed_indices(), made.compressed_indices()) ||
       !kept(mine.plain_indices(), made.plain_indices()) ||
       !kept(mine.values(), made.values()) || mine.sizes() != made.sizes()) {
     mine.set_layout(made.layout_impl());
     mine.set_member_tensors(
-        take_over(made.compressed_indices()),
-        take_over(made.plain_indices()),
-        take_over(made.values()),
+        adopt(made.compressed_indices()),
+        adopt(made.plain_indices()),
+        adopt(made.values()),
         made.sizes());
   }
 }

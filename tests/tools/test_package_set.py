@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/mix.py: a mix must not have what is above it."""
+"""tools/package_set.py: a package set must not have what is above it."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ import pytest
     ],
 )
 def test_strangers_are_the_packages_above(load_tool, monkeypatch, packages, expected):
-    mix = load_tool("mix")
-    monkeypatch.setattr(mix.importlib.util, "find_spec", lambda name: object())
-    assert mix.strangers(packages) == expected
+    package_set = load_tool("package_set")
+    monkeypatch.setattr(package_set.importlib.util, "find_spec", lambda name: object())
+    assert package_set.strangers(packages) == expected
 
 
 def test_strangers_are_only_what_can_be_imported(load_tool, monkeypatch):
-    mix = load_tool("mix")
-    monkeypatch.setattr(mix.importlib.util, "find_spec", lambda name: None)
-    assert mix.strangers(["openreg-runtime"]) == []
+    package_set = load_tool("package_set")
+    monkeypatch.setattr(package_set.importlib.util, "find_spec", lambda name: None)
+    assert package_set.strangers(["openreg-runtime"]) == []

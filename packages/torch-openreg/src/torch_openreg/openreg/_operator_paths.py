@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts which way the operators of a program take to the CPU's kernels."""
+"""Counts the operators of a program by their dispatch path."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-class operator_roads:  # noqa: N801 - used as a function, like torch.no_grad
-    """Counts operators by the road they take, in all threads, while it is open.
+class operator_paths:  # noqa: N801 - used as a function, like torch.no_grad
+    """Counts operators by their dispatch path, in all threads, while it is open.
 
-    A road is one of:
+    A dispatch path is one of:
 
     - ``"structured"``: the CPU's kernel straight under PyTorch's iterator;
     - ``"typed"``: the CPU's kernel, in the operator's own C++ signature;
@@ -26,22 +26,22 @@ class operator_roads:  # noqa: N801 - used as a function, like torch.no_grad
     and operators that PyTorch composes of others, which are counted in their place.
 
     Attributes:
-        calls: Number of calls by name of the operator and road; complete when the
+        calls: Number of calls by name of the operator and path; complete when the
             block has ended.
 
     Example:
-        >>> with torch.openreg.operator_roads() as roads:
+        >>> with torch.openreg.operator_paths() as paths:
         ...     y = torch.ones(2, device="openreg").exp()
-        >>> roads.calls["aten::exp", "structured"]
+        >>> paths.calls["aten::exp", "structured"]
         1
     """
 
     def __init__(self) -> None:
         self.calls: Counter[tuple[str, str]] = Counter()
 
-    def __enter__(self) -> operator_roads:
+    def __enter__(self) -> operator_paths:
         self._before = _counts()
-        _C.count_roads(1)
+        _C.count_paths(1)
         return self
 
     def __exit__(
@@ -50,16 +50,16 @@ class operator_roads:  # noqa: N801 - used as a function, like torch.no_grad
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        _C.count_roads(-1)
+        _C.count_paths(-1)
         self.calls = _counts() - self._before
 
     def __str__(self) -> str:
         """Gives a table, the most frequent operator first."""
         return "\n".join(
-            f"{count:>8} {road:<11}{name}"
-            for (name, road), count in self.calls.most_common()
+            f"{count:>8} {path:<11}{name}"
+            for (name, path), count in self.calls.most_common()
         )
 
 
 def _counts() -> Counter[tuple[str, str]]:
-    return Counter({(name, road): count for name, road, count in _C.road_counts()})
+    return Counter({(name, path): count for name, path, count in _C.path_counts()})

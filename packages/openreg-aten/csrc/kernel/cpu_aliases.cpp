@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Construction of views over the window, and hand-over of results.
-#include "kernel/device_views.h"
+// Construction of aliases over the kernel mapping, and adoption of results.
+#include "kernel/cpu_aliases.h"
 
 #include "device/allocator.h"
 #include "device/device.h"
+#include "kernel/components.h"
 #include "kernel/device_finder.h"
 #include "kernel/host_tensors.h"
-#include "kernel/members.h"
 
 #include <ATen/quantized/QTensorImpl.h>
 
@@ -65,73 +65,73 @@ c10::DataPtr move_buffer(c10::StorageImpl& storage, c10::DeviceIndex device) {
 
 } // namespace
 
-DeviceViews::~DeviceViews() {
+CpuAliases::~CpuAliases() {
   composed_.clear();
   quantizers_.clear();
   storages_.clear();
-  for (Presented& presented : presented_) {
-    leave_shared_storage(*presented.view);
+  for (Aliased& aliased : aliased_) {
+    leave_shared_storage(*aliased.alias);
   }
-  for (Presented& presented : presented_) {
-    give_back(std::move(presented.view));
+  for (Aliased& aliased : aliased_) {
+    give_back(std::move(aliased.alias));
   }
 }
 
-const c10::Storage& DeviceViews::share_storage(
+const c10::Storage& CpuAliases::share_storage(
     const c10::Storage& storage,
     bool written,
-    View& own) {
+    CpuAlias& own) {
   c10::StorageImpl* impl = storage.unsafeGetStorageImpl();
   // mutable_data() gives a lazily copied storage its own buffer first.
   const void* data = written ? impl->mutable_data() : impl->data();
   for (const SharedStorage& shared : storages_) {
     if (shared.device == impl) {
       follow(shared);
-      return shared.view->storage;
+      return shared.alias->storage;
     }
   }
-  c10::StorageImpl& view = *own.storage.unsafeGetStorageImpl();
-  view.set_data_ptr_noswap(
+  c10::StorageImpl& alias = *own.storage.unsafeGetStorageImpl();
+  alias.set_data_ptr_noswap(
       c10::DataPtr(to_kernel(data), c10::Device(c10::kCPU)));
-  view.set_nbytes(impl->nbytes());
-  view.set_resizable(impl->resizable());
+  alias.set_nbytes(impl->nbytes());
+  alias.set_resizable(impl->resizable());
   storages_.push_back({impl, &own});
   return own.storage;
 }
 
-ViewPtr DeviceViews::make_view_of(c10::TensorImpl& impl) {
+CpuAliasPtr CpuAliases::make_alias_of(c10::TensorImpl& impl) {
   if (C10_UNLIKELY(impl.key_set().has(c10::DispatchKey::Quantized))) {
-    return make_quantized_view(
-        present_quantizer(as_quantized(impl).quantizer()));
+    return make_quantized_alias(
+        alias_quantizer(as_quantized(impl).quantizer()));
   }
-  return C10_UNLIKELY(impl._is_zerotensor()) ? make_zero_view() : take_view();
+  return C10_UNLIKELY(impl._is_zerotensor()) ? make_zero_alias() : take_alias();
 }
 
-void DeviceViews::follow(const SharedStorage& shared) {
+void CpuAliases::follow(const SharedStorage& shared) {
   void* data = to_kernel(shared.device->data());
-  c10::StorageImpl& view = *shared.view->storage.unsafeGetStorageImpl();
-  if (C10_UNLIKELY(view.data() != data)) {
-    view.set_data_ptr_noswap(c10::DataPtr(data, c10::Device(c10::kCPU)));
+  c10::StorageImpl& alias = *shared.alias->storage.unsafeGetStorageImpl();
+  if (C10_UNLIKELY(alias.data() != data)) {
+    alias.set_data_ptr_noswap(c10::DataPtr(data, c10::Device(c10::kCPU)));
   }
 }
 
-at::Tensor& DeviceViews::present(const at::Tensor& tensor, bool written) {
-  if (C10_UNLIKELY(has_members(tensor))) {
-    return present_members(tensor, written);
+at::Tensor& CpuAliases::alias(const at::Tensor& tensor, bool written) {
+  if (C10_UNLIKELY(has_components(tensor))) {
+    return alias_components(tensor, written);
   }
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-  for (Presented& presented : presented_) {
-    if (C10_UNLIKELY(presented.device == impl)) {
-      if (written && !presented.written) {
-        share_storage(impl->storage(), true, *presented.view);
-        presented.written = true;
+  for (Aliased& aliased : aliased_) {
+    if (C10_UNLIKELY(aliased.device == impl)) {
+      if (written && !aliased.written) {
+        share_storage(impl->storage(), true, *aliased.alias);
+        aliased.written = true;
       }
-      return presented.view->tensor;
+      return aliased.alias->tensor;
     }
   }
-  ViewPtr view = make_view_of(*impl);
-  c10::TensorImpl& made = *view->tensor.unsafeGetTensorImpl();
-  const c10::Storage& storage = share_storage(impl->storage(), written, *view);
+  CpuAliasPtr alias = make_alias_of(*impl);
+  c10::TensorImpl& made = *alias->tensor.unsafeGetTensorImpl();
+  const c10::Storage& storage = share_storage(impl->storage(), written, *alias);
   if (C10_UNLIKELY(
           storage.unsafeGetStorageImpl() !=
               made.storage().unsafeGetStorageImpl() ||
@@ -142,21 +142,21 @@ at::Tensor& DeviceViews::present(const at::Tensor& tensor, bool written) {
     copy_geometry(*impl, made);
   }
   copy_flags(*impl, made);
-  presented_.push_back({impl, std::move(view), written});
-  return presented_.back().view->tensor;
+  aliased_.push_back({impl, std::move(alias), written});
+  return aliased_.back().alias->tensor;
 }
 
-at::Tensor& DeviceViews::present(at::Tensor&& tensor, bool written) {
+at::Tensor& CpuAliases::alias(at::Tensor&& tensor, bool written) {
   kept_.push_back(std::move(tensor));
-  return present(std::as_const(kept_.back()), written);
+  return alias(std::as_const(kept_.back()), written);
 }
 
-at::Tensor& DeviceViews::present_argument(
+at::Tensor& CpuAliases::alias_argument(
     const at::Tensor& tensor,
-    const OperatorPlan::Argument& argument) {
+    const OperatorInfo::Argument& argument) {
   if (C10_LIKELY(
           tensor.defined() && tensor.device().type() == c10::kPrivateUse1)) {
-    return present(tensor, argument.written);
+    return alias(tensor, argument.written);
   }
   if (tensor.defined() && !is_accepted_from_host(tensor, argument)) {
     throw_two_devices(device_, tensor);
@@ -165,81 +165,81 @@ at::Tensor& DeviceViews::present_argument(
   return const_cast<at::Tensor&>(tensor);
 }
 
-bool DeviceViews::finish() {
+bool CpuAliases::write_back() {
   bool changed = false;
   for (SharedStorage& shared : storages_) {
     c10::StorageImpl& device = *shared.device;
-    c10::StorageImpl& view = *shared.view->storage.unsafeGetStorageImpl();
-    if (C10_UNLIKELY(view.data() != to_kernel(device.data()))) {
+    c10::StorageImpl& alias = *shared.alias->storage.unsafeGetStorageImpl();
+    if (C10_UNLIKELY(alias.data() != to_kernel(device.data()))) {
       changed = true;
-      device.set_data_ptr_noswap(move_buffer(view, device_));
-      device.set_nbytes(view.nbytes());
+      device.set_data_ptr_noswap(move_buffer(alias, device_));
+      device.set_nbytes(alias.nbytes());
       follow(shared);
     }
   }
-  for (Presented& presented : presented_) {
-    if (!presented.written) {
+  for (Aliased& aliased : aliased_) {
+    if (!aliased.written) {
       continue;
     }
-    c10::TensorImpl& view = *presented.view->tensor.unsafeGetTensorImpl();
-    c10::TensorImpl& device = *presented.device;
+    c10::TensorImpl& alias = *aliased.alias->tensor.unsafeGetTensorImpl();
+    c10::TensorImpl& device = *aliased.device;
     if (C10_UNLIKELY(
-            find_device_storage(view.storage()) !=
+            find_device_storage(alias.storage()) !=
             device.storage().unsafeGetStorageImpl())) {
       changed = true;
       replaced_.push_back(device.storage());
-      device.set_storage_keep_dtype(device_storage(view.storage()));
+      device.set_storage_keep_dtype(device_storage(alias.storage()));
     }
-    if (C10_UNLIKELY(!has_geometry_of(view, device))) {
+    if (C10_UNLIKELY(!has_geometry_of(alias, device))) {
       changed = true;
-      copy_geometry(view, device);
+      copy_geometry(alias, device);
     }
     if (C10_UNLIKELY(
-            view.is_conj() != device.is_conj() ||
-            view.is_neg() != device.is_neg())) {
+            alias.is_conj() != device.is_conj() ||
+            alias.is_neg() != device.is_neg())) {
       changed = has_changed_bits_ = true;
-      copy_flags(view, device);
+      copy_flags(alias, device);
     }
-    if (C10_UNLIKELY(presented.view->tensor.is_quantized())) {
+    if (C10_UNLIKELY(aliased.alias->tensor.is_quantized())) {
       as_quantized(device).set_quantizer_(
-          take_over_quantizer(as_quantized(view).quantizer()));
+          adopt_quantizer(as_quantized(alias).quantizer()));
     }
   }
-  for (const Presented& presented : composed_) {
-    if (presented.written) {
-      finish_members(presented);
+  for (const Aliased& aliased : composed_) {
+    if (aliased.written) {
+      write_back_components(aliased);
     }
   }
   return changed;
 }
 
-bool DeviceViews::presents(const at::Tensor& tensor) const {
+bool CpuAliases::is_alias(const at::Tensor& tensor) const {
   return std::any_of(
-      presented_.begin(), presented_.end(), [&](const Presented& presented) {
-        return presented.view->tensor.is_same(tensor);
+      aliased_.begin(), aliased_.end(), [&](const Aliased& aliased) {
+        return aliased.alias->tensor.is_same(tensor);
       });
 }
 
-void DeviceViews::move_views(std::vector<ViewPtr>& views) {
-  for (Presented& presented : presented_) {
-    views.push_back(std::move(presented.view));
+void CpuAliases::move_aliases(std::vector<CpuAliasPtr>& aliases) {
+  for (Aliased& aliased : aliased_) {
+    aliases.push_back(std::move(aliased.alias));
   }
-  presented_.clear();
+  aliased_.clear();
   storages_.clear();
 }
 
-c10::StorageImpl* DeviceViews::find_device_storage(
-    const c10::Storage& view) const {
+c10::StorageImpl* CpuAliases::find_device_storage(
+    const c10::Storage& alias) const {
   for (const SharedStorage& shared : storages_) {
-    if (shared.view->storage.unsafeGetStorageImpl() ==
-        view.unsafeGetStorageImpl()) {
+    if (shared.alias->storage.unsafeGetStorageImpl() ==
+        alias.unsafeGetStorageImpl()) {
       return shared.device;
     }
   }
   return nullptr;
 }
 
-c10::Storage DeviceViews::device_storage(const c10::Storage& result) {
+c10::Storage CpuAliases::device_storage(const c10::Storage& result) {
   if (c10::StorageImpl* known = find_device_storage(result)) {
     return c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(known);
   }
@@ -270,12 +270,12 @@ c10::Storage DeviceViews::device_storage(const c10::Storage& result) {
   return result;
 }
 
-at::Tensor DeviceViews::take_over(at::Tensor result) {
+at::Tensor CpuAliases::adopt(at::Tensor result) {
   if (!result.defined()) {
     return result;
   }
-  if (C10_UNLIKELY(has_members(result))) {
-    return take_over_members(result);
+  if (C10_UNLIKELY(has_components(result))) {
+    return adopt_components(result);
   }
   TORCH_CHECK_NOT_IMPLEMENTED(
       result.layout() == c10::kStrided && result.has_storage(),
@@ -293,17 +293,17 @@ at::Tensor DeviceViews::take_over(at::Tensor result) {
   impl._change_backend_component_keys(device);
   if (C10_UNLIKELY(result.is_quantized())) {
     auto& quantized = as_quantized(impl);
-    quantized.set_quantizer_(take_over_quantizer(quantized.quantizer()));
+    quantized.set_quantizer_(adopt_quantizer(quantized.quantizer()));
   }
   return result;
 }
 
-void DeviceViews::replace(const at::Tensor& tensor, at::Tensor result) {
-  if (result.is_same(present(tensor, /*written=*/true))) {
+void CpuAliases::replace(const at::Tensor& tensor, at::Tensor result) {
+  if (result.is_same(alias(tensor, /*written=*/true))) {
     return;
   }
-  const at::Tensor taken = take_over(std::move(result));
-  c10::TensorImpl& from = *taken.unsafeGetTensorImpl();
+  const at::Tensor adopted = adopt(std::move(result));
+  c10::TensorImpl& from = *adopted.unsafeGetTensorImpl();
   c10::TensorImpl& to = *tensor.unsafeGetTensorImpl();
   to.set_storage_and_dtype(from.storage(), from.dtype());
   copy_geometry(from, to);
@@ -313,7 +313,7 @@ void DeviceViews::replace(const at::Tensor& tensor, at::Tensor result) {
 at::Tensor borrow(const at::Tensor& tensor) {
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
   const c10::StorageImpl& storage = *impl.storage().unsafeGetStorageImpl();
-  at::Tensor view = at::detail::make_tensor<c10::TensorImpl>(
+  at::Tensor alias = at::detail::make_tensor<c10::TensorImpl>(
       c10::make_intrusive<c10::StorageImpl>(
           c10::StorageImpl::use_byte_size_t(),
           storage.nbytes(),
@@ -323,9 +323,9 @@ at::Tensor borrow(const at::Tensor& tensor) {
           /*resizable=*/false),
       c10::DispatchKeySet(c10::DispatchKey::CPU),
       impl.dtype());
-  copy_geometry(impl, *view.unsafeGetTensorImpl());
-  copy_flags(impl, *view.unsafeGetTensorImpl());
-  return view;
+  copy_geometry(impl, *alias.unsafeGetTensorImpl());
+  copy_flags(impl, *alias.unsafeGetTensorImpl());
+  return alias;
 }
 
 } // namespace openreg::aten

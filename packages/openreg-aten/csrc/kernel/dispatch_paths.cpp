@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The counters of roads: a map behind a lock, for nobody times a counted run.
-#include "kernel/roads.h"
+// The counters of dispatch paths: a map behind a lock, for nobody times a
+// counted run.
+#include "kernel/dispatch_paths.h"
 
 #include <map>
 #include <mutex>
@@ -10,7 +11,7 @@ namespace {
 
 struct Counts {
   std::mutex mutex;
-  std::map<std::pair<std::string, Road>, uint64_t> calls;
+  std::map<std::pair<std::string, DispatchPath>, uint64_t> calls;
 };
 
 Counts& counts() {
@@ -18,19 +19,19 @@ Counts& counts() {
   return *value;
 }
 
-std::string name_of(Road road) {
-  switch (road) {
-    case Road::kBoxed:
+std::string name_of(DispatchPath path) {
+  switch (path) {
+    case DispatchPath::kBoxed:
       return "boxed";
-    case Road::kTyped:
+    case DispatchPath::kTyped:
       return "typed";
-    case Road::kStructured:
+    case DispatchPath::kStructured:
       return "structured";
-    case Road::kStub:
+    case DispatchPath::kStub:
       return "stub";
-    case Road::kEnqueued:
+    case DispatchPath::kEnqueued:
       return "enqueued";
-    case Road::kCorrected:
+    case DispatchPath::kCorrected:
       return "corrected";
   }
   return "";
@@ -38,19 +39,19 @@ std::string name_of(Road road) {
 
 } // namespace
 
-std::atomic<int> detail::road_counters{0};
+std::atomic<int> detail::path_counters{0};
 
-void count_road(const c10::OperatorName& name, Road road) {
+void count_path(const c10::OperatorName& name, DispatchPath path) {
   Counts& all = counts();
   const std::lock_guard lock(all.mutex);
-  ++all.calls[{toString(name), road}];
+  ++all.calls[{toString(name), path}];
 }
 
-void count_roads(int change) {
-  detail::road_counters.fetch_add(change, std::memory_order_relaxed);
+void count_paths(int change) {
+  detail::path_counters.fetch_add(change, std::memory_order_relaxed);
 }
 
-std::vector<std::tuple<std::string, std::string, uint64_t>> road_counts() {
+std::vector<std::tuple<std::string, std::string, uint64_t>> path_counts() {
   Counts& all = counts();
   const std::lock_guard lock(all.mutex);
   std::vector<std::tuple<std::string, std::string, uint64_t>> rows;
