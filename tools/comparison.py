@@ -45,7 +45,7 @@ functions do; its class `Graph`, for which PyTorch lets a backend register an im
 # What is to come. Every other reason is one why a name does not apply.
 PLANNED = "not yet"
 
-_ALLOCATOR = "the caching allocator can not be bypassed, switched off or replaced"
+_ALLOCATOR = "the caching allocator cannot be bypassed, switched off or replaced"
 _GRAPHS = "[planned](mechanisms/planned.md#graph)"
 _CLOSED = "PyTorch does not offer it to us, as a [program](mechanisms/closed.md#memory_pools) shows"
 _LEGACY = "legacy types; use `dtype=` and `device=`"

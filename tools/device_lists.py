@@ -33,7 +33,7 @@ TEXT = """\
 
 PyTorch {version} asks for the type of a device in many places: `x.is_cuda`, `device.type in ("cuda", "xpu")`, a table by
 device types. A list has room for a PrivateUse1 device if it asks for the name of the backend, if something can be
-registered, or if the caller can say which device is meant. The other lists are closed: a backend can not join them.
+registered, or if the caller can say which device is meant. The other lists are closed: a backend cannot join them.
 
 {count} such places follow, with what they mean for this device: {open} are open, with the way in, {planned} wait for a
 [planned](planned.md) mechanism, and {closed} are closed. Those that are noticed by nothing deserve the most care:
@@ -50,8 +50,8 @@ libraries.
 
 ## Programs
 
-A program prints what stands after `# prints:` and warns as `# warns:` says. Without the mechanism that is the way in,
-it prints or fails with what stands after `# without it:`.
+A program prints what follows `# prints:` and warns as `# warns:` says. Without the mechanism that is the way in,
+it prints or fails with what follows `# without it:`.
 {programs}"""
 
 PART = """

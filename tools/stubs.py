@@ -47,7 +47,7 @@ this page.
 """
 
 HIDDEN = """
-{count} more are declared, but `libtorch_cpu` does not export them, and a backend that registers one can not be loaded:
+{count} more are declared, but `libtorch_cpu` does not export them, and a backend that registers one cannot be loaded:
 {names}.
 """
 

@@ -116,7 +116,7 @@ int run(const Options& options) {
     std::ofstream file(options.json);
     print_json(file, bench.rows());
     if (!file.flush()) {
-      throw std::runtime_error("can not write " + options.json);
+      throw std::runtime_error("cannot write " + options.json);
     }
   }
   return 0;

@@ -18,4 +18,4 @@ try:
     memoryview(block)
 except BufferError as error:
     print(str(error).partition(";")[0])
-    # prints: the host can not read memory of openreg:0
+    # prints: the host cannot read memory of openreg:0

@@ -172,7 +172,7 @@ def test_event_that_can_not_measure_says_so(device: str) -> None:
 def test_event_stays_with_its_device(device: str) -> None:
     event = torch.Event(device)
     event.record(torch.accelerator.current_stream(0))
-    with pytest.raises(RuntimeError, match="can not be recorded"):
+    with pytest.raises(RuntimeError, match="cannot be recorded"):
         event.record(torch.accelerator.current_stream(1))
 
 

@@ -73,7 +73,7 @@ EXPECTED_FAILURES = [
     ExpectedFailure(
         cases=("conj-complex32", "H-complex32", "mH-complex32"),
         checks=("forward",),
-        reason="The conjugate of a negative view can not be copied to be compared.",
+        reason="The conjugate of a negative view cannot be copied to be compared.",
         limit="The CPU's copy has no neg_conj kernel for ComplexHalf: clone() of such "
         "a tensor fails on the CPU, too.",
     ),

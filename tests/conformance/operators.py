@@ -136,7 +136,7 @@ def variants(
     if dtype.is_complex and op.test_conjugated_samples:
         yield " conjugate view", transform(arguments, _conjugate_view)
     negative = dtype.is_complex or (dtype.is_floating_point and dtype.itemsize > 1)
-    if op.test_neg_view and negative:  # the CPU can not negate float8
+    if op.test_neg_view and negative:  # the CPU cannot negate float8
         yield " negative view", transform(arguments, _negative_view)
 
 

@@ -29,7 +29,7 @@ OPENREG_API orError_t orUse(void) OPENREG_NOEXCEPT;
 TABLE = """
   row("orMake", orMake, GIVE(&made, 1), kRejectsNull),
   row<int>("orUse", orUse, GIVE()),
-  exempt("orGetErrorName", "can not fail"),
+  exempt("orGetErrorName", "cannot fail"),
 """
 
 TESTS = """

@@ -53,7 +53,7 @@ void read_allocator_settings() {
   } catch (const std::exception&) {
     TORCH_CHECK_VALUE(
         false,
-        "PYTORCH_ALLOC_CONF can not be read: expected pairs key:value, "
+        "PYTORCH_ALLOC_CONF cannot be read: expected pairs key:value, "
         "separated by commas, with numbers as sizes and thresholds");
   }
   warn_without_effect(Config::last_allocator_settings());

@@ -4,7 +4,7 @@
 
 namespace openreg::aten {
 
-/// Reads the settings of the environment. Throws ValueError for what can not be
+/// Reads the settings of the environment. Throws ValueError for what cannot be
 /// read, and warns of what has no effect.
 void read_allocator_settings();
 /// Makes PyTorch accept CUDA's keys, refuse unknown ones, and warn of settings

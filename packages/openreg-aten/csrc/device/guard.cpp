@@ -92,7 +92,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
         index == -1 || index == stream.device_index(),
         "event of device openreg:",
         static_cast<int>(index),
-        " can not be recorded on a stream of device openreg:",
+        " cannot be recorded on a stream of device openreg:",
         static_cast<int>(stream.device_index()));
     auto handle = static_cast<orEvent_t>(*event);
     if (handle == nullptr) {

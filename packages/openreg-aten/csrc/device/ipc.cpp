@@ -61,7 +61,7 @@ std::pair<std::string, size_t> ipc_handle(const c10::Storage& storage) {
   auto* data = static_cast<std::byte*>(const_cast<void*>(storage.data()));
   TORCH_CHECK(
       storage.data_ptr().get_deleter() != &delete_open_block,
-      "a tensor that was received from another process can not be sent on: "
+      "a tensor that was received from another process cannot be sent on: "
       "send a copy, tensor.clone()");
   orPointerAttributes block = OPENREG_POINTER_ATTRIBUTES_INIT;
   OPENREG_CHECK(orPointerGetAttributes(&block, data));

@@ -18,7 +18,7 @@ namespace openreg::aten {
 OPENREG_ATEN_API std::pair<std::string, size_t> ipc_handle(
     const c10::Storage& storage);
 
-/// The memory of another process as a storage that can not be resized. It
+/// The memory of another process as a storage that cannot be resized. It
 /// closes the file descriptor `guard` when it ends, also where this throws; the
 /// other process sees that, and keeps the memory until then.
 OPENREG_ATEN_API c10::Storage open_ipc(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The backend's own class of tensors: a matrix whose values lie in tiles, as
-// matrix units read them. Strides can not say where an element is, so the class
+// matrix units read them. Strides cannot say where an element is, so the class
 // has none, and no storage either: what does not know the class fails instead
 // of taking the values in a wrong order. Only to_tiled() makes such tensors.
 #include "device/tensor_impl.h"
@@ -51,7 +51,7 @@ class TiledTensorImpl final : public c10::TensorImpl {
     return shallow_copy_and_detach(
         std::as_const(version), allow_metadata_change);
   }
-  // What x.data = y does. The mechanism shallow_copy lets in only this class.
+  // What x.data = y does. The mechanism shallow_copy accepts this class alone.
   void shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& from) override {
     const auto* other = dynamic_cast<const TiledTensorImpl*>(from.get());
     TORCH_CHECK(other != nullptr, "expected a tiled tensor");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tensors whose values lie in tiles, which strides can not express.
+// Tensors whose values lie in tiles, which strides cannot express.
 #pragma once
 
 #include "export.h"

@@ -20,7 +20,7 @@ namespace {
 
 /// What a device does for a stub. `function` is PyTorch's, which calls the same
 /// stub for the CPU once more, and first checks the zero points of channels:
-/// PyTorch leaves that to a device, as it can not read them.
+/// PyTorch leaves that to a device, as it cannot read them.
 // [docs: quantize]
 template <auto function, typename... Parameters>
 void run_on_aliases(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // native_dropout, which dropout becomes on a device while training. The CPU's
-// kernel draws from the CPU's default generator and can not be given another,
+// kernel draws from the CPU's default generator and cannot be given another,
 // so this one is made of operators that draw from the device's.
 #include "mechanism.h"
 

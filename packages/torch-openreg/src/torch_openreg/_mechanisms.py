@@ -114,7 +114,7 @@ _PLANNED = (
     (
         "device_interface",
         "torch._dynamo.device_interface.register_interface_for_device",
-        "Dynamo and Inductor can not ask for streams and properties",
+        "Dynamo and Inductor cannot ask for streams and properties",
     ),
     (
         "dynamo_backend",

@@ -87,7 +87,7 @@ def _reduce_tensor(tensor: torch.Tensor) -> tuple[Callable[..., Any], tuple[Any,
         return other
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
-            "a tensor that requires gradients and is no leaf can not be sent to "
+            "a tensor that requires gradients and is no leaf cannot be sent to "
             "another process, as autograd does not cross processes: send "
             "tensor.detach()"
         )
@@ -176,7 +176,7 @@ def _send(storage: torch.UntypedStorage) -> tuple[Any, ...]:
     """Returns what the other process needs, and keeps the memory for it."""
     global _count
     collect()
-    _C.synchronize(storage.device.index)  # the other process can not wait for a stream
+    _C.synchronize(storage.device.index)  # the other process cannot wait for a stream
     handle, offset = _C.ipc_handle(storage)
     reader, writer = os.pipe()
     process = context.get_spawning_popen()

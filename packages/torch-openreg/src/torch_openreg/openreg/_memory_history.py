@@ -121,7 +121,7 @@ def _dump_snapshot(filename: str | os.PathLike[str] = "dump_snapshot.pickle") ->
         filename: File that is made, or replaced.
 
     Raises:
-        OSError: If the file can not be written.
+        OSError: If the file cannot be written.
     """
     snapshot = _snapshot()
     Path(filename).write_bytes(pickle.dumps(snapshot))

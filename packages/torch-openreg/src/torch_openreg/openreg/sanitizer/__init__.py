@@ -83,7 +83,7 @@ def enabled() -> Iterator[None]:
 def is_enabled() -> bool:
     """Tells whether the sanitizer is enabled, in whatever thread.
 
-    It is not in a forked child, which can not use the devices.
+    It is not in a forked child, which cannot use the devices.
     """
     mode = _loaded()
     return mode is not None and mode.is_running()

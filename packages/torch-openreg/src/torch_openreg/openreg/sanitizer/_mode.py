@@ -177,7 +177,7 @@ def leave() -> None:
     if _thread.parts == 1 and _thread.mode in modes:
         if _thread.mode is not modes[-1]:
             raise RuntimeError(
-                f"the sanitizer can not be disabled within {type(modes[-1]).__name__}, "
+                f"the sanitizer cannot be disabled within {type(modes[-1]).__name__}, "
                 "a dispatch mode that was entered later: leave that first"
             )
         _thread.mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
@@ -279,7 +279,7 @@ def _user_thread() -> int:
 
 
 def _forget() -> None:
-    """Leaves the devices, which a forked child can not use, to the parent."""
+    """Leaves the devices, which a forked child cannot use, to the parent."""
     global _analysis, _lock
     _lock = threading.RLock()
     _analysis = None
