@@ -32,7 +32,7 @@ void check_host_range(const void* ptr, std::size_t size) {
   }
   // Neither device pointers nor, right behind them, kernel pointers.
   const AddressSpace& memory = runtime().memory();
-  const auto begin = reinterpret_cast<std::uintptr_t>(memory.view(0));
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.device_mapping(0));
   const auto end =
       reinterpret_cast<std::uintptr_t>(memory.end() + memory.distance());
   const auto address = reinterpret_cast<std::uintptr_t>(ptr);
@@ -176,8 +176,8 @@ orError_t orPointerGetAttributes(
 orError_t orMemoryUnprotect(void* devPtr) noexcept {
   return api_call("orMemoryUnprotect", [&] {
     // Held, so that no block that was freed is opened.
-    const auto hold = hold_block("devPtr", devPtr);
-    host_access::open(runtime().memory(), hold.block());
+    const auto pin = pin_block("devPtr", devPtr);
+    host_access::open(runtime().memory(), pin.block());
   });
 }
 
@@ -208,7 +208,7 @@ orError_t orGetAddressRange(
     check_not_null(begin, "begin");
     check_not_null(end, "end");
     check_not_null(kernelDistance, "kernelDistance");
-    *begin = runtime().memory().view(0);
+    *begin = runtime().memory().device_mapping(0);
     *end = runtime().memory().end();
     *kernelDistance = runtime().memory().distance();
   });

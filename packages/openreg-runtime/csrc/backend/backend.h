@@ -81,11 +81,11 @@ class Backend {
 
 /// Holds the block of `device` around an address, for a command that was
 /// enqueued before. Throws Dropped.
-using HoldBlock = std::optional<Hold> (*)(int device, const Place& place);
+using PinBlock = std::optional<Pin> (*)(int device, const Place& place);
 
 /// A device in this process: commands run on the calling thread.
 std::unique_ptr<Backend> make_thread_backend(
     const AddressSpace& memory,
-    HoldBlock hold);
+    PinBlock pin);
 
 } // namespace openreg

@@ -15,8 +15,8 @@ namespace {
 
 class ThreadBackend final : public Backend {
  public:
-  ThreadBackend(const AddressSpace& memory, HoldBlock hold)
-      : memory_(memory), hold_(hold) {}
+  ThreadBackend(const AddressSpace& memory, PinBlock pin)
+      : memory_(memory), pin_(pin) {}
 
   void execute(const Command& command) override {
     std::visit([this](const auto& value) { run(value); }, command);
@@ -52,7 +52,7 @@ class ThreadBackend final : public Backend {
 
   struct Range {
     std::byte* address;
-    std::optional<Hold> hold; // none for host memory
+    std::optional<Pin> pin; // none for host memory
   };
 
   /// Where this process can read and write what `pointer` names. The call that
@@ -64,27 +64,27 @@ class ThreadBackend final : public Backend {
     if (device < 0) {
       return {address, std::nullopt};
     }
-    auto hold = hold_(device, place);
-    if (!hold || address + count > hold->block().begin + hold->block().size) {
+    auto pin = pin_(device, place);
+    if (!pin || address + count > pin->block().begin + pin->block().size) {
       throw Failure(
           orErrorIllegalAddress,
           "a copy or set of " + std::to_string(count) + " bytes reached " +
               hex(address) + " of device " + std::to_string(device) +
               ", where no block is allocated any more");
     }
-    return {address + memory_.distance(), std::move(hold)};
+    return {address + memory_.distance(), std::move(pin)};
   }
 
   const AddressSpace& memory_;
-  const HoldBlock hold_;
+  const PinBlock pin_;
 };
 
 } // namespace
 
 std::unique_ptr<Backend> make_thread_backend(
     const AddressSpace& memory,
-    HoldBlock hold) {
-  return std::make_unique<ThreadBackend>(memory, hold);
+    PinBlock pin) {
+  return std::make_unique<ThreadBackend>(memory, pin);
 }
 
 } // namespace openreg

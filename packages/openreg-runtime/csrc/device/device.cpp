@@ -17,14 +17,14 @@
 namespace openreg {
 namespace {
 
-std::optional<Hold> hold_for_command(int device, const Place& place) {
+std::optional<Pin> pin_for_command(int device, const Place& place) {
   Device& owner = runtime().device(device);
-  auto hold = owner.hold_enqueued(place.address);
+  auto pin = owner.pin_enqueued(place.address);
   // Now the device cannot be reset under the copy; was it before?
   if (auto failure = owner.state().failure_since(place.epoch)) {
     throw Dropped(std::move(*failure));
   }
-  return hold;
+  return pin;
 }
 
 } // namespace
@@ -33,7 +33,7 @@ Device::Device(int index, AddressSpace& memory, std::size_t capacity)
     : index_(index),
       memory_(memory),
       state_(config().wait_timeout),
-      backend_(make_thread_backend(memory, hold_for_command)),
+      backend_(make_thread_backend(memory, pin_for_command)),
       heap_(
           memory.own_span(),
           capacity,
@@ -43,7 +43,8 @@ Device::Device(int index, AddressSpace& memory, std::size_t capacity)
             // use the block.
             if (config().memory_check && !process::exiting()) {
               // First: a touch would take a new page.
-              memory_check::close(memory_, memory_.view(index_) + offset, size);
+              memory_check::close(
+                  memory_, memory_.device_mapping(index_) + offset, size);
             }
             memory_.release(index_, offset, size);
           }),
@@ -65,7 +66,7 @@ void* Device::allocate(std::size_t size) {
   if (!offset) {
     throw no_room(size);
   }
-  return memory_.view(index_) + *offset;
+  return memory_.device_mapping(index_) + *offset;
 }
 
 /// Takes a block from the heap, for which pools give back what they can.
@@ -78,7 +79,9 @@ std::optional<std::size_t> Device::take(std::size_t size) {
   if (offset && config().memory_check) {
     try {
       memory_check::open(
-          memory_, memory_.view(index_) + *offset, heap_.footprint(size));
+          memory_,
+          memory_.device_mapping(index_) + *offset,
+          heap_.footprint(size));
     } catch (...) {
       heap_.free(*offset);
       throw;
@@ -103,7 +106,7 @@ Failure Device::no_room(std::size_t size) const {
 void Device::free(void* pointer) {
   check_freeable(pointer);
   std::unique_lock lock(heap_mutex_);
-  wait_until_let_go(lock, pointer);
+  wait_until_unpinned(lock, pointer);
   host_access::close(memory_, pointer);
   look_for_freed();
   if (!end_block(offset_of(pointer))) {
@@ -158,15 +161,17 @@ void Device::keep_for_others(std::size_t offset) {
   if (config().memory_check && !process::exiting()) {
     const auto block = heap_.trace(offset);
     memory_check::hide(
-        memory_, memory_.view(index_) + offset, heap_.footprint(block->size));
+        memory_,
+        memory_.device_mapping(index_) + offset,
+        heap_.footprint(block->size));
   }
 }
 
 /// Gives a block back to the heap that a pool gives back, unless work that its
 /// stream does not order uses it just now.
 bool Device::release_spare(std::size_t offset) {
-  const std::byte* begin = memory_.view(index_) + offset;
-  if (std::find(held_.begin(), held_.end(), begin) != held_.end()) {
+  const std::byte* begin = memory_.device_mapping(index_) + offset;
+  if (std::find(pins_.begin(), pins_.end(), begin) != pins_.end()) {
     return false;
   }
   if (exports_.remove(offset)) {
@@ -220,7 +225,7 @@ void* Device::allocate_in_order(
     check_possible(
         pool.max_size == 0 || heap_.footprint(size) <= pool.max_size);
     if (const auto offset = take_from(pool, size, stream)) {
-      return memory_.view(index_) + *offset;
+      return memory_.device_mapping(index_) + *offset;
     }
     pending = pools_.pending(pool);
   }
@@ -234,7 +239,7 @@ void* Device::allocate_in_order(
   const std::lock_guard lock(heap_mutex_);
   state_.check_since(epoch);
   if (const auto offset = take_from(pool, size, stream)) {
-    return memory_.view(index_) + *offset;
+    return memory_.device_mapping(index_) + *offset;
   }
   check_possible(pools_.may_grow(pool, heap_.footprint(size)));
   throw no_room(size);
@@ -320,9 +325,9 @@ std::optional<Block> Device::trace(const void* pointer) const {
   return at(heap_.trace(offset_of(pointer)));
 }
 
-std::optional<Hold> Device::hold(const void* pointer) {
+std::optional<Pin> Device::pin(const void* pointer) {
   const std::lock_guard lock(heap_mutex_);
-  return hold_locked(find_locked(pointer));
+  return pin_locked(find_locked(pointer));
 }
 
 std::optional<Block> Device::find_enqueued_locked(const void* pointer) const {
@@ -331,7 +336,7 @@ std::optional<Block> Device::find_enqueued_locked(const void* pointer) const {
     const auto extent = heap_.trace(offset_of(pointer));
     const auto size = extent ? pools_.reachable(extent->offset) : std::nullopt;
     if (size) {
-      return Block{memory_.view(index_) + extent->offset, *size};
+      return Block{memory_.device_mapping(index_) + extent->offset, *size};
     }
   }
   return find_locked(pointer);
@@ -342,34 +347,34 @@ std::optional<Block> Device::find_enqueued(const void* pointer) const {
   return find_enqueued_locked(pointer);
 }
 
-std::optional<Hold> Device::hold_enqueued(const void* pointer) {
+std::optional<Pin> Device::pin_enqueued(const void* pointer) {
   const std::lock_guard lock(heap_mutex_);
-  return hold_locked(find_enqueued_locked(pointer));
+  return pin_locked(find_enqueued_locked(pointer));
 }
 
-std::optional<Hold> Device::hold_locked(const std::optional<Block>& block) {
+std::optional<Pin> Device::pin_locked(const std::optional<Block>& block) {
   if (!block) {
     return std::nullopt;
   }
-  held_.push_back(block->begin);
-  return Hold(*this, *block);
+  pins_.push_back(block->begin);
+  return Pin(*this, *block);
 }
 
-void Device::let_go(const std::byte* begin) noexcept {
+void Device::unpin(const std::byte* begin) noexcept {
   const std::lock_guard lock(heap_mutex_);
-  held_.erase(std::find(held_.begin(), held_.end(), begin));
-  let_go_.notify_all();
+  pins_.erase(std::find(pins_.begin(), pins_.end(), begin));
+  unpinned_.notify_all();
 }
 
-void Device::wait_until_let_go(
+void Device::wait_until_unpinned(
     std::unique_lock<std::mutex>& lock,
     const void* begin) {
-  const auto let_go = [&] {
-    return std::find(held_.begin(), held_.end(), begin) == held_.end();
+  const auto unpinned = [&] {
+    return std::find(pins_.begin(), pins_.end(), begin) == pins_.end();
   };
-  if (!let_go()) {
+  if (!unpinned()) {
     const CancellationDeferred deferred;
-    let_go_.wait(lock, let_go);
+    unpinned_.wait(lock, unpinned);
   }
 }
 
@@ -406,21 +411,22 @@ void* Device::open_shared(ipc::Offer offer) {
 bool Device::close_shared(void* pointer, bool last) {
   std::unique_lock lock(heap_mutex_);
   if (last) {
-    wait_until_let_go(lock, pointer);
+    wait_until_unpinned(lock, pointer);
   }
   return imports_.close(pointer, last);
 }
 
 std::size_t Device::offset_of(const void* pointer) const noexcept {
   return static_cast<std::size_t>(
-      static_cast<const std::byte*>(pointer) - memory_.view(index_));
+      static_cast<const std::byte*>(pointer) - memory_.device_mapping(index_));
 }
 
 std::optional<Block> Device::at(const std::optional<Heap::Block>& block) const {
   if (!block) {
     return std::nullopt;
   }
-  return Block{memory_.view(index_) + block->offset, block->size, block->live};
+  return Block{
+      memory_.device_mapping(index_) + block->offset, block->size, block->live};
 }
 
 Device::Usage Device::usage() {
@@ -556,8 +562,9 @@ void Device::clear() {
   peer::reset(index_);
   const CancellationDeferred deferred;
   std::unique_lock lock(heap_mutex_);
-  let_go_.wait(lock, [this] { return held_.empty(); });
-  host_access::close_all(memory_, memory_.view(index_), memory_.span());
+  unpinned_.wait(lock, [this] { return pins_.empty(); });
+  host_access::close_all(
+      memory_, memory_.device_mapping(index_), memory_.span());
   imports_.clear();
   pools_.clear();
   for (const std::size_t offset : exports_.clear()) {

@@ -67,10 +67,10 @@ class Device final : private BlockKeeper {
   std::optional<Block> trace(const void* pointer) const;
 
   /// Holds the live block around a pointer of this device.
-  std::optional<Hold> hold(const void* pointer);
-  /// As hold(), for work that was enqueued before: also if a later command of
+  std::optional<Pin> pin(const void* pointer);
+  /// As pin(), for work that was enqueued before: also if a later command of
   /// its stream frees the block.
-  std::optional<Hold> hold_enqueued(const void* pointer);
+  std::optional<Pin> pin_enqueued(const void* pointer);
 
   /// Lets other processes open the block around a pointer. Throws
   /// orErrorInvalidValue.
@@ -128,9 +128,11 @@ class Device final : private BlockKeeper {
   void keep_for_others(std::size_t offset);
   bool release_spare(std::size_t offset);
   void look_for_freed();
-  std::optional<Hold> hold_locked(const std::optional<Block>& block);
-  void let_go(const std::byte* begin) noexcept override;
-  void wait_until_let_go(std::unique_lock<std::mutex>& lock, const void* begin);
+  std::optional<Pin> pin_locked(const std::optional<Block>& block);
+  void unpin(const std::byte* begin) noexcept override;
+  void wait_until_unpinned(
+      std::unique_lock<std::mutex>& lock,
+      const void* begin);
 
   const int index_;
   AddressSpace& memory_;
@@ -142,8 +144,8 @@ class Device final : private BlockKeeper {
   ipc::Exports exports_;
   ipc::Imports imports_;
   MemoryPools pools_;
-  std::vector<const std::byte*> held_; // the start of a block for each Hold
-  std::condition_variable let_go_;
+  std::vector<const std::byte*> pins_; // the start of a block for each Pin
+  std::condition_variable unpinned_;
   std::mutex reset_mutex_; // one at a time
 
   Stream default_stream_;

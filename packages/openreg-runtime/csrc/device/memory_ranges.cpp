@@ -105,14 +105,14 @@ Block check_range(
   return *block;
 }
 
-Hold hold_block(const char* argument, const void* pointer) {
+Pin pin_block(const char* argument, const void* pointer) {
   check_range(argument, pointer, 0);
   const int device = device_of(pointer);
-  auto hold = runtime().device(device).hold(pointer);
-  if (!hold) { // freed since
+  auto pin = runtime().device(device).pin(pointer);
+  if (!pin) { // freed since
     throw not_live(argument, pointer, device);
   }
-  return std::move(*hold);
+  return std::move(*pin);
 }
 
 void check_kind(orMemcpyKind kind) {

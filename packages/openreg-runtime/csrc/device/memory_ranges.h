@@ -16,7 +16,7 @@ Device& owner_of(const void* pointer);
 /// Throws orErrorInvalidValue.
 Block check_range(const char* argument, const void* pointer, std::size_t count);
 /// Holds the live block around a device pointer. Throws orErrorInvalidValue.
-Hold hold_block(const char* argument, const void* pointer);
+Pin pin_block(const char* argument, const void* pointer);
 /// Throws orErrorInvalidValue.
 void check_kind(orMemcpyKind kind);
 /// As check_range() for what a checked `kind` says of both sides of a copy.

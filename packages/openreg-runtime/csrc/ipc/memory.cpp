@@ -230,14 +230,14 @@ Claim Imports::claim_of(Offer& offer) const {
 std::byte* Imports::find_pages(std::size_t length) const {
   // With an unused page behind each mapping: what passes the end faults.
   const std::size_t room = length + AddressSpace::page_size();
-  std::byte* gap = memory_.view(device_) + memory_.own_span();
+  std::byte* gap = memory_.device_mapping(device_) + memory_.own_span();
   for (const auto& [begin, mapping] : mappings_) {
     if (static_cast<std::size_t>(mapping.pages - gap) >= room) {
       return gap;
     }
     gap = mapping.pages + mapping.length + AddressSpace::page_size();
   }
-  const std::byte* end = memory_.view(device_) + memory_.span();
+  const std::byte* end = memory_.device_mapping(device_) + memory_.span();
   if (end - gap < static_cast<std::ptrdiff_t>(room)) {
     throw Failure(
         orErrorMemoryAllocation,
@@ -283,9 +283,9 @@ void Imports::clear() {
 
 bool Imports::covers(const void* pointer) const noexcept {
   const auto* address = static_cast<const std::byte*>(pointer);
-  const std::byte* view = memory_.view(device_);
-  return address >= view + memory_.own_span() &&
-      address < view + memory_.span();
+  const std::byte* begin = memory_.device_mapping(device_);
+  return address >= begin + memory_.own_span() &&
+      address < begin + memory_.span();
 }
 
 std::optional<Imports::Block> Imports::find(const void* pointer) const {

@@ -59,7 +59,7 @@ AddressSpace::AddressSpace(
     if (ftruncate(file, static_cast<off_t>(own)) != 0) {
       fail("sizing a file", own);
     }
-    if (!map_twice(view(device), own, file, 0)) {
+    if (!map_twice(device_mapping(device), own, file, 0)) {
       fail("mapping", own);
     }
   }
@@ -95,7 +95,7 @@ void AddressSpace::release(int device, std::size_t offset, std::size_t size)
 }
 
 bool AddressSpace::map_twice(
-    std::byte* view,
+    std::byte* begin,
     std::size_t size,
     int file,
     std::size_t offset) const {
@@ -109,34 +109,34 @@ bool AddressSpace::map_twice(
                static_cast<off_t>(offset)) != MAP_FAILED;
   };
   // [docs: double-mapping]
-  std::byte* window = view + distance_;
+  std::byte* for_kernels = begin + distance_;
   const bool mapped =
-      map(view, PROT_NONE) && map(window, PROT_READ | PROT_WRITE);
+      map(begin, PROT_NONE) && map(for_kernels, PROT_READ | PROT_WRITE);
   // [docs: end]
   if (mapped) {
     // A forked child may not use the devices; without this it would share the
     // memory with its parent and could spoil it.
-    madvise(window, size, MADV_DONTFORK);
+    madvise(for_kernels, size, MADV_DONTFORK);
   }
   return mapped;
 }
 
 void AddressSpace::map_foreign(
-    std::byte* view,
+    std::byte* begin,
     std::size_t size,
     int file,
     std::size_t offset) const {
-  if (!map_twice(view, size, file, offset)) {
+  if (!map_twice(begin, size, file, offset)) {
     const int reason = errno;
-    unmap_foreign(view, size);
+    unmap_foreign(begin, size);
     errno = reason;
     fail("mapping", size);
   }
 }
 
-void AddressSpace::unmap_foreign(std::byte* view, std::size_t size) const {
+void AddressSpace::unmap_foreign(std::byte* begin, std::size_t size) const {
   // The addresses stay reserved.
-  for (std::byte* where : {view, view + distance_}) {
+  for (std::byte* where : {begin, begin + distance_}) {
     if (mmap(
             where,
             size,

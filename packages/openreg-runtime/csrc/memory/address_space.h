@@ -2,10 +2,11 @@
 // The device memory of this process, mapped twice.
 //
 // Each device owns one sparse shared-memory file. Its pages are mapped once
-// without access, as the *view* whose addresses are device pointers, and once
-// readable and writable, as the *window* where kernels find the data. All views
-// lie in one reservation and all windows in another of the same shape, so the
-// distance between the two is one constant. Pages cost nothing until touched.
+// without access, as the *device mapping* whose addresses are device pointers,
+// and once readable and writable, as the *kernel mapping* where kernels find
+// the data. All device mappings lie in one reservation and all kernel mappings
+// in another of the same shape, so the distance between the two is one
+// constant. Pages cost nothing until touched.
 //
 // Behind its own memory, each device has addresses where files of other
 // processes can be mapped in the same two ways.
@@ -26,13 +27,14 @@ class AddressSpace {
   AddressSpace& operator=(const AddressSpace&) = delete;
   ~AddressSpace();
 
-  std::byte* view(int device) const noexcept {
+  std::byte* device_mapping(int device) const noexcept {
     return views_ + static_cast<std::size_t>(device) * span_;
   }
   std::byte* end() const noexcept {
     return views_ + files_.size() * span_;
   }
-  /// Bytes of a view: own memory first, that of other processes behind.
+  /// Bytes of a device mapping: own memory first, that of other processes
+  /// behind.
   std::size_t span() const noexcept {
     return span_;
   }
@@ -51,19 +53,19 @@ class AddressSpace {
   int device_of(const void* pointer) const noexcept;
 
   /// Gives pages back to the system; they read as zero afterwards. `offset` and
-  /// `size` count from the start of the device's view, in whole pages.
+  /// `size` count from the start of the device mapping, in whole pages.
   void release(int device, std::size_t offset, std::size_t size) const;
-  /// Opens or closes pages of a view or a window.
+  /// Opens or closes pages of a device or a kernel mapping.
   void protect(std::byte* pages, std::size_t size, bool open) const;
 
-  /// Maps pages of another process' file at `view`, among the addresses that
+  /// Maps pages of another process' file at `begin`, among the addresses that
   /// are meant for that.
   void map_foreign(
-      std::byte* view,
+      std::byte* begin,
       std::size_t size,
       int file,
       std::size_t offset) const;
-  void unmap_foreign(std::byte* view, std::size_t size) const;
+  void unmap_foreign(std::byte* begin, std::size_t size) const;
 
   static std::size_t page_size() noexcept;
 
@@ -71,9 +73,10 @@ class AddressSpace {
   AddressSpace(std::size_t own, std::size_t foreign)
       : span_(own + foreign), own_span_(own) {}
 
-  /// Maps a file without access at `view` and with access at its window.
+  /// Maps a file without access at `begin` and with access in the kernel
+  /// mapping.
   bool map_twice(
-      std::byte* view,
+      std::byte* begin,
       std::size_t size,
       int file,
       std::size_t offset) const;

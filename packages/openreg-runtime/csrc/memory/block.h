@@ -16,24 +16,24 @@ struct Block {
 /// Who frees blocks, but none that is held.
 class BlockKeeper {
  public:
-  virtual void let_go(const std::byte* begin) noexcept = 0;
+  virtual void unpin(const std::byte* begin) noexcept = 0;
 
  protected:
   ~BlockKeeper() = default;
 };
 
 /// Keeps a block from being freed as long as it lives.
-class Hold {
+class Pin {
  public:
-  Hold(BlockKeeper& keeper, Block block) : keeper_(&keeper), block_(block) {}
-  Hold(Hold&& other) noexcept
+  Pin(BlockKeeper& keeper, Block block) : keeper_(&keeper), block_(block) {}
+  Pin(Pin&& other) noexcept
       : keeper_(std::exchange(other.keeper_, nullptr)), block_(other.block_) {}
-  Hold(const Hold&) = delete;
-  Hold& operator=(const Hold&) = delete;
-  Hold& operator=(Hold&&) = delete;
-  ~Hold() {
+  Pin(const Pin&) = delete;
+  Pin& operator=(const Pin&) = delete;
+  Pin& operator=(Pin&&) = delete;
+  ~Pin() {
     if (keeper_ != nullptr) {
-      keeper_->let_go(block_.begin);
+      keeper_->unpin(block_.begin);
     }
   }
   const Block& block() const noexcept {

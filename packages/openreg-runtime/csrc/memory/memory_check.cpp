@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Opens and closes the windows of blocks.
+// Opens and closes the kernel mappings of blocks.
 #include "memory/memory_check.h"
 
 #include "base/error.h"
@@ -31,10 +31,12 @@ std::size_t max_blocks() {
 
 void start(const AddressSpace& memory, int device) {
   memory.protect(
-      memory.view(device) + memory.distance(), memory.own_span(), false);
+      memory.device_mapping(device) + memory.distance(),
+      memory.own_span(),
+      false);
 }
 
-void open(const AddressSpace& memory, std::byte* view, std::size_t size) {
+void open(const AddressSpace& memory, std::byte* begin, std::size_t size) {
   if (++g_blocks > max_blocks()) {
     throw Failure(
         orErrorMemoryAllocation,
@@ -42,16 +44,16 @@ void open(const AddressSpace& memory, std::byte* view, std::size_t size) {
             " blocks at a time, as each takes two mappings: raise "
             "vm.max_map_count, or have fewer blocks");
   }
-  memory.protect(view + memory.distance(), size, true);
+  memory.protect(begin + memory.distance(), size, true);
 }
 
-void hide(const AddressSpace& memory, std::byte* view, std::size_t size) {
-  memory.protect(view + memory.distance(), size, false);
+void hide(const AddressSpace& memory, std::byte* begin, std::size_t size) {
+  memory.protect(begin + memory.distance(), size, false);
 }
 
-void close(const AddressSpace& memory, std::byte* view, std::size_t size) {
+void close(const AddressSpace& memory, std::byte* begin, std::size_t size) {
   --g_blocks;
-  hide(memory, view, size);
+  hide(memory, begin, size);
 }
 
 } // namespace openreg::memory_check

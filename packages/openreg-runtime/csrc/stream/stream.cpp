@@ -163,7 +163,7 @@ void Stream::run_entry(Entry&& entry) {
   }
   Lock lock(mutex_);
   if (!nested) {
-    take_turn(lock, entry.epoch);
+    acquire_executor(lock, entry.epoch);
   }
   lock.unlock();
   // Who waits for the command that runs here waits for this stream too.
@@ -202,7 +202,7 @@ void Stream::run_entry(Entry&& entry) {
 }
 
 /// Makes the calling thread the executor, after what is enqueued now.
-void Stream::take_turn(Lock& lock, Epoch epoch) {
+void Stream::acquire_executor(Lock& lock, Epoch epoch) {
   check_accepts(epoch);
   if (idle_locked()) {
     busy_ = true;
@@ -450,7 +450,7 @@ void Stream::work() {
   Lock lock(mutex_);
   for (;;) {
     if (queue_.empty() && !retired_) {
-      look(lock, enqueued_, enqueued_ + 1);
+      spin_wait(lock, enqueued_, enqueued_ + 1);
     }
     worker_sleeps_ = true;
     work_.wait(lock, [this] {
@@ -629,7 +629,7 @@ void Stream::drop_queue() {
 
 /// Gives the lock away until the counter has reached `target`, but not for
 /// long.
-void Stream::look(
+void Stream::spin_wait(
     Lock& lock,
     const std::atomic<std::uint64_t>& counter,
     std::uint64_t target) {
@@ -675,7 +675,7 @@ void Stream::wait_until(
     }
     if (!looked && (!helps || deadline.at)) {
       looked = true;
-      look(lock, completed_, completed);
+      spin_wait(lock, completed_, completed);
       continue;
     }
     const CancellationDeferred deferred; // neither a kernel nor a sleep ends it

@@ -6,7 +6,7 @@
 // for the stream and helps. A blocking launch on an idle stream therefore costs
 // two uncontended locks and no thread switch. A call that runs its command on
 // its own thread queues for the role too, so it waits for earlier work only.
-// A worker without work, and a thread that waits, look for a while before they
+// A worker without work, and a thread that waits, spin for a while before they
 // sleep: to wake one costs more than a small kernel. A worker that has nothing
 // to do for about a second ends, so that an unused stream holds no thread.
 //
@@ -143,7 +143,7 @@ class Stream {
   void inject_fault(Entry& entry) const;
   void submit(Entry&& entry);
   void run_entry(Entry&& entry);
-  void take_turn(Lock& lock, Epoch epoch);
+  void acquire_executor(Lock& lock, Epoch epoch);
   void push(Lock& lock, Entry&& entry);
   void wait_for_room(Lock& lock, const Entry& entry);
   void note_launch_of_kernel(bool is_work);
@@ -157,7 +157,7 @@ class Stream {
   void finish_turn();
   void wake_waiting();
   void pass_turn();
-  static void look(
+  static void spin_wait(
       Lock& lock,
       const std::atomic<std::uint64_t>& counter,
       std::uint64_t target);
