@@ -48,7 +48,7 @@ EXCEPTIONS = {
     ("packages/openreg-aten/csrc/device/allocator.cpp", "kernel/kernel.h"),
 }
 
-_INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
+_INCLUDE = re.compile(r"""\s*#\s*include\s*(["<])([^">]+)[">]""")
 
 
 def layer_of(csrc: Path, file: Path) -> str:
@@ -69,10 +69,12 @@ def check(root: Path) -> Iterator[str]:
             below = ONLY.get(f"{name}/{layer}", order[: order.index(layer) + 1])
             for number, line in enumerate(file.read_text().splitlines(), 1):
                 found = _INCLUDE.match(line)
-                if not found or (where, found[1]) in EXCEPTIONS:
+                if not found or (where, found[2]) in EXCEPTIONS:
                     continue
-                beside = file.parent / found[1]
-                other = layer_of(csrc, beside if beside.exists() else csrc / found[1])
+                beside, ours = file.parent / found[2], csrc / found[2]
+                if found[1] == "<" and not ours.is_file():
+                    continue  # a header of another library
+                other = layer_of(csrc, beside if beside.exists() else ours)
                 if other not in below:
                     yield f"{where}:{number}: {layer} must not include {other}"
 

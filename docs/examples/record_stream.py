@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Its own stream reuses a block at once, others only when its work is completed."""
+"""Its own stream reuses a block at once, another only when work on it is completed."""
 
 import torch
 from torch import openreg

@@ -242,6 +242,9 @@ def test_ctrl_c_in_a_kernel_is_raised_by_the_wait(run_script) -> None:
 
         import openreg_runtime as runtime
 
+        # Who starts the tests in the background may have had it ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
         def interrupted():
             signal.raise_signal(signal.SIGINT)
             for _ in range(1_000_000):

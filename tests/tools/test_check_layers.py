@@ -77,6 +77,13 @@ def test_include_that_points_upwards_is_found(found_in_copy, path, include, mess
     assert found_in_copy(path, f'#include "{include}"') == [f"{path}:1: {message}"]
 
 
+def test_angle_brackets_hide_no_include(found_in_copy):
+    path = f"{RUNTIME}/memory/heap.h"
+    assert found_in_copy(path, "#include <device/device.h>") == [
+        f"{path}:1: memory/ must not include device/"
+    ]
+
+
 def test_include_that_points_downwards_is_allowed(found_in_copy):
     assert found_in_copy(f"{RUNTIME}/api/copy.cpp", '#include "memory/heap.h"') == []
 

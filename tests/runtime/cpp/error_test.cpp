@@ -90,7 +90,7 @@ TEST(orGetLastError, IsThereInDestructorsAtTheEndOfAThread) {
     }
   };
   std::thread([] {
-    static thread_local AtEnd at_end; // ends last, for it was made first
+    static thread_local AtEnd at_end; // made before there is an error
     at_end.use();
     ASSERT_EQ(orSetDevice(99), orErrorInvalidDevice);
   }).join();

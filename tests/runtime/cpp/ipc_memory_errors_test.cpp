@@ -5,6 +5,7 @@
 #include <atomic>
 #include <sys/resource.h>
 #include <thread>
+#include <utility>
 
 namespace {
 

@@ -267,8 +267,8 @@ void free_under_copies(int rounds) {
   codes.expect_only({orSuccess, orErrorInvalidValue, orErrorIllegalAddress});
 }
 
-/// Has a thread enqueue and wait until the device was reset often: whether a
-/// command was dropped after the reset that dropped it had returned.
+/// While a thread enqueues and waits, the device is reset often: no command may
+/// be dropped after the reset that drops it has returned.
 TEST(orDeviceReset, IsOverWithAllThatWasEnqueuedBefore) {
   struct Resets {
     std::atomic<int> begun{0};
@@ -280,7 +280,8 @@ TEST(orDeviceReset, IsOverWithAllThatWasEnqueuedBefore) {
     Resets& resets;
     bool ran = false;
   };
-  // It hits nothing, but is looked up by each launch, which takes longer so.
+  // It hits nothing, but each launch looks it up, which widens the gap between
+  // the check of the device and the count of the command.
   orFaultSpec spec = OPENREG_FAULT_SPEC_INIT;
   spec.site = orFaultLaunch;
   spec.device = -1;

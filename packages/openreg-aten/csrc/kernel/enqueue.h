@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operators that run later, on a worker of their stream.
+// Operators that run later, by the executor of their stream.
 //
 // As on a device, the host makes the results and goes on. The kernel gets
 // aliases of device memory and no tensor of the host; memory that the host

@@ -7,7 +7,8 @@
 // CPU's kernel refuses, so they are not asked about everything (meta_trust.h).
 //
 // A dry run calls the CPU's kernel on the host, with zeros for the values of
-// the device. It takes as long as the kernel, and waits for nothing.
+// the device, or ones if it refuses zeros. It takes as long as the kernel, and
+// waits for nothing.
 #pragma once
 
 #include "kernel/operator_info.h"

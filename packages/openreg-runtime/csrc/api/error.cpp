@@ -9,12 +9,11 @@ using namespace openreg;
 extern "C" {
 
 orError_t orGetLastError() noexcept {
-  return t_last_error != nullptr ? std::exchange(t_last_error->code, orSuccess)
-                                 : orSuccess;
+  return std::exchange(t_last_code, orSuccess);
 }
 
 orError_t orPeekAtLastError() noexcept {
-  return t_last_error != nullptr ? t_last_error->code : orSuccess;
+  return t_last_code;
 }
 
 const char* orGetErrorName(orError_t error) noexcept {
@@ -29,7 +28,7 @@ const char* orGetErrorMessage() noexcept {
   if (t_not_ready != nullptr) {
     return t_not_ready;
   }
-  return t_last_error != nullptr ? t_last_error->message.c_str() : "";
+  return t_last_message != nullptr ? t_last_message->c_str() : "";
 }
 
 } // extern "C"

@@ -87,14 +87,14 @@ orError_t orEventQuery(orEvent_t event) noexcept {
       return;
     }
     const Stream* stream = point->stream();
-    const auto resets = stream != nullptr ? stream->check_usable() : 0;
+    const auto epoch = stream != nullptr ? stream->check_usable() : 0;
     if (!point->reached()) {
       point->check();
       result = not_ready(
           "orEventQuery: the work before the event is still queued or running");
     } else if (stream != nullptr) {
       // A lost device drops the work before the event.
-      stream->check_usable_since(resets);
+      stream->check_usable_since(epoch);
     }
   });
   return error == orSuccess ? result : error;
@@ -112,12 +112,12 @@ orError_t orEventSynchronize(orEvent_t event) noexcept {
       point->wait(device.state().deadline());
       return;
     }
-    const auto resets = stream->check_usable();
+    const auto epoch = stream->check_usable();
     if (!point->reached()) {
       stream->check_may_wait();
       point->wait(stream->deadline());
     }
-    stream->check_usable_since(resets); // as in orEventQuery
+    stream->check_usable_since(epoch); // as in orEventQuery
   });
 }
 

@@ -66,13 +66,13 @@ orError_t orStreamQuery(orStream_t stream) noexcept {
   orError_t result = orSuccess;
   const orError_t error = api_call("orStreamQuery", [&] {
     Stream& object = stream_of(stream);
-    const auto resets = object.check_usable();
+    const auto epoch = object.check_usable();
     if (!object.idle()) {
       result = not_ready(
           "orStreamQuery: work of the stream is still queued or running");
       return;
     }
-    object.check_usable_since(resets); // a lost device drops the work
+    object.check_usable_since(epoch); // a lost device drops the work
     if (auto failure = object.failure()) {
       throw Failure(std::move(*failure));
     }
@@ -101,12 +101,12 @@ orError_t orStreamRunsHere(orStream_t stream, int* here) noexcept {
 orError_t orStreamSynchronize(orStream_t stream) noexcept {
   return api_call("orStreamSynchronize", [&] {
     Stream& object = stream_of(stream);
-    const auto resets = object.check_usable();
+    const auto epoch = object.check_usable();
     object.drain(object.deadline());
     if (MemoryPools::any_spares()) {
       runtime().device(object.device()).trim_pools();
     }
-    object.check_usable_since(resets);
+    object.check_usable_since(epoch);
     if (auto failure = object.take_failure()) {
       throw Failure(std::move(*failure));
     }

@@ -46,14 +46,14 @@ constexpr ErrorDescription kDescriptions[] = {
      "host memory is not registered"},
 };
 
-/// Deletes the last error of a thread when the thread ends: after its
-/// thread_local variables, whose destructors may call and fail. The main thread
-/// of a process that exits keeps its own.
+/// Deletes the message of a thread when the thread ends: after its thread_local
+/// variables, whose destructors may call and fail. The main thread of a process
+/// that exits keeps its own.
 pthread_key_t thread_end() {
   static const pthread_key_t key = [] {
     pthread_key_t made{};
     const int error = pthread_key_create(
-        &made, [](void*) { delete std::exchange(t_last_error, nullptr); });
+        &made, [](void*) { delete std::exchange(t_last_message, nullptr); });
     if (error != 0) {
       throw std::bad_alloc();
     }
@@ -63,15 +63,15 @@ pthread_key_t thread_end() {
 }
 
 /// Throws std::bad_alloc.
-void keep_last_error(Error error) {
-  if (t_last_error == nullptr) {
-    auto made = std::make_unique<Error>();
+void keep_message(std::string message) {
+  if (t_last_message == nullptr) {
+    auto made = std::make_unique<std::string>();
     if (pthread_setspecific(thread_end(), made.get()) != 0) {
       throw std::bad_alloc();
     }
-    t_last_error = made.release();
+    t_last_message = made.release();
   }
-  *t_last_error = std::move(error);
+  *t_last_message = std::move(message);
 }
 
 constexpr ErrorDescription kUnknown{
@@ -81,7 +81,8 @@ constexpr ErrorDescription kUnknown{
 
 } // namespace
 
-constinit OPENREG_THREAD_LOCAL Error* t_last_error = nullptr;
+constinit OPENREG_THREAD_LOCAL orError_t t_last_code = orSuccess;
+constinit OPENREG_THREAD_LOCAL std::string* t_last_message = nullptr;
 constinit OPENREG_THREAD_LOCAL const char* t_not_ready = nullptr;
 
 const ErrorDescription& describe(orError_t code) noexcept {
@@ -95,12 +96,12 @@ const ErrorDescription& describe(orError_t code) noexcept {
 
 orError_t set_last_error(const char* function, const Error& error) noexcept {
   t_not_ready = nullptr;
+  t_last_code = error.code;
   try {
-    keep_last_error({error.code, std::string(function) + ": " + error.message});
+    keep_message(std::string(function) + ": " + error.message);
   } catch (const std::bad_alloc&) {
-    if (t_last_error != nullptr) {
-      t_last_error->code = error.code;
-      t_last_error->message.clear();
+    if (t_last_message != nullptr) {
+      t_last_message->clear();
     }
   }
   return error.code;
@@ -112,18 +113,21 @@ orError_t not_ready(const char* text) noexcept {
 }
 
 LastError LastErrorScope::take() noexcept {
-  LastError taken{std::nullopt, std::exchange(t_not_ready, nullptr)};
-  if (t_last_error != nullptr) {
-    taken.error = std::exchange(*t_last_error, Error{});
+  LastError taken;
+  taken.error.code = std::exchange(t_last_code, orSuccess);
+  if (t_last_message != nullptr) {
+    taken.error.message.swap(*t_last_message);
   }
+  taken.not_ready = std::exchange(t_not_ready, nullptr);
   return taken;
 }
 
 void LastErrorScope::restore(std::optional<LastError> last) noexcept {
-  t_not_ready = last ? last->not_ready : nullptr;
-  if (t_last_error != nullptr) {
-    *t_last_error = last && last->error ? std::move(*last->error) : Error{};
+  t_last_code = last ? last->error.code : orSuccess;
+  if (t_last_message != nullptr) {
+    *t_last_message = last ? std::move(last->error.message) : std::string();
   }
+  t_not_ready = last ? last->not_ready : nullptr;
 }
 
 void throw_forked() {

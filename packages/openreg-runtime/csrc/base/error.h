@@ -10,7 +10,6 @@
 #include <exception>
 #include <new>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -64,12 +63,13 @@ orError_t not_ready(const char* text) noexcept;
 
 /// What the calling thread knows of its last calls.
 struct LastError {
-  std::optional<Error> error; // none if it had none yet
+  Error error;
   const char* not_ready = nullptr;
 };
 
-// Null until the thread has one.
-extern constinit OPENREG_THREAD_LOCAL Error* t_last_error;
+extern constinit OPENREG_THREAD_LOCAL orError_t t_last_code;
+// Null until the thread has a message.
+extern constinit OPENREG_THREAD_LOCAL std::string* t_last_message;
 // The text of a result that is no failure, if it came after the last one.
 extern constinit OPENREG_THREAD_LOCAL const char* t_not_ready;
 
@@ -92,7 +92,8 @@ class LastErrorScope {
 
  private:
   static bool thread_has_any() noexcept {
-    return t_last_error != nullptr || t_not_ready != nullptr;
+    return t_last_message != nullptr || t_not_ready != nullptr ||
+        t_last_code != orSuccess;
   }
   static LastError take() noexcept;
   static void restore(std::optional<LastError> last) noexcept;

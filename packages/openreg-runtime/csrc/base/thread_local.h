@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Variables of a thread that every call reads.
+// How to declare variables of a thread that every call reads.
 #pragma once
 
 /// A thread_local that is read without a call of the dynamic linker. All

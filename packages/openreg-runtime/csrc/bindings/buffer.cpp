@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Buffer: device memory, of this process or another.
-#include "memory.h"
+#include "bindings/memory.h"
 
 #include <nanobind/stl/string.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Device and the functions that belong to no object.
-#include "bindings.h"
+#include "bindings/bindings.h"
 
 #include <nanobind/operators.h>
 #include <nanobind/stl/string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Error codes of the C API as Python exceptions.
-#include "bindings.h"
+#include "bindings/bindings.h"
 
 #include <cstring>
 

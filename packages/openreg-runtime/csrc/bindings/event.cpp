@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Event.
-#include "bindings.h"
+// The Python class Event.
+#include "bindings/bindings.h"
 
 #include <functional>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fault, and what the process holds.
-#include "bindings.h"
+// The Python class Fault, and resource_usage().
+#include "bindings/bindings.h"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // PinnedBuffer, and other host memory that is pinned for a while.
-#include "memory.h"
+#include "bindings/memory.h"
 
 #include <nanobind/stl/string.h>
 

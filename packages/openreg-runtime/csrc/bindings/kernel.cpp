@@ -6,7 +6,7 @@
 // it. Nothing in this module waits for a stream with the GIL held, so the two
 // cannot block each other.
 #include "base/system_thread.h"
-#include "bindings.h"
+#include "bindings/bindings.h"
 
 #include <atomic>
 #include <chrono>

@@ -2,7 +2,7 @@
 // Host memory of Python objects, as copies and registrations see it.
 #pragma once
 
-#include "bindings.h"
+#include "bindings/bindings.h"
 
 namespace openreg::python {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The Python module openreg_runtime._C.
-#include "bindings.h"
+#include "bindings/bindings.h"
 
 NB_MODULE(_C, m) {
   m.doc() = "The simulated devices as Python objects.";

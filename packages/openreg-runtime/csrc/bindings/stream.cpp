@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Stream.
-#include "bindings.h"
+// The Python class Stream.
+#include "bindings/bindings.h"
 
 #include <nanobind/stl/string.h>
 

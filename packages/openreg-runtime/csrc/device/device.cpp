@@ -567,8 +567,11 @@ void Device::clear() {
       memory_, memory_.device_mapping(index_), memory_.span());
   imports_.clear();
   pools_.clear();
-  for (const std::size_t offset : exports_.clear()) {
+  const auto open = exports_.clear();
+  for (const std::size_t offset : open) {
     heap_.keep(offset);
+  }
+  for (const std::size_t offset : open) {
     keep_for_others(offset);
   }
   heap_.clear();

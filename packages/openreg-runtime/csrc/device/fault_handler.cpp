@@ -18,27 +18,27 @@ Runtime* g_runtime = nullptr;
 struct sigaction g_previous;
 
 /// Where on a device a fault was.
-struct Place {
+struct FaultPlace {
   int device;
   std::byte* pointer;     // the device pointer
   bool by_kernel_pointer; // or by itself
 };
 
-std::optional<Place> place_of(void* address) {
+std::optional<FaultPlace> place_of(void* address) {
   const AddressSpace& memory = g_runtime->memory();
   auto* pointer = static_cast<std::byte*>(address);
   if (const int device = memory.device_of(pointer); device >= 0) {
-    return Place{device, pointer, false};
+    return FaultPlace{device, pointer, false};
   }
   pointer -= memory.distance();
   if (const int device = memory.device_of(pointer); device >= 0) {
-    return Place{device, pointer, true};
+    return FaultPlace{device, pointer, true};
   }
   return std::nullopt;
 }
 
 /// Writes what lies around a device pointer. True if there is data.
-bool describe(char* text, std::size_t size, const Place& place) {
+bool describe(char* text, std::size_t size, const FaultPlace& place) {
   std::optional<Block> block;
   if (!process::in_bad_fork()) { // there the heap may be locked for good
     Device& device = g_runtime->device(place.device);
@@ -70,7 +70,7 @@ bool describe(char* text, std::size_t size, const Place& place) {
 
 // The process is about to end at an instruction of the host or of a kernel,
 // which holds no lock of ours, so the ordinary look-up of the block is safe.
-void explain(const void* address, const Place& place) {
+void explain(const void* address, const FaultPlace& place) {
   char where[160];
   const bool data = describe(where, sizeof(where), place);
   char text[400];

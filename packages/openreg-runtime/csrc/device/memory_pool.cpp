@@ -57,13 +57,14 @@ void MemoryPools::destroy(MemoryPool& pool) {
 }
 
 void MemoryPools::clear() {
-  for (const auto& [offset, block] : blocks_) {
+  while (!blocks_.empty()) { // each once, also if one cannot be released
+    const auto [offset, block] = *blocks_.begin();
+    blocks_.erase(blocks_.begin());
     if (block.spare) {
-      release_(offset);
       --spares_;
+      release_(offset);
     }
   }
-  blocks_.clear();
   no_pool_.spares.clear();
   for (const auto& pool : pools_) {
     pool->live = pool == pools_.front();

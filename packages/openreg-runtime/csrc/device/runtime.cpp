@@ -3,11 +3,11 @@
 #include "device/runtime.h"
 
 #include "base/device_number.h"
-#include "base/other_copy.h"
 #include "base/process.h"
 #include "base/system_thread.h"
 #include "device/fault_handler.h"
 #include "failures/fault_injection.h"
+#include "memory/other_copy.h"
 #include "settings/config.h"
 
 #include <chrono>

@@ -76,6 +76,8 @@ std::atomic<std::uint64_t>* Exports::map_id(std::uint64_t position) {
           std::string("the note of a shared block cannot be mapped: ") +
               std::strerror(errno));
     }
+    madvise(
+        mapped, size, MADV_DONTFORK); // no child erases what is its parent's
     page = static_cast<std::byte*>(mapped);
   }
   return reinterpret_cast<std::atomic<std::uint64_t>*>(page + position % size);

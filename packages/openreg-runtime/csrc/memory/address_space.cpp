@@ -47,10 +47,10 @@ AddressSpace::AddressSpace(
   if (reserved == MAP_FAILED) {
     fail("reserving", 2 * all);
   }
-  views_ = static_cast<std::byte*>(reserved);
+  device_mappings_ = static_cast<std::byte*>(reserved);
   distance_ = static_cast<std::ptrdiff_t>(all);
   for (int device = 0; device < device_count; ++device) {
-    const int file = memfd_create("openreg", MFD_CLOEXEC);
+    const int file = memfd_create(kFileName, MFD_CLOEXEC);
     if (file < 0) {
       fail("creating a file", own);
     }
@@ -66,8 +66,8 @@ AddressSpace::AddressSpace(
 }
 
 AddressSpace::~AddressSpace() {
-  if (views_ != nullptr) {
-    munmap(views_, 2 * static_cast<std::size_t>(distance_));
+  if (device_mappings_ != nullptr) {
+    munmap(device_mappings_, 2 * static_cast<std::size_t>(distance_));
   }
   for (const int file : files_) {
     close(file);
@@ -76,10 +76,11 @@ AddressSpace::~AddressSpace() {
 
 int AddressSpace::device_of(const void* pointer) const noexcept {
   const auto* address = static_cast<const std::byte*>(pointer);
-  if (address < views_ || address >= end()) {
+  if (address < device_mappings_ || address >= end()) {
     return -1;
   }
-  return static_cast<int>(static_cast<std::size_t>(address - views_) / span_);
+  return static_cast<int>(
+      static_cast<std::size_t>(address - device_mappings_) / span_);
 }
 
 void AddressSpace::release(int device, std::size_t offset, std::size_t size)

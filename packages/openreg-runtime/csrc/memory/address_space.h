@@ -13,13 +13,15 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 namespace openreg {
 
 class AddressSpace {
  public:
+  /// What the files of devices are called.
+  static constexpr const char* kFileName = "openreg";
+
   /// Reserves, for each device, `own` bytes for its memory and `foreign` bytes
   /// for that of other processes, both in whole pages.
   AddressSpace(int device_count, std::size_t own, std::size_t foreign);
@@ -28,10 +30,10 @@ class AddressSpace {
   ~AddressSpace();
 
   std::byte* device_mapping(int device) const noexcept {
-    return views_ + static_cast<std::size_t>(device) * span_;
+    return device_mappings_ + static_cast<std::size_t>(device) * span_;
   }
   std::byte* end() const noexcept {
-    return views_ + files_.size() * span_;
+    return device_mappings_ + files_.size() * span_;
   }
   /// Bytes of a device mapping: own memory first, that of other processes
   /// behind.
@@ -83,7 +85,7 @@ class AddressSpace {
 
   std::size_t span_;
   std::size_t own_span_;
-  std::byte* views_ = nullptr;
+  std::byte* device_mappings_ = nullptr;
   std::ptrdiff_t distance_ = 0;
   std::vector<int> files_;
 };

@@ -13,7 +13,7 @@ struct Block {
   bool live = true; // false once it is freed
 };
 
-/// Who frees blocks, but none that is held.
+/// Who frees blocks, but none that is pinned.
 class BlockKeeper {
  public:
   virtual void unpin(const std::byte* begin) noexcept = 0;

@@ -250,8 +250,8 @@ bool Stream::idle() const {
   return enqueued == completed;
 }
 
-/// Without the lock, for kernels ask on each allocation. What is over is read
-/// first, so that it is never more than there was.
+/// Without the lock, for kernels ask on each allocation. What is completed is
+/// read first, so that it is never more than there was.
 std::pair<std::uint64_t, std::uint64_t> Stream::progress() const {
   const std::uint64_t completed = completed_;
   return {enqueued_, completed};
@@ -637,15 +637,15 @@ void Stream::spin_wait(
   if (alone) {
     return;
   }
-  constexpr std::chrono::microseconds kLook{10};
-  constexpr int kLooksPerClock = 16;
+  constexpr std::chrono::microseconds kSpin{10};
+  constexpr int kSpinsPerClock = 16;
   lock.unlock();
-  const auto end = std::chrono::steady_clock::now() + kLook;
+  const auto end = std::chrono::steady_clock::now() + kSpin;
   const auto reached = [&] {
     return counter.load(std::memory_order_relaxed) >= target;
   };
   do {
-    for (int i = 0; i < kLooksPerClock && !reached(); ++i) {
+    for (int i = 0; i < kSpinsPerClock && !reached(); ++i) {
       relax_core();
     }
   } while (!reached() && std::chrono::steady_clock::now() < end);
@@ -666,15 +666,15 @@ void Stream::wait_until(
   if (running_stream() != nullptr) {
     edge.emplace(*this, completed);
   }
-  bool looked = false;
+  bool spun = false;
   while (!done()) {
     const bool helps = !busy_ && !queue_.empty();
     if (helps && process::exiting()) {
       drop_queue();
       continue;
     }
-    if (!looked && (!helps || deadline.at)) {
-      looked = true;
+    if (!spun && (!helps || deadline.at)) {
+      spun = true;
       spin_wait(lock, completed_, completed);
       continue;
     }

@@ -84,7 +84,7 @@ class Stream {
   void wait(std::shared_ptr<Point> point, Epoch epoch);
 
   bool idle() const;
-  /// How many commands there were, and how many of them are over.
+  /// How many commands were enqueued, and how many of them are completed.
   std::pair<std::uint64_t, std::uint64_t> progress() const;
   /// The failure that a command left, which stays.
   std::optional<Error> failure() const;

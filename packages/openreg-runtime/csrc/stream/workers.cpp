@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <chrono>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -54,7 +53,7 @@ void add(Stream& stream) {
     try {
       start_thread(watch);
       workers.watched = true;
-    } catch (const std::system_error&) {
+    } catch (...) {
       // Idle workers stay until one is added when the system has a thread.
     }
   }

@@ -16,7 +16,7 @@ class Stream;
 namespace workers {
 
 /// Notes that the stream is about to have a worker, for the watcher to look
-/// at. Called with the stream locked.
+/// at. Called with the stream locked. Throws std::bad_alloc.
 void add(Stream& stream);
 /// Notes that the worker ends. Called with the stream locked.
 void remove(Stream& stream) noexcept;

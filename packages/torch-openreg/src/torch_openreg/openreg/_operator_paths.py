@@ -19,8 +19,10 @@ class operator_paths:  # noqa: N801 - used as a function, like torch.no_grad
 
     - ``"structured"``: the CPU's kernel straight under PyTorch's iterator;
     - ``"typed"``: the CPU's kernel, in the operator's own C++ signature;
+    - ``"stub"``: the CPU's kernel of a ``DispatchStub``, for PyTorch's own function;
     - ``"boxed"``: the kernel that serves all other operators;
-    - ``"enqueued"``: any of them, later, on a worker of the stream.
+    - ``"enqueued"``: any of them, later, by the executor of the stream; those calls
+      whose results had other strides than predicted count as ``"corrected"``, too.
 
     What is not counted runs no kernel of the CPU as it is: views, copies, new tensors,
     and operators that PyTorch composes of others, which are counted in their place.

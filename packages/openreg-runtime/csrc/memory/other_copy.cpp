@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Looks for another copy among the mappings of the process.
-#include "base/other_copy.h"
+#include "memory/other_copy.h"
 
 #include "base/error.h"
+#include "memory/address_space.h"
 
 #include <cstdint>
 #include <fstream>
@@ -14,8 +15,6 @@
 namespace openreg {
 namespace {
 
-// How the kernel calls the file that AddressSpace makes for each device.
-constexpr std::string_view kDeviceMemory = "/memfd:openreg (deleted)";
 constexpr std::string_view kLibrary = "libopenreg.so";
 
 struct Mappings {
@@ -26,6 +25,9 @@ struct Mappings {
 
 Mappings read_mappings() {
   const auto here = reinterpret_cast<std::uintptr_t>(&check_no_other_copy);
+  // How the kernel calls the file that AddressSpace makes for each device.
+  const auto device_memory =
+      std::string("/memfd:") + AddressSpace::kFileName + " (deleted)";
   Mappings result;
   std::ifstream maps("/proc/self/maps");
   std::string line;
@@ -43,7 +45,7 @@ Mappings read_mappings() {
     if (begin <= here && here < end) {
       result.own_file = path;
     }
-    result.device_memory |= path == kDeviceMemory;
+    result.device_memory |= path == device_memory;
     const std::string_view name =
         std::string_view(path).substr(path.rfind('/') + 1);
     if (name.starts_with(kLibrary)) {
