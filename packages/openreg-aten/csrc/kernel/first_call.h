@@ -6,9 +6,8 @@
 // torch._meta_registrations, which take the GIL. They say little of what the
 // CPU's kernel refuses, so they are not asked about everything (meta_trust.h).
 //
-// A dry run calls the CPU's kernel on the host, with zeros for the values of
-// the device, or ones if it refuses zeros. It takes as long as the kernel, and
-// waits for nothing.
+// A dry run calls the CPU's kernel on the host, with zeros for all values, or
+// else with ones. It takes as long as the kernel, and waits for nothing.
 #pragma once
 
 #include "kernel/operator_info.h"
