@@ -20,7 +20,7 @@ enum class DispatchPath : uint8_t {
   kStructured,
   kStub,
   kEnqueued,
-  kCorrected, // enqueued, with strides that its meta kernel did not know
+  kCorrected, // enqueued, with other strides than were predicted
 };
 
 namespace detail {

@@ -65,7 +65,7 @@ orError_t orIsInBadFork(int* badFork) noexcept {
   // Answers in such a child, where every api_call() fails.
   if (badFork == nullptr) {
     return set_last_error(
-        "orIsInBadFork", {orErrorInvalidValue, "badFork must not be null"});
+        "orIsInBadFork", orErrorInvalidValue, "badFork must not be null");
   }
   *badFork = process::in_bad_fork() ? 1 : 0;
   return orSuccess;

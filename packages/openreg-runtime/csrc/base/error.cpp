@@ -94,17 +94,20 @@ const ErrorDescription& describe(orError_t code) noexcept {
   return kUnknown;
 }
 
-orError_t set_last_error(const char* function, const Error& error) noexcept {
+orError_t set_last_error(
+    const char* function,
+    orError_t code,
+    std::string_view text) noexcept {
   t_not_ready = nullptr;
-  t_last_code = error.code;
+  t_last_code = code;
   try {
-    keep_message(std::string(function) + ": " + error.message);
+    keep_message(std::string(function).append(": ").append(text));
   } catch (const std::bad_alloc&) {
     if (t_last_message != nullptr) {
       t_last_message->clear();
     }
   }
-  return error.code;
+  return code;
 }
 
 orError_t not_ready(const char* text) noexcept {

@@ -11,6 +11,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace openreg {
@@ -48,8 +49,12 @@ struct ErrorDescription {
 /// That of an unknown code says so.
 const ErrorDescription& describe(orError_t code) noexcept;
 
-/// Remembers `error` as the calling thread's last one and returns its code.
-orError_t set_last_error(const char* function, const Error& error) noexcept;
+/// Remembers the calling thread's last error and returns `code`. Without memory
+/// for the text, the code alone.
+orError_t set_last_error(
+    const char* function,
+    orError_t code,
+    std::string_view text) noexcept;
 
 /// What an exception says; some say nothing at all.
 inline const char* text_of(const std::exception& exception) noexcept {
@@ -117,14 +122,15 @@ orError_t api_call(const char* function, Body&& body) noexcept {
     body();
     return orSuccess;
   } catch (const Failure& failure) {
-    return set_last_error(function, failure.error());
+    const Error& error = failure.error();
+    return set_last_error(function, error.code, error.message);
   } catch (const std::bad_alloc&) {
     return set_last_error(
-        function, {orErrorMemoryAllocation, "the host is out of memory"});
+        function, orErrorMemoryAllocation, "the host is out of memory");
   } catch (const std::exception& exception) {
-    return set_last_error(function, {orErrorUnknown, text_of(exception)});
+    return set_last_error(function, orErrorUnknown, text_of(exception));
   } catch (...) {
-    return set_last_error(function, {orErrorUnknown, "unknown exception"});
+    return set_last_error(function, orErrorUnknown, "unknown exception");
   }
 }
 

@@ -52,7 +52,10 @@ Device::Device(int index, AddressSpace& memory, std::size_t capacity)
       imports_(memory, index),
       pools_(
           index,
-          [this](std::size_t offset) { return release_spare(offset); }),
+          [this](std::size_t offset) {
+            return is_pinned(memory_.device_mapping(index_) + offset);
+          },
+          [this](std::size_t offset) { release_spare(offset); }),
       default_stream_(index, 0, state_, *backend_),
       streams_{&default_stream_} {
   if (config().memory_check) {
@@ -167,19 +170,13 @@ void Device::keep_for_others(std::size_t offset) {
   }
 }
 
-/// Gives a block back to the heap that a pool gives back, unless work that its
-/// stream does not order uses it just now.
-bool Device::release_spare(std::size_t offset) {
-  const std::byte* begin = memory_.device_mapping(index_) + offset;
-  if (std::find(pins_.begin(), pins_.end(), begin) != pins_.end()) {
-    return false;
-  }
+/// Gives a block back to the heap that a pool gives back.
+void Device::release_spare(std::size_t offset) {
   if (exports_.remove(offset)) {
     keep_for_others(offset);
   } else {
     heap_.drop(offset);
   }
-  return true;
 }
 
 /// Finds what was freed and can be used again by now.
@@ -366,15 +363,16 @@ void Device::unpin(const std::byte* begin) noexcept {
   unpinned_.notify_all();
 }
 
+bool Device::is_pinned(const void* begin) const {
+  return std::find(pins_.begin(), pins_.end(), begin) != pins_.end();
+}
+
 void Device::wait_until_unpinned(
     std::unique_lock<std::mutex>& lock,
     const void* begin) {
-  const auto unpinned = [&] {
-    return std::find(pins_.begin(), pins_.end(), begin) == pins_.end();
-  };
-  if (!unpinned()) {
+  if (is_pinned(begin)) {
     const CancellationDeferred deferred;
-    unpinned_.wait(lock, unpinned);
+    unpinned_.wait(lock, [&] { return !is_pinned(begin); });
   }
 }
 

@@ -126,7 +126,8 @@ class Device final : private BlockKeeper {
   take_from(MemoryPool& pool, std::size_t size, const Stream& stream);
   bool end_block(std::size_t offset);
   void keep_for_others(std::size_t offset);
-  bool release_spare(std::size_t offset);
+  bool is_pinned(const void* begin) const;
+  void release_spare(std::size_t offset);
   void look_for_freed();
   std::optional<Pin> pin_locked(const std::optional<Block>& block);
   void unpin(const std::byte* begin) noexcept override;

@@ -22,8 +22,9 @@ Pools& pools() {
 
 } // namespace
 
-MemoryPools::MemoryPools(int device, Release release)
+MemoryPools::MemoryPools(int device, IsPinned is_pinned, Release release)
     : device_(device),
+      is_pinned_(std::move(is_pinned)),
       release_(std::move(release)),
       no_pool_{.device = device} {
   current_ = &create(0);
@@ -59,18 +60,19 @@ void MemoryPools::destroy(MemoryPool& pool) {
 void MemoryPools::clear() {
   while (!blocks_.empty()) { // each once, also if one cannot be released
     const auto [offset, block] = *blocks_.begin();
+    if (block.spare) {
+      erase_spare(*block.pool, offset);
+    }
     blocks_.erase(blocks_.begin());
     if (block.spare) {
-      --spares_;
       release_(offset);
     }
   }
-  no_pool_.spares.clear();
+  no_pool_.reserved = no_pool_.used = 0;
   for (const auto& pool : pools_) {
     pool->live = pool == pools_.front();
     pool->threshold = 0;
     pool->reserved = pool->reserved_high = pool->used = pool->used_high = 0;
-    pool->spares.clear();
   }
   current_ = &default_pool();
 }
@@ -181,12 +183,15 @@ bool MemoryPools::give_back(MemoryPool& pool, std::uint64_t keep) {
   for (auto spare = pool.spares.begin();
        spare != pool.spares.end() && pool.reserved > keep;) {
     const auto [footprint, offset] = *spare++; // which may be erased
-    if (passed(blocks_.at(offset)) && release_(offset)) {
-      erase_spare(pool, offset);
-      blocks_.erase(offset);
-      pool.reserved -= footprint;
-      any = true;
+    if (!passed(blocks_.at(offset)) || is_pinned_(offset)) {
+      continue;
     }
+    // First: what release_() has ended is no spare, also if it throws then.
+    erase_spare(pool, offset);
+    blocks_.erase(offset);
+    pool.reserved -= footprint;
+    release_(offset);
+    any = true;
   }
   return any;
 }

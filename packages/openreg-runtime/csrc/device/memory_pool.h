@@ -45,11 +45,12 @@ struct MemoryPool {
 /// The pools of one device. Not thread safe, but for any_spares().
 class MemoryPools {
  public:
-  /// Called with the offset of a spare that goes back to the device; false if
-  /// that cannot be yet.
-  using Release = std::function<bool(std::size_t offset)>;
+  /// True for a spare that work uses just now which its stream does not order.
+  using IsPinned = std::function<bool(std::size_t offset)>;
+  /// Called with the offset of a spare that goes back to the device.
+  using Release = std::function<void(std::size_t offset)>;
 
-  MemoryPools(int device, Release release);
+  MemoryPools(int device, IsPinned is_pinned, Release release);
 
   MemoryPool& default_pool() noexcept {
     return *pools_.front();
@@ -125,6 +126,7 @@ class MemoryPools {
   void erase_spare(MemoryPool& pool, std::size_t offset);
 
   const int device_;
+  const IsPinned is_pinned_;
   const Release release_;
   std::vector<std::unique_ptr<MemoryPool>> pools_; // the default one first
   MemoryPool* current_;

@@ -39,6 +39,14 @@ struct flock lock_on(std::uint64_t position, short type) {
   return lock;
 }
 
+/// Makes the next push_back() one that does not throw.
+template <typename Element>
+void make_room_for_one(std::vector<Element>& elements) {
+  if (elements.size() == elements.capacity()) {
+    elements.reserve(2 * elements.size() + 1);
+  }
+}
+
 } // namespace
 
 void Exports::write(std::uint64_t position, const void* bytes, std::size_t size)
@@ -76,8 +84,8 @@ std::atomic<std::uint64_t>* Exports::map_id(std::uint64_t position) {
           std::string("the note of a shared block cannot be mapped: ") +
               std::strerror(errno));
     }
-    madvise(
-        mapped, size, MADV_DONTFORK); // no child erases what is its parent's
+    // No child erases what is its parent's.
+    madvise(mapped, size, MADV_DONTFORK);
     page = static_cast<std::byte*>(mapped);
   }
   return reinterpret_cast<std::atomic<std::uint64_t>*>(page + position % size);
@@ -116,6 +124,9 @@ bool Exports::remove(std::size_t offset) {
     return false;
   }
   const std::uint64_t position = known->second.position;
+  // Nothing throws from here on: a block that others have open is never lost.
+  make_room_for_one(kept_);
+  make_room_for_one(unused_);
   known->second.noted_id->store(0);
   places_.erase(known);
   if (!is_open(position)) {
@@ -128,6 +139,7 @@ bool Exports::remove(std::size_t offset) {
 
 std::vector<std::size_t> Exports::clear() {
   std::vector<std::size_t> open;
+  open.reserve(places_.size());
   while (!places_.empty()) {
     const std::size_t offset = places_.begin()->first;
     if (remove(offset)) {

@@ -66,7 +66,7 @@ void remove(Stream& stream) noexcept {
       std::find(workers.streams.begin(), workers.streams.end(), &stream));
 }
 
-std::size_t count() noexcept {
+std::size_t count() {
   Workers& workers = all();
   const std::lock_guard lock(workers.mutex);
   return workers.streams.size();

@@ -20,7 +20,8 @@ namespace workers {
 void add(Stream& stream);
 /// Notes that the worker ends. Called with the stream locked.
 void remove(Stream& stream) noexcept;
-std::size_t count() noexcept;
+/// Throws std::bad_alloc.
+std::size_t count();
 
 } // namespace workers
 } // namespace openreg

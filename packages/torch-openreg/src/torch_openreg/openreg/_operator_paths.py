@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 class operator_paths:  # noqa: N801 - used as a function, like torch.no_grad
     """Counts operators by their dispatch path, in all threads, while it is open.
 
-    A dispatch path is one of:
+    A call counts as one of:
 
     - ``"structured"``: the CPU's kernel straight under PyTorch's iterator;
     - ``"typed"``: the CPU's kernel, in the operator's own C++ signature;
     - ``"stub"``: the CPU's kernel of a ``DispatchStub``, for PyTorch's own function;
     - ``"boxed"``: the kernel that serves all other operators;
-    - ``"enqueued"``: any of them, later, by the executor of the stream; those calls
-      whose results had other strides than predicted count as ``"corrected"``, too.
+    - ``"enqueued"``, instead: any of them, later, by the executor of the stream; if its
+      results had other strides than predicted, as ``"corrected"``, too.
 
     What is not counted runs no kernel of the CPU as it is: views, copies, new tensors,
     and operators that PyTorch composes of others, which are counted in their place.
