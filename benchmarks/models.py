@@ -23,6 +23,27 @@ def mlp() -> nn.Module:
     )
 
 
+def tiny_mlp() -> nn.Module:
+    """Makes a 16-32-10 network with a layer norm."""
+    return nn.Sequential(
+        nn.Linear(16, 32), nn.LayerNorm(32), nn.ReLU(), nn.Linear(32, 10)
+    )
+
+
+def tiny_convnet() -> nn.Module:
+    """Makes two convolutions with batch norms, and a classifier, for 16 x 16 pixels."""
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.Conv2d(8, 8, 3, padding=1, stride=2),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(8 * 8 * 8, 10),
+    )
+
+
 def convnet() -> nn.Module:
     """Makes two convolutions with batch norms, and a classifier, for 28 x 28 pixels."""
     return nn.Sequential(
@@ -40,19 +61,19 @@ def convnet() -> nn.Module:
 
 
 class GPT(nn.Module):
-    """Two pre-norm decoder layers of width 64 over 64 characters."""
+    """Two pre-norm decoder layers over 64 characters."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: int = 64) -> None:
         super().__init__()
-        self.tokens = nn.Embedding(64, 64)
-        self.positions = nn.Embedding(32, 64)
+        self.tokens = nn.Embedding(64, width)
+        self.positions = nn.Embedding(32, width)
         self.layers = nn.ModuleList(
             nn.TransformerEncoderLayer(
-                64, 4, 256, 0.0, "gelu", batch_first=True, norm_first=True
+                width, 4, 4 * width, 0.0, "gelu", batch_first=True, norm_first=True
             )
             for _ in range(2)
         )
-        self.head = nn.Linear(64, 64)
+        self.head = nn.Linear(width, 64)
 
     def forward(self, text: Tensor) -> Tensor:
         """Gives logits (batch, time, 64) for texts (batch, time)."""
@@ -109,5 +130,23 @@ STEPS: dict[str, Make] = {
         torch.optim.AdamW,
         lambda: torch.randint(64, (8, 32)),
         lambda: torch.randint(64, (8, 32)),
+    ),
+    "tiny MLP": training_step(
+        tiny_mlp,
+        torch.optim.AdamW,
+        lambda: torch.randn(8, 16),
+        lambda: torch.randint(10, (8,)),
+    ),
+    "tiny convnet": training_step(
+        tiny_convnet,
+        torch.optim.AdamW,
+        lambda: torch.randn(4, 3, 16, 16),
+        lambda: torch.randint(10, (4,)),
+    ),
+    "tiny GPT": training_step(
+        partial(GPT, 32),
+        torch.optim.AdamW,
+        lambda: torch.randint(64, (4, 16)),
+        lambda: torch.randint(64, (4, 16)),
     ),
 }

@@ -3,6 +3,7 @@
 #include "device/device.h"
 
 #include "device/error.h"
+#include "device/host_wait.h"
 #include "device/trace.h"
 
 namespace openreg::aten {
@@ -72,6 +73,7 @@ c10::DeviceIndex index_or_current(c10::DeviceIndex index) {
 void synchronize_device(c10::DeviceIndex index) {
   const CurrentDevice scope(index);
   trace(&c10::impl::PyInterpreterVTable::trace_gpu_device_synchronization);
+  ++t_host_waits;
   OPENREG_CHECK(orDeviceSynchronize());
 }
 

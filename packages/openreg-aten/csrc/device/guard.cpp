@@ -4,6 +4,7 @@
 #include "device/allocator.h"
 #include "device/device.h"
 #include "device/error.h"
+#include "device/host_wait.h"
 #include "device/stream.h"
 #include "device/trace.h"
 #include "mechanism.h"
@@ -79,6 +80,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   void synchronizeStream(const c10::Stream& stream) const override {
     trace(
         &Trace::trace_gpu_stream_synchronization, trace_id(handle_of(stream)));
+    ++t_host_waits;
     OPENREG_CHECK(orStreamSynchronize(handle_of(stream)));
   }
 
@@ -132,6 +134,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   void synchronizeEvent(void* event) const override {
     if (event != nullptr) {
       trace(&Trace::trace_gpu_event_synchronization, trace_id(event));
+      ++t_host_waits;
       OPENREG_CHECK(orEventSynchronize(static_cast<orEvent_t>(event)));
     }
   }

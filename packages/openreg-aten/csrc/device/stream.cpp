@@ -5,6 +5,7 @@
 #include "device/device.h"
 #include "device/error.h"
 #include "device/gil.h"
+#include "device/host_wait.h"
 #include "thread_local.h"
 
 #include <algorithm>
@@ -164,6 +165,7 @@ c10::Stream stream_from_pool(c10::DeviceIndex device, int priority) {
 
 void synchronize_current_stream(c10::DeviceIndex device) {
   const GilRelease without_gil; // what is waited for may need it
+  ++t_host_waits;
   OPENREG_CHECK(orStreamSynchronize(current_handle(device)));
 }
 

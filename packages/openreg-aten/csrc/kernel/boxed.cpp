@@ -6,16 +6,14 @@
 #include "kernel/cpu_aliases.h"
 #include "kernel/device_finder.h"
 #include "kernel/dispatch_paths.h"
-#include "kernel/enqueue.h"
-#include "kernel/kernel.h"
 #include "kernel/operator_info.h"
 #include "kernel/output_metadata.h"
+#include "kernel/submit.h"
 #include "kernel/wider.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/List.h>
 
-#include <algorithm>
 #include <iterator>
 #include <vector>
 
@@ -25,64 +23,119 @@ namespace {
 using Kind = OperatorInfo::Kind;
 using torch::jit::Stack;
 
-class Call {
+/// A call with its arguments on a stack.
+class BoxedCall final : public Call {
  public:
-  Call(const c10::OperatorHandle& op, const OperatorInfo& info, Stack& stack)
-      : op_(op),
-        info_(info),
+  BoxedCall(
+      const c10::OperatorHandle& op,
+      const c10::OperatorHandle& target,
+      c10::DispatchKey cpu_key,
+      const OperatorInfo& info,
+      Stack& stack)
+      : Call(op, info, find_device(info, stack), DispatchPath::kBoxed),
+        target_(target),
+        cpu_key_(cpu_key),
         stack_(stack),
-        base_(stack.size() - info_.argument_count),
-        device_(find_device()),
-        aliases_(device_) {}
-
-  // [docs: boxed-run]
-  void run(const c10::OperatorHandle& target, c10::DispatchKey cpu_key) {
-    if (C10_UNLIKELY(info_.uses_generator)) {
+        base_(stack.size() - info.argument_count) {
+    if (C10_UNLIKELY(info.uses_generator)) {
       prepare_cpu_generator();
     }
-    const CallKey key = make_key(cpu_key);
-    const auto outputs =
-        output_metadata_if_enqueued(op_, info_, key, device_, [&] {
-          return Stack(first_argument(), stack_.end());
-        });
-    if (outputs) {
-      resize_written(*outputs);
+  }
+
+  void add_to(CallKey& key) const override {
+    if (cpu_key_ != c10::DispatchKey::CPU) {
+      key.refuse();
     }
-    originals_.reserve(info_.arguments.size());
-    for (const auto& argument : info_.arguments) {
-      replace_argument(argument);
+    for (size_t i = base_; key.usable() && i < stack_.size(); ++i) {
+      key.add(stack_[i]);
     }
-    if (outputs) {
-      enqueue_with_results(target, *outputs, digest_of(key));
+  }
+  Stack arguments() const override {
+    return Stack(
+        stack_.begin() + static_cast<std::ptrdiff_t>(base_), stack_.end());
+  }
+  const c10::OperatorHandle& target() const override {
+    return target_;
+  }
+
+  Stack alias_for_later(CpuAliases& aliases) override {
+    alias(aliases);
+    const auto first = stack_.begin() + static_cast<std::ptrdiff_t>(base_);
+    Stack arguments(
+        std::make_move_iterator(first), std::make_move_iterator(stack_.end()));
+    stack_.resize(base_);
+    return arguments;
+  }
+  void take(std::vector<at::Tensor>&& made) override {
+    if (returns_list()) {
+      stack_.emplace_back(std::move(made));
       return;
     }
-    count(DispatchPath::kBoxed);
-    run_on_current_stream(device_, [&] {
-      const KernelScope scope(device_);
-      target.redispatchBoxed(c10::DispatchKeySet(cpu_key), &stack_);
-    });
-    const bool changed = aliases_.write_back();
-    adopt_results();
-    if (key.usable() && !aliases_.has_changed_bits() && !was_seen(key) &&
-        (!changed || returns_all_written())) {
-      cache_call(
-          key, new_results(), changed ? written() : std::vector<at::Tensor>());
+    size_t next = 0;
+    for (const int32_t source : info.returned) {
+      if (source >= 0) {
+        stack_.push_back(std::move(originals_[static_cast<size_t>(source)]));
+      } else {
+        stack_.emplace_back(std::move(made[next++]));
+      }
     }
   }
-  // [docs: end]
+
+  void alias(CpuAliases& aliases) override {
+    originals_.reserve(info.arguments.size());
+    for (const auto& argument : info.arguments) {
+      replace_argument(aliases, argument);
+    }
+  }
+  void run() override {
+    target_.redispatchBoxed(c10::DispatchKeySet(cpu_key_), &stack_);
+  }
+  void adopt(CpuAliases& aliases) override {
+    for (size_t i = 0; i < info.returned.size(); ++i) {
+      adopt_result(aliases, result(i), info.returned[i]);
+    }
+  }
+  std::vector<at::Tensor> made() const override {
+    if (returns_list()) {
+      return stack_.back().toTensorVector();
+    }
+    std::vector<at::Tensor> results;
+    for (size_t i = 0; i < info.returned.size(); ++i) {
+      if (info.returned[i] < 0) {
+        results.push_back(result(i).toTensor());
+      }
+    }
+    return results;
+  }
+  std::vector<at::Tensor> written() const override {
+    const bool has_run = !originals_.empty();
+    std::vector<at::Tensor> tensors;
+    for (size_t i = 0; i < info.returned.size(); ++i) {
+      if (info.returned[i] >= 0) {
+        const auto& argument =
+            info.arguments[static_cast<size_t>(info.returned[i])];
+        tensors.push_back(
+            (has_run ? result(i) : stack_[base_ + argument.index]).toTensor());
+      }
+    }
+    return tensors;
+  }
 
  private:
-  Stack::iterator first_argument() {
-    return stack_.begin() + static_cast<std::ptrdiff_t>(base_);
-  }
   c10::IValue& value(const OperatorInfo::Argument& argument) {
     return stack_[base_ + argument.index];
   }
+  c10::IValue& result(size_t index) const {
+    return stack_[stack_.size() - info.returned.size() + index];
+  }
 
-  c10::DeviceIndex find_device() {
+  static c10::DeviceIndex find_device(
+      const OperatorInfo& info,
+      const Stack& stack) {
+    const size_t base = stack.size() - info.argument_count;
     DeviceFinder finder;
-    for (const auto& argument : info_.arguments) {
-      const c10::IValue& value = this->value(argument);
+    for (const auto& argument : info.arguments) {
+      const c10::IValue& value = stack[base + argument.index];
       if (value.isNone()) {
         continue;
       }
@@ -105,17 +158,18 @@ class Call {
           break;
       }
     }
-    if (C10_UNLIKELY(info_.uses_generator)) {
+    if (C10_UNLIKELY(info.uses_generator)) {
       finder.check_generator();
     }
     return finder.result();
   }
 
   at::Tensor& alias_tensor(
+      CpuAliases& aliases,
       const at::Tensor& tensor,
-      const OperatorInfo::Argument& argument) {
-    at::Tensor& aliased = aliases_.alias_argument(tensor, argument);
-    if (C10_UNLIKELY(info_.reads_requires_grad)) {
+      const OperatorInfo::Argument& argument) const {
+    at::Tensor& aliased = aliases.alias_argument(tensor, argument);
+    if (C10_UNLIKELY(info.reads_requires_grad)) {
       aliased.set_requires_grad(tensor.requires_grad());
     }
     return aliased;
@@ -123,7 +177,9 @@ class Call {
 
   /// Puts into the place of an argument what the CPU's kernel gets for it. The
   /// argument itself is moved aside, without a new reference to any tensor.
-  void replace_argument(const OperatorInfo::Argument& argument) {
+  void replace_argument(
+      CpuAliases& aliases,
+      const OperatorInfo::Argument& argument) {
     c10::IValue& value = this->value(argument);
     originals_.push_back(std::move(value));
     const c10::IValue& original = originals_.back();
@@ -131,27 +187,27 @@ class Call {
     switch (argument.kind) {
       case Kind::kTensor:
         if (!original.isNone()) {
-          value = alias_tensor(original.toTensor(), argument);
+          value = alias_tensor(aliases, original.toTensor(), argument);
         }
         break;
       case Kind::kTensorList:
         if (!original.isNone()) {
-          c10::List<at::Tensor> aliases;
+          c10::List<at::Tensor> list;
           for (const c10::IValue& each : original.toListRef()) {
-            aliases.push_back(alias_tensor(each.toTensor(), argument));
+            list.push_back(alias_tensor(aliases, each.toTensor(), argument));
           }
-          value = std::move(aliases);
+          value = std::move(list);
         }
         break;
       case Kind::kOptionalTensorList: {
-        c10::List<std::optional<at::Tensor>> aliases;
+        c10::List<std::optional<at::Tensor>> list;
         for (const c10::IValue& each : original.toListRef()) {
-          aliases.push_back(
-              each.isTensor()
-                  ? std::optional(alias_tensor(each.toTensor(), argument))
-                  : std::nullopt);
+          list.push_back(
+              each.isTensor() ? std::optional(alias_tensor(
+                                    aliases, each.toTensor(), argument))
+                              : std::nullopt);
         }
-        value = std::move(aliases);
+        value = std::move(list);
         break;
       }
       case Kind::kGenerator:
@@ -167,146 +223,46 @@ class Call {
 
   /// First of all, since the stream may have to wait for other draws.
   void prepare_cpu_generator() {
-    for (const auto& argument : info_.arguments) {
+    for (const auto& argument : info.arguments) {
       if (argument.kind == Kind::kGenerator) {
         c10::IValue& value = this->value(argument);
         value = openreg::aten::prepare_cpu_generator(
-            device_, value.toOptional<at::Generator>());
+            device, value.toOptional<at::Generator>());
       }
     }
-  }
-
-  CallKey make_key(c10::DispatchKey cpu_key) const {
-    CallKey key(op_, info_);
-    if (cpu_key != c10::DispatchKey::CPU) {
-      key.refuse();
-    }
-    for (size_t i = base_; key.usable() && i < stack_.size(); ++i) {
-      key.add(stack_[i]);
-    }
-    return key;
-  }
-
-  void enqueue_with_results(
-      const c10::OperatorHandle& target,
-      const OutputMetadata& outputs,
-      uint64_t digest) {
-    count(DispatchPath::kEnqueued);
-    std::vector<at::Tensor> results = make_results(device_, outputs.made);
-    Stack arguments(
-        std::make_move_iterator(first_argument()),
-        std::make_move_iterator(stack_.end()));
-    stack_.resize(base_);
-    enqueue(target, device_, aliases_, std::move(arguments), results, digest);
-    if (returns_list()) {
-      stack_.emplace_back(std::move(results));
-      return;
-    }
-    size_t next = 0;
-    for (const int32_t source : info_.returned) {
-      if (source >= 0) {
-        stack_.push_back(std::move(originals_[static_cast<size_t>(source)]));
-      } else {
-        stack_.emplace_back(std::move(results[next++]));
-      }
-    }
-  }
-
-  /// Gives written tensors the sizes that the operator would give them.
-  void resize_written(const OutputMetadata& outputs) {
-    size_t next = 0;
-    for (const int32_t source : info_.returned) {
-      if (source >= 0 && next < outputs.resized.size()) {
-        const auto& argument = info_.arguments[static_cast<size_t>(source)];
-        resize_result(value(argument).toTensor(), outputs.resized[next++]);
-      }
-    }
-  }
-
-  /// False if the operator may resize what it does not return.
-  bool returns_all_written() const {
-    const auto written = std::count_if(
-        info_.arguments.begin(),
-        info_.arguments.end(),
-        [](const auto& argument) { return argument.written; });
-    const auto returned = std::count_if(
-        info_.returned.begin(), info_.returned.end(), [](int32_t source) {
-          return source >= 0;
-        });
-    return written == returned;
-  }
-
-  /// The results that are arguments.
-  std::vector<at::Tensor> written() const {
-    std::vector<at::Tensor> tensors;
-    const size_t first = stack_.size() - info_.returned.size();
-    for (size_t i = 0; i < info_.returned.size(); ++i) {
-      if (info_.returned[i] >= 0) {
-        tensors.push_back(stack_[first + i].toTensor());
-      }
-    }
-    return tensors;
   }
 
   bool returns_list() const {
-    const auto& returns = op_.schema().returns();
-    return info_.returned.size() == 1 && info_.returned[0] < 0 &&
+    const auto& returns = op.schema().returns();
+    return info.returned.size() == 1 && info.returned[0] < 0 &&
         returns[0].type()->kind() == c10::TypeKind::ListType;
   }
 
-  std::vector<at::Tensor> new_results() const {
-    if (returns_list()) {
-      return stack_.back().toTensorVector();
-    }
-    std::vector<at::Tensor> results;
-    const size_t first = stack_.size() - info_.returned.size();
-    for (size_t i = 0; i < info_.returned.size(); ++i) {
-      if (info_.returned[i] < 0) {
-        results.push_back(stack_[first + i].toTensor());
+  void adopt_result(CpuAliases& aliases, c10::IValue& result, int32_t source) {
+    if (source >= 0) {
+      c10::IValue& original = originals_[static_cast<size_t>(source)];
+      if (C10_UNLIKELY(result.isTensor() && result.toTensor().is_quantized())) {
+        aliases.replace(original.toTensor(), std::move(result).toTensor());
       }
-    }
-    return results;
-  }
-
-  void count(DispatchPath path) const {
-    if (counts_paths()) {
-      count_path(op_.operator_name(), path);
-    }
-  }
-
-  void adopt_results() {
-    const size_t first = stack_.size() - info_.returned.size();
-    for (size_t i = 0; i < info_.returned.size(); ++i) {
-      c10::IValue& result = stack_[first + i];
-      if (info_.returned[i] >= 0) {
-        c10::IValue& original =
-            originals_[static_cast<size_t>(info_.returned[i])];
-        if (C10_UNLIKELY(
-                result.isTensor() && result.toTensor().is_quantized())) {
-          aliases_.replace(original.toTensor(), std::move(result).toTensor());
-        }
-        result = std::move(original);
-      } else if (result.isTensor()) {
-        result = aliases_.adopt(std::move(result).toTensor());
-      } else if (result.isTensorList()) {
-        auto tensors = result.toTensorVector();
-        result = c10::IValue(); // the list's references would look like others'
-        c10::List<at::Tensor> adopted;
-        for (at::Tensor& each : tensors) {
-          adopted.push_back(aliases_.adopt(std::move(each)));
-        }
-        result = std::move(adopted);
+      result = std::move(original);
+    } else if (result.isTensor()) {
+      result = aliases.adopt(std::move(result).toTensor());
+    } else if (result.isTensorList()) {
+      auto tensors = result.toTensorVector();
+      result = c10::IValue(); // the list's references would look like others'
+      c10::List<at::Tensor> adopted;
+      for (at::Tensor& each : tensors) {
+        adopted.push_back(aliases.adopt(std::move(each)));
       }
+      result = std::move(adopted);
     }
   }
 
-  const c10::OperatorHandle& op_;
-  const OperatorInfo& info_;
+  const c10::OperatorHandle& target_;
+  const c10::DispatchKey cpu_key_;
   Stack& stack_;
   const size_t base_;
-  const c10::DeviceIndex device_;
-  c10::SmallVector<c10::IValue, 4> originals_; // one per info_.arguments
-  CpuAliases aliases_;
+  c10::SmallVector<c10::IValue, 4> originals_; // one per info.arguments
 };
 
 /// Runs an operator that returns an object of a custom class, such as packed
@@ -364,7 +320,8 @@ void run_boxed(
           computes_in_refused(op, info, *stack))) {
     run_wider(op, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), stack);
   } else {
-    Call(op, info, *stack).run(target, cpu_key);
+    BoxedCall call(op, target, cpu_key, info, *stack);
+    submit(call);
   }
 }
 

@@ -31,6 +31,8 @@ std::string name_of(DispatchPath path) {
       return "stub";
     case DispatchPath::kEnqueued:
       return "enqueued";
+    case DispatchPath::kPart:
+      break;
     case DispatchPath::kCorrected:
       return "corrected";
   }

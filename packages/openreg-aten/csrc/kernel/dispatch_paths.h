@@ -20,6 +20,7 @@ enum class DispatchPath : uint8_t {
   kStructured,
   kStub,
   kEnqueued,
+  kPart,      // of another operator, which counts
   kCorrected, // enqueued, with other strides than were predicted
 };
 

@@ -6,22 +6,17 @@
 #include "kernel/cpu_allocator.h"
 #include "kernel/dispatch_paths.h"
 #include "kernel/kernel.h"
+#include "kernel/pace.h"
 #include "kernel/structured.h"
 #include "thread_local.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/native/Resize.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/from_blob.h>
 
 #include <atomic>
-#include <charconv>
-#include <cstdlib>
-#include <cstring>
-#include <limits>
 #include <optional>
 #include <stdexcept>
-#include <string_view>
 #include <utility>
 
 // OpenMP's, which PyTorch's library may not use.
@@ -31,35 +26,6 @@ namespace openreg::aten {
 namespace {
 
 using torch::jit::Stack;
-
-constexpr size_t kInlineBytes = size_t{64} << 10;
-
-size_t read_inline_bytes() {
-  const char* blocking = std::getenv("OPENREG_LAUNCH_BLOCKING");
-  if (blocking != nullptr && std::string_view(blocking) == "1") {
-    return std::numeric_limits<size_t>::max(); // so errors keep their types
-  }
-  const char* text = std::getenv("OPENREG_INLINE_BYTES");
-  if (text == nullptr) {
-    return kInlineBytes;
-  }
-  size_t number = 0;
-  const char* end = text + std::strlen(text);
-  const auto parsed = std::from_chars(text, end, number);
-  TORCH_CHECK(
-      parsed.ec == std::errc() && parsed.ptr == end,
-      "OPENREG_INLINE_BYTES is '",
-      text,
-      "', but has to be a number of bytes, 0 or more");
-  return number;
-}
-
-/// Operators with at most this many bytes of operands, in the mean over the
-/// latest ones too, run on the calling thread if their stream is idle.
-size_t inline_bytes() {
-  static const size_t value = read_inline_bytes();
-  return value;
-}
 
 /// Lets a kernel have as many threads as the thread that enqueued it: the
 /// number decides in which order it sums. at::set_num_threads() would set it
@@ -147,6 +113,7 @@ class EnqueuedCall {
   }
 
   void run() {
+    const pace::Timer timer;
     const ThreadCount threads(threads_);
     const EnqueuedKernelScope scope(memory_);
     const StackCleaner cleaner{stack_};
@@ -346,10 +313,6 @@ EnqueuedCall* take_call() {
   return calls.take();
 }
 
-/// Bytes of operands per operator, of late: the mean, in which each new one
-/// counts one sixteenth.
-OPENREG_THREAD_LOCAL size_t t_mean_bytes = 0;
-
 bool has_work(orStream_t stream) {
   uint64_t enqueued = 0;
   uint64_t completed = 0;
@@ -369,15 +332,6 @@ bool runs_here(c10::DeviceIndex device) {
   return here != 0;
 }
 
-bool enqueues(c10::DeviceIndex device, size_t bytes) {
-  constexpr size_t kWindow = 16;
-  const size_t limit = inline_bytes();
-  t_mean_bytes += bytes / kWindow - t_mean_bytes / kWindow;
-  return (bytes > limit || t_mean_bytes > limit ||
-          has_work(current_handle(device))) &&
-      !runs_here(device);
-}
-
 std::vector<at::Tensor> make_results(
     c10::DeviceIndex device,
     at::ArrayRef<TensorMetadata> outputs) {
@@ -394,10 +348,6 @@ std::vector<at::Tensor> make_results(
                          : at::Tensor());
   }
   return results;
-}
-
-void resize_result(const at::Tensor& tensor, at::IntArrayRef sizes) {
-  at::native::resize_output(tensor, sizes);
 }
 
 void enqueue(

@@ -224,6 +224,15 @@ OperatorInfo make_info(const c10::OperatorHandle& op) {
     }
     info.returned.push_back(source);
   }
+  info.returns_all_written =
+      std::count_if(
+          info.arguments.begin(),
+          info.arguments.end(),
+          [](const auto& argument) { return argument.written; }) ==
+      std::count_if(
+          info.returned.begin(), info.returned.end(), [](int32_t source) {
+            return source >= 0;
+          });
   info.uses_generator = has(info, Kind::kGenerator);
   info.results_follow_from_metadata = follow_from_metadata(op, info);
   info.refuses_floats = kRefusesFloats.count(schema.name()) > 0;

@@ -35,9 +35,10 @@ struct OperatorInfo {
   // The metadata of the results follows from that of the arguments: their
   // values do not matter.
   bool results_follow_from_metadata;
-  bool reads_numbers;  // what is made, or refused, follows from floats too
-  bool takes_any_size; // of its first tensor, which it fills
-  bool refuses_floats; // the CPU's kernel does, and its meta kernel not
+  bool returns_all_written; // so that all that may have other sizes is known
+  bool reads_numbers;       // what is made, or refused, follows from floats too
+  bool takes_any_size;      // of its first tensor, which it fills
+  bool refuses_floats;      // the CPU's kernel does, and its meta kernel not
   // The kernel raises the versions of what it writes, not ADInplaceOrView.
   bool raises_versions;
   bool promotes; // computes in the dtype that its arguments promote to

@@ -99,12 +99,9 @@ bool has_number(c10::ScalarType dtype, const c10::Scalar& value) {
       magnitude <= largest_of(c10::toRealValueType(dtype));
 }
 
-bool move_to_cpu(
+void move_to_cpu(
     c10::SmallVectorImpl<at::OperandInfo>& operands,
     c10::ScalarType common_dtype) {
-  if (converts_on_device(operands, common_dtype)) {
-    return false;
-  }
   for (at::OperandInfo& operand : operands) {
     if (on_device(operand)) {
       operand.data = to_kernel(operand.data);
@@ -113,7 +110,6 @@ bool move_to_cpu(
       convert_scalar(operand, common_dtype);
     }
   }
-  return true;
 }
 
 } // namespace openreg::aten

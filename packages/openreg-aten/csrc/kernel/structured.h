@@ -8,9 +8,6 @@
 // of any tensor, and the output is the device's from the start.
 #pragma once
 
-#include "kernel/dispatch_paths.h"
-#include "kernel/enqueue.h"
-#include "kernel/kernel.h"
 #include "kernel/typed.h"
 #include "kernel/wider.h"
 
@@ -43,23 +40,23 @@ bool has_number(c10::ScalarType, const Argument&) {
   return true;
 }
 
-/// Tells the operands of an iterator that they are the CPU's. False if it would
-/// convert one that is the device's.
-bool move_to_cpu(
+/// Tells the operands of an iterator that they are the CPU's.
+void move_to_cpu(
     c10::SmallVectorImpl<at::OperandInfo>& operands,
     c10::ScalarType common_dtype);
+
+/// Whether a kernel has a dtype for sure.
+inline bool has_surely(c10::ScalarType dtype, bool refuses_floats) {
+  return refuses_floats
+      ? dtype == c10::ScalarType::Long
+      : dtype == c10::ScalarType::Float || dtype == c10::ScalarType::Double;
+}
 
 /// Dtypes with which an operator has run.
 class DtypeSet {
  public:
   bool has(c10::ScalarType dtype) const {
     return (bits_.load(std::memory_order_relaxed) & bit(dtype)) != 0;
-  }
-  bool may_have(c10::ScalarType dtype, bool refuses_floats) const {
-    return has(dtype) ||
-        (refuses_floats ? dtype == c10::ScalarType::Long
-                        : dtype == c10::ScalarType::Float ||
-                 dtype == c10::ScalarType::Double);
   }
   void add(c10::ScalarType dtype) {
     if (C10_UNLIKELY(!has(dtype))) {
@@ -74,12 +71,12 @@ class DtypeSet {
   std::atomic<uint64_t> bits_{0};
 };
 
-/// One call of a structured operator with one output.
+/// The iterator of a structured operator with one output.
 template <typename Structured>
-class StructuredCall final : public Structured {
+class Iterator final : public Structured {
  public:
-  StructuredCall() = default;
-  explicit StructuredCall(const at::Tensor& self)
+  Iterator() = default;
+  explicit Iterator(const at::Tensor& self)
       : in_place_(true), output_(c10::MaybeOwned<at::Tensor>::borrowed(self)) {}
 
   void set_output_raw_strided(
@@ -99,49 +96,16 @@ class StructuredCall final : public Structured {
     return *output_;
   }
 
-  // [docs: structured-run]
-  /// Runs impl() with the arguments of the operator, in stream order; false if
-  /// this is not possible.
-  template <typename... Args>
-  bool run(const Args&... args) {
-    const c10::Device device = this->common_device_;
-    if (!fits_ || !move_to_cpu(this->operands_, this->common_dtype_)) {
-      return false;
-    }
+  /// Whether impl() can run on the device's memory.
+  bool can_run() const {
+    return fits_ && !converts_on_device(this->operands_, this->common_dtype_);
+  }
+  /// Moves the operands to the CPU, for impl().
+  void move_to_cpu() {
+    openreg::aten::move_to_cpu(this->operands_, this->common_dtype_);
     this->common_device_ = c10::Device(c10::kCPU);
-    run_on_current_stream(device.index(), [&] {
-      const KernelScope scope(device.index());
-      this->impl(args..., *output_);
-    });
-    return true;
   }
-  // [docs: end]
-  /// Whether this call is to be enqueued instead. A kernel says no to dtypes
-  /// that it does not have, so it has run before with this one, or has it
-  /// surely.
-  template <typename... Args>
-  bool is_for_later(
-      const OperatorInfo& info,
-      const DtypeSet& known,
-      const Args&... args) const {
-    const c10::Device device = this->common_device_;
-    return fits_ && known.may_have(dtype(), info.refuses_floats) &&
-        !converts_on_device(this->operands_, this->common_dtype_) &&
-        (has_number(dtype(), args) && ...) &&
-        enqueues(device.index(), operand_bytes(this->operands_));
-  }
-  /// Whether the stream is busy and the typed kernel has to find out whether
-  /// the CPU's kernel accepts this call.
-  template <typename... Args>
-  bool is_for_dry_run(
-      const OperatorInfo& info,
-      const DtypeSet& known,
-      const Args&... args) const {
-    return C10_UNLIKELY(
-               !known.may_have(dtype(), info.refuses_floats) ||
-               !(has_number(dtype(), args) && ...)) &&
-        is_busy(this->common_device_.index());
-  }
+
   /// The dtype that the kernel computes in.
   c10::ScalarType dtype() const {
     return this->common_dtype_ != c10::ScalarType::Undefined
@@ -150,6 +114,9 @@ class StructuredCall final : public Structured {
   }
   c10::DeviceIndex device() const {
     return this->common_device_.index();
+  }
+  size_t bytes() const {
+    return operand_bytes(this->operands_);
   }
   at::Tensor take_output() {
     return std::move(*output_);
@@ -162,12 +129,43 @@ class StructuredCall final : public Structured {
       c10::MaybeOwned<at::Tensor>::owned(std::in_place);
 };
 
-/// Whether the CPU has no kernel for a dtype, with which none has run then.
-template <typename Operator>
-bool refuses(const DtypeSet& known, c10::ScalarType dtype) {
-  return C10_UNLIKELY(!known.has(dtype)) &&
-      is_refused(TypedKernel<Operator>::info(), dtype);
-}
+/// A call that an iterator runs.
+template <typename Operator, typename Structured, typename... Args>
+class StructuredCall final : public TypedCall<Operator> {
+ public:
+  StructuredCall(Iterator<Structured>& iterator, const Args&... args)
+      : TypedCall<Operator>(
+            iterator.device(),
+            args...,
+            DispatchPath::kStructured),
+        iterator_(iterator) {}
+
+  // [docs: structured-run]
+  void alias(CpuAliases&) override {
+    iterator_.move_to_cpu();
+  }
+  void run() override {
+    this->with_arguments([&](const Args&... args) {
+      iterator_.impl(args..., iterator_.maybe_get_output(0));
+    });
+  }
+  // [docs: end]
+  void adopt(CpuAliases&) override {
+    if constexpr (TypedCall<Operator>::kMakesTensors) {
+      this->made_ = iterator_.take_output();
+    }
+  }
+  std::vector<at::Tensor> made() const override {
+    if constexpr (TypedCall<Operator>::kMakesTensors) {
+      return {this->made_ ? *this->made_ : iterator_.maybe_get_output(0)};
+    } else {
+      return {};
+    }
+  }
+
+ private:
+  Iterator<Structured>& iterator_;
+};
 
 template <
     typename Operator,
@@ -177,69 +175,55 @@ struct StructuredKernel;
 
 /// The kernel of `Operator`, one of at::_ops, by `Structured`, its class in
 /// at::native, and the typed kernel where that does not fit.
-template <typename Operator, typename Structured, typename... Args>
-struct StructuredKernel<Operator, Structured, at::Tensor(Args...)> {
+template <
+    typename Operator,
+    typename Structured,
+    typename Result,
+    typename... Args>
+struct StructuredKernel<Operator, Structured, Result(Args...)> {
+  using OperatorCall = TypedCall<Operator>;
+  static constexpr bool kInPlace = std::is_reference_v<Result>;
   static inline DtypeSet dtypes;
 
-  static at::Tensor run(Args... args) {
-    StructuredCall<Structured> call;
-    call.meta(args...);
-    if (C10_UNLIKELY(refuses<Operator>(dtypes, call.dtype()))) {
+  static Result run(Args... args) {
+    const OperatorInfo& info = OperatorCall::schema_info();
+    auto iterator = make_iterator(args...);
+    iterator.meta(args...);
+    const c10::ScalarType dtype = iterator.dtype();
+    const bool has_run = dtypes.has(dtype);
+    if (C10_UNLIKELY(!has_run && is_refused(info, dtype))) {
       return WiderCall<Operator>::run(
-          TypedKernel<Operator>::handle(), static_cast<Args&&>(args)...);
+          OperatorCall::handle(), static_cast<Args&&>(args)...);
     }
-    if (call.is_for_later(TypedKernel<Operator>::info(), dtypes, args...)) {
-      const c10::DeviceIndex device = call.device();
-      at::Tensor result = call.take_output();
-      TypedKernel<Operator>::enqueue_into(
-          device, {result}, /*digest=*/0, args...);
-      return result;
+    if (C10_UNLIKELY(!iterator.can_run())) {
+      return TypedKernel<Operator>::run(static_cast<Args&&>(args)...);
     }
-    if (call.is_for_dry_run(TypedKernel<Operator>::info(), dtypes, args...)) {
-      at::Tensor result = TypedKernel<Operator>::run(args...);
-      dtypes.add(call.dtype());
-      return result;
+    StructuredCall<Operator, Structured, std::decay_t<Args>...> call(
+        iterator, args...);
+    // A kernel says no to dtypes that it does not have, so the output is the
+    // result for sure if it has run with this one, or has it surely.
+    if (C10_LIKELY(
+            (has_run || has_surely(dtype, info.refuses_floats)) &&
+            (has_number(dtype, args) && ...))) {
+      call.bytes_if_known = iterator.bytes();
     }
-    if (C10_UNLIKELY(!call.run(args...))) {
-      return TypedKernel<Operator>::run(args...);
+    submit(call);
+    dtypes.add(dtype);
+    if constexpr (kInPlace) {
+      return written_arguments<Result>(static_cast<Args&&>(args)...);
+    } else {
+      return call.take_result();
     }
-    dtypes.add(call.dtype());
-    count_call<Operator>(DispatchPath::kStructured);
-    return call.take_output();
   }
-};
 
-/// The same in place.
-template <typename Operator, typename Structured, typename... Args>
-struct StructuredKernel<
-    Operator,
-    Structured,
-    at::Tensor&(at::Tensor&, Args...)> {
-  static inline DtypeSet dtypes;
-
-  static at::Tensor& run(at::Tensor& self, Args... args) {
-    StructuredCall<Structured> call(self);
-    call.meta(self, args...);
-    if (C10_UNLIKELY(refuses<Operator>(dtypes, call.dtype()))) {
-      return WiderCall<Operator>::run(
-          TypedKernel<Operator>::handle(), self, static_cast<Args&&>(args)...);
+ private:
+  template <typename First, typename... Rest>
+  static auto make_iterator(const First& first, const Rest&...) {
+    if constexpr (kInPlace) {
+      return Iterator<Structured>(first);
+    } else {
+      return Iterator<Structured>();
     }
-    if (call.is_for_later(TypedKernel<Operator>::info(), dtypes, args...)) {
-      TypedKernel<Operator>::enqueue_into(
-          call.device(), {}, /*digest=*/0, self, args...);
-      return self;
-    }
-    if (call.is_for_dry_run(TypedKernel<Operator>::info(), dtypes, args...)) {
-      TypedKernel<Operator>::run(self, args...);
-      dtypes.add(call.dtype());
-      return self;
-    }
-    if (C10_UNLIKELY(!call.run(self, args...))) {
-      return TypedKernel<Operator>::run(self, args...);
-    }
-    dtypes.add(call.dtype());
-    count_call<Operator>(DispatchPath::kStructured);
-    return self;
   }
 };
 

@@ -8,16 +8,13 @@
 #pragma once
 
 #include "device/generator.h"
+#include "kernel/call.h"
 #include "kernel/cpu_aliases.h"
 #include "kernel/device_finder.h"
-#include "kernel/dispatch_paths.h"
-#include "kernel/enqueue.h"
-#include "kernel/kernel.h"
 #include "kernel/operator_info.h"
-#include "kernel/output_metadata.h"
+#include "kernel/submit.h"
 #include "kernel/wider.h"
 
-#include <ATen/Context.h>
 #include <ATen/core/IListRef.h>
 #include <ATen/core/List.h>
 
@@ -25,6 +22,7 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace openreg::aten {
@@ -33,8 +31,11 @@ namespace openreg::aten {
 /// in the order of the schema.
 class TypedArguments {
  public:
-  TypedArguments(const OperatorInfo& info, c10::DeviceIndex device)
-      : next_(info.arguments.data()), device_(device), aliases_(device) {}
+  TypedArguments(
+      const OperatorInfo& info,
+      c10::DeviceIndex device,
+      CpuAliases& aliases)
+      : next_(info.arguments.data()), device_(device), aliases_(aliases) {}
 
   at::Tensor& operator()(const at::Tensor& tensor) {
     return aliases_.alias_argument(tensor, *next_++);
@@ -73,10 +74,6 @@ class TypedArguments {
     return value;
   }
 
-  CpuAliases& aliases() {
-    return aliases_;
-  }
-
  private:
   template <typename Tensors>
   std::vector<at::Tensor> alias_each(const Tensors& tensors) {
@@ -91,7 +88,7 @@ class TypedArguments {
 
   const OperatorInfo::Argument* next_;
   c10::DeviceIndex device_;
-  CpuAliases aliases_;
+  CpuAliases& aliases_;
 };
 
 /// What TypedArguments does to an argument, as types.
@@ -203,18 +200,6 @@ std::vector<at::Tensor> to_tensors(const std::tuple<Results...>& results) {
       [](const Results&... each) { return std::vector<at::Tensor>{each...}; },
       results);
 }
-/// Gives written tensors the sizes that their operator would give them.
-template <typename... Tensors>
-void resize_written(
-    const std::vector<c10::DimVector>& sizes,
-    const std::tuple<Tensors&...>& written) {
-  size_t next = 0;
-  std::apply(
-      [&](const Tensors&... each) {
-        (resize_result(each, sizes[next++]), ...);
-      },
-      written);
-}
 template <typename Result>
 Result from_tensors(std::vector<at::Tensor>& results) {
   if constexpr (std::is_same_v<Result, at::Tensor>) {
@@ -261,13 +246,131 @@ template <typename... Results>
 inline constexpr bool kIsArgument<std::tuple<Results...>> =
     (std::is_reference_v<Results> && ...);
 
-/// Counts a call of one of at::_ops, if anybody counts.
-template <typename Operator>
-void count_call(DispatchPath path) {
-  if (counts_paths()) {
-    count_path({Operator::name, Operator::overload_name}, path);
+/// A call of `Operator`, one of at::_ops, with references to its arguments.
+template <typename Operator, typename Schema = typename Operator::schema>
+class TypedCall;
+template <typename Operator, typename Result, typename... Args>
+class TypedCall<Operator, Result(Args...)> : public Call {
+ public:
+  explicit TypedCall(
+      c10::DeviceIndex device,
+      const std::decay_t<Args>&... args,
+      DispatchPath path = DispatchPath::kTyped)
+      : Call(handle(), schema_info(), device, path), args_(args...) {}
+
+  static const c10::OperatorHandle& handle() {
+    static const auto value = c10::Dispatcher::singleton().findSchemaOrThrow(
+        Operator::name, Operator::overload_name);
+    return value;
   }
-}
+  static const OperatorInfo& schema_info() {
+    static const OperatorInfo& value = info_of(handle());
+    return value;
+  }
+
+  void add_to(CallKey& key) const override {
+    std::apply([&](const auto&... arg) { (key.add(arg), ...); }, args_);
+  }
+  torch::jit::Stack arguments() const override {
+    torch::jit::Stack stack;
+    std::apply(
+        [&](const auto&... arg) {
+          (torch::jit::push(stack, as_value(arg)), ...);
+        },
+        args_);
+    return stack;
+  }
+
+  torch::jit::Stack alias_for_later(CpuAliases& aliases) override {
+    TypedArguments to_cpu(this->info, this->device, aliases);
+    torch::jit::Stack stack;
+    stack.reserve(sizeof...(Args));
+    std::apply(
+        [&](const auto&... arg) {
+          (torch::jit::push(stack, to_cpu(arg)), ...);
+        },
+        args_);
+    return stack;
+  }
+  void take(std::vector<at::Tensor>&& made) override {
+    if constexpr (kMakesTensors) {
+      made_.emplace(from_tensors<Result>(made));
+    }
+  }
+
+  // [docs: typed-run]
+  void alias(CpuAliases& aliases) override {
+    TypedArguments to_cpu(this->info, this->device, aliases);
+    std::apply(
+        [&](const auto&... arg) {
+          cpu_args_.emplace(CpuArguments{to_cpu(arg)...});
+        },
+        args_);
+  }
+  void run() override {
+    std::apply(
+        [&](auto&... arg) {
+          constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::CPU);
+          if constexpr (kMakesTensors) {
+            made_.emplace(Operator::redispatch(kKeys, arg...));
+          } else {
+            Operator::redispatch(kKeys, arg...);
+          }
+        },
+        *cpu_args_);
+  }
+  void adopt(CpuAliases& aliases) override {
+    if constexpr (kMakesTensors) {
+      *made_ = openreg::aten::adopt(aliases, std::move(*made_));
+    }
+  }
+  // [docs: end]
+  std::vector<at::Tensor> made() const override {
+    if constexpr (kMakesTensors) {
+      return to_tensors(*made_);
+    } else {
+      return {};
+    }
+  }
+  std::vector<at::Tensor> written() const override {
+    std::vector<at::Tensor> tensors;
+    std::apply(
+        [&](const auto&... arg) { (add_written<Args>(tensors, arg), ...); },
+        args_);
+    return tensors;
+  }
+
+  /// The result of an operator that makes new tensors.
+  Result take_result() {
+    return std::move(*made_);
+  }
+
+ protected:
+  static constexpr bool kMakesTensors =
+      !std::is_void_v<Result> && !kIsArgument<Result>;
+  template <typename Work>
+  void with_arguments(Work&& work) {
+    std::apply(std::forward<Work>(work), args_);
+  }
+  // Nothing where no tensor is made.
+  std::optional<std::conditional_t<kMakesTensors, Result, std::monostate>>
+      made_;
+
+ private:
+  using CpuArguments = std::tuple<CpuArgument<Args>...>;
+  template <typename Argument>
+  static void add_written(
+      std::vector<at::Tensor>& tensors,
+      const std::decay_t<Argument>& arg) {
+    if constexpr (
+        kIsArgument<Result> && std::is_same_v<Argument, at::Tensor&>) {
+      tensors.push_back(arg);
+    }
+  }
+
+  std::tuple<const std::decay_t<Args>&...> args_;
+  std::optional<CpuArguments> cpu_args_;
+};
 
 template <typename Operator, typename Schema = typename Operator::schema>
 struct TypedKernel;
@@ -275,124 +378,38 @@ struct TypedKernel;
 /// The kernel of `Operator`, one of at::_ops: its CPU kernel on device memory.
 template <typename Operator, typename Result, typename... Args>
 struct TypedKernel<Operator, Result(Args...)> {
-  static const c10::OperatorHandle& handle() {
-    static const auto value = c10::Dispatcher::singleton().findSchemaOrThrow(
-        Operator::name, Operator::overload_name);
-    return value;
-  }
-  static const OperatorInfo& info() {
-    static const OperatorInfo& value = info_of(handle());
-    return value;
-  }
+  using OperatorCall = TypedCall<Operator>;
 
-  // [docs: typed-run]
   static Result run(Args... args) {
-    if (C10_UNLIKELY(computes_in_refused(info(), args...))) {
-      return WiderCall<Operator>::run(handle(), static_cast<Args&&>(args)...);
+    const OperatorInfo& info = OperatorCall::schema_info();
+    if (C10_UNLIKELY(computes_in_refused(info, args...))) {
+      return WiderCall<Operator>::run(
+          OperatorCall::handle(), static_cast<Args&&>(args)...);
     }
     DeviceFinder finder;
     (see_tensors(finder, args), ...);
-    const c10::DeviceIndex device = finder.result();
     (order_draw(finder, args), ...);
-    CallKey key(handle(), info());
-    (key.add(args), ...);
-    const auto outputs =
-        output_metadata_if_enqueued(handle(), info(), key, device, [&] {
-          torch::jit::Stack stack;
-          (torch::jit::push(stack, as_value(args)), ...);
-          return stack;
-        });
-    if (outputs) {
-      if constexpr (kIsArgument<Result>) {
-        if (!outputs->resized.empty()) {
-          resize_written(
-              outputs->resized, tie_written(static_cast<Args&&>(args)...));
-        }
-      }
-      auto results = make_results(device, outputs->made);
-      enqueue_into(device, results, digest_of(key), args...);
-      raise_versions(args...);
-      if constexpr (kIsArgument<Result>) {
-        return written_arguments<Result>(static_cast<Args&&>(args)...);
-      } else if constexpr (!std::is_void_v<Result>) {
-        return from_tensors<Result>(results);
-      } else {
-        return;
-      }
-    }
-    TypedArguments to_cpu(info(), device);
-    std::tuple<CpuArgument<Args>...> cpu_args{to_cpu(args)...};
-    count_call<Operator>(DispatchPath::kTyped);
-    const auto run_on_cpu = [&]() -> Result {
-      const KernelScope scope(device);
-      return std::apply(
-          [](auto&... each) -> Result {
-            return Operator::redispatch(
-                c10::DispatchKeySet(c10::DispatchKey::CPU), each...);
-          },
-          cpu_args);
-    };
-    if constexpr (kIsArgument<Result> || std::is_void_v<Result>) {
-      run_on_current_stream(device, [&] { run_on_cpu(); });
-      raise_versions(args...);
-      const bool changed = to_cpu.aliases().write_back();
-      if (key.usable() && !to_cpu.aliases().has_changed_bits() &&
-          !was_seen(key)) {
-        if (!changed) {
-          cache_call(key, {}, {});
-        } else if constexpr (kIsArgument<Result>) {
-          cache_call(
-              key, {}, to_tensors(tie_written(static_cast<Args&&>(args)...)));
-        }
-      }
-      if constexpr (kIsArgument<Result>) {
-        return written_arguments<Result>(static_cast<Args&&>(args)...);
+    OperatorCall call(finder.result(), args...);
+    submit(call);
+    if constexpr (kIsArgument<Result>) {
+      return written_arguments<Result>(static_cast<Args&&>(args)...);
+    } else if constexpr (std::is_void_v<Result>) {
+      if (info.raises_versions) { // where ADInplaceOrView does not
+        const auto* next = info.arguments.data();
+        (raise_versions(next, args), ...);
       }
     } else {
-      std::optional<Result> made;
-      run_on_current_stream(device, [&] { made.emplace(run_on_cpu()); });
-      to_cpu.aliases().write_back();
-      Result result = adopt(to_cpu.aliases(), std::move(*made));
-      if (key.usable() && !was_seen(key)) {
-        cache_call(key, to_tensors(result), {});
-      }
-      return result;
+      return call.take_result();
     }
   }
-  // [docs: end]
 
-  /// Enqueues the CPU's kernel, with new tensors in the memory of `results`.
-  static void enqueue_into(
-      c10::DeviceIndex device,
-      const std::vector<at::Tensor>& results,
-      uint64_t digest,
-      Args... args) {
-    count_call<Operator>(DispatchPath::kEnqueued);
-    TypedArguments to_cpu(info(), device);
-    torch::jit::Stack stack;
-    stack.reserve(sizeof...(Args));
-    (torch::jit::push(stack, to_cpu(args)), ...);
-    enqueue(
-        handle(), device, to_cpu.aliases(), std::move(stack), results, digest);
-  }
-
-  /// Raises the versions of what was written, where ADInplaceOrView does not.
-  static void raise_versions(const Args&... args) {
-    if constexpr (std::is_void_v<Result>) {
-      if (info().raises_versions) {
-        const VersionRaiser raiser;
-        const auto* next = info().arguments.data();
-        (raise_versions(raiser, next, args), ...);
-      }
-    }
-  }
   template <typename Argument>
   static void raise_versions(
-      const VersionRaiser& raiser,
       const OperatorInfo::Argument*& next,
       const Argument& argument) {
     if constexpr (kIsReplaced<Argument>) {
       if ((next++)->written) {
+        const VersionRaiser raiser;
         see_tensors(raiser, argument);
       }
     }
@@ -400,7 +417,8 @@ struct TypedKernel<Operator, Result(Args...)> {
 
   /// Whether every argument that the OperatorInfo names is replaced.
   static bool is_complete() {
-    return (size_t{kIsReplaced<Args>} + ... + 0) == info().arguments.size();
+    return (size_t{kIsReplaced<Args>} + ... + 0) ==
+        OperatorCall::schema_info().arguments.size();
   }
 };
 

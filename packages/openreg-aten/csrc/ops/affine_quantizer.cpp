@@ -2,6 +2,7 @@
 // Quantization and its inverse, through the functions that PyTorch's own
 // operators ask the device for. They make the result and know its quantizer.
 #include "device/device.h"
+#include "kernel/dispatch_paths.h"
 #include "kernel/typed.h"
 #include "mechanism.h"
 
@@ -18,35 +19,79 @@
 namespace openreg::aten {
 namespace {
 
-/// What a device does for a stub. `function` is PyTorch's, which calls the same
-/// stub for the CPU once more, and first checks the zero points of channels:
-/// PyTorch leaves that to a device, as it cannot read them.
+/// What a device does for a stub, as a part of `Operator`. `function` is
+/// PyTorch's, which calls the same stub for the CPU once more, and first checks
+/// the zero points of channels: PyTorch leaves that to a device, as it cannot
+/// read them.
 // [docs: quantize]
-template <auto function, typename... Parameters>
-void run_on_aliases(
+template <typename Operator, auto function, typename... Parameters>
+class QuantizerCall final : public Call {
+ public:
+  QuantizerCall(
+      const at::Tensor& from,
+      at::Tensor& to,
+      const Parameters&... parameters)
+      : Call(
+            TypedCall<Operator>::handle(),
+            TypedCall<Operator>::schema_info(),
+            from.device().index(),
+            DispatchPath::kPart),
+        from_(from),
+        to_(to),
+        parameters_(parameters...) {
+    place = Place::kTurn;
+  }
+
+  torch::jit::Stack arguments() const override {
+    torch::jit::Stack stack{from_};
+    std::apply(
+        [&](const auto&... each) { torch::jit::push(stack, each...); },
+        parameters_);
+    return stack;
+  }
+  void alias(CpuAliases& aliases) override {
+    const auto to_cpu = [&](auto& parameter) {
+      if constexpr (std::is_same_v<decltype(parameter), at::Tensor&>) {
+        if (parameter.device() != from_.device()) {
+          throw_two_devices(device, parameter);
+        }
+        parameter = aliases.alias(std::move(parameter), /*written=*/false);
+      }
+    };
+    std::apply([&](auto&... each) { (to_cpu(each), ...); }, parameters_);
+    cpu_from_ = &aliases.alias(from_, /*written=*/false);
+    cpu_to_ = &aliases.alias(to_, /*written=*/true);
+  }
+  void run() override {
+    std::apply(
+        [&](const auto&... each) { function(*cpu_from_, *cpu_to_, each...); },
+        parameters_);
+  }
+
+ private:
+  const at::Tensor& from_;
+  at::Tensor& to_;
+  std::tuple<std::decay_t<Parameters>...> parameters_;
+  const at::Tensor* cpu_from_ = nullptr;
+  at::Tensor* cpu_to_ = nullptr;
+};
+
+template <typename Operator, auto function, typename... Parameters>
+void run_stub(
     const at::Tensor& from,
     at::Tensor& to,
     Parameters... parameters) {
-  const c10::DeviceIndex device = from.device().index();
-  CpuAliases aliases(device);
-  const auto to_cpu = [&](const auto& parameter) -> decltype(auto) {
-    if constexpr (std::is_same_v<decltype(parameter), const at::Tensor&>) {
-      if (parameter.device() != from.device()) {
-        throw_two_devices(device, parameter);
-      }
-      return aliases.alias(parameter, /*written=*/false);
-    } else {
-      return parameter;
-    }
-  };
-  const at::Tensor& source = to_cpu(from);
-  at::Tensor& result = aliases.alias(to, /*written=*/true);
-  run_on_current_stream(device, [&] {
-    const KernelScope scope(device);
-    function(source, result, to_cpu(parameters)...);
-  });
+  QuantizerCall<Operator, function, Parameters...> call(
+      from, to, parameters...);
+  submit(call);
 }
 // [docs: end]
+
+void count(const c10::OperatorHandle& op) {
+  if (counts_paths()) {
+    count_path(op.operator_name(), DispatchPath::kStub);
+  }
+}
 
 /// PyTorch's function for an operator, which allocates on the current device.
 template <typename Operator, auto function, typename... Args>
@@ -55,13 +100,13 @@ at::Tensor ask_device(const at::Tensor& self, Args... args) {
     // PyTorch would take the result's memory from the host.
     return TypedKernel<Operator>::run(self, args...);
   }
-  count_call<Operator>(DispatchPath::kStub);
+  count(TypedCall<Operator>::handle());
   const CurrentDevice scope(self.device().index());
   return function(self, args...);
 }
 
 at::Tensor dequantize(const at::Tensor& self) {
-  count_call<at::_ops::dequantize_self>(DispatchPath::kStub);
+  count(TypedCall<at::_ops::dequantize_self>::handle());
   return at::native::dequantize_quantized(self);
 }
 
@@ -103,27 +148,33 @@ OPENREG_MECHANISM(
   static auto quantized = MAKE_TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1);
   quantized.impl("dequantize.self", TORCH_FN(dequantize));
 
+  using PerTensor = at::_ops::quantize_per_tensor;
+  using PerChannel = at::_ops::quantize_per_channel;
+  using Dequantize = at::_ops::dequantize_self;
   native::quantize_tensor_per_tensor_affine_stub.set_privateuse1_dispatch_ptr(
-      &run_on_aliases<&native::quantize_tensor_per_tensor_affine>);
+      &run_stub<PerTensor, &native::quantize_tensor_per_tensor_affine>);
   native::quantize_tensor_per_tensor_affine_sub_byte_stub
       .set_privateuse1_dispatch_ptr(
-          &run_on_aliases<&native::quantize_tensor_per_tensor_affine>);
+          &run_stub<PerTensor, &native::quantize_tensor_per_tensor_affine>);
   native::quantize_tensor_per_channel_affine_stub.set_privateuse1_dispatch_ptr(
-      &run_on_aliases<&native::quantize_tensor_per_channel_affine>);
+      &run_stub<PerChannel, &native::quantize_tensor_per_channel_affine>);
   native::quantize_tensor_per_channel_float_qparams_stub
       .set_privateuse1_dispatch_ptr(
-          &run_on_aliases<&native::quantize_tensor_per_channel_float_qparams>);
+          &run_stub<
+              PerChannel,
+              &native::quantize_tensor_per_channel_float_qparams>);
   native::dequantize_tensor_per_tensor_affine_stub.set_privateuse1_dispatch_ptr(
-      &run_on_aliases<&native::dequantize_tensor_per_tensor_affine>);
+      &run_stub<Dequantize, &native::dequantize_tensor_per_tensor_affine>);
   native::dequantize_tensor_per_tensor_affine_sub_byte_stub
       .set_privateuse1_dispatch_ptr(
-          &run_on_aliases<&native::dequantize_tensor_per_tensor_affine>);
+          &run_stub<Dequantize, &native::dequantize_tensor_per_tensor_affine>);
   native::dequantize_tensor_per_channel_affine_stub
       .set_privateuse1_dispatch_ptr(
-          &run_on_aliases<&native::dequantize_tensor_per_channel_affine>);
+          &run_stub<Dequantize, &native::dequantize_tensor_per_channel_affine>);
   native::dequantize_tensor_per_channel_float_qparams_stub
       .set_privateuse1_dispatch_ptr(
-          &run_on_aliases<
+          &run_stub<
+              Dequantize,
               &native::dequantize_tensor_per_channel_float_qparams>);
 }
 // [docs: end]

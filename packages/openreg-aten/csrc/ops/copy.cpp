@@ -11,9 +11,8 @@
 #include "device/host_allocator.h"
 #include "device/stream_event.h"
 #include "kernel/cpu_aliases.h"
-#include "kernel/cpu_allocator.h"
 #include "kernel/enqueue.h"
-#include "kernel/kernel.h"
+#include "kernel/submit.h"
 #include "mechanism.h"
 
 #include <ATen/Dispatch_v2.h>
@@ -41,72 +40,106 @@ void check_device_type(const at::Tensor& tensor, const char* argument) {
       ")");
 }
 
-void run_copy(c10::DeviceIndex device, at::Tensor& dst, const at::Tensor& src) {
-  const KernelScope scope(device);
-  at::native::copy_(dst, src, /*non_blocking=*/false);
-}
-
-/// Enqueues a copy between host and device. As on CUDA, only a copy from or to
-/// pinned memory leaves the host free; false if it is none. Device memory is
-/// kept by the order of its stream, or by record_stream().
-bool enqueue_copy(const at::Tensor& dst, const at::Tensor& src) {
-  const at::Tensor& host = on_device(dst) ? src : dst;
-  const c10::DeviceIndex device = (on_device(dst) ? dst : src).device().index();
-  if (!host.is_pinned() || !at::is_expandable_to(src.sizes(), dst.sizes())) {
-    return false; // a wrong shape is an error of the call
-  }
-  const c10::Stream stream = current_stream(device);
-  if (!record_pinned_use(host.storage(), stream)) {
-    return false; // registered by the program, which may free it at any time
-  }
-  CpuAliases aliases(device);
-  enqueue_on_current_stream(
-      device,
-      [to = on_device(dst) ? aliases.alias(dst, true) : borrow(dst),
-       from =
-           on_device(src) ? aliases.alias(src, false) : borrow(src)]() mutable {
-        const EnqueuedKernelScope scope({});
-        at::native::copy_(to, from, /*non_blocking=*/false);
-      });
-  return true;
-}
-
 /// Whether the CPU's copy refuses it: elements that overlap.
 bool overlaps(const at::Tensor& dst, const at::Tensor& src) {
   return at::has_internal_overlap(dst) == at::MemOverlap::Yes ||
       at::get_overlap_status(dst, src) == at::MemOverlapStatus::Partial;
 }
 
-/// Enqueues a copy within a device or between two, like any operator; false if
-/// it is not worth that. As on CUDA, the current stream of the source copies,
-/// after what that of the destination has, which goes on after the copy.
-bool enqueue_between_devices(const at::Tensor& dst, const at::Tensor& src) {
+/// A copy within a device, between two, or between host and device.
+class CopyCall final : public Call {
+ public:
+  CopyCall(at::Tensor& dst, const at::Tensor& src, c10::DeviceIndex device)
+      : Call(handle(), info_of(handle()), device, DispatchPath::kTyped),
+        dst_(dst),
+        src_(src) {
+    bytes_if_known = dst.nbytes() + src.nbytes();
+  }
+
+  torch::jit::Stack arguments() const override {
+    return {dst_, src_, false};
+  }
+  /// The kernel of the host reads and writes pinned memory itself.
+  torch::jit::Stack alias_for_later(CpuAliases& aliases) override {
+    return {
+        on_device(dst_) ? aliases.alias(dst_, /*written=*/true) : borrow(dst_),
+        on_device(src_) ? aliases.alias(src_, /*written=*/false) : borrow(src_),
+        false};
+  }
+  void alias(CpuAliases& aliases) override {
+    to_ = on_device(dst_) ? &aliases.alias(dst_, /*written=*/true) : &dst_;
+    from_ = on_device(src_) ? &aliases.alias(src_, /*written=*/false) : &src_;
+  }
+  void run() override {
+    at::native::copy_(*to_, *from_, /*non_blocking=*/false);
+  }
+
+ private:
+  static const c10::OperatorHandle& handle() {
+    static const auto value =
+        c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", "");
+    return value;
+  }
+
+  at::Tensor& dst_;
+  const at::Tensor& src_;
+  at::Tensor* to_ = nullptr;
+  const at::Tensor* from_ = nullptr;
+};
+
+/// Whether a copy between host and device leaves the host free. As on CUDA,
+/// only one from or to pinned memory does. Device memory is kept by the order
+/// of its stream, or by record_stream().
+bool is_asynchronous(
+    const at::Tensor& dst,
+    const at::Tensor& src,
+    c10::DeviceIndex device) {
+  const at::Tensor& host = on_device(dst) ? src : dst;
+  return host.is_pinned() &&
+      // A wrong shape is an error of the call.
+      at::is_expandable_to(src.sizes(), dst.sizes()) &&
+      // False if it was registered by the program, which may free it any time.
+      record_pinned_use(host.storage(), current_stream(device));
+}
+
+/// Between host and device.
+void copy_over_the_bus(at::Tensor& dst, const at::Tensor& src, bool async) {
+  const c10::DeviceIndex device = (on_device(dst) ? dst : src).device().index();
+  CopyCall call(dst, src, device);
+  call.place = Call::Place::kTurn;
+  if (async && is_asynchronous(dst, src, device)) {
+    call.place = Call::Place::kQueue;
+  } else if (!on_device(dst)) {
+    // The host is about to look: what failed earlier on the stream is reported.
+    synchronize_current_stream(device);
+  }
+  submit(call);
+}
+
+/// Within a device, or between two. As on CUDA, the current stream of the
+/// source copies, after what that of the destination has, which goes on after
+/// the copy.
+void copy_on_devices(at::Tensor& dst, const at::Tensor& src) {
   const c10::DeviceIndex source = src.device().index();
   const c10::DeviceIndex target = dst.device().index();
-  if (dst.is_quantized() || src.is_quantized() ||
-      !at::is_expandable_to(src.sizes(), dst.sizes()) || overlaps(dst, src) ||
-      runs_here(source) || runs_here(target) ||
-      !(enqueues(source, dst.nbytes() + src.nbytes()) ||
-        (source != target && enqueues(target, 0)))) {
-    return false;
-  }
-  CpuAliases aliases(target);
-  at::Tensor to = aliases.alias(dst, true);
-  const at::Tensor from = aliases.alias(src, false);
-  std::vector<CpuAliasPtr> kept;
-  aliases.move_aliases(kept);
-  if (source != target) {
+  const bool can_be_enqueued = !dst.is_quantized() && !src.is_quantized() &&
+      at::is_expandable_to(src.sizes(), dst.sizes()) && !overlaps(dst, src);
+  if (source == target) {
+    CopyCall call(dst, src, target);
+    call.place = can_be_enqueued ? Call::Place::kAny : Call::Place::kTurn;
+    submit(call);
+  } else if (!can_be_enqueued || runs_here(source) || runs_here(target)) {
+    synchronize_current_stream(source); // what it still computes on src
+    CopyCall call(dst, src, target);
+    call.place = Call::Place::kTurn;
+    submit(call);
+  } else {
     StreamEvent(current_handle(target)).hold(current_handle(source));
-  }
-  enqueue_on_current_stream(
-      source, [to = std::move(to), from, kept = std::move(kept)]() mutable {
-        const EnqueuedKernelScope scope({});
-        at::native::copy_(to, from, /*non_blocking=*/false);
-      });
-  if (source != target) {
+    CopyCall call(dst, src, source);
+    call.place = Call::Place::kQueue;
+    submit(call);
     StreamEvent(current_handle(source)).hold(current_handle(target));
   }
-  return true;
 }
 
 } // namespace
@@ -121,26 +154,11 @@ copy_tensor(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
       "`.clone()`, if you want a mutable zero tensor.");
   // A lazily copied storage gets a buffer of its own before it is held or seen.
   self.storage().unsafeGetStorageImpl()->mutable_data();
-  if (non_blocking && on_device(self) != on_device(src) &&
-      enqueue_copy(self, src)) {
-    return self;
+  if (on_device(self) && on_device(src)) {
+    copy_on_devices(self, src);
+  } else {
+    copy_over_the_bus(self, src, non_blocking);
   }
-  const c10::DeviceIndex device =
-      (on_device(self) ? self : src).device().index();
-  if (on_device(self) && on_device(src) && enqueue_between_devices(self, src)) {
-    return self;
-  }
-  if (on_device(self) && on_device(src) && self.device() != src.device()) {
-    // What the other device still computes on src comes first.
-    synchronize_current_stream(src.device().index());
-  } else if (!on_device(self)) {
-    // The host is about to look: what failed earlier on the stream is reported.
-    synchronize_current_stream(device);
-  }
-  CpuAliases aliases(device);
-  at::Tensor to = on_device(self) ? aliases.alias(self, true) : self;
-  const at::Tensor from = on_device(src) ? aliases.alias(src, false) : src;
-  run_on_current_stream(device, [&] { run_copy(device, to, from); });
   return self;
 }
 
@@ -158,23 +176,60 @@ at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
   return copy_tensor(result, self, /*non_blocking=*/false);
 }
 
+/// The read of one element, by the host itself.
+class ItemCall final : public Call {
+ public:
+  explicit ItemCall(const at::Tensor& self)
+      : Call(
+            handle(),
+            info_of(handle()),
+            self.device().index(),
+            DispatchPath::kTyped),
+        self_(self) {
+    place = Place::kHost;
+    bytes_if_known = self.itemsize();
+  }
+
+  torch::jit::Stack arguments() const override {
+    return {self_};
+  }
+  void alias(CpuAliases&) override {
+    data_ = to_kernel(self_.const_data_ptr());
+  }
+  void run() override {
+    AT_DISPATCH_V2(
+        self_.scalar_type(),
+        "_local_scalar_dense",
+        AT_WRAP([&] { result_ = *static_cast<const scalar_t*>(data_); }),
+        AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX),
+        AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES),
+        AT_EXPAND(AT_FLOAT8_TYPES),
+        at::kComplexHalf,
+        at::kHalf,
+        at::kBool,
+        at::kBFloat16);
+  }
+  at::Scalar result() const {
+    return result_;
+  }
+
+ private:
+  static const c10::OperatorHandle& handle() {
+    static const auto value = c10::Dispatcher::singleton().findSchemaOrThrow(
+        "aten::_local_scalar_dense", "");
+    return value;
+  }
+
+  const at::Tensor& self_;
+  const void* data_ = nullptr;
+  at::Scalar result_;
+};
+
 at::Scalar local_scalar_dense(const at::Tensor& self) {
   TORCH_CHECK(self.numel() > 0, "Empty tensor not supported");
-  const void* data = to_kernel(self.const_data_ptr());
-  synchronize_current_stream(self.device().index()); // reports what failed
-  at::Scalar result; // read here: all work of the stream is completed
-  AT_DISPATCH_V2(
-      self.scalar_type(),
-      "_local_scalar_dense",
-      AT_WRAP([&] { result = *static_cast<const scalar_t*>(data); }),
-      AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX),
-      AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES),
-      AT_EXPAND(AT_FLOAT8_TYPES),
-      at::kComplexHalf,
-      at::kHalf,
-      at::kBool,
-      at::kBFloat16);
-  return result;
+  ItemCall call(self);
+  submit(call);
+  return call.result();
 }
 
 } // namespace

@@ -15,7 +15,7 @@ void add_structured_operators(torch::Library& library) {
   const auto add = [&](const c10::OperatorHandle& op, auto kernel) {
     library.impl(toString(op.operator_name()).c_str(), kernel);
   };
-  (add(TypedKernel<Operators>::handle(),
+  (add(TypedCall<Operators>::handle(),
        TORCH_FN((StructuredKernel<Operators, Structured>::run))),
    ...);
 }

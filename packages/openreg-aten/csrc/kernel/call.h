@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One call of an operator, as the call path (submit.h) sees it.
+//
+// Boxed, typed and structured kernels get their arguments and give their
+// results in different forms. Each form is a subclass; what happens to a call
+// is decided and done in submit.cpp alone.
+#pragma once
+
+#include "kernel/cpu_aliases.h"
+#include "kernel/dispatch_paths.h"
+#include "kernel/operator_info.h"
+#include "kernel/output_metadata.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <optional>
+#include <vector>
+
+namespace openreg::aten {
+
+class Call {
+ public:
+  /// Where it is to run, as far as the caller knows.
+  enum class Place : uint8_t {
+    kAny,   // submit() decides
+    kQueue, // enqueued: an asynchronous copy
+    kTurn,  // on this thread, when the stream has come to it
+    kHost,  // on this thread, once the stream has no work: a read
+  };
+  Call(
+      const c10::OperatorHandle& op,
+      const OperatorInfo& info,
+      c10::DeviceIndex device,
+      DispatchPath path)
+      : op(op), info(info), device(device), path(path) {}
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  /// Adds the arguments to a key.
+  virtual void add_to(CallKey& key) const {
+    key.refuse();
+  }
+  /// The arguments, as the caller gave them.
+  virtual torch::jit::Stack arguments() const = 0;
+  /// The operator whose CPU kernel runs.
+  virtual const c10::OperatorHandle& target() const {
+    return op;
+  }
+
+  /// Arguments for the CPU's kernel, which submit() enqueues. Not asked of
+  /// calls that are never enqueued.
+  virtual torch::jit::Stack alias_for_later(CpuAliases& /*aliases*/) {
+    TORCH_INTERNAL_ASSERT(false, op.operator_name(), " cannot be enqueued");
+  }
+  /// Takes the results that an enqueued kernel will fill.
+  virtual void take(std::vector<at::Tensor>&& /*made*/) {}
+
+  /// Prepares the arguments for run().
+  virtual void alias(CpuAliases& aliases) = 0;
+  /// Runs the CPU's kernel.
+  virtual void run() = 0;
+  /// Makes what run() made the device's.
+  virtual void adopt(CpuAliases& /*aliases*/) {}
+  /// The new tensors among the results, once they are there.
+  virtual std::vector<at::Tensor> made() const {
+    return {};
+  }
+
+  /// The results that are arguments.
+  virtual std::vector<at::Tensor> written() const {
+    return {};
+  }
+
+  const c10::OperatorHandle& op;
+  const OperatorInfo& info;
+  const c10::DeviceIndex device;
+  const DispatchPath path;
+  Place place = Place::kAny;
+  // Of all operands, if the results are there before the call runs; else null.
+  std::optional<size_t> bytes_if_known;
+
+ protected:
+  ~Call() = default;
+};
+
+} // namespace openreg::aten

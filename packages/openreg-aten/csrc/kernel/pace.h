@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How much work the kernels of late were, and whether the next one is worth a
+// change of threads.
+//
+// To enqueue a kernel costs the host about a microsecond, and more if a worker
+// has to be woken. In return the host goes on while the kernel runs. Who soon
+// waits for the kernel gains nothing.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace openreg::aten::pace {
+
+/// Whether an operator over `bytes` bytes of operands is worth enqueueing on an
+/// idle stream.
+bool is_worth_enqueueing(size_t bytes);
+
+/// Measures a kernel, or none: it takes samples.
+class Timer {
+ public:
+  Timer();
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+  ~Timer();
+
+ private:
+  int64_t start_; // nanoseconds; 0 without a measurement
+};
+
+} // namespace openreg::aten::pace

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The call path: decides, finds metadata, enqueues or runs, adopts, remembers.
+#include "kernel/submit.h"
+
+#include "kernel/cpu_allocator.h"
+#include "kernel/enqueue.h"
+#include "kernel/first_call.h"
+#include "kernel/kernel.h"
+#include "kernel/pace.h"
+
+#include <ATen/native/Resize.h>
+
+#include <memory>
+#include <utility>
+
+namespace openreg::aten {
+namespace {
+
+void count(const Call& call, DispatchPath path) {
+  if (counts_paths() && call.path != DispatchPath::kPart) {
+    count_path(call.op.operator_name(), path);
+  }
+}
+
+enum class Verdict {
+  kRun,
+  kEnqueue,         // although the stream is idle
+  kEnqueueOverWait, // to run, it would have to wait
+};
+
+/// Whether a call with so many bytes of operands is enqueued.
+// [docs: should-enqueue]
+Verdict should_enqueue(const Call& call, size_t bytes) {
+  if (call.place == Call::Place::kTurn || call.place == Call::Place::kHost) {
+    return Verdict::kRun;
+  }
+  const bool busy = is_busy(call.device);
+  const bool worth = pace::is_worth_enqueueing(bytes);
+  if (!(busy || worth || call.place == Call::Place::kQueue) ||
+      runs_here(call.device)) { // what a kernel calls runs at once
+    return Verdict::kRun;
+  }
+  return busy ? Verdict::kEnqueueOverWait : Verdict::kEnqueue;
+}
+// [docs: end]
+
+/// The metadata of what a call makes; null if only the kernel can tell.
+std::shared_ptr<const OutputMetadata>
+find_outputs(const Call& call, const CallKey& key, Verdict verdict) {
+  if (auto outputs = find_output_metadata(key)) {
+    return outputs;
+  }
+  // On an idle stream a small call has run sooner than its meta kernel, and any
+  // call sooner than a dry run.
+  constexpr size_t kWorthAsking = size_t{1} << 20;
+  const bool waits = verdict == Verdict::kEnqueueOverWait;
+  if (!waits && key.bytes() < kWorthAsking) {
+    return nullptr;
+  }
+  const torch::jit::Stack arguments = call.arguments();
+  auto outputs = ask_meta_kernel(call.op, call.info, key, arguments);
+  return outputs != nullptr || !waits
+      ? outputs
+      : dry_run(call.op, call.info, key, arguments);
+}
+
+void enqueue_call(
+    Call& call,
+    std::vector<at::Tensor>&& results,
+    uint64_t digest) {
+  count(call, DispatchPath::kEnqueued);
+  CpuAliases aliases(call.device);
+  enqueue(
+      call.target(),
+      call.device,
+      aliases,
+      call.alias_for_later(aliases),
+      results,
+      digest);
+  call.take(std::move(results));
+}
+
+/// Gives what a call writes to the sizes of the results, with PyTorch's warning
+/// if it had elements.
+void resize_written(const Call& call, const OutputMetadata& outputs) {
+  if (C10_LIKELY(outputs.resized.empty())) {
+    return;
+  }
+  const auto written = call.written();
+  for (size_t i = 0; i < outputs.resized.size(); ++i) {
+    at::native::resize_output(written[i], outputs.resized[i]);
+  }
+}
+
+/// Runs a call on this thread; returns whether it gave arguments other sizes,
+/// or null if a later call with the same metadata may do otherwise.
+std::optional<bool> run(Call& call) {
+  count(call, call.path);
+  CpuAliases aliases(call.device);
+  call.alias(aliases);
+  if (call.place == Call::Place::kHost) {
+    synchronize_current_stream(call.device); // reports what failed
+    call.run();
+  } else {
+    const pace::Timer timer;
+    run_on_current_stream(call.device, [&] {
+      const KernelScope scope(call.device);
+      call.run();
+    });
+  }
+  const bool changed = aliases.write_back();
+  call.adopt(aliases);
+  return aliases.has_changed_bits() ? std::nullopt : std::optional(changed);
+}
+
+/// The same for a call with a key: what it made is cached.
+void run_and_remember(Call& call, const CallKey& key) {
+  const auto changed = run(call);
+  if (key.usable() && changed && !was_seen(key) &&
+      (!*changed || call.info.returns_all_written)) {
+    cache_output_metadata(
+        key,
+        call.made(),
+        *changed ? call.written() : std::vector<at::Tensor>());
+    remember_dtypes(key);
+  }
+}
+
+} // namespace
+
+// [docs: submit]
+void submit(Call& call) {
+  if (call.bytes_if_known) {
+    if (should_enqueue(call, *call.bytes_if_known) == Verdict::kRun) {
+      run(call);
+    } else {
+      enqueue_call(call, call.made(), /*digest=*/0);
+    }
+    return;
+  }
+  CallKey key(call.op, call.info);
+  call.add_to(key);
+  const Verdict verdict =
+      key.usable() ? should_enqueue(call, key.bytes()) : Verdict::kRun;
+  const auto outputs =
+      verdict == Verdict::kRun ? nullptr : find_outputs(call, key, verdict);
+  if (outputs == nullptr) {
+    run_and_remember(call, key);
+    return;
+  }
+  resize_written(call, *outputs);
+  enqueue_call(call, make_results(call.device, outputs->made), digest_of(key));
+}
+// [docs: end]
+
+} // namespace openreg::aten
