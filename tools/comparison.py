@@ -32,7 +32,7 @@ TEXT = """\
 
 Every public name of `torch.cuda`, `torch.xpu`, `torch.mps` and `torch.accelerator` in torch {version}, and what
 `torch.openreg` has for it: {have} names are there, {planned} are not there yet, and {other} do not apply. [](python.md)
-explains those that are there. `tools/comparison.py` writes this page, and fails for a name without an answer.
+explains the names that are there. `tools/comparison.py` writes this page, and fails for a name without an answer.
 
 `torch.accelerator` itself serves the device; "by `torch.accelerator`" means that its function works on openreg. All of its
 functions do; its class `Graph`, for which PyTorch lets a backend register an implementation, has none yet.

@@ -36,7 +36,7 @@ device types. A list has room for a PrivateUse1 device if it asks for the name o
 registered, or if the caller can say which device is meant. The other lists are closed: a backend cannot join them.
 
 {count} such places follow, with what they mean for this device: {open} are open, with the way in, {planned} wait for a
-[planned](planned.md) mechanism, and {closed} are closed. Those that are noticed by nothing deserve the most care:
+[planned](planned.md) mechanism, and {closed} are closed. The places that nothing notices deserve the most care:
 PyTorch goes another way than for a CUDA device, and no error tells. That is so for {quiet_open} open and {quiet} closed ones.
 
 `tools/device_lists.py` writes this page. It reads the place in the torch that is installed, and fails if the place no

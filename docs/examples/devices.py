@@ -14,6 +14,6 @@ for setting in openreg_runtime.settings():
 # prints: OPENREG_MEMORY_CHECK 0 default
 # prints: OPENREG_ALLOW_COPIES 0 default
 # prints: OPENREG_WAIT_TIMEOUT 0 default
-# prints: OPENREG_FAULTS none default
+# prints: OPENREG_FAILURES none default
 print(openreg_runtime.Device(3).total_memory)
 # prints: 1073741824

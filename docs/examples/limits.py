@@ -3,9 +3,9 @@
 
 import threading
 
-from openreg_runtime import Buffer, Device, OpenRegError, Stream, faults
+from openreg_runtime import Buffer, Device, OpenRegError, Stream, failures
 
-with faults.memory_limit(2**20):
+with failures.memory_limit(2**20):
     print(Device(0).free_memory)
     # prints: 1048576
     try:
@@ -19,7 +19,7 @@ print(Device(0).memory_limit == Device(0).total_memory)
 gate = threading.Event()
 stream = Stream()
 stream.launch(gate.wait, 30)
-with faults.wait_timeout(0.02):
+with failures.wait_timeout(0.02):
     try:
         stream.synchronize()
     except OpenRegError as error:

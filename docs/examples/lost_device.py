@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A device is lost for a while; the other one goes on."""
 
-from openreg_runtime import Buffer, OpenRegError, faults
+from openreg_runtime import Buffer, OpenRegError, failures
 
 block, other = Buffer(16, device=0), Buffer(16, device=1)
-with faults.lost_device(0):
+with failures.lost_device(0):
     try:
         block.fill(1)
     except OpenRegError as error:

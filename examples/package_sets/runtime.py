@@ -15,7 +15,7 @@ buffer.copy_to(result)
 print(result.decode(), "on", buffer.device)
 # prints: abcd on Device(0)
 
-with runtime.faults.memory_limit(2**20):
+with runtime.failures.memory_limit(2**20):
     try:
         runtime.Buffer(2**24)
     except runtime.OpenRegError as error:

@@ -41,7 +41,7 @@ def whole(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture
 def tally() -> Tally:
-    """Collects the checks of a test; what failed is judged when the test is over."""
+    """Collects the checks of a test; what failed is judged when the test ends."""
     return Tally()
 
 

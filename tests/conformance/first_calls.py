@@ -21,7 +21,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import openreg_runtime as runtime
-from openreg_runtime import faults
+from openreg_runtime import failures
 
 from .agreement import leaves
 from .cases import short
@@ -51,7 +51,7 @@ def held_stream() -> Iterator[None]:
     runtime.Device(0).default_stream.launch(hold)
     started.wait()
     try:
-        with faults.wait_timeout(TIMEOUT, 0):
+        with failures.wait_timeout(TIMEOUT, 0):
             yield
     finally:
         released.set()

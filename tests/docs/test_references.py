@@ -125,8 +125,8 @@ def test_every_c_function_is_named(page: Page) -> None:
 def test_every_name_of_the_runtime_is_named(page: Page) -> None:
     names = openreg_runtime.__all__
     assert [name for name in names if f"`{name}`" not in page("device.md")] == []
-    names = openreg_runtime.faults.__all__
-    assert [n for n in names if f"`faults.{n}`" not in page("faults.md")] == []
+    names = openreg_runtime.failures.__all__
+    assert [n for n in names if f"`failures.{n}`" not in page("failures.md")] == []
 
 
 def test_every_public_name_is_named(page: Page) -> None:

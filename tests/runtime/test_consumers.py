@@ -36,7 +36,7 @@ int main(void) {
   orPointerAttributes attributes = OPENREG_POINTER_ATTRIBUTES_INIT;
   orResourceUsage usage = OPENREG_RESOURCE_USAGE_INIT;
   orSetting setting = OPENREG_SETTING_INIT;
-  orFaultSpec spec = OPENREG_FAULT_SPEC_INIT;
+  orFailureSpec spec = OPENREG_FAILURE_SPEC_INIT;
   if (orGetDeviceCount(&count) != orSuccess ||
       orMalloc(&block, 4) != orSuccess ||
       orMemcpy(block, in, 4, orMemcpyHostToDevice) != orSuccess ||

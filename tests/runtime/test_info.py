@@ -22,11 +22,11 @@ WRONG = [
     ("OPENREG_MEMORY_CHECK", "on", "0 or 1"),
     ("OPENREG_ALLOW_COPIES", "yes", "0 or 1"),
     ("OPENREG_WAIT_TIMEOUT", "1s", "a whole number of milliseconds"),
-    ("OPENREG_FAULTS", "free:first=1", "'free' is not a site: expected malloc"),
-    ("OPENREG_FAULTS", "malloc:nth=1", "'nth' is not a key: expected device"),
-    ("OPENREG_FAULTS", "copy:error=Timeout", "'Timeout' is not an error"),
-    ("OPENREG_FAULTS", "launch:device=2", "device 2 does not exist"),
-    ("OPENREG_FAULTS", "malloc:first=0", "calls are counted from 1"),
+    ("OPENREG_FAILURES", "free:first=1", "'free' is not a site: expected malloc"),
+    ("OPENREG_FAILURES", "malloc:nth=1", "'nth' is not a key: expected device"),
+    ("OPENREG_FAILURES", "copy:error=Timeout", "'Timeout' is not an error"),
+    ("OPENREG_FAILURES", "launch:device=2", "device 2 does not exist"),
+    ("OPENREG_FAILURES", "malloc:first=0", "calls are counted from 1"),
 ]
 
 
@@ -54,7 +54,7 @@ def test_info_shows_every_setting_with_its_source() -> None:
         "OPENREG_PEER_ACCESS": "0",
         "OPENREG_MEMORY_CHECK": "1",
         "OPENREG_WAIT_TIMEOUT": "2500",
-        "OPENREG_FAULTS": "malloc:first=3;launch:period=100:delay=50",
+        "OPENREG_FAILURES": "malloc:first=3;launch:period=100:delay=50",
     }
     done = info(**values)
     assert done.returncode == 0, done.stderr
@@ -122,7 +122,7 @@ def test_settings_name_value_source_and_meaning() -> None:
         "OPENREG_MEMORY_CHECK",
         "OPENREG_ALLOW_COPIES",
         "OPENREG_WAIT_TIMEOUT",
-        "OPENREG_FAULTS",
+        "OPENREG_FAILURES",
     }
     for setting in settings.values():
         expected = "environment" if setting.name in os.environ else "default"

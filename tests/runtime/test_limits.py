@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import openreg_runtime as runtime
-from openreg_runtime import faults
+from openreg_runtime import failures
 
 MIB = 2**20
 
@@ -19,7 +19,7 @@ def device() -> runtime.Device:
 
 
 def test_memory_limit_fails_what_exceeds_it_and_is_restored(device) -> None:
-    with faults.memory_limit(MIB, device):
+    with failures.memory_limit(MIB, device):
         assert device.memory_limit == MIB
         assert device.free_memory == MIB
         with pytest.raises(
@@ -34,7 +34,7 @@ def test_memory_limit_fails_what_exceeds_it_and_is_restored(device) -> None:
 
 def test_memory_limit_below_what_is_in_use_waits_for_frees(device) -> None:
     block = runtime.Buffer(2 * MIB, device)
-    with faults.memory_limit(MIB, device):
+    with failures.memory_limit(MIB, device):
         assert device.free_memory == 0
         with pytest.raises(runtime.OpenRegError):
             runtime.Buffer(1, device)
@@ -45,8 +45,8 @@ def test_memory_limit_below_what_is_in_use_waits_for_frees(device) -> None:
 def test_memory_limit_is_the_device_s_own_and_nests() -> None:
     runtime.set_device(1)
     try:
-        with faults.memory_limit(2 * MIB):
-            with faults.memory_limit(MIB):
+        with failures.memory_limit(2 * MIB):
+            with failures.memory_limit(MIB):
                 assert runtime.Device(1).memory_limit == MIB
             assert runtime.Device(1).memory_limit == 2 * MIB
             assert runtime.Device(0).memory_limit == runtime.Device(0).total_memory
@@ -77,7 +77,7 @@ def test_wait_that_takes_too_long_raises_and_the_work_goes_on(latch, device) -> 
         event.synchronize,
         lambda: block.copy_to(bytearray(4), stream),
     ]
-    with faults.wait_timeout(0.01, device):
+    with failures.wait_timeout(0.01, device):
         for wait in waits:
             with pytest.raises(runtime.OpenRegError, match="10 ms") as caught:
                 wait()
@@ -92,16 +92,16 @@ def test_wait_that_takes_too_long_raises_and_the_work_goes_on(latch, device) -> 
 
 def test_wait_timeout_is_restored(device) -> None:
     assert device.wait_timeout is None
-    with faults.wait_timeout(1.5, device):
+    with failures.wait_timeout(1.5, device):
         assert device.wait_timeout == 1.5
-        with faults.wait_timeout(None, device):
+        with failures.wait_timeout(None, device):
             assert device.wait_timeout is None
         assert device.wait_timeout == 1.5
     assert device.wait_timeout is None
 
 
 def test_wait_timeout_is_rounded_up_to_milliseconds(device) -> None:
-    with faults.wait_timeout(0.0001, device):
+    with failures.wait_timeout(0.0001, device):
         assert device.wait_timeout == 0.001
 
 
@@ -116,7 +116,7 @@ def test_block_that_can_not_be_freed_in_time_is_freed_later(latch, device) -> No
     stream = runtime.Stream(device)
     block = runtime.Buffer(1024, device)
     held = latch(stream)
-    with faults.wait_timeout(0.005, device):
+    with failures.wait_timeout(0.005, device):
         del block
     assert runtime.resource_usage().device_blocks == 1
     held.release()
@@ -128,7 +128,7 @@ def test_pinned_block_that_can_not_be_freed_in_time_is_freed_later(latch) -> Non
     stream = runtime.Stream(0)
     pinned = runtime.PinnedBuffer(1024)
     held = latch(stream)
-    with faults.wait_timeout(0.005, 0):
+    with failures.wait_timeout(0.005, 0):
         del pinned
     assert runtime.resource_usage().host_blocks == 1
     held.release()
@@ -170,7 +170,7 @@ def test_waits_with_a_limit_release_the_gil(latch, device) -> None:
 
     thread = threading.Thread(target=release)
     thread.start()
-    with faults.wait_timeout(40, device):
+    with failures.wait_timeout(40, device):
         waiting.set()
         stream.synchronize()
     thread.join()

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 import openreg_runtime as runtime
-from openreg_runtime import faults, pinned
+from openreg_runtime import failures, pinned
 
 DATA = bytes(range(200))
 
@@ -96,7 +96,7 @@ def test_end_that_takes_too_long_keeps_the_memory_until_the_work_is_done(latch) 
     block.copy_from(DATA)
     memory = bytearray(200)
     held = latch(stream)
-    with faults.wait_timeout(0.01):
+    with failures.wait_timeout(0.01):
         with pytest.raises(runtime.OpenRegError) as caught, pinned(memory):
             block.copy_to(memory, stream)
         assert caught.value.name == "orErrorTimeout"

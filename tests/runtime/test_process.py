@@ -160,7 +160,7 @@ def test_forked_child_gets_a_clear_error(run_script) -> None:
         """
         import os, sys
         import openreg_runtime as runtime
-        from openreg_runtime import faults
+        from openreg_runtime import failures
 
         device = runtime.Device(0)
         block = runtime.Buffer(16)
@@ -175,7 +175,7 @@ def test_forked_child_gets_a_clear_error(run_script) -> None:
                 device.reset,
                 runtime.resource_usage,
                 block.ipc_handle,
-                lambda: faults.inject_fault("malloc").__enter__(),
+                lambda: failures.inject_failure("malloc").__enter__(),
                 lambda: runtime.pinned(bytearray(1)).__enter__(),
             ]
             for use in uses:

@@ -9,7 +9,7 @@ import weakref
 import pytest
 
 import openreg_runtime as runtime
-from openreg_runtime import faults
+from openreg_runtime import failures
 
 
 class Thing:
@@ -43,7 +43,7 @@ def test_lost_device_fails_every_use_until_the_end(device) -> None:
         lambda: block.copy_to(bytearray(8)),
         lambda: block.copy_from(bytes(8), stream),
     ]
-    with faults.lost_device(device) as lost:
+    with failures.lost_device(device) as lost:
         assert lost == device
         for use in uses:
             with pytest.raises(runtime.OpenRegError, match="device 1 was lost") as e:
@@ -59,7 +59,7 @@ def test_lost_device_drops_what_is_queued(latch, device) -> None:
     ran = []
     stream.launch(ran.append, 1)
     stream.launch_host(ran.append, 2)
-    with faults.lost_device(device):
+    with failures.lost_device(device):
         held.release()
     assert ran == []
 
@@ -74,7 +74,7 @@ def test_what_dropped_work_held_is_released(latch, device) -> None:
     runtime.Buffer(64, device).copy_from(runtime.PinnedBuffer(64), stream)
     del kernel, function
     assert None not in [reference() for reference in references]
-    with faults.lost_device(device):
+    with failures.lost_device(device):
         held.release()
     assert [reference() for reference in references] == [None, None]
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from importlib.metadata import version
 
 import openreg_runtime as runtime
-from openreg_runtime import faults
+from openreg_runtime import failures
 
 
 def changes(before: runtime.ResourceUsage) -> dict[str, int]:
@@ -26,8 +26,8 @@ def test_usage_counts_every_kind_of_object() -> None:
     event = runtime.Event()
     assert changes(before) == {"events": 1}
     del event
-    with faults.inject_fault("malloc"):
-        assert changes(before) == {"faults": 1}
+    with failures.inject_failure("malloc"):
+        assert changes(before) == {"failures": 1}
     stream = runtime.Stream()
     assert changes(before) == {"streams": 1}
     stream.launch(int)

@@ -193,12 +193,12 @@ def test_memory_that_ran_out_is_taken_from_the_cache() -> None:
     x = torch.empty(1 << 20, pin_memory=True)
     frees = stats()["num_host_free"]
     del x
-    with runtime.faults.inject_fault("malloc_host") as fault:
+    with runtime.failures.inject_failure("malloc_host") as failure:
         assert torch.empty(10, pin_memory=True).is_pinned()
-    assert fault.hits == 1
+    assert failure.hits == 1
     assert stats()["num_host_free"] > frees
     with (
-        runtime.faults.inject_fault("malloc_host", period=1),
+        runtime.failures.inject_failure("malloc_host", period=1),
         pytest.raises(torch.OutOfMemoryError),
     ):
         torch.empty(1 << 20, pin_memory=True)  # of a size that is not cached

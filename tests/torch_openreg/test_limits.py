@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch_openreg.testing: limits and faults for devices by PyTorch's names."""
+"""torch_openreg.testing: limits and failures for devices by PyTorch's names."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from torch_openreg.testing import inject_fault, memory_limit
+from torch_openreg.testing import inject_failure, memory_limit
 
 MIB = 2**20
 
@@ -56,22 +56,22 @@ def test_wrong_limits_are_refused() -> None:
         pass
 
 
-def test_fault_hits_the_operator_that_is_counted() -> None:
+def test_failure_hits_the_operator_that_is_counted() -> None:
     x = torch.ones(3, device="openreg")
-    with inject_fault("launch", first=2) as fault:
+    with inject_failure("launch", first=2) as failure:
         y = x + 1
-        with pytest.raises(RuntimeError, match="injected fault: launch number 2"):
+        with pytest.raises(RuntimeError, match="injected failure: launch number 2"):
             (y + 1).tolist()  # the call, if it was enqueued, raises nothing
         assert (y + 2).tolist() == [4, 4, 4]
-    assert fault.hits == 1
-    assert fault.calls >= 3
+    assert failure.hits == 1
+    assert failure.calls >= 3
 
 
-def test_fault_counts_only_its_device() -> None:
+def test_failure_counts_only_its_device() -> None:
     x, y = torch.ones(3, device="openreg:0"), torch.ones(3, device="openreg:1")
-    with inject_fault("launch", device="openreg:1") as fault:
+    with inject_failure("launch", device="openreg:1") as failure:
         assert (x + 1).tolist() == [2, 2, 2]
-        assert fault.calls == 0
+        assert failure.calls == 0
         with pytest.raises(RuntimeError, match="on device 1"):
             (y + 1).tolist()
 
@@ -80,20 +80,20 @@ def test_failed_allocation_is_out_of_memory_though_memory_is_cached() -> None:
     size = 64 * MIB  # more than a segment that other tensors keep may have left
     torch.empty(size, dtype=torch.uint8, device="openreg")
     with (
-        inject_fault("malloc", period=1) as fault,
+        inject_failure("malloc", period=1) as failure,
         pytest.raises(torch.OutOfMemoryError),
     ):
         torch.empty(size, dtype=torch.uint8, device="openreg")
-    assert fault.hits > 0
+    assert failure.hits > 0
     assert torch.ones(size // 4, device="openreg").sum().item() == size // 4
 
 
-def test_wrong_faults_are_refused() -> None:
+def test_wrong_failures_are_refused() -> None:
     with pytest.raises(ValueError, match="probability is 2"):
-        inject_fault("launch", probability=2).__enter__()
+        inject_failure("launch", probability=2).__enter__()
     with pytest.raises(TypeError, match="site is 3, expected a str"):
-        inject_fault(3).__enter__()
+        inject_failure(3).__enter__()
     with pytest.raises(ValueError, match="site is 'lunch', expected one of malloc"):
-        inject_fault("lunch").__enter__()
+        inject_failure("lunch").__enter__()
     with pytest.raises(RuntimeError, match="Invalid device id 9"):
-        inject_fault("launch", device=9).__enter__()
+        inject_failure("launch", device=9).__enter__()

@@ -92,13 +92,13 @@ def test_lost_device_leaves_a_profile_without_its_times(output: Output) -> None:
     source = """
     import warnings
     import torch
-    from openreg_runtime import faults
+    from openreg_runtime import failures
     from torch.autograd import profiler
 
     x = torch.rand(100, 100, device="openreg")
     with profiler.profile(use_device="openreg") as profile:
         x.exp()
-        with faults.lost_device(0):
+        with failures.lost_device(0):
             try:
                 x.sin()
             except RuntimeError:

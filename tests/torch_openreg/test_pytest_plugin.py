@@ -113,11 +113,11 @@ def test_failure_of_pending_work_belongs_to_its_test(suite: Suite) -> None:
     output = suite(
         """
         import torch
-        from torch_openreg.testing import inject_fault
+        from torch_openreg.testing import inject_failure
         def test_enqueues(openreg_device):
             source = torch.ones(1000, pin_memory=True)
             target = torch.empty(1000, device=openreg_device)
-            with inject_fault("launch"):
+            with inject_failure("launch"):
                 target.copy_(source, non_blocking=True)
         def test_after(openreg_device):
             assert torch.ones(2, device=openreg_device).tolist() == [1, 1]
@@ -125,7 +125,7 @@ def test_failure_of_pending_work_belongs_to_its_test(suite: Suite) -> None:
     )
     results = outcomes(output)
     assert results["test_after"] == "passed", output
-    assert "injected fault: launch number 1" in output
+    assert "injected failure: launch number 1" in output
     assert re.search(r"^ERROR test_it.py::test_enqueues", output, re.MULTILINE)
 
 

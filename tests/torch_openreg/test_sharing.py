@@ -263,7 +263,7 @@ def test_memory_is_kept_until_enqueued_copies_have_used_it(script: Script) -> No
     print(results.get() == 2.0 * 2**22)
     worker.join()
     """
-    assert script(functions, main, OPENREG_FAULTS="launch:period=1:delay=20000") == [
+    assert script(functions, main, OPENREG_FAILURES="launch:period=1:delay=20000") == [
         "True"
     ]
 

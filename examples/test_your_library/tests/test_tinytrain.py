@@ -10,7 +10,7 @@ import torch
 from tinytrain import Trainer
 from torch import Tensor, nn
 
-from torch_openreg.testing import assert_no_host_sync, assert_no_leak, inject_fault
+from torch_openreg.testing import assert_no_host_sync, assert_no_leak, inject_failure
 
 
 @pytest.fixture
@@ -83,12 +83,12 @@ def test_model_that_does_not_fit_is_reported(openreg_device, openreg_memory_limi
 
 
 # [docs: end]
-# [docs: fault]
+# [docs: failure]
 def test_failed_step_can_be_repeated(model, data, openreg_device):
     trainer = Trainer(model, openreg_device)
     with (
-        inject_fault("launch", first=3),
-        pytest.raises(RuntimeError, match="injected fault"),
+        inject_failure("launch", first=3),
+        pytest.raises(RuntimeError, match="injected failure"),
     ):
         trainer.step(*data)
     trainer.step(*data)

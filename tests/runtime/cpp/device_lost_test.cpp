@@ -158,8 +158,8 @@ TEST(orDeviceLose, EndsItsOwnWaitForAnotherDevice) {
 
 TEST(orDeviceLose, FirstFailureCounts) {
   const ResetAtTheEnd reset;
-  const InjectedFault fault(
-      {.site = orFaultLaunch, .error = orErrorIllegalAddress});
+  const InjectedFailure failure(
+      {.site = orFailureLaunch, .error = orErrorIllegalAddress});
   EXPECT_EQ(
       orLaunchKernelBlocking(
           nullptr, [](void*) {}, nullptr),

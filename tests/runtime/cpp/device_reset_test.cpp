@@ -100,11 +100,11 @@ TEST(orDeviceReset, RestoresTheLimits) {
   EXPECT_EQ(value, 0u);
 }
 
-TEST(orDeviceReset, KeepsEventsPinnedMemoryAndFaults) {
+TEST(orDeviceReset, KeepsEventsPinnedMemoryAndFailures) {
   const Event reached;
   const Event dropped;
   const PinnedBlock pinned(8);
-  const InjectedFault fault({.site = orFaultLaunch, .first = 100});
+  const InjectedFailure failure({.site = orFailureLaunch, .first = 100});
   orStream_t stream = nullptr;
   ASSERT_OK(orStreamCreate(&stream));
   ASSERT_OK(orEventRecord(reached, stream));
@@ -119,7 +119,7 @@ TEST(orDeviceReset, KeepsEventsPinnedMemoryAndFaults) {
   EXPECT_OK(orEventRecord(dropped, nullptr));
   const Block block(8);
   EXPECT_OK(orMemcpy(block.get(), pinned.get(), 8, orMemcpyDefault));
-  EXPECT_EQ(fault.calls(), 1u);
+  EXPECT_EQ(failure.calls(), 1u);
 }
 
 TEST(orDeviceReset, InAKernelIsNotPermitted) {

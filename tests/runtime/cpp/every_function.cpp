@@ -11,7 +11,7 @@ namespace {
 template <typename T>
 constexpr bool kIsHandle =
     std::is_same_v<T, orStream_t> || std::is_same_v<T, orEvent_t> ||
-    std::is_same_v<T, orFault_t> || std::is_same_v<T, orMemPool_t>;
+    std::is_same_v<T, orFailure_t> || std::is_same_v<T, orMemPool_t>;
 template <typename T>
 constexpr bool kIsPointer = std::is_pointer_v<T> && !kIsHandle<T>;
 
@@ -27,9 +27,9 @@ void end(orMemPool_t& handle) {
   EXPECT_OK(orMemPoolCreate(&handle, &kPoolProps));
   EXPECT_OK(orMemPoolDestroy(handle));
 }
-void end(orFault_t& handle) {
-  EXPECT_OK(orFaultInject(&handle, &kHarmlessFault));
-  EXPECT_OK(orFaultRemove(handle));
+void end(orFailure_t& handle) {
+  EXPECT_OK(orFailureInject(&handle, &kHarmlessFailure));
+  EXPECT_OK(orFailureRemove(handle));
 }
 
 template <typename T>
@@ -381,15 +381,15 @@ const std::vector<Row>& rows() {
           GIVE(&w.made_event, w.exported_event()),
           kRejectsNull | kNeedsSettings)
           .returns(orErrorNotPermitted),
-      row("orFaultInject",
-          orFaultInject,
-          GIVE(&w.made_fault, &w.spec),
+      row("orFailureInject",
+          orFailureInject,
+          GIVE(&w.made_failure, &w.spec),
           kRejectsNull | kNeedsSettings),
-      row("orFaultGetCounts",
-          orFaultGetCounts,
-          GIVE(w.fault, &w.counts[0], &w.counts[1]),
+      row("orFailureGetCounts",
+          orFailureGetCounts,
+          GIVE(w.failure, &w.counts[0], &w.counts[1]),
           kRejectsNull),
-      row("orFaultRemove", orFaultRemove, GIVE(w.fault)),
+      row("orFailureRemove", orFailureRemove, GIVE(w.failure)),
       row("orDeviceLose", orDeviceLose, GIVE(0), kNeedsSettings),
   };
   return table;

@@ -17,10 +17,10 @@
 
 inline constexpr orMemPoolProps kPoolProps = OPENREG_MEM_POOL_PROPS_INIT;
 
-/// A fault that hits no call of a test.
-inline constexpr orFaultSpec kHarmlessFault{
-    sizeof(orFaultSpec),
-    orFaultMalloc,
+/// A failure that hits no call of a test.
+inline constexpr orFailureSpec kHarmlessFailure{
+    sizeof(orFailureSpec),
+    orFailureMalloc,
     -1,
     orErrorMemoryAllocation,
     0,
@@ -53,12 +53,12 @@ class World {
   static constexpr std::size_t kBytes = 64; // of each block
 
   orStream_t stream = nullptr;
-  orEvent_t start = nullptr;  // recorded and reached
-  orEvent_t later = nullptr;  // so too, until hold()
-  orEvent_t shared = nullptr; // for other processes
-  orFault_t fault = nullptr;  // hits nothing
+  orEvent_t start = nullptr;     // recorded and reached
+  orEvent_t later = nullptr;     // so too, until hold()
+  orEvent_t shared = nullptr;    // for other processes
+  orFailure_t failure = nullptr; // hits nothing
   orMemPool_t pool = nullptr;
-  orFaultSpec spec = kHarmlessFault;
+  orFailureSpec spec = kHarmlessFailure;
   void* block = nullptr;
   void* other_block = nullptr;
   void* pinned = nullptr;
@@ -70,7 +70,7 @@ class World {
   void* made_pinned = nullptr;
   orStream_t made_stream = nullptr;
   orEvent_t made_event = nullptr;
-  orFault_t made_fault = nullptr;
+  orFailure_t made_failure = nullptr;
   orMemPool_t made_pool = nullptr;
   void* addresses[2] = {};
   int numbers[2] = {};

@@ -95,8 +95,8 @@ TEST(EveryFunction, AfterAnIllegalAddressIsIllegalAddressWhereDocumented) {
     World world;
     const Call call = row.call(world);
     {
-      const InjectedFault fault(
-          {.site = orFaultLaunch, .error = orErrorIllegalAddress});
+      const InjectedFailure failure(
+          {.site = orFailureLaunch, .error = orErrorIllegalAddress});
       EXPECT_EQ(
           orLaunchKernelBlocking(
               world.stream, [](void*) {}, nullptr),
@@ -115,14 +115,14 @@ TEST(EveryFunction, AfterAFailedKernelIsLaunchFailureWhereDocumented) {
     while (orStreamQuery(world.stream) == orErrorNotReady) {
       std::this_thread::yield();
     }
-    const InjectedFault launches({.site = orFaultLaunch});
-    const InjectedFault copies({.site = orFaultCopy});
+    const InjectedFailure launches({.site = orFailureLaunch});
+    const InjectedFailure copies({.site = orFailureCopy});
     EXPECT_EQ(call(), expected(row, orErrorLaunchFailure)) << row.name;
   }
 }
 
 TEST(EveryFunction, WithoutMemoryIsMemoryAllocationWhereDocumented) {
-  // These have tests of their own: no fault stops them.
+  // These have tests of their own: no failure stops them.
   const std::set<std::string> unaffected = {
       "orInit", "orEventCreateWithFlags", "orEventRecord", "orIpcGetMemHandle"};
   for (const Row& row : rows()) {
@@ -131,10 +131,10 @@ TEST(EveryFunction, WithoutMemoryIsMemoryAllocationWhereDocumented) {
     }
     World world;
     const Call call = row.call(world);
-    const InjectedFault blocks(
-        {.site = orFaultMalloc, .error = orErrorMemoryAllocation});
-    const InjectedFault pinned_blocks(
-        {.site = orFaultMallocHost, .error = orErrorMemoryAllocation});
+    const InjectedFailure blocks(
+        {.site = orFailureMalloc, .error = orErrorMemoryAllocation});
+    const InjectedFailure pinned_blocks(
+        {.site = orFailureMallocHost, .error = orErrorMemoryAllocation});
     EXPECT_EQ(call(), expected(row, orErrorMemoryAllocation)) << row.name;
   }
 }

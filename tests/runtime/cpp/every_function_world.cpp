@@ -26,7 +26,7 @@ World::World() : live_(true) {
   }
   EXPECT_OK(orEventCreateWithFlags(
       &shared, orEventInterprocess | orEventDisableTiming));
-  EXPECT_OK(orFaultInject(&fault, &spec));
+  EXPECT_OK(orFailureInject(&failure, &spec));
   EXPECT_OK(orMemPoolCreate(&pool, &kPoolProps));
   EXPECT_OK(orMalloc(&block, kBytes));
   EXPECT_OK(orMalloc(&other_block, kBytes));
@@ -49,8 +49,8 @@ World::~World() {
     for (const orEvent_t event : {start, later, shared, made_event}) {
       end(orEventDestroy(event), orErrorInvalidHandle);
     }
-    for (const orFault_t one : {fault, made_fault}) {
-      end(orFaultRemove(one), orErrorInvalidHandle);
+    for (const orFailure_t one : {failure, made_failure}) {
+      end(orFailureRemove(one), orErrorInvalidHandle);
     }
     for (void* memory : {pinned, made_pinned}) {
       end(orFreeHost(memory), orErrorInvalidValue);

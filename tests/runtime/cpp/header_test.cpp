@@ -17,10 +17,10 @@ orError_t use() {
   orPointerAttributes attributes = OPENREG_POINTER_ATTRIBUTES_INIT;
   orResourceUsage usage = OPENREG_RESOURCE_USAGE_INIT;
   orSetting setting = OPENREG_SETTING_INIT;
-  orFaultSpec spec = OPENREG_FAULT_SPEC_INIT;
+  orFailureSpec spec = OPENREG_FAILURE_SPEC_INIT;
   spec.error = orErrorMemoryAllocation;
   void* block = nullptr;
-  orFault_t fault = nullptr;
+  orFailure_t failure = nullptr;
   int flag = 0;
   for (const orError_t error :
        {orGetDeviceProperties(&prop, 0),
@@ -29,8 +29,8 @@ orError_t use() {
         orFree(block),
         orGetResourceUsage(&usage),
         orGetSetting(0, &setting),
-        orFaultInject(&fault, &spec),
-        orFaultRemove(fault),
+        orFailureInject(&failure, &spec),
+        orFailureRemove(failure),
         orLaunchKernel(nullptr, set_flag, &flag, nullptr),
 #if __cplusplus >= 201703L
         orLaunchKernel(nullptr, [&flag] { flag += flag; }),

@@ -194,8 +194,8 @@ TEST(orIpcOpenMemHandle, FailedDeviceKeepsItsFailure) {
     EXPECT_EQ(orIpcOpenMemHandle(&pointer, handle, 0), orErrorDeviceLost);
     ASSERT_OK(orDeviceReset());
     {
-      const InjectedFault fault(
-          {.site = orFaultLaunch, .error = orErrorIllegalAddress});
+      const InjectedFailure failure(
+          {.site = orFailureLaunch, .error = orErrorIllegalAddress});
       ASSERT_OK(orLaunchKernel(orStream_t(nullptr), [] {}));
       EXPECT_EQ(orStreamSynchronize(nullptr), orErrorIllegalAddress);
     }

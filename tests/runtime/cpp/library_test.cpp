@@ -94,7 +94,7 @@ TEST(orGetResourceUsage, CountsWhatIsMade) {
   const PinnedBlock pinned(100);
   const Stream stream;
   const Event event;
-  const InjectedFault fault({.site = orFaultLaunch, .first = 100});
+  const InjectedFailure failure({.site = orFailureLaunch, .first = 100});
   ASSERT_OK(orMemoryUnprotect(block.get()));
   orResourceUsage usage = OPENREG_RESOURCE_USAGE_INIT;
   ASSERT_OK(orGetResourceUsage(&usage));
@@ -105,7 +105,7 @@ TEST(orGetResourceUsage, CountsWhatIsMade) {
   EXPECT_EQ(usage.unprotectedBlocks, before.unprotectedBlocks + 1);
   EXPECT_EQ(usage.streams, before.streams + 1);
   EXPECT_EQ(usage.events, before.events + 1);
-  EXPECT_EQ(usage.faults, before.faults + 1);
+  EXPECT_EQ(usage.failures, before.failures + 1);
   EXPECT_OK(orMemoryProtect(block.get()));
 }
 

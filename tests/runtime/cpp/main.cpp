@@ -14,7 +14,7 @@ bool operator==(const orResourceUsage& left, const orResourceUsage& right) {
       left.hostRegistrations == right.hostRegistrations &&
       left.unprotectedBlocks == right.unprotectedBlocks &&
       left.ipcMappings == right.ipcMappings && left.streams == right.streams &&
-      left.events == right.events && left.faults == right.faults &&
+      left.events == right.events && left.failures == right.failures &&
       left.threads <= right.threads;
 }
 
@@ -24,8 +24,8 @@ std::ostream& operator<<(std::ostream& out, const orResourceUsage& usage) {
              << usage.hostBytes << " bytes, " << usage.hostRegistrations
              << " registrations, " << usage.unprotectedBlocks << " open, "
              << usage.ipcMappings << " mappings, " << usage.streams
-             << " streams, " << usage.events << " events, " << usage.faults
-             << " faults, " << usage.threads << " threads";
+             << " streams, " << usage.events << " events, " << usage.failures
+             << " failures, " << usage.threads << " threads";
 }
 
 namespace {

@@ -222,13 +222,13 @@ TEST(orMemcpy2DAsync, NothingToCopySucceeds) {
       orMemcpy2DAsync(nullptr, 8, nullptr, 8, 0, 3, orMemcpyDefault, nullptr));
 }
 
-TEST(orMemcpy2DAsync, IsACopyToInjectedFaults) {
+TEST(orMemcpy2DAsync, IsACopyToInjectedFailures) {
   const Block block(64);
-  const InjectedFault fault({.site = orFaultCopy});
+  const InjectedFailure failure({.site = orFailureCopy});
   ASSERT_OK(orMemcpy2DAsync(
       block.get(), 4, block.get(32), 8, 4, 2, orMemcpyDeviceToDevice, nullptr));
   EXPECT_EQ(orStreamSynchronize(nullptr), orErrorLaunchFailure);
-  EXPECT_EQ(fault.hits(), 1u);
+  EXPECT_EQ(failure.hits(), 1u);
 }
 
 TEST(orMemset, SetsPinnedMemory) {

@@ -212,12 +212,12 @@ TEST(orMallocAsync, PastTheMemoryOfTheDeviceIsMemoryAllocation) {
   EXPECT_EQ(pointer, nullptr);
 }
 
-TEST(orMallocAsync, IsAnAllocationToInjectedFaults) {
-  const InjectedFault fault(
-      {.site = orFaultMalloc, .error = orErrorMemoryAllocation});
+TEST(orMallocAsync, IsAnAllocationToInjectedFailures) {
+  const InjectedFailure failure(
+      {.site = orFailureMalloc, .error = orErrorMemoryAllocation});
   void* pointer = nullptr;
   EXPECT_EQ(orMallocAsync(&pointer, 64, nullptr), orErrorMemoryAllocation);
-  EXPECT_EQ(fault.hits(), 1u);
+  EXPECT_EQ(failure.hits(), 1u);
 }
 
 TEST(orMalloc, HasWhatPoolsKeepRatherThanFail) {

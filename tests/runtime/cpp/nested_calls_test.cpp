@@ -272,7 +272,7 @@ TEST(orEventSynchronize, InAKernelThatItsStreamWaitsForIsNotPermitted) {
 }
 
 TEST(orStreamSynchronize, InAKernelForAStreamThatHasWaitedForItsOwnSucceeds) {
-  // The wait of the other stream is over before the kernel begins, but its
+  // The wait of the other stream has ended before the kernel begins, but its
   // thread may not have woken yet.
   for (int round = 0; round < 200; ++round) {
     const Stream stream;

@@ -131,8 +131,8 @@ TEST(orDeviceEnablePeerAccess, OnALostDeviceIsDeviceLost) {
 
 TEST(orDeviceEnablePeerAccess, AfterAnIllegalAddressIsIllegalAddress) {
   {
-    const InjectedFault fault(
-        {.site = orFaultLaunch, .error = orErrorIllegalAddress});
+    const InjectedFailure failure(
+        {.site = orFailureLaunch, .error = orErrorIllegalAddress});
     EXPECT_EQ(
         orLaunchKernelBlocking(
             nullptr, [](void*) {}, nullptr),

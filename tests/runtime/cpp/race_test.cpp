@@ -282,18 +282,18 @@ TEST(orDeviceReset, IsOverWithAllThatWasEnqueuedBefore) {
   };
   // It hits nothing, but each launch looks it up, which widens the gap between
   // the check of the device and the count of the command.
-  orFaultSpec spec = OPENREG_FAULT_SPEC_INIT;
-  spec.site = orFaultLaunch;
+  orFailureSpec spec = OPENREG_FAILURE_SPEC_INIT;
+  spec.site = orFailureLaunch;
   spec.device = -1;
   spec.first = std::uint64_t{1} << 60;
   spec.delay = 1;
-  orFault_t fault = nullptr;
-  ASSERT_OK(orFaultInject(&fault, &spec));
+  orFailure_t failure = nullptr;
+  ASSERT_OK(orFailureInject(&failure, &spec));
   std::thread looker([&] {
     std::uint64_t calls = 0;
     std::uint64_t hits = 0;
     while (!resets.stop) {
-      static_cast<void>(orFaultGetCounts(fault, &calls, &hits));
+      static_cast<void>(orFailureGetCounts(failure, &calls, &hits));
     }
   });
   std::thread user([&] {
@@ -328,7 +328,7 @@ TEST(orDeviceReset, IsOverWithAllThatWasEnqueuedBefore) {
   user.join();
   looker.join();
   ASSERT_OK(orDeviceSynchronize());
-  ASSERT_OK(orFaultRemove(fault));
+  ASSERT_OK(orFailureRemove(failure));
   EXPECT_EQ(resets.late, 0);
 }
 

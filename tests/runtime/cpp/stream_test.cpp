@@ -79,49 +79,49 @@ TEST(orStreamQuery, ForeignHandleIsInvalidHandle) {
       orErrorInvalidHandle);
 }
 
-TEST(orStreamGetProgress, CountsWhatWasGivenAndWhatIsOver) {
+TEST(orStreamGetProgress, CountsEnqueuedAndCompleted) {
   const Stream stream;
   uint64_t before = 0;
-  uint64_t given = 0;
-  uint64_t done = 0;
-  ASSERT_OK(orStreamGetProgress(stream, &before, &done));
-  EXPECT_EQ(done, before);
+  uint64_t enqueued = 0;
+  uint64_t completed = 0;
+  ASSERT_OK(orStreamGetProgress(stream, &before, &completed));
+  EXPECT_EQ(completed, before);
   Latch latch(stream);
   ASSERT_OK(orLaunchKernel(stream, [] {}));
-  ASSERT_OK(orStreamGetProgress(stream, &given, &done));
-  EXPECT_EQ(given, before + 2);
-  EXPECT_EQ(done, before);
+  ASSERT_OK(orStreamGetProgress(stream, &enqueued, &completed));
+  EXPECT_EQ(enqueued, before + 2);
+  EXPECT_EQ(completed, before);
   latch.release();
   ASSERT_OK(orStreamSynchronize(stream));
-  ASSERT_OK(orStreamGetProgress(stream, &given, &done));
-  EXPECT_EQ(done, before + 2);
+  ASSERT_OK(orStreamGetProgress(stream, &enqueued, &completed));
+  EXPECT_EQ(completed, before + 2);
 }
 
-TEST(orStreamGetProgress, KernelSeesItselfAsNotOver) {
+TEST(orStreamGetProgress, KernelSeesItselfAsNotCompleted) {
   const Stream stream;
   uint64_t before = 0;
-  uint64_t given = 0;
-  uint64_t done = 0;
-  ASSERT_OK(orStreamGetProgress(stream, &before, &done));
+  uint64_t enqueued = 0;
+  uint64_t completed = 0;
+  ASSERT_OK(orStreamGetProgress(stream, &before, &completed));
   ASSERT_OK(orLaunchKernel(stream, [&, handle = orStream_t(stream)] {
-    EXPECT_OK(orStreamGetProgress(handle, &given, &done));
+    EXPECT_OK(orStreamGetProgress(handle, &enqueued, &completed));
   }));
   ASSERT_OK(orStreamSynchronize(stream));
-  EXPECT_EQ(given, before + 1);
-  EXPECT_EQ(done, before);
+  EXPECT_EQ(enqueued, before + 1);
+  EXPECT_EQ(completed, before);
 }
 
-TEST(orStreamGetProgress, NeverSaysOverBeforeAnEventThatIsNotReady) {
+TEST(orStreamGetProgress, NeverSaysCompletedBeforeAnEventThatIsNotReady) {
   const Stream stream;
   const Event event;
   for (int round = 0; round < 20'000; ++round) {
     ASSERT_OK(orLaunchKernel(stream, [] {}));
     ASSERT_OK(orEventRecord(event, stream));
-    uint64_t given = 0;
-    uint64_t done = 0;
+    uint64_t enqueued = 0;
+    uint64_t completed = 0;
     do {
-      ASSERT_OK(orStreamGetProgress(stream, &given, &done));
-    } while (done < given);
+      ASSERT_OK(orStreamGetProgress(stream, &enqueued, &completed));
+    } while (completed < enqueued);
     ASSERT_EQ(orEventQuery(event), orSuccess) << "in round " << round;
   }
 }
@@ -139,13 +139,14 @@ TEST(FullStream, LetsALaunchWaitForRoom) {
     }
   });
   // Records and waits are let through, so nothing that holds a lock stops here.
-  uint64_t given = 0;
-  uint64_t done = 0;
+  uint64_t enqueued = 0;
+  uint64_t completed = 0;
   while (launched < 16384) {
     std::this_thread::yield();
   }
-  ASSERT_OK(orStreamGetProgress(stream, &given, &done));
-  EXPECT_EQ(given - done, 16384u + 1); // and the kernel that holds the stream
+  ASSERT_OK(orStreamGetProgress(stream, &enqueued, &completed));
+  EXPECT_EQ(
+      enqueued - completed, 16384u + 1); // and the kernel that holds the stream
   EXPECT_OK(orEventRecord(full, stream));
   latch.reset();
   host.join();

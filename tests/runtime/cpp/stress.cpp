@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A stress test: many threads use streams, events and memory of four devices
-// while faults are injected and devices are lost and reset.
+// while failures are injected and devices are lost and reset.
 //
 //   openreg_stress --seconds 10 --seed 1 --threads 8
 //
-// It fails if data is wrong that no fault has hit, if a call returns a code
+// It fails if data is wrong that no failure has hit, if a call returns a code
 // that the header does not list for it, if nothing moves any more, or if
 // anything is left at the end.
 #include "stress_world.h"

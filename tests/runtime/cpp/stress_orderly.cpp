@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The course of an orderly thread: faults, waits, checks.
+// The course of an orderly thread: failures, waits, checks.
 #include "stress_orderly.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace stress {
 namespace orderly {
 
-/// True if a call has succeeded. Deals with faults; others must be accepted.
+/// True if a call has succeeded. Deals with failures; others must be accepted.
 bool Worker::ok(
     Lane& lane,
     orError_t error,
@@ -39,7 +39,7 @@ void Worker::spoil(Lane& lane) {
   }
 }
 
-/// Gives a lane what it needs; false if a fault is in the way.
+/// Gives a lane what it needs; false if a failure is in the way.
 bool Worker::ready(Lane& lane) {
   if (!ok(lane, CALL(orSetDevice, lane.device))) {
     return false;
@@ -78,7 +78,7 @@ bool Worker::ready(Lane& lane) {
       (lane.event != nullptr || ok(lane, CALL(orEventCreate, &lane.event)));
 }
 
-/// Waits for the work of a lane. If that succeeds, no fault has hit it.
+/// Waits for the work of a lane. If that succeeds, no failure has hit it.
 bool Worker::wait(Lane& lane) {
   if (lane.epoch != world_.epochs[lane.device]) {
     spoil(lane); // its stream ended with the device

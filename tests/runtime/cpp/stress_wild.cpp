@@ -332,44 +332,44 @@ void end_wild_work(Log& log) {
 
 void make_trouble(World& world, Log& log, std::uint64_t seed) {
   Random random(seed);
-  std::vector<orFault_t> faults;
+  std::vector<orFailure_t> failures;
   const auto remove_oldest = [&] {
-    if (STRESS_CALL(log, orFaultRemove, faults.front()) != orSuccess) {
-      fail("a fault cannot be removed: %s", orGetErrorMessage());
+    if (STRESS_CALL(log, orFailureRemove, failures.front()) != orSuccess) {
+      fail("a failure cannot be removed: %s", orGetErrorMessage());
     }
-    faults.erase(faults.begin());
+    failures.erase(failures.begin());
   };
   while (!world.stop) {
     log.doing("waiting a little");
     std::this_thread::sleep_for(
         std::chrono::microseconds(1000 + below(random, 10'000)));
-    orFaultSpec spec = OPENREG_FAULT_SPEC_INIT;
-    spec.site = static_cast<orFaultSite>(below(random, 4));
+    orFailureSpec spec = OPENREG_FAILURE_SPEC_INIT;
+    spec.site = static_cast<orFailureSite>(below(random, 4));
     spec.device = -1;
     spec.first = 1;
     spec.probability = 0.01;
     spec.seed = random();
     spec.delay = chance(random, 0.3) ? below(random, 2000) : 0;
-    if (spec.site == orFaultMalloc || spec.site == orFaultMallocHost) {
+    if (spec.site == orFailureMalloc || spec.site == orFailureMallocHost) {
       spec.error = orErrorMemoryAllocation;
     } else {
       spec.error = orErrorLaunchFailure;
       spec.device = static_cast<int>(below(random, kDeviceCount + 1)) - 1;
     }
-    if (chance(random, 0.05) && spec.site != orFaultMallocHost) {
+    if (chance(random, 0.05) && spec.site != orFailureMallocHost) {
       spec.error = orErrorDeviceLost; // by the next call
       spec.probability = 0;
     } else if (chance(random, 0.05) && spec.error == orErrorLaunchFailure) {
       spec.error = orErrorIllegalAddress;
       spec.probability = 0;
     }
-    orFault_t fault = nullptr;
-    if (STRESS_CALL(log, orFaultInject, &fault, &spec) != orSuccess) {
-      fail("a fault cannot be injected: %s", orGetErrorMessage());
+    orFailure_t failure = nullptr;
+    if (STRESS_CALL(log, orFailureInject, &failure, &spec) != orSuccess) {
+      fail("a failure cannot be injected: %s", orGetErrorMessage());
       continue;
     }
-    faults.push_back(fault);
-    if (faults.size() > 4) {
+    failures.push_back(failure);
+    if (failures.size() > 4) {
       remove_oldest();
     }
     if (chance(random, 0.02)) {
@@ -377,7 +377,7 @@ void make_trouble(World& world, Log& log, std::uint64_t seed) {
       static_cast<void>(STRESS_CALL(log, orDeviceLose, device));
     }
   }
-  while (!faults.empty()) {
+  while (!failures.empty()) {
     remove_oldest();
   }
 }

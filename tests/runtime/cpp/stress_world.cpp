@@ -126,7 +126,7 @@ void World::finish(Log& log) {
       after.ipcMappings - before_.ipcMappings,
       after.streams - before_.streams,
       after.events - before_.events,
-      after.faults - before_.faults,
+      after.failures - before_.failures,
       after.threads - before_.threads};
   static constexpr const char* kNames[] = {
       "device blocks",
@@ -138,7 +138,7 @@ void World::finish(Log& log) {
       "mappings",
       "streams",
       "events",
-      "faults",
+      "failures",
       "threads"};
   for (std::size_t i = 0; i < std::size(kNames); ++i) {
     if (differences[i] != 0) {

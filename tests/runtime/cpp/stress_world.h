@@ -13,7 +13,7 @@
 
 namespace stress {
 
-// Devices 0 to 2 are used with care: what no fault hits must come out right.
+// Devices 0 to 2 are used with care: what no failure hits must come out right.
 // On the last one each thread does what it likes with all handles.
 constexpr int kDeviceCount = 4;
 constexpr int kOrderlyDevices = 3;
@@ -84,7 +84,7 @@ void work_orderly(World& world, Log& log, std::uint64_t seed);
 void work_wildly(World& world, Log& log, std::uint64_t seed);
 /// Destroys what that leaves, once its threads have ended.
 void end_wild_work(Log& log);
-/// Injects faults and loses devices.
+/// Injects failures and loses devices.
 void make_trouble(World& world, Log& log, std::uint64_t seed);
 
 } // namespace stress

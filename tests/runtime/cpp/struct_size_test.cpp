@@ -100,13 +100,13 @@ TEST(StructSize, OfNoVersionIsInvalidValueAndNothingIsWritten) {
       [](orPointerAttributes* attributes) {
         return orPointerGetAttributes(attributes, nullptr);
       });
-  orFaultSpec spec = OPENREG_FAULT_SPEC_INIT;
+  orFailureSpec spec = OPENREG_FAILURE_SPEC_INIT;
   spec.error = orErrorMemoryAllocation;
-  expect_checked("spec", spec, [](orFaultSpec* given) {
-    orFault_t fault = nullptr;
-    const orError_t error = orFaultInject(&fault, given);
+  expect_checked("spec", spec, [](orFailureSpec* given) {
+    orFailure_t failure = nullptr;
+    const orError_t error = orFailureInject(&failure, given);
     if (error == orSuccess) {
-      EXPECT_OK(orFaultRemove(fault));
+      EXPECT_OK(orFailureRemove(failure));
     }
     return error;
   });

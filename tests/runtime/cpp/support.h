@@ -192,13 +192,13 @@ class Latch {
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
-/// A fault that is injected as long as the scope lasts. What is not said: on
+/// A failure that is injected as long as the scope lasts. What is not said: on
 /// all devices, orErrorLaunchFailure, each call from the first on, unless there
 /// is a probability.
-class InjectedFault {
+class InjectedFailure {
  public:
   struct Spec {
-    orFaultSite site;
+    orFailureSite site;
     int device = -1;
     orError_t error = orErrorLaunchFailure;
     std::uint64_t delay = 0; // microseconds
@@ -208,9 +208,9 @@ class InjectedFault {
     std::uint64_t seed = 0;
   };
 
-  explicit InjectedFault(const Spec& spec) {
-    const orFaultSpec c_spec{
-        sizeof(orFaultSpec),
+  explicit InjectedFailure(const Spec& spec) {
+    const orFailureSpec c_spec{
+        sizeof(orFailureSpec),
         spec.site,
         spec.device,
         spec.error,
@@ -219,14 +219,14 @@ class InjectedFault {
         spec.probability > 0 ? 0 : spec.period,
         spec.probability,
         spec.seed};
-    EXPECT_OK(orFaultInject(&handle_, &c_spec));
+    EXPECT_OK(orFailureInject(&handle_, &c_spec));
   }
-  InjectedFault(const InjectedFault&) = delete;
-  InjectedFault& operator=(const InjectedFault&) = delete;
-  ~InjectedFault() {
-    EXPECT_OK(orFaultRemove(handle_));
+  InjectedFailure(const InjectedFailure&) = delete;
+  InjectedFailure& operator=(const InjectedFailure&) = delete;
+  ~InjectedFailure() {
+    EXPECT_OK(orFailureRemove(handle_));
   }
-  operator orFault_t() const {
+  operator orFailure_t() const {
     return handle_;
   }
   std::uint64_t calls() const {
@@ -240,11 +240,11 @@ class InjectedFault {
   std::pair<std::uint64_t, std::uint64_t> counts() const {
     std::uint64_t calls = 0;
     std::uint64_t hits = 0;
-    EXPECT_OK(orFaultGetCounts(handle_, &calls, &hits));
+    EXPECT_OK(orFailureGetCounts(handle_, &calls, &hits));
     return {calls, hits};
   }
 
-  orFault_t handle_ = nullptr;
+  orFailure_t handle_ = nullptr;
 };
 
 /// Runs `body` in a forked child and returns its exit status.

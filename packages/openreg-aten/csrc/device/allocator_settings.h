@@ -8,7 +8,7 @@ namespace openreg::aten {
 /// read, and warns of what has no effect.
 void read_allocator_settings();
 /// Makes PyTorch accept CUDA's keys, refuse unknown ones, and warn of settings
-/// without effect, also of those that are made later.
+/// without effect, also of settings that are made later.
 void register_allocator_settings();
 
 } // namespace openreg::aten

@@ -98,8 +98,8 @@ class BlockPool {
     bool allocated; // to a tensor
     size_t events;  // that a freed block waits for
     bool by_kernel; // allocated while a kernel ran, ...
-    uint64_t born;  // ... when so many commands of the stream were over
-    // Once so many commands of its stream are over, a cached block is idle.
+    uint64_t born;  // ... when so many commands were completed
+    // Once its stream has completed so many commands, a cached block is idle.
     uint64_t ticket;
     uint64_t age;    // the turn of garbage collection when it was cached
     Block* previous; // neighbours within the segment

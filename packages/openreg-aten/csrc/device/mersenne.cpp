@@ -4,8 +4,8 @@
 // An engine holds a block of 624 words, of which it has given some, and twists
 // them into the next block when it has given all. Each bit of its words is a
 // sequence over GF(2) that the same recurrence makes, so the block that lies n
-// words on is a sum of near blocks: those that x^n modulo the characteristic
-// polynomial of the recurrence names.
+// words on is a sum of near blocks: x^n modulo the characteristic polynomial
+// of the recurrence names them.
 #include "device/mersenne.h"
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 #include "device/memory_ranges.h"
 #include "device/peer.h"
 #include "device/runtime.h"
-#include "failures/fault_injection.h"
+#include "failures/failure_injection.h"
 #include "memory/host_access.h"
 #include "memory/host_memory.h"
 
@@ -55,8 +55,8 @@ orError_t orMalloc(void** devPtr, size_t size) noexcept {
     auto& device = runtime().device(current_device());
     device.state().check();
     if (size > 0) {
-      fault_injection::count_allocation(
-          orFaultMalloc, device.index(), &device.state());
+      failure_injection::count_allocation(
+          orFailureMalloc, device.index(), &device.state());
       *devPtr = device.allocate(size);
     }
   });
@@ -96,7 +96,7 @@ orError_t orMallocHost(void** hostPtr, size_t size) noexcept {
     *hostPtr = nullptr;
     runtime();
     if (size > 0) {
-      fault_injection::count_allocation(orFaultMallocHost, -1, nullptr);
+      failure_injection::count_allocation(orFailureMallocHost, -1, nullptr);
       *hostPtr = host_memory::allocate(size);
     }
   });

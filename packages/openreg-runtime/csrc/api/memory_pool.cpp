@@ -7,7 +7,7 @@
 #include "device/memory_ranges.h"
 #include "device/runtime.h"
 #include "device/stream_handles.h"
-#include "failures/fault_injection.h"
+#include "failures/failure_injection.h"
 
 #include <cstdint>
 #include <string>
@@ -33,8 +33,8 @@ void* allocate(std::size_t size, MemoryPool* pool, Stream& stream) {
   if (size == 0) {
     return nullptr;
   }
-  fault_injection::count_allocation(
-      orFaultMalloc, device.index(), &device.state());
+  failure_injection::count_allocation(
+      orFailureMalloc, device.index(), &device.state());
   return pool != nullptr ? device.allocate_in_order(size, *pool, stream)
                          : device.allocate_in_order(size, stream);
 }

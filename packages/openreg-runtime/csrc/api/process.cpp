@@ -6,7 +6,7 @@
 #include "base/struct_size.h"
 #include "device/runtime.h"
 #include "device/stream_handles.h"
-#include "failures/fault_injection.h"
+#include "failures/failure_injection.h"
 #include "memory/host_access.h"
 #include "memory/host_memory.h"
 #include "stream/workers.h"
@@ -33,7 +33,7 @@ orResourceUsage usage_now() {
   usage.unprotectedBlocks = host_access::open_count();
   usage.streams = live_stream_count();
   usage.events = live_event_count();
-  usage.faults = fault_injection::live_count();
+  usage.failures = failure_injection::live_count();
   usage.threads = workers::count();
   return usage;
 }

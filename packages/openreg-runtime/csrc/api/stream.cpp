@@ -82,12 +82,12 @@ orError_t orStreamQuery(orStream_t stream) noexcept {
 
 orError_t orStreamGetProgress(
     orStream_t stream,
-    uint64_t* given,
-    uint64_t* done) noexcept {
+    uint64_t* enqueued,
+    uint64_t* completed) noexcept {
   return api_call("orStreamGetProgress", [&] {
-    check_not_null(given, "given");
-    check_not_null(done, "done");
-    std::tie(*given, *done) = stream_of(stream).progress();
+    check_not_null(enqueued, "enqueued");
+    check_not_null(completed, "completed");
+    std::tie(*enqueued, *completed) = stream_of(stream).progress();
   });
 }
 

@@ -23,7 +23,7 @@ namespace openreg {
 enum class HandleKind : std::uintptr_t {
   kStream = 1,
   kEvent,
-  kFault,
+  kFailure,
   kMemPool
 };
 
@@ -33,8 +33,8 @@ constexpr const char* name_of(HandleKind kind) noexcept {
       return "a stream";
     case HandleKind::kEvent:
       return "an event";
-    case HandleKind::kFault:
-      return "a fault";
+    case HandleKind::kFailure:
+      return "an injected failure";
     case HandleKind::kMemPool:
       return "a memory pool";
   }
@@ -140,7 +140,7 @@ class HandleTable {
     for (const auto other :
          {HandleKind::kStream,
           HandleKind::kEvent,
-          HandleKind::kFault,
+          HandleKind::kFailure,
           HandleKind::kMemPool}) {
       if (kind == other && kind != kKind) {
         return std::string(" is not a live handle: it looks like the one of ") +

@@ -2,9 +2,9 @@
 // Fork and exit handlers.
 //
 // Nothing is destroyed at exit: other libraries free device memory from their
-// own exit handlers. Workers stop taking commands, and those that run one get a
-// moment to end it, because the code of a kernel may be unloaded next. What is
-// queued is dropped, so that no exit handler waits for it.
+// own exit handlers. Workers stop taking commands, and workers that run one get
+// a moment to end it, because the code of a kernel may be unloaded next. What
+// is queued is dropped, so that no exit handler waits for it.
 #include "base/process.h"
 
 #include <atomic>

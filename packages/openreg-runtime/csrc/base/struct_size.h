@@ -19,8 +19,8 @@ template <>
 inline constexpr std::size_t kFirstSize<orDeviceProp> =
     offsetof(orDeviceProp, minor) + sizeof(int);
 template <>
-inline constexpr std::size_t kFirstSize<orFaultSpec> =
-    offsetof(orFaultSpec, seed) + sizeof(std::uint64_t);
+inline constexpr std::size_t kFirstSize<orFailureSpec> =
+    offsetof(orFailureSpec, seed) + sizeof(std::uint64_t);
 template <>
 inline constexpr std::size_t kFirstSize<orMemPoolProps> =
     offsetof(orMemPoolProps, maxSize) + sizeof(std::size_t);

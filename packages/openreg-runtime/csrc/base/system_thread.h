@@ -9,9 +9,10 @@
 
 namespace openreg {
 
-/// As long as it lives, this thread, and those that it starts, take no signal
-/// from outside: those are for the threads of the program, which may wait for
-/// them with sigwait() or signalfd(). Signals of the thread's own faults stay.
+/// As long as it lives, this thread, and the threads that it starts, take no
+/// signal from outside: those are for the threads of the program, which may
+/// wait for them with sigwait() or signalfd(). Signals of the thread's own
+/// faults stay.
 class SignalsBlocked {
  public:
   SignalsBlocked() noexcept {

@@ -137,7 +137,7 @@ void init_stream(nb::module_& m);
 void init_event(nb::module_& m);
 void init_buffer(nb::module_& m);
 void init_host_memory(nb::module_& m);
-void init_faults(nb::module_& m);
+void init_failures(nb::module_& m);
 void init_kernel();
 
 } // namespace openreg::python

@@ -10,5 +10,5 @@ NB_MODULE(_C, m) {
   openreg::python::init_event(m);
   openreg::python::init_buffer(m);
   openreg::python::init_host_memory(m);
-  openreg::python::init_faults(m);
+  openreg::python::init_failures(m);
 }

@@ -152,7 +152,7 @@ void init_stream(nb::module_& m) {
               "collections.abc.Callable[..., object], *args: object) -> None"),
           "Runs ``function(*args)`` in the order of this stream.\n\n"
           "As ``launch``, but it is work of the host, not of the device: no\n"
-          "injected fault counts or hits it.\n\n"
+          "injected failure counts or hits it.\n\n"
           "Args:\n"
           "    function: What to call; it may not wait for this stream.\n"
           "    *args: Its arguments, which are kept until it has run.\n\n"

@@ -108,7 +108,7 @@ class Device final : private BlockKeeper {
   void abandon();
 
  private:
-  /// Those that may have work.
+  /// The streams that may have work.
   std::vector<Stream*> all_streams();
   void clear();
   void recycle_ended_streams();
@@ -152,9 +152,9 @@ class Device final : private BlockKeeper {
   Stream default_stream_;
   std::mutex streams_mutex_;
   // No stream is ever deleted, as a stale handle may name it.
-  std::vector<Stream*> streams_;  // live ones, the default one first
-  std::vector<Stream*> retired_;  // those that still have work, or a worker
-  std::vector<Stream*> recycled_; // retired ones that ended
+  std::vector<Stream*> streams_; // live ones, the default one first
+  std::vector<Stream*> retired_; // ended ones that still have work, or a worker
+  std::vector<Stream*> recycled_;         // retired ones that ended
   std::optional<Error> failure_of_ended_; // the first that such a stream left
 };
 

@@ -34,7 +34,7 @@ struct MemoryPool {
   orMemPool_t handle = nullptr; // null before anybody has asked for it
   std::size_t max_size = 0;     // bytes; 0 is no limit
   std::uint64_t threshold = 0;
-  // Footprints of blocks in bytes: of all, and of those that are not freed.
+  // Footprints of blocks in bytes: of all, and of the ones that are not freed.
   std::uint64_t reserved = 0;
   std::uint64_t reserved_high = 0;
   std::uint64_t used = 0;

@@ -6,7 +6,7 @@
 #include "base/process.h"
 #include "base/system_thread.h"
 #include "device/fault_handler.h"
-#include "failures/fault_injection.h"
+#include "failures/failure_injection.h"
 #include "memory/other_copy.h"
 #include "settings/config.h"
 
@@ -88,8 +88,8 @@ Runtime& runtime() {
       runtime().abandon();
     });
     install_fault_handler(*made);
-    for (const auto& fault : config().faults) {
-      fault_injection::inject(fault);
+    for (const auto& failure : config().failures) {
+      failure_injection::inject(failure);
     }
     return made;
   }();

@@ -30,8 +30,8 @@ Streams& streams() {
 
 std::atomic<std::size_t> g_default_handles{0};
 
-/// The streams of threads, apart from those that a program makes: nobody but
-/// the thread gets their handles, which end with it or with a reset.
+/// The streams of threads, apart from the streams that a program makes: nobody
+/// but the thread gets their handles, which end with it or with a reset.
 Streams& thread_streams() {
   static auto* value = new Streams;
   return *value;

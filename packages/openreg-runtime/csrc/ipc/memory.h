@@ -51,9 +51,9 @@ class Exports {
     return places_.count(offset) != 0;
   }
   /// From here on the block cannot be opened any more. True if others have it
-  /// open: take_closed() tells when that is over.
+  /// open: take_closed() tells when they have closed it.
   bool remove(std::size_t offset);
-  /// Removes all; returns the offsets of those that others have open.
+  /// Removes all; returns the offsets of blocks that others have open.
   std::vector<std::size_t> clear();
   /// True if others had a removed block open when it was looked at last.
   bool keeps() const noexcept {

@@ -117,7 +117,7 @@ class Heap {
   Extents extents_;
   Free free_;                            // (length, offset)
   std::deque<std::size_t> retired_;      // offsets, oldest first
-  std::list<std::size_t> dirty_extents_; // offsets of those that are free
+  std::list<std::size_t> dirty_extents_; // offsets of the free ones
   std::list<std::size_t> unused_nodes_;  // for the above: no allocations
 };
 

@@ -3,7 +3,7 @@
 #include "settings/config.h"
 
 #include "base/error.h"
-#include "failures/fault_injection.h"
+#include "failures/failure_injection.h"
 
 #include <charconv>
 #include <cstdint>
@@ -139,20 +139,20 @@ void read_wait_timeout(Config& config) {
   config.wait_timeout = *number;
 }
 
-void read_faults(Config& config) {
-  const auto faults = read(
+void read_failures(Config& config) {
+  const auto failures = read(
       config,
-      "OPENREG_FAULTS",
+      "OPENREG_FAILURES",
       "none",
-      "injected faults, such as malloc:first=3;launch:period=100:delay=50");
+      "injected failures, such as malloc:first=3;launch:period=100:delay=50");
   try {
-    config.faults = fault_injection::parse(faults, config.device_count);
+    config.failures = failure_injection::parse(failures, config.device_count);
   } catch (const Failure& failure) {
     reject(
-        "OPENREG_FAULTS",
-        faults,
+        "OPENREG_FAILURES",
+        failures,
         std::string(
-            "faults such as malloc:first=3;launch:device=1:period=9; ") +
+            "failures such as malloc:first=3;launch:device=1:period=9; ") +
             failure.what());
   }
 }
@@ -183,7 +183,7 @@ Config load() {
       "0",
       "1 lets several copies of the library have devices in one process");
   read_wait_timeout(config);
-  read_faults(config);
+  read_failures(config);
   return config;
 }
 

@@ -29,7 +29,7 @@ struct Config {
   bool memory_check = false;
   bool allow_copies = false;      // of the library
   std::uint64_t wait_timeout = 0; // milliseconds, 0 for no limit
-  std::vector<orFaultSpec> faults;
+  std::vector<orFailureSpec> failures;
   std::vector<Setting> settings;
 };
 

@@ -39,14 +39,14 @@ class Point {
 
   /// Says where in its stream it is, before others see it: at the command of
   /// number `position`. Event and stream then agree at any time on what is
-  /// over.
+  /// completed.
   void place(
       const std::atomic<std::uint64_t>& completed,
       std::uint64_t position) noexcept {
     completed_ = &completed;
     position_ = position;
   }
-  /// Notes the time, before the command is over.
+  /// Notes the time, before the command is completed.
   virtual void stamp() {}
   /// Reaches the point, if it is not placed, and wakes who waits for it.
   virtual void reach() = 0;

@@ -133,16 +133,16 @@ void Stream::check_accepts(Epoch epoch) const {
   }
 }
 
-/// Counts the call, which nothing but a fault can fail any more.
-void Stream::inject_fault(Entry& entry) const {
+/// Counts the call, which only an injected failure can fail now.
+void Stream::inject_failure(Entry& entry) const {
   const auto* command = std::get_if<Command>(&entry.action);
   if (command == nullptr) {
     return;
   }
-  const auto site =
-      std::holds_alternative<Launch>(*command) ? orFaultLaunch : orFaultCopy;
-  if (auto hit = fault_injection::next(site, device_)) {
-    entry.hit = std::make_unique<fault_injection::Hit>(std::move(*hit));
+  const auto site = std::holds_alternative<Launch>(*command) ? orFailureLaunch
+                                                             : orFailureCopy;
+  if (auto hit = failure_injection::next(site, device_)) {
+    entry.hit = std::make_unique<failure_injection::Hit>(std::move(*hit));
   }
 }
 
@@ -175,8 +175,8 @@ void Stream::run_entry(Entry&& entry) {
   std::optional<Error> of_cleanup;
   {
     const RunningScope scope(this, /*part=*/true);
-    if (fault_injection::armed() && state_.usable_since(entry.epoch)) {
-      inject_fault(entry);
+    if (failure_injection::armed() && state_.usable_since(entry.epoch)) {
+      inject_failure(entry);
     }
     error = execute(entry);
     if (!error) {
@@ -366,7 +366,7 @@ void Stream::push(Lock& lock, Entry&& entry) {
   if (!has_worker_ && !process::exiting()) {
     start_worker(); // first: what is counted is not taken back
   }
-  inject_fault(entry);
+  inject_failure(entry);
   const auto* record = std::get_if<Record>(&entry.action);
   if (record != nullptr) {
     record->point->place(completed_, enqueued_ + 1);

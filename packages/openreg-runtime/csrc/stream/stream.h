@@ -24,7 +24,7 @@
 #include "backend/backend.h"
 #include "base/device_state.h"
 #include "base/error.h"
-#include "failures/fault_injection.h"
+#include "failures/failure_injection.h"
 #include "stream/event.h"
 
 #include <atomic>
@@ -99,7 +99,7 @@ class Stream {
   /// Waits for what is enqueued now; leaves a failure where it is. Throws
   /// orErrorTimeout.
   void drain(const Deadline& deadline);
-  /// Waits until so many commands are over, which were enqueued. Throws
+  /// Waits until so many commands are completed, which were enqueued. Throws
   /// orErrorTimeout.
   void wait_for_place(std::uint64_t place, const Deadline& deadline);
   Deadline deadline() const {
@@ -135,12 +135,13 @@ class Stream {
   struct Entry {
     Action action;
     Epoch epoch;
-    std::unique_ptr<const fault_injection::Hit> hit{}; // null without a fault
+    // Null unless an injected failure hits the command.
+    std::unique_ptr<const failure_injection::Hit> hit{};
   };
   using Lock = std::unique_lock<std::mutex>;
 
   void check_accepts(Epoch epoch) const;
-  void inject_fault(Entry& entry) const;
+  void inject_failure(Entry& entry) const;
   void submit(Entry&& entry);
   void run_entry(Entry&& entry);
   void acquire_executor(Lock& lock, Epoch epoch);

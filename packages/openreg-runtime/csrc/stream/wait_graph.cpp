@@ -24,7 +24,7 @@ Graph& graph() {
   return *value;
 }
 
-/// False for a wait that is over, though its thread may not know that yet.
+/// False for a wait that has ended, though its thread may not know that yet.
 bool is_pending(const AwaitedWork& work) {
   return work.point != nullptr ? !work.point->reached()
                                : work.stream->progress().second < work.position;

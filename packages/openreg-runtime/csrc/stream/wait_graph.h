@@ -16,7 +16,7 @@ class Stream;
 /// What a command waits for.
 struct AwaitedWork {
   const Stream* stream = nullptr; // null: nothing in this process
-  std::uint64_t position = 0;     // so many commands of it have to be over,
+  std::uint64_t position = 0;     // so many commands of it must complete,
   const Point* point = nullptr;   // or, if there is one, this is to be reached
 };
 
@@ -27,7 +27,7 @@ class WaitEdge {
   /// How often a wait must check() for a cycle that another one closes.
   static constexpr std::chrono::milliseconds kCheckEvery{20};
 
-  /// The command waits until so many of the stream's commands are over.
+  /// The command waits until so many of the stream's commands are completed.
   WaitEdge(const Stream& stream, std::uint64_t position);
   /// It waits for an event. The point must outlive the edge.
   explicit WaitEdge(const Point& point);
@@ -42,7 +42,7 @@ class WaitEdge {
     return from_ != nullptr;
   }
   /// Throws orErrorNotPermitted if what the command waits for waits for the
-  /// command; of those that wait for each other, for one only.
+  /// command; of commands that wait for each other, for one only.
   void check();
 
  private:

@@ -184,8 +184,8 @@ typedef struct orResourceUsage {
   size_t ipcMappings;       /* orIpcOpenMemHandle */
   size_t streams;           /* without the default ones, and those of threads */
   size_t events;
-  size_t faults;  /* orFaultInject, and OPENREG_FAULTS */
-  size_t threads; /* workers of streams, also of default ones */
+  size_t failures; /* orFailureInject, and OPENREG_FAILURES */
+  size_t threads;  /* workers of streams, also of default ones */
 } orResourceUsage;
 #define OPENREG_RESOURCE_USAGE_INIT \
   {sizeof(orResourceUsage), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
@@ -193,7 +193,7 @@ typedef struct orResourceUsage {
 /* Opaque handles. A null stream is the default stream of the current device. */
 typedef struct orStream* orStream_t;
 typedef struct orEvent* orEvent_t;
-typedef struct orFault* orFault_t;
+typedef struct orFailure* orFailure_t;
 typedef struct orMemPool* orMemPool_t;
 
 /* A stream of the current device that belongs to the calling thread. It begins
@@ -246,18 +246,18 @@ typedef struct orIpcEventHandle_t {
   unsigned char reserved[OPENREG_IPC_HANDLE_SIZE];
 } orIpcEventHandle_t;
 
-/* The calls that an injected fault counts and hits. */
-typedef enum orFaultSite {
-  orFaultMalloc = 0,     /* orMalloc, orMallocAsync, orMallocFromPoolAsync */
-  orFaultMallocHost = 1, /* orMallocHost; it has no device */
-  orFaultLaunch = 2,     /* orLaunchKernel, orLaunchKernelBlocking */
-  orFaultCopy = 3        /* orMemcpy..., orMemset... */
-} orFaultSite;
+/* The calls that an injected failure counts and hits. */
+typedef enum orFailureSite {
+  orFailureMalloc = 0,     /* orMalloc, orMallocAsync, orMallocFromPoolAsync */
+  orFailureMallocHost = 1, /* orMallocHost; it has no device */
+  orFailureLaunch = 2,     /* orLaunchKernel, orLaunchKernelBlocking */
+  orFailureCopy = 3        /* orMemcpy..., orMemset... */
+} orFailureSite;
 
-/* A fault: which calls it hits, and what it does to them. */
-typedef struct orFaultSpec {
+/* A failure: which calls it hits, and what it does to them. */
+typedef struct orFailureSpec {
   size_t structSize;
-  orFaultSite site;
+  orFailureSite site;
   int device; /* only calls for this device; -1 for all */
   /* What the call fails with, or the work when it should run, as if a kernel
    * had failed. orSuccess only delays. Accepted: orErrorMemoryAllocation for
@@ -273,10 +273,10 @@ typedef struct orFaultSpec {
    * is no probability: `period` decides. The same seed hits the same calls. */
   double probability;
   uint64_t seed;
-} orFaultSpec;
+} orFailureSpec;
 /* The first allocation on any device; `error` is still to be set. */
-#define OPENREG_FAULT_SPEC_INIT \
-  {sizeof(orFaultSpec), orFaultMalloc, -1, orSuccess, 0, 1, 0, 0.0, 0}
+#define OPENREG_FAILURE_SPEC_INIT \
+  {sizeof(orFailureSpec), orFailureMalloc, -1, orSuccess, 0, 1, 0, 0.0, 0}
 
 /* A kernel receives its argument block; it reaches device memory through
  * orGetKernelPointer(). */
@@ -416,7 +416,7 @@ OPENREG_API orError_t orHostUnregister(void* ptr) OPENREG_NOEXCEPT;
 OPENREG_API orError_t orMemGetInfo(size_t* free, size_t* total)
     OPENREG_NOEXCEPT;
 /* Allocates `size` bytes, aligned to 512, from the current pool of the device
- * of `stream`, for what the stream is given from here on; size 0 gives a null
+ * of `stream`, for what is enqueued in it from here on; size 0 gives a null
  * pointer. What was freed on the stream can be had again at once, what was
  * freed on another one when that has come to the free. Waits only if there is
  * no other memory: for frees of the pool. Errors: InvalidValue, InvalidHandle,
@@ -430,10 +430,10 @@ OPENREG_API orError_t orMallocFromPoolAsync(
     size_t size,
     orMemPool_t pool,
     orStream_t stream) OPENREG_NOEXCEPT;
-/* Ends a block for all later calls; work that `stream` was given before still
- * reaches it. A block of a pool goes back to it, one of orMalloc to the device,
- * after that work. Null is allowed, and so is a failed device.
- * Errors: InvalidValue, InvalidHandle. */
+/* Ends a block for all later calls; work that was enqueued in `stream` before
+ * still reaches it. A block of a pool goes back to it, one of orMalloc to the
+ * device, after that work. Null is allowed, and so is a failed device. Errors:
+ * InvalidValue, InvalidHandle. */
 OPENREG_API orError_t orFreeAsync(void* devPtr, orStream_t stream)
     OPENREG_NOEXCEPT;
 /* Makes a pool. Errors: InvalidValue, InvalidDevice, [device]. */
@@ -505,7 +505,7 @@ OPENREG_API orError_t orGetAddressRange(
 
 /* Copies after all work of the default streams of the devices of source and
  * destination, or of the current device if both are the host, and waits. It can
- * fail as a kernel does where a fault is injected.
+ * fail as a kernel does where a failure is injected.
  * Errors: InvalidValue, LaunchFailure, Timeout, [device]. */
 OPENREG_API orError_t
 orMemcpy(void* dst, const void* src, size_t count, orMemcpyKind kind)
@@ -594,16 +594,16 @@ OPENREG_API orError_t orStreamGetDefault(orStream_t* stream, int device)
  * running, or the failure that a kernel of the stream left, which stays.
  * Errors: NotReady, InvalidHandle, LaunchFailure, [device]. */
 OPENREG_API orError_t orStreamQuery(orStream_t stream) OPENREG_NOEXCEPT;
-/* How many commands the stream was given so far, and how many of them are over;
- * a kernel of the stream sees itself as given, and not over. What was enqueued
- * before a call that wrote `given` has run, and events that were recorded
- * before it are reached, once a later one writes at least as much for `done`.
- * Waits for nothing, also on a failed device. Errors: InvalidValue,
- * InvalidHandle. */
+/* How many commands were enqueued in the stream so far, and how many of them
+ * are completed; a kernel of the stream sees itself as enqueued, and not
+ * completed. What was enqueued before a call that wrote `enqueued` has run, and
+ * events that were recorded before it are reached, once a later call writes at
+ * least as much for `completed`. Waits for nothing, also on a failed device.
+ * Errors: InvalidValue, InvalidHandle. */
 OPENREG_API orError_t orStreamGetProgress(
     orStream_t stream,
-    uint64_t* given,
-    uint64_t* done) OPENREG_NOEXCEPT;
+    uint64_t* enqueued,
+    uint64_t* completed) OPENREG_NOEXCEPT;
 /* Writes 1 if the calling thread runs a kernel of the stream, else 0. What such
  * a kernel launches blocking runs at once, and what it enqueues runs after it.
  * Errors: InvalidValue, InvalidHandle. */
@@ -652,7 +652,8 @@ OPENREG_API orError_t orLaunchKernelBlocking(
     orKernel_t kernel,
     void* args) OPENREG_NOEXCEPT;
 /* Enqueues a function of the host: as a kernel, but not one of the device, so
- * that no fault is injected. Errors: InvalidValue, InvalidHandle, [device]. */
+ * that no failure is injected. Errors: InvalidValue, InvalidHandle, [device].
+ */
 OPENREG_API orError_t orLaunchHostFunc(
     orStream_t stream,
     orHostFn_t fn,
@@ -722,22 +723,23 @@ OPENREG_API orError_t orIpcOpenEventHandle(
     orEvent_t* event,
     orIpcEventHandle_t handle) OPENREG_NOEXCEPT;
 
-/* ---- faults ------------------------------------------------------------ */
+/* ---- failures ---------------------------------------------------------- */
 
-/* Injects a fault that counts calls from now on, in the order in which they
- * are made, and hits those that `spec` names. Errors: InvalidValue,
+/* Injects a failure that counts calls from now on, in the order in which they
+ * are made, and hits the ones that `spec` names. Errors: InvalidValue,
  * InvalidDevice. */
-OPENREG_API orError_t orFaultInject(orFault_t* fault, const orFaultSpec* spec)
-    OPENREG_NOEXCEPT;
-/* How many calls the fault has counted, and how many of them it has hit.
+OPENREG_API orError_t orFailureInject(
+    orFailure_t* failure,
+    const orFailureSpec* spec) OPENREG_NOEXCEPT;
+/* How many calls the failure has counted, and how many of them it has hit.
  * Errors: InvalidValue, InvalidHandle. */
-OPENREG_API orError_t orFaultGetCounts(
-    orFault_t fault,
+OPENREG_API orError_t orFailureGetCounts(
+    orFailure_t failure,
     uint64_t* calls,
     uint64_t* hits) OPENREG_NOEXCEPT;
-/* Ends the fault; work that it has hit already still fails.
+/* Ends the failure; work that it has hit already still fails.
  * Errors: InvalidHandle. */
-OPENREG_API orError_t orFaultRemove(orFault_t fault) OPENREG_NOEXCEPT;
+OPENREG_API orError_t orFailureRemove(orFailure_t failure) OPENREG_NOEXCEPT;
 /* Loses a device as if it were unplugged: what it runs ends, what it has
  * queued is dropped, and it fails with orErrorDeviceLost until orDeviceReset().
  * Errors: InvalidDevice. */

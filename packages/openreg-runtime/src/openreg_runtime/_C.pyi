@@ -110,7 +110,7 @@ class HostRegistration:
     def __init__(self, memory: _HostMemory) -> None: ...
     def close(self) -> None: ...
 
-class Fault:
+class InjectedFailure:
     def __init__(
         self,
         *,

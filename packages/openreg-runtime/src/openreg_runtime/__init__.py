@@ -15,7 +15,7 @@ import libopenreg
 
 libopenreg.load()
 
-from . import faults  # noqa: E402 - the library must be loaded before
+from . import failures  # noqa: E402 - the library must be loaded before
 from ._C import (  # noqa: E402
     Buffer,
     Device,
@@ -45,7 +45,7 @@ __all__ = [
     "Stream",
     "current_device",
     "device_count",
-    "faults",
+    "failures",
     "pinned",
     "resource_usage",
     "set_device",

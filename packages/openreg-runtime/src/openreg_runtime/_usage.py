@@ -21,7 +21,7 @@ class ResourceUsage(NamedTuple):
         ipc_mappings: Blocks of other processes.
         streams: Streams, without the default ones.
         events: Events.
-        faults: Injected faults, also those of ``OPENREG_FAULTS``.
+        failures: Injected failures, also those of ``OPENREG_FAILURES``.
         threads: Workers of streams, also of default ones.
     """
 
@@ -34,7 +34,7 @@ class ResourceUsage(NamedTuple):
     ipc_mappings: int
     streams: int
     events: int
-    faults: int
+    failures: int
     threads: int
 
 

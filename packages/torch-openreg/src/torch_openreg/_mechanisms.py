@@ -154,7 +154,7 @@ def mechanisms() -> list[Mechanism]:
 
     Returns:
         One entry for each mechanism: first those in C++ by name, then those in Python
-        in the order of their registration, then those that are planned. An entry is off
+        in the order of their registration, then the planned ones. An entry is off
         if the environment variable ``OPENREG_DISABLE``, a list of names separated by
         commas, named it when torch was imported.
     """

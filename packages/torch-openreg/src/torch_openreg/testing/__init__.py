@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from ._host_sync import HostSync, assert_no_host_sync
 from ._leaks import assert_no_leak
-from ._limits import inject_fault, memory_limit
+from ._limits import inject_failure, memory_limit
 
 __all__ = [
     "HostSync",
     "assert_no_host_sync",
     "assert_no_leak",
-    "inject_fault",
+    "inject_failure",
     "memory_limit",
 ]

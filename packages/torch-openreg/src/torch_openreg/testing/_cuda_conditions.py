@@ -27,7 +27,7 @@ class Call:
 
     Attributes:
         name: Operator, such as ``aten::index``.
-        arguments: Arguments by name, without those that have their default.
+        arguments: Arguments by name, without the ones that have their default.
         number: Whether it comes from ``x[...] = number``. The number is then a tensor
             on the device here, and one of the host on CUDA.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The runtime's limits and faults, for devices as PyTorch names them."""
+"""The runtime's limits and failures, for devices as PyTorch names them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from openreg_runtime import faults
+from openreg_runtime import failures
 from torch_openreg.openreg import empty_cache
 from torch_openreg.openreg._utils import valid_device_index
 
@@ -38,18 +38,18 @@ def memory_limit(limit: int, device: Device = None) -> Iterator[None]:
     index = valid_device_index(device)
     with own_work():
         empty_cache()
-    with faults.memory_limit(limit, index):
+    with failures.memory_limit(limit, index):
         yield
 
 
 @contextmanager
-def inject_fault(
-    site: faults.Site, *, device: Device = None, **options: Any
-) -> Iterator[faults.Fault]:
+def inject_failure(
+    site: failures.Site, *, device: Device = None, **options: Any
+) -> Iterator[failures.InjectedFailure]:
     """Makes calls of the device fail or delays them.
 
-    As ``openreg_runtime.faults.inject_fault``. Every operator is a launch, also a copy
-    of a tensor, and an allocation is one where the allocator asks the device for
+    As ``openreg_runtime.failures.inject_failure``. Every operator is a launch, also a
+    copy of a tensor, and an allocation is one where the allocator asks the device for
     memory. The cache is emptied first; a small tensor may still fit between others.
 
     Args:
@@ -59,7 +59,7 @@ def inject_fault(
             ``delay``.
 
     Yields:
-        The fault, with its ``calls`` and ``hits``.
+        The failure, with its ``calls`` and ``hits``.
 
     Raises:
         RuntimeError: If there is no device of this index, or the options do not go
@@ -68,9 +68,9 @@ def inject_fault(
         ValueError: If a number or a name is not accepted.
     """
     if not isinstance(site, str):
-        raise TypeError(f"inject_fault: site is {site!r}, expected a str")
+        raise TypeError(f"inject_failure: site is {site!r}, expected a str")
     index = None if device is None else valid_device_index(device)
     with own_work():
         empty_cache()
-    with faults.inject_fault(site, device=index, **options) as fault:
-        yield fault
+    with failures.inject_failure(site, device=index, **options) as failure:
+        yield failure

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Marks what the helpers do themselves, which is no fault of the program under test."""
+"""Marks the helpers' own work, which the program under test did not ask for."""
 
 from __future__ import annotations
 

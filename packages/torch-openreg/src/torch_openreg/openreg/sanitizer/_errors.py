@@ -38,7 +38,7 @@ class UnsynchronizedAccessError(RuntimeError):
     Attributes:
         current: The later use, in the order of the program. Where it is of an argument,
             its operator was not called.
-        previous: The earlier use, which may not be over, or not even have begun.
+        previous: The earlier use, which may not be completed, or not even have begun.
         address: Address of the memory that both use.
         allocated: The line that allocated it, if that is known.
     """

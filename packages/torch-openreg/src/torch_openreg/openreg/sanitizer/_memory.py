@@ -36,7 +36,7 @@ class Life:
         stream: The stream whose later work reuses the block.
         allocated: The line that allocated it.
         freed: The line that freed it.
-        waited_for: What is over before the block is reused, besides work of its own
+        waited_for: What completes before the block is reused, besides work of its own
             stream, since ``record_stream`` said so.
     """
 
@@ -138,7 +138,7 @@ class Memory:
             del uses[:-_PARTS]
 
     def prune(self, is_over: Callable[[Use], bool]) -> None:
-        """Drops the cells in which every use is over."""
+        """Drops the cells in which every use is completed."""
         self._cells = [
             cell
             for cell in self._cells

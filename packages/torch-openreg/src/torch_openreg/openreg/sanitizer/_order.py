@@ -11,7 +11,7 @@ from torch.cuda import _sanitizer as csan
 # an entry for it, which learns what the host waits for, as every stream does.
 HOST = 0
 
-#: For each stream, the number of its last operator that is known to be over.
+#: For each stream, the number of its last operator that is known to be completed.
 Clock = dict[int, int]
 
 # It tells of streams and events that were made before it, of which there may be many.
@@ -53,7 +53,7 @@ class Order(csan.StreamSynchronizations):
                 self.all_streams_wait_for_stream(stream)
 
     def clock(self, streams: list[int]) -> Clock:
-        """Returns what is over once all work that some streams have is."""
+        """Returns what is completed once all work of some streams is."""
         clock: Clock = {}
         for stream in streams:
             self._ensure_stream_exists(stream)

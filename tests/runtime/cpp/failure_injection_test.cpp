@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Injected faults: which calls they hit, and what becomes of those.
+// Injected failures: which calls they hit, and what becomes of those.
 #include "support.h"
 
 #include <atomic>
@@ -11,9 +11,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto nothing = [](void*) {};
 
-/// Makes launches, one after the other: an x for each that a fault hits.
-std::string launches(const InjectedFault::Spec& spec, int count) {
-  const InjectedFault fault(spec);
+/// Makes launches, one after the other: an x for each that a failure hits.
+std::string launches(const InjectedFailure::Spec& spec, int count) {
+  const InjectedFailure failure(spec);
   std::string result;
   for (int i = 0; i < count; ++i) {
     const orError_t error = orLaunchKernelBlocking(nullptr, nothing, nullptr);
@@ -22,28 +22,28 @@ std::string launches(const InjectedFault::Spec& spec, int count) {
   return result;
 }
 
-orFaultSpec allocation_fault() {
-  orFaultSpec spec = OPENREG_FAULT_SPEC_INIT;
+orFailureSpec allocation_failure() {
+  orFailureSpec spec = OPENREG_FAILURE_SPEC_INIT;
   spec.error = orErrorMemoryAllocation;
   return spec;
 }
 
-TEST(orFaultInject, FirstIsTheOnlyCallThatIsHit) {
+TEST(orFailureInject, FirstIsTheOnlyCallThatIsHit) {
   EXPECT_EQ(
-      launches({.site = orFaultLaunch, .first = 3, .period = 0}, 8),
+      launches({.site = orFailureLaunch, .first = 3, .period = 0}, 8),
       "..x.....");
 }
 
-TEST(orFaultInject, PeriodHitsEachNthCallAfterIt) {
+TEST(orFailureInject, PeriodHitsEachNthCallAfterIt) {
   EXPECT_EQ(
-      launches({.site = orFaultLaunch, .first = 2, .period = 3}, 9),
+      launches({.site = orFailureLaunch, .first = 2, .period = 3}, 9),
       ".x..x..x.");
 }
 
-TEST(orFaultInject, SameSeedHitsTheSameCalls) {
+TEST(orFailureInject, SameSeedHitsTheSameCalls) {
   const auto with_seed = [](std::uint64_t seed) {
     return launches(
-        {.site = orFaultLaunch, .probability = 0.25, .seed = seed}, 400);
+        {.site = orFailureLaunch, .probability = 0.25, .seed = seed}, 400);
   };
   const std::string calls = with_seed(1);
   EXPECT_EQ(with_seed(1), calls);
@@ -55,27 +55,28 @@ TEST(orFaultInject, SameSeedHitsTheSameCalls) {
   EXPECT_EQ(calls.substr(0, 20), "xx.x...x..x..x.x....");
 }
 
-TEST(orFaultInject, ProbabilityCountsFromTheFirstCallOn) {
+TEST(orFailureInject, ProbabilityCountsFromTheFirstCallOn) {
   EXPECT_EQ(
-      launches({.site = orFaultLaunch, .first = 3, .probability = 1}, 5),
+      launches({.site = orFailureLaunch, .first = 3, .probability = 1}, 5),
       "..xxx");
 }
 
-TEST(orFaultInject, AcceptsACheckedSpecOnly) {
-  orFault_t fault = nullptr;
-  const auto rejects = [&fault](auto change, const char* part) {
-    orFaultSpec spec = allocation_fault();
+TEST(orFailureInject, AcceptsACheckedSpecOnly) {
+  orFailure_t failure = nullptr;
+  const auto rejects = [&failure](auto change, const char* part) {
+    orFailureSpec spec = allocation_failure();
     change(spec);
-    EXPECT_EQ(orFaultInject(&fault, &spec), orErrorInvalidValue);
+    EXPECT_EQ(orFailureInject(&failure, &spec), orErrorInvalidValue);
     EXPECT_MESSAGE(part);
   };
-  using Spec = orFaultSpec;
-  rejects([](Spec& s) { s.site = static_cast<orFaultSite>(4); }, "spec.site 4");
+  using Spec = orFailureSpec;
   rejects(
-      [](Spec& s) { s.site = static_cast<orFaultSite>(-1); }, "spec.site -1");
+      [](Spec& s) { s.site = static_cast<orFailureSite>(4); }, "spec.site 4");
+  rejects(
+      [](Spec& s) { s.site = static_cast<orFailureSite>(-1); }, "spec.site -1");
   rejects(
       [](Spec& s) {
-        s.site = orFaultMallocHost;
+        s.site = orFailureMallocHost;
         s.device = 0;
       },
       "spec.device must be -1");
@@ -85,14 +86,14 @@ TEST(orFaultInject, AcceptsACheckedSpecOnly) {
   }
   rejects(
       [](Spec& s) {
-        s.site = orFaultMallocHost;
+        s.site = orFailureMallocHost;
         s.error = orErrorDeviceLost;
       },
       "orErrorDeviceLost cannot happen there");
   rejects(
-      [](Spec& s) { s.site = orFaultLaunch; },
+      [](Spec& s) { s.site = orFailureLaunch; },
       "orErrorMemoryAllocation cannot happen there");
-  rejects([](Spec& s) { s.error = orSuccess; }, "the fault would do nothing");
+  rejects([](Spec& s) { s.error = orSuccess; }, "the failure would do nothing");
   rejects([](Spec& s) { s.delay = 3'600'000'001; }, "spec.delay 3600000001");
   rejects([](Spec& s) { s.first = 0; }, "spec.first is 0");
   for (const double probability : {-0.1, 1.1, std::nan("")}) {
@@ -109,32 +110,32 @@ TEST(orFaultInject, AcceptsACheckedSpecOnly) {
         s.period = 3;
       },
       "spec.period is 3, which is not used beside a probability");
-  const orFaultSpec good = allocation_fault();
-  ASSERT_OK(orFaultInject(&fault, &good));
-  EXPECT_OK(orFaultRemove(fault));
+  const orFailureSpec good = allocation_failure();
+  ASSERT_OK(orFailureInject(&failure, &good));
+  EXPECT_OK(orFailureRemove(failure));
 }
 
-TEST(orFaultInject, PastTheCountIsInvalidDevice) {
-  orFault_t fault = nullptr;
-  orFaultSpec spec = allocation_fault();
+TEST(orFailureInject, PastTheCountIsInvalidDevice) {
+  orFailure_t failure = nullptr;
+  orFailureSpec spec = allocation_failure();
   for (const int device : {2, -2}) {
     spec.device = device;
-    EXPECT_EQ(orFaultInject(&fault, &spec), orErrorInvalidDevice);
+    EXPECT_EQ(orFailureInject(&failure, &spec), orErrorInvalidDevice);
   }
 }
 
-TEST(orFaultInject, EachSiteCountsItsCalls) {
+TEST(orFailureInject, EachSiteCountsItsCalls) {
   constexpr std::uint64_t kNever = 1'000'000;
-  const InjectedFault malloc(
-      {.site = orFaultMalloc,
+  const InjectedFailure malloc(
+      {.site = orFailureMalloc,
        .error = orErrorMemoryAllocation,
        .first = kNever});
-  const InjectedFault malloc_host(
-      {.site = orFaultMallocHost,
+  const InjectedFailure malloc_host(
+      {.site = orFailureMallocHost,
        .error = orErrorMemoryAllocation,
        .first = kNever});
-  const InjectedFault launch({.site = orFaultLaunch, .first = kNever});
-  const InjectedFault copy({.site = orFaultCopy, .first = kNever});
+  const InjectedFailure launch({.site = orFailureLaunch, .first = kNever});
+  const InjectedFailure copy({.site = orFailureCopy, .first = kNever});
   const Block block(8);
   const Block other(8);
   const Block target(8); // of the stream's work, which nothing orders
@@ -161,21 +162,21 @@ TEST(orFaultInject, EachSiteCountsItsCalls) {
   EXPECT_EQ(copy.calls(), 6u);
 }
 
-TEST(orFaultInject, OnOneDeviceLeavesTheOthers) {
-  const InjectedFault fault(
-      {.site = orFaultMalloc, .device = 1, .error = orErrorMemoryAllocation});
+TEST(orFailureInject, OnOneDeviceLeavesTheOthers) {
+  const InjectedFailure failure(
+      {.site = orFailureMalloc, .device = 1, .error = orErrorMemoryAllocation});
   const Block block(8);
-  EXPECT_EQ(fault.calls(), 0u);
+  EXPECT_EQ(failure.calls(), 0u);
   const CurrentDevice current(1);
   void* pointer = nullptr;
   EXPECT_EQ(orMalloc(&pointer, 8), orErrorMemoryAllocation);
-  EXPECT_EQ(fault.calls(), 1u);
+  EXPECT_EQ(failure.calls(), 1u);
 }
 
-TEST(orFaultInject, SeveralFaultsCountEachCallAndTheFirstOneDecides) {
-  const InjectedFault older({.site = orFaultLaunch, .period = 2});
-  const InjectedFault newer(
-      {.site = orFaultLaunch,
+TEST(orFailureInject, SeveralFailuresCountEachCallAndTheFirstOneDecides) {
+  const InjectedFailure older({.site = orFailureLaunch, .period = 2});
+  const InjectedFailure newer(
+      {.site = orFailureLaunch,
        .error = orErrorIllegalAddress,
        .first = 1,
        .period = 4});
@@ -189,8 +190,8 @@ TEST(orFaultInject, SeveralFaultsCountEachCallAndTheFirstOneDecides) {
   EXPECT_EQ(newer.hits(), 1u);
 }
 
-TEST(orFaultInject, ManyThreadsAreHitAsOftenAsOne) {
-  const InjectedFault fault({.site = orFaultLaunch, .period = 10});
+TEST(orFailureInject, ManyThreadsAreHitAsOftenAsOne) {
+  const InjectedFailure failure({.site = orFailureLaunch, .period = 10});
   std::atomic<int> failures{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 8; ++t) {
@@ -207,37 +208,39 @@ TEST(orFaultInject, ManyThreadsAreHitAsOftenAsOne) {
     thread.join();
   }
   EXPECT_EQ(failures, 80);
-  EXPECT_EQ(fault.hits(), 80u);
+  EXPECT_EQ(failure.hits(), 80u);
 }
 
-TEST(orFaultGetCounts, TellsCallsAndHits) {
-  const InjectedFault fault({.site = orFaultLaunch, .first = 2, .period = 2});
+TEST(orFailureGetCounts, TellsCallsAndHits) {
+  const InjectedFailure failure(
+      {.site = orFailureLaunch, .first = 2, .period = 2});
   for (int i = 0; i < 5; ++i) {
     static_cast<void>(orLaunchKernelBlocking(nullptr, nothing, nullptr));
   }
   std::uint64_t calls = 0;
   std::uint64_t hits = 0;
-  ASSERT_OK(orFaultGetCounts(fault, &calls, &hits));
+  ASSERT_OK(orFailureGetCounts(failure, &calls, &hits));
   EXPECT_EQ(calls, 5u);
   EXPECT_EQ(hits, 2u);
 }
 
-TEST(orFaultRemove, EndsTheFault) {
-  orFault_t fault = nullptr;
-  const orFaultSpec spec = allocation_fault();
-  ASSERT_OK(orFaultInject(&fault, &spec));
-  ASSERT_OK(orFaultRemove(fault));
+TEST(orFailureRemove, EndsTheFailure) {
+  orFailure_t failure = nullptr;
+  const orFailureSpec spec = allocation_failure();
+  ASSERT_OK(orFailureInject(&failure, &spec));
+  ASSERT_OK(orFailureRemove(failure));
   const Block block(8);
-  EXPECT_EQ(orFaultRemove(fault), orErrorInvalidHandle);
+  EXPECT_EQ(orFailureRemove(failure), orErrorInvalidHandle);
   std::uint64_t number = 0;
-  EXPECT_EQ(orFaultGetCounts(fault, &number, &number), orErrorInvalidHandle);
+  EXPECT_EQ(
+      orFailureGetCounts(failure, &number, &number), orErrorInvalidHandle);
 }
 
-TEST(orFaultRemove, WorkThatWasHitStillFails) {
+TEST(orFailureRemove, WorkThatWasHitStillFails) {
   const Stream stream;
   Latch latch(stream);
   {
-    const InjectedFault fault({.site = orFaultLaunch});
+    const InjectedFailure failure({.site = orFailureLaunch});
     ASSERT_OK(orLaunchKernel(stream, [] {}));
   }
   ASSERT_OK(orLaunchKernel(stream, [] {}));
@@ -245,43 +248,43 @@ TEST(orFaultRemove, WorkThatWasHitStillFails) {
   EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
 }
 
-TEST(orMalloc, InjectedFaultIsNamedInTheMessage) {
-  const InjectedFault fault(
-      {.site = orFaultMalloc, .error = orErrorMemoryAllocation, .first = 2});
+TEST(orMalloc, InjectedFailureIsNamedInTheMessage) {
+  const InjectedFailure failure(
+      {.site = orFailureMalloc, .error = orErrorMemoryAllocation, .first = 2});
   const Block block(8);
   void* pointer = &pointer;
   EXPECT_EQ(orMalloc(&pointer, 8), orErrorMemoryAllocation);
   EXPECT_EQ(pointer, nullptr);
-  EXPECT_MESSAGE("orMalloc: injected fault: allocation number 2 on device 0");
+  EXPECT_MESSAGE("orMalloc: injected failure: allocation number 2 on device 0");
 }
 
-TEST(orMallocHost, InjectedFaultIsMemoryAllocation) {
-  const InjectedFault fault(
-      {.site = orFaultMallocHost, .error = orErrorMemoryAllocation});
+TEST(orMallocHost, InjectedFailureIsMemoryAllocation) {
+  const InjectedFailure failure(
+      {.site = orFailureMallocHost, .error = orErrorMemoryAllocation});
   void* pointer = &pointer;
   EXPECT_EQ(orMallocHost(&pointer, 8), orErrorMemoryAllocation);
   EXPECT_EQ(pointer, nullptr);
   EXPECT_MESSAGE("allocation of pinned memory number 1");
 }
 
-TEST(orLaunchKernel, InjectedFaultIsReportedAtTheNextWait) {
+TEST(orLaunchKernel, InjectedFailureIsReportedAtTheNextWait) {
   const Stream stream;
   std::atomic<int> ran{0};
   auto argument = std::make_shared<int>(1);
   {
-    const InjectedFault fault({.site = orFaultLaunch, .period = 0});
+    const InjectedFailure failure({.site = orFailureLaunch, .period = 0});
     ASSERT_OK(orLaunchKernel(stream, [&ran, argument] { ++ran; }));
     ASSERT_OK(orLaunchKernel(stream, [&ran, argument] { ++ran; }));
   }
   EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
-  EXPECT_MESSAGE("injected fault: launch number 1 on device 0");
+  EXPECT_MESSAGE("injected failure: launch number 1 on device 0");
   EXPECT_EQ(ran, 1) << "the stream goes on";
   EXPECT_EQ(argument.use_count(), 1) << "the arguments are released";
   EXPECT_OK(orStreamSynchronize(stream));
 }
 
-TEST(orLaunchHostFunc, IsHitByNoFault) {
-  const InjectedFault fault({.site = orFaultLaunch});
+TEST(orLaunchHostFunc, IsHitByNoFailure) {
+  const InjectedFailure failure({.site = orFailureLaunch});
   const Stream stream;
   bool ran = false;
   ASSERT_OK(orLaunchHostFunc(
@@ -290,28 +293,28 @@ TEST(orLaunchHostFunc, IsHitByNoFault) {
   EXPECT_TRUE(ran);
 }
 
-TEST(orMemcpy, InjectedFaultFailsTheCallAndCopiesNothing) {
+TEST(orMemcpy, InjectedFailureFailsTheCallAndCopiesNothing) {
   const Block block(1);
   ASSERT_OK(orMemset(block.get(), 1, 1));
   char host = 2;
   {
-    const InjectedFault fault({.site = orFaultCopy});
+    const InjectedFailure failure({.site = orFailureCopy});
     EXPECT_EQ(
         orMemcpy(&host, block.get(), 1, orMemcpyDeviceToHost),
         orErrorLaunchFailure);
-    EXPECT_MESSAGE("orMemcpy: injected fault: copy number 1");
+    EXPECT_MESSAGE("orMemcpy: injected failure: copy number 1");
   }
   EXPECT_EQ(host, 2);
   EXPECT_OK(orDeviceSynchronize()) << "the failure was the call's";
 }
 
-TEST(orMemcpyAsync, InjectedFaultIsReportedAtTheNextWait) {
+TEST(orMemcpyAsync, InjectedFailureIsReportedAtTheNextWait) {
   const Stream stream;
   const Block block(1);
   const PinnedBlock pinned(1);
   *pinned.get() = 2;
   {
-    const InjectedFault fault({.site = orFaultCopy});
+    const InjectedFailure failure({.site = orFailureCopy});
     ASSERT_OK(orMemcpyAsync(
         pinned.get(), block.get(), 1, orMemcpyDeviceToHost, stream));
   }
@@ -320,15 +323,15 @@ TEST(orMemcpyAsync, InjectedFaultIsReportedAtTheNextWait) {
 }
 
 /// Injects a failure that sticks to device 0 into one enqueued command.
-void expect_to_stick(orFaultSite site, orError_t code) {
+void expect_to_stick(orFailureSite site, orError_t code) {
   {
     orStream_t stream = nullptr; // ends with the device
     ASSERT_OK(orStreamCreate(&stream));
     void* block = nullptr;
     ASSERT_OK(orMalloc(&block, 1));
     Latch latch(stream);
-    const InjectedFault fault({.site = site, .error = code});
-    if (site == orFaultLaunch) {
+    const InjectedFailure failure({.site = site, .error = code});
+    if (site == orFailureLaunch) {
       ASSERT_OK(orLaunchKernel(stream, [] {}));
     } else {
       ASSERT_OK(orMemsetAsync(block, 0, 1, stream));
@@ -339,7 +342,7 @@ void expect_to_stick(orFaultSite site, orError_t code) {
   }
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(orDeviceSynchronize(), code);
-    EXPECT_MESSAGE("injected fault");
+    EXPECT_MESSAGE("injected failure");
   }
   {
     const CurrentDevice current(1);
@@ -350,25 +353,25 @@ void expect_to_stick(orFaultSite site, orError_t code) {
 }
 
 TEST(orLaunchKernel, InjectedIllegalAddressSticksToTheDevice) {
-  expect_to_stick(orFaultLaunch, orErrorIllegalAddress);
+  expect_to_stick(orFailureLaunch, orErrorIllegalAddress);
 }
 
 TEST(orLaunchKernel, InjectedDeviceLostSticksToTheDevice) {
-  expect_to_stick(orFaultLaunch, orErrorDeviceLost);
+  expect_to_stick(orFailureLaunch, orErrorDeviceLost);
 }
 
 TEST(orMemsetAsync, InjectedIllegalAddressSticksToTheDevice) {
-  expect_to_stick(orFaultCopy, orErrorIllegalAddress);
+  expect_to_stick(orFailureCopy, orErrorIllegalAddress);
 }
 
 TEST(orMemsetAsync, InjectedDeviceLostSticksToTheDevice) {
-  expect_to_stick(orFaultCopy, orErrorDeviceLost);
+  expect_to_stick(orFailureCopy, orErrorDeviceLost);
 }
 
 TEST(orMalloc, InjectedDeviceLostSticksToTheDevice) {
   {
-    const InjectedFault fault(
-        {.site = orFaultMalloc, .error = orErrorDeviceLost});
+    const InjectedFailure failure(
+        {.site = orFailureMalloc, .error = orErrorDeviceLost});
     void* pointer = nullptr;
     EXPECT_EQ(orMalloc(&pointer, 8), orErrorDeviceLost);
     EXPECT_EQ(pointer, nullptr);
@@ -380,11 +383,11 @@ TEST(orMalloc, InjectedDeviceLostSticksToTheDevice) {
 constexpr std::uint64_t kDelay = 20'000; // microseconds
 constexpr std::chrono::microseconds kDelayTime{kDelay};
 
-TEST(orFaultInject, DelayHoldsTheWorkAndWhatComesAfterIt) {
+TEST(orFailureInject, DelayHoldsTheWorkAndWhatComesAfterIt) {
   const Stream stream;
   const Stream other;
-  const InjectedFault fault(
-      {.site = orFaultLaunch,
+  const InjectedFailure failure(
+      {.site = orFailureLaunch,
        .error = orSuccess,
        .delay = kDelay,
        .period = 0});
@@ -402,29 +405,29 @@ TEST(orFaultInject, DelayHoldsTheWorkAndWhatComesAfterIt) {
   EXPECT_LT(elsewhere, second);
 }
 
-TEST(orFaultInject, DelayHoldsAnAllocation) {
-  const InjectedFault fault(
-      {.site = orFaultMalloc, .error = orSuccess, .delay = kDelay});
+TEST(orFailureInject, DelayHoldsAnAllocation) {
+  const InjectedFailure failure(
+      {.site = orFailureMalloc, .error = orSuccess, .delay = kDelay});
   const auto start = Clock::now();
   const Block block(8);
   EXPECT_GE(Clock::now(), start + kDelayTime);
 }
 
-TEST(orFaultInject, DelayAndErrorComeOneAfterTheOther) {
-  const InjectedFault fault({.site = orFaultLaunch, .delay = kDelay});
+TEST(orFailureInject, DelayAndErrorComeOneAfterTheOther) {
+  const InjectedFailure failure({.site = orFailureLaunch, .delay = kDelay});
   const auto start = Clock::now();
   EXPECT_EQ(
       orLaunchKernelBlocking(nullptr, nothing, nullptr), orErrorLaunchFailure);
   EXPECT_GE(Clock::now(), start + kDelayTime);
 }
 
-TEST(orFaultInject, DelayEndsWithTheDevice) {
+TEST(orFailureInject, DelayEndsWithTheDevice) {
   orStream_t stream = nullptr; // ends with the device
   ASSERT_OK(orStreamCreate(&stream));
   bool ran = false;
   {
-    const InjectedFault fault(
-        {.site = orFaultLaunch, .error = orSuccess, .delay = 3'600'000'000});
+    const InjectedFailure failure(
+        {.site = orFailureLaunch, .error = orSuccess, .delay = 3'600'000'000});
     ASSERT_OK(orLaunchKernel(stream, [&ran] { ran = true; }));
     ASSERT_OK(orLaunchKernel(stream, [&ran] { ran = true; }));
   }
@@ -433,17 +436,17 @@ TEST(orFaultInject, DelayEndsWithTheDevice) {
   EXPECT_FALSE(ran);
 }
 
-TEST(orFaultInject, DelayOfAnAllocationEndsWithTheDevice) {
+TEST(orFailureInject, DelayOfAnAllocationEndsWithTheDevice) {
   orError_t error = orSuccess;
   std::thread thread;
   {
-    const InjectedFault fault(
-        {.site = orFaultMalloc, .error = orSuccess, .delay = 3'600'000'000});
+    const InjectedFailure failure(
+        {.site = orFailureMalloc, .error = orSuccess, .delay = 3'600'000'000});
     thread = std::thread([&error] {
       void* pointer = nullptr;
       error = orMalloc(&pointer, 8);
     });
-    while (fault.calls() == 0) {
+    while (failure.calls() == 0) {
       std::this_thread::yield();
     }
   }
@@ -453,18 +456,19 @@ TEST(orFaultInject, DelayOfAnAllocationEndsWithTheDevice) {
   ASSERT_OK(orDeviceReset());
 }
 
-TEST(orFaultInject, CallThatTimesOutIsNotCounted) {
+TEST(orFailureInject, CallThatTimesOutIsNotCounted) {
   const Block block(64);
-  const InjectedFault fault({.site = orFaultCopy, .first = 1, .period = 0});
+  const InjectedFailure failure(
+      {.site = orFailureCopy, .first = 1, .period = 0});
   {
     const Latch latch(nullptr);
     ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 1));
     EXPECT_EQ(orMemset(block.get(), 0, 64), orErrorTimeout);
     ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 0));
   }
-  EXPECT_EQ(fault.calls(), 0u);
+  EXPECT_EQ(failure.calls(), 0u);
   EXPECT_EQ(orMemset(block.get(), 0, 64), orErrorLaunchFailure);
-  EXPECT_EQ(fault.hits(), 1u);
+  EXPECT_EQ(failure.hits(), 1u);
 }
 
 } // namespace

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Injected faults: which calls they hit, and where the failure surfaces."""
+"""Injected failures: which calls they hit, and where the failure surfaces."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 import pytest
 
 import openreg_runtime as runtime
-from openreg_runtime import faults
+from openreg_runtime import failures
 
 
 def outcomes(call, count: int) -> list[str]:
@@ -24,44 +24,44 @@ def outcomes(call, count: int) -> list[str]:
 
 
 def test_the_nth_allocation_fails_with_its_number() -> None:
-    with faults.inject_fault("malloc", first=2, device=1) as fault:
+    with failures.inject_failure("malloc", first=2, device=1) as failure:
         runtime.Buffer(8, device=1)
         with pytest.raises(
             runtime.OpenRegError,
-            match="injected fault: allocation number 2 on device 1",
+            match="injected failure: allocation number 2 on device 1",
         ) as caught:
             runtime.Buffer(8, device=1)
         assert caught.value.name == "orErrorMemoryAllocation"
         assert caught.value.code == 6
         runtime.Buffer(8, device=1)
-        assert (fault.calls, fault.hits) == (3, 1)
+        assert (failure.calls, failure.hits) == (3, 1)
 
 
 def test_pinned_allocations_fail_apart_from_those_of_devices() -> None:
-    with faults.inject_fault("malloc_host") as fault:
+    with failures.inject_failure("malloc_host") as failure:
         runtime.Buffer(8)
         assert outcomes(lambda: runtime.PinnedBuffer(8), 2) == [
             "MemoryAllocation",
             "ok",
         ]
-    assert (fault.calls, fault.hits) == (2, 1)
+    assert (failure.calls, failure.hits) == (2, 1)
 
 
 def test_period_hits_each_nth_call_after_the_first() -> None:
-    with faults.inject_fault("malloc", first=2, period=3):
+    with failures.inject_failure("malloc", first=2, period=3):
         failed = outcomes(lambda: runtime.Buffer(8), 9)
     assert [i for i, name in enumerate(failed, 1) if name != "ok"] == [2, 5, 8]
 
 
 def test_a_probability_of_0_hits_no_call() -> None:
-    with faults.inject_fault("malloc", probability=0, period=1) as fault:
+    with failures.inject_failure("malloc", probability=0, period=1) as failure:
         assert outcomes(lambda: runtime.Buffer(8), 5) == ["ok"] * 5
-    assert (fault.calls, fault.hits) == (5, 0)
+    assert (failure.calls, failure.hits) == (5, 0)
 
 
 def test_the_same_seed_hits_the_same_calls() -> None:
     def hits(seed: int) -> list[str]:
-        with faults.inject_fault("malloc", probability=0.5, seed=seed, first=5):
+        with failures.inject_failure("malloc", probability=0.5, seed=seed, first=5):
             return outcomes(lambda: runtime.Buffer(8), 64)
 
     assert hits(1) == hits(1)
@@ -73,51 +73,51 @@ def test_the_same_seed_hits_the_same_calls() -> None:
 def test_failed_launch_surfaces_at_the_next_wait() -> None:
     stream = runtime.Stream()
     ran = []
-    with faults.inject_fault("launch", first=2) as fault:
+    with failures.inject_failure("launch", first=2) as failure:
         for i in range(3):
             stream.launch(ran.append, i)
         with pytest.raises(
-            runtime.OpenRegError, match="injected fault: launch number 2 on device 0"
+            runtime.OpenRegError, match="injected failure: launch number 2 on device 0"
         ) as caught:
             stream.synchronize()
     assert caught.value.name == "orErrorLaunchFailure"
     assert ran == [0, 2]
-    assert (fault.calls, fault.hits) == (3, 1)
+    assert (failure.calls, failure.hits) == (3, 1)
     stream.synchronize()
 
 
 def test_failed_copy_surfaces_at_the_call_that_waits() -> None:
     stream = runtime.Stream()
     block, pinned = runtime.Buffer(8), runtime.PinnedBuffer(8)
-    with faults.inject_fault("copy"):
+    with failures.inject_failure("copy"):
         with pytest.raises(runtime.OpenRegError, match="copy number 1") as caught:
             block.copy_from(bytes(8))
         assert caught.value.name == "orErrorLaunchFailure"
-    with faults.inject_fault("copy", period=2) as fault:
+    with failures.inject_failure("copy", period=2) as failure:
         block.copy_from(pinned, stream)
         block.fill(1, stream)
         block.copy_to(pinned, stream)
         with pytest.raises(runtime.OpenRegError, match="copy number 1"):
             stream.synchronize()
-    assert (fault.calls, fault.hits) == (3, 2)
+    assert (failure.calls, failure.hits) == (3, 2)
 
 
 def test_copies_and_host_functions_are_no_launches() -> None:
     stream = runtime.Stream()
     block, pinned = runtime.Buffer(8), runtime.PinnedBuffer(8)
     ran = []
-    with faults.inject_fault("launch", period=1) as fault:
+    with failures.inject_failure("launch", period=1) as failure:
         block.copy_from(pinned, stream)
         stream.launch_host(ran.append, 1)
         stream.synchronize()
     assert ran == [1]
-    assert (fault.calls, fault.hits) == (0, 0)
+    assert (failure.calls, failure.hits) == (0, 0)
 
 
-def test_kernel_that_a_fault_hits_releases_its_arguments() -> None:
+def test_kernel_that_a_failure_hits_releases_its_arguments() -> None:
     stream = runtime.Stream()
     block = runtime.Buffer(64)
-    with faults.inject_fault("launch"):
+    with failures.inject_failure("launch"):
         stream.launch(print, block)
         del block
         with pytest.raises(runtime.OpenRegError):
@@ -128,37 +128,37 @@ def test_kernel_that_a_fault_hits_releases_its_arguments() -> None:
 def test_delay_holds_the_work_but_not_the_call() -> None:
     stream = runtime.Stream()
     ran = []
-    with faults.inject_fault("launch", delay=0.05) as fault:
+    with failures.inject_failure("launch", delay=0.05) as failure:
         start, end = runtime.Event(), runtime.Event()
         start.record(stream)
         stream.launch(ran.append, 1)
         end.record(stream)
         stream.synchronize()
-        assert fault.hits == 1
+        assert failure.hits == 1
     assert ran == [1]
     assert start.elapsed_time(end) >= 50
 
 
 def test_delay_holds_an_allocation() -> None:
     start = time.monotonic()
-    with faults.inject_fault("malloc", delay=0.05) as fault:
+    with failures.inject_failure("malloc", delay=0.05) as failure:
         runtime.Buffer(8)
-    assert fault.hits == 1
+    assert failure.hits == 1
     assert time.monotonic() - start >= 0.05
 
 
 def test_device_counts_only_its_own_calls() -> None:
-    with faults.inject_fault("malloc", device=runtime.Device(1)) as fault:
+    with failures.inject_failure("malloc", device=runtime.Device(1)) as failure:
         assert outcomes(lambda: runtime.Buffer(8, 0), 2) == ["ok", "ok"]
         assert outcomes(lambda: runtime.Buffer(8, 1), 2) == ["MemoryAllocation", "ok"]
-    assert fault.calls == 2
+    assert failure.calls == 2
 
 
 @pytest.mark.parametrize("error", ["IllegalAddress", "DeviceLost"])
 def test_failure_of_the_device_stays_until_it_is_reset(error: str) -> None:
     device = runtime.Device(1)
     stream = runtime.Stream(device)
-    with faults.inject_fault("launch", error=error, device=device):
+    with failures.inject_failure("launch", error=error, device=device):
         stream.launch(int)
         assert outcomes(stream.synchronize, 2) == [error, error]
         assert outcomes(lambda: runtime.Buffer(8, device), 1) == [error]
@@ -167,11 +167,11 @@ def test_failure_of_the_device_stays_until_it_is_reset(error: str) -> None:
     runtime.Buffer(8, device).fill(1)
 
 
-def test_all_faults_count_and_the_first_one_that_hits_decides() -> None:
+def test_all_failures_count_and_the_first_one_that_hits_decides() -> None:
     stream = runtime.Stream()
     with (
-        faults.inject_fault("launch", first=2) as outer,
-        faults.inject_fault("launch", first=2, error="IllegalAddress") as inner,
+        failures.inject_failure("launch", first=2) as outer,
+        failures.inject_failure("launch", first=2, error="IllegalAddress") as inner,
     ):
         stream.launch(int)
         stream.launch(int)
@@ -179,11 +179,14 @@ def test_all_faults_count_and_the_first_one_that_hits_decides() -> None:
     assert (outer.calls, outer.hits, inner.calls, inner.hits) == (2, 1, 2, 1)
 
 
-def test_fault_ends_with_its_context_also_by_an_exception() -> None:
-    with pytest.raises(KeyError), faults.inject_fault("malloc", period=1) as fault:
+def test_failure_ends_with_its_context_also_by_an_exception() -> None:
+    with (
+        pytest.raises(KeyError),
+        failures.inject_failure("malloc", period=1) as failure,
+    ):
         raise KeyError
     runtime.Buffer(8)
-    assert (fault.calls, fault.hits) == (0, 0)
+    assert (failure.calls, failure.hits) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +207,7 @@ def test_fault_ends_with_its_context_also_by_an_exception() -> None:
 def test_argument_that_is_not_accepted_raises(arguments, reason: str) -> None:
     with (
         pytest.raises(ValueError, match=reason),
-        faults.inject_fault(**{"site": "launch"} | arguments),
+        failures.inject_failure(**{"site": "launch"} | arguments),
     ):
         pass
 
@@ -222,12 +225,12 @@ def test_argument_that_is_not_accepted_raises(arguments, reason: str) -> None:
 def test_arguments_that_contradict_raise(site: str, arguments, reason: str) -> None:
     with (
         pytest.raises(runtime.OpenRegError, match=reason),
-        faults.inject_fault(site, **arguments),
+        failures.inject_failure(site, **arguments),
     ):
         pass
 
 
-def test_faults_of_the_environment_hit_the_calls_they_name(run_script) -> None:
+def test_failures_of_the_environment_hit_the_calls_they_name(run_script) -> None:
     done = run_script(
         """
         import openreg_runtime as runtime
@@ -242,9 +245,9 @@ def test_faults_of_the_environment_hit_the_calls_they_name(run_script) -> None:
         print([outcome(lambda: runtime.Buffer(8)) for _ in range(4)])
         stream = runtime.Stream(1)
         stream.launch(int)
-        print(outcome(stream.synchronize), runtime.resource_usage().faults)
+        print(outcome(stream.synchronize), runtime.resource_usage().failures)
         """,
-        OPENREG_FAULTS="malloc:first=2:period=2; launch:device=1:error=DeviceLost",
+        OPENREG_FAILURES="malloc:first=2:period=2; launch:device=1:error=DeviceLost",
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
@@ -253,16 +256,16 @@ def test_faults_of_the_environment_hit_the_calls_they_name(run_script) -> None:
     ]
 
 
-def test_process_exits_with_faults_active_and_work_pending(run_script) -> None:
+def test_process_exits_with_failures_active_and_work_pending(run_script) -> None:
     done = run_script(
         """
         import openreg_runtime as runtime
-        from openreg_runtime import faults
+        from openreg_runtime import failures
 
         contexts = [
-            faults.inject_fault("launch", period=3),
-            faults.inject_fault("copy", period=2, delay=0.01),
-            faults.inject_fault("malloc", probability=0.5, seed=1),
+            failures.inject_failure("launch", period=3),
+            failures.inject_failure("copy", period=2, delay=0.01),
+            failures.inject_failure("malloc", probability=0.5, seed=1),
         ]
         for context in contexts:
             context.__enter__()  # and never left

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The program knows nothing of the faults that it meets."""
-# environment: OPENREG_FAULTS=malloc:first=2:period=2;launch:device=1:delay=1000
+"""The program knows nothing of the failures that it meets."""
+# environment: OPENREG_FAILURES=malloc:first=2:period=2;launch:device=1:delay=1000
 
 from openreg_runtime import Buffer, OpenRegError, resource_usage
 
@@ -14,5 +14,5 @@ for _ in range(4):
 # prints: orErrorMemoryAllocation
 # prints: allocated
 # prints: orErrorMemoryAllocation
-print(resource_usage().faults)
+print(resource_usage().failures)
 # prints: 2

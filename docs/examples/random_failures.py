@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Faults at random are the same ones for the same seed."""
+"""Failures at random are the same ones for the same seed."""
 
-from openreg_runtime import Buffer, OpenRegError, faults
+from openreg_runtime import Buffer, OpenRegError, failures
 
 
 def failed_calls(seed: int) -> list[int]:
     """Allocates twenty times and lists the calls that failed."""
     failed = []
-    with faults.inject_fault("malloc", probability=0.2, seed=seed):
+    with failures.inject_failure("malloc", probability=0.2, seed=seed):
         for number in range(1, 21):
             try:
                 Buffer(1024)

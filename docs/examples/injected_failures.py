@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The third allocation fails, and then each second launch."""
 
-from openreg_runtime import Buffer, OpenRegError, Stream, faults
+from openreg_runtime import Buffer, OpenRegError, Stream, failures
 
 blocks = []
-with faults.inject_fault("malloc", first=3) as fault:
+with failures.inject_failure("malloc", first=3) as failure:
     try:
         while True:
             blocks.append(Buffer(1024))
@@ -12,12 +12,12 @@ with faults.inject_fault("malloc", first=3) as fault:
         print(error.name)
         # prints: orErrorMemoryAllocation
         print(error)
-        # prints: orMalloc: injected fault: allocation number 3 on device 0
-print(len(blocks), fault.calls, fault.hits)
+        # prints: orMalloc: injected failure: allocation number 3 on device 0
+print(len(blocks), failure.calls, failure.hits)
 # prints: 2 3 1
 
 stream = Stream()
-with faults.inject_fault("launch", first=2, period=2):
+with failures.inject_failure("launch", first=2, period=2):
     for number in range(1, 6):
         stream.launch(print, "kernel", number)
     try:
@@ -27,4 +27,4 @@ with faults.inject_fault("launch", first=2, period=2):
 # prints: kernel 1
 # prints: kernel 3
 # prints: kernel 5
-# prints: orStreamSynchronize: injected fault: launch number 2 on device 0
+# prints: orStreamSynchronize: injected failure: launch number 2 on device 0

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// OPENREG_FAULTS.
+// OPENREG_FAILURES.
 #include "support.h"
 
 namespace {
 
-using FaultSettings = FreshProcess;
+using FailureSettings = FreshProcess;
 constexpr auto nothing = [](void*) {};
 
-/// Runs `body` where OPENREG_FAULTS has a value.
+/// Runs `body` where OPENREG_FAILURES has a value.
 template <typename Body>
-void with_faults(const char* value, Body body) {
+void with_failures(const char* value, Body body) {
   EXPECT_EXIT(
       {
-        setenv("OPENREG_FAULTS", value, 1);
+        setenv("OPENREG_FAILURES", value, 1);
         body();
         finish();
       },
@@ -21,22 +21,22 @@ void with_faults(const char* value, Body body) {
       << value;
 }
 
-std::size_t fault_count() {
+std::size_t failure_count() {
   EXPECT_OK(orInit());
   orResourceUsage usage = OPENREG_RESOURCE_USAGE_INIT;
   EXPECT_OK(orGetResourceUsage(&usage));
-  return usage.faults;
+  return usage.failures;
 }
 
-TEST_F(FaultSettings, NoneAndNothingAreNoFault) {
+TEST_F(FailureSettings, NoneAndNothingAreNoFailure) {
   for (const char* value : {"none", "", " ", " none "}) {
-    with_faults(value, [] { EXPECT_EQ(fault_count(), 0u); });
+    with_failures(value, [] { EXPECT_EQ(failure_count(), 0u); });
   }
 }
 
-TEST_F(FaultSettings, AllocationsFailForWantOfMemory) {
-  with_faults("malloc:first=2;malloc_host:period=1", [] {
-    EXPECT_EQ(fault_count(), 2u);
+TEST_F(FailureSettings, AllocationsFailForWantOfMemory) {
+  with_failures("malloc:first=2;malloc_host:period=1", [] {
+    EXPECT_EQ(failure_count(), 2u);
     void* pointer = nullptr;
     EXPECT_OK(orMalloc(&pointer, 8));
     EXPECT_EQ(orMalloc(&pointer, 8), orErrorMemoryAllocation);
@@ -46,9 +46,9 @@ TEST_F(FaultSettings, AllocationsFailForWantOfMemory) {
   });
 }
 
-TEST_F(FaultSettings, LaunchesAndCopiesFailLikeAKernel) {
-  with_faults(" launch : first = 2 ; copy : period = 1 ; ", [] {
-    EXPECT_EQ(fault_count(), 2u);
+TEST_F(FailureSettings, LaunchesAndCopiesFailLikeAKernel) {
+  with_failures(" launch : first = 2 ; copy : period = 1 ; ", [] {
+    EXPECT_EQ(failure_count(), 2u);
     EXPECT_OK(orLaunchKernelBlocking(nullptr, nothing, nullptr));
     EXPECT_EQ(
         orLaunchKernelBlocking(nullptr, nothing, nullptr),
@@ -58,17 +58,17 @@ TEST_F(FaultSettings, LaunchesAndCopiesFailLikeAKernel) {
   });
 }
 
-TEST_F(FaultSettings, ProbabilityOf0HitsNothing) {
-  with_faults("launch:period=1:probability=0", [] {
-    EXPECT_EQ(fault_count(), 1u);
+TEST_F(FailureSettings, ProbabilityOf0HitsNothing) {
+  with_failures("launch:period=1:probability=0", [] {
+    EXPECT_EQ(failure_count(), 1u);
     for (int i = 0; i < 3; ++i) {
       EXPECT_OK(orLaunchKernelBlocking(nullptr, nothing, nullptr));
     }
   });
 }
 
-TEST_F(FaultSettings, ErrorAndDeviceCanBeChosen) {
-  with_faults("launch:device=1:error=DeviceLost", [] {
+TEST_F(FailureSettings, ErrorAndDeviceCanBeChosen) {
+  with_failures("launch:device=1:error=DeviceLost", [] {
     EXPECT_OK(orLaunchKernelBlocking(nullptr, nothing, nullptr));
     EXPECT_OK(orSetDevice(1));
     EXPECT_EQ(
@@ -79,26 +79,26 @@ TEST_F(FaultSettings, ErrorAndDeviceCanBeChosen) {
   });
 }
 
-TEST_F(FaultSettings, DelayAloneFailsNothing) {
-  with_faults("launch:delay=1:period=1;copy:error=none:delay=1", [] {
-    EXPECT_EQ(fault_count(), 2u);
+TEST_F(FailureSettings, DelayAloneFailsNothing) {
+  with_failures("launch:delay=1:period=1;copy:error=none:delay=1", [] {
+    EXPECT_EQ(failure_count(), 2u);
     EXPECT_OK(orLaunchKernelBlocking(nullptr, nothing, nullptr));
     const Block block(8);
     EXPECT_OK(orMemset(block.get(), 0, 8));
   });
 }
 
-TEST_F(FaultSettings, ProbabilityAndSeedHitTheSameCallsAsTheApi) {
-  with_faults("launch:probability=0.5:seed=3", [] {
+TEST_F(FailureSettings, ProbabilityAndSeedHitTheSameCallsAsTheApi) {
+  with_failures("launch:probability=0.5:seed=3", [] {
     std::string hit;
     for (int i = 0; i < 100; ++i) {
       hit += orLaunchKernelBlocking(nullptr, nothing, nullptr) == orSuccess
           ? '.'
           : 'x';
     }
-    // A second fault with the seed is hit where the first one was.
-    const InjectedFault fault(
-        {.site = orFaultMalloc,
+    // A second failure with the seed is hit where the first one was.
+    const InjectedFailure failure(
+        {.site = orFailureMalloc,
          .error = orErrorMemoryAllocation,
          .probability = 0.5,
          .seed = 3});
@@ -113,25 +113,25 @@ TEST_F(FaultSettings, ProbabilityAndSeedHitTheSameCallsAsTheApi) {
   });
 }
 
-TEST_F(FaultSettings, CanNotBeRemovedButAreJoinedByOthers) {
-  with_faults("malloc:first=3", [] {
+TEST_F(FailureSettings, CanNotBeRemovedButAreJoinedByOthers) {
+  with_failures("malloc:first=3", [] {
     {
-      const InjectedFault fault(
-          {.site = orFaultMalloc, .error = orErrorMemoryAllocation});
-      EXPECT_EQ(fault_count(), 2u);
+      const InjectedFailure failure(
+          {.site = orFailureMalloc, .error = orErrorMemoryAllocation});
+      EXPECT_EQ(failure_count(), 2u);
       void* pointer = nullptr;
       EXPECT_EQ(orMalloc(&pointer, 8), orErrorMemoryAllocation);
     }
-    EXPECT_EQ(fault_count(), 1u);
+    EXPECT_EQ(failure_count(), 1u);
     void* pointer = nullptr;
     EXPECT_OK(orMalloc(&pointer, 8));
     EXPECT_EQ(orMalloc(&pointer, 8), orErrorMemoryAllocation);
   });
 }
 
-TEST_F(FaultSettings, FailuresSurfaceAtTheLaunchIfThatBlocks) {
+TEST_F(FailureSettings, FailuresSurfaceAtTheLaunchIfThatBlocks) {
   setenv("OPENREG_LAUNCH_BLOCKING", "1", 1);
-  with_faults("launch:first=1", [] {
+  with_failures("launch:first=1", [] {
     EXPECT_EQ(orLaunchKernel(nullptr, [] {}), orErrorLaunchFailure);
     EXPECT_OK(orStreamSynchronize(nullptr));
     EXPECT_OK(orLaunchKernel(nullptr, [] {}));
@@ -139,7 +139,7 @@ TEST_F(FaultSettings, FailuresSurfaceAtTheLaunchIfThatBlocks) {
   unsetenv("OPENREG_LAUNCH_BLOCKING");
 }
 
-TEST_F(FaultSettings, WrongTextFailsEveryUseAndSaysWhatIsAccepted) {
+TEST_F(FailureSettings, WrongTextFailsEveryUseAndSaysWhatIsAccepted) {
   const std::pair<const char*, const char*> wrong[] = {
       {"alloc:first=1", "'alloc' is not a site: expected malloc, malloc_host"},
       {"malloc:nth=1", "'nth' is not a key: expected device, error, delay"},
@@ -155,18 +155,18 @@ TEST_F(FaultSettings, WrongTextFailsEveryUseAndSaysWhatIsAccepted) {
       {"malloc_host:device=0", "device must be -1"},
       {"malloc:error=LaunchFailure", "orErrorLaunchFailure cannot happen"},
       {"launch:error=Timeout", "'Timeout' is not an error: expected none"},
-      {"launch:error=none", "the fault would do nothing"},
+      {"launch:error=none", "the failure would do nothing"},
       {"launch:delay=3600000001", "is too long"},
       {"malloc:first=1;none", "'none' is not a site"},
   };
   for (const auto& [value, part] : wrong) {
     EXPECT_EXIT(
         {
-          setenv("OPENREG_FAULTS", value, 1);
+          setenv("OPENREG_FAILURES", value, 1);
           report(orInit(), orErrorInvalidValue);
         },
         testing::ExitedWithCode(0),
-        std::string("environment variable OPENREG_FAULTS=.*") + part)
+        std::string("environment variable OPENREG_FAILURES=.*") + part)
         << value;
   }
 }

@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Injected faults reach a program that uses PyTorch as PyTorch's own errors."""
+"""Injected failures reach a program that uses PyTorch as PyTorch's own errors."""
 
 import torch
 
-from openreg_runtime import faults
+from openreg_runtime import failures
 
 x = torch.ones(4, device="openreg")
-with faults.inject_fault("launch", first=2):
+with failures.inject_failure("launch", first=2):
     y = x + 1
     try:
         y * 2
     except torch.AcceleratorError as error:
         print(str(error).partition("Blocking: ")[2])
-        # prints: injected fault: launch number 2 on device 0
+        # prints: injected failure: launch number 2 on device 0
 print(y.tolist())  # the device goes on
 # prints: [2.0, 2.0, 2.0, 2.0]
 
-with faults.inject_fault("malloc", period=1) as fault:
+with failures.inject_failure("malloc", period=1) as failure:
     try:
         torch.empty(2**26, device="openreg")
     except torch.OutOfMemoryError as error:
         print(str(error).partition(".")[0])
         # prints: OpenReg out of memory
-print(fault.calls)  # the allocator gave its cache back and tried again
+print(failure.calls)  # the allocator gave its cache back and tried again
 # prints: 2

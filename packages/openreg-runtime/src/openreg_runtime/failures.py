@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a simulator can do and hardware cannot: faults and limits, for tests.
+"""What a simulator can do and hardware cannot: failures and limits, for tests.
 
 Each function is a context manager, and what it changes holds for the whole process.
 """
@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from ._C import Device, Fault, current_device
+from ._C import Device, InjectedFailure, current_device
 
 __all__ = [
-    "Fault",
-    "inject_fault",
+    "InjectedFailure",
+    "inject_failure",
     "lost_device",
     "memory_limit",
     "wait_timeout",
@@ -38,11 +38,13 @@ def _device(device: Device | int | None) -> Device:
 def _check(name: str, value: float, least: int, most: float) -> None:
     """Raises ValueError unless ``least <= value <= most``."""
     if not least <= value <= most:
-        raise ValueError(f"inject_fault: {name} is {value}, expected {least} to {most}")
+        raise ValueError(
+            f"inject_failure: {name} is {value}, expected {least} to {most}"
+        )
 
 
 @contextmanager
-def inject_fault(
+def inject_failure(
     site: Site,
     *,
     first: int = 1,
@@ -52,7 +54,7 @@ def inject_fault(
     error: Failure | None = None,
     delay: float = 0.0,
     device: Device | int | None = None,
-) -> Iterator[Fault]:
+) -> Iterator[InjectedFailure]:
     """Makes calls fail, or delays their work.
 
     Calls are counted from 1 where they are made, in the order in which they are made;
@@ -76,7 +78,7 @@ def inject_fault(
         device: Counts only calls for this device; by default all.
 
     Yields:
-        The fault, with its ``calls`` and ``hits``.
+        The failure, with its ``calls`` and ``hits``.
 
     Raises:
         ValueError: If a number or a name is not accepted.
@@ -90,7 +92,7 @@ def inject_fault(
     default = "none" if delay > 0 else _ERROR_OF_SITE.get(site, "LaunchFailure")
     if probability == 0:  # which in C is none
         first, period = _MAX_NUMBER, 0
-    fault = Fault(
+    failure = InjectedFailure(
         site=site,
         error=error or default,
         device=-1 if device is None else _device(device).index,
@@ -101,9 +103,9 @@ def inject_fault(
         seed=seed,
     )
     try:
-        yield fault
+        yield failure
     finally:
-        fault.remove()
+        failure.remove()
 
 
 @contextmanager

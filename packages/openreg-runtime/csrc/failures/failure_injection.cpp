@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The faults of the process.
-#include "failures/fault_injection.h"
+// The injected failures of the process.
+#include "failures/failure_injection.h"
 
 #include "base/device_number.h"
 #include "base/handle_table.h"
@@ -14,18 +14,18 @@
 #include <thread>
 #include <utility>
 
-namespace openreg::fault_injection {
+namespace openreg::failure_injection {
 namespace {
 
-class Fault {
+class InjectedFailure {
  public:
-  void start(const orFaultSpec& spec) {
+  void start(const orFailureSpec& spec) {
     spec_ = spec;
     calls_ = hits_ = 0;
     random_.seed(spec.seed);
   }
 
-  bool counts(orFaultSite site, int device) const {
+  bool counts(orFailureSite site, int device) const {
     return site == spec_.site && (spec_.device == -1 || spec_.device == device);
   }
   /// Counts a call; true if it is hit.
@@ -38,7 +38,7 @@ class Fault {
   std::pair<std::uint64_t, std::uint64_t> counts() const {
     return {calls_, hits_};
   }
-  const orFaultSpec& spec() const {
+  const orFailureSpec& spec() const {
     return spec_;
   }
 
@@ -56,45 +56,45 @@ class Fault {
     return spec_.period == 0 ? after == 0 : after % spec_.period == 0;
   }
 
-  orFaultSpec spec_ = OPENREG_FAULT_SPEC_INIT;
+  orFailureSpec spec_ = OPENREG_FAILURE_SPEC_INIT;
   std::uint64_t calls_ = 0;
   std::uint64_t hits_ = 0;
   std::mt19937_64 random_;
 };
 
-struct Faults {
+struct InjectedFailures {
   std::mutex mutex;
-  std::vector<Fault*> live; // in the order in which they were injected
-  std::vector<Fault*> recycled;
-  HandleTable<Fault, orFault_t, HandleKind::kFault> handles;
+  std::vector<InjectedFailure*> live; // in the order of their injection
+  std::vector<InjectedFailure*> recycled;
+  HandleTable<InjectedFailure, orFailure_t, HandleKind::kFailure> handles;
 };
 
-Faults& faults() {
-  static auto* value = new Faults;
+InjectedFailures& failures() {
+  static auto* value = new InjectedFailures;
   return *value;
 }
 
-Fault* start(const orFaultSpec& spec) {
-  Faults& all = faults();
+InjectedFailure* start(const orFailureSpec& spec) {
+  InjectedFailures& all = failures();
   const std::lock_guard lock(all.mutex);
   if (all.recycled.empty()) {
-    all.recycled.push_back(new Fault);
+    all.recycled.push_back(new InjectedFailure);
   }
-  Fault* fault = all.recycled.back();
+  InjectedFailure* failure = all.recycled.back();
   all.recycled.pop_back();
-  fault->start(spec);
-  all.live.push_back(fault);
+  failure->start(spec);
+  all.live.push_back(failure);
   g_armed.store(true, std::memory_order_relaxed);
-  return fault;
+  return failure;
 }
 
-Error error_of(const orFaultSpec& spec, std::uint64_t call, int device) {
+Error error_of(const orFailureSpec& spec, std::uint64_t call, int device) {
   if (spec.error == orSuccess) {
     return {};
   }
   static constexpr const char* kSites[] = {
       "allocation", "allocation of pinned memory", "launch", "copy"};
-  std::string message = "injected fault: " + std::string(kSites[spec.site]) +
+  std::string message = "injected failure: " + std::string(kSites[spec.site]) +
       " number " + std::to_string(call);
   if (device >= 0) {
     message += " on device " + std::to_string(device);
@@ -102,17 +102,17 @@ Error error_of(const orFaultSpec& spec, std::uint64_t call, int device) {
   return {spec.error, std::move(message)};
 }
 
-bool accepts(orFaultSite site, orError_t error) {
+bool accepts(orFailureSite site, orError_t error) {
   switch (error) {
     case orSuccess:
       return true;
     case orErrorMemoryAllocation:
-      return site == orFaultMalloc || site == orFaultMallocHost;
+      return site == orFailureMalloc || site == orFailureMallocHost;
     case orErrorLaunchFailure:
     case orErrorIllegalAddress:
-      return site == orFaultLaunch || site == orFaultCopy;
+      return site == orFailureLaunch || site == orFailureCopy;
     case orErrorDeviceLost:
-      return site != orFaultMallocHost;
+      return site != orFailureMallocHost;
     default:
       return false;
   }
@@ -127,18 +127,18 @@ std::string exact(double value) {
 
 } // namespace
 
-void check(const orFaultSpec& spec, int device_count) {
+void check(const orFailureSpec& spec, int device_count) {
   const auto reject = [](const std::string& text) {
     throw Failure(orErrorInvalidValue, "spec." + text);
   };
-  if (spec.site < orFaultMalloc || spec.site > orFaultCopy) {
+  if (spec.site < orFailureMalloc || spec.site > orFailureCopy) {
     reject(
         "site " + std::to_string(spec.site) +
-        " is not an orFaultSite: expected 0 to 3");
+        " is not an orFailureSite: expected 0 to 3");
   }
   if (spec.device != -1) {
     check_device(spec.device, device_count);
-    if (spec.site == orFaultMallocHost) {
+    if (spec.site == orFailureMallocHost) {
       reject("device must be -1: pinned memory belongs to no device");
     }
   }
@@ -157,7 +157,7 @@ void check(const orFaultSpec& spec, int device_count) {
         " is too long: expected at most " + std::to_string(kMaxDelay) + " us");
   }
   if (spec.error == orSuccess && spec.delay == 0) {
-    reject("error and spec.delay are both 0: the fault would do nothing");
+    reject("error and spec.delay are both 0: the failure would do nothing");
   }
   if (spec.first == 0) {
     reject("first is 0: calls are counted from 1");
@@ -189,15 +189,15 @@ void Hit::apply(const DeviceState* device) const {
   }
 }
 
-std::optional<Hit> count_call(orFaultSite site, int device) {
+std::optional<Hit> count_call(orFailureSite site, int device) {
   std::optional<Hit> result;
-  const std::lock_guard lock(faults().mutex);
-  for (Fault* fault : faults().live) {
+  const std::lock_guard lock(failures().mutex);
+  for (InjectedFailure* failure : failures().live) {
     // All of them count; the first one that hits decides.
-    if (fault->counts(site, device) && fault->count() && !result) {
-      const orFaultSpec& spec = fault->spec();
+    if (failure->counts(site, device) && failure->count() && !result) {
+      const orFailureSpec& spec = failure->spec();
       result =
-          Hit{error_of(spec, fault->counts().first, device),
+          Hit{error_of(spec, failure->counts().first, device),
               std::chrono::microseconds(spec.delay)};
     }
   }
@@ -218,32 +218,32 @@ void fail_allocation(const Hit& hit, DeviceState* state) {
   }
 }
 
-void inject(const orFaultSpec& spec) {
+void inject(const orFailureSpec& spec) {
   start(spec);
 }
 
-orFault_t add(const orFaultSpec& spec) {
-  return faults().handles.insert(start(spec));
+orFailure_t add(const orFailureSpec& spec) {
+  return failures().handles.insert(start(spec));
 }
 
-std::pair<std::uint64_t, std::uint64_t> counts(orFault_t fault) {
-  const auto& object = faults().handles.get(fault, "fault");
-  const std::lock_guard lock(faults().mutex);
+std::pair<std::uint64_t, std::uint64_t> counts(orFailure_t failure) {
+  const auto& object = failures().handles.get(failure, "failure");
+  const std::lock_guard lock(failures().mutex);
   return object.counts();
 }
 
-void remove(orFault_t fault) {
-  auto* object = &faults().handles.remove(fault, "fault");
-  const std::lock_guard lock(faults().mutex);
-  auto& live = faults().live;
+void remove(orFailure_t failure) {
+  auto* object = &failures().handles.remove(failure, "failure");
+  const std::lock_guard lock(failures().mutex);
+  auto& live = failures().live;
   live.erase(std::find(live.begin(), live.end(), object));
-  faults().recycled.push_back(object);
+  failures().recycled.push_back(object);
   g_armed.store(!live.empty(), std::memory_order_relaxed);
 }
 
 std::size_t live_count() {
-  const std::lock_guard lock(faults().mutex);
-  return faults().live.size();
+  const std::lock_guard lock(failures().mutex);
+  return failures().live.size();
 }
 
-} // namespace openreg::fault_injection
+} // namespace openreg::failure_injection

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The Python class Fault, and resource_usage().
+// The Python class InjectedFailure, and resource_usage().
 #include "bindings/bindings.h"
 
 #include <nanobind/stl/string.h>
@@ -12,12 +12,12 @@ namespace {
 
 using namespace nb::literals;
 
-// The names of OPENREG_FAULTS.
-constexpr std::pair<const char*, orFaultSite> kSites[] = {
-    {"malloc", orFaultMalloc},
-    {"malloc_host", orFaultMallocHost},
-    {"launch", orFaultLaunch},
-    {"copy", orFaultCopy}};
+// The names of OPENREG_FAILURES.
+constexpr std::pair<const char*, orFailureSite> kSites[] = {
+    {"malloc", orFailureMalloc},
+    {"malloc_host", orFailureMallocHost},
+    {"launch", orFailureLaunch},
+    {"copy", orFailureCopy}};
 constexpr std::pair<const char*, orError_t> kErrors[] = {
     {"none", orSuccess},
     {"MemoryAllocation", orErrorMemoryAllocation},
@@ -37,28 +37,28 @@ Value choose(
     }
     accepted.append(accepted.empty() ? "" : ", ").append(known);
   }
-  const std::string text = std::string("inject_fault: ") + argument + " is '" +
-      name + "', expected one of " + accepted;
+  const std::string text = std::string("inject_failure: ") + argument +
+      " is '" + name + "', expected one of " + accepted;
   throw nb::value_error(text.c_str());
 }
 
-class Fault {
+class InjectedFailure {
  public:
-  explicit Fault(const orFaultSpec& spec) {
-    check(orFaultInject(&handle_, &spec));
+  explicit InjectedFailure(const orFailureSpec& spec) {
+    check(orFailureInject(&handle_, &spec));
   }
-  Fault(const Fault&) = delete;
-  Fault& operator=(const Fault&) = delete;
-  ~Fault() {
+  InjectedFailure(const InjectedFailure&) = delete;
+  InjectedFailure& operator=(const InjectedFailure&) = delete;
+  ~InjectedFailure() {
     if (handle_ != nullptr) {
-      static_cast<void>(orFaultRemove(handle_));
+      static_cast<void>(orFailureRemove(handle_));
     }
   }
 
   void remove() {
     if (handle_ != nullptr) {
       update();
-      check(orFaultRemove(handle_));
+      check(orFailureRemove(handle_));
       handle_ = nullptr;
     }
   }
@@ -74,11 +74,11 @@ class Fault {
  private:
   void update() {
     if (handle_ != nullptr) {
-      check(orFaultGetCounts(handle_, &calls_, &hits_));
+      check(orFailureGetCounts(handle_, &calls_, &hits_));
     }
   }
 
-  orFault_t handle_ = nullptr;
+  orFailure_t handle_ = nullptr;
   std::uint64_t calls_ = 0; // the last ones, once it is removed
   std::uint64_t hits_ = 0;
 };
@@ -98,18 +98,20 @@ auto resource_usage() {
       usage.ipcMappings,
       usage.streams,
       usage.events,
-      usage.faults,
+      usage.failures,
       usage.threads);
 }
 
 } // namespace
 
-void init_faults(nb::module_& m) {
-  nb::class_<Fault>(
-      m, "Fault", "A fault that ``inject_fault`` injects, and its counts.")
+void init_failures(nb::module_& m) {
+  nb::class_<InjectedFailure>(
+      m,
+      "InjectedFailure",
+      "A failure that ``inject_failure`` injects, and its counts.")
       .def(
           "__init__",
-          [](Fault* self,
+          [](InjectedFailure* self,
              const std::string& site,
              const std::string& error,
              int device,
@@ -118,7 +120,7 @@ void init_faults(nb::module_& m) {
              std::uint64_t period,
              double probability,
              std::uint64_t seed) {
-            orFaultSpec spec = OPENREG_FAULT_SPEC_INIT;
+            orFailureSpec spec = OPENREG_FAILURE_SPEC_INIT;
             spec.site = choose(kSites, site, "site");
             spec.error = choose(kErrors, error, "error");
             spec.device = device;
@@ -127,7 +129,7 @@ void init_faults(nb::module_& m) {
             spec.period = period;
             spec.probability = probability;
             spec.seed = seed;
-            new (self) Fault(spec);
+            new (self) InjectedFailure(spec);
           },
           nb::kw_only(),
           "site"_a,
@@ -138,9 +140,13 @@ void init_faults(nb::module_& m) {
           "period"_a,
           "probability"_a,
           "seed"_a)
-      .def("remove", &Fault::remove, "Ends the fault; its counts stay.")
-      .def_prop_ro("calls", &Fault::calls, "Calls that it has counted.")
-      .def_prop_ro("hits", &Fault::hits, "Calls that it has hit.");
+      .def(
+          "remove",
+          &InjectedFailure::remove,
+          "Ends the failure; its counts stay.")
+      .def_prop_ro(
+          "calls", &InjectedFailure::calls, "Calls that it has counted.")
+      .def_prop_ro("hits", &InjectedFailure::hits, "Calls that it has hit.");
 
   m.def("resource_usage", &resource_usage, "The values of ResourceUsage.");
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The grammar of OPENREG_FAULTS: "none" or "site:key=value:...; site:...".
-#include "failures/fault_injection.h"
+// The grammar of OPENREG_FAILURES: "none" or "site:key=value:...; site:...".
+#include "failures/failure_injection.h"
 
 #include <charconv>
 #include <cstdint>
@@ -9,14 +9,14 @@
 #include <string>
 #include <utility>
 
-namespace openreg::fault_injection {
+namespace openreg::failure_injection {
 namespace {
 
-constexpr std::pair<std::string_view, orFaultSite> kSites[] = {
-    {"malloc", orFaultMalloc},
-    {"malloc_host", orFaultMallocHost},
-    {"launch", orFaultLaunch},
-    {"copy", orFaultCopy}};
+constexpr std::pair<std::string_view, orFailureSite> kSites[] = {
+    {"malloc", orFailureMalloc},
+    {"malloc_host", orFailureMallocHost},
+    {"launch", orFailureLaunch},
+    {"copy", orFailureCopy}};
 
 constexpr std::pair<std::string_view, orError_t> kErrors[] = {
     {"none", orSuccess},
@@ -70,8 +70,8 @@ Value choose(
       "'" + std::string(text) + "' is not " + what + ": expected " + accepted);
 }
 
-orFaultSpec parse_one(std::string_view text) {
-  orFaultSpec spec = OPENREG_FAULT_SPEC_INIT;
+orFailureSpec parse_one(std::string_view text) {
+  orFailureSpec spec = OPENREG_FAILURE_SPEC_INIT;
   spec.site = choose(kSites, take(text, ':'), "a site");
   bool has_error = false;
   bool never = false;
@@ -114,7 +114,7 @@ orFaultSpec parse_one(std::string_view text) {
   }
   if (!has_error && spec.delay == 0) {
     const bool allocates =
-        spec.site == orFaultMalloc || spec.site == orFaultMallocHost;
+        spec.site == orFailureMalloc || spec.site == orFailureMallocHost;
     spec.error = allocates ? orErrorMemoryAllocation : orErrorLaunchFailure;
   }
   return spec;
@@ -122,8 +122,8 @@ orFaultSpec parse_one(std::string_view text) {
 
 } // namespace
 
-std::vector<orFaultSpec> parse(std::string_view text, int device_count) {
-  std::vector<orFaultSpec> result;
+std::vector<orFailureSpec> parse(std::string_view text, int device_count) {
+  std::vector<orFailureSpec> result;
   if (strip(text) == "none") {
     return result;
   }
@@ -134,4 +134,4 @@ std::vector<orFaultSpec> parse(std::string_view text, int device_count) {
   return result;
 }
 
-} // namespace openreg::fault_injection
+} // namespace openreg::failure_injection

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Injected faults: which call is hit, and by what.
+// Injected failures: which call is hit, and by what.
 //
 // Calls are counted where they are made, not where their work runs, so that a
 // program hits the same ones each time.
@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace openreg::fault_injection {
+namespace openreg::failure_injection {
 
 /// What happens to a call that is hit.
 struct Hit {
@@ -29,17 +29,17 @@ struct Hit {
   void apply(const DeviceState* device) const;
 };
 
-/// True while there is a fault; the hot paths ask nothing else.
+/// True while a failure is injected; the hot paths ask nothing else.
 inline std::atomic<bool> g_armed{false};
 
-std::optional<Hit> count_call(orFaultSite site, int device);
+std::optional<Hit> count_call(orFailureSite site, int device);
 
 inline bool armed() noexcept {
   return g_armed.load(std::memory_order_relaxed);
 }
 
 /// Counts one call for `device`, -1 if it has none.
-inline std::optional<Hit> next(orFaultSite site, int device) {
+inline std::optional<Hit> next(orFailureSite site, int device) {
   return armed() ? count_call(site, device) : std::nullopt;
 }
 
@@ -48,7 +48,8 @@ void fail_allocation(const Hit& hit, DeviceState* state);
 
 /// Counts an allocation, of a device or of pinned memory (-1 and null), and
 /// fails it if it is hit.
-inline void count_allocation(orFaultSite site, int device, DeviceState* state) {
+inline void
+count_allocation(orFailureSite site, int device, DeviceState* state) {
   if (armed()) {
     if (const auto hit = count_call(site, device)) {
       fail_allocation(*hit, state);
@@ -56,20 +57,20 @@ inline void count_allocation(orFaultSite site, int device, DeviceState* state) {
   }
 }
 
-/// Reads OPENREG_FAULTS. Throws Failure with what is accepted.
-std::vector<orFaultSpec> parse(std::string_view text, int device_count);
+/// Reads OPENREG_FAILURES. Throws Failure with what is accepted.
+std::vector<orFailureSpec> parse(std::string_view text, int device_count);
 /// Throws Failure with what is accepted.
-void check(const orFaultSpec& spec, int device_count);
-/// Injects a checked fault that nobody removes.
-void inject(const orFaultSpec& spec);
+void check(const orFailureSpec& spec, int device_count);
+/// Injects a checked failure that nobody removes.
+void inject(const orFailureSpec& spec);
 
-// The handles of faults; a wrong one throws orErrorInvalidHandle.
-/// Injects a checked fault.
-orFault_t add(const orFaultSpec& spec);
+// The handles of failures; a wrong one throws orErrorInvalidHandle.
+/// Injects a checked failure.
+orFailure_t add(const orFailureSpec& spec);
 /// How many calls it has counted, and how many of them it has hit.
-std::pair<std::uint64_t, std::uint64_t> counts(orFault_t fault);
-void remove(orFault_t fault);
+std::pair<std::uint64_t, std::uint64_t> counts(orFailure_t failure);
+void remove(orFailure_t failure);
 
 std::size_t live_count();
 
-} // namespace openreg::fault_injection
+} // namespace openreg::failure_injection
