@@ -76,6 +76,7 @@ class World {
   int numbers[2] = {};
   std::size_t sizes[2] = {};
   std::uint64_t counts[2] = {};
+  const std::uint64_t* counter = nullptr;
   std::ptrdiff_t distance = 0;
   float milliseconds = 0;
   orSetting setting = OPENREG_SETTING_INIT;

@@ -126,6 +126,31 @@ TEST(orStreamGetProgress, NeverSaysCompletedBeforeAnEventThatIsNotReady) {
   }
 }
 
+TEST(orDeviceGetEnqueueCounter, CountsWhatStreamsAreGivenToRunLater) {
+  const Stream stream;
+  const Event event;
+  const uint64_t* counter = nullptr;
+  ASSERT_OK(orDeviceGetEnqueueCounter(&counter, 0));
+  const auto count = [&] { return __atomic_load_n(counter, __ATOMIC_ACQUIRE); };
+  const uint64_t before = count();
+  ASSERT_OK(orLaunchKernelBlocking(stream, [](void*) {}, nullptr));
+  EXPECT_EQ(count(), before) << "it ran at once";
+  {
+    const Latch latch(stream);
+    EXPECT_EQ(count(), before + 1);
+    ASSERT_OK(orLaunchKernel(stream, [] {}));
+    ASSERT_OK(orEventRecord(event, stream));
+    EXPECT_EQ(count(), before + 3);
+  }
+  ASSERT_OK(orStreamSynchronize(stream));
+  EXPECT_EQ(count(), before + 3);
+}
+
+TEST(orDeviceGetEnqueueCounter, RejectsDevicesThatAreNotThere) {
+  const uint64_t* counter = nullptr;
+  EXPECT_EQ(orDeviceGetEnqueueCounter(&counter, 99), orErrorInvalidDevice);
+}
+
 TEST(FullStream, LetsALaunchWaitForRoom) {
   const Stream stream;
   const Event full;

@@ -14,6 +14,7 @@
 #include <ATen/ops/clone.h>
 #include <ATen/ops/from_blob.h>
 
+#include <array>
 #include <atomic>
 #include <optional>
 #include <stdexcept>
@@ -313,17 +314,41 @@ EnqueuedCall* take_call() {
   return calls.take();
 }
 
-bool has_work(orStream_t stream) {
-  uint64_t enqueued = 0;
-  uint64_t completed = 0;
-  OPENREG_CHECK(orStreamGetProgress(stream, &enqueued, &completed));
-  return enqueued != completed;
+// A stream that this thread saw idle, and what its device had enqueued then.
+struct IdleStream {
+  orStream_t stream;
+  uint64_t enqueued;
+};
+OPENREG_THREAD_LOCAL IdleStream t_idle{};
+
+/// How many commands the streams of a device were given so far.
+uint64_t count_enqueued(c10::DeviceIndex device) {
+  static std::array<std::atomic<const uint64_t*>, 64> counters;
+  auto& counter = counters.at(static_cast<size_t>(device));
+  const uint64_t* found = counter.load(std::memory_order_relaxed);
+  if (C10_UNLIKELY(found == nullptr)) {
+    OPENREG_CHECK(orDeviceGetEnqueueCounter(&found, device));
+    counter.store(found, std::memory_order_relaxed);
+  }
+  return __atomic_load_n(found, __ATOMIC_ACQUIRE);
 }
 
 } // namespace
 
 bool is_busy(c10::DeviceIndex device) {
-  return has_work(current_handle(device));
+  const orStream_t stream = current_handle(device);
+  const uint64_t count = count_enqueued(device);
+  if (C10_LIKELY(t_idle.stream == stream && t_idle.enqueued == count)) {
+    return false;
+  }
+  uint64_t enqueued = 0;
+  uint64_t completed = 0;
+  OPENREG_CHECK(orStreamGetProgress(stream, &enqueued, &completed));
+  if (enqueued != completed) {
+    return true;
+  }
+  t_idle = {stream, count};
+  return false;
 }
 
 bool runs_here(c10::DeviceIndex device) {

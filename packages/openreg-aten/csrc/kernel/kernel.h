@@ -41,14 +41,6 @@ void run_on_current_stream(c10::DeviceIndex device, Work&& work) {
   }
 }
 
-/// Enqueues `work` on the device's current stream; what it holds is released
-/// when it has run. A failure is reported by the next synchronizing call.
-template <typename Work>
-void enqueue_on_current_stream(c10::DeviceIndex device, Work&& work) {
-  OPENREG_CHECK(
-      orLaunchKernel(current_handle(device), std::forward<Work>(work)));
-}
-
 /// While one lives, this thread runs CPU kernels for a device: the CPU
 /// allocator takes memory from that device, and dispatch stays below autograd
 /// and autocast.

@@ -9,6 +9,7 @@
 
 #include "device/device.h"
 #include "device/host_allocator.h"
+#include "device/stream.h"
 #include "device/stream_event.h"
 #include "kernel/cpu_aliases.h"
 #include "kernel/enqueue.h"

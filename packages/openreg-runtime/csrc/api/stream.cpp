@@ -91,6 +91,15 @@ orError_t orStreamGetProgress(
   });
 }
 
+orError_t orDeviceGetEnqueueCounter(
+    const uint64_t** counter,
+    int device) noexcept {
+  return api_call("orDeviceGetEnqueueCounter", [&] {
+    check_not_null(counter, "counter");
+    *counter = runtime().device(device).state().enqueue_counter();
+  });
+}
+
 orError_t orStreamRunsHere(orStream_t stream, int* here) noexcept {
   return api_call("orStreamRunsHere", [&] {
     check_not_null(here, "here");

@@ -84,6 +84,15 @@ class DeviceState {
     launches_of_kernels_.fetch_add(1, std::memory_order_release);
   }
 
+  /// Counts a command that a stream of the device is to run later.
+  void count_enqueued() noexcept {
+    std::atomic_ref(enqueued_).fetch_add(1, std::memory_order_release);
+  }
+  /// For readers outside of the library.
+  const std::uint64_t* enqueue_counter() const noexcept {
+    return &enqueued_;
+  }
+
   std::uint64_t wait_timeout() const noexcept {
     return wait_timeout_.load(std::memory_order_relaxed);
   }
@@ -108,6 +117,7 @@ class DeviceState {
   std::atomic<Epoch> status_{0}; // the epoch, and one more once failed
   std::atomic<std::uint64_t> wait_timeout_; // milliseconds, 0 for ever
   std::atomic<std::uint64_t> launches_of_kernels_{0};
+  std::uint64_t enqueued_ = 0; // atomic
   mutable std::mutex mutex_;
   Error error_;
 };

@@ -374,6 +374,7 @@ void Stream::push(Lock& lock, Entry&& entry) {
   const bool is_work = record == nullptr;
   queue_.push_back(std::move(entry));
   ++enqueued_;
+  state_.count_enqueued();
   worker_ends_ = false;
   const bool wakes = worker_sleeps_ && !busy_;
   if (t_running != nullptr) {

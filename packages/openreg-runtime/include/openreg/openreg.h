@@ -604,6 +604,14 @@ OPENREG_API orError_t orStreamGetProgress(
     orStream_t stream,
     uint64_t* enqueued,
     uint64_t* completed) OPENREG_NOEXCEPT;
+/* Where a device counts the commands that its streams were given to run later;
+ * the counter can be read, atomically, until the process ends. A stream that
+ * had no work at some count has been given none while the count is the same, so
+ * who asks often need not call orStreamGetProgress(). Errors: InvalidValue,
+ * InvalidDevice. */
+OPENREG_API orError_t orDeviceGetEnqueueCounter(
+    const uint64_t** counter,
+    int device) OPENREG_NOEXCEPT;
 /* Writes 1 if the calling thread runs a kernel of the stream, else 0. What such
  * a kernel launches blocking runs at once, and what it enqueues runs after it.
  * Errors: InvalidValue, InvalidHandle. */
