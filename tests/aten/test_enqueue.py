@@ -16,8 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import openreg_runtime as runtime
 from openreg_aten import _C
-
-Latches = Callable[..., Any]
+from support.latches import Latches
 
 
 def paths(function: Callable[[], object]) -> Counter[str]:

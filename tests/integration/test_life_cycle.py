@@ -8,7 +8,6 @@ thread.
 from __future__ import annotations
 
 import gc
-import subprocess
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,9 +19,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import openreg_runtime as runtime
-
-Script = Callable[..., subprocess.CompletedProcess[str]]
-Latches = Callable[..., Any]
+from support.latches import Latches
+from support.programs import Program
 
 both_ways = pytest.mark.parametrize("inline_bytes", ["0", "65536"])
 
@@ -82,7 +80,7 @@ threading.Thread(target=train).start()
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("released", ["gate.set()", ""], ids=["runs", "is_held"])
 def test_process_ends_with_operators_enqueued(
-    run_script: Script, ending: str, released: str, inline_bytes: str
+    run_script: Program, ending: str, released: str, inline_bytes: str
 ) -> None:
     source, code = ENDINGS[ending]
     result = run_script(
@@ -99,7 +97,7 @@ def test_process_ends_with_operators_enqueued(
 
 @both_ways
 def test_fork_with_operators_enqueued_leaves_both_processes_alone(
-    run_script: Script, inline_bytes: str
+    run_script: Program, inline_bytes: str
 ) -> None:
     result = run_script(
         HELD
@@ -175,7 +173,7 @@ if __name__ == "__main__":
 
 @both_ways
 def test_spawned_processes_train_and_end_with_operators_enqueued(
-    run_script: Script, inline_bytes: str
+    run_script: Program, inline_bytes: str
 ) -> None:
     result = run_script(
         SPAWNED.replace("DEVICE", 'f"openreg:{rank % 2}"'),
@@ -306,7 +304,7 @@ def test_failed_operator_of_a_backward_pass_is_named(
 
 
 def test_failed_operator_is_an_error_of_the_call_with_launch_blocking(
-    run_script: Script,
+    run_script: Program,
 ) -> None:
     result = run_script(
         """
@@ -366,7 +364,7 @@ WAITING_AT_FIRST = [
 ]
 
 
-def test_host_waits_without_the_lock_of_the_interpreter(run_script: Script) -> None:
+def test_host_waits_without_the_lock_of_the_interpreter(run_script: Program) -> None:
     """Before each statement comes a kernel in Python that another thread releases."""
     result = run_script(
         f"""
@@ -454,7 +452,7 @@ with ThreadPoolExecutor(8) as pool:
 
 @both_ways
 def test_eight_devices_train_in_one_process(
-    run_script: Script, inline_bytes: str
+    run_script: Program, inline_bytes: str
 ) -> None:
     result = run_script(
         EIGHT.replace("DEVICE", 'f"openreg:{index}"'),

@@ -7,7 +7,6 @@ import functools
 import gc
 import inspect
 import re
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -23,11 +22,11 @@ from torch.utils._python_dispatch import (
     _get_current_dispatch_mode,
 )
 
-from openreg_runtime import Device
+from support.latches import Latches
+from support.programs import Program
 
-Interpreter = Callable[..., subprocess.CompletedProcess[str]]
 Output = Callable[..., str]
-Program = Callable[[torch.Stream, torch.Stream], object]
+Access = Callable[[torch.Stream, torch.Stream], object]
 
 DEVICE = "openreg:0"
 
@@ -214,7 +213,7 @@ FOUND = [
 
 @pytest.mark.parametrize("program", FOUND, ids=lambda program: program.__name__)
 def test_use_without_an_order_is_found_with_both_lines(
-    program: Program, main: torch.Stream, side: torch.Stream
+    program: Access, main: torch.Stream, side: torch.Stream
 ) -> None:
     with pytest.raises(UnsynchronizedAccessError) as found, sanitizer.enabled():
         program(main, side)
@@ -306,7 +305,7 @@ def memory_of_a_stream_used_by_another(main: torch.Stream, side: torch.Stream) -
     ids=lambda program: program.__name__,
 )
 def test_use_after_free_is_found_with_the_lines_of_its_memory(
-    program: Program, main: torch.Stream, side: torch.Stream
+    program: Access, main: torch.Stream, side: torch.Stream
 ) -> None:
     with pytest.raises(UseAfterFreeError) as found, sanitizer.enabled():
         program(main, side)
@@ -583,7 +582,7 @@ NOT_REPORTED = [
 
 @pytest.mark.parametrize("program", NOT_REPORTED, ids=lambda program: program.__name__)
 def test_program_with_an_order_is_not_reported(
-    program: Program, main: torch.Stream, side: torch.Stream
+    program: Access, main: torch.Stream, side: torch.Stream
 ) -> None:
     with sanitizer.enabled():
         program(main, side)
@@ -639,16 +638,12 @@ def test_training_without_a_wait_is_reported(side: torch.Stream) -> None:
 
 
 def test_finding_does_not_depend_on_when_work_runs(
-    main: torch.Stream, side: torch.Stream
+    main: torch.Stream, side: torch.Stream, latch: Latches
 ) -> None:
     read_after_write(main, main)  # operators are loaded by their first call
-    latch = threading.Event()
-    Device(0).default_stream.launch(latch.wait)
-    try:
-        with pytest.raises(UnsynchronizedAccessError), sanitizer.enabled():
-            read_after_write(main, side)
-    finally:
-        latch.set()
+    latch()
+    with pytest.raises(UnsynchronizedAccessError), sanitizer.enabled():
+        read_after_write(main, side)
 
 
 def test_program_goes_on_after_a_report(main: torch.Stream, side: torch.Stream) -> None:
@@ -950,7 +945,7 @@ with torch.Stream("openreg"):
 """
 
 
-def test_environment_enables_it(interpreter: Interpreter) -> None:
+def test_environment_enables_it(interpreter: Program) -> None:
     result = interpreter(USE, OPENREG_SANITIZER="1")
     assert result.returncode == 1
     error = "torch_openreg.openreg.sanitizer._errors.UnsynchronizedAccessError"
@@ -960,13 +955,13 @@ def test_environment_enables_it(interpreter: Interpreter) -> None:
         assert interpreter(USE, **off).returncode == 0
 
 
-def test_wrong_value_of_the_variable_is_named(interpreter: Interpreter) -> None:
+def test_wrong_value_of_the_variable_is_named(interpreter: Program) -> None:
     result = interpreter(USE, OPENREG_SANITIZER="yes")
     assert result.returncode == 1
     assert "OPENREG_SANITIZER is 'yes', but has to be 0 or 1" in result.stderr
 
 
-def test_missing_mechanism_is_named(interpreter: Interpreter) -> None:
+def test_missing_mechanism_is_named(interpreter: Program) -> None:
     source = """
 import torch
 try:
@@ -997,7 +992,7 @@ print(os.waitpid(child, 0)[1])
 
 
 @pytest.mark.parametrize("ending", ["", "raise SystemExit(0)", "del x, y, thread"])
-def test_process_ends_with_work_pending(interpreter: Interpreter, ending: str) -> None:
+def test_process_ends_with_work_pending(interpreter: Program, ending: str) -> None:
     source = f"""
 import threading, torch
 x = torch.ones(300, 300, device="openreg", requires_grad=True)
