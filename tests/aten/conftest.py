@@ -1,13 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fixtures of the ATen tests: the device, comparison with the CPU, processes."""
+"""Fixtures of the ATen tests: the device, and comparison with the CPU."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import textwrap
-import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,7 +13,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 import openreg_aten
-import openreg_runtime as runtime
+from support.mirrors import bits, mirror
 
 # Before the first backward pass: the device's autograd thread keeps the number that
 # holds when it starts. With one thread a kernel sums in one order, so that results of
@@ -45,13 +40,6 @@ def fixed_state(device: str) -> Iterator[None]:
     assert torch.accelerator.current_device_index() == 0
 
 
-def bits(tensor: Tensor) -> bytes:
-    """The values of a tensor in logical order, as they lie in memory."""
-    value = tensor.detach().cpu().resolve_conj().resolve_neg()
-    value = value.clone(memory_format=torch.contiguous_format)
-    return value.view(-1).view(torch.uint8).numpy().tobytes()
-
-
 def assert_same(result: Any, expected: Any, kind: str) -> None:
     """Demands the same structure, metadata and bits, on a device of type ``kind``."""
     results, result_spec = pytree.tree_flatten(result)
@@ -68,44 +56,9 @@ def assert_same(result: Any, expected: Any, kind: str) -> None:
         assert one.storage_offset() == other.storage_offset()
         assert one.is_conj() == other.is_conj()
         assert one.is_neg() == other.is_neg()
-        if bits(one) != bits(other):
+        if not torch.equal(bits(one), bits(other)):
             torch.testing.assert_close(one.cpu(), other, rtol=0, atol=0, equal_nan=True)
             pytest.fail("values are equal, but not their bits")
-
-
-def mirror(values: Any, device: str) -> Any:
-    """Moves tensors with their storages: geometry and shared memory stay.
-
-    Args:
-        values: Tensors on the CPU, in any nest of lists, tuples and dictionaries.
-        device: Where the copies go.
-
-    Returns:
-        The same nest, with device tensors of the same strides and offsets. Tensors
-        that share a storage share one there too.
-    """
-    storages: dict[int, Tensor] = {}
-
-    def move(tensor: Tensor) -> Tensor:
-        if tensor.is_conj():
-            return torch.conj(move(torch.conj(tensor)))
-        if tensor.is_neg():
-            return torch._neg_view(move(torch._neg_view(tensor)))
-        storage = tensor.untyped_storage()
-        flat = storages.get(storage._cdata)
-        if flat is None:
-            raw = torch.empty(0, dtype=torch.uint8).set_(storage)
-            flat = storages[storage._cdata] = raw.to(device)
-        return torch.empty(0, dtype=tensor.dtype, device=device).set_(
-            flat.untyped_storage(),
-            tensor.storage_offset(),
-            tensor.size(),
-            tensor.stride(),
-        )
-
-    moved = pytree.tree_map_only(Tensor, move, values)
-    storages.clear()  # the function refers to itself, and lives until a collection
-    return moved
 
 
 @pytest.fixture
@@ -148,26 +101,6 @@ def both(device: str) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Gives a function that runs source in a new interpreter, without autoloading.
-
-    Keyword arguments are environment variables.
-    """
-
-    def run(source: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(source)],
-            env=os.environ | {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"} | environment,
-            capture_output=True,
-            text=True,
-            timeout=50,
-            check=False,
-        )
-
-    return run
-
-
-@pytest.fixture
 def settled_memory() -> Callable[[int], int]:
     """Gives a function that reads device 0's allocated bytes and expects a value.
 
@@ -184,38 +117,3 @@ def settled_memory() -> Callable[[int], int]:
                 return allocated
 
     return read
-
-
-class Latch:
-    """A kernel that holds a device's default stream until it is released."""
-
-    def __init__(self, index: int) -> None:
-        self._released = threading.Event()
-        started = threading.Event()
-
-        def hold() -> None:
-            started.set()
-            self._released.wait()
-
-        runtime.Device(index).default_stream.launch(hold)
-        started.wait()
-
-    def release(self) -> None:
-        """Lets the stream go on."""
-        self._released.set()
-
-
-@pytest.fixture
-def latch() -> Iterator[Callable[[int], Latch]]:
-    """Makes latches, which are released after the test at the latest."""
-    made: list[Latch] = []
-
-    def make(index: int = 0) -> Latch:
-        made.append(Latch(index))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.release()
-    for index in range(torch.accelerator.device_count()):
-        torch.accelerator.synchronize(index)

@@ -6,11 +6,12 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+
+from support.latches import Latches
 
 DTYPES = [
     torch.float32,
@@ -139,7 +140,7 @@ def test_to_keeps_the_strides_and_the_memory_format(device: str) -> None:
 
 
 def test_copy_between_devices_sees_pending_work_of_the_source(
-    device: str, latch: Callable[..., Any]
+    device: str, latch: Latches
 ) -> None:
     source = torch.zeros(1000, device=device)
     pinned = torch.ones(1000).pin_memory()
@@ -152,7 +153,7 @@ def test_copy_between_devices_sees_pending_work_of_the_source(
 
 
 def test_non_blocking_copies_from_and_to_pinned_memory_leave_the_host_free(
-    device: str, latch: Callable[..., Any]
+    device: str, latch: Latches
 ) -> None:
     source, target = torch.randn(500).pin_memory(), torch.zeros(500).pin_memory()
     moved = torch.zeros(500, device=device)
@@ -166,9 +167,7 @@ def test_non_blocking_copies_from_and_to_pinned_memory_leave_the_host_free(
     assert target.equal(source)
 
 
-def test_non_blocking_copy_holds_what_it_uses(
-    device: str, latch: Callable[..., Any]
-) -> None:
+def test_non_blocking_copy_holds_what_it_uses(device: str, latch: Latches) -> None:
     target = torch.zeros(4, 1000).pin_memory()
     held = latch()
     for row in target:

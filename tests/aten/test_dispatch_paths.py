@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,26 +13,9 @@ import torch
 from torch import Tensor
 
 from openreg_aten import _C
+from support.paths import counted
 
 Both = Callable[..., Any]
-Paths = Counter[tuple[str, str]]
-
-
-@contextmanager
-def counted() -> Iterator[Paths]:
-    """Gives the calls by operator and path, filled in when the block ends."""
-    calls: Paths = Counter()
-
-    def now() -> Paths:
-        return Counter({(name, path): n for name, path, n in _C.path_counts()})
-
-    before = now()
-    _C.count_paths(1)
-    try:
-        yield calls
-    finally:
-        _C.count_paths(-1)
-        calls.update(now() - before)
 
 
 def values(dtype: torch.dtype, *shape: int) -> Tensor:

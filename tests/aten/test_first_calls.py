@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-Latches = Callable[..., Any]
+from support.latches import Latches
+from support.programs import Program
 
 SIZES = itertools.count(2003)
 
@@ -144,7 +144,7 @@ WRONG = """
 def test_wrong_meta_kernel_does_not_make_wrong_results(
     made: str,
     printed: list[str],
-    run_python: Callable[..., subprocess.CompletedProcess[str]],
+    run_python: Program,
 ) -> None:
     result = run_python(
         WRONG.replace("{made}", made), OPENREG_INLINE_BYTES="0", PYTHONWARNINGS="ignore"
@@ -225,7 +225,7 @@ def test_first_call_that_mixes_devices_changes_nothing(
 
 
 def test_dry_run_leaves_a_warning_that_is_given_once(
-    run_python: Callable[..., subprocess.CompletedProcess[str]],
+    run_python: Program,
 ) -> None:
     result = run_python(
         """

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import gc
-import subprocess
 from collections.abc import Callable, Iterator
 
 import pytest
 import torch
 from torch import Tensor
+
+from support.programs import Program
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -211,7 +212,7 @@ def test_operator_that_throws_leaves_no_memory_behind(device: str, name: str) ->
 
 
 def test_out_of_memory_gives_numbers_and_the_device_goes_on(
-    run_python: Callable[..., subprocess.CompletedProcess[str]],
+    run_python: Program,
 ) -> None:
     source = """
     import torch

@@ -7,12 +7,11 @@ Each test runs in a process of its own, as peaks and settings are of the process
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Callable
 
 import pytest
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
+from support.programs import Program
 
 PREFIX = """
 import torch
@@ -31,7 +30,7 @@ def show(*names):
 
 
 @pytest.fixture
-def printed(run_python: Run) -> Callable[..., list[list[int]]]:
+def printed(run_python: Program) -> Callable[..., list[list[int]]]:
     """Runs a script after the prefix; gives the numbers of each line that it prints."""
 
     def run(source: str, **environment: str) -> list[list[int]]:
@@ -229,7 +228,7 @@ show("reserved_bytes", "segment", "num_alloc_retries")
     ],
 )
 def test_settings_that_are_wrong_are_refused(
-    run_python: Run, settings: str, error: str
+    run_python: Program, settings: str, error: str
 ) -> None:
     source = (
         PREFIX
@@ -247,7 +246,7 @@ for _ in range(2):
     assert error in first
 
 
-def test_settings_without_effect_are_warned_of(run_python: Run) -> None:
+def test_settings_without_effect_are_warned_of(run_python: Program) -> None:
     source = (
         PREFIX
         + """

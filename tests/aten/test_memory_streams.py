@@ -11,15 +11,14 @@ import gc
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 import openreg_runtime as runtime
-
-Latch = Callable[..., Any]
+from support.latches import Latches
+from support.programs import Program
 
 MIB = 1 << 20
 
@@ -50,7 +49,9 @@ def empty_pool(device: str, settled_memory: Callable[[int], int]) -> Iterator[No
     assert read("active.all.current") == 0
 
 
-def test_freed_block_is_reused_at_once_on_its_stream(device: str, latch: Latch) -> None:
+def test_freed_block_is_reused_at_once_on_its_stream(
+    device: str, latch: Latches
+) -> None:
     first, second = pinned(1, 3 * MIB), pinned(2, 3 * MIB)
     held = latch()
     x = take(3 * MIB, device)
@@ -90,7 +91,7 @@ def test_small_blocks_of_two_streams_have_segments_of_their_own(device: str) -> 
 
 
 def test_recorded_stream_keeps_a_freed_block_until_its_work_is_done(
-    device: str, latch: Latch
+    device: str, latch: Latches
 ) -> None:
     source = pinned(7, 3 * MIB)
     back = torch.zeros(3 * MIB, dtype=torch.uint8).pin_memory()
@@ -118,7 +119,7 @@ def test_recorded_stream_keeps_a_freed_block_until_its_work_is_done(
 
 
 def test_block_waits_for_every_stream_that_was_recorded(
-    device: str, latch: Latch
+    device: str, latch: Latches
 ) -> None:
     streams = [torch.Stream(device) for _ in range(3)]
     held = latch()
@@ -138,7 +139,7 @@ def test_block_waits_for_every_stream_that_was_recorded(
     assert read("active.all.current") == 0
 
 
-def test_recording_the_own_stream_changes_nothing(device: str, latch: Latch) -> None:
+def test_recording_the_own_stream_changes_nothing(device: str, latch: Latches) -> None:
     held = latch()
     x = take(512, device)
     x.record_stream(torch.accelerator.current_stream(0))
@@ -148,7 +149,7 @@ def test_recording_the_own_stream_changes_nothing(device: str, latch: Latch) -> 
     held.release()
 
 
-def test_recording_a_view_keeps_the_block(device: str, latch: Latch) -> None:
+def test_recording_a_view_keeps_the_block(device: str, latch: Latches) -> None:
     side = torch.Stream(device)
     with side:
         x = take(1024, device)
@@ -216,7 +217,7 @@ def test_threads_hand_memory_from_stream_to_stream(device: str) -> None:
 
 
 def test_empty_cache_waits_for_work_that_uses_cached_memory(
-    device: str, latch: Latch
+    device: str, latch: Latches
 ) -> None:
     source = pinned(1, 12 * MIB)
     held = latch()
@@ -232,7 +233,7 @@ def test_empty_cache_waits_for_work_that_uses_cached_memory(
 
 
 def test_allocation_without_room_waits_for_recorded_work(
-    run_python: Callable[..., Any],
+    run_python: Program,
 ) -> None:
     source = """
     import threading

@@ -4,24 +4,22 @@
 from __future__ import annotations
 
 import re
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import openreg_aten
+from support.programs import Ended, Program
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
 PACKAGES = Path(__file__).parents[2] / "packages"
 
 
-def output(done: subprocess.CompletedProcess[str]) -> str:
+def output(done: Ended) -> str:
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def test_package_alone_trains_with_the_numbers_of_the_cpu(run_python: Run) -> None:
+def test_package_alone_trains_with_the_numbers_of_the_cpu(run_python: Program) -> None:
     source = """
     import sys
 
@@ -65,7 +63,9 @@ def test_package_alone_trains_with_the_numbers_of_the_cpu(run_python: Run) -> No
     assert output(run_python(source)).split() == ["privateuseone:0", "privateuseone"]
 
 
-def test_other_torch_is_refused_and_both_versions_are_named(run_python: Run) -> None:
+def test_other_torch_is_refused_and_both_versions_are_named(
+    run_python: Program,
+) -> None:
     source = """
     from importlib import metadata
     version = metadata.version
@@ -84,7 +84,7 @@ def test_other_torch_is_refused_and_both_versions_are_named(run_python: Run) -> 
     assert f"pip install torch=={built_for}" in text
 
 
-def test_other_or_missing_runtime_is_refused(run_python: Run) -> None:
+def test_other_or_missing_runtime_is_refused(run_python: Program) -> None:
     source = """
     from importlib import metadata
     version = metadata.version
@@ -190,7 +190,7 @@ DISABLED = {
 
 @pytest.mark.parametrize("name", DISABLED)
 def test_disabled_mechanism_fails_as_pytorch_documents(
-    run_python: Run, name: str
+    run_python: Program, name: str
 ) -> None:
     use, error, message = DISABLED[name]
     source = f"""
@@ -209,7 +209,7 @@ def test_disabled_mechanism_fails_as_pytorch_documents(
     assert message in text
 
 
-def test_disabled_attention_only_changes_the_choice(run_python: Run) -> None:
+def test_disabled_attention_only_changes_the_choice(run_python: Program) -> None:
     source = """
     import torch
     import openreg_aten
@@ -223,7 +223,7 @@ def test_disabled_attention_only_changes_the_choice(run_python: Run) -> None:
 
 
 def test_several_mechanisms_and_those_of_other_packages_may_be_named(
-    run_python: Run,
+    run_python: Program,
 ) -> None:
     source = """
     import openreg_aten
@@ -233,7 +233,7 @@ def test_several_mechanisms_and_those_of_other_packages_may_be_named(
     assert output(done).strip() == "['dropout', 'rnn']"
 
 
-def test_unknown_mechanism_is_refused_with_the_names(run_python: Run) -> None:
+def test_unknown_mechanism_is_refused_with_the_names(run_python: Program) -> None:
     done = run_python("import openreg_aten", OPENREG_DISABLE="rnn,warp")
     assert done.returncode == 1
     message = done.stderr.strip().splitlines()[-1]

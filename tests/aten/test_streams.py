@@ -6,13 +6,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-Latch = Callable[..., Any]
+from support.latches import Latches
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +69,7 @@ def test_stream_of_another_device_makes_that_device_current(device: str) -> None
     assert torch.accelerator.current_device_index() == 0
 
 
-def test_query_is_false_until_the_work_is_done(device: str, latch: Latch) -> None:
+def test_query_is_false_until_the_work_is_done(device: str, latch: Latches) -> None:
     target = torch.zeros(100, device=device)
     default = torch.accelerator.current_stream(0)
     held = latch()
@@ -86,7 +85,7 @@ def test_query_is_false_until_the_work_is_done(device: str, latch: Latch) -> Non
     del source
 
 
-def test_stream_waits_for_the_event_of_another(device: str, latch: Latch) -> None:
+def test_stream_waits_for_the_event_of_another(device: str, latch: Latches) -> None:
     target = torch.zeros(100, device=device)
     side = torch.Stream(device)
     held = latch()
@@ -103,7 +102,7 @@ def test_stream_waits_for_the_event_of_another(device: str, latch: Latch) -> Non
     del first, second
 
 
-def test_stream_without_a_wait_does_not_stop(device: str, latch: Latch) -> None:
+def test_stream_without_a_wait_does_not_stop(device: str, latch: Latches) -> None:
     target = torch.zeros(100, device=device)
     side = torch.Stream(device)
     held = latch()
@@ -116,7 +115,7 @@ def test_stream_without_a_wait_does_not_stop(device: str, latch: Latch) -> None:
     del source
 
 
-def test_stream_waits_for_a_stream(device: str, latch: Latch) -> None:
+def test_stream_waits_for_a_stream(device: str, latch: Latches) -> None:
     side = torch.Stream(f"{device}:1")
     held = latch()
     side.wait_stream(torch.accelerator.current_stream(0))
@@ -127,7 +126,7 @@ def test_stream_waits_for_a_stream(device: str, latch: Latch) -> None:
 
 
 def test_operators_come_after_the_work_of_their_stream(
-    device: str, latch: Latch
+    device: str, latch: Latches
 ) -> None:
     target = torch.zeros(100, device=device)
     held = latch()
@@ -139,7 +138,7 @@ def test_operators_come_after_the_work_of_their_stream(
     del source
 
 
-def test_event_measures_milliseconds(device: str, latch: Latch) -> None:
+def test_event_measures_milliseconds(device: str, latch: Latches) -> None:
     start = torch.Event(device, enable_timing=True)
     end = torch.Event(device, enable_timing=True)
     stream = torch.accelerator.current_stream(0)

@@ -9,6 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from support.latches import Latches
+
 Step = Callable[[list[Tensor], list[Tensor]], object]
 
 FOREACH: dict[str, Step] = {
@@ -58,7 +60,7 @@ def versions(step: Step, where: str, hold: Callable[[], object] = int) -> list[i
 @pytest.mark.parametrize("name", FOREACH)
 @pytest.mark.parametrize("held", [False, True], ids=["idle", "held"])
 def test_versions_after_a_foreach_operator_are_those_of_the_cpu(
-    name: str, held: bool, device: str, latch: Callable[..., object]
+    name: str, held: bool, device: str, latch: Latches
 ) -> None:
     # The host waits for the number that the composite kernel reads, and where
     # written tensors overlap, for the CPU's kernel to judge.

@@ -7,3 +7,5 @@ import warnings
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from torch.testing._internal import common_methods_invocations as _  # noqa: F401
+
+DEVICE = "openreg"

@@ -9,7 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .mirror import DEVICE, tensors
+from support.mirrors import tensors
+
+from . import DEVICE
 from .tally import Attempt, Tally, attempt
 
 

@@ -10,7 +10,9 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from .mirror import DEVICE, is_strided
+from support.mirrors import bits, is_strided, parts
+
+from . import DEVICE
 
 
 class Likeness(enum.IntEnum):
@@ -25,25 +27,6 @@ def describe(error: BaseException) -> str:
     """An exception in one line."""
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[0][:160]}"
-
-
-def parts(tensor: Tensor) -> list[Tensor]:
-    """The strided tensors that a tensor consists of."""
-    if tensor.is_nested:
-        return list(tensor.unbind())
-    if tensor.layout == torch.sparse_coo:
-        return [tensor._indices(), tensor._values()]
-    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
-        return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
-    if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
-        return [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
-    return [tensor]
-
-
-def _bytes(tensor: Tensor) -> Tensor:
-    value = tensor.detach().cpu().resolve_conj().resolve_neg()
-    value = value.clone(memory_format=torch.contiguous_format)
-    return value.view(-1).view(torch.uint8)
 
 
 def _metadata(tensor: Tensor) -> dict[str, Any]:
@@ -75,7 +58,7 @@ def _compare_tensor(result: Tensor, expected: Tensor, values: bool) -> Likeness:
         return Likeness.SAME
     likeness = Likeness.SAME
     for mine, wanted in zip(parts(result), parts(expected), strict=True):
-        if mine.shape == wanted.shape and torch.equal(_bytes(mine), _bytes(wanted)):
+        if mine.shape == wanted.shape and torch.equal(bits(mine), bits(wanted)):
             continue
         torch.testing.assert_close(
             mine.detach().cpu(), wanted.detach(), equal_nan=True, check_stride=False

@@ -13,9 +13,11 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
+from support.mirrors import is_strided, tensors, transform
+
+from . import DEVICE
 from .agreement import leaves
 from .comparison import describe
-from .mirror import DEVICE, is_strided, tensors, transform
 from .operators import Arguments, arguments_of, on, variants
 from .sampling import swept_dtype
 from .tally import Attempt, Tally, attempt

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,13 +21,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import openreg_runtime as runtime
 from openreg_runtime import failures
+from support.latches import Latch
 
+from . import DEVICE
 from .agreement import leaves
 from .cases import short
 from .comparison import Likeness, compare, describe
 from .expected_failures import rounding_reason
 from .fake import ones_for
-from .mirror import DEVICE
 from .operators import Arguments, arguments_of, has_values, on
 from .sampling import SWEPT, sampled, swept_dtype
 from .tally import Attempt, attempt, quiet
@@ -42,19 +42,12 @@ TIMEOUT = 0.005
 @contextlib.contextmanager
 def held_stream() -> Iterator[None]:
     """Holds the current device's default stream, and limits waits for it."""
-    released, started = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        started.set()
-        released.wait()
-
-    runtime.Device(0).default_stream.launch(hold)
-    started.wait()
+    latch = Latch(runtime.Device(0).default_stream)
     try:
         with failures.wait_timeout(TIMEOUT, 0):
             yield
     finally:
-        released.set()
+        latch.release()
 
 
 @dataclasses.dataclass

@@ -13,7 +13,9 @@ from torch.autograd import forward_ad
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from .mirror import DEVICE, transform
+from support.mirrors import transform
+
+from . import DEVICE
 from .operators import Arguments, arguments_of, has_values, on
 from .tally import Tally, attempt
 

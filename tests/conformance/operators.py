@@ -11,8 +11,9 @@ from torch import Tensor
 from torch.testing._internal.common_utils import noncontiguous_like
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
+from support.mirrors import is_strided, mirror, tensors, transform
+
 from .agreement import check_agreement, check_refusal
-from .mirror import is_strided, mirror, tensors, transform
 from .tally import Tally, attempt
 
 # Operators that only make memory: its contents are whatever was there.

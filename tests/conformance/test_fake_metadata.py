@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 from torch.testing._internal.opinfo.core import OpInfo
 
+from support.mirrors import mirror
+
 from .fake import check_call, check_fake
-from .mirror import mirror
 from .sampling import SWEPT, sampled, sweep_name
 from .tally import Tally, quiet
 

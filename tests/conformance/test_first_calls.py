@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+
+from support.programs import run
 
 from .sampling import SWEPT
 from .tally import Tally
@@ -25,14 +26,11 @@ LISTED = set().union(*WAITS.values())
 def test_first_calls_wait_for_listed_reasons(operators: str, tally: Tally) -> None:
     # In a process of its own: what other tests have called is known.
     folder = Path(__file__).parent
-    ended = subprocess.run(
-        [sys.executable, "-m", f"{folder.name}.first_calls"],
-        cwd=folder.parent,
-        env=os.environ | {"OPENREG_INLINE_BYTES": "0"},
-        capture_output=True,
-        text=True,
-        timeout=850,
-        check=False,
+    ended = run(
+        *(sys.executable, "-m", f"{folder.name}.first_calls"),
+        environment=os.environ | {"OPENREG_INLINE_BYTES": "0"},
+        folder=folder.parent,
+        seconds=850,
     )
     lines = [json.loads(line) for line in ended.stdout.splitlines()]
     begun = [line["begun"] for line in lines if "begun" in line]

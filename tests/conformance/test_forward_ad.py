@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.testing._internal.opinfo.core import OpInfo
 
+from . import DEVICE
 from .forward_ad import check_forward_ad
-from .mirror import DEVICE
 from .sampling import SWEPT, sampled, sweep_name
 from .tally import Tally, attempt, quiet
 

@@ -16,9 +16,10 @@ from torch.testing._internal.common_modules import (
     module_db,
 )
 
+from support.mirrors import mirror
+
 from .agreement import check_agreement, check_refusal
 from .cases import choose, short, sorted_dtypes
-from .mirror import mirror
 from .operators import channels_last
 from .tally import Tally, quiet
 

@@ -18,9 +18,11 @@ from torch.testing._internal.common_optimizers import (
     optim_db,
 )
 
+from support.mirrors import mirror
+
+from . import DEVICE
 from .agreement import check_refusal
 from .cases import short
-from .mirror import DEVICE, mirror
 from .tally import Tally, attempt, quiet
 
 pytestmark = pytest.mark.timeout(600, method="thread")

@@ -14,8 +14,10 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from support.mirrors import mirror, tensors
+
+from . import DEVICE
 from .cases import case_name, choose, names_a_device, sorted_dtypes
-from .mirror import DEVICE, mirror, tensors
 from .operators import arguments_of, check_sample
 from .tally import Tally, attempt, quiet
 

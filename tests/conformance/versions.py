@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
+from support.mirrors import is_strided, mirror, tensors
+
+from . import DEVICE
 from .comparison import describe
-from .mirror import DEVICE, is_strided, mirror, tensors
 from .operators import Arguments, arguments_of, on
 from .tally import Attempt, Tally, attempt
 

@@ -7,22 +7,17 @@ pytest from collecting it elsewhere: ``pytest tests/docs/check_build.py``.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
+
+from support.programs import run
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_guide_builds_without_a_warning(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q"]
-    result = subprocess.run(
-        [*command, str(DOCS), str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
+    result = run(*command, DOCS, tmp_path)
     assert result.returncode == 0, result.stderr
     pages = {page.relative_to(DOCS).with_suffix("") for page in DOCS.rglob("*.md")}
     built = {page.relative_to(tmp_path) for page in tmp_path.rglob("*.html")}

@@ -3,20 +3,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from support.programs import Ended, Program, variables
+from support.scripts import ROOT
+
 DOCS = ROOT / "docs"
 
+
 Page = Callable[[str], str]
-Program = Callable[..., subprocess.CompletedProcess[str]]
-Variables = Callable[[dict[str, str]], dict[str, str]]
 
 
 @pytest.fixture(scope="session")
@@ -41,26 +39,10 @@ def cells(page: Page) -> Callable[[str], list[list[str]]]:
 
 
 @pytest.fixture(scope="session")
-def program(fork: Program, variables: Variables) -> Program:
+def program(fork: Program) -> Program:
     """Runs a Python file in a fresh process; keyword arguments are its environment."""
 
-    def run(path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-        return fork(path=path, environment=variables(environment))
+    def run(path: Path, **environment: str) -> Ended:
+        return fork(path=path, environment=variables(**environment))
 
     return run
-
-
-@pytest.fixture
-def load_tool(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
-    """Returns a script of tools/ as a module."""
-    monkeypatch.syspath_prepend(ROOT / "tools")
-
-    def load(name: str) -> ModuleType:
-        spec = importlib.util.spec_from_file_location(name, ROOT / f"tools/{name}.py")
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        return module
-
-    return load

@@ -9,9 +9,11 @@ from types import ModuleType
 import pytest
 import torch
 
+from support.scripts import Load
+
 
 @pytest.fixture
-def comparison(load_tool: Callable[[str], ModuleType]) -> ModuleType:
+def comparison(load_tool: Load) -> ModuleType:
     return load_tool("comparison")
 
 

@@ -4,24 +4,23 @@
 from __future__ import annotations
 
 import re
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import torch
 
+from support.programs import Program
+from support.scripts import Load
+
 PROGRAMS = sorted(
     (Path(__file__).parents[2] / "docs/examples/device_lists").glob("*.py")
 )
 STATES = {m.name: m.state for m in torch.openreg.mechanisms()}
 
-Program = Callable[..., subprocess.CompletedProcess[str]]
-
 
 @pytest.fixture
-def lists(load_tool: Callable[[str], ModuleType]) -> ModuleType:
+def lists(load_tool: Load) -> ModuleType:
     return load_tool("device_lists")
 
 

@@ -3,48 +3,30 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import re
+import runpy
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support.programs import run, variables
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "test_your_library"
 ON_THE_CPU = "test_training_lowers_the_loss"
 
 
-def load_bugs() -> dict[str, Any]:
-    spec = importlib.util.spec_from_file_location("bugs", EXAMPLE / "bugs.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.BUGS
+BUGS: dict[str, Any] = runpy.run_path(str(EXAMPLE / "bugs.py"))["BUGS"]
 
 
-BUGS = load_bugs()
-
-
-def run(folder: Path) -> tuple[dict[str, str], str]:
+def run_suite(folder: Path) -> tuple[dict[str, str], str]:
     """Runs the suite in a folder; returns the outcome of each test, and the output."""
-    inherited = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("OPENREG_", "PYTEST_", "TORCH_DEVICE_BACKEND"))
-    }
-    result = subprocess.run(
-        [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider"],
-        cwd=folder,
-        env=inherited | {"PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
+    result = run(
+        *(sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider"),
+        environment=variables(PYTHONDONTWRITEBYTECODE="1"),
+        folder=folder,
     )
     found = re.findall(
         r"^(PASSED|FAILED|ERROR) \S+::(\w+)", result.stdout, re.MULTILINE
@@ -53,7 +35,7 @@ def run(folder: Path) -> tuple[dict[str, str], str]:
 
 
 def test_suite_passes_as_it_is() -> None:
-    outcomes, output = run(EXAMPLE)
+    outcomes, output = run_suite(EXAMPLE)
     assert set(outcomes.values()) == {"PASSED"}, output
     assert outcomes.keys() > set().union(*(bug.found_by for bug in BUGS.values()))
 
@@ -68,7 +50,7 @@ def test_planted_bug_is_found_on_the_device_only(name: str, tmp_path: Path) -> N
     assert source.count(bug.right) == 1
     library.write_text(source.replace(bug.right, bug.wrong), encoding="utf-8")
 
-    outcomes, output = run(folder)
+    outcomes, output = run_suite(folder)
     failed = {test for test, outcome in outcomes.items() if outcome != "PASSED"}
     assert failed == bug.found_by, output
     assert bug.message in output

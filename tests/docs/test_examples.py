@@ -4,16 +4,14 @@
 from __future__ import annotations
 
 import re
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from support.programs import Program
+
 DOCS = Path(__file__).parents[2] / "docs"
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
-
-Program = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+
+from support.programs import Program
 
 DOCS = Path(__file__).parents[2] / "docs"
 PROGRAMS = DOCS / "examples" / "without"
@@ -21,7 +22,6 @@ PLANNED = [m.name for m in MECHANISMS if m.state == "planned"]
 QUIET = {"aoti_runner", "ddp_timer"}
 
 Page = Callable[[str], str]
-Program = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def said(path: Path, what: str) -> list[str]:

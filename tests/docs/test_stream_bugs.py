@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -18,13 +17,13 @@ import pytest
 import torch
 from torch.openreg import memory, sanitizer
 
+from support.programs import Program
+from support.scripts import Load
 from torch_openreg.testing import assert_no_leak
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "stream_bugs"
 PROGRAMS = ["missing_synchronize", "missing_record_stream", "leak"]
 REPETITIONS = 1000
-
-Program = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], ModuleType
 
 
 @pytest.fixture
-def slow_device(load: Callable[[str], ModuleType]) -> Callable[[], Any]:
+def slow_device(load: Load) -> Callable[[], Any]:
     return load("slow_device").slow_device
 
 
@@ -65,7 +64,7 @@ def test_program_prints_right_and_wrong_and_the_line(
 
 
 def test_missing_synchronize_reads_zeros_every_time(
-    load: Callable[[str], ModuleType], slow_device: Callable[[], Any]
+    load: Load, slow_device: Callable[[], Any]
 ) -> None:
     bug = load("missing_synchronize")
     x = torch.full((100,), 3.0, device="openreg")
@@ -76,7 +75,7 @@ def test_missing_synchronize_reads_zeros_every_time(
 
 
 def test_missing_synchronize_is_found_by_its_lines(
-    load: Callable[[str], ModuleType], slow_device: Callable[[], Any]
+    load: Load, slow_device: Callable[[], Any]
 ) -> None:
     bug = load("missing_synchronize")
     x = torch.full((100,), 3.0, device="openreg")
@@ -94,7 +93,7 @@ def test_missing_synchronize_is_found_by_its_lines(
 
 @pytest.mark.parametrize("sanitized", [False, True])
 def test_synchronize_is_right_a_thousand_times(
-    load: Callable[[str], ModuleType],
+    load: Load,
     slow_device: Callable[[], Any],
     sanitized: bool,
 ) -> None:
@@ -117,7 +116,7 @@ def batches() -> list[torch.Tensor]:
 
 
 def test_missing_record_stream_adds_later_batches_every_time(
-    load: Callable[[str], ModuleType], slow_device: Callable[[], Any]
+    load: Load, slow_device: Callable[[], Any]
 ) -> None:
     bug = load("missing_record_stream")
     given, side = batches(), torch.Stream("openreg")
@@ -128,7 +127,7 @@ def test_missing_record_stream_adds_later_batches_every_time(
 
 
 def test_missing_record_stream_is_found_by_its_lines(
-    load: Callable[[str], ModuleType], slow_device: Callable[[], Any]
+    load: Load, slow_device: Callable[[], Any]
 ) -> None:
     bug = load("missing_record_stream")
     given, side = batches(), torch.Stream("openreg")
@@ -147,7 +146,7 @@ def test_missing_record_stream_is_found_by_its_lines(
 
 @pytest.mark.parametrize("sanitized", [False, True])
 def test_record_stream_is_right_a_thousand_times(
-    load: Callable[[str], ModuleType],
+    load: Load,
     slow_device: Callable[[], Any],
     sanitized: bool,
 ) -> None:
@@ -171,7 +170,7 @@ def leaking(bug: ModuleType, losses: Any) -> Callable[[], None]:
 
 
 def test_leak_grows_by_the_same_bytes_in_each_step(
-    load: Callable[[str], ModuleType],
+    load: Load,
 ) -> None:
     bug = load("leak")
     step = leaking(bug, bug.Wrong())
@@ -184,7 +183,7 @@ def test_leak_grows_by_the_same_bytes_in_each_step(
 
 
 def test_leak_is_found_by_the_lines_of_what_is_left(
-    load: Callable[[str], ModuleType],
+    load: Load,
 ) -> None:
     bug = load("leak")
     step = leaking(bug, bug.Wrong())
@@ -196,7 +195,7 @@ def test_leak_is_found_by_the_lines_of_what_is_left(
 
 
 def test_memory_history_names_the_line_of_the_leak(
-    load: Callable[[str], ModuleType],
+    load: Load,
 ) -> None:
     bug = load("leak")
     step = leaking(bug, bug.Wrong())
@@ -222,7 +221,7 @@ def test_memory_history_names_the_line_of_the_leak(
 
 
 def test_corrected_leak_keeps_its_memory_a_thousand_times(
-    load: Callable[[str], ModuleType],
+    load: Load,
 ) -> None:
     bug = load("leak")
     step = leaking(bug, bug.Right())

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Iterator
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-Script = Callable[..., subprocess.CompletedProcess[str]]
+from support.programs import Program
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +71,7 @@ def test_unknown_device_name_is_refused(name: str) -> None:
     ],
 )
 def test_wrong_environment_value_is_named_at_every_use(
-    run_script: Script, variable: str, value: str
+    run_script: Program, variable: str, value: str
 ) -> None:
     """Importing torch works; using the device fails each time; the CPU works."""
     source = """
@@ -98,7 +97,7 @@ def test_wrong_environment_value_is_named_at_every_use(
         assert value in error
 
 
-def test_too_little_memory_gives_torch_out_of_memory_error(run_script: Script) -> None:
+def test_too_little_memory_gives_torch_out_of_memory_error(run_script: Program) -> None:
     result = run_script(
         """
         import torch
@@ -218,7 +217,7 @@ def test_exception_in_backward_leaves_the_device_usable(device: str) -> None:
 
 @pytest.mark.parametrize("package", ["openreg_aten", "openreg_amp"])
 def test_torch_of_another_version_is_refused_with_both_versions(
-    run_script: Script, package: str
+    run_script: Program, package: str
 ) -> None:
     result = run_script(
         f"""
@@ -243,7 +242,7 @@ def test_torch_of_another_version_is_refused_with_both_versions(
         assert part in result.stdout
 
 
-def test_autocast_without_openreg_amp_says_to_install_it(run_script: Script) -> None:
+def test_autocast_without_openreg_amp_says_to_install_it(run_script: Program) -> None:
     result = run_script(
         """
         import sys

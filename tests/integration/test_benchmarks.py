@@ -4,17 +4,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import torch
 
-Load = Callable[[str], ModuleType]
-
+from support.programs import run
+from support.scripts import Load
 
 ROOT = Path(__file__).parents[2]
 
@@ -108,14 +106,8 @@ def test_training_prints_steps_per_second_and_ratio(
 def test_operators_are_measured_against_the_cpu(tmp_path: Path) -> None:
     report = tmp_path / "operators.json"
     command = [sys.executable, "benchmarks/operators.py", "--quick"]
-    result = subprocess.run(
-        [*command, "--only", "logaddexp", "--json", str(report)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
+    options = ("--only", "logaddexp", "--json", report)
+    result = run(*command, *options, folder=ROOT)
     assert result.returncode == 0, result.stderr
     rows = json.loads(report.read_text())["rows"]
     assert {"logaddexp 0", "logaddexp 1"} <= {row["name"] for row in rows}
@@ -124,13 +116,7 @@ def test_operators_are_measured_against_the_cpu(tmp_path: Path) -> None:
 
 
 def test_operators_that_do_not_exist_are_named() -> None:
-    result = subprocess.run(
-        [sys.executable, "benchmarks/operators.py", "--quick", "--only", "nothing"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
+    command = (sys.executable, "benchmarks/operators.py", "--quick")
+    result = run(*command, "--only", "nothing", folder=ROOT)
     assert result.returncode == 1
     assert "--only: fewer than two samples for 'nothing'" in result.stderr

@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 import gc
-import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import torch
 
+from support.programs import run
+from support.scripts import Load
+
 ROOT = Path(__file__).resolve().parents[2]
-Load = Callable[[str], ModuleType]
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -119,13 +119,8 @@ def test_demo_refuses_bad_arguments(
 
 
 def test_usage_example_prints_results_and_devices() -> None:
-    result = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "usage.py")],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
+    result = run(sys.executable, ROOT / "examples" / "usage.py")
+    assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     assert result.stdout == (
         "OpenReg backend is available!\n"

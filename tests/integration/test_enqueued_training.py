@@ -7,11 +7,13 @@ import logging
 from collections.abc import Callable
 from functools import partial
 from types import ModuleType
-from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+
+from support.latches import Latches
+from support.scripts import Load
 
 Build = Callable[..., torch.optim.Optimizer]
 Step = Callable[[], Tensor]
@@ -26,7 +28,7 @@ OPTIMIZERS: dict[str, Build] = {
 
 
 @pytest.fixture
-def models(load_program: Callable[[str], ModuleType]) -> ModuleType:
+def models(load_program: Load) -> ModuleType:
     return load_program("benchmarks/models.py")
 
 
@@ -48,7 +50,7 @@ def prepare(models: ModuleType, build: Build, device: str) -> tuple[nn.Module, S
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_step_of_a_held_stream_is_enqueued(
-    models: ModuleType, device: str, name: str, latch: Callable[[], Any]
+    models: ModuleType, device: str, name: str, latch: Latches
 ) -> None:
     model, step = prepare(models, OPTIMIZERS[name], device)
     cpu_model, cpu_step = prepare(models, OPTIMIZERS[name], "cpu")
@@ -75,7 +77,7 @@ def test_step_of_a_held_stream_is_enqueued(
 
 
 def test_step_with_dropout_is_enqueued(
-    models: ModuleType, device: str, latch: Callable[[], Any]
+    models: ModuleType, device: str, latch: Latches
 ) -> None:
     losses = []
     for where in (device, "cpu"):
@@ -98,7 +100,7 @@ def test_step_with_dropout_is_enqueued(
 
 
 def test_loss_is_what_the_host_waits_for(
-    models: ModuleType, device: str, latch: Callable[[], Any]
+    models: ModuleType, device: str, latch: Latches
 ) -> None:
     _, step = prepare(models, torch.optim.SGD, device)
     first = step().item()

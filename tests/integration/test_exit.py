@@ -3,15 +3,11 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable
-
 import pytest
 import torch
 
 from openreg_aten import _C
-
-Script = Callable[..., subprocess.CompletedProcess[str]]
+from support.programs import Program
 
 USES = """
 import os, sys, threading
@@ -58,7 +54,7 @@ threading.Thread(target=compute).start()
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_exit_with_work_pending_is_clean(run_script: Script, ending: str) -> None:
+def test_exit_with_work_pending_is_clean(run_script: Program, ending: str) -> None:
     source, code = ENDINGS[ending]
     result = run_script(USES + source)
     assert result.returncode == code, result
@@ -69,7 +65,7 @@ def test_exit_with_work_pending_is_clean(run_script: Script, ending: str) -> Non
 
 
 def test_exception_with_work_pending_shows_only_its_traceback(
-    run_script: Script,
+    run_script: Program,
 ) -> None:
     result = run_script(USES + 'raise ValueError("half way")\n')
     assert result.returncode == 1
@@ -78,7 +74,7 @@ def test_exception_with_work_pending_shows_only_its_traceback(
 
 
 def test_failed_kernel_that_nobody_waits_for_does_not_abort_the_exit(
-    run_script: Script,
+    run_script: Program,
 ) -> None:
     result = run_script(
         """
@@ -121,7 +117,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("attempt", range(4))  # it was a race, lost in most runs
-def test_exit_right_after_backward_is_clean(run_script: Script, attempt: int) -> None:
+def test_exit_right_after_backward_is_clean(run_script: Program, attempt: int) -> None:
     result = run_script(
         """
         import torch
@@ -133,7 +129,7 @@ def test_exit_right_after_backward_is_clean(run_script: Script, attempt: int) ->
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_loader_workers_beside_a_used_device(run_script: Script, method: str) -> None:
+def test_loader_workers_beside_a_used_device(run_script: Program, method: str) -> None:
     item = "torch.full((3,), float(index))"
     result = run_script(LOADER.replace("ITEM", item).replace("METHOD", method))
     assert result.returncode == 0, result.stderr
@@ -142,7 +138,7 @@ def test_loader_workers_beside_a_used_device(run_script: Script, method: str) ->
 
 
 def test_device_in_a_forked_worker_is_refused_and_the_parent_goes_on(
-    run_script: Script,
+    run_script: Program,
 ) -> None:
     item = 'torch.ones(3, device="openreg").cpu()'
     source = LOADER.replace("ITEM", item).replace("METHOD", "fork")
@@ -157,7 +153,7 @@ def test_device_in_a_forked_worker_is_refused_and_the_parent_goes_on(
     assert result.stdout.endswith("total 0 x [2.0, 2.0, 2.0, 2.0]\n")
 
 
-def test_forked_child_that_leaves_the_device_alone_works(run_script: Script) -> None:
+def test_forked_child_that_leaves_the_device_alone_works(run_script: Program) -> None:
     result = run_script(
         """
         import os
@@ -197,7 +193,7 @@ s = torch.tensor(8.0, device="openreg")
 
 @pytest.mark.parametrize("repetition", ["first", "second", "third"])
 def test_program_may_end_with_a_backward_pass(
-    run_script: Script, repetition: str
+    run_script: Program, repetition: str
 ) -> None:
     result = run_script(BACKWARD + f"# {repetition}")
     assert result.returncode == 0, result.stderr

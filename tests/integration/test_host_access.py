@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import re
 import signal
-import subprocess
-from collections.abc import Callable
 from textwrap import dedent
 
 import pytest
 
-Script = Callable[..., subprocess.CompletedProcess[str]]
+from support.programs import Program
 
 PREAMBLE = """
 import ctypes, faulthandler, threading
@@ -96,7 +94,7 @@ def script(situation: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
-def test_host_access_faults_with_a_message(run_script: Script, situation: str) -> None:
+def test_host_access_faults_with_a_message(run_script: Program, situation: str) -> None:
     index, source = script(situation)
 
     result = run_script(source, "-X", "faulthandler")
@@ -115,7 +113,7 @@ def test_host_access_faults_with_a_message(run_script: Script, situation: str) -
 
 
 def test_host_access_without_faulthandler_still_names_the_device(
-    run_script: Script,
+    run_script: Program,
 ) -> None:
     _, source = script("before_any_kernel")
     result = run_script(source, PYTHONFAULTHANDLER=None)
@@ -123,7 +121,7 @@ def test_host_access_without_faulthandler_still_names_the_device(
     assert "openreg:0" in result.stderr
 
 
-def test_another_fault_is_not_blamed_on_a_device(run_script: Script) -> None:
+def test_another_fault_is_not_blamed_on_a_device(run_script: Program) -> None:
     result = run_script(
         """
         import ctypes
@@ -139,7 +137,7 @@ def test_another_fault_is_not_blamed_on_a_device(run_script: Script) -> None:
     assert 'script.py", line 4 in' in result.stderr
 
 
-def test_host_memory_stays_readable(run_script: Script) -> None:
+def test_host_memory_stays_readable(run_script: Program) -> None:
     """Pinned memory is the host's, also while the device copies from it."""
     result = run_script(
         """

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 
 import pytest
@@ -11,10 +10,10 @@ import torch
 import torch.nn.functional as F
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-Script = Callable[..., subprocess.CompletedProcess[str]]
+from support.programs import Program
 
 
-def test_operator_reuses_cached_memory_before_it_runs_out(run_script: Script) -> None:
+def test_operator_reuses_cached_memory_before_it_runs_out(run_script: Program) -> None:
     result = run_script(
         """
         import torch
@@ -35,7 +34,7 @@ def test_operator_reuses_cached_memory_before_it_runs_out(run_script: Script) ->
     )
 
 
-def test_cache_is_emptied_while_copies_are_under_way(run_script: Script) -> None:
+def test_cache_is_emptied_while_copies_are_under_way(run_script: Program) -> None:
     result = run_script(
         """
         import torch
@@ -137,7 +136,7 @@ def test_asynchronous_copy_of_a_wrong_shape_is_refused_at_once(device: str) -> N
         x.copy_(torch.ones(4).pin_memory(), non_blocking=True)
 
 
-def test_program_without_the_device_does_not_start_it(run_script: Script) -> None:
+def test_program_without_the_device_does_not_start_it(run_script: Program) -> None:
     result = run_script(
         """
         import torch
@@ -148,7 +147,7 @@ def test_program_without_the_device_does_not_start_it(run_script: Script) -> Non
     assert (result.returncode, result.stdout) == (0, "False\n"), result
 
 
-def test_wrong_setting_leaves_cpu_programs_alone(run_script: Script) -> None:
+def test_wrong_setting_leaves_cpu_programs_alone(run_script: Program) -> None:
     result = run_script(
         "import torch; print(torch.ones(2, 2).to_mkldnn().to_dense().sum().item())",
         OPENREG_DEVICE_COUNT="x",

@@ -3,16 +3,14 @@
 
 from __future__ import annotations
 
-import subprocess
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-Script = Callable[..., subprocess.CompletedProcess[str]]
+from support.programs import Program
 
 THREADS = 6
 
@@ -135,7 +133,7 @@ WAITING = [
 
 
 def test_waiting_for_copies_that_hold_the_last_reference_does_not_deadlock(
-    run_script: Script,
+    run_script: Program,
 ) -> None:
     """The device lets go of tensors without the lock that the waiting host may hold."""
     result = run_script(

@@ -8,13 +8,13 @@ them are hidden.
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from support.programs import Ended, run, variables
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "package_sets"
 PACKAGES = ("openreg_runtime", "openreg_aten", "openreg_amp", "torch_openreg")
@@ -48,23 +48,13 @@ importlib.metadata.version = visible
 """
 
 
-def run(source: str, hidden: set[str]) -> subprocess.CompletedProcess[str]:
+def run_without(source: str, hidden: set[str]) -> Ended:
     """Runs source where the packages are not there."""
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("OPENREG_", "TORCH_DEVICE_BACKEND"))
-    }
+    environment = variables()
     if "torch_openreg" in hidden:  # its entry point is seen though it is hidden
         environment["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
-    return subprocess.run(
-        [sys.executable, "-c", HIDE.format(hidden=hidden) + source],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
+    command = (sys.executable, "-c", HIDE.format(hidden=hidden) + source)
+    return run(*command, environment=environment)
 
 
 def above(name: str) -> set[str]:
@@ -83,7 +73,9 @@ def test_every_example_is_of_a_package_set() -> None:
 def test_example_prints_what_it_says(name: str) -> None:
     path = EXAMPLES / f"{name}.py"
     source = path.read_text(encoding="utf-8")
-    result = run(f"runpy.run_path({str(path)!r}, run_name='__main__')", above(name))
+    result = run_without(
+        f"runpy.run_path({str(path)!r}, run_name='__main__')", above(name)
+    )
     said = re.findall(r"^ *# prints: (.*)$", source, re.MULTILINE)
     assert said
     assert result.returncode == 0, result.stderr
@@ -119,6 +111,6 @@ MISSING = [
 def test_missing_package_is_named_with_its_pip_command(
     hidden: set[str], use: str, command: str
 ) -> None:
-    result = run(use, hidden)
+    result = run_without(use, hidden)
     assert result.returncode == 1
     assert command in result.stderr

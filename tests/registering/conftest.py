@@ -7,16 +7,14 @@ import fcntl
 import os
 import re
 import shutil
-import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "registering"
+from support.programs import Ended, Program, run, variables
 
-Program = Callable[..., subprocess.CompletedProcess[str]]
+EXAMPLES = Path(__file__).parents[2] / "examples" / "registering"
 
 
 @pytest.fixture(scope="session")
@@ -36,22 +34,16 @@ def libraries() -> Path:
     configure += ["-G", "Ninja", f"-DPython_EXECUTABLE={sys.executable}"]
     compile_ = ["cmake", "--build", str(build), "--parallel", "2"]
     # A second build could write a library again that another process loads just now.
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
+    this_run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
     built = build / "test_run"
     with (build / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if built.exists() and built.read_text() == run:
+        if built.exists() and built.read_text() == this_run:
             return build
         for command in (configure, compile_):
-            result = subprocess.run(
-                command,
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            result = run(*command, environment=environment, seconds=600)
             assert result.returncode == 0, result.stdout + result.stderr
-        built.write_text(run)
+        built.write_text(this_run)
     return build
 
 
@@ -63,19 +55,12 @@ def program(fork: Program) -> Program:
     environment beside those that the source asks for.
     """
 
-    def run(
-        path: Path, source: str, **environment: str
-    ) -> subprocess.CompletedProcess[str]:
-        inherited = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("OPENREG_", "TORCH_"))
-        }
+    def start(path: Path, source: str, **environment: str) -> Ended:
         asked = re.findall(r"^# environment: (.*)$", source, re.MULTILINE)
         wanted = dict(each.split("=") for line in asked for each in line.split())
         return fork(
             source=f"__file__ = {str(path)!r}\n{source}",
-            environment=inherited | wanted | environment,
+            environment=variables(**wanted | environment),
         )
 
-    return run
+    return start

@@ -8,19 +8,17 @@ prints or raises without the part is said by ``# without name: ...``.
 from __future__ import annotations
 
 import re
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from support.programs import Program
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "registering"
 SOURCES = {
     path: path.read_text(encoding="utf-8") for path in sorted(EXAMPLES.glob("*.py"))
 }
-
-Program = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def needs_library(path: Path) -> bool:

@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import openreg_runtime as runtime
+from support.programs import Ended, run
 
 pytestmark = pytest.mark.skipif(
     not all(map(shutil.which, ("cc", "c++"))), reason="there is no compiler"
@@ -89,7 +89,7 @@ endforeach()
 """
 
 
-def run(*command: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def clean_run(*command: str | Path, **environment: str) -> Ended:
     """Runs a program where no variable says where libraries are."""
     clean = {
         name: value
@@ -99,18 +99,11 @@ def run(*command: str | Path, **environment: str) -> subprocess.CompletedProcess
     # The CMake of this environment, also when it is not activated.
     programs = str(Path(sys.executable).parent)
     clean["PATH"] = os.pathsep.join([programs, clean.get("PATH", "")])
-    return subprocess.run(
-        list(map(str, command)),
-        env=clean | environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    return run(*command, environment=clean | environment, seconds=120)
 
 
 def succeed(*command: str | Path, **environment: str) -> str:
-    done = run(*command, **environment)
+    done = clean_run(*command, **environment)
     assert done.returncode == 0, f"{done.args}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -165,27 +158,27 @@ def test_commands_are_explained() -> None:
     text = succeed(sys.executable, "-m", "openreg_runtime", "--help")
     for command in ("info", "cmake-dir", "include-dir", "library-dir", "pkgconfig-dir"):
         assert command in text
-    done = run(sys.executable, "-m", "openreg_runtime", "cmake")
+    done = clean_run(sys.executable, "-m", "openreg_runtime", "cmake")
     assert done.returncode == 2
     assert "cmake-dir" in done.stderr  # what is accepted
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Callable[[str], subprocess.CompletedProcess[str]]:
+def project(tmp_path: Path) -> Callable[[str], Ended]:
     """Configures a project of CMake that asks for a version."""
     if not shutil.which("cmake", path=Path(sys.executable).parent) and not shutil.which(
         "cmake"
     ):
         pytest.skip("there is no CMake")
 
-    def configure(version: str) -> subprocess.CompletedProcess[str]:
+    def configure(version: str) -> Ended:
         (tmp_path / "program11.c").write_text(C_PROGRAM)
         (tmp_path / "program14.cpp").write_text(C_PROGRAM)
         (tmp_path / "template17.cpp").write_text(TEMPLATE_PROGRAM)
         (tmp_path / "CMakeLists.txt").write_text(
             CMAKE_PROJECT.format(version=version, warnings=" ".join(WARNINGS))
         )
-        return run(
+        return clean_run(
             "cmake",
             *("-S", tmp_path, "-B", tmp_path / "build"),
             f"-Dopenreg_DIR={folder('cmake-dir')}",
@@ -261,7 +254,7 @@ def test_template_before_cxx17_says_what_it_needs(
     source = tmp_path / "program.cpp"
     source.write_text("#include <openreg/openreg.h>\n#include <openreg/openreg.hpp>\n")
     include = ["-I", folder("include-dir")]
-    done = run("c++", f"-std={standard}", *include, "-fsyntax-only", source)
+    done = clean_run("c++", f"-std={standard}", *include, "-fsyntax-only", source)
     assert done.returncode != 0
     assert "openreg.hpp needs C++17" in done.stderr
 
@@ -276,7 +269,7 @@ def test_error_that_is_not_looked_at_is_a_warning(
     include = ["-I", folder("include-dir")]
     # Not -fsyntax-only, which is too early for this warning.
     output = ["-c", source, "-o", tmp_path / "program.o"]
-    done = run(compiler, f"-std={standard}", *include, *output)
+    done = clean_run(compiler, f"-std={standard}", *include, *output)
     assert done.returncode == 0, done.stderr
     assert "orInit" in done.stderr
     assert "-Wunused-result" in done.stderr

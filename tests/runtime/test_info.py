@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 
 import pytest
 
 import openreg_runtime as runtime
+from support.programs import Ended, run
 
 WRONG = [
     ("OPENREG_DEVICE_COUNT", "0", "a whole number from 1 to 64"),
@@ -30,14 +30,9 @@ WRONG = [
 ]
 
 
-def info(**environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "openreg_runtime", "info"],
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def info(**environment: str) -> Ended:
+    command = (sys.executable, "-m", "openreg_runtime", "info")
+    return run(*command, environment=os.environ | environment)
 
 
 def test_info_shows_devices_memory_and_sources() -> None:

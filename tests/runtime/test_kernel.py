@@ -198,17 +198,8 @@ def test_every_wait_releases_the_gil(latch) -> None:
     for wait in waits():
         held = latch(stream)
         event.record(stream)
-        waiting = threading.Event()
-
-        def release(held=held, waiting=waiting) -> None:
-            waiting.wait()
-            held.release()
-
-        thread = threading.Thread(target=release)
-        thread.start()
-        waiting.set()
-        wait()
-        thread.join()
+        with held.released_by_a_thread():
+            wait()
         stream.synchronize()
 
 

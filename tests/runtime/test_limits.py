@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 import openreg_runtime as runtime
@@ -162,15 +160,5 @@ def test_waits_with_a_limit_release_the_gil(latch, device) -> None:
     """The wait ends only if another Python thread can run meanwhile."""
     stream = runtime.Stream(device)
     held = latch(stream)
-    waiting = threading.Event()
-
-    def release() -> None:
-        waiting.wait()
-        held.release()
-
-    thread = threading.Thread(target=release)
-    thread.start()
-    with failures.wait_timeout(40, device):
-        waiting.set()
+    with failures.wait_timeout(40, device), held.released_by_a_thread():
         stream.synchronize()
-    thread.join()

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import array
-import threading
+import contextlib
 
 import pytest
 
@@ -34,21 +34,13 @@ def test_end_waits_for_the_work_without_the_gil(latch) -> None:
     block = runtime.Buffer(200)
     block.copy_from(DATA)
     memory = bytearray(200)
-    waiting = threading.Event()
-
-    with pinned(memory):
-        held = latch(stream)
-        block.copy_to(memory, stream)
-
-        def release() -> None:
-            waiting.wait()
-            held.release()
-
-        thread = threading.Thread(target=release)
-        thread.start()
-        waiting.set()
+    pin = contextlib.ExitStack()
+    pin.enter_context(pinned(memory))
+    held = latch(stream)
+    block.copy_to(memory, stream)
+    with held.released_by_a_thread():
+        pin.close()
     assert memory == DATA
-    thread.join()
 
 
 def test_memory_can_not_change_its_size_while_it_is_pinned() -> None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 
 import pytest
@@ -142,17 +141,8 @@ def test_reset_leaves_the_default_stream_usable(device) -> None:
 def test_reset_waits_for_the_running_kernel_without_the_gil(latch, device) -> None:
     stream = runtime.Stream(device)
     held = latch(stream)
-    waiting = threading.Event()
-
-    def release() -> None:
-        waiting.wait()
-        held.release()
-
-    thread = threading.Thread(target=release)
-    thread.start()
-    waiting.set()
-    device.reset()
-    thread.join()
+    with held.released_by_a_thread():
+        device.reset()
 
 
 def test_reset_that_takes_too_long_leaves_the_device_lost(latch, device) -> None:

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch._C import DispatchKey
 
+from support.mirrors import parts
+
 DEVICE = "openreg"
 
 # What names the device in messages, reprs and names of types.
@@ -66,14 +68,7 @@ def _version(tensor: Tensor) -> int | str:
 
 def _values(tensor: Tensor) -> str:
     """All values; Python prints floats so that each has a text of its own."""
-    tensor = tensor.detach()
-    if tensor.layout == torch.sparse_coo:
-        parts = [tensor._indices(), tensor._values()]
-    elif tensor.layout == torch.strided:
-        parts = [tensor]
-    else:
-        parts = [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
-    return str([part.cpu().tolist() for part in parts])
+    return str([part.cpu().tolist() for part in parts(tensor.detach())])
 
 
 class _Record:

@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import gc
-import threading
-from collections.abc import Iterator
 
 import pytest
 import torch
 from torch import nn
 
-import openreg_runtime as runtime
+from support.latches import Latch, Latches
 
 from .agreement import program
 
@@ -19,29 +17,10 @@ from .agreement import program
 # aten/src/ATen/cuda/CUDAEvent.h, torch/csrc/autograd/engine.cpp and input_buffer.cpp.
 
 
-class Hold:
-    """Keeps the default stream of the first device busy until it is released."""
-
-    def __init__(self) -> None:
-        self._go = threading.Event()
-        self._started = threading.Event()
-        runtime.Device(0).default_stream.launch(self._hold)
-        self._started.wait()
-
-    def _hold(self) -> None:
-        self._started.set()
-        self._go.wait(30)
-
-    def release(self) -> None:
-        self._go.set()
-
-
 @pytest.fixture
-def hold() -> Iterator[Hold]:
-    held = Hold()
-    yield held
-    held.release()
-    torch.openreg.synchronize(0)
+def hold(latch: Latches) -> Latch:
+    """Keeps the default stream of the first device busy until it is released."""
+    return latch()
 
 
 def busy_sum(x: torch.Tensor) -> torch.Tensor:
@@ -172,7 +151,7 @@ def test_event_that_was_never_recorded_is_done() -> None:
     assert event.query()
 
 
-def test_event_is_done_when_the_work_before_it_is(hold: Hold) -> None:
+def test_event_is_done_when_the_work_before_it_is(hold: Latch) -> None:
     event = torch.openreg.Event()
     event.record()
     assert not event.query()
@@ -181,7 +160,7 @@ def test_event_is_done_when_the_work_before_it_is(hold: Hold) -> None:
     assert event.query()
 
 
-def test_stream_that_waits_for_an_event_waits(hold: Hold) -> None:
+def test_stream_that_waits_for_an_event_waits(hold: Latch) -> None:
     event, side = torch.openreg.Event(), torch.openreg.Stream()
     event.record()
     side.wait_event(event)
@@ -192,7 +171,7 @@ def test_stream_that_waits_for_an_event_waits(hold: Hold) -> None:
     assert done.query()
 
 
-def test_stream_that_does_not_wait_goes_on(hold: Hold) -> None:
+def test_stream_that_does_not_wait_goes_on(hold: Latch) -> None:
     side = torch.openreg.Stream()
     done = side.record_event()
     done.synchronize()
@@ -200,7 +179,7 @@ def test_stream_that_does_not_wait_goes_on(hold: Hold) -> None:
     assert not torch.openreg.default_stream().query()
 
 
-def test_record_again_moves_the_event(hold: Hold) -> None:
+def test_record_again_moves_the_event(hold: Latch) -> None:
     event, side = torch.openreg.Event(), torch.openreg.Stream()
     event.record()
     event.record(side)
@@ -208,7 +187,7 @@ def test_record_again_moves_the_event(hold: Hold) -> None:
     assert event.query()
 
 
-def test_wait_stream_takes_what_is_there_when_it_is_called(hold: Hold) -> None:
+def test_wait_stream_takes_what_is_there_when_it_is_called(hold: Latch) -> None:
     side = torch.openreg.Stream()
     side.wait_stream(torch.openreg.current_stream())
     later = torch.openreg.Stream()
@@ -233,7 +212,7 @@ def test_memory_of_a_freed_tensor_is_reused_on_its_stream_alone() -> None:
     assert again.data_ptr() == address
 
 
-def test_recorded_memory_is_kept_until_the_stream_is_done(hold: Hold) -> None:
+def test_recorded_memory_is_kept_until_the_stream_is_done(hold: Latch) -> None:
     # insert_events and process_events, c10/cuda/CUDACachingAllocator.cpp.
     side = torch.openreg.Stream()
     with torch.openreg.stream(side):

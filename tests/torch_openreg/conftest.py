@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -11,13 +10,12 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
+from support.programs import Ended, Program, run, variables
+
 # Before the first backward pass: the device's autograd thread keeps the number that
 # holds when it starts, also for the tests of other folders. With one thread a kernel
 # sums in one order.
 torch.set_num_threads(1)
-
-Interpreter = Callable[..., subprocess.CompletedProcess[str]]
-Variables = Callable[[dict[str, str]], dict[str, str]]
 
 
 @pytest.fixture(autouse=True)
@@ -32,39 +30,35 @@ def device_state_is_kept() -> Iterator[None]:
 
 
 @pytest.fixture
-def interpreter(fork: Interpreter, variables: Variables) -> Interpreter:
+def interpreter(fork: Program) -> Program:
     """Runs source after ``import torch``; keyword arguments are its environment."""
 
-    def run(source: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return fork(source=textwrap.dedent(source), environment=variables(environment))
-
-    return run
-
-
-@pytest.fixture
-def fresh_interpreter(variables: Variables) -> Interpreter:
-    """Runs source like ``interpreter``, before anything is imported."""
-
-    def run(source: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(source)],
-            env=variables(environment),
-            capture_output=True,
-            text=True,
-            timeout=50,
-            check=False,
+    def start(source: str, **environment: str) -> Ended:
+        return fork(
+            source=textwrap.dedent(source), environment=variables(**environment)
         )
 
-    return run
+    return start
 
 
 @pytest.fixture
-def output(interpreter: Interpreter) -> Callable[..., str]:
+def fresh_interpreter() -> Program:
+    """Runs source like ``interpreter``, before anything is imported."""
+
+    def start(source: str, **environment: str) -> Ended:
+        command = (sys.executable, "-c", textwrap.dedent(source))
+        return run(*command, environment=variables(**environment))
+
+    return start
+
+
+@pytest.fixture
+def output(interpreter: Program) -> Callable[..., str]:
     """Runs source like ``interpreter``; it must succeed. Returns what it prints."""
 
-    def run(source: str, **environment: str) -> str:
+    def start(source: str, **environment: str) -> str:
         result = interpreter(source, **environment)
         assert result.returncode == 0, result.stderr
         return result.stdout.strip()
 
-    return run
+    return start

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +11,8 @@ import torch
 from torch import Tensor
 
 import torch_openreg
+from support.programs import Program
 
-Interpreter = Callable[..., subprocess.CompletedProcess[str]]
 Output = Callable[..., str]
 
 WITHOUT_AMP = """
@@ -286,7 +285,7 @@ def test_custom_function_goes_backward_as_it_went_forward(enabled: bool) -> None
 
 
 def test_autocast_without_the_package_names_the_pip_command(
-    fresh_interpreter: Interpreter,
+    fresh_interpreter: Program,
 ) -> None:
     result = fresh_interpreter(WITHOUT_AMP + 'torch.autocast("openreg")')
     command = f"pip install openreg-amp=={torch_openreg.__version__}"
@@ -295,7 +294,7 @@ def test_autocast_without_the_package_names_the_pip_command(
 
 
 def test_everything_but_autocast_works_without_the_package(
-    fresh_interpreter: Interpreter,
+    fresh_interpreter: Program,
 ) -> None:
     source = """
 x = torch.ones(4, device="openreg", requires_grad=True)
@@ -308,7 +307,7 @@ print(x.grad.shape, torch.openreg.get_amp_supported_dtype())
     assert result.stdout == "torch.Size([4]) []\n", result.stderr
 
 
-def test_autocast_left_out_says_so(interpreter: Interpreter) -> None:
+def test_autocast_left_out_says_so(interpreter: Program) -> None:
     source = 'import torch; torch.autocast("openreg")'
     result = interpreter(source, OPENREG_DISABLE="autocast")
     assert result.stderr.splitlines()[-1].startswith("RuntimeError: ")

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import importlib
-import subprocess
 import sys
 from collections.abc import Callable
 
@@ -12,8 +11,8 @@ import pytest
 import torch
 
 import torch_openreg
+from support.programs import Program
 
-Interpreter = Callable[..., subprocess.CompletedProcess[str]]
 Output = Callable[..., str]
 
 # Registered once, completely, under one module object; and it computes.
@@ -40,7 +39,7 @@ sys.meta_path.insert(0, Blocker())
 
 
 @pytest.fixture
-def interpreter(fresh_interpreter: Interpreter) -> Interpreter:
+def interpreter(fresh_interpreter: Program) -> Program:
     """Runs source before torch is imported, which these tests are about."""
     return fresh_interpreter
 
@@ -124,7 +123,7 @@ def test_submodule_import_gives_the_same_module(name: str) -> None:
 
 @pytest.mark.parametrize("package", ["openreg_aten", "openreg_runtime"])
 def test_missing_package_is_named_with_its_pip_command(
-    interpreter: Interpreter, package: str
+    interpreter: Program, package: str
 ) -> None:
     blocker = BLOCKER.format(package=package)
     result = interpreter(blocker + "import torch")
@@ -147,7 +146,7 @@ def test_missing_package_leaves_torch_as_it_was(output: Output) -> None:
     assert printed == ["openreg_aten", "privateuseone", "None"]
 
 
-def test_other_backend_under_privateuse1_is_reported(interpreter: Interpreter) -> None:
+def test_other_backend_under_privateuse1_is_reported(interpreter: Program) -> None:
     source = """
     import torch
     torch.utils.rename_privateuse1_backend("other")

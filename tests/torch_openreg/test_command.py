@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
@@ -13,31 +11,19 @@ from importlib.metadata import version
 import pytest
 import torch
 
+from support.programs import Ended, Program, run, variables
 from torch_openreg import _check
-
-Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def command() -> Command:
+def command() -> Program:
     """Runs the command with arguments; keyword arguments are its environment."""
 
-    def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        inherited = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("OPENREG_", "TORCH_DEVICE_BACKEND"))
-        }
-        return subprocess.run(
-            [sys.executable, "-m", "torch_openreg", *arguments],
-            env=inherited | environment,
-            capture_output=True,
-            text=True,
-            timeout=50,
-            check=False,
-        )
+    def start(*arguments: str, **environment: str) -> Ended:
+        command = (sys.executable, "-m", "torch_openreg", *arguments)
+        return run(*command, environment=variables(**environment))
 
-    return run
+    return start
 
 
 def sections(output: str) -> dict[str, list[list[str]]]:
@@ -53,7 +39,7 @@ def sections(output: str) -> dict[str, list[list[str]]]:
     return found
 
 
-def test_status_tells_versions_devices_settings_and_checks(command: Command) -> None:
+def test_status_tells_versions_devices_settings_and_checks(command: Program) -> None:
     result = command(OPENREG_DEVICE_MEMORY="1GiB", OPENREG_DEVICE_COUNT="3")
     assert result.returncode == 0, result.stderr
     found = sections(result.stdout)
@@ -72,7 +58,7 @@ def test_status_tells_versions_devices_settings_and_checks(command: Command) -> 
     assert found["self-check"] == [[f"{name}: ok"] for name in _check._CHECKS]
 
 
-def test_status_works_without_autoload_of_torch(command: Command) -> None:
+def test_status_works_without_autoload_of_torch(command: Program) -> None:
     result = command("status", TORCH_DEVICE_BACKEND_AUTOLOAD="0")
     assert result.returncode == 0, result.stderr
     settings = {row[0]: row[1:3] for row in sections(result.stdout)["settings"]}
@@ -80,7 +66,7 @@ def test_status_works_without_autoload_of_torch(command: Command) -> None:
 
 
 def test_mechanism_that_is_left_out_is_told_and_fails_its_check(
-    command: Command,
+    command: Program,
 ) -> None:
     result = command(OPENREG_DISABLE="autocast,gpu_trace")
     assert result.returncode == 1
@@ -93,7 +79,7 @@ def test_mechanism_that_is_left_out_is_told_and_fails_its_check(
     )
 
 
-def test_every_check_fails_on_a_device_that_fails(command: Command) -> None:
+def test_every_check_fails_on_a_device_that_fails(command: Program) -> None:
     result = command(OPENREG_FAILURES="launch:period=1")
     assert result.returncode == 1
     states = dict(
@@ -134,7 +120,7 @@ def test_every_check_has_a_wrong_result_here() -> None:
     assert [row[0] for row in parameters.args[1]] == list(_check._CHECKS)
 
 
-def test_mechanisms_are_listed_as_the_module_lists_them(command: Command) -> None:
+def test_mechanisms_are_listed_as_the_module_lists_them(command: Program) -> None:
     result = command("mechanisms", OPENREG_DISABLE="rnn")
     assert result.returncode == 0, result.stderr
     expected = []
@@ -146,20 +132,20 @@ def test_mechanisms_are_listed_as_the_module_lists_them(command: Command) -> Non
     assert result.stdout.splitlines() == expected
 
 
-def test_wrong_setting_is_an_error_that_names_it(command: Command) -> None:
+def test_wrong_setting_is_an_error_that_names_it(command: Program) -> None:
     result = command(OPENREG_DEVICE_COUNT="many")
     assert result.returncode == 1
     assert "OPENREG_DEVICE_COUNT" in result.stderr
     assert "Traceback" not in result.stderr
 
 
-def test_unknown_mechanism_is_an_error(command: Command) -> None:
+def test_unknown_mechanism_is_an_error(command: Program) -> None:
     result = command(OPENREG_DISABLE="gaurd")
     assert result.returncode == 1
     assert "'gaurd', which is no mechanism" in result.stderr
 
 
-def test_unknown_command_is_refused_with_those_there_are(command: Command) -> None:
+def test_unknown_command_is_refused_with_those_there_are(command: Program) -> None:
     result = command("statsu")
     assert result.returncode == 2
     assert re.search(r"invalid choice: 'statsu'.*status.*mechanisms", result.stderr)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 import openreg_runtime
+from support.programs import Program
 
 Output = Callable[..., str]
 
@@ -297,7 +298,7 @@ def test_calls_that_wait_run_in_order_when_the_devices_start(output: Output) -> 
 
 
 def test_call_that_waited_and_fails_says_where_it_was_made(
-    interpreter: Callable[..., Any],
+    interpreter: Program,
 ) -> None:
     source = """
     import torch

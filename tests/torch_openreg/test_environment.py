@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
-Interpreter = Callable[..., subprocess.CompletedProcess[str]]
+from support.programs import Program
+
 Output = Callable[..., str]
 
 PYTHON_MECHANISMS = [
@@ -63,7 +63,7 @@ def test_wrong_value_fails_every_use_but_no_import(
 
 
 def test_unknown_mechanism_is_named_with_the_known_ones(
-    interpreter: Interpreter,
+    interpreter: Program,
 ) -> None:
     source = 'import torch; torch.ones(1, device="openreg")'
     result = interpreter(source, OPENREG_DISABLE="methods,gaurd")
@@ -88,7 +88,7 @@ def test_unknown_mechanism_is_named_with_the_known_ones(
     ],
 )
 def test_mechanism_left_out_fails_as_documented(
-    interpreter: Interpreter, name: str, use: str, error: str
+    interpreter: Program, name: str, use: str, error: str
 ) -> None:
     result = interpreter(f"import torch\n{use}", OPENREG_DISABLE=name)
     assert error in result.stderr.splitlines()[-1]
@@ -136,7 +136,7 @@ def test_mechanisms_shows_what_is_left_out(output: Output) -> None:
     assert printed == "['methods', 'autocast']"
 
 
-def test_planned_mechanism_can_not_be_left_out(interpreter: Interpreter) -> None:
+def test_planned_mechanism_can_not_be_left_out(interpreter: Program) -> None:
     result = interpreter("import torch", OPENREG_DISABLE="graph")
     assert result.returncode == 1
     assert "OPENREG_DISABLE names 'graph', which is no mechanism" in result.stderr

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import openreg_runtime as runtime
+from support.latches import Latch, Latches
 
 Output = Callable[..., str]
 
@@ -33,19 +34,9 @@ def empty_cache() -> Iterator[None]:
 
 
 @pytest.fixture
-def held_stream() -> Iterator[threading.Event]:
-    """The default stream waits for this event."""
-    started, release = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        started.set()
-        release.wait()
-
-    runtime.Device(0).default_stream.launch(hold)
-    started.wait()
-    yield release
-    release.set()
-    torch.openreg.synchronize()
+def held_stream(latch: Latches) -> Latch:
+    """Holds the default stream."""
+    return latch()
 
 
 def test_freed_block_is_used_again() -> None:
@@ -124,7 +115,7 @@ def test_statistics_are_empty_before_first_use(output: Output) -> None:
 
 @pytest.mark.parametrize("direction", ["to the device", "to the host"])
 def test_block_is_reused_only_after_its_copies(
-    held_stream: threading.Event, direction: str
+    held_stream: Latch, direction: str
 ) -> None:
     moved = torch.full((1000,), 3.0, device="openreg:1").to("cpu").pin_memory()
     target = torch.zeros(1000, pin_memory=True)
@@ -141,7 +132,7 @@ def test_block_is_reused_only_after_its_copies(
         y = torch.empty(1000, pin_memory=True).fill_(4)
         assert y.data_ptr() != address
         target.copy_(device, non_blocking=True)
-        held_stream.set()
+        held_stream.release()
         torch.openreg.synchronize()
         assert target.eq(3).all()
         assert y.eq(4).all()
@@ -149,25 +140,25 @@ def test_block_is_reused_only_after_its_copies(
         assert z.data_ptr() == address
 
 
-def test_slice_that_is_copied_keeps_its_block(held_stream: threading.Event) -> None:
+def test_slice_that_is_copied_keeps_its_block(held_stream: Latch) -> None:
     x = torch.zeros(1000, pin_memory=True)
     address = x.data_ptr()
     device = torch.empty(10, device="openreg")
     device.copy_(x[500:510], non_blocking=True)
     del x
     assert torch.empty(1000, pin_memory=True).data_ptr() != address
-    held_stream.set()
+    held_stream.release()
     assert device.eq(0).all()
 
 
-def test_array_over_a_slice_is_copied_in_order(held_stream: threading.Event) -> None:
+def test_array_over_a_slice_is_copied_in_order(held_stream: Latch) -> None:
     x = torch.arange(1000.0).pin_memory()
     view = torch.from_numpy(x.numpy()[500:510])
     assert view.is_pinned()
     device = torch.empty(10, device="openreg")
     device.copy_(view, non_blocking=True)
     assert not torch.openreg.default_stream().query()
-    held_stream.set()
+    held_stream.release()
     assert device.tolist() == list(range(500, 510))
 
 

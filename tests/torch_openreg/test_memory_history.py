@@ -8,7 +8,6 @@ import gc
 import json
 import pickle
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,8 @@ from typing import Any
 import pytest
 import torch
 from torch.cuda import _memory_viz
+
+from support.programs import run
 
 memory = torch.openreg.memory
 
@@ -280,13 +281,8 @@ def test_viewer_of_pytorch_shows_a_training_step(tmp_path: Path, kind: str) -> N
     memory._record_memory_history(stacks="python")
     train_one_step()
     memory._dump_snapshot(dump)
-    done = subprocess.run(
-        [sys.executable, "-m", "torch.cuda._memory_viz", kind, dump, "-o", page],
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
+    command = (sys.executable, "-m", "torch.cuda._memory_viz", kind)
+    done = run(*command, dump, "-o", page)
     assert done.returncode == 0, done.stderr
     html = page.read_text()
     (files,) = re.findall(r"const local_files = (.*)", html)

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
@@ -14,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from support.programs import run, variables
+
 Suite = Callable[..., str]
 
 
@@ -21,26 +21,18 @@ Suite = Callable[..., str]
 def suite(tmp_path: Path) -> Suite:
     """Runs a file of tests in a fresh process; returns what pytest prints."""
 
-    def run(source: str, *options: str) -> str:
+    def start(source: str, *options: str) -> str:
         (tmp_path / "test_it.py").write_text(textwrap.dedent(source))
         (tmp_path / "pytest.ini").write_text("[pytest]\n")
-        inherited = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("OPENREG_", "PYTEST_", "TORCH_DEVICE_BACKEND"))
-        }
-        result = subprocess.run(
-            [sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", *options],
-            cwd=tmp_path,
-            env=inherited,
-            capture_output=True,
-            text=True,
-            timeout=50,
-            check=False,
+        result = run(
+            *(sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider"),
+            *options,
+            environment=variables(),
+            folder=tmp_path,
         )
         return result.stdout + result.stderr
 
-    return run
+    return start
 
 
 def outcomes(output: str) -> dict[str, str]:

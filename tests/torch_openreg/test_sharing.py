@@ -4,9 +4,7 @@
 from __future__ import annotations
 
 import gc
-import os
 import select
-import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
@@ -18,6 +16,7 @@ import pytest
 import torch
 import torch.multiprocessing as mp
 
+from support.programs import run, variables
 from torch_openreg import _sharing
 
 Script = Callable[..., list[str]]
@@ -27,7 +26,7 @@ Script = Callable[..., list[str]]
 def script(tmp_path: Path) -> Script:
     """Runs functions and a main part as a file, which a spawned process can import."""
 
-    def run(functions: str, main: str, **environment: str) -> list[str]:
+    def start(functions: str, main: str, **environment: str) -> list[str]:
         path = tmp_path / "program.py"
         path.write_text(
             "import os, queue, sys, torch\nimport torch.multiprocessing as mp\n"
@@ -35,23 +34,11 @@ def script(tmp_path: Path) -> Script:
             + "\nif __name__ == '__main__':\n    spawn = mp.get_context('spawn')\n"
             + textwrap.indent(textwrap.dedent(main), "    ")
         )
-        inherited = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("OPENREG_", "TORCH_DEVICE_BACKEND"))
-        }
-        result = subprocess.run(
-            [sys.executable, str(path)],
-            env=inherited | environment,
-            capture_output=True,
-            text=True,
-            timeout=55,
-            check=False,
-        )
+        result = run(sys.executable, path, environment=variables(**environment))
         assert result.returncode == 0, result.stderr
         return result.stdout.splitlines()
 
-    return run
+    return start
 
 
 def sent(value: Any) -> Any:

@@ -7,7 +7,7 @@ import copy
 import gc
 import pickle
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ import torch
 from torch.openreg import Event, ExternalStream, Stream
 
 import openreg_runtime
+from support.latches import Latches
 
 
 def work(x: torch.Tensor) -> torch.Tensor:
@@ -22,24 +23,6 @@ def work(x: torch.Tensor) -> torch.Tensor:
     for _ in range(5):
         x = x @ x / x.shape[0]
     return x
-
-
-@pytest.fixture
-def hold() -> Iterator[Callable[[torch.Stream], Callable[[], None]]]:
-    """Holds a stream until what it gives is called, or the test has ended."""
-    releases: list[Callable[[], None]] = []
-
-    def hold(stream: torch.Stream) -> Callable[[], None]:
-        gate = threading.Event()
-        releases.append(gate.set)
-        openreg_runtime.Stream.from_handle(stream.native_handle).launch(gate.wait, 30)
-        return gate.set
-
-    yield hold
-    for release in releases:
-        release()
-    for index in range(2):
-        torch.openreg.synchronize(index)
 
 
 def test_default_stream_is_current_at_first() -> None:
@@ -209,14 +192,14 @@ def test_streams_and_events_can_not_be_pickled_or_copied(
 
 
 def test_wait_stream_and_wait_event_hold_later_work(
-    hold: Callable[[torch.Stream], Callable[[], None]],
+    latch: Latches,
 ) -> None:
     def compute() -> torch.Tensor:
         return torch.full((3,), 2.0, device="openreg") + 1
 
     compute()  # from here on the metadata of its results is cached
     held, after_event, after_stream, free = (Stream() for _ in range(4))
-    release = hold(held)
+    hold = latch(held)
     after_event.wait_event(held.record_event())
     after_stream.wait_stream(held)
     results = []
@@ -226,20 +209,20 @@ def test_wait_stream_and_wait_event_hold_later_work(
     free.synchronize()
     assert not after_event.query()
     assert not after_stream.query()
-    release()
+    hold.release()
     for stream, result in zip((after_event, after_stream, free), results, strict=True):
         stream.synchronize()
         assert result.tolist() == [3] * 3
 
 
 def test_event_is_reached_when_the_work_before_it_is_done(
-    hold: Callable[[torch.Stream], Callable[[], None]],
+    latch: Latches,
 ) -> None:
     stream, event = Stream("openreg:1"), Event()
-    release = hold(stream)
+    hold = latch(stream)
     event.record(stream)
     assert not event.query()
-    release()
+    hold.release()
     event.synchronize()
     assert event.query()
 
@@ -266,20 +249,19 @@ def test_threads_have_current_streams_of_their_own_for_each_device() -> None:
     assert after == theirs
 
 
-def test_external_stream_runs_work_in_the_order_of_its_library() -> None:
+def test_external_stream_runs_work_in_the_order_of_its_library(latch: Latches) -> None:
     theirs = openreg_runtime.Stream(1)
     stream = ExternalStream(theirs.handle, "openreg:1")
     assert isinstance(stream, Stream)
     assert stream.device == torch.device("openreg", 1)
     assert stream.native_handle == theirs.handle
     work(torch.full((8, 8), 1.0, device="openreg:1")) + 1  # is known from here on
-    gate = threading.Event()
-    theirs.launch(gate.wait, 30)
+    held = latch(theirs)
     with torch.openreg.stream(stream):
         y = work(torch.full((8, 8), 1.0, device="openreg:1")) + 1
         assert torch.openreg.current_stream() == stream
         assert not stream.query()
-        gate.set()
+        held.release()
         assert (y == 2).all()
     theirs.synchronize()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Copies of tensors on another device, with the geometry of the originals."""
+"""Copies of tensors on another device with their geometry, and what to compare."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
-
-DEVICE = "openreg"
 
 
 def is_strided(tensor: Tensor) -> bool:
@@ -68,7 +66,30 @@ def mirror(values: Any, device: str) -> Any:
         return value
 
     with torch.no_grad():
-        return pytree.tree_map(move, values)
+        moved = pytree.tree_map(move, values)
+    storages.clear()  # functions that refer to themselves live until a collection
+    made.clear()
+    return moved
+
+
+def bits(tensor: Tensor) -> Tensor:
+    """The values of a strided tensor in logical order, as bytes of host memory."""
+    value = tensor.detach().cpu().resolve_conj().resolve_neg()
+    value = value.clone(memory_format=torch.contiguous_format)
+    return value.view(-1).view(torch.uint8)
+
+
+def parts(tensor: Tensor) -> list[Tensor]:
+    """The strided tensors that a tensor consists of."""
+    if tensor.is_nested:
+        return list(tensor.unbind())
+    if tensor.layout == torch.sparse_coo:
+        return [tensor._indices(), tensor._values()]
+    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
+        return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
+    if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
+        return [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
+    return [tensor]
 
 
 def transform(values: Any, change: Callable[[Tensor], Tensor]) -> Any:

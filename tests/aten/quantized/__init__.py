@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Quantized tensors run the CPU's kernels on the device's bytes and parameters."""

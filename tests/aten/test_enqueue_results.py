@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the host knows of the results of enqueued operators before they are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from support.latches import Latches
+
+I16 = torch.int16
+INTEGERS = torch.arange(1, 100_001, dtype=torch.int32)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (lambda x: x.view(10, -1).prod(0), lambda x: x.view(10, -1).prod(0, dtype=I16)),
+        (lambda x: torch.remainder(6, x), lambda x: torch.remainder(6.5, x)),
+        (lambda x: torch.pow(7, x), lambda x: torch.pow(0.5, x)),
+        (
+            lambda x: torch.argmax(x.view(4, 5, -1), out=x.new_empty(0).long()),
+            lambda x: torch.argmax(x.view(4, 5, -1), 2, out=x.new_empty(0).long()),
+        ),
+    ],
+    ids=["dtype", "number", "base", "dimension"],
+)
+def test_calls_that_make_something_else_are_told_apart(
+    first: Callable[[Tensor], Tensor],
+    second: Callable[[Tensor], Tensor],
+    device: str,
+    same: Callable[[Any, Any], None],
+) -> None:
+    x = INTEGERS.to(device)
+    for function in (first, second, first, second):
+        same(function(x), function(INTEGERS))
+
+
+def test_default_dtype_is_part_of_a_call(
+    device: str, same: Callable[[Any, Any], None]
+) -> None:
+    x = INTEGERS.to(device)
+    before = torch.get_default_dtype()
+    try:
+        for dtype in (torch.float32, torch.float64, torch.float32, torch.float64):
+            torch.set_default_dtype(dtype)
+            for function in (torch.log1p, torch.sinh, torch.sqrt):
+                same(function(x), function(INTEGERS))
+    finally:
+        torch.set_default_dtype(before)
+
+
+def test_numbers_past_the_signed_ones_are_filled_in(device: str) -> None:
+    x = torch.zeros(4, dtype=torch.uint64, device=device).fill_(2**64 - 1)
+    assert x.tolist() == [2**64 - 1] * 4
+
+
+def test_memory_format_decides_about_results_of_one_channel(device: str) -> None:
+    x, weight = torch.rand(16, 1, 28, 28), torch.rand(2, 1, 3, 3)
+    last = x.to(memory_format=torch.channels_last)
+    for each in (x, last, x, last):
+        result = F.conv2d(each.to(device), weight.to(device))
+        assert result.stride() == F.conv2d(each, weight).stride()
+
+
+def test_results_are_resized_where_other_arguments_are_written(
+    device: str, same: Callable[[Any, Any], None]
+) -> None:
+    def normalize(device: str) -> list[Tensor]:
+        x = torch.arange(30_000.0).view(10, 3, -1).to(device)
+        weight, bias, mean, variance = torch.ones(4, 3, device=device).unbind()
+        out = [torch.empty(0, device=device) for _ in range(3)]
+        torch.ops.aten._native_batch_norm_legit.out(
+            *(x, weight, bias, mean, variance, True, 0.1, 1e-5),
+            out=out[0],
+            save_mean=out[1],
+            save_invstd=out[2],
+        )
+        return [*out, mean, variance]
+
+    for _ in range(3):
+        same(normalize(device), normalize("cpu"))
+
+
+def test_strides_that_no_element_needs_reach_enqueued_results(
+    device: str, latch: Latches
+) -> None:
+    strides = [(3, 3, 1), (6, 6, 2)]
+
+    def flip(device: str) -> list[tuple[int, ...]]:
+        made = [
+            torch.empty_strided((2, 0, 3), each, device=device).flip(0)
+            for each in strides
+        ]
+        return [each.stride() for each in made]
+
+    expected = flip("cpu")
+    assert flip(device) == expected
+    held = latch()
+    assert flip(device) == expected
+    held.release()
+
+
+def test_result_that_a_kernel_leaves_conjugate_has_the_right_values(
+    device: str, same: Callable[[Any, Any], None]
+) -> None:
+    def solve(device: str) -> Tensor:
+        torch.manual_seed(0)
+        a = torch.randn(80, 80, dtype=torch.complex128).to(device)
+        b = torch.randn(70, 80, dtype=torch.complex128).to(device)
+        out = torch.empty(0, dtype=torch.complex128, device=device)
+        torch.linalg.lu_solve(*torch.linalg.lu_factor(a), b, left=False, out=out)
+        return out
+
+    expected = solve("cpu")
+    assert expected.is_conj()
+    for _ in range(3):
+        result = solve(device)
+        assert result.is_conj()
+        same(result, expected)
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        lambda x: x.to(torch.int8).clamp_min(1000),
+        lambda x: x.to(torch.int8).fill_(1000.0),
+        lambda x: x.to(torch.float16).clamp_min(1e6),
+        lambda x: x.to(torch.int64).add(x.to(torch.int64), alpha=0.5),
+        lambda x: x.to(torch.int8).masked_fill(x > 0, 300),
+        lambda x: F.huber_loss(x, x + 1, delta=-1.0),
+        lambda x: F.smooth_l1_loss(x, x + 1, beta=-1.0),
+        lambda x: torch.renorm(x.view(2, -1), -1.0, 0, 1.0),
+    ],
+)
+def test_number_that_a_kernel_refuses_is_an_error_of_the_call(
+    refused: Callable[[Tensor], Tensor], device: str
+) -> None:
+    x = torch.arange(100_000.0) / 1000  # enough to be enqueued
+    on_device = x.to(device)
+    ints, half = on_device.to(torch.int8), on_device.to(torch.float16)
+    longs = on_device.to(torch.int64)
+    for _ in range(2):  # the same with numbers that are accepted
+        ints.clamp_min(1), ints.clone().fill_(1.0), half.clamp_min(1.0)
+        longs.add(longs, alpha=2), ints.masked_fill(on_device > 0, 30)
+        F.huber_loss(on_device, on_device + 1, delta=1.0)
+        F.smooth_l1_loss(on_device, on_device + 1, beta=1.0)
+        torch.renorm(on_device.view(2, -1), 1.0, 0, 1.0)
+    for _ in range(2):
+        with pytest.raises(RuntimeError) as expected:
+            refused(x)
+        with pytest.raises(RuntimeError) as raised:
+            refused(on_device)
+        assert str(raised.value) == str(expected.value)
+    torch.accelerator.synchronize()
+
+
+def test_strides_with_a_conversion_do_not_depend_on_the_work_of_the_stream(
+    device: str, latch: Latches
+) -> None:
+    x = torch.rand(2, 3, 4, 1)
+    y = torch.rand(2, 3, 4, 5, dtype=torch.float64)
+    y = y.to(memory_format=torch.channels_last)
+    expected = torch.mul(x.expand(2, 3, 4, 5), y)
+    x, y = x.to(device).expand(2, 3, 4, 5), y.to(device)
+    torch.mul(y, y)  # the dtype is known now
+    assert torch.mul(x, y).stride() == expected.stride()
+    held = latch()
+    assert torch.mul(x, y).stride() == expected.stride()
+    held.release()
+
+
+def test_enqueued_result_in_a_tensor_of_another_size_is_warned_about(
+    device: str,
+) -> None:
+    x = torch.rand(300, 300, device=device)
+    for _ in range(3):
+        with pytest.warns(UserWarning, match="resized"):
+            torch.mm(x, x, out=torch.empty(3, device=device))
+
+
+def test_overlapping_copies_are_refused_by_the_call(device: str) -> None:
+    x = torch.arange(100_000.0, device=device)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        x[:1].expand(1000).copy_(x[:1000])
+    with pytest.raises(RuntimeError, match="the input tensor and"):
+        x[1:].copy_(x[:-1])
+
+
+def test_mask_is_no_index_with_cached_output_metadata(device: str) -> None:
+    x = torch.arange(6.0, device=device)
+    for mask in ([1, 0, 0, 1, 1, 0], [0, 1, 0, 0, 0, 0]):
+        chosen = torch.tensor(mask, dtype=torch.bool)
+        assert torch.equal(x[chosen.to(device)].cpu(), torch.arange(6.0)[chosen])
