@@ -34,10 +34,7 @@ LAYERS = {
         "device/",
         "kernel/",
         "ops/",
-        "bindings",
-        "memory_module",
-        "stream_module",
-        "module",
+        "bindings/",
     ],
 }
 # This one uses the library through its public header, and no layers but these.

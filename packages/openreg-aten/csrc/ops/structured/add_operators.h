@@ -4,6 +4,8 @@
 
 #include "kernel/structured.h"
 
+#include <ATen/NativeFunctions.h>
+#include <ATen/Operators.h>
 #include <torch/library.h>
 
 namespace openreg::aten {
@@ -21,3 +23,9 @@ void add_structured_operators(torch::Library& library) {
 }
 
 } // namespace openreg::aten
+
+/// Adds operators of at::_ops to `library`; `kernel` is what the name of their
+/// class in at::native has after `structured_`.
+#define OPENREG_ADD(kernel, ...)                                          \
+  add_structured_operators<at::native::structured_##kernel, __VA_ARGS__>( \
+      library)

@@ -4,6 +4,7 @@
 
 #include "kernel/typed.h"
 
+#include <ATen/Operators.h>
 #include <torch/library.h>
 
 namespace openreg::aten {

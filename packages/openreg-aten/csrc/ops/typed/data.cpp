@@ -3,42 +3,6 @@
 #include "ops/typed/add_operators.h"
 #include "ops/typed/families.h"
 
-#include <ATen/ops/_index_put_impl_ops.h>
-#include <ATen/ops/arange_ops.h>
-#include <ATen/ops/bernoulli_ops.h>
-#include <ATen/ops/cat_ops.h>
-#include <ATen/ops/cauchy_ops.h>
-#include <ATen/ops/clone_ops.h>
-#include <ATen/ops/exponential_ops.h>
-#include <ATen/ops/eye_ops.h>
-#include <ATen/ops/fill_ops.h>
-#include <ATen/ops/flip_ops.h>
-#include <ATen/ops/gather_ops.h>
-#include <ATen/ops/geometric_ops.h>
-#include <ATen/ops/index_add_ops.h>
-#include <ATen/ops/index_copy_ops.h>
-#include <ATen/ops/index_fill_ops.h>
-#include <ATen/ops/index_ops.h>
-#include <ATen/ops/index_reduce_ops.h>
-#include <ATen/ops/index_select_ops.h>
-#include <ATen/ops/log_normal_ops.h>
-#include <ATen/ops/masked_fill_ops.h>
-#include <ATen/ops/masked_scatter_ops.h>
-#include <ATen/ops/masked_select_ops.h>
-#include <ATen/ops/multinomial_ops.h>
-#include <ATen/ops/narrow_copy_ops.h>
-#include <ATen/ops/nonzero_ops.h>
-#include <ATen/ops/nonzero_static_ops.h>
-#include <ATen/ops/normal_ops.h>
-#include <ATen/ops/random_ops.h>
-#include <ATen/ops/roll_ops.h>
-#include <ATen/ops/scatter_add_ops.h>
-#include <ATen/ops/scatter_ops.h>
-#include <ATen/ops/scatter_reduce_ops.h>
-#include <ATen/ops/take_ops.h>
-#include <ATen/ops/uniform_ops.h>
-#include <ATen/ops/zero_ops.h>
-
 namespace openreg::aten {
 
 namespace {

@@ -3,52 +3,6 @@
 #include "ops/typed/add_operators.h"
 #include "ops/typed/families.h"
 
-#include <ATen/ops/_batch_norm_with_update_ops.h>
-#include <ATen/ops/_cdist_backward_ops.h>
-#include <ATen/ops/_cdist_forward_ops.h>
-#include <ATen/ops/_ctc_loss_backward_ops.h>
-#include <ATen/ops/_ctc_loss_ops.h>
-#include <ATen/ops/_embedding_bag_dense_backward_ops.h>
-#include <ATen/ops/_embedding_bag_forward_only_ops.h>
-#include <ATen/ops/_embedding_bag_ops.h>
-#include <ATen/ops/_embedding_bag_per_sample_weights_backward_ops.h>
-#include <ATen/ops/_log_softmax_backward_data_ops.h>
-#include <ATen/ops/_log_softmax_ops.h>
-#include <ATen/ops/_native_batch_norm_legit_ops.h>
-#include <ATen/ops/_pdist_backward_ops.h>
-#include <ATen/ops/_pdist_forward_ops.h>
-#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward_ops.h>
-#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_ops.h>
-#include <ATen/ops/_softmax_backward_data_ops.h>
-#include <ATen/ops/_softmax_ops.h>
-#include <ATen/ops/_weight_norm_interface_backward_ops.h>
-#include <ATen/ops/_weight_norm_interface_ops.h>
-#include <ATen/ops/batch_norm_backward_ops.h>
-#include <ATen/ops/binary_cross_entropy_backward_ops.h>
-#include <ATen/ops/binary_cross_entropy_ops.h>
-#include <ATen/ops/embedding_dense_backward_ops.h>
-#include <ATen/ops/embedding_ops.h>
-#include <ATen/ops/huber_loss_backward_ops.h>
-#include <ATen/ops/huber_loss_ops.h>
-#include <ATen/ops/mse_loss_backward_ops.h>
-#include <ATen/ops/mse_loss_ops.h>
-#include <ATen/ops/multi_margin_loss_backward_ops.h>
-#include <ATen/ops/multi_margin_loss_ops.h>
-#include <ATen/ops/multilabel_margin_loss_backward_ops.h>
-#include <ATen/ops/multilabel_margin_loss_forward_ops.h>
-#include <ATen/ops/native_batch_norm_backward_ops.h>
-#include <ATen/ops/native_batch_norm_ops.h>
-#include <ATen/ops/native_group_norm_backward_ops.h>
-#include <ATen/ops/native_group_norm_ops.h>
-#include <ATen/ops/native_layer_norm_backward_ops.h>
-#include <ATen/ops/native_layer_norm_ops.h>
-#include <ATen/ops/nll_loss2d_backward_ops.h>
-#include <ATen/ops/nll_loss2d_forward_ops.h>
-#include <ATen/ops/nll_loss_backward_ops.h>
-#include <ATen/ops/nll_loss_forward_ops.h>
-#include <ATen/ops/smooth_l1_loss_backward_ops.h>
-#include <ATen/ops/smooth_l1_loss_ops.h>
-
 namespace openreg::aten {
 
 void add_typed_layers(torch::Library& library) {

@@ -3,49 +3,6 @@
 #include "ops/typed/add_operators.h"
 #include "ops/typed/families.h"
 
-#include <ATen/ops/_cholesky_solve_helper_ops.h>
-#include <ATen/ops/_fft_c2c_ops.h>
-#include <ATen/ops/_fft_c2r_ops.h>
-#include <ATen/ops/_fft_r2c_ops.h>
-#include <ATen/ops/_linalg_det_ops.h>
-#include <ATen/ops/_linalg_eigh_ops.h>
-#include <ATen/ops/_linalg_eigvals_ops.h>
-#include <ATen/ops/_linalg_slogdet_ops.h>
-#include <ATen/ops/_linalg_solve_ex_ops.h>
-#include <ATen/ops/_linalg_svd_ops.h>
-#include <ATen/ops/addbmm_ops.h>
-#include <ATen/ops/addmm_ops.h>
-#include <ATen/ops/addmv_ops.h>
-#include <ATen/ops/addr_ops.h>
-#include <ATen/ops/baddbmm_ops.h>
-#include <ATen/ops/bmm_ops.h>
-#include <ATen/ops/cholesky_inverse_ops.h>
-#include <ATen/ops/cholesky_ops.h>
-#include <ATen/ops/dot_ops.h>
-#include <ATen/ops/geqrf_ops.h>
-#include <ATen/ops/linalg_cholesky_ex_ops.h>
-#include <ATen/ops/linalg_cross_ops.h>
-#include <ATen/ops/linalg_eig_ops.h>
-#include <ATen/ops/linalg_householder_product_ops.h>
-#include <ATen/ops/linalg_inv_ex_ops.h>
-#include <ATen/ops/linalg_ldl_factor_ex_ops.h>
-#include <ATen/ops/linalg_ldl_solve_ops.h>
-#include <ATen/ops/linalg_lstsq_ops.h>
-#include <ATen/ops/linalg_lu_factor_ex_ops.h>
-#include <ATen/ops/linalg_lu_ops.h>
-#include <ATen/ops/linalg_lu_solve_ops.h>
-#include <ATen/ops/linalg_matrix_exp_ops.h>
-#include <ATen/ops/linalg_qr_ops.h>
-#include <ATen/ops/linalg_solve_triangular_ops.h>
-#include <ATen/ops/lu_unpack_ops.h>
-#include <ATen/ops/mm_ops.h>
-#include <ATen/ops/mv_ops.h>
-#include <ATen/ops/ormqr_ops.h>
-#include <ATen/ops/triangular_solve_ops.h>
-#include <ATen/ops/tril_ops.h>
-#include <ATen/ops/triu_ops.h>
-#include <ATen/ops/vdot_ops.h>
-
 namespace openreg::aten {
 
 void add_typed_linear_algebra(torch::Library& library) {

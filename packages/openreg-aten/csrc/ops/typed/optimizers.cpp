@@ -3,17 +3,6 @@
 #include "ops/typed/add_operators.h"
 #include "ops/typed/families.h"
 
-#include <ATen/ops/_foreach_add_ops.h>
-#include <ATen/ops/_foreach_addcdiv_ops.h>
-#include <ATen/ops/_foreach_addcmul_ops.h>
-#include <ATen/ops/_foreach_div_ops.h>
-#include <ATen/ops/_foreach_lerp_ops.h>
-#include <ATen/ops/_foreach_mul_ops.h>
-#include <ATen/ops/_foreach_sqrt_ops.h>
-#include <ATen/ops/_fused_adam_ops.h>
-#include <ATen/ops/_fused_adamw_ops.h>
-#include <ATen/ops/_fused_sgd_ops.h>
-
 namespace openreg::aten {
 
 void add_typed_optimizers(torch::Library& library) {

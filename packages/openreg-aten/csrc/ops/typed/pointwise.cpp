@@ -3,47 +3,6 @@
 #include "ops/typed/add_operators.h"
 #include "ops/typed/families.h"
 
-#include <ATen/ops/_prelu_kernel_backward_ops.h>
-#include <ATen/ops/_prelu_kernel_ops.h>
-#include <ATen/ops/add_ops.h>
-#include <ATen/ops/angle_ops.h>
-#include <ATen/ops/clamp_ops.h>
-#include <ATen/ops/complex_ops.h>
-#include <ATen/ops/conj_physical_ops.h>
-#include <ATen/ops/div_ops.h>
-#include <ATen/ops/floor_divide_ops.h>
-#include <ATen/ops/frexp_ops.h>
-#include <ATen/ops/gelu_backward_ops.h>
-#include <ATen/ops/gelu_ops.h>
-#include <ATen/ops/glu_backward_ops.h>
-#include <ATen/ops/glu_ops.h>
-#include <ATen/ops/hardswish_backward_ops.h>
-#include <ATen/ops/hardswish_ops.h>
-#include <ATen/ops/hardtanh_backward_ops.h>
-#include <ATen/ops/hardtanh_ops.h>
-#include <ATen/ops/isin_ops.h>
-#include <ATen/ops/isnan_ops.h>
-#include <ATen/ops/isneginf_ops.h>
-#include <ATen/ops/isposinf_ops.h>
-#include <ATen/ops/log_sigmoid_backward_ops.h>
-#include <ATen/ops/log_sigmoid_forward_ops.h>
-#include <ATen/ops/logical_and_ops.h>
-#include <ATen/ops/logical_not_ops.h>
-#include <ATen/ops/logical_or_ops.h>
-#include <ATen/ops/logical_xor_ops.h>
-#include <ATen/ops/logit_ops.h>
-#include <ATen/ops/mish_backward_ops.h>
-#include <ATen/ops/mul_ops.h>
-#include <ATen/ops/nan_to_num_ops.h>
-#include <ATen/ops/neg_ops.h>
-#include <ATen/ops/polar_ops.h>
-#include <ATen/ops/pow_ops.h>
-#include <ATen/ops/rrelu_with_noise_ops.h>
-#include <ATen/ops/rsub_ops.h>
-#include <ATen/ops/signbit_ops.h>
-#include <ATen/ops/sub_ops.h>
-#include <ATen/ops/where_ops.h>
-
 namespace openreg::aten {
 
 void add_typed_pointwise(torch::Library& library) {

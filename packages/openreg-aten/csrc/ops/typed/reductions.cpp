@@ -3,52 +3,6 @@
 #include "ops/typed/add_operators.h"
 #include "ops/typed/families.h"
 
-#include <ATen/ops/_cummax_helper_ops.h>
-#include <ATen/ops/_cummin_helper_ops.h>
-#include <ATen/ops/_histogramdd_bin_edges_ops.h>
-#include <ATen/ops/_histogramdd_from_bin_cts_ops.h>
-#include <ATen/ops/_histogramdd_from_bin_tensors_ops.h>
-#include <ATen/ops/_logcumsumexp_ops.h>
-#include <ATen/ops/_segment_reduce_backward_ops.h>
-#include <ATen/ops/_unique2_ops.h>
-#include <ATen/ops/all_ops.h>
-#include <ATen/ops/amax_ops.h>
-#include <ATen/ops/amin_ops.h>
-#include <ATen/ops/aminmax_ops.h>
-#include <ATen/ops/any_ops.h>
-#include <ATen/ops/argmax_ops.h>
-#include <ATen/ops/argmin_ops.h>
-#include <ATen/ops/bucketize_ops.h>
-#include <ATen/ops/count_nonzero_ops.h>
-#include <ATen/ops/cumprod_ops.h>
-#include <ATen/ops/cumsum_ops.h>
-#include <ATen/ops/hash_tensor_ops.h>
-#include <ATen/ops/histc_ops.h>
-#include <ATen/ops/histogram_ops.h>
-#include <ATen/ops/kthvalue_ops.h>
-#include <ATen/ops/linalg_vector_norm_ops.h>
-#include <ATen/ops/max_ops.h>
-#include <ATen/ops/mean_ops.h>
-#include <ATen/ops/median_ops.h>
-#include <ATen/ops/min_ops.h>
-#include <ATen/ops/mode_ops.h>
-#include <ATen/ops/nanmedian_ops.h>
-#include <ATen/ops/nansum_ops.h>
-#include <ATen/ops/norm_ops.h>
-#include <ATen/ops/prod_ops.h>
-#include <ATen/ops/renorm_ops.h>
-#include <ATen/ops/searchsorted_ops.h>
-#include <ATen/ops/segment_reduce_ops.h>
-#include <ATen/ops/sort_ops.h>
-#include <ATen/ops/std_mean_ops.h>
-#include <ATen/ops/std_ops.h>
-#include <ATen/ops/sum_ops.h>
-#include <ATen/ops/topk_ops.h>
-#include <ATen/ops/unique_consecutive_ops.h>
-#include <ATen/ops/unique_dim_ops.h>
-#include <ATen/ops/var_mean_ops.h>
-#include <ATen/ops/var_ops.h>
-
 namespace openreg::aten {
 
 void add_typed_reductions(torch::Library& library) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The part of openreg_aten._C on memory: figures, limits and the history.
-#include "bindings.h"
+#include "bindings/bindings.h"
 #include "device/allocator.h"
 #include "device/memory_history.h"
 

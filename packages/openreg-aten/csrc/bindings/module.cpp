@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The Python module openreg_aten._C.
-#include "bindings.h"
+#include "bindings/bindings.h"
 #include "device/backend_meta.h"
 #include "device/device.h"
 #include "device/exit.h"

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The part of openreg_aten._C on streams: what torch.Stream does not tell.
-#include "bindings.h"
-#include "device/error.h"
 #include "device/stream.h"
+
+#include "bindings/bindings.h"
+#include "device/error.h"
 
 #include <nanobind/stl/pair.h>
 
