@@ -3,6 +3,7 @@
 #include "kernel/enqueue.h"
 
 #include "device/device.h"
+#include "device/settings.h"
 #include "kernel/cpu_allocator.h"
 #include "kernel/dispatch_paths.h"
 #include "kernel/kernel.h"
@@ -15,13 +16,8 @@
 #include <ATen/ops/from_blob.h>
 
 #include <atomic>
-#include <charconv>
-#include <cstdlib>
-#include <cstring>
-#include <limits>
 #include <optional>
 #include <stdexcept>
-#include <string_view>
 #include <utility>
 
 // OpenMP's, which PyTorch's library may not use.
@@ -32,26 +28,8 @@ namespace {
 
 using torch::jit::Stack;
 
-constexpr size_t kInlineBytes = size_t{64} << 10;
-
 size_t read_inline_bytes() {
-  const char* blocking = std::getenv("OPENREG_LAUNCH_BLOCKING");
-  if (blocking != nullptr && std::string_view(blocking) == "1") {
-    return std::numeric_limits<size_t>::max(); // so errors keep their types
-  }
-  const char* text = std::getenv("OPENREG_INLINE_BYTES");
-  if (text == nullptr) {
-    return kInlineBytes;
-  }
-  size_t number = 0;
-  const char* end = text + std::strlen(text);
-  const auto parsed = std::from_chars(text, end, number);
-  TORCH_CHECK(
-      parsed.ec == std::errc() && parsed.ptr == end,
-      "OPENREG_INLINE_BYTES is '",
-      text,
-      "', but has to be a number of bytes, 0 or more");
-  return number;
+  return inline_bytes_setting();
 }
 
 /// Operators with at most this many bytes of operands, in the mean over the
