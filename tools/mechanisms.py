@@ -14,8 +14,9 @@ import re
 import sys
 from pathlib import Path
 
-import torch
 from pages import main
+
+from torch_openreg.openreg import Mechanism, mechanisms
 
 PAGE = Path(__file__).parents[1] / "docs" / "mechanisms" / "index.md"
 HEAD = """\
@@ -24,7 +25,7 @@ HEAD = """\
 """
 
 
-def line(mechanism: torch.openreg.Mechanism) -> str:
+def line(mechanism: Mechanism) -> str:
     """Returns the row of a mechanism."""
     name = mechanism.name
     planned = mechanism.state == "planned"
@@ -43,7 +44,7 @@ def page() -> str:
     Raises:
         ValueError: If the page does not have one table with the head of this one.
     """
-    table = HEAD + "".join(map(line, torch.openreg.mechanisms()))
+    table = HEAD + "".join(map(line, mechanisms()))
     text = PAGE.read_text(encoding="utf-8")
     parts = re.split(rf"^{re.escape(HEAD)}(?:\|.*\n)*", text, flags=re.MULTILINE)
     if len(parts) != 2:
