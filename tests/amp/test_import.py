@@ -87,16 +87,15 @@ print(*torch.privateuseone.get_amp_supported_dtype())
 
 def test_disable_leaves_the_rules_out(run_python):
     result = run_python(
-        OTHER_BACKEND
-        + """
-import openreg_amp
-registered = torch._C._dispatch_get_registrations_for_dispatch_key
-print(len(openreg_amp.rules()), len(registered("AutocastPrivateUse1")))
-a = torch.empty(2, 2, device="privateuseone")
-with torch.autocast("privateuseone"):
-    print(torch.mm(a, a).dtype)
-""",
-        OPENREG_DISABLE="autocast",
+        """
+        import torch, openreg_aten, openreg_amp
+        registered = torch._C._dispatch_get_registrations_for_dispatch_key
+        print(len(openreg_amp.rules()), len(registered("AutocastPrivateUse1")))
+        a = torch.empty(2, 2, device="privateuseone")
+        with torch.autocast("privateuseone"):
+            print(torch.mm(a, a).dtype)
+        """,
+        OPENREG_DISABLE="rnn, autocast",
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout.split() == ["0", "0", "torch.float32"]
@@ -105,8 +104,18 @@ with torch.autocast("privateuseone"):
 
 def test_disable_of_something_else_leaves_the_rules_in(run_python):
     result = run_python(
-        "import openreg_amp; print(len(openreg_amp.rules()))",
-        OPENREG_DISABLE="serialization, profiler",
+        "import openreg_aten, openreg_amp; print(len(openreg_amp.rules()))",
+        OPENREG_DISABLE="dropout, rnn",
+        TORCH_DEVICE_BACKEND_AUTOLOAD="0",
+    )
+    assert result.returncode == 0, result.stderr
+    assert int(result.stdout) > 100
+
+
+def test_disable_is_for_openreg_devices_alone(run_python):
+    result = run_python(
+        f"{OTHER_BACKEND}\nimport openreg_amp; print(len(openreg_amp.rules()))",
+        OPENREG_DISABLE="autocast",
         TORCH_DEVICE_BACKEND_AUTOLOAD="0",
     )
     assert result.returncode == 0, result.stderr

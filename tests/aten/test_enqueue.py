@@ -272,4 +272,17 @@ def test_wrong_setting_is_a_clear_error(run_python: Any) -> None:
         x + x
     """
     result = run_python(source, OPENREG_INLINE_BYTES="many")
-    assert "OPENREG_INLINE_BYTES is 'many'" in result.stderr
+    assert result.returncode == 1
+    text = "environment variable OPENREG_INLINE_BYTES='many' is not valid: expected"
+    assert text in result.stderr
+
+
+def test_setting_is_in_the_table_of_the_runtime(run_python: Any) -> None:
+    source = """
+        import openreg_aten, openreg_runtime
+        setting = openreg_runtime.setting("OPENREG_INLINE_BYTES")
+        print(setting.number, setting.source)
+    """
+    assert run_python(source).stdout.split() == ["65536", "default"]
+    result = run_python(source, OPENREG_INLINE_BYTES="123")
+    assert result.stdout.split() == ["123", "environment"]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -122,7 +123,6 @@ def test_mechanisms_are_unique_sorted_and_on() -> None:
     assert {"allocator", "generator", "guard", "hooks", "fallback"} <= set(names)
     assert all(summary and without for _, summary, without, _, _ in rows)
     assert all(enabled for *_, enabled in rows)
-    assert not set(names) & set(openreg_aten.PYTHON_MECHANISMS)
 
 
 def test_every_mechanism_is_defined_in_the_source_that_it_names() -> None:
@@ -222,23 +222,43 @@ def test_disabled_attention_only_changes_the_choice(run_python: Program) -> None
     assert "FlashAttention" not in without
 
 
-def test_several_mechanisms_and_those_of_other_packages_may_be_named(
-    run_python: Program,
+@pytest.fixture
+def python_path(tmp_path: Path) -> str:
+    """Finds a package too that has a mechanism of its own."""
+    metadata = tmp_path / "other-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: other\n")
+    entry = "[openreg.mechanisms]\nof_another = other\n"
+    (metadata / "entry_points.txt").write_text(entry)
+    return os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+
+
+def test_several_mechanisms_and_names_of_other_packages_are_accepted(
+    run_python: Program, python_path: str
 ) -> None:
     source = """
     import openreg_aten
     print([name for name, *_, enabled in openreg_aten.mechanisms() if not enabled])
     """
-    done = run_python(source, OPENREG_DISABLE="rename,dropout, rnn")
+    names = "of_another,dropout, rnn"
+    done = run_python(source, OPENREG_DISABLE=names, PYTHONPATH=python_path)
     assert output(done).strip() == "['dropout', 'rnn']"
+    done = run_python(source, OPENREG_DISABLE=names)
+    assert "'of_another' is no mechanism" in done.stderr
 
 
-def test_unknown_mechanism_is_refused_with_the_names(run_python: Program) -> None:
-    done = run_python("import openreg_aten", OPENREG_DISABLE="rnn,warp")
+def test_unknown_mechanism_is_refused_with_the_names(
+    run_python: Program, python_path: str
+) -> None:
+    done = run_python(
+        "import openreg_aten", OPENREG_DISABLE="rnn,warp", PYTHONPATH=python_path
+    )
     assert done.returncode == 1
     message = done.stderr.strip().splitlines()[-1]
-    assert "OPENREG_DISABLE names 'warp'" in done.stderr
-    for name, *_ in openreg_aten.mechanisms():
-        assert name in message
-    for name in openreg_aten.PYTHON_MECHANISMS:
-        assert name in message
+    variable = "environment variable OPENREG_DISABLE='rnn,warp' is not valid: expected"
+    assert variable in message
+    assert message.endswith("'warp' is no mechanism")
+    accepted = message.partition("names out of ")[2].partition(";")[0].split(", ")
+    assert accepted == sorted(accepted)
+    names = {name for name, *_ in openreg_aten.mechanisms()}
+    assert {*names, "of_another"} <= set(accepted)

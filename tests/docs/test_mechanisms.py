@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
@@ -30,16 +31,36 @@ def said(path: Path, what: str) -> list[str]:
     return re.findall(rf"^ *# {what}: (.*)$", source, re.MULTILINE)
 
 
-def test_table_is_that_of_the_code(page: Page) -> None:
-    row = re.compile(
-        r"^\| \[`(\w+)`\]\((\S+)\) \| `(.*)` \| (.*) \| (.*) \|$", re.MULTILINE
-    )
-    assert row.findall(page("mechanisms/index.md")) == [
-        (m.name, f"planned.md#{m.name}", m.summary, m.without, "planned")
-        if m.state == "planned"
-        else (m.name, f"{m.name}.md", m.summary, m.without, f"`{m.source}`")
-        for m in MECHANISMS
-    ]
+@pytest.fixture
+def tool(load_tool: Callable[[str], ModuleType]) -> ModuleType:
+    """Returns tools/mechanisms.py, which writes the table."""
+    return load_tool("mechanisms")
+
+
+def test_table_is_the_one_of_the_code(tool: ModuleType) -> None:
+    text = tool.PAGE.read_text(encoding="utf-8")
+    assert text == tool.page()
+    names = re.findall(r"^\| \[`(\w+)`\]", text, re.MULTILINE)
+    assert names == [m.name for m in MECHANISMS]
+
+
+def test_tool_replaces_the_table_and_nothing_else(
+    tool: ModuleType, tmp_path: Path
+) -> None:
+    current = tool.PAGE.read_text(encoding="utf-8")
+    tool.PAGE = tmp_path / "index.md"
+    row = next(row for row in current.splitlines(True) if "[`guard`]" in row)
+    for other in ("", row.replace("guard.cpp", "moved.cpp"), f"{row}{row}"):
+        tool.PAGE.write_text(current.replace(row, other), encoding="utf-8")
+        assert tool.page() == current
+
+
+def test_page_without_a_table_is_an_error(tool: ModuleType, tmp_path: Path) -> None:
+    tool.PAGE = tmp_path / "index.md"
+    for text, count in (("# Mechanisms\n", 0), (f"{tool.HEAD}\n{tool.HEAD}", 2)):
+        tool.PAGE.write_text(text, encoding="utf-8")
+        with pytest.raises(ValueError, match=f"has {count} tables of mechanisms"):
+            tool.page()
 
 
 def test_every_mechanism_has_a_page_and_a_program() -> None:

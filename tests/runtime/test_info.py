@@ -118,11 +118,110 @@ def test_settings_name_value_source_and_meaning() -> None:
         "OPENREG_ALLOW_COPIES",
         "OPENREG_WAIT_TIMEOUT",
         "OPENREG_FAILURES",
+        "OPENREG_DISABLE",
     }
     for setting in settings.values():
         expected = "environment" if setting.name in os.environ else "default"
         assert setting.source == expected
         assert setting.description
+
+
+def test_setting_is_found_by_name_with_its_number() -> None:
+    for setting in runtime.settings():
+        assert runtime.setting(setting.name).value == setting.value
+    assert runtime.setting("OPENREG_DEVICE_COUNT").number == runtime.device_count()
+    with pytest.raises(runtime.OpenRegError, match="name 'OPENREG_X' is no setting"):
+        runtime.setting("OPENREG_X")
+
+
+def test_disable_is_a_list_of_names(run_script) -> None:
+    source = 'import openreg_runtime as r; print(r.setting("OPENREG_DISABLE").names)'
+    done = run_script(source, OPENREG_DISABLE=" one,,two ,", OPENREG_DEVICE_COUNT="x")
+    assert done.stdout == "['one', 'two']\n", done.stderr
+    assert run_script(source, OPENREG_DISABLE="none").stdout == "[]\n"
+
+
+REGISTER = """
+import openreg_runtime as runtime
+runtime.register_setting("OPENREG_MINE", "5", "number", "for a test")
+"""
+
+
+def test_registered_setting_is_listed_with_its_value(run_script) -> None:
+    source = f"""{REGISTER}
+runtime.register_setting("OPENREG_MINE", "5", "number", "for a test")
+(last,) = [s for s in runtime.settings() if s.name == "OPENREG_MINE"]
+print(last.value, last.number, last.source, last.description, sep="; ")
+"""
+    assert run_script(source).stdout == "5; 5; default; for a test\n"
+    done = run_script(source, OPENREG_MINE="70")
+    assert done.stdout == "70; 70; environment; for a test\n"
+
+
+def test_registered_wrong_value_fails_what_returns_settings(run_script) -> None:
+    source = f"""{REGISTER}
+print(runtime.setting("OPENREG_PEER_ACCESS").number, runtime.device_count())
+for use in (runtime.settings, lambda: runtime.setting("OPENREG_MINE")):
+    try:
+        use()
+    except runtime.OpenRegError as error:
+        print(error)
+"""
+    first, *errors = run_script(source, OPENREG_MINE="few").stdout.splitlines()
+    assert first == "1 2"
+    assert len(errors) == 2
+    text = "environment variable OPENREG_MINE='few' is not valid: expected a whole"
+    assert all(text in error for error in errors)
+
+
+def test_setting_cannot_take_the_name_of_another() -> None:
+    with pytest.raises(runtime.OpenRegError, match="is that of another setting"):
+        runtime.register_setting("OPENREG_DEVICE_COUNT", "2", "number", "mine")
+    with pytest.raises(ValueError, match="kind is 'text', expected"):
+        runtime.register_setting("OPENREG_TEXT", "", "text", "mine")  # type: ignore[arg-type]
+
+
+PACKAGE = """
+import openreg_runtime
+openreg_runtime.register_setting("OPENREG_ABOVE", "0", "switch", "of a package above")
+"""
+
+
+@pytest.fixture
+def package_above(tmp_path, monkeypatch):
+    """Installs a package that registers a setting; it can be replaced."""
+    metadata = tmp_path / "above-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: above\n")
+    (metadata / "entry_points.txt").write_text("[openreg.settings]\nabove = above\n")
+    module = tmp_path / "above.py"
+    module.write_text(PACKAGE)
+    path = os.environ.get("PYTHONPATH")
+    monkeypatch.setenv(
+        "PYTHONPATH", os.pathsep.join([str(tmp_path), *([path] if path else [])])
+    )
+    return module
+
+
+def test_info_shows_the_settings_of_packages_above(package_above) -> None:
+    assert re.search("OPENREG_ABOVE +0 +default +of a package above", info().stdout)
+    done = info(OPENREG_ABOVE="maybe")
+    assert done.returncode == 1
+    assert "OPENREG_ABOVE='maybe' is not valid: expected 0 or 1" in done.stderr
+
+
+def test_info_names_a_package_above_that_cannot_be_imported(package_above) -> None:
+    package_above.write_text("raise KeyError('broken')")
+    done = info()
+    assert done.returncode == 1
+    assert done.stderr == "the settings of above: 'broken'\n"
+
+
+def test_info_warns_of_variables_that_nobody_reads(package_above) -> None:
+    done = info(OPENREG_DEVICE_CUONT="4", OPENREG_ABOVE="1")
+    assert done.returncode == 0, done.stderr
+    warnings = [line for line in done.stdout.splitlines() if "warning" in line]
+    assert warnings == ["warning: no installed package reads OPENREG_DEVICE_CUONT"]
 
 
 def test_launch_blocking_raises_where_the_kernel_is_launched(run_script) -> None:

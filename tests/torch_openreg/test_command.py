@@ -11,6 +11,7 @@ from importlib.metadata import version
 import pytest
 import torch
 
+import openreg_runtime
 from support.programs import Ended, Program, run, variables
 from torch_openreg import _check
 
@@ -52,6 +53,8 @@ def test_status_tells_versions_devices_settings_and_checks(command: Program) -> 
     assert settings["OPENREG_DEVICE_MEMORY"] == ("1GiB", "environment")
     assert settings["OPENREG_LAUNCH_BLOCKING"] == ("0", "default")
     assert settings["OPENREG_DISABLE"] == ("none", "default")
+    assert settings["OPENREG_INLINE_BYTES"] == ("65536", "default")
+    assert settings["OPENREG_SANITIZER"] == ("0", "default")
     states = [mechanism.state for mechanism in torch.openreg.mechanisms()]
     on, planned = states.count("on"), states.count("planned")
     assert found["mechanisms"] == [[f"{on} on, {planned} planned, off: none"]]
@@ -139,10 +142,21 @@ def test_wrong_setting_is_an_error_that_names_it(command: Program) -> None:
     assert "Traceback" not in result.stderr
 
 
+def test_info_of_the_runtime_shows_the_settings_of_all_packages() -> None:
+    result = run(
+        sys.executable, "-m", "openreg_runtime", "info", environment=variables()
+    )
+    shown = {
+        row[0] for row in sections(result.stdout.replace("\n\n", "\n"))["settings"]
+    }
+    assert shown == {setting.name for setting in openreg_runtime.settings()}
+    assert {"OPENREG_DISABLE", "OPENREG_INLINE_BYTES", "OPENREG_SANITIZER"} < shown
+
+
 def test_unknown_mechanism_is_an_error(command: Program) -> None:
     result = command(OPENREG_DISABLE="gaurd")
     assert result.returncode == 1
-    assert "'gaurd', which is no mechanism" in result.stderr
+    assert "OPENREG_DISABLE='gaurd' is not valid" in result.stderr
 
 
 def test_unknown_command_is_refused_with_those_there_are(command: Program) -> None:

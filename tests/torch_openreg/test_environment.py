@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -139,4 +141,11 @@ def test_mechanisms_shows_what_is_left_out(output: Output) -> None:
 def test_planned_mechanism_can_not_be_left_out(interpreter: Program) -> None:
     result = interpreter("import torch", OPENREG_DISABLE="graph")
     assert result.returncode == 1
-    assert "OPENREG_DISABLE names 'graph', which is no mechanism" in result.stderr
+    assert "OPENREG_DISABLE='graph' is not valid: expected names" in result.stderr
+    assert "'graph' is no mechanism" in result.stderr
+
+
+def test_entry_points_name_the_mechanisms_in_python() -> None:
+    group = entry_points(group="openreg.mechanisms")
+    assert {entry.name for entry in group} == set(PYTHON_MECHANISMS)
+    assert all(find_spec(entry.module) for entry in group)

@@ -5,6 +5,7 @@
 
 #include "export.h"
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,12 +24,9 @@ struct Mechanism {
 /// All mechanisms, ordered by name.
 OPENREG_ATEN_API const std::vector<Mechanism>& mechanisms();
 
-/// Registers every mechanism that OPENREG_DISABLE (names, separated by commas)
-/// does not leave out; a second call does nothing. `also_known` are the names
-/// of mechanisms that are not registered from C++. Throws c10::Error if the
-/// variable holds a name that no mechanism has.
-OPENREG_ATEN_API void enable_mechanisms(
-    const std::vector<std::string>& also_known);
+/// Registers every mechanism whose name is not among `disabled`; a second call
+/// does nothing.
+OPENREG_ATEN_API void enable_mechanisms(const std::set<std::string>& disabled);
 
 class MechanismRegistrar {
  public:

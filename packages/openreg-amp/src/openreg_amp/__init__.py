@@ -2,13 +2,13 @@
 """Autocast for PrivateUse1 devices, with the operator lists PyTorch uses on CUDA.
 
 Importing the package registers the rules. Import it after the backend, to whose
-device module it adds what ``torch.autocast`` asks for. ``OPENREG_DISABLE=autocast``
-leaves the rules out.
+device module it adds what ``torch.autocast`` asks for. With OpenReg devices,
+``OPENREG_DISABLE=autocast`` leaves the rules out.
 """
 
 from __future__ import annotations
 
-import os
+import sys
 
 import torch
 
@@ -39,9 +39,14 @@ _check_torch_version(_BUILT_FOR, torch.__version__)
 
 from . import _C  # noqa: E402 - must not load against another torch
 
-_enabled = "autocast" not in (
-    name.strip() for name in os.environ.get("OPENREG_DISABLE", "").split(",")
-)
+
+def _is_enabled() -> bool:
+    """Asks the runtime of OpenReg devices, if this process uses them."""
+    runtime = sys.modules.get("openreg_runtime")
+    return runtime is None or "autocast" not in runtime.setting("OPENREG_DISABLE").names
+
+
+_enabled = _is_enabled()
 
 
 def rules() -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@
 #include "device/gil.h"
 #include "device/ipc.h"
 #include "device/profiler_ranges.h"
+#include "device/settings.h"
 #include "device/storage_impl.h"
 #include "device/tensor_impl.h"
 #include "kernel/dispatch_paths.h"
@@ -21,6 +22,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/set.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unordered_map.h>
@@ -54,6 +56,7 @@ const at::Tensor& to_tensor(nb::handle value) {
 
 NB_MODULE(_C, m) {
   m.doc() = "PyTorch's C++ extension points, implemented for OpenReg devices.";
+  translated(&register_settings);
 
   set_gil_functions(
       {[]() -> void* {
@@ -93,10 +96,10 @@ NB_MODULE(_C, m) {
 
   m.def(
       "enable_mechanisms",
-      [](const std::vector<std::string>& also_known) {
-        translated([&] { enable_mechanisms(also_known); });
+      [](const std::set<std::string>& disabled) {
+        translated([&] { enable_mechanisms(disabled); });
       },
-      nb::arg("also_known"));
+      nb::arg("disabled"));
   m.def("mechanisms", &list_mechanisms);
   m.def("count_paths", &count_paths, nb::arg("change"));
   m.def("path_counts", &path_counts);

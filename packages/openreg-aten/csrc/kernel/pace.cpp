@@ -3,43 +3,19 @@
 #include "kernel/pace.h"
 
 #include "device/host_wait.h"
+#include "device/settings.h"
 
 #include <c10/macros/Macros.h>
-#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <atomic>
-#include <charconv>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <limits>
-#include <string_view>
 
 namespace openreg::aten::pace {
 namespace {
 
-constexpr size_t kInlineBytes = size_t{64} << 10;
-
-size_t read_inline_bytes() {
-  const char* blocking = std::getenv("OPENREG_LAUNCH_BLOCKING");
-  if (blocking != nullptr && std::string_view(blocking) == "1") {
-    return std::numeric_limits<size_t>::max(); // so errors keep their types
-  }
-  const char* text = std::getenv("OPENREG_INLINE_BYTES");
-  if (text == nullptr) {
-    return kInlineBytes;
-  }
-  size_t number = 0;
-  const char* end = text + std::strlen(text);
-  const auto parsed = std::from_chars(text, end, number);
-  TORCH_CHECK(
-      parsed.ec == std::errc() && parsed.ptr == end,
-      "OPENREG_INLINE_BYTES is '",
-      text,
-      "', but has to be a number of bytes, 0 or more");
-  return number;
-}
 int env(const char* n, int d) {
   const char* t = std::getenv(n);
   return t ? std::atoi(t) : d;
@@ -48,7 +24,7 @@ int env(const char* n, int d) {
 /// Operators with at most this many bytes of operands, in the mean over the
 /// latest ones too, run on the calling thread if their stream is idle.
 size_t inline_bytes() {
-  static const size_t value = read_inline_bytes();
+  static const size_t value = inline_bytes_setting();
   return value;
 }
 

@@ -20,25 +20,14 @@ _versions.check()
 import openreg_runtime  # noqa: F401
 import torch  # noqa: F401
 
-from openreg_aten import _C, _device_module
+from openreg_aten import _C, _device_module, _mechanisms
 
-#: Mechanisms that other packages register from Python, and OPENREG_DISABLE may name.
-PYTHON_MECHANISMS = (
-    "autoload",
-    "rename",
-    "device_module",
-    "methods",
-    "multiprocessing",
-    "fake_tensor",
-    "autocast",
-)
-
-_C.enable_mechanisms(list(PYTHON_MECHANISMS))
+_C.enable_mechanisms(_mechanisms.disabled())
 _device_module.register()
 atexit.register(_C.drain_autograd)
 
 __version__ = _versions.OWN_VERSION
-__all__ = ["PYTHON_MECHANISMS", "mechanisms", "take_ranges"]
+__all__ = ["mechanisms", "take_ranges"]
 
 
 def mechanisms() -> list[tuple[str, str, str, str, bool]]:

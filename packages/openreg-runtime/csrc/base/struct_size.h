@@ -32,7 +32,7 @@ inline constexpr std::size_t kFirstSize<orResourceUsage> =
     offsetof(orResourceUsage, threads) + sizeof(std::size_t);
 template <>
 inline constexpr std::size_t kFirstSize<orSetting> =
-    offsetof(orSetting, description) + sizeof(const char*);
+    offsetof(orSetting, nameCount) + sizeof(std::size_t);
 
 /// The bytes of `*object`, which is the argument of that name, that its caller
 /// has. Throws orErrorInvalidValue for null and for a size of no version.

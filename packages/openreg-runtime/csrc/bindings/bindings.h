@@ -138,6 +138,7 @@ void init_event(nb::module_& m);
 void init_buffer(nb::module_& m);
 void init_host_memory(nb::module_& m);
 void init_failures(nb::module_& m);
+void init_settings(nb::module_& m);
 void init_kernel();
 
 } // namespace openreg::python

@@ -5,13 +5,11 @@
 #include <nanobind/operators.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
 
 #include <array>
 #include <atomic>
 #include <cmath>
 #include <tuple>
-#include <vector>
 
 namespace openreg::python {
 namespace {
@@ -20,13 +18,6 @@ using namespace nb::literals;
 
 constexpr int kMaxDevices = 64; // OPENREG_DEVICE_COUNT accepts no more
 constexpr double kMsPerSecond = 1000;
-
-struct Setting {
-  std::string name;
-  std::string value;
-  std::string source;
-  std::string description;
-};
 
 int device_count() {
   int count = 0;
@@ -131,19 +122,6 @@ std::tuple<int, int, int> version() {
 void synchronize(const DeviceLike& device) {
   const DeviceScope scope(index_of(device));
   check(without_gil([] { return orDeviceSynchronize(); }));
-}
-
-std::vector<Setting> settings() {
-  int count = 0;
-  check(orGetSettingCount(&count));
-  std::vector<Setting> result;
-  for (int index = 0; index < count; ++index) {
-    orSetting setting = OPENREG_SETTING_INIT;
-    check(orGetSetting(index, &setting));
-    result.push_back(
-        {setting.name, setting.value, setting.source, setting.description});
-  }
-  return result;
 }
 
 } // namespace
@@ -280,16 +258,6 @@ void init_device(nb::module_& m) {
         return "Device(" + std::to_string(self.index) + ")";
       });
 
-  nb::class_<Setting>(m, "Setting", "A setting of the environment.")
-      .def_ro("name", &Setting::name, "The environment variable.")
-      .def_ro("value", &Setting::value, "Its value, as text.")
-      .def_ro("source", &Setting::source, "``'default'`` or ``'environment'``.")
-      .def_ro("description", &Setting::description, "What it means.")
-      .def("__repr__", [](const Setting& self) {
-        return "Setting(" + self.name + "=" + self.value + ", " + self.source +
-            ")";
-      });
-
   m.def(
       "device_count",
       &device_count,
@@ -316,12 +284,6 @@ void init_device(nb::module_& m) {
       "version",
       &version,
       "The version of ``libopenreg``: major, minor, patch.");
-  m.def(
-      "settings",
-      &settings,
-      "All settings, each with its value and where that came from.\n\n"
-      "Raises:\n"
-      "    OpenRegError: If an environment variable has a wrong value.");
 }
 
 } // namespace openreg::python

@@ -1,25 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The settings that the environment holds, read once at first use.
+// The settings of the runtime, which the environment holds, read at first use.
 #pragma once
+
+#include "settings/setting.h"
 
 #include <openreg/openreg.h>
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <string_view>
 #include <vector>
 
 namespace openreg {
 
 constexpr int kMaxDevices = 64;
 constexpr std::uint64_t kMaxWaitTimeout = 86'400'000; // milliseconds: a day
-
-struct Setting {
-  std::string name;
-  std::string value;
-  std::string source;
-  std::string description;
-};
 
 struct Config {
   int device_count = 2;
@@ -36,5 +31,8 @@ struct Config {
 /// The configuration. Throws Failure, the same each time, if the environment
 /// holds a wrong value.
 const Config& config();
+
+/// True for a setting of the runtime; reads nothing.
+bool is_configured(std::string_view name);
 
 } // namespace openreg

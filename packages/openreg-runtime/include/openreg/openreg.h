@@ -169,8 +169,18 @@ typedef struct orSetting {
   const char* value;
   const char* source;
   const char* description;
+  uint64_t number;          /* of a switch or a number, else 0 */
+  const char* const* names; /* of a list of names, else null */
+  size_t nameCount;
 } orSetting;
-#define OPENREG_SETTING_INIT {sizeof(orSetting), NULL, NULL, NULL, NULL}
+#define OPENREG_SETTING_INIT \
+  {sizeof(orSetting), NULL, NULL, NULL, NULL, 0, NULL, 0}
+
+/* What the value of a setting may be. */
+typedef enum orSettingKind {
+  orSettingSwitch = 0, /* 0 or 1 */
+  orSettingNumber = 1  /* a whole number */
+} orSettingKind;
 
 /* What this process holds now. */
 typedef struct orResourceUsage {
@@ -304,9 +314,22 @@ OPENREG_EXPORT const char* orGetErrorMessage(void) OPENREG_NOEXCEPT;
 OPENREG_API orError_t orRuntimeGetVersion(int* version) OPENREG_NOEXCEPT;
 /* The number of settings that orGetSetting() knows. Errors: InvalidValue. */
 OPENREG_API orError_t orGetSettingCount(int* count) OPENREG_NOEXCEPT;
-/* The setting at `index`. Errors: InvalidValue. */
+/* The setting at `index`. Its texts stay valid. Errors: InvalidValue. */
 OPENREG_API orError_t orGetSetting(int index, orSetting* setting)
     OPENREG_NOEXCEPT;
+/* The setting of that name; one that was registered, and OPENREG_DISABLE, also
+ * while another variable has a wrong value. Errors: InvalidValue. */
+OPENREG_API orError_t orGetSettingByName(const char* name, orSetting* setting)
+    OPENREG_NOEXCEPT;
+/* Adds an environment variable of a library above this one to the settings, and
+ * reads it. A wrong value fails no call of this function: it fails the
+ * functions that return settings. To register a name again, in the same way,
+ * does nothing. Errors: InvalidValue. */
+OPENREG_API orError_t orRegisterSetting(
+    const char* name,
+    const char* initial, /* the value where the variable is not set */
+    orSettingKind kind,
+    const char* description) OPENREG_NOEXCEPT;
 /* What the process holds: a test that leaves no leak ends where it began.
  * Starts nothing. Errors: InvalidValue. */
 OPENREG_API orError_t orGetResourceUsage(orResourceUsage* usage)

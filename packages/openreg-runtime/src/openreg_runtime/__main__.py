@@ -7,13 +7,14 @@ The other commands print where the C library is, for builds that link to it.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator
-from importlib.metadata import version
+from importlib.metadata import entry_points, version
 
 import libopenreg
 
-from . import Device, OpenRegError, device_count, settings
+from . import Device, device_count, settings
 
 # Commands that print a folder: where it is in the package, and what it is for.
 _FOLDERS = {
@@ -28,6 +29,24 @@ _FOLDERS = {
         "folder of openreg.pc, for the variable PKG_CONFIG_PATH",
     ),
 }
+
+
+def _register_settings() -> None:
+    """Lets the packages above register their settings.
+
+    Raises:
+        RuntimeError: If such a package cannot be imported.
+    """
+    settings()  # a wrong value of the runtime's own needs no other package
+    for entry in entry_points(group="openreg.settings"):
+        try:
+            entry.load()
+        except Exception as error:
+            settings()  # a wrong value of the package's is why, then
+            cause: BaseException = error
+            while cause.__cause__ is not None:
+                cause = cause.__cause__
+            raise RuntimeError(f"the settings of {entry.name}: {cause}") from error
 
 
 def _describe() -> Iterator[str]:
@@ -46,13 +65,18 @@ def _describe() -> Iterator[str]:
     for row in rows:
         cells = map(str.ljust, row, widths)
         yield f"  {'  '.join(cells)}".rstrip()
+    known = {row[0] for row in rows}
+    for name in sorted(os.environ):
+        if name.startswith("OPENREG_") and name not in known:
+            yield f"warning: no installed package reads {name}"
 
 
 def main() -> int:
     """Runs the command.
 
     Returns:
-        The exit status: 1 if an environment variable has a wrong value.
+        The exit status: 1 if an environment variable has a wrong value, or a package
+        above cannot be imported.
     """
     parser = argparse.ArgumentParser(
         prog="python -m openreg_runtime",
@@ -67,8 +91,9 @@ def main() -> int:
         print(libopenreg.find(_FOLDERS[command][0]))
         return 0
     try:
+        _register_settings()
         lines = list(_describe())
-    except OpenRegError as error:
+    except RuntimeError as error:
         print(error, file=sys.stderr)
         return 1
     print("\n".join(lines))

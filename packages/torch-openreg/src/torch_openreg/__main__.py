@@ -43,14 +43,9 @@ def _settings() -> Iterator[tuple[str, str, str, str]]:
 
     for setting in openreg_runtime.settings():
         yield setting.name, setting.value, setting.source, setting.description
-    ours = {
-        "OPENREG_DISABLE": ("none", "mechanisms that are left out"),
-        "OPENREG_SANITIZER": ("0", "whether accesses without an order are found"),
-        "TORCH_DEVICE_BACKEND_AUTOLOAD": ("1", "whether torch loads backends"),
-    }
-    for name, (default, description) in ours.items():
-        source = "environment" if name in os.environ else "default"
-        yield name, os.environ.get(name) or default, source, description
+    name = "TORCH_DEVICE_BACKEND_AUTOLOAD"  # PyTorch's own
+    source = "environment" if name in os.environ else "default"
+    yield name, os.environ.get(name) or "1", source, "whether torch loads backends"
 
 
 def _print_table(title: str, rows: Iterable[Sequence[str]]) -> None:

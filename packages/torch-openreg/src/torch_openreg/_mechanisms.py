@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The list of integration mechanisms, and the registration of those in Python.
+"""The list of integration mechanisms, and the registration of the ones in Python.
 
-``openreg_aten`` has the list of those in C++. It checks the names in
-``OPENREG_DISABLE``, since it knows all of them; here they are only looked up.
+``openreg_aten`` has the list of the ones in C++. It checks the names in
+``OPENREG_DISABLE``; the ones here are also entry points of the group
+``openreg.mechanisms``, where it finds them.
 """
 
 from __future__ import annotations
 
-import os
 from typing import Literal, NamedTuple
+
+from torch_openreg import _settings
 
 
 class Mechanism(NamedTuple):
@@ -35,10 +37,6 @@ class Mechanism(NamedTuple):
         """Whether it was registered in this process."""
         return self.state == "on"
 
-
-_DISABLED = frozenset(
-    name.strip() for name in os.environ.get("OPENREG_DISABLE", "").split(",")
-)
 
 # In the order of their registration: name, what PyTorch calls it, what stops working
 # without it, file.
@@ -146,7 +144,7 @@ _PLANNED = (
 
 def is_enabled(name: str) -> bool:
     """Tells whether a mechanism is on, by its name in the table."""
-    return name not in _DISABLED
+    return not _settings.is_disabled(name)
 
 
 def mechanisms() -> list[Mechanism]:

@@ -7,13 +7,12 @@ are not importable yet: nothing imported from here may need them.
 
 from __future__ import annotations
 
-import os
 import sys
 
 import torch
 from torch.utils import backend_registration
 
-from torch_openreg import __version__
+from torch_openreg import __version__, _settings
 from torch_openreg._mechanisms import is_enabled
 
 _NAME = "openreg"
@@ -32,7 +31,7 @@ def register() -> None:
     if _registered:
         return
     # First, because it can fail: torch is then left as it was.
-    sanitized = _is_sanitized()
+    sanitized = _settings.is_sanitized()
     _load_backend()
     if is_enabled("rename"):
         backend_registration.rename_privateuse1_backend(_NAME)
@@ -53,13 +52,6 @@ def register() -> None:
         _enable_sanitizer()
 
 
-def _is_sanitized() -> bool:
-    value = os.environ.get("OPENREG_SANITIZER", "0")
-    if value not in ("0", "1"):
-        raise RuntimeError(f"OPENREG_SANITIZER is {value!r}, but has to be 0 or 1")
-    return value == "1"
-
-
 def _enable_sanitizer() -> None:
     from torch_openreg.openreg import sanitizer
 
@@ -70,15 +62,13 @@ def _load_backend() -> None:
     try:
         # The submodule by name: openreg_aten itself is half imported when it was the
         # first import of the process, and torch brought us here from within it.
-        import openreg_runtime  # noqa: F401
         from openreg_aten import _C  # noqa: F401
     except ModuleNotFoundError as error:
-        if error.name not in ("openreg_aten", "openreg_runtime"):
+        if error.name != "openreg_aten":
             raise
-        package = error.name.replace("_", "-")
         raise ImportError(
-            f"torch-openreg needs {package}, which is not installed: "
-            f"pip install {package}=={__version__}",
+            "torch-openreg needs openreg-aten, which is not installed: "
+            f"pip install openreg-aten=={__version__}",
             name=error.name,
         ) from error
 

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Registers this library's settings with the runtime, and asks it for values.
+#include "device/settings.h"
+
+#include "device/error.h"
+
+#include <cstdint>
+#include <limits>
+
+namespace openreg::aten {
+namespace {
+
+constexpr const char* kInlineBytes = "OPENREG_INLINE_BYTES";
+
+std::uint64_t number_of(const char* name) {
+  orSetting setting = OPENREG_SETTING_INIT;
+  OPENREG_CHECK(orGetSettingByName(name, &setting));
+  return setting.number;
+}
+
+} // namespace
+
+void register_settings() {
+  OPENREG_CHECK(orRegisterSetting(
+      kInlineBytes,
+      "65536",
+      orSettingNumber,
+      "operators with more bytes of operands are always enqueued"));
+}
+
+size_t inline_bytes_setting() {
+  if (number_of("OPENREG_LAUNCH_BLOCKING") == 1) {
+    return std::numeric_limits<size_t>::max(); // so errors keep their types
+  }
+  return number_of(kInlineBytes);
+}
+
+} // namespace openreg::aten

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The settings of this library, which the runtime reads, checks and lists.
+#pragma once
+
+#include "export.h"
+
+#include <cstddef>
+
+namespace openreg::aten {
+
+/// Makes the settings of this library known to the runtime.
+OPENREG_ATEN_API void register_settings();
+
+/// The bytes of operands up to which an operator may run inline:
+/// OPENREG_INLINE_BYTES, or no limit with OPENREG_LAUNCH_BLOCKING=1. Throws if
+/// the value of either is wrong.
+size_t inline_bytes_setting();
+
+} // namespace openreg::aten

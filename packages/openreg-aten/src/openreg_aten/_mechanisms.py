@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The mechanisms that ``OPENREG_DISABLE`` leaves out, checked by name.
+
+The runtime splits the variable. A package that registers mechanisms from Python names
+them as entry points of the group ``openreg.mechanisms``.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+
+import openreg_runtime
+from openreg_aten import _C
+
+
+def disabled() -> set[str]:
+    """Returns the names in ``OPENREG_DISABLE``.
+
+    Raises:
+        RuntimeError: If no installed package has a mechanism of such a name.
+    """
+    setting = openreg_runtime.setting("OPENREG_DISABLE")
+    names = set(setting.names)
+    if names:  # else nobody asks for the metadata of all packages
+        known = {name for name, *_ in _C.mechanisms()}
+        known |= {entry.name for entry in entry_points(group="openreg.mechanisms")}
+        for name in sorted(names - known):
+            msg = (
+                f"environment variable {setting.name}='{setting.value}' is not valid: "
+                f"expected names out of {', '.join(sorted(known))}; "
+                f"'{name}' is no mechanism"
+            )
+            raise RuntimeError(msg)
+    return names

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The registered settings. They are never destroyed: callers keep their texts.
+#include "settings/registered.h"
+
+#include "base/error.h"
+#include "settings/config.h"
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace openreg::registered_settings {
+namespace {
+
+struct Entry {
+  Setting setting;
+  std::string initial;
+  std::optional<orSettingKind> kind; // none for OPENREG_DISABLE
+  std::optional<Error> error;        // of a wrong value
+
+  const Setting& checked() const {
+    if (error) {
+      throw Failure(*error);
+    }
+    return setting;
+  }
+};
+
+struct Registry {
+  std::mutex mutex;
+  std::deque<Entry> entries; // an entry keeps its address
+
+  Registry() {
+    constexpr const char* kNone = "none";
+    Setting disable = look_up(
+        "OPENREG_DISABLE",
+        kNone,
+        "parts of the libraries above that are left out, by name");
+    read_names(disable);
+    entries.push_back({std::move(disable), kNone, {}, {}});
+  }
+
+  const Entry* find(std::string_view name) const {
+    for (const Entry& entry : entries) {
+      if (entry.setting.name == name) {
+        return &entry;
+      }
+    }
+    return nullptr;
+  }
+};
+
+Registry& registry() {
+  static auto* value = new Registry;
+  return *value;
+}
+
+void read(Entry& entry) {
+  try {
+    if (entry.kind == orSettingSwitch) {
+      read_switch(entry.setting);
+    } else {
+      read_number(entry.setting, 0, UINT64_MAX, "a whole number");
+    }
+  } catch (const Failure& failure) {
+    entry.error = failure.error();
+  }
+}
+
+} // namespace
+
+void add(
+    const char* name,
+    const char* initial,
+    orSettingKind kind,
+    const char* description) {
+  if (kind != orSettingSwitch && kind != orSettingNumber) {
+    throw Failure(
+        orErrorInvalidValue,
+        "kind " + std::to_string(static_cast<int>(kind)) +
+            " is not an orSettingKind: expected 0 or 1");
+  }
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  const Entry* known = all.find(name);
+  if (is_configured(name) ||
+      (known != nullptr &&
+       (known->kind != kind || known->initial != initial))) {
+    throw Failure(
+        orErrorInvalidValue,
+        std::string("name '") + name + "' is that of another setting");
+  }
+  if (known == nullptr) {
+    Entry entry{look_up(name, initial, description), initial, kind, {}};
+    read(entry);
+    all.entries.push_back(std::move(entry));
+  }
+}
+
+const Setting* find(std::string_view name) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  const Entry* entry = all.find(name);
+  return entry == nullptr ? nullptr : &entry->checked();
+}
+
+std::vector<const Setting*> all() {
+  Registry& registered = registry();
+  const std::lock_guard lock(registered.mutex);
+  std::vector<const Setting*> result;
+  for (const Entry& entry : registered.entries) {
+    result.push_back(&entry.checked());
+  }
+  return result;
+}
+
+} // namespace openreg::registered_settings

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One environment variable: its value, where that comes from, and what it
+// means.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace openreg {
+
+struct Setting {
+  std::string name;
+  std::string value;
+  std::string source; // "environment" or "default"
+  std::string description;
+  std::uint64_t number = 0;       // of a switch or a number
+  std::vector<const char*> names; // of a list of names: into `words`
+  std::unique_ptr<char[]> words;
+};
+
+/// Looks the variable up; nothing is checked yet.
+Setting look_up(const char* name, const char* initial, const char* description);
+
+// What follows reads the value, and throws Failure if it is wrong.
+
+bool read_switch(Setting& setting);
+std::uint64_t read_number(
+    Setting& setting,
+    std::uint64_t least,
+    std::uint64_t most,
+    std::string_view accepted);
+std::uint64_t read_bytes(
+    Setting& setting,
+    std::uint64_t least,
+    std::uint64_t most,
+    std::string_view accepted);
+/// Reads names that are separated by commas; "none" is no name.
+void read_names(Setting& setting);
+/// Throws Failure with the variable, its value and what is accepted.
+[[noreturn]] void reject(const Setting& setting, std::string_view accepted);
+
+} // namespace openreg

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The package's settings of the environment, which the runtime reads and checks.
+
+This may run before torch is imported.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+try:
+    import openreg_runtime
+except ModuleNotFoundError as error:
+    if error.name != "openreg_runtime":
+        raise
+    raise ImportError(
+        "torch-openreg needs openreg-runtime, which is not installed: "
+        f"pip install openreg-runtime=={version('torch-openreg')}",
+        name=error.name,
+    ) from error
+
+openreg_runtime.register_setting(
+    "OPENREG_SANITIZER",
+    "0",
+    "switch",
+    "1 finds accesses without an order, from the import of torch on",
+)
+
+
+def is_disabled(mechanism: str) -> bool:
+    """Tells whether ``OPENREG_DISABLE`` leaves a mechanism out."""
+    return mechanism in openreg_runtime.setting("OPENREG_DISABLE").names
+
+
+def is_sanitized() -> bool:
+    """Tells whether ``OPENREG_SANITIZER`` enables the sanitizer.
+
+    Raises:
+        OpenRegError: If its value is wrong.
+    """
+    return openreg_runtime.setting("OPENREG_SANITIZER").number == 1
