@@ -162,11 +162,11 @@ bool Device::end_block(std::size_t offset) {
 /// Closes what the heap keeps for other processes to kernels of this one.
 void Device::keep_for_others(std::size_t offset) {
   if (config().memory_check && !process::exiting()) {
-    const auto block = heap_.trace(offset);
+    const auto block = heap_.trace(offset).value();
     memory_check::hide(
         memory_,
         memory_.device_mapping(index_) + offset,
-        heap_.footprint(block->size));
+        heap_.footprint(block.size));
   }
 }
 
