@@ -7,6 +7,7 @@
 #include "device/device.h"
 #include "device/error.h"
 #include "device/gil.h"
+#include "device/size_classes.h"
 #include "device/stream.h"
 #include "device/stream_event.h"
 #include "device/trace.h"
@@ -92,7 +93,7 @@ std::pair<size_t, size_t> memory_info(c10::DeviceIndex device) {
       OutOfMemoryError,
       false,
       "OpenReg out of memory. Tried to allocate ",
-      format_size(BlockPool::segment_size(request.size)),
+      format_size(device_request(request.size)),
       ". Device ",
       where,
       " has a total capacity of ",

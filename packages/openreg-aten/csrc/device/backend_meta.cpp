@@ -13,7 +13,7 @@ namespace {
 // shallow copies, such as that of detach(), can share it, as they do by
 // default.
 struct Flags final : c10::BackendMeta {
-  explicit Flags(TensorFlags values) : values(std::move(values)) {}
+  explicit Flags(TensorFlags flags) : values(std::move(flags)) {}
 
   const TensorFlags values;
 };

@@ -1,66 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Best fit over cached blocks, with splitting and merging.
+// Blocks from request to release, with statistics and the history.
 #include "device/block_pool.h"
 
 #include "device/device.h"
 #include "device/error.h"
+#include "device/size_classes.h"
 
 #include <c10/core/AllocatorConfig.h>
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 
 namespace openreg::aten {
 namespace {
 
 using Config = c10::CachingAllocator::AcceleratorAllocatorConfig;
-
-// Sizes in bytes. Requests are rounded up to kMinBlock; those up to kSmall come
-// from segments of kSmallSegment, those below kMinLargeAlloc from segments of
-// 20 MiB (large_segment_size), and larger ones from a segment of their own size
-// rounded up to kRoundLarge.
-constexpr size_t kMinBlock = 512;
-constexpr size_t kSmall = size_t{1} << 20;
-constexpr size_t kSmallSegment = size_t{2} << 20;
-constexpr size_t kMinLargeAlloc = size_t{10} << 20;
-constexpr size_t kRoundLarge = size_t{2} << 20;
-
-constexpr size_t kLargest = std::numeric_limits<size_t>::max() / 2; // request
-
-size_t round_up(size_t size, size_t unit) {
-  return (size + unit - 1) / unit * unit;
-}
-
-/// The size of the block for a request.
-size_t block_size(size_t requested) {
-  if (requested <= kMinBlock) {
-    return kMinBlock;
-  }
-  const size_t divisions = Config::roundup_power2_divisions(requested);
-  if (divisions > 1 && requested > kMinBlock * divisions) {
-    return round_up(requested, std::bit_floor(requested) / divisions);
-  }
-  return round_up(requested, kMinBlock);
-}
-
-size_t segment_for(size_t size) {
-  if (size <= kSmall) {
-    return kSmallSegment;
-  }
-  return size < kMinLargeAlloc ? Config::large_segment_size()
-                               : round_up(size, kRoundLarge);
-}
-
-/// The setting that decides it is never less than 20 MiB.
-bool is_oversize(size_t size) {
-  return C10_UNLIKELY(
-      size >= kMinLargeAlloc && size >= Config::max_split_size());
-}
-
-bool should_split(size_t size, size_t rest, bool small) {
-  return small ? rest >= kMinBlock : !is_oversize(size) && rest > kSmall;
-}
 
 struct Progress {
   uint64_t enqueued = 0;
@@ -93,10 +47,6 @@ void BlockPool::count(bool small, const Change& change) {
       static_cast<size_t>(small ? StatType::SMALL_POOL : StatType::LARGE_POOL));
 }
 
-size_t BlockPool::segment_size(size_t requested) {
-  return requested > kLargest ? requested : segment_for(block_size(requested));
-}
-
 BlockPool::Allocation BlockPool::allocate(const Request& request) {
   if (request.size > kLargest) {
     return {};
@@ -106,15 +56,15 @@ BlockPool::Allocation BlockPool::allocate(const Request& request) {
   const bool small = size <= kSmall;
   const uint64_t completed =
       request.user == User::kWork ? 0 : progress_of(request.stream).completed;
-  Block* block = take_cached(size, small, request, completed);
+  Block* block = take_free(size, small, request, completed);
   if (block == nullptr) {
     if (C10_UNLIKELY(garbage_is_collected(allowed_))) {
       collect_garbage(request.context);
     }
-    block = make_segment(segment_for(size), small, request);
+    block = make_segment(segment_size(size), small, request);
   }
   if (block == nullptr && release_oversize(size, small, request)) {
-    block = make_segment(segment_for(size), small, request);
+    block = make_segment(segment_size(size), small, request);
   }
   return block == nullptr ? Allocation{}
                           : hand_out(block, size, request, completed);
@@ -136,7 +86,14 @@ BlockPool::Allocation BlockPool::hand_out(
     size_t size,
     const Request& request,
     uint64_t completed) {
-  split(block, size);
+  const size_t rest = block->size - size;
+  if (should_split(size, rest, block->small)) {
+    free_.split(block, size, turn_);
+    count(block->small, [&](size_t kind) {
+      stats_.inactive_split[kind].increase(1);
+      stats_.inactive_split_bytes[kind].increase(rest);
+    });
+  }
   block->allocated = true;
   block->requested = request.size;
   block->by_kernel = request.user == User::kKernel;
@@ -259,57 +216,20 @@ void BlockPool::reclaim(Block* block, const StackContext& context) {
       stats_.inactive_split_bytes[kind].increase(size);
     });
   }
-  merge(block, block->previous);
-  merge(block, block->next);
+  block->age = turn_;
+  const size_t merged = free_.add(block); // of two free parts, one is left
+  count(block->small, [&](size_t kind) {
+    stats_.inactive_split[kind].decrease(merged);
+  });
   if (was_split && !block->is_split()) { // a whole segment again
     count(block->small, [&](size_t kind) {
       stats_.inactive_split[kind].decrease(1);
       stats_.inactive_split_bytes[kind].decrease(block->size);
     });
   }
-  block->age = turn_;
-  insert(cached(block->small), block);
 }
 
-BlockPool::Block* BlockPool::make_block() {
-  if (spare_.empty()) {
-    return new Block{};
-  }
-  Block* block = spare_.back();
-  spare_.pop_back();
-  return block;
-}
-
-void BlockPool::recycle(Block* block) {
-  *block = Block{};
-  spare_.push_back(block);
-}
-
-void BlockPool::insert(Blocks& blocks, Block* block) {
-  blocks.insert(
-      std::lower_bound(blocks.begin(), blocks.end(), block, ByStreamAndSize{}),
-      block);
-}
-
-void BlockPool::erase(Blocks& blocks, Block* block) {
-  blocks.erase(
-      std::lower_bound(blocks.begin(), blocks.end(), block, ByStreamAndSize{}));
-}
-
-BlockPool::Blocks::iterator
-BlockPool::find_fit(Blocks& blocks, orStream_t stream, size_t size) {
-  return std::lower_bound(
-      blocks.begin(),
-      blocks.end(),
-      std::pair(stream, size),
-      [](const Block* block, const auto& wanted) {
-        return block->stream != wanted.first
-            ? std::less<>()(block->stream, wanted.first)
-            : block->size < wanted.second;
-      });
-}
-
-BlockPool::Block* BlockPool::take_cached(
+Block* BlockPool::take_free(
     size_t size,
     bool small,
     const Request& request,
@@ -317,25 +237,12 @@ BlockPool::Block* BlockPool::take_cached(
   if (C10_UNLIKELY(garbage_is_collected(allowed_))) {
     turn_ += 1;
   }
-  Blocks& blocks = cached(small);
-  auto fit = find_fit(blocks, request.stream, size);
-  if (request.user != User::kWork) {
-    while (fit != blocks.end() && (*fit)->ticket > completed) {
-      ++fit;
-    }
-  }
-  if (fit == blocks.end() || (*fit)->stream != request.stream) {
-    return nullptr;
-  }
-  Block* block = *fit;
-  // Blocks that may not be split are kept for requests of about their size.
-  if (is_oversize(size)
-          ? block->size >= size + Config::max_non_split_rounding_size()
-          : is_oversize(block->size)) {
-    return nullptr;
-  }
-  blocks.erase(fit);
-  if (block->is_split()) {
+  Block* block = free_.take(
+      small,
+      request.stream,
+      size,
+      request.user == User::kWork ? FreeBlocks::kNotIdle : completed);
+  if (block != nullptr && block->is_split()) {
     count(small, [&](size_t kind) {
       stats_.inactive_split[kind].decrease(1);
       stats_.inactive_split_bytes[kind].decrease(block->size);
@@ -344,7 +251,7 @@ BlockPool::Block* BlockPool::take_cached(
   return block;
 }
 
-BlockPool::Block*
+Block*
 BlockPool::make_segment(size_t size, bool small, const Request& request) {
   const auto reserved = static_cast<size_t>(stats_.reserved_bytes[0].current);
   if (allowed_ && reserved + size > *allowed_) {
@@ -365,7 +272,7 @@ BlockPool::make_segment(size_t size, bool small, const Request& request) {
   if (is_oversize(size)) {
     stats_.oversize_segments.increase(1);
   }
-  Block* block = make_block();
+  Block* block = free_.make();
   block->pointer = static_cast<std::byte*>(pointer);
   block->size = size;
   block->stream = request.stream;
@@ -376,60 +283,6 @@ BlockPool::make_segment(size_t size, bool small, const Request& request) {
   return block;
 }
 
-void BlockPool::split(Block* block, size_t size) {
-  const size_t rest = block->size - size;
-  if (!should_split(size, rest, block->small)) {
-    return;
-  }
-  Block* remaining = make_block();
-  remaining->pointer = block->pointer + size;
-  remaining->size = rest;
-  remaining->stream = block->stream;
-  remaining->segment = block->segment;
-  remaining->small = block->small;
-  remaining->ticket = block->ticket;
-  remaining->age = turn_;
-  remaining->previous = block;
-  remaining->next = block->next;
-  if (block->next) {
-    block->next->previous = remaining;
-  }
-  block->next = remaining;
-  block->size = size;
-  insert(cached(block->small), remaining);
-  count(block->small, [&](size_t kind) {
-    stats_.inactive_split[kind].increase(1);
-    stats_.inactive_split_bytes[kind].increase(rest);
-  });
-}
-
-/// Absorbs a cached neighbour into a block that is about to be cached.
-void BlockPool::merge(Block* block, Block* neighbour) {
-  if (neighbour == nullptr || neighbour->allocated || neighbour->events > 0) {
-    return;
-  }
-  erase(cached(block->small), neighbour);
-  if (block->previous == neighbour) {
-    block->pointer = neighbour->pointer;
-    block->segment_context = std::move(neighbour->segment_context);
-    block->previous = neighbour->previous;
-    if (block->previous) {
-      block->previous->next = block;
-    }
-  } else {
-    block->next = neighbour->next;
-    if (block->next) {
-      block->next->previous = block;
-    }
-  }
-  block->size += neighbour->size;
-  block->ticket = std::max(block->ticket, neighbour->ticket);
-  recycle(neighbour);
-  count(block->small, [&](size_t kind) { // two free parts became one
-    stats_.inactive_split[kind].decrease(1);
-  });
-}
-
 std::set<orStream_t> BlockPool::busy_streams() {
   std::set<orStream_t> streams;
   for (const auto& each : waiting_) {
@@ -438,8 +291,8 @@ std::set<orStream_t> BlockPool::busy_streams() {
       streams.insert(block.second->stream);
     }
   }
-  for (const Blocks* blocks : {&small_, &large_}) {
-    for (const Block* block : *blocks) {
+  for (const bool small : {true, false}) {
+    for (const Block* block : free_.of_kind(small)) {
       if (block->ticket > 0 && !block->is_split()) {
         streams.insert(block->stream);
       }
@@ -451,9 +304,10 @@ std::set<orStream_t> BlockPool::busy_streams() {
 
 void BlockPool::release_cached(const StackContext& context) {
   reclaim_reached();
-  for (Blocks* blocks : {&large_, &small_}) {
-    for (size_t index = 0; index < blocks->size();) {
-      if (!release((*blocks)[index], context)) {
+  for (const bool small : {false, true}) {
+    const FreeBlocks::Set& blocks = free_.of_kind(small);
+    for (size_t index = 0; index < blocks.size();) {
+      if (!release(blocks[index], context)) {
         ++index;
       }
     }
@@ -483,8 +337,7 @@ bool BlockPool::release(Block* block, const StackContext& context) {
   if (is_oversize(block->size)) {
     stats_.oversize_segments.decrease(1);
   }
-  erase(cached(block->small), block);
-  recycle(block);
+  free_.drop(block);
   return true;
 }
 
@@ -499,13 +352,12 @@ bool BlockPool::release_oversize(
     return false;
   }
   const size_t wanted = std::max(size, max_split);
-  Blocks& blocks = cached(small);
-  const auto fit = find_fit(blocks, request.stream, wanted);
-  if (fit != blocks.end() && (*fit)->stream == request.stream) {
-    return release(*fit, request.context);
+  const FreeBlocks::Set& blocks = free_.of_kind(small);
+  size_t place = free_.find_fit(small, request.stream, wanted);
+  if (place < blocks.size() && blocks[place]->stream == request.stream) {
+    return release(blocks[place], request.context);
   }
   size_t released = 0; // no single one is large enough: the largest first
-  auto place = static_cast<size_t>(fit - blocks.begin());
   while (released < wanted && place > 0) {
     Block* block = blocks[--place];
     if (block->stream != request.stream || block->size < max_split) {
@@ -523,11 +375,12 @@ void BlockPool::collect_garbage(const StackContext& context) {
   const auto limit = static_cast<int64_t>(
       Config::garbage_collection_threshold() * static_cast<double>(*allowed_));
   const auto above = [&] { return stats_.reserved_bytes[0].current > limit; };
+  const FreeBlocks::Set& large = free_.of_kind(/*small=*/false);
   bool released = true;
   while (above() && released) {
     uint64_t total = 0;
     uint64_t segments = 0;
-    for (const Block* block : large_) {
+    for (const Block* block : large) {
       if (!block->is_split()) {
         total += turn_ - block->age;
         segments += 1;
@@ -535,8 +388,8 @@ void BlockPool::collect_garbage(const StackContext& context) {
     }
     released = false;
     // All of at least the mean age, so that the next collection is not soon.
-    for (size_t index = 0; index < large_.size();) {
-      Block* block = large_[index];
+    for (size_t index = 0; index < large.size();) {
+      Block* block = large[index];
       if (!block->is_split() && (turn_ - block->age) * segments >= total &&
           release(block, context)) {
         released = true;
@@ -567,8 +420,9 @@ std::vector<BlockPool::SegmentInfo> BlockPool::snapshot() {
   for (const auto& each : active_) {
     add(each.second);
   }
-  for (const Blocks* blocks : {&small_, &large_}) {
-    std::for_each(blocks->begin(), blocks->end(), add);
+  for (const bool small : {true, false}) {
+    const FreeBlocks::Set& blocks = free_.of_kind(small);
+    std::for_each(blocks.begin(), blocks.end(), add);
   }
   std::sort(
       first.begin(), first.end(), [](const auto* left, const auto* right) {
@@ -588,7 +442,7 @@ std::vector<BlockPool::SegmentInfo> BlockPool::snapshot() {
       info.size = block->size;
       info.requested_size = block->requested;
       info.allocated = block->allocated;
-      info.active = block->allocated || block->events > 0;
+      info.active = !block->is_free();
       info.context_when_allocated = block->context;
       segment.total_size += info.size;
       segment.allocated_size += info.allocated ? info.size : 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The cached memory of one device: segments taken from the runtime, split into
-// blocks. Sizes, rounding, the choice of a block and its streams follow the
-// documented rules of CUDA's caching allocator. Not thread safe.
+// blocks. The choice of a block and its streams follow the documented rules of
+// CUDA's caching allocator. Not thread safe.
 //
 // A freed block is reused by the stream that it was allocated for, whose later
 // work follows its earlier work, so a free waits for nothing. Kernels of the
@@ -9,7 +9,9 @@
 // they get only blocks whose work is completed, which the ticket tells.
 #pragma once
 
+#include "device/block.h"
 #include "device/block_info.h"
+#include "device/free_blocks.h"
 #include "device/memory_history.h"
 #include "device/stream_event.h"
 
@@ -55,8 +57,6 @@ class BlockPool {
   Allocation allocate(const Request& request);
   /// The same after all cached segments were released whose work is completed.
   Allocation allocate_after_release(const Request& request);
-  /// What the device is asked for if no cached block fits.
-  static size_t segment_size(size_t requested);
 
   /// The size in bytes of the block that was freed; 0 if `pointer` is none.
   size_t free(void* pointer, const StackContext& context);
@@ -88,42 +88,6 @@ class BlockPool {
   std::vector<SegmentInfo> snapshot();
 
  private:
-  struct Block {
-    std::byte* pointer;
-    size_t size;
-    size_t requested;
-    orStream_t stream;
-    uint64_t segment; // its number
-    bool small;
-    bool allocated; // to a tensor
-    size_t events;  // that a freed block waits for
-    bool by_kernel; // allocated while a kernel ran, ...
-    uint64_t born;  // ... when so many commands were completed
-    // Once its stream has completed so many commands, a cached block is idle.
-    uint64_t ticket;
-    uint64_t age;    // the turn of garbage collection when it was cached
-    Block* previous; // neighbours within the segment
-    Block* next;
-    std::vector<orStream_t> used_by; // besides its own stream
-    StackContext context;
-    StackContext segment_context; // of the first block of a segment
-
-    bool is_split() const {
-      return previous != nullptr || next != nullptr;
-    }
-  };
-  struct ByStreamAndSize {
-    bool operator()(const Block* left, const Block* right) const {
-      if (left->stream != right->stream) {
-        return std::less<>()(left->stream, right->stream);
-      }
-      return left->size != right->size ? left->size < right->size
-                                       : left->pointer < right->pointer;
-    }
-  };
-  // Sorted, and an array: the nodes of a set would cost each operator a malloc
-  // and a free.
-  using Blocks = std::vector<Block*>;
   using Waiting = std::deque<std::pair<StreamEvent, Block*>>;
 
   Allocation hand_out(
@@ -131,29 +95,17 @@ class BlockPool {
       size_t size,
       const Request& request,
       uint64_t completed);
-  Block* make_block();
-  void recycle(Block* block);
   void reclaim(Block* block, const StackContext& context);
   void reclaim_reached();
-  Block* take_cached(
+  Block* take_free(
       size_t size,
       bool small,
       const Request& request,
       uint64_t completed);
   Block* make_segment(size_t size, bool small, const Request& request);
-  void split(Block* block, size_t size);
-  void merge(Block* block, Block* neighbour);
   bool release_oversize(size_t size, bool small, const Request& request);
   void collect_garbage(const StackContext& context);
   bool release(Block* block, const StackContext& context);
-  Blocks& cached(bool small) {
-    return small ? small_ : large_;
-  }
-  /// The first block of a stream that is large enough, or one behind them.
-  static Blocks::iterator
-  find_fit(Blocks& blocks, orStream_t stream, size_t size);
-  static void insert(Blocks& blocks, Block* block);
-  static void erase(Blocks& blocks, Block* block);
   template <typename Change>
   void count(bool small, const Change& change);
   void trace(
@@ -171,10 +123,8 @@ class BlockPool {
   }
 
   c10::DeviceIndex device_;
-  Blocks small_;
-  Blocks large_;
-  Blocks spare_; // objects for new blocks
-  // Not cached: allocated, or freed and waiting for events.
+  FreeBlocks free_;
+  // Not free: allocated, or freed and waiting for events.
   ska::flat_hash_map<const void*, Block*> active_;
   std::map<orStream_t, Waiting> waiting_; // for the events of each stream
   std::optional<size_t> allowed_;         // bytes to reserve at most

@@ -121,7 +121,8 @@ Polynomial power_of_x(uint64_t exponent) {
   static const std::vector<int> lower = lower_powers();
   Polynomial result(kDegree);
   result.flip(0);
-  for (int bit = std::bit_width(exponent) - 1; bit >= 0; --bit) {
+  for (int bit = static_cast<int>(std::bit_width(exponent)) - 1; bit >= 0;
+       --bit) {
     // Squaring over GF(2) doubles every power.
     const int step = static_cast<int>(exponent >> bit & 1);
     Polynomial square(2 * kDegree + 64);

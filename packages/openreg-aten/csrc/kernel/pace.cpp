@@ -40,6 +40,7 @@ struct Thread {
   size_t mean_bytes;
   uint32_t host_waits; // when the last operator was submitted
   uint32_t operators;  // since then
+  uint32_t mean_operators; // between waits
   uint32_t ticks;      // to the next sample
 };
 OPENREG_THREAD_LOCAL Thread t_thread{};
@@ -60,12 +61,15 @@ bool is_worth_enqueueing(size_t bytes) {
   thread.mean_bytes += bytes / kWindow - thread.mean_bytes / kWindow;
   if (thread.host_waits != t_host_waits) {
     thread.host_waits = t_host_waits;
+    thread.mean_operators = (3 * thread.mean_operators + thread.operators) / 4;
     thread.operators = 0;
   }
   if (bytes > limit || thread.mean_bytes > limit) {
     return true;
   }
-  return ++thread.operators > kFirst &&
+  static const uint32_t kBurst = env("X_BURST", 16);
+  ++thread.operators;
+  return thread.operators > kFirst && (thread.mean_operators >= kBurst || thread.operators >= kBurst) &&
       g_kernel_time.load(std::memory_order_relaxed) > kWorth &&
       limit != std::numeric_limits<size_t>::max();
 }

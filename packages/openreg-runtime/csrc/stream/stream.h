@@ -6,8 +6,9 @@
 // for the stream and helps. A blocking launch on an idle stream therefore costs
 // two uncontended locks and no thread switch. A call that runs its command on
 // its own thread queues for the role too, so it waits for earlier work only.
-// A worker without work, and a thread that waits, spin for a while before they
-// sleep: to wake one costs more than a small kernel. A worker that has nothing
+// A worker without work, and a thread that waits, spin for a moment, for to
+// wake one costs more than a small kernel; then the worker looks for work in
+// short naps for some milliseconds before it sleeps. A worker that has nothing
 // to do for about a second ends, so that an unused stream holds no thread.
 //
 // A command may use its own stream. What it runs there blocking is a part of
@@ -150,6 +151,7 @@ class Stream {
   void note_launch_of_kernel(bool is_work);
   void start_worker();
   void work();
+  void doze(Lock& lock);
   void execute_next(Lock& lock);
   std::optional<Error> execute(const Entry& entry);
   void act(const Action& action);
@@ -186,6 +188,7 @@ class Stream {
   bool busy_ = false;          // an executor is at work
   bool has_worker_ = false;
   bool worker_sleeps_ = false;
+  bool was_pushed_ = false;  // something, since the worker looked
   bool worker_ends_ = false; // unless there is work when it wakes
   std::uint64_t completed_at_last_look_ = 0; // of end_idle_worker()
   bool retired_ = false;
