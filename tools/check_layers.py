@@ -40,10 +40,7 @@ LAYERS = {
 # This one uses the library through its public header, and no layers but these.
 ONLY = {"packages/openreg-runtime/csrc/bindings/": ["base/", "bindings/"]}
 # Includes that point upwards nevertheless.
-EXCEPTIONS = {
-    # The allocator copies the bytes of a block in the order of the current stream.
-    ("packages/openreg-aten/csrc/device/allocator.cpp", "kernel/kernel.h"),
-}
+EXCEPTIONS: set[tuple[str, str]] = set()
 
 _INCLUDE = re.compile(r"""\s*#\s*include\s*(["<])([^">]+)[">]""")
 

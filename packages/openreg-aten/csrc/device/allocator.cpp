@@ -7,11 +7,11 @@
 #include "device/device.h"
 #include "device/error.h"
 #include "device/gil.h"
+#include "device/launch.h"
 #include "device/size_classes.h"
 #include "device/stream.h"
 #include "device/stream_event.h"
 #include "device/trace.h"
-#include "kernel/kernel.h"
 #include "mechanism.h"
 
 #include <c10/core/AllocatorConfig.h>

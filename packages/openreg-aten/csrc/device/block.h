@@ -22,8 +22,8 @@ struct Block {
   bool allocated; // to a tensor
   size_t events;  // that a freed block waits for
   bool by_kernel; // allocated while a kernel ran, ...
-  uint64_t born;  // ... when so many commands of the stream were over
-  // Once so many commands of its stream are over, a free block is idle.
+  uint64_t born;  // ... when so many commands of the stream were completed
+  // Once so many commands of its stream are completed, a free block is idle.
   uint64_t ticket;
   uint64_t age;    // the turn of garbage collection when it became free
   Block* previous; // neighbours within the segment

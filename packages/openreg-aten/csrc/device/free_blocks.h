@@ -28,7 +28,7 @@ class FreeBlocks {
   /// An empty object for a new block.
   Block* make();
   /// Takes out the smallest block of `stream` that is large enough, or of these
-  /// the smallest that is idle once `completed` commands are over. Null if
+  /// the smallest that is idle once `completed` commands are completed. Null if
   /// there is none, or if it may not serve.
   static constexpr uint64_t kNotIdle = std::numeric_limits<uint64_t>::max();
   Block* take(bool small, orStream_t stream, size_t size, uint64_t completed);

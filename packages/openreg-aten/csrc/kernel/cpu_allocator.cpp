@@ -9,7 +9,6 @@
 
 #include "device/allocator.h"
 #include "device/device.h"
-#include "kernel/kernel.h"
 #include "mechanism.h"
 #include "thread_local.h"
 

@@ -19,6 +19,21 @@ constexpr c10::DispatchKeySet kBelowAutograd =
 /// what the CPU's own allocator gives everywhere else.
 c10::Allocator& kernel_cpu_allocator();
 
+/// While one lives, this thread runs CPU kernels for a device: the CPU
+/// allocator takes memory from that device, and dispatch stays below autograd
+/// and autocast.
+class KernelScope {
+ public:
+  explicit KernelScope(c10::DeviceIndex device);
+  KernelScope(const KernelScope&) = delete;
+  KernelScope& operator=(const KernelScope&) = delete;
+  ~KernelScope();
+
+ private:
+  c10::DeviceIndex previous_;
+  c10::impl::ExcludeDispatchKeyGuard below_autograd_;
+};
+
 /// Memory of results that was there before the kernel. Inside an
 /// EnqueuedKernelScope, an allocation of exactly the size of one gets it, and
 /// all others come from the host.

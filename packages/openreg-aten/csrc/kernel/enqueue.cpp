@@ -5,7 +5,6 @@
 #include "device/device.h"
 #include "kernel/cpu_allocator.h"
 #include "kernel/dispatch_paths.h"
-#include "kernel/kernel.h"
 #include "kernel/pace.h"
 #include "kernel/structured.h"
 #include "thread_local.h"

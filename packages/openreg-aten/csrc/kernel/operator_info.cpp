@@ -241,7 +241,7 @@ OperatorInfo make_info(const c10::OperatorHandle& op) {
   info.reads_numbers = info.uses_generator || schema.name() == "aten::arange" ||
       schema.name() == "aten::range";
   info.promotes = op.hasTag(at::Tag::pointwise);
-  info.refused_dtypes = refused_dtypes(op.operator_name());
+  info.refused_dtypes = wider_dtypes_of(op.operator_name()).refused;
   return info;
 }
 

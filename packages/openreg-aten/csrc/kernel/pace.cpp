@@ -1,49 +1,54 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The mean of bytes and times of the latest kernels.
+// Means of the bytes and times of the latest kernels, and of how many of them
+// come between two waits of the host.
 #include "kernel/pace.h"
 
+#include "device/cores.h"
 #include "device/host_wait.h"
 #include "device/settings.h"
+#include "thread_local.h"
 
 #include <c10/macros/Macros.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <limits>
 
 namespace openreg::aten::pace {
 namespace {
 
-int env(const char* n, int d) {
-  const char* t = std::getenv(n);
-  return t ? std::atoi(t) : d;
-}
-
-/// Operators with at most this many bytes of operands, in the mean over the
-/// latest ones too, run on the calling thread if their stream is idle.
-size_t inline_bytes() {
-  static const size_t value = inline_bytes_setting();
-  return value;
-}
-
-constexpr int kSampled = 8; // one kernel of so many is measured
-constexpr int kWindow = 16; // in a mean, each new one counts one of so many
-constexpr int kLongest =
-    32'000; // ns: a kernel that was interrupted counts as this
+// In a mean, each new value counts one of so many.
+constexpr int kWindow = 16;
+// One kernel of so many is measured.
+constexpr uint32_t kSampled = 8;
+// A kernel that was interrupted counts as this, in nanoseconds.
+constexpr int64_t kLongest = 32'000;
+// Kernels of less, in the mean, cost more to enqueue than to run.
+constexpr int kWorthwhile = 2'000;
+// A program that waits more often gains nothing from asynchrony, ...
+constexpr uint32_t kBurst = 16;
+// ... nor one that waits after the first.
+constexpr uint32_t kFirst = 1;
 
 // The mean time of kernels, in nanoseconds.
 std::atomic<int> g_kernel_time{0};
 
 struct Thread {
   size_t mean_bytes;
-  uint32_t host_waits; // when the last operator was submitted
-  uint32_t operators;  // since then
+  uint32_t host_waits;     // when the last operator was submitted
+  uint32_t operators;      // since then
   uint32_t mean_operators; // between waits
-  uint32_t ticks;      // to the next sample
+  uint32_t until_sample;
 };
 OPENREG_THREAD_LOCAL Thread t_thread{};
+
+/// Operators with at most this many bytes of operands, in the mean over the
+/// latest ones too, may run on the calling thread if their stream is idle.
+size_t inline_bytes() {
+  static const size_t value = inline_bytes_setting();
+  return value;
+}
 
 int64_t now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -53,9 +58,8 @@ int64_t now() {
 
 } // namespace
 
+// [docs: pace]
 bool is_worth_enqueueing(size_t bytes) {
-  static const uint32_t kFirst = env("X_FIRST", 4);
-  static const int kWorth = env("X_WORTH", 1500);
   const size_t limit = inline_bytes();
   Thread& thread = t_thread;
   thread.mean_bytes += bytes / kWindow - thread.mean_bytes / kWindow;
@@ -64,27 +68,29 @@ bool is_worth_enqueueing(size_t bytes) {
     thread.mean_operators = (3 * thread.mean_operators + thread.operators) / 4;
     thread.operators = 0;
   }
+  ++thread.operators;
   if (bytes > limit || thread.mean_bytes > limit) {
     return true;
   }
-  static const uint32_t kBurst = env("X_BURST", 16);
-  ++thread.operators;
-  return thread.operators > kFirst && (thread.mean_operators >= kBurst || thread.operators >= kBurst) &&
-      g_kernel_time.load(std::memory_order_relaxed) > kWorth &&
-      limit != std::numeric_limits<size_t>::max();
+  return g_kernel_time.load(std::memory_order_relaxed) > kWorthwhile &&
+      thread.operators > kFirst &&
+      std::max(thread.mean_operators, thread.operators) >= kBurst &&
+      limit != std::numeric_limits<size_t>::max() && !cores_are_taken();
 }
+// [docs: end]
 
 Timer::Timer() : start_(0) {
-  if (t_thread.ticks-- == 0) {
-    t_thread.ticks = kSampled - 1;
+  Thread& thread = t_thread;
+  if (C10_UNLIKELY(thread.until_sample == 0)) {
+    thread.until_sample = kSampled;
     start_ = now();
   }
+  --thread.until_sample;
 }
 
 Timer::~Timer() {
   if (C10_UNLIKELY(start_ != 0)) {
-    const int time =
-        static_cast<int>(std::min<int64_t>(now() - start_, kLongest));
+    const auto time = static_cast<int>(std::min(now() - start_, kLongest));
     const int mean = g_kernel_time.load(std::memory_order_relaxed);
     g_kernel_time.store(
         mean + (time - mean) / kWindow, std::memory_order_relaxed);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How much work the kernels of late were, and whether the next one is worth a
-// change of threads.
+// How much work kernels are of late, and whether the next one is worth a change
+// of threads.
 //
 // To enqueue a kernel costs the host about a microsecond, and more if a worker
-// has to be woken. In return the host goes on while the kernel runs. Who soon
-// waits for the kernel gains nothing.
+// has to be woken. In return the host goes on while the kernel runs. That is a
+// gain if kernels take longer, if the host does not wait soon, and if a core is
+// free.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +14,10 @@
 namespace openreg::aten::pace {
 
 /// Whether an operator over `bytes` bytes of operands is worth enqueueing on an
-/// idle stream.
+/// idle stream. To be asked once per operator.
 bool is_worth_enqueueing(size_t bytes);
 
-/// Measures a kernel, or none: it takes samples.
+/// Measures the kernel that it encloses, or nothing: it takes samples.
 class Timer {
  public:
   Timer();

@@ -2,10 +2,10 @@
 // The call path: decides, finds metadata, enqueues or runs, adopts, remembers.
 #include "kernel/submit.h"
 
+#include "device/launch.h"
 #include "kernel/cpu_allocator.h"
 #include "kernel/enqueue.h"
 #include "kernel/first_call.h"
-#include "kernel/kernel.h"
 #include "kernel/pace.h"
 
 #include <ATen/native/Resize.h>
@@ -96,12 +96,14 @@ void resize_written(const Call& call, const OutputMetadata& outputs) {
 /// or null if a later call with the same metadata may do otherwise.
 std::optional<bool> run(Call& call) {
   count(call, call.path);
-  CpuAliases aliases(call.device);
-  call.alias(aliases);
   if (call.place == Call::Place::kHost) {
     synchronize_current_stream(call.device); // reports what failed
     call.run();
-  } else {
+    return false;
+  }
+  CpuAliases aliases(call.device);
+  call.alias(aliases);
+  {
     const pace::Timer timer;
     run_on_current_stream(call.device, [&] {
       const KernelScope scope(call.device);

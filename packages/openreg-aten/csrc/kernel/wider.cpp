@@ -14,6 +14,9 @@ namespace {
 using c10::ScalarType;
 using torch::jit::Stack;
 
+WiderDtypesOf g_list = nullptr;
+bool g_enabled = false;
+
 /// The dtype with a kernel, which holds all numbers of the other.
 ScalarType wider(ScalarType dtype) {
   switch (dtype) {
@@ -152,7 +155,7 @@ class WidenedCall {
 
   void call() {
     c10::OperatorHandle op = op_;
-    if (const auto prepare = preparation_of(op_.operator_name())) {
+    if (const auto prepare = wider_dtypes_of(op_.operator_name()).preparation) {
       prepare(op, stack_, base_);
     }
     if (is_composite()) {
@@ -187,6 +190,23 @@ class WidenedCall {
 };
 
 } // namespace
+
+bool set_wider_dtypes(WiderDtypesOf list) {
+  g_list = list;
+  return true;
+}
+
+WiderDtypes wider_dtypes_of(const c10::OperatorName& name) {
+  return g_list(name);
+}
+
+void enable_wider_dtypes() {
+  g_enabled = true;
+}
+
+bool uses_wider_dtypes() {
+  return g_enabled;
+}
 
 bool computes_in_refused(
     const c10::OperatorHandle& op,

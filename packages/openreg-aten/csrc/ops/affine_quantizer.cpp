@@ -19,6 +19,17 @@
 namespace openreg::aten {
 namespace {
 
+/// Calls a function of PyTorch's. Some stubs get zero points, which are whole,
+/// as floats.
+template <typename... To, typename... From>
+void convert_and_call(
+    at::Tensor& (*function)(const at::Tensor&, at::Tensor&, To...),
+    const at::Tensor& from,
+    at::Tensor& to,
+    const From&... parameters) {
+  function(from, to, static_cast<To>(parameters)...);
+}
+
 /// What a device does for a stub, as a part of `Operator`. `function` is
 /// PyTorch's, which calls the same stub for the CPU once more, and first checks
 /// the zero points of channels: PyTorch leaves that to a device, as it cannot
@@ -64,7 +75,9 @@ class QuantizerCall final : public Call {
   }
   void run() override {
     std::apply(
-        [&](const auto&... each) { function(*cpu_from_, *cpu_to_, each...); },
+        [&](const auto&... each) {
+          convert_and_call(function, *cpu_from_, *cpu_to_, each...);
+        },
         parameters_);
   }
 

@@ -194,14 +194,12 @@ class ItemCall final : public Call {
   torch::jit::Stack arguments() const override {
     return {self_};
   }
-  void alias(CpuAliases&) override {
-    data_ = to_kernel(self_.const_data_ptr());
-  }
   void run() override {
+    const void* data = to_kernel(self_.const_data_ptr());
     AT_DISPATCH_V2(
         self_.scalar_type(),
         "_local_scalar_dense",
-        AT_WRAP([&] { result_ = *static_cast<const scalar_t*>(data_); }),
+        AT_WRAP([&] { result_ = *static_cast<const scalar_t*>(data); }),
         AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX),
         AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES),
         AT_EXPAND(AT_FLOAT8_TYPES),
@@ -222,7 +220,6 @@ class ItemCall final : public Call {
   }
 
   const at::Tensor& self_;
-  const void* data_ = nullptr;
   at::Scalar result_;
 };
 

@@ -13,6 +13,7 @@ OPENREG_MECHANISM(
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   add_structured_unary(library);
   add_structured_binary(library);
+  add_structured_special(library);
   add_structured_activations(library);
 }
 

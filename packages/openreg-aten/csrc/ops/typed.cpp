@@ -12,7 +12,6 @@ OPENREG_MECHANISM(
     "operators that are called often cost more") {
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   add_typed_pointwise(library);
-  add_typed_special(library);
   add_typed_layers(library);
   add_typed_images(library);
   add_typed_reductions(library);

@@ -38,8 +38,6 @@ namespace {
 using c10::ScalarType;
 using torch::jit::Stack;
 
-bool enabled = false;
-
 /// CUDA finds the bin of an integer in integers, as the whole part of
 /// (x - min) * bins / (max - min). In floating point some quotients that should
 /// be whole come out smaller. So the range starts earlier by half of 1 / bins:
@@ -237,38 +235,30 @@ void add_fourier_transforms(torch::Library& library) {
       ops::fft_rfftn_out>(library);
 }
 
-} // namespace
-
-bool uses_wider_dtypes() {
-  return enabled;
-}
-
-uint64_t refused_dtypes(const c10::OperatorName& name) {
-  uint64_t bits = 0;
+WiderDtypes find(const c10::OperatorName& name) {
+  WiderDtypes found{0, nullptr};
   for (const Entry& entry : list()) {
     if (names(entry, base_name(name))) {
       for (const ScalarType dtype : entry.dtypes) {
-        bits |= dtype_bit(dtype);
+        found.refused |= dtype_bit(dtype);
+      }
+      if (found.preparation == nullptr) {
+        found.preparation = entry.prepare;
       }
     }
   }
-  return bits;
+  return found;
 }
 
-Preparation preparation_of(const c10::OperatorName& name) {
-  for (const Entry& entry : list()) {
-    if (entry.prepare != nullptr && names(entry, base_name(name))) {
-      return entry.prepare;
-    }
-  }
-  return nullptr;
-}
+[[maybe_unused]] const bool g_set = set_wider_dtypes(&find);
+
+} // namespace
 
 OPENREG_MECHANISM(
     wider_dtypes,
     "TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1): casts",
     "complex32, histc of integers and more are refused as on the CPU") {
-  enabled = true;
+  enable_wider_dtypes();
   static auto kernels = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   static auto autograd = MAKE_TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1);
   add_fourier_transforms(kernels);

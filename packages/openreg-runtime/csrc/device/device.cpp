@@ -161,8 +161,10 @@ bool Device::end_block(std::size_t offset) {
 
 /// Closes what the heap keeps for other processes to kernels of this one.
 void Device::keep_for_others(std::size_t offset) {
-  if (config().memory_check && !process::exiting()) {
-    const auto block = heap_.trace(offset).value();
+  if (!config().memory_check || process::exiting()) {
+    return;
+  }
+  if (const auto block = heap_.trace(offset)) {
     memory_check::hide(
         memory_,
         memory_.device_mapping(index_) + offset,

@@ -14,9 +14,6 @@
 #include <atomic>
 #include <chrono>
 #include <string>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -379,7 +376,6 @@ void Stream::push(Lock& lock, Entry&& entry) {
   ++enqueued_;
   state_.count_enqueued();
   worker_ends_ = false;
-  was_pushed_ = true;
   const bool wakes = worker_sleeps_ && !busy_;
   if (t_running != nullptr) {
     note_launch_of_kernel(is_work);
@@ -452,14 +448,10 @@ void Stream::start_worker() {
 }
 
 void Stream::work() {
-#ifdef __linux__
-  prctl(PR_SET_TIMERSLACK, 1000UL); // nanoseconds: naps end in time
-#endif
   Lock lock(mutex_);
   for (;;) {
     if (queue_.empty() && !retired_) {
       spin_wait(lock, enqueued_, enqueued_ + 1);
-      doze(lock);
     }
     worker_sleeps_ = true;
     work_.wait(lock, [this] {
@@ -477,22 +469,6 @@ void Stream::work() {
       return;
     }
     execute_next(lock);
-  }
-}
-
-/// Lets the worker look for work itself for a while, in naps: nobody has to
-/// wake it meanwhile, which costs the host more than to enqueue a kernel does,
-/// and takes the core from the host if no other is free.
-void Stream::doze(Lock& lock) {
-  constexpr std::chrono::microseconds kNap{50};
-  constexpr int kNaps = 200;
-  for (int naps = 0; naps < kNaps && (queue_.empty() || busy_) && !retired_ &&
-       !process::exiting();
-       ++naps) {
-    work_.wait_for(lock, kNap);
-    if (std::exchange(was_pushed_, false)) {
-      naps = 0;
-    }
   }
 }
 

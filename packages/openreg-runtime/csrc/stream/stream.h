@@ -151,7 +151,6 @@ class Stream {
   void note_launch_of_kernel(bool is_work);
   void start_worker();
   void work();
-  void doze(Lock& lock);
   void execute_next(Lock& lock);
   std::optional<Error> execute(const Entry& entry);
   void act(const Action& action);
@@ -188,7 +187,6 @@ class Stream {
   bool busy_ = false;          // an executor is at work
   bool has_worker_ = false;
   bool worker_sleeps_ = false;
-  bool was_pushed_ = false;  // something, since the worker looked
   bool worker_ends_ = false; // unless there is work when it wakes
   std::uint64_t completed_at_last_look_ = 0; // of end_idle_worker()
   bool retired_ = false;

@@ -9,6 +9,7 @@ namespace openreg::aten {
 
 void add_structured_unary(torch::Library& library);
 void add_structured_binary(torch::Library& library);
+void add_structured_special(torch::Library& library);
 void add_structured_activations(torch::Library& library);
 
 } // namespace openreg::aten

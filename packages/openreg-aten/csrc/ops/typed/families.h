@@ -8,7 +8,6 @@
 namespace openreg::aten {
 
 void add_typed_pointwise(torch::Library& library);
-void add_typed_special(torch::Library& library);
 void add_typed_layers(torch::Library& library);
 void add_typed_images(torch::Library& library);
 void add_typed_reductions(torch::Library& library);
