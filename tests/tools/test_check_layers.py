@@ -41,12 +41,6 @@ def test_layers_of_this_workspace_hold(layers):
     assert list(layers.check(ROOT)) == []
 
 
-def test_exceptions_are_needed(layers, monkeypatch):
-    count = len(layers.EXCEPTIONS)
-    monkeypatch.setattr(layers, "EXCEPTIONS", set())
-    assert len(list(layers.check(ROOT))) == count
-
-
 @pytest.mark.parametrize(
     ("path", "include", "message"),
     [

@@ -72,7 +72,7 @@ class BoxedCall final : public Call {
       return;
     }
     size_t next = 0;
-    for (const int32_t source : info.returned) {
+    for (const int32_t source : info().returned) {
       if (source >= 0) {
         stack_.push_back(std::move(originals_[static_cast<size_t>(source)]));
       } else {
@@ -82,8 +82,8 @@ class BoxedCall final : public Call {
   }
 
   void alias(CpuAliases& aliases) override {
-    originals_.reserve(info.arguments.size());
-    for (const auto& argument : info.arguments) {
+    originals_.reserve(info().arguments.size());
+    for (const auto& argument : info().arguments) {
       replace_argument(aliases, argument);
     }
   }
@@ -91,8 +91,8 @@ class BoxedCall final : public Call {
     target_.redispatchBoxed(c10::DispatchKeySet(cpu_key_), &stack_);
   }
   void adopt(CpuAliases& aliases) override {
-    for (size_t i = 0; i < info.returned.size(); ++i) {
-      adopt_result(aliases, result(i), info.returned[i]);
+    for (size_t i = 0; i < info().returned.size(); ++i) {
+      adopt_result(aliases, result(i), info().returned[i]);
     }
   }
   std::vector<at::Tensor> made() const override {
@@ -100,8 +100,8 @@ class BoxedCall final : public Call {
       return stack_.back().toTensorVector();
     }
     std::vector<at::Tensor> results;
-    for (size_t i = 0; i < info.returned.size(); ++i) {
-      if (info.returned[i] < 0) {
+    for (size_t i = 0; i < info().returned.size(); ++i) {
+      if (info().returned[i] < 0) {
         results.push_back(result(i).toTensor());
       }
     }
@@ -110,10 +110,10 @@ class BoxedCall final : public Call {
   std::vector<at::Tensor> written() const override {
     const bool has_run = !originals_.empty();
     std::vector<at::Tensor> tensors;
-    for (size_t i = 0; i < info.returned.size(); ++i) {
-      if (info.returned[i] >= 0) {
+    for (size_t i = 0; i < info().returned.size(); ++i) {
+      if (info().returned[i] >= 0) {
         const auto& argument =
-            info.arguments[static_cast<size_t>(info.returned[i])];
+            info().arguments[static_cast<size_t>(info().returned[i])];
         tensors.push_back(
             (has_run ? result(i) : stack_[base_ + argument.index]).toTensor());
       }
@@ -126,7 +126,7 @@ class BoxedCall final : public Call {
     return stack_[base_ + argument.index];
   }
   c10::IValue& result(size_t index) const {
-    return stack_[stack_.size() - info.returned.size() + index];
+    return stack_[stack_.size() - info().returned.size() + index];
   }
 
   static c10::DeviceIndex find_device(
@@ -169,7 +169,7 @@ class BoxedCall final : public Call {
       const at::Tensor& tensor,
       const OperatorInfo::Argument& argument) const {
     at::Tensor& aliased = aliases.alias_argument(tensor, argument);
-    if (C10_UNLIKELY(info.reads_requires_grad)) {
+    if (C10_UNLIKELY(info().reads_requires_grad)) {
       aliased.set_requires_grad(tensor.requires_grad());
     }
     return aliased;
@@ -223,18 +223,18 @@ class BoxedCall final : public Call {
 
   /// First of all, since the stream may have to wait for other draws.
   void prepare_cpu_generator() {
-    for (const auto& argument : info.arguments) {
+    for (const auto& argument : info().arguments) {
       if (argument.kind == Kind::kGenerator) {
         c10::IValue& value = this->value(argument);
         value = openreg::aten::prepare_cpu_generator(
-            device, value.toOptional<at::Generator>());
+            device(), value.toOptional<at::Generator>());
       }
     }
   }
 
   bool returns_list() const {
-    const auto& returns = op.schema().returns();
-    return info.returned.size() == 1 && info.returned[0] < 0 &&
+    const auto& returns = op().schema().returns();
+    return info().returned.size() == 1 && info().returned[0] < 0 &&
         returns[0].type()->kind() == c10::TypeKind::ListType;
   }
 
@@ -262,7 +262,7 @@ class BoxedCall final : public Call {
   const c10::DispatchKey cpu_key_;
   Stack& stack_;
   const size_t base_;
-  c10::SmallVector<c10::IValue, 4> originals_; // one per info.arguments
+  c10::SmallVector<c10::IValue, 4> originals_; // one per info().arguments
 };
 
 /// Runs an operator that returns an object of a custom class, such as packed

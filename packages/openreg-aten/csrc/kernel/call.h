@@ -34,9 +34,23 @@ class Call {
       const OperatorInfo& info,
       c10::DeviceIndex device,
       DispatchPath path)
-      : op(op), info(info), device(device), path(path) {}
+      : op_(op), info_(info), device_(device), path_(path) {}
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
+
+  const c10::OperatorHandle& op() const {
+    return op_;
+  }
+  const OperatorInfo& info() const {
+    return info_;
+  }
+  c10::DeviceIndex device() const {
+    return device_;
+  }
+  /// By which it is counted if it runs on the calling thread.
+  DispatchPath path() const {
+    return path_;
+  }
 
   /// Adds the arguments to a key.
   virtual void add_to(CallKey& key) const {
@@ -46,13 +60,13 @@ class Call {
   virtual torch::jit::Stack arguments() const = 0;
   /// The operator whose CPU kernel runs.
   virtual const c10::OperatorHandle& target() const {
-    return op;
+    return op_;
   }
 
   /// Arguments for the CPU's kernel, which submit() enqueues. Not asked of
   /// calls that are never enqueued.
   virtual torch::jit::Stack alias_for_later(CpuAliases& /*aliases*/) {
-    TORCH_INTERNAL_ASSERT(false, op.operator_name(), " cannot be enqueued");
+    TORCH_INTERNAL_ASSERT(false, op_.operator_name(), " cannot be enqueued");
   }
   /// Takes the results that an enqueued kernel will fill.
   virtual void take(std::vector<at::Tensor>&& /*made*/) {}
@@ -73,16 +87,18 @@ class Call {
     return {};
   }
 
-  const c10::OperatorHandle& op;
-  const OperatorInfo& info;
-  const c10::DeviceIndex device;
-  const DispatchPath path;
   Place place = Place::kAny;
   // Of all operands, if the results are there before the call runs; else null.
   std::optional<size_t> bytes_if_known;
 
  protected:
   ~Call() = default;
+
+ private:
+  const c10::OperatorHandle& op_;
+  const OperatorInfo& info_;
+  const c10::DeviceIndex device_;
+  const DispatchPath path_;
 };
 
 } // namespace openreg::aten

@@ -3,6 +3,8 @@
 #include "kernel/enqueue.h"
 
 #include "device/device.h"
+#include "device/error.h"
+#include "device/stream.h"
 #include "kernel/cpu_allocator.h"
 #include "kernel/dispatch_paths.h"
 #include "kernel/pace.h"

@@ -17,8 +17,8 @@ namespace openreg::aten {
 namespace {
 
 void count(const Call& call, DispatchPath path) {
-  if (counts_paths() && call.path != DispatchPath::kPart) {
-    count_path(call.op.operator_name(), path);
+  if (counts_paths() && call.path() != DispatchPath::kPart) {
+    count_path(call.op().operator_name(), path);
   }
 }
 
@@ -34,10 +34,10 @@ Verdict should_enqueue(const Call& call, size_t bytes) {
   if (call.place == Call::Place::kTurn || call.place == Call::Place::kHost) {
     return Verdict::kRun;
   }
-  const bool busy = is_busy(call.device);
+  const bool busy = is_busy(call.device());
   const bool worth = pace::is_worth_enqueueing(bytes);
   if (!(busy || worth || call.place == Call::Place::kQueue) ||
-      runs_here(call.device)) { // what a kernel calls runs at once
+      runs_here(call.device())) { // what a kernel calls runs at once
     return Verdict::kRun;
   }
   return busy ? Verdict::kEnqueueOverWait : Verdict::kEnqueue;
@@ -58,10 +58,10 @@ find_outputs(const Call& call, const CallKey& key, Verdict verdict) {
     return nullptr;
   }
   const torch::jit::Stack arguments = call.arguments();
-  auto outputs = ask_meta_kernel(call.op, call.info, key, arguments);
+  auto outputs = ask_meta_kernel(call.op(), call.info(), key, arguments);
   return outputs != nullptr || !waits
       ? outputs
-      : dry_run(call.op, call.info, key, arguments);
+      : dry_run(call.op(), call.info(), key, arguments);
 }
 
 void enqueue_call(
@@ -69,10 +69,10 @@ void enqueue_call(
     std::vector<at::Tensor>&& results,
     uint64_t digest) {
   count(call, DispatchPath::kEnqueued);
-  CpuAliases aliases(call.device);
+  CpuAliases aliases(call.device());
   enqueue(
       call.target(),
-      call.device,
+      call.device(),
       aliases,
       call.alias_for_later(aliases),
       results,
@@ -95,18 +95,18 @@ void resize_written(const Call& call, const OutputMetadata& outputs) {
 /// Runs a call on this thread; returns whether it gave arguments other sizes,
 /// or null if a later call with the same metadata may do otherwise.
 std::optional<bool> run(Call& call) {
-  count(call, call.path);
+  count(call, call.path());
   if (call.place == Call::Place::kHost) {
-    synchronize_current_stream(call.device); // reports what failed
+    synchronize_current_stream(call.device()); // reports what failed
     call.run();
     return false;
   }
-  CpuAliases aliases(call.device);
+  CpuAliases aliases(call.device());
   call.alias(aliases);
   {
     const pace::Timer timer;
-    run_on_current_stream(call.device, [&] {
-      const KernelScope scope(call.device);
+    run_on_current_stream(call.device(), [&] {
+      const KernelScope scope(call.device());
       call.run();
     });
   }
@@ -119,7 +119,7 @@ std::optional<bool> run(Call& call) {
 void run_and_remember(Call& call, const CallKey& key) {
   const auto changed = run(call);
   if (key.usable() && changed && !was_seen(key) &&
-      (!*changed || call.info.returns_all_written)) {
+      (!*changed || call.info().returns_all_written)) {
     cache_output_metadata(
         key,
         call.made(),
@@ -140,7 +140,7 @@ void submit(Call& call) {
     }
     return;
   }
-  CallKey key(call.op, call.info);
+  CallKey key(call.op(), call.info());
   call.add_to(key);
   const Verdict verdict =
       key.usable() ? should_enqueue(call, key.bytes()) : Verdict::kRun;
@@ -151,7 +151,8 @@ void submit(Call& call) {
     return;
   }
   resize_written(call, *outputs);
-  enqueue_call(call, make_results(call.device, outputs->made), digest_of(key));
+  enqueue_call(
+      call, make_results(call.device(), outputs->made), digest_of(key));
 }
 // [docs: end]
 

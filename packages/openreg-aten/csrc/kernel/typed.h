@@ -282,7 +282,7 @@ class TypedCall<Operator, Result(Args...)> : public Call {
   }
 
   torch::jit::Stack alias_for_later(CpuAliases& aliases) override {
-    TypedArguments to_cpu(this->info, this->device, aliases);
+    TypedArguments to_cpu(this->info(), this->device(), aliases);
     torch::jit::Stack stack;
     stack.reserve(sizeof...(Args));
     std::apply(
@@ -300,7 +300,7 @@ class TypedCall<Operator, Result(Args...)> : public Call {
 
   // [docs: typed-run]
   void alias(CpuAliases& aliases) override {
-    TypedArguments to_cpu(this->info, this->device, aliases);
+    TypedArguments to_cpu(this->info(), this->device(), aliases);
     std::apply(
         [&](const auto&... arg) {
           cpu_args_.emplace(CpuArguments{to_cpu(arg)...});

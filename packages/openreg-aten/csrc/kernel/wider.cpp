@@ -200,7 +200,7 @@ WiderDtypes wider_dtypes_of(const c10::OperatorName& name) {
   return g_list(name);
 }
 
-void enable_wider_dtypes() {
+void use_wider_dtypes() {
   g_enabled = true;
 }
 

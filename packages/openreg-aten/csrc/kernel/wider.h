@@ -41,7 +41,7 @@ bool set_wider_dtypes(WiderDtypesOf list);
 /// What the list says of an operator.
 WiderDtypes wider_dtypes_of(const c10::OperatorName& name);
 /// Lets kernels cast: the mechanism.
-void enable_wider_dtypes();
+void use_wider_dtypes();
 bool uses_wider_dtypes();
 
 /// Collects what decides in which dtype a call computes: its argument `dtype`,

@@ -64,7 +64,7 @@ class QuantizerCall final : public Call {
     const auto to_cpu = [&](auto& parameter) {
       if constexpr (std::is_same_v<decltype(parameter), at::Tensor&>) {
         if (parameter.device() != from_.device()) {
-          throw_two_devices(device, parameter);
+          throw_two_devices(device(), parameter);
         }
         parameter = aliases.alias(std::move(parameter), /*written=*/false);
       }

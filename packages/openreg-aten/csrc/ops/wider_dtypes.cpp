@@ -258,7 +258,7 @@ OPENREG_MECHANISM(
     wider_dtypes,
     "TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1): casts",
     "complex32, histc of integers and more are refused as on the CPU") {
-  enable_wider_dtypes();
+  use_wider_dtypes();
   static auto kernels = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   static auto autograd = MAKE_TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1);
   add_fourier_transforms(kernels);

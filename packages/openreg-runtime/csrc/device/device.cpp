@@ -168,7 +168,7 @@ void Device::keep_for_others(std::size_t offset) {
     memory_check::hide(
         memory_,
         memory_.device_mapping(index_) + offset,
-        heap_.footprint(block.size));
+        heap_.footprint(block->size));
   }
 }
 
