@@ -13,7 +13,8 @@ template <typename Operator>
 void add_typed_operator(torch::Library& library) {
   using Kernel = TypedKernel<Operator>;
   TORCH_INTERNAL_ASSERT(Kernel::is_complete(), Operator::schema_str);
-  const std::string name = toString(TypedCall<Operator>::handle().operator_name());
+  const std::string name =
+      toString(TypedCall<Operator>::handle().operator_name());
   library.impl(name.c_str(), TORCH_FN(Kernel::run));
 }
 
