@@ -80,4 +80,5 @@ def latch() -> Iterator[Latches]:
     yield make
     for each in made:
         each.release()
-    runtime.synchronize()
+    for index in range(runtime.device_count()):
+        runtime.synchronize(index)
