@@ -7,7 +7,6 @@
 #include <chrono>
 #include <fcntl.h>
 #include <string_view>
-#include <thread>
 #include <unistd.h>
 
 namespace openreg::aten {
@@ -41,7 +40,7 @@ bool cores_are_taken() {
   static std::atomic<Clock::duration> next{Clock::duration::zero()};
   static std::atomic<int> mean{0}; // in hundredths of a thread
   static const int limit =
-      static_cast<int>(std::thread::hardware_concurrency()) * kHundredths +
+      static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)) * kHundredths +
       kHundredths / 2;
   const Clock::duration now = Clock::now().time_since_epoch();
   if (now >= next.load(std::memory_order_relaxed)) {

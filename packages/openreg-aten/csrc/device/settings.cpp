@@ -25,10 +25,12 @@ void register_settings() {
       kInlineBytes,
       "65536",
       orSettingNumber,
-      "operators with more bytes of operands are always enqueued"));
+      "operators with more bytes of operands are enqueued on idle streams "
+      "too"));
 }
 
 size_t inline_bytes_setting() {
+  register_settings(); // for programs without the Python module
   if (number_of("OPENREG_LAUNCH_BLOCKING") == 1) {
     return std::numeric_limits<size_t>::max(); // so errors keep their types
   }

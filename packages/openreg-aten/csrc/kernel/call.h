@@ -47,7 +47,7 @@ class Call {
   c10::DeviceIndex device() const {
     return device_;
   }
-  /// By which it is counted if it runs on the calling thread.
+  /// The path that counts the call if it runs inline.
   DispatchPath path() const {
     return path_;
   }
@@ -56,8 +56,11 @@ class Call {
   virtual void add_to(CallKey& key) const {
     key.refuse();
   }
-  /// The arguments, as the caller gave them.
-  virtual torch::jit::Stack arguments() const = 0;
+  /// The arguments, as the caller gave them. Not asked of calls that add none
+  /// to a key.
+  virtual torch::jit::Stack arguments() const {
+    TORCH_INTERNAL_ASSERT(false, op_.operator_name(), " has no key");
+  }
   /// The operator whose CPU kernel runs.
   virtual const c10::OperatorHandle& target() const {
     return op_;

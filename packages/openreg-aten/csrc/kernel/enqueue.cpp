@@ -352,6 +352,12 @@ bool is_busy(c10::DeviceIndex device) {
   return false;
 }
 
+void note_inline_run(c10::DeviceIndex device) {
+  if (C10_LIKELY(t_idle.stream == current_handle(device))) {
+    ++t_idle.enqueued; // if others came between, it still differs
+  }
+}
+
 bool runs_here(c10::DeviceIndex device) {
   int here = 0;
   OPENREG_CHECK(orStreamRunsHere(current_handle(device), &here));

@@ -17,6 +17,10 @@ namespace openreg::aten {
 /// Whether the device's current stream has work.
 bool is_busy(c10::DeviceIndex device);
 
+/// To be called after this thread has run a call on the device's current
+/// stream: is_busy() then need not ask the runtime because of that call.
+void note_inline_run(c10::DeviceIndex device);
+
 /// Whether this thread runs a kernel of the device's current stream: what
 /// that kernel calls runs at once.
 bool runs_here(c10::DeviceIndex device);
@@ -37,6 +41,6 @@ void enqueue(
     CpuAliases& aliases,
     torch::jit::Stack&& stack,
     const std::vector<at::Tensor>& results,
-    uint64_t digest = 0);
+    uint64_t digest);
 
 } // namespace openreg::aten

@@ -58,6 +58,10 @@ int64_t now() {
 
 } // namespace
 
+bool is_blocking() {
+  return inline_bytes() == std::numeric_limits<size_t>::max();
+}
+
 // [docs: pace]
 bool is_worth_enqueueing(size_t bytes) {
   const size_t limit = inline_bytes();
@@ -75,7 +79,7 @@ bool is_worth_enqueueing(size_t bytes) {
   return g_kernel_time.load(std::memory_order_relaxed) > kWorthwhile &&
       thread.operators > kFirst &&
       std::max(thread.mean_operators, thread.operators) >= kBurst &&
-      limit != std::numeric_limits<size_t>::max() && !cores_are_taken();
+      !cores_are_taken();
 }
 // [docs: end]
 

@@ -13,6 +13,10 @@
 
 namespace openreg::aten::pace {
 
+/// Whether nothing is enqueued, so that errors keep their types: with
+/// OPENREG_LAUNCH_BLOCKING=1.
+bool is_blocking();
+
 /// Whether an operator over `bytes` bytes of operands is worth enqueueing on an
 /// idle stream. To be asked once per operator.
 bool is_worth_enqueueing(size_t bytes);

@@ -31,7 +31,8 @@ enum class Verdict {
 /// Whether a call with so many bytes of operands is enqueued.
 // [docs: should-enqueue]
 Verdict should_enqueue(const Call& call, size_t bytes) {
-  if (call.place == Call::Place::kTurn || call.place == Call::Place::kHost) {
+  if (call.place == Call::Place::kTurn || call.place == Call::Place::kHost ||
+      pace::is_blocking()) {
     return Verdict::kRun;
   }
   const bool busy = is_busy(call.device());
@@ -103,13 +104,12 @@ std::optional<bool> run(Call& call) {
   }
   CpuAliases aliases(call.device());
   call.alias(aliases);
-  {
+  run_on_current_stream(call.device(), [&] {
+    const KernelScope scope(call.device());
     const pace::Timer timer;
-    run_on_current_stream(call.device(), [&] {
-      const KernelScope scope(call.device());
-      call.run();
-    });
-  }
+    call.run();
+  });
+  note_inline_run(call.device());
   const bool changed = aliases.write_back();
   call.adopt(aliases);
   return aliases.has_changed_bits() ? std::nullopt : std::optional(changed);

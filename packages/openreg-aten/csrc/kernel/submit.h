@@ -3,9 +3,8 @@
 //
 // As on a device, the host makes the results, enqueues the kernel and goes on.
 // It does so if it can know what the results look like, and if the kernel is
-// worth it: a small operator on an idle stream runs at once on the calling
-// thread, as if the device had been that fast, since a change of threads would
-// take longer.
+// worth it (pace.h). Otherwise the kernel runs at once on the calling thread,
+// as if the device had been that fast: a change of threads would take longer.
 #pragma once
 
 #include "kernel/call.h"

@@ -320,6 +320,7 @@ class TypedCall<Operator, Result(Args...)> : public Call {
         *cpu_args_);
   }
   void adopt(CpuAliases& aliases) override {
+    cpu_args_.reset(); // or its references would keep aliases from their pool
     if constexpr (kMakesTensors) {
       *made_ = openreg::aten::adopt(aliases, std::move(*made_));
     }

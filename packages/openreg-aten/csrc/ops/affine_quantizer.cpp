@@ -53,13 +53,6 @@ class QuantizerCall final : public Call {
     place = Place::kTurn;
   }
 
-  torch::jit::Stack arguments() const override {
-    torch::jit::Stack stack{from_};
-    std::apply(
-        [&](const auto&... each) { torch::jit::push(stack, each...); },
-        parameters_);
-    return stack;
-  }
   void alias(CpuAliases& aliases) override {
     const auto to_cpu = [&](auto& parameter) {
       if constexpr (std::is_same_v<decltype(parameter), at::Tensor&>) {

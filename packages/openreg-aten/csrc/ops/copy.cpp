@@ -57,9 +57,6 @@ class CopyCall final : public Call {
     bytes_if_known = dst.nbytes() + src.nbytes();
   }
 
-  torch::jit::Stack arguments() const override {
-    return {dst_, src_, false};
-  }
   /// The kernel of the host reads and writes pinned memory itself.
   torch::jit::Stack alias_for_later(CpuAliases& aliases) override {
     return {
@@ -104,7 +101,10 @@ bool is_asynchronous(
 }
 
 /// Between host and device.
-void copy_over_the_bus(at::Tensor& dst, const at::Tensor& src, bool async) {
+void copy_between_host_and_device(
+    at::Tensor& dst,
+    const at::Tensor& src,
+    bool async) {
   const c10::DeviceIndex device = (on_device(dst) ? dst : src).device().index();
   CopyCall call(dst, src, device);
   call.place = Call::Place::kTurn;
@@ -124,6 +124,7 @@ void copy_on_devices(at::Tensor& dst, const at::Tensor& src) {
   const c10::DeviceIndex source = src.device().index();
   const c10::DeviceIndex target = dst.device().index();
   const bool can_be_enqueued = !dst.is_quantized() && !src.is_quantized() &&
+      !(src.is_complex() && !dst.is_complex()) && // which warns
       at::is_expandable_to(src.sizes(), dst.sizes()) && !overlaps(dst, src);
   if (source == target) {
     CopyCall call(dst, src, target);
@@ -158,7 +159,7 @@ copy_tensor(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
   if (on_device(self) && on_device(src)) {
     copy_on_devices(self, src);
   } else {
-    copy_over_the_bus(self, src, non_blocking);
+    copy_between_host_and_device(self, src, non_blocking);
   }
   return self;
 }
@@ -191,9 +192,6 @@ class ItemCall final : public Call {
     bytes_if_known = self.itemsize();
   }
 
-  torch::jit::Stack arguments() const override {
-    return {self_};
-  }
   void run() override {
     const void* data = to_kernel(self_.const_data_ptr());
     AT_DISPATCH_V2(

@@ -84,7 +84,7 @@ class DeviceState {
     launches_of_kernels_.fetch_add(1, std::memory_order_release);
   }
 
-  /// Counts a command that a stream of the device is to run later.
+  /// Counts a command of a stream of the device.
   void count_enqueued() noexcept {
     std::atomic_ref(enqueued_).fetch_add(1, std::memory_order_release);
   }

@@ -207,12 +207,14 @@ void Stream::acquire_executor(Lock& lock, Epoch epoch) {
   if (idle_locked()) {
     busy_ = true;
     ++enqueued_;
+    state_.count_enqueued();
     return;
   }
   const std::uint64_t before = enqueued_;
   bool granted = false;
   queue_.push_back({Turn{&granted}, epoch});
   ++enqueued_;
+  state_.count_enqueued();
   try {
     wait_until(lock, [&granted] { return granted; }, before, deadline());
   } catch (...) {

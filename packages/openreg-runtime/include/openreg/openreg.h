@@ -627,11 +627,10 @@ OPENREG_API orError_t orStreamGetProgress(
     orStream_t stream,
     uint64_t* enqueued,
     uint64_t* completed) OPENREG_NOEXCEPT;
-/* Where a device counts the commands that its streams were given to run later;
- * the counter can be read, atomically, until the process ends. A stream that
- * had no work at some count has been given none while the count is the same, so
- * who asks often need not call orStreamGetProgress(). Errors: InvalidValue,
- * InvalidDevice. */
+/* Where a device counts the commands that its streams are given; the counter
+ * can be read, atomically, until the process ends. A stream that had no work at
+ * some count has none while the count is the same, so who asks often need not
+ * call orStreamGetProgress(). Errors: InvalidValue, InvalidDevice. */
 OPENREG_API orError_t orDeviceGetEnqueueCounter(
     const uint64_t** counter,
     int device) OPENREG_NOEXCEPT;
