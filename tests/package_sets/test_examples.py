@@ -25,7 +25,12 @@ PACKAGE_SETS = {
     "aten_amp": PACKAGES[:3],
     "full": PACKAGES,
 }
-INSTALLED = {name for name in PACKAGES if importlib.util.find_spec(name)}
+# A folder of tests of the same name has no origin.
+INSTALLED = {
+    name
+    for name in PACKAGES
+    if (spec := importlib.util.find_spec(name)) and spec.origin
+}
 
 # Stands for packages that are not installed: neither modules nor metadata are there.
 HIDE = """

@@ -91,6 +91,8 @@ class Call {
   }
 
   Place place = Place::kAny;
+  // The kernel may raise an exception because of values, such as an index.
+  bool may_raise = false;
   // Of all operands, if the results are there before the call runs; else null.
   std::optional<size_t> bytes_if_known;
 

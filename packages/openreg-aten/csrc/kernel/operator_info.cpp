@@ -191,6 +191,16 @@ std::optional<Kind> kind_of(const c10::Argument& argument) {
   return std::nullopt;
 }
 
+/// Whether the CPU's kernel refuses some floating point numbers.
+bool raises_by_values(const std::string& name) {
+  constexpr const char* kParts[] = {
+      "linalg", "cholesky", "binary_cross_entropy", "hist", "quantize", "lu_"};
+  return std::any_of(
+      std::begin(kParts), std::end(kParts), [&](const char* part) {
+        return name.find(part) != std::string::npos;
+      });
+}
+
 OperatorInfo make_info(const c10::OperatorHandle& op) {
   const c10::FunctionSchema& schema = op.schema();
   OperatorInfo info;
@@ -237,6 +247,8 @@ OperatorInfo make_info(const c10::OperatorHandle& op) {
   info.results_follow_from_metadata = follow_from_metadata(op, info);
   info.refuses_floats = kRefusesFloats.count(schema.name()) > 0;
   info.raises_versions = raises_versions_itself(op);
+  info.raises_by_values =
+      info.uses_generator || raises_by_values(schema.name());
   info.takes_any_size = kTakesAnySize.count(schema.name()) > 0;
   info.reads_numbers = info.uses_generator || schema.name() == "aten::arange" ||
       schema.name() == "aten::range";

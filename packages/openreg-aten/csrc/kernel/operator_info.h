@@ -41,7 +41,8 @@ struct OperatorInfo {
   bool refuses_floats;      // the CPU's kernel does, and its meta kernel not
   // The kernel raises the versions of what it writes, not ADInplaceOrView.
   bool raises_versions;
-  bool promotes; // computes in the dtype that its arguments promote to
+  bool raises_by_values; // its kernel, of floating point numbers too
+  bool promotes;         // computes in the dtype that its arguments promote to
   uint64_t refused_dtypes; // one bit each: kernel/wider.h
 };
 

@@ -117,6 +117,8 @@ void CallKey::add(const at::Tensor& tensor) {
       !impl.is_non_overlapping_and_dense()) {
     add_geometry(impl);
   }
+  has_integers_ = has_integers_ ||
+      c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/false);
   if (impl.device_type() == c10::kPrivateUse1) {
     bytes_ += static_cast<size_t>(impl.numel()) * impl.itemsize();
   }

@@ -63,7 +63,7 @@ bool is_blocking() {
 }
 
 // [docs: pace]
-bool is_worth_enqueueing(size_t bytes) {
+bool is_worth_enqueueing(size_t bytes, bool may_raise) {
   const size_t limit = inline_bytes();
   Thread& thread = t_thread;
   thread.mean_bytes += bytes / kWindow - thread.mean_bytes / kWindow;
@@ -76,7 +76,8 @@ bool is_worth_enqueueing(size_t bytes) {
   if (bytes > limit || thread.mean_bytes > limit) {
     return true;
   }
-  return g_kernel_time.load(std::memory_order_relaxed) > kWorthwhile &&
+  return !may_raise &&
+      g_kernel_time.load(std::memory_order_relaxed) > kWorthwhile &&
       thread.operators > kFirst &&
       std::max(thread.mean_operators, thread.operators) >= kBurst &&
       !cores_are_taken();

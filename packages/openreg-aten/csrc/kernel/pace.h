@@ -18,8 +18,9 @@ namespace openreg::aten::pace {
 bool is_blocking();
 
 /// Whether an operator over `bytes` bytes of operands is worth enqueueing on an
-/// idle stream. To be asked once per operator.
-bool is_worth_enqueueing(size_t bytes);
+/// idle stream. To be asked once per operator. A small one that `may_raise` is
+/// not, so that its exception is the call's.
+bool is_worth_enqueueing(size_t bytes, bool may_raise);
 
 /// Measures the kernel that it encloses, or nothing: it takes samples.
 class Timer {

@@ -206,6 +206,7 @@ struct StructuredKernel<Operator, Structured, Result(Args...)> {
             (has_run || has_surely(dtype, info.refuses_floats)) &&
             (has_number(dtype, args) && ...))) {
       call.bytes_if_known = iterator.bytes();
+      call.may_raise = c10::isIntegralType(dtype, /*includeBool=*/false);
     }
     submit(call);
     dtypes.add(dtype);

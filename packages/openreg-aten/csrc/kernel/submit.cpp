@@ -36,7 +36,7 @@ Verdict should_enqueue(const Call& call, size_t bytes) {
     return Verdict::kRun;
   }
   const bool busy = is_busy(call.device());
-  const bool worth = pace::is_worth_enqueueing(bytes);
+  const bool worth = pace::is_worth_enqueueing(bytes, call.may_raise);
   if (!(busy || worth || call.place == Call::Place::kQueue) ||
       runs_here(call.device())) { // what a kernel calls runs at once
     return Verdict::kRun;
@@ -142,6 +142,7 @@ void submit(Call& call) {
   }
   CallKey key(call.op(), call.info());
   call.add_to(key);
+  call.may_raise = call.info().raises_by_values || key.has_integers();
   const Verdict verdict =
       key.usable() ? should_enqueue(call, key.bytes()) : Verdict::kRun;
   const auto outputs =
