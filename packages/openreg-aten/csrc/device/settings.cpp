@@ -11,6 +11,7 @@ namespace openreg::aten {
 namespace {
 
 constexpr const char* kInlineBytes = "OPENREG_INLINE_BYTES";
+constexpr const char* kBursts = "OPENREG_ENQUEUE_BURSTS";
 
 std::uint64_t number_of(const char* name) {
   orSetting setting = OPENREG_SETTING_INIT;
@@ -27,6 +28,17 @@ void register_settings() {
       orSettingNumber,
       "operators with more bytes of operands are enqueued on idle streams "
       "too"));
+  OPENREG_CHECK(orRegisterSetting(
+      kBursts,
+      "0",
+      orSettingSwitch,
+      "1 enqueues small operators on idle streams too where many of them come "
+      "between two waits"));
+}
+
+bool enqueue_bursts_setting() {
+  register_settings();
+  return number_of(kBursts) == 1;
 }
 
 size_t inline_bytes_setting() {

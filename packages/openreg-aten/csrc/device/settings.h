@@ -16,4 +16,7 @@ OPENREG_ATEN_API void register_settings();
 /// the value of either is wrong.
 size_t inline_bytes_setting();
 
+/// OPENREG_ENQUEUE_BURSTS. Throws if the value is wrong.
+bool enqueue_bursts_setting();
+
 } // namespace openreg::aten

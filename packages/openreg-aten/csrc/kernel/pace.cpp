@@ -50,6 +50,11 @@ size_t inline_bytes() {
   return value;
 }
 
+bool enqueues_bursts() {
+  static const bool value = enqueue_bursts_setting();
+  return value;
+}
+
 int64_t now() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -76,7 +81,7 @@ bool is_worth_enqueueing(size_t bytes, bool may_raise) {
   if (bytes > limit || thread.mean_bytes > limit) {
     return true;
   }
-  return !may_raise &&
+  return enqueues_bursts() && !may_raise &&
       g_kernel_time.load(std::memory_order_relaxed) > kWorthwhile &&
       thread.operators > kFirst &&
       std::max(thread.mean_operators, thread.operators) >= kBurst &&
