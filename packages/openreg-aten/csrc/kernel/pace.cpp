@@ -90,8 +90,11 @@ bool is_worth_enqueueing(size_t bytes, bool may_raise) {
 // [docs: end]
 
 Timer::Timer() : start_(0) {
+  if (C10_LIKELY(!enqueues_bursts())) {
+    return; // nobody asks for the mean
+  }
   Thread& thread = t_thread;
-  if (C10_UNLIKELY(thread.until_sample == 0)) {
+  if (thread.until_sample == 0) {
     thread.until_sample = kSampled;
     start_ = now();
   }
