@@ -10,6 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from support.mirrors import parts
+
 LAYOUTS = [
     torch.sparse_coo,
     torch.sparse_csr,
@@ -37,16 +39,6 @@ def sparse(layout: torch.layout) -> Tensor:
     return dense().to_sparse(layout=layout, blocksize=(1, 2) if blocks else None)
 
 
-def components(tensor: Tensor) -> list[Tensor]:
-    if tensor.layout == torch.sparse_coo:
-        return [tensor._indices(), tensor._values()]
-    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
-        return [tensor.crow_indices(), tensor.col_indices(), tensor.values()]
-    if tensor.layout in (torch.sparse_csc, torch.sparse_bsc):
-        return [tensor.ccol_indices(), tensor.row_indices(), tensor.values()]
-    return [tensor]
-
-
 @pytest.fixture
 def alike(
     device: str, same: Callable[[Any, Any], None]
@@ -59,7 +51,7 @@ def alike(
         assert result.shape == expected.shape
         if result.layout == torch.sparse_coo:
             assert result.is_coalesced() == expected.is_coalesced()
-        clones = [[each.clone() for each in components(t)] for t in (result, expected)]
+        clones = [[each.clone() for each in parts(t)] for t in (result, expected)]
         same(*clones)
 
     return compare
@@ -70,7 +62,7 @@ def test_sparse_tensor_goes_to_the_device_and_back(device, alike, layout) -> Non
     x = sparse(layout)
     moved = x.to(device)
     alike(moved, x)
-    assert all(each.device.type == device for each in components(moved))
+    assert all(each.device.type == device for each in parts(moved))
     assert moved.cpu().device.type == "cpu"
     assert moved.cpu().to_dense().equal(dense())
     alike(moved.clone(), x)

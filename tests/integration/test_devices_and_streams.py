@@ -6,14 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
 import torch
 from torch import Tensor, nn
 
 from support.latches import Latches
-from support.programs import Program
+from support.programs import Program, both_ways
 
-both_ways = pytest.mark.parametrize("inline_bytes", ["0", "65536"])
 EIGHT = """
 import torch
 from concurrent.futures import ThreadPoolExecutor

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import pytest
 
-from support.programs import Program
+from support.programs import Program, both_ways
 
-both_ways = pytest.mark.parametrize("inline_bytes", ["0", "65536"])
 # A stream that is held, and a training step that is enqueued behind.
 HELD = """
 import os, sys, threading

@@ -20,6 +20,9 @@ SECONDS = 50  # for a program
 Ended = subprocess.CompletedProcess[str]
 Program = Callable[..., Ended]
 
+# For programs that are run with everything enqueued, and with small operators inline.
+both_ways = pytest.mark.parametrize("inline_bytes", ["0", "65536"])
+
 
 def variables(**added: str) -> dict[str, str]:
     """The environment without what concerns the device or pytest, and with more."""
