@@ -57,11 +57,15 @@ WAITS: dict[str, Callable[[Tensor], object]] = {
 
 
 @pytest.fixture
-def failing() -> Callable[[str], None]:
-    """Gives a function that enqueues an operator whose kernel fails."""
+def failing() -> Callable[..., None]:
+    """Gives a function that enqueues an operator whose kernel fails.
 
-    def fail(device: str) -> None:
-        weight = torch.ones(4, 2, device=device)
+    After a failure, calls with the same metadata run inline, to raise by
+    themselves: two failures in one test need different `columns`.
+    """
+
+    def fail(device: str, columns: int = 2) -> None:
+        weight = torch.ones(4, columns, device=device)
         good = torch.tensor([0, 3]).to(device)
         F.embedding(good, weight)
         bad = torch.tensor([0, 9]).to(device)
@@ -78,7 +82,7 @@ def failing() -> Callable[[str], None]:
 
 @pytest.mark.parametrize("name", WAITS)
 def test_failed_operator_is_named_by_the_next_wait_and_forgotten(
-    device: str, failing: Callable[[str], None], name: str
+    device: str, failing: Callable[..., None], name: str
 ) -> None:
     x = torch.ones(3, device=device)
     WAITS[name](x)
@@ -95,12 +99,12 @@ def test_failed_operator_is_named_by_the_next_wait_and_forgotten(
 
 
 def test_failed_operator_of_another_device_or_stream_is_reported_there(
-    device: str, failing: Callable[[str], None]
+    device: str, failing: Callable[..., None]
 ) -> None:
     side = torch.Stream(device)
     with side:
         failing(device)
-    failing(f"{device}:1")
+    failing(f"{device}:1", columns=3)
     torch.accelerator.current_stream(0).synchronize()
     for wait in (side.synchronize, lambda: torch.accelerator.synchronize(1)):
         with pytest.raises(RuntimeError, match=r"aten::embedding: .*out of range"):
