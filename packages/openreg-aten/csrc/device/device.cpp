@@ -73,7 +73,7 @@ c10::DeviceIndex index_or_current(c10::DeviceIndex index) {
 void synchronize_device(c10::DeviceIndex index) {
   const CurrentDevice scope(index);
   trace(&c10::impl::PyInterpreterVTable::trace_gpu_device_synchronization);
-  ++t_host_waits;
+  g_host_waits.fetch_add(1, std::memory_order_relaxed);
   OPENREG_CHECK(orDeviceSynchronize());
 }
 

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <mutex>
 #include <vector>
 
@@ -77,6 +78,25 @@ orStream_t handle_of(c10::DeviceIndex device, c10::StreamId id) {
     return devices().defaults.at(static_cast<std::size_t>(device));
   }
   return reinterpret_cast<orStream_t>(id);
+}
+
+// A stream that this thread saw idle, and what its device had enqueued then.
+struct IdleStream {
+  orStream_t stream;
+  uint64_t enqueued;
+};
+OPENREG_THREAD_LOCAL IdleStream t_idle{};
+
+/// How many commands the streams of a device were given so far.
+uint64_t count_enqueued(c10::DeviceIndex device) {
+  static std::array<std::atomic<const uint64_t*>, 64> counters;
+  auto& counter = counters.at(static_cast<size_t>(device));
+  const uint64_t* found = counter.load(std::memory_order_relaxed);
+  if (C10_UNLIKELY(found == nullptr)) {
+    OPENREG_CHECK(orDeviceGetEnqueueCounter(&found, device));
+    counter.store(found, std::memory_order_relaxed);
+  }
+  return __atomic_load_n(found, __ATOMIC_ACQUIRE);
 }
 
 } // namespace
@@ -165,7 +185,7 @@ c10::Stream stream_from_pool(c10::DeviceIndex device, int priority) {
 
 void synchronize_current_stream(c10::DeviceIndex device) {
   const GilRelease without_gil; // what is waited for may need it
-  ++t_host_waits;
+  g_host_waits.fetch_add(1, std::memory_order_relaxed);
   OPENREG_CHECK(orStreamSynchronize(current_handle(device)));
 }
 
@@ -175,6 +195,34 @@ orStream_t handle_of(const c10::Stream& stream) {
 
 orStream_t current_handle(c10::DeviceIndex device) {
   return handle_of(device, current_id(device));
+}
+
+bool is_busy(c10::DeviceIndex device) {
+  const orStream_t stream = current_handle(device);
+  const uint64_t count = count_enqueued(device);
+  if (C10_LIKELY(t_idle.stream == stream && t_idle.enqueued == count)) {
+    return false;
+  }
+  uint64_t enqueued = 0;
+  uint64_t completed = 0;
+  OPENREG_CHECK(orStreamGetProgress(stream, &enqueued, &completed));
+  if (enqueued != completed) {
+    return true;
+  }
+  t_idle = {stream, count};
+  return false;
+}
+
+void note_inline_run(c10::DeviceIndex device) {
+  if (C10_LIKELY(t_idle.stream == current_handle(device))) {
+    ++t_idle.enqueued; // if others came between, it still differs
+  }
+}
+
+bool runs_here(c10::DeviceIndex device) {
+  int here = 0;
+  OPENREG_CHECK(orStreamRunsHere(current_handle(device), &here));
+  return here != 0;
 }
 
 } // namespace openreg::aten

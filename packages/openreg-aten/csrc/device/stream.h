@@ -39,4 +39,15 @@ orStream_t handle_of(const c10::Stream& stream);
 /// The handle of the current stream of a device.
 orStream_t current_handle(c10::DeviceIndex device);
 
+/// Whether the device's current stream has work.
+bool is_busy(c10::DeviceIndex device);
+
+/// To be called after this thread has run a command on the device's current
+/// stream: is_busy() then need not ask the runtime because of that command.
+void note_inline_run(c10::DeviceIndex device);
+
+/// Whether this thread runs a kernel of the device's current stream: what
+/// that kernel calls runs at once.
+bool runs_here(c10::DeviceIndex device);
+
 } // namespace openreg::aten

@@ -11,14 +11,15 @@
 namespace openreg::aten {
 namespace {
 
-at::Tensor over_new_memory(size_t bytes, c10::ScalarType dtype) {
+at::Tensor
+over_new_memory(c10::DeviceIndex device, size_t bytes, c10::ScalarType dtype) {
   if (C10_UNLIKELY(dtype == c10::ScalarType::ComplexHalf)) {
     TORCH_WARN_ONCE(
         "ComplexHalf support is experimental and many operators don't support "
         "it yet.");
   }
   return at::detail::make_tensor<c10::TensorImpl>(
-      make_storage(bytes, device_allocator().allocate(bytes)),
+      make_storage(bytes, own_block(device, allocate_block(device, bytes))),
       c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
       c10::scalarTypeToTypeMeta(dtype));
 }
@@ -26,11 +27,13 @@ at::Tensor over_new_memory(size_t bytes, c10::ScalarType dtype) {
 } // namespace
 
 at::Tensor make_tensor(
+    c10::DeviceIndex device,
     at::IntArrayRef sizes,
     c10::ScalarType dtype,
     std::optional<c10::MemoryFormat> format) {
   at::detail::check_size_nonnegative(sizes);
   at::Tensor made = over_new_memory(
+      device,
       at::detail::computeStorageNbytesContiguous(
           sizes, c10::elementSize(dtype)),
       dtype);
@@ -45,11 +48,13 @@ at::Tensor make_tensor(
 }
 
 at::Tensor make_strided_tensor(
+    c10::DeviceIndex device,
     at::IntArrayRef sizes,
     at::IntArrayRef strides,
     c10::ScalarType dtype) {
   at::detail::check_size_nonnegative(sizes);
   at::Tensor made = over_new_memory(
+      device,
       at::detail::computeStorageNbytes(sizes, strides, c10::elementSize(dtype)),
       dtype);
   made.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);

@@ -10,11 +10,13 @@ namespace openreg::aten {
 
 /// An uninitialized tensor on the current device. Throws c10::OutOfMemoryError.
 at::Tensor make_tensor(
+    c10::DeviceIndex device,
     at::IntArrayRef sizes,
     c10::ScalarType dtype,
     std::optional<c10::MemoryFormat> format);
 /// The same with given strides.
 at::Tensor make_strided_tensor(
+    c10::DeviceIndex device,
     at::IntArrayRef sizes,
     at::IntArrayRef strides,
     c10::ScalarType dtype);

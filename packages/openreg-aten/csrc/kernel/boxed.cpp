@@ -58,8 +58,8 @@ class BoxedCall final : public Call {
     return target_;
   }
 
-  Stack alias_for_later(CpuAliases& aliases) override {
-    alias(aliases);
+  Stack alias_for_later() override {
+    alias();
     const auto first = stack_.begin() + static_cast<std::ptrdiff_t>(base_);
     Stack arguments(
         std::make_move_iterator(first), std::make_move_iterator(stack_.end()));
@@ -81,18 +81,18 @@ class BoxedCall final : public Call {
     }
   }
 
-  void alias(CpuAliases& aliases) override {
+  void alias() override {
     originals_.reserve(info().arguments.size());
     for (const auto& argument : info().arguments) {
-      replace_argument(aliases, argument);
+      replace_argument(argument);
     }
   }
   void run() override {
     target_.redispatchBoxed(c10::DispatchKeySet(cpu_key_), &stack_);
   }
-  void adopt(CpuAliases& aliases) override {
+  void adopt() override {
     for (size_t i = 0; i < info().returned.size(); ++i) {
-      adopt_result(aliases, result(i), info().returned[i]);
+      adopt_result(result(i), info().returned[i]);
     }
   }
   std::vector<at::Tensor> made() const override {
@@ -165,10 +165,9 @@ class BoxedCall final : public Call {
   }
 
   at::Tensor& alias_tensor(
-      CpuAliases& aliases,
       const at::Tensor& tensor,
-      const OperatorInfo::Argument& argument) const {
-    at::Tensor& aliased = aliases.alias_argument(tensor, argument);
+      const OperatorInfo::Argument& argument) {
+    at::Tensor& aliased = aliases().alias_argument(tensor, argument);
     if (C10_UNLIKELY(info().reads_requires_grad)) {
       aliased.set_requires_grad(tensor.requires_grad());
     }
@@ -177,9 +176,7 @@ class BoxedCall final : public Call {
 
   /// Puts into the place of an argument what the CPU's kernel gets for it. The
   /// argument itself is moved aside, without a new reference to any tensor.
-  void replace_argument(
-      CpuAliases& aliases,
-      const OperatorInfo::Argument& argument) {
+  void replace_argument(const OperatorInfo::Argument& argument) {
     c10::IValue& value = this->value(argument);
     originals_.push_back(std::move(value));
     const c10::IValue& original = originals_.back();
@@ -187,14 +184,14 @@ class BoxedCall final : public Call {
     switch (argument.kind) {
       case Kind::kTensor:
         if (!original.isNone()) {
-          value = alias_tensor(aliases, original.toTensor(), argument);
+          value = alias_tensor(original.toTensor(), argument);
         }
         break;
       case Kind::kTensorList:
         if (!original.isNone()) {
           c10::List<at::Tensor> list;
           for (const c10::IValue& each : original.toListRef()) {
-            list.push_back(alias_tensor(aliases, each.toTensor(), argument));
+            list.push_back(alias_tensor(each.toTensor(), argument));
           }
           value = std::move(list);
         }
@@ -203,9 +200,9 @@ class BoxedCall final : public Call {
         c10::List<std::optional<at::Tensor>> list;
         for (const c10::IValue& each : original.toListRef()) {
           list.push_back(
-              each.isTensor() ? std::optional(alias_tensor(
-                                    aliases, each.toTensor(), argument))
-                              : std::nullopt);
+              each.isTensor()
+                  ? std::optional(alias_tensor(each.toTensor(), argument))
+                  : std::nullopt);
         }
         value = std::move(list);
         break;
@@ -238,21 +235,21 @@ class BoxedCall final : public Call {
         returns[0].type()->kind() == c10::TypeKind::ListType;
   }
 
-  void adopt_result(CpuAliases& aliases, c10::IValue& result, int32_t source) {
+  void adopt_result(c10::IValue& result, int32_t source) {
     if (source >= 0) {
       c10::IValue& original = originals_[static_cast<size_t>(source)];
       if (C10_UNLIKELY(result.isTensor() && result.toTensor().is_quantized())) {
-        aliases.replace(original.toTensor(), std::move(result).toTensor());
+        aliases().replace(original.toTensor(), std::move(result).toTensor());
       }
       result = std::move(original);
     } else if (result.isTensor()) {
-      result = aliases.adopt(std::move(result).toTensor());
+      result = aliases().adopt(std::move(result).toTensor());
     } else if (result.isTensorList()) {
       auto tensors = result.toTensorVector();
       result = c10::IValue(); // the list's references would look like others'
       c10::List<at::Tensor> adopted;
       for (at::Tensor& each : tensors) {
-        adopted.push_back(aliases.adopt(std::move(each)));
+        adopted.push_back(aliases().adopt(std::move(each)));
       }
       result = std::move(adopted);
     }

@@ -68,18 +68,18 @@ class Call {
 
   /// Arguments for the CPU's kernel, which submit() enqueues. Not asked of
   /// calls that are never enqueued.
-  virtual torch::jit::Stack alias_for_later(CpuAliases& /*aliases*/) {
+  virtual torch::jit::Stack alias_for_later() {
     TORCH_INTERNAL_ASSERT(false, op_.operator_name(), " cannot be enqueued");
   }
   /// Takes the results that an enqueued kernel will fill.
   virtual void take(std::vector<at::Tensor>&& /*made*/) {}
 
   /// Prepares the arguments for run(), unless the host reads them itself.
-  virtual void alias(CpuAliases& /*aliases*/) {}
+  virtual void alias() {}
   /// Runs the CPU's kernel.
   virtual void run() = 0;
   /// Makes what run() made the device's.
-  virtual void adopt(CpuAliases& /*aliases*/) {}
+  virtual void adopt() {}
   /// The new tensors among the results, once they are there.
   virtual std::vector<at::Tensor> made() const {
     return {};
@@ -88,6 +88,25 @@ class Call {
   /// The results that are arguments.
   virtual std::vector<at::Tensor> written() const {
     return {};
+  }
+
+  /// The aliases of the arguments; a call that needs none has none.
+  CpuAliases& aliases() {
+    return aliases_ ? *aliases_ : aliases_.emplace(device_);
+  }
+  /// Gives written arguments the metadata that run() gave their aliases, and
+  /// the aliases back; returns whether there was any, or null if a later call
+  /// with the same metadata may do otherwise.
+  std::optional<bool> finish() {
+    if (!aliases_) {
+      adopt();
+      return false;
+    }
+    const bool changed = aliases_->write_back();
+    adopt();
+    const bool changed_bits = aliases_->has_changed_bits();
+    aliases_.reset();
+    return changed_bits ? std::nullopt : std::optional(changed);
   }
 
   Place place = Place::kAny;
@@ -104,6 +123,7 @@ class Call {
   const OperatorInfo& info_;
   const c10::DeviceIndex device_;
   const DispatchPath path_;
+  std::optional<CpuAliases> aliases_;
 };
 
 } // namespace openreg::aten

@@ -5,17 +5,14 @@
 #include "device/device.h"
 #include "device/error.h"
 #include "device/stream.h"
+#include "device/tensor.h"
 #include "kernel/cpu_allocator.h"
 #include "kernel/dispatch_paths.h"
-#include "kernel/pace.h"
-#include "kernel/structured.h"
-#include "thread_local.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/from_blob.h>
 
-#include <array>
 #include <atomic>
 #include <optional>
 #include <stdexcept>
@@ -115,7 +112,6 @@ class EnqueuedCall {
   }
 
   void run() {
-    const pace::Timer timer;
     const ThreadCount threads(threads_);
     const EnqueuedKernelScope scope(memory_);
     const StackCleaner cleaner{stack_};
@@ -315,54 +311,7 @@ EnqueuedCall* take_call() {
   return calls.take();
 }
 
-// A stream that this thread saw idle, and what its device had enqueued then.
-struct IdleStream {
-  orStream_t stream;
-  uint64_t enqueued;
-};
-OPENREG_THREAD_LOCAL IdleStream t_idle{};
-
-/// How many commands the streams of a device were given so far.
-uint64_t count_enqueued(c10::DeviceIndex device) {
-  static std::array<std::atomic<const uint64_t*>, 64> counters;
-  auto& counter = counters.at(static_cast<size_t>(device));
-  const uint64_t* found = counter.load(std::memory_order_relaxed);
-  if (C10_UNLIKELY(found == nullptr)) {
-    OPENREG_CHECK(orDeviceGetEnqueueCounter(&found, device));
-    counter.store(found, std::memory_order_relaxed);
-  }
-  return __atomic_load_n(found, __ATOMIC_ACQUIRE);
-}
-
 } // namespace
-
-bool is_busy(c10::DeviceIndex device) {
-  const orStream_t stream = current_handle(device);
-  const uint64_t count = count_enqueued(device);
-  if (C10_LIKELY(t_idle.stream == stream && t_idle.enqueued == count)) {
-    return false;
-  }
-  uint64_t enqueued = 0;
-  uint64_t completed = 0;
-  OPENREG_CHECK(orStreamGetProgress(stream, &enqueued, &completed));
-  if (enqueued != completed) {
-    return true;
-  }
-  t_idle = {stream, count};
-  return false;
-}
-
-void note_inline_run(c10::DeviceIndex device) {
-  if (C10_LIKELY(t_idle.stream == current_handle(device))) {
-    ++t_idle.enqueued; // if others came between, it still differs
-  }
-}
-
-bool runs_here(c10::DeviceIndex device) {
-  int here = 0;
-  OPENREG_CHECK(orStreamRunsHere(current_handle(device), &here));
-  return here != 0;
-}
 
 std::vector<at::Tensor> make_results(
     c10::DeviceIndex device,
@@ -371,13 +320,10 @@ std::vector<at::Tensor> make_results(
   results.reserve(outputs.size());
   for (const TensorMetadata& metadata : outputs) {
     results.push_back(
-        metadata.defined ? make_output(
-                               metadata.sizes,
-                               metadata.strides,
-                               at::TensorOptions()
-                                   .dtype(metadata.dtype)
-                                   .device(c10::kPrivateUse1, device))
-                         : at::Tensor());
+        metadata.defined
+            ? make_strided_tensor(
+                  device, metadata.sizes, metadata.strides, metadata.dtype)
+            : at::Tensor());
   }
   return results;
 }

@@ -14,17 +14,6 @@
 
 namespace openreg::aten {
 
-/// Whether the device's current stream has work.
-bool is_busy(c10::DeviceIndex device);
-
-/// To be called after this thread has run a call on the device's current
-/// stream: is_busy() then need not ask the runtime because of that call.
-void note_inline_run(c10::DeviceIndex device);
-
-/// Whether this thread runs a kernel of the device's current stream: what
-/// that kernel calls runs at once.
-bool runs_here(c10::DeviceIndex device);
-
 /// Uninitialized device tensors with this metadata.
 std::vector<at::Tensor> make_results(
     c10::DeviceIndex device,

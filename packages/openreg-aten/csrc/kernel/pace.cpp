@@ -1,47 +1,28 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Means of the bytes and times of the latest kernels, and of how many of them
-// come between two waits of the host.
+// The mean size of operands, and the mean time per operator with small ones run
+// inline and with small ones enqueued.
 #include "kernel/pace.h"
 
-#include "device/cores.h"
 #include "device/host_wait.h"
 #include "device/settings.h"
 #include "thread_local.h"
 
-#include <c10/macros/Macros.h>
-
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <limits>
+#include <mutex>
 
 namespace openreg::aten::pace {
 namespace {
 
-// In a mean, each new value counts one of so many.
+using Clock = std::chrono::steady_clock;
+
+// In the mean of bytes, each new value counts one of so many.
 constexpr int kWindow = 16;
-// One kernel of so many is measured.
-constexpr uint32_t kSampled = 8;
-// A kernel that was interrupted counts as this, in nanoseconds.
-constexpr int64_t kLongest = 32'000;
-// Kernels of less, in the mean, cost more to enqueue than to run.
-constexpr int kWorthwhile = 2'000;
-// A program that waits more often gains nothing from asynchrony, ...
-constexpr uint32_t kBurst = 16;
-// ... nor one that waits after the first.
-constexpr uint32_t kFirst = 1;
 
-// The mean time of kernels, in nanoseconds.
-std::atomic<int> g_kernel_time{0};
-
-struct Thread {
-  size_t mean_bytes;
-  uint32_t host_waits;     // when the last operator was submitted
-  uint32_t operators;      // since then
-  uint32_t mean_operators; // between waits
-  uint32_t until_sample;
-};
-OPENREG_THREAD_LOCAL Thread t_thread{};
+OPENREG_THREAD_LOCAL size_t t_mean_bytes = 0;
 
 /// Operators with at most this many bytes of operands, in the mean over the
 /// latest ones too, may run on the calling thread if their stream is idle.
@@ -50,15 +31,82 @@ size_t inline_bytes() {
   return value;
 }
 
-bool enqueues_bursts() {
-  static const bool value = enqueue_bursts_setting();
-  return value;
-}
+/// Tries both ways and keeps to the faster one. It compares the time per
+/// operator in intervals, from one wait of the host to the next: what was
+/// enqueued before the wait is done by then.
+class Governor {
+ public:
+  /// Whether small operators are enqueued. To be asked once per operator.
+  // [docs: pace]
+  bool enqueues() {
+    const uint32_t waits = g_host_waits.load(std::memory_order_relaxed);
+    const uint32_t count = operators_.load(std::memory_order_relaxed) + 1;
+    operators_.store(count, std::memory_order_relaxed); // one lost is no harm
+    if (waits != waits_.load(std::memory_order_relaxed) || count > kLongest) {
+      end_interval(waits, count);
+    }
+    return enqueues_.load(std::memory_order_relaxed);
+  }
+  // [docs: end]
 
-int64_t now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+ private:
+  // A program that waits more often gains nothing from asynchrony.
+  static constexpr uint32_t kFewest = 16;
+  // Of one that does not wait, so many operators are an interval.
+  static constexpr uint32_t kLongest = 256;
+  // In each round of so many intervals, ...
+  static constexpr uint32_t kRound = 33;
+  // ... these many at its end are run the other way. The first is not measured.
+  static constexpr uint32_t kTries = 3;
+
+  void end_interval(uint32_t waits, uint32_t count) {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock) {
+      return; // another thread does it
+    }
+    const Clock::time_point now = Clock::now();
+    if (count > kFewest) {
+      learn(std::chrono::duration<double>(now - start_).count() / count);
+    }
+    const bool tries = interval_ >= kRound - kTries;
+    const bool way = faster_ != tries;
+    switched_ = way != way_;
+    way_ = way;
+    recent_ = std::max(count, recent_ / 2);
+    enqueues_.store(way && recent_ > kFewest, std::memory_order_relaxed);
+    operators_.store(0, std::memory_order_relaxed);
+    waits_.store(waits, std::memory_order_relaxed);
+    start_ = now;
+  }
+
+  void learn(double time) {
+    double& mean = times_[way_];
+    if (!switched_) {
+      mean = mean == 0 ? time : mean + (std::min(time, 2 * mean) - mean) / 4;
+    }
+    if (++interval_ == kRound) {
+      interval_ = 0;
+      faster_ = times_[true] < times_[false];
+    }
+  }
+
+  std::atomic<uint32_t> operators_{0}; // of this interval
+  std::atomic<uint32_t> waits_{0};     // when it began
+  std::atomic<bool> enqueues_{false};
+  std::mutex mutex_; // for all below
+  Clock::time_point start_ = Clock::now();
+  uint32_t recent_ = 0;           // operators of one of the latest intervals
+  uint32_t interval_ = 0;         // of the round
+  bool way_ = false;              // of this interval: enqueued
+  bool switched_ = true;          // with it
+  bool faster_ = false;           // the faster way
+  std::array<double, 2> times_{}; // seconds per operator, by way
+};
+
+bool enqueues_small() {
+  static const bool is_on = enqueue_bursts_setting();
+  static auto* governor = new Governor; // also for threads that outlive main()
+  return is_on && governor->enqueues();
 }
 
 } // namespace
@@ -67,47 +115,11 @@ bool is_blocking() {
   return inline_bytes() == std::numeric_limits<size_t>::max();
 }
 
-// [docs: pace]
 bool is_worth_enqueueing(size_t bytes, bool may_raise) {
   const size_t limit = inline_bytes();
-  Thread& thread = t_thread;
-  thread.mean_bytes += bytes / kWindow - thread.mean_bytes / kWindow;
-  if (thread.host_waits != t_host_waits) {
-    thread.host_waits = t_host_waits;
-    thread.mean_operators = (3 * thread.mean_operators + thread.operators) / 4;
-    thread.operators = 0;
-  }
-  ++thread.operators;
-  if (bytes > limit || thread.mean_bytes > limit) {
-    return true;
-  }
-  return enqueues_bursts() && !may_raise &&
-      g_kernel_time.load(std::memory_order_relaxed) > kWorthwhile &&
-      thread.operators > kFirst &&
-      std::max(thread.mean_operators, thread.operators) >= kBurst &&
-      !cores_are_taken();
-}
-// [docs: end]
-
-Timer::Timer() : start_(0) {
-  if (C10_LIKELY(!enqueues_bursts())) {
-    return; // nobody asks for the mean
-  }
-  Thread& thread = t_thread;
-  if (thread.until_sample == 0) {
-    thread.until_sample = kSampled;
-    start_ = now();
-  }
-  --thread.until_sample;
-}
-
-Timer::~Timer() {
-  if (C10_UNLIKELY(start_ != 0)) {
-    const auto time = static_cast<int>(std::min(now() - start_, kLongest));
-    const int mean = g_kernel_time.load(std::memory_order_relaxed);
-    g_kernel_time.store(
-        mean + (time - mean) / kWindow, std::memory_order_relaxed);
-  }
+  t_mean_bytes += bytes / kWindow - t_mean_bytes / kWindow;
+  const bool small = enqueues_small() && !may_raise;
+  return bytes > limit || t_mean_bytes > limit || small;
 }
 
 } // namespace openreg::aten::pace

@@ -61,10 +61,10 @@ at::Tensor make_output(
     at::IntArrayRef strides,
     const at::TensorOptions& options) {
   const auto dtype = c10::typeMetaToScalarType(options.dtype());
-  const CurrentDevice scope(options.device().index());
+  const c10::DeviceIndex device = options.device().index();
   return strides.empty()
-      ? make_tensor(sizes, dtype, options.memory_format_opt())
-      : make_strided_tensor(sizes, strides, dtype);
+      ? make_tensor(device, sizes, dtype, options.memory_format_opt())
+      : make_strided_tensor(device, sizes, strides, dtype);
 }
 
 size_t operand_bytes(const c10::SmallVectorImpl<at::OperandInfo>& operands) {

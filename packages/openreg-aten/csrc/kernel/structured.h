@@ -141,7 +141,7 @@ class StructuredCall final : public TypedCall<Operator> {
         iterator_(iterator) {}
 
   // [docs: structured-run]
-  void alias(CpuAliases&) override {
+  void alias() override {
     iterator_.move_to_cpu();
   }
   void run() override {
@@ -150,7 +150,7 @@ class StructuredCall final : public TypedCall<Operator> {
     });
   }
   // [docs: end]
-  void adopt(CpuAliases&) override {
+  void adopt() override {
     if constexpr (TypedCall<Operator>::kMakesTensors) {
       this->made_ = iterator_.take_output();
     }

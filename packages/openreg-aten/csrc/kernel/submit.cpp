@@ -70,12 +70,12 @@ void enqueue_call(
     std::vector<at::Tensor>&& results,
     uint64_t digest) {
   count(call, DispatchPath::kEnqueued);
-  CpuAliases aliases(call.device());
+  auto arguments = call.alias_for_later();
   enqueue(
       call.target(),
       call.device(),
-      aliases,
-      call.alias_for_later(aliases),
+      call.aliases(),
+      std::move(arguments),
       results,
       digest);
   call.take(std::move(results));
@@ -102,17 +102,13 @@ std::optional<bool> run(Call& call) {
     call.run();
     return false;
   }
-  CpuAliases aliases(call.device());
-  call.alias(aliases);
+  call.alias();
   run_on_current_stream(call.device(), [&] {
     const KernelScope scope(call.device());
-    const pace::Timer timer;
     call.run();
   });
   note_inline_run(call.device());
-  const bool changed = aliases.write_back();
-  call.adopt(aliases);
-  return aliases.has_changed_bits() ? std::nullopt : std::optional(changed);
+  return call.finish();
 }
 
 /// The same for a call with a key: what it made is cached.

@@ -281,8 +281,8 @@ class TypedCall<Operator, Result(Args...)> : public Call {
     return stack;
   }
 
-  torch::jit::Stack alias_for_later(CpuAliases& aliases) override {
-    TypedArguments to_cpu(this->info(), this->device(), aliases);
+  torch::jit::Stack alias_for_later() override {
+    TypedArguments to_cpu(this->info(), this->device(), this->aliases());
     torch::jit::Stack stack;
     stack.reserve(sizeof...(Args));
     std::apply(
@@ -299,8 +299,8 @@ class TypedCall<Operator, Result(Args...)> : public Call {
   }
 
   // [docs: typed-run]
-  void alias(CpuAliases& aliases) override {
-    TypedArguments to_cpu(this->info(), this->device(), aliases);
+  void alias() override {
+    TypedArguments to_cpu(this->info(), this->device(), this->aliases());
     std::apply(
         [&](const auto&... arg) {
           cpu_args_.emplace(CpuArguments{to_cpu(arg)...});
@@ -319,10 +319,10 @@ class TypedCall<Operator, Result(Args...)> : public Call {
         },
         *cpu_args_);
   }
-  void adopt(CpuAliases& aliases) override {
+  void adopt() override {
     cpu_args_.reset(); // or its references would keep aliases from their pool
     if constexpr (kMakesTensors) {
-      *made_ = openreg::aten::adopt(aliases, std::move(*made_));
+      *made_ = openreg::aten::adopt(this->aliases(), std::move(*made_));
     }
   }
   // [docs: end]

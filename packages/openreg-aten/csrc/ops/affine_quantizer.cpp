@@ -53,18 +53,18 @@ class QuantizerCall final : public Call {
     place = Place::kTurn;
   }
 
-  void alias(CpuAliases& aliases) override {
+  void alias() override {
     const auto to_cpu = [&](auto& parameter) {
       if constexpr (std::is_same_v<decltype(parameter), at::Tensor&>) {
         if (parameter.device() != from_.device()) {
           throw_two_devices(device(), parameter);
         }
-        parameter = aliases.alias(std::move(parameter), /*written=*/false);
+        parameter = aliases().alias(std::move(parameter), /*written=*/false);
       }
     };
     std::apply([&](auto&... each) { (to_cpu(each), ...); }, parameters_);
-    cpu_from_ = &aliases.alias(from_, /*written=*/false);
-    cpu_to_ = &aliases.alias(to_, /*written=*/true);
+    cpu_from_ = &aliases().alias(from_, /*written=*/false);
+    cpu_to_ = &aliases().alias(to_, /*written=*/true);
   }
   void run() override {
     std::apply(

@@ -58,15 +58,17 @@ class CopyCall final : public Call {
   }
 
   /// The kernel of the host reads and writes pinned memory itself.
-  torch::jit::Stack alias_for_later(CpuAliases& aliases) override {
+  torch::jit::Stack alias_for_later() override {
     return {
-        on_device(dst_) ? aliases.alias(dst_, /*written=*/true) : borrow(dst_),
-        on_device(src_) ? aliases.alias(src_, /*written=*/false) : borrow(src_),
+        on_device(dst_) ? aliases().alias(dst_, /*written=*/true)
+                        : borrow(dst_),
+        on_device(src_) ? aliases().alias(src_, /*written=*/false)
+                        : borrow(src_),
         false};
   }
-  void alias(CpuAliases& aliases) override {
-    to_ = on_device(dst_) ? &aliases.alias(dst_, /*written=*/true) : &dst_;
-    from_ = on_device(src_) ? &aliases.alias(src_, /*written=*/false) : &src_;
+  void alias() override {
+    to_ = on_device(dst_) ? &aliases().alias(dst_, /*written=*/true) : &dst_;
+    from_ = on_device(src_) ? &aliases().alias(src_, /*written=*/false) : &src_;
   }
   void run() override {
     at::native::copy_(*to_, *from_, /*non_blocking=*/false);

@@ -52,8 +52,8 @@ at::Tensor empty(
     std::optional<c10::MemoryFormat> memory_format) {
   check_options(layout, pin_memory);
   const CurrentDevice scope(index_of(device));
-  return filled_if_deterministic(
-      make_tensor(size, c10::dtype_or_default(dtype), memory_format));
+  return filled_if_deterministic(make_tensor(
+      current_device(), size, c10::dtype_or_default(dtype), memory_format));
 }
 // [docs: end]
 
@@ -66,8 +66,8 @@ at::Tensor empty_strided(
     std::optional<bool> pin_memory) {
   check_options(layout, pin_memory);
   const CurrentDevice scope(index_of(device));
-  return filled_if_deterministic(
-      make_strided_tensor(size, stride, c10::dtype_or_default(dtype)));
+  return filled_if_deterministic(make_strided_tensor(
+      current_device(), size, stride, c10::dtype_or_default(dtype)));
 }
 
 /// Zeros without memory, by which autograd stands for derivatives that are

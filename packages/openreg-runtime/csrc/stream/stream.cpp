@@ -62,6 +62,14 @@ class RunningScope {
   const LastErrorScope error_;
 };
 
+// How long a thread spins before it sleeps: a wake costs about as much. It is
+// the second if most gaps between the latest commands were short. With all
+// cores taken a worker wakes late: its gaps are long, and it takes no core from
+// others.
+constexpr std::chrono::microseconds kSpin{10};
+constexpr std::chrono::microseconds kLongSpin{60};
+constexpr int kShortGaps = 8; // counted at most
+
 /// Leaves the core to its other thread for a moment.
 void relax_core() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -452,14 +460,7 @@ void Stream::start_worker() {
 void Stream::work() {
   Lock lock(mutex_);
   for (;;) {
-    if (queue_.empty() && !retired_) {
-      spin_wait(lock, enqueued_, enqueued_ + 1);
-    }
-    worker_sleeps_ = true;
-    work_.wait(lock, [this] {
-      return !busy_ && (!queue_.empty() || retired_ || worker_ends_);
-    });
-    worker_sleeps_ = worker_ends_ = false;
+    wait_for_work(lock);
     if (queue_.empty() || process::exiting()) {
       drop_queue();
       has_worker_ = false;
@@ -471,6 +472,25 @@ void Stream::work() {
       return;
     }
     execute_next(lock);
+  }
+}
+
+/// Returns when the worker has to do something, or to end.
+void Stream::wait_for_work(Lock& lock) {
+  const bool idle = queue_.empty() && !retired_;
+  const auto start = std::chrono::steady_clock::now();
+  if (idle) {
+    spin_wait(lock, enqueued_, enqueued_ + 1);
+  }
+  worker_sleeps_ = true;
+  work_.wait(lock, [this] {
+    return !busy_ && (!queue_.empty() || retired_ || worker_ends_);
+  });
+  worker_sleeps_ = worker_ends_ = false;
+  if (idle) {
+    const bool is_short =
+        std::chrono::steady_clock::now() - start < 2 * kLongSpin;
+    short_gaps_ = std::clamp(short_gaps_ + (is_short ? 1 : -2), 0, kShortGaps);
   }
 }
 
@@ -635,15 +655,15 @@ void Stream::drop_queue() {
 void Stream::spin_wait(
     Lock& lock,
     const std::atomic<std::uint64_t>& counter,
-    std::uint64_t target) {
+    std::uint64_t target) const {
   static const bool alone = std::thread::hardware_concurrency() == 1;
   if (alone) {
     return;
   }
-  constexpr std::chrono::microseconds kSpin{10};
   constexpr int kSpinsPerClock = 16;
+  const auto limit = short_gaps_ > kShortGaps / 2 ? kLongSpin : kSpin;
   lock.unlock();
-  const auto end = std::chrono::steady_clock::now() + kSpin;
+  const auto end = std::chrono::steady_clock::now() + limit;
   const auto reached = [&] {
     return counter.load(std::memory_order_relaxed) >= target;
   };

@@ -7,9 +7,9 @@
 // two uncontended locks and no thread switch. A call that runs its command on
 // its own thread queues for the role too, so it waits for earlier work only.
 // A worker without work, and a thread that waits, spin for a moment, for to
-// wake one costs more than a small kernel; then the worker looks for work in
-// short naps for some milliseconds before it sleeps. A worker that has nothing
-// to do for about a second ends, so that an unused stream holds no thread.
+// wake one costs more than a small kernel. A worker spins for longer while
+// commands come in quick succession. One that has nothing to do for about a
+// second ends, so that an unused stream holds no thread.
 //
 // A command may use its own stream. What it runs there blocking is a part of
 // it; what it enqueues comes after it, and from then on it can run nothing
@@ -159,10 +159,11 @@ class Stream {
   void finish_turn();
   void wake_waiting();
   void pass_turn();
-  static void spin_wait(
+  void spin_wait(
       Lock& lock,
       const std::atomic<std::uint64_t>& counter,
-      std::uint64_t target);
+      std::uint64_t target) const;
+  void wait_for_work(Lock& lock);
   void drop_queue();
   template <typename Done>
   void wait_until(
@@ -188,6 +189,7 @@ class Stream {
   bool has_worker_ = false;
   bool worker_sleeps_ = false;
   bool worker_ends_ = false; // unless there is work when it wakes
+  int short_gaps_ = 0;       // of the worker's latest, more than long ones
   std::uint64_t completed_at_last_look_ = 0; // of end_idle_worker()
   bool retired_ = false;
   static constexpr std::uint64_t kNobody = ~std::uint64_t{0};

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Small operators are enqueued on idle streams where that is worth it, and only there."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.programs import Program
+
+ON = {"OPENREG_ENQUEUE_BURSTS": "1"}
+PROGRAM = """
+    import torch
+
+    from openreg_aten import _C
+
+    def counted(intervals, operators):
+        x = torch.zeros(8, device="openreg")
+        torch.accelerator.synchronize()
+        _C.count_paths(1)
+        before = dict(((n, p), c) for n, p, c in _C.path_counts())
+        for _ in range(intervals):
+            for _ in range(operators):
+                x = x + 1
+            torch.accelerator.synchronize()
+        after = dict(((n, p), c) for n, p, c in _C.path_counts())
+        _C.count_paths(-1)
+        assert x.tolist() == [intervals * operators] * 8
+        key = "aten::add.Tensor", "enqueued"
+        return after.get(key, 0) - before.get(key, 0)
+"""
+
+
+def test_bursts_of_small_operators_are_tried_both_ways(run_script: Program) -> None:
+    # A round has 33 intervals, of which three are run the other way.
+    ended = run_script(f"{PROGRAM}\n    print(counted(40, 64), counted(200, 64))", **ON)
+    assert not ended.returncode, ended.stderr
+    first, second = map(int, ended.stdout.split())
+    assert 64 <= first < 40 * 64
+    assert 64 <= second < 200 * 64
+
+
+@pytest.mark.parametrize("operators", [1, 8])
+def test_small_operators_that_are_waited_for_run_inline(
+    run_script: Program, operators: int
+) -> None:
+    ended = run_script(f"{PROGRAM}\n    print(counted(400, {operators}))", **ON)
+    assert not ended.returncode, ended.stderr
+    assert int(ended.stdout) == 0
+
+
+def test_bursts_run_inline_with_the_setting(run_script: Program) -> None:
+    ended = run_script(
+        f"{PROGRAM}\n    print(counted(200, 64))", OPENREG_ENQUEUE_BURSTS="0"
+    )
+    assert not ended.returncode, ended.stderr
+    assert int(ended.stdout) == 0
+
+
+def test_small_indices_out_of_range_are_the_errors_of_their_calls(
+    run_script: Program,
+) -> None:
+    ended = run_script(
+        """
+        import torch
+
+        x = torch.zeros(8, device="openreg")
+        bad = torch.tensor([9], device="openreg")
+        for _ in range(100):
+            for _ in range(32):
+                x = x + 1
+            torch.accelerator.synchronize()
+            try:
+                x[bad]
+            except IndexError:
+                continue
+            raise SystemExit("no error")
+        torch.accelerator.synchronize()
+        """,
+        **ON,
+    )
+    assert not ended.returncode, ended.stdout + ended.stderr
