@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Small operators are enqueued on idle streams where that is worth it, and only there."""
+"""Small operators on idle streams are enqueued where that is worth it."""
 
 from __future__ import annotations
 
