@@ -57,7 +57,7 @@ class Governor {
   // In each round of so many intervals, ...
   static constexpr uint32_t kRound = 33;
   // ... these many at its end are run the other way. The first is not measured.
-  static constexpr uint32_t kTries = 3;
+  static constexpr uint32_t kTries = 5;
 
   void end_interval(uint32_t waits, uint32_t count) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
@@ -82,7 +82,11 @@ class Governor {
   void learn(double time) {
     double& mean = times_[way_];
     if (!switched_) {
-      mean = mean == 0 ? time : mean + (std::min(time, 2 * mean) - mean) / 4;
+      if (mean == 0) {
+        mean = time;
+      }
+      // What disturbs a measurement makes it longer.
+      mean += (std::min(time, 2 * mean) - mean) / (time < mean ? 2 : 16);
     }
     if (++interval_ == kRound) {
       interval_ = 0;
