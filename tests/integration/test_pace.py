@@ -31,7 +31,7 @@ PROGRAM = """
 
 
 def test_bursts_of_small_operators_are_tried_both_ways(run_script: Program) -> None:
-    # A round has 33 intervals, of which five are run the other way.
+    # The first round has 32 intervals, of which five are run the other way.
     ended = run_script(f"{PROGRAM}\n    print(counted(40, 64), counted(200, 64))", **ON)
     assert not ended.returncode, ended.stderr
     first, second = map(int, ended.stdout.split())

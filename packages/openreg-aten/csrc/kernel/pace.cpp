@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The mean size of operands, and the mean time per operator with small ones run
+// The mean size of operands, and the time per operator with small ones run
 // inline and with small ones enqueued.
 #include "kernel/pace.h"
 
@@ -42,7 +42,7 @@ class Governor {
     const uint32_t waits = g_host_waits.load(std::memory_order_relaxed);
     const uint32_t count = operators_.load(std::memory_order_relaxed) + 1;
     operators_.store(count, std::memory_order_relaxed); // one lost is no harm
-    if (waits != waits_.load(std::memory_order_relaxed) || count > kLongest) {
+    if (waits != waits_.load(std::memory_order_relaxed)) {
       end_interval(waits, count);
     }
     return enqueues_.load(std::memory_order_relaxed);
@@ -52,12 +52,14 @@ class Governor {
  private:
   // A program that waits more often gains nothing from asynchrony.
   static constexpr uint32_t kFewest = 16;
-  // Of one that does not wait, so many operators are an interval.
-  static constexpr uint32_t kLongest = 256;
-  // In each round of so many intervals, ...
-  static constexpr uint32_t kRound = 33;
-  // ... these many at its end are run the other way. The first is not measured.
+  // At the end of each round so many intervals are run the other way. The first
+  // is not measured.
   static constexpr uint32_t kTries = 5;
+  // The first round, in intervals. Each that changes nothing doubles the next.
+  static constexpr uint32_t kRound = 32;
+  static constexpr uint32_t kLongestRound = 1024;
+  // Seconds per operator.
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
 
   void end_interval(uint32_t waits, uint32_t count) {
     const std::unique_lock lock(mutex_, std::try_to_lock);
@@ -68,7 +70,7 @@ class Governor {
     if (count > kFewest) {
       learn(std::chrono::duration<double>(now - start_).count() / count);
     }
-    const bool tries = interval_ >= kRound - kTries;
+    const bool tries = interval_ >= round_ - kTries;
     const bool way = faster_ != tries;
     switched_ = way != way_;
     way_ = way;
@@ -79,18 +81,18 @@ class Governor {
     start_ = now;
   }
 
+  /// Compares the last intervals of a round. What disturbs a measurement makes
+  /// it longer, so the shortest counts.
   void learn(double time) {
-    double& mean = times_[way_];
-    if (!switched_) {
-      if (mean == 0) {
-        mean = time;
-      }
-      // What disturbs a measurement makes it longer.
-      mean += (std::min(time, 2 * mean) - mean) / (time < mean ? 2 : 16);
+    if (!switched_ && interval_ + 2 * kTries >= round_) {
+      shortest_[way_] = std::min(shortest_[way_], time);
     }
-    if (++interval_ == kRound) {
+    if (++interval_ == round_) {
       interval_ = 0;
-      faster_ = times_[true] < times_[false];
+      const bool faster = shortest_[true] < shortest_[false];
+      round_ = faster == faster_ ? std::min(2 * round_, kLongestRound) : kRound;
+      faster_ = faster;
+      shortest_ = {kNever, kNever};
     }
   }
 
@@ -99,12 +101,13 @@ class Governor {
   std::atomic<bool> enqueues_{false};
   std::mutex mutex_; // for all below
   Clock::time_point start_ = Clock::now();
-  uint32_t recent_ = 0;           // operators of one of the latest intervals
-  uint32_t interval_ = 0;         // of the round
-  bool way_ = false;              // of this interval: enqueued
-  bool switched_ = true;          // with it
-  bool faster_ = false;           // the faster way
-  std::array<double, 2> times_{}; // seconds per operator, by way
+  uint32_t recent_ = 0;   // operators of one of the latest intervals
+  uint32_t interval_ = 0; // of the round
+  uint32_t round_ = kRound;
+  bool way_ = false;                               // of this interval: enqueued
+  bool switched_ = true;                           // with it
+  bool faster_ = false;                            // the faster way
+  std::array<double, 2> shortest_{kNever, kNever}; // by way
 };
 
 bool enqueues_small() {
