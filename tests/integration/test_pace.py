@@ -21,6 +21,7 @@ PROGRAM = """
         for _ in range(intervals):
             for _ in range(operators):
                 x = x + 1
+                sum(range(1000))  # else it is not worth a try
             torch.accelerator.synchronize()
         after = dict(((n, p), c) for n, p, c in _C.path_counts())
         _C.count_paths(-1)
@@ -68,6 +69,7 @@ def test_small_indices_out_of_range_are_the_errors_of_their_calls(
         for _ in range(100):
             for _ in range(32):
                 x = x + 1
+                sum(range(1000))  # else it is not worth a try
             torch.accelerator.synchronize()
             try:
                 x[bad]

@@ -58,7 +58,8 @@ class Governor {
   // The first round, in intervals. Each that changes nothing doubles the next.
   static constexpr uint32_t kRound = 32;
   static constexpr uint32_t kLongestRound = 1024;
-  // Seconds per operator.
+  // Seconds per operator. In less time than the first none can be enqueued.
+  static constexpr double kWorthTrying = 6e-6;
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
   void end_interval(uint32_t waits, uint32_t count) {
@@ -70,7 +71,8 @@ class Governor {
     if (count > kFewest) {
       learn(std::chrono::duration<double>(now - start_).count() / count);
     }
-    const bool tries = interval_ >= round_ - kTries;
+    const bool tries = interval_ >= round_ - kTries &&
+        (faster_ || shortest_[false] > kWorthTrying);
     const bool way = faster_ != tries;
     switched_ = way != way_;
     way_ = way;
