@@ -79,7 +79,7 @@ def test_page_says_when_and_quotes_code_and_program(
     for part in (f"`{mechanism.summary}`", f"`packages/{mechanism.source}`"):
         assert part in " ".join(text.split())
     assert text.count("*When do I need it?*") == 1
-    quoted = re.findall(r"^```\{literalinclude\} (\S+)$", text, re.MULTILINE)
+    quoted = re.findall(r"^<!-- quote: (\S+)", text, re.MULTILINE)
     assert f"../../packages/{mechanism.source}" in quoted
     assert quoted[-1] == f"../examples/without/no_{name}.py"
 
@@ -123,7 +123,7 @@ def test_every_planned_mechanism_has_a_section_and_a_program(page: Page) -> None
     flat = " ".join(text.split())
     for m in MECHANISMS[len(NAMES) :]:
         assert f"PyTorch calls it `{m.summary}`. Without it: {m.without}." in flat
-    quoted = re.findall(r"literalinclude\} \.\./examples/planned/(\w+)\.py", text)
+    quoted = re.findall(r"quote: \.\./examples/planned/(\w+)\.py", text)
     assert quoted == [name for name in PLANNED if name not in QUIET]
     assert sorted(path.stem for path in PLANS.glob("*.py")) == sorted(quoted)
 
