@@ -3,20 +3,22 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 
 project = "torch-openreg"
 author = "torch-openreg contributors"
 version = release = (Path(__file__).parents[1] / "VERSION").read_text().strip()
 
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "pictures"]
 exclude_patterns = ["examples"]
 myst_enable_extensions = ["colon_fence", "deflist"]
+myst_fence_as_directive = ["mermaid"]
 myst_heading_anchors = 3
 
-html_theme = "alabaster"
-html_theme_options = {
-    "description": "An accelerator for PyTorch that needs no hardware.",
-    "page_width": "1080px",
-}
+html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["guide.css"]
 html_title = f"{project} {version}"

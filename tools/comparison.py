@@ -31,8 +31,9 @@ TEXT = """\
 # Compared with other devices
 
 Every public name of `torch.cuda`, `torch.xpu`, `torch.mps` and `torch.accelerator` in torch {version}, and what
-`torch.openreg` has for it: {have} names are there, {planned} are not there yet, and {other} do not apply. [](python.md)
-explains the names that are there. `tools/comparison.py` writes this page, and fails for a name without an answer.
+`torch.openreg` has for it: {have} names are there, {planned} are not there yet, and {other} do not apply.
+[torch.openreg](python.md) explains the names that are there. `tools/comparison.py` writes this page, and fails for a name
+without an answer.
 
 `torch.accelerator` itself serves the device; "by `torch.accelerator`" means that its function works on openreg. All of its
 functions do; its class `Graph`, for which PyTorch lets a backend register an implementation, has none yet.

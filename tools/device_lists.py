@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import torch
 from pages import main
+from quotes import updated
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "mechanisms" / "closed.md"
@@ -248,7 +249,7 @@ def page() -> str:
         )
         for part in PARTS
     ]
-    return TEXT.format(
+    text = TEXT.format(
         version=torch.__version__.split("+")[0],
         count=len(all_rows),
         open=kinds.count("mechanism") + kinds.count("open"),
@@ -259,6 +260,7 @@ def page() -> str:
         parts="".join(parts),
         programs="".join(PROGRAM.format(name=row.name) for row in all_rows),
     )
+    return updated(text, PAGE)
 
 
 if __name__ == "__main__":

@@ -1,41 +1,127 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes the table of docs/mechanisms/index.md from the mechanisms of the code.
+"""Writes what the pages on mechanisms have from the code and from one table.
 
-The text around the table is written by hand, and stays. The mechanisms are the ones of
-the packages that are installed:
+The table of docs/mechanisms/index.md comes from the mechanisms of the packages that are
+installed, and from docs/mechanisms/hardware.toml, which says what carries over to
+hardware. Each page gets a picture and a paragraph from that file, between two comments.
+The text around them is written by hand, and stays:
 
-    python tools/mechanisms.py          # write the table
-    python tools/mechanisms.py --check  # fail if the page has another
+    python tools/mechanisms.py          # write them
+    python tools/mechanisms.py --check  # fail if a page has others
 """
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
+import textwrap
+import tomllib
 from pathlib import Path
-
-from pages import main
+from typing import NamedTuple
 
 from torch_openreg.openreg import Mechanism, mechanisms
 
-PAGE = Path(__file__).parents[1] / "docs" / "mechanisms" / "index.md"
+FOLDER = Path(__file__).parents[1] / "docs" / "mechanisms"
+PAGE = FOLDER / "index.md"
+TABLE = FOLDER / "hardware.toml"
 HEAD = """\
-| name | what PyTorch calls it | without it | source, in `packages` |
-| --- | --- | --- | --- |
+| name | what PyTorch calls it | without it | for hardware | source, in `packages` |
+| --- | --- | --- | --- | --- |
 """
+CARRIES = ("copy", "adapt", "simulation only")
+BEGIN, END = "<!-- tools/mechanisms.py: begin -->\n", "<!-- end -->\n"
 
 
-def line(mechanism: Mechanism) -> str:
+class Hardware(NamedTuple):
+    """What hardware does in the place of a mechanism.
+
+    Attributes:
+        carries: One of ``CARRIES``.
+        hardware: What a device with its own memory and kernels does.
+        calls: The four boxes of the picture: the program's step, PyTorch's part, the
+            function that is registered, the runtime's.
+    """
+
+    carries: str
+    hardware: str
+    calls: tuple[str, str, str, str]
+
+
+def read() -> dict[str, Hardware]:
+    """Reads the table.
+
+    Raises:
+        ValueError: If an entry lacks a field, or has a wrong one.
+    """
+    found = {}
+    for name, entry in tomllib.loads(TABLE.read_text(encoding="utf-8")).items():
+        if entry.keys() != set(Hardware._fields) or entry["carries"] not in CARRIES:
+            raise ValueError(f"{TABLE.name}: {name} is not as the others")
+        program, pytorch, ours, runtime = entry["calls"]
+        calls = (program, pytorch, ours, runtime)
+        found[name] = Hardware(entry["carries"], entry["hardware"], calls)
+    return found
+
+
+def line(mechanism: Mechanism, hardware: Hardware | None) -> str:
     """Returns the row of a mechanism."""
     name = mechanism.name
-    planned = mechanism.state == "planned"
+    planned = hardware is None
     cells = (
         f"[`{name}`]({f'planned.md#{name}' if planned else f'{name}.md'})",
         f"`{mechanism.summary}`",
         mechanism.without,
+        hardware.carries if hardware else "",
         "planned" if planned else f"`{mechanism.source}`",
     )
     return f"| {' | '.join(cells)} |\n"
+
+
+def picture(mechanism: Mechanism, calls: tuple[str, str, str, str]) -> str:
+    """Returns the picture of a mechanism, as a fence of Mermaid."""
+    where = mechanism.source.partition("/")[0]
+    titles = ("your program", "PyTorch", where, "libopenreg")
+    boxes = [
+        f'  {letter}["<b>{title}</b><br/>{text}"]'
+        for letter, title, text in zip(
+            "abcd", titles, (call.replace("\n", "<br/>") for call in calls), strict=True
+        )
+    ]
+    title = f"  accTitle: {mechanism.name}: from your program to the runtime"
+    lines = [
+        "```mermaid",
+        "flowchart TB",
+        title,
+        *boxes,
+        "  a --> b --> c --> d",
+        "```",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def part(mechanism: Mechanism, hardware: Hardware) -> str:
+    """Returns what stands between the comments of a page."""
+    kind = hardware.carries[0].upper() + hardware.carries[1:]
+    text = textwrap.fill(
+        f"**For hardware: {kind}.** {hardware.hardware}",
+        width=120,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return f"{BEGIN}\n{picture(mechanism, hardware.calls)}\n{text}\n\n{END}"
+
+
+def replaced(text: str, pattern: str, new: str, path: Path, what: str) -> str:
+    """Replaces the one place that a pattern matches.
+
+    Raises:
+        ValueError: If there is none, or more than one.
+    """
+    parts = re.split(pattern, text, flags=re.MULTILINE | re.DOTALL)
+    if len(parts) != 2:
+        raise ValueError(f"{path} has {len(parts) - 1} {what}, not one")
+    return new.join(parts)
 
 
 def page() -> str:
@@ -44,13 +130,53 @@ def page() -> str:
     Raises:
         ValueError: If the page does not have one table with the head of this one.
     """
-    table = HEAD + "".join(map(line, mechanisms()))
+    known = read()
+    table = HEAD + "".join(line(m, known.get(m.name)) for m in mechanisms())
+    pattern = rf"^{re.escape(HEAD)}(?:\|[^\n]*\n)*"
     text = PAGE.read_text(encoding="utf-8")
-    parts = re.split(rf"^{re.escape(HEAD)}(?:\|.*\n)*", text, flags=re.MULTILINE)
-    if len(parts) != 2:
-        raise ValueError(f"{PAGE} has {len(parts) - 1} tables of mechanisms, not one")
-    return table.join(parts)
+    return replaced(text, pattern, table, PAGE, "tables of mechanisms")
+
+
+def pages() -> dict[Path, str]:
+    """Returns the text of every page that this tool has a part in.
+
+    Raises:
+        ValueError: If a page has no place for it, or the table is not complete.
+    """
+    made = [m for m in mechanisms() if m.state != "planned"]
+    known = read()
+    if known.keys() != {m.name for m in made}:
+        names = sorted(known.keys() ^ {m.name for m in made})
+        raise ValueError(f"{TABLE.name} or the code lacks {', '.join(names)}")
+    texts = {PAGE: page()}
+    for mechanism in made:
+        path = FOLDER / f"{mechanism.name}.md"
+        texts[path] = replaced(
+            path.read_text(encoding="utf-8"),
+            f"^{re.escape(BEGIN)}.*?^{re.escape(END)}",
+            part(mechanism, known[mechanism.name]),
+            path,
+            "places for its picture",
+        )
+    return texts
+
+
+def main() -> int:
+    """Runs the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    check: bool = parser.parse_args().check
+    status = 0
+    for path, text in pages().items():
+        if path.read_text(encoding="utf-8") == text:
+            continue
+        if check:
+            print(f"{path} is not current: run python {sys.argv[0]}", file=sys.stderr)
+            status = 1
+        else:
+            path.write_text(text, encoding="utf-8")
+    return status
 
 
 if __name__ == "__main__":
-    sys.exit(main(__doc__.splitlines()[0], PAGE, page))
+    sys.exit(main())

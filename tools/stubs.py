@@ -32,11 +32,12 @@ TEXT = """\
 A DispatchStub is a table of functions inside one of PyTorch's operators, with one place per device type. The operator
 does what all devices share, such as checks and the making of an iterator, and calls the function of the device.
 `stub.set_privateuse1_dispatch_ptr(&function)` fills the place of a PrivateUse1 backend, also from another library; see
-[](operators.md#a-choice-of-the-device).
+[A choice of the device](operators.md#a-choice-of-the-device).
 
 A stub does nothing until an operator that calls it runs for the device. Few operators with a composite kernel call one,
 so as a rule the backend registers the operator as well. `_fused_sdp_choice_stub` is an exception. This backend fills
-the places of that one, of `abs_stub` and of all in `quantized/AffineQuantizer.h`, see [](registering.md#dispatchstub).
+the places of that one, of `abs_stub` and of all in `quantized/AffineQuantizer.h`, see
+[DispatchStub](registering.md#dispatchstub).
 
 These are the {count} stubs in {headers} headers of torch {version} that a backend can register. `tools/stubs.py` writes
 this page.

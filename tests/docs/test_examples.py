@@ -33,7 +33,7 @@ def test_every_example_is_on_a_page() -> None:
         (page.parent / path).resolve()
         for page in DOCS.rglob("*.md")
         for path in re.findall(
-            r"\{literalinclude\} (\S+)\n", page.read_text(encoding="utf-8")
+            r"^<!-- quote: (\S+)", page.read_text(encoding="utf-8"), re.MULTILINE
         )
     }
     files = sorted((DOCS / "examples").rglob("*.py"))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +14,8 @@ import torch
 
 from support.programs import Program
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 PROGRAMS = DOCS / "examples" / "without"
 PLANS = DOCS / "examples" / "planned"
 MECHANISMS = torch.openreg.mechanisms()
@@ -63,6 +65,66 @@ def test_page_without_a_table_is_an_error(tool: ModuleType, tmp_path: Path) -> N
             tool.page()
 
 
+def test_every_page_has_its_picture_and_says_what_carries_over(
+    tool: ModuleType,
+) -> None:
+    texts = tool.pages()
+    assert texts.keys() == {tool.FOLDER / f"{name}.md" for name in [*NAMES, "index"]}
+    for path, text in texts.items():
+        assert path.read_text(encoding="utf-8") == text
+        if path != tool.PAGE:
+            assert text.count("```mermaid") == 1, path
+            assert text.count("**For hardware: ") == 1, path
+    assert {entry.carries for entry in tool.read().values()} == set(tool.CARRIES)
+
+
+def test_pictures_name_what_the_sources_have(tool: ModuleType) -> None:
+    files = [
+        *(ROOT / "packages").glob("*/csrc/**/*.cpp"),
+        *(ROOT / "packages").glob("*/csrc/**/*.h"),
+        *(ROOT / "packages").glob("*/src/**/*.py"),
+    ]
+    code = "".join(file.read_text(encoding="utf-8") for file in files)
+    words = {*re.findall(r"\w+", code), *(file.stem for file in files)}
+    header = ROOT / "packages/openreg-runtime/include/openreg/openreg.h"
+    runtime = set(re.findall(r"\bor[A-Z]\w+", header.read_text(encoding="utf-8")))
+    for name, entry in tool.read().items():
+        ours, calls = entry.calls[2:]
+        named = set(re.findall(r"\w+", ours)) - {"at", "native", "py"}
+        assert named, name
+        assert named <= words, name
+        reached = set(re.findall(r"\bor[A-Z]\w+", calls))
+        assert reached <= runtime, name
+        assert reached or calls.startswith("nothing"), name
+
+
+def test_page_without_a_place_for_its_picture_is_an_error(
+    tool: ModuleType, tmp_path: Path
+) -> None:
+    tool.FOLDER = tmp_path
+    for path in (DOCS / "mechanisms").glob("*.md"):
+        shutil.copy(path, tmp_path)
+    page = tmp_path / "guard.md"
+    text = page.read_text(encoding="utf-8")
+    page.write_text(text.replace("<!-- end -->", ""), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"guard.md has 0 places for its picture"):
+        tool.pages()
+
+
+def test_mechanism_without_an_entry_is_an_error(
+    tool: ModuleType, tmp_path: Path
+) -> None:
+    table = tool.TABLE.read_text(encoding="utf-8")
+    tool.TABLE = tmp_path / "hardware.toml"
+    tool.TABLE.write_text(table.replace("[guard]", "[other]"), encoding="utf-8")
+    with pytest.raises(ValueError, match="lacks guard, other"):
+        tool.pages()
+    wrong = table.replace('carries = "copy"', 'carries = "perhaps"', 1)
+    tool.TABLE.write_text(wrong, encoding="utf-8")
+    with pytest.raises(ValueError, match="is not as the others"):
+        tool.pages()
+
+
 def test_every_mechanism_has_a_page_and_a_program() -> None:
     pages = {path.stem for path in (DOCS / "mechanisms").glob("*.md")}
     assert pages == {*NAMES, "closed", "index", "planned"}
@@ -79,7 +141,7 @@ def test_page_says_when_and_quotes_code_and_program(
     for part in (f"`{mechanism.summary}`", f"`packages/{mechanism.source}`"):
         assert part in " ".join(text.split())
     assert text.count("*When do I need it?*") == 1
-    quoted = re.findall(r"^```\{literalinclude\} (\S+)$", text, re.MULTILINE)
+    quoted = re.findall(r"^<!-- quote: (\S+)", text, re.MULTILINE)
     assert f"../../packages/{mechanism.source}" in quoted
     assert quoted[-1] == f"../examples/without/no_{name}.py"
 
@@ -123,7 +185,7 @@ def test_every_planned_mechanism_has_a_section_and_a_program(page: Page) -> None
     flat = " ".join(text.split())
     for m in MECHANISMS[len(NAMES) :]:
         assert f"PyTorch calls it `{m.summary}`. Without it: {m.without}." in flat
-    quoted = re.findall(r"literalinclude\} \.\./examples/planned/(\w+)\.py", text)
+    quoted = re.findall(r"quote: \.\./examples/planned/(\w+)\.py", text)
     assert quoted == [name for name in PLANNED if name not in QUIET]
     assert sorted(path.stem for path in PLANS.glob("*.py")) == sorted(quoted)
 

@@ -19,66 +19,9 @@ import torch_openreg.testing
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
-INCLUDE = re.compile(
-    r"^```\{literalinclude\} (?P<path>\S+)\n(?P<options>(?::.*\n)*)```$", re.MULTILINE
-)
 
 Page = Callable[[str], str]
 Cells = Callable[[str], list[list[str]]]
-
-
-def includes() -> list[tuple[str, Path, dict[str, str]]]:
-    """Lists every quotation: page, path, options."""
-    found = []
-    for page in PAGES:
-        for match in INCLUDE.finditer(page.read_text(encoding="utf-8")):
-            options = re.findall(r"^:([\w-]+): (.*)$", match["options"], re.MULTILINE)
-            source = (page.parent / match["path"]).resolve()
-            found.append((page.name, source, dict(options)))
-    return found
-
-
-def selected(lines: list[str], options: dict[str, str]) -> list[str]:
-    """Returns the lines that Sphinx quotes; fails if a marker is missing."""
-
-    def find(name: str, start: int) -> int:
-        text = options[name]
-        if text[0] == text[-1] and text[0] in "'\"":
-            text = text[1:-1]
-        for number, line in enumerate(lines[start:], start):
-            if text in line:
-                return number
-        pytest.fail(f"no line with {text!r} after line {start}")
-
-    first, last = 0, len(lines)
-    if "lines" in options:
-        first = int(options["lines"].removesuffix("-")) - 1
-    if "start-after" in options:
-        first = find("start-after", 0) + 1
-    if "start-at" in options:
-        first = find("start-at", 0)
-    if "end-before" in options:
-        last = find("end-before", first)
-    if "end-at" in options:
-        last = find("end-at", first) + 1
-    return lines[first:last]
-
-
-def test_every_code_block_that_quotes_is_recognized() -> None:
-    directives = sum(
-        page.read_text(encoding="utf-8").count("{literalinclude}") for page in PAGES
-    )
-    assert directives == len(includes()) > 30
-
-
-@pytest.mark.parametrize(("page_name", "source", "options"), includes())
-def test_quotation_finds_its_lines(
-    page_name: str, source: Path, options: dict[str, str]
-) -> None:
-    assert source.is_file(), f"{page_name} quotes {source}"
-    quoted = selected(source.read_text(encoding="utf-8").splitlines(), options)
-    assert any(line.strip() for line in quoted)
-    assert not any("[docs:" in line for line in quoted)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -58,6 +59,17 @@ def test_program_prints_right_and_wrong_and_the_line(
     assert "right" in result.stdout.lower()
     assert "wrong" in result.stdout.lower()
     assert f"{path}:" in result.stdout
+
+
+def test_readme_shows_what_is_printed(program: Program) -> None:
+    result = program(EXAMPLES / "missing_synchronize.py")
+    readme = (EXAMPLES.parents[1] / "README.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"^```console\n(possible.*?)^```$", readme, re.M | re.S)
+    printed = result.stdout[result.stdout.index("possible") :]
+    printed = printed.replace(f"{EXAMPLES.parents[1]}/", "")
+    address = re.compile(r"0x[0-9a-f]+")
+    assert address.sub("", printed) == address.sub("", shown)
+    assert result.stdout.startswith("wrong: 0.0\nright: 9.0\n")
 
 
 # ---- a missing synchronize

@@ -100,7 +100,7 @@ def test_every_example_is_on_the_page() -> None:
     missing = [
         file.name
         for file in files
-        if f"{{literalinclude}} ../examples/registering/{file.name}\n" not in page
+        if f"<!-- quote: ../examples/registering/{file.name}" not in page
     ]
     assert missing == []
 

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: BSD-3-Clause
+r"""Writes the quotations of code in the guide, from the files that they name.
+
+A quotation is a comment that names a file and the lines, and below it what this tool
+writes: the file's name as a link, and the lines. So GitHub shows the code as the built
+site does, and nobody copies it by hand:
+
+    python tools/quotes.py          # write them all
+    python tools/quotes.py --check  # fail if one is not what its file has
+
+To add one, write the comment, or a ``{literalinclude}`` block, which becomes one:
+
+    <!-- quote: ../packages/openreg-aten/csrc/kernel/submit.cpp
+    start-after: [docs: submit]
+    end-before: [docs: end]
+    -->
+
+Without options it is the whole file. ``start-at``, ``start-after``, ``end-at`` and
+``end-before`` are parts of lines, ``lines: 4-`` is the number of the first line.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+OPTIONS = ("start-at", "start-after", "end-at", "end-before", "lines")
+LANGUAGES = {
+    ".c": "c",
+    ".cmake": "cmake",
+    ".cpp": "cpp",
+    ".def": "cpp",
+    ".h": "cpp",
+    ".ini": "ini",
+    ".json": "json",
+    ".md": "markdown",
+    ".patch": "diff",
+    ".py": "python",
+    ".pyi": "python",
+    ".sh": "sh",
+    ".toml": "toml",
+    ".txt": "text",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+    "CMakeLists.txt": "cmake",
+}
+
+_QUOTE = re.compile(
+    r"^<!-- quote: (?P<file>\S+)(?P<options>(?:\n[a-z-]+: .*)*)\s*-->\n"
+    r"(?P<written>\n\[`[^`\n]+`\]\([^)\n]+\)\n\n(?P<fence>`{3,})\w*\n(?:.*\n)*?(?P=fence)\n)?",
+    re.MULTILINE,
+)
+_INCLUDE = re.compile(
+    r"^```\{literalinclude\} (?P<file>\S+)\n(?P<options>(?::.*\n)*)```\n", re.MULTILINE
+)
+
+
+class Quote(NamedTuple):
+    """A quotation.
+
+    Attributes:
+        file: The path of the quoted file, from the folder of the page.
+        options: What selects its lines, by names of ``OPTIONS``.
+    """
+
+    file: str
+    options: dict[str, str]
+
+    @property
+    def comment(self) -> str:
+        """The comment that names the file and the lines."""
+        lines = [f"<!-- quote: {self.file}"]
+        lines += [f"{name}: {text}" for name, text in self.options.items()]
+        return f"{lines[0]} -->\n" if len(lines) == 1 else "\n".join(lines) + "\n-->\n"
+
+
+def parse(match: re.Match[str]) -> Quote:
+    """Reads a comment or an include.
+
+    Raises:
+        ValueError: If it has an option that this tool does not know.
+    """
+    found = re.findall(r"^:?([a-z-]+): (.*)$", match["options"], re.MULTILINE)
+    options = {}
+    for name, text in found:
+        if name in ("language", "dedent"):
+            continue  # the file's name tells, and margins are cut always
+        if name not in OPTIONS:
+            raise ValueError(f"{match['file']} is quoted with an unknown {name}")
+        quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+        options[name] = text[1:-1] if quoted else text
+    return Quote(match["file"], options)
+
+
+def quotes(text: str) -> Iterator[Quote]:
+    """Yields the quotations of a page, in order."""
+    found = [*_QUOTE.finditer(text), *_INCLUDE.finditer(text)]
+    yield from map(parse, sorted(found, key=lambda match: match.start()))
+
+
+def selected(quote: Quote, folder: Path) -> str:
+    """Returns the lines that are quoted, without a margin.
+
+    Args:
+        quote: The quotation.
+        folder: The folder of the page.
+
+    Raises:
+        ValueError: If there is no such file or line, or nothing is left.
+    """
+    path = folder / quote.file
+    if not path.is_file():
+        raise ValueError(f"{quote.file} is quoted, and no such file")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    first, last = 0, len(lines)
+
+    def find(text: str) -> int:
+        for number in range(first, len(lines)):
+            if text in lines[number]:
+                return number
+        raise ValueError(f"{quote.file} has no line with {text!r} from {first + 1} on")
+
+    for name, text in quote.options.items():
+        if name == "lines":
+            first = int(text.removesuffix("-")) - 1
+        if name.startswith("start"):
+            first = find(text) + (name == "start-after")
+    for name, text in quote.options.items():
+        if name.startswith("end"):
+            last = find(text) + (name == "end-at")
+    code = textwrap.dedent("\n".join(lines[first:last])).strip("\n")
+    if not code.strip():
+        raise ValueError(f"{quote.file}: {quote.options} quote nothing")
+    return code
+
+
+def written(quote: Quote, page: Path) -> str:
+    """Returns a quotation as it stands on its page: comment, name of the file, code."""
+    code = selected(quote, page.parent)
+    path = (page.parent / quote.file).resolve()
+    fence = "`" * max(3, *(len(run) + 1 for run in re.findall(r"`{3,}|$", code)))
+    language = LANGUAGES.get(path.name, LANGUAGES.get(path.suffix, "text"))
+    caption = f"[`{path.relative_to(ROOT)}`]({quote.file})"
+    return f"{quote.comment}\n{caption}\n\n{fence}{language}\n{code}\n{fence}\n"
+
+
+def updated(text: str, page: Path) -> str:
+    """Returns the text of a page with its quotations as their files are.
+
+    Args:
+        text: The text.
+        page: Where it is or will be.
+
+    Raises:
+        ValueError: If a quotation names no file or no lines; it names the page.
+    """
+
+    def write(match: re.Match[str]) -> str:
+        return written(parse(match), page)
+
+    try:
+        return _QUOTE.sub(write, _INCLUDE.sub(write, text))
+    except ValueError as error:
+        raise ValueError(f"{page.relative_to(ROOT)}: {error}") from None
+
+
+def pages() -> list[Path]:
+    """Lists the pages that may quote: the guide, and the README files."""
+    found = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    return sorted([*found, *(ROOT / "examples").rglob("*.md")])
+
+
+def main() -> int:
+    """Runs the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    check: bool = parser.parse_args().check
+    status = 0
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        current = updated(text, page)
+        if current == text:
+            continue
+        if check:
+            where = page.relative_to(ROOT)
+            print(f"{where} is not current: run python tools/quotes.py")
+            status = 1
+        else:
+            page.write_text(current, encoding="utf-8")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
