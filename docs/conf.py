@@ -12,7 +12,18 @@ project = "torch-openreg"
 author = "torch-openreg contributors"
 version = release = (Path(__file__).parents[1] / "VERSION").read_text().strip()
 
-extensions = ["myst_parser", "pictures"]
+extensions = [
+    "myst_parser",
+    "pictures",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+]
+templates_path = ["_templates"]
+autosummary_generate = True
+autosummary_imported_members = True
+autosummary_ignore_module_all = False
+autodoc_typehints = "description"
 exclude_patterns = ["examples"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_fence_as_directive = ["mermaid"]
