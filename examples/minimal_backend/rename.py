@@ -22,7 +22,8 @@ FILES = (".clang-format", "CMakeLists.txt", "README.md", "pyproject.toml")
 FOLDERS = ("csrc", "src", "tests")
 
 # The step that adds a file; all others are there from the start. Parts of a file that
-# a later step adds stand between [step n] and [step end].
+# a later step adds stand between [step n] and [step end]; [step never] begins what no
+# copy has.
 ADDED = {
     "csrc/guard.cpp": 2,
     "csrc/allocator.cpp": 3,
@@ -39,7 +40,9 @@ ADDED = {
     "csrc/autocast.cpp": 10,
 }
 LAST = max(ADDED.values())
-_MARK = re.compile(r"^\s*(?://|#|<!--) \[(docs: [\w-]+|step (\d+|end))\](?: -->)?$")
+_MARK = re.compile(
+    r"^\s*(?://|#|<!--) \[(docs: [\w-]+|step (\d+|end|never))\](?: -->)?$"
+)
 
 
 class MistakeError(Exception):
@@ -112,7 +115,7 @@ def cut(text: str, step: int) -> str:
     for line in text.splitlines():
         mark = _MARK.match(line)
         if mark and mark[2]:
-            kept = mark[2] == "end" or int(mark[2]) <= step
+            kept = mark[2] == "end" or (mark[2].isdecimal() and int(mark[2]) <= step)
         elif kept and not mark:
             lines.append(line)
     return re.sub(r"\n{4,}", "\n\n\n", "\n".join(lines).rstrip("\n") + "\n")
