@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copies between the host and the device, and on it. Tensor.copy_ comes here.
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty_strided.h>
+#include <torch/library.h>
+
+#include "runtime.h"
+
+namespace torch_minimal {
+namespace {
+
+// [docs: transfer]
+void transfer(void* dst, const void* src, size_t bytes, c10::DeviceIndex device, bool wait) {
+  const orStream_t stream = current_handle(device);
+  check(orMemcpyAsync(dst, src, bytes, orMemcpyDefault, stream));
+  if (wait) check(orStreamSynchronize(stream));
+}
+
+/// All bytes from the first element of a tensor to its last, on the host. A
+/// device with a kernel that copies by strides does not need this.
+at::Tensor read(const at::Tensor& tensor) {
+  at::Tensor host =
+      at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kCPU));
+  transfer(host.mutable_data_ptr(), tensor.const_data_ptr(), host.storage().nbytes(),
+           tensor.device().index(), /*wait=*/true);
+  host._set_conj(tensor.is_conj());
+  host._set_neg(tensor.is_neg());
+  return host;
+}
+// [docs: end]
+
+// [docs: copy-from]
+at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst,
+                     [[maybe_unused]] bool non_blocking) {
+  if (dst.numel() == 0) return dst;
+  const c10::DeviceIndex device = (dst.is_cpu() ? self : dst).device().index();
+  const bool between_devices = !self.is_cpu() && !dst.is_cpu() && self.device() != dst.device();
+  bool wait = true;
+  // [step 8]
+  // Work that follows is behind the copy on the stream. The host waits for its
+  // own memory, unless the caller does that; the driver waits for pageable memory.
+  wait = between_devices || (self.device() != dst.device() && !non_blocking);
+  // [step end]
+  if (between_devices) check(orStreamSynchronize(current_handle(self.device().index())));
+  if (self.dtype() == dst.dtype() && self.sizes() == dst.sizes() &&
+      self.strides() == dst.strides() && dst.is_non_overlapping_and_dense() &&
+      self.is_conj() == dst.is_conj() && self.is_neg() == dst.is_neg()) {
+    transfer(dst.mutable_data_ptr(), self.const_data_ptr(), dst.nbytes(), device, wait);
+    return dst;
+  }
+  const at::Tensor source = self.is_cpu() ? self : read(self);
+  if (dst.is_cpu()) return dst.copy_(source.expand(dst.sizes()));
+  at::Tensor host = read(dst); // with the bytes between its elements, which stay
+  host.copy_(source.expand(dst.sizes()));
+  transfer(dst.mutable_data_ptr(), host.const_data_ptr(), host.storage().nbytes(), device,
+           /*wait=*/true);
+  return dst;
+}
+
+/// What cpu_fallback() writes changed arguments back with.
+at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
+  if (self.sizes() != dst.sizes()) dst.resize_(self.sizes());
+  return copy_from(self, dst, /*non_blocking=*/false);
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  m.impl("_copy_from", copy_from);
+  m.impl("_copy_from_and_resize", copy_from_and_resize);
+}
+// [docs: end]
+
+// [docs: math-bits]
+// The kernel above looks at the conjugate and negative bits itself. PyTorch's
+// kernels for these keys would clone the tensor, which copies again, for ever.
+TORCH_LIBRARY_IMPL(aten, Conjugate, m) {
+  m.impl("_copy_from", torch::CppFunction::makeFallthrough());
+}
+TORCH_LIBRARY_IMPL(aten, Negative, m) {
+  m.impl("_copy_from", torch::CppFunction::makeFallthrough());
+}
+// [docs: end]
+
+} // namespace
+} // namespace torch_minimal
