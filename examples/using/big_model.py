@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""device_map="auto": spreads a model over devices, by the memory that max_memory names."""
+"""device_map="auto": a model is spread over devices, by what max_memory says."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""transformers' Trainer: trains, is stopped, and goes on with the same random numbers."""
+"""transformers' Trainer: it is stopped, and goes on with the same random numbers."""
 
 from __future__ import annotations
 

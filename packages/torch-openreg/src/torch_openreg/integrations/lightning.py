@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The device for Lightning's Trainer and Fabric, of the package ``lightning``.
 
-Lightning's own lists of devices end with CUDA, MPS and XLA. It takes a device that is not
-among them from a strategy::
+Lightning's own lists of devices end with CUDA, MPS and XLA. It takes a device that is
+not among them from a strategy::
 
     from lightning.pytorch import Trainer
     from lightning.pytorch.plugins import MixedPrecision
@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 
-from .. import openreg
+from torch_openreg import openreg
 
 try:
     from lightning.pytorch.accelerators import Accelerator
@@ -106,8 +106,8 @@ class OpenRegAccelerator(Accelerator):  # type: ignore[misc] # mypy skips lightn
             known = all(0 <= index < count for index in indices)
         if not known:
             raise ValueError(
-                f"OpenRegAccelerator: devices is {devices!r}, and must be a number from "
-                f"1 to {count}, -1 or 'auto' for all, or different indices from 0 to "
+                f"OpenRegAccelerator: devices is {devices!r}, and must be a number "
+                f"from 1 to {count}, -1 or 'auto' for all, or different indices from 0 to "
                 f"{count - 1}"
             )
         return indices
