@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The device for Lightning's Trainer and Fabric, of the package ``lightning``.
+
+Lightning's own lists of devices end with CUDA, MPS and XLA. It takes a device that is
+not among them from a strategy::
+
+    from lightning.pytorch import Trainer
+    from lightning.pytorch.plugins import MixedPrecision
+    from lightning.pytorch.strategies import SingleDeviceStrategy
+    from torch_openreg.integrations.lightning import OpenRegAccelerator
+
+    trainer = Trainer(
+        strategy=SingleDeviceStrategy("openreg:0", accelerator=OpenRegAccelerator()),
+        plugins=[MixedPrecision("bf16-mixed", "openreg")],
+    )
+
+Fabric has the same names in ``lightning.fabric``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from torch_openreg import openreg
+
+try:
+    from lightning.pytorch.accelerators import Accelerator
+except ModuleNotFoundError as error:
+    if error.name != "lightning":
+        raise  # lightning is there, and lacks something itself
+    raise ModuleNotFoundError(
+        "torch_openreg.integrations.lightning needs the package lightning, which is "
+        "not installed: pip install lightning (pytorch-lightning and lightning-fabric "
+        "have other classes, and do not take this one)",
+        name="lightning",
+    ) from error
+
+__all__ = ["OpenRegAccelerator"]
+
+
+class OpenRegAccelerator(Accelerator):  # type: ignore[misc] # mypy skips lightning
+    """What Lightning's strategies ask of a device, for ``device="openreg"``.
+
+    It serves both Trainer and Fabric, as the ``accelerator`` of a strategy for one
+    device.
+    """
+
+    def setup_device(self, device: torch.device) -> None:
+        """Makes the device current in this process.
+
+        Args:
+            device: One of the simulated accelerators.
+
+        Raises:
+            ValueError: If the device is of another type.
+        """
+        if device.type != "openreg":
+            raise ValueError(
+                f"OpenRegAccelerator: device is {device}, and must be of the type "
+                "openreg, such as SingleDeviceStrategy('openreg:0', "
+                "accelerator=OpenRegAccelerator())"
+            )
+        openreg.set_device(device)
+
+    def get_device_stats(self, device: Any) -> dict[str, Any]:
+        """Returns the statistics of the device's memory, in bytes and counts.
+
+        Args:
+            device: A device, or its index.
+        """
+        return openreg.memory_stats(device)
+
+    def teardown(self) -> None:
+        """Gives back the memory that is not in use."""
+        openreg.empty_cache()
+
+    @staticmethod
+    def parse_devices(devices: int | str | list[int]) -> list[int]:
+        """Returns the indices that the argument ``devices`` of a Trainer means.
+
+        Args:
+            devices: A number of devices, from the first on; -1, "-1" or "auto" for all
+                of them; a list of indices, or the text of one, such as "0, 1".
+
+        Raises:
+            ValueError: If there are no such devices.
+        """
+        count = openreg.device_count()
+        indices: list[int]
+        try:
+            if devices in (-1, "-1", "auto"):
+                indices = list(range(count))
+            elif isinstance(devices, str) and "," in devices:
+                indices = [int(index) for index in devices.split(",") if index.strip()]
+            elif isinstance(devices, int | str):
+                indices = list(range(int(devices)))
+            else:
+                indices = [int(index) for index in devices]
+        except ValueError:
+            indices = []
+        if not indices or len(set(indices)) != len(indices):
+            known = False
+        else:
+            known = all(0 <= index < count for index in indices)
+        if not known:
+            raise ValueError(
+                f"OpenRegAccelerator: devices is {devices!r}, and must be a number "
+                f"from 1 to {count}, -1 or 'auto' for all, or different indices from 0 to "
+                f"{count - 1}"
+            )
+        return indices
+
+    @staticmethod
+    def get_parallel_devices(devices: list[int]) -> list[torch.device]:
+        """Returns the devices of these indices."""
+        return [torch.device("openreg", index) for index in devices]
+
+    @staticmethod
+    def auto_device_count() -> int:
+        """Returns the number of devices."""
+        return openreg.device_count()
+
+    @staticmethod
+    def is_available() -> bool:
+        """Returns whether there is a device."""
+        return openreg.is_available()
+
+    @staticmethod
+    def name() -> str:
+        """Returns the name of the device's type."""
+        return "openreg"
