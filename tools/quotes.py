@@ -59,6 +59,8 @@ _QUOTE = re.compile(
 _INCLUDE = re.compile(
     r"^```\{literalinclude\} (?P<file>\S+)\n(?P<options>(?::.*\n)*)```\n", re.MULTILINE
 )
+# Marks within what is quoted are for other quotations.
+_MARK = re.compile(r" *(?://|#) \[(?:docs: [\w-]+|step \w+)\]")
 
 
 class Quote(NamedTuple):
@@ -105,7 +107,7 @@ def quotes(text: str) -> Iterator[Quote]:
 
 
 def selected(quote: Quote, folder: Path) -> str:
-    """Returns the lines that are quoted, without a margin.
+    """Returns the lines that are quoted, without a margin or marks.
 
     Args:
         quote: The quotation.
@@ -134,7 +136,8 @@ def selected(quote: Quote, folder: Path) -> str:
     for name, text in quote.options.items():
         if name.startswith("end"):
             last = find(text) + (name == "end-at")
-    code = textwrap.dedent("\n".join(lines[first:last])).strip("\n")
+    kept = [line for line in lines[first:last] if not _MARK.fullmatch(line)]
+    code = textwrap.dedent("\n".join(kept)).strip("\n")
     if not code.strip():
         raise ValueError(f"{quote.file}: {quote.options} quote nothing")
     return code
