@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """gpytorch 1.15.2: a HorseshoePrior draws a part of its samples on the CPU.
 
-``HalfCauchy(1)`` makes its parameter on the CPU, and so its samples, which are multiplied by
-the scale on the device.
+``HalfCauchy(1)`` makes its parameter on the CPU, and so its samples, which are
+multiplied by the scale on the device.
 """
 
 from __future__ import annotations

@@ -12,6 +12,18 @@ from torch_openreg.integrations.lightning import OpenRegAccelerator
 
 from .conftest import Run
 
+# Python raises the same where the package is not installed.
+WITHOUT_LIGHTNING = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name == "lightning":
+            raise ModuleNotFoundError("No module named 'lightning'", name=name)
+
+sys.meta_path.insert(0, Absent())
+import torch_openreg.integrations.lightning
+"""
 COUNT = torch.openreg.device_count()
 
 
@@ -55,8 +67,6 @@ def test_statistics_count_memory() -> None:
 
 
 def test_missing_lightning_is_a_clear_error(run: Run) -> None:
-    source = "import sys; sys.modules['lightning'] = None\n"
-    source += "import torch_openreg.integrations.lightning"
-    ended = run("-c", source)
+    ended = run("-c", WITHOUT_LIGHTNING)
     assert ended.returncode == 1
     assert "needs the package lightning, which is not installed" in ended.stderr

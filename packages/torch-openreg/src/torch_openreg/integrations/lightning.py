@@ -107,8 +107,8 @@ class OpenRegAccelerator(Accelerator):  # type: ignore[misc] # mypy skips lightn
         if not known:
             raise ValueError(
                 f"OpenRegAccelerator: devices is {devices!r}, and must be a number "
-                f"from 1 to {count}, -1 or 'auto' for all, or different indices from 0 to "
-                f"{count - 1}"
+                f"from 1 to {count}, -1 or 'auto' for all, or different indices from "
+                f"0 to {count - 1}"
             )
         return indices
 

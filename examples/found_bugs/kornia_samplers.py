@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""kornia 0.9.0: an operation of its automatic augmentations leaves a tensor behind.
+"""kornia 0.9.0: the random generator of an operation brings its numbers to the CPU.
 
-The range of magnitudes is a plain attribute in place of a buffer, so that ``to`` does not
-move it, and forward_parameters adds a tensor of the CPU to one of the device.
+``to`` moves the generator's buffers and samplers, and the magnitude, a parameter. But the
+generator's forward() brings what it drew to the device of the ranges that its constructor
+was given, which nothing moves.
 """
 
 from __future__ import annotations

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A device for each test: the CPU and, where it is installed, openreg."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+
+@pytest.fixture(params=["cpu", "openreg"])
+def device(request: pytest.FixtureRequest) -> torch.device:
+    """The device to test on."""
+    if request.param == "openreg":
+        accelerator = torch.accelerator.current_accelerator()
+        if accelerator is None or accelerator.type != "openreg":
+            pytest.skip("torch-openreg is not installed")
+    return torch.device(request.param)
