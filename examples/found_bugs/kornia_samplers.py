@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """kornia 0.9.0: the random generator of an operation brings its numbers to the CPU.
 
-``to`` moves the generator's buffers and samplers, and the magnitude, a parameter. But the
-generator's forward() brings what it drew to the device of the ranges that its
+``to`` moves the generator's buffers and samplers, and the magnitude, a parameter. But
+the generator's forward() brings what it drew to the device of the ranges that its
 constructor was given, which nothing moves.
 """
 
