@@ -28,6 +28,8 @@
 #include <nanobind/stl/unordered_map.h>
 #include <nanobind/stl/vector.h>
 
+#include <pybind11/pytypes.h>
+
 namespace nb = nanobind;
 using namespace openreg::aten;
 
@@ -87,6 +89,12 @@ NB_MODULE(_C, m) {
            }
            if (error.type != nullptr &&
                !PyErr_GivenExceptionMatches(error.type, PyExc_Exception)) {
+             throw;
+           }
+         } catch (const pybind11::error_already_set& error) {
+           // As kernels in Python throw, such as meta kernels.
+           const nb::gil_scoped_acquire gil;
+           if (!error.matches(PyExc_Exception)) {
              throw;
            }
          } catch (const std::exception&) {

@@ -214,8 +214,11 @@ bool is_busy(c10::DeviceIndex device) {
 }
 
 void note_inline_run(c10::DeviceIndex device) {
-  if (C10_LIKELY(t_idle.stream == current_handle(device))) {
-    ++t_idle.enqueued; // if others came between, it still differs
+  // A part of another command is not counted.
+  if (C10_LIKELY(
+          t_idle.stream == current_handle(device) &&
+          t_idle.enqueued + 1 == count_enqueued(device))) {
+    ++t_idle.enqueued;
   }
 }
 

@@ -117,7 +117,7 @@ void CallKey::add(const at::Tensor& tensor) {
       !impl.is_non_overlapping_and_dense()) {
     add_geometry(impl);
   }
-  has_integers_ = has_integers_ ||
+  may_raise_ = may_raise_ ||
       c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/false);
   if (impl.device_type() == c10::kPrivateUse1) {
     bytes_ += static_cast<size_t>(impl.numel()) * impl.itemsize();
@@ -168,6 +168,9 @@ void CallKey::add_geometry(const c10::TensorImpl& tensor) {
 void CallKey::add(const c10::Scalar& value) {
   signature_ = signature_ * 31 + static_cast<uint64_t>(value.type());
   add_number(static_cast<uint64_t>(value.type()));
+  constexpr double kEveryDtypeHas = 127;
+  may_raise_ = may_raise_ || value.isComplex() ||
+      !(std::abs(value.toDouble()) <= kEveryDtypeHas);
   if (value.isFloatingPoint()) {
     add(value.toDouble());
   }

@@ -50,9 +50,10 @@ class CallKey {
   size_t bytes() const {
     return bytes_;
   }
-  /// Whether there are tensors of integers, which may be indices.
-  bool has_integers() const {
-    return has_integers_;
+  /// Whether a kernel may refuse values: integers, which may be indices, or
+  /// numbers that a small dtype does not have.
+  bool may_raise() const {
+    return may_raise_;
   }
   /// Stands for the key: of a million others, one has the same with a
   /// probability of less than 1e-13.
@@ -156,7 +157,7 @@ class CallKey {
   }
 
   bool usable_;
-  bool has_integers_ = false;
+  bool may_raise_ = false;
   bool reads_numbers_;
   bool takes_any_size_;
   uint64_t signature_;

@@ -138,7 +138,7 @@ void submit(Call& call) {
   }
   CallKey key(call.op(), call.info());
   call.add_to(key);
-  call.may_raise = call.info().raises_by_values || key.has_integers();
+  call.may_raise = call.info().raises_by_values || key.may_raise();
   const Verdict verdict =
       key.usable() ? should_enqueue(call, key.bytes()) : Verdict::kRun;
   const auto outputs =
