@@ -161,7 +161,7 @@ def test_each_step_quotes_the_skeleton_and_all_files_are_quoted() -> None:
     quoted = set()
     for step in steps():
         paths = re.findall(
-            r"^```\{literalinclude\} \.\./examples/minimal_backend/(\S+)$",
+            r"^<!-- quote: \.\./examples/minimal_backend/(\S+)",
             step.text,
             re.MULTILINE,
         )
