@@ -111,6 +111,7 @@ std::vector<const Setting*> all() {
   Registry& registered = registry();
   const std::lock_guard lock(registered.mutex);
   std::vector<const Setting*> result;
+  result.reserve(registered.entries.size());
   for (const Entry& entry : registered.entries) {
     result.push_back(&entry.checked());
   }
