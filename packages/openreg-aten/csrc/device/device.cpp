@@ -73,7 +73,7 @@ c10::DeviceIndex index_or_current(c10::DeviceIndex index) {
 void synchronize_device(c10::DeviceIndex index) {
   const CurrentDevice scope(index);
   trace(&c10::impl::PyInterpreterVTable::trace_gpu_device_synchronization);
-  g_host_waits.fetch_add(1, std::memory_order_relaxed);
+  note_host_wait();
   OPENREG_CHECK(orDeviceSynchronize());
 }
 

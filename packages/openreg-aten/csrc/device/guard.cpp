@@ -80,7 +80,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   void synchronizeStream(const c10::Stream& stream) const override {
     trace(
         &Trace::trace_gpu_stream_synchronization, trace_id(handle_of(stream)));
-    g_host_waits.fetch_add(1, std::memory_order_relaxed);
+    note_host_wait();
     OPENREG_CHECK(orStreamSynchronize(handle_of(stream)));
   }
 
@@ -134,7 +134,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   void synchronizeEvent(void* event) const override {
     if (event != nullptr) {
       trace(&Trace::trace_gpu_event_synchronization, trace_id(event));
-      g_host_waits.fetch_add(1, std::memory_order_relaxed);
+      note_host_wait();
       OPENREG_CHECK(orEventSynchronize(static_cast<orEvent_t>(event)));
     }
   }

@@ -185,7 +185,7 @@ c10::Stream stream_from_pool(c10::DeviceIndex device, int priority) {
 
 void synchronize_current_stream(c10::DeviceIndex device) {
   const GilRelease without_gil; // what is waited for may need it
-  g_host_waits.fetch_add(1, std::memory_order_relaxed);
+  note_host_wait();
   OPENREG_CHECK(orStreamSynchronize(current_handle(device)));
 }
 

@@ -8,7 +8,7 @@
 
 namespace openreg::aten {
 
-/// An uninitialized tensor on the current device. Throws c10::OutOfMemoryError.
+/// An uninitialized tensor on a device. Throws c10::OutOfMemoryError.
 at::Tensor make_tensor(
     c10::DeviceIndex device,
     at::IntArrayRef sizes,

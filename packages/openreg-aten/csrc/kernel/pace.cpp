@@ -37,7 +37,6 @@ size_t inline_bytes() {
 class Governor {
  public:
   /// Whether small operators are enqueued. To be asked once per operator.
-  // [docs: pace]
   bool enqueues() {
     const uint32_t waits = g_host_waits.load(std::memory_order_relaxed);
     const uint32_t count = operators_.load(std::memory_order_relaxed) + 1;
@@ -47,7 +46,6 @@ class Governor {
     }
     return enqueues_.load(std::memory_order_relaxed);
   }
-  // [docs: end]
 
  private:
   // A program that waits more often gains nothing from asynchrony.
@@ -124,11 +122,13 @@ bool is_blocking() {
   return inline_bytes() == std::numeric_limits<size_t>::max();
 }
 
+// [docs: pace]
 bool is_worth_enqueueing(size_t bytes, bool may_raise) {
   const size_t limit = inline_bytes();
   t_mean_bytes += bytes / kWindow - t_mean_bytes / kWindow;
   const bool small = enqueues_small() && !may_raise;
   return bytes > limit || t_mean_bytes > limit || small;
 }
+// [docs: end]
 
 } // namespace openreg::aten::pace
