@@ -12,13 +12,14 @@ The text around them is written by hand, and stays:
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 import textwrap
 import tomllib
 from pathlib import Path
 from typing import NamedTuple
+
+from pages import main_of_all
 
 from torch_openreg.openreg import Mechanism, mechanisms
 
@@ -161,22 +162,5 @@ def pages() -> dict[Path, str]:
     return texts
 
 
-def main() -> int:
-    """Runs the command line; returns the exit status."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    check: bool = parser.parse_args().check
-    status = 0
-    for path, text in pages().items():
-        if path.read_text(encoding="utf-8") == text:
-            continue
-        if check:
-            print(f"{path} is not current: run python {sys.argv[0]}", file=sys.stderr)
-            status = 1
-        else:
-            path.write_text(text, encoding="utf-8")
-    return status
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main_of_all((__doc__ or "").splitlines()[0], pages))

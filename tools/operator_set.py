@@ -273,9 +273,7 @@ def load(path: Path) -> ModuleType:
 
 def build() -> None:
     """Builds the skeleton with registrations that can be left out."""
-    fresh = WORK / "fresh"
-    for folder in (fresh, TREE):
-        shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(TREE, ignore_errors=True)
     load(SKELETON / "rename.py").write("minimal", TREE)
     header = TREE / "csrc" / "runtime.h"
     header.write_text(header.read_text("utf-8") + KEPT, "utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 
@@ -20,14 +20,27 @@ def main(description: str, path: Path, text: Callable[[], str]) -> int:
     Returns:
         The exit status.
     """
+    return main_of_all(description, lambda: {path: text()})
+
+
+def main_of_all(description: str, texts: Callable[[], Mapping[Path, str]]) -> int:
+    """The same for several pages.
+
+    Args:
+        description: What the tool does.
+        texts: Makes the whole text of each page.
+
+    Returns:
+        The exit status.
+    """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--check", action="store_true", help="write nothing")
     check: bool = parser.parse_args().check
-    current = text()
-    if not check:
-        path.write_text(current, encoding="utf-8")
-        return 0
-    if path.read_text(encoding="utf-8") == current:
-        return 0
-    print(f"{path} is not current: run python {sys.argv[0]}", file=sys.stderr)
-    return 1
+    status = 0
+    for path, text in texts().items():
+        if not check:
+            path.write_text(text, encoding="utf-8")
+        elif path.read_text(encoding="utf-8") != text:
+            print(f"{path} is not current: run python {sys.argv[0]}", file=sys.stderr)
+            status = 1
+    return status
