@@ -4,17 +4,13 @@
 from __future__ import annotations
 
 import sys
-import warnings
 
 import torch
-
-warnings.filterwarnings("ignore", category=FutureWarning)
-
-from monai.inferers import sliding_window_inference  # noqa: E402
-from monai.losses import DiceCELoss  # noqa: E402
-from monai.metrics import DiceMetric  # noqa: E402
-from monai.networks.nets import UNet  # noqa: E402
-from monai.transforms import (  # noqa: E402
+from monai.inferers import sliding_window_inference
+from monai.losses import DiceCELoss
+from monai.metrics import DiceMetric
+from monai.networks.nets import UNet
+from monai.transforms import (
     AsDiscrete,
     Compose,
     EnsureType,

@@ -12,6 +12,7 @@ from stable_baselines3 import PPO
 
 device = sys.argv[1] if len(sys.argv) > 1 else "openreg"
 torch.set_num_threads(1)
+# The advice that such a small model is faster on the CPU, which holds here too.
 warnings.filterwarnings("ignore", message="You are trying to run PPO on the GPU")
 # [docs: device]
 agent = PPO("MlpPolicy", "CartPole-v1", n_steps=64, seed=0, device=device)
