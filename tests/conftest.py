@@ -4,7 +4,12 @@
 import os
 from importlib.util import find_spec
 
-pytest_plugins = ["support.latches", "support.programs", "support.scripts"]
+pytest_plugins = [
+    "support.latches",
+    "support.programs",
+    "support.scripts",
+    "support.small_operators",
+]
 
 # Many tests count how operators run, which depends on measured times otherwise.
 # tox runs tests/semantics with the default, and so does tests/integration/test_pace.py.
