@@ -32,6 +32,7 @@ LAYERS = {
         "thread_local",
         "mechanism",
         "device/",
+        "codec/",
         "kernel/",
         "ops/",
         "bindings/",

@@ -17,7 +17,7 @@ WRONG = [
     ("OPENREG_DEVICE_COUNT", "many", "a whole number from 1 to 64"),
     ("OPENREG_DEVICE_MEMORY", "16GB", "a size from 1MiB to 1TiB"),
     ("OPENREG_LAUNCH_BLOCKING", "yes", "0 or 1"),
-    ("OPENREG_ISOLATION", "process", "thread"),
+    ("OPENREG_ISOLATION", "process", "thread or loopback"),
     ("OPENREG_PEER_ACCESS", "2", "0 or 1"),
     ("OPENREG_MEMORY_CHECK", "on", "0 or 1"),
     ("OPENREG_ALLOW_COPIES", "yes", "0 or 1"),

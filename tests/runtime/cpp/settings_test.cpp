@@ -46,7 +46,7 @@ TEST_F(Settings, WrongLaunchBlockingFailsEveryUse) {
 }
 
 TEST_F(Settings, WrongIsolationFailsEveryUse) {
-  expect_rejected("OPENREG_ISOLATION", "process", "thread");
+  expect_rejected("OPENREG_ISOLATION", "process", "thread or loopback");
 }
 
 TEST_F(Settings, AreReadFromTheEnvironment) {

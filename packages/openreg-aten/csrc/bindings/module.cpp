@@ -12,6 +12,8 @@
 #include "device/storage_impl.h"
 #include "device/tensor_impl.h"
 #include "kernel/dispatch_paths.h"
+#include "kernel/executor.h"
+#include "kernel/message_counts.h"
 #include "mechanism.h"
 
 #include <torch/csrc/Exceptions.h>
@@ -111,6 +113,14 @@ NB_MODULE(_C, m) {
   m.def("mechanisms", &list_mechanisms);
   m.def("count_paths", &count_paths, nb::arg("change"));
   m.def("path_counts", &path_counts);
+  m.def("message_counts", &message_counts);
+  m.def("execute_message", [](const nb::bytes& message) {
+    codec::Bytes reply;
+    execute(
+        {static_cast<const std::uint8_t*>(message.data()), message.size()},
+        reply);
+    return nb::bytes(reply.data(), reply.size());
+  });
   m.def("take_ranges", [] {
     std::vector<std::tuple<std::string, int, uint64_t>> rows;
     for (ProfilerRange& range : take_ranges()) {

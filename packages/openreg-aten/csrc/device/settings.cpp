@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <string_view>
 
 namespace openreg::aten {
 namespace {
@@ -34,6 +35,12 @@ void register_settings() {
       orSettingSwitch,
       "0 runs small operators on idle streams inline, always; 1 enqueues them "
       "where that is measured to be faster"));
+}
+
+bool is_loopback_setting() {
+  orSetting setting = OPENREG_SETTING_INIT;
+  OPENREG_CHECK(orGetSettingByName("OPENREG_ISOLATION", &setting));
+  return std::string_view(setting.value) == "loopback";
 }
 
 bool enqueue_bursts_setting() {

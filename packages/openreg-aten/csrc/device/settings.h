@@ -16,6 +16,9 @@ OPENREG_ATEN_API void register_settings();
 /// the value of either is wrong.
 size_t inline_bytes_setting();
 
+/// Whether OPENREG_ISOLATION is loopback. Throws if the value is wrong.
+bool is_loopback_setting();
+
 /// OPENREG_ENQUEUE_BURSTS. Throws if the value is wrong.
 bool enqueue_bursts_setting();
 

@@ -58,6 +58,10 @@ class BoxedCall final : public Call {
     return target_;
   }
 
+  c10::DispatchKey key() const override {
+    return cpu_key_;
+  }
+
   Stack alias_for_later() override {
     alias();
     const auto first = stack_.begin() + static_cast<std::ptrdiff_t>(base_);
@@ -89,6 +93,9 @@ class BoxedCall final : public Call {
   }
   void run() override {
     target_.redispatchBoxed(c10::DispatchKeySet(cpu_key_), &stack_);
+  }
+  void receive(Stack&& results) override {
+    std::move(results.begin(), results.end(), std::back_inserter(stack_));
   }
   void adopt() override {
     for (size_t i = 0; i < info().returned.size(); ++i) {

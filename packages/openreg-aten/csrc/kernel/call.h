@@ -66,6 +66,11 @@ class Call {
     return op_;
   }
 
+  /// The key whose kernel of target() runs.
+  virtual c10::DispatchKey key() const {
+    return c10::DispatchKey::CPU;
+  }
+
   /// Arguments for the CPU's kernel, which submit() enqueues. Not asked of
   /// calls that are never enqueued.
   virtual torch::jit::Stack alias_for_later() {
@@ -78,6 +83,15 @@ class Call {
   virtual void alias() {}
   /// Runs the CPU's kernel.
   virtual void run() = 0;
+  /// The same, done elsewhere with what alias_for_later() gave: takes what the
+  /// kernel returned.
+  virtual void receive(torch::jit::Stack&& /*results*/) {
+    TORCH_INTERNAL_ASSERT(false, op_.operator_name(), " runs on the host");
+  }
+  /// Whether made() are there before run(), which fills them.
+  virtual bool makes_first() const {
+    return false;
+  }
   /// Makes what run() made the device's.
   virtual void adopt() {}
   /// The new tensors among the results, once they are there.
@@ -112,6 +126,8 @@ class Call {
   Place place = Place::kAny;
   // The kernel may raise an exception because of values, such as an index.
   bool may_raise = false;
+  // It is one operator on device memory, which a message can ask for.
+  bool may_be_sent = true;
   // Of all operands, if the results are there before the call runs; else null.
   std::optional<size_t> bytes_if_known;
 

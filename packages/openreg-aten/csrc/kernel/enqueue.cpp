@@ -6,58 +6,24 @@
 #include "device/error.h"
 #include "device/stream.h"
 #include "device/tensor.h"
-#include "kernel/cpu_allocator.h"
 #include "kernel/dispatch_paths.h"
+#include "kernel/executor.h"
+#include "kernel/kernel_run.h"
+#include "kernel/message.h"
+#include "kernel/message_counts.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/clone.h>
-#include <ATen/ops/from_blob.h>
 
 #include <atomic>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 
-// OpenMP's, which PyTorch's library may not use.
-extern "C" __attribute__((weak)) void omp_set_num_threads(int count);
-
 namespace openreg::aten {
 namespace {
 
 using torch::jit::Stack;
-
-/// Lets a kernel have as many threads as the thread that enqueued it: the
-/// number decides in which order it sums. at::set_num_threads() would set it
-/// for the whole process too.
-class ThreadCount {
- public:
-  explicit ThreadCount(int count) : previous_(at::get_num_threads()) {
-    set(count);
-  }
-  ThreadCount(const ThreadCount&) = delete;
-  ThreadCount& operator=(const ThreadCount&) = delete;
-  ~ThreadCount() {
-    set(previous_);
-  }
-
- private:
-  static void set(int count) {
-    if (C10_UNLIKELY(
-            count != at::get_num_threads() &&
-            &omp_set_num_threads != nullptr)) {
-      omp_set_num_threads(count);
-    }
-  }
-  int previous_;
-};
-
-/// Drops what a kernel made while the memory of its results is known as such.
-struct StackCleaner {
-  Stack& stack;
-  ~StackCleaner() {
-    stack.clear();
-  }
-};
 
 /// Gives the kernel copies of the tensors of the host among its arguments,
 /// which the caller may change before it runs.
@@ -95,9 +61,16 @@ class EnqueuedCall {
       CpuAliases& aliases,
       Stack&& stack,
       const std::vector<at::Tensor>& results,
-      uint64_t digest) {
+      uint64_t digest,
+      bool by_message) {
     op_.emplace(op);
     digest_ = digest;
+    for (const at::Tensor& result : results) {
+      expect(result);
+    }
+    if (C10_UNLIKELY(by_message) && write_message(stack)) {
+      return;
+    }
     stack_ = std::move(stack);
     threads_ = at::get_num_threads();
     if (C10_UNLIKELY(aliases.has_host_tensors())) {
@@ -105,19 +78,24 @@ class EnqueuedCall {
         copy_host_tensors(value, aliases);
       }
     }
-    for (const at::Tensor& result : results) {
-      expect(result);
-    }
     aliases.move_aliases(aliases_);
   }
 
   void run() {
-    const ThreadCount threads(threads_);
-    const EnqueuedKernelScope scope(memory_);
-    const StackCleaner cleaner{stack_};
     try {
-      op_->redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack_);
-      put_results();
+      if (C10_UNLIKELY(!message_.empty())) {
+        run_message();
+        return;
+      }
+      const ThreadCount threads(threads_);
+      run_into(
+          *op_,
+          c10::DispatchKey::CPU,
+          stack_,
+          results_,
+          [this](std::vector<TensorMetadata> made) {
+            tell_next_call(std::move(made));
+          });
     } catch (const c10::Error& error) {
       fail(error.what_without_backtrace());
     } catch (const std::exception& error) {
@@ -135,18 +113,14 @@ class EnqueuedCall {
     }
     aliases_.clear();
     results_.clear();
-    memory_.clear();
     stack_.clear();
+    message_.clear();
+    generators_.clear();
   }
 
   EnqueuedCall* next = nullptr; // of the list that it is in
 
  private:
-  struct Expected {
-    TensorMetadata metadata;
-    void* data; // a kernel pointer
-  };
-
   [[noreturn]] void fail(const char* what) const {
     if (digest_ != 0) {
       forget_output_metadata(digest_);
@@ -156,84 +130,44 @@ class EnqueuedCall {
 
   void expect(const at::Tensor& result) {
     void* data = result.defined() ? to_kernel(result.data_ptr()) : nullptr;
-    results_.push_back({metadata_of(result), data});
-    if (data != nullptr) {
-      memory_.push_back({data, result.storage().nbytes(), false});
-    }
+    results_.add(
+        metadata_of(result),
+        data,
+        data != nullptr ? result.storage().nbytes() : 0);
   }
 
-  /// Copies what the kernel did not put into the results' memory by itself.
-  void put_results() {
-    if (results_.empty()) {
-      return; // it only wrote to arguments
+  /// False if an argument has no encoding.
+  bool write_message(Stack& stack) {
+    codec::Numbered numbered;
+    const bool written = write_call(
+        message_, *op_, c10::DispatchKey::CPU, stack, &results_, numbered);
+    count_message(op_->operator_name(), written);
+    if (!written) {
+      message_.clear();
+      return false;
     }
-    for (ResultMemory& each : memory_) {
-      each.taken = true; // for no copy below
+    for (const c10::IValue& value : stack) {
+      codec::collect_generators(value, generators_);
     }
-    size_t count = 0;
-    bool told = false;
-    c10::SmallVector<std::pair<const Expected*, at::Tensor>, 1> elsewhere;
-    const auto see = [&](const at::Tensor& made) {
-      TORCH_CHECK(count < results_.size(), "made more results than before");
-      const Expected& result = results_[count];
-      const bool fits = made.defined() == result.metadata.defined &&
-          (!made.defined() ||
-           (made.sizes() == result.metadata.sizes &&
-            made.scalar_type() == result.metadata.dtype));
-      const bool has_strides =
-          !made.defined() || made.strides() == result.metadata.strides;
-      if (C10_UNLIKELY(!(fits && has_strides)) && !std::exchange(told, true)) {
-        tell_next_call();
-      }
-      TORCH_CHECK(
-          fits,
-          "result ",
-          count,
-          " does not look as its meta kernel said, or as it did in an earlier "
-          "call with the same metadata");
-      count += 1;
-      if (made.defined() && (made.data_ptr() != result.data || !has_strides)) {
-        // It may lie where another result has to go.
-        elsewhere.emplace_back(
-            &result, to_device(made.data_ptr()) ? made.clone() : made);
-      }
-    };
-    for_each_result(see);
-    TORCH_CHECK(count == results_.size(), "made fewer results than before");
-    for (const auto& [result, tensor] : elsewhere) {
-      at::from_blob(
-          result->data,
-          result->metadata.sizes,
-          result->metadata.strides,
-          tensor.options())
-          .copy_(tensor);
-    }
+    stack.clear();
+    return true;
+  }
+
+  void run_message() {
+    codec::Bytes reply;
+    execute(message_, reply);
+    read_done(reply, [this](std::vector<TensorMetadata> made) {
+      tell_next_call(std::move(made));
+    });
   }
 
   /// Tells the next such call what the kernel made.
-  void tell_next_call() const {
+  void tell_next_call(std::vector<TensorMetadata> made) const {
     if (counts_paths()) {
       count_path(op_->operator_name(), DispatchPath::kCorrected);
     }
-    if (digest_ == 0) {
-      return;
-    }
-    std::vector<TensorMetadata> outputs;
-    for_each_result(
-        [&](const at::Tensor& made) { outputs.push_back(metadata_of(made)); });
-    correct_output_metadata(digest_, std::move(outputs));
-  }
-
-  template <typename See>
-  void for_each_result(const See& see) const {
-    for (const c10::IValue& value : stack_) {
-      if (value.isTensorList()) {
-        for (const at::Tensor& each : value.toTensorVector()) {
-          see(each);
-        }
-      } else {
-        see(value.isTensor() ? value.toTensor() : at::Tensor());
-      }
+    if (digest_ != 0) {
+      correct_output_metadata(digest_, std::move(made));
     }
   }
 
@@ -242,8 +176,9 @@ class EnqueuedCall {
   Stack stack_;
   int threads_ = 0;
   std::vector<CpuAliasPtr> aliases_;
-  c10::SmallVector<Expected, 1> results_;
-  c10::SmallVector<ResultMemory, 1> memory_;
+  ResultPlaces results_;
+  codec::Bytes message_; // in place of the stack and its aliases
+  std::vector<at::Generator> generators_;
 };
 
 // The calls that have run, from all threads.
@@ -334,10 +269,11 @@ void enqueue(
     CpuAliases& aliases,
     Stack&& stack,
     const std::vector<at::Tensor>& results,
-    uint64_t digest) {
+    uint64_t digest,
+    bool by_message) {
   EnqueuedCall* call = take_call();
   try {
-    call->prepare(op, aliases, std::move(stack), results, digest);
+    call->prepare(op, aliases, std::move(stack), results, digest, by_message);
   } catch (...) {
     complete(call);
     throw;

@@ -23,13 +23,15 @@ std::vector<at::Tensor> make_results(
 /// on the device's current stream. New tensors that it makes go to the memory
 /// of `results`. A failure is reported by the next synchronizing call. If they
 /// have other strides than the kernel gives them, it is told to the call that
-/// `digest` stands for, so that the next one has the kernel's; 0 is none.
+/// `digest` stands for, so that the next one has the kernel's; 0 is none. With
+/// `by_message` the call is encoded, if its arguments have an encoding.
 void enqueue(
     const c10::OperatorHandle& op,
     c10::DeviceIndex device,
     CpuAliases& aliases,
     torch::jit::Stack&& stack,
     const std::vector<at::Tensor>& results,
-    uint64_t digest);
+    uint64_t digest,
+    bool by_message);
 
 } // namespace openreg::aten

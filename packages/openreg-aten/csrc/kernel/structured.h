@@ -140,6 +140,9 @@ class StructuredCall final : public TypedCall<Operator> {
             DispatchPath::kStructured),
         iterator_(iterator) {}
 
+  bool makes_first() const override {
+    return true;
+  }
   // [docs: structured-run]
   void alias() override {
     iterator_.move_to_cpu();

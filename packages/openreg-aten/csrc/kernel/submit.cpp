@@ -2,10 +2,15 @@
 // The call path: decides, finds metadata, enqueues or runs, adopts, remembers.
 #include "kernel/submit.h"
 
+#include "device/device.h"
 #include "device/launch.h"
 #include "kernel/cpu_allocator.h"
 #include "kernel/enqueue.h"
+#include "kernel/executor.h"
 #include "kernel/first_call.h"
+#include "kernel/kernel_run.h"
+#include "kernel/message.h"
+#include "kernel/message_counts.h"
 #include "kernel/pace.h"
 
 #include <ATen/native/Resize.h>
@@ -77,7 +82,8 @@ void enqueue_call(
       call.aliases(),
       std::move(arguments),
       results,
-      digest);
+      digest,
+      call.may_be_sent && sends_messages());
   call.take(std::move(results));
 }
 
@@ -93,6 +99,57 @@ void resize_written(const Call& call, const OutputMetadata& outputs) {
   }
 }
 
+/// Runs a call on this thread as the executor does; without a message, if its
+/// arguments or results have no encoding.
+void run_by_message(Call& call) {
+  ResultPlaces results;
+  const bool makes_first = call.makes_first();
+  if (makes_first) {
+    for (const at::Tensor& made : call.made()) {
+      results.add(
+          metadata_of(made),
+          to_kernel(made.data_ptr()),
+          made.storage().nbytes());
+    }
+  }
+  torch::jit::Stack stack = call.alias_for_later();
+  codec::Bytes message;
+  codec::Numbered numbered;
+  bool sent = write_call(
+      message,
+      call.target(),
+      call.key(),
+      stack,
+      makes_first ? &results : nullptr,
+      numbered);
+  run_on_current_stream(call.device(), [&] {
+    const KernelScope scope(call.device());
+    if (sent) {
+      codec::Bytes reply;
+      execute(message, reply);
+      if (makes_first) {
+        read_done(reply, [](auto) {});
+        return;
+      }
+      if (auto made = read_described(reply, numbered)) {
+        stack = std::move(*made);
+        return;
+      }
+      sent = false;
+    }
+    if (makes_first) {
+      run_into(call.target(), call.key(), stack, results, [](auto) {});
+    } else {
+      call.target().redispatchBoxed(c10::DispatchKeySet(call.key()), &stack);
+    }
+  });
+  count_message(call.target().operator_name(), sent);
+  numbered = {}; // or adopt() would see the references
+  if (!makes_first) {
+    call.receive(std::move(stack));
+  }
+}
+
 /// Runs a call on this thread; returns whether it gave arguments other sizes,
 /// or null if a later call with the same metadata may do otherwise.
 std::optional<bool> run(Call& call) {
@@ -102,11 +159,15 @@ std::optional<bool> run(Call& call) {
     call.run();
     return false;
   }
-  call.alias();
-  run_on_current_stream(call.device(), [&] {
-    const KernelScope scope(call.device());
-    call.run();
-  });
+  if (C10_UNLIKELY(call.may_be_sent && sends_messages())) {
+    run_by_message(call);
+  } else {
+    call.alias();
+    run_on_current_stream(call.device(), [&] {
+      const KernelScope scope(call.device());
+      call.run();
+    });
+  }
   note_inline_run(call.device());
   return call.finish();
 }

@@ -240,6 +240,28 @@ Result written_arguments(Args&&... args) {
   }
 }
 
+/// The results of a boxed kernel as those of a typed one.
+template <typename Result>
+struct FromStack {
+  static Result make(torch::jit::Stack&& stack) {
+    return std::move(stack[0]).to<Result>();
+  }
+};
+template <typename... Results>
+struct FromStack<std::tuple<Results...>> {
+  static std::tuple<Results...> make(torch::jit::Stack&& stack) {
+    return make(stack, std::index_sequence_for<Results...>());
+  }
+
+ private:
+  template <size_t... indices>
+  static std::tuple<Results...> make(
+      torch::jit::Stack& stack,
+      std::index_sequence<indices...>) {
+    return {std::move(stack[indices]).template to<Results>()...};
+  }
+};
+
 template <typename Result>
 inline constexpr bool kIsArgument = std::is_reference_v<Result>;
 template <typename... Results>
@@ -318,6 +340,11 @@ class TypedCall<Operator, Result(Args...)> : public Call {
           }
         },
         *cpu_args_);
+  }
+  void receive(torch::jit::Stack&& results) override {
+    if constexpr (kMakesTensors) {
+      made_.emplace(FromStack<Result>::make(std::move(results)));
+    }
   }
   void adopt() override {
     cpu_args_.reset(); // or its references would keep aliases from their pool

@@ -51,6 +51,7 @@ class QuantizerCall final : public Call {
         to_(to),
         parameters_(parameters...) {
     place = Place::kTurn;
+    may_be_sent = false; // PyTorch's function, not an operator
   }
 
   void alias() override {

@@ -55,6 +55,8 @@ class CopyCall final : public Call {
         dst_(dst),
         src_(src) {
     bytes_if_known = dst.nbytes() + src.nbytes();
+    may_be_sent = on_device(dst) && on_device(src) &&
+        dst.device() == src.device(); // else memory of two sides
   }
 
   /// The kernel of the host reads and writes pinned memory itself.
@@ -73,6 +75,7 @@ class CopyCall final : public Call {
   void run() override {
     at::native::copy_(*to_, *from_, /*non_blocking=*/false);
   }
+  void receive(torch::jit::Stack&& /*dst*/) override {}
 
  private:
   static const c10::OperatorHandle& handle() {
@@ -192,6 +195,7 @@ class ItemCall final : public Call {
         self_(self) {
     place = Place::kHost;
     bytes_if_known = self.itemsize();
+    may_be_sent = false;
   }
 
   void run() override {

@@ -63,10 +63,11 @@ constexpr Variable kVariables[] = {
      }},
     {"OPENREG_ISOLATION",
      "thread",
-     "where a device lives: thread (this process)",
+     "where a device lives: thread (this process), or loopback (the same, but "
+     "operators reach it as messages)",
      [](Config&, Setting& setting) {
-       if (setting.value != "thread") {
-         reject(setting, "thread");
+       if (setting.value != "thread" && setting.value != "loopback") {
+         reject(setting, "thread or loopback");
        }
      }},
     {"OPENREG_PEER_ACCESS",

@@ -1,0 +1,507 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Decoding of messages, runs of kernels, and results that wait for memory.
+#include "kernel/executor.h"
+
+#include "codec/values.h"
+#include "device/device.h"
+#include "kernel/kernel_run.h"
+#include "kernel/message.h"
+
+#include <c10/core/CPUAllocator.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace openreg::aten {
+namespace {
+
+using codec::Bytes;
+using codec::Malformed;
+using codec::Numbered;
+using codec::Reader;
+using codec::Writer;
+using torch::jit::Stack;
+
+constexpr std::size_t kMostOperators = 1 << 16;
+constexpr std::int32_t kMostThreads = 4096;
+
+/// A failure of the kernel, not of the message.
+struct KernelFailure {
+  FailureTag tag;
+  std::string text;
+};
+
+/// Results that have no memory of the device yet.
+struct Described {
+  std::vector<c10::Storage> storages; // in the order of their places
+};
+
+struct State {
+  std::mutex mutex;
+  std::vector<c10::OperatorHandle> operators;             // by number
+  std::unordered_map<std::uint64_t, Described> described; // by ticket
+  std::uint64_t next_ticket = 1;
+};
+
+State& state() {
+  static auto* value = new State; // for threads that outlive main()
+  return *value;
+}
+
+/// The CPU's allocator of this process, whoever stands in front of it.
+c10::Allocator& host_memory() {
+  return *c10::GetDefaultCPUAllocator();
+}
+
+void* kernel_address(std::uint64_t address, std::uint64_t nbytes) {
+  if (address == 0) {
+    return nullptr;
+  }
+  const AddressRange& range = address_range();
+  const auto begin = reinterpret_cast<std::uintptr_t>(range.begin);
+  const auto end = reinterpret_cast<std::uintptr_t>(range.end);
+  if (address < begin || address > end || nbytes > end - address) {
+    throw Malformed("an address is not the device's");
+  }
+  return reinterpret_cast<std::byte*>(address) + range.distance;
+}
+
+c10::Storage make_storage(
+    void* data,
+    std::size_t nbytes,
+    bool resizable,
+    c10::DeleterFnPtr deleter = nullptr) {
+  c10::DataPtr pointer = deleter != nullptr
+      ? c10::DataPtr(data, data, deleter, c10::Device(c10::kCPU))
+      : c10::DataPtr(data, c10::Device(c10::kCPU));
+  return c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(),
+      nbytes,
+      std::move(pointer),
+      &kernel_cpu_allocator(),
+      resizable);
+}
+
+const codec::StorageSource kArguments{
+    .device =
+        [](std::uint64_t address, std::size_t nbytes, bool resizable) {
+          void* data = kernel_address(address, nbytes);
+          return make_storage(data, nbytes, resizable);
+        },
+    .host =
+        [](codec::ByteSpan bytes) {
+          c10::DataPtr data = host_memory().allocate(bytes.size());
+          if (!bytes.empty()) {
+            std::memcpy(data.get(), bytes.data(), bytes.size());
+          }
+          return c10::Storage(
+              c10::make_intrusive<c10::StorageImpl>(
+                  c10::StorageImpl::use_byte_size_t(),
+                  bytes.size(),
+                  std::move(data),
+                  &host_memory(),
+                  /*resizable=*/true));
+        },
+    .fresh = [](std::size_t) -> c10::Storage {
+      throw Malformed("a call has a storage without a place");
+    }};
+
+/// What an argument was before the kernel ran.
+struct Before {
+  explicit Before(const at::Tensor& tensor)
+      : storage(tensor.storage().unsafeGetStorageImpl()),
+        sizes(tensor.sizes()),
+        strides(tensor.strides()),
+        offset(tensor.storage_offset()),
+        conj(tensor.is_conj()),
+        neg(tensor.is_neg()) {}
+  bool is(const at::Tensor& tensor) const {
+    return tensor.storage().unsafeGetStorageImpl() == storage &&
+        tensor.sizes() == sizes && tensor.strides() == strides &&
+        tensor.storage_offset() == offset && tensor.is_conj() == conj &&
+        tensor.is_neg() == neg;
+  }
+
+  const c10::StorageImpl* storage;
+  c10::DimVector sizes;
+  c10::DimVector strides;
+  std::int64_t offset;
+  bool conj;
+  bool neg;
+};
+
+/// A call as it was read.
+struct Call {
+  std::optional<c10::OperatorHandle> op;
+  c10::DispatchKey key = c10::DispatchKey::CPU;
+  int threads = 1;
+  Stack stack;
+  Numbered numbered;
+  std::optional<ResultPlaces> results; // none are described
+};
+
+c10::DispatchKey read_key(Reader& in) {
+  const auto key = static_cast<c10::DispatchKey>(in.get<std::uint16_t>());
+  switch (key) {
+    case c10::DispatchKey::CPU:
+    case c10::DispatchKey::QuantizedCPU:
+    case c10::DispatchKey::SparseCPU:
+    case c10::DispatchKey::SparseCsrCPU:
+    case c10::DispatchKey::NestedTensorCPU:
+      return key;
+    default:
+      throw Malformed("a call is for a dispatch key that is not the CPU's");
+  }
+}
+
+TensorMetadata read_metadata(Reader& in) {
+  const auto dtype = static_cast<c10::ScalarType>(in.get<std::int8_t>());
+  if (dtype < c10::ScalarType::Byte || dtype >= c10::ScalarType::NumOptions ||
+      dtype == c10::ScalarType::Undefined) {
+    throw Malformed("unknown dtype of a result");
+  }
+  const auto sizes = in.get_numbers<std::int64_t>();
+  const auto strides = in.get_numbers<std::int64_t>();
+  if (sizes.size() != strides.size()) {
+    throw Malformed("sizes and strides of a result do not fit");
+  }
+  return {
+      true,
+      dtype,
+      c10::DimVector(sizes.begin(), sizes.end()),
+      c10::DimVector(strides.begin(), strides.end())};
+}
+
+std::optional<ResultPlaces> read_places(Reader& in) {
+  if (!in.get_flag()) {
+    return std::nullopt;
+  }
+  ResultPlaces results;
+  const std::size_t count = in.get_count();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!in.get_flag()) {
+      results.add({}, nullptr, 0);
+      continue;
+    }
+    TensorMetadata metadata = read_metadata(in);
+    const auto address = in.get<std::uint64_t>();
+    const auto nbytes = in.get<std::uint64_t>();
+    codec::check_extent(
+        metadata.sizes,
+        metadata.strides,
+        /*offset=*/0,
+        c10::elementSize(metadata.dtype),
+        address != 0 ? nbytes : 0);
+    results.add(std::move(metadata), kernel_address(address, nbytes), nbytes);
+  }
+  return results;
+}
+
+/// Whether a value is of a type, without a look at what a tensor is like.
+bool is_a(const c10::IValue& value, const c10::Type& type) {
+  switch (type.kind()) {
+    case c10::TypeKind::OptionalType:
+      return value.isNone() || is_a(value, *type.containedType(0));
+    case c10::TypeKind::TensorType:
+      return value.isTensor();
+    case c10::TypeKind::NumberType:
+      return value.isScalar();
+    case c10::TypeKind::ListType:
+      return value.isList() &&
+          *value.toList().elementType() == *type.containedType(0);
+    default:
+      return !value.isTensor() && value.type()->isSubtypeOf(type);
+  }
+}
+
+/// Throws unless the arguments are what the schema says: a kernel trusts them.
+void check_arguments(const c10::FunctionSchema& schema, const Stack& stack) {
+  if (stack.size() != schema.arguments().size()) {
+    throw Malformed("an operator has another number of arguments");
+  }
+  for (std::size_t i = 0; i < stack.size(); ++i) {
+    if (!is_a(stack[i], *schema.arguments()[i].type())) {
+      throw Malformed(
+          "argument " + schema.arguments()[i].name() + " of " + schema.name() +
+          " is of another type");
+    }
+  }
+}
+
+Call read_call(Reader& in) {
+  Call call;
+  const auto number = in.get<std::uint32_t>();
+  {
+    State& all = state();
+    const std::lock_guard lock(all.mutex);
+    if (number >= all.operators.size()) {
+      throw Malformed("the operator is not known");
+    }
+    call.op = all.operators[number];
+  }
+  call.key = read_key(in);
+  call.threads = in.get<std::int32_t>();
+  if (call.threads < 1 || call.threads > kMostThreads) {
+    throw Malformed("a kernel cannot have so many threads");
+  }
+  codec::ValueReader values(in, call.numbered, kArguments);
+  const std::size_t count = in.get_count();
+  for (std::size_t i = 0; i < count; ++i) {
+    call.stack.push_back(values.read());
+  }
+  call.results = read_places(in);
+  in.expect_end();
+  check_arguments(call.op->schema(), call.stack);
+  return call;
+}
+
+/// Runs a kernel; what it throws is its failure.
+template <typename Work>
+std::optional<KernelFailure> attempt(const Work& work) {
+  try {
+    work();
+    return std::nullopt;
+  } catch (const c10::IndexError& error) {
+    return KernelFailure{
+        FailureTag::kIndexError, error.what_without_backtrace()};
+  } catch (const c10::ValueError& error) {
+    return KernelFailure{
+        FailureTag::kValueError, error.what_without_backtrace()};
+  } catch (const c10::TypeError& error) {
+    return KernelFailure{
+        FailureTag::kTypeError, error.what_without_backtrace()};
+  } catch (const c10::NotImplementedError& error) {
+    return KernelFailure{
+        FailureTag::kNotImplementedError, error.what_without_backtrace()};
+  } catch (const c10::LinAlgError& error) {
+    return KernelFailure{
+        FailureTag::kLinAlgError, error.what_without_backtrace()};
+  } catch (const c10::OutOfMemoryError& error) {
+    return KernelFailure{
+        FailureTag::kOutOfMemoryError, error.what_without_backtrace()};
+  } catch (const c10::Error& error) {
+    return KernelFailure{FailureTag::kError, error.what_without_backtrace()};
+  } catch (const std::exception& error) {
+    return KernelFailure{FailureTag::kError, error.what()};
+  }
+}
+
+void write_metadata(
+    Writer& out,
+    const std::optional<std::vector<TensorMetadata>>& made) {
+  out.put(static_cast<std::uint8_t>(made.has_value()));
+  if (!made) {
+    return;
+  }
+  out.put_count(made->size());
+  for (const TensorMetadata& each : *made) {
+    out.put(static_cast<std::uint8_t>(each.defined));
+    if (each.defined) {
+      out.put(each.dtype);
+      out.put_numbers(each.sizes);
+      out.put_numbers(each.strides);
+    }
+  }
+}
+
+void write_done(
+    Bytes& reply,
+    const std::optional<std::vector<TensorMetadata>>& made = {}) {
+  Writer out(reply);
+  out.put(ReplyTag::kDone);
+  write_metadata(out, made);
+}
+
+void write_failure(
+    Bytes& reply,
+    const KernelFailure& failure,
+    const std::optional<std::vector<TensorMetadata>>& made = {}) {
+  reply.clear();
+  Writer out(reply);
+  out.put(ReplyTag::kFailed);
+  write_metadata(out, made);
+  out.put(failure.tag);
+  out.put_text(failure.text);
+}
+
+void run_into_places(Call& call, Bytes& reply) {
+  std::optional<std::vector<TensorMetadata>> made; // if not as predicted
+  const auto failure = attempt([&] {
+    run_into(
+        *call.op,
+        call.key,
+        call.stack,
+        *call.results,
+        [&](std::vector<TensorMetadata> each) { made = std::move(each); });
+  });
+  if (failure) {
+    write_failure(reply, *failure, made);
+  } else {
+    write_done(reply, made);
+  }
+}
+
+/// Writes what the kernel did to its arguments and what it returned.
+void describe(
+    Call& call,
+    const std::vector<const void*>& buffers,
+    const std::vector<Before>& before,
+    Bytes& reply) {
+  State& all = state();
+  Described described;
+  Writer out(reply);
+  out.put(ReplyTag::kDescribed);
+  const std::uint64_t ticket = [&] {
+    const std::lock_guard lock(all.mutex);
+    return all.next_ticket++;
+  }();
+  out.put(ticket);
+  std::vector<std::uint32_t> replaced;
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    if (call.numbered.storages[i].data() != buffers[i]) {
+      replaced.push_back(static_cast<std::uint32_t>(i));
+      described.storages.push_back(call.numbered.storages[i]);
+    }
+  }
+  out.put_count(replaced.size());
+  for (const std::uint32_t number : replaced) {
+    out.put(number);
+    out.put(
+        static_cast<std::uint64_t>(call.numbered.storages[number].nbytes()));
+  }
+  std::vector<std::uint32_t> changed;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (!before[i].is(call.numbered.tensors[i])) {
+      changed.push_back(static_cast<std::uint32_t>(i));
+    }
+  }
+  codec::ValueWriter values(out, codec::Direction::kReply, call.numbered);
+  out.put_count(changed.size());
+  for (const std::uint32_t number : changed) {
+    out.put(number);
+    const at::Tensor tensor = call.numbered.tensors[number];
+    values.write_strided(*tensor.unsafeGetTensorImpl());
+  }
+  out.put_count(call.stack.size());
+  for (const c10::IValue& value : call.stack) {
+    if (!values.write(value)) {
+      TORCH_CHECK_NOT_IMPLEMENTED(
+          !call.op->schema().is_mutable(),
+          "a result of ",
+          call.op->operator_name(),
+          " has no encoding");
+      reply.clear();
+      out.put(ReplyTag::kUndescribed);
+      return;
+    }
+  }
+  for (std::size_t i = buffers.size(); i < call.numbered.storages.size(); ++i) {
+    described.storages.push_back(call.numbered.storages[i]);
+  }
+  const std::lock_guard lock(all.mutex);
+  all.described.emplace(ticket, std::move(described));
+}
+
+void run_and_describe(Call& call, Bytes& reply) {
+  std::vector<const void*> buffers;
+  buffers.reserve(call.numbered.storages.size());
+  for (const c10::Storage& storage : call.numbered.storages) {
+    buffers.push_back(storage.data());
+  }
+  const std::vector<Before> before(
+      call.numbered.tensors.begin(), call.numbered.tensors.end());
+  const auto failure = attempt([&] {
+    const EnqueuedKernelScope scope({});
+    call.op->redispatchBoxed(c10::DispatchKeySet(call.key), &call.stack);
+    describe(call, buffers, before, reply);
+    call.stack.clear();
+  });
+  if (failure) {
+    write_failure(reply, *failure);
+  }
+}
+
+void define(Reader& in, Bytes& reply) {
+  const auto number = in.get<std::uint32_t>();
+  const std::string name = in.get_text();
+  const std::string overload = in.get_text();
+  in.expect_end();
+  const auto op = c10::Dispatcher::singleton().findSchema({name, overload});
+  if (!op) {
+    throw Malformed("there is no operator " + name + "." + overload);
+  }
+  State& all = state();
+  const std::lock_guard lock(all.mutex);
+  if (number != all.operators.size() || number >= kMostOperators) {
+    throw Malformed("operators are to be defined in order");
+  }
+  all.operators.push_back(*op);
+  write_done(reply);
+}
+
+void place(Reader& in, Bytes& reply) {
+  const auto ticket = in.get<std::uint64_t>();
+  State& all = state();
+  Described described;
+  {
+    const std::lock_guard lock(all.mutex);
+    const auto found = all.described.find(ticket);
+    if (found == all.described.end()) {
+      throw Malformed("there are no results with this ticket");
+    }
+    described = std::move(found->second);
+    all.described.erase(found);
+  }
+  for (const c10::Storage& storage : described.storages) {
+    void* to = kernel_address(in.get<std::uint64_t>(), storage.nbytes());
+    if (storage.nbytes() > 0 && storage.data() != nullptr) {
+      if (to == nullptr) {
+        throw Malformed("results got no place");
+      }
+      std::memcpy(to, storage.data(), storage.nbytes());
+    }
+  }
+  in.expect_end();
+  write_done(reply);
+}
+
+} // namespace
+
+void execute(codec::ByteSpan message, Bytes& reply) {
+  reply.clear();
+  Reader in(message);
+  switch (in.get_enum<MessageTag>()) {
+    case MessageTag::kDefine:
+      define(in, reply);
+      break;
+    case MessageTag::kCall: {
+      Call call = [&] {
+        try {
+          return read_call(in);
+        } catch (const c10::Error& error) { // PyTorch's own checks
+          throw Malformed(error.what_without_backtrace());
+        }
+      }();
+      const ThreadCount threads(call.threads);
+      if (call.results) {
+        run_into_places(call, reply);
+      } else {
+        run_and_describe(call, reply);
+      }
+      break;
+    }
+    case MessageTag::kPlace:
+      place(in, reply);
+      break;
+  }
+}
+
+} // namespace openreg::aten

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The device's side of messages: it runs calls that it only knows as bytes.
+//
+// The host's side is kernel/message.h. With OPENREG_ISOLATION=loopback both are
+// in one process, and the executor runs on the thread that runs the stream's
+// command. It is handed addresses, numbers and names, and no object of the
+// host's.
+#pragma once
+
+#include "codec/wire.h"
+#include "export.h"
+
+namespace openreg::aten {
+
+/// Runs one message and writes the reply, which also says what failed. Throws
+/// codec::Malformed for a message that the host's side does not write; nothing
+/// has happened then.
+OPENREG_ATEN_API void execute(codec::ByteSpan message, codec::Bytes& reply);
+
+} // namespace openreg::aten

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Writing of calls, reading of replies.
+#include "kernel/message.h"
+
+#include "device/device.h"
+#include "device/settings.h"
+#include "kernel/executor.h"
+
+#include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
+
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+namespace openreg::aten {
+namespace {
+
+using codec::Malformed;
+using codec::Numbered;
+using codec::Reader;
+using codec::ValueReader;
+using codec::ValueWriter;
+using codec::Writer;
+using torch::jit::Stack;
+
+/// The number by which the executor knows an operator.
+std::uint32_t number_of(const c10::OperatorHandle& op) {
+  static auto* mutex = new std::mutex;
+  static auto* numbers =
+      new std::unordered_map<c10::OperatorName, std::uint32_t>;
+  const std::lock_guard lock(*mutex);
+  const auto next = static_cast<std::uint32_t>(numbers->size());
+  const auto [entry, is_new] = numbers->try_emplace(op.operator_name(), next);
+  if (is_new) {
+    codec::Bytes message;
+    codec::Bytes reply;
+    Writer out(message);
+    out.put(MessageTag::kDefine);
+    out.put(next);
+    out.put_text(op.operator_name().name);
+    out.put_text(op.operator_name().overload_name);
+    try {
+      execute(message, reply);
+      read_done(reply, [](auto) {});
+    } catch (...) {
+      numbers->erase(entry);
+      throw;
+    }
+  }
+  return entry->second;
+}
+
+/// Whether a tensor of the host that the operator takes or makes is an object
+/// in disguise, which its bytes are not.
+bool packs_weights(const c10::OperatorHandle& op) {
+  return op.operator_name().name.starts_with("aten::fbgemm_");
+}
+
+void write_places(Writer& out, const ResultPlaces* results) {
+  out.put(static_cast<std::uint8_t>(results != nullptr));
+  if (results == nullptr) {
+    return;
+  }
+  out.put_count(results->places.size());
+  std::size_t next = 0;
+  for (const auto& [metadata, data] : results->places) {
+    out.put(static_cast<std::uint8_t>(metadata.defined));
+    if (!metadata.defined) {
+      continue;
+    }
+    out.put(metadata.dtype);
+    out.put_numbers(metadata.sizes);
+    out.put_numbers(metadata.strides);
+    out.put(
+        static_cast<std::uint64_t>(
+            reinterpret_cast<std::uintptr_t>(to_device(data))));
+    out.put(
+        static_cast<std::uint64_t>(
+            data != nullptr ? results->memory[next++].size : 0));
+  }
+}
+
+std::vector<TensorMetadata> read_metadata(Reader& in) {
+  std::vector<TensorMetadata> all(in.get_count());
+  for (TensorMetadata& each : all) {
+    each.defined = in.get_flag();
+    if (each.defined) {
+      each.dtype = static_cast<c10::ScalarType>(in.get<std::int8_t>());
+      const auto sizes = in.get_numbers<std::int64_t>();
+      const auto strides = in.get_numbers<std::int64_t>();
+      each.sizes.assign(sizes.begin(), sizes.end());
+      each.strides.assign(strides.begin(), strides.end());
+    }
+  }
+  return all;
+}
+
+[[noreturn]] void throw_failure(FailureTag tag, const std::string& text) {
+  switch (tag) {
+    case FailureTag::kError:
+      break;
+    case FailureTag::kIndexError:
+      C10_THROW_ERROR(IndexError, text);
+    case FailureTag::kValueError:
+      C10_THROW_ERROR(ValueError, text);
+    case FailureTag::kTypeError:
+      C10_THROW_ERROR(TypeError, text);
+    case FailureTag::kNotImplementedError:
+      C10_THROW_ERROR(NotImplementedError, text);
+    case FailureTag::kLinAlgError:
+      C10_THROW_ERROR(LinAlgError, text);
+    case FailureTag::kOutOfMemoryError:
+      C10_THROW_ERROR(OutOfMemoryError, text);
+  }
+  C10_THROW_ERROR(Error, text);
+}
+
+/// Throws the failure that a reply reports.
+[[noreturn]] void throw_failure(Reader& in) {
+  const auto failure = in.get_enum<FailureTag>();
+  const std::string text = in.get_text();
+  in.expect_end();
+  throw_failure(failure, text);
+}
+
+c10::Storage make_storage(c10::DataPtr&& data, std::size_t nbytes) {
+  return c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(),
+      nbytes,
+      std::move(data),
+      &kernel_cpu_allocator(),
+      /*resizable=*/true);
+}
+
+void write_address(Writer& out, const c10::Storage& storage) {
+  out.put(
+      static_cast<std::uint64_t>(
+          reinterpret_cast<std::uintptr_t>(to_device(storage.data()))));
+}
+
+} // namespace
+
+bool sends_messages() {
+  static const bool value = is_loopback_setting();
+  return value;
+}
+
+bool write_call(
+    codec::Bytes& message,
+    const c10::OperatorHandle& op,
+    c10::DispatchKey key,
+    const Stack& stack,
+    const ResultPlaces* results,
+    Numbered& numbered) {
+  if (packs_weights(op)) {
+    return false;
+  }
+  Writer out(message);
+  out.put(MessageTag::kCall);
+  out.put(number_of(op));
+  out.put(key);
+  out.put(static_cast<std::int32_t>(at::get_num_threads()));
+  out.put_count(stack.size());
+  ValueWriter values(out, codec::Direction::kCall, numbered);
+  for (const c10::IValue& value : stack) {
+    if (!values.write(value)) {
+      return false;
+    }
+  }
+  write_places(out, results);
+  return true;
+}
+
+void read_done(
+    const codec::Bytes& reply,
+    c10::function_ref<void(std::vector<TensorMetadata>)> tell) {
+  Reader in(reply);
+  const auto tag = in.get_enum<ReplyTag>();
+  if (tag != ReplyTag::kDone && tag != ReplyTag::kFailed) {
+    throw Malformed("the reply is not to such a call");
+  }
+  if (in.get_flag()) {
+    tell(read_metadata(in));
+  }
+  if (tag == ReplyTag::kFailed) {
+    throw_failure(in);
+  }
+  in.expect_end();
+}
+
+std::optional<Stack> read_described(
+    const codec::Bytes& reply,
+    Numbered& numbered) {
+  Reader in(reply);
+  const auto tag = in.get_enum<ReplyTag>();
+  if (tag == ReplyTag::kUndescribed) {
+    return std::nullopt;
+  }
+  if (tag == ReplyTag::kFailed && !in.get_flag()) {
+    throw_failure(in);
+  }
+  if (tag != ReplyTag::kDescribed) {
+    throw Malformed("the reply is not to such a call");
+  }
+  codec::Bytes places;
+  Writer out(places);
+  out.put(MessageTag::kPlace);
+  out.put(in.get<std::uint64_t>()); // the ticket
+  const codec::StorageSource source{
+      .device =
+          [](std::uint64_t address, std::size_t nbytes, bool) {
+            if (address != 0) {
+              throw Malformed("a reply has an address");
+            }
+            return make_storage(c10::DataPtr(nullptr, c10::kCPU), nbytes);
+          },
+      .host = [](codec::ByteSpan) -> c10::Storage {
+        throw Malformed("a reply has bytes of the host");
+      },
+      .fresh =
+          [](std::size_t nbytes) {
+            return make_storage(
+                kernel_cpu_allocator().allocate(nbytes), nbytes);
+          }};
+  // Storages of arguments that got another buffer.
+  const std::size_t known = numbered.storages.size();
+  const std::size_t replaced = in.get_count();
+  for (std::size_t i = 0; i < replaced; ++i) {
+    const auto number = in.get<std::uint32_t>();
+    const auto nbytes = in.get<std::uint64_t>();
+    if (number >= known) {
+      throw Malformed("the reply replaces a storage that is not known");
+    }
+    c10::StorageImpl& storage =
+        *numbered.storages[number].unsafeGetStorageImpl();
+    storage.set_data_ptr_noswap(kernel_cpu_allocator().allocate(nbytes));
+    storage.set_nbytes(nbytes);
+    write_address(out, numbered.storages[number]);
+  }
+  ValueReader values(in, numbered, source);
+  // Arguments that got other metadata.
+  const std::size_t changed = in.get_count();
+  for (std::size_t i = 0; i < changed; ++i) {
+    const auto number = in.get<std::uint32_t>();
+    if (number >= numbered.tensors.size()) {
+      throw Malformed("the reply changes a tensor that is not known");
+    }
+    const at::Tensor tensor = numbered.tensors[number];
+    values.read_strided(*tensor.unsafeGetTensorImpl());
+  }
+  Stack stack;
+  const std::size_t count = in.get_count();
+  for (std::size_t i = 0; i < count; ++i) {
+    stack.push_back(values.read());
+  }
+  in.expect_end();
+  for (std::size_t i = known; i < numbered.storages.size(); ++i) {
+    write_address(out, numbered.storages[i]);
+  }
+  codec::Bytes placed;
+  execute(places, placed);
+  read_done(placed, [](auto) {});
+  return stack;
+}
+
+} // namespace openreg::aten

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Calls as messages, and the replies to them: the host's side.
+#pragma once
+
+#include "codec/values.h"
+#include "codec/wire.h"
+#include "kernel/kernel_run.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace openreg::aten {
+
+/// What a message asks for. One byte, the first.
+enum class MessageTag : std::uint8_t {
+  kDefine, // a number for an operator
+  kCall,   // whose results have their places, or are to be described
+  kPlace,  // of results that were described
+  kLast = kPlace,
+};
+
+/// How a reply begins.
+enum class ReplyTag : std::uint8_t {
+  kDone,
+  kDescribed,   // results wait for their places
+  kUndescribed, // what an operator made that changes nothing has no encoding
+  kFailed,
+  kLast = kFailed,
+};
+
+/// Which exception a failure is.
+enum class FailureTag : std::uint8_t {
+  kError, // RuntimeError
+  kIndexError,
+  kValueError,
+  kTypeError,
+  kNotImplementedError,
+  kLinAlgError,
+  kOutOfMemoryError,
+  kLast = kOutOfMemoryError,
+};
+
+/// Whether calls go through messages: OPENREG_ISOLATION=loopback.
+bool sends_messages();
+
+/// Writes a call with CPU aliases as arguments. With `results`, the new tensors
+/// go there; without, the reply describes them. False if an argument has no
+/// encoding. `numbered` gets the tensors and storages of the arguments.
+bool write_call(
+    codec::Bytes& message,
+    const c10::OperatorHandle& op,
+    c10::DispatchKey key,
+    const torch::jit::Stack& stack,
+    const ResultPlaces* results,
+    codec::Numbered& numbered);
+
+/// Reads the reply to a call whose results had their places; `tell` gets what
+/// the kernel made if that is not what was predicted. Throws what it threw.
+void read_done(
+    const codec::Bytes& reply,
+    c10::function_ref<void(std::vector<TensorMetadata>)> tell);
+
+/// Reads the reply to a call that describes what it made: gives the aliases in
+/// `numbered` what it changed, makes its new tensors in memory of the CPU's
+/// allocator, and lets them be filled. Returns the values that it returned, or
+/// null if one has no encoding. Throws what the kernel threw.
+std::optional<torch::jit::Stack> read_described(
+    const codec::Bytes& reply,
+    codec::Numbered& numbered);
+
+} // namespace openreg::aten

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Messages to the executor: what it runs, and what it refuses to run."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from openreg_aten import _C
+from support.programs import Program
+
+DEFINE, CALL, PLACE = b"\0", b"\1", b"\2"
+DESCRIBED, FAILED = 1, 3
+TENSOR, INT, BOOL, LIST = b"\1", b"\2", b"\4", b"\x09"
+NEW = b"\2"
+DEVICE = b"\1"
+CPU = int(torch._C.DispatchKey.CPU)
+
+
+def numbers(values: Any) -> bytes:
+    """A list of 64-bit integers."""
+    return struct.pack(f"<I{len(values)}q", len(values), *values)
+
+
+def text(value: str) -> bytes:
+    """A string."""
+    return struct.pack("<I", len(value)) + value.encode()
+
+
+def tensor(x: torch.Tensor, **changed: Any) -> bytes:
+    """A strided float tensor of the device, with some of its numbers changed."""
+    storage = x.untyped_storage()
+    facts: dict[str, Any] = {
+        "flags": 0,
+        "dtype": 6,
+        "sizes": x.shape,
+        "strides": x.stride(),
+        "offset": x.storage_offset(),
+        "address": storage.data_ptr(),
+        "nbytes": storage.nbytes(),
+    } | changed
+    return (
+        TENSOR
+        + NEW
+        + struct.pack("<Bb", facts["flags"], facts["dtype"])
+        + numbers(facts["sizes"])
+        + numbers(facts["strides"])
+        + struct.pack("<q", facts["offset"])
+        + DEVICE
+        + struct.pack("<QQB", facts["address"], facts["nbytes"], 1)
+    )
+
+
+def call(operator: int, *values: bytes, key: int = CPU, threads: int = 1) -> bytes:
+    """A call whose results are to be described."""
+    head = CALL + struct.pack("<IHiI", operator, key, threads, len(values))
+    return head + b"".join(values) + b"\0"
+
+
+@pytest.fixture(scope="module")
+def equal() -> int:
+    """The number of ``aten::equal``, which takes two tensors and returns a bool."""
+    for number in range(1000):
+        message = DEFINE + struct.pack("<I", number) + text("aten::equal") + text("")
+        try:
+            _C.execute_message(message)
+        except RuntimeError as error:
+            if "in order" not in str(error):
+                raise
+        else:
+            return number
+    raise AssertionError("all numbers are taken")
+
+
+@pytest.fixture
+def x(device: str) -> torch.Tensor:
+    return torch.arange(12.0, device=device).view(3, 4)
+
+
+def test_call_is_run_from_its_bytes(equal: int, x: torch.Tensor) -> None:
+    y = x.t().contiguous()
+    torch.accelerator.synchronize()
+    for other, expected in ((y.t(), 1), (y.t() * 2, 0)):
+        torch.accelerator.synchronize()
+        reply = _C.execute_message(call(equal, tensor(x), tensor(other)))
+        # The kind of reply, a ticket, no storage and no tensor changed, one value.
+        kind, _, storages, tensors, count, tag, value = struct.unpack("<BQIIIBB", reply)
+        assert (kind, storages, tensors, count) == (DESCRIBED, 0, 0, 1)
+        assert (tag, value) == (BOOL[0], expected)
+
+
+def test_failure_of_a_kernel_is_a_reply(equal: int, x: torch.Tensor) -> None:
+    other = tensor(x, dtype=3)  # int
+    reply = _C.execute_message(call(equal, tensor(x), other))
+    assert reply[0] == FAILED
+    assert b"data type" in reply
+
+
+def test_every_beginning_of_a_message_is_refused(equal: int, x: torch.Tensor) -> None:
+    message = call(equal, tensor(x), tensor(x))
+    for length in range(len(message)):
+        with pytest.raises(RuntimeError, match="malformed message"):
+            _C.execute_message(message[:length])
+    with pytest.raises(RuntimeError, match="malformed message: 1 bytes too many"):
+        _C.execute_message(message + b"\0")
+
+
+WRONG: dict[str, tuple[Callable[[int, torch.Tensor], bytes], str]] = {
+    "message": (lambda op, x: b"\x07", "unknown tag 7"),
+    "operator": (lambda op, x: call(60000, tensor(x), tensor(x)), "not known"),
+    "name": (
+        lambda op, x: DEFINE + struct.pack("<I", 0) + text("aten::no") + text(""),
+        "no operator aten::no",
+    ),
+    "key": (lambda op, x: call(op, tensor(x), tensor(x), key=3), "dispatch key"),
+    "threads": (lambda op, x: call(op, tensor(x), tensor(x), threads=0), "threads"),
+    "count": (lambda op, x: call(op, tensor(x)), "number of arguments"),
+    "type": (
+        lambda op, x: call(op, tensor(x), INT + struct.pack("<q", 1)),
+        "argument other of aten::equal is of another type",
+    ),
+    "value": (lambda op, x: call(op, tensor(x), BOOL + b"\2"), "neither 0 nor 1"),
+    "dtype": (lambda op, x: call(op, tensor(x, dtype=99), tensor(x)), "dtype"),
+    "flags": (lambda op, x: call(op, tensor(x, flags=128), tensor(x)), "flags"),
+    "offset": (lambda op, x: call(op, tensor(x, offset=1), tensor(x)), "storage"),
+    "negative": (lambda op, x: call(op, tensor(x, offset=-1), tensor(x)), "storage"),
+    "strides": (
+        lambda op, x: call(op, tensor(x, strides=(4, 2**62)), tensor(x)),
+        "storage",
+    ),
+    "sizes": (lambda op, x: call(op, tensor(x, sizes=(3,)), tensor(x)), "do not fit"),
+    "dimensions": (
+        lambda op, x: call(op, tensor(x, sizes=[1] * 65, strides=[1] * 65), tensor(x)),
+        "do not fit",
+    ),
+    "nowhere": (lambda op, x: call(op, tensor(x, address=0), tensor(x)), "nowhere"),
+    "host": (
+        lambda op, x: call(op, tensor(x, address=4096), tensor(x)),
+        "not the device's",
+    ),
+    "end": (
+        lambda op, x: call(op, tensor(x, nbytes=2**63), tensor(x)),
+        "not the device's",
+    ),
+    "depth": (
+        lambda op, x: call(op, (LIST + b"\0" + struct.pack("<I", 1)) * 3 + tensor(x)),
+        "nested too deeply",
+    ),
+    "elements": (
+        lambda op, x: call(op, LIST + b"\2" + struct.pack("<I", 1) + tensor(x)),
+        "not of its list's type",
+    ),
+    "long list": (
+        lambda op, x: call(op, LIST + b"\2" + struct.pack("<I", 2**31)),
+        "too large",
+    ),
+    "ticket": (
+        lambda op, x: PLACE + struct.pack("<Q", 2**60),
+        "no results with this ticket",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_message_is_refused_by_name(
+    equal: int, x: torch.Tensor, name: str
+) -> None:
+    write, words = WRONG[name]
+    with pytest.raises(RuntimeError, match=f"malformed message: .*{words}"):
+        _C.execute_message(write(equal, x))
+    reply = _C.execute_message(call(equal, tensor(x), tensor(x)))
+    assert reply[-1] == 1  # it goes on
+
+
+def test_random_heads_are_refused_or_answered(equal: int, x: torch.Tensor) -> None:
+    """Only bytes before the first storage change: its address would be believed."""
+    message = call(equal, tensor(x), tensor(x))
+    end = message.index(struct.pack("<Q", x.untyped_storage().data_ptr()))
+    source = random.Random(0)
+
+    def answers(wrong: bytes) -> bool:
+        try:
+            return _C.execute_message(wrong)[0] in (DESCRIBED, FAILED)
+        except RuntimeError as error:
+            if "malformed message" in str(error):
+                return False
+            raise
+
+    answered = 0
+    for _ in range(5000):
+        wrong = bytearray(message)
+        for _ in range(source.randint(1, 3)):
+            wrong[source.randrange(1, end)] = source.randrange(256)
+        answered += answers(bytes(wrong))
+    assert answered < 1000
+
+
+TRAINING = """
+import torch, openreg_aten
+from torch import nn
+torch.set_num_threads(1)
+openreg_aten._C.init()
+name = torch._C._get_privateuse1_backend_name()
+
+def losses(device):
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(),
+        nn.Flatten(), nn.Linear(288, 4),
+    )
+    x, y = torch.randn(4, 3, 8, 8), torch.randint(4, (4,))
+    model.to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
+    for _ in range(5):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x.to(device)), y.to(device))
+        loss.backward()
+        optimizer.step()
+        yield loss.item()
+
+print(list(losses(name)) == list(losses("cpu")))
+x = torch.tensor([0.0, 2, 0, 3], device=name)
+print(x.nonzero().flatten().tolist(), torch.unique(x).tolist())
+out = torch.empty(0, device=name)
+torch.add(x, x, out=out)
+print(out.tolist())
+try:
+    x[torch.tensor([9], device=name)]
+except IndexError as error:
+    print(error)
+counts = openreg_aten._C.message_counts()
+print([name for name, sent, unsent in counts if unsent], len(counts) > 20)
+x.to_sparse()
+print([name for name, sent, unsent in openreg_aten._C.message_counts() if unsent])
+"""
+
+
+def test_loopback_trains_and_answers_by_messages_alone(run_python: Program) -> None:
+    result = run_python(
+        TRAINING, OPENREG_ISOLATION="loopback", OPENREG_ENQUEUE_BURSTS="0"
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == [
+        "True",
+        "[1, 3] [0.0, 2.0, 3.0]",
+        "[0.0, 4.0, 0.0, 6.0]",
+        "index 9 is out of bounds for dimension 0 with size 4",
+        "[] True",
+        "['aten::_to_sparse']",
+    ]
