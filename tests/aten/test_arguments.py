@@ -153,7 +153,7 @@ def test_cpu_scalar_tensor_stands_beside_device_tensors(device: str, same) -> No
     same(scalar - moved, scalar - x)
     same(moved.add_(scalar), x.add_(scalar))
     same(torch.where(moved > 0, moved, scalar), torch.where(x > 0, x, scalar))
-    same(moved.clamp(max=scalar), x.clamp(max=scalar))
+    same(torch.minimum(moved, scalar), torch.minimum(x, scalar))
     # The scalar has no say in the device: the result is on the CPU without others.
     assert (scalar * 2).device.type == "cpu"
 

@@ -2,6 +2,7 @@
 // Reads the schemas of operators once, and finds what they say fast.
 #include "kernel/operator_info.h"
 
+#include "kernel/device_checks.h"
 #include "kernel/wider.h"
 
 #include <ATen/core/function_schema.h>
@@ -210,12 +211,18 @@ OperatorInfo make_info(const c10::OperatorHandle& op) {
   const auto writes = [](const c10::Argument& argument) {
     return argument.alias_info() && argument.alias_info()->isWrite();
   };
+  const bool takes_numbers = !checks_devices(schema.name());
   for (uint32_t i = 0; i < info.argument_count; ++i) {
     const c10::Argument& argument = schema.arguments()[i];
     if (const auto kind = kind_of(argument)) {
       const bool takes_host =
           kTakesHost.count(schema.name() + "." + argument.name()) > 0;
-      info.arguments.push_back({i, *kind, writes(argument), takes_host});
+      info.arguments.push_back(
+          {i,
+           *kind,
+           writes(argument),
+           takes_host,
+           takes_host || takes_numbers});
     }
   }
   for (const c10::Argument& result : schema.returns()) {

@@ -21,7 +21,8 @@ struct OperatorInfo {
     uint32_t index;
     Kind kind;
     bool written;
-    bool takes_host; // indices, lengths and the like may stay on the CPU
+    bool takes_host;   // indices, lengths and the like may stay on the CPU
+    bool takes_number; // and so may a tensor of no dimensions
   };
 
   uint32_t argument_count;

@@ -84,6 +84,10 @@ bool converts_on_device(
       });
 }
 
+bool has_host_operand(const c10::SmallVectorImpl<at::OperandInfo>& operands) {
+  return !std::all_of(operands.begin(), operands.end(), &on_device);
+}
+
 bool has_number(c10::ScalarType dtype, const c10::Scalar& value) {
   if (value.isComplex()) {
     return c10::isComplexType(dtype);

@@ -8,6 +8,7 @@
 // of any tensor, and the output is the device's from the start.
 #pragma once
 
+#include "kernel/device_checks.h"
 #include "kernel/typed.h"
 #include "kernel/wider.h"
 
@@ -32,6 +33,9 @@ size_t operand_bytes(const c10::SmallVectorImpl<at::OperandInfo>& operands);
 bool converts_on_device(
     const c10::SmallVectorImpl<at::OperandInfo>& operands,
     c10::ScalarType common_dtype);
+
+/// Whether a tensor of the host is among the operands.
+bool has_host_operand(const c10::SmallVectorImpl<at::OperandInfo>& operands);
 
 /// Whether a dtype has a number: a kernel refuses those that it has not.
 bool has_number(c10::ScalarType dtype, const c10::Scalar& value);
@@ -99,6 +103,10 @@ class Iterator final : public Structured {
   /// Whether impl() can run on the device's memory.
   bool can_run() const {
     return fits_ && !converts_on_device(this->operands_, this->common_dtype_);
+  }
+  /// Whether one of the operands is a number of the host.
+  bool has_host_operand() const {
+    return openreg::aten::has_host_operand(this->operands_);
   }
   /// Moves the operands to the CPU, for impl().
   void move_to_cpu() {
@@ -198,7 +206,11 @@ struct StructuredKernel<Operator, Structured, Result(Args...)> {
       return WiderCall<Operator>::run(
           OperatorCall::handle(), static_cast<Args&&>(args)...);
     }
-    if (C10_UNLIKELY(!iterator.can_run())) {
+    static const bool takes_no_number =
+        checks_devices(OperatorCall::handle().schema().name());
+    if (C10_UNLIKELY(
+            !iterator.can_run() ||
+            (takes_no_number && iterator.has_host_operand()))) {
       return TypedKernel<Operator>::run(static_cast<Args&&>(args)...);
     }
     StructuredCall<Operator, Structured, std::decay_t<Args>...> call(

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Operators take a number of the host beside device tensors where CUDA's do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import torch.nn.functional as F
+import torchgen
+from torch import Tensor
+
+REFUSED: dict[str, Callable[[Tensor], object]] = {
+    "cross_entropy": lambda x: F.cross_entropy(x[0], torch.tensor(1)),
+    "embedding": lambda x: F.embedding(torch.tensor(1), x),
+    "clamp": lambda x: x.clamp(min=torch.tensor(1.0)),
+    "index_select": lambda x: x.index_select(0, torch.tensor(1)),
+    "take": lambda x: x.take(torch.tensor(1)),
+    "gather": lambda x: x[0].gather(0, torch.tensor(1)),
+    "searchsorted": lambda x: torch.searchsorted(x[0], torch.tensor(1.0)),
+    "masked_select": lambda x: x.masked_select(torch.tensor(True)),
+    "polar": lambda x: torch.polar(x, torch.tensor(1.0)),
+    "logaddexp": lambda x: torch.logaddexp(x, torch.tensor(1.0)),
+    "addmm": lambda x: torch.addmm(torch.tensor(1.0), x, x.t()),
+    "equal": lambda x: torch.equal(x[0, 0], torch.tensor(1.0)),
+}
+
+TAKEN: dict[str, Callable[[Tensor], Tensor]] = {
+    "add": lambda x: x + torch.tensor(2.0),
+    "out": lambda x: torch.mul(x, torch.tensor(2.0), out=torch.empty_like(x)),
+    "pow": lambda x: torch.tensor(2.0) ** x,
+    "where": lambda x: torch.where(x > 2, x, torch.tensor(0.0)),
+    "maximum": lambda x: torch.maximum(x, torch.tensor(3.0)),
+    "masked_fill": lambda x: x.masked_fill(x > 2, torch.tensor(0.0)),
+    "index_put": lambda x: x.clone().index_put_((x > 2,), torch.tensor(0.0)),
+    "foreach": lambda x: torch._foreach_mul([x, x], torch.tensor(2.0))[1],
+    "index_fill": lambda x: x.index_fill(0, x[0, :1].long(), torch.tensor(7.0)),
+}
+
+
+# The tensors that an operator reads, in the text of its schema.
+READ = re.compile(r"Tensor(?:\(\w!\))?(?:\[\])? self|Tensor(?!\(\w!\))")
+
+
+def values(device: str) -> Tensor:
+    return torch.arange(6.0, device=device).view(2, 3)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_number_of_the_host_is_refused_where_cuda_checks(
+    device: str, name: str
+) -> None:
+    REFUSED[name](values("cpu"))
+    with pytest.raises(RuntimeError, match="on the same device"):
+        REFUSED[name](values(device))
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_number_of_the_host_is_taken_where_cuda_takes_it(
+    device: str, name: str
+) -> None:
+    result = TAKEN[name](values(device))
+    assert result.device.type == device
+    assert torch.equal(result.cpu(), TAKEN[name](values("cpu")))
+
+
+def test_operators_that_check_are_those_of_the_installed_torch() -> None:
+    source = (
+        Path(__file__).parents[2]
+        / "packages/openreg-aten/csrc/kernel/device_checks.cpp"
+    )
+    listed = set(re.findall(r'^    "(\w+)",$', source.read_text(), re.MULTILINE))
+    packaged = Path(torchgen.__file__).parent / "packaged/ATen/native"
+    text = (packaged / "native_functions.yaml").read_text()
+    checked, unchecked = set(), set()
+    for entry in text.split("\n- func: ")[1:]:
+        signature, _, rest = entry.partition("\n")
+        name, _, arguments = signature.partition("(")
+        base = name.partition(".")[0]
+        base = base if base.endswith("__") else base.removesuffix("_")
+        inputs = READ.findall(arguments.partition(" -> ")[0])
+        has_kernels = "structured_delegate:" in rest or re.search(
+            r"^ +[\w, ]*\bCUDA\b[\w, ]*:", rest, re.MULTILINE
+        )
+        if has_kernels and len(inputs) >= 2:
+            (unchecked if "device_check: NoCheck" in rest else checked).add(base)
+    own = {"clamp", "embedding"}  # as its source says
+    assert listed - own <= checked - unchecked
+    # What is not listed has no kernel of the CPU's, so none of the device.
+    for name in checked - unchecked - listed:
+        operators = torch._C._jit_get_all_schemas()
+        assert not any(
+            schema.name == f"aten::{name}"
+            and torch._C._dispatch_has_kernel_for_dispatch_key(
+                schema.name
+                + (f".{schema.overload_name}" if schema.overload_name else ""),
+                "CPU",
+            )
+            for schema in operators
+        ), name
