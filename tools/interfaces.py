@@ -44,10 +44,12 @@ The objects must live until the process ends, so they are never deleted.
 {parts}
 ## What holds for all of them
 
-- Whether the caller has Python's lock, the GIL, is not said by the interface. A method that waits for the device must
-  not need the GIL, and must not keep it: work that needs the GIL, such as a callback in Python, would never end. Here
-  `GilRelease` in `device/gil.h` gives it up while `item()`, an allocation that is short of memory and a copy of a
-  storage wait.
+- Whether the caller has Python's lock, the GIL, is not said by the interface. PyTorch's bindings give it up for every
+  operator, and where the tables say so. They keep it in all other methods that Python calls directly: those of
+  `torch.Stream`, `torch.Event` and `torch.Generator`, statistics, and `empty_cache`.
+- A method that waits for the device must not need the GIL, and must not keep it: work that needs the GIL, such as a
+  callback in Python, would never end. Here `GilRelease` in `device/gil.h` gives it up while `item()`, an allocation
+  that is short of memory and a copy of a storage wait.
 - The deleter of a block runs wherever the last reference ends: in the garbage collector with the GIL, on a thread of
   autograd without it, and after the interpreter has ended. It must not take the GIL and must not throw.
 """
@@ -118,14 +120,17 @@ INTERFACES = (
             "getStreamNativeHandle": ("`Stream.native_handle`", ""),
             "destroyEvent": (
                 "events, which leak without it",
-                "runs in destructors; must not wait",
+                "runs in destructors; must not wait. `torch.Event` gives up the GIL first",
             ),
-            "record": ("`torch.Event`, backward over several streams", ""),
+            "record": (
+                "`torch.Event`, backward over several streams",
+                "must return at once, also with the GIL",
+            ),
             "block": (
                 "`Event.wait`, backward over several streams",
-                "must return at once: the stream waits, and not the host",
+                "must return at once, also with the GIL: the stream waits, and not the host",
             ),
-            "queryEvent": ("`Event.query`", "must return at once"),
+            "queryEvent": ("`Event.query`", "must return at once, also with the GIL"),
             "deviceCount": (
                 "always",
                 "0 if the driver fails",
@@ -134,19 +139,28 @@ INTERFACES = (
                 "`torch.accelerator.get_device_capability`",
                 "",
             ),
-            "queryStream": ("`Stream.query`", "must return at once"),
-            "synchronizeStream": ("`Stream.synchronize`", "waits"),
+            "queryStream": ("`Stream.query`", "must return at once, also with the GIL"),
+            "synchronizeStream": (
+                "`Stream.synchronize`",
+                "waits; `torch.Stream` gives up the GIL first",
+            ),
             "isStreamCapturing": ("graphs", ""),
-            "synchronizeEvent": ("`Event.synchronize`", "waits"),
+            "synchronizeEvent": (
+                "`Event.synchronize`",
+                "waits; `torch.Event` gives up the GIL first",
+            ),
             "synchronizeDevice": (
                 "`torch.accelerator.synchronize`",
-                "waits",
+                "waits; `torch.accelerator` gives up the GIL first",
             ),
             "recordDataPtrOnStream": (
                 "memory that backward uses on another stream",
                 "takes the allocator's lock",
             ),
-            "elapsedTime": ("`Event.elapsed_time`", "does not wait"),
+            "elapsedTime": (
+                "`Event.elapsed_time`",
+                "does not wait: both events are complete",
+            ),
         },
     ),
     Interface(
@@ -170,7 +184,7 @@ INTERFACES = (
                 "must not throw, and must not start the driver",
             ),
             "hasPrimaryContext": ("backward", "must not start the driver"),
-            "init": ("lazy initialization", "can be called again, by any thread"),
+            "init": ("lazy initialization", "once, by any thread; again if it threw"),
             "deviceCount": ("`torch.accelerator`, backward", ""),
             "setCurrentDevice": ("`torch.accelerator.set_device_index`", ""),
             "getCurrentDevice": ("`torch.accelerator`, pinned memory", ""),
@@ -205,7 +219,7 @@ INTERFACES = (
             "initialized": ("`torch.accelerator.memory`", ""),
             "emptyCache": (
                 "`torch.accelerator.empty_cache`",
-                "takes the allocator's lock; may wait",
+                "takes the allocator's lock; may wait, and `torch.accelerator` keeps the GIL",
             ),
             "recordStream": ("`Tensor.record_stream`", "takes the allocator's lock"),
             "getDeviceStats": (
@@ -220,7 +234,10 @@ INTERFACES = (
                 "`reset_peak_memory_stats`",
                 "takes the allocator's lock",
             ),
-            "getMemoryInfo": ("`torch.accelerator.get_memory_info`", ""),
+            "getMemoryInfo": (
+                "`torch.accelerator.get_memory_info`",
+                "`torch.accelerator` gives up the GIL first",
+            ),
             "allocate": (
                 "always",
                 "takes the allocator's lock; gives up the GIL while it waits for memory",
@@ -240,15 +257,18 @@ INTERFACES = (
         "Generator",
         (("c10/core/GeneratorImpl.h", "GeneratorImpl"),),
         ("generator.cpp", "GeneratorImpl"),
-        "`c10::GeneratorImpl`, which the hooks make. PyTorch's rule is that whoever calls a method holds the generator's `mutex_`, so a method must not take it again.",
+        "`c10::GeneratorImpl`, which the hooks make. PyTorch's rule is that whoever calls a method holds the generator's `mutex_`, so a method must not take it again. It excepts methods that only read, and Python calls two of them without it.",
         {
             "set_current_seed": ("`torch.manual_seed`", "the caller holds `mutex_`"),
             "set_offset": ("`Generator.set_offset`", "the caller holds `mutex_`"),
             "get_offset": (
                 "`Generator.get_offset`, pickling",
-                "the caller holds `mutex_`",
+                "Python calls it without `mutex_`",
             ),
-            "current_seed": ("`Generator.initial_seed`", ""),
+            "current_seed": (
+                "`Generator.initial_seed`, pickling",
+                "Python calls it without `mutex_`",
+            ),
             "seed": ("`torch.seed`", "the caller holds `mutex_`"),
             "set_state": ("`Generator.set_state`", "the caller holds `mutex_`"),
             "get_state": ("`Generator.get_state`", "the caller holds `mutex_`"),

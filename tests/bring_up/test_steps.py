@@ -23,6 +23,30 @@ from support.programs import Ended, run
 PAGE = ROOT / "docs" / "bring_up.md"
 STEPS = 10
 
+# Stands for a file of PyTorch's sources, and is written as those are.
+TEST_TORCH = """
+import torch
+from torch.testing._internal.common_device_type import (
+    instantiate_device_type_tests,
+    onlyCUDA,
+)
+from torch.testing._internal.common_utils import TestCase
+
+class TestTorch(TestCase):
+    @onlyCUDA
+    def test_stream(self, device):
+        self.assertEqual(torch.Stream(device).device, torch.device(device))
+    def test_graph(self, device):
+        raise NotImplementedError
+
+class TestCUDAGraphs(TestCase):
+    def test_capture(self, device):
+        raise NotImplementedError
+
+instantiate_device_type_tests(TestTorch, globals())
+instantiate_device_type_tests(TestCUDAGraphs, globals(), except_for="cpu")
+"""
+
 
 @dataclass
 class Step:
@@ -87,6 +111,8 @@ class Built:
     before: dict[int, Ended]
     after: dict[int, Ended]
     tests: Ended
+    file: Ended
+    file_without_configuration: Ended
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +141,13 @@ def built(
         environment.install(folder)
         after[step.number] = shell(step.check)
     (tests,) = blocks(sections()["Then: PyTorch's own tests"], "bash")
-    yield Built(before, after, shell(tests))
+    (file,) = blocks(sections()["PyTorch's test files"], "bash")
+    upstream = folder.parent / "pytorch" / "test" / "test_torch.py"
+    upstream.parent.mkdir(parents=True)
+    upstream.write_text(TEST_TORCH, encoding="utf-8")
+    without = file.replace("-p configuration", "")
+    assert without != file
+    yield Built(before, after, *map(shell, (tests, file, without)))
     environment.run(*uninstall, folder=folder)
 
 
@@ -150,6 +182,16 @@ def test_check_fails_without_the_step_as_the_page_says(
 def test_tests_of_pytorch_pass_after_the_last_step(built: Built) -> None:
     assert built.tests.returncode == 0, built.tests.stdout + built.tests.stderr
     assert " passed" in built.tests.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(2400)
+def test_configuration_holds_for_test_files_of_pytorch(built: Built) -> None:
+    assert built.file.returncode == 0, built.file.stdout + built.file.stderr
+    assert "1 passed in" in built.file.stdout
+    # Without it one is skipped, and those that the device cannot pass fail.
+    assert built.file_without_configuration.returncode == 1
+    assert "2 failed, 1 skipped in" in built.file_without_configuration.stdout
 
 
 def test_page_has_each_step_once_and_in_order(rename: ModuleType) -> None:

@@ -52,6 +52,49 @@ def test_pure_noexcept_and_defaults_are_the_headers(tool: ModuleType) -> None:
     assert generator["graphsafe_get_state"].default == "PyTorch's"
 
 
+@pytest.mark.parametrize("index", range(4), ids=["guard", "hooks", "allocator", "rng"])
+def test_each_row_is_the_text_of_its_header(tool: ModuleType, index: int) -> None:
+    # Found here by other means than the tool's: by the text from one virtual method
+    # to the next.
+    interface = tool.INTERFACES[index]
+    declared: dict[str, str] = {}
+    for header, name in interface.bases:
+        text = (tool.INCLUDE / header).read_text(encoding="utf-8")
+        text = re.sub(r"//.*", "", re.sub(r"/\*.*?\*/", "", text, flags=re.S))
+        text = text.replace("\n#", "\n;#")
+        body = " ".join(text.partition(f" {name} ")[2].partition("\n};")[0].split())
+        for found in re.finditer(r"\b(\w+)\((?:[^()]|\([^()]*\))*\) ?", body):
+            after = body[found.end() :]
+            specifiers = re.match(r"(?:const ?|noexcept ?|override ?)*", after)[0]
+            is_virtual = "virtual" in re.split(r"[;{}]", body[: found.start()])[-1]
+            if is_virtual or "override" in specifiers:
+                declared.setdefault(found[1], after)
+    page = tool.PAGE.read_text(encoding="utf-8")
+    table = page.partition(f"## {interface.title}\n")[2].partition("\n## ")[0]
+    lines = re.findall(r"^\| `(\w+)` \|(.*)\|$", table, re.M)
+    rows = {name: [name, *map(str.strip, rest.split("|"))] for name, rest in lines}
+    assert rows.keys() == interface.notes.keys()
+    for name in rows:
+        after = declared[name]
+        _, needed, _, default, noexcept, *_ = rows[name]
+        head = re.match(r"[^;{]*", after)[0]
+        assert (noexcept == "yes") == ("noexcept" in head), name
+        assert (needed == "pure virtual") == ("= 0" in head), name
+        body = after[len(head) :].partition(" virtual ")[0].replace('" "', "")
+        if "= 0" in head:
+            assert default == "", name
+        elif default == "does nothing":
+            assert re.match(r"\{ ?\}", body), name
+        elif default.startswith("returns "):
+            assert f"return {default.split('`')[1]};" in body, name
+        elif "You should register PrivateUse1HooksInterface" in default:
+            assert "FAIL_PRIVATEUSE1HOOKS_FUNC" in body, name
+        elif default.startswith("error: "):
+            assert default.removeprefix("error: ") in body, name
+        else:
+            assert (default, body[0]) == ("PyTorch's", ";"), name
+
+
 def test_method_without_an_entry_is_an_error(tool: ModuleType) -> None:
     guard = tool.INTERFACES[0]
     notes = {name: note for name, note in guard.notes.items() if name != "block"}

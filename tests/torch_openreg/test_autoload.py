@@ -156,3 +156,42 @@ def test_other_backend_under_privateuse1_is_reported(interpreter: Program) -> No
     assert result.returncode == 1
     assert "RuntimeError" in result.stderr
     assert "other" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["", "import openreg_runtime", "torch.utils.rename_privateuse1_backend('other')"],
+)
+@pytest.mark.parametrize("package", ["torch_openreg", "openreg_aten"])
+def test_second_backend_is_refused_before_its_library_is_loaded(
+    output: Output, first: str, package: str
+) -> None:
+    source = f"""
+    import sys, torch
+    {first}
+    library = torch.library.Library("aten", "IMPL")
+    library.impl("empty.memory_format", lambda *args, **kwargs: None, "PrivateUse1")
+    try:
+        import {package}
+    except RuntimeError as error:
+        print(error)
+    print("openreg_aten._C" in sys.modules)
+    """
+    error, loaded = output(source, TORCH_DEVICE_BACKEND_AUTOLOAD="0").splitlines()
+    name = "other" if "rename" in first else "privateuseone"
+    assert error.startswith(
+        f"openreg-aten cannot be loaded: the backend '{name}' is, and a process has one"
+    )
+    assert "TORCH_DEVICE_BACKEND_AUTOLOAD=0" in error
+    assert loaded == "False"
+
+
+def test_device_that_was_named_before_is_taken(output: Output) -> None:
+    source = """
+    import torch
+    torch.utils.rename_privateuse1_backend("mine")
+    import openreg_aten
+    print(openreg_aten.__name__, torch._C._get_privateuse1_backend_name())
+    """
+    printed = output(source, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    assert printed.split() == ["openreg_aten", "mine"]

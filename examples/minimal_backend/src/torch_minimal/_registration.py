@@ -9,6 +9,18 @@ import torch
 
 import libopenreg
 
+# [step 5]
+# [docs: one-backend]
+# Before the library is loaded: its registrations beside others would end the process.
+if (other := torch._C._get_privateuse1_backend_name()) != "privateuseone":
+    raise RuntimeError(
+        f"torch-minimal cannot be loaded: the backend '{other}' is, and a process has "
+        "one PrivateUse1 device. Set TORCH_DEVICE_BACKEND_AUTOLOAD=0 and import one of "
+        "the two packages, or install them into two environments."
+    )
+# [docs: end]
+# [step end]
+
 libopenreg.load()  # the driver, wherever its wheel is
 # Loading the library runs the registrations in C++.
 torch.ops.load_library(Path(__file__).parent / "libtorch_minimal.so")

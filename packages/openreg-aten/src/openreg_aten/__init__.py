@@ -11,14 +11,18 @@ from __future__ import annotations
 
 import atexit
 
-# The order matters: a wrong torch is refused before any library is loaded, and the
-# libraries that ours needs are loaded before it.
+# The order matters: a wrong torch and a second backend are refused before any library
+# is loaded, and the libraries that ours needs are loaded before it.
 from openreg_aten import _versions
 
 _versions.check()
 
 import openreg_runtime  # noqa: F401
 import torch  # noqa: F401
+
+from openreg_aten import _privateuse1
+
+_privateuse1.check()
 
 from openreg_aten import _C, _device_module, _mechanisms
 

@@ -60,8 +60,12 @@ def _enable_sanitizer() -> None:
 
 def _load_backend() -> None:
     try:
-        # The submodule by name: openreg_aten itself is half imported when it was the
+        # The submodules by name: openreg_aten itself is half imported when it was the
         # first import of the process, and torch brought us here from within it.
+        from openreg_aten import _privateuse1
+
+        _privateuse1.check()
+
         from openreg_aten import _C  # noqa: F401
     except ModuleNotFoundError as error:
         if error.name != "openreg_aten":
