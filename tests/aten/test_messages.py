@@ -15,7 +15,7 @@ from openreg_aten import _C
 from support.programs import Program
 
 DEFINE, CALL, PLACE = b"\0", b"\1", b"\2"
-DESCRIBED, FAILED = 1, 3
+DEFINED, DESCRIBED, FAILED = 0, 2, 4
 TENSOR, INT, BOOL, LIST = b"\1", b"\2", b"\4", b"\x09"
 NEW = b"\2"
 DEVICE = b"\1"
@@ -62,24 +62,28 @@ def call(operator: int, *values: bytes, key: int = CPU, threads: int = 1) -> byt
     return head + b"".join(values) + b"\0"
 
 
+def define(operator: str) -> int:
+    """Gives an operator a number."""
+    reply = _C.execute_message(DEFINE + text(operator) + text(""))
+    kind, number = struct.unpack("<BI", reply)
+    assert kind == DEFINED
+    return number
+
+
 @pytest.fixture(scope="module")
 def equal() -> int:
     """The number of ``aten::equal``, which takes two tensors and returns a bool."""
-    for number in range(1000):
-        message = DEFINE + struct.pack("<I", number) + text("aten::equal") + text("")
-        try:
-            _C.execute_message(message)
-        except RuntimeError as error:
-            if "in order" not in str(error):
-                raise
-        else:
-            return number
-    raise AssertionError("all numbers are taken")
+    return define("aten::equal")
 
 
 @pytest.fixture
 def x(device: str) -> torch.Tensor:
     return torch.arange(12.0, device=device).view(3, 4)
+
+
+def test_operator_keeps_its_number(equal: int) -> None:
+    assert define("aten::dot") != equal
+    assert define("aten::equal") == equal
 
 
 def test_call_is_run_from_its_bytes(equal: int, x: torch.Tensor) -> None:
@@ -94,11 +98,10 @@ def test_call_is_run_from_its_bytes(equal: int, x: torch.Tensor) -> None:
         assert (tag, value) == (BOOL[0], expected)
 
 
-def test_failure_of_a_kernel_is_a_reply(equal: int, x: torch.Tensor) -> None:
-    other = tensor(x, dtype=3)  # int
-    reply = _C.execute_message(call(equal, tensor(x), other))
+def test_failure_of_a_kernel_is_a_reply(x: torch.Tensor) -> None:
+    reply = _C.execute_message(call(define("aten::dot"), tensor(x), tensor(x)))
     assert reply[0] == FAILED
-    assert b"data type" in reply
+    assert b"1D tensors expected" in reply
 
 
 def test_every_beginning_of_a_message_is_refused(equal: int, x: torch.Tensor) -> None:
@@ -114,7 +117,7 @@ WRONG: dict[str, tuple[Callable[[int, torch.Tensor], bytes], str]] = {
     "message": (lambda op, x: b"\x07", "unknown tag 7"),
     "operator": (lambda op, x: call(60000, tensor(x), tensor(x)), "not known"),
     "name": (
-        lambda op, x: DEFINE + struct.pack("<I", 0) + text("aten::no") + text(""),
+        lambda op, x: DEFINE + text("aten::no") + text(""),
         "no operator aten::no",
     ),
     "key": (lambda op, x: call(op, tensor(x), tensor(x), key=3), "dispatch key"),

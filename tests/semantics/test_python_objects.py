@@ -160,7 +160,7 @@ def test_numbers_of_the_host_mix_with_tensors(device):
         x.int() * scalar,
         x.int() + torch.tensor(2),
         torch.where(x > 1, x, scalar),
-        x.clamp(max=scalar),
+        torch.minimum(x, scalar),
         torch.lerp(x, x + 1, scalar.float()),
         x.add(x, alpha=scalar.item()),
         x.div(scalar, rounding_mode="floor"),

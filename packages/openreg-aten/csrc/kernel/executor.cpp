@@ -430,7 +430,6 @@ void run_and_describe(Call& call, Bytes& reply) {
 }
 
 void define(Reader& in, Bytes& reply) {
-  const auto number = in.get<std::uint32_t>();
   const std::string name = in.get_text();
   const std::string overload = in.get_text();
   in.expect_end();
@@ -440,11 +439,17 @@ void define(Reader& in, Bytes& reply) {
   }
   State& all = state();
   const std::lock_guard lock(all.mutex);
-  if (number != all.operators.size() || number >= kMostOperators) {
-    throw Malformed("operators are to be defined in order");
+  const auto known = std::find(all.operators.begin(), all.operators.end(), *op);
+  const auto number = known - all.operators.begin();
+  if (known == all.operators.end()) {
+    if (all.operators.size() == kMostOperators) {
+      throw Malformed("there are too many operators");
+    }
+    all.operators.push_back(*op);
   }
-  all.operators.push_back(*op);
-  write_done(reply);
+  Writer out(reply);
+  out.put(ReplyTag::kDefined);
+  out.put(static_cast<std::uint32_t>(number));
 }
 
 void place(Reader& in, Bytes& reply) {

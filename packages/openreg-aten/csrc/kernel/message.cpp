@@ -31,25 +31,25 @@ std::uint32_t number_of(const c10::OperatorHandle& op) {
   static auto* numbers =
       new std::unordered_map<c10::OperatorName, std::uint32_t>;
   const std::lock_guard lock(*mutex);
-  const auto next = static_cast<std::uint32_t>(numbers->size());
-  const auto [entry, is_new] = numbers->try_emplace(op.operator_name(), next);
-  if (is_new) {
-    codec::Bytes message;
-    codec::Bytes reply;
-    Writer out(message);
-    out.put(MessageTag::kDefine);
-    out.put(next);
-    out.put_text(op.operator_name().name);
-    out.put_text(op.operator_name().overload_name);
-    try {
-      execute(message, reply);
-      read_done(reply, [](auto) {});
-    } catch (...) {
-      numbers->erase(entry);
-      throw;
-    }
+  const auto known = numbers->find(op.operator_name());
+  if (known != numbers->end()) {
+    return known->second;
   }
-  return entry->second;
+  codec::Bytes message;
+  codec::Bytes reply;
+  Writer out(message);
+  out.put(MessageTag::kDefine);
+  out.put_text(op.operator_name().name);
+  out.put_text(op.operator_name().overload_name);
+  execute(message, reply);
+  Reader in(reply);
+  if (in.get_enum<ReplyTag>() != ReplyTag::kDefined) {
+    throw Malformed("the reply is not to a definition");
+  }
+  const auto number = in.get<std::uint32_t>();
+  in.expect_end();
+  numbers->emplace(op.operator_name(), number);
+  return number;
 }
 
 /// Whether a tensor of the host that the operator takes or makes is an object

@@ -17,7 +17,7 @@ namespace openreg::aten {
 
 /// What a message asks for. One byte, the first.
 enum class MessageTag : std::uint8_t {
-  kDefine, // a number for an operator
+  kDefine, // gives an operator a number
   kCall,   // whose results have their places, or are to be described
   kPlace,  // of results that were described
   kLast = kPlace,
@@ -25,6 +25,7 @@ enum class MessageTag : std::uint8_t {
 
 /// How a reply begins.
 enum class ReplyTag : std::uint8_t {
+  kDefined, // an operator has this number
   kDone,
   kDescribed,   // results wait for their places
   kUndescribed, // what an operator made that changes nothing has no encoding
