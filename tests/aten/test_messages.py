@@ -18,6 +18,8 @@ DEFINE, CALL, PLACE = b"\0", b"\1", b"\2"
 DEFINED, DESCRIBED, FAILED = 0, 2, 4
 TENSOR, INT, BOOL, LIST = b"\1", b"\2", b"\4", b"\x09"
 NEW = b"\2"
+NONE = b"\0"
+KNOWN = b"\0" + struct.pack("<I", 0)  # the first storage
 DEVICE = b"\1"
 CPU = int(torch._C.DispatchKey.CPU)
 
@@ -149,6 +151,29 @@ WRONG: dict[str, tuple[Callable[[int, torch.Tensor], bytes], str]] = {
     "end": (
         lambda op, x: call(op, tensor(x, nbytes=2**63), tensor(x)),
         "not the device's",
+    ),
+    "storage of no bytes": (
+        lambda op, x: call(
+            op,
+            tensor(x, sizes=(0,), strides=(1,), nbytes=0, address=0),
+            tensor(x, offset=1 << 40)[: -len(DEVICE) - 17] + KNOWN,
+        ),
+        "does not lie in its storage",
+    ),
+    "dtype of a result": (
+        lambda op, x: call(
+            define("aten::_to_copy"),
+            tensor(x),
+            INT + struct.pack("<q", 200),
+            *[NONE] * 3,
+            BOOL + b"\0",
+            NONE,
+        ),
+        "argument dtype of aten::_to_copy is of another type",
+    ),
+    "file": (
+        lambda op, x: DEFINE + text("aten::from_file") + text(""),
+        "aten::from_file does not run by messages",
     ),
     "depth": (
         lambda op, x: call(op, (LIST + b"\0" + struct.pack("<I", 1)) * 3 + tensor(x)),

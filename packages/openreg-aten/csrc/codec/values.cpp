@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encoding and decoding of values; every number that is read is checked.
+// Encoding and decoding of values, with checks of what is read.
 #include "codec/values.h"
 
 #include "device/device.h"
@@ -62,8 +62,7 @@ enum Flag : std::uint8_t {
   kNeg = 2,
   kWrapped = 4,
   kRequiresGrad = 8,
-  kZero = 16,
-  kAllFlags = 31,
+  kAllFlags = 15,
 };
 
 // PyTorch's own limit is 64.
@@ -147,7 +146,6 @@ bool is_plain(const at::Tensor& tensor) {
   constexpr c10::DispatchKeySet kPlain =
       c10::DispatchKeySet(
           {c10::DispatchKey::CPU,
-           c10::DispatchKey::ZeroTensor,
            c10::DispatchKey::Conjugate,
            c10::DispatchKey::Negative,
            c10::DispatchKey::ADInplaceOrView}) |
@@ -163,8 +161,7 @@ std::uint8_t flags_of(const c10::TensorImpl& tensor) {
   return static_cast<std::uint8_t>(
       (tensor.is_conj() ? kConj : 0) | (tensor.is_neg() ? kNeg : 0) |
       (tensor.is_wrapped_number() ? kWrapped : 0) |
-      (tensor.requires_grad() ? kRequiresGrad : 0) |
-      (tensor._is_zerotensor() ? kZero : 0));
+      (tensor.requires_grad() ? kRequiresGrad : 0));
 }
 
 template <typename Known>
@@ -244,6 +241,32 @@ void check_extent(
   }
 }
 
+namespace {
+
+/// False if the program has cut the storage since.
+bool lies_in_storage(const c10::TensorImpl& tensor) {
+  try {
+    check_extent(
+        tensor.sizes(),
+        tensor.strides(),
+        tensor.storage_offset(),
+        tensor.itemsize(),
+        tensor.storage().nbytes());
+    return true;
+  } catch (const Malformed&) {
+    return false;
+  }
+}
+
+/// Whether the host's memory has more bytes than the elements: those stay.
+bool is_part_of_host_storage(const at::Tensor& tensor) {
+  const c10::Storage& storage = tensor.storage();
+  return storage.data() != nullptr && to_device(storage.data()) == nullptr &&
+      storage.nbytes() != tensor.nbytes();
+}
+
+} // namespace
+
 // ---- writing ----------------------------------------------------------------
 
 bool ValueWriter::write(const c10::IValue& value) {
@@ -313,19 +336,26 @@ bool ValueWriter::write_tensor(const at::Tensor& tensor) {
   if (!is_plain(tensor)) {
     return false;
   }
+  if (!lies_in_storage(*tensor.unsafeGetTensorImpl())) {
+    return false;
+  }
   out_.put(TensorTag::kNew);
   numbered_.tensors.push_back(tensor);
-  return write_strided(*tensor.unsafeGetTensorImpl());
+  if (direction_ == Direction::kCall && is_part_of_host_storage(tensor)) {
+    write_strided(*tensor.clone().unsafeGetTensorImpl());
+  } else {
+    write_strided(*tensor.unsafeGetTensorImpl());
+  }
+  return true;
 }
 
-bool ValueWriter::write_strided(const c10::TensorImpl& tensor) {
+void ValueWriter::write_strided(const c10::TensorImpl& tensor) {
   out_.put(flags_of(tensor));
   out_.put(c10::typeMetaToScalarType(tensor.dtype()));
   out_.put_numbers(tensor.sizes());
   out_.put_numbers(tensor.strides());
   out_.put(tensor.storage_offset());
   write_storage(tensor.storage());
-  return true;
 }
 
 void ValueWriter::write_storage(const c10::Storage& storage) {
@@ -337,8 +367,7 @@ void ValueWriter::write_storage(const c10::Storage& storage) {
   }
   numbered_.storages.push_back(storage);
   const c10::StorageImpl& impl = *storage.unsafeGetStorageImpl();
-  const bool has_no_data = impl.data() == nullptr && impl.nbytes() > 0;
-  if (direction_ == Direction::kReply && !has_no_data) {
+  if (direction_ == Direction::kReply) {
     out_.put(StorageTag::kFresh);
     out_.put(static_cast<std::uint64_t>(impl.nbytes()));
     return;
@@ -422,35 +451,20 @@ at::Tensor ValueReader::read_tensor() {
 }
 
 at::Tensor ValueReader::read_new_tensor() {
-  const auto flags = read_flags();
-  auto keys = c10::DispatchKeySet(c10::DispatchKey::CPU);
-  if ((flags & kZero) != 0) {
-    keys = keys.add(c10::DispatchKey::ZeroTensor);
-  }
   at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
-      keys, caffe2::TypeMeta::Make<float>(), c10::Device(c10::kCPU));
-  read_geometry(*tensor.unsafeGetTensorImpl(), flags);
+      c10::DispatchKeySet(c10::DispatchKey::CPU),
+      caffe2::TypeMeta::Make<float>(),
+      c10::Device(c10::kCPU));
+  read_strided(*tensor.unsafeGetTensorImpl());
   numbered_.tensors.push_back(tensor);
   return tensor;
 }
 
-std::uint8_t ValueReader::read_flags() {
+void ValueReader::read_strided(c10::TensorImpl& tensor) {
   const auto flags = in_.get<std::uint8_t>();
   if ((flags & ~unsigned{kAllFlags}) != 0) {
     throw Malformed("unknown flags of a tensor");
   }
-  return flags;
-}
-
-void ValueReader::read_strided(c10::TensorImpl& tensor) {
-  const auto flags = read_flags();
-  if (((flags & kZero) != 0) != tensor._is_zerotensor()) {
-    throw Malformed("a tensor of zeros cannot become one with data");
-  }
-  read_geometry(tensor, flags);
-}
-
-void ValueReader::read_geometry(c10::TensorImpl& tensor, std::uint8_t flags) {
   const auto dtype = static_cast<c10::ScalarType>(in_.get<std::int8_t>());
   if (dtype < c10::ScalarType::Byte || dtype >= c10::ScalarType::NumOptions ||
       dtype == c10::ScalarType::Undefined) {
@@ -462,14 +476,9 @@ void ValueReader::read_geometry(c10::TensorImpl& tensor, std::uint8_t flags) {
   if (sizes.size() > kMostDimensions || sizes.size() != strides.size()) {
     throw Malformed("sizes and strides of a tensor do not fit");
   }
-  const std::size_t known = numbered_.storages.size();
-  const c10::Storage storage = read_storage((flags & kZero) != 0);
-  const bool fresh = numbered_.storages.size() > known;
+  const c10::Storage storage = read_storage();
   const auto meta = c10::scalarTypeToTypeMeta(dtype);
-  // A tensor of zeros has no data, and the program may have cut a storage.
-  if ((flags & kZero) == 0 && (fresh || storage.nbytes() > 0)) {
-    check_extent(sizes, strides, offset, meta.itemsize(), storage.nbytes());
-  }
+  check_extent(sizes, strides, offset, meta.itemsize(), storage.nbytes());
   tensor.set_storage_and_dtype(storage, meta);
   tensor.set_sizes_and_strides(sizes, strides, offset);
   tensor._set_conj((flags & kConj) != 0);
@@ -485,7 +494,7 @@ void ValueReader::read_geometry(c10::TensorImpl& tensor, std::uint8_t flags) {
   }
 }
 
-c10::Storage ValueReader::read_storage(bool has_no_data) {
+c10::Storage ValueReader::read_storage() {
   switch (in_.get_enum<StorageTag>()) {
     case StorageTag::kKnown:
       return known_at(numbered_.storages, in_.get<std::uint32_t>());
@@ -493,7 +502,7 @@ c10::Storage ValueReader::read_storage(bool has_no_data) {
       const auto address = in_.get<std::uint64_t>();
       const auto nbytes = in_.get<std::uint64_t>();
       const bool resizable = in_.get_flag();
-      if (address == 0 && nbytes > 0 && !has_no_data) {
+      if (address == 0 && nbytes > 0) {
         throw Malformed("a storage is nowhere");
       }
       numbered_.storages.push_back(source_.device(address, nbytes, resizable));

@@ -39,7 +39,7 @@ class ValueWriter {
   bool write(const c10::IValue& value);
 
   /// Writes geometry, dtype, flags and storage of a strided CPU tensor.
-  bool write_strided(const c10::TensorImpl& tensor);
+  void write_strided(const c10::TensorImpl& tensor);
 
  private:
   bool write_tensor(const at::Tensor& tensor);
@@ -81,9 +81,7 @@ class ValueReader {
   c10::IValue read_list(int depth);
   at::Tensor read_tensor();
   at::Tensor read_new_tensor();
-  std::uint8_t read_flags();
-  void read_geometry(c10::TensorImpl& tensor, std::uint8_t flags);
-  c10::Storage read_storage(bool has_no_data);
+  c10::Storage read_storage();
 
   Reader& in_;
   Numbered& numbered_;

@@ -57,7 +57,7 @@ class Writer {
   Bytes& bytes_;
 };
 
-/// Reads a private copy of a message: its writer cannot change it meanwhile.
+/// Reads bytes that nobody changes meanwhile.
 class Reader {
  public:
   explicit Reader(ByteSpan bytes) : rest_(bytes) {}

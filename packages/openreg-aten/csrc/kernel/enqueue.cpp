@@ -114,6 +114,9 @@ class EnqueuedCall {
     aliases_.clear();
     results_.clear();
     stack_.clear();
+    if (message_.capacity() > kKeptBytes) {
+      message_ = {};
+    }
     message_.clear();
     generators_.clear();
   }
@@ -170,6 +173,8 @@ class EnqueuedCall {
       correct_output_metadata(digest_, std::move(made));
     }
   }
+
+  static constexpr size_t kKeptBytes = size_t{1} << 16; // of a message
 
   std::optional<c10::OperatorHandle> op_;
   uint64_t digest_ = 0;

@@ -222,15 +222,37 @@ bool is_a(const c10::IValue& value, const c10::Type& type) {
   }
 }
 
+/// Whether a number that stands for a dtype and the like is one.
+bool is_in_range(const c10::IValue& value, const c10::Type& type) {
+  const auto below = [&](std::int64_t end) {
+    return value.isInt() && value.toInt() >= 0 && value.toInt() < end;
+  };
+  switch (type.kind()) {
+    case c10::TypeKind::OptionalType:
+      return value.isNone() || is_in_range(value, *type.containedType(0));
+    case c10::TypeKind::ScalarTypeType:
+      return below(static_cast<std::int64_t>(c10::ScalarType::NumOptions)) &&
+          value.toScalarType() != c10::ScalarType::Undefined;
+    case c10::TypeKind::LayoutType:
+      return below(static_cast<std::int64_t>(c10::Layout::NumOptions));
+    case c10::TypeKind::MemoryFormatType:
+      return below(static_cast<std::int64_t>(c10::MemoryFormat::NumOptions));
+    default:
+      return true;
+  }
+}
+
 /// Throws unless the arguments are what the schema says: a kernel trusts them.
 void check_arguments(const c10::FunctionSchema& schema, const Stack& stack) {
   if (stack.size() != schema.arguments().size()) {
     throw Malformed("an operator has another number of arguments");
   }
   for (std::size_t i = 0; i < stack.size(); ++i) {
-    if (!is_a(stack[i], *schema.arguments()[i].type())) {
+    const c10::Argument& argument = schema.arguments()[i];
+    if (!is_a(stack[i], *argument.type()) ||
+        !is_in_range(stack[i], *argument.real_type())) {
       throw Malformed(
-          "argument " + schema.arguments()[i].name() + " of " + schema.name() +
+          "argument " + argument.name() + " of " + schema.name() +
           " is of another type");
     }
   }
@@ -434,6 +456,10 @@ void define(Reader& in, Bytes& reply) {
   const std::string overload = in.get_text();
   in.expect_end();
   const auto op = c10::Dispatcher::singleton().findSchema({name, overload});
+  // They open files, or take an object in disguise.
+  if (name == "aten::from_file" || name.starts_with("aten::fbgemm_")) {
+    throw Malformed(name + " does not run by messages");
+  }
   if (!op) {
     throw Malformed("there is no operator " + name + "." + overload);
   }
@@ -467,7 +493,7 @@ void place(Reader& in, Bytes& reply) {
   }
   for (const c10::Storage& storage : described.storages) {
     void* to = kernel_address(in.get<std::uint64_t>(), storage.nbytes());
-    if (storage.nbytes() > 0 && storage.data() != nullptr) {
+    if (storage.nbytes() > 0) {
       if (to == nullptr) {
         throw Malformed("results got no place");
       }

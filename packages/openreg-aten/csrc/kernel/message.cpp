@@ -52,10 +52,11 @@ std::uint32_t number_of(const c10::OperatorHandle& op) {
   return number;
 }
 
-/// Whether a tensor of the host that the operator takes or makes is an object
-/// in disguise, which its bytes are not.
-bool packs_weights(const c10::OperatorHandle& op) {
-  return op.operator_name().name.starts_with("aten::fbgemm_");
+/// Whether the operator opens a file of the host, or takes or makes a tensor
+/// that is an object in disguise, which its bytes are not.
+bool is_the_hosts(const c10::OperatorHandle& op) {
+  const std::string& name = op.operator_name().name;
+  return name == "aten::from_file" || name.starts_with("aten::fbgemm_");
 }
 
 void write_places(Writer& out, const ResultPlaces* results) {
@@ -154,7 +155,7 @@ bool write_call(
     const Stack& stack,
     const ResultPlaces* results,
     Numbered& numbered) {
-  if (packs_weights(op)) {
+  if (is_the_hosts(op)) {
     return false;
   }
   Writer out(message);
@@ -209,13 +210,9 @@ std::optional<Stack> read_described(
   out.put(MessageTag::kPlace);
   out.put(in.get<std::uint64_t>()); // the ticket
   const codec::StorageSource source{
-      .device =
-          [](std::uint64_t address, std::size_t nbytes, bool) {
-            if (address != 0) {
-              throw Malformed("a reply has an address");
-            }
-            return make_storage(c10::DataPtr(nullptr, c10::kCPU), nbytes);
-          },
+      .device = [](std::uint64_t, std::size_t, bool) -> c10::Storage {
+        throw Malformed("a reply has an address");
+      },
       .host = [](codec::ByteSpan) -> c10::Storage {
         throw Malformed("a reply has bytes of the host");
       },
