@@ -85,7 +85,7 @@ def test_copy_to_memory_that_it_reads_or_repeats_is_an_error() -> None:
     x = torch.arange(4.0, device="minimal")
     with pytest.raises(RuntimeError, match="single memory location"):
         x[:1].expand(3).copy_(torch.ones(3))
-    with pytest.raises(RuntimeError, match="overlap"):
+    with pytest.raises(RuntimeError, match="some elements of the input"):
         x[1:].copy_(x[:-1])
     assert x.tolist() == [0, 1, 2, 3]
 
