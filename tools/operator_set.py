@@ -69,7 +69,10 @@ DESCRIPTIONS = {
     "view_as_complex": "the view of pairs as complex numbers",
     "_copy_from": "copies, between host and device too, of any dtype and strides",
     "_copy_from_and_resize": "the same into a tensor that takes the size",
+    "_has_compatible_shallow_copy_type": "whether `x.data = y` may take the data",
     "native_batch_norm": "batch normalization, with its running statistics",
+    "_thnn_fused_lstm_cell": "a step of an LSTM layer, or the cell",
+    "_thnn_fused_gru_cell": "a step of a GRU layer, or the cell",
     "convolution_overrideable": "convolution",
     "convolution_backward_overrideable": "the derivative of convolution",
     "add.out": "the sum, of which `add` and `add_` are composed",
@@ -155,8 +158,10 @@ def programs() -> dict[str, Callable[[], object]]:
         assert out.tolist() == [4, 6]
 
     def move() -> None:
-        layer = torch.nn.Linear(2, 2).to("minimal")
-        assert layer.weight.device.type == "minimal"
+        layer = torch.nn.Linear(2, 2)
+        weight = layer.weight
+        assert layer.to("minimal").weight.device.type == "minimal"
+        assert layer.weight is weight, "the parameter is another object"
 
     def record() -> None:
         device(1).record_stream(torch.Stream("minimal"))
@@ -175,6 +180,11 @@ def programs() -> dict[str, Callable[[], object]]:
         layer(device(1, 2, 3, 4).view(2, 2))
         assert layer.running_mean is not None
         assert layer.running_mean.count_nonzero() == 2, "the statistics are not updated"
+
+    def recur(kind: type[torch.nn.RNNBase]) -> None:
+        layer = kind(1, 1).to("minimal")
+        made, _ = layer(device(1, 2).view(2, 1))
+        assert made.shape == (2, 1)
 
     def drop() -> None:
         made = []
@@ -222,6 +232,8 @@ def programs() -> dict[str, Callable[[], object]]:
         "`record_stream`": record,
         "write changed arguments back": write_back,
         "batch normalization": normalize,
+        "LSTM": lambda: recur(torch.nn.LSTM),
+        "GRU": lambda: recur(torch.nn.GRU),
         "dropout": drop,
     }
 
@@ -257,7 +269,10 @@ def selectable(text: str) -> str:
         )
         return conditional.replace("m.fallback", f'if (kept("{FALLBACK}")) m.fallback')
 
-    pattern = r"TORCH_LIBRARY_IMPL\((?:aten|_), PrivateUse1, m\) \{.*?(?:^| )\}$"
+    pattern = (
+        r"TORCH_LIBRARY_IMPL\((?:aten|_), (?:Autograd)?PrivateUse1, m\) "
+        r"\{.*?(?:^| )\}$"
+    )
     return re.sub(pattern, patch, text, flags=re.MULTILINE | re.DOTALL)
 
 
@@ -420,7 +435,7 @@ the first. "With the fallback" names those that fail where there is one.
 
 ## Beside the fallback
 
-The fallback runs these too, with wrong results, so the backend needs kernels for them. The programs run with the
+The fallback runs these too, with wrong results or an error of the CPU, so the backend needs kernels for them. The programs run with the
 fallback, which the kernels need.
 
 | operator | what it is for | dispatch key | stops | error |

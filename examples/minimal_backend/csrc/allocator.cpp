@@ -66,7 +66,8 @@ class Allocator final : public c10::DeviceAllocator {
   }
   void count(void* data, int sign) {
     orPointerAttributes block = OPENREG_POINTER_ATTRIBUTES_INIT;
-    check(orPointerGetAttributes(&block, data));
+    const orError_t error = orPointerGetAttributes(&block, data);
+    if (error != orSuccess) return warn(error); // never throws: destructors come here
     const std::lock_guard lock(mutex_);
     for (auto* stat : counted(static_cast<c10::DeviceIndex>(block.device))) {
       sign > 0 ? stat->increase(block.size) : stat->decrease(block.size);
@@ -83,7 +84,7 @@ REGISTER_ALLOCATOR(c10::kPrivateUse1, &allocator)
 
 // Runs in destructors, also while the process ends.
 void Allocator::release(void* data) {
-  if (!data) return;
+  if (!data || in_bad_fork()) return;
   allocator.count(data, -1);
   const orError_t error = orFree(data);
   if (error != orSuccess) warn(error);

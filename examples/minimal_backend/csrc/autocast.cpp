@@ -15,6 +15,12 @@ TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) {
 using at::IntArrayRef, at::Scalar, at::ScalarType,
     at::Tensor; // the lists use these
 
+// Float16 has no logarithm of a probability near 0.
+Tensor refuse(const Tensor&, const Tensor&, const std::optional<Tensor>&, int64_t) {
+  TORCH_CHECK(false, "binary_cross_entropy is unsafe under torch.autocast: use ",
+              "binary_cross_entropy_with_logits, or leave autocast for it");
+}
+
 #define LOWER_PRECISION(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, lower_precision_fp)
 #define FP32(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, fp32)
 #define FP32_SET_OPT_DTYPE(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, fp32_set_opt_dtype)
@@ -26,6 +32,7 @@ TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
   AT_FORALL_FP32_SET_OPT_DTYPE(FP32_SET_OPT_DTYPE)
   AT_FORALL_DIFFERENT_REDISPATCH_SIGNATURE(KERNEL_DIFFERENT_REDISPATCH_SIGNATURE_PRIVATEUSEONE)
   AT_FORALL_PROMOTE(PROMOTE)
+  m.impl("binary_cross_entropy", refuse);
 }
 // [docs: end]
 

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copies between the host and the device, and on it. Tensor.copy_ comes here.
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 #include <torch/library.h>
+
+#include <cstring>
 
 #include "runtime.h"
 
@@ -16,8 +20,7 @@ void transfer(void* dst, const void* src, size_t bytes, c10::DeviceIndex device,
   if (wait) check(orStreamSynchronize(stream));
 }
 
-/// All bytes from the first element of a tensor to its last, on the host. A
-/// device with a kernel that copies by strides does not need this.
+/// All bytes from the first element of a tensor to its last, on the host.
 at::Tensor read(const at::Tensor& tensor) {
   at::Tensor host =
       at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kCPU));
@@ -27,12 +30,40 @@ at::Tensor read(const at::Tensor& tensor) {
   host._set_neg(tensor.is_neg());
   return host;
 }
+
+const char* kernel_pointer(const void* data) {
+  void* pointer = nullptr; // where kernels find the memory
+  check(orGetKernelPointer(&pointer, data));
+  return static_cast<const char*>(pointer);
+}
+
+/// Enqueues a kernel that writes the elements of a contiguous tensor to one of
+/// any strides. The bytes between its elements may be in use by others.
+void scatter(const at::Tensor& from, const at::Tensor& to) {
+  const char* in = kernel_pointer(from.const_data_ptr());
+  char* out = const_cast<char*>(kernel_pointer(to.mutable_data_ptr()));
+  const size_t bytes = to.element_size();
+  check(orLaunchKernel(
+      current_handle(to.device().index()),
+      [=, count = to.numel(), sizes = to.sizes().vec(), strides = to.strides().vec()] {
+        for (int64_t i = 0; i < count; ++i) {
+          int64_t place = 0;
+          int64_t rest = i;
+          for (size_t dim = sizes.size(); dim-- > 0; rest /= sizes[dim]) {
+            place += rest % sizes[dim] * strides[dim];
+          }
+          std::memcpy(out + place * bytes, in + i * bytes, bytes);
+        }
+      }));
+}
 // [docs: end]
 
 // [docs: copy-from]
 at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst,
                      [[maybe_unused]] bool non_blocking) {
   if (dst.numel() == 0) return dst;
+  at::assert_no_internal_overlap(dst);
+  at::assert_no_partial_overlap(dst, self);
   const c10::DeviceIndex device = (dst.is_cpu() ? self : dst).device().index();
   const bool between_devices = !self.is_cpu() && !dst.is_cpu() && self.device() != dst.device();
   bool wait = true;
@@ -50,10 +81,15 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst,
   }
   const at::Tensor source = self.is_cpu() ? self : read(self);
   if (dst.is_cpu()) return dst.copy_(source.expand(dst.sizes()));
-  at::Tensor host = read(dst); // with the bytes between its elements, which stay
+  const at::Tensor host = at::empty(dst.sizes(), dst.options().device(at::kCPU));
+  host._set_conj(dst.is_conj());
+  host._set_neg(dst.is_neg());
   host.copy_(source.expand(dst.sizes()));
-  transfer(dst.mutable_data_ptr(), host.const_data_ptr(), host.storage().nbytes(), device,
+  const at::Tensor dense =
+      dst.is_contiguous() ? dst : at::empty_strided(dst.sizes(), host.strides(), dst.options());
+  transfer(dense.mutable_data_ptr(), host.const_data_ptr(), host.nbytes(), device,
            /*wait=*/true);
+  if (!dense.is_same(dst)) scatter(dense, dst);
   return dst;
 }
 

@@ -86,20 +86,25 @@ const at::Generator& default_generator(c10::DeviceIndex device) {
 }
 
 at::Generator new_generator(c10::DeviceIndex device) {
-  return at::make_generator<Generator>(device == -1 ? current_device() : device);
+  if (device == -1) device = current_device();
+  TORCH_CHECK(device < device_count(), "there is no device ", static_cast<int>(device));
+  return at::make_generator<Generator>(device);
 }
 
 void replace_generators(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto& arguments = op.schema().arguments();
   const auto values = torch::jit::last(*stack, arguments.size());
-  c10::DeviceIndex device = -1; // that of the first tensor
+  std::optional<c10::Device> device; // that of the first tensor
   for (const c10::IValue& value : values) {
-    if (device == -1 && value.isTensor()) device = value.toTensor().device().index();
+    if (!device && value.isTensor()) device = value.toTensor().device();
   }
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i].name() != "generator") continue;
     const bool given = values[i].isGenerator();
-    at::Generator generator = given ? values[i].toGenerator() : default_generator(device);
+    TORCH_CHECK(!given || !device || device->is_privateuseone(), "the generator is one of ",
+                values[i].toGenerator().device(), ", and the tensor is on ", *device);
+    at::Generator generator =
+        given ? values[i].toGenerator() : default_generator(device ? device->index() : -1);
     const uint32_t seed = at::check_generator<Generator>(generator)->draw();
     auto host = at::make_generator<at::CPUGeneratorImpl>(seed);
     (*stack)[stack->size() - arguments.size() + i] = std::move(host);

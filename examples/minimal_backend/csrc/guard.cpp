@@ -71,8 +71,12 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
               const c10::EventFlag flag) const override {
     if (*event == nullptr) {
       const bool timed = flag == c10::EventFlag::BACKEND_DEFAULT;
-      orEvent_t made = nullptr;
-      check(orEventCreateWithFlags(&made, timed ? orEventEnableTiming : orEventDisableTiming));
+      orEvent_t made = nullptr; // of the device that is current
+      const c10::DeviceIndex before = exchange_device(stream.device_index());
+      const orError_t error =
+          orEventCreateWithFlags(&made, timed ? orEventEnableTiming : orEventDisableTiming);
+      exchange_device(before);
+      check(error);
       *event = made;
     }
     check(orEventRecord(static_cast<orEvent_t>(*event), handle_of(stream)));
@@ -94,7 +98,8 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     return milliseconds;
   }
   void destroyEvent(void* event, const c10::DeviceIndex) const noexcept override {
-    const orError_t error = event ? orEventDestroy(static_cast<orEvent_t>(event)) : orSuccess;
+    if (!event || in_bad_fork()) return;
+    const orError_t error = orEventDestroy(static_cast<orEvent_t>(event));
     if (error != orSuccess) warn(error);
   }
   // [docs: end]

@@ -49,7 +49,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   // [step 8]
   // [docs: hooks-pinned]
   bool isPinnedPtr(const void* data) const override {
-    return attributes_of(data).type == orMemoryTypeHost;
+    return !in_bad_fork() && attributes_of(data).type == orMemoryTypeHost;
   }
   at::Allocator* getPinnedMemoryAllocator() const override {
     return at::getHostAllocator(c10::kPrivateUse1);

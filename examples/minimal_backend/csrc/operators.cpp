@@ -55,6 +55,7 @@ void grow(const at::Tensor& self) {
 
 const at::Tensor& resize_(const at::Tensor& self, at::IntArrayRef size,
                           std::optional<at::MemoryFormat> format) {
+  if (self.sizes() == size && !format) return self; // with the strides that it has
   self.unsafeGetTensorImpl()->set_sizes_contiguous(size);
   if (format) self.unsafeGetTensorImpl()->empty_tensor_restride(*format);
   grow(self);
@@ -80,7 +81,12 @@ at::Tensor& set_storage(at::Tensor& self, c10::Storage source) {
 
 // [docs: values]
 at::Tensor& fill(at::Tensor& self, const at::Scalar& value) {
-  return self.copy_(at::full(self.sizes(), value, self.options().device(at::kCPU)));
+  at::Tensor once = self; // an expanded dimension is one element in memory
+  for (int64_t dim = 0; dim < once.dim(); ++dim) {
+    if (once.stride(dim) == 0 && once.size(dim) > 1) once = once.narrow(dim, 0, 1);
+  }
+  once.copy_(at::full(once.sizes(), value, self.options().device(at::kCPU)));
+  return self;
 }
 at::Tensor& zero(at::Tensor& self) {
   return self.fill_(0);
@@ -92,6 +98,24 @@ at::Scalar item(const at::Tensor& self) {
 
 // The allocator frees no block before all work of its device has run.
 void record_stream(at::Tensor&, c10::Stream) {}
+// [docs: end]
+
+// [docs: shallow-copy]
+bool is_dense(const at::Tensor& tensor) {
+  return tensor.key_set().has(c10::DispatchKey::CPU) ||
+         tensor.key_set().has(c10::DispatchKey::PrivateUse1);
+}
+
+/// Whether `self.data = other` may take the data. If not, Module.to makes new
+/// parameters: tied weights part, and optimizers keep the old ones.
+bool takes_data_of(const at::Tensor& self, const at::Tensor& other) {
+  return is_dense(self) && is_dense(other);
+}
+
+// PyTorch's own kernel is a composite one: this takes its place on both keys.
+TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) {
+  m.impl("_has_compatible_shallow_copy_type", takes_data_of);
+}
 // [docs: end]
 
 // [docs: operators-registration]
@@ -106,6 +130,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("zero_", zero);
   m.impl("_local_scalar_dense", item);
   m.impl("record_stream", record_stream);
+  m.impl("_has_compatible_shallow_copy_type", takes_data_of);
   // Views need no device: they are new sizes over the same storage.
   m.impl("as_strided", at::native::as_strided_tensorimpl);
   m.impl("view", at::native::view);

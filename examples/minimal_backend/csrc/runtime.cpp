@@ -36,6 +36,11 @@ void warn(orError_t error) noexcept {
 }
 // [docs: end]
 
+bool in_bad_fork() noexcept {
+  int bad = 0;
+  return orIsInBadFork(&bad) == orSuccess && bad != 0;
+}
+
 c10::DeviceIndex device_count() noexcept {
   int count = 0;
   return orGetDeviceCount(&count) == orSuccess ? static_cast<c10::DeviceIndex>(count) : 0;
@@ -80,11 +85,7 @@ orStream_t handle_of(const c10::Stream& stream) {
 // What the Python package calls: the library needs no Python to be built.
 TORCH_LIBRARY(minimal, m) {
   m.def("device_count() -> int", [] { return static_cast<int64_t>(device_count()); });
-  m.def("is_in_bad_fork() -> bool", [] {
-    int bad = 0;
-    check(orIsInBadFork(&bad));
-    return bad != 0;
-  });
+  m.def("is_in_bad_fork() -> bool", [] { return in_bad_fork(); });
 }
 // [docs: end]
 

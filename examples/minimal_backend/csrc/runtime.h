@@ -18,6 +18,10 @@ inline void check(orError_t error) {
   if (error != orSuccess) fail(error);
 }
 
+/// Whether this is a forked child, which cannot use the devices of its parent.
+/// What it destroys belongs to the parent.
+bool in_bad_fork() noexcept;
+
 c10::DeviceIndex device_count() noexcept;
 c10::DeviceIndex current_device();
 /// Makes a device current in this thread and returns the one before it; -1

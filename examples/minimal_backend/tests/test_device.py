@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import threading
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -52,6 +54,24 @@ def test_events_order_streams_and_measure_time() -> None:
     assert y.eq(22).all()
     assert end.query()
     assert start.elapsed_time(end) > 0
+
+
+def test_event_is_of_the_device_of_its_stream() -> None:
+    stream = torch.Stream("minimal:1")
+    start, end = (torch.Event("minimal:1", enable_timing=True) for _ in range(2))
+    start.record(stream)
+    end.record(stream)
+    end.synchronize()
+    assert start.elapsed_time(end) >= 0
+
+
+def test_module_of_the_device_has_streams_and_events() -> None:
+    with torch.minimal.stream(torch.minimal.Stream()) as stream:
+        assert torch.minimal.current_stream() == stream
+        event = torch.minimal.Event()
+        event.record()
+    event.synchronize()
+    assert event.query()
 
 
 def test_streams_are_current_inside_of_with_only() -> None:
@@ -120,3 +140,42 @@ def test_fork_after_the_first_use_is_an_error() -> None:
     child.start()
     assert "orErrorInitialization" in queue.get(timeout=30)
     child.join()
+
+
+def _succeeds_in_a_fork(work: Callable[[], object]) -> bool:
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            work()
+            status = 0
+        finally:
+            os._exit(status)
+    return os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.ones(4, device="minimal"),
+        lambda: torch.ones(4).pin_memory(),
+        lambda: torch.accelerator.current_stream().record_event(),
+    ],
+    ids=["tensor", "pinned", "event"],
+)
+def test_forked_child_destroys_what_it_inherits_in_silence(
+    make: Callable[[], object], capfd: pytest.CaptureFixture[str]
+) -> None:
+    torch.ones(1, device="minimal")
+    owned = [make()]
+    assert _succeeds_in_a_fork(owned.clear)
+    assert capfd.readouterr().err == ""
+
+
+def test_no_memory_is_pinned_in_a_forked_child() -> None:
+    tensors = torch.ones(4).pin_memory(), torch.ones(4)
+
+    def work() -> None:
+        assert not any(each.is_pinned() for each in tensors)
+
+    assert _succeeds_in_a_fork(work)

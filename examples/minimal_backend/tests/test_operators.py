@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copy
 import io
+import threading
 
 import pytest
 import torch
@@ -65,6 +66,36 @@ def test_conjugated_and_negated_tensors_are_copied_by_value() -> None:
     assert torch.equal(y.conj().resolve_conj().cpu(), x.conj().resolve_conj())
 
 
+def test_threads_write_columns_without_loss() -> None:
+    x = torch.zeros(2000, 4, device="minimal")
+
+    def write(column: torch.Tensor) -> None:
+        for value in range(1, 101):
+            column.copy_(torch.full((2000,), float(value)))
+
+    threads = [threading.Thread(target=write, args=(x[:, i],)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert x.eq(100).all()
+
+
+def test_copy_to_memory_that_it_reads_or_repeats_is_an_error() -> None:
+    x = torch.arange(4.0, device="minimal")
+    with pytest.raises(RuntimeError, match="single memory location"):
+        x[:1].expand(3).copy_(torch.ones(3))
+    with pytest.raises(RuntimeError, match="some elements of the input"):
+        x[1:].copy_(x[:-1])
+    assert x.tolist() == [0, 1, 2, 3]
+
+
+def test_expanded_tensor_is_filled() -> None:
+    x = torch.zeros(2, 1, device="minimal")
+    x.expand(2, 3).fill_(1)
+    assert x.tolist() == [[1], [1]]
+
+
 def test_copy_between_devices_has_the_values() -> None:
     x = sample()
     assert torch.equal(x.to("minimal:0").to("minimal:1").cpu(), x)
@@ -105,9 +136,37 @@ def test_add_writes_to_out_and_in_place() -> None:
     assert torch.equal(y.cpu(), x + 1)
 
 
-def test_devices_are_not_mixed_in_an_operator() -> None:
+@pytest.mark.parametrize("other", ["cpu", "minimal:1"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: x + y,
+        lambda x, y: x @ y,
+        lambda x, y: y @ x,
+        lambda x, y: torch.cat([x, y]),
+        lambda x, y: torch.where(x > 1, x, y),
+        lambda x, y: torch.nn.functional.linear(x, y),
+        lambda x, y: torch.nn.functional.embedding(y.long(), x),
+        lambda x, y: torch.nn.functional.conv1d(x[None], y[:, :, None]),
+        lambda x, y: torch.nn.functional.batch_norm(x, y[0], y[1]),
+        lambda x, y: x.index_put_((torch.tensor([0, 1]),), y),
+    ],
+)
+def test_devices_are_not_mixed_in_an_operator(function, other: str) -> None:
     with pytest.raises(RuntimeError, match="same device"):
-        torch.ones(2, device="minimal") + torch.ones(2)
+        function(torch.ones(2, 2, device="minimal"), torch.ones(2, 2, device=other))
+
+
+def test_numbers_indices_and_lengths_may_be_on_the_host() -> None:
+    x = torch.arange(6.0, device="minimal").view(2, 3)
+    index = torch.tensor([1, 0])
+    assert torch.equal((x * torch.tensor(2.0)).cpu(), x.cpu() * 2)
+    assert torch.equal(x[index].cpu(), x.cpu()[index])
+    x[index] = x.clone()
+    packed = torch.nn.utils.rnn.pack_padded_sequence(
+        x.unsqueeze(2), torch.tensor([3, 1]), batch_first=True
+    )
+    assert packed.data.flatten().tolist() == [3, 0, 4, 5]
 
 
 def test_fallback_serves_other_operators() -> None:
@@ -149,6 +208,40 @@ def test_batch_norm_updates_its_running_statistics(track: bool) -> None:
     torch.testing.assert_close(on_device.cpu().state_dict(), on_cpu.state_dict())
 
 
+@pytest.mark.parametrize("name", ["LSTM", "GRU", "LSTMCell", "GRUCell"])
+@pytest.mark.parametrize("bias", [True, False])
+def test_recurrent_layers_and_their_derivatives(name: str, bias: bool) -> None:
+    torch.manual_seed(0)
+    on_cpu = getattr(torch.nn, name)(4, 3, bias=bias)
+    on_device = copy.deepcopy(on_cpu).to("minimal")
+    grads = []
+    for model in (on_cpu, on_device):
+        device = next(model.parameters()).device
+        x = sample().view(3, 4).to(device).requires_grad_()
+        made = torch.utils._pytree.tree_leaves(model(x))
+        sum(each.square().sum() for each in made).backward()
+        with torch.inference_mode():
+            made += torch.utils._pytree.tree_leaves(model(x))
+        grads.append([*made, x.grad, *(p.grad for p in model.parameters())])
+    torch.testing.assert_close([each.cpu() for each in grads[1]], grads[0])
+
+
+def test_moved_module_keeps_its_parameters() -> None:
+    first, second = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+    second.weight = first.weight
+    model = torch.nn.Sequential(first, second)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    model.to("minimal")
+    assert second.weight is first.weight
+    before = first.weight.tolist()
+    model(torch.ones(1, 2, device="minimal")).sum().backward()
+    optimizer.step()
+    assert first.weight.tolist() != before
+    assert torch.nn.LazyLinear(3).to("minimal")(torch.ones(1, 2).to("minimal")).numel()
+    first.weight.data = torch.ones(2, 2)
+    assert first.weight.is_cpu
+
+
 def test_tensor_is_printed_saved_and_copied() -> None:
     x = torch.arange(3, device="minimal")
     assert repr(x) == "tensor([0, 1, 2], device='minimal:0')"
@@ -165,6 +258,12 @@ def test_resized_tensor_keeps_its_values() -> None:
     x = torch.arange(4, device="minimal")
     x.resize_(1000)
     assert x[:4].tolist() == [0, 1, 2, 3]
+
+
+def test_resize_to_the_same_size_keeps_the_strides() -> None:
+    x = torch.arange(6, device="minimal").view(2, 3).t()
+    assert x.resize_(3, 2).stride() == (1, 3)
+    assert x.tolist() == [[0, 3], [1, 4], [2, 5]]
 
 
 def test_seed_decides_random_numbers_on_the_device_alone() -> None:
@@ -188,6 +287,21 @@ def test_generator_has_a_seed_and_an_offset() -> None:
     assert generator.initial_seed() == 3
 
 
+def test_generators_are_of_one_device() -> None:
+    with pytest.raises(RuntimeError, match="there is no device 9"):
+        torch.Generator("minimal:9")
+    with pytest.raises(RuntimeError, match="is one of minimal:0, and the tensor"):
+        torch.rand(3, generator=torch.Generator("minimal"))
+
+
+def test_module_of_the_device_seeds_the_current_one() -> None:
+    torch.minimal.manual_seed_all(5)
+    with torch.minimal.device(1):
+        torch.minimal.manual_seed(7)
+        assert torch.minimal.initial_seed() == 7
+    assert torch.minimal.initial_seed() == 5
+
+
 def test_dropout_follows_the_seed_and_forked_state_comes_back() -> None:
     x = torch.ones(1000, device="minimal")
     torch.manual_seed(1)
@@ -206,6 +320,15 @@ def test_autocast_computes_in_the_lower_dtype(dtype: torch.dtype) -> None:
         assert (x @ x).dtype == dtype
         assert torch.nn.functional.softmax(x @ x, 1).dtype == torch.float32
         assert (x + x).dtype == torch.float32
+
+
+def test_autocast_refuses_the_loss_that_overflows() -> None:
+    x = torch.ones(2, device="minimal")
+    with (
+        torch.autocast("minimal", dtype=torch.float16),
+        pytest.raises(RuntimeError, match="binary_cross_entropy_with_logits"),
+    ):
+        torch.nn.functional.binary_cross_entropy(x, x)
 
 
 def test_scaler_skips_a_step_that_overflows() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import torch
+from torch import Event, Stream  # noqa: F401
 from torch.accelerator import (  # noqa: F401  (torch.minimal has these too)
     current_stream,
     set_stream,
@@ -51,6 +52,11 @@ def device(which: torch.device | str | int) -> torch.accelerator.device_index:
     return torch.accelerator.device_index(_index(which))
 
 
+def stream(which: torch.Stream) -> torch.Stream:
+    """Makes a stream current inside of ``with``."""
+    return which
+
+
 def _index(which: torch.device | str | int) -> int | None:
     return which if isinstance(which, int) else torch.device(which).index
 
@@ -68,6 +74,16 @@ def _is_in_bad_fork() -> bool:
 def _generator(which: torch.device | str | int) -> torch.Generator:
     index = _index(which)
     return torch.ops.minimal.default_generator(-1 if index is None else index)
+
+
+def manual_seed(seed: int) -> None:
+    """Seeds the default generator of the current device."""
+    _generator(current_device()).manual_seed(seed)
+
+
+def initial_seed() -> int:
+    """Returns the seed of the current device's default generator."""
+    return _generator(current_device()).initial_seed()
 
 
 def manual_seed_all(seed: int) -> None:
