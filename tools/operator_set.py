@@ -181,7 +181,7 @@ def programs() -> dict[str, Callable[[], object]]:
         assert layer.running_mean is not None
         assert layer.running_mean.count_nonzero() == 2, "the statistics are not updated"
 
-    def recur(kind: type[torch.nn.RNNBase]) -> None:
+    def recur(kind: Callable[[int, int], torch.nn.RNNBase]) -> None:
         layer = kind(1, 1).to("minimal")
         made, _ = layer(device(1, 2).view(2, 1))
         assert made.shape == (2, 1)
