@@ -66,7 +66,7 @@ class EnqueuedCall {
     op_.emplace(op);
     digest_ = digest;
     for (const at::Tensor& result : results) {
-      expect(result);
+      results_.add(result);
     }
     if (C10_UNLIKELY(by_message) && write_message(stack)) {
       return;
@@ -129,14 +129,6 @@ class EnqueuedCall {
       forget_output_metadata(digest_);
     }
     throw std::runtime_error(toString(op_->operator_name()) + ": " + what);
-  }
-
-  void expect(const at::Tensor& result) {
-    void* data = result.defined() ? to_kernel(result.data_ptr()) : nullptr;
-    results_.add(
-        metadata_of(result),
-        data,
-        data != nullptr ? result.storage().nbytes() : 0);
   }
 
   /// False if an argument has no encoding.

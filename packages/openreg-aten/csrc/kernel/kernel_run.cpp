@@ -115,6 +115,13 @@ void ResultPlaces::add(TensorMetadata metadata, void* data, size_t nbytes) {
   }
 }
 
+void ResultPlaces::add(const at::Tensor& result) {
+  void* data = result.defined() ? to_kernel(result.data_ptr()) : nullptr;
+  add(metadata_of(result),
+      data,
+      data != nullptr ? result.storage().nbytes() : 0);
+}
+
 void run_into(
     const c10::OperatorHandle& op,
     c10::DispatchKey key,

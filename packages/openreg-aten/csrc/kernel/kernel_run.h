@@ -38,6 +38,8 @@ struct ResultPlaces {
   c10::SmallVector<ResultMemory, 1> memory;
 
   void add(TensorMetadata metadata, void* data, size_t nbytes);
+  /// The memory of a device tensor.
+  void add(const at::Tensor& result);
   void clear() {
     places.clear();
     memory.clear();

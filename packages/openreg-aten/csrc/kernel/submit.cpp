@@ -2,7 +2,6 @@
 // The call path: decides, finds metadata, enqueues or runs, adopts, remembers.
 #include "kernel/submit.h"
 
-#include "device/device.h"
 #include "device/launch.h"
 #include "kernel/cpu_allocator.h"
 #include "kernel/enqueue.h"
@@ -106,10 +105,7 @@ void run_by_message(Call& call) {
   const bool makes_first = call.makes_first();
   if (makes_first) {
     for (const at::Tensor& made : call.made()) {
-      results.add(
-          metadata_of(made),
-          to_kernel(made.data_ptr()),
-          made.storage().nbytes());
+      results.add(made);
     }
   }
   torch::jit::Stack stack = call.alias_for_later();
