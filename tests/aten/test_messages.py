@@ -14,10 +14,10 @@ import torch
 from openreg_aten import _C
 from support.programs import Program
 
-DEFINE, CALL, PLACE = b"\0", b"\1", b"\2"
-DEFINED, DESCRIBED, FAILED = 0, 2, 4
+DEFINE, CALL, PLACE, DROP = b"\0", b"\1", b"\2", b"\3"
+DEFINED, DONE, DESCRIBED, FAILED = 0, 1, 2, 4
 TENSOR, INT, BOOL, LIST = b"\1", b"\2", b"\4", b"\x09"
-NEW = b"\2"
+NEW, QUANTIZED, COMPOSED = b"\2", b"\3", b"\5"
 NONE = b"\0"
 KNOWN = b"\0" + struct.pack("<I", 0)  # the first storage
 DEVICE = b"\1"
@@ -56,6 +56,58 @@ def tensor(x: torch.Tensor, **changed: Any) -> bytes:
         + DEVICE
         + struct.pack("<QQB", facts["address"], facts["nbytes"], 1)
     )
+
+
+def part(x: torch.Tensor, **changed: Any) -> bytes:
+    """A tensor inside of another one."""
+    return tensor(x, **changed)[len(TENSOR) :]
+
+
+def sparse(indices: torch.Tensor, values: torch.Tensor) -> bytes:
+    """A sparse float tensor of 3 x 4, with one sparse dimension."""
+    head = struct.pack("<Bb", 0, 6) + numbers((3, 4)) + struct.pack("<qB", 1, 0)
+    return TENSOR + COMPOSED + head + part(indices) + part(values)
+
+
+def nested(
+    x: torch.Tensor, sizes: list[int], strides: list[int], offsets: list[int]
+) -> bytes:
+    """A nested float tensor over the elements of ``x``."""
+    table = (len(offsets), len(sizes) // len(offsets))
+    tables = ((table, sizes), (table, strides), ((len(offsets),), offsets))
+    numbered = b"".join(numbers(size) + numbers(values) for size, values in tables)
+    buffer = part(x, sizes=(x.numel(),), strides=(1,))
+    return TENSOR + COMPOSED + b"\2" + numbered + buffer
+
+
+def whole(dtype: int) -> bytes:
+    """A quantizer with one scale and one zero point."""
+    return struct.pack("<Bbdq", 1, dtype, 0.5, 0)
+
+
+def channels(axis: int, scales: bytes) -> bytes:
+    """A quantizer with a scale and a zero point for each index of a dimension."""
+    return struct.pack("<Bbq", 2, 12, axis) + scales * 2
+
+
+def quantized(x: torch.Tensor, quantizer: bytes) -> bytes:
+    """The memory of ``x`` as qint8."""
+    strided = part(x, dtype=12, sizes=(12, 4), strides=(4, 1))
+    return TENSOR + QUANTIZED + strided[len(NEW) :] + quantizer
+
+
+def integers(*values: int) -> bytes:
+    """A list of integers."""
+    head = LIST + b"\2" + struct.pack("<I", len(values))
+    return head + b"".join(INT + struct.pack("<q", value) for value in values)
+
+
+def freed_address(x: torch.Tensor) -> int:
+    """An address of the device that is not allocated any more."""
+    torch.accelerator.synchronize()
+    address = torch.empty(1 << 28, dtype=torch.uint8, device=x.device).data_ptr()
+    torch.accelerator.empty_cache()
+    return address
 
 
 def call(operator: int, *values: bytes, key: int = CPU, threads: int = 1) -> bytes:
@@ -141,7 +193,7 @@ WRONG: dict[str, tuple[Callable[[int, torch.Tensor], bytes], str]] = {
     "sizes": (lambda op, x: call(op, tensor(x, sizes=(3,)), tensor(x)), "do not fit"),
     "dimensions": (
         lambda op, x: call(op, tensor(x, sizes=[1] * 65, strides=[1] * 65), tensor(x)),
-        "do not fit",
+        "too many dimensions",
     ),
     "nowhere": (lambda op, x: call(op, tensor(x, address=0), tensor(x)), "nowhere"),
     "host": (
@@ -186,6 +238,65 @@ WRONG: dict[str, tuple[Callable[[int, torch.Tensor], bytes], str]] = {
     "long list": (
         lambda op, x: call(op, LIST + b"\2" + struct.pack("<I", 2**31)),
         "too large",
+    ),
+    "free memory": (
+        lambda op, x: call(op, tensor(x, address=freed_address(x)), tensor(x)),
+        "in no memory that is allocated",
+    ),
+    "ticket to drop": (
+        lambda op, x: DROP + struct.pack("<Q", 2**60),
+        "no results with this ticket",
+    ),
+    "flags of a list": (
+        lambda op, x: call(
+            define("aten::native_layer_norm_backward"),
+            *[tensor(x)] * 2,
+            integers(4),
+            *[tensor(x)] * 2,
+            *[NONE] * 2,
+            LIST + b"\4" + struct.pack("<I", 2) + (BOOL + b"\1") * 2,
+        ),
+        "argument output_mask of .* is of another type",
+    ),
+    "kind of components": (
+        lambda op, x: call(op, TENSOR + COMPOSED + b"\x09", tensor(x)),
+        "unknown tag 9",
+    ),
+    "components": (lambda op, x: call(op, sparse(x, x), tensor(x)), "do not fit"),
+    "nested sizes": (
+        lambda op, x: call(op, nested(x, [2, 4], [4, 1], [5]), tensor(x)),
+        "does not lie in its storage",
+    ),
+    "nested table": (
+        lambda op, x: call(op, nested(x, [2], [4, 1], [0]), tensor(x)),
+        "a table of a nested tensor has another size",
+    ),
+    "channels": (
+        lambda op, x: call(op, quantized(x, channels(1, part(x, sizes=(3,), strides=(1,)))), tensor(x)),
+        "a quantizer does not fit its tensor",
+    ),
+    "axis": (
+        lambda op, x: call(
+            op,
+            quantized(x, channels(2, part(x, sizes=(12,), strides=(1,)))),
+            tensor(x),
+        ),
+        "a quantizer does not fit its tensor",
+    ),
+    "quantizer of itself": (
+        lambda op, x: call(
+            op,
+            quantized(
+                x,
+                channels(0, quantized(x, b"\0" + struct.pack("<I", 0))[len(TENSOR) :]),
+            ),
+            tensor(x),
+        ),
+        "a quantizer is a part of itself",
+    ),
+    "dtype of a quantizer": (
+        lambda op, x: call(op, quantized(x, whole(13)), tensor(x)),
+        "a quantizer does not fit its tensor",
     ),
     "ticket": (
         lambda op, x: PLACE + struct.pack("<Q", 2**60),
@@ -263,8 +374,6 @@ except IndexError as error:
     print(error)
 counts = openreg_aten._C.message_counts()
 print([name for name, sent, unsent in counts if unsent], len(counts) > 20)
-x.to_sparse()
-print([name for name, sent, unsent in openreg_aten._C.message_counts() if unsent])
 """
 
 
@@ -279,5 +388,81 @@ def test_loopback_trains_and_answers_by_messages_alone(run_python: Program) -> N
         "[0.0, 4.0, 0.0, 6.0]",
         "index 9 is out of bounds for dimension 0 with size 4",
         "[] True",
-        "['aten::_to_sparse']",
     ]
+
+
+COMPOSED_TENSORS = """
+import warnings
+import torch, openreg_aten
+warnings.simplefilter("ignore")
+openreg_aten._C.init()
+name = torch._C._get_privateuse1_backend_name()
+
+def observe(device):
+    x = torch.tensor([[0.0, 1, 2], [3, 0, 0]], device=device)
+    sparse = x.to_sparse()
+    yield (sparse + sparse).to_dense()
+    sparse.mul_(3)
+    sparse.sparse_resize_((4, 3), 2, 0)
+    yield sparse.coalesce().indices(), sparse.is_coalesced(), sparse.to_dense()
+    for layout in (torch.sparse_csr, torch.sparse_csc):
+        compressed = x.to_sparse(layout=layout)
+        yield compressed @ torch.ones(3, 2, device=device)
+        yield (compressed * 2).values()
+    yield x.to_sparse_bsr((1, 3)).to_dense()
+    nested = torch.nested.nested_tensor(
+        [torch.ones(2, 3), torch.arange(3.0).view(1, 3)], device=device
+    )
+    yield (nested * 2).unbind()
+    nested.mul_(3)
+    yield torch.nested.to_padded_tensor(nested, -1.0)
+    yield (torch.nested.nested_tensor([], device=device) * 2).size(0)
+    whole = torch.quantize_per_tensor(x, 0.1, 3, torch.quint8)
+    yield whole.int_repr(), whole.clone().q_scale()
+    scales = torch.tensor([0.1, 0.2], device=device)
+    points = torch.tensor([0, 1], device=device)
+    by_row = torch.quantize_per_channel(x, scales, points, 0, torch.qint8)
+    yield by_row.dequantize(), by_row.q_per_channel_scales(), by_row.int_repr()
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(x, torch.ones_like(x))
+        yield torch.autograd.forward_ad.unpack_dual(dual.relu() * 2).tangent
+
+def text(values):
+    return torch.utils._pytree.tree_map_only(
+        torch.Tensor, lambda x: x.cpu().tolist(), list(values)
+    )
+
+print(text(observe(name)) == text(observe("cpu")))
+counts = openreg_aten._C.message_counts()
+print([name for name, sent, unsent in counts if unsent], len(counts) > 15)
+"""
+
+
+def test_sparse_nested_and_quantized_tensors_go_as_messages(
+    run_python: Program,
+) -> None:
+    result = run_python(
+        COMPOSED_TENSORS, OPENREG_ISOLATION="loopback", OPENREG_ENQUEUE_BURSTS="0"
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == ["True", "[] True"]
+
+
+def test_results_that_the_host_drops_do_not_stay(equal: int, x: torch.Tensor) -> None:
+    nonzero = define("aten::nonzero")
+    for _ in range(5000):  # more than may wait
+        reply = _C.execute_message(call(nonzero, tensor(x)))
+        assert reply[0] == DESCRIBED
+        assert _C.execute_message(DROP + reply[1:9])[0] == DONE
+
+
+def test_results_without_places_are_limited(x: torch.Tensor) -> None:
+    nonzero = define("aten::nonzero")
+    tickets = []
+    while (reply := _C.execute_message(call(nonzero, tensor(x))))[0] == DESCRIBED:
+        tickets.append(reply[1:9])
+        assert len(tickets) <= 4096
+    assert b"too many results wait for their places" in reply
+    for ticket in tickets:
+        _C.execute_message(DROP + ticket)
+    assert _C.execute_message(call(nonzero, tensor(x)))[0] == DESCRIBED

@@ -2,9 +2,11 @@
 // Encoding and decoding of values, with checks of what is read.
 #include "codec/values.h"
 
+#include "codec/components.h"
 #include "device/device.h"
 
 #include <ATen/core/jit_type.h>
+#include <ATen/quantized/QTensorImpl.h>
 #include <c10/core/ScalarType.h>
 
 #include <algorithm>
@@ -34,7 +36,10 @@ enum class TensorTag : std::uint8_t {
   kUndefined,
   kKnown,
   kNew,
-  kLast = kNew,
+  kQuantized,
+  kZero, // zeros without data
+  kComposed,
+  kLast = kComposed,
 };
 
 enum class StorageTag : std::uint8_t {
@@ -42,7 +47,16 @@ enum class StorageTag : std::uint8_t {
   kDevice,
   kHost,
   kFresh,
-  kLast = kFresh,
+  kNowhere,
+  kLast = kNowhere,
+};
+
+enum class QuantizerTag : std::uint8_t {
+  kKnown,
+  kTensor,
+  kChannels,
+  kChannelsFloat,
+  kLast = kChannelsFloat,
 };
 
 enum class ElementTag : std::uint8_t {
@@ -119,26 +133,48 @@ std::optional<ElementTag> tag_of(const c10::Type& type) {
   }
 }
 
-bool fits(ElementTag tag, const c10::IValue& value) {
-  switch (tag) {
-    case ElementTag::kTensor:
+/// Whether a value is of a type, without a look at what a tensor is like.
+bool has_type(const c10::IValue& value, const c10::Type& type) {
+  switch (type.kind()) {
+    case c10::TypeKind::OptionalType:
+      return value.isNone() || has_type(value, *type.containedType(0));
+    case c10::TypeKind::TensorType:
       return value.isTensor();
-    case ElementTag::kOptionalTensor:
-      return value.isTensor() || value.isNone();
-    case ElementTag::kInt:
-      return value.isInt();
-    case ElementTag::kDouble:
-      return value.isDouble();
-    case ElementTag::kBool:
-      return value.isBool();
-    case ElementTag::kComplex:
-      return value.isComplexDouble();
-    case ElementTag::kNumber:
+    case c10::TypeKind::NumberType:
       return value.isScalar();
-    case ElementTag::kText:
-      return value.isString();
+    case c10::TypeKind::ListType:
+      return value.isList() &&
+          *value.toList().elementType() == *type.containedType(0);
+    default:
+      return !value.isTensor() && value.type()->isSubtypeOf(type);
   }
-  return false;
+}
+
+/// Whether a number that stands for a dtype and the like is one.
+bool is_in_range(const c10::IValue& value, const c10::Type& type) {
+  const auto below = [&](std::int64_t end) {
+    return value.isInt() && value.toInt() >= 0 && value.toInt() < end;
+  };
+  switch (type.kind()) {
+    case c10::TypeKind::OptionalType:
+      return value.isNone() || is_in_range(value, *type.containedType(0));
+    case c10::TypeKind::ScalarTypeType:
+      return below(static_cast<std::int64_t>(c10::ScalarType::NumOptions)) &&
+          value.toScalarType() != c10::ScalarType::Undefined;
+    case c10::TypeKind::LayoutType:
+      return below(static_cast<std::int64_t>(c10::Layout::NumOptions));
+    case c10::TypeKind::MemoryFormatType:
+      return below(static_cast<std::int64_t>(c10::MemoryFormat::NumOptions));
+    default:
+      return true;
+  }
+}
+
+/// Whether a list of flags, which becomes an array, has its length. Other lists
+/// may be shorter than their type says: kernels expand them.
+bool has_length(const c10::IValue& value, const c10::Argument& argument) {
+  return !argument.N() || !value.isBoolList() ||
+      value.toBoolList().size() == static_cast<std::size_t>(*argument.N());
 }
 
 /// Dense, with strides, and nothing that its geometry does not say.
@@ -148,6 +184,8 @@ bool is_plain(const at::Tensor& tensor) {
           {c10::DispatchKey::CPU,
            c10::DispatchKey::Conjugate,
            c10::DispatchKey::Negative,
+           c10::DispatchKey::Quantized,
+           c10::DispatchKey::ZeroTensor,
            c10::DispatchKey::ADInplaceOrView}) |
       c10::DispatchKeySet(c10::DispatchKey::AutogradCPU) |
       c10::DispatchKeySet(c10::DispatchKey::AutocastCPU);
@@ -155,6 +193,50 @@ bool is_plain(const at::Tensor& tensor) {
   return tensor.device().is_cpu() && tensor.layout() == c10::kStrided &&
       tensor.has_storage() && !impl.has_symbolic_sizes_strides() &&
       (impl.key_set().raw_repr() & ~kPlain.raw_repr()) == 0;
+}
+
+at::QTensorImpl& as_quantized(const at::Tensor& tensor) {
+  return static_cast<at::QTensorImpl&>(*tensor.unsafeGetTensorImpl());
+}
+
+at::Tensor make_plain(c10::DispatchKeySet keys) {
+  return at::detail::make_tensor<c10::TensorImpl>(
+      keys, caffe2::TypeMeta::Make<float>(), c10::Device(c10::kCPU));
+}
+
+at::Tensor make_quantized() {
+  return at::detail::make_tensor<at::QTensorImpl>(
+      c10::Storage(
+          c10::make_intrusive<c10::StorageImpl>(
+              c10::StorageImpl::use_byte_size_t(),
+              0,
+              c10::DataPtr(nullptr, c10::Device(c10::kCPU)),
+              /*allocator=*/nullptr,
+              /*resizable=*/false)),
+      c10::DispatchKeySet(c10::DispatchKey::QuantizedCPU),
+      caffe2::TypeMeta::Make<c10::qint8>(),
+      /*quantizer=*/nullptr);
+}
+
+/// Whether there is a scale and a zero point for each channel, which kernels
+/// read without a look at their number. A part of a tensor may have more.
+bool has_channels(const at::Quantizer& quantizer, at::IntArrayRef sizes) {
+  const auto* channels =
+      dynamic_cast<const at::PerChannelAffineQuantizer*>(&quantizer);
+  if (channels == nullptr) {
+    return true;
+  }
+  const std::int64_t axis = channels->axis();
+  if (axis < 0 || axis >= static_cast<std::int64_t>(sizes.size())) {
+    return false;
+  }
+  const auto fits = [&](const at::Tensor& each) {
+    return each.defined() && each.dim() == 1 &&
+        each.layout() == c10::kStrided &&
+        (each.is_floating_point() || each.scalar_type() == at::kLong) &&
+        each.numel() >= sizes[static_cast<std::size_t>(axis)];
+  };
+  return fits(channels->scales()) && fits(channels->zero_points());
 }
 
 std::uint8_t flags_of(const c10::TensorImpl& tensor) {
@@ -180,6 +262,9 @@ std::optional<std::uint32_t> find(
 const void* impl_of(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl();
 }
+const void* impl_of_quantizer(const at::QuantizerPtr& quantizer) {
+  return quantizer.get();
+}
 const void* impl_of_storage(const c10::Storage& storage) {
   return storage.unsafeGetStorageImpl();
 }
@@ -196,8 +281,22 @@ struct Generators {
   std::mutex mutex;
   std::unordered_map<std::uint64_t, c10::weak_intrusive_ptr<c10::GeneratorImpl>>
       by_number;
+  // No other one comes to an address: a weak reference keeps it taken.
   std::unordered_map<const c10::GeneratorImpl*, std::uint64_t> numbers;
   std::uint64_t next = 1;
+  std::size_t worth_a_look = 64;
+
+  void forget_the_dead() {
+    if (by_number.size() < worth_a_look) {
+      return;
+    }
+    std::erase_if(numbers, [&](const auto& each) {
+      return by_number.at(each.second).expired();
+    });
+    std::erase_if(
+        by_number, [](const auto& each) { return each.second.expired(); });
+    worth_a_look = 2 * by_number.size() + 64;
+  }
 };
 
 Generators& generators() {
@@ -207,37 +306,61 @@ Generators& generators() {
 
 } // namespace
 
+bool is_of_type(const c10::IValue& value, const c10::Argument& argument) {
+  return has_type(value, *argument.type()) &&
+      is_in_range(value, *argument.real_type()) && has_length(value, argument);
+}
+
+c10::ScalarType read_dtype(Reader& in) {
+  const auto dtype = static_cast<c10::ScalarType>(in.get<std::int8_t>());
+  if (dtype < c10::ScalarType::Byte || dtype >= c10::ScalarType::NumOptions ||
+      dtype == c10::ScalarType::Undefined) {
+    throw Malformed("unknown dtype of a tensor");
+  }
+  return dtype;
+}
+
+bool lies_in(
+    at::IntArrayRef sizes,
+    at::IntArrayRef strides,
+    std::int64_t offset,
+    std::size_t item,
+    std::size_t nbytes) {
+  bool empty = false;
+  std::int64_t elements = 1;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] < 0 || strides[i] < 0 ||
+        (sizes[i] != 0 &&
+         __builtin_mul_overflow(elements, sizes[i], &elements))) {
+      return false;
+    }
+    empty = empty || sizes[i] == 0;
+  }
+  if (offset < 0 || empty) {
+    return offset >= 0;
+  }
+  std::int64_t last = offset;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    std::int64_t extent = 0;
+    if (__builtin_mul_overflow(sizes[i] - 1, strides[i], &extent) ||
+        __builtin_add_overflow(last, extent, &last)) {
+      return false;
+    }
+  }
+  std::uint64_t end = 0;
+  return !__builtin_mul_overflow(
+             static_cast<std::uint64_t>(last) + 1, item, &end) &&
+      end <= nbytes;
+}
+
 void check_extent(
     at::IntArrayRef sizes,
     at::IntArrayRef strides,
     std::int64_t offset,
     std::size_t item,
     std::size_t nbytes) {
-  std::int64_t last = offset;
-  bool overflows = offset < 0;
-  bool empty = false;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    overflows = overflows || sizes[i] < 0 || strides[i] < 0;
-    empty = empty || sizes[i] == 0;
-  }
-  for (std::size_t i = 0; i < sizes.size() && !overflows && !empty; ++i) {
-    std::int64_t extent = 0;
-    overflows = __builtin_mul_overflow(sizes[i] - 1, strides[i], &extent) ||
-        __builtin_add_overflow(last, extent, &last);
-  }
-  std::uint64_t end = 0;
-  if (overflows ||
-      (!empty &&
-       (__builtin_mul_overflow(
-            static_cast<std::uint64_t>(last) + 1, item, &end) ||
-        end > nbytes))) {
+  if (!lies_in(sizes, strides, offset, item, nbytes)) {
     throw Malformed("a tensor does not lie in its storage");
-  }
-  std::int64_t elements = 1;
-  for (const std::int64_t size : sizes) {
-    if (size != 0 && __builtin_mul_overflow(elements, size, &elements)) {
-      throw Malformed("a tensor has too many elements");
-    }
   }
 }
 
@@ -245,17 +368,12 @@ namespace {
 
 /// False if the program has cut the storage since.
 bool lies_in_storage(const c10::TensorImpl& tensor) {
-  try {
-    check_extent(
-        tensor.sizes(),
-        tensor.strides(),
-        tensor.storage_offset(),
-        tensor.itemsize(),
-        tensor.storage().nbytes());
-    return true;
-  } catch (const Malformed&) {
-    return false;
-  }
+  return lies_in(
+      tensor.sizes(),
+      tensor.strides(),
+      tensor.storage_offset(),
+      tensor.itemsize(),
+      tensor.storage().nbytes());
 }
 
 /// Whether the host's memory has more bytes than the elements: those stay.
@@ -333,29 +451,78 @@ bool ValueWriter::write_tensor(const at::Tensor& tensor) {
     out_.put(*number);
     return true;
   }
-  if (!is_plain(tensor)) {
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  if (has_components(impl)) {
+    out_.put(TensorTag::kComposed);
+    if (!tensor.device().is_cpu() || !write_composed(tensor)) {
+      return false;
+    }
+    numbered_.tensors.push_back(tensor); // after its components
+    return true;
+  }
+  if (!is_plain(tensor) || !lies_in_storage(impl)) {
     return false;
   }
-  if (!lies_in_storage(*tensor.unsafeGetTensorImpl())) {
-    return false;
-  }
-  out_.put(TensorTag::kNew);
+  out_.put(
+      tensor.is_quantized()       ? TensorTag::kQuantized
+          : impl._is_zerotensor() ? TensorTag::kZero
+                                  : TensorTag::kNew);
   numbered_.tensors.push_back(tensor);
   if (direction_ == Direction::kCall && is_part_of_host_storage(tensor)) {
-    write_strided(*tensor.clone().unsafeGetTensorImpl());
-  } else {
-    write_strided(*tensor.unsafeGetTensorImpl());
+    const at::Tensor part = tensor.clone();
+    part.unsafeGetTensorImpl()->set_wrapped_number(impl.is_wrapped_number());
+    return write_metadata(part);
   }
-  return true;
+  return write_metadata(tensor);
 }
 
-void ValueWriter::write_strided(const c10::TensorImpl& tensor) {
-  out_.put(flags_of(tensor));
-  out_.put(c10::typeMetaToScalarType(tensor.dtype()));
-  out_.put_numbers(tensor.sizes());
-  out_.put_numbers(tensor.strides());
-  out_.put(tensor.storage_offset());
-  write_storage(tensor.storage());
+bool ValueWriter::write_metadata(const at::Tensor& tensor) {
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  if (has_components(impl)) {
+    return write_composed(tensor);
+  }
+  out_.put(flags_of(impl));
+  out_.put(c10::typeMetaToScalarType(impl.dtype()));
+  out_.put_numbers(impl.sizes());
+  out_.put_numbers(impl.strides());
+  out_.put(impl.storage_offset());
+  write_storage(impl.storage());
+  if (!tensor.is_quantized()) {
+    return true;
+  }
+  const at::QuantizerPtr quantizer = as_quantized(tensor).quantizer();
+  return has_channels(*quantizer, impl.sizes()) && write_quantizer(quantizer);
+}
+
+bool ValueWriter::write_quantizer(const at::QuantizerPtr& quantizer) {
+  if (const auto number =
+          find(numbered_.quantizers, quantizer.get(), &impl_of_quantizer)) {
+    out_.put(QuantizerTag::kKnown);
+    out_.put(*number);
+    return true;
+  }
+  numbered_.quantizers.push_back(quantizer);
+  if (const auto* whole =
+          dynamic_cast<const at::PerTensorAffineQuantizer*>(quantizer.get())) {
+    out_.put(QuantizerTag::kTensor);
+    out_.put(whole->scalar_type());
+    out_.put(whole->scale());
+    out_.put(whole->zero_point());
+    return true;
+  }
+  const auto* channels =
+      dynamic_cast<const at::PerChannelAffineQuantizer*>(quantizer.get());
+  if (channels == nullptr) {
+    return false;
+  }
+  out_.put(
+      channels->qscheme() == at::kPerChannelAffineFloatQParams
+          ? QuantizerTag::kChannelsFloat
+          : QuantizerTag::kChannels);
+  out_.put(channels->scalar_type());
+  out_.put(channels->axis());
+  return write_tensor(channels->scales()) &&
+      write_tensor(channels->zero_points());
 }
 
 void ValueWriter::write_storage(const c10::Storage& storage) {
@@ -367,6 +534,11 @@ void ValueWriter::write_storage(const c10::Storage& storage) {
   }
   numbered_.storages.push_back(storage);
   const c10::StorageImpl& impl = *storage.unsafeGetStorageImpl();
+  if (impl.data() == nullptr && impl.nbytes() > 0) {
+    out_.put(StorageTag::kNowhere);
+    out_.put(static_cast<std::uint64_t>(impl.nbytes()));
+    return;
+  }
   if (direction_ == Direction::kReply) {
     out_.put(StorageTag::kFresh);
     out_.put(static_cast<std::uint64_t>(impl.nbytes()));
@@ -382,7 +554,7 @@ void ValueWriter::write_storage(const c10::Storage& storage) {
     return;
   }
   out_.put(StorageTag::kHost);
-  out_.put_count(impl.nbytes());
+  out_.put(static_cast<std::uint64_t>(impl.nbytes()));
   out_.put_raw(impl.data(), impl.nbytes());
 }
 
@@ -420,17 +592,17 @@ c10::IValue ValueReader::read_list(int depth) {
   if (depth > kMostDepth) {
     throw Malformed("lists are nested too deeply");
   }
-  const auto tag = in_.get_enum<ElementTag>();
+  const c10::TypePtr type = type_of(in_.get_enum<ElementTag>());
   const std::size_t count = in_.get_count();
   std::vector<c10::IValue> elements;
   elements.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
     elements.push_back(read_value(depth));
-    if (!fits(tag, elements.back())) {
+    if (!has_type(elements.back(), *type)) {
       throw Malformed("an element is not of its list's type");
     }
   }
-  c10::impl::GenericList list(type_of(tag));
+  c10::impl::GenericList list(type);
   list.reserve(count);
   for (c10::IValue& element : elements) {
     list.push_back(std::move(element));
@@ -445,53 +617,126 @@ at::Tensor ValueReader::read_tensor() {
     case TensorTag::kKnown:
       return known_at(numbered_.tensors, in_.get<std::uint32_t>());
     case TensorTag::kNew:
-      return read_new_tensor();
+      return read_plain(make_plain(c10::DispatchKeySet(c10::DispatchKey::CPU)));
+    case TensorTag::kQuantized:
+      return read_plain(make_quantized());
+    case TensorTag::kZero:
+      return read_plain(make_plain(
+          c10::DispatchKeySet(
+              {c10::DispatchKey::CPU, c10::DispatchKey::ZeroTensor})));
+    case TensorTag::kComposed: {
+      at::Tensor tensor = read_composed();
+      numbered_.tensors.push_back(tensor);
+      return tensor;
+    }
   }
   throw Malformed("unknown tag of a tensor");
 }
 
-at::Tensor ValueReader::read_new_tensor() {
-  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
-      c10::DispatchKeySet(c10::DispatchKey::CPU),
-      caffe2::TypeMeta::Make<float>(),
-      c10::Device(c10::kCPU));
-  read_strided(*tensor.unsafeGetTensorImpl());
+at::Tensor ValueReader::read_plain(at::Tensor&& tensor) {
+  // Before its quantizer's tensors.
   numbered_.tensors.push_back(tensor);
-  return tensor;
+  read_metadata(tensor);
+  return std::move(tensor);
 }
 
-void ValueReader::read_strided(c10::TensorImpl& tensor) {
+std::vector<std::int64_t> ValueReader::read_sizes() {
+  auto sizes = in_.get_numbers<std::int64_t>();
+  if (sizes.size() > kMostDimensions) {
+    throw Malformed("a tensor has too many dimensions");
+  }
+  // As if it had one element: the storage is not known yet.
+  const std::vector<std::int64_t> strides(sizes.size(), 0);
+  check_extent(sizes, strides, /*offset=*/0, /*item=*/1, /*nbytes=*/1);
+  return sizes;
+}
+
+void ValueReader::read_metadata(const at::Tensor& tensor) {
+  c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  if (has_components(impl)) {
+    const at::Tensor made = read_composed();
+    if (tensor.is_nested() || made.layout() != tensor.layout() ||
+        made.is_nested()) {
+      throw Malformed("a tensor gets components of another kind");
+    }
+    assign_components(tensor, made, components_of(made));
+    return;
+  }
   const auto flags = in_.get<std::uint8_t>();
   if ((flags & ~unsigned{kAllFlags}) != 0) {
     throw Malformed("unknown flags of a tensor");
   }
-  const auto dtype = static_cast<c10::ScalarType>(in_.get<std::int8_t>());
-  if (dtype < c10::ScalarType::Byte || dtype >= c10::ScalarType::NumOptions ||
-      dtype == c10::ScalarType::Undefined) {
-    throw Malformed("unknown dtype of a tensor");
-  }
-  const auto sizes = in_.get_numbers<std::int64_t>();
+  const auto dtype = read_dtype(in_);
+  const auto sizes = read_sizes();
   const auto strides = in_.get_numbers<std::int64_t>();
   const auto offset = in_.get<std::int64_t>();
-  if (sizes.size() > kMostDimensions || sizes.size() != strides.size()) {
+  if (sizes.size() != strides.size()) {
     throw Malformed("sizes and strides of a tensor do not fit");
   }
   const c10::Storage storage = read_storage();
   const auto meta = c10::scalarTypeToTypeMeta(dtype);
   check_extent(sizes, strides, offset, meta.itemsize(), storage.nbytes());
-  tensor.set_storage_and_dtype(storage, meta);
-  tensor.set_sizes_and_strides(sizes, strides, offset);
-  tensor._set_conj((flags & kConj) != 0);
-  tensor._set_neg((flags & kNeg) != 0);
+  if (storage.data() == nullptr && storage.nbytes() > 0 &&
+      !impl._is_zerotensor()) {
+    throw Malformed("a storage is nowhere");
+  }
+  impl.set_storage_and_dtype(storage, meta);
+  impl.set_sizes_and_strides(sizes, strides, offset);
+  impl._set_conj((flags & kConj) != 0);
+  impl._set_neg((flags & kNeg) != 0);
   if ((flags & kWrapped) != 0) {
     if (!sizes.empty()) {
       throw Malformed("a number has dimensions");
     }
-    tensor.set_wrapped_number(true);
+    impl.set_wrapped_number(true);
   }
   if ((flags & kRequiresGrad) != 0) {
-    tensor.set_requires_grad(true);
+    impl.set_requires_grad(true);
   }
+  if (tensor.is_quantized()) {
+    at::QuantizerPtr quantizer = read_quantizer();
+    if (!c10::isQIntType(dtype) || quantizer->scalar_type() != dtype ||
+        !has_channels(*quantizer, sizes)) {
+      throw Malformed("a quantizer does not fit its tensor");
+    }
+    as_quantized(tensor).set_quantizer_(std::move(quantizer));
+  }
+}
+
+at::QuantizerPtr ValueReader::read_quantizer() {
+  const auto tag = in_.get_enum<QuantizerTag>();
+  if (tag == QuantizerTag::kKnown) {
+    const auto& known =
+        known_at(numbered_.quantizers, in_.get<std::uint32_t>());
+    if (!known) {
+      throw Malformed("a quantizer is a part of itself");
+    }
+    return known;
+  }
+  // The writer gave it its number before those of its tensors' quantizers.
+  const std::size_t number = numbered_.quantizers.size();
+  numbered_.quantizers.emplace_back();
+  const auto dtype = read_dtype(in_);
+  at::QuantizerPtr made;
+  if (tag == QuantizerTag::kTensor) {
+    const auto scale = in_.get<double>();
+    const auto zero_point = in_.get<std::int64_t>();
+    made = c10::make_intrusive<at::PerTensorAffineQuantizer>(
+        dtype, scale, zero_point);
+  } else {
+    const auto axis = in_.get<std::int64_t>();
+    at::Tensor scales = read_tensor();
+    at::Tensor zero_points = read_tensor();
+    if (tag == QuantizerTag::kChannels) {
+      made = c10::make_intrusive<at::PerChannelAffineQuantizer>(
+          dtype, std::move(scales), std::move(zero_points), axis);
+    } else {
+      made = c10::make_intrusive<at::PerChannelAffineFloatQParamsQuantizer>(
+          dtype, std::move(scales), std::move(zero_points), axis);
+    }
+  }
+  numbered_.quantizers[number] = made;
+  return made;
 }
 
 c10::Storage ValueReader::read_storage() {
@@ -509,10 +754,20 @@ c10::Storage ValueReader::read_storage() {
       break;
     }
     case StorageTag::kHost:
-      numbered_.storages.push_back(source_.host(in_.take(in_.get_count())));
+      numbered_.storages.push_back(
+          source_.host(in_.take(in_.get<std::uint64_t>())));
       break;
     case StorageTag::kFresh:
       numbered_.storages.push_back(source_.fresh(in_.get<std::uint64_t>()));
+      break;
+    case StorageTag::kNowhere:
+      numbered_.storages.push_back(
+          c10::make_intrusive<c10::StorageImpl>(
+              c10::StorageImpl::use_byte_size_t(),
+              in_.get<std::uint64_t>(),
+              c10::DataPtr(nullptr, c10::Device(c10::kCPU)),
+              /*allocator=*/nullptr,
+              /*resizable=*/false));
       break;
   }
   return numbered_.storages.back();
@@ -525,11 +780,9 @@ std::uint64_t number_of(const at::Generator& generator) {
   const std::lock_guard lock(all.mutex);
   c10::GeneratorImpl* impl = generator.unsafeGetGeneratorImpl();
   if (const auto found = all.numbers.find(impl); found != all.numbers.end()) {
-    if (!all.by_number.at(found->second).expired()) {
-      return found->second;
-    }
-    all.by_number.erase(found->second); // another one at the same address
+    return found->second;
   }
+  all.forget_the_dead();
   const std::uint64_t number = all.next++;
   all.by_number.emplace(
       number,

@@ -12,7 +12,9 @@
 
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
+#include <ATen/quantized/Quantizer.h>
 #include <c10/core/Storage.h>
 
 #include <cstdint>
@@ -21,10 +23,11 @@
 
 namespace openreg::aten::codec {
 
-/// CPU tensors and storages by their numbers.
+/// CPU tensors, storages and quantizers by their numbers.
 struct Numbered {
   std::vector<at::Tensor> tensors;
   std::vector<c10::Storage> storages;
+  std::vector<at::QuantizerPtr> quantizers;
 };
 
 enum class Direction : std::uint8_t { kCall, kReply };
@@ -38,13 +41,16 @@ class ValueWriter {
   /// are of no use then.
   bool write(const c10::IValue& value);
 
-  /// Writes geometry, dtype, flags and storage of a strided CPU tensor.
-  void write_strided(const c10::TensorImpl& tensor);
+  /// Writes what a kernel can change of a CPU tensor: geometry, dtype, flags,
+  /// storage and quantizer, or its components. False as write().
+  bool write_metadata(const at::Tensor& tensor);
 
  private:
   bool write_tensor(const at::Tensor& tensor);
+  bool write_composed(const at::Tensor& tensor);
   bool write_list(const c10::IValue& value);
   void write_storage(const c10::Storage& storage);
+  bool write_quantizer(const at::QuantizerPtr& quantizer);
 
   Writer& out_;
   Direction direction_;
@@ -73,22 +79,43 @@ class ValueReader {
     return read_value(/*depth=*/0);
   }
 
-  /// Gives a tensor what write_strided() wrote.
-  void read_strided(c10::TensorImpl& tensor);
+  /// Gives a tensor what write_metadata() wrote. Throws Malformed.
+  void read_metadata(const at::Tensor& tensor);
 
  private:
   c10::IValue read_value(int depth);
   c10::IValue read_list(int depth);
   at::Tensor read_tensor();
-  at::Tensor read_new_tensor();
+  at::Tensor read_plain(at::Tensor&& tensor);
+  at::Tensor read_sparse();
+  at::Tensor read_compressed();
+  at::Tensor read_nested();
+  at::Tensor read_composed();
+  std::vector<std::int64_t> read_sizes();
   c10::Storage read_storage();
+  at::QuantizerPtr read_quantizer();
 
   Reader& in_;
   Numbered& numbered_;
   const StorageSource& source_;
 };
 
-/// Throws Malformed unless all elements lie in a storage of `nbytes` bytes.
+/// Throws Malformed unless it is a dtype of PyTorch's.
+c10::ScalarType read_dtype(Reader& in);
+
+/// Whether a value is of the type of an argument or result, and a number that
+/// stands for a dtype and the like is one. Tensors are not looked at.
+bool is_of_type(const c10::IValue& value, const c10::Argument& argument);
+
+/// Whether all elements lie in a storage of `nbytes` bytes, and are no more
+/// than can be counted.
+bool lies_in(
+    at::IntArrayRef sizes,
+    at::IntArrayRef strides,
+    std::int64_t offset,
+    std::size_t item,
+    std::size_t nbytes);
+/// Throws Malformed unless they do.
 void check_extent(
     at::IntArrayRef sizes,
     at::IntArrayRef strides,

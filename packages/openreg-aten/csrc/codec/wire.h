@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -39,6 +40,9 @@ class Writer {
     }
   }
   void put_count(std::size_t count) {
+    if (count > std::numeric_limits<std::uint32_t>::max()) {
+      throw std::length_error("a message cannot count so many things");
+    }
     put(static_cast<std::uint32_t>(count));
   }
   void put_text(std::string_view text) {

@@ -2,9 +2,9 @@
 // Construction of aliases over the kernel mapping, and adoption of results.
 #include "kernel/cpu_aliases.h"
 
+#include "codec/components.h"
 #include "device/allocator.h"
 #include "device/device.h"
-#include "kernel/components.h"
 #include "kernel/device_finder.h"
 #include "kernel/host_tensors.h"
 
@@ -116,7 +116,7 @@ void CpuAliases::follow(const SharedStorage& shared) {
 }
 
 at::Tensor& CpuAliases::alias(const at::Tensor& tensor, bool written) {
-  if (C10_UNLIKELY(has_components(tensor))) {
+  if (C10_UNLIKELY(codec::has_components(*tensor.unsafeGetTensorImpl()))) {
     return alias_components(tensor, written);
   }
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
@@ -274,7 +274,7 @@ at::Tensor CpuAliases::adopt(at::Tensor result) {
   if (!result.defined()) {
     return result;
   }
-  if (C10_UNLIKELY(has_components(result))) {
+  if (C10_UNLIKELY(codec::has_components(*result.unsafeGetTensorImpl()))) {
     return adopt_components(result);
   }
   TORCH_CHECK_NOT_IMPLEMENTED(

@@ -2,11 +2,14 @@
 // Decoding of messages, runs of kernels, and results that wait for memory.
 #include "kernel/executor.h"
 
+#include "codec/components.h"
 #include "codec/values.h"
 #include "device/device.h"
+#include "device/error.h"
 #include "kernel/kernel_run.h"
 #include "kernel/message.h"
 
+#include <ATen/quantized/QTensorImpl.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 
@@ -15,6 +18,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -31,6 +35,7 @@ using codec::Writer;
 using torch::jit::Stack;
 
 constexpr std::size_t kMostOperators = 1 << 16;
+constexpr std::size_t kMostDescribed = 1 << 12;
 constexpr std::int32_t kMostThreads = 4096;
 
 /// A failure of the kernel, not of the message.
@@ -61,6 +66,18 @@ c10::Allocator& host_memory() {
   return *c10::GetDefaultCPUAllocator();
 }
 
+/// Whether a range lies in one block of the runtime.
+bool is_allocated(std::uint64_t address, std::uint64_t nbytes) {
+  orPointerAttributes block = OPENREG_POINTER_ATTRIBUTES_INIT;
+  OPENREG_CHECK(
+      orPointerGetAttributes(&block, reinterpret_cast<void*>(address)));
+  if (block.type != orMemoryTypeDevice) {
+    return false;
+  }
+  const auto begin = reinterpret_cast<std::uintptr_t>(block.pointer);
+  return nbytes <= block.size - (address - begin);
+}
+
 void* kernel_address(std::uint64_t address, std::uint64_t nbytes) {
   if (address == 0) {
     return nullptr;
@@ -70,6 +87,9 @@ void* kernel_address(std::uint64_t address, std::uint64_t nbytes) {
   const auto end = reinterpret_cast<std::uintptr_t>(range.end);
   if (address < begin || address > end || nbytes > end - address) {
     throw Malformed("an address is not the device's");
+  }
+  if (nbytes > 0 && !is_allocated(address, nbytes)) {
+    throw Malformed("an address is in no memory that is allocated");
   }
   return reinterpret_cast<std::byte*>(address) + range.distance;
 }
@@ -115,27 +135,64 @@ const codec::StorageSource kArguments{
     }};
 
 /// What an argument was before the kernel ran.
-struct Before {
-  explicit Before(const at::Tensor& tensor)
-      : storage(tensor.storage().unsafeGetStorageImpl()),
-        sizes(tensor.sizes()),
-        strides(tensor.strides()),
-        offset(tensor.storage_offset()),
-        conj(tensor.is_conj()),
-        neg(tensor.is_neg()) {}
+class Before {
+ public:
+  explicit Before(const at::Tensor& tensor) {
+    const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+    if (codec::has_components(impl)) {
+      // The same components, which have numbers of their own.
+      components_ = codec::components_of(tensor);
+      copy_ = codec::compose(tensor, tensor.device(), components_);
+      return;
+    }
+    sizes_ = tensor.sizes();
+    strides_ = tensor.strides();
+    offset_ = tensor.storage_offset();
+    storage_ = tensor.storage().unsafeGetStorageImpl();
+    conj_ = tensor.is_conj();
+    neg_ = tensor.is_neg();
+    quantizer_ = quantizer_of(tensor);
+  }
   bool is(const at::Tensor& tensor) const {
-    return tensor.storage().unsafeGetStorageImpl() == storage &&
-        tensor.sizes() == sizes && tensor.strides() == strides &&
-        tensor.storage_offset() == offset && tensor.is_conj() == conj &&
-        tensor.is_neg() == neg;
+    if (copy_.defined()) {
+      return is_composed_as(tensor);
+    }
+    return tensor.storage().unsafeGetStorageImpl() == storage_ &&
+        tensor.sizes() == sizes_ && tensor.strides() == strides_ &&
+        tensor.storage_offset() == offset_ && tensor.is_conj() == conj_ &&
+        tensor.is_neg() == neg_ && quantizer_of(tensor) == quantizer_;
   }
 
-  const c10::StorageImpl* storage;
-  c10::DimVector sizes;
-  c10::DimVector strides;
-  std::int64_t offset;
-  bool conj;
-  bool neg;
+ private:
+  static const at::Quantizer* quantizer_of(const at::Tensor& tensor) {
+    return tensor.is_quantized()
+        ? static_cast<at::QTensorImpl&>(*tensor.unsafeGetTensorImpl())
+              .quantizer()
+              .get()
+        : nullptr;
+  }
+  bool is_composed_as(const at::Tensor& tensor) const {
+    const auto now = codec::components_of(tensor);
+    return tensor.is_nested() || // whose buffer is written in place
+        (codec::has_metadata_of(tensor, copy_) &&
+         std::equal(
+             now.begin(),
+             now.end(),
+             components_.begin(),
+             [](const at::Tensor& one, const at::Tensor& other) {
+               return one.is_same(other);
+             }));
+  }
+
+  c10::DimVector sizes_;
+  c10::DimVector strides_;
+  std::int64_t offset_ = 0;
+  const c10::StorageImpl* storage_ = nullptr;
+  bool conj_ = false;
+  bool neg_ = false;
+  const at::Quantizer* quantizer_ = nullptr;
+  std::vector<at::Tensor> components_;
+  at::Tensor copy_; // of a tensor with components
 };
 
 /// A call as it was read.
@@ -162,24 +219,6 @@ c10::DispatchKey read_key(Reader& in) {
   }
 }
 
-TensorMetadata read_metadata(Reader& in) {
-  const auto dtype = static_cast<c10::ScalarType>(in.get<std::int8_t>());
-  if (dtype < c10::ScalarType::Byte || dtype >= c10::ScalarType::NumOptions ||
-      dtype == c10::ScalarType::Undefined) {
-    throw Malformed("unknown dtype of a result");
-  }
-  const auto sizes = in.get_numbers<std::int64_t>();
-  const auto strides = in.get_numbers<std::int64_t>();
-  if (sizes.size() != strides.size()) {
-    throw Malformed("sizes and strides of a result do not fit");
-  }
-  return {
-      true,
-      dtype,
-      c10::DimVector(sizes.begin(), sizes.end()),
-      c10::DimVector(strides.begin(), strides.end())};
-}
-
 std::optional<ResultPlaces> read_places(Reader& in) {
   if (!in.get_flag()) {
     return std::nullopt;
@@ -187,11 +226,11 @@ std::optional<ResultPlaces> read_places(Reader& in) {
   ResultPlaces results;
   const std::size_t count = in.get_count();
   for (std::size_t i = 0; i < count; ++i) {
-    if (!in.get_flag()) {
+    TensorMetadata metadata = read_metadata(in);
+    if (!metadata.defined) {
       results.add({}, nullptr, 0);
       continue;
     }
-    TensorMetadata metadata = read_metadata(in);
     const auto address = in.get<std::uint64_t>();
     const auto nbytes = in.get<std::uint64_t>();
     codec::check_extent(
@@ -205,43 +244,6 @@ std::optional<ResultPlaces> read_places(Reader& in) {
   return results;
 }
 
-/// Whether a value is of a type, without a look at what a tensor is like.
-bool is_a(const c10::IValue& value, const c10::Type& type) {
-  switch (type.kind()) {
-    case c10::TypeKind::OptionalType:
-      return value.isNone() || is_a(value, *type.containedType(0));
-    case c10::TypeKind::TensorType:
-      return value.isTensor();
-    case c10::TypeKind::NumberType:
-      return value.isScalar();
-    case c10::TypeKind::ListType:
-      return value.isList() &&
-          *value.toList().elementType() == *type.containedType(0);
-    default:
-      return !value.isTensor() && value.type()->isSubtypeOf(type);
-  }
-}
-
-/// Whether a number that stands for a dtype and the like is one.
-bool is_in_range(const c10::IValue& value, const c10::Type& type) {
-  const auto below = [&](std::int64_t end) {
-    return value.isInt() && value.toInt() >= 0 && value.toInt() < end;
-  };
-  switch (type.kind()) {
-    case c10::TypeKind::OptionalType:
-      return value.isNone() || is_in_range(value, *type.containedType(0));
-    case c10::TypeKind::ScalarTypeType:
-      return below(static_cast<std::int64_t>(c10::ScalarType::NumOptions)) &&
-          value.toScalarType() != c10::ScalarType::Undefined;
-    case c10::TypeKind::LayoutType:
-      return below(static_cast<std::int64_t>(c10::Layout::NumOptions));
-    case c10::TypeKind::MemoryFormatType:
-      return below(static_cast<std::int64_t>(c10::MemoryFormat::NumOptions));
-    default:
-      return true;
-  }
-}
-
 /// Throws unless the arguments are what the schema says: a kernel trusts them.
 void check_arguments(const c10::FunctionSchema& schema, const Stack& stack) {
   if (stack.size() != schema.arguments().size()) {
@@ -249,8 +251,7 @@ void check_arguments(const c10::FunctionSchema& schema, const Stack& stack) {
   }
   for (std::size_t i = 0; i < stack.size(); ++i) {
     const c10::Argument& argument = schema.arguments()[i];
-    if (!is_a(stack[i], *argument.type()) ||
-        !is_in_range(stack[i], *argument.real_type())) {
+    if (!codec::is_of_type(stack[i], argument)) {
       throw Malformed(
           "argument " + argument.name() + " of " + schema.name() +
           " is of another type");
@@ -311,25 +312,21 @@ std::optional<KernelFailure> attempt(const Work& work) {
         FailureTag::kOutOfMemoryError, error.what_without_backtrace()};
   } catch (const c10::Error& error) {
     return KernelFailure{FailureTag::kError, error.what_without_backtrace()};
+  } catch (const std::bad_alloc& error) {
+    return KernelFailure{FailureTag::kBadAlloc, error.what()};
   } catch (const std::exception& error) {
     return KernelFailure{FailureTag::kError, error.what()};
   }
 }
 
-void write_metadata(
+void write_made(
     Writer& out,
     const std::optional<std::vector<TensorMetadata>>& made) {
   out.put(static_cast<std::uint8_t>(made.has_value()));
-  if (!made) {
-    return;
-  }
-  out.put_count(made->size());
-  for (const TensorMetadata& each : *made) {
-    out.put(static_cast<std::uint8_t>(each.defined));
-    if (each.defined) {
-      out.put(each.dtype);
-      out.put_numbers(each.sizes);
-      out.put_numbers(each.strides);
+  if (made) {
+    out.put_count(made->size());
+    for (const TensorMetadata& each : *made) {
+      write_metadata(out, each);
     }
   }
 }
@@ -339,7 +336,7 @@ void write_done(
     const std::optional<std::vector<TensorMetadata>>& made = {}) {
   Writer out(reply);
   out.put(ReplyTag::kDone);
-  write_metadata(out, made);
+  write_made(out, made);
 }
 
 void write_failure(
@@ -349,7 +346,7 @@ void write_failure(
   reply.clear();
   Writer out(reply);
   out.put(ReplyTag::kFailed);
-  write_metadata(out, made);
+  write_made(out, made);
   out.put(failure.tag);
   out.put_text(failure.text);
 }
@@ -410,7 +407,11 @@ void describe(
   for (const std::uint32_t number : changed) {
     out.put(number);
     const at::Tensor tensor = call.numbered.tensors[number];
-    values.write_strided(*tensor.unsafeGetTensorImpl());
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        values.write_metadata(tensor),
+        "an argument that ",
+        call.op->operator_name(),
+        " changed has no encoding");
   }
   out.put_count(call.stack.size());
   for (const c10::IValue& value : call.stack) {
@@ -429,6 +430,9 @@ void describe(
     described.storages.push_back(call.numbered.storages[i]);
   }
   const std::lock_guard lock(all.mutex);
+  TORCH_CHECK(
+      all.described.size() < kMostDescribed,
+      "too many results wait for their places");
   all.described.emplace(ticket, std::move(described));
 }
 
@@ -478,22 +482,25 @@ void define(Reader& in, Bytes& reply) {
   out.put(static_cast<std::uint32_t>(number));
 }
 
-void place(Reader& in, Bytes& reply) {
+/// Takes the results that wait for a message.
+Described take_described(Reader& in) {
   const auto ticket = in.get<std::uint64_t>();
   State& all = state();
-  Described described;
-  {
-    const std::lock_guard lock(all.mutex);
-    const auto found = all.described.find(ticket);
-    if (found == all.described.end()) {
-      throw Malformed("there are no results with this ticket");
-    }
-    described = std::move(found->second);
-    all.described.erase(found);
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.described.find(ticket);
+  if (found == all.described.end()) {
+    throw Malformed("there are no results with this ticket");
   }
+  Described described = std::move(found->second);
+  all.described.erase(found);
+  return described;
+}
+
+void place(Reader& in, Bytes& reply) {
+  const Described described = take_described(in);
   for (const c10::Storage& storage : described.storages) {
     void* to = kernel_address(in.get<std::uint64_t>(), storage.nbytes());
-    if (storage.nbytes() > 0) {
+    if (storage.nbytes() > 0 && storage.data() != nullptr) {
       if (to == nullptr) {
         throw Malformed("results got no place");
       }
@@ -531,6 +538,11 @@ void execute(codec::ByteSpan message, Bytes& reply) {
     }
     case MessageTag::kPlace:
       place(in, reply);
+      break;
+    case MessageTag::kDrop:
+      take_described(in);
+      in.expect_end();
+      write_done(reply);
       break;
   }
 }

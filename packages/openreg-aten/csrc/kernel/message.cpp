@@ -10,6 +10,7 @@
 #include <c10/util/Exception.h>
 
 #include <mutex>
+#include <new>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -67,13 +68,10 @@ void write_places(Writer& out, const ResultPlaces* results) {
   out.put_count(results->places.size());
   std::size_t next = 0;
   for (const auto& [metadata, data] : results->places) {
-    out.put(static_cast<std::uint8_t>(metadata.defined));
+    write_metadata(out, metadata);
     if (!metadata.defined) {
       continue;
     }
-    out.put(metadata.dtype);
-    out.put_numbers(metadata.sizes);
-    out.put_numbers(metadata.strides);
     out.put(
         static_cast<std::uint64_t>(
             reinterpret_cast<std::uintptr_t>(to_device(data))));
@@ -81,21 +79,6 @@ void write_places(Writer& out, const ResultPlaces* results) {
         static_cast<std::uint64_t>(
             data != nullptr ? results->memory[next++].size : 0));
   }
-}
-
-std::vector<TensorMetadata> read_metadata(Reader& in) {
-  std::vector<TensorMetadata> all(in.get_count());
-  for (TensorMetadata& each : all) {
-    each.defined = in.get_flag();
-    if (each.defined) {
-      each.dtype = static_cast<c10::ScalarType>(in.get<std::int8_t>());
-      const auto sizes = in.get_numbers<std::int64_t>();
-      const auto strides = in.get_numbers<std::int64_t>();
-      each.sizes.assign(sizes.begin(), sizes.end());
-      each.strides.assign(strides.begin(), strides.end());
-    }
-  }
-  return all;
 }
 
 [[noreturn]] void throw_failure(FailureTag tag, const std::string& text) {
@@ -114,6 +97,8 @@ std::vector<TensorMetadata> read_metadata(Reader& in) {
       C10_THROW_ERROR(LinAlgError, text);
     case FailureTag::kOutOfMemoryError:
       C10_THROW_ERROR(OutOfMemoryError, text);
+    case FailureTag::kBadAlloc:
+      throw std::bad_alloc();
   }
   C10_THROW_ERROR(Error, text);
 }
@@ -141,7 +126,69 @@ void write_address(Writer& out, const c10::Storage& storage) {
           reinterpret_cast<std::uintptr_t>(to_device(storage.data()))));
 }
 
+/// Asks the executor to drop described results unless they got their places.
+class DropUnplaced {
+ public:
+  explicit DropUnplaced(std::uint64_t ticket) : ticket_(ticket) {}
+  DropUnplaced(const DropUnplaced&) = delete;
+  DropUnplaced& operator=(const DropUnplaced&) = delete;
+  ~DropUnplaced() {
+    if (placed) {
+      return;
+    }
+    codec::Bytes message;
+    codec::Bytes reply;
+    Writer out(message);
+    out.put(MessageTag::kDrop);
+    out.put(ticket_);
+    execute(message, reply);
+  }
+
+  bool placed = false;
+
+ private:
+  std::uint64_t ticket_;
+};
+
+/// Throws unless the values are what the schema says of the results.
+void check_results(const c10::FunctionSchema& schema, const Stack& stack) {
+  const auto& returns = schema.returns();
+  bool fits = stack.size() == returns.size();
+  for (std::size_t i = 0; fits && i < stack.size(); ++i) {
+    fits = codec::is_of_type(stack[i], returns[i]);
+  }
+  if (!fits) {
+    throw Malformed("the results are not those of " + schema.name());
+  }
+}
+
 } // namespace
+
+void write_metadata(Writer& out, const TensorMetadata& metadata) {
+  out.put(static_cast<std::uint8_t>(metadata.defined));
+  if (metadata.defined) {
+    out.put(metadata.dtype);
+    out.put_numbers(metadata.sizes);
+    out.put_numbers(metadata.strides);
+  }
+}
+
+TensorMetadata read_metadata(Reader& in) {
+  if (!in.get_flag()) {
+    return {};
+  }
+  const auto dtype = codec::read_dtype(in);
+  const auto sizes = in.get_numbers<std::int64_t>();
+  const auto strides = in.get_numbers<std::int64_t>();
+  if (sizes.size() != strides.size()) {
+    throw Malformed("sizes and strides of a result do not fit");
+  }
+  return {
+      true,
+      dtype,
+      c10::DimVector(sizes.begin(), sizes.end()),
+      c10::DimVector(strides.begin(), strides.end())};
+}
 
 bool sends_messages() {
   static const bool value = is_loopback_setting();
@@ -183,7 +230,11 @@ void read_done(
     throw Malformed("the reply is not to such a call");
   }
   if (in.get_flag()) {
-    tell(read_metadata(in));
+    std::vector<TensorMetadata> made(in.get_count());
+    for (TensorMetadata& each : made) {
+      each = read_metadata(in);
+    }
+    tell(std::move(made));
   }
   if (tag == ReplyTag::kFailed) {
     throw_failure(in);
@@ -193,6 +244,7 @@ void read_done(
 
 std::optional<Stack> read_described(
     const codec::Bytes& reply,
+    const c10::FunctionSchema& schema,
     Numbered& numbered) {
   Reader in(reply);
   const auto tag = in.get_enum<ReplyTag>();
@@ -208,7 +260,9 @@ std::optional<Stack> read_described(
   codec::Bytes places;
   Writer out(places);
   out.put(MessageTag::kPlace);
-  out.put(in.get<std::uint64_t>()); // the ticket
+  const auto ticket = in.get<std::uint64_t>();
+  out.put(ticket);
+  DropUnplaced drop(ticket);
   const codec::StorageSource source{
       .device = [](std::uint64_t, std::size_t, bool) -> c10::Storage {
         throw Malformed("a reply has an address");
@@ -245,7 +299,7 @@ std::optional<Stack> read_described(
       throw Malformed("the reply changes a tensor that is not known");
     }
     const at::Tensor tensor = numbered.tensors[number];
-    values.read_strided(*tensor.unsafeGetTensorImpl());
+    values.read_metadata(tensor);
   }
   Stack stack;
   const std::size_t count = in.get_count();
@@ -253,10 +307,12 @@ std::optional<Stack> read_described(
     stack.push_back(values.read());
   }
   in.expect_end();
+  check_results(schema, stack);
   for (std::size_t i = known; i < numbered.storages.size(); ++i) {
     write_address(out, numbered.storages[i]);
   }
   codec::Bytes placed;
+  drop.placed = true; // or refused, and dropped as well
   execute(places, placed);
   read_done(placed, [](auto) {});
   return stack;

@@ -20,7 +20,8 @@ enum class MessageTag : std::uint8_t {
   kDefine, // gives an operator a number
   kCall,   // whose results have their places, or are to be described
   kPlace,  // of results that were described
-  kLast = kPlace,
+  kDrop,   // of results that were described
+  kLast = kDrop,
 };
 
 /// How a reply begins.
@@ -42,8 +43,13 @@ enum class FailureTag : std::uint8_t {
   kNotImplementedError,
   kLinAlgError,
   kOutOfMemoryError,
-  kLast = kOutOfMemoryError,
+  kBadAlloc, // of the host's memory
+  kLast = kBadAlloc,
 };
+
+/// Metadata of results, as both sides write and read it.
+void write_metadata(codec::Writer& out, const TensorMetadata& metadata);
+TensorMetadata read_metadata(codec::Reader& in); // throws Malformed
 
 /// Whether calls go through messages: OPENREG_ISOLATION=loopback.
 bool sends_messages();
@@ -71,6 +77,7 @@ void read_done(
 /// null if one has no encoding. Throws what the kernel threw.
 std::optional<torch::jit::Stack> read_described(
     const codec::Bytes& reply,
+    const c10::FunctionSchema& schema,
     codec::Numbered& numbered);
 
 } // namespace openreg::aten

@@ -2,7 +2,7 @@
 // The output metadata cache, and the keys of its entries.
 #include "kernel/output_metadata.h"
 
-#include "kernel/components.h"
+#include "codec/components.h"
 
 #include <c10/core/DefaultDtype.h>
 
@@ -54,7 +54,7 @@ uint64_t seen_now(uint64_t digest) {
 }
 
 bool owns_memory(const at::Tensor& tensor) {
-  return tensor.layout() == c10::kStrided && !has_components(tensor) &&
+  return tensor.layout() == c10::kStrided && !codec::has_components(*tensor.unsafeGetTensorImpl()) &&
       !tensor.is_quantized() && tensor.has_storage() &&
       tensor.storage_offset() == 0 && tensor.storage().use_count() == 1 &&
       !tensor.is_conj() && !tensor.is_neg() && !tensor._is_zerotensor();
@@ -97,7 +97,7 @@ void CallKey::add(const at::Tensor& tensor) {
     add_number(3);
     return;
   }
-  if (has_components(tensor) || !tensor.has_storage() ||
+  if (codec::has_components(*tensor.unsafeGetTensorImpl()) || !tensor.has_storage() ||
       tensor.is_quantized() || tensor._is_zerotensor()) {
     usable_ = false;
     return;

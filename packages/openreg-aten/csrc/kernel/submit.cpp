@@ -127,7 +127,7 @@ void run_by_message(Call& call) {
         read_done(reply, [](auto) {});
         return;
       }
-      if (auto made = read_described(reply, numbered)) {
+      if (auto made = read_described(reply, call.target().schema(), numbered)) {
         stack = std::move(*made);
         return;
       }

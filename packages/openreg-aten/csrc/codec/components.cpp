@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Component tensors, what they are parts of, and both as bytes.
+#include "codec/components.h"
+
+#include "codec/values.h"
+#include "device/device.h"
+
+#include <ATen/NestedTensorImpl.h>
+#include <ATen/SparseCsrTensorImpl.h>
+#include <ATen/SparseTensorImpl.h>
+#include <ATen/ops/clone.h>
+#include <ATen/ops/ones.h>
+#include <c10/core/CPUAllocator.h>
+
+#include <cstring>
+#include <utility>
+
+namespace openreg::aten::codec {
+namespace {
+
+using at::SparseCsrTensorImpl;
+using at::SparseTensorImpl;
+using at::native::NestedTensorImpl;
+using c10::DispatchKey;
+
+enum class ComposedTag : std::uint8_t {
+  kSparse,
+  kCompressed,
+  kNested,
+  kLast = kNested,
+};
+
+const c10::Device kHost(c10::kCPU);
+
+template <typename Impl>
+Impl& impl_of(const at::Tensor& tensor) {
+  return static_cast<Impl&>(*tensor.unsafeGetTensorImpl());
+}
+
+c10::DispatchKeySet keys(DispatchKey functionality, c10::Device device) {
+  return c10::DispatchKeySet(functionality) |
+      c10::DispatchKeySet(
+             device.is_cpu() ? c10::BackendComponent::CPUBit
+                             : c10::BackendComponent::PrivateUse1Bit);
+}
+
+at::Tensor make_sparse(c10::Device device, caffe2::TypeMeta dtype) {
+  return at::detail::make_tensor<SparseTensorImpl>(
+      keys(DispatchKey::Sparse, device), dtype);
+}
+
+at::Tensor make_compressed(
+    c10::Device device,
+    c10::Layout layout,
+    caffe2::TypeMeta dtype) {
+  return at::detail::make_tensor<SparseCsrTensorImpl>(
+      keys(DispatchKey::SparseCsr, device), device, layout, dtype);
+}
+
+/// A tensor of the host, which no kernel's allocator may have made.
+at::Tensor make_host_tensor(
+    const std::vector<std::int64_t>& numbers,
+    at::IntArrayRef sizes) {
+  c10::Allocator& allocator = *c10::GetDefaultCPUAllocator();
+  const std::size_t nbytes = numbers.size() * sizeof(std::int64_t);
+  c10::DataPtr data = allocator.allocate(nbytes);
+  if (nbytes > 0) {
+    std::memcpy(data.get(), numbers.data(), nbytes);
+  }
+  at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
+      c10::make_intrusive<c10::StorageImpl>(
+          c10::StorageImpl::use_byte_size_t(),
+          nbytes,
+          std::move(data),
+          &allocator,
+          /*resizable=*/true),
+      c10::DispatchKeySet(DispatchKey::CPU),
+      caffe2::TypeMeta::Make<std::int64_t>());
+  tensor.unsafeGetTensorImpl()->set_sizes_contiguous(sizes);
+  return tensor;
+}
+
+/// The sizes of a nested tensor are read by the host, and must outlive the
+/// kernel that made them.
+at::Tensor on_host(const at::Tensor& sizes) {
+  return sizes.defined() && to_device(sizes.const_data_ptr()) != nullptr
+      ? sizes.clone()
+      : sizes;
+}
+
+at::IntArrayRef numbers_of(const at::Tensor& tensor) {
+  return {
+      tensor.const_data_ptr<std::int64_t>(),
+      static_cast<std::size_t>(tensor.numel())};
+}
+
+/// Writes a table of a nested tensor: sizes, strides or offsets.
+bool write_table(Writer& out, const at::Tensor& table) {
+  if (!table.device().is_cpu() || !table.is_contiguous()) {
+    return false;
+  }
+  // A nested tensor of no tensors has floats for tables.
+  const bool is_empty = table.scalar_type() != at::kLong;
+  out.put_numbers(is_empty ? at::IntArrayRef() : table.sizes());
+  out.put_numbers(is_empty ? at::IntArrayRef() : numbers_of(table));
+  return true;
+}
+
+/// A table of a nested tensor on the host.
+struct Table {
+  std::vector<std::int64_t> sizes;
+  std::vector<std::int64_t> numbers;
+
+  explicit Table(Reader& in)
+      : sizes(in.get_numbers<std::int64_t>()),
+        numbers(in.get_numbers<std::int64_t>()) {
+    const bool fits = sizes.size() == 2 ? sizes[0] >= 0 && sizes[1] >= 0 &&
+            sizes[0] <= kMostNumbers && sizes[1] <= kMostNumbers &&
+            numbers.size() == static_cast<std::size_t>(sizes[0] * sizes[1])
+        : sizes.size() == 1
+        ? numbers.size() == static_cast<std::size_t>(sizes[0])
+        : sizes.empty() && numbers.empty();
+    if (!fits) {
+      throw Malformed("a table of a nested tensor has another size");
+    }
+  }
+
+  at::Tensor on_host() const {
+    return sizes.empty() ? at::ones({}, at::kCPU)
+                         : make_host_tensor(numbers, sizes);
+  }
+  at::IntArrayRef row(std::size_t index) const {
+    const auto columns = static_cast<std::size_t>(sizes[1]);
+    return at::IntArrayRef(numbers).slice(index * columns, columns);
+  }
+
+ private:
+  static constexpr std::int64_t kMostNumbers = std::int64_t{1} << 31;
+};
+
+const at::Tensor& expect_strided(
+    const at::Tensor& tensor,
+    std::optional<caffe2::TypeMeta> dtype = {}) {
+  if (!tensor.defined() || tensor.layout() != c10::kStrided ||
+      has_components(*tensor.unsafeGetTensorImpl()) ||
+      (dtype && tensor.dtype() != *dtype)) {
+    throw Malformed("a component of a tensor is of another type");
+  }
+  return tensor;
+}
+
+bool is_index(const at::Tensor& tensor) {
+  return tensor.scalar_type() == at::kLong || tensor.scalar_type() == at::kInt;
+}
+
+} // namespace
+
+std::vector<at::Tensor> components_of(const at::Tensor& tensor) {
+  if (tensor.is_sparse()) {
+    const auto& impl = impl_of<SparseTensorImpl>(tensor);
+    return {impl.indices(), impl.values()};
+  }
+  if (tensor.is_nested()) {
+    return {impl_of<NestedTensorImpl>(tensor).get_unsafe_storage_as_tensor()};
+  }
+  const auto& impl = impl_of<SparseCsrTensorImpl>(tensor);
+  return {impl.compressed_indices(), impl.plain_indices(), impl.values()};
+}
+
+at::Tensor compose(
+    const at::Tensor& tensor,
+    c10::Device device,
+    const std::vector<at::Tensor>& components) {
+  if (tensor.is_nested()) {
+    const auto& impl = impl_of<NestedTensorImpl>(tensor);
+    return at::detail::make_tensor<NestedTensorImpl>(
+        components[0],
+        on_host(impl.get_nested_sizes()),
+        on_host(impl.get_nested_strides()),
+        on_host(impl.get_storage_offsets()));
+  }
+  at::Tensor made = tensor.is_sparse()
+      ? make_sparse(device, tensor.dtype())
+      : make_compressed(
+            device,
+            impl_of<SparseCsrTensorImpl>(tensor).layout_impl(),
+            tensor.dtype());
+  assign_components(made, tensor, components);
+  return made;
+}
+
+void assign_components(
+    const at::Tensor& to,
+    const at::Tensor& from,
+    const std::vector<at::Tensor>& components) {
+  if (to.is_sparse()) {
+    auto& impl = impl_of<SparseTensorImpl>(to);
+    const auto& like = impl_of<SparseTensorImpl>(from);
+    impl.raw_resize_(like.sparse_dim(), like.dense_dim(), like.sizes());
+    impl.set_indices_and_values_unsafe(components[0], components[1]);
+    impl.set_coalesced(like.coalesced());
+    return;
+  }
+  auto& impl = impl_of<SparseCsrTensorImpl>(to);
+  impl.set_layout(impl_of<SparseCsrTensorImpl>(from).layout_impl());
+  impl.set_member_tensors(
+      components[0], components[1], components[2], from.sizes());
+}
+
+bool has_metadata_of(const at::Tensor& one, const at::Tensor& other) {
+  if (one.is_nested()) {
+    return true; // written in place, never given other sizes
+  }
+  if (one.sizes() != other.sizes() || one.layout() != other.layout()) {
+    return false;
+  }
+  return !one.is_sparse() ||
+      impl_of<SparseTensorImpl>(one).coalesced() ==
+      impl_of<SparseTensorImpl>(other).coalesced();
+}
+
+// ---- writing ----------------------------------------------------------------
+
+bool ValueWriter::write_composed(const at::Tensor& tensor) {
+  if (tensor.is_sparse()) {
+    const auto& impl = impl_of<SparseTensorImpl>(tensor);
+    out_.put(ComposedTag::kSparse);
+    out_.put(tensor.scalar_type());
+    out_.put_numbers(impl.sizes());
+    out_.put(impl.sparse_dim());
+    out_.put(static_cast<std::uint8_t>(impl.coalesced()));
+  } else if (tensor.is_nested()) {
+    const auto& impl = impl_of<NestedTensorImpl>(tensor);
+    out_.put(ComposedTag::kNested);
+    if (!write_table(out_, impl.get_nested_sizes()) ||
+        !write_table(out_, impl.get_nested_strides()) ||
+        !write_table(out_, impl.get_storage_offsets())) {
+      return false;
+    }
+  } else {
+    const auto& impl = impl_of<SparseCsrTensorImpl>(tensor);
+    out_.put(ComposedTag::kCompressed);
+    out_.put(impl.layout_impl());
+    out_.put(tensor.scalar_type());
+    out_.put_numbers(impl.sizes());
+  }
+  for (const at::Tensor& component : components_of(tensor)) {
+    if (!write_tensor(component)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// ---- reading ----------------------------------------------------------------
+
+at::Tensor ValueReader::read_composed() {
+  switch (in_.get_enum<ComposedTag>()) {
+    case ComposedTag::kSparse:
+      return read_sparse();
+    case ComposedTag::kCompressed:
+      return read_compressed();
+    case ComposedTag::kNested:
+      return read_nested();
+  }
+  throw Malformed("unknown tag of a tensor");
+}
+
+at::Tensor ValueReader::read_sparse() {
+  const auto dtype = c10::scalarTypeToTypeMeta(read_dtype(in_));
+  const auto sizes = read_sizes();
+  const auto sparse = in_.get<std::int64_t>();
+  const bool coalesced = in_.get_flag();
+  const at::Tensor indices = expect_strided(read_tensor());
+  const at::Tensor values = expect_strided(read_tensor(), dtype);
+  const auto dimensions = static_cast<std::int64_t>(sizes.size());
+  if (sparse < 0 || sparse > dimensions || indices.dim() != 2 ||
+      indices.size(0) != sparse || indices.scalar_type() != at::kLong ||
+      values.dim() != 1 + dimensions - sparse ||
+      values.size(0) != indices.size(1)) {
+    throw Malformed("the components of a sparse tensor do not fit");
+  }
+  at::Tensor made = make_sparse(kHost, dtype);
+  auto& impl = impl_of<SparseTensorImpl>(made);
+  impl.raw_resize_(sparse, dimensions - sparse, sizes);
+  impl.set_indices_and_values_unsafe(indices, values);
+  impl.set_coalesced(coalesced);
+  return made;
+}
+
+at::Tensor ValueReader::read_compressed() {
+  const auto layout = static_cast<c10::Layout>(in_.get<std::int8_t>());
+  if (layout != c10::kSparseCsr && layout != c10::kSparseCsc &&
+      layout != c10::kSparseBsr && layout != c10::kSparseBsc) {
+    throw Malformed("unknown layout of a tensor");
+  }
+  const auto dtype = c10::scalarTypeToTypeMeta(read_dtype(in_));
+  const auto sizes = read_sizes();
+  const at::Tensor compressed = expect_strided(read_tensor());
+  const at::Tensor plain = expect_strided(read_tensor(), compressed.dtype());
+  const at::Tensor values = expect_strided(read_tensor(), dtype);
+  if (sizes.size() < 2 || !is_index(compressed) || compressed.dim() < 1 ||
+      plain.dim() != compressed.dim() || values.dim() < plain.dim()) {
+    throw Malformed("the components of a sparse tensor do not fit");
+  }
+  at::Tensor made = make_compressed(kHost, layout, dtype);
+  impl_of<SparseCsrTensorImpl>(made).set_member_tensors(
+      compressed, plain, values, sizes);
+  return made;
+}
+
+at::Tensor ValueReader::read_nested() {
+  const Table sizes(in_);
+  const Table strides(in_);
+  const Table offsets(in_);
+  const at::Tensor buffer = expect_strided(read_tensor());
+  const std::size_t count = offsets.numbers.size();
+  const bool fits = offsets.sizes.size() == 1 && sizes.sizes == strides.sizes &&
+      (count == 0 ? sizes.numbers.empty()
+                  : sizes.sizes.size() == 2 &&
+               sizes.sizes[0] == static_cast<std::int64_t>(count));
+  if (!fits || buffer.dim() != 1) {
+    throw Malformed("the sizes of a nested tensor do not fit");
+  }
+  const auto nbytes =
+      static_cast<std::size_t>(buffer.numel()) * buffer.itemsize();
+  for (std::size_t i = 0; i < count; ++i) {
+    check_extent(
+        sizes.row(i),
+        strides.row(i),
+        offsets.numbers[i],
+        buffer.itemsize(),
+        nbytes);
+  }
+  return at::detail::make_tensor<NestedTensorImpl>(
+      buffer, sizes.on_host(), strides.on_host(), offsets.on_host());
+}
+
+} // namespace openreg::aten::codec

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Tensors that are made of other tensors: sparse and nested ones.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <vector>
+
+namespace openreg::aten::codec {
+
+/// Whether `tensor` has dense component tensors instead of a buffer with
+/// strides.
+inline bool has_components(const c10::TensorImpl& tensor) {
+  constexpr c10::DispatchKeySet kKeys(
+      {c10::DispatchKey::Sparse,
+       c10::DispatchKey::SparseCsr,
+       c10::DispatchKey::NestedTensor});
+  return tensor.key_set().has_any(kKeys);
+}
+
+/// The component tensors: indices and values, compressed and plain indices and
+/// values, or the buffer.
+std::vector<at::Tensor> components_of(const at::Tensor& tensor);
+
+/// A tensor on `device` like `tensor`, of other component tensors. The sizes of
+/// a nested tensor, which the host reads, are shared.
+at::Tensor compose(
+    const at::Tensor& tensor,
+    c10::Device device,
+    const std::vector<at::Tensor>& components);
+
+/// Gives a sparse tensor the metadata of `from`, and component tensors.
+void assign_components(
+    const at::Tensor& to,
+    const at::Tensor& from,
+    const std::vector<at::Tensor>& components);
+
+/// Whether two sparse tensors have the same metadata, whatever their
+/// components.
+bool has_metadata_of(const at::Tensor& one, const at::Tensor& other);
+
+} // namespace openreg::aten::codec
