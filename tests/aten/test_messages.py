@@ -272,7 +272,9 @@ WRONG: dict[str, tuple[Callable[[int, torch.Tensor], bytes], str]] = {
         "a table of a nested tensor has another size",
     ),
     "channels": (
-        lambda op, x: call(op, quantized(x, channels(1, part(x, sizes=(3,), strides=(1,)))), tensor(x)),
+        lambda op, x: call(
+            op, quantized(x, channels(1, part(x, sizes=(3,), strides=(1,)))), tensor(x)
+        ),
         "a quantizer does not fit its tensor",
     ),
     "axis": (
@@ -423,6 +425,7 @@ def observe(device):
     points = torch.tensor([0, 1], device=device)
     by_row = torch.quantize_per_channel(x, scales, points, 0, torch.qint8)
     yield by_row.dequantize(), by_row.q_per_channel_scales(), by_row.int_repr()
+    yield x[:, torch.arange(4)[1:3]] # an index of the host, part of a storage
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(x, torch.ones_like(x))
         yield torch.autograd.forward_ad.unpack_dual(dual.relu() * 2).tangent

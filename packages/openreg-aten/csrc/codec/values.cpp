@@ -470,7 +470,9 @@ bool ValueWriter::write_tensor(const at::Tensor& tensor) {
   numbered_.tensors.push_back(tensor);
   if (direction_ == Direction::kCall && is_part_of_host_storage(tensor)) {
     const at::Tensor part = tensor.clone();
-    part.unsafeGetTensorImpl()->set_wrapped_number(impl.is_wrapped_number());
+    if (impl.is_wrapped_number()) {
+      part.unsafeGetTensorImpl()->set_wrapped_number(true);
+    }
     return write_metadata(part);
   }
   return write_metadata(tensor);

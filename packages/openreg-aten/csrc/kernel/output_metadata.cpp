@@ -54,7 +54,8 @@ uint64_t seen_now(uint64_t digest) {
 }
 
 bool owns_memory(const at::Tensor& tensor) {
-  return tensor.layout() == c10::kStrided && !codec::has_components(*tensor.unsafeGetTensorImpl()) &&
+  return tensor.layout() == c10::kStrided &&
+      !codec::has_components(*tensor.unsafeGetTensorImpl()) &&
       !tensor.is_quantized() && tensor.has_storage() &&
       tensor.storage_offset() == 0 && tensor.storage().use_count() == 1 &&
       !tensor.is_conj() && !tensor.is_neg() && !tensor._is_zerotensor();
@@ -97,8 +98,9 @@ void CallKey::add(const at::Tensor& tensor) {
     add_number(3);
     return;
   }
-  if (codec::has_components(*tensor.unsafeGetTensorImpl()) || !tensor.has_storage() ||
-      tensor.is_quantized() || tensor._is_zerotensor()) {
+  if (codec::has_components(*tensor.unsafeGetTensorImpl()) ||
+      !tensor.has_storage() || tensor.is_quantized() ||
+      tensor._is_zerotensor()) {
     usable_ = false;
     return;
   }
