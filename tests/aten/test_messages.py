@@ -63,10 +63,11 @@ def part(x: torch.Tensor, **changed: Any) -> bytes:
     return tensor(x, **changed)[len(TENSOR) :]
 
 
-def sparse(indices: torch.Tensor, values: torch.Tensor) -> bytes:
+def sparse(indices: bytes, values: torch.Tensor) -> bytes:
     """A sparse float tensor of 3 x 4, with one sparse dimension."""
     head = struct.pack("<Bb", 0, 6) + numbers((3, 4)) + struct.pack("<qB", 1, 0)
-    return TENSOR + COMPOSED + head + part(indices) + part(values)
+    rows = part(values, sizes=(3, 4), strides=(4, 1))
+    return TENSOR + COMPOSED + head + indices + rows
 
 
 def nested(
@@ -262,7 +263,7 @@ WRONG: dict[str, tuple[Callable[[int, torch.Tensor], bytes], str]] = {
         lambda op, x: call(op, TENSOR + COMPOSED + b"\x09", tensor(x)),
         "unknown tag 9",
     ),
-    "components": (lambda op, x: call(op, sparse(x, x), tensor(x)), "do not fit"),
+    "components": (lambda op, x: call(op, sparse(part(x), x), tensor(x)), "do not fit"),
     "nested sizes": (
         lambda op, x: call(op, nested(x, [2, 4], [4, 1], [5]), tensor(x)),
         "does not lie in its storage",
@@ -318,27 +319,68 @@ def test_wrong_message_is_refused_by_name(
     assert reply[-1] == 1  # it goes on
 
 
-def test_random_heads_are_refused_or_answered(equal: int, x: torch.Tensor) -> None:
-    """Only bytes before the first storage change: its address would be believed."""
-    message = call(equal, tensor(x), tensor(x))
-    end = message.index(struct.pack("<Q", x.untyped_storage().data_ptr()))
+def indices(x: torch.Tensor) -> bytes:
+    """The memory of ``x`` as one row of three indices."""
+    return part(x, dtype=4, sizes=(1, 3), strides=(3, 1))
+
+
+# An operator that only reads, its arguments, and the key of its kernel.
+READERS: dict[str, tuple[str, Callable[[torch.Tensor], list[bytes]], str]] = {
+    "strided": ("aten::equal", lambda x: [tensor(x), tensor(x)], "CPU"),
+    "sparse": ("aten::_nnz", lambda x: [sparse(indices(x), x)], "SparseCPU"),
+    "nested": (
+        "aten::_nested_tensor_size",
+        lambda x: [nested(x, [2, 4, 1, 4], [4, 1, 4, 1], [0, 8])],
+        "NestedTensorCPU",
+    ),
+    "quantized": (
+        "aten::equal",
+        lambda x: [quantized(x, whole(12))] * 2,
+        "QuantizedCPU",
+    ),
+    "quantized by channel": (
+        "aten::equal",
+        lambda x: [
+            quantized(x, channels(0, part(x, sizes=(12,), strides=(1,)))),
+            tensor(x),
+        ],
+        "QuantizedCPU",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_changed_messages_are_refused_or_answered(x: torch.Tensor, kind: str) -> None:
+    operator, arguments, key = READERS[kind]
+    message = call(
+        define(operator),
+        *arguments(x),
+        key=int(torch._C.DispatchKey.__members__[key]),
+    )
+    first = 1 + 4 + 2  # the operator and its key stay
     source = random.Random(0)
 
     def answers(wrong: bytes) -> bool:
         try:
-            return _C.execute_message(wrong)[0] in (DESCRIBED, FAILED)
+            reply = _C.execute_message(wrong)
         except RuntimeError as error:
             if "malformed message" in str(error):
                 return False
             raise
+        if reply[0] == DESCRIBED:
+            _C.execute_message(DROP + reply[1:9])
+        return reply[0] in (DESCRIBED, FAILED)
 
-    answered = 0
-    for _ in range(5000):
+    assert answers(message)
+    refused = 0
+    for _ in range(3000):
         wrong = bytearray(message)
         for _ in range(source.randint(1, 3)):
-            wrong[source.randrange(1, end)] = source.randrange(256)
-        answered += answers(bytes(wrong))
-    assert answered < 1000
+            wrong[source.randrange(first, len(wrong))] = source.randrange(256)
+        if source.random() < 0.1:
+            del wrong[source.randrange(first, len(wrong)) :]
+        refused += not answers(bytes(wrong))
+    assert refused > 1000
 
 
 TRAINING = """
