@@ -22,6 +22,7 @@ NONE = b"\0"
 KNOWN = b"\0" + struct.pack("<I", 0)  # the first storage
 DEVICE = b"\1"
 CPU = int(torch._C.DispatchKey.CPU)
+SPARSE_CSR = 2  # the number of its layout
 
 
 def numbers(values: Any) -> bytes:
@@ -264,6 +265,20 @@ WRONG: dict[str, tuple[Callable[[int, torch.Tensor], bytes], str]] = {
         "unknown tag 9",
     ),
     "components": (lambda op, x: call(op, sparse(part(x), x), tensor(x)), "do not fit"),
+    "compressed indices": (
+        lambda op, x: call(
+            op,
+            TENSOR
+            + COMPOSED
+            + struct.pack("<BBb", 1, SPARSE_CSR, 6)
+            + numbers((3, 4))
+            + part(x, dtype=4, sizes=(3,), strides=(1,))
+            + part(x, dtype=4, sizes=(2,), strides=(1,))
+            + part(x, sizes=(2,), strides=(1,)),
+            tensor(x),
+        ),
+        "components of a sparse tensor do not fit",
+    ),
     "nested sizes": (
         lambda op, x: call(op, nested(x, [2, 4], [4, 1], [5]), tensor(x)),
         "does not lie in its storage",

@@ -153,6 +153,31 @@ bool is_index(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kLong || tensor.scalar_type() == at::kInt;
 }
 
+/// Whether there is a row of blocks, or a column, for each two neighbours of
+/// the compressed indices, and a plain index for each block.
+bool fit_compressed(
+    c10::Layout layout,
+    at::IntArrayRef sizes,
+    const at::Tensor& compressed,
+    const at::Tensor& plain,
+    const at::Tensor& values) {
+  const std::int64_t batch = compressed.dim() - 1; // its dimensions
+  const bool has_blocks =
+      layout == c10::kSparseBsr || layout == c10::kSparseBsc;
+  const std::int64_t across =
+      layout == c10::kSparseCsr || layout == c10::kSparseBsr ? 0 : 1;
+  if (batch < 0 || static_cast<std::int64_t>(sizes.size()) < batch + 2 ||
+      plain.dim() != batch + 1 ||
+      values.dim() < batch + 1 + (has_blocks ? 2 : 0) ||
+      values.size(batch) != plain.size(batch)) {
+    return false;
+  }
+  const std::int64_t block = has_blocks ? values.size(batch + 1 + across) : 1;
+  const std::int64_t size = sizes[static_cast<std::size_t>(batch + across)];
+  return block > 0 && size % block == 0 &&
+      compressed.size(batch) == size / block + 1;
+}
+
 } // namespace
 
 std::vector<at::Tensor> components_of(const at::Tensor& tensor) {
@@ -299,8 +324,8 @@ at::Tensor ValueReader::read_compressed() {
   const at::Tensor compressed = expect_strided(read_tensor());
   const at::Tensor plain = expect_strided(read_tensor(), compressed.dtype());
   const at::Tensor values = expect_strided(read_tensor(), dtype);
-  if (sizes.size() < 2 || !is_index(compressed) || compressed.dim() < 1 ||
-      plain.dim() != compressed.dim() || values.dim() < plain.dim()) {
+  if (!is_index(compressed) ||
+      !fit_compressed(layout, sizes, compressed, plain, values)) {
     throw Malformed("the components of a sparse tensor do not fit");
   }
   at::Tensor made = make_compressed(kHost, layout, dtype);
