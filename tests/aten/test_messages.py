@@ -71,6 +71,14 @@ def sparse(indices: bytes, values: torch.Tensor) -> bytes:
     return TENSOR + COMPOSED + head + indices + rows
 
 
+def compressed(x: torch.Tensor, rows: int) -> bytes:
+    """A sparse float tensor of 3 x 4 with two values, its rows compressed."""
+    indices = [part(x, dtype=4, sizes=(n,), strides=(1,)) for n in (rows + 1, 2)]
+    values = part(x, sizes=(2,), strides=(1,))
+    head = struct.pack("<BBb", 1, SPARSE_CSR, 6) + numbers((3, 4))
+    return TENSOR + COMPOSED + head + b"".join(indices) + values
+
+
 def nested(
     x: torch.Tensor, sizes: list[int], strides: list[int], offsets: list[int]
 ) -> bytes:
@@ -268,13 +276,7 @@ WRONG: dict[str, tuple[Callable[[int, torch.Tensor], bytes], str]] = {
     "compressed indices": (
         lambda op, x: call(
             op,
-            TENSOR
-            + COMPOSED
-            + struct.pack("<BBb", 1, SPARSE_CSR, 6)
-            + numbers((3, 4))
-            + part(x, dtype=4, sizes=(3,), strides=(1,))
-            + part(x, dtype=4, sizes=(2,), strides=(1,))
-            + part(x, sizes=(2,), strides=(1,)),
+            compressed(x, rows=2),
             tensor(x),
         ),
         "components of a sparse tensor do not fit",
@@ -343,6 +345,7 @@ def indices(x: torch.Tensor) -> bytes:
 READERS: dict[str, tuple[str, Callable[[torch.Tensor], list[bytes]], str]] = {
     "strided": ("aten::equal", lambda x: [tensor(x), tensor(x)], "CPU"),
     "sparse": ("aten::_nnz", lambda x: [sparse(indices(x), x)], "SparseCPU"),
+    "compressed": ("aten::_nnz", lambda x: [compressed(x, rows=3)], "SparseCsrCPU"),
     "nested": (
         "aten::_nested_tensor_size",
         lambda x: [nested(x, [2, 4, 1, 4], [4, 1, 4, 1], [0, 8])],
