@@ -10,9 +10,7 @@
 #include <ATen/SparseTensorImpl.h>
 #include <ATen/ops/clone.h>
 #include <ATen/ops/ones.h>
-#include <c10/core/CPUAllocator.h>
 
-#include <cstring>
 #include <utility>
 
 namespace openreg::aten::codec {
@@ -33,8 +31,16 @@ enum class ComposedTag : std::uint8_t {
 const c10::Device kHost(c10::kCPU);
 
 template <typename Impl>
+const Impl& as(const c10::TensorImpl& tensor) {
+  return static_cast<const Impl&>(tensor);
+}
+template <typename Impl>
+Impl& as(c10::TensorImpl& tensor) {
+  return static_cast<Impl&>(tensor);
+}
+template <typename Impl>
 Impl& impl_of(const at::Tensor& tensor) {
-  return static_cast<Impl&>(*tensor.unsafeGetTensorImpl());
+  return as<Impl>(*tensor.unsafeGetTensorImpl());
 }
 
 c10::DispatchKeySet keys(DispatchKey functionality, c10::Device device) {
@@ -61,19 +67,10 @@ at::Tensor make_compressed(
 at::Tensor make_host_tensor(
     const std::vector<std::int64_t>& numbers,
     at::IntArrayRef sizes) {
-  c10::Allocator& allocator = *c10::GetDefaultCPUAllocator();
-  const std::size_t nbytes = numbers.size() * sizeof(std::int64_t);
-  c10::DataPtr data = allocator.allocate(nbytes);
-  if (nbytes > 0) {
-    std::memcpy(data.get(), numbers.data(), nbytes);
-  }
   at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
-      c10::make_intrusive<c10::StorageImpl>(
-          c10::StorageImpl::use_byte_size_t(),
-          nbytes,
-          std::move(data),
-          &allocator,
-          /*resizable=*/true),
+      make_host_storage(
+          {reinterpret_cast<const std::uint8_t*>(numbers.data()),
+           numbers.size() * sizeof(std::int64_t)}),
       c10::DispatchKeySet(DispatchKey::CPU),
       caffe2::TypeMeta::Make<std::int64_t>());
   tensor.unsafeGetTensorImpl()->set_sizes_contiguous(sizes);
@@ -180,24 +177,24 @@ bool fit_compressed(
 
 } // namespace
 
-std::vector<at::Tensor> components_of(const at::Tensor& tensor) {
+std::vector<at::Tensor> components_of(const c10::TensorImpl& tensor) {
   if (tensor.is_sparse()) {
-    const auto& impl = impl_of<SparseTensorImpl>(tensor);
+    const auto& impl = as<SparseTensorImpl>(tensor);
     return {impl.indices(), impl.values()};
   }
   if (tensor.is_nested()) {
-    return {impl_of<NestedTensorImpl>(tensor).get_unsafe_storage_as_tensor()};
+    return {as<NestedTensorImpl>(tensor).get_unsafe_storage_as_tensor()};
   }
-  const auto& impl = impl_of<SparseCsrTensorImpl>(tensor);
+  const auto& impl = as<SparseCsrTensorImpl>(tensor);
   return {impl.compressed_indices(), impl.plain_indices(), impl.values()};
 }
 
 at::Tensor compose(
-    const at::Tensor& tensor,
+    const c10::TensorImpl& tensor,
     c10::Device device,
     const std::vector<at::Tensor>& components) {
   if (tensor.is_nested()) {
-    const auto& impl = impl_of<NestedTensorImpl>(tensor);
+    const auto& impl = as<NestedTensorImpl>(tensor);
     return at::detail::make_tensor<NestedTensorImpl>(
         components[0],
         on_host(impl.get_nested_sizes()),
@@ -208,40 +205,37 @@ at::Tensor compose(
       ? make_sparse(device, tensor.dtype())
       : make_compressed(
             device,
-            impl_of<SparseCsrTensorImpl>(tensor).layout_impl(),
+            as<SparseCsrTensorImpl>(tensor).layout_impl(),
             tensor.dtype());
-  assign_components(made, tensor, components);
+  assign_components(*made.unsafeGetTensorImpl(), tensor, components);
   return made;
 }
 
 void assign_components(
-    const at::Tensor& to,
-    const at::Tensor& from,
+    c10::TensorImpl& to,
+    const c10::TensorImpl& from,
     const std::vector<at::Tensor>& components) {
   if (to.is_sparse()) {
-    auto& impl = impl_of<SparseTensorImpl>(to);
-    const auto& like = impl_of<SparseTensorImpl>(from);
+    auto& impl = as<SparseTensorImpl>(to);
+    const auto& like = as<SparseTensorImpl>(from);
     impl.raw_resize_(like.sparse_dim(), like.dense_dim(), like.sizes());
     impl.set_indices_and_values_unsafe(components[0], components[1]);
     impl.set_coalesced(like.coalesced());
     return;
   }
-  auto& impl = impl_of<SparseCsrTensorImpl>(to);
-  impl.set_layout(impl_of<SparseCsrTensorImpl>(from).layout_impl());
+  auto& impl = as<SparseCsrTensorImpl>(to);
+  impl.set_layout(as<SparseCsrTensorImpl>(from).layout_impl());
   impl.set_member_tensors(
       components[0], components[1], components[2], from.sizes());
 }
 
-bool has_metadata_of(const at::Tensor& one, const at::Tensor& other) {
-  if (one.is_nested()) {
-    return true; // written in place, never given other sizes
-  }
+bool has_metadata_of(const c10::TensorImpl& one, const c10::TensorImpl& other) {
   if (one.sizes() != other.sizes() || one.layout() != other.layout()) {
     return false;
   }
   return !one.is_sparse() ||
-      impl_of<SparseTensorImpl>(one).coalesced() ==
-      impl_of<SparseTensorImpl>(other).coalesced();
+      as<SparseTensorImpl>(one).coalesced() ==
+      as<SparseTensorImpl>(other).coalesced();
 }
 
 // ---- writing ----------------------------------------------------------------
@@ -269,7 +263,8 @@ bool ValueWriter::write_composed(const at::Tensor& tensor) {
     out_.put(tensor.scalar_type());
     out_.put_numbers(impl.sizes());
   }
-  for (const at::Tensor& component : components_of(tensor)) {
+  for (const at::Tensor& component :
+       components_of(*tensor.unsafeGetTensorImpl())) {
     if (!write_tensor(component)) {
       return false;
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/TensorImpl.h>
 
 #include <vector>
 
@@ -20,23 +21,23 @@ inline bool has_components(const c10::TensorImpl& tensor) {
 
 /// The component tensors: indices and values, compressed and plain indices and
 /// values, or the buffer.
-std::vector<at::Tensor> components_of(const at::Tensor& tensor);
+std::vector<at::Tensor> components_of(const c10::TensorImpl& tensor);
 
 /// A tensor on `device` like `tensor`, of other component tensors. The sizes of
 /// a nested tensor, which the host reads, are shared.
 at::Tensor compose(
-    const at::Tensor& tensor,
+    const c10::TensorImpl& tensor,
     c10::Device device,
     const std::vector<at::Tensor>& components);
 
 /// Gives a sparse tensor the metadata of `from`, and component tensors.
 void assign_components(
-    const at::Tensor& to,
-    const at::Tensor& from,
+    c10::TensorImpl& to,
+    const c10::TensorImpl& from,
     const std::vector<at::Tensor>& components);
 
 /// Whether two sparse tensors have the same metadata, whatever their
 /// components.
-bool has_metadata_of(const at::Tensor& one, const at::Tensor& other);
+bool has_metadata_of(const c10::TensorImpl& one, const c10::TensorImpl& other);
 
 } // namespace openreg::aten::codec

@@ -7,9 +7,11 @@
 
 #include <ATen/core/jit_type.h>
 #include <ATen/quantized/QTensorImpl.h>
+#include <c10/core/CPUAllocator.h>
 #include <c10/core/ScalarType.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <mutex>
 #include <unordered_map>
@@ -305,6 +307,20 @@ Generators& generators() {
 }
 
 } // namespace
+
+c10::Storage make_host_storage(ByteSpan bytes) {
+  c10::Allocator& allocator = *c10::GetDefaultCPUAllocator();
+  c10::DataPtr data = allocator.allocate(bytes.size());
+  if (!bytes.empty()) {
+    std::memcpy(data.get(), bytes.data(), bytes.size());
+  }
+  return c10::make_intrusive<c10::StorageImpl>(
+      c10::StorageImpl::use_byte_size_t(),
+      bytes.size(),
+      std::move(data),
+      &allocator,
+      /*resizable=*/true);
+}
 
 bool is_of_type(const c10::IValue& value, const c10::Argument& argument) {
   return has_type(value, *argument.type()) &&
@@ -661,7 +677,8 @@ void ValueReader::read_metadata(const at::Tensor& tensor) {
         made.is_nested()) {
       throw Malformed("a tensor gets components of another kind");
     }
-    assign_components(tensor, made, components_of(made));
+    const c10::TensorImpl& from = *made.unsafeGetTensorImpl();
+    assign_components(impl, from, components_of(from));
     return;
   }
   const auto flags = in_.get<std::uint8_t>();

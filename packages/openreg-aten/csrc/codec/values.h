@@ -69,6 +69,10 @@ struct StorageSource {
   std::function<c10::Storage(std::size_t nbytes)> fresh;
 };
 
+/// A storage of the host's with a copy of `bytes`, from the CPU's allocator of
+/// this process, whoever stands in front of it.
+c10::Storage make_host_storage(ByteSpan bytes);
+
 class ValueReader {
  public:
   ValueReader(Reader& in, Numbered& numbered, const StorageSource& source)

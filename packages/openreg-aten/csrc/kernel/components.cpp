@@ -8,6 +8,8 @@
 #include "kernel/cpu_aliases.h"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace openreg::aten {
 namespace {
@@ -17,7 +19,8 @@ template <typename Convert>
 std::vector<at::Tensor> convert_components(
     const at::Tensor& tensor,
     const Convert& convert) {
-  std::vector<at::Tensor> components = codec::components_of(tensor);
+  std::vector<at::Tensor> components =
+      codec::components_of(*tensor.unsafeGetTensorImpl());
   for (at::Tensor& component : components) {
     component = convert(std::move(component));
   }
@@ -44,7 +47,8 @@ at::Tensor& CpuAliases::alias_components(
     }
   }
   auto alias = std::make_unique<CpuAlias>(CpuAlias{
-      codec::compose(tensor, c10::Device(c10::kCPU), alias_each()),
+      codec::compose(
+          *tensor.unsafeGetTensorImpl(), c10::Device(c10::kCPU), alias_each()),
       c10::Storage()});
   composed_.push_back(
       {tensor.unsafeGetTensorImpl(), std::move(alias), written});
@@ -54,7 +58,7 @@ at::Tensor& CpuAliases::alias_components(
 at::Tensor CpuAliases::adopt_components(const at::Tensor& result) {
   const CurrentDevice scope(device_); // where the parts' placeholders are made
   return codec::compose(
-      result,
+      *result.unsafeGetTensorImpl(),
       c10::Device(c10::kPrivateUse1, device_),
       convert_components(result, [&](at::Tensor component) {
         return adopt(std::move(component));
@@ -62,14 +66,14 @@ at::Tensor CpuAliases::adopt_components(const at::Tensor& result) {
 }
 
 void CpuAliases::write_back_components(const Aliased& aliased) {
-  const auto device = at::Tensor(
-      c10::intrusive_ptr<c10::TensorImpl>::reclaim_copy(aliased.device));
   const at::Tensor& cpu = aliased.alias->tensor;
   if (cpu.is_nested()) {
     return; // written in place, never given other sizes
   }
-  const std::vector<at::Tensor> made = codec::components_of(cpu);
-  std::vector<at::Tensor> mine = codec::components_of(device);
+  c10::TensorImpl& to = *aliased.device; // without a reference
+  const c10::TensorImpl& from = *cpu.unsafeGetTensorImpl();
+  const std::vector<at::Tensor> made = codec::components_of(from);
+  std::vector<at::Tensor> mine = codec::components_of(to);
   const bool kept = std::equal(
       mine.begin(),
       mine.end(),
@@ -77,9 +81,9 @@ void CpuAliases::write_back_components(const Aliased& aliased) {
       [&](at::Tensor& each, const at::Tensor& other) {
         return alias(std::move(each), true).is_same(other);
       });
-  if (!kept || !codec::has_metadata_of(device, cpu)) {
+  if (!kept || !codec::has_metadata_of(to, from)) {
     codec::assign_components(
-        device, cpu, convert_components(cpu, [&](at::Tensor component) {
+        to, from, convert_components(cpu, [&](at::Tensor component) {
           return adopt(std::move(component));
         }));
   }

@@ -10,7 +10,6 @@
 #include "kernel/message.h"
 
 #include <ATen/quantized/QTensorImpl.h>
-#include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -59,11 +58,6 @@ struct State {
 State& state() {
   static auto* value = new State; // for threads that outlive main()
   return *value;
-}
-
-/// The CPU's allocator of this process, whoever stands in front of it.
-c10::Allocator& host_memory() {
-  return *c10::GetDefaultCPUAllocator();
 }
 
 /// Whether a range lies in one block of the runtime.
@@ -116,20 +110,7 @@ const codec::StorageSource kArguments{
           void* data = kernel_address(address, nbytes);
           return make_storage(data, nbytes, resizable);
         },
-    .host =
-        [](codec::ByteSpan bytes) {
-          c10::DataPtr data = host_memory().allocate(bytes.size());
-          if (!bytes.empty()) {
-            std::memcpy(data.get(), bytes.data(), bytes.size());
-          }
-          return c10::Storage(
-              c10::make_intrusive<c10::StorageImpl>(
-                  c10::StorageImpl::use_byte_size_t(),
-                  bytes.size(),
-                  std::move(data),
-                  &host_memory(),
-                  /*resizable=*/true));
-        },
+    .host = codec::make_host_storage,
     .fresh = [](std::size_t) -> c10::Storage {
       throw Malformed("a call has a storage without a place");
     }};
@@ -139,10 +120,11 @@ class Before {
  public:
   explicit Before(const at::Tensor& tensor) {
     const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+    if (impl.is_nested()) {
+      return; // written in place, never given other sizes
+    }
     if (codec::has_components(impl)) {
-      // The same components, which have numbers of their own.
-      components_ = codec::components_of(tensor);
-      copy_ = codec::compose(tensor, tensor.device(), components_);
+      copy_ = codec::compose(impl, impl.device(), codec::components_of(impl));
       return;
     }
     sizes_ = tensor.sizes();
@@ -154,8 +136,9 @@ class Before {
     quantizer_ = quantizer_of(tensor);
   }
   bool is(const at::Tensor& tensor) const {
-    if (copy_.defined()) {
-      return is_composed_as(tensor);
+    const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+    if (codec::has_components(impl)) {
+      return impl.is_nested() || is_copy(impl);
     }
     return tensor.storage().unsafeGetStorageImpl() == storage_ &&
         tensor.sizes() == sizes_ && tensor.strides() == strides_ &&
@@ -171,17 +154,18 @@ class Before {
               .get()
         : nullptr;
   }
-  bool is_composed_as(const at::Tensor& tensor) const {
+  bool is_copy(const c10::TensorImpl& tensor) const {
+    const c10::TensorImpl& copy = *copy_.unsafeGetTensorImpl();
     const auto now = codec::components_of(tensor);
-    return tensor.is_nested() || // whose buffer is written in place
-        (codec::has_metadata_of(tensor, copy_) &&
-         std::equal(
-             now.begin(),
-             now.end(),
-             components_.begin(),
-             [](const at::Tensor& one, const at::Tensor& other) {
-               return one.is_same(other);
-             }));
+    const auto then = codec::components_of(copy);
+    return codec::has_metadata_of(tensor, copy) &&
+        std::equal(
+               now.begin(),
+               now.end(),
+               then.begin(),
+               [](const at::Tensor& one, const at::Tensor& other) {
+                 return one.is_same(other);
+               });
   }
 
   c10::DimVector sizes_;
@@ -191,8 +175,7 @@ class Before {
   bool conj_ = false;
   bool neg_ = false;
   const at::Quantizer* quantizer_ = nullptr;
-  std::vector<at::Tensor> components_;
-  at::Tensor copy_; // of a tensor with components
+  at::Tensor copy_; // of a sparse tensor, with the same components
 };
 
 /// A call as it was read.
