@@ -90,8 +90,14 @@ orDeviceGetAttribute(int* value, orDeviceAttr attr, int device) noexcept {
       case orDevAttrConcurrentKernels:
       case orDevAttrUnifiedAddressing:
       case orDevAttrHostRegisterSupported:
-      case orDevAttrIpcSupported:
         *value = 1;
+        return;
+      case orDevAttrResetCount:
+        *value = static_cast<int>(runtime().device(device).state().resets());
+        return;
+      case orDevAttrIpcSupported:
+      case orDevAttrKernelPointers:
+        *value = config().in_process ? 1 : 0;
         return;
       case orDevAttrStreamPrioritiesSupported:
       case orDevAttrPageableMemoryAccess:
@@ -101,7 +107,7 @@ orDeviceGetAttribute(int* value, orDeviceAttr attr, int device) noexcept {
     throw Failure(
         orErrorInvalidValue,
         "attr " + std::to_string(static_cast<int>(attr)) +
-            " is not an orDeviceAttr: expected 0 to 9");
+            " is not an orDeviceAttr: expected 0 to 11");
   });
 }
 

@@ -10,6 +10,7 @@
 #include "failures/failure_injection.h"
 #include "memory/host_access.h"
 #include "memory/host_memory.h"
+#include "settings/config.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -41,6 +42,17 @@ void check_host_range(const void* ptr, std::size_t size) {
         orErrorInvalidValue,
         std::to_string(size) + " bytes at ptr " + hex(ptr) +
             " reach into device memory: expected memory of the host");
+  }
+}
+
+/// Throws orErrorNotSupported if this process cannot have the memory there.
+void check_reachable(const void* devPtr) {
+  if (!config().in_process) {
+    throw Failure(
+        orErrorNotSupported,
+        "devPtr " + hex(devPtr) +
+            " is memory of another process (OPENREG_ISOLATION=process): "
+            "expected a copy, or a message for the device's executor");
   }
 }
 
@@ -184,6 +196,7 @@ orError_t orMemoryUnprotect(void* devPtr) noexcept {
 orError_t orMemoryProtect(void* devPtr) noexcept {
   return api_call("orMemoryProtect", [&] {
     const auto block = check_range("devPtr", devPtr, 0);
+    check_reachable(devPtr);
     host_access::close(runtime().memory(), block.begin);
   });
 }
@@ -192,6 +205,7 @@ orError_t orGetKernelPointer(void** kernelPtr, const void* devPtr) noexcept {
   return api_call("orGetKernelPointer", [&] {
     check_not_null(kernelPtr, "kernelPtr");
     check_range("devPtr", devPtr, 0);
+    check_reachable(devPtr);
     if (const auto* stream = running_stream()) {
       peer::check_access(stream->device(), device_of(devPtr));
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The boundary behind which a device does its work.
 //
-// Streams and events order commands; a backend carries one out. Everything that
-// touches device bytes is a command, so a device that lives elsewhere (another
-// process) is another Backend and nothing above it changes.
+// Streams and events order commands; a lane of the backend carries those of one
+// stream out. Everything that touches device bytes is a command, so a device
+// that lives elsewhere (another process) is another Backend and nothing above
+// it changes.
 #pragma once
 
 #include "base/device_state.h"
@@ -21,6 +22,16 @@ namespace openreg {
 /// A kernel with its argument block, which `cleanup` takes unless it is null.
 struct Launch {
   orKernel_t kernel;
+  void* args;
+  orKernel_t cleanup;
+};
+
+/// Bytes for the executor of the device, whose reply `on_reply` takes.
+struct Message {
+  const char* name; // for people; stays valid
+  const void* data;
+  std::size_t size;
+  orReply_t on_reply;
   void* args;
   orKernel_t cleanup;
 };
@@ -62,7 +73,8 @@ struct Fill {
 };
 
 /// Rows are rare and large: their own place keeps the others small.
-using Command = std::variant<Launch, Copy, std::unique_ptr<const Copy2D>, Fill>;
+using Command =
+    std::variant<Launch, Message, Copy, std::unique_ptr<const Copy2D>, Fill>;
 
 /// Thrown where a command is dropped because a device whose memory it uses has
 /// failed or was reset: no failure of the device that executes it.
@@ -71,21 +83,56 @@ class Dropped : public Failure {
   using Failure::Failure;
 };
 
+/// Carries out the commands of one stream. One thread at a time uses it.
+class Lane {
+ public:
+  virtual ~Lane() = default;
+  /// Whether `command` may begin while others are not finished.
+  virtual bool queues(const Command& command) const noexcept = 0;
+  /// Begins a command, which stays where it is until it is finished. If this
+  /// throws, the command failed, and is finished.
+  virtual void begin(const Command& command) = 0;
+  /// Waits for the oldest command that began. Throws what it failed with: what
+  /// a kernel throws, orErrorIllegalAddress for bytes that are in no live
+  /// block, and Dropped.
+  virtual void finish() = 0;
+
+  void execute(const Command& command) {
+    begin(command);
+    finish();
+  }
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
-  /// Carries `command` out on the calling thread. Throws what a kernel throws,
-  /// orErrorIllegalAddress for bytes that are in no live block, and Dropped.
-  virtual void execute(const Command& command) = 0;
+  virtual std::unique_ptr<Lane> open_lane() = 0;
+  /// Gives pages of the device's memory back, which read as zero afterwards.
+  virtual void release(std::size_t offset, std::size_t size) = 0;
+  /// Ends what runs and the memory of a device that has failed, as far as the
+  /// backend can. The next command finds a new device.
+  virtual void restart() = 0;
 };
 
 /// Holds the block of `device` around an address, for a command that was
 /// enqueued before. Throws Dropped.
 using PinBlock = std::optional<Pin> (*)(int device, const Place& place);
 
+/// What a command fails with whose bytes are in no live block any more.
+Failure no_block(const void* address, std::size_t count, int device);
+
 /// A device in this process: commands run on the calling thread.
 std::unique_ptr<Backend> make_thread_backend(
+    int device,
     const AddressSpace& memory,
     PinBlock pin);
+
+/// A device in a process of its own, which starts with the first command.
+/// `state` learns of its end.
+std::unique_ptr<Backend> make_process_backend(
+    int device,
+    const AddressSpace& memory,
+    PinBlock pin,
+    DeviceState& state);
 
 } // namespace openreg

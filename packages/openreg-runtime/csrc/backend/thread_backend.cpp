@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The backend of devices that live in this process.
 #include "backend/backend.h"
+#include "backend/executor.h"
 #include "base/error.h"
 #include "memory/address_space.h"
 
@@ -13,18 +14,26 @@
 namespace openreg {
 namespace {
 
-class ThreadBackend final : public Backend {
+class ThreadLane final : public Lane {
  public:
-  ThreadBackend(const AddressSpace& memory, PinBlock pin)
+  ThreadLane(const AddressSpace& memory, PinBlock pin)
       : memory_(memory), pin_(pin) {}
 
-  void execute(const Command& command) override {
+  bool queues(const Command& /*command*/) const noexcept override {
+    return false; // it is finished when it began
+  }
+  void begin(const Command& command) override {
     std::visit([this](const auto& value) { run(value); }, command);
   }
+  void finish() override {}
 
  private:
   void run(const Launch& launch) {
     launch.kernel(launch.args);
+  }
+  void run(const Message& message) {
+    executor().execute(
+        message.data, message.size, message.on_reply, message.args);
   }
   void run(const Copy& copy) {
     const Range dst = reach(copy.dst, copy.count);
@@ -66,11 +75,7 @@ class ThreadBackend final : public Backend {
     }
     auto pin = pin_(device, place);
     if (!pin || address + count > pin->block().begin + pin->block().size) {
-      throw Failure(
-          orErrorIllegalAddress,
-          "a copy or set of " + std::to_string(count) + " bytes reached " +
-              hex(address) + " of device " + std::to_string(device) +
-              ", where no block is allocated any more");
+      throw no_block(address, count, device);
     }
     return {address + memory_.distance(), std::move(pin)};
   }
@@ -79,12 +84,40 @@ class ThreadBackend final : public Backend {
   const PinBlock pin_;
 };
 
+class ThreadBackend final : public Backend {
+ public:
+  ThreadBackend(int device, const AddressSpace& memory, PinBlock pin)
+      : device_(device), memory_(memory), pin_(pin) {}
+
+  std::unique_ptr<Lane> open_lane() override {
+    return std::make_unique<ThreadLane>(memory_, pin_);
+  }
+  void release(std::size_t offset, std::size_t size) override {
+    memory_.release(device_, offset, size);
+  }
+  void restart() override {} // nobody can end a thread
+
+ private:
+  const int device_;
+  const AddressSpace& memory_;
+  const PinBlock pin_;
+};
+
 } // namespace
 
+Failure no_block(const void* address, std::size_t count, int device) {
+  return {
+      orErrorIllegalAddress,
+      "a copy or set of " + std::to_string(count) + " bytes reached " +
+          hex(address) + " of device " + std::to_string(device) +
+          ", where no block is allocated any more"};
+}
+
 std::unique_ptr<Backend> make_thread_backend(
+    int device,
     const AddressSpace& memory,
     PinBlock pin) {
-  return std::make_unique<ThreadBackend>(memory, pin);
+  return std::make_unique<ThreadBackend>(device, memory, pin);
 }
 
 } // namespace openreg

@@ -69,6 +69,10 @@ class DeviceState {
   std::optional<Error> failure_since(Epoch epoch) const {
     return usable_since(epoch) ? std::nullopt : std::optional(reason());
   }
+  /// How often it recovered.
+  std::uint64_t resets() const noexcept {
+    return status_.load(std::memory_order_acquire) / 2;
+  }
   /// Only the first failure counts.
   void fail(Error error);
   /// Replaces the failure.

@@ -19,6 +19,9 @@ template <>
 inline constexpr std::size_t kFirstSize<orDeviceProp> =
     offsetof(orDeviceProp, minor) + sizeof(int);
 template <>
+inline constexpr std::size_t kFirstSize<orExecutor> =
+    offsetof(orExecutor, start) + sizeof(const char*);
+template <>
 inline constexpr std::size_t kFirstSize<orFailureSpec> =
     offsetof(orFailureSpec, seed) + sizeof(std::uint64_t);
 template <>

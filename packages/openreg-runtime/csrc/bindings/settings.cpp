@@ -66,6 +66,14 @@ void register_setting(
       description.c_str()));
 }
 
+void set_device_launcher(const std::vector<std::string>& arguments) {
+  std::vector<const char*> words;
+  for (const std::string& each : arguments) {
+    words.push_back(each.c_str());
+  }
+  check(orSetDeviceLauncher(words.data(), words.size()));
+}
+
 } // namespace
 
 void init_settings(nb::module_& m) {
@@ -119,6 +127,7 @@ void init_settings(nb::module_& m) {
       "Raises:\n"
       "    OpenRegError: If another setting has the name.\n"
       "    ValueError: If the kind is another.");
+  m.def("set_device_launcher", &set_device_launcher, "arguments"_a);
 }
 
 } // namespace openreg::python

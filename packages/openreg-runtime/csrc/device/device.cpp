@@ -33,7 +33,10 @@ Device::Device(int index, AddressSpace& memory, std::size_t capacity)
     : index_(index),
       memory_(memory),
       state_(config().wait_timeout),
-      backend_(make_thread_backend(memory, pin_for_command)),
+      backend_(
+          config().in_process
+              ? make_thread_backend(index, memory, pin_for_command)
+              : make_process_backend(index, memory, pin_for_command, state_)),
       heap_(
           memory.own_span(),
           capacity,
@@ -46,7 +49,7 @@ Device::Device(int index, AddressSpace& memory, std::size_t capacity)
               memory_check::close(
                   memory_, memory_.device_mapping(index_) + offset, size);
             }
-            memory_.release(index_, offset, size);
+            backend_->release(offset, size);
           }),
       exports_(memory, index),
       imports_(memory, index),
@@ -379,6 +382,7 @@ void Device::wait_until_unpinned(
 }
 
 orIpcMemHandle_t Device::share(const void* pointer) {
+  check_shares();
   if (imports_.covers(pointer)) {
     throw Failure(
         orErrorInvalidValue,
@@ -403,7 +407,19 @@ orIpcMemHandle_t Device::share(const void* pointer) {
   return exports_.add(block->offset, block->size);
 }
 
+/// Throws orErrorNotSupported if no other process can have its memory.
+void Device::check_shares() const {
+  if (!config().in_process) {
+    throw Failure(
+        orErrorNotSupported,
+        "device " + std::to_string(index_) +
+            " is in a process of its own (OPENREG_ISOLATION=process), which "
+            "shares its memory with no other: copy it to the host");
+  }
+}
+
 void* Device::open_shared(ipc::Offer offer) {
+  check_shares();
   const std::lock_guard lock(heap_mutex_);
   return imports_.open(std::move(offer));
 }
@@ -539,6 +555,7 @@ void Device::reset() {
       {orErrorDeviceLost,
        "device " + std::to_string(index_) + " is being reset"});
   try {
+    backend_->restart();
     drain(); // what is queued is dropped
     clear();
   } catch (...) {

@@ -119,6 +119,7 @@ class Device final : private BlockKeeper {
   std::optional<Block> find_enqueued_locked(const void* pointer) const;
   std::string why_not_freed(const void* pointer) const;
   void check_freeable(void* pointer) const;
+  void check_shares() const;
   Failure not_freed(const void* pointer) const;
   Failure no_room(std::size_t size) const;
   std::optional<std::size_t> take(std::size_t size);

@@ -29,7 +29,8 @@ Runtime::Runtime()
     : memory_(
           config().device_count,
           span_of(config().device_memory),
-          span_of(config().device_memory)) {
+          span_of(config().device_memory),
+          config().in_process) {
   for (int index = 0; index < config().device_count; ++index) {
     devices_.push_back(
         std::make_unique<Device>(index, memory_, config().device_memory));

@@ -34,7 +34,8 @@ namespace {
 AddressSpace::AddressSpace(
     int device_count,
     std::size_t own,
-    std::size_t foreign)
+    std::size_t foreign,
+    bool in_process)
     : AddressSpace(own, foreign) {
   const std::size_t all = span_ * static_cast<std::size_t>(device_count);
   void* reserved = mmap(
@@ -49,7 +50,7 @@ AddressSpace::AddressSpace(
   }
   device_mappings_ = static_cast<std::byte*>(reserved);
   distance_ = static_cast<std::ptrdiff_t>(all);
-  for (int device = 0; device < device_count; ++device) {
+  for (int device = 0; in_process && device < device_count; ++device) {
     const int file = memfd_create(kFileName, MFD_CLOEXEC);
     if (file < 0) {
       fail("creating a file", own);

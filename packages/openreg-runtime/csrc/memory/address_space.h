@@ -23,8 +23,13 @@ class AddressSpace {
   static constexpr const char* kFileName = "openreg";
 
   /// Reserves, for each device, `own` bytes for its memory and `foreign` bytes
-  /// for that of other processes, both in whole pages.
-  AddressSpace(int device_count, std::size_t own, std::size_t foreign);
+  /// for that of other processes, both in whole pages. Unless the devices are
+  /// in this process nothing is mapped there.
+  AddressSpace(
+      int device_count,
+      std::size_t own,
+      std::size_t foreign,
+      bool in_process);
   AddressSpace(const AddressSpace&) = delete;
   AddressSpace& operator=(const AddressSpace&) = delete;
   ~AddressSpace();
@@ -33,7 +38,7 @@ class AddressSpace {
     return device_mappings_ + static_cast<std::size_t>(device) * span_;
   }
   std::byte* end() const noexcept {
-    return device_mappings_ + files_.size() * span_;
+    return device_mappings_ + distance_;
   }
   /// Bytes of a device mapping: own memory first, that of other processes
   /// behind.

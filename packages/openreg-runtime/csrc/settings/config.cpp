@@ -63,12 +63,28 @@ constexpr Variable kVariables[] = {
      }},
     {"OPENREG_ISOLATION",
      "thread",
-     "where a device lives: thread (this process), or loopback (the same, but "
-     "operators reach it as messages)",
-     [](Config&, Setting& setting) {
-       if (setting.value != "thread" && setting.value != "loopback") {
-         reject(setting, "thread or loopback");
+     "where a device lives: thread (this process), loopback (the same, but "
+     "operators reach it as messages), or process (one of its own)",
+     [](Config& config, Setting& setting) {
+       if (setting.value != "thread" && setting.value != "loopback" &&
+           setting.value != "process") {
+         reject(setting, "thread, loopback or process");
        }
+       config.in_process = setting.value != "process";
+     }},
+    {"OPENREG_DEVICE_LAUNCHER",
+     "none",
+     "the command that starts processes of devices; none is what the program "
+     "has set",
+     [](Config& config, Setting& setting) {
+       config.device_launcher = setting.value == "none" ? "" : setting.value;
+     }},
+    {"OPENREG_DEVICE_LOG",
+     "none",
+     "the file that processes of devices write to; none is where the program "
+     "writes its errors",
+     [](Config& config, Setting& setting) {
+       config.device_log = setting.value == "none" ? "" : setting.value;
      }},
     {"OPENREG_PEER_ACCESS",
      "1",
@@ -81,6 +97,9 @@ constexpr Variable kVariables[] = {
      "1 makes a kernel fault that touches memory after it was freed",
      [](Config& config, Setting& setting) {
        config.memory_check = read_switch(setting);
+       if (config.memory_check && !config.in_process) {
+         reject(setting, "0 with OPENREG_ISOLATION=process");
+       }
      }},
     {"OPENREG_ALLOW_COPIES",
      "0",

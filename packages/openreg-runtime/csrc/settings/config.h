@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,11 +21,14 @@ struct Config {
   int device_count = 2;
   std::size_t device_memory = std::size_t{16} << 30; // bytes, per device
   bool launch_blocking = false;
+  bool in_process = true; // or each device in a process of its own
   bool peer_access = true;
   bool memory_check = false;
   bool allow_copies = false;      // of the library
   std::uint64_t wait_timeout = 0; // milliseconds, 0 for no limit
   std::vector<orFailureSpec> failures;
+  std::string device_launcher; // a command; empty: what the program has set
+  std::string device_log;      // a file; empty: that of the program's errors
   std::vector<Setting> settings;
 };
 

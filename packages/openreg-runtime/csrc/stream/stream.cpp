@@ -40,6 +40,9 @@ Running* outer_of(const Running& running) {
 // has such a limit too, of about a thousand.
 constexpr std::size_t kMaxQueued = 16384;
 
+// Commands that one turn begins on a lane that takes several at a time.
+constexpr std::size_t kMostInTurn = 1024;
+
 /// What a command sees of the thread that happens to run it: its device is the
 /// current one, and there is no error yet. The thread gets its own back.
 class RunningScope {
@@ -102,11 +105,15 @@ template <typename Action>
 void release(const Action& action, std::optional<Error>& error) {
   const auto* command = std::get_if<Command>(&action);
   const auto* launch = command ? std::get_if<Launch>(command) : nullptr;
-  if (launch == nullptr || launch->cleanup == nullptr) {
+  const auto* message = command ? std::get_if<Message>(command) : nullptr;
+  const orKernel_t cleanup = launch ? launch->cleanup
+      : message                     ? message->cleanup
+                                    : nullptr;
+  if (cleanup == nullptr) {
     return;
   }
   try {
-    launch->cleanup(launch->args);
+    cleanup(launch ? launch->args : message->args);
   } catch (...) {
     if (!error) {
       error = error_of("the cleanup of a launch");
@@ -147,8 +154,9 @@ void Stream::inject_failure(Entry& entry) const {
   if (command == nullptr) {
     return;
   }
-  const auto site = std::holds_alternative<Launch>(*command) ? orFailureLaunch
-                                                             : orFailureCopy;
+  const bool launches = std::holds_alternative<Launch>(*command) ||
+      std::holds_alternative<Message>(*command);
+  const auto site = launches ? orFailureLaunch : orFailureCopy;
   if (auto hit = failure_injection::next(site, device_)) {
     entry.hit = std::make_unique<failure_injection::Hit>(std::move(*hit));
   }
@@ -507,7 +515,68 @@ void Stream::end_idle_worker() noexcept {
   completed_at_last_look_ = completed_;
 }
 
+/// Whether the next command may begin before those that began are finished.
+bool Stream::queues_next() const noexcept {
+  if (queue_.empty() || queue_.front().hit != nullptr) {
+    return false;
+  }
+  const auto* command = std::get_if<Command>(&queue_.front().action);
+  return command != nullptr && lane_->queues(*command);
+}
+
+/// Keeps the lane busy: commands begin while earlier ones run.
+void Stream::execute_queued(Lock& lock) {
+  busy_ = true;
+  struct Begun {
+    Entry entry;
+    std::optional<Error> error; // it failed at its beginning
+  };
+  std::deque<Begun> begun; // the lane has pointers to what is in there
+  std::size_t room = kMostInTurn;
+  const auto may_begin = [&] { return room > 0 && queues_next(); };
+  const RunningScope scope(this, /*part=*/false);
+  do {
+    for (; may_begin(); --room) {
+      Begun& next = begun.emplace_back(std::move(queue_.front()), std::nullopt);
+      queue_.pop_front();
+      lock.unlock();
+      next.error = state_.failure_since(next.entry.epoch);
+      if (!next.error) {
+        next.error = attempt([&] {
+          lane_->begin(std::get<Command>(next.entry.action));
+        });
+      }
+      lock.lock();
+    }
+    lock.unlock();
+    Begun& oldest = begun.front();
+    if (!oldest.error) {
+      oldest.error = attempt([&] { lane_->finish(); });
+    }
+    release(oldest.entry.action, oldest.error);
+    if (oldest.error && !state_.usable_since(oldest.entry.epoch)) {
+      oldest.error.reset(); // the failure of the device says it all
+    }
+    lock.lock();
+    if (oldest.error) {
+      keep_failure(std::move(*oldest.error));
+    }
+    begun.pop_front();
+    if (!begun.empty() || may_begin()) { // else finish_turn() counts it
+      ++completed_;
+      if (completed_ >= wake_at_) {
+        wake_waiting();
+      }
+    }
+  } while (!begun.empty() || may_begin());
+}
+
 void Stream::execute_next(Lock& lock) {
+  if (queues_next()) {
+    execute_queued(lock);
+    finish_turn();
+    return;
+  }
   busy_ = true;
   std::optional<Error> error;
   std::shared_ptr<Point> recorded;
@@ -540,19 +609,27 @@ void Stream::execute_next(Lock& lock) {
   }
 }
 
-/// Returns the failure of the action, or why it was dropped.
+/// Returns the failure of the entry, or why it was dropped.
 std::optional<Error> Stream::execute(const Entry& entry) {
   if (auto failure = state_.failure_since(entry.epoch)) {
     return failure;
   }
-  try {
+  return attempt([&] {
     if (entry.hit) {
       entry.hit->apply(&state_);
       if (auto failure = state_.failure_since(entry.epoch)) {
-        return failure; // since the delay
+        throw Dropped(std::move(*failure)); // since the delay
       }
     }
     act(entry.action);
+  });
+}
+
+/// Returns what `work` throws; a failure that sticks is one of the device.
+template <typename Work>
+std::optional<Error> Stream::attempt(const Work& work) {
+  try {
+    work();
     return std::nullopt;
   } catch (const Dropped& dropped) {
     return dropped.error();
@@ -567,7 +644,7 @@ std::optional<Error> Stream::execute(const Entry& entry) {
 
 void Stream::act(const Action& action) {
   if (const auto* command = std::get_if<Command>(&action)) {
-    backend_.execute(*command);
+    lane_->execute(*command);
   } else if (const auto* host = std::get_if<HostCall>(&action)) {
     host->function(host->data);
   } else {

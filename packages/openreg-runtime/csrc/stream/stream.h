@@ -53,7 +53,7 @@ class Stream {
       : device_(device),
         priority_(priority),
         state_(state),
-        backend_(backend) {}
+        lane_(backend.open_lane()) {}
 
   int device() const noexcept {
     return device_;
@@ -152,7 +152,11 @@ class Stream {
   void start_worker();
   void work();
   void execute_next(Lock& lock);
+  void execute_queued(Lock& lock);
+  bool queues_next() const noexcept;
   std::optional<Error> execute(const Entry& entry);
+  template <typename Work>
+  std::optional<Error> attempt(const Work& work);
   void act(const Action& action);
   void wait_for(Point& point) const;
   void keep_failure(Error error);
@@ -178,7 +182,7 @@ class Stream {
   const int device_;
   std::atomic<int> priority_; // a stale handle may read it
   DeviceState& state_;
-  Backend& backend_;
+  const std::unique_ptr<Lane> lane_; // the executor's
 
   mutable std::mutex mutex_;
   std::condition_variable work_; // for the worker: a command can start

@@ -149,7 +149,9 @@ typedef enum orDeviceAttr {
   orDevAttrUnifiedAddressing = 6,     /* a pointer names its device */
   orDevAttrPageableMemoryAccess = 7,  /* copies wait for such memory */
   orDevAttrHostRegisterSupported = 8, /* orHostRegister */
-  orDevAttrIpcSupported = 9           /* orIpc... */
+  orDevAttrIpcSupported = 9,          /* orIpc... */
+  orDevAttrKernelPointers = 10, /* kernels of this process reach memory */
+  orDevAttrResetCount = 11      /* how often the device was reset */
 } orDeviceAttr;
 
 /* What orDeviceSetLimit() limits on the current device. */
@@ -287,6 +289,41 @@ typedef struct orFailureSpec {
 /* The first allocation on any device; `error` is still to be set. */
 #define OPENREG_FAILURE_SPEC_INIT \
   {sizeof(orFailureSpec), orFailureMalloc, -1, orSuccess, 0, 1, 0, 0.0, 0}
+
+/* Takes the reply to a message, which is valid until it returns. */
+typedef void (*orReply_t)(void* args, const void* reply, size_t size);
+/* Runs a message on the device, and calls `reply(args, ...)` once. What it
+ * throws is the failure of the message. */
+typedef void (*orExecute_t)(
+    const void* message,
+    size_t size,
+    orReply_t reply,
+    void* args);
+/* Where an executor finds memory: a kernel reaches the bytes of the device
+ * pointer p, from `begin` to `end`, at p + distance. Those of its own device
+ * begin at `own`, and no others are there. */
+typedef struct orMemoryView {
+  void* begin;
+  void* end;
+  void* own;
+  size_t size; /* bytes from `own` on */
+  ptrdiff_t distance;
+} orMemoryView;
+/* Called in the process of a device before its first message: calls
+ * orSetExecutor() there. */
+typedef void (*orStartExecutor_t)(const orMemoryView* view);
+
+/* What runs messages. With OPENREG_ISOLATION=process a device's process loads
+ * `libraries`, paths of files, in this order, and calls the function `start`, an
+ * orStartExecutor_t, of the last one. */
+typedef struct orExecutor {
+  size_t structSize;
+  orExecute_t execute;
+  const char* const* libraries;
+  size_t libraryCount;
+  const char* start;
+} orExecutor;
+#define OPENREG_EXECUTOR_INIT {sizeof(orExecutor), NULL, NULL, 0, NULL}
 
 /* A kernel receives its argument block; it reaches device memory through
  * orGetKernelPointer(). */
@@ -688,6 +725,47 @@ OPENREG_API orError_t orLaunchHostFunc(
     orStream_t stream,
     orHostFn_t fn,
     void* userData) OPENREG_NOEXCEPT;
+
+/* Brings the executor of messages, one for the process. To bring the same again
+ * does nothing. Errors: InvalidValue. */
+OPENREG_API orError_t orSetExecutor(const orExecutor* executor)
+    OPENREG_NOEXCEPT;
+/* Enqueues a message for the device's executor: as a kernel, but what runs is
+ * the executor, where the device is. `name` says what it does and must stay
+ * valid for good; `data` stays valid until `cleanup(args)`. Before that
+ * `onReply(args, ...)` gets the reply on a thread of this process, in stream
+ * order; what it throws is the failure of the message.
+ * Errors: InvalidValue, InvalidHandle, NotSupported, [device]. */
+OPENREG_API orError_t orLaunchMessage(
+    orStream_t stream,
+    const char* name,
+    const void* data,
+    size_t size,
+    orReply_t onReply,
+    void* args,
+    orKernel_t cleanup) OPENREG_NOEXCEPT;
+/* Runs a message in stream order and returns after `onReply(args, ...)`, which
+ * the calling thread calls. Errors: InvalidValue, InvalidHandle, NotSupported,
+ * LaunchFailure, Timeout, [device]. */
+OPENREG_API orError_t orLaunchMessageBlocking(
+    orStream_t stream,
+    const char* name,
+    const void* data,
+    size_t size,
+    orReply_t onReply,
+    void* args) OPENREG_NOEXCEPT;
+/* What starts the launcher of device processes where OPENREG_DEVICE_LAUNCHER
+ * does not say it: a program and its arguments. Errors: InvalidValue. */
+OPENREG_API orError_t
+orSetDeviceLauncher(const char* const* arguments, size_t count)
+    OPENREG_NOEXCEPT;
+/* For a launcher: makes this process that of a device with the memory of `view`
+ * but for `distance`, which it finds, and serves until `socket` closes. `start`
+ * may be null. Errors: InvalidValue, MemoryAllocation. */
+OPENREG_API orError_t orServeDevice(
+    int socket,
+    const orMemoryView* view,
+    orStartExecutor_t start) OPENREG_NOEXCEPT;
 
 /* ---- events ------------------------------------------------------------ */
 

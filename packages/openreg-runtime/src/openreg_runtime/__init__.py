@@ -9,6 +9,7 @@ value there: the first use does.
 from __future__ import annotations
 
 import faulthandler
+import os
 import sys
 
 import libopenreg
@@ -32,6 +33,7 @@ from ._C import (  # noqa: E402
     synchronize,
     version,
 )
+from ._C import set_device_launcher as _set_device_launcher  # noqa: E402
 from ._errors import OpenRegError  # noqa: E402
 from ._pinned import pinned  # noqa: E402
 from ._usage import ResourceUsage, resource_usage  # noqa: E402
@@ -69,4 +71,16 @@ def _enable_faulthandler() -> None:
         return  # standard error is no file here: nowhere to print to
 
 
+def _name_launcher() -> None:
+    """Lets this Python start the processes of devices, with nothing of the program's.
+
+    As a file: to import it as a module would import this package, and what the
+    program has in its path.
+    """
+    if sys.executable:  # not in every program that embeds Python
+        launcher = os.path.join(os.path.dirname(__file__), "device.py")
+        _set_device_launcher([sys.executable, "-I", "-S", launcher])
+
+
 _enable_faulthandler()
+_name_launcher()

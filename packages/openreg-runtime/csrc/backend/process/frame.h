@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the host and a device's process say to each other.
+//
+// Each stream has a lane: one piece of shared memory with a pipe of commands to
+// the device and a pipe of replies back. Each command gets one reply, in the
+// same order.
+#pragma once
+
+#include "backend/process/pipe.h"
+
+#include <cstddef>
+#include <cstdint>
+
+namespace openreg {
+
+enum class CommandKind : std::uint32_t {
+  kMessage, // `size` bytes follow
+  kWrite,   // `size` bytes follow, for `address`
+  kRead,    // `size` bytes from `address`, in the reply
+  kCopy,    // `size` bytes from `source` to `address`
+  kFill,    // `size` bytes of `value` at `address`
+  kRelease, // pages, which read as zero afterwards
+};
+
+struct CommandFrame {
+  CommandKind kind;
+  std::uint32_t value;
+  std::uint64_t address; // of the device, as the host names it
+  std::uint64_t source;
+  std::uint64_t size;
+};
+
+/// `size` bytes follow: what was asked for, or the text of an error.
+struct ReplyFrame {
+  std::uint32_t error; // an orError_t
+  std::uint32_t unused;
+  std::uint64_t size;
+};
+
+/// The shared memory of a lane.
+struct LaneMemory {
+  static constexpr std::size_t kCapacity = std::size_t{1} << 20; // of a pipe
+
+  PipeState commands;
+  PipeState replies;
+  alignas(4096) std::byte command_bytes[kCapacity];
+  std::byte reply_bytes[kCapacity];
+};
+
+/// The longest message, and the longest reply to one.
+constexpr std::uint64_t kMostMessageBytes = std::uint64_t{1} << 32;
+
+} // namespace openreg

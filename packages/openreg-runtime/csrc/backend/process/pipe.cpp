@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Positions, futexes and copies of a pipe, on Linux.
+#include "backend/process/pipe.h"
+
+#include "base/error.h"
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace openreg {
+namespace {
+
+// A side that sleeps looks after its peer so often.
+constexpr long kSleepNanoseconds = 20'000'000;
+// What large data is published in, so that both sides copy at the same time.
+constexpr std::size_t kChunk = std::size_t{128} << 10;
+
+void sleep_on(std::atomic<std::uint32_t>& word) noexcept {
+  const timespec limit{0, kSleepNanoseconds};
+  syscall(SYS_futex, &word, FUTEX_WAIT, 1, &limit, nullptr, 0);
+}
+
+void wake(std::atomic<std::uint32_t>& word) noexcept {
+  // Pairs with the fence of the one that goes to sleep: either it sees what was
+  // published, or this sees that it sleeps.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (word.load(std::memory_order_relaxed) != 0) {
+    word.store(0, std::memory_order_relaxed);
+    syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+  }
+}
+
+template <typename Ready>
+void wait_until(
+    const Ready& ready,
+    std::atomic<std::uint32_t>& sleeps,
+    Patience& patience) {
+  if (patience.spin(ready)) {
+    return;
+  }
+  sleeps.store(1, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!ready()) {
+    sleep_on(sleeps);
+  }
+  sleeps.store(0, std::memory_order_relaxed);
+}
+
+[[noreturn]] void throw_broken() {
+  throw Failure(orErrorDeviceLost, "the shared memory of a lane is broken");
+}
+
+} // namespace
+
+void Patience::relax() noexcept {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
+
+std::size_t PipeWriter::room() const {
+  const std::uint64_t used =
+      position_ - state_.read.load(std::memory_order_acquire);
+  if (used > capacity_) {
+    throw_broken();
+  }
+  return capacity_ - static_cast<std::size_t>(used);
+}
+
+std::size_t PipeWriter::write_some(const void* data, std::size_t size) {
+  const std::size_t count = std::min(size, room());
+  const std::size_t at = static_cast<std::size_t>(position_) % capacity_;
+  const std::size_t first = std::min(count, capacity_ - at);
+  const auto* from = static_cast<const std::byte*>(data);
+  if (first > 0) {
+    std::memcpy(bytes_ + at, from, first);
+  }
+  if (count > first) {
+    std::memcpy(bytes_, from + first, count - first);
+  }
+  position_ += count;
+  return count;
+}
+
+void PipeWriter::publish() noexcept {
+  if (published_ != position_) {
+    published_ = position_;
+    state_.written.store(position_, std::memory_order_release);
+    wake(state_.reader_sleeps);
+  }
+}
+
+void PipeWriter::wait_for_room() {
+  wait_until(
+      [this] { return room() > 0; }, state_.writer_sleeps, patience_);
+}
+
+void PipeWriter::write(const void* data, std::size_t size, Peer& peer) {
+  const auto* from = static_cast<const std::byte*>(data);
+  while (size > 0) {
+    const std::size_t count = write_some(from, std::min(size, kChunk));
+    from += count;
+    size -= count;
+    publish();
+    if (count == 0) {
+      wait_for_room();
+      peer.check();
+    }
+  }
+}
+
+std::size_t PipeReader::available() const {
+  const std::uint64_t count =
+      state_.written.load(std::memory_order_acquire) - position_;
+  if (count > capacity_) {
+    throw_broken();
+  }
+  return static_cast<std::size_t>(count);
+}
+
+std::size_t PipeReader::read_some(void* data, std::size_t size) {
+  const std::size_t count = std::min({size, available(), kChunk});
+  if (count == 0) {
+    return 0;
+  }
+  const std::size_t at = static_cast<std::size_t>(position_) % capacity_;
+  const std::size_t first = std::min(count, capacity_ - at);
+  auto* to = static_cast<std::byte*>(data);
+  std::memcpy(to, bytes_ + at, first);
+  if (count > first) {
+    std::memcpy(to + first, bytes_, count - first);
+  }
+  position_ += count;
+  state_.read.store(position_, std::memory_order_release);
+  wake(state_.writer_sleeps);
+  return count;
+}
+
+void PipeReader::wait_for_any() {
+  wait_until(
+      [this] { return available() > 0; }, state_.reader_sleeps, patience_);
+}
+
+void PipeReader::read(void* data, std::size_t size, Peer& peer) {
+  auto* to = static_cast<std::byte*>(data);
+  while (size > 0) {
+    const std::size_t count = read_some(to, size);
+    to += count;
+    size -= count;
+    if (count == 0) {
+      wait_for_any();
+      peer.check();
+    }
+  }
+}
+
+} // namespace openreg

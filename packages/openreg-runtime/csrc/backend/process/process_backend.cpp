@@ -1,0 +1,661 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The host's side of a device in a process of its own.
+#include "backend/backend.h"
+#include "backend/process/frame.h"
+#include "backend/process/launcher.h"
+#include "base/error.h"
+#include "base/process.h"
+#include "base/system_thread.h"
+#include "settings/config.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <fcntl.h>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace openreg {
+namespace {
+
+// Commands of a stream that are with the device at a time.
+constexpr std::size_t kMostBegun = 256;
+// What is carried from one device to another at a time.
+constexpr std::size_t kCarried = std::size_t{1} << 20;
+
+class ProcessBackend;
+
+/// The shared memory of a lane and its two ends here.
+class Connection final : private Peer, private Running {
+ public:
+  explicit Connection(std::shared_ptr<DeviceProcess> process);
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+  ~Connection();
+
+  DeviceProcess& process() const noexcept {
+    return *process_;
+  }
+
+  /// Sends a command with the bytes that follow it.
+  void send(
+      const CommandFrame& frame,
+      const void* data,
+      std::size_t size);
+  /// Reads the reply to the oldest command into `data`. Throws its error.
+  void receive(void* data, std::size_t size);
+  /// The same for a reply of any size.
+  const std::vector<std::byte>& receive();
+
+  void set_running(const char* name) noexcept {
+    running_name_.store(name, std::memory_order_relaxed);
+  }
+
+ private:
+  void check() override {
+    process_->check();
+  }
+  const char* running() const noexcept override {
+    return running_name_.load(std::memory_order_relaxed);
+  }
+  void write(const void* data, std::size_t size);
+  void read(void* data, std::size_t size);
+  bool stash_replies();
+  std::size_t receive_size(std::uint64_t most);
+
+  std::shared_ptr<DeviceProcess> process_;
+  LaneMemory* memory_ = nullptr;
+  std::optional<PipeWriter> commands_;
+  std::optional<PipeReader> replies_;
+  // Replies that were read while the device waited to write more.
+  std::vector<std::byte> stash_;
+  std::size_t stash_read_ = 0;
+  std::vector<std::byte> reply_;
+  std::atomic<const char*> running_name_{nullptr};
+};
+
+Connection::Connection(std::shared_ptr<DeviceProcess> process)
+    : process_(std::move(process)) {
+  const int file = memfd_create("openreg-lane", MFD_CLOEXEC);
+  const auto fail = [file](const char* what) {
+    const std::string reason = std::strerror(errno);
+    if (file >= 0) {
+      close(file);
+    }
+    throw Failure(
+        orErrorMemoryAllocation,
+        std::string(what) + " of a lane failed: " + reason);
+  };
+  if (file < 0 || ftruncate(file, sizeof(LaneMemory)) != 0) {
+    fail("the file");
+  }
+  void* mapped = mmap(
+      nullptr,
+      sizeof(LaneMemory),
+      PROT_READ | PROT_WRITE,
+      MAP_SHARED,
+      file,
+      0);
+  if (mapped == MAP_FAILED) {
+    fail("mapping the memory");
+  }
+  madvise(mapped, sizeof(LaneMemory), MADV_DONTFORK);
+  memory_ = static_cast<LaneMemory*>(mapped);
+  commands_.emplace(
+      memory_->commands, memory_->command_bytes, LaneMemory::kCapacity);
+  replies_.emplace(
+      memory_->replies, memory_->reply_bytes, LaneMemory::kCapacity);
+  try {
+    process_->attach(file, *this);
+  } catch (...) {
+    close(file);
+    munmap(mapped, sizeof(LaneMemory));
+    throw;
+  }
+  close(file);
+}
+
+Connection::~Connection() {
+  process_->detach(*this);
+  munmap(memory_, sizeof(LaneMemory));
+}
+
+void Connection::send(
+    const CommandFrame& frame,
+    const void* data,
+    std::size_t size) {
+  process_->check();
+  write(&frame, sizeof(frame));
+  write(data, size);
+  commands_->publish();
+}
+
+void Connection::write(const void* data, std::size_t size) {
+  constexpr std::size_t kPiece = std::size_t{128} << 10;
+  const auto* from = static_cast<const std::byte*>(data);
+  while (size > 0) {
+    const std::size_t count =
+        commands_->write_some(from, std::min(size, kPiece));
+    from += count;
+    size -= count;
+    if (size > 0) {
+      commands_->publish();
+    }
+    if (count == 0 && !stash_replies()) {
+      commands_->wait_for_room();
+      process_->check();
+    }
+  }
+}
+
+/// The device may wait for room for a reply before it reads on.
+bool Connection::stash_replies() {
+  const std::size_t count = replies_->available();
+  if (count == 0) {
+    return false;
+  }
+  const std::size_t end = stash_.size();
+  stash_.resize(end + count);
+  stash_.resize(end + replies_->read_some(stash_.data() + end, count));
+  return true;
+}
+
+void Connection::read(void* data, std::size_t size) {
+  auto* to = static_cast<std::byte*>(data);
+  if (!stash_.empty()) [[unlikely]] {
+    const std::size_t count = std::min(size, stash_.size() - stash_read_);
+    std::memcpy(to, stash_.data() + stash_read_, count);
+    stash_read_ += count;
+    to += count;
+    size -= count;
+    if (stash_read_ == stash_.size()) {
+      stash_.clear();
+      stash_read_ = 0;
+    }
+  }
+  replies_->read(to, size, *this);
+}
+
+/// The size of a reply that is no error, whose text it throws.
+std::size_t Connection::receive_size(std::uint64_t most) {
+  ReplyFrame frame{};
+  read(&frame, sizeof(frame));
+  constexpr std::uint64_t kMostText = 1 << 20;
+  const bool failed = frame.error != orSuccess;
+  if (frame.size > (failed ? kMostText : most)) {
+    throw Failure(
+        orErrorDeviceLost, "the reply of a device has a size of its own");
+  }
+  if (failed) {
+    std::string text(frame.size, '\0');
+    read(text.data(), text.size());
+    throw Failure(static_cast<orError_t>(frame.error), std::move(text));
+  }
+  return frame.size;
+}
+
+void Connection::receive(void* data, std::size_t size) {
+  if (receive_size(size) != size) {
+    throw Failure(
+        orErrorDeviceLost, "the reply of a device has another size");
+  }
+  read(data, size);
+}
+
+const std::vector<std::byte>& Connection::receive() {
+  constexpr std::size_t kKept = std::size_t{1} << 20;
+  if (reply_.capacity() > kKept) {
+    reply_ = {};
+  }
+  reply_.resize(receive_size(kMostMessageBytes));
+  read(reply_.data(), reply_.size());
+  return reply_;
+}
+
+class ProcessLane final : public Lane {
+ public:
+  explicit ProcessLane(ProcessBackend& backend) : backend_(backend) {}
+
+  bool queues(const Command& command) const noexcept override;
+  void begin(const Command& command) override;
+  void finish() override;
+
+ private:
+  /// A command that is with the device, until its last reply.
+  struct Begun {
+    const char* name;
+    std::size_t replies;
+    const Message* message = nullptr;
+    std::byte* to = nullptr; // where bytes go that are read
+    std::size_t size = 0;    // of each row
+    std::size_t pitch = 0;
+    std::shared_ptr<Connection> connection;
+    std::optional<Pin> dst{};
+    std::optional<Pin> src{};
+  };
+  /// One side of a copy.
+  struct Side {
+    std::byte* address;
+    int device; // -1: the host
+    std::optional<Pin> pin;
+  };
+
+  void start(const Message& message);
+  void start(const Launch& launch);
+  void start(const Copy& copy);
+  void start(const std::unique_ptr<const Copy2D>& rows);
+  void start(const Fill& fill);
+  void copy(
+      Side dst,
+      std::size_t dst_pitch,
+      Side src,
+      std::size_t src_pitch,
+      std::size_t width,
+      std::size_t height);
+  void carry(
+      const Side& dst,
+      std::size_t dst_pitch,
+      const Side& src,
+      std::size_t src_pitch,
+      std::size_t width,
+      std::size_t height);
+  Side side(const Place& place, std::size_t count) const;
+  const std::shared_ptr<Connection>& connection();
+  void push(Begun&& begun);
+
+  ProcessBackend& backend_;
+  std::shared_ptr<Connection> connection_;
+  std::deque<Begun> begun_;
+};
+
+class ProcessBackend final : public Backend {
+ public:
+  ProcessBackend(
+      int device,
+      const AddressSpace& memory,
+      PinBlock pin_block,
+      DeviceState& state)
+      : device_(device), memory_(memory), pin_(pin_block), state_(state) {
+    backends()[static_cast<std::size_t>(device)] = this;
+  }
+
+  static ProcessBackend& of(int device) {
+    return *backends().at(static_cast<std::size_t>(device));
+  }
+
+  std::unique_ptr<Lane> open_lane() override {
+    return std::make_unique<ProcessLane>(*this);
+  }
+  void release(std::size_t offset, std::size_t size) override;
+  void restart() override;
+
+  /// The device's process, which starts if it does not run. Throws
+  /// orErrorDeviceLost.
+  std::shared_ptr<DeviceProcess> process();
+  void read(const std::byte* address, void* to, std::size_t size);
+  void write(std::byte* address, const void* from, std::size_t size);
+
+  int device() const noexcept {
+    return device_;
+  }
+  const AddressSpace& memory() const noexcept {
+    return memory_;
+  }
+  std::optional<Pin> pin(int device, const Place& place) const {
+    return pin_(device, place);
+  }
+
+ private:
+  using Backends = std::array<ProcessBackend*, kMaxDevices>;
+  static Backends& backends() {
+    static Backends value{};
+    return value;
+  }
+  Connection& service();
+
+  const int device_;
+  const AddressSpace& memory_;
+  const PinBlock pin_;
+  DeviceState& state_;
+  std::mutex mutex_;
+  std::shared_ptr<DeviceProcess> process_;
+  // For what belongs to no stream.
+  std::mutex service_mutex_;
+  std::unique_ptr<Connection> service_;
+};
+
+std::shared_ptr<DeviceProcess> ProcessBackend::process() {
+  const std::lock_guard lock(mutex_);
+  if (process_ == nullptr) {
+    process_ = start_device_process(device_, memory_, state_);
+  }
+  process_->check();
+  return process_;
+}
+
+void ProcessBackend::restart() {
+  std::shared_ptr<DeviceProcess> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    ended = std::exchange(process_, nullptr);
+  }
+  if (ended != nullptr) {
+    end_device_process(*ended);
+  }
+}
+
+/// The lane of the backend itself. The lock is held.
+Connection& ProcessBackend::service() {
+  auto now = process();
+  if (service_ == nullptr || &service_->process() != now.get()) {
+    service_ = std::make_unique<Connection>(std::move(now));
+  }
+  return *service_;
+}
+
+void ProcessBackend::release(std::size_t offset, std::size_t size) {
+  const CancellationDeferred deferred;
+  {
+    const std::lock_guard lock(mutex_);
+    if (process_ == nullptr || process_->is_lost()) {
+      return; // the memory went with the process, or there was none
+    }
+  }
+  if (process::exiting()) {
+    return;
+  }
+  const std::lock_guard lock(service_mutex_);
+  try {
+    service().send({CommandKind::kRelease, 0, offset, 0, size}, nullptr, 0);
+    service().receive(nullptr, 0);
+  } catch (const Failure& failure) {
+    if (failure.error().code != orErrorDeviceLost) {
+      throw;
+    }
+  }
+}
+
+void ProcessBackend::read(
+    const std::byte* address,
+    void* to,
+    std::size_t size) {
+  const std::lock_guard lock(service_mutex_);
+  const auto from = reinterpret_cast<std::uintptr_t>(address);
+  service().send({CommandKind::kRead, 0, from, 0, size}, nullptr, 0);
+  service().receive(to, size);
+}
+
+void ProcessBackend::write(
+    std::byte* address,
+    const void* from,
+    std::size_t size) {
+  const std::lock_guard lock(service_mutex_);
+  const auto to = reinterpret_cast<std::uintptr_t>(address);
+  service().send({CommandKind::kWrite, 0, to, 0, size}, from, size);
+  service().receive(nullptr, 0);
+}
+
+std::uint64_t number_of(const std::byte* address) {
+  return reinterpret_cast<std::uintptr_t>(address);
+}
+
+bool ProcessLane::queues(const Command& command) const noexcept {
+  if (begun_.size() >= kMostBegun) {
+    return false;
+  }
+  const auto here = [this](const Place& place) {
+    return backend_.memory().device_of(place.address) == backend_.device();
+  };
+  if (const auto* copy = std::get_if<Copy>(&command)) {
+    // Host memory is sent when the copy begins, bytes for the host are read
+    // when it is finished.
+    return here(copy->dst) &&
+        (here(copy->src) || backend_.memory().device_of(copy->src.address) < 0);
+  }
+  if (const auto* fill = std::get_if<Fill>(&command)) {
+    return here(fill->dst);
+  }
+  return std::holds_alternative<Message>(command);
+}
+
+void ProcessLane::begin(const Command& command) {
+  std::visit([this](const auto& value) { start(value); }, command);
+}
+
+void ProcessLane::finish() {
+  if (begun_.empty()) {
+    return; // a kernel of the host, which is finished when it began
+  }
+  Begun oldest = std::move(begun_.front());
+  begun_.pop_front();
+  struct Next { // also if this one failed
+    ProcessLane& lane;
+    ~Next() {
+      lane.connection_->set_running(
+          lane.begun_.empty() ? nullptr : lane.begun_.front().name);
+    }
+  } next{*this};
+  std::optional<Failure> failure;
+  for (std::size_t i = 0; i < oldest.replies; ++i) {
+    try {
+      if (oldest.message != nullptr) {
+        const auto& reply = oldest.connection->receive();
+        oldest.message->on_reply(
+            oldest.message->args, reply.data(), reply.size());
+      } else {
+        oldest.connection->receive(
+            oldest.to != nullptr ? oldest.to + i * oldest.pitch : nullptr,
+            oldest.to != nullptr ? oldest.size : 0);
+      }
+    } catch (const Failure& each) {
+      if (each.error().code == orErrorDeviceLost) {
+        throw;
+      }
+      failure = each;
+    }
+  }
+  if (failure) {
+    throw Failure(*failure);
+  }
+}
+
+/// The connection to the process that the device has now.
+const std::shared_ptr<Connection>& ProcessLane::connection() {
+  if (connection_ != nullptr && !connection_->process().is_lost()) {
+    return connection_;
+  }
+  const CancellationDeferred deferred;
+  auto now = backend_.process();
+  connection_ = std::make_shared<Connection>(std::move(now));
+  return connection_;
+}
+
+void ProcessLane::push(Begun&& begun) {
+  begun_.push_back(std::move(begun));
+  if (begun_.size() == 1) {
+    connection_->set_running(begun_.front().name);
+  }
+}
+
+void ProcessLane::start(const Launch& launch) {
+  launch.kernel(launch.args); // on the host: it reaches no device memory
+}
+
+void ProcessLane::start(const Message& message) {
+  auto to = connection();
+  to->send(
+      {CommandKind::kMessage, 0, 0, 0, message.size},
+      message.data,
+      message.size);
+  push({message.name, 1, &message, nullptr, 0, 0, std::move(to)});
+}
+
+void ProcessLane::start(const Fill& fill) {
+  Side dst = side(fill.dst, fill.count);
+  if (dst.device != backend_.device()) {
+    const std::vector<unsigned char> bytes(
+        std::min(fill.count, kCarried), fill.value);
+    for (std::size_t at = 0; at < fill.count; at += bytes.size()) {
+      ProcessBackend::of(dst.device)
+          .write(
+              dst.address + at,
+              bytes.data(),
+              std::min(bytes.size(), fill.count - at));
+    }
+    return;
+  }
+  auto to = connection();
+  to->send(
+      {CommandKind::kFill,
+       fill.value,
+       number_of(dst.address),
+       0,
+       fill.count},
+      nullptr,
+      0);
+  push(
+      {"a memset",
+       1,
+       nullptr,
+       nullptr,
+       0,
+       0,
+       std::move(to),
+       std::move(dst.pin)});
+}
+
+void ProcessLane::start(const Copy& each) {
+  copy(
+      side(each.dst, each.count),
+      each.count,
+      side(each.src, each.count),
+      each.count,
+      each.count,
+      1);
+}
+
+void ProcessLane::start(const std::unique_ptr<const Copy2D>& rows) {
+  const Copy2D& each = *rows;
+  const auto extent = [&each](std::size_t pitch) {
+    return Copy2D::extent(pitch, each.width, each.height);
+  };
+  copy(
+      side(each.dst, extent(each.dst_pitch)),
+      each.dst_pitch,
+      side(each.src, extent(each.src_pitch)),
+      each.src_pitch,
+      each.width,
+      each.height);
+}
+
+void ProcessLane::copy(
+    Side dst,
+    std::size_t dst_pitch,
+    Side src,
+    std::size_t src_pitch,
+    std::size_t width,
+    std::size_t height) {
+  const auto is_near = [this](const Side& each) {
+    return each.device < 0 || each.device == backend_.device();
+  };
+  if (dst.device < 0 && src.device < 0) {
+    for (std::size_t row = 0; row < height; ++row) {
+      std::memmove(
+          dst.address + row * dst_pitch, src.address + row * src_pitch, width);
+    }
+    return;
+  }
+  // Rows to the host are read one at a time: their replies could fill the pipe.
+  if (!is_near(dst) || !is_near(src) || (dst.device < 0 && height > 1)) {
+    carry(dst, dst_pitch, src, src_pitch, width, height);
+    return;
+  }
+  auto to = connection();
+  std::byte* into = dst.device < 0 ? dst.address : nullptr;
+  Begun begun{
+      "a copy",
+      height,
+      nullptr,
+      into,
+      width,
+      width,
+      to,
+      std::move(dst.pin),
+      std::move(src.pin)};
+  for (std::size_t row = 0; row < height; ++row) {
+    const std::uint64_t target = number_of(dst.address + row * dst_pitch);
+    const std::uint64_t source = number_of(src.address + row * src_pitch);
+    if (src.device < 0) {
+      to->send(
+          {CommandKind::kWrite, 0, target, 0, width},
+          src.address + row * src_pitch,
+          width);
+    } else if (dst.device < 0) {
+      to->send({CommandKind::kRead, 0, source, 0, width}, nullptr, 0);
+    } else {
+      to->send({CommandKind::kCopy, 0, target, source, width}, nullptr, 0);
+    }
+  }
+  push(std::move(begun));
+}
+
+/// Copies by way of the host, at once.
+void ProcessLane::carry(
+    const Side& dst,
+    std::size_t dst_pitch,
+    const Side& src,
+    std::size_t src_pitch,
+    std::size_t width,
+    std::size_t height) {
+  std::vector<std::byte> piece(std::min(width, kCarried));
+  for (std::size_t row = 0; row < height; ++row) {
+    for (std::size_t at = 0; at < width; at += piece.size()) {
+      const std::size_t count = std::min(piece.size(), width - at);
+      std::byte* to = dst.address + row * dst_pitch + at;
+      const std::byte* from = src.address + row * src_pitch + at;
+      if (src.device >= 0) {
+        void* into = dst.device < 0 ? to : piece.data();
+        ProcessBackend::of(src.device).read(from, into, count);
+        from = piece.data();
+      }
+      if (dst.device >= 0) {
+        ProcessBackend::of(dst.device).write(to, from, count);
+      }
+    }
+  }
+}
+
+/// The call that enqueued the command has checked the range, but meanwhile the
+/// block may have been freed; from here on it cannot be.
+ProcessLane::Side ProcessLane::side(const Place& place, std::size_t count)
+    const {
+  auto* address = static_cast<std::byte*>(place.address);
+  const int device = backend_.memory().device_of(address);
+  if (device < 0) {
+    return {address, -1, std::nullopt};
+  }
+  auto pin = backend_.pin(device, place);
+  if (!pin || address + count > pin->block().begin + pin->block().size) {
+    throw no_block(address, count, device);
+  }
+  return {address, device, std::move(pin)};
+}
+
+} // namespace
+
+std::unique_ptr<Backend> make_process_backend(
+    int device,
+    const AddressSpace& memory,
+    PinBlock pin,
+    DeviceState& state) {
+  return std::make_unique<ProcessBackend>(device, memory, pin, state);
+}
+
+} // namespace openreg

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The launcher of device processes: ``python -m openreg_runtime.device``.
+
+A program with ``OPENREG_ISOLATION=process`` starts one. It loads the libraries of the
+executor once, never ``torch``, and forks a process for each device, which takes
+milliseconds. As their parent it learns at once when one ends or is stopped, and reports
+that. When the program ends, however it does, no process of a device is left.
+
+Packets over the socket that it was given are lines of text:
+
+    to it    parent PID / range BEGIN END / runtime PATH / library PATH / start SYMBOL
+             start NUMBER DEVICE OWN SIZE, with a socket
+             kill NUMBER
+    from it  killed NUMBER SIGNAL, ended NUMBER STATUS, stopped NUMBER SIGNAL
+             failed NUMBER 0, and the reason in the next line
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import select
+import signal
+import socket
+import sys
+import traceback
+from dataclasses import dataclass, field
+
+PACKET_BYTES = 1 << 16
+PR_SET_PDEATHSIG = 1
+PR_SET_NAME = 15
+
+
+class MemoryView(ctypes.Structure):
+    """``orMemoryView`` of the C API."""
+
+    _fields_ = (
+        ("begin", ctypes.c_void_p),
+        ("end", ctypes.c_void_p),
+        ("own", ctypes.c_void_p),
+        ("size", ctypes.c_size_t),
+        ("distance", ctypes.c_ssize_t),
+    )
+
+
+@dataclass
+class Program:
+    """What the first packet says of the program."""
+
+    parent: int = 0
+    begin: int = 0
+    end: int = 0
+    runtime: str = ""
+    libraries: list[str] = field(default_factory=list)
+    start: str = ""
+    log: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Program:
+        """Reads the first packet.
+
+        Raises:
+            ValueError: If a line is not known.
+        """
+        program = cls()
+        for line in text.splitlines():
+            key, _, value = line.partition(" ")
+            match key:
+                case "parent":
+                    program.parent = int(value)
+                case "range":
+                    begin, end = value.split()
+                    program.begin, program.end = int(begin), int(end)
+                case "runtime":
+                    program.runtime = value
+                case "library":
+                    program.libraries.append(value)
+                case "start":
+                    program.start = value
+                case "log":
+                    program.log = value
+                case _:
+                    raise ValueError(f"line {line!r} is not known")
+        return program
+
+
+class Launcher:
+    """Forks, watches and ends the processes of devices.
+
+    Args:
+        channel: The socket to the program.
+    """
+
+    def __init__(self, channel: socket.socket) -> None:
+        self.channel = channel
+        self.program = Program.parse(self._receive()[0].decode())
+        self.parent = os.pidfd_open(self.program.parent)
+        self.numbers: dict[int, int] = {}  # by process
+        if self.program.log:
+            log = os.open(
+                self.program.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
+            )
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            os.close(log)
+        self.failure = ""
+        self.libraries: list[ctypes.CDLL] = []
+        try:
+            for path in [*self.program.libraries, self.program.runtime]:
+                self.libraries.append(ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL))
+        except OSError as error:
+            self.failure = str(error)
+
+    def _receive(self) -> tuple[bytes, list[int]]:
+        data, files, _, _ = socket.recv_fds(
+            self.channel, PACKET_BYTES, 1, socket.MSG_CMSG_CLOEXEC
+        )
+        return data, files
+
+    def _send(self, text: str) -> None:
+        try:
+            self.channel.send(text.encode())
+        except OSError:
+            # The program is gone, which the next poll finds.
+            return
+
+    def run(self) -> None:
+        """Serves until the program ends."""
+        wake, woken = socket.socketpair()
+        wake.setblocking(False)
+        woken.setblocking(False)
+        signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        poll = select.poll()
+        for file in (self.channel.fileno(), self.parent, wake.fileno()):
+            poll.register(file, select.POLLIN)
+        while True:
+            ready = {file for file, _ in poll.poll()}
+            if self.parent in ready:
+                return
+            if wake.fileno() in ready:
+                wake.recv(PACKET_BYTES)
+                self._report()
+            if self.channel.fileno() in ready:
+                data, files = self._receive()
+                if not data:
+                    return
+                self._do(data.decode(), files)
+
+    def stop(self) -> None:
+        """Kills every process of a device."""
+        for process in self.numbers:
+            os.kill(process, signal.SIGKILL)
+        for process in self.numbers:
+            os.waitpid(process, 0)
+
+    def _report(self) -> None:
+        while self.numbers:
+            process, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
+            if process == 0:
+                return
+            number = self.numbers[process]
+            if os.WIFSTOPPED(status):
+                self._send(f"stopped {number} {os.WSTOPSIG(status)}")
+                continue
+            del self.numbers[process]
+            if os.WIFSIGNALED(status):
+                self._send(f"killed {number} {os.WTERMSIG(status)}")
+            else:
+                self._send(f"ended {number} {os.WEXITSTATUS(status)}")
+
+    def _do(self, text: str, files: list[int]) -> None:
+        verb, *words = text.split()
+        numbers = [int(word) for word in words]
+        if verb == "start":
+            self._start(*numbers, files[0])
+        elif verb == "kill":
+            for process, number in self.numbers.items():
+                if number == numbers[0]:
+                    os.kill(process, signal.SIGKILL)
+
+    def _start(self, number: int, device: int, own: int, size: int, file: int) -> None:
+        if self.failure:
+            os.close(file)
+            self._send(f"failed {number} 0\n{self.failure}")
+            return
+        launcher = os.getpid()
+        process = os.fork()
+        if process == 0:
+            status = 1
+            try:
+                self._become_device(launcher, device, own, size, file)
+                status = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        os.close(file)
+        self.numbers[process] = number
+
+    def _become_device(
+        self, launcher: int, device: int, own: int, size: int, file: int
+    ) -> None:
+        libc = ctypes.CDLL(None)
+        # This process has one thread, so the signal comes when it ends.
+        libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        if os.getppid() != launcher:
+            return
+        libc.prctl(PR_SET_NAME, f"openreg-{device}".encode(), 0, 0, 0)
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        self.channel.close()
+        os.close(self.parent)
+        with open("/proc/self/oom_score_adj", "w") as score:
+            score.write("500")  # rather than the program
+        *_, runtime = self.libraries
+        start = None
+        if self.program.start:
+            start = ctypes.cast(
+                getattr(self.libraries[-2], self.program.start), ctypes.c_void_p
+            )
+        view = MemoryView(self.program.begin, self.program.end, own, size, 0)
+        runtime.orServeDevice.argtypes = (
+            ctypes.c_int,
+            ctypes.POINTER(MemoryView),
+            ctypes.c_void_p,
+        )
+        error = runtime.orServeDevice(file, ctypes.byref(view), start)
+        if error:
+            runtime.orGetErrorMessage.restype = ctypes.c_char_p
+            text = runtime.orGetErrorMessage().decode(errors="replace")
+            print(f"openreg: device {device}: {text}", file=sys.stderr)
+            os._exit(1)
+
+
+def main() -> int:
+    """Runs the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--socket", type=int, required=True, help="the socket to the program"
+    )
+    channel = socket.socket(fileno=parser.parse_args().socket)
+    channel.set_inheritable(False)
+    launcher = Launcher(channel)
+    try:
+        launcher.run()
+    finally:
+        launcher.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
