@@ -3,6 +3,7 @@
 #include "codec/values.h"
 
 #include "codec/components.h"
+#include "codec/generators.h"
 #include "device/device.h"
 
 #include <ATen/core/jit_type.h>
@@ -13,7 +14,6 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <mutex>
 #include <unordered_map>
 #include <utility>
 
@@ -279,33 +279,6 @@ const Known& known_at(const std::vector<Known>& known, std::uint32_t number) {
   return known[number];
 }
 
-struct Generators {
-  std::mutex mutex;
-  std::unordered_map<std::uint64_t, c10::weak_intrusive_ptr<c10::GeneratorImpl>>
-      by_number;
-  // No other one comes to an address: a weak reference keeps it taken.
-  std::unordered_map<const c10::GeneratorImpl*, std::uint64_t> numbers;
-  std::uint64_t next = 1;
-  std::size_t worth_a_look = 64;
-
-  void forget_the_dead() {
-    if (by_number.size() < worth_a_look) {
-      return;
-    }
-    std::erase_if(numbers, [&](const auto& each) {
-      return by_number.at(each.second).expired();
-    });
-    std::erase_if(
-        by_number, [](const auto& each) { return each.second.expired(); });
-    worth_a_look = 2 * by_number.size() + 64;
-  }
-};
-
-Generators& generators() {
-  static auto* value = new Generators; // for threads that outlive main()
-  return *value;
-}
-
 } // namespace
 
 c10::Storage make_host_storage(ByteSpan bytes) {
@@ -431,7 +404,7 @@ bool ValueWriter::write(const c10::IValue& value) {
     return value.toDevice().is_cpu();
   } else if (value.isGenerator()) {
     out_.put(Tag::kGenerator);
-    out_.put(number_of(value.toGenerator()));
+    write_generator(out_, value.toGenerator(), numbered_.device);
   } else if (value.isList()) {
     return write_list(value);
   } else {
@@ -599,7 +572,7 @@ c10::IValue ValueReader::read_value(int depth) {
     case Tag::kDevice:
       return c10::Device(c10::kCPU);
     case Tag::kGenerator:
-      return find_generator(in_.get<std::uint64_t>());
+      return read_generator(in_);
     case Tag::kList:
       return read_list(depth + 1);
   }
@@ -790,45 +763,6 @@ c10::Storage ValueReader::read_storage() {
       break;
   }
   return numbered_.storages.back();
-}
-
-// ---- generators -------------------------------------------------------------
-
-std::uint64_t number_of(const at::Generator& generator) {
-  Generators& all = generators();
-  const std::lock_guard lock(all.mutex);
-  c10::GeneratorImpl* impl = generator.unsafeGetGeneratorImpl();
-  if (const auto found = all.numbers.find(impl); found != all.numbers.end()) {
-    return found->second;
-  }
-  all.forget_the_dead();
-  const std::uint64_t number = all.next++;
-  all.by_number.emplace(
-      number,
-      c10::weak_intrusive_ptr<c10::GeneratorImpl>(generator.getIntrusivePtr()));
-  all.numbers[impl] = number;
-  return number;
-}
-
-at::Generator find_generator(std::uint64_t number) {
-  Generators& all = generators();
-  const std::lock_guard lock(all.mutex);
-  const auto found = all.by_number.find(number);
-  auto impl = found == all.by_number.end()
-      ? c10::intrusive_ptr<c10::GeneratorImpl>()
-      : found->second.lock();
-  if (!impl) {
-    throw Malformed("generator " + std::to_string(number) + " is not known");
-  }
-  return at::Generator(std::move(impl));
-}
-
-void collect_generators(
-    const c10::IValue& value,
-    std::vector<at::Generator>& generators) {
-  if (value.isGenerator()) {
-    generators.push_back(value.toGenerator());
-  }
 }
 
 } // namespace openreg::aten::codec

@@ -10,7 +10,6 @@
 
 #include "codec/wire.h"
 
-#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/function_schema.h>
 #include <ATen/core/ivalue.h>
@@ -28,6 +27,7 @@ struct Numbered {
   std::vector<at::Tensor> tensors;
   std::vector<c10::Storage> storages;
   std::vector<at::QuantizerPtr> quantizers;
+  c10::DeviceIndex device = -1; // whose kernel takes them; known to the host
 };
 
 enum class Direction : std::uint8_t { kCall, kReply };
@@ -126,14 +126,5 @@ void check_extent(
     std::int64_t offset,
     std::size_t item,
     std::size_t nbytes);
-
-/// A number that stands for a CPU generator while it lives, and the generator.
-std::uint64_t number_of(const at::Generator& generator);
-at::Generator find_generator(std::uint64_t number); // throws Malformed
-
-/// The generators of a value that are to live until it is read.
-void collect_generators(
-    const c10::IValue& value,
-    std::vector<at::Generator>& generators);
 
 } // namespace openreg::aten::codec

@@ -4,6 +4,7 @@
 
 #include "device/allocator_settings.h"
 #include "device/block_pool.h"
+#include "device/bytes.h"
 #include "device/device.h"
 #include "device/error.h"
 #include "device/gil.h"
@@ -135,6 +136,20 @@ bool is_device_pointer(const void* pointer) {
   return pointer >= range.begin && pointer < range.end;
 }
 
+/// Copies within a device, in the order of its current stream.
+void copy_within(
+    c10::DeviceIndex device,
+    void* dst,
+    const void* src,
+    size_t count) {
+  if (!kernels_reach_memory()) {
+    return enqueue_copy(device, dst, src, count);
+  }
+  run_on_current_stream(device, [&] { // which may be the kernel that asks
+    std::memcpy(to_kernel(dst), to_kernel(src), count);
+  });
+}
+
 class Allocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(size_t size) override {
@@ -145,9 +160,7 @@ class Allocator final : public c10::DeviceAllocator {
     return [](void* block) { free_block(block); };
   }
   void copy_data(void* dst, const void* src, std::size_t count) const override {
-    run_on_current_stream(current_device(), [&] {
-      std::memcpy(to_kernel(dst), to_kernel(src), count);
-    });
+    copy_within(current_device(), dst, src, count);
   }
 
   bool initialized() override {
@@ -399,9 +412,7 @@ void resize_storage(const c10::Storage& storage, size_t size) {
   c10::DataPtr data = own_block(device, allocate_block(device, size));
   const size_t kept = std::min(size, impl->nbytes());
   if (kept > 0) {
-    run_on_current_stream(device, [&] {
-      std::memcpy(to_kernel(data.get()), to_kernel(impl->data()), kept);
-    });
+    copy_within(device, data.get(), impl->data(), kept);
   }
   impl->set_data_ptr_noswap(std::move(data));
   impl->set_nbytes(size);

@@ -105,4 +105,26 @@ const AddressRange& load_address_range() {
   return range;
 }
 
+bool load_kernels_reach_memory() {
+  int value = 1;
+  OPENREG_CHECK(orDeviceGetAttribute(&value, orDevAttrKernelPointers, 0));
+  return value != 0;
+}
+
+int reset_count(c10::DeviceIndex device) {
+  int value = 0;
+  OPENREG_CHECK(orDeviceGetAttribute(&value, orDevAttrResetCount, device));
+  return value;
+}
+
+void become_device(const orMemoryView& view) {
+  g_own_memory = {static_cast<const std::byte*>(view.own), view.size};
+  static AddressRange range;
+  range = {
+      static_cast<std::byte*>(view.begin),
+      static_cast<std::byte*>(view.end),
+      view.distance};
+  g_address_range.store(&range, std::memory_order_release);
+}
+
 } // namespace openreg::aten

@@ -4,6 +4,8 @@
 
 #include "export.h"
 
+#include <openreg/openreg.h>
+
 #include <c10/core/Device.h>
 #include <c10/macros/Macros.h>
 
@@ -67,6 +69,28 @@ inline const AddressRange& address_range() {
   const auto* range = g_address_range.load(std::memory_order_acquire);
   return C10_LIKELY(range != nullptr) ? *range : load_address_range();
 }
+
+/// Whether kernels of this process reach the memory there: not if devices are in
+/// processes of their own.
+bool load_kernels_reach_memory();
+inline bool kernels_reach_memory() {
+  static const bool value = load_kernels_reach_memory();
+  return value;
+}
+/// How often a device was reset.
+int reset_count(c10::DeviceIndex device);
+
+/// In the process of a device: its own part of the device mapping.
+struct OwnMemory {
+  const std::byte* begin = nullptr; // null: this is no such process
+  size_t size = 0;
+};
+inline OwnMemory g_own_memory;
+inline bool is_device_process() {
+  return g_own_memory.begin != nullptr;
+}
+/// Makes this process that of a device.
+void become_device(const orMemoryView& view);
 
 /// Where a kernel finds the data of a device pointer; null stays null.
 inline void* to_kernel(const void* pointer) {

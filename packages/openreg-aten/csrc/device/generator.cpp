@@ -7,6 +7,7 @@
 #include "device/gil.h"
 #include "device/stream.h"
 #include "device/stream_event.h"
+#include "kernel/message.h"
 #include "mechanism.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -159,7 +160,7 @@ class GeneratorImpl final : public c10::GeneratorImpl {
     auto state = this->state();
     auto snapshot = state->snapshot();
     if (snapshot.last != nullptr) {
-      wait_for(snapshot.last);
+      wait_for(snapshot);
     }
     return {std::move(state), std::move(snapshot)};
   }
@@ -167,17 +168,21 @@ class GeneratorImpl final : public c10::GeneratorImpl {
   /// PyTorch's bindings call with the GIL and the mutex of the base class,
   /// which other threads wait for with the GIL: both are given up, and taken
   /// again in that order.
-  void wait_for(orStream_t last) const {
+  void wait_for(const GeneratorState::Snapshot& snapshot) const {
+    const auto wait = [&] {
+      StreamEvent(snapshot.last).wait();
+      fetch_generator(snapshot.cpu, device_.index());
+    };
     std::mutex& base = const_cast<GeneratorImpl*>(this)->mutex_;
     const bool held = !base.try_lock();
     if (held) {
       const GilRelease released;
       base.unlock();
-      StreamEvent(last).wait();
+      wait();
     } else {
       base.unlock();
       const GilRelease released;
-      StreamEvent(last).wait();
+      wait();
     }
     if (held) {
       base.lock();

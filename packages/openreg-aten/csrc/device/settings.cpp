@@ -37,10 +37,10 @@ void register_settings() {
       "where that is measured to be faster"));
 }
 
-bool is_loopback_setting() {
+bool is_thread_setting() {
   orSetting setting = OPENREG_SETTING_INIT;
   OPENREG_CHECK(orGetSettingByName("OPENREG_ISOLATION", &setting));
-  return std::string_view(setting.value) == "loopback";
+  return std::string_view(setting.value) == "thread";
 }
 
 bool enqueue_bursts_setting() {

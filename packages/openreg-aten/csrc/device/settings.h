@@ -16,8 +16,8 @@ OPENREG_ATEN_API void register_settings();
 /// the value of either is wrong.
 size_t inline_bytes_setting();
 
-/// Whether OPENREG_ISOLATION is loopback. Throws if the value is wrong.
-bool is_loopback_setting();
+/// Whether OPENREG_ISOLATION is thread. Throws if the value is wrong.
+bool is_thread_setting();
 
 /// OPENREG_ENQUEUE_BURSTS. Throws if the value is wrong.
 bool enqueue_bursts_setting();

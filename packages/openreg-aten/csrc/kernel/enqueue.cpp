@@ -6,8 +6,8 @@
 #include "device/error.h"
 #include "device/stream.h"
 #include "device/tensor.h"
+#include "codec/generators.h"
 #include "kernel/dispatch_paths.h"
-#include "kernel/executor.h"
 #include "kernel/kernel_run.h"
 #include "kernel/message.h"
 #include "kernel/message_counts.h"
@@ -51,6 +51,10 @@ void copy_host_tensors(c10::IValue& value, const CpuAliases& aliases) {
   }
 }
 
+class EnqueuedCall;
+/// Takes a call that has run.
+void complete(EnqueuedCall* call);
+
 /// An operator on its way through a stream. Once it has run it is used for
 /// another: threads of the host make these objects and all that they hold, and
 /// memory that one thread allocates and another frees costs both.
@@ -58,6 +62,7 @@ class EnqueuedCall {
  public:
   void prepare(
       const c10::OperatorHandle& op,
+      c10::DeviceIndex device,
       CpuAliases& aliases,
       Stack&& stack,
       const std::vector<at::Tensor>& results,
@@ -68,9 +73,14 @@ class EnqueuedCall {
     for (const at::Tensor& result : results) {
       results_.add(result);
     }
-    if (C10_UNLIKELY(by_message) && write_message(stack)) {
+    if (C10_UNLIKELY(by_message) && write_message(device, stack)) {
       return;
     }
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        kernels_reach_memory(),
+        "OPENREG_ISOLATION=process: a call of ",
+        op.operator_name(),
+        " has arguments that cannot be sent to the process of a device");
     stack_ = std::move(stack);
     threads_ = at::get_num_threads();
     if (C10_UNLIKELY(aliases.has_host_tensors())) {
@@ -81,12 +91,34 @@ class EnqueuedCall {
     aliases.move_aliases(aliases_);
   }
 
+  /// Starts it on its way.
+  void launch(orStream_t stream) {
+    const auto cleanup = [](void* args) {
+      complete(static_cast<EnqueuedCall*>(args));
+    };
+    if (C10_UNLIKELY(!message_.empty())) {
+      OPENREG_CHECK(orLaunchMessage(
+          stream,
+          op_->schema().name().c_str(),
+          message_.data(),
+          message_.size(),
+          [](void* args, const void* reply, size_t size) {
+            static_cast<EnqueuedCall*>(args)->read_reply(
+                {static_cast<const std::uint8_t*>(reply), size});
+          },
+          this,
+          cleanup));
+      return;
+    }
+    OPENREG_CHECK(orLaunchKernel(
+        stream,
+        [](void* args) { static_cast<EnqueuedCall*>(args)->run(); },
+        this,
+        cleanup));
+  }
+
   void run() {
     try {
-      if (C10_UNLIKELY(!message_.empty())) {
-        run_message();
-        return;
-      }
       const ThreadCount threads(threads_);
       run_into(
           *op_,
@@ -132,10 +164,16 @@ class EnqueuedCall {
   }
 
   /// False if an argument has no encoding.
-  bool write_message(Stack& stack) {
+  bool write_message(c10::DeviceIndex device, Stack& stack) {
     codec::Numbered numbered;
     const bool written = write_call(
-        message_, *op_, c10::DispatchKey::CPU, stack, &results_, numbered);
+        message_,
+        *op_,
+        c10::DispatchKey::CPU,
+        device,
+        stack,
+        &results_,
+        numbered);
     count_message(op_->operator_name(), written);
     if (!written) {
       message_.clear();
@@ -148,12 +186,16 @@ class EnqueuedCall {
     return true;
   }
 
-  void run_message() {
-    codec::Bytes reply;
-    execute(message_, reply);
-    read_done(reply, [this](std::vector<TensorMetadata> made) {
-      tell_next_call(std::move(made));
-    });
+  void read_reply(codec::ByteSpan reply) {
+    try {
+      read_done(reply, [this](std::vector<TensorMetadata> made) {
+        tell_next_call(std::move(made));
+      });
+    } catch (const c10::Error& error) {
+      fail(error.what_without_backtrace());
+    } catch (const std::exception& error) {
+      fail(error.what());
+    }
   }
 
   /// Tells the next such call what the kernel made.
@@ -270,19 +312,12 @@ void enqueue(
     bool by_message) {
   EnqueuedCall* call = take_call();
   try {
-    call->prepare(op, aliases, std::move(stack), results, digest, by_message);
+    call->prepare(
+        op, device, aliases, std::move(stack), results, digest, by_message);
+    call->launch(current_handle(device));
   } catch (...) {
     complete(call);
     throw;
-  }
-  const orError_t error = orLaunchKernel(
-      current_handle(device),
-      [](void* args) { static_cast<EnqueuedCall*>(args)->run(); },
-      call,
-      [](void* args) { complete(static_cast<EnqueuedCall*>(args)); });
-  if (C10_UNLIKELY(error != orSuccess)) {
-    complete(call);
-    OPENREG_CHECK(error);
   }
 }
 

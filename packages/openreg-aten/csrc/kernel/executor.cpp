@@ -3,17 +3,22 @@
 #include "kernel/executor.h"
 
 #include "codec/components.h"
+#include "codec/generators.h"
 #include "codec/values.h"
 #include "device/device.h"
 #include "device/error.h"
+#include "kernel/cpu_allocator.h"
 #include "kernel/kernel_run.h"
 #include "kernel/message.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/quantized/QTensorImpl.h>
+#include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <cstring>
+#include <dlfcn.h>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -33,7 +38,6 @@ using codec::Reader;
 using codec::Writer;
 using torch::jit::Stack;
 
-constexpr std::size_t kMostOperators = 1 << 16;
 constexpr std::size_t kMostDescribed = 1 << 12;
 constexpr std::int32_t kMostThreads = 4096;
 
@@ -50,18 +54,30 @@ struct Described {
 
 struct State {
   std::mutex mutex;
-  std::vector<c10::OperatorHandle> operators;             // by number
   std::unordered_map<std::uint64_t, Described> described; // by ticket
   std::uint64_t next_ticket = 1;
 };
+
+/// The file of the library that a symbol is in.
+std::string library_of(const void* symbol) {
+  Dl_info info{};
+  TORCH_CHECK(dladdr(symbol, &info) != 0, "the file of a library is not known");
+  return info.dli_fname;
+}
 
 State& state() {
   static auto* value = new State; // for threads that outlive main()
   return *value;
 }
 
-/// Whether a range lies in one block of the runtime.
+/// Whether a range lies in one block of the runtime. A device's process does not
+/// know the blocks: there it is memory of the device.
 bool is_allocated(std::uint64_t address, std::uint64_t nbytes) {
+  if (is_device_process()) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(g_own_memory.begin);
+    return address >= begin && address - begin <= g_own_memory.size &&
+        nbytes <= g_own_memory.size - (address - begin);
+  }
   orPointerAttributes block = OPENREG_POINTER_ATTRIBUTES_INIT;
   OPENREG_CHECK(
       orPointerGetAttributes(&block, reinterpret_cast<void*>(address)));
@@ -242,17 +258,31 @@ void check_arguments(const c10::FunctionSchema& schema, const Stack& stack) {
   }
 }
 
+c10::OperatorHandle find_operator(std::string name, std::string overload) {
+  static thread_local std::unordered_map<
+      c10::OperatorName,
+      c10::OperatorHandle>
+      known;
+  const c10::OperatorName full(std::move(name), std::move(overload));
+  if (const auto found = known.find(full); found != known.end()) {
+    return found->second;
+  }
+  // They open files, or take an object in disguise.
+  if (full.name == "aten::from_file" ||
+      full.name.starts_with("aten::fbgemm_")) {
+    throw Malformed(full.name + " does not run by messages");
+  }
+  const auto op = c10::Dispatcher::singleton().findSchema(full);
+  if (!op) {
+    throw Malformed("there is no operator " + c10::toString(full));
+  }
+  return known.emplace(full, *op).first->second;
+}
+
 Call read_call(Reader& in) {
   Call call;
-  const auto number = in.get<std::uint32_t>();
-  {
-    State& all = state();
-    const std::lock_guard lock(all.mutex);
-    if (number >= all.operators.size()) {
-      throw Malformed("the operator is not known");
-    }
-    call.op = all.operators[number];
-  }
+  std::string name = in.get_text();
+  call.op = find_operator(std::move(name), in.get_text());
   call.key = read_key(in);
   call.threads = in.get<std::int32_t>();
   if (call.threads < 1 || call.threads > kMostThreads) {
@@ -438,31 +468,14 @@ void run_and_describe(Call& call, Bytes& reply) {
   }
 }
 
-void define(Reader& in, Bytes& reply) {
-  const std::string name = in.get_text();
-  const std::string overload = in.get_text();
+void send_generator(Reader& in, Bytes& reply) {
+  const at::Generator generator =
+      codec::find_generator(in.get<std::uint64_t>());
   in.expect_end();
-  const auto op = c10::Dispatcher::singleton().findSchema({name, overload});
-  // They open files, or take an object in disguise.
-  if (name == "aten::from_file" || name.starts_with("aten::fbgemm_")) {
-    throw Malformed(name + " does not run by messages");
-  }
-  if (!op) {
-    throw Malformed("there is no operator " + name + "." + overload);
-  }
-  State& all = state();
-  const std::lock_guard lock(all.mutex);
-  const auto known = std::find(all.operators.begin(), all.operators.end(), *op);
-  const auto number = known - all.operators.begin();
-  if (known == all.operators.end()) {
-    if (all.operators.size() == kMostOperators) {
-      throw Malformed("there are too many operators");
-    }
-    all.operators.push_back(*op);
-  }
+  const auto state = codec::state_of(generator);
   Writer out(reply);
-  out.put(ReplyTag::kDefined);
-  out.put(static_cast<std::uint32_t>(number));
+  out.put(ReplyTag::kGenerator);
+  out.put_text({reinterpret_cast<const char*>(state.data()), state.size()});
 }
 
 /// Takes the results that wait for a message.
@@ -500,8 +513,8 @@ void execute(codec::ByteSpan message, Bytes& reply) {
   reply.clear();
   Reader in(message);
   switch (in.get_enum<MessageTag>()) {
-    case MessageTag::kDefine:
-      define(in, reply);
+    case MessageTag::kGenerator:
+      send_generator(in, reply);
       break;
     case MessageTag::kCall: {
       Call call = [&] {
@@ -530,4 +543,40 @@ void execute(codec::ByteSpan message, Bytes& reply) {
   }
 }
 
+void set_executor() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    // In this order; the runtime's library comes with this one.
+    const std::vector<std::string> files = {
+        library_of(reinterpret_cast<const void*>(&c10::GetDefaultCPUAllocator)),
+        library_of(reinterpret_cast<const void*>(&at::get_num_threads)),
+        library_of(reinterpret_cast<const void*>(&openreg_aten_start_device))};
+    std::vector<const char*> paths;
+    for (const std::string& file : files) {
+      paths.push_back(file.c_str());
+    }
+    orExecutor executor = OPENREG_EXECUTOR_INIT;
+    executor.execute = [](const void* message,
+                          size_t size,
+                          orReply_t reply,
+                          void* args) {
+      Bytes bytes;
+      execute({static_cast<const std::uint8_t*>(message), size}, bytes);
+      reply(args, bytes.data(), bytes.size());
+    };
+    executor.libraries = paths.data();
+    executor.libraryCount = paths.size();
+    executor.start = "openreg_aten_start_device";
+    OPENREG_CHECK(orSetExecutor(&executor));
+  });
+}
+
 } // namespace openreg::aten
+
+void openreg_aten_start_device(const orMemoryView* view) {
+  using namespace openreg::aten;
+  become_device(*view);
+  // Kernels make their results in the memory that the host has given them.
+  c10::SetCPUAllocator(&kernel_cpu_allocator(), /*priority=*/1);
+  set_executor();
+}

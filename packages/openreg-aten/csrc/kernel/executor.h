@@ -10,6 +10,8 @@
 #include "codec/wire.h"
 #include "export.h"
 
+#include <openreg/openreg.h>
+
 namespace openreg::aten {
 
 /// Runs one message and writes the reply, which also says what failed. Throws
@@ -17,4 +19,11 @@ namespace openreg::aten {
 /// has happened then.
 OPENREG_ATEN_API void execute(codec::ByteSpan message, codec::Bytes& reply);
 
+/// Brings execute() as the runtime's executor.
+void set_executor();
+
 } // namespace openreg::aten
+
+/// Called in the process of a device, which has no Python.
+extern "C" OPENREG_ATEN_API void openreg_aten_start_device(
+    const orMemoryView* view);

@@ -2,17 +2,18 @@
 // Writing of calls, reading of replies.
 #include "kernel/message.h"
 
+#include "codec/generators.h"
 #include "device/device.h"
+#include "device/error.h"
 #include "device/settings.h"
+#include "device/stream.h"
 #include "kernel/executor.h"
 
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
-#include <mutex>
 #include <new>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
 namespace openreg::aten {
@@ -25,33 +26,6 @@ using codec::ValueReader;
 using codec::ValueWriter;
 using codec::Writer;
 using torch::jit::Stack;
-
-/// The number by which the executor knows an operator.
-std::uint32_t number_of(const c10::OperatorHandle& op) {
-  static auto* mutex = new std::mutex;
-  static auto* numbers =
-      new std::unordered_map<c10::OperatorName, std::uint32_t>;
-  const std::lock_guard lock(*mutex);
-  const auto known = numbers->find(op.operator_name());
-  if (known != numbers->end()) {
-    return known->second;
-  }
-  codec::Bytes message;
-  codec::Bytes reply;
-  Writer out(message);
-  out.put(MessageTag::kDefine);
-  out.put_text(op.operator_name().name);
-  out.put_text(op.operator_name().overload_name);
-  execute(message, reply);
-  Reader in(reply);
-  if (in.get_enum<ReplyTag>() != ReplyTag::kDefined) {
-    throw Malformed("the reply is not to a definition");
-  }
-  const auto number = in.get<std::uint32_t>();
-  in.expect_end();
-  numbers->emplace(op.operator_name(), number);
-  return number;
-}
 
 /// Whether the operator opens a file of the host, or takes or makes a tensor
 /// that is an object in disguise, which its bytes are not.
@@ -141,7 +115,7 @@ class DropUnplaced {
     Writer out(message);
     out.put(MessageTag::kDrop);
     out.put(ticket_);
-    execute(message, reply);
+    exchange("the drop of results", message, reply);
   }
 
   bool placed = false;
@@ -159,6 +133,15 @@ void check_results(const c10::FunctionSchema& schema, const Stack& stack) {
   }
   if (!fits) {
     throw Malformed("the results are not those of " + schema.name());
+  }
+}
+
+/// Generators whose state was written, but not sent.
+void forget_twins(const Stack& stack) {
+  for (const c10::IValue& value : stack) {
+    if (value.isGenerator()) {
+      codec::forget_twin(value.toGenerator());
+    }
   }
 }
 
@@ -191,14 +174,60 @@ TensorMetadata read_metadata(Reader& in) {
 }
 
 bool sends_messages() {
-  static const bool value = is_loopback_setting();
+  static const bool value = [] {
+    const bool sends = !is_thread_setting();
+    if (sends) {
+      set_executor();
+    }
+    return sends;
+  }();
   return value;
+}
+
+void exchange(const char* name, codec::ByteSpan message, codec::Bytes& reply) {
+  OPENREG_CHECK(orLaunchMessageBlocking(
+      current_handle(current_device()),
+      name,
+      message.data(),
+      message.size(),
+      [](void* args, const void* data, size_t size) {
+        const auto* bytes = static_cast<const std::uint8_t*>(data);
+        static_cast<codec::Bytes*>(args)->assign(bytes, bytes + size);
+      },
+      &reply));
+}
+
+void fetch_generator(const at::Generator& generator, c10::DeviceIndex device) {
+  if (kernels_reach_memory()) {
+    return;
+  }
+  const std::uint64_t number = codec::number_of_twin(generator, device);
+  if (number == 0) {
+    return;
+  }
+  codec::Bytes message;
+  codec::Bytes reply;
+  Writer out(message);
+  out.put(MessageTag::kGenerator);
+  out.put(number);
+  const CurrentDevice scope(device);
+  exchange("the read of a generator", message, reply);
+  Reader in(reply);
+  if (in.get_enum<ReplyTag>() != ReplyTag::kGenerator) {
+    throw Malformed("the reply is not the state of a generator");
+  }
+  const std::string state = in.get_text();
+  in.expect_end();
+  codec::set_state(
+      generator,
+      {reinterpret_cast<const std::uint8_t*>(state.data()), state.size()});
 }
 
 bool write_call(
     codec::Bytes& message,
     const c10::OperatorHandle& op,
     c10::DispatchKey key,
+    c10::DeviceIndex device,
     const Stack& stack,
     const ResultPlaces* results,
     Numbered& numbered) {
@@ -207,13 +236,16 @@ bool write_call(
   }
   Writer out(message);
   out.put(MessageTag::kCall);
-  out.put(number_of(op));
+  out.put_text(op.operator_name().name);
+  out.put_text(op.operator_name().overload_name);
   out.put(key);
   out.put(static_cast<std::int32_t>(at::get_num_threads()));
   out.put_count(stack.size());
+  numbered.device = device;
   ValueWriter values(out, codec::Direction::kCall, numbered);
   for (const c10::IValue& value : stack) {
     if (!values.write(value)) {
+      forget_twins(stack);
       return false;
     }
   }
@@ -222,7 +254,7 @@ bool write_call(
 }
 
 void read_done(
-    const codec::Bytes& reply,
+    codec::ByteSpan reply,
     c10::function_ref<void(std::vector<TensorMetadata>)> tell) {
   Reader in(reply);
   const auto tag = in.get_enum<ReplyTag>();
@@ -313,7 +345,7 @@ std::optional<Stack> read_described(
   }
   codec::Bytes placed;
   drop.placed = true; // or refused, and dropped as well
-  execute(places, placed);
+  exchange("the placing of results", places, placed);
   read_done(placed, [](auto) {});
   return stack;
 }

@@ -17,16 +17,16 @@ namespace openreg::aten {
 
 /// What a message asks for. One byte, the first.
 enum class MessageTag : std::uint8_t {
-  kDefine, // gives an operator a number
-  kCall,   // whose results have their places, or are to be described
-  kPlace,  // of results that were described
-  kDrop,   // of results that were described
+  kGenerator, // asks for the state of a twin
+  kCall,      // whose results have their places, or are to be described
+  kPlace,     // of results that were described
+  kDrop,      // of results that were described
   kLast = kDrop,
 };
 
 /// How a reply begins.
 enum class ReplyTag : std::uint8_t {
-  kDefined, // an operator has this number
+  kGenerator, // its state
   kDone,
   kDescribed,   // results wait for their places
   kUndescribed, // what an operator made that changes nothing has no encoding
@@ -51,8 +51,15 @@ enum class FailureTag : std::uint8_t {
 void write_metadata(codec::Writer& out, const TensorMetadata& metadata);
 TensorMetadata read_metadata(codec::Reader& in); // throws Malformed
 
-/// Whether calls go through messages: OPENREG_ISOLATION=loopback.
+/// Whether calls go through messages: OPENREG_ISOLATION is not thread.
 bool sends_messages();
+
+/// Sends a message in the order of the current device's current stream, and
+/// waits for the reply. `name` stays valid for good.
+void exchange(const char* name, codec::ByteSpan message, codec::Bytes& reply);
+
+/// Gives a generator the state of its twin on `device`, if it has one there.
+void fetch_generator(const at::Generator& generator, c10::DeviceIndex device);
 
 /// Writes a call with CPU aliases as arguments. With `results`, the new tensors
 /// go there; without, the reply describes them. False if an argument has no
@@ -61,6 +68,7 @@ bool write_call(
     codec::Bytes& message,
     const c10::OperatorHandle& op,
     c10::DispatchKey key,
+    c10::DeviceIndex device,
     const torch::jit::Stack& stack,
     const ResultPlaces* results,
     codec::Numbered& numbered);
@@ -68,7 +76,7 @@ bool write_call(
 /// Reads the reply to a call whose results had their places; `tell` gets what
 /// the kernel made if that is not what was predicted. Throws what it threw.
 void read_done(
-    const codec::Bytes& reply,
+    codec::ByteSpan reply,
     c10::function_ref<void(std::vector<TensorMetadata>)> tell);
 
 /// Reads the reply to a call that describes what it made: gives the aliases in

@@ -2,10 +2,10 @@
 // The call path: decides, finds metadata, enqueues or runs, adopts, remembers.
 #include "kernel/submit.h"
 
+#include "device/device.h"
 #include "device/launch.h"
 #include "kernel/cpu_allocator.h"
 #include "kernel/enqueue.h"
-#include "kernel/executor.h"
 #include "kernel/first_call.h"
 #include "kernel/kernel_run.h"
 #include "kernel/message.h"
@@ -98,6 +98,17 @@ void resize_written(const Call& call, const OutputMetadata& outputs) {
   }
 }
 
+/// Throws for a call that no message can say, if the device's memory is only
+/// where messages go.
+void check_may_run_here(const Call& call) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      kernels_reach_memory(),
+      "OPENREG_ISOLATION=process: a call of ",
+      call.target().operator_name(),
+      " has arguments or results that cannot be sent to the process of a "
+      "device");
+}
+
 /// Runs a call on this thread as the executor does; without a message, if its
 /// arguments or results have no encoding.
 void run_by_message(Call& call) {
@@ -115,6 +126,7 @@ void run_by_message(Call& call) {
       message,
       call.target(),
       call.key(),
+      call.device(),
       stack,
       makes_first ? &results : nullptr,
       numbered);
@@ -122,7 +134,7 @@ void run_by_message(Call& call) {
     const KernelScope scope(call.device());
     if (sent) {
       codec::Bytes reply;
-      execute(message, reply);
+      exchange(call.target().schema().name().c_str(), message, reply);
       if (makes_first) {
         read_done(reply, [](auto) {});
         return;
@@ -133,6 +145,7 @@ void run_by_message(Call& call) {
       }
       sent = false;
     }
+    check_may_run_here(call);
     if (makes_first) {
       run_into(call.target(), call.key(), stack, results, [](auto) {});
     } else {
@@ -158,6 +171,9 @@ std::optional<bool> run(Call& call) {
   if (C10_UNLIKELY(call.may_be_sent && sends_messages())) {
     run_by_message(call);
   } else {
+    if (!call.runs_on_host) {
+      check_may_run_here(call);
+    }
     call.alias();
     run_on_current_stream(call.device(), [&] {
       const KernelScope scope(call.device());

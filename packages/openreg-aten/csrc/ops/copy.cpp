@@ -2,11 +2,12 @@
 // Copies in every direction, with any change of dtype, layout or shape, and the
 // read of one element.
 //
-// The CPU's copy_ runs over the kernel mapping, so a copy between host and
+// Where kernels reach it, the CPU's copy_ runs over the kernel mapping, so a copy between host and
 // device is one pass over the data, and conj and neg bits are resolved on the
 // way.
 #include "ops/copy.h"
 
+#include "device/bytes.h"
 #include "device/device.h"
 #include "device/host_allocator.h"
 #include "device/stream.h"
@@ -15,12 +16,15 @@
 #include "kernel/enqueue.h"
 #include "kernel/submit.h"
 #include "mechanism.h"
+#include "ops/transfer.h"
 
 #include <ATen/Dispatch_v2.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/ops/copy_native.h>
 #include <torch/library.h>
+
+#include <array>
 
 namespace openreg::aten {
 namespace {
@@ -113,7 +117,15 @@ void copy_between_host_and_device(
   const c10::DeviceIndex device = (on_device(dst) ? dst : src).device().index();
   CopyCall call(dst, src, device);
   call.place = Call::Place::kTurn;
-  if (async && is_asynchronous(dst, src, device)) {
+  const bool returns_early = async && is_asynchronous(dst, src, device);
+  if (!kernels_reach_memory()) {
+    if (!on_device(dst)) {
+      synchronize_current_stream(device);
+    }
+    transfer_with_host(dst, src, returns_early);
+    return;
+  }
+  if (returns_early) {
     call.place = Call::Place::kQueue;
   } else if (!on_device(dst)) {
     // The host is about to look: what failed earlier on the stream is reported.
@@ -131,6 +143,10 @@ void copy_on_devices(at::Tensor& dst, const at::Tensor& src) {
   const bool can_be_enqueued = !dst.is_quantized() && !src.is_quantized() &&
       !(src.is_complex() && !dst.is_complex()) && // which warns
       at::is_expandable_to(src.sizes(), dst.sizes()) && !overlaps(dst, src);
+  if (source != target && !kernels_reach_memory()) {
+    transfer_between_devices(dst, src);
+    return;
+  }
   if (source == target) {
     CopyCall call(dst, src, target);
     call.place = can_be_enqueued ? Call::Place::kAny : Call::Place::kTurn;
@@ -200,6 +216,12 @@ class ItemCall final : public Call {
 
   void run() override {
     const void* data = to_kernel(self_.const_data_ptr());
+    std::array<std::byte, 16> element; // of any dtype
+    if (!kernels_reach_memory()) {
+      data = element.data();
+      copy_bytes(
+          device(), element.data(), self_.const_data_ptr(), self_.itemsize());
+    }
     AT_DISPATCH_V2(
         self_.scalar_type(),
         "_local_scalar_dense",

@@ -150,6 +150,7 @@ class Launcher:
 
     def stop(self) -> None:
         """Kills every process of a device."""
+        signal.set_wakeup_fd(-1)
         for process in self.numbers:
             os.kill(process, signal.SIGKILL)
         for process in self.numbers:

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What is copied where, around the transfer of bytes.
+#include "ops/transfer.h"
+
+#include "device/bytes.h"
+#include "device/stream.h"
+#include "device/stream_event.h"
+
+#include <ATen/ExpandUtils.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/quantized/QTensorImpl.h>
+
+namespace openreg::aten {
+namespace {
+
+bool has_bits(const at::Tensor& tensor) {
+  return tensor.is_conj() || tensor.is_neg();
+}
+
+/// Whether the bytes of its elements are one piece, without others between.
+bool is_one_piece(const at::Tensor& tensor) {
+  return tensor.is_non_overlapping_and_dense() && !has_bits(tensor);
+}
+
+/// Whether the bytes of one are those of the other.
+bool have_same_bytes(const at::Tensor& one, const at::Tensor& other) {
+  return is_one_piece(one) && is_one_piece(other) &&
+      one.scalar_type() == other.scalar_type() &&
+      one.sizes() == other.sizes() && one.strides() == other.strides();
+}
+
+/// A tensor of one piece that looks like `tensor`, on another side.
+at::Tensor piece_like(
+    const at::Tensor& tensor,
+    at::ScalarType dtype,
+    at::Device device) {
+  const auto options = at::TensorOptions().dtype(dtype).device(device);
+  if (tensor.is_non_overlapping_and_dense()) {
+    return at::empty_strided(tensor.sizes(), tensor.strides(), options);
+  }
+  return at::empty(tensor.sizes(), options);
+}
+
+/// The tensor, or its elements in one piece on its own side.
+at::Tensor in_one_piece(const at::Tensor& tensor) {
+  if (is_one_piece(tensor)) {
+    return tensor;
+  }
+  at::Tensor piece =
+      piece_like(tensor, tensor.scalar_type(), tensor.device());
+  piece.copy_(tensor);
+  return piece;
+}
+
+/// A quantized tensor as its numbers.
+at::Tensor numbers_of(const at::Tensor& tensor) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      is_one_piece(tensor),
+      "OPENREG_ISOLATION=process: a copy of a quantized tensor that is not "
+      "contiguous is not supported");
+  return tensor;
+}
+
+/// Copies a quantized tensor to one of the same dtype, or its numbers.
+void transfer_quantized(at::Tensor& dst, const at::Tensor& src) {
+  TORCH_CHECK(
+      src.is_quantized() && src.scalar_type() == dst.scalar_type() &&
+          src.sizes() == dst.sizes(),
+      "a quantized tensor takes a copy only of one of the same dtype and sizes "
+      "where devices are in processes of their own");
+  const at::Tensor from = numbers_of(src);
+  const at::Tensor to = numbers_of(dst);
+  const c10::DeviceIndex device =
+      (to.is_cpu() ? from : to).device().index();
+  copy_bytes(device, to.data_ptr(), from.const_data_ptr(), to.nbytes());
+  at::set_quantizer_(
+      dst,
+      static_cast<at::QTensorImpl*>(src.unsafeGetTensorImpl())->quantizer());
+}
+
+} // namespace
+
+void transfer_with_host(at::Tensor& dst, const at::Tensor& src, bool async) {
+  const bool to_device = !dst.is_cpu();
+  const c10::DeviceIndex device = (to_device ? dst : src).device().index();
+  if (dst.is_quantized()) {
+    return transfer_quantized(dst, src);
+  }
+  const auto expanded = at::expand_inplace(dst, src, "copy_");
+  const at::Tensor& from = *expanded;
+  if (dst.numel() == 0) {
+    return;
+  }
+  if (have_same_bytes(dst, from)) {
+    copy_bytes(
+        device, dst.data_ptr(), from.const_data_ptr(), dst.nbytes(), async);
+    return;
+  }
+  if (to_device) {
+    at::Tensor piece = piece_like(dst, dst.scalar_type(), at::kCPU);
+    piece.copy_(from);
+    if (is_one_piece(dst)) {
+      copy_bytes(
+          device, dst.data_ptr(), piece.const_data_ptr(), dst.nbytes());
+      return;
+    }
+    at::Tensor there = piece_like(piece, dst.scalar_type(), dst.device());
+    copy_bytes(
+        device, there.data_ptr(), piece.const_data_ptr(), piece.nbytes());
+    dst.copy_(there);
+    return;
+  }
+  const at::Tensor there = in_one_piece(from);
+  at::Tensor piece = piece_like(there, there.scalar_type(), at::kCPU);
+  copy_bytes(
+      device, piece.data_ptr(), there.const_data_ptr(), piece.nbytes());
+  dst.copy_(piece);
+}
+
+void transfer_between_devices(at::Tensor& dst, const at::Tensor& src) {
+  const c10::DeviceIndex source = src.device().index();
+  const c10::DeviceIndex target = dst.device().index();
+  if (dst.is_quantized()) {
+    synchronize_current_stream(target);
+    return transfer_quantized(dst, src);
+  }
+  const auto expanded = at::expand_inplace(dst, src, "copy_");
+  if (dst.numel() == 0) {
+    return;
+  }
+  // As on CUDA the source's stream copies, and the destination's goes on after.
+  at::Tensor from = *expanded;
+  if (from.scalar_type() != dst.scalar_type() || !is_one_piece(from)) {
+    at::Tensor piece = piece_like(from, dst.scalar_type(), src.device());
+    piece.copy_(from);
+    from = piece;
+  }
+  at::Tensor to = have_same_bytes(dst, from)
+      ? dst
+      : piece_like(from, dst.scalar_type(), dst.device());
+  StreamEvent(current_handle(target)).hold(current_handle(source));
+  enqueue_copy(source, to.data_ptr(), from.const_data_ptr(), to.nbytes());
+  StreamEvent(current_handle(source)).hold(current_handle(target));
+  if (!to.is_same(dst)) {
+    dst.copy_(to);
+  }
+}
+
+} // namespace openreg::aten
