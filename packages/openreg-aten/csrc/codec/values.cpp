@@ -24,6 +24,7 @@ enum class Tag : std::uint8_t {
   kNone,
   kTensor,
   kInt,
+  kUnsigned, // past the signed ones
   kDouble,
   kBool,
   kComplex,
@@ -385,6 +386,9 @@ bool ValueWriter::write(const c10::IValue& value) {
   } else if (value.isInt()) {
     out_.put(Tag::kInt);
     out_.put(value.toInt());
+  } else if (value.isUnsigned()) {
+    out_.put(Tag::kUnsigned);
+    out_.put(value.toUInt());
   } else if (value.isDouble()) {
     out_.put(Tag::kDouble);
     out_.put(value.toDouble());
@@ -561,6 +565,13 @@ c10::IValue ValueReader::read_value(int depth) {
       return in_.get<std::int64_t>();
     case Tag::kDouble:
       return in_.get<double>();
+    case Tag::kUnsigned: {
+      const auto number = in_.get<std::uint64_t>();
+      if (number <= std::numeric_limits<std::int64_t>::max()) {
+        throw Malformed("a signed number is written as an unsigned one");
+      }
+      return c10::IValue(c10::Scalar(number));
+    }
     case Tag::kBool:
       return in_.get_flag();
     case Tag::kComplex: {

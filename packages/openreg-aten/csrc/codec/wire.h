@@ -120,6 +120,9 @@ class Reader {
     }
     return numbers;
   }
+  bool at_end() const {
+    return rest_.empty();
+  }
   void expect_end() const {
     if (!rest_.empty()) {
       throw Malformed(std::to_string(rest_.size()) + " bytes too many");

@@ -7,7 +7,6 @@
 #include "device/gil.h"
 #include "device/stream.h"
 #include "device/stream_event.h"
-#include "kernel/message.h"
 #include "mechanism.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -27,6 +26,7 @@ namespace {
 bool g_enabled = false;
 bool g_offset = false;
 bool g_graphsafe = false;
+FetchGenerator g_fetch = nullptr;
 
 bool keeps_a_normal(const at::Generator& cpu) {
   auto* impl = cpu.get<at::CPUGeneratorImpl>();
@@ -171,7 +171,9 @@ class GeneratorImpl final : public c10::GeneratorImpl {
   void wait_for(const GeneratorState::Snapshot& snapshot) const {
     const auto wait = [&] {
       StreamEvent(snapshot.last).wait();
-      fetch_generator(snapshot.cpu, device_.index());
+      if (g_fetch != nullptr) {
+        g_fetch(snapshot.cpu, device_.index());
+      }
     };
     std::mutex& base = const_cast<GeneratorImpl*>(this)->mutex_;
     const bool held = !base.try_lock();
@@ -202,6 +204,10 @@ at::Generator make_generator(c10::DeviceIndex device, uint64_t seed) {
 
 bool generators_enabled() {
   return g_enabled;
+}
+
+void set_fetch_generator(FetchGenerator fetch) {
+  g_fetch = fetch;
 }
 
 const at::Generator& default_generator(c10::DeviceIndex device) {

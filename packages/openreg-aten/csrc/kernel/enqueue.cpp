@@ -11,6 +11,7 @@
 #include "kernel/kernel_run.h"
 #include "kernel/message.h"
 #include "kernel/message_counts.h"
+#include "kernel/warnings.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/clone.h>
@@ -188,7 +189,7 @@ class EnqueuedCall {
 
   void read_reply(codec::ByteSpan reply) {
     try {
-      read_done(reply, [this](std::vector<TensorMetadata> made) {
+      read_done(repeat_warnings(reply), [this](std::vector<TensorMetadata> made) {
         tell_next_call(std::move(made));
       });
     } catch (const c10::Error& error) {

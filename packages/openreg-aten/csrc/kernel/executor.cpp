@@ -7,10 +7,14 @@
 #include "codec/values.h"
 #include "device/device.h"
 #include "device/error.h"
+#include "device/generator.h"
 #include "kernel/cpu_allocator.h"
 #include "kernel/kernel_run.h"
 #include "kernel/message.h"
+#include "kernel/warnings.h"
+#include "mechanism.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/quantized/QTensorImpl.h>
 #include <c10/core/CPUAllocator.h>
@@ -243,6 +247,34 @@ std::optional<ResultPlaces> read_places(Reader& in) {
   return results;
 }
 
+/// Reads what kernels ask of the host's process, and makes it so in this one if
+/// it is another.
+void read_context(Reader& in) {
+  const c10::ScalarType dtype = codec::read_dtype(in);
+  const bool is_deterministic = in.get_flag();
+  const bool fills = in.get_flag();
+  const auto engine = in.get<std::uint8_t>();
+  if (engine >= static_cast<std::uint8_t>(at::QEngine::ONEDNN) + 2) {
+    throw Malformed("unknown engine of quantized operators");
+  }
+  if (!is_device_process()) {
+    return;
+  }
+  at::Context& context = at::globalContext();
+  if (at::get_default_dtype() != c10::scalarTypeToTypeMeta(dtype)) {
+    at::set_default_dtype(c10::scalarTypeToTypeMeta(dtype));
+  }
+  if (context.deterministicAlgorithms() != is_deterministic) {
+    context.setDeterministicAlgorithms(is_deterministic, /*warn_only=*/true);
+  }
+  if (context.deterministicFillUninitializedMemory() != fills) {
+    context.setDeterministicFillUninitializedMemory(fills);
+  }
+  if (context.qEngine() != static_cast<at::QEngine>(engine)) {
+    context.setQEngine(static_cast<at::QEngine>(engine));
+  }
+}
+
 /// Throws unless the arguments are what the schema says: a kernel trusts them.
 void check_arguments(const c10::FunctionSchema& schema, const Stack& stack) {
   if (stack.size() != schema.arguments().size()) {
@@ -288,6 +320,7 @@ Call read_call(Reader& in) {
   if (call.threads < 1 || call.threads > kMostThreads) {
     throw Malformed("a kernel cannot have so many threads");
   }
+  read_context(in);
   codec::ValueReader values(in, call.numbered, kArguments);
   const std::size_t count = in.get_count();
   for (std::size_t i = 0; i < count; ++i) {
@@ -561,13 +594,18 @@ void set_executor() {
                           orReply_t reply,
                           void* args) {
       Bytes bytes;
-      execute({static_cast<const std::uint8_t*>(message), size}, bytes);
+      {
+        const WarningsKept warnings;
+        execute({static_cast<const std::uint8_t*>(message), size}, bytes);
+        warnings.append_to(bytes);
+      }
       reply(args, bytes.data(), bytes.size());
     };
     executor.libraries = paths.data();
     executor.libraryCount = paths.size();
     executor.start = "openreg_aten_start_device";
     OPENREG_CHECK(orSetExecutor(&executor));
+    set_fetch_generator(&fetch_generator);
   });
 }
 
@@ -576,7 +614,5 @@ void set_executor() {
 void openreg_aten_start_device(const orMemoryView* view) {
   using namespace openreg::aten;
   become_device(*view);
-  // Kernels make their results in the memory that the host has given them.
-  c10::SetCPUAllocator(&kernel_cpu_allocator(), /*priority=*/1);
-  set_executor();
+  enable_mechanisms({}); // operators of ours, and the allocator of results
 }

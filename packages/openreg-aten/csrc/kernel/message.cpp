@@ -8,7 +8,9 @@
 #include "device/settings.h"
 #include "device/stream.h"
 #include "kernel/executor.h"
+#include "kernel/warnings.h"
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
@@ -192,7 +194,10 @@ void exchange(const char* name, codec::ByteSpan message, codec::Bytes& reply) {
       message.size(),
       [](void* args, const void* data, size_t size) {
         const auto* bytes = static_cast<const std::uint8_t*>(data);
-        static_cast<codec::Bytes*>(args)->assign(bytes, bytes + size);
+        const codec::ByteSpan whole(bytes, size);
+        const codec::ByteSpan reply_alone = repeat_warnings(whole);
+        static_cast<codec::Bytes*>(args)->assign(
+            reply_alone.begin(), reply_alone.end());
       },
       &reply));
 }
@@ -240,6 +245,13 @@ bool write_call(
   out.put_text(op.operator_name().overload_name);
   out.put(key);
   out.put(static_cast<std::int32_t>(at::get_num_threads()));
+  const at::Context& context = at::globalContext();
+  out.put(c10::typeMetaToScalarType(at::get_default_dtype()));
+  out.put(static_cast<std::uint8_t>(context.deterministicAlgorithms()));
+  out.put(
+      static_cast<std::uint8_t>(
+          context.deterministicFillUninitializedMemory()));
+  out.put(static_cast<std::uint8_t>(context.qEngine()));
   out.put_count(stack.size());
   numbered.device = device;
   ValueWriter values(out, codec::Direction::kCall, numbered);

@@ -103,8 +103,9 @@ void count(const c10::OperatorHandle& op) {
 /// PyTorch's function for an operator, which allocates on the current device.
 template <typename Operator, auto function, typename... Args>
 at::Tensor ask_device(const at::Tensor& self, Args... args) {
-  if (at::globalContext().qEngine() == at::QEngine::QNNPACK) {
-    // PyTorch would take the result's memory from the host.
+  if (at::globalContext().qEngine() == at::QEngine::QNNPACK ||
+      !kernels_reach_memory()) {
+    // PyTorch would take the result's memory from the host, or fill it here.
     return TypedKernel<Operator>::run(self, args...);
   }
   count(TypedCall<Operator>::handle());
@@ -113,6 +114,9 @@ at::Tensor ask_device(const at::Tensor& self, Args... args) {
 }
 
 at::Tensor dequantize(const at::Tensor& self) {
+  if (!kernels_reach_memory()) {
+    return TypedKernel<at::_ops::dequantize_self>::run(self);
+  }
   count(TypedCall<at::_ops::dequantize_self>::handle());
   return at::native::dequantize_quantized(self);
 }

@@ -53,30 +53,57 @@ at::Tensor in_one_piece(const at::Tensor& tensor) {
   return piece;
 }
 
-/// A quantized tensor as its numbers.
-at::Tensor numbers_of(const at::Tensor& tensor) {
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      is_one_piece(tensor),
-      "OPENREG_ISOLATION=process: a copy of a quantized tensor that is not "
-      "contiguous is not supported");
-  return tensor;
+/// What the CPU's copy_ says of shapes that do not fit.
+void check_shapes(const at::Tensor& dst, const at::Tensor& src) {
+  if (at::is_expandable_to(src.sizes(), dst.sizes())) {
+    return;
+  }
+  const auto both = at::infer_size(dst.sizes(), src.sizes());
+  TORCH_CHECK(
+      false,
+      "output with shape ",
+      dst.sizes(),
+      " doesn't match the broadcast shape ",
+      at::IntArrayRef(both));
 }
 
-/// Copies a quantized tensor to one of the same dtype, or its numbers.
-void transfer_quantized(at::Tensor& dst, const at::Tensor& src) {
+void check_quantized(const at::Tensor& dst, const at::Tensor& src) {
   TORCH_CHECK(
-      src.is_quantized() && src.scalar_type() == dst.scalar_type() &&
-          src.sizes() == dst.sizes(),
-      "a quantized tensor takes a copy only of one of the same dtype and sizes "
-      "where devices are in processes of their own");
-  const at::Tensor from = numbers_of(src);
-  const at::Tensor to = numbers_of(dst);
+      dst.is_quantized(),
+      "Copying from quantized Tensor to non-quantized Tensor is not allowed, "
+      "please use dequantize to get a float Tensor from a quantized Tensor");
+  TORCH_CHECK(
+      dst.qscheme() == src.qscheme(),
+      "Quantized Copy only works with same qscheme");
+  TORCH_CHECK(
+      dst.scalar_type() == src.scalar_type(),
+      "Quantized Copy only works with the same dtype");
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      is_one_piece(dst) && dst.sizes() == src.sizes(),
+      "OPENREG_ISOLATION=process: a quantized tensor takes a copy only where it "
+      "is contiguous and has the same sizes");
+}
+
+/// Copies the numbers and the quantizer of a quantized tensor.
+void transfer_quantized(at::Tensor& dst, const at::Tensor& src) {
+  check_quantized(dst, src);
+  const at::Tensor from = have_same_bytes(dst, src)
+      ? src
+      : src.contiguous(dst.suggest_memory_format());
   const c10::DeviceIndex device =
-      (to.is_cpu() ? from : to).device().index();
-  copy_bytes(device, to.data_ptr(), from.const_data_ptr(), to.nbytes());
+      (dst.is_cpu() ? src : dst).device().index();
+  copy_bytes(device, dst.data_ptr(), from.const_data_ptr(), dst.nbytes());
   at::set_quantizer_(
       dst,
       static_cast<at::QTensorImpl*>(src.unsafeGetTensorImpl())->quantizer());
+}
+
+/// Copies floats to the side of a quantized tensor, which takes them there.
+void transfer_floats(at::Tensor& dst, const at::Tensor& src) {
+  at::Tensor floats =
+      piece_like(src, src.scalar_type(), dst.device());
+  floats.copy_(src);
+  dst.copy_(floats);
 }
 
 } // namespace
@@ -84,9 +111,13 @@ void transfer_quantized(at::Tensor& dst, const at::Tensor& src) {
 void transfer_with_host(at::Tensor& dst, const at::Tensor& src, bool async) {
   const bool to_device = !dst.is_cpu();
   const c10::DeviceIndex device = (to_device ? dst : src).device().index();
-  if (dst.is_quantized()) {
+  if (src.is_quantized()) {
     return transfer_quantized(dst, src);
   }
+  if (dst.is_quantized()) {
+    return transfer_floats(dst, src);
+  }
+  check_shapes(dst, src);
   const auto expanded = at::expand_inplace(dst, src, "copy_");
   const at::Tensor& from = *expanded;
   if (dst.numel() == 0) {
@@ -121,10 +152,14 @@ void transfer_with_host(at::Tensor& dst, const at::Tensor& src, bool async) {
 void transfer_between_devices(at::Tensor& dst, const at::Tensor& src) {
   const c10::DeviceIndex source = src.device().index();
   const c10::DeviceIndex target = dst.device().index();
-  if (dst.is_quantized()) {
+  if (src.is_quantized()) {
     synchronize_current_stream(target);
     return transfer_quantized(dst, src);
   }
+  if (dst.is_quantized()) {
+    return transfer_floats(dst, src);
+  }
+  check_shapes(dst, src);
   const auto expanded = at::expand_inplace(dst, src, "copy_");
   if (dst.numel() == 0) {
     return;

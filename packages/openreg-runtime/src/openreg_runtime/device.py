@@ -113,9 +113,12 @@ class Launcher:
             self.failure = str(error)
 
     def _receive(self) -> tuple[bytes, list[int]]:
-        data, files, _, _ = socket.recv_fds(
-            self.channel, PACKET_BYTES, 1, socket.MSG_CMSG_CLOEXEC
-        )
+        try:
+            data, files, _, _ = socket.recv_fds(
+                self.channel, PACKET_BYTES, 1, socket.MSG_CMSG_CLOEXEC
+            )
+        except ConnectionResetError:  # it ended with reports that it did not read
+            return b"", []
         return data, files
 
     def _send(self, text: str) -> None:
