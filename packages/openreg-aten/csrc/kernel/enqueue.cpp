@@ -151,9 +151,12 @@ class EnqueuedCall {
   void run_message() {
     codec::Bytes reply;
     execute(message_, reply);
-    read_done(reply, [this](std::vector<TensorMetadata> made) {
-      tell_next_call(std::move(made));
-    });
+    read_done(
+        reply,
+        results_.places.size(),
+        [this](std::vector<TensorMetadata> made) {
+          tell_next_call(std::move(made));
+        });
   }
 
   /// Tells the next such call what the kernel made.
