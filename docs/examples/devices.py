@@ -4,12 +4,14 @@
 
 import openreg_runtime
 
-for setting in openreg_runtime.settings()[:10]:  # other packages add theirs
+for setting in openreg_runtime.settings()[:12]:  # other packages add theirs
     print(setting.name, setting.value, setting.source)
 # prints: OPENREG_DEVICE_COUNT 4 environment
 # prints: OPENREG_DEVICE_MEMORY 1GiB environment
 # prints: OPENREG_LAUNCH_BLOCKING 0 default
 # prints: OPENREG_ISOLATION thread default
+# prints: OPENREG_DEVICE_LAUNCHER none default
+# prints: OPENREG_DEVICE_LOG none default
 # prints: OPENREG_PEER_ACCESS 1 default
 # prints: OPENREG_MEMORY_CHECK 0 default
 # prints: OPENREG_ALLOW_COPIES 0 default

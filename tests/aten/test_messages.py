@@ -6,110 +6,52 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
 
 from openreg_aten import _C
+from support.messages import (
+    BOOL,
+    COMPOSED,
+    COUNT,
+    CPU,
+    DESCRIBED,
+    DEVICE,
+    DONE,
+    DROP,
+    FAILED,
+    FRESH,
+    INT,
+    KNOWN,
+    LIST,
+    NEW,
+    NO,
+    NONE,
+    PLACE,
+    SPARSE,
+    SPARSE_BSR,
+    TENSOR,
+    ZERO,
+    call,
+    changed,
+    channels,
+    compressed,
+    indices,
+    integers,
+    known,
+    made,
+    nested,
+    part,
+    quantized,
+    replaced,
+    sparse,
+    tensor,
+    text,
+    whole,
+    without_data,
+)
 from support.programs import Program
-
-DEFINE, CALL, PLACE, DROP = b"\0", b"\1", b"\2", b"\3"
-DEFINED, DONE, DESCRIBED, FAILED = 0, 1, 2, 4
-TENSOR, INT, BOOL, LIST = b"\1", b"\2", b"\4", b"\x09"
-NEW, QUANTIZED, COMPOSED = b"\2", b"\3", b"\5"
-NONE = b"\0"
-KNOWN = b"\0" + struct.pack("<I", 0)  # the first storage
-DEVICE = b"\1"
-CPU = int(torch._C.DispatchKey.CPU)
-SPARSE_CSR = 2  # the number of its layout
-
-
-def numbers(values: Any) -> bytes:
-    """A list of 64-bit integers."""
-    return struct.pack(f"<I{len(values)}q", len(values), *values)
-
-
-def text(value: str) -> bytes:
-    """A string."""
-    return struct.pack("<I", len(value)) + value.encode()
-
-
-def tensor(x: torch.Tensor, **changed: Any) -> bytes:
-    """A strided float tensor of the device, with some of its numbers changed."""
-    storage = x.untyped_storage()
-    facts: dict[str, Any] = {
-        "flags": 0,
-        "dtype": 6,
-        "sizes": x.shape,
-        "strides": x.stride(),
-        "offset": x.storage_offset(),
-        "address": storage.data_ptr(),
-        "nbytes": storage.nbytes(),
-    } | changed
-    return (
-        TENSOR
-        + NEW
-        + struct.pack("<Bb", facts["flags"], facts["dtype"])
-        + numbers(facts["sizes"])
-        + numbers(facts["strides"])
-        + struct.pack("<q", facts["offset"])
-        + DEVICE
-        + struct.pack("<QQB", facts["address"], facts["nbytes"], 1)
-    )
-
-
-def part(x: torch.Tensor, **changed: Any) -> bytes:
-    """A tensor inside of another one."""
-    return tensor(x, **changed)[len(TENSOR) :]
-
-
-def sparse(indices: bytes, values: torch.Tensor) -> bytes:
-    """A sparse float tensor of 3 x 4, with one sparse dimension."""
-    head = struct.pack("<Bb", 0, 6) + numbers((3, 4)) + struct.pack("<qB", 1, 0)
-    rows = part(values, sizes=(3, 4), strides=(4, 1))
-    return TENSOR + COMPOSED + head + indices + rows
-
-
-def compressed(x: torch.Tensor, rows: int) -> bytes:
-    """A sparse float tensor of 3 x 4 with two values, its rows compressed."""
-    indices = [part(x, dtype=4, sizes=(n,), strides=(1,)) for n in (rows + 1, 2)]
-    values = part(x, sizes=(2,), strides=(1,))
-    head = struct.pack("<BBb", 1, SPARSE_CSR, 6) + numbers((3, 4))
-    return TENSOR + COMPOSED + head + b"".join(indices) + values
-
-
-def nested(
-    x: torch.Tensor, sizes: list[int], strides: list[int], offsets: list[int]
-) -> bytes:
-    """A nested float tensor over the elements of ``x``."""
-    table = (len(offsets), len(sizes) // len(offsets))
-    tables = ((table, sizes), (table, strides), ((len(offsets),), offsets))
-    numbered = b"".join(numbers(size) + numbers(values) for size, values in tables)
-    buffer = part(x, sizes=(x.numel(),), strides=(1,))
-    return TENSOR + COMPOSED + b"\2" + numbered + buffer
-
-
-def whole(dtype: int) -> bytes:
-    """A quantizer with one scale and one zero point."""
-    return struct.pack("<Bbdq", 1, dtype, 0.5, 0)
-
-
-def channels(axis: int, scales: bytes) -> bytes:
-    """A quantizer with a scale and a zero point for each index of a dimension."""
-    return struct.pack("<Bbq", 2, 12, axis) + scales * 2
-
-
-def quantized(x: torch.Tensor, quantizer: bytes) -> bytes:
-    """The memory of ``x`` as qint8."""
-    strided = part(x, dtype=12, sizes=(12, 4), strides=(4, 1))
-    return TENSOR + QUANTIZED + strided[len(NEW) :] + quantizer
-
-
-def integers(*values: int) -> bytes:
-    """A list of integers."""
-    head = LIST + b"\2" + struct.pack("<I", len(values))
-    return head + b"".join(INT + struct.pack("<q", value) for value in values)
 
 
 def freed_address(x: torch.Tensor) -> int:
@@ -120,24 +62,10 @@ def freed_address(x: torch.Tensor) -> int:
     return address
 
 
-def call(operator: int, *values: bytes, key: int = CPU, threads: int = 1) -> bytes:
-    """A call whose results are to be described."""
-    head = CALL + struct.pack("<IHiI", operator, key, threads, len(values))
-    return head + b"".join(values) + b"\0"
-
-
-def define(operator: str) -> int:
-    """Gives an operator a number."""
-    reply = _C.execute_message(DEFINE + text(operator) + text(""))
-    kind, number = struct.unpack("<BI", reply)
-    assert kind == DEFINED
-    return number
-
-
-@pytest.fixture(scope="module")
-def equal() -> int:
-    """The number of ``aten::equal``, which takes two tensors and returns a bool."""
-    return define("aten::equal")
+@pytest.fixture
+def equal() -> str:
+    """An operator that takes two tensors and returns a bool."""
+    return "aten::equal"
 
 
 @pytest.fixture
@@ -145,12 +73,7 @@ def x(device: str) -> torch.Tensor:
     return torch.arange(12.0, device=device).view(3, 4)
 
 
-def test_operator_keeps_its_number(equal: int) -> None:
-    assert define("aten::dot") != equal
-    assert define("aten::equal") == equal
-
-
-def test_call_is_run_from_its_bytes(equal: int, x: torch.Tensor) -> None:
+def test_call_is_run_from_its_bytes(equal: str, x: torch.Tensor) -> None:
     y = x.t().contiguous()
     torch.accelerator.synchronize()
     for other, expected in ((y.t(), 1), (y.t() * 2, 0)):
@@ -163,12 +86,12 @@ def test_call_is_run_from_its_bytes(equal: int, x: torch.Tensor) -> None:
 
 
 def test_failure_of_a_kernel_is_a_reply(x: torch.Tensor) -> None:
-    reply = _C.execute_message(call(define("aten::dot"), tensor(x), tensor(x)))
+    reply = _C.execute_message(call("aten::dot", tensor(x), tensor(x)))
     assert reply[0] == FAILED
     assert b"1D tensors expected" in reply
 
 
-def test_every_beginning_of_a_message_is_refused(equal: int, x: torch.Tensor) -> None:
+def test_every_beginning_of_a_message_is_refused(equal: str, x: torch.Tensor) -> None:
     message = call(equal, tensor(x), tensor(x))
     for length in range(len(message)):
         with pytest.raises(RuntimeError, match="malformed message"):
@@ -177,11 +100,11 @@ def test_every_beginning_of_a_message_is_refused(equal: int, x: torch.Tensor) ->
         _C.execute_message(message + b"\0")
 
 
-WRONG: dict[str, tuple[Callable[[int, torch.Tensor], bytes], str]] = {
+WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
     "message": (lambda op, x: b"\x07", "unknown tag 7"),
-    "operator": (lambda op, x: call(60000, tensor(x), tensor(x)), "not known"),
+    "operator": (lambda op, x: call("equal", tensor(x), tensor(x)), "no operator equal"),
     "name": (
-        lambda op, x: DEFINE + text("aten::no") + text(""),
+        lambda op, x: call("aten::no"),
         "no operator aten::no",
     ),
     "key": (lambda op, x: call(op, tensor(x), tensor(x), key=3), "dispatch key"),
@@ -224,7 +147,7 @@ WRONG: dict[str, tuple[Callable[[int, torch.Tensor], bytes], str]] = {
     ),
     "dtype of a result": (
         lambda op, x: call(
-            define("aten::_to_copy"),
+            "aten::_to_copy",
             tensor(x),
             INT + struct.pack("<q", 200),
             *[NONE] * 3,
@@ -234,7 +157,7 @@ WRONG: dict[str, tuple[Callable[[int, torch.Tensor], bytes], str]] = {
         "argument dtype of aten::_to_copy is of another type",
     ),
     "file": (
-        lambda op, x: DEFINE + text("aten::from_file") + text(""),
+        lambda op, x: call("aten::from_file"),
         "aten::from_file does not run by messages",
     ),
     "depth": (
@@ -259,7 +182,7 @@ WRONG: dict[str, tuple[Callable[[int, torch.Tensor], bytes], str]] = {
     ),
     "flags of a list": (
         lambda op, x: call(
-            define("aten::native_layer_norm_backward"),
+            "aten::native_layer_norm_backward",
             *[tensor(x)] * 2,
             integers(4),
             *[tensor(x)] * 2,
@@ -318,6 +241,145 @@ WRONG: dict[str, tuple[Callable[[int, torch.Tensor], bytes], str]] = {
         lambda op, x: call(op, quantized(x, whole(13)), tensor(x)),
         "a quantizer does not fit its tensor",
     ),
+    "zeros without data": (
+        lambda op, x: call(op, without_data((12,), offset=2**40), tensor(x)),
+        "aten::equal does not take tensors without data",
+    ),
+    "zeros that are there": (
+        lambda op, x: call(
+            "aten::clone",
+            TENSOR + ZERO + tensor(x)[len(TENSOR + NEW) :],
+            NONE,
+        ),
+        "a storage is nowhere",
+    ),
+    "kernel for a key": (
+        lambda op, x: call("aten::_nnz", tensor(x)),
+        "aten::_nnz has no kernel for this dispatch key",
+    ),
+    "arguments for a key": (
+        lambda op, x: call("aten::_nnz", tensor(x), key=SPARSE),
+        "aten::_nnz has arguments for another dispatch key",
+    ),
+    "composed of others": (
+        lambda op, x: call("aten::einsum"),
+        "aten::einsum does not run by messages",
+    ),
+    "memory that is not checked": (
+        lambda op, x: call("inductor::_reinterpret_tensor"),
+        "inductor::_reinterpret_tensor does not run by messages",
+    ),
+    "print": (
+        lambda op, x: call("aten::_print"),
+        "aten::_print does not run by messages",
+    ),
+    "nested extent": (
+        lambda op, x: call(
+            op,
+            # All elements are one, as far as the buffer's own strides say.
+            nested(x, [4, 16], [16, 1], [0], sizes=(64,), strides=(0,)),
+            tensor(x),
+        ),
+        "component of a tensor is of another type",
+    ),
+    "nested table without offsets": (
+        lambda op, x: call(op, nested(x, [], [], [], table=(5, 0)), tensor(x)),
+        "the sizes of a nested tensor do not fit",
+    ),
+    "nested table of no rows": (
+        lambda op, x: call(op, nested(x, [], [], [], table=(0, 5)), tensor(x)),
+        "the sizes of a nested tensor do not fit",
+    ),
+    "strides of channels": (
+        lambda op, x: call(
+            op,
+            quantized(x, channels(0, part(x, sizes=(12,), strides=(0,)))),
+            tensor(x),
+        ),
+        "a quantizer does not fit its tensor",
+    ),
+    "channels without data": (
+        lambda op, x: call(
+            op,
+            quantized(x, channels(0, without_data((12,))[len(TENSOR) :])),
+            tensor(x),
+        ),
+        "a quantizer does not fit its tensor",
+    ),
+    "strides of compressed indices": (
+        lambda op, x: call(op, compressed(x, rows=3, stride=0), tensor(x)),
+        "components of a sparse tensor do not fit",
+    ),
+    "batch of values": (
+        lambda op, x: call(
+            op,
+            compressed(x, rows=2, sizes=(2, 2, 4), batch=(2,), values=(1, 2)),
+            tensor(x),
+        ),
+        "components of a sparse tensor do not fit",
+    ),
+    "batch of indices": (
+        lambda op, x: call(
+            op,
+            compressed(x, rows=3, sizes=(2, 3, 4), batch=(1,), values=(2, 2)),
+            tensor(x),
+        ),
+        "components of a sparse tensor do not fit",
+    ),
+    "dense sizes": (
+        lambda op, x: call(
+            op, compressed(x, rows=3, sizes=(3, 4, 5), values=(2, 4)), tensor(x)
+        ),
+        "components of a sparse tensor do not fit",
+    ),
+    "dense dimensions": (
+        lambda op, x: call(
+            op, compressed(x, rows=3, sizes=(3, 4), values=(2, 4)), tensor(x)
+        ),
+        "components of a sparse tensor do not fit",
+    ),
+    "width of a block": (
+        lambda op, x: call(
+            op,
+            compressed(x, rows=3, layout=SPARSE_BSR, values=(2, 1, 3)),
+            tensor(x),
+        ),
+        "components of a sparse tensor do not fit",
+    ),
+    "no width of a block": (
+        lambda op, x: call(
+            op,
+            compressed(x, rows=3, layout=SPARSE_BSR, values=(2, 1, 0)),
+            tensor(x),
+        ),
+        "components of a sparse tensor do not fit",
+    ),
+    "rows of values": (
+        lambda op, x: call(op, sparse(indices(x), x, sizes=(3, 5)), tensor(x)),
+        "components of a sparse tensor do not fit",
+    ),
+    "values without data": (
+        lambda op, x: call(
+            op,
+            sparse(indices(x), x, rows=without_data((3, 4))[len(TENSOR) :]),
+            tensor(x),
+        ),
+        "component of a tensor is of another type",
+    ),
+    "quantized values": (
+        lambda op, x: call(
+            op,
+            sparse(
+                part(x, dtype=4, sizes=(1, 12), strides=(12, 1), nbytes=96),
+                x,
+                sizes=(12, 4),
+                rows=quantized(x, whole(12))[len(TENSOR) :],
+                dtype=12,
+            ),
+            tensor(x),
+        ),
+        "component of a tensor is of another type",
+    ),
     "ticket": (
         lambda op, x: PLACE + struct.pack("<Q", 2**60),
         "no results with this ticket",
@@ -327,18 +389,13 @@ WRONG: dict[str, tuple[Callable[[int, torch.Tensor], bytes], str]] = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_message_is_refused_by_name(
-    equal: int, x: torch.Tensor, name: str
+    equal: str, x: torch.Tensor, name: str
 ) -> None:
     write, words = WRONG[name]
     with pytest.raises(RuntimeError, match=f"malformed message: .*{words}"):
         _C.execute_message(write(equal, x))
     reply = _C.execute_message(call(equal, tensor(x), tensor(x)))
     assert reply[-1] == 1  # it goes on
-
-
-def indices(x: torch.Tensor) -> bytes:
-    """The memory of ``x`` as one row of three indices."""
-    return part(x, dtype=4, sizes=(1, 3), strides=(3, 1))
 
 
 # An operator that only reads, its arguments, and the key of its kernel.
@@ -371,11 +428,11 @@ READERS: dict[str, tuple[str, Callable[[torch.Tensor], list[bytes]], str]] = {
 def test_changed_messages_are_refused_or_answered(x: torch.Tensor, kind: str) -> None:
     operator, arguments, key = READERS[kind]
     message = call(
-        define(operator),
+        operator,
         *arguments(x),
         key=int(torch._C.DispatchKey.__members__[key]),
     )
-    first = 1 + 4 + 2  # the operator and its key stay
+    first = 1 + 4 + len(operator) + 4 + 2  # the operator and its key stay
     source = random.Random(0)
 
     def answers(wrong: bytes) -> bool:
@@ -399,6 +456,139 @@ def test_changed_messages_are_refused_or_answered(x: torch.Tensor, kind: str) ->
             del wrong[source.randrange(first, len(wrong)) :]
         refused += not answers(bytes(wrong))
     assert refused > 1000
+
+
+def altered(
+    operator: str,
+    tensors: list[torch.Tensor],
+    alter: Callable[[bytes], bytes],
+    overload: str = "",
+) -> list[torch.Tensor]:
+    """Runs an operator of tensors; ``alter`` changes the reply after its ticket."""
+    return _C.run_with_reply(
+        operator, overload, CPU, tensors, lambda reply: reply[:9] + alter(reply[9:])
+    )
+
+
+# An operator and its overload, the numbers of its tensors: 0 is the device's with 12
+# floats, 1 one with 12 integers, 2 one of the host with one number. Then the reply.
+WRONG_REPLIES: dict[str, tuple[str, str, tuple[int, ...], bytes, str]] = {
+    "storage of an argument that is read": (
+        *("aten::nonzero", "", (0,)),
+        replaced(0, 96) + COUNT + TENSOR + NEW + made(12, 1),
+        "replaces a storage that is not to change",
+    ),
+    "smaller storage": (
+        *("aten::nonzero", "out", (0, 1)),
+        replaced(1, 8) + COUNT + known(1),
+        "replaces a storage that is not to change",
+    ),
+    "unknown storage": (
+        *("aten::nonzero", "out", (0, 1)),
+        replaced(2, 96) + COUNT + known(1),
+        "replaces a storage that is not to change",
+    ),
+    "metadata of an argument that is read": (
+        *("aten::nonzero", "out", (0, 1)),
+        changed(0, made(2, dtype=6)) + COUNT + known(1),
+        "changes a tensor that is not to change",
+    ),
+    "dtype of an argument": (
+        *("aten::nonzero", "out", (0, 1)),
+        changed(1, made(48, dtype=0)) + COUNT + known(1),
+        "a tensor gets another dtype",
+    ),
+    "sizes of an argument": (
+        *("aten::nonzero", "out", (0, 1)),
+        changed(1, made(13)) + COUNT + known(1),
+        "does not lie in its storage",
+    ),
+    "another argument": (
+        *("aten::nonzero", "out", (0, 1)),
+        NO + NO + COUNT + known(0),
+        "the results are not those of aten::nonzero",
+    ),
+    "tensor of the host": (
+        *("aten::div", "Tensor", (0, 2)),
+        NO + NO + COUNT + known(1),
+        "what is the host's alone is named",
+    ),
+    "storage of the host": (
+        *("aten::div", "Tensor", (0, 2)),
+        NO
+        + NO
+        + COUNT
+        + TENSOR
+        + NEW
+        + made(1, dtype=6)[: -len(FRESH) - 8]
+        + b"\0"
+        + COUNT,
+        "what is the host's alone is named",
+    ),
+    "address": (
+        *("aten::nonzero", "", (0,)),
+        NO
+        + NO
+        + COUNT
+        + TENSOR
+        + NEW
+        + made(1)[: -len(FRESH) - 8]
+        + DEVICE
+        + struct.pack("<QQB", 4096, 8, 1),
+        "a reply has an address",
+    ),
+    "result": (
+        *("aten::nonzero", "", (0,)),
+        NO + NO + COUNT + TENSOR + NEW + made(13),
+        "does not lie in its storage",
+    ),
+    "type of a result": (
+        *("aten::nonzero", "", (0,)),
+        NO + NO + COUNT + BOOL + b"\1",
+        "the results are not those of aten::nonzero",
+    ),
+    "number of results": (
+        *("aten::nonzero", "", (0,)),
+        NO + NO + NO,
+        "the results are not those of aten::nonzero",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_REPLIES)
+def test_wrong_reply_is_refused_and_changes_nothing(x: torch.Tensor, name: str) -> None:
+    operator, overload, chosen, reply, words = WRONG_REPLIES[name]
+    tensors = [x, torch.arange(12, device=x.device), torch.tensor(2.0)]
+    views = [tensor.view(3, 4) for tensor in tensors[:2]]
+    before = [view.cpu().clone() for view in views]
+    arguments = [tensors[i] for i in chosen]
+    with pytest.raises(RuntimeError, match=f"malformed message: .*{words}"):
+        altered(operator, arguments, lambda right: reply, overload)
+    assert [tensor.dtype for tensor in tensors] == [
+        torch.float32,
+        torch.int64,
+        torch.float32,
+    ]
+    assert [tensor.device.type for tensor in tensors] == [x.device.type] * 2 + ["cpu"]
+    assert tensors[2].item() == 2
+    for view, values in zip(views, before, strict=True):
+        assert torch.equal(view.cpu(), values)
+    if overload != "Tensor":
+        assert altered(operator, arguments, lambda right: right, overload) is not None
+
+
+def test_reply_is_read_as_it_was_written(x: torch.Tensor) -> None:
+    (found,) = altered("aten::nonzero", [x], lambda reply: reply)
+    assert torch.equal(found.cpu(), x.cpu().nonzero())
+    out = torch.empty(0, dtype=torch.int64, device=x.device)
+    assert altered("aten::nonzero", [x, out], lambda reply: reply, "out") == []
+    assert torch.equal(out.cpu(), x.cpu().nonzero())
+
+
+def test_results_of_a_refused_reply_do_not_stay(x: torch.Tensor) -> None:
+    for _ in range(5000):  # more than may wait
+        with pytest.raises(RuntimeError, match="malformed message"):
+            altered("aten::nonzero", [x], lambda reply: b"")
 
 
 TRAINING = """
@@ -511,8 +701,49 @@ def test_sparse_nested_and_quantized_tensors_go_as_messages(
     assert result.stdout.splitlines() == ["True", "[] True"]
 
 
-def test_results_that_the_host_drops_do_not_stay(equal: int, x: torch.Tensor) -> None:
-    nonzero = define("aten::nonzero")
+NOT_SENT = """
+import torch, openreg_aten
+openreg_aten._C.init()
+name = torch._C._get_privateuse1_backend_name()
+
+def observe(device):
+    one = torch.ones(1, device=device)
+    indices = torch.tensor([[0, 2]], device=device)
+    # One value in memory for two indices.
+    sparse = torch.sparse_coo_tensor(indices, one.expand(2), (3,))
+    yield sparse.to_dense()
+    zero = torch._efficientzerotensor((2,), device=device)
+    x = torch.ones(2, device=device)
+    yield torch.dot(zero, x).clone(), x.copy_(zero), zero.clone() + 1
+
+def text(values):
+    return torch.utils._pytree.tree_map_only(
+        torch.Tensor, lambda x: x.cpu().tolist(), list(values)
+    )
+
+print(text(observe(name)) == text(observe("cpu")))
+for operator, sent, unsent in openreg_aten._C.message_counts():
+    if unsent:
+        print(operator)
+"""
+
+
+def test_tensors_that_a_message_cannot_have_are_used_without_one(
+    run_python: Program,
+) -> None:
+    result = run_python(
+        NOT_SENT, OPENREG_ISOLATION="loopback", OPENREG_ENQUEUE_BURSTS="0"
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == [
+        "True",
+        "aten::_sparse_coo_tensor_with_dims_and_tensors",
+        "aten::_to_dense",
+    ]
+
+
+def test_results_that_the_host_drops_do_not_stay(equal: str, x: torch.Tensor) -> None:
+    nonzero = "aten::nonzero"
     for _ in range(5000):  # more than may wait
         reply = _C.execute_message(call(nonzero, tensor(x)))
         assert reply[0] == DESCRIBED
@@ -520,7 +751,7 @@ def test_results_that_the_host_drops_do_not_stay(equal: int, x: torch.Tensor) ->
 
 
 def test_results_without_places_are_limited(x: torch.Tensor) -> None:
-    nonzero = define("aten::nonzero")
+    nonzero = "aten::nonzero"
     tickets = []
     while (reply := _C.execute_message(call(nonzero, tensor(x))))[0] == DESCRIBED:
         tickets.append(reply[1:9])

@@ -67,7 +67,7 @@ def test_unknown_device_name_is_refused(name: str) -> None:
         ("OPENREG_DEVICE_COUNT", "65"),
         ("OPENREG_DEVICE_MEMORY", "16GB"),
         ("OPENREG_LAUNCH_BLOCKING", "yes"),
-        ("OPENREG_ISOLATION", "process"),
+        ("OPENREG_ISOLATION", "subprocess"),
     ],
 )
 def test_wrong_environment_value_is_named_at_every_use(

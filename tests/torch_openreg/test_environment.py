@@ -33,7 +33,7 @@ PYTHON_MECHANISMS = [
         ("OPENREG_DEVICE_COUNT", "many"),
         ("OPENREG_DEVICE_MEMORY", "16GB"),
         ("OPENREG_LAUNCH_BLOCKING", "yes"),
-        ("OPENREG_ISOLATION", "process"),
+        ("OPENREG_ISOLATION", "subprocess"),
     ],
 )
 def test_wrong_value_fails_every_use_but_no_import(

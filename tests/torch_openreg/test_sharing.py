@@ -143,6 +143,35 @@ def test_storage_is_refused() -> None:
         ForkingPickler.dumps(storage)
 
 
+def test_spawned_process_writes_to_the_memory_of_its_parent_by_messages(
+    script: Script,
+) -> None:
+    lines = script(
+        """
+        import openreg_aten
+
+        def work(x, done):
+            x.add_(1)
+            positive = x[x > 2]  # described first, then placed
+            torch.openreg.synchronize()
+            counts = openreg_aten._C.message_counts()
+            unsent = [name for name, sent, unsent in counts if unsent]
+            done.put((positive.cpu().tolist(), unsent, len(counts) > 2))
+        """,
+        """
+        x = torch.arange(4.0, device="openreg")
+        done = spawn.Queue()
+        process = spawn.Process(target=work, args=(x, done))
+        process.start()
+        print(done.get())
+        process.join()
+        print(x.tolist())
+        """,
+        OPENREG_ISOLATION="loopback",
+    )
+    assert lines == ["([3.0, 4.0], [], True)", "[1.0, 2.0, 3.0, 4.0]"]
+
+
 def test_message_that_nobody_reads_keeps_the_memory_and_reading_frees_it() -> None:
     gc.collect()
     torch.openreg.ipc_collect()

@@ -86,6 +86,8 @@ Row row(
 }
 
 void nothing(void*) {}
+void ignore(void* /*args*/, const void* /*reply*/, size_t /*size*/) {}
+constexpr const char* kLauncher[] = {"program"};
 
 } // namespace
 
@@ -106,6 +108,7 @@ const std::map<std::string, std::string>& exempt_functions() {
       exempt("orGetErrorName", "cannot fail"),
       exempt("orGetErrorString", "cannot fail"),
       exempt("orGetErrorMessage", "cannot fail"),
+      exempt("orServeDevice", "makes the process that of a device"),
   };
   return table;
 }
@@ -354,6 +357,28 @@ const std::vector<Row>& rows() {
           GIVE(w.stream, nothing, nullptr),
           kRejectsNull | kNeedsSettings)
           .may_be_null({2}),
+      row("orSetExecutor", orSetExecutor, GIVE(&kEchoExecutor), kRejectsNull),
+      row<orStream_t,
+          const char*,
+          const void*,
+          size_t,
+          orReply_t,
+          void*,
+          orKernel_t>(
+          "orLaunchMessage",
+          orLaunchMessage,
+          GIVE(w.stream, "", w.host, 1, ignore, nullptr, nothing),
+          kRejectsNull | kNeedsSettings)
+          .may_be_null({5, 6}),
+      row("orLaunchMessageBlocking",
+          orLaunchMessageBlocking,
+          GIVE(w.stream, "", w.host, 1, ignore, nullptr),
+          kRejectsNull | kNeedsSettings)
+          .may_be_null({5}),
+      row("orSetDeviceLauncher",
+          orSetDeviceLauncher,
+          GIVE(kLauncher, 1),
+          kRejectsNull),
       row("orEventCreate",
           orEventCreate,
           GIVE(&w.made_event),

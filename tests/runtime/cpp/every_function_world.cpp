@@ -18,6 +18,7 @@ void end(orError_t error, orError_t ended_already) {
 } // namespace
 
 World::World() : live_(true) {
+  EXPECT_OK(orSetExecutor(&kEchoExecutor));
   EXPECT_OK(orStreamCreate(&stream));
   for (orEvent_t* event : {&start, &later}) {
     EXPECT_OK(orEventCreate(event));

@@ -46,7 +46,8 @@ TEST_F(Settings, WrongLaunchBlockingFailsEveryUse) {
 }
 
 TEST_F(Settings, WrongIsolationFailsEveryUse) {
-  expect_rejected("OPENREG_ISOLATION", "process", "thread or loopback");
+  expect_rejected(
+      "OPENREG_ISOLATION", "subprocess", "thread, loopback or process");
 }
 
 TEST_F(Settings, AreReadFromTheEnvironment) {

@@ -36,6 +36,17 @@ T* kernel_pointer(T* pointer) {
   return static_cast<T*>(result);
 }
 
+/// Replies with the message, or fails if that is "fail".
+inline void
+echo(const void* message, size_t size, orReply_t reply, void* args) {
+  if (std::string(static_cast<const char*>(message), size) == "fail") {
+    throw std::runtime_error("the message said so");
+  }
+  reply(args, message, size);
+}
+inline constexpr orExecutor kEchoExecutor{
+    sizeof(orExecutor), echo, nullptr, 0, nullptr};
+
 /// A block of device memory.
 class Block {
  public:

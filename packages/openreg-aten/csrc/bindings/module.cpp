@@ -11,6 +11,7 @@
 #include "device/settings.h"
 #include "device/storage_impl.h"
 #include "device/tensor_impl.h"
+#include "kernel/altered_reply.h"
 #include "kernel/dispatch_paths.h"
 #include "kernel/executor.h"
 #include "kernel/message_counts.h"
@@ -121,6 +122,31 @@ NB_MODULE(_C, m) {
         reply);
     return nb::bytes(reply.data(), reply.size());
   });
+  m.def(
+      "run_with_reply",
+      [](const std::string& name,
+         const std::string& overload,
+         uint16_t key,
+         const std::vector<nb::object>& tensors,
+         const nb::callable& alter) {
+        std::vector<at::Tensor> arguments;
+        for (const nb::object& each : tensors) {
+          arguments.push_back(to_tensor(each));
+        }
+        const auto alter_bytes = [&](codec::Bytes& reply) {
+          const nb::gil_scoped_acquire gil;
+          const auto altered =
+              nb::cast<nb::bytes>(alter(nb::bytes(reply.data(), reply.size())));
+          const auto* data = static_cast<const std::uint8_t*>(altered.data());
+          reply.assign(data, data + altered.size());
+        };
+        std::vector<nb::object> made;
+        for (at::Tensor& each :
+             run_with_reply(name, overload, key, arguments, alter_bytes)) {
+          made.push_back(nb::steal(THPVariable_Wrap(std::move(each))));
+        }
+        return made;
+      });
   m.def("take_ranges", [] {
     std::vector<std::tuple<std::string, int, uint64_t>> rows;
     for (ProfilerRange& range : take_ranges()) {

@@ -11,6 +11,8 @@
 #include <ATen/ops/clone.h>
 #include <ATen/ops/ones.h>
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace openreg::aten::codec {
@@ -135,47 +137,110 @@ struct Table {
   static constexpr std::int64_t kMostNumbers = std::int64_t{1} << 31;
 };
 
-const at::Tensor& expect_strided(
-    const at::Tensor& tensor,
+at::Tensor expect_component(
+    at::Tensor&& tensor,
     std::optional<caffe2::TypeMeta> dtype = {}) {
-  if (!tensor.defined() || tensor.layout() != c10::kStrided ||
-      has_components(*tensor.unsafeGetTensorImpl()) ||
-      (dtype && tensor.dtype() != *dtype)) {
+  if (!is_component(tensor) || (dtype && tensor.dtype() != *dtype)) {
     throw Malformed("a component of a tensor is of another type");
   }
-  return tensor;
+  return std::move(tensor);
 }
 
-bool is_index(const at::Tensor& tensor) {
-  return tensor.scalar_type() == at::kLong || tensor.scalar_type() == at::kInt;
+/// Whether there is a column of indices for each row of values, which has the
+/// sizes of the dense dimensions.
+bool fit_sparse(
+    at::IntArrayRef sizes,
+    std::int64_t sparse, // dimensions
+    const at::Tensor& indices,
+    const at::Tensor& values) {
+  return sparse >= 0 && sparse <= static_cast<std::int64_t>(sizes.size()) &&
+      indices.scalar_type() == at::kLong && indices.dim() == 2 &&
+      indices.size(0) == sparse && values.dim() > 0 &&
+      values.size(0) == indices.size(1) &&
+      values.sizes().slice(1) == sizes.slice(static_cast<std::size_t>(sparse));
+}
+
+bool are_indices(const at::Tensor& tensor) {
+  return (tensor.scalar_type() == at::kLong ||
+          tensor.scalar_type() == at::kInt) &&
+      tensor.dim() > 0 && (tensor.stride(-1) == 1 || tensor.size(-1) <= 1);
 }
 
 /// Whether there is a row of blocks, or a column, for each two neighbours of
-/// the compressed indices, and a plain index for each block.
+/// the compressed indices, and a plain index for each block, all this for each
+/// matrix of a batch; without blocks each element is one.
 bool fit_compressed(
     c10::Layout layout,
     at::IntArrayRef sizes,
     const at::Tensor& compressed,
     const at::Tensor& plain,
     const at::Tensor& values) {
-  const std::int64_t batch = compressed.dim() - 1; // its dimensions
-  const bool has_blocks =
-      layout == c10::kSparseBsr || layout == c10::kSparseBsc;
-  const std::int64_t across =
-      layout == c10::kSparseCsr || layout == c10::kSparseBsr ? 0 : 1;
-  if (batch < 0 || static_cast<std::int64_t>(sizes.size()) < batch + 2 ||
-      plain.dim() != batch + 1 ||
-      values.dim() < batch + 1 + (has_blocks ? 2 : 0) ||
-      values.size(batch) != plain.size(batch)) {
+  if (!are_indices(compressed) || !are_indices(plain) ||
+      compressed.dim() != plain.dim() || compressed.dtype() != plain.dtype()) {
     return false;
   }
-  const std::int64_t block = has_blocks ? values.size(batch + 1 + across) : 1;
-  const std::int64_t size = sizes[static_cast<std::size_t>(batch + across)];
-  return block > 0 && size % block == 0 &&
-      compressed.size(batch) == size / block + 1;
+  const auto batch = static_cast<std::size_t>(compressed.dim() - 1);
+  const bool has_blocks =
+      layout == c10::kSparseBsr || layout == c10::kSparseBsc;
+  const std::size_t dense = batch + (has_blocks ? 3 : 1); // of the values
+  const at::IntArrayRef of_values = values.sizes();
+  if (of_values.size() < dense ||
+      sizes.size() != batch + 2 + of_values.size() - dense) {
+    return false;
+  }
+  const at::IntArrayRef batches = sizes.slice(0, batch);
+  if (compressed.sizes().slice(0, batch) != batches ||
+      plain.sizes().slice(0, batch) != batches ||
+      of_values.slice(0, batch) != batches ||
+      of_values[batch] != plain.sizes()[batch] ||
+      of_values.slice(dense) != sizes.slice(batch + 2)) {
+    return false;
+  }
+  std::int64_t blocks[2]; // in a column, and in a row
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::int64_t block = has_blocks ? of_values[batch + 1 + i] : 1;
+    if (block <= 0 || sizes[batch + i] % block != 0) {
+      return false;
+    }
+    blocks[i] = sizes[batch + i] / block;
+  }
+  const bool by_rows = layout == c10::kSparseCsr || layout == c10::kSparseBsr;
+  return compressed.sizes()[batch] == blocks[by_rows ? 0 : 1] + 1;
+}
+
+/// Whether the components of a sparse tensor, which are some, fit its sizes.
+bool fit(const c10::TensorImpl& tensor) {
+  const std::vector<at::Tensor> parts = components_of(tensor);
+  if (!std::all_of(parts.begin(), parts.end(), &is_component)) {
+    return false;
+  }
+  if (tensor.is_sparse()) {
+    const auto& impl = as<SparseTensorImpl>(tensor);
+    return fit_sparse(impl.sizes(), impl.sparse_dim(), parts[0], parts[1]);
+  }
+  const auto& impl = as<SparseCsrTensorImpl>(tensor);
+  return fit_compressed(
+      impl.layout_impl(), impl.sizes(), parts[0], parts[1], parts[2]);
 }
 
 } // namespace
+
+bool is_component(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.layout() != c10::kStrided ||
+      !tensor.has_storage()) {
+    return false;
+  }
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  const std::int64_t count = impl.numel();
+  return !has_components(impl) && !tensor.is_quantized() &&
+      !impl._is_zerotensor() &&
+      lies_in(
+          {count},
+          {1},
+          impl.storage_offset(),
+          impl.itemsize(),
+          impl.storage().nbytes());
+}
 
 std::vector<at::Tensor> components_of(const c10::TensorImpl& tensor) {
   if (tensor.is_sparse()) {
@@ -241,6 +306,9 @@ bool has_metadata_of(const c10::TensorImpl& one, const c10::TensorImpl& other) {
 // ---- writing ----------------------------------------------------------------
 
 bool ValueWriter::write_composed(const at::Tensor& tensor) {
+  if (!tensor.is_nested() && !fit(*tensor.unsafeGetTensorImpl())) {
+    return false;
+  }
   if (tensor.is_sparse()) {
     const auto& impl = impl_of<SparseTensorImpl>(tensor);
     out_.put(ComposedTag::kSparse);
@@ -288,21 +356,18 @@ at::Tensor ValueReader::read_composed() {
 
 at::Tensor ValueReader::read_sparse() {
   const auto dtype = c10::scalarTypeToTypeMeta(read_dtype(in_));
-  const auto sizes = read_sizes();
+  const auto sizes = read_sizes(in_);
   const auto sparse = in_.get<std::int64_t>();
   const bool coalesced = in_.get_flag();
-  const at::Tensor indices = expect_strided(read_tensor());
-  const at::Tensor values = expect_strided(read_tensor(), dtype);
-  const auto dimensions = static_cast<std::int64_t>(sizes.size());
-  if (sparse < 0 || sparse > dimensions || indices.dim() != 2 ||
-      indices.size(0) != sparse || indices.scalar_type() != at::kLong ||
-      values.dim() != 1 + dimensions - sparse ||
-      values.size(0) != indices.size(1)) {
+  const at::Tensor indices = expect_component(read_tensor());
+  const at::Tensor values = expect_component(read_tensor(), dtype);
+  if (!fit_sparse(sizes, sparse, indices, values)) {
     throw Malformed("the components of a sparse tensor do not fit");
   }
   at::Tensor made = make_sparse(kHost, dtype);
   auto& impl = impl_of<SparseTensorImpl>(made);
-  impl.raw_resize_(sparse, dimensions - sparse, sizes);
+  impl.raw_resize_(
+      sparse, static_cast<std::int64_t>(sizes.size()) - sparse, sizes);
   impl.set_indices_and_values_unsafe(indices, values);
   impl.set_coalesced(coalesced);
   return made;
@@ -315,12 +380,11 @@ at::Tensor ValueReader::read_compressed() {
     throw Malformed("unknown layout of a tensor");
   }
   const auto dtype = c10::scalarTypeToTypeMeta(read_dtype(in_));
-  const auto sizes = read_sizes();
-  const at::Tensor compressed = expect_strided(read_tensor());
-  const at::Tensor plain = expect_strided(read_tensor(), compressed.dtype());
-  const at::Tensor values = expect_strided(read_tensor(), dtype);
-  if (!is_index(compressed) ||
-      !fit_compressed(layout, sizes, compressed, plain, values)) {
+  const auto sizes = read_sizes(in_);
+  const at::Tensor compressed = expect_component(read_tensor());
+  const at::Tensor plain = expect_component(read_tensor());
+  const at::Tensor values = expect_component(read_tensor(), dtype);
+  if (!fit_compressed(layout, sizes, compressed, plain, values)) {
     throw Malformed("the components of a sparse tensor do not fit");
   }
   at::Tensor made = make_compressed(kHost, layout, dtype);
@@ -333,24 +397,24 @@ at::Tensor ValueReader::read_nested() {
   const Table sizes(in_);
   const Table strides(in_);
   const Table offsets(in_);
-  const at::Tensor buffer = expect_strided(read_tensor());
+  const at::Tensor buffer = expect_component(read_tensor());
   const std::size_t count = offsets.numbers.size();
+  // Kernels read the first row of a table that has columns.
+  const bool has_rows = sizes.sizes.size() == 2 &&
+      sizes.sizes[0] == static_cast<std::int64_t>(count) &&
+      (count > 0 || sizes.sizes[1] == 0);
   const bool fits = offsets.sizes.size() == 1 && sizes.sizes == strides.sizes &&
-      (count == 0 ? sizes.numbers.empty()
-                  : sizes.sizes.size() == 2 &&
-               sizes.sizes[0] == static_cast<std::int64_t>(count));
+      (has_rows || (count == 0 && sizes.sizes.empty()));
   if (!fits || buffer.dim() != 1) {
     throw Malformed("the sizes of a nested tensor do not fit");
   }
-  const auto nbytes =
-      static_cast<std::size_t>(buffer.numel()) * buffer.itemsize();
   for (std::size_t i = 0; i < count; ++i) {
     check_extent(
         sizes.row(i),
         strides.row(i),
         offsets.numbers[i],
         buffer.itemsize(),
-        nbytes);
+        buffer.storage().nbytes()); // a nested tensor knows the storage alone
   }
   return at::detail::make_tensor<NestedTensorImpl>(
       buffer, sizes.on_host(), strides.on_host(), offsets.on_host());

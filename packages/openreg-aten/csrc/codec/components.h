@@ -19,6 +19,11 @@ inline bool has_components(const c10::TensorImpl& tensor) {
   return tensor.key_set().has_any(kKeys);
 }
 
+/// Whether a kernel can take a tensor for a part of another one: it is dense,
+/// has data, and its storage holds as many elements as it has in a row, which
+/// is what a kernel reads that does not look at strides.
+bool is_component(const at::Tensor& tensor);
+
 /// The component tensors: indices and values, compressed and plain indices and
 /// values, or the buffer.
 std::vector<at::Tensor> components_of(const c10::TensorImpl& tensor);

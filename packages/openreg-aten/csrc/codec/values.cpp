@@ -24,7 +24,6 @@ enum class Tag : std::uint8_t {
   kNone,
   kTensor,
   kInt,
-  kUnsigned, // past the signed ones
   kDouble,
   kBool,
   kComplex,
@@ -32,7 +31,8 @@ enum class Tag : std::uint8_t {
   kDevice,
   kGenerator,
   kList,
-  kLast = kList,
+  kUnsigned, // a number past the signed ones
+  kLast = kUnsigned,
 };
 
 enum class TensorTag : std::uint8_t {
@@ -221,8 +221,9 @@ at::Tensor make_quantized() {
       /*quantizer=*/nullptr);
 }
 
-/// Whether there is a scale and a zero point for each channel, which kernels
-/// read without a look at their number. A part of a tensor may have more.
+/// Whether there is a scale and a zero point for each channel, in a row, which
+/// kernels read without a look at their number and strides. A part of a tensor
+/// may have more.
 bool has_channels(const at::Quantizer& quantizer, at::IntArrayRef sizes) {
   const auto* channels =
       dynamic_cast<const at::PerChannelAffineQuantizer*>(&quantizer);
@@ -234,8 +235,7 @@ bool has_channels(const at::Quantizer& quantizer, at::IntArrayRef sizes) {
     return false;
   }
   const auto fits = [&](const at::Tensor& each) {
-    return each.defined() && each.dim() == 1 &&
-        each.layout() == c10::kStrided &&
+    return is_component(each) && each.dim() == 1 && each.is_contiguous() &&
         (each.is_floating_point() || each.scalar_type() == at::kLong) &&
         each.numel() >= sizes[static_cast<std::size_t>(axis)];
   };
@@ -272,15 +272,38 @@ const void* impl_of_storage(const c10::Storage& storage) {
   return storage.unsafeGetStorageImpl();
 }
 
+bool exists(const at::Tensor& tensor) {
+  return tensor.defined();
+}
+bool exists(const c10::Storage& storage) {
+  return static_cast<bool>(storage);
+}
+bool exists(const at::QuantizerPtr& quantizer) {
+  return quantizer != nullptr;
+}
+
 template <typename Known>
-const Known& known_at(const std::vector<Known>& known, std::uint32_t number) {
+const Known& known_at(
+    const std::vector<Known>& known,
+    std::uint32_t number,
+    const char* if_null = "what is the host's alone is named") {
   if (number >= known.size()) {
     throw Malformed("number " + std::to_string(number) + " is not known");
+  }
+  if (!exists(known[number])) {
+    throw Malformed(if_null);
   }
   return known[number];
 }
 
 } // namespace
+
+bool have_data(const Numbered& numbered) {
+  return std::none_of(
+      numbered.tensors.begin(),
+      numbered.tensors.end(),
+      [](const at::Tensor& tensor) { return tensor._is_zerotensor(); });
+}
 
 c10::Storage make_host_storage(ByteSpan bytes) {
   c10::Allocator& allocator = *c10::GetDefaultCPUAllocator();
@@ -308,6 +331,17 @@ c10::ScalarType read_dtype(Reader& in) {
     throw Malformed("unknown dtype of a tensor");
   }
   return dtype;
+}
+
+std::vector<std::int64_t> read_sizes(Reader& in) {
+  auto sizes = in.get_numbers<std::int64_t>();
+  if (sizes.size() > kMostDimensions) {
+    throw Malformed("a tensor has too many dimensions");
+  }
+  // As if it had one element: the storage is not known yet.
+  const std::vector<std::int64_t> strides(sizes.size(), 0);
+  check_extent(sizes, strides, /*offset=*/0, /*item=*/1, /*nbytes=*/1);
+  return sizes;
 }
 
 bool lies_in(
@@ -355,6 +389,10 @@ void check_extent(
 }
 
 namespace {
+
+bool is_nowhere(const c10::Storage& storage) {
+  return storage.data() == nullptr && storage.nbytes() > 0;
+}
 
 /// False if the program has cut the storage since.
 bool lies_in_storage(const c10::TensorImpl& tensor) {
@@ -453,7 +491,8 @@ bool ValueWriter::write_tensor(const at::Tensor& tensor) {
     numbered_.tensors.push_back(tensor); // after its components
     return true;
   }
-  if (!is_plain(tensor) || !lies_in_storage(impl)) {
+  if (!is_plain(tensor) || !lies_in_storage(impl) ||
+      (is_nowhere(impl.storage()) && !impl._is_zerotensor())) {
     return false;
   }
   out_.put(
@@ -529,7 +568,7 @@ void ValueWriter::write_storage(const c10::Storage& storage) {
   }
   numbered_.storages.push_back(storage);
   const c10::StorageImpl& impl = *storage.unsafeGetStorageImpl();
-  if (impl.data() == nullptr && impl.nbytes() > 0) {
+  if (is_nowhere(storage)) {
     out_.put(StorageTag::kNowhere);
     out_.put(static_cast<std::uint64_t>(impl.nbytes()));
     return;
@@ -638,39 +677,37 @@ at::Tensor ValueReader::read_tensor() {
 at::Tensor ValueReader::read_plain(at::Tensor&& tensor) {
   // Before its quantizer's tensors.
   numbered_.tensors.push_back(tensor);
-  read_metadata(tensor);
+  read_strided(tensor);
   return std::move(tensor);
-}
-
-std::vector<std::int64_t> ValueReader::read_sizes() {
-  auto sizes = in_.get_numbers<std::int64_t>();
-  if (sizes.size() > kMostDimensions) {
-    throw Malformed("a tensor has too many dimensions");
-  }
-  // As if it had one element: the storage is not known yet.
-  const std::vector<std::int64_t> strides(sizes.size(), 0);
-  check_extent(sizes, strides, /*offset=*/0, /*item=*/1, /*nbytes=*/1);
-  return sizes;
 }
 
 void ValueReader::read_metadata(const at::Tensor& tensor) {
   c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
-  if (has_components(impl)) {
-    const at::Tensor made = read_composed();
-    if (tensor.is_nested() || made.layout() != tensor.layout() ||
-        made.is_nested()) {
-      throw Malformed("a tensor gets components of another kind");
+  if (!has_components(impl)) {
+    const caffe2::TypeMeta dtype = impl.dtype();
+    read_strided(tensor);
+    if (impl.dtype() != dtype) {
+      throw Malformed("a tensor gets another dtype");
     }
-    const c10::TensorImpl& from = *made.unsafeGetTensorImpl();
-    assign_components(impl, from, components_of(from));
     return;
   }
+  const at::Tensor made = read_composed();
+  if (tensor.is_nested() || made.is_nested() ||
+      made.layout() != tensor.layout() || made.dtype() != tensor.dtype()) {
+    throw Malformed("a tensor gets components of another kind");
+  }
+  const c10::TensorImpl& from = *made.unsafeGetTensorImpl();
+  assign_components(impl, from, components_of(from));
+}
+
+void ValueReader::read_strided(const at::Tensor& tensor) {
+  c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
   const auto flags = in_.get<std::uint8_t>();
   if ((flags & ~unsigned{kAllFlags}) != 0) {
     throw Malformed("unknown flags of a tensor");
   }
   const auto dtype = read_dtype(in_);
-  const auto sizes = read_sizes();
+  const auto sizes = read_sizes(in_);
   const auto strides = in_.get_numbers<std::int64_t>();
   const auto offset = in_.get<std::int64_t>();
   if (sizes.size() != strides.size()) {
@@ -679,8 +716,7 @@ void ValueReader::read_metadata(const at::Tensor& tensor) {
   const c10::Storage storage = read_storage();
   const auto meta = c10::scalarTypeToTypeMeta(dtype);
   check_extent(sizes, strides, offset, meta.itemsize(), storage.nbytes());
-  if (storage.data() == nullptr && storage.nbytes() > 0 &&
-      !impl._is_zerotensor()) {
+  if (storage.nbytes() > 0 && is_nowhere(storage) != impl._is_zerotensor()) {
     throw Malformed("a storage is nowhere");
   }
   impl.set_storage_and_dtype(storage, meta);
@@ -709,12 +745,10 @@ void ValueReader::read_metadata(const at::Tensor& tensor) {
 at::QuantizerPtr ValueReader::read_quantizer() {
   const auto tag = in_.get_enum<QuantizerTag>();
   if (tag == QuantizerTag::kKnown) {
-    const auto& known =
-        known_at(numbered_.quantizers, in_.get<std::uint32_t>());
-    if (!known) {
-      throw Malformed("a quantizer is a part of itself");
-    }
-    return known;
+    return known_at(
+        numbered_.quantizers,
+        in_.get<std::uint32_t>(),
+        "a quantizer is a part of itself");
   }
   // The writer gave it its number before those of its tensors' quantizers.
   const std::size_t number = numbered_.quantizers.size();
@@ -764,13 +798,7 @@ c10::Storage ValueReader::read_storage() {
       numbered_.storages.push_back(source_.fresh(in_.get<std::uint64_t>()));
       break;
     case StorageTag::kNowhere:
-      numbered_.storages.push_back(
-          c10::make_intrusive<c10::StorageImpl>(
-              c10::StorageImpl::use_byte_size_t(),
-              in_.get<std::uint64_t>(),
-              c10::DataPtr(nullptr, c10::Device(c10::kCPU)),
-              /*allocator=*/nullptr,
-              /*resizable=*/false));
+      numbered_.storages.push_back(source_.nowhere(in_.get<std::uint64_t>()));
       break;
   }
   return numbered_.storages.back();

@@ -22,13 +22,17 @@
 
 namespace openreg::aten::codec {
 
-/// CPU tensors, storages and quantizers by their numbers.
+/// CPU tensors, storages and quantizers by their numbers. Null ones have a
+/// number that no message may name.
 struct Numbered {
   std::vector<at::Tensor> tensors;
   std::vector<c10::Storage> storages;
   std::vector<at::QuantizerPtr> quantizers;
   c10::DeviceIndex device = -1; // whose kernel takes them; known to the host
 };
+
+/// Whether none is a tensor of zeros without data.
+bool have_data(const Numbered& numbered);
 
 enum class Direction : std::uint8_t { kCall, kReply };
 
@@ -67,6 +71,8 @@ struct StorageSource {
   std::function<c10::Storage(ByteSpan bytes)> host;
   /// For so many bytes that come later.
   std::function<c10::Storage(std::size_t nbytes)> fresh;
+  /// Without memory, for a tensor of zeros that has so many bytes.
+  std::function<c10::Storage(std::size_t nbytes)> nowhere;
 };
 
 /// A storage of the host's with a copy of `bytes`, from the CPU's allocator of
@@ -83,7 +89,8 @@ class ValueReader {
     return read_value(/*depth=*/0);
   }
 
-  /// Gives a tensor what write_metadata() wrote. Throws Malformed.
+  /// Gives a tensor of the same dtype what write_metadata() wrote. Throws
+  /// Malformed.
   void read_metadata(const at::Tensor& tensor);
 
  private:
@@ -91,11 +98,11 @@ class ValueReader {
   c10::IValue read_list(int depth);
   at::Tensor read_tensor();
   at::Tensor read_plain(at::Tensor&& tensor);
+  void read_strided(const at::Tensor& tensor);
   at::Tensor read_sparse();
   at::Tensor read_compressed();
   at::Tensor read_nested();
   at::Tensor read_composed();
-  std::vector<std::int64_t> read_sizes();
   c10::Storage read_storage();
   at::QuantizerPtr read_quantizer();
 
@@ -106,6 +113,9 @@ class ValueReader {
 
 /// Throws Malformed unless it is a dtype of PyTorch's.
 c10::ScalarType read_dtype(Reader& in);
+
+/// Throws Malformed unless a tensor can have these sizes.
+std::vector<std::int64_t> read_sizes(Reader& in);
 
 /// Whether a value is of the type of an argument or result, and a number that
 /// stands for a dtype and the like is one. Tensors are not looked at.

@@ -189,9 +189,12 @@ class EnqueuedCall {
 
   void read_reply(codec::ByteSpan reply) {
     try {
-      read_done(repeat_warnings(reply), [this](std::vector<TensorMetadata> made) {
-        tell_next_call(std::move(made));
-      });
+      read_done(
+          repeat_warnings(reply),
+          results_.places.size(),
+          [this](std::vector<TensorMetadata> made) {
+            tell_next_call(std::move(made));
+          });
     } catch (const c10::Error& error) {
       fail(error.what_without_backtrace());
     } catch (const std::exception& error) {

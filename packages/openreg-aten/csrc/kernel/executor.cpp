@@ -24,6 +24,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <exception>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -133,7 +134,11 @@ const codec::StorageSource kArguments{
     .host = codec::make_host_storage,
     .fresh = [](std::size_t) -> c10::Storage {
       throw Malformed("a call has a storage without a place");
-    }};
+    },
+    .nowhere =
+        [](std::size_t nbytes) {
+          return make_storage(nullptr, nbytes, /*resizable=*/false);
+        }};
 
 /// What an argument was before the kernel ran.
 class Before {
@@ -208,17 +213,64 @@ struct Call {
   std::optional<ResultPlaces> results; // none are described
 };
 
+// In the order in which a dispatcher prefers them.
+constexpr c10::DispatchKey kKeys[] = {
+    c10::DispatchKey::NestedTensorCPU,
+    c10::DispatchKey::SparseCsrCPU,
+    c10::DispatchKey::SparseCPU,
+    c10::DispatchKey::QuantizedCPU,
+    c10::DispatchKey::CPU,
+};
+
 c10::DispatchKey read_key(Reader& in) {
   const auto key = static_cast<c10::DispatchKey>(in.get<std::uint16_t>());
-  switch (key) {
-    case c10::DispatchKey::CPU:
-    case c10::DispatchKey::QuantizedCPU:
-    case c10::DispatchKey::SparseCPU:
-    case c10::DispatchKey::SparseCsrCPU:
-    case c10::DispatchKey::NestedTensorCPU:
-      return key;
-    default:
-      throw Malformed("a call is for a dispatch key that is not the CPU's");
+  if (std::find(std::begin(kKeys), std::end(kKeys), key) == std::end(kKeys)) {
+    throw Malformed("a call is for a dispatch key that is not the CPU's");
+  }
+  return key;
+}
+
+/// The key whose kernel gets these arguments; none if there is no tensor.
+std::optional<c10::DispatchKey> key_of(const Stack& stack) {
+  c10::DispatchKeySet keys;
+  const auto add = [&](const c10::IValue& value) {
+    if (value.isTensor()) {
+      keys = keys | value.toTensor().key_set();
+    }
+  };
+  for (const c10::IValue& value : stack) {
+    if (value.isList()) {
+      for (const c10::IValue& each : value.toListRef()) {
+        add(each);
+      }
+    } else {
+      add(value);
+    }
+  }
+  const auto* found = std::find_if(
+      std::begin(kKeys), std::end(kKeys), [&](c10::DispatchKey key) {
+        return keys.has(key);
+      });
+  return found == std::end(kKeys) ? std::nullopt : std::optional(*found);
+}
+
+/// Throws unless the operator has a kernel for the key, and the dispatcher
+/// would pick it: it trusts the kinds of its arguments. Where an argument names
+/// a layout, that decides. A kernel that is there for every key looks itself.
+void check_key(const Call& call) {
+  const auto refuse = [&](const char* why) {
+    throw Malformed(toString(call.op->operator_name()) + why);
+  };
+  if (!is_the_devices(*call.op, call.key)) {
+    refuse(" has no kernel for this dispatch key");
+  }
+  const auto key = key_of(call.stack);
+  if (key && *key != call.key && call.op->hasKernelForDispatchKey(call.key) &&
+      !call.op->schema().argumentIndexWithName("layout")) {
+    refuse(" has arguments for another dispatch key");
+  }
+  if (!codec::have_data(call.numbered) && !takes_zeros(*call.op)) {
+    refuse(" does not take tensors without data");
   }
 }
 
@@ -299,14 +351,15 @@ c10::OperatorHandle find_operator(std::string name, std::string overload) {
   if (const auto found = known.find(full); found != known.end()) {
     return found->second;
   }
-  // They open files, or take an object in disguise.
-  if (full.name == "aten::from_file" ||
-      full.name.starts_with("aten::fbgemm_")) {
-    throw Malformed(full.name + " does not run by messages");
-  }
   const auto op = c10::Dispatcher::singleton().findSchema(full);
   if (!op) {
     throw Malformed("there is no operator " + c10::toString(full));
+  }
+  if (std::none_of(
+          std::begin(kKeys), std::end(kKeys), [&](c10::DispatchKey key) {
+            return is_the_devices(*op, key);
+          })) {
+    throw Malformed(full.name + " does not run by messages");
   }
   return known.emplace(full, *op).first->second;
 }
@@ -329,6 +382,7 @@ Call read_call(Reader& in) {
   call.results = read_places(in);
   in.expect_end();
   check_arguments(call.op->schema(), call.stack);
+  check_key(call);
   return call;
 }
 
@@ -405,7 +459,11 @@ void run_into_places(Call& call, Bytes& reply) {
         call.key,
         call.stack,
         *call.results,
-        [&](std::vector<TensorMetadata> each) { made = std::move(each); });
+        [&](std::vector<TensorMetadata> each) {
+          if (each.size() == call.results->places.size()) {
+            made = std::move(each);
+          }
+        });
   });
   if (failure) {
     write_failure(reply, *failure, made);
@@ -488,9 +546,9 @@ void run_and_describe(Call& call, Bytes& reply) {
   for (const c10::Storage& storage : call.numbered.storages) {
     buffers.push_back(storage.data());
   }
-  const std::vector<Before> before(
-      call.numbered.tensors.begin(), call.numbered.tensors.end());
   const auto failure = attempt([&] {
+    const std::vector<Before> before(
+        call.numbered.tensors.begin(), call.numbered.tensors.end());
     const EnqueuedKernelScope scope({});
     call.op->redispatchBoxed(c10::DispatchKeySet(call.key), &call.stack);
     describe(call, buffers, before, reply);

@@ -2,18 +2,22 @@
 // Writing of calls, reading of replies.
 #include "kernel/message.h"
 
+#include "codec/components.h"
 #include "codec/generators.h"
 #include "device/device.h"
 #include "device/error.h"
 #include "device/settings.h"
 #include "device/stream.h"
 #include "kernel/executor.h"
+#include "kernel/operator_info.h"
 #include "kernel/warnings.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+#include <limits>
 #include <new>
 #include <string>
 #include <utility>
@@ -28,13 +32,6 @@ using codec::ValueReader;
 using codec::ValueWriter;
 using codec::Writer;
 using torch::jit::Stack;
-
-/// Whether the operator opens a file of the host, or takes or makes a tensor
-/// that is an object in disguise, which its bytes are not.
-bool is_the_hosts(const c10::OperatorHandle& op) {
-  const std::string& name = op.operator_name().name;
-  return name == "aten::from_file" || name.starts_with("aten::fbgemm_");
-}
 
 void write_places(Writer& out, const ResultPlaces* results) {
   out.put(static_cast<std::uint8_t>(results != nullptr));
@@ -87,14 +84,35 @@ void write_places(Writer& out, const ResultPlaces* results) {
   throw_failure(failure, text);
 }
 
-c10::Storage make_storage(c10::DataPtr&& data, std::size_t nbytes) {
+c10::Storage make_storage(
+    c10::DataPtr&& data,
+    std::size_t nbytes,
+    c10::Allocator* allocator) {
   return c10::make_intrusive<c10::StorageImpl>(
       c10::StorageImpl::use_byte_size_t(),
       nbytes,
       std::move(data),
-      &kernel_cpu_allocator(),
-      /*resizable=*/true);
+      allocator,
+      /*resizable=*/allocator != nullptr);
 }
+
+const codec::StorageSource kResults{
+    .device = [](std::uint64_t, std::size_t, bool) -> c10::Storage {
+      throw Malformed("a reply has an address");
+    },
+    .host = [](codec::ByteSpan) -> c10::Storage {
+      throw Malformed("a reply has bytes of the host");
+    },
+    .fresh =
+        [](std::size_t nbytes) {
+          c10::Allocator& allocator = kernel_cpu_allocator();
+          return make_storage(allocator.allocate(nbytes), nbytes, &allocator);
+        },
+    .nowhere =
+        [](std::size_t nbytes) {
+          c10::DataPtr nothing(nullptr, c10::Device(c10::kCPU));
+          return make_storage(std::move(nothing), nbytes, nullptr);
+        }};
 
 void write_address(Writer& out, const c10::Storage& storage) {
   out.put(
@@ -102,36 +120,108 @@ void write_address(Writer& out, const c10::Storage& storage) {
           reinterpret_cast<std::uintptr_t>(to_device(storage.data()))));
 }
 
-/// Asks the executor to drop described results unless they got their places.
-class DropUnplaced {
+/// Asks the executor to drop results that were described.
+void drop(std::uint64_t ticket) {
+  codec::Bytes message;
+  codec::Bytes reply;
+  Writer out(message);
+  out.put(MessageTag::kDrop);
+  out.put(ticket);
+  exchange("the drop of results", message, reply);
+}
+
+/// The arguments that an operator writes, and their component tensors: a reply
+/// may change these.
+class Written {
  public:
-  explicit DropUnplaced(std::uint64_t ticket) : ticket_(ticket) {}
-  DropUnplaced(const DropUnplaced&) = delete;
-  DropUnplaced& operator=(const DropUnplaced&) = delete;
-  ~DropUnplaced() {
-    if (placed) {
-      return;
+  Written(const OperatorInfo& info, const Stack& arguments) {
+    for (const OperatorInfo::Argument& argument : info.arguments) {
+      const c10::IValue& value = arguments.at(argument.index);
+      if (!argument.written) {
+        continue;
+      }
+      if (value.isTensor()) {
+        add(value.toTensor());
+      } else if (value.isList()) {
+        for (const c10::IValue& each : value.toListRef()) {
+          if (each.isTensor()) {
+            add(each.toTensor());
+          }
+        }
+      }
     }
-    codec::Bytes message;
-    codec::Bytes reply;
-    Writer out(message);
-    out.put(MessageTag::kDrop);
-    out.put(ticket_);
-    exchange("the drop of results", message, reply);
+  }
+  bool has(const at::Tensor& tensor) const {
+    return std::any_of(
+        tensors_.begin(), tensors_.end(), [&](const at::Tensor& each) {
+          return each.is_same(tensor);
+        });
+  }
+  bool has(const c10::Storage& storage) const {
+    return std::any_of(
+        tensors_.begin(), tensors_.end(), [&](const at::Tensor& each) {
+          return each.has_storage() &&
+              each.storage().unsafeGetStorageImpl() ==
+              storage.unsafeGetStorageImpl();
+        });
   }
 
-  bool placed = false;
-
  private:
-  std::uint64_t ticket_;
+  void add(const at::Tensor& tensor) {
+    if (!tensor.defined()) {
+      return;
+    }
+    tensors_.push_back(tensor);
+    const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+    if (codec::has_components(impl)) {
+      for (const at::Tensor& component : codec::components_of(impl)) {
+        tensors_.push_back(component);
+      }
+    }
+  }
+
+  std::vector<at::Tensor> tensors_;
 };
 
-/// Throws unless the values are what the schema says of the results.
-void check_results(const c10::FunctionSchema& schema, const Stack& stack) {
+/// Takes tensors of the host out of what a reply can name: their memory would
+/// become the device's.
+void hide_the_hosts(Numbered& numbered) {
+  const auto is_the_hosts = [](const c10::Storage& storage) {
+    return storage.data() != nullptr && to_device(storage.data()) == nullptr;
+  };
+  for (at::Tensor& tensor : numbered.tensors) {
+    if (tensor.has_storage() && is_the_hosts(tensor.storage())) {
+      tensor.reset();
+    }
+  }
+  for (c10::Storage& storage : numbered.storages) {
+    if (is_the_hosts(storage)) {
+      storage = {};
+    }
+  }
+}
+
+/// Throws unless the values are what the schema says of the results. One that
+/// is an argument is this tensor, or is quantized as it: some kernels make a
+/// new one.
+void check_results(
+    const c10::FunctionSchema& schema,
+    const OperatorInfo& info,
+    const Stack& arguments,
+    const Stack& stack) {
   const auto& returns = schema.returns();
   bool fits = stack.size() == returns.size();
   for (std::size_t i = 0; fits && i < stack.size(); ++i) {
     fits = codec::is_of_type(stack[i], returns[i]);
+    const std::int32_t source = info.returned[i];
+    if (fits && source >= 0 && stack[i].isTensor()) {
+      const auto index = info.arguments[static_cast<std::size_t>(source)].index;
+      const at::Tensor& made = stack[i].toTensor();
+      const at::Tensor& given = arguments.at(index).toTensor();
+      fits = made.is_same(given) ||
+          (made.defined() && made.is_quantized() && given.defined() &&
+           given.is_quantized());
+    }
   }
   if (!fits) {
     throw Malformed("the results are not those of " + schema.name());
@@ -145,6 +235,60 @@ void forget_twins(const Stack& stack) {
       codec::forget_twin(value.toGenerator());
     }
   }
+}
+
+/// Reads what the kernel did to arguments, and what it returned, and writes
+/// where new buffers are.
+Stack read_results(
+    Reader& in,
+    Writer& places,
+    const c10::OperatorHandle& op,
+    const Stack& arguments,
+    Numbered& numbered) {
+  const OperatorInfo& info = info_of(op);
+  const Written written(info, arguments);
+  hide_the_hosts(numbered);
+  // Storages of arguments that got another buffer.
+  const std::size_t known = numbered.storages.size();
+  const std::size_t replaced = in.get_count();
+  for (std::size_t i = 0; i < replaced; ++i) {
+    const auto number = in.get<std::uint32_t>();
+    const auto nbytes = in.get<std::uint64_t>();
+    // Other tensors may be views of it.
+    if (number >= known || !written.has(numbered.storages[number]) ||
+        !numbered.storages[number].resizable() ||
+        nbytes < numbered.storages[number].nbytes()) {
+      throw Malformed("the reply replaces a storage that is not to change");
+    }
+    c10::StorageImpl& storage =
+        *numbered.storages[number].unsafeGetStorageImpl();
+    storage.set_data_ptr_noswap(kernel_cpu_allocator().allocate(nbytes));
+    storage.set_nbytes(nbytes);
+    write_address(places, numbered.storages[number]);
+  }
+  ValueReader values(in, numbered, kResults);
+  // Arguments that got other metadata.
+  const std::size_t changed = in.get_count();
+  for (std::size_t i = 0; i < changed; ++i) {
+    const auto number = in.get<std::uint32_t>();
+    if (number >= numbered.tensors.size() ||
+        !written.has(numbered.tensors[number])) {
+      throw Malformed("the reply changes a tensor that is not to change");
+    }
+    const at::Tensor tensor = numbered.tensors[number];
+    values.read_metadata(tensor);
+  }
+  Stack stack;
+  const std::size_t count = in.get_count();
+  for (std::size_t i = 0; i < count; ++i) {
+    stack.push_back(values.read());
+  }
+  in.expect_end();
+  check_results(op.schema(), info, arguments, stack);
+  for (std::size_t i = known; i < numbered.storages.size(); ++i) {
+    write_address(places, numbered.storages[i]);
+  }
+  return stack;
 }
 
 } // namespace
@@ -163,16 +307,39 @@ TensorMetadata read_metadata(Reader& in) {
     return {};
   }
   const auto dtype = codec::read_dtype(in);
-  const auto sizes = in.get_numbers<std::int64_t>();
+  const auto sizes = codec::read_sizes(in);
   const auto strides = in.get_numbers<std::int64_t>();
   if (sizes.size() != strides.size()) {
     throw Malformed("sizes and strides of a result do not fit");
   }
+  codec::check_extent(
+      sizes,
+      strides,
+      /*offset=*/0,
+      c10::elementSize(dtype),
+      std::numeric_limits<std::int64_t>::max()); // of a storage to come
   return {
       true,
       dtype,
       c10::DimVector(sizes.begin(), sizes.end()),
       c10::DimVector(strides.begin(), strides.end())};
+}
+
+bool is_the_devices(const c10::OperatorHandle& op, c10::DispatchKey key) {
+  const std::string& name = op.operator_name().name;
+  if (name == "aten::from_file" || name.starts_with("aten::fbgemm_") ||
+      info_of(op).arguments.empty()) {
+    return false;
+  }
+  return op.hasKernelForDispatchKey(key) ||
+      op.hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1) ||
+      (name.starts_with("aten::") &&
+       op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd));
+}
+
+bool takes_zeros(const c10::OperatorHandle& op) {
+  return op.hasKernelForDispatchKey(c10::DispatchKey::ZeroTensor) &&
+      op.isKernelFallthroughKernel(c10::DispatchKey::ZeroTensor);
 }
 
 bool sends_messages() {
@@ -236,7 +403,7 @@ bool write_call(
     const Stack& stack,
     const ResultPlaces* results,
     Numbered& numbered) {
-  if (is_the_hosts(op)) {
+  if (!is_the_devices(op, key)) {
     return false;
   }
   Writer out(message);
@@ -262,11 +429,16 @@ bool write_call(
     }
   }
   write_places(out, results);
-  return true;
+  const bool sent = codec::have_data(numbered) || takes_zeros(op);
+  if (!sent) {
+    forget_twins(stack);
+  }
+  return sent;
 }
 
 void read_done(
     codec::ByteSpan reply,
+    std::size_t count,
     c10::function_ref<void(std::vector<TensorMetadata>)> tell) {
   Reader in(reply);
   const auto tag = in.get_enum<ReplyTag>();
@@ -275,6 +447,9 @@ void read_done(
   }
   if (in.get_flag()) {
     std::vector<TensorMetadata> made(in.get_count());
+    if (made.size() != count) {
+      throw Malformed("the reply is about other results");
+    }
     for (TensorMetadata& each : made) {
       each = read_metadata(in);
     }
@@ -288,7 +463,8 @@ void read_done(
 
 std::optional<Stack> read_described(
     const codec::Bytes& reply,
-    const c10::FunctionSchema& schema,
+    const c10::OperatorHandle& op,
+    const Stack& arguments,
     Numbered& numbered) {
   Reader in(reply);
   const auto tag = in.get_enum<ReplyTag>();
@@ -306,59 +482,16 @@ std::optional<Stack> read_described(
   out.put(MessageTag::kPlace);
   const auto ticket = in.get<std::uint64_t>();
   out.put(ticket);
-  DropUnplaced drop(ticket);
-  const codec::StorageSource source{
-      .device = [](std::uint64_t, std::size_t, bool) -> c10::Storage {
-        throw Malformed("a reply has an address");
-      },
-      .host = [](codec::ByteSpan) -> c10::Storage {
-        throw Malformed("a reply has bytes of the host");
-      },
-      .fresh =
-          [](std::size_t nbytes) {
-            return make_storage(
-                kernel_cpu_allocator().allocate(nbytes), nbytes);
-          }};
-  // Storages of arguments that got another buffer.
-  const std::size_t known = numbered.storages.size();
-  const std::size_t replaced = in.get_count();
-  for (std::size_t i = 0; i < replaced; ++i) {
-    const auto number = in.get<std::uint32_t>();
-    const auto nbytes = in.get<std::uint64_t>();
-    if (number >= known) {
-      throw Malformed("the reply replaces a storage that is not known");
-    }
-    c10::StorageImpl& storage =
-        *numbered.storages[number].unsafeGetStorageImpl();
-    storage.set_data_ptr_noswap(kernel_cpu_allocator().allocate(nbytes));
-    storage.set_nbytes(nbytes);
-    write_address(out, numbered.storages[number]);
-  }
-  ValueReader values(in, numbered, source);
-  // Arguments that got other metadata.
-  const std::size_t changed = in.get_count();
-  for (std::size_t i = 0; i < changed; ++i) {
-    const auto number = in.get<std::uint32_t>();
-    if (number >= numbered.tensors.size()) {
-      throw Malformed("the reply changes a tensor that is not known");
-    }
-    const at::Tensor tensor = numbered.tensors[number];
-    values.read_metadata(tensor);
-  }
   Stack stack;
-  const std::size_t count = in.get_count();
-  for (std::size_t i = 0; i < count; ++i) {
-    stack.push_back(values.read());
-  }
-  in.expect_end();
-  check_results(schema, stack);
-  for (std::size_t i = known; i < numbered.storages.size(); ++i) {
-    write_address(out, numbered.storages[i]);
+  try {
+    stack = read_results(in, out, op, arguments, numbered);
+  } catch (...) {
+    drop(ticket);
+    throw;
   }
   codec::Bytes placed;
-  drop.placed = true; // or refused, and dropped as well
-  exchange("the placing of results", places, placed);
-  read_done(placed, [](auto) {});
+  exchange("the placing of results", places, placed); // or it drops them
+  read_done(placed, /*count=*/0, [](auto) {});
   return stack;
 }
 

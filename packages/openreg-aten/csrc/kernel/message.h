@@ -51,6 +51,18 @@ enum class FailureTag : std::uint8_t {
 void write_metadata(codec::Writer& out, const TensorMetadata& metadata);
 TensorMetadata read_metadata(codec::Reader& in); // throws Malformed
 
+/// Whether a message can ask for the kernel of an operator for a key of the
+/// CPU's. It cannot unless there is one for this key, or one of ATen's for all
+/// keys, or the device registers the operator: of others the host calls the
+/// parts. It cannot either if the operator has nothing to do with tensors,
+/// opens a file of the host, or takes or makes a tensor that is an object in
+/// disguise, which its bytes are not.
+bool is_the_devices(const c10::OperatorHandle& op, c10::DispatchKey key);
+
+/// Whether an operator knows tensors of zeros without data: PyTorch gives
+/// others zeros that are there, and their kernels would read from nowhere.
+bool takes_zeros(const c10::OperatorHandle& op);
+
 /// Whether calls go through messages: OPENREG_ISOLATION is not thread.
 bool sends_messages();
 
@@ -73,19 +85,24 @@ bool write_call(
     const ResultPlaces* results,
     codec::Numbered& numbered);
 
-/// Reads the reply to a call whose results had their places; `tell` gets what
-/// the kernel made if that is not what was predicted. Throws what it threw.
+/// Reads the reply to a call whose `count` results had their places; `tell`
+/// gets what the kernel made if that is not what was predicted. Throws what it
+/// threw.
 void read_done(
     codec::ByteSpan reply,
+    std::size_t count,
     c10::function_ref<void(std::vector<TensorMetadata>)> tell);
 
-/// Reads the reply to a call that describes what it made: gives the aliases in
-/// `numbered` what it changed, makes its new tensors in memory of the CPU's
-/// allocator, and lets them be filled. Returns the values that it returned, or
-/// null if one has no encoding. Throws what the kernel threw.
+/// Reads the reply to a call that describes what it made: gives the aliases
+/// among its arguments what it changed, makes its new tensors in memory of the
+/// CPU's allocator, and lets them be filled. Returns the values that it
+/// returned, or null if one has no encoding. Throws what the kernel threw, and
+/// Malformed if the reply does what the operator cannot, when no tensor of the
+/// device has changed.
 std::optional<torch::jit::Stack> read_described(
     const codec::Bytes& reply,
-    const c10::FunctionSchema& schema,
+    const c10::OperatorHandle& op,
+    const torch::jit::Stack& arguments,
     codec::Numbered& numbered);
 
 } // namespace openreg::aten

@@ -136,10 +136,10 @@ void run_by_message(Call& call) {
       codec::Bytes reply;
       exchange(call.target().schema().name().c_str(), message, reply);
       if (makes_first) {
-        read_done(reply, [](auto) {});
+        read_done(reply, results.places.size(), [](auto) {});
         return;
       }
-      if (auto made = read_described(reply, call.target().schema(), numbered)) {
+      if (auto made = read_described(reply, call.target(), stack, numbered)) {
         stack = std::move(*made);
         return;
       }
