@@ -47,7 +47,6 @@ from support.messages import (
     replaced,
     sparse,
     tensor,
-    text,
     whole,
     without_data,
 )
@@ -102,7 +101,10 @@ def test_every_beginning_of_a_message_is_refused(equal: str, x: torch.Tensor) ->
 
 WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
     "message": (lambda op, x: b"\x07", "unknown tag 7"),
-    "operator": (lambda op, x: call("equal", tensor(x), tensor(x)), "no operator equal"),
+    "operator": (
+        lambda op, x: call("equal", tensor(x), tensor(x)),
+        "no operator equal",
+    ),
     "name": (
         lambda op, x: call("aten::no"),
         "no operator aten::no",

@@ -8,8 +8,6 @@ from typing import Any
 
 import torch
 
-from openreg_aten import _C
-
 GENERATOR, CALL, PLACE, DROP = b"\0", b"\1", b"\2", b"\3"
 DONE, DESCRIBED, FAILED = 1, 2, 4
 TENSOR, INT, BOOL, LIST = b"\1", b"\2", b"\4", b"\x09"

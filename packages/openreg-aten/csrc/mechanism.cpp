@@ -2,8 +2,6 @@
 // Collects the mechanisms at load time and enables them once.
 #include "mechanism.h"
 
-#include "kernel/executor.h"
-
 #include <algorithm>
 
 namespace openreg::aten {
@@ -30,7 +28,6 @@ void enable_mechanisms(const std::set<std::string>& disabled) {
     return;
   }
   done = true;
-  set_executor(); // before a device starts, which loads it
   std::sort(
       table().begin(), table().end(), [](const auto& left, const auto& right) {
         return std::string(left.name) < right.name;

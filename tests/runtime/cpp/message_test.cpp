@@ -67,7 +67,8 @@ TEST(orLaunchMessage, ReplyComesInStreamOrder) {
 TEST(orLaunchMessage, FailureOfTheExecutorIsThatOfTheStream) {
   set_echo();
   const Stream stream;
-  ASSERT_OK(orLaunchMessage(stream, kName, "fail", 4, ignore, nullptr, nullptr));
+  ASSERT_OK(
+      orLaunchMessage(stream, kName, "fail", 4, ignore, nullptr, nullptr));
   EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
   EXPECT_MESSAGE("the message said so");
 }
@@ -83,8 +84,7 @@ TEST(orLaunchMessageBlocking, ReturnsAfterTheReply) {
   set_echo();
   const Stream stream;
   std::string reply;
-  ASSERT_OK(
-      orLaunchMessageBlocking(stream, kName, "hello", 5, keep, &reply));
+  ASSERT_OK(orLaunchMessageBlocking(stream, kName, "hello", 5, keep, &reply));
   EXPECT_EQ(reply, "hello");
 }
 

@@ -45,7 +45,11 @@ echo(const void* message, size_t size, orReply_t reply, void* args) {
   reply(args, message, size);
 }
 inline constexpr orExecutor kEchoExecutor{
-    sizeof(orExecutor), echo, nullptr, 0, nullptr};
+    sizeof(orExecutor),
+    echo,
+    nullptr,
+    0,
+    nullptr};
 
 /// A block of device memory.
 class Block {

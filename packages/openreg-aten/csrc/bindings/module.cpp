@@ -108,7 +108,10 @@ NB_MODULE(_C, m) {
   m.def(
       "enable_mechanisms",
       [](const std::set<std::string>& disabled) {
-        translated([&] { enable_mechanisms(disabled); });
+        translated([&] {
+          set_executor(); // before a device starts, which loads it
+          enable_mechanisms(disabled);
+        });
       },
       nb::arg("disabled"));
   m.def("mechanisms", &list_mechanisms);

@@ -163,8 +163,7 @@ void set_state(const at::Generator& generator, ByteSpan state) {
     throw Malformed("the state of a generator is too long");
   }
   const auto tensor = at::detail::empty_cpu(
-      {static_cast<std::int64_t>(state.size())},
-      at::TensorOptions(at::kByte));
+      {static_cast<std::int64_t>(state.size())}, at::TensorOptions(at::kByte));
   std::memcpy(tensor.mutable_data_ptr(), state.data(), state.size());
   c10::GeneratorImpl* impl = generator.unsafeGetGeneratorImpl();
   const std::lock_guard lock(impl->mutex_);

@@ -2,9 +2,10 @@
 // The CPU generators of calls.
 //
 // A generator has a number while it lives. Where the executor is in this
-// process it finds the generator itself. Where it is not, the first message to a
-// device brings the state, and from then on the device's twin draws: the state
-// here is that of the beginning until fetch_generator() asks for the other.
+// process it finds the generator itself. Where it is not, the first message to
+// a device brings the state, and from then on the device's twin draws: the
+// state here is that of the beginning until fetch_generator() asks for the
+// other.
 #pragma once
 
 #include "codec/wire.h"

@@ -26,8 +26,8 @@ void enqueue_copy(
     const void* src,
     std::size_t size) {
   const GilRelease released;
-  OPENREG_CHECK(orMemcpyAsync(
-      dst, src, size, orMemcpyDefault, current_handle(device)));
+  OPENREG_CHECK(
+      orMemcpyAsync(dst, src, size, orMemcpyDefault, current_handle(device)));
 }
 
 } // namespace openreg::aten

@@ -70,8 +70,8 @@ inline const AddressRange& address_range() {
   return C10_LIKELY(range != nullptr) ? *range : load_address_range();
 }
 
-/// Whether kernels of this process reach the memory there: not if devices are in
-/// processes of their own.
+/// Whether kernels of this process reach the memory there: not if devices are
+/// in processes of their own.
 bool load_kernels_reach_memory();
 inline bool kernels_reach_memory() {
   static const bool value = load_kernels_reach_memory();

@@ -17,8 +17,8 @@ namespace openreg::aten {
 /// Whether the mechanism is on: the hooks then offer generators.
 bool generators_enabled();
 
-/// Gives a CPU generator the state that it has on a device, if kernels draw from
-/// it elsewhere.
+/// Gives a CPU generator the state that it has on a device, if kernels draw
+/// from it elsewhere.
 using FetchGenerator =
     void (*)(const at::Generator& cpu, c10::DeviceIndex device);
 void set_fetch_generator(FetchGenerator fetch);

@@ -2,11 +2,11 @@
 // Enqueued operators: what they hold, and how their results get into place.
 #include "kernel/enqueue.h"
 
+#include "codec/generators.h"
 #include "device/device.h"
 #include "device/error.h"
 #include "device/stream.h"
 #include "device/tensor.h"
-#include "codec/generators.h"
 #include "kernel/dispatch_paths.h"
 #include "kernel/kernel_run.h"
 #include "kernel/message.h"

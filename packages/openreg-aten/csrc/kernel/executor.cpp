@@ -75,8 +75,8 @@ State& state() {
   return *value;
 }
 
-/// Whether a range lies in one block of the runtime. A device's process does not
-/// know the blocks: there it is memory of the device.
+/// Whether a range lies in one block of the runtime. A device's process does
+/// not know the blocks: there it is memory of the device.
 bool is_allocated(std::uint64_t address, std::uint64_t nbytes) {
   if (is_device_process()) {
     const auto begin = reinterpret_cast<std::uintptr_t>(g_own_memory.begin);
@@ -343,9 +343,7 @@ void check_arguments(const c10::FunctionSchema& schema, const Stack& stack) {
 }
 
 c10::OperatorHandle find_operator(std::string name, std::string overload) {
-  static thread_local std::unordered_map<
-      c10::OperatorName,
-      c10::OperatorHandle>
+  static thread_local std::unordered_map<c10::OperatorName, c10::OperatorHandle>
       known;
   const c10::OperatorName full(std::move(name), std::move(overload));
   if (const auto found = known.find(full); found != known.end()) {
@@ -647,18 +645,16 @@ void set_executor() {
       paths.push_back(file.c_str());
     }
     orExecutor executor = OPENREG_EXECUTOR_INIT;
-    executor.execute = [](const void* message,
-                          size_t size,
-                          orReply_t reply,
-                          void* args) {
-      Bytes bytes;
-      {
-        const WarningsKept warnings;
-        execute({static_cast<const std::uint8_t*>(message), size}, bytes);
-        warnings.append_to(bytes);
-      }
-      reply(args, bytes.data(), bytes.size());
-    };
+    executor.execute =
+        [](const void* message, size_t size, orReply_t reply, void* args) {
+          Bytes bytes;
+          {
+            const WarningsKept warnings;
+            execute({static_cast<const std::uint8_t*>(message), size}, bytes);
+            warnings.append_to(bytes);
+          }
+          reply(args, bytes.data(), bytes.size());
+        };
     executor.libraries = paths.data();
     executor.libraryCount = paths.size();
     executor.start = "openreg_aten_start_device";
@@ -672,5 +668,6 @@ void set_executor() {
 void openreg_aten_start_device(const orMemoryView* view) {
   using namespace openreg::aten;
   become_device(*view);
+  set_executor();
   enable_mechanisms({}); // operators of ours, and the allocator of results
 }

@@ -2,9 +2,9 @@
 // Copies in every direction, with any change of dtype, layout or shape, and the
 // read of one element.
 //
-// Where kernels reach it, the CPU's copy_ runs over the kernel mapping, so a copy between host and
-// device is one pass over the data, and conj and neg bits are resolved on the
-// way.
+// Where kernels reach it, the CPU's copy_ runs over the kernel mapping, so a
+// copy between host and device is one pass over the data, and conj and neg bits
+// are resolved on the way.
 #include "ops/copy.h"
 
 #include "device/bytes.h"

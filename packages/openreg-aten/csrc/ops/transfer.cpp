@@ -31,10 +31,8 @@ bool have_same_bytes(const at::Tensor& one, const at::Tensor& other) {
 }
 
 /// A tensor of one piece that looks like `tensor`, on another side.
-at::Tensor piece_like(
-    const at::Tensor& tensor,
-    at::ScalarType dtype,
-    at::Device device) {
+at::Tensor
+piece_like(const at::Tensor& tensor, at::ScalarType dtype, at::Device device) {
   const auto options = at::TensorOptions().dtype(dtype).device(device);
   if (tensor.is_non_overlapping_and_dense()) {
     return at::empty_strided(tensor.sizes(), tensor.strides(), options);
@@ -47,8 +45,7 @@ at::Tensor in_one_piece(const at::Tensor& tensor) {
   if (is_one_piece(tensor)) {
     return tensor;
   }
-  at::Tensor piece =
-      piece_like(tensor, tensor.scalar_type(), tensor.device());
+  at::Tensor piece = piece_like(tensor, tensor.scalar_type(), tensor.device());
   piece.copy_(tensor);
   return piece;
 }
@@ -80,7 +77,8 @@ void check_quantized(const at::Tensor& dst, const at::Tensor& src) {
       "Quantized Copy only works with the same dtype");
   TORCH_CHECK_NOT_IMPLEMENTED(
       is_one_piece(dst) && dst.sizes() == src.sizes(),
-      "OPENREG_ISOLATION=process: a quantized tensor takes a copy only where it "
+      "OPENREG_ISOLATION=process: a quantized tensor takes a copy only where "
+      "it "
       "is contiguous and has the same sizes");
 }
 
@@ -90,8 +88,7 @@ void transfer_quantized(at::Tensor& dst, const at::Tensor& src) {
   const at::Tensor from = have_same_bytes(dst, src)
       ? src
       : src.contiguous(dst.suggest_memory_format());
-  const c10::DeviceIndex device =
-      (dst.is_cpu() ? src : dst).device().index();
+  const c10::DeviceIndex device = (dst.is_cpu() ? src : dst).device().index();
   copy_bytes(device, dst.data_ptr(), from.const_data_ptr(), dst.nbytes());
   at::set_quantizer_(
       dst,
@@ -100,8 +97,7 @@ void transfer_quantized(at::Tensor& dst, const at::Tensor& src) {
 
 /// Copies floats to the side of a quantized tensor, which takes them there.
 void transfer_floats(at::Tensor& dst, const at::Tensor& src) {
-  at::Tensor floats =
-      piece_like(src, src.scalar_type(), dst.device());
+  at::Tensor floats = piece_like(src, src.scalar_type(), dst.device());
   floats.copy_(src);
   dst.copy_(floats);
 }
@@ -132,8 +128,7 @@ void transfer_with_host(at::Tensor& dst, const at::Tensor& src, bool async) {
     at::Tensor piece = piece_like(dst, dst.scalar_type(), at::kCPU);
     piece.copy_(from);
     if (is_one_piece(dst)) {
-      copy_bytes(
-          device, dst.data_ptr(), piece.const_data_ptr(), dst.nbytes());
+      copy_bytes(device, dst.data_ptr(), piece.const_data_ptr(), dst.nbytes());
       return;
     }
     at::Tensor there = piece_like(piece, dst.scalar_type(), dst.device());
@@ -144,8 +139,7 @@ void transfer_with_host(at::Tensor& dst, const at::Tensor& src, bool async) {
   }
   const at::Tensor there = in_one_piece(from);
   at::Tensor piece = piece_like(there, there.scalar_type(), at::kCPU);
-  copy_bytes(
-      device, piece.data_ptr(), there.const_data_ptr(), piece.nbytes());
+  copy_bytes(device, piece.data_ptr(), there.const_data_ptr(), piece.nbytes());
   dst.copy_(piece);
 }
 

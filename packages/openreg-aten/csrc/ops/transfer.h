@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copies to, from and between devices whose memory no kernel here reaches.
 //
-// Only bytes travel: what changes dtype, layout or shape is a copy on one of the
-// two sides, before or after that.
+// Only bytes travel: what changes dtype, layout or shape is a copy on one of
+// the two sides, before or after that.
 #pragma once
 
 #include <ATen/core/Tensor.h>

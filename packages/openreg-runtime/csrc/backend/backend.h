@@ -122,10 +122,8 @@ using PinBlock = std::optional<Pin> (*)(int device, const Place& place);
 Failure no_block(const void* address, std::size_t count, int device);
 
 /// A device in this process: commands run on the calling thread.
-std::unique_ptr<Backend> make_thread_backend(
-    int device,
-    const AddressSpace& memory,
-    PinBlock pin);
+std::unique_ptr<Backend>
+make_thread_backend(int device, const AddressSpace& memory, PinBlock pin);
 
 /// A device in a process of its own, which starts with the first command.
 /// `state` learns of its end.

@@ -113,10 +113,8 @@ Failure no_block(const void* address, std::size_t count, int device) {
           ", where no block is allocated any more"};
 }
 
-std::unique_ptr<Backend> make_thread_backend(
-    int device,
-    const AddressSpace& memory,
-    PinBlock pin) {
+std::unique_ptr<Backend>
+make_thread_backend(int device, const AddressSpace& memory, PinBlock pin) {
   return std::make_unique<ThreadBackend>(device, memory, pin);
 }
 

@@ -542,9 +542,8 @@ void Stream::execute_queued(Lock& lock) {
       lock.unlock();
       next.error = state_.failure_since(next.entry.epoch);
       if (!next.error) {
-        next.error = attempt([&] {
-          lane_->begin(std::get<Command>(next.entry.action));
-        });
+        next.error = attempt(
+            [&] { lane_->begin(std::get<Command>(next.entry.action)); });
       }
       lock.lock();
     }

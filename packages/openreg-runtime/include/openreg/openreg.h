@@ -150,8 +150,8 @@ typedef enum orDeviceAttr {
   orDevAttrPageableMemoryAccess = 7,  /* copies wait for such memory */
   orDevAttrHostRegisterSupported = 8, /* orHostRegister */
   orDevAttrIpcSupported = 9,          /* orIpc... */
-  orDevAttrKernelPointers = 10, /* kernels of this process reach memory */
-  orDevAttrResetCount = 11      /* how often the device was reset */
+  orDevAttrKernelPointers = 10,       /* kernels of this process reach memory */
+  orDevAttrResetCount = 11            /* how often the device was reset */
 } orDeviceAttr;
 
 /* What orDeviceSetLimit() limits on the current device. */
@@ -314,8 +314,8 @@ typedef struct orMemoryView {
 typedef void (*orStartExecutor_t)(const orMemoryView* view);
 
 /* What runs messages. With OPENREG_ISOLATION=process a device's process loads
- * `libraries`, paths of files, in this order, and calls the function `start`, an
- * orStartExecutor_t, of the last one. */
+ * `libraries`, paths of files, in this order, and calls the function `start`,
+ * an orStartExecutor_t, of the last one. */
 typedef struct orExecutor {
   size_t structSize;
   orExecute_t execute;
@@ -756,9 +756,9 @@ OPENREG_API orError_t orLaunchMessageBlocking(
     void* args) OPENREG_NOEXCEPT;
 /* What starts the launcher of device processes where OPENREG_DEVICE_LAUNCHER
  * does not say it: a program and its arguments. Errors: InvalidValue. */
-OPENREG_API orError_t
-orSetDeviceLauncher(const char* const* arguments, size_t count)
-    OPENREG_NOEXCEPT;
+OPENREG_API orError_t orSetDeviceLauncher(
+    const char* const* arguments,
+    size_t count) OPENREG_NOEXCEPT;
 /* For a launcher: makes this process that of a device with the memory of `view`
  * but for `distance`, which it finds, and serves until `socket` closes. `start`
  * may be null. Errors: InvalidValue, MemoryAllocation. */

@@ -9,8 +9,8 @@ value there: the first use does.
 from __future__ import annotations
 
 import faulthandler
-import os
 import sys
+from pathlib import Path
 
 import libopenreg
 
@@ -78,8 +78,8 @@ def _name_launcher() -> None:
     program has in its path.
     """
     if sys.executable:  # not in every program that embeds Python
-        launcher = os.path.join(os.path.dirname(__file__), "device.py")
-        _set_device_launcher([sys.executable, "-I", "-S", launcher])
+        launcher = Path(__file__).with_name("device.py")
+        _set_device_launcher([sys.executable, "-I", "-S", str(launcher)])
 
 
 _enable_faulthandler()

@@ -26,6 +26,7 @@ import socket
 import sys
 import traceback
 from dataclasses import dataclass, field
+from pathlib import Path
 
 PACKET_BYTES = 1 << 16
 PR_SET_PDEATHSIG = 1
@@ -216,8 +217,7 @@ class Launcher:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self.channel.close()
         os.close(self.parent)
-        with open("/proc/self/oom_score_adj", "w") as score:
-            score.write("500")  # rather than the program
+        Path("/proc/self/oom_score_adj").write_text("500")  # rather than the program
         *_, runtime = self.libraries
         start = None
         if self.program.start:
@@ -234,7 +234,7 @@ class Launcher:
         if error:
             runtime.orGetErrorMessage.restype = ctypes.c_char_p
             text = runtime.orGetErrorMessage().decode(errors="replace")
-            print(f"openreg: device {device}: {text}", file=sys.stderr)
+            sys.stderr.write(f"openreg: device {device}: {text}\n")
             os._exit(1)
 
 

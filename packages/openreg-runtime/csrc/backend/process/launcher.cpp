@@ -97,8 +97,8 @@ void watch(int socket, pid_t pid) {
     }
     process->lose(
         what == "failed" ? "it did not start: " +
-                packet->text.substr(std::min(
-                    packet->text.find('\n') + 1, packet->text.size()))
+                packet->text.substr(
+                    std::min(packet->text.find('\n') + 1, packet->text.size()))
                          : reason_of(what, detail),
         /*expected=*/false);
   }

@@ -32,7 +32,11 @@ class Running {
 /// One process of a device, from its start to its end.
 class DeviceProcess {
  public:
-  DeviceProcess(int device, std::uint64_t number, int control, DeviceState& state)
+  DeviceProcess(
+      int device,
+      std::uint64_t number,
+      int control,
+      DeviceState& state)
       : device_(device), number_(number), control_(control), state_(state) {}
   DeviceProcess(const DeviceProcess&) = delete;
   DeviceProcess& operator=(const DeviceProcess&) = delete;
@@ -73,10 +77,12 @@ class DeviceProcess {
   std::vector<const Running*> running_;
 };
 
-/// Starts a process for a device. The launcher starts with the first one. Throws
-/// orErrorNotSupported if the program has none, and orErrorUnknown.
-std::shared_ptr<DeviceProcess>
-start_device_process(int device, const AddressSpace& memory, DeviceState& state);
+/// Starts a process for a device. The launcher starts with the first one.
+/// Throws orErrorNotSupported if the program has none, and orErrorUnknown.
+std::shared_ptr<DeviceProcess> start_device_process(
+    int device,
+    const AddressSpace& memory,
+    DeviceState& state);
 /// Kills it, without a failure of the device.
 void end_device_process(DeviceProcess& process);
 

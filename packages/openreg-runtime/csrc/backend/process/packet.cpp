@@ -21,8 +21,8 @@ constexpr std::size_t kMostBytes = 1 << 16;
 
 std::pair<int, int> make_socket_pair() {
   std::array<int, 2> sockets{};
-  if (socketpair(
-          AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets.data()) != 0) {
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets.data()) !=
+      0) {
     throw Failure(
         orErrorUnknown,
         std::string("no socket for a device's process: ") +

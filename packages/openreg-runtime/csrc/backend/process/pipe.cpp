@@ -97,8 +97,7 @@ void PipeWriter::publish() noexcept {
 }
 
 void PipeWriter::wait_for_room() {
-  wait_until(
-      [this] { return room() > 0; }, state_.writer_sleeps, patience_);
+  wait_until([this] { return room() > 0; }, state_.writer_sleeps, patience_);
 }
 
 void PipeWriter::write(const void* data, std::size_t size, Peer& peer) {

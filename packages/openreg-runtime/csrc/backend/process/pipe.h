@@ -96,8 +96,11 @@ class PipeWriter {
 
 class PipeReader {
  public:
-  PipeReader(PipeState& state, const std::byte* bytes, std::size_t capacity)
-  noexcept : state_(state), bytes_(bytes), capacity_(capacity) {}
+  PipeReader(
+      PipeState& state,
+      const std::byte* bytes,
+      std::size_t capacity) noexcept
+      : state_(state), bytes_(bytes), capacity_(capacity) {}
 
   /// How many bytes can be read now. Throws if the state is broken.
   std::size_t available() const;

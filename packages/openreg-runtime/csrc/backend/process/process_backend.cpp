@@ -45,10 +45,7 @@ class Connection final : private Peer, private Running {
   }
 
   /// Sends a command with the bytes that follow it.
-  void send(
-      const CommandFrame& frame,
-      const void* data,
-      std::size_t size);
+  void send(const CommandFrame& frame, const void* data, std::size_t size);
   /// Reads the reply to the oldest command into `data`. Throws its error.
   void receive(void* data, std::size_t size);
   /// The same for a reply of any size.
@@ -97,12 +94,7 @@ Connection::Connection(std::shared_ptr<DeviceProcess> process)
     fail("the file");
   }
   void* mapped = mmap(
-      nullptr,
-      sizeof(LaneMemory),
-      PROT_READ | PROT_WRITE,
-      MAP_SHARED,
-      file,
-      0);
+      nullptr, sizeof(LaneMemory), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (mapped == MAP_FAILED) {
     fail("mapping the memory");
   }
@@ -203,8 +195,7 @@ std::size_t Connection::receive_size(std::uint64_t most) {
 
 void Connection::receive(void* data, std::size_t size) {
   if (receive_size(size) != size) {
-    throw Failure(
-        orErrorDeviceLost, "the reply of a device has another size");
+    throw Failure(orErrorDeviceLost, "the reply of a device has another size");
   }
   read(data, size);
 }
@@ -513,11 +504,7 @@ void ProcessLane::start(const Fill& fill) {
   }
   auto to = connection();
   to->send(
-      {CommandKind::kFill,
-       fill.value,
-       number_of(dst.address),
-       0,
-       fill.count},
+      {CommandKind::kFill, fill.value, number_of(dst.address), 0, fill.count},
       nullptr,
       0);
   push(

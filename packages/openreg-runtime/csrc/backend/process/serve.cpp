@@ -74,8 +74,8 @@ class Memory {
             static_cast<off_t>(count)) != 0) {
       throw Failure(
           orErrorInvalidValue,
-          std::to_string(count) + " bytes at offset " +
-              std::to_string(offset) + " cannot be released");
+          std::to_string(count) + " bytes at offset " + std::to_string(offset) +
+              " cannot be released");
     }
   }
 
@@ -83,8 +83,8 @@ class Memory {
   [[noreturn]] static void fail(const char* what) {
     throw Failure(
         orErrorMemoryAllocation,
-        std::string(what) + " of the device's memory failed: " +
-            std::strerror(errno));
+        std::string(what) +
+            " of the device's memory failed: " + std::strerror(errno));
   }
 
   const std::uint64_t own_;
@@ -185,9 +185,7 @@ class Server {
       }
       case CommandKind::kRead:
         reply(
-            orSuccess,
-            memory_.at(command.address, command.size),
-            command.size);
+            orSuccess, memory_.at(command.address, command.size), command.size);
         return;
       case CommandKind::kCopy:
         std::memmove(
@@ -255,10 +253,7 @@ LaneMemory* map_lane(int file) {
 
 } // namespace
 
-void serve_device(
-    int socket,
-    orMemoryView view,
-    orStartExecutor_t start) {
+void serve_device(int socket, orMemoryView view, orStartExecutor_t start) {
   // Other processes of the same user cannot read the memory.
   prctl(PR_SET_DUMPABLE, 0);
   static Memory* memory = new Memory(view);

@@ -8,9 +8,6 @@ namespace openreg {
 
 /// Makes the memory of a device, and does what hosts ask for over lanes, until
 /// the socket closes. Throws Failure.
-void serve_device(
-    int socket,
-    orMemoryView view,
-    orStartExecutor_t start);
+void serve_device(int socket, orMemoryView view, orStartExecutor_t start);
 
 } // namespace openreg

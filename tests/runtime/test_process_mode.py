@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Devices in processes of their own: bytes, failures, and what is left at the end."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from support.programs import Program
+
+PROCESS = {"OPENREG_ISOLATION": "process"}
+
+PREPARE = """
+import os, random, signal, subprocess, sys, threading, time
+from pathlib import Path
+import openreg_runtime as runtime
+
+def descendants(pid):
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            yield int(child)
+            yield from descendants(int(child))
+
+def process_of(device):
+    for pid in descendants(os.getpid()):
+        if Path(f"/proc/{pid}/comm").read_text() == f"openreg-{device}\\n":
+            return pid
+
+def error_of(work):
+    start = time.monotonic()
+    try:
+        while time.monotonic() < start + 10:
+            work()
+    except runtime.OpenRegError as error:
+        assert time.monotonic() < start + 2, "late"
+        return str(error)
+
+def read(buffer):
+    memory = bytearray(buffer.size)
+    buffer.copy_to(memory)
+    return bytes(memory)
+
+def write(data, device):
+    buffer = runtime.Buffer(len(data), device)
+    buffer.copy_from(data)
+    return buffer
+"""
+
+
+def output(run_python: Program, program: str, **env: str) -> str:
+    """Runs a program with devices in processes; returns what it printed."""
+    done = run_python(PREPARE + program, **PROCESS, **env)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
+
+
+def all_end(pids: list[int]) -> bool:
+    """Whether processes end within a second."""
+    deadline = time.monotonic() + 1
+    while any(map(is_alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not any(map(is_alive, pids))
+
+
+def test_bytes_come_back_from_every_device(run_python: Program) -> None:
+    program = """
+for size in [1, 7, 4096, 1 << 20, (1 << 20) + 3, 5_000_001]:
+    data = random.Random(size).randbytes(size)
+    first = write(data, 0)
+    second = runtime.Buffer(size, 1)
+    second.copy_from(first)
+    assert read(second) == data, size
+    second.fill(9)
+    assert read(second) == bytes([9]) * size
+    assert read(first) == data
+    first.copy_from(second)
+    assert read(first) == bytes([9]) * size
+"""
+    assert output(run_python, program) == ""
+
+
+def test_streams_and_threads_use_a_device_at_the_same_time(run_python: Program) -> None:
+    program = """
+failures = []
+def work(number):
+    stream = runtime.Stream(number % 2)
+    buffer = runtime.Buffer(300_000, number % 2)
+    source = random.Random(number)
+    for _ in range(30):
+        data = source.randbytes(300_000)
+        buffer.copy_from(data, stream)
+        memory = bytearray(buffer.size)
+        buffer.copy_to(memory, stream)
+        stream.synchronize()
+        if memory != data:
+            failures.append(number)
+threads = [threading.Thread(target=work, args=[i]) for i in range(6)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(failures)
+"""
+    assert output(run_python, program) == "[]\n"
+
+
+def test_copies_keep_the_order_of_their_stream(run_python: Program) -> None:
+    program = """
+stream = runtime.Stream(0)
+pinned = [runtime.PinnedBuffer(4096) for _ in range(300)]
+for number, memory in enumerate(pinned):
+    memoryview(memory)[:] = bytes([number % 256]) * 4096
+buffer = runtime.Buffer(4096, 0)
+results = [runtime.PinnedBuffer(4096) for _ in pinned]
+for source, result in zip(pinned, results):
+    buffer.copy_from(source, stream)
+    buffer.copy_to(result, stream)
+stream.synchronize()
+print(all(bytes(a) == bytes(b) for a, b in zip(pinned, results)))
+"""
+    assert output(run_python, program) == "True\n"
+
+
+def test_program_has_no_device_memory(run_python: Program) -> None:
+    program = """
+buffer = write(b"x" * (1 << 20), 0)
+maps = Path("/proc/self/maps").read_text()
+files = subprocess.check_output(["ls", "-l", f"/proc/{os.getpid()}/fd"], text=True)
+print("openreg-device" in maps, "memfd:openreg " in maps)
+print("openreg-device" in files or "memfd:openreg " in files)
+"""
+    assert output(run_python, program) == "False False\nFalse\n"
+
+
+def test_host_access_faults_with_the_block(run_python: Program) -> None:
+    done = run_python(
+        PREPARE
+        + "import ctypes\nbuffer = runtime.Buffer(1000, 1)\n"
+        + "ctypes.string_at(buffer.address + 24, 1)\n",
+        **PROCESS,
+    )
+    assert done.returncode == -11
+    assert "device openreg:1 (offset 24 in the block of 1000 bytes" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [
+        ("buffer.kernel_address", "is memory of another process"),
+        ("buffer.ipc_handle()", "is in a process of its own"),
+    ],
+)
+def test_what_needs_the_memory_here_is_not_supported(
+    run_python: Program, use: str, expected: str
+) -> None:
+    program = f"""
+buffer = runtime.Buffer(8, 0)
+print(error_of(lambda: {use}))
+"""
+    assert expected in output(run_python, program)
+
+
+def test_memory_check_is_refused(run_python: Program) -> None:
+    done = run_python(
+        PREPARE + "runtime.Buffer(8, 0)",
+        **PROCESS,
+        OPENREG_MEMORY_CHECK="1",
+    )
+    assert "OPENREG_MEMORY_CHECK='1' is not valid" in done.stderr
+    assert "0 with OPENREG_ISOLATION=process" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("signal", "words"),
+    [
+        ("SIGKILL", "was ended by signal 9 (SIGKILL)"),
+        ("SIGSEGV", "was ended by signal 11 (SIGSEGV)"),
+        ("SIGSTOP", "was stopped by signal 19 (SIGSTOP)"),
+    ],
+)
+def test_lost_device_is_reset_and_others_go_on(
+    run_python: Program, signal: str, words: str
+) -> None:
+    program = f"""
+data = random.randbytes(100_000)
+for moment in range(5):
+    lost, other = write(data, 0), write(data, 1)
+    stream = runtime.Stream(0)
+    end = (process_of(0), signal.{signal})
+    threading.Timer(random.random() / 50, os.kill, end).start()
+    text = error_of(lambda: lost.copy_to(bytearray(100_000), stream))
+    assert "device 0 was lost" in text and {words!r} in text, text
+    assert error_of(lambda: read(lost)) is not None
+    assert read(other) == data
+    del lost, stream
+    runtime.Device(0).reset()
+    assert read(write(data, 0)) == data
+    runtime.Device(1).reset()
+print(len(list(descendants(os.getpid()))))
+"""
+    assert int(output(run_python, program)) <= 4  # the launcher, two, and one ending
+
+
+def test_end_of_the_launcher_ends_every_device(run_python: Program) -> None:
+    program = """
+first, second = write(b"1", 0), write(b"2", 1)
+pids = list(descendants(os.getpid()))
+os.kill(pids[0], signal.SIGKILL)
+for buffer in first, second:
+    assert "the launcher of device processes ended" in error_of(lambda: read(buffer))
+del first, second, buffer
+for device in 0, 1:
+    runtime.Device(device).reset()
+    assert read(write(b"3", device)) == b"3"
+print(*pids)
+"""
+    assert all_end([int(pid) for pid in output(run_python, program).split()])
+
+
+END = {
+    "exit": "sys.exit()",
+    "kill": "os.kill(os.getpid(), signal.SIGKILL)",
+    "exec": "os.execv('/bin/true', ['true'])",
+    "fork": """
+if os.fork() == 0:
+    os.close(1); os.close(2)
+    time.sleep(3)
+""",
+    "fork and kill": """
+if os.fork() == 0:
+    os.close(1); os.close(2)
+    time.sleep(3)
+    os._exit(0)
+os.kill(os.getpid(), signal.SIGKILL)
+""",
+}
+
+
+@pytest.mark.parametrize("end", END)
+def test_no_process_outlives_the_program(run_python: Program, end: str) -> None:
+    program = """
+buffers = [write(b"x", device) for device in (0, 1)]
+print(*descendants(os.getpid()), flush=True)
+"""
+    done = run_python(PREPARE + program + END[end], **PROCESS)
+    pids = [int(pid) for pid in done.stdout.split()]
+    assert len(pids) == 3, done.stderr
+    assert all_end(pids)
+
+
+def test_devices_outlive_the_thread_that_started_them(run_python: Program) -> None:
+    program = """
+made = []
+thread = threading.Thread(target=lambda: made.append(write(b"x", 0)))
+thread.start()
+thread.join()
+time.sleep(0.2)
+print(read(made[0]))
+"""
+    assert output(run_python, program) == "b'x'\n"
+
+
+def test_interrupt_of_the_terminal_ends_no_device(run_python: Program) -> None:
+    program = """
+buffer = write(b"x", 0)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+print(os.getpgid(process_of(0)) != os.getpgid(0), read(buffer))
+"""
+    assert output(run_python, program) == "True b'x'\n"
+
+
+def test_wrong_launcher_is_named(run_python: Program) -> None:
+    program = 'print(error_of(lambda: write(b"x", 0)))'
+    text = output(run_python, program, OPENREG_DEVICE_LAUNCHER="/no/such/program")
+    assert "/no/such/program, does not start: No such file" in text
+
+
+def test_launcher_that_ends_loses_the_device(run_python: Program) -> None:
+    program = 'print(error_of(lambda: write(b"x", 0)))'
+    text = output(run_python, program, OPENREG_DEVICE_LAUNCHER="/bin/false")
+    assert "the launcher of device processes ended with status 1" in text
+
+
+def test_module_is_a_launcher(run_python: Program) -> None:
+    program = 'print(read(write(b"x", 0)))'
+    launcher = f"{sys.executable} -m openreg_runtime.device"
+    text = output(run_python, program, OPENREG_DEVICE_LAUNCHER=launcher)
+    assert text == "b'x'\n"
