@@ -365,6 +365,14 @@ WRONG: dict[str, tuple[Callable[[int, torch.Tensor], bytes], str]] = {
         lambda op, x: call(op, sparse(indices(x), x, sizes=(3, 5)), tensor(x)),
         "components of a sparse tensor do not fit",
     ),
+    "values of no elements": (
+        lambda op, x: call(op, sparse(indices(x), x, sizes=(0, 4)), tensor(x)),
+        "components of a sparse tensor do not fit",
+    ),
+    "values of no columns": (
+        lambda op, x: call(op, compressed(x, rows=3, sizes=(3, 0)), tensor(x)),
+        "components of a sparse tensor do not fit",
+    ),
     "values without data": (
         lambda op, x: call(
             op,
