@@ -124,6 +124,10 @@ WRONG: dict[str, tuple[Callable[[int, torch.Tensor], bytes], str]] = {
     "value": (lambda op, x: call(op, tensor(x), BOOL + b"\2"), "neither 0 nor 1"),
     "dtype": (lambda op, x: call(op, tensor(x, dtype=99), tensor(x)), "dtype"),
     "flags": (lambda op, x: call(op, tensor(x, flags=128), tensor(x)), "flags"),
+    "conjugate": (
+        lambda op, x: call(op, tensor(x, flags=1), tensor(x)),
+        "real numbers has a conjugate bit",
+    ),
     "offset": (lambda op, x: call(op, tensor(x, offset=1), tensor(x)), "storage"),
     "negative": (lambda op, x: call(op, tensor(x, offset=-1), tensor(x)), "storage"),
     "strides": (
