@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import random
 import struct
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -53,7 +55,7 @@ from support.messages import (
     whole,
     without_data,
 )
-from support.programs import Program
+from support.programs import Program, run
 
 
 def freed_address(x: torch.Tensor) -> int:
@@ -608,6 +610,20 @@ def test_results_of_a_refused_reply_do_not_stay(x: torch.Tensor) -> None:
     for _ in range(5000):  # more than may wait
         with pytest.raises(RuntimeError, match="malformed message"):
             altered("aten::nonzero", [x], lambda reply: b"")
+
+
+def test_messages_that_are_changed_at_random_are_right() -> None:
+    root = Path(__file__).parents[2]
+    files = sorted((root / "tests" / "aten" / "messages").iterdir())
+    result = run(
+        *(sys.executable, "-W", "ignore", root / "tools" / "fuzz_messages.py"),
+        *("--run", *files),
+    )
+    assert result.returncode == 0, result.stderr
+    became = dict(line.split(": ", 1) for line in result.stdout.splitlines())
+    assert set(became) == {file.name for file in files}
+    right = {"read", f"answered: {DONE}", f"answered: {DESCRIBED}"}
+    assert {name: words for name, words in became.items() if words not in right} == {}
 
 
 TRAINING = """
