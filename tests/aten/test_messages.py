@@ -612,6 +612,18 @@ def test_results_of_a_refused_reply_do_not_stay(x: torch.Tensor) -> None:
             altered("aten::nonzero", [x], lambda reply: b"")
 
 
+def test_reply_with_an_unknown_ticket_is_refused(x: torch.Tensor) -> None:
+    unknown = struct.pack("<Q", 2**60)
+    for rest in (lambda reply: b"", lambda reply: reply[9:]):
+        with pytest.raises(RuntimeError, match="no results with this ticket"):
+            _C.run_with_reply(
+                *("aten::nonzero", "", CPU, [x]),
+                lambda reply, rest=rest: reply[:1] + unknown + rest(reply),
+            )
+    (found,) = altered("aten::nonzero", [x], lambda reply: reply)
+    assert len(found) == 11
+
+
 def test_messages_that_are_changed_at_random_are_right() -> None:
     root = Path(__file__).parents[2]
     files = sorted((root / "tests" / "aten" / "messages").iterdir())
