@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import random
 import struct
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -50,7 +52,7 @@ from support.messages import (
     whole,
     without_data,
 )
-from support.programs import Program
+from support.programs import Program, run
 
 
 def freed_address(x: torch.Tensor) -> int:
@@ -119,6 +121,10 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
     "value": (lambda op, x: call(op, tensor(x), BOOL + b"\2"), "neither 0 nor 1"),
     "dtype": (lambda op, x: call(op, tensor(x, dtype=99), tensor(x)), "dtype"),
     "flags": (lambda op, x: call(op, tensor(x, flags=128), tensor(x)), "flags"),
+    "conjugate": (
+        lambda op, x: call(op, tensor(x, flags=1), tensor(x)),
+        "real numbers has a conjugate bit",
+    ),
     "offset": (lambda op, x: call(op, tensor(x, offset=1), tensor(x)), "storage"),
     "negative": (lambda op, x: call(op, tensor(x, offset=-1), tensor(x)), "storage"),
     "strides": (
@@ -360,6 +366,14 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
         lambda op, x: call(op, sparse(indices(x), x, sizes=(3, 5)), tensor(x)),
         "components of a sparse tensor do not fit",
     ),
+    "values of no elements": (
+        lambda op, x: call(op, sparse(indices(x), x, sizes=(0, 4)), tensor(x)),
+        "components of a sparse tensor do not fit",
+    ),
+    "values of no columns": (
+        lambda op, x: call(op, compressed(x, rows=3, sizes=(3, 0)), tensor(x)),
+        "components of a sparse tensor do not fit",
+    ),
     "values without data": (
         lambda op, x: call(
             op,
@@ -591,6 +605,32 @@ def test_results_of_a_refused_reply_do_not_stay(x: torch.Tensor) -> None:
     for _ in range(5000):  # more than may wait
         with pytest.raises(RuntimeError, match="malformed message"):
             altered("aten::nonzero", [x], lambda reply: b"")
+
+
+def test_reply_with_an_unknown_ticket_is_refused(x: torch.Tensor) -> None:
+    unknown = struct.pack("<Q", 2**60)
+    for rest in (lambda reply: b"", lambda reply: reply[9:]):
+        with pytest.raises(RuntimeError, match="no results with this ticket"):
+            _C.run_with_reply(
+                *("aten::nonzero", "", CPU, [x]),
+                lambda reply, rest=rest: reply[:1] + unknown + rest(reply),
+            )
+    (found,) = altered("aten::nonzero", [x], lambda reply: reply)
+    assert len(found) == 11
+
+
+def test_messages_that_are_changed_at_random_are_right() -> None:
+    root = Path(__file__).parents[2]
+    files = sorted((root / "tests" / "aten" / "messages").iterdir())
+    result = run(
+        *(sys.executable, "-W", "ignore", root / "tools" / "fuzz_messages.py"),
+        *("--run", *files),
+    )
+    assert result.returncode == 0, result.stderr
+    became = dict(line.split(": ", 1) for line in result.stdout.splitlines())
+    assert set(became) == {file.name for file in files}
+    right = {"read", f"answered: {DONE}", f"answered: {DESCRIBED}"}
+    assert {name: words for name, words in became.items() if words not in right} == {}
 
 
 TRAINING = """

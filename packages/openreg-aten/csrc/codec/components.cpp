@@ -146,18 +146,26 @@ at::Tensor expect_component(
   return std::move(tensor);
 }
 
+bool has_zero(at::IntArrayRef sizes) {
+  return std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
+}
+
 /// Whether there is a column of indices for each row of values, which has the
-/// sizes of the dense dimensions.
+/// sizes of the dense dimensions, and none where there are no elements.
 bool fit_sparse(
     at::IntArrayRef sizes,
     std::int64_t sparse, // dimensions
     const at::Tensor& indices,
     const at::Tensor& values) {
-  return sparse >= 0 && sparse <= static_cast<std::int64_t>(sizes.size()) &&
-      indices.scalar_type() == at::kLong && indices.dim() == 2 &&
+  if (sparse < 0 || sparse > static_cast<std::int64_t>(sizes.size())) {
+    return false;
+  }
+  const auto dense = static_cast<std::size_t>(sparse);
+  return indices.scalar_type() == at::kLong && indices.dim() == 2 &&
       indices.size(0) == sparse && values.dim() > 0 &&
       values.size(0) == indices.size(1) &&
-      values.sizes().slice(1) == sizes.slice(static_cast<std::size_t>(sparse));
+      values.sizes().slice(1) == sizes.slice(dense) &&
+      (indices.size(1) == 0 || !has_zero(sizes.slice(0, dense)));
 }
 
 bool are_indices(const at::Tensor& tensor) {
@@ -168,7 +176,8 @@ bool are_indices(const at::Tensor& tensor) {
 
 /// Whether there is a row of blocks, or a column, for each two neighbours of
 /// the compressed indices, and a plain index for each block, all this for each
-/// matrix of a batch; without blocks each element is one.
+/// matrix of a batch, and none where there are no elements; without blocks each
+/// element is one.
 bool fit_compressed(
     c10::Layout layout,
     at::IntArrayRef sizes,
@@ -193,6 +202,7 @@ bool fit_compressed(
       plain.sizes().slice(0, batch) != batches ||
       of_values.slice(0, batch) != batches ||
       of_values[batch] != plain.sizes()[batch] ||
+      (of_values[batch] > 0 && has_zero(sizes.slice(batch, 2))) ||
       of_values.slice(dense) != sizes.slice(batch + 2)) {
     return false;
   }

@@ -713,6 +713,9 @@ void ValueReader::read_strided(const at::Tensor& tensor) {
   if (sizes.size() != strides.size()) {
     throw Malformed("sizes and strides of a tensor do not fit");
   }
+  if ((flags & kConj) != 0 && !c10::isComplexType(dtype)) {
+    throw Malformed("a tensor of real numbers has a conjugate bit");
+  }
   const c10::Storage storage = read_storage();
   const auto meta = c10::scalarTypeToTypeMeta(dtype);
   check_extent(sizes, strides, offset, meta.itemsize(), storage.nbytes());
