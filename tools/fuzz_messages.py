@@ -36,8 +36,7 @@ ROOT = Path(__file__).parents[1]
 CORPUS = ROOT / "tests" / "aten" / "messages"
 KEPT = ROOT / "build" / "fuzz"
 
-# What a file has for the number of the operator, and for the begin of the memory.
-OPERATOR = 0xFFFF_FFFF
+# What a file has for the begin of the memory.
 MEMORY = 0x7E57_0000_0000_0000
 MARK = struct.pack("<Q", MEMORY)[-2:]
 NBYTES = 1 << 14
@@ -107,7 +106,6 @@ class Device:
         openreg_aten._C.init()
         self.torch: Any = torch
         self.module: Any = openreg_aten._C
-        self.numbers: dict[str, bytes] = {}
         name = torch._C._get_privateuse1_backend_name()
         self.block = torch.zeros(BLOCK, dtype=torch.uint8, device=name)
         self.memory = self.block[:NBYTES]
@@ -133,21 +131,10 @@ class Device:
         self.memory.copy_(content)
         torch.accelerator.synchronize()
 
-    def number_of(self, seed: Seed) -> bytes:
-        """The number of the operator."""
-        if seed.name not in self.numbers:
-            write = self.messages
-            words = write.text(seed.operator) + write.text(seed.overload)
-            self.numbers[seed.name] = self.module.execute_message(write.DEFINE + words)[
-                1:
-            ]
-        return self.numbers[seed.name]
-
     def place(self, seed: Seed, message: bytes) -> bytes:
-        """A call with the number of its operator and the addresses of the memory."""
+        """A call with its operator and the addresses of the memory."""
         begin = self.memory.data_ptr()
         placed = bytearray(message)
-        placed[1:5] = self.number_of(seed)
         end = placed.find(MARK)
         while end >= 0:
             at = end + len(MARK) - 8
@@ -155,6 +142,8 @@ class Device:
                 (word,) = struct.unpack_from("<Q", placed, at)
                 struct.pack_into("<Q", placed, at, begin + word - MEMORY)
             end = placed.find(MARK, end + 1)
+        text = self.messages.text
+        placed[1:1] = text(seed.operator) + text(seed.overload)
         return bytes(placed)
 
     def answer(self, seed: Seed, message: bytes) -> str:
@@ -222,6 +211,11 @@ TENSORS: dict[str, Callable[[Device], Any]] = {
 
 
 # ---- the corpus ---------------------------------------------------------------
+
+
+def without_operator(message: bytes) -> bytes:
+    """A call whose operator and overload, which are empty, are left out."""
+    return message[:1] + message[9:]
 
 
 def calls(device: Device) -> Iterator[Seed]:
@@ -387,13 +381,13 @@ def calls(device: Device) -> Iterator[Seed]:
     ]
     for number, (operator, overload, key, values) in enumerate(wanted):
         name = f"{number:02}_{operator.split('::')[1]}.call"
-        message = messages.call(OPERATOR, *values, key=messages.KEYS[key])
+        message = without_operator(messages.call("", *values, key=messages.KEYS[key]))
         yield Seed(name, operator, overload, key, [], message)
     # Results that have their places.
     place = b"\1" + struct.pack("<b", DTYPES["float32"])
     place += messages.numbers((3, 3)) + messages.numbers((3, 1))
     place += struct.pack("<QQ", MEMORY + RESULTS, 36)
-    message = messages.call(OPERATOR, numbers, others)[:-1]
+    message = without_operator(messages.call("", numbers, others)[:-1])
     message += b"\1" + struct.pack("<I", 1) + place
     yield Seed("50_mm_with_place.call", "aten::mm", "", "CPU", [], message)
 
@@ -493,7 +487,7 @@ def fuzz(seconds: float, seed: int, last: Last) -> None:
     while time.monotonic() < end:
         chosen = source.choice(seeds)
         # The operator, its key and the number of threads stay.
-        first = 0 if chosen.is_reply else 11
+        first = 0 if chosen.is_reply else 7
         device.fill(zero="Sparse" in chosen.key)
         for _ in range(200):
             wrong = change(chosen.message, first, right, source)
