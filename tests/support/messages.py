@@ -142,7 +142,7 @@ def integers(*values: int) -> bytes:
 
 # The default dtype, whether algorithms are deterministic and fill memory, and the
 # engine of quantized operators.
-CONTEXT = struct.pack("<bBBB", 6, 0, 1, 0)
+CONTEXT = struct.pack("<bBBB", 6, 0, 1, torch._C._get_qengine())
 
 
 def call(operator: str, *values: bytes, key: int = CPU, threads: int = 1) -> bytes:

@@ -14,6 +14,7 @@
 #include "kernel/altered_reply.h"
 #include "kernel/dispatch_paths.h"
 #include "kernel/executor.h"
+#include "kernel/message.h"
 #include "kernel/message_counts.h"
 #include "mechanism.h"
 
@@ -119,10 +120,10 @@ NB_MODULE(_C, m) {
   m.def("path_counts", &path_counts);
   m.def("message_counts", &message_counts);
   m.def("execute_message", [](const nb::bytes& message) {
+    const codec::ByteSpan bytes(
+        static_cast<const std::uint8_t*>(message.data()), message.size());
     codec::Bytes reply;
-    execute(
-        {static_cast<const std::uint8_t*>(message.data()), message.size()},
-        reply);
+    translated([&] { ask_executor(bytes, reply); });
     return nb::bytes(reply.data(), reply.size());
   });
   m.def(

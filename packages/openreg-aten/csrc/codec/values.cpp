@@ -144,7 +144,7 @@ bool has_type(const c10::IValue& value, const c10::Type& type) {
     case c10::TypeKind::TensorType:
       return value.isTensor();
     case c10::TypeKind::NumberType:
-      return value.isScalar();
+      return value.isScalar() || value.isUnsigned();
     case c10::TypeKind::ListType:
       return value.isList() &&
           *value.toList().elementType() == *type.containedType(0);

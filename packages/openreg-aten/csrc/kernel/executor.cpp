@@ -322,8 +322,11 @@ void read_context(Reader& in) {
   if (context.deterministicFillUninitializedMemory() != fills) {
     context.setDeterministicFillUninitializedMemory(fills);
   }
-  if (context.qEngine() != static_cast<at::QEngine>(engine)) {
-    context.setQEngine(static_cast<at::QEngine>(engine));
+  const auto engines = at::Context::supportedQEngines();
+  const auto wanted = static_cast<at::QEngine>(engine);
+  if (context.qEngine() != wanted &&
+      std::find(engines.begin(), engines.end(), wanted) != engines.end()) {
+    context.setQEngine(wanted);
   }
 }
 

@@ -20,7 +20,7 @@ namespace openreg::aten {
 OPENREG_ATEN_API void execute(codec::ByteSpan message, codec::Bytes& reply);
 
 /// Brings execute() as the runtime's executor.
-void set_executor();
+OPENREG_ATEN_API void set_executor();
 
 } // namespace openreg::aten
 

@@ -4,6 +4,7 @@
 
 #include "codec/values.h"
 #include "codec/wire.h"
+#include "export.h"
 #include "kernel/kernel_run.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -69,6 +70,11 @@ bool sends_messages();
 /// Sends a message in the order of the current device's current stream, and
 /// waits for the reply. `name` stays valid for good.
 void exchange(const char* name, codec::ByteSpan message, codec::Bytes& reply);
+
+/// Gives a message, which may be wrong, to the executor, wherever that is.
+OPENREG_ATEN_API void ask_executor(
+    codec::ByteSpan message,
+    codec::Bytes& reply);
 
 /// Gives a generator the state of its twin on `device`, if it has one there.
 void fetch_generator(const at::Generator& generator, c10::DeviceIndex device);

@@ -2,6 +2,7 @@
 // Quantization and its inverse, through the functions that PyTorch's own
 // operators ask the device for. They make the result and know its quantizer.
 #include "device/device.h"
+#include "kernel/boxed.h"
 #include "kernel/dispatch_paths.h"
 #include "kernel/typed.h"
 #include "mechanism.h"
@@ -115,7 +116,13 @@ at::Tensor ask_device(const at::Tensor& self, Args... args) {
 
 at::Tensor dequantize(const at::Tensor& self) {
   if (!kernels_reach_memory()) {
-    return TypedKernel<at::_ops::dequantize_self>::run(self);
+    torch::jit::Stack stack{self};
+    run_boxed(
+        TypedCall<at::_ops::dequantize_self>::handle(),
+        &stack,
+        TypedCall<at::_ops::dequantize_self>::handle(),
+        c10::DispatchKey::QuantizedCPU);
+    return stack.front().toTensor();
   }
   count(TypedCall<at::_ops::dequantize_self>::handle());
   return at::native::dequantize_quantized(self);

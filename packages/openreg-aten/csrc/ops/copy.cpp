@@ -119,8 +119,8 @@ void copy_between_host_and_device(
   call.place = Call::Place::kTurn;
   const bool returns_early = async && is_asynchronous(dst, src, device);
   if (!kernels_reach_memory()) {
-    if (!on_device(dst)) {
-      synchronize_current_stream(device);
+    if (!on_device(dst) && !returns_early) {
+      synchronize_current_stream(device); // reports what failed
     }
     transfer_with_host(dst, src, returns_early);
     return;

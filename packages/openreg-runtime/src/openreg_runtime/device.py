@@ -179,7 +179,8 @@ class Launcher:
         verb, *words = text.split()
         numbers = [int(word) for word in words]
         if verb == "start":
-            self._start(*numbers, files[0])
+            number, device, own, size = numbers
+            self._start(number, device, own, size, files[0])
         elif verb == "kill":
             for process, number in self.numbers.items():
                 if number == numbers[0]:
