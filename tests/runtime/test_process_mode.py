@@ -273,16 +273,37 @@ print(read(made[0]))
 def test_interrupt_of_the_terminal_ends_no_device(run_python: Program) -> None:
     program = """
 buffer = write(b"x", 0)
+os.setpgid(0, 0)  # not to interrupt the tests
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-print(os.getpgid(process_of(0)) != os.getpgid(0), read(buffer))
+os.killpg(0, signal.SIGINT)
+time.sleep(0.1)
+print(read(buffer))
 """
-    assert output(run_python, program) == "True b'x'\n"
+    assert output(run_python, program) == "b'x'\n"
 
 
 def test_wrong_launcher_is_named(run_python: Program) -> None:
     program = 'print(error_of(lambda: write(b"x", 0)))'
     text = output(run_python, program, OPENREG_DEVICE_LAUNCHER="/no/such/program")
     assert "/no/such/program, does not start: No such file" in text
+
+
+def test_log_that_cannot_be_written_is_named(run_python: Program) -> None:
+    program = 'print(error_of(lambda: write(b"x", 0)))'
+    text = output(run_python, program, OPENREG_DEVICE_LOG="/no/such/folder/log")
+    assert "it did not start: [Errno 2]" in text
+    assert "/no/such/folder/log" in text
+
+
+def test_log_gets_what_devices_write(run_python: Program, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    program = """
+buffer = write(b"x", 0)
+print(os.readlink(f"/proc/{process_of(0)}/fd/2"))
+"""
+    text = output(run_python, program, OPENREG_DEVICE_LOG=str(log))
+    assert text == f"{log}\n"
+    assert log.stat().st_mode & 0o777 == 0o600
 
 
 def test_launcher_that_ends_loses_the_device(run_python: Program) -> None:

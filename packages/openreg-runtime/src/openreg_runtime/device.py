@@ -98,20 +98,22 @@ class Launcher:
         self.program = Program.parse(self._receive()[0].decode())
         self.parent = os.pidfd_open(self.program.parent)
         self.numbers: dict[int, int] = {}  # by process
-        if self.program.log:
-            log = os.open(
-                self.program.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
-            )
-            os.dup2(log, 1)
-            os.dup2(log, 2)
-            os.close(log)
         self.failure = ""
         self.libraries: list[ctypes.CDLL] = []
         try:
+            if self.program.log:
+                self._write_to(self.program.log)
             for path in [*self.program.libraries, self.program.runtime]:
                 self.libraries.append(ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL))
         except OSError as error:
             self.failure = str(error)
+
+    @staticmethod
+    def _write_to(path: str) -> None:
+        log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.close(log)
 
     def _receive(self) -> tuple[bytes, list[int]]:
         try:
@@ -192,7 +194,12 @@ class Launcher:
             self._send(f"failed {number} 0\n{self.failure}")
             return
         launcher = os.getpid()
-        process = os.fork()
+        try:
+            process = os.fork()
+        except OSError as error:
+            os.close(file)
+            self._send(f"failed {number} 0\n{error}")
+            return
         if process == 0:
             status = 1
             try:

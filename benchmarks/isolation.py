@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Measures what a device in a process of its own costs, beside one in this process.
+
+A process has one mode, so each side is a process that does its batches when this one
+says so: the CPU, OPENREG_ISOLATION=thread and OPENREG_ISOLATION=process in turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+from functools import partial
+
+import torch
+from models import STEPS
+from side_by_side import Make, Work, batch, calls_for, synchronize
+
+MIB = 2**20
+SIDES = {
+    "cpu": ("cpu", "thread"),
+    "thread": ("openreg", "thread"),
+    "process": ("openreg", "process"),
+}
+
+
+def waited(work: Work, device: str) -> Work:
+    """Lets the host wait after each call."""
+
+    def call() -> None:
+        work()
+        synchronize(device)
+
+    return call
+
+
+def added(device: str) -> Work:
+    """Makes an addition of eight numbers."""
+    x = torch.ones(8, device=device)
+    return partial(torch.add, x, x)
+
+
+def copied(device: str, pinned: bool, to_device: bool) -> Work:
+    """Makes a copy of 64 MiB between the host and a device."""
+    host = torch.ones(64 * MIB // 4, pin_memory=pinned and device != "cpu")
+    there = torch.zeros(64 * MIB // 4, device=device)
+    if to_device:
+        return partial(there.copy_, host, non_blocking=pinned)
+    return partial(host.copy_, there, non_blocking=pinned)
+
+
+CASES: dict[str, Make] = {
+    "add 8": added,
+    "add 8, wait": lambda device: waited(added(device), device),
+    "item": lambda device: torch.ones((), device=device).item,
+    "64 MiB pinned H2D": lambda device: copied(device, pinned=True, to_device=True),
+    "64 MiB pinned D2H": lambda device: copied(device, pinned=True, to_device=False),
+    "64 MiB H2D": lambda device: copied(device, pinned=False, to_device=True),
+    "64 MiB D2H": lambda device: copied(device, pinned=False, to_device=False),
+    **{f"training step {name}": make for name, make in STEPS.items()},
+}
+
+
+def serve(device: str) -> None:
+    """Does batches that the lines of the input ask for: a case and a number of calls.
+
+    With no number it answers how many calls take about 20 ms.
+    """
+    torch.set_num_threads(1)
+    works: dict[str, Work] = {}
+    for line in sys.stdin:
+        case, _, calls = line.strip().partition("\t")
+        if case not in works:
+            works[case] = CASES[case](device)
+        if calls:
+            print(batch(works[case], device, int(calls)), flush=True)
+        else:
+            print(calls_for(works[case], device, 0.02), flush=True)
+
+
+class Side:
+    """A process that does batches.
+
+    Args:
+        name: One of ``SIDES``.
+    """
+
+    def __init__(self, name: str) -> None:
+        device, isolation = SIDES[name]
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, "--serve", device],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=os.environ | {"OPENREG_ISOLATION": isolation},
+            text=True,
+        )
+
+    def ask(self, case: str, calls: int | None = None) -> float:
+        """Asks for a batch; returns its seconds, or how many calls are one."""
+        assert self.process.stdin
+        assert self.process.stdout
+        print(case, calls or "", sep="\t", file=self.process.stdin, flush=True)
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"the side ended at the case {case!r}")
+        return float(answer)
+
+    def close(self) -> None:
+        """Ends the process."""
+        assert self.process.stdin
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def measure(sides: dict[str, Side], case: str, rounds: int) -> str:
+    """Measures a case on all sides in turn; returns its line of the table."""
+    calls = min(int(side.ask(case)) for side in sides.values())
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    order = list(sides)
+    for _ in range(rounds):
+        for name in order:
+            times[name].append(sides[name].ask(case, calls) / calls * 1e6)
+        order.reverse()
+    middle = {name: statistics.median(each) for name, each in times.items()}
+
+    def ratio(of: str, by: str) -> str:
+        ratios = [a / b for a, b in zip(times[of], times[by], strict=True)]
+        low, median, high = statistics.quantiles(ratios, n=4, method="inclusive")
+        return f"{median:>8.2f} ({low:.2f}-{high:.2f})"
+
+    columns = "".join(f"{middle[name]:>12.2f}" for name in sides)
+    return (
+        f"{case:<24}{columns}{ratio('process', 'thread'):>22}"
+        f"{ratio('process', 'cpu'):>22}"
+    )
+
+
+def main() -> int:
+    """Runs the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--serve", help=argparse.SUPPRESS)
+    parser.add_argument("--case", nargs="+", choices=list(CASES), default=list(CASES))
+    parser.add_argument("--busy", type=int, default=0, help="processes that only work")
+    parser.add_argument("--quick", action="store_true", help="a test, no measurement")
+    options = parser.parse_args()
+    if options.serve:
+        serve(options.serve)
+        return 0
+    others = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        for _ in range(options.busy)
+    ]
+    sides = {name: Side(name) for name in SIDES}
+    try:
+        heads = "".join(f"{name + ' us':>12}" for name in sides)
+        print(f"{'one thread':<24}{heads}{'process/thread':>22}{'process/cpu':>22}")
+        for case in options.case:
+            print(measure(sides, case, 3 if options.quick else 31), flush=True)
+    finally:
+        for side in sides.values():
+            side.close()
+        for other in others:
+            other.kill()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
