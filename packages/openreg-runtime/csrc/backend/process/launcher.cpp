@@ -135,6 +135,7 @@ pid_t spawn(const std::vector<std::string>& arguments, int socket) {
   words.push_back("--socket");
   words.push_back("3");
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words) {
     pointers.push_back(word.data());
   }

@@ -32,10 +32,19 @@ constexpr std::size_t kCarried = std::size_t{1} << 20;
 
 class ProcessBackend;
 
+/// The memory of a lane, and its file, which goes to the device.
+struct NewLane {
+  LaneMemory* memory;
+  int file;
+};
+/// Throws orErrorMemoryAllocation.
+NewLane make_lane();
+
 /// The shared memory of a lane and its two ends here.
 class Connection final : private Peer, private Running {
  public:
-  explicit Connection(std::shared_ptr<DeviceProcess> process);
+  explicit Connection(std::shared_ptr<DeviceProcess> process)
+      : Connection(std::move(process), make_lane()) {}
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection();
@@ -56,6 +65,8 @@ class Connection final : private Peer, private Running {
   }
 
  private:
+  Connection(std::shared_ptr<DeviceProcess> process, NewLane lane);
+
   void check() override {
     process_->check();
   }
@@ -68,9 +79,9 @@ class Connection final : private Peer, private Running {
   std::size_t receive_size(std::uint64_t most);
 
   std::shared_ptr<DeviceProcess> process_;
-  LaneMemory* memory_ = nullptr;
-  std::optional<PipeWriter> commands_;
-  std::optional<PipeReader> replies_;
+  LaneMemory* const memory_;
+  PipeWriter commands_;
+  PipeReader replies_;
   // Replies that were read while the device waited to write more.
   std::vector<std::byte> stash_;
   std::size_t stash_read_ = 0;
@@ -78,40 +89,40 @@ class Connection final : private Peer, private Running {
   std::atomic<const char*> running_name_{nullptr};
 };
 
-Connection::Connection(std::shared_ptr<DeviceProcess> process)
-    : process_(std::move(process)) {
+NewLane make_lane() {
   const int file = memfd_create("openreg-lane", MFD_CLOEXEC);
-  const auto fail = [file](const char* what) {
+  void* mapped = MAP_FAILED;
+  if (file >= 0 && ftruncate(file, sizeof(LaneMemory)) == 0) {
+    constexpr int kAccess = PROT_READ | PROT_WRITE;
+    mapped = mmap(nullptr, sizeof(LaneMemory), kAccess, MAP_SHARED, file, 0);
+  }
+  if (mapped == MAP_FAILED) {
     const std::string reason = std::strerror(errno);
     if (file >= 0) {
       close(file);
     }
-    throw Failure(
-        orErrorMemoryAllocation,
-        std::string(what) + " of a lane failed: " + reason);
-  };
-  if (file < 0 || ftruncate(file, sizeof(LaneMemory)) != 0) {
-    fail("the file");
-  }
-  void* mapped = mmap(
-      nullptr, sizeof(LaneMemory), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  if (mapped == MAP_FAILED) {
-    fail("mapping the memory");
+    throw Failure(orErrorMemoryAllocation, "no memory for a lane: " + reason);
   }
   madvise(mapped, sizeof(LaneMemory), MADV_DONTFORK);
-  memory_ = static_cast<LaneMemory*>(mapped);
-  commands_.emplace(
-      memory_->commands, memory_->command_bytes, LaneMemory::kCapacity);
-  replies_.emplace(
-      memory_->replies, memory_->reply_bytes, LaneMemory::kCapacity);
+  return {static_cast<LaneMemory*>(mapped), file};
+}
+
+Connection::Connection(std::shared_ptr<DeviceProcess> process, NewLane lane)
+    : process_(std::move(process)),
+      memory_(lane.memory),
+      commands_(
+          memory_->commands,
+          memory_->command_bytes,
+          LaneMemory::kCapacity),
+      replies_(memory_->replies, memory_->reply_bytes, LaneMemory::kCapacity) {
   try {
-    process_->attach(file, *this);
+    process_->attach(lane.file, *this);
   } catch (...) {
-    close(file);
-    munmap(mapped, sizeof(LaneMemory));
+    close(lane.file);
+    munmap(memory_, sizeof(LaneMemory));
     throw;
   }
-  close(file);
+  close(lane.file);
 }
 
 Connection::~Connection() {
@@ -126,7 +137,7 @@ void Connection::send(
   process_->check();
   write(&frame, sizeof(frame));
   write(data, size);
-  commands_->publish();
+  commands_.publish();
 }
 
 void Connection::write(const void* data, std::size_t size) {
@@ -134,14 +145,14 @@ void Connection::write(const void* data, std::size_t size) {
   const auto* from = static_cast<const std::byte*>(data);
   while (size > 0) {
     const std::size_t count =
-        commands_->write_some(from, std::min(size, kPiece));
+        commands_.write_some(from, std::min(size, kPiece));
     from += count;
     size -= count;
     if (size > 0) {
-      commands_->publish();
+      commands_.publish();
     }
     if (count == 0 && !stash_replies()) {
-      commands_->wait_for_room();
+      commands_.wait_for_room();
       process_->check();
     }
   }
@@ -149,13 +160,13 @@ void Connection::write(const void* data, std::size_t size) {
 
 /// The device may wait for room for a reply before it reads on.
 bool Connection::stash_replies() {
-  const std::size_t count = replies_->available();
+  const std::size_t count = replies_.available();
   if (count == 0) {
     return false;
   }
   const std::size_t end = stash_.size();
   stash_.resize(end + count);
-  stash_.resize(end + replies_->read_some(stash_.data() + end, count));
+  stash_.resize(end + replies_.read_some(stash_.data() + end, count));
   return true;
 }
 
@@ -172,7 +183,7 @@ void Connection::read(void* data, std::size_t size) {
       stash_read_ = 0;
     }
   }
-  replies_->read(to, size, *this);
+  replies_.read(to, size, *this);
 }
 
 /// The size of a reply that is no error, whose text it throws.
