@@ -93,10 +93,22 @@ TEST(orDeviceGetAttribute, IsWrittenIfKnown) {
   int value = 0;
   ASSERT_OK(orDeviceGetAttribute(&value, orDevAttrMemoryAlignment, 1));
   EXPECT_EQ(value, 512);
+  ASSERT_OK(orDeviceGetAttribute(&value, orDevAttrKernelPointers, 1));
+  EXPECT_EQ(value, 1);
   EXPECT_EQ(
-      orDeviceGetAttribute(&value, static_cast<orDeviceAttr>(10), 1),
+      orDeviceGetAttribute(&value, static_cast<orDeviceAttr>(12), 1),
       orErrorInvalidValue);
-  EXPECT_MESSAGE("attr 10 is not an orDeviceAttr");
+  EXPECT_MESSAGE("attr 12 is not an orDeviceAttr");
+}
+
+TEST(orDeviceGetAttribute, CountsResets) {
+  const CurrentDevice current(1);
+  int before = 0;
+  int after = 0;
+  ASSERT_OK(orDeviceGetAttribute(&before, orDevAttrResetCount, 1));
+  ASSERT_OK(orDeviceReset());
+  ASSERT_OK(orDeviceGetAttribute(&after, orDevAttrResetCount, 1));
+  EXPECT_EQ(after, before + 1);
 }
 
 TEST(orDeviceGetAttribute, PastTheCountIsInvalidDevice) {
