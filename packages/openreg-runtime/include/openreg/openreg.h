@@ -262,7 +262,7 @@ typedef struct orIpcEventHandle_t {
 typedef enum orFailureSite {
   orFailureMalloc = 0,     /* orMalloc, orMallocAsync, orMallocFromPoolAsync */
   orFailureMallocHost = 1, /* orMallocHost; it has no device */
-  orFailureLaunch = 2,     /* orLaunchKernel, orLaunchKernelBlocking */
+  orFailureLaunch = 2,     /* orLaunchKernel..., orLaunchMessage... */
   orFailureCopy = 3        /* orMemcpy..., orMemset... */
 } orFailureSite;
 
