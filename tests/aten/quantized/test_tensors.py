@@ -199,3 +199,30 @@ def test_repr_shows_numbers_and_quantizer(device: str, kind: str) -> None:
     shown, expected = (" ".join(repr(each).split()) for each in (x, x.cpu()))
     assert shown.count(f", device='{device}:0'") == 1 + 2 * (kind != "per_tensor")
     assert shown.replace(f", device='{device}:0'", "") == expected
+
+
+@pytest.mark.parametrize("dtype", [torch.quint8, torch.qint8, torch.qint32])
+@pytest.mark.parametrize("shape", [(3, 4), (130, 170)])
+def test_transposed_tensors_are_copied_between_devices_and_the_host(
+    dtype: torch.dtype, shape: tuple[int, int]
+) -> None:
+    numbers = torch.arange(shape[0] * shape[1]).remainder(100).float().reshape(shape)
+    cpu = torch.quantize_per_tensor(numbers, 1.0, 0, dtype).t()
+    there = cpu.t().to("privateuseone").t()
+    there_too = there.to("privateuseone:1")
+    for moved in (there.cpu(), there_too.cpu(), there.contiguous().cpu()):
+        assert moved.qscheme() == cpu.qscheme()
+        assert torch.equal(moved.int_repr(), cpu.int_repr())
+    target = torch.quantize_per_tensor(torch.zeros_like(numbers.t()), 2.0, 1, dtype)
+    for device in ("privateuseone:0", "privateuseone:1", "cpu"):
+        assert torch.equal(
+            target.to(device).copy_(there).cpu().dequantize(), numbers.t()
+        )
+
+
+def test_copy_to_a_tensor_that_is_not_quantized_is_refused() -> None:
+    quantized = torch.quantize_per_tensor(torch.ones(3), 1.0, 0, torch.quint8)
+    here, there = "cpu", "privateuseone"
+    for dst, src in ((here, there), (there, here), (there, there)):
+        with pytest.raises(RuntimeError, match="Copying from quantized Tensor to non-"):
+            torch.empty(3, device=dst).copy_(quantized.to(src))

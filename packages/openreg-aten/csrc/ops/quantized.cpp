@@ -117,15 +117,20 @@ at::Tensor empty_per_channel_affine(
 
 // ---- copies ----------------------------------------------------------------
 
-/// The bytes of a quantized tensor as a plain one, to be copied as any other.
+/// The numbers of a quantized tensor as a tensor of integers, to be copied as
+/// any other. Those of less than a byte stay what they are, which no kernel
+/// copies.
 at::Tensor plain(const at::Tensor& tensor) {
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  const at::ScalarType dtype = tensor.scalar_type();
+  const bool is_packed = dtype == at::kQUInt4x2 || dtype == at::kQUInt2x4;
   at::Tensor made = at::detail::make_tensor<c10::TensorImpl>(
       c10::Storage(impl.storage()),
       c10::DispatchKeySet(
           tensor.device().is_cpu() ? c10::DispatchKey::CPU
                                    : c10::DispatchKey::PrivateUse1),
-      impl.dtype());
+      is_packed ? impl.dtype()
+                : c10::scalarTypeToTypeMeta(c10::toUnderlying(dtype)));
   made.unsafeGetTensorImpl()->set_sizes_and_strides(
       impl.sizes(), impl.strides(), impl.storage_offset());
   return made;
@@ -135,10 +140,13 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
   if (self.is_same(src)) {
     return self;
   }
-  if (!self.is_quantized() || !src.is_quantized()) {
-    // Quantizes, or refuses to do the inverse.
+  if (!src.is_quantized()) { // it is quantized
     return copy_tensor(self, src, /*non_blocking=*/false);
   }
+  TORCH_CHECK(
+      self.is_quantized(),
+      "Copying from quantized Tensor to non-quantized Tensor is not allowed, "
+      "please use dequantize to get a float Tensor from a quantized Tensor");
   at::QuantizerPtr quantizer = impl_of(src).quantizer();
   TORCH_CHECK(
       self.qscheme() == quantizer->qscheme(),
