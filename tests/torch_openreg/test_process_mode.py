@@ -151,3 +151,133 @@ print(x.int_repr().shape)
     )
     assert "a call of quantized::linear has arguments or results" in done.stdout
     assert "torch.Size([2, 4])" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("isolation", ["thread", "loopback", "process"])
+def test_operator_is_one_launch(run_python: Program, isolation: str) -> None:
+    program = """
+import torch
+from torch_openreg.testing import inject_failure
+x = torch.arange(4, device="openreg")
+for work in (x.nonzero, lambda: x + 1, lambda: torch.unique(x)):
+    work()
+    with inject_failure("launch", first=3) as failure:
+        for _ in range(2):
+            work()
+        try:
+            work()
+            torch.accelerator.synchronize()
+        except RuntimeError as error:
+            print(failure.calls, "injected" in str(error))
+"""
+    done = run_python(
+        program, OPENREG_ISOLATION=isolation, TORCH_DEVICE_BACKEND_AUTOLOAD="1"
+    )
+    assert (done.stdout, done.stderr) == ("3 True\n" * 3, "")
+
+
+def test_generator_whose_first_message_fails_draws_what_the_cpu_draws(
+    run_python: Program,
+) -> None:
+    program = """
+import torch
+from torch_openreg.testing import inject_failure
+torch.ones(1, device="openreg")
+generator = torch.Generator("openreg").manual_seed(7)
+with inject_failure("launch"):
+    try:
+        torch.rand(3, device="openreg", generator=generator)
+        torch.accelerator.synchronize()
+    except RuntimeError as error:
+        print("injected" in str(error))
+state = generator.get_state()
+cpu = torch.Generator().manual_seed(7)
+for _ in range(2):
+    drawn = torch.rand(3, device="openreg", generator=generator)
+    print(torch.equal(drawn.cpu(), torch.rand(3, generator=cpu)))
+generator.set_state(state)
+drawn = torch.rand(3, device="openreg", generator=generator)
+print(torch.equal(drawn.cpu(), torch.rand(3, generator=cpu.manual_seed(7))))
+"""
+    for inline_bytes in ("0", "65536"):
+        done = run_python(
+            program,
+            OPENREG_ISOLATION="process",
+            OPENREG_INLINE_BYTES=inline_bytes,
+            TORCH_DEVICE_BACKEND_AUTOLOAD="1",
+        )
+        assert (done.stdout, done.stderr) == ("True\n" * 4, "")
+
+
+def test_device_forgets_generators_of_the_past(run_python: Program) -> None:
+    program = (
+        PREPARE
+        + """
+def memory():
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(status.partition("VmRSS:")[2].split()[0])
+
+def draw(times):
+    for seed in range(times):
+        torch.manual_seed(seed)
+        torch.rand(1, device="openreg")
+
+draw(1000)
+launcher = int(Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text())
+session = os.getsid(launcher)
+process = process_of(0)
+before = memory()
+draw(6000)
+print(memory() - before)
+"""
+    )
+    done = run_python(
+        program, OPENREG_ISOLATION="process", TORCH_DEVICE_BACKEND_AUTOLOAD="1"
+    )
+    assert int(done.stdout) < 5000, done.stderr  # KiB; 2.5 for each would be 15000
+
+
+@pytest.mark.parametrize("isolation", ["thread", "process"])
+def test_copy_from_the_host_does_not_report_what_failed_before(
+    run_python: Program, isolation: str
+) -> None:
+    program = """
+import torch
+from torch_openreg.testing import inject_failure
+x = torch.zeros(3, device="openreg")
+pinned = torch.ones(3).pin_memory()
+with inject_failure("launch"):
+    x + 1
+x.copy_(pinned)
+pinned.zero_()
+print("copied")
+try:
+    torch.accelerator.synchronize()
+except RuntimeError as error:
+    print("injected" in str(error))
+print(x.tolist())
+"""
+    done = run_python(
+        program,
+        OPENREG_ISOLATION=isolation,
+        OPENREG_INLINE_BYTES="0",
+        TORCH_DEVICE_BACKEND_AUTOLOAD="1",
+    )
+    assert done.stdout == "copied\nTrue\n[1.0, 1.0, 1.0]\n", done.stderr
+
+
+def test_quantized_tensor_goes_to_another_device_in_order(run_python: Program) -> None:
+    program = """
+import torch
+numbers = torch.arange(120_000).remainder(200).float().reshape(300, 400)
+expected = torch.quantize_per_tensor(numbers.t() + 1, 1.0, 0, torch.quint8)
+for _ in range(5):
+    there = numbers.to("openreg:0")
+    quantized = torch.quantize_per_tensor(there + 1, 1.0, 0, torch.quint8)
+    moved = quantized.t().to("openreg:1")
+    assert torch.equal(moved.cpu().int_repr(), expected.int_repr())
+"""
+    done = run_python(
+        program, OPENREG_ISOLATION="process", TORCH_DEVICE_BACKEND_AUTOLOAD="1"
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -21,7 +21,8 @@ constexpr std::size_t kMostTwins = 1 << 16;
 
 struct Known {
   c10::weak_intrusive_ptr<c10::GeneratorImpl> generator;
-  int sent = -1; // to the device that was reset so often
+  c10::DeviceIndex device;
+  int arrived = -1; // at the device when it had been reset so often
 };
 
 struct Generators {
@@ -31,6 +32,8 @@ struct Generators {
   std::unordered_map<const c10::GeneratorImpl*, std::uint64_t> numbers;
   std::uint64_t next = 1;
   std::size_t worth_a_look = 64;
+  // Whose twins devices can forget.
+  std::unordered_map<c10::DeviceIndex, std::vector<std::uint64_t>> dead;
   // Those of hosts, where this process is a device.
   std::unordered_map<std::uint64_t, at::Generator> twins;
 
@@ -41,14 +44,20 @@ struct Generators {
     std::erase_if(numbers, [&](const auto& each) {
       return by_number.at(each.second).generator.expired();
     });
-    std::erase_if(by_number, [](const auto& each) {
-      return each.second.generator.expired();
+    std::erase_if(by_number, [this](const auto& each) {
+      const bool is_dead = each.second.generator.expired();
+      if (is_dead && !kernels_reach_memory()) {
+        dead[each.second.device].push_back(each.first);
+      }
+      return is_dead;
     });
     worth_a_look = 2 * by_number.size() + 64;
   }
 
   /// The lock is held.
-  std::uint64_t number_of(const at::Generator& generator) {
+  std::uint64_t number_of(
+      const at::Generator& generator,
+      c10::DeviceIndex device) {
     c10::GeneratorImpl* impl = generator.unsafeGetGeneratorImpl();
     if (const auto found = numbers.find(impl); found != numbers.end()) {
       return found->second;
@@ -57,8 +66,10 @@ struct Generators {
     const std::uint64_t number = next++;
     by_number.emplace(
         number,
-        Known{c10::weak_intrusive_ptr<c10::GeneratorImpl>(
-            generator.getIntrusivePtr())});
+        Known{
+            c10::weak_intrusive_ptr<c10::GeneratorImpl>(
+                generator.getIntrusivePtr()),
+            device});
     numbers[impl] = number;
     return number;
   }
@@ -74,67 +85,84 @@ Generators& generators() {
 void write_generator(
     Writer& out,
     const at::Generator& generator,
-    c10::DeviceIndex device) {
+    c10::DeviceIndex device,
+    std::vector<SentGenerator>& sent) {
   Generators& all = generators();
   const std::lock_guard lock(all.mutex);
-  const std::uint64_t number = all.number_of(generator);
+  const std::uint64_t number = all.number_of(generator, device);
   out.put(number);
   bool brings_state = false;
   if (!kernels_reach_memory()) {
     Known& known = all.by_number.at(number);
+    known.device = device;
     const int resets = reset_count(device);
-    brings_state = std::exchange(known.sent, resets) != resets;
+    brings_state = known.arrived != resets;
+    if (brings_state) {
+      sent.push_back({number, resets});
+    }
   }
   out.put(static_cast<std::uint8_t>(brings_state));
   if (brings_state) {
     const auto state = state_of(generator);
     out.put_text({reinterpret_cast<const char*>(state.data()), state.size()});
+    out.put_numbers(std::exchange(all.dead[device], {}));
   }
 }
 
 at::Generator read_generator(Reader& in) {
   const auto number = in.get<std::uint64_t>();
   if (!in.get_flag()) {
-    return find_generator(number);
+    auto found = find_generator(number);
+    if (!found) {
+      throw Malformed("generator " + std::to_string(number) + " is not known");
+    }
+    return *std::move(found);
   }
   const std::string state = in.get_text();
+  const auto dead = in.get_numbers<std::uint64_t>();
   if (!is_device_process()) {
     throw Malformed("a message brings a generator that is here");
+  }
+  Generators& all = generators();
+  const std::lock_guard lock(all.mutex);
+  for (const std::uint64_t each : dead) {
+    all.twins.erase(each);
+  }
+  if (const auto twin = all.twins.find(number); twin != all.twins.end()) {
+    return twin->second; // an earlier message has brought it
+  }
+  if (all.twins.size() >= kMostTwins) {
+    throw Malformed("there are too many generators");
   }
   auto twin = at::make_generator<at::CPUGeneratorImpl>();
   set_state(
       twin,
       {reinterpret_cast<const std::uint8_t*>(state.data()), state.size()});
-  Generators& all = generators();
-  const std::lock_guard lock(all.mutex);
-  if (all.twins.size() >= kMostTwins) {
-    throw Malformed("there are too many generators");
+  return all.twins.emplace(number, std::move(twin)).first->second;
+}
+
+void note_arrival(const std::vector<SentGenerator>& sent) {
+  if (sent.empty()) {
+    return;
   }
-  return all.twins.insert_or_assign(number, std::move(twin)).first->second;
-}
-
-std::uint64_t number_of_twin(
-    const at::Generator& generator,
-    c10::DeviceIndex device) {
   Generators& all = generators();
   const std::lock_guard lock(all.mutex);
-  const auto found = all.numbers.find(generator.unsafeGetGeneratorImpl());
-  return found != all.numbers.end() &&
-          all.by_number.at(found->second).sent == reset_count(device)
-      ? found->second
-      : 0;
-}
-
-void forget_twin(const at::Generator& generator) {
-  Generators& all = generators();
-  const std::lock_guard lock(all.mutex);
-  const auto found = all.numbers.find(generator.unsafeGetGeneratorImpl());
-  if (found != all.numbers.end()) {
-    all.by_number.at(found->second).sent = -1;
+  for (const auto& [number, resets] : sent) {
+    if (const auto found = all.by_number.find(number);
+        found != all.by_number.end()) {
+      found->second.arrived = resets;
+    }
   }
 }
 
-at::Generator find_generator(std::uint64_t number) {
+std::uint64_t number_of(const at::Generator& generator) {
+  Generators& all = generators();
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.numbers.find(generator.unsafeGetGeneratorImpl());
+  return found != all.numbers.end() ? found->second : 0;
+}
+
+std::optional<at::Generator> find_generator(std::uint64_t number) {
   Generators& all = generators();
   const std::lock_guard lock(all.mutex);
   if (const auto twin = all.twins.find(number); twin != all.twins.end()) {
@@ -144,10 +172,7 @@ at::Generator find_generator(std::uint64_t number) {
   auto impl = found == all.by_number.end()
       ? c10::intrusive_ptr<c10::GeneratorImpl>()
       : found->second.generator.lock();
-  if (!impl) {
-    throw Malformed("generator " + std::to_string(number) + " is not known");
-  }
-  return at::Generator(std::move(impl));
+  return impl ? std::optional(at::Generator(std::move(impl))) : std::nullopt;
 }
 
 std::vector<std::uint8_t> state_of(const at::Generator& generator) {

@@ -2,10 +2,10 @@
 // The CPU generators of calls.
 //
 // A generator has a number while it lives. Where the executor is in this
-// process it finds the generator itself. Where it is not, the first message to
-// a device brings the state, and from then on the device's twin draws: the
-// state here is that of the beginning until fetch_generator() asks for the
-// other.
+// process it finds the generator itself. Where it is not, messages bring the
+// state until one has arrived; the first makes the device's twin, which draws
+// from then on: the state here is that of the beginning until
+// fetch_generator() asks for the other.
 #pragma once
 
 #include "codec/wire.h"
@@ -14,26 +14,35 @@
 #include <ATen/core/ivalue.h>
 #include <c10/core/Device.h>
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace openreg::aten::codec {
 
-/// Writes a generator that kernels of `device` draw from.
+/// A generator whose state a message brings to a device that was reset so
+/// often.
+struct SentGenerator {
+  std::uint64_t number;
+  int resets;
+};
+
+/// Writes a generator that kernels of `device` draw from. `sent` gets it if the
+/// message brings its state.
 void write_generator(
     Writer& out,
     const at::Generator& generator,
-    c10::DeviceIndex device);
+    c10::DeviceIndex device,
+    std::vector<SentGenerator>& sent);
 at::Generator read_generator(Reader& in); // throws Malformed
 
-/// The number of a generator, or 0 if `device` has a twin of none such.
-std::uint64_t number_of_twin(
-    const at::Generator& generator,
-    c10::DeviceIndex device);
-/// The generator of that number. Throws Malformed.
-at::Generator find_generator(std::uint64_t number);
+/// Notes that a message has arrived: others need not bring the state.
+void note_arrival(const std::vector<SentGenerator>& sent);
 
-/// Brings the state again with the next message: the last was not sent.
-void forget_twin(const at::Generator& generator);
+/// The number of a generator, or 0 if no message has named it.
+std::uint64_t number_of(const at::Generator& generator);
+/// The generator of that number: where this process is a device, its twin.
+std::optional<at::Generator> find_generator(std::uint64_t number);
 
 std::vector<std::uint8_t> state_of(const at::Generator& generator);
 /// Throws Malformed unless it is a state.

@@ -446,7 +446,8 @@ bool ValueWriter::write(const c10::IValue& value) {
     return value.toDevice().is_cpu();
   } else if (value.isGenerator()) {
     out_.put(Tag::kGenerator);
-    write_generator(out_, value.toGenerator(), numbered_.device);
+    write_generator(
+        out_, value.toGenerator(), numbered_.device, numbered_.generators);
   } else if (value.isList()) {
     return write_list(value);
   } else {

@@ -8,6 +8,7 @@
 // alone: its bytes wait with the writer until the reader has memory for them.
 #pragma once
 
+#include "codec/generators.h"
 #include "codec/wire.h"
 
 #include <ATen/core/Tensor.h>
@@ -28,6 +29,7 @@ struct Numbered {
   std::vector<at::Tensor> tensors;
   std::vector<c10::Storage> storages;
   std::vector<at::QuantizerPtr> quantizers;
+  std::vector<SentGenerator> generators;
   c10::DeviceIndex device = -1; // whose kernel takes them; known to the host
 };
 

@@ -131,11 +131,6 @@ void wait_for_memory(DeviceMemory& memory, std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
-bool is_device_pointer(const void* pointer) {
-  const AddressRange& range = address_range();
-  return pointer >= range.begin && pointer < range.end;
-}
-
 /// Copies within a device, in the order of its current stream.
 void copy_within(
     c10::DeviceIndex device,

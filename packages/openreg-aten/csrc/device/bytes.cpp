@@ -2,9 +2,11 @@
 // Copies of bytes by the runtime.
 #include "device/bytes.h"
 
+#include "device/device.h"
 #include "device/error.h"
 #include "device/gil.h"
 #include "device/stream.h"
+#include "device/stream_event.h"
 
 namespace openreg::aten {
 
@@ -15,9 +17,18 @@ void copy_bytes(
     std::size_t size,
     bool async) {
   enqueue_copy(device, dst, src, size);
-  if (!async) {
-    synchronize_current_stream(device);
+  if (async) {
+    return;
   }
+  if (is_device_pointer(dst)) { // earlier failures are not its own
+    const GilRelease released;
+    const StreamEvent copied(current_handle(device));
+    copied.wait();
+    if (copied.reached()) {
+      return;
+    }
+  }
+  synchronize_current_stream(device);
 }
 
 void enqueue_copy(

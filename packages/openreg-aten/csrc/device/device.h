@@ -98,6 +98,11 @@ inline void* to_kernel(const void* pointer) {
   return address ? address + address_range().distance : nullptr;
 }
 
+inline bool is_device_pointer(const void* pointer) {
+  const AddressRange& range = address_range();
+  return pointer >= range.begin && pointer < range.end;
+}
+
 /// The device pointer of a kernel pointer, or null if it is host memory.
 inline void* to_device(const void* pointer) {
   const AddressRange& range = address_range();

@@ -152,6 +152,7 @@ class EnqueuedCall {
     }
     message_.clear();
     generators_.clear();
+    sent_generators_.clear();
   }
 
   EnqueuedCall* next = nullptr; // of the list that it is in
@@ -183,11 +184,13 @@ class EnqueuedCall {
     for (const c10::IValue& value : stack) {
       codec::collect_generators(value, generators_);
     }
+    sent_generators_ = std::move(numbered.generators);
     stack.clear();
     return true;
   }
 
   void read_reply(codec::ByteSpan reply) {
+    codec::note_arrival(sent_generators_);
     try {
       read_done(
           repeat_warnings(reply),
@@ -221,7 +224,8 @@ class EnqueuedCall {
   std::vector<CpuAliasPtr> aliases_;
   ResultPlaces results_;
   codec::Bytes message_; // in place of the stack and its aliases
-  std::vector<at::Generator> generators_;
+  std::vector<at::Generator> generators_; // that are to live until it has run
+  std::vector<codec::SentGenerator> sent_generators_;
 };
 
 // The calls that have run, from all threads.

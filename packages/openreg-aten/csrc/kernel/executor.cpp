@@ -561,10 +561,10 @@ void run_and_describe(Call& call, Bytes& reply) {
 }
 
 void send_generator(Reader& in, Bytes& reply) {
-  const at::Generator generator =
-      codec::find_generator(in.get<std::uint64_t>());
+  const auto generator = codec::find_generator(in.get<std::uint64_t>());
   in.expect_end();
-  const auto state = codec::state_of(generator);
+  const auto state =
+      generator ? codec::state_of(*generator) : std::vector<std::uint8_t>();
   Writer out(reply);
   out.put(ReplyTag::kGenerator);
   out.put_text({reinterpret_cast<const char*>(state.data()), state.size()});

@@ -228,15 +228,6 @@ void check_results(
   }
 }
 
-/// Generators whose state was written, but not sent.
-void forget_twins(const Stack& stack) {
-  for (const c10::IValue& value : stack) {
-    if (value.isGenerator()) {
-      codec::forget_twin(value.toGenerator());
-    }
-  }
-}
-
 /// Reads what the kernel did to arguments, and what it returned, and writes
 /// where new buffers are.
 Stack read_results(
@@ -381,7 +372,7 @@ void fetch_generator(const at::Generator& generator, c10::DeviceIndex device) {
   if (kernels_reach_memory()) {
     return;
   }
-  const std::uint64_t number = codec::number_of_twin(generator, device);
+  const std::uint64_t number = codec::number_of(generator);
   if (number == 0) {
     return;
   }
@@ -398,6 +389,9 @@ void fetch_generator(const at::Generator& generator, c10::DeviceIndex device) {
   }
   const std::string state = in.get_text();
   in.expect_end();
+  if (state.empty()) {
+    return; // the device has no twin: none has drawn
+  }
   codec::set_state(
       generator,
       {reinterpret_cast<const std::uint8_t*>(state.data()), state.size()});
@@ -432,16 +426,11 @@ bool write_call(
   ValueWriter values(out, codec::Direction::kCall, numbered);
   for (const c10::IValue& value : stack) {
     if (!values.write(value)) {
-      forget_twins(stack);
       return false;
     }
   }
   write_places(out, results);
-  const bool sent = codec::have_data(numbered) || takes_zeros(op);
-  if (!sent) {
-    forget_twins(stack);
-  }
-  return sent;
+  return codec::have_data(numbered) || takes_zeros(op);
 }
 
 void read_done(

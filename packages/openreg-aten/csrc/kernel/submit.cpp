@@ -2,6 +2,7 @@
 // The call path: decides, finds metadata, enqueues or runs, adopts, remembers.
 #include "kernel/submit.h"
 
+#include "codec/generators.h"
 #include "device/device.h"
 #include "device/launch.h"
 #include "kernel/cpu_allocator.h"
@@ -135,6 +136,7 @@ void run_by_message(Call& call) {
     if (sent) {
       codec::Bytes reply;
       exchange(call.target().schema().name().c_str(), message, reply);
+      codec::note_arrival(numbered.generators);
       if (makes_first) {
         read_done(reply, results.places.size(), [](auto) {});
         return;

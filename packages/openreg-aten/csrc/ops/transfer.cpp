@@ -9,7 +9,6 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
-#include <ATen/quantized/QTensorImpl.h>
 
 namespace openreg::aten {
 namespace {
@@ -64,35 +63,14 @@ void check_shapes(const at::Tensor& dst, const at::Tensor& src) {
       at::IntArrayRef(both));
 }
 
-void check_quantized(const at::Tensor& dst, const at::Tensor& src) {
-  TORCH_CHECK(
-      dst.is_quantized(),
-      "Copying from quantized Tensor to non-quantized Tensor is not allowed, "
-      "please use dequantize to get a float Tensor from a quantized Tensor");
-  TORCH_CHECK(
-      dst.qscheme() == src.qscheme(),
-      "Quantized Copy only works with same qscheme");
-  TORCH_CHECK(
-      dst.scalar_type() == src.scalar_type(),
-      "Quantized Copy only works with the same dtype");
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      is_one_piece(dst) && dst.sizes() == src.sizes(),
-      "OPENREG_ISOLATION=process: a quantized tensor takes a copy only where "
-      "it "
-      "is contiguous and has the same sizes");
-}
-
-/// Copies the numbers and the quantizer of a quantized tensor.
-void transfer_quantized(at::Tensor& dst, const at::Tensor& src) {
-  check_quantized(dst, src);
-  const at::Tensor from = have_same_bytes(dst, src)
-      ? src
-      : src.contiguous(dst.suggest_memory_format());
-  const c10::DeviceIndex device = (dst.is_cpu() ? src : dst).device().index();
-  copy_bytes(device, dst.data_ptr(), from.const_data_ptr(), dst.nbytes());
-  at::set_quantizer_(
-      dst,
-      static_cast<at::QTensorImpl*>(src.unsafeGetTensorImpl())->quantizer());
+/// Copies from one device to another, in the order of both current streams: as
+/// on CUDA the source's copies, and the destination's goes on after it.
+void transfer_bytes(const at::Tensor& dst, const at::Tensor& src) {
+  const c10::DeviceIndex source = src.device().index();
+  const c10::DeviceIndex target = dst.device().index();
+  StreamEvent(current_handle(target)).hold(current_handle(source));
+  enqueue_copy(source, dst.data_ptr(), src.const_data_ptr(), dst.nbytes());
+  StreamEvent(current_handle(source)).hold(current_handle(target));
 }
 
 /// Copies floats to the side of a quantized tensor, which takes them there.
@@ -107,9 +85,6 @@ void transfer_floats(at::Tensor& dst, const at::Tensor& src) {
 void transfer_with_host(at::Tensor& dst, const at::Tensor& src, bool async) {
   const bool to_device = !dst.is_cpu();
   const c10::DeviceIndex device = (to_device ? dst : src).device().index();
-  if (src.is_quantized()) {
-    return transfer_quantized(dst, src);
-  }
   if (dst.is_quantized()) {
     return transfer_floats(dst, src);
   }
@@ -144,12 +119,6 @@ void transfer_with_host(at::Tensor& dst, const at::Tensor& src, bool async) {
 }
 
 void transfer_between_devices(at::Tensor& dst, const at::Tensor& src) {
-  const c10::DeviceIndex source = src.device().index();
-  const c10::DeviceIndex target = dst.device().index();
-  if (src.is_quantized()) {
-    synchronize_current_stream(target);
-    return transfer_quantized(dst, src);
-  }
   if (dst.is_quantized()) {
     return transfer_floats(dst, src);
   }
@@ -158,7 +127,6 @@ void transfer_between_devices(at::Tensor& dst, const at::Tensor& src) {
   if (dst.numel() == 0) {
     return;
   }
-  // As on CUDA the source's stream copies, and the destination's goes on after.
   at::Tensor from = *expanded;
   if (from.scalar_type() != dst.scalar_type() || !is_one_piece(from)) {
     at::Tensor piece = piece_like(from, dst.scalar_type(), src.device());
@@ -168,9 +136,7 @@ void transfer_between_devices(at::Tensor& dst, const at::Tensor& src) {
   at::Tensor to = have_same_bytes(dst, from)
       ? dst
       : piece_like(from, dst.scalar_type(), dst.device());
-  StreamEvent(current_handle(target)).hold(current_handle(source));
-  enqueue_copy(source, to.data_ptr(), from.const_data_ptr(), to.nbytes());
-  StreamEvent(current_handle(source)).hold(current_handle(target));
+  transfer_bytes(to, from);
   if (!to.is_same(dst)) {
     dst.copy_(to);
   }
