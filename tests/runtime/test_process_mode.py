@@ -220,6 +220,50 @@ print(len(list(descendants(os.getpid()))))
     assert output(run_python, program) == "2\n"  # the launcher and device 0
 
 
+def test_loss_of_a_device_fails_no_copy_of_another(run_python: Program) -> None:
+    program = """
+size = 8 << 20
+for end in ("kill", "reset"):
+    lost, other = write(b"x" * size, 0), runtime.Buffer(size, 1)
+    other.fill(3)
+    stream = runtime.Stream(1)
+    for _ in range(30):
+        other.copy_from(lost, stream)
+    if end == "kill":
+        os.kill(process_of(0), signal.SIGKILL)
+        error_of(lambda: read(lost))
+    del lost
+    runtime.Device(0).reset()
+    try:
+        stream.synchronize()
+    except runtime.OpenRegError as error:
+        assert "device 1" not in str(error), error
+    pieces = read(other)
+    assert set(pieces) <= set(b"x\\3"), set(pieces)
+    assert read(write(b"fine", 1)) == b"fine"
+"""
+    assert output(run_python, program) == ""
+
+
+def test_fill_of_a_lost_device_does_not_fail_the_streams(run_python: Program) -> None:
+    program = """
+lost, stream = write(b"x" * 1000, 0), runtime.Stream(1)
+runtime.Device(1).enable_peer_access(0)
+gate = threading.Event()
+stream.launch_host(gate.wait)
+lost.fill(3, stream)
+os.kill(process_of(0), signal.SIGKILL)
+error_of(lambda: read(lost))
+gate.set()
+try:
+    stream.synchronize()
+except runtime.OpenRegError as error:
+    assert "device 0" in str(error), error
+assert read(write(b"fine", 1)) == b"fine"
+"""
+    assert output(run_python, program) == ""
+
+
 def test_end_of_the_launcher_ends_every_device(run_python: Program) -> None:
     program = """
 first, second = write(b"1", 0), write(b"2", 1)

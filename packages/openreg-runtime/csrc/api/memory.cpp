@@ -189,6 +189,7 @@ orError_t orMemoryUnprotect(void* devPtr) noexcept {
   return api_call("orMemoryUnprotect", [&] {
     // Held, so that no block that was freed is opened.
     const auto pin = pin_block("devPtr", devPtr);
+    check_reachable(devPtr);
     host_access::open(runtime().memory(), pin.block());
   });
 }
@@ -196,7 +197,6 @@ orError_t orMemoryUnprotect(void* devPtr) noexcept {
 orError_t orMemoryProtect(void* devPtr) noexcept {
   return api_call("orMemoryProtect", [&] {
     const auto block = check_range("devPtr", devPtr, 0);
-    check_reachable(devPtr);
     host_access::close(runtime().memory(), block.begin);
   });
 }

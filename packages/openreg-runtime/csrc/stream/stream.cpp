@@ -27,7 +27,8 @@ struct Running {
   const Stream* stream;
   bool part; // of the outer command, which runs it; or it only waits meanwhile
   Running* outer;
-  bool enqueued = false; // work on the same stream, which runs later
+  bool enqueued = false;  // work on the same stream, which runs later
+  bool pipelined = false; // later commands of the stream may have begun
 };
 OPENREG_THREAD_LOCAL Running* t_running = nullptr;
 
@@ -47,8 +48,8 @@ constexpr std::size_t kMostInTurn = 1024;
 /// current one, and there is no error yet. The thread gets its own back.
 class RunningScope {
  public:
-  RunningScope(const Stream* stream, bool part)
-      : entry_{stream, part, t_running},
+  RunningScope(const Stream* stream, bool part, bool pipelined = false)
+      : entry_{stream, part, t_running, /*enqueued=*/false, pipelined},
         device_(exchange_current_device(stream->device())) {
     t_running = &entry_;
   }
@@ -97,6 +98,13 @@ Error error_of(const char* what) {
         orErrorLaunchFailure,
         std::string(what) + " threw something that is no exception"};
   }
+}
+
+/// A message on the stream of a kernel that runs is a part of its launch.
+template <typename Action>
+bool is_message(const Action& action) {
+  const auto* command = std::get_if<Command>(&action);
+  return command != nullptr && std::holds_alternative<Message>(*command);
 }
 
 /// Gives the argument block of a launch back. What that throws is an error, if
@@ -191,7 +199,8 @@ void Stream::run_entry(Entry&& entry) {
   std::optional<Error> of_cleanup;
   {
     const RunningScope scope(this, /*part=*/true);
-    if (failure_injection::armed() && state_.usable_since(entry.epoch)) {
+    if (failure_injection::armed() && !(nested && is_message(entry.action)) &&
+        state_.usable_since(entry.epoch)) {
       inject_failure(entry);
     }
     error = execute(entry);
@@ -304,6 +313,13 @@ void Stream::check_may_run() const {
           "the kernel that calls has enqueued work on the same stream, which "
           "comes first but runs after the kernel: expected a call that "
           "enqueues");
+    }
+    if (entry->stream == this && entry->pipelined) {
+      throw Failure(
+          orErrorNotPermitted,
+          "what takes the reply to an enqueued message cannot run a command on "
+          "its own stream, where later ones may have begun: expected a call "
+          "that enqueues");
     }
   }
 }
@@ -534,7 +550,7 @@ void Stream::execute_queued(Lock& lock) {
   std::deque<Begun> begun; // the lane has pointers to what is in there
   std::size_t room = kMostInTurn;
   const auto may_begin = [&] { return room > 0 && queues_next(); };
-  const RunningScope scope(this, /*part=*/false);
+  const RunningScope scope(this, /*part=*/false, /*pipelined=*/true);
   do {
     for (; may_begin(); --room) {
       Begun& next = begun.emplace_back(std::move(queue_.front()), std::nullopt);

@@ -254,6 +254,8 @@ def main() -> int:
     )
     channel = socket.socket(fileno=parser.parse_args().socket)
     channel.set_inheritable(False)
+    # What the program has open for programs that it starts is not for this one.
+    os.closerange(channel.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
     launcher = Launcher(channel)
     try:
         launcher.run()

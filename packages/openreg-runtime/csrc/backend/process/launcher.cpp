@@ -16,6 +16,7 @@
 #include <map>
 #include <spawn.h>
 #include <sstream>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
@@ -103,10 +104,14 @@ void watch(int socket, pid_t pid) {
         /*expected=*/false);
   }
   int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  pid_t ended_pid = 0;
+  do {
+    ended_pid = waitpid(pid, &status, 0);
+  } while (ended_pid < 0 && errno == EINTR);
   std::string reason = "the launcher of device processes ended";
-  if (WIFSIGNALED(status)) {
+  if (ended_pid < 0) {
+    reason += ", and the program has waited for it";
+  } else if (WIFSIGNALED(status)) {
     reason += " by " + signal_text(WTERMSIG(status));
   } else if (WIFEXITED(status)) {
     reason += " with status " + std::to_string(WEXITSTATUS(status));
@@ -177,16 +182,6 @@ void start_launcher(Launcher& all, const AddressSpace& memory) {
         "OPENREG_DEVICE_LAUNCHER to a command such as 'python -m "
         "openreg_runtime.device'");
   }
-  const auto [own, its] = make_socket_pair();
-  pid_t pid = 0;
-  try {
-    pid = spawn(arguments, its);
-  } catch (...) {
-    close(own);
-    close(its);
-    throw;
-  }
-  close(its);
   std::ostringstream first;
   const Executor* executor = find_executor();
   first << "parent " << getpid() << '\n'
@@ -203,9 +198,33 @@ void start_launcher(Launcher& all, const AddressSpace& memory) {
   if (!config().device_log.empty()) {
     first << "log " << config().device_log << '\n';
   }
-  send_packet(own, first.str()); // if it is gone already, watch() says so
+  const auto [own, its] = make_socket_pair();
+  pid_t pid = 0;
+  try {
+    pid = spawn(arguments, its);
+  } catch (...) {
+    close(own);
+    close(its);
+    throw;
+  }
+  close(its);
+  try {
+    start_thread([socket = own, pid] { watch(socket, pid); });
+  } catch (const std::system_error& error) {
+    close(own); // which ends it
+    waitpid(pid, nullptr, 0);
+    throw Failure(
+        orErrorUnknown,
+        std::string("no thread for the launcher of device processes: ") +
+            error.what());
+  }
+  try {
+    send_packet(own, first.str()); // if it is gone already, watch() says so
+  } catch (...) {
+    shutdown(own, SHUT_RDWR); // watch() closes it
+    throw;
+  }
   all.socket = own;
-  start_thread([socket = own, pid] { watch(socket, pid); });
 }
 
 } // namespace
@@ -272,7 +291,12 @@ std::shared_ptr<DeviceProcess> start_device_process(
   start << "start " << number << ' ' << device << ' '
         << reinterpret_cast<std::uintptr_t>(memory.device_mapping(device))
         << ' ' << memory.own_span();
-  send_packet(all.socket, start.str(), its);
+  try {
+    send_packet(all.socket, start.str(), its); // if it is gone: see watch()
+  } catch (...) {
+    close(its);
+    throw;
+  }
   close(its);
   std::erase_if(
       all.processes, [](const auto& each) { return each.second.expired(); });

@@ -50,7 +50,13 @@ bool send_packet(int socket, const std::string& text, int file) {
   do {
     sent = sendmsg(socket, &message, MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
-  return sent == static_cast<ssize_t>(text.size());
+  if (sent < 0 && errno != EPIPE && errno != ECONNRESET) {
+    throw Failure(
+        orErrorUnknown,
+        std::string("a packet of a device's process is not sent: ") +
+            std::strerror(errno));
+  }
+  return sent >= 0;
 }
 
 std::optional<Packet> receive_packet(int socket) {

@@ -12,7 +12,8 @@ namespace openreg {
 /// orErrorUnknown.
 std::pair<int, int> make_socket_pair();
 
-/// Sends one packet; false if nobody can receive it any more.
+/// Sends one packet; false if nobody can receive it any more. Throws
+/// orErrorUnknown if the system does not send it.
 bool send_packet(int socket, const std::string& text, int file = -1);
 
 struct Packet {

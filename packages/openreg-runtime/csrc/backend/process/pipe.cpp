@@ -108,8 +108,8 @@ void PipeWriter::write(const void* data, std::size_t size, Peer& peer) {
     size -= count;
     publish();
     if (count == 0) {
-      wait_for_room();
       peer.check();
+      wait_for_room();
     }
   }
 }
@@ -153,8 +153,8 @@ void PipeReader::read(void* data, std::size_t size, Peer& peer) {
     to += count;
     size -= count;
     if (count == 0) {
-      wait_for_any();
       peer.check();
+      wait_for_any();
     }
   }
 }

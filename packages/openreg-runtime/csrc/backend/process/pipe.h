@@ -22,7 +22,7 @@ struct PipeState {
 };
 
 /// A peer, as one who waits for it sees it. check() throws once it is gone; it
-/// is called every few milliseconds.
+/// is called before each wait, which takes a few milliseconds at most.
 class Peer {
  public:
   virtual void check() = 0;

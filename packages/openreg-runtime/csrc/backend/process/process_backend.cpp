@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -49,8 +50,8 @@ class Connection final : private Peer, private Running {
   Connection& operator=(const Connection&) = delete;
   ~Connection();
 
-  DeviceProcess& process() const noexcept {
-    return *process_;
+  const std::shared_ptr<DeviceProcess>& process() const noexcept {
+    return process_;
   }
 
   /// Sends a command with the bytes that follow it.
@@ -58,7 +59,7 @@ class Connection final : private Peer, private Running {
   /// Reads the reply to the oldest command into `data`. Throws its error.
   void receive(void* data, std::size_t size);
   /// The same for a reply of any size.
-  const std::vector<std::byte>& receive();
+  void receive(std::vector<std::byte>& data);
 
   void set_running(const char* name) noexcept {
     running_name_.store(name, std::memory_order_relaxed);
@@ -77,6 +78,8 @@ class Connection final : private Peer, private Running {
   void read(void* data, std::size_t size);
   bool stash_replies();
   std::size_t receive_size(std::uint64_t most);
+  template <typename Work>
+  void transfer(const Work& work);
 
   std::shared_ptr<DeviceProcess> process_;
   LaneMemory* const memory_;
@@ -85,7 +88,6 @@ class Connection final : private Peer, private Running {
   // Replies that were read while the device waited to write more.
   std::vector<std::byte> stash_;
   std::size_t stash_read_ = 0;
-  std::vector<std::byte> reply_;
   std::atomic<const char*> running_name_{nullptr};
 };
 
@@ -135,9 +137,25 @@ void Connection::send(
     const void* data,
     std::size_t size) {
   process_->check();
-  write(&frame, sizeof(frame));
-  write(data, size);
-  commands_.publish();
+  transfer([&] {
+    write(&frame, sizeof(frame));
+    write(data, size);
+    commands_.publish();
+  });
+}
+
+/// A command or a reply that is cut off ends the process: nobody would know
+/// where the next one begins.
+template <typename Work>
+void Connection::transfer(const Work& work) {
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    process_->lose(
+        "the program had no memory for what the device sent",
+        /*expected=*/false);
+    process_->check();
+  }
 }
 
 void Connection::write(const void* data, std::size_t size) {
@@ -152,8 +170,8 @@ void Connection::write(const void* data, std::size_t size) {
       commands_.publish();
     }
     if (count == 0 && !stash_replies()) {
-      commands_.wait_for_room();
       process_->check();
+      commands_.wait_for_room();
     }
   }
 }
@@ -205,20 +223,20 @@ std::size_t Connection::receive_size(std::uint64_t most) {
 }
 
 void Connection::receive(void* data, std::size_t size) {
-  if (receive_size(size) != size) {
-    throw Failure(orErrorDeviceLost, "the reply of a device has another size");
-  }
-  read(data, size);
+  transfer([&] {
+    if (receive_size(size) != size) {
+      throw Failure(
+          orErrorDeviceLost, "the reply of a device has another size");
+    }
+    read(data, size);
+  });
 }
 
-const std::vector<std::byte>& Connection::receive() {
-  constexpr std::size_t kKept = std::size_t{1} << 20;
-  if (reply_.capacity() > kKept) {
-    reply_ = {};
-  }
-  reply_.resize(receive_size(kMostMessageBytes));
-  read(reply_.data(), reply_.size());
-  return reply_;
+void Connection::receive(std::vector<std::byte>& data) {
+  transfer([&] {
+    data.resize(receive_size(kMostMessageBytes));
+    read(data.data(), data.size());
+  });
 }
 
 class ProcessLane final : public Lane {
@@ -245,7 +263,8 @@ class ProcessLane final : public Lane {
   /// One side of a copy.
   struct Side {
     std::byte* address;
-    int device; // -1: the host
+    int device;                             // -1: the host
+    std::shared_ptr<DeviceProcess> process; // null for the host
     std::optional<Pin> pin;
   };
 
@@ -268,13 +287,19 @@ class ProcessLane final : public Lane {
       std::size_t src_pitch,
       std::size_t width,
       std::size_t height);
-  Side side(const Place& place, std::size_t count) const;
+  Side side(const Place& place, std::size_t count);
+  template <typename Work>
+  void reach(int device, const Work& work);
+  std::shared_ptr<DeviceProcess> process_of(int device);
   const std::shared_ptr<Connection>& connection();
-  void push(Begun&& begun);
+  template <typename Send>
+  void push(Begun&& begun, const Send& send);
+  void take_reply(const Begun& begun);
 
   ProcessBackend& backend_;
   std::shared_ptr<Connection> connection_;
   std::deque<Begun> begun_;
+  std::vector<std::byte> reply_; // kept for the next one
 };
 
 class ProcessBackend final : public Backend {
@@ -301,8 +326,17 @@ class ProcessBackend final : public Backend {
   /// The device's process, which starts if it does not run. Throws
   /// orErrorDeviceLost.
   std::shared_ptr<DeviceProcess> process();
-  void read(const std::byte* address, void* to, std::size_t size);
-  void write(std::byte* address, const void* from, std::size_t size);
+  /// Bytes of a process that the device has had. Throws orErrorDeviceLost.
+  void read(
+      const std::shared_ptr<DeviceProcess>& process,
+      const std::byte* address,
+      void* to,
+      std::size_t size);
+  void write(
+      const std::shared_ptr<DeviceProcess>& process,
+      std::byte* address,
+      const void* from,
+      std::size_t size);
 
   int device() const noexcept {
     return device_;
@@ -320,7 +354,7 @@ class ProcessBackend final : public Backend {
     static Backends value{};
     return value;
   }
-  Connection& service();
+  Connection& service(const std::shared_ptr<DeviceProcess>& process);
 
   const int device_;
   const AddressSpace& memory_;
@@ -354,29 +388,31 @@ void ProcessBackend::restart() {
 }
 
 /// The lane of the backend itself. The lock is held.
-Connection& ProcessBackend::service() {
-  auto now = process();
-  if (service_ == nullptr || &service_->process() != now.get()) {
-    service_ = std::make_unique<Connection>(std::move(now));
+Connection& ProcessBackend::service(
+    const std::shared_ptr<DeviceProcess>& process) {
+  if (service_ == nullptr || service_->process() != process) {
+    service_ = std::make_unique<Connection>(process);
   }
   return *service_;
 }
 
 void ProcessBackend::release(std::size_t offset, std::size_t size) {
   const CancellationDeferred deferred;
-  {
+  const auto now = [this] {
     const std::lock_guard lock(mutex_);
-    if (process_ == nullptr || process_->is_lost()) {
-      return; // the memory went with the process, or there was none
-    }
+    return process_;
+  }();
+  if (now == nullptr || now->is_lost()) {
+    return; // the memory went with the process, or there was none
   }
   if (process::exiting()) {
     return;
   }
   const std::lock_guard lock(service_mutex_);
   try {
-    service().send({CommandKind::kRelease, 0, offset, 0, size}, nullptr, 0);
-    service().receive(nullptr, 0);
+    Connection& to = service(now);
+    to.send({CommandKind::kRelease, 0, offset, 0, size}, nullptr, 0);
+    to.receive(nullptr, 0);
   } catch (const Failure& failure) {
     if (failure.error().code != orErrorDeviceLost) {
       throw;
@@ -384,28 +420,30 @@ void ProcessBackend::release(std::size_t offset, std::size_t size) {
   }
 }
 
+std::uint64_t number_of(const std::byte* address) {
+  return reinterpret_cast<std::uintptr_t>(address);
+}
+
 void ProcessBackend::read(
+    const std::shared_ptr<DeviceProcess>& process,
     const std::byte* address,
     void* to,
     std::size_t size) {
   const std::lock_guard lock(service_mutex_);
-  const auto from = reinterpret_cast<std::uintptr_t>(address);
-  service().send({CommandKind::kRead, 0, from, 0, size}, nullptr, 0);
-  service().receive(to, size);
+  Connection& by = service(process);
+  by.send({CommandKind::kRead, 0, number_of(address), 0, size}, nullptr, 0);
+  by.receive(to, size);
 }
 
 void ProcessBackend::write(
+    const std::shared_ptr<DeviceProcess>& process,
     std::byte* address,
     const void* from,
     std::size_t size) {
   const std::lock_guard lock(service_mutex_);
-  const auto to = reinterpret_cast<std::uintptr_t>(address);
-  service().send({CommandKind::kWrite, 0, to, 0, size}, from, size);
-  service().receive(nullptr, 0);
-}
-
-std::uint64_t number_of(const std::byte* address) {
-  return reinterpret_cast<std::uintptr_t>(address);
+  Connection& by = service(process);
+  by.send({CommandKind::kWrite, 0, number_of(address), 0, size}, from, size);
+  by.receive(nullptr, 0);
 }
 
 bool ProcessLane::queues(const Command& command) const noexcept {
@@ -448,9 +486,7 @@ void ProcessLane::finish() {
   for (std::size_t i = 0; i < oldest.replies; ++i) {
     try {
       if (oldest.message != nullptr) {
-        const auto& reply = oldest.connection->receive();
-        oldest.message->on_reply(
-            oldest.message->args, reply.data(), reply.size());
+        take_reply(oldest);
       } else {
         oldest.connection->receive(
             oldest.to != nullptr ? oldest.to + i * oldest.pitch : nullptr,
@@ -468,9 +504,20 @@ void ProcessLane::finish() {
   }
 }
 
+void ProcessLane::take_reply(const Begun& begun) {
+  constexpr std::size_t kKept = std::size_t{1} << 20;
+  // What takes it may send another message on this lane.
+  auto reply = std::exchange(reply_, {});
+  begun.connection->receive(reply);
+  begun.message->on_reply(begun.message->args, reply.data(), reply.size());
+  if (reply.capacity() <= kKept) {
+    reply_ = std::move(reply);
+  }
+}
+
 /// The connection to the process that the device has now.
 const std::shared_ptr<Connection>& ProcessLane::connection() {
-  if (connection_ != nullptr && !connection_->process().is_lost()) {
+  if (connection_ != nullptr && !connection_->process()->is_lost()) {
     return connection_;
   }
   const CancellationDeferred deferred;
@@ -479,8 +526,15 @@ const std::shared_ptr<Connection>& ProcessLane::connection() {
   return connection_;
 }
 
-void ProcessLane::push(Begun&& begun) {
-  begun_.push_back(std::move(begun));
+template <typename Send>
+void ProcessLane::push(Begun&& begun, const Send& send) {
+  begun_.push_back(std::move(begun)); // first: what is sent has a reply
+  try {
+    send(*begun_.back().connection);
+  } catch (...) {
+    begun_.pop_back();
+    throw;
+  }
   if (begun_.size() == 1) {
     connection_->set_running(begun_.front().name);
   }
@@ -491,12 +545,14 @@ void ProcessLane::start(const Launch& launch) {
 }
 
 void ProcessLane::start(const Message& message) {
-  auto to = connection();
-  to->send(
-      {CommandKind::kMessage, 0, 0, 0, message.size},
-      message.data,
-      message.size);
-  push({message.name, 1, &message, nullptr, 0, 0, std::move(to)});
+  push(
+      {message.name, 1, &message, nullptr, 0, 0, connection()},
+      [&](Connection& to) {
+        to.send(
+            {CommandKind::kMessage, 0, 0, 0, message.size},
+            message.data,
+            message.size);
+      });
 }
 
 void ProcessLane::start(const Fill& fill) {
@@ -505,28 +561,20 @@ void ProcessLane::start(const Fill& fill) {
     const std::vector<unsigned char> bytes(
         std::min(fill.count, kCarried), fill.value);
     for (std::size_t at = 0; at < fill.count; at += bytes.size()) {
-      ProcessBackend::of(dst.device)
-          .write(
-              dst.address + at,
-              bytes.data(),
-              std::min(bytes.size(), fill.count - at));
+      const std::size_t count = std::min(bytes.size(), fill.count - at);
+      reach(dst.device, [&](ProcessBackend& device) {
+        device.write(dst.process, dst.address + at, bytes.data(), count);
+      });
     }
     return;
   }
-  auto to = connection();
-  to->send(
-      {CommandKind::kFill, fill.value, number_of(dst.address), 0, fill.count},
-      nullptr,
-      0);
-  push(
-      {"a memset",
-       1,
-       nullptr,
-       nullptr,
-       0,
-       0,
-       std::move(to),
-       std::move(dst.pin)});
+  Begun begun{
+      "a memset", 1, nullptr, nullptr, 0, 0, connection_, std::move(dst.pin)};
+  push(std::move(begun), [&](Connection& to) {
+    const std::uint64_t target = number_of(dst.address);
+    to.send(
+        {CommandKind::kFill, fill.value, target, 0, fill.count}, nullptr, 0);
+  });
 }
 
 void ProcessLane::start(const Copy& each) {
@@ -575,7 +623,6 @@ void ProcessLane::copy(
     carry(dst, dst_pitch, src, src_pitch, width, height);
     return;
   }
-  auto to = connection();
   std::byte* into = dst.device < 0 ? dst.address : nullptr;
   Begun begun{
       "a copy",
@@ -584,24 +631,25 @@ void ProcessLane::copy(
       into,
       width,
       width,
-      to,
+      connection_,
       std::move(dst.pin),
       std::move(src.pin)};
-  for (std::size_t row = 0; row < height; ++row) {
-    const std::uint64_t target = number_of(dst.address + row * dst_pitch);
-    const std::uint64_t source = number_of(src.address + row * src_pitch);
-    if (src.device < 0) {
-      to->send(
-          {CommandKind::kWrite, 0, target, 0, width},
-          src.address + row * src_pitch,
-          width);
-    } else if (dst.device < 0) {
-      to->send({CommandKind::kRead, 0, source, 0, width}, nullptr, 0);
-    } else {
-      to->send({CommandKind::kCopy, 0, target, source, width}, nullptr, 0);
+  push(std::move(begun), [&](Connection& to) {
+    for (std::size_t row = 0; row < height; ++row) {
+      const std::uint64_t target = number_of(dst.address + row * dst_pitch);
+      const std::byte* from = src.address + row * src_pitch;
+      if (src.device < 0) {
+        to.send({CommandKind::kWrite, 0, target, 0, width}, from, width);
+      } else if (dst.device < 0) {
+        to.send({CommandKind::kRead, 0, number_of(from), 0, width}, nullptr, 0);
+      } else {
+        to.send(
+            {CommandKind::kCopy, 0, target, number_of(from), width},
+            nullptr,
+            0);
+      }
     }
-  }
-  push(std::move(begun));
+  });
 }
 
 /// Copies by way of the host, at once.
@@ -620,11 +668,15 @@ void ProcessLane::carry(
       const std::byte* from = src.address + row * src_pitch + at;
       if (src.device >= 0) {
         void* into = dst.device < 0 ? to : piece.data();
-        ProcessBackend::of(src.device).read(from, into, count);
+        reach(src.device, [&](ProcessBackend& device) {
+          device.read(src.process, from, into, count);
+        });
         from = piece.data();
       }
       if (dst.device >= 0) {
-        ProcessBackend::of(dst.device).write(to, from, count);
+        reach(dst.device, [&](ProcessBackend& device) {
+          device.write(dst.process, to, from, count);
+        });
       }
     }
   }
@@ -632,18 +684,40 @@ void ProcessLane::carry(
 
 /// The call that enqueued the command has checked the range, but meanwhile the
 /// block may have been freed; from here on it cannot be.
-ProcessLane::Side ProcessLane::side(const Place& place, std::size_t count)
-    const {
+ProcessLane::Side ProcessLane::side(const Place& place, std::size_t count) {
   auto* address = static_cast<std::byte*>(place.address);
   const int device = backend_.memory().device_of(address);
   if (device < 0) {
-    return {address, -1, std::nullopt};
+    return {address, device, nullptr, std::nullopt};
   }
+  // First: a reset in between lets the pin fail.
+  auto process = device == backend_.device() ? connection()->process()
+                                             : process_of(device);
   auto pin = backend_.pin(device, place);
   if (!pin || address + count > pin->block().begin + pin->block().size) {
     throw no_block(address, count, device);
   }
-  return {address, device, std::move(pin)};
+  return {address, device, std::move(process), std::move(pin)};
+}
+
+std::shared_ptr<DeviceProcess> ProcessLane::process_of(int device) {
+  std::shared_ptr<DeviceProcess> process;
+  reach(device, [&](ProcessBackend& backend) { process = backend.process(); });
+  return process;
+}
+
+/// Does `work` on a device. The loss of another one is no failure of this one.
+template <typename Work>
+void ProcessLane::reach(int device, const Work& work) {
+  try {
+    work(ProcessBackend::of(device));
+  } catch (const Failure& failure) {
+    if (device != backend_.device() &&
+        failure.error().code == orErrorDeviceLost) {
+      throw Dropped(failure.error());
+    }
+    throw;
+  }
 }
 
 } // namespace

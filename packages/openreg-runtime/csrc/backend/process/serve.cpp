@@ -255,7 +255,12 @@ LaneMemory* map_lane(int file) {
 
 void serve_device(int socket, orMemoryView view, orStartExecutor_t start) {
   // Other processes of the same user cannot read the memory.
-  prctl(PR_SET_DUMPABLE, 0);
+  if (prctl(PR_SET_DUMPABLE, 0) != 0) {
+    throw Failure(
+        orErrorUnknown,
+        std::string("the memory of a device cannot be kept from others: ") +
+            std::strerror(errno));
+  }
   static Memory* memory = new Memory(view);
   if (start != nullptr) {
     start(&view);
