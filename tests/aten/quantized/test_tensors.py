@@ -226,3 +226,16 @@ def test_copy_to_a_tensor_that_is_not_quantized_is_refused() -> None:
     for dst, src in ((here, there), (there, here), (there, there)):
         with pytest.raises(RuntimeError, match="Copying from quantized Tensor to non-"):
             torch.empty(3, device=dst).copy_(quantized.to(src))
+
+
+def test_tensor_is_quantized_behind_work_of_its_stream(
+    device: str, engine: str
+) -> None:
+    x = torch.ones(500, 500, device=device)
+    for _ in range(3):
+        later = x
+        for _ in range(50):
+            later = later @ x
+        quantized = torch.quantize_per_tensor(x, 1.0, 0, torch.quint8)
+        assert quantized.is_quantized
+        assert torch.equal(quantized.cpu().dequantize(), x.cpu())

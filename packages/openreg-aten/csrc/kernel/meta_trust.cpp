@@ -22,8 +22,8 @@ using c10::ScalarType;
 using torch::jit::Stack;
 
 // Meta kernels that do not give the sizes or strides of the CPU's kernels, or
-// do not refuse what those refuse. Several follow CUDA wherever the device is
-// not the CPU.
+// do not refuse what those refuse, or make tensors without a quantizer. Several
+// follow CUDA wherever the device is not the CPU.
 const std::set<std::string> kWrong = {
     "aten::_embedding_bag",
     "aten::_embedding_bag_forward_only",
@@ -47,6 +47,9 @@ const std::set<std::string> kWrong = {
     "aten::multinomial.out",
     "aten::nonzero_static",
     "aten::normal.Tensor_float_out",
+    "aten::quantize_per_tensor",
+    "aten::quantize_per_tensor.tensor_qparams",
+    "aten::quantize_per_tensor.tensors",
 };
 // The same, unless all tensors have the strides that follow from their sizes.
 const std::set<std::string> kWrongWithStrides = {
