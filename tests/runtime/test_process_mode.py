@@ -335,6 +335,59 @@ print(read(buffer))
     assert output(run_python, program) == "b'x'\n"
 
 
+def test_info_shows_the_processes_of_devices(run_python: Program) -> None:
+    program = """
+buffers = [write(b"x", device) for device in (0, 1)]
+os.kill(process_of(1), signal.SIGSTOP)
+error_of(lambda: read(buffers[1]))
+command = [sys.executable, "-m", "openreg_runtime", "info"]
+info = subprocess.check_output(command, text=True)
+place = info.index(f"  {os.getpid()}  ")
+program, launcher, first, second = info[place:].splitlines()[:4]
+assert launcher.split()[1] == "launcher", launcher
+assert first.split()[:3] == [str(process_of(0)), "openreg-0", "idle,"], first
+assert second.split()[:3] == [str(process_of(1)), "openreg-1", "stopped,"], second
+"""
+    assert output(run_python, program) == ""
+
+
+def test_other_processes_of_the_user_cannot_read_the_memory(
+    run_python: Program,
+) -> None:
+    program = """
+import ctypes
+
+class Header(ctypes.Structure):
+    _fields_ = [("version", ctypes.c_uint32), ("pid", ctypes.c_int)]
+
+class Data(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint32) for name in
+                ("effective", "permitted", "inheritable")]
+
+# A superuser may read any process: this one gives that right up first.
+libc = ctypes.CDLL(None, use_errno=True)
+header, data = Header(0x20080522, 0), (Data * 2)()
+assert libc.capget(ctypes.byref(header), data) == 0
+CAP_SYS_PTRACE = 19
+for field in ("effective", "permitted", "inheritable"):
+    setattr(data[0], field, getattr(data[0], field) & ~(1 << CAP_SYS_PTRACE))
+PR_CAPBSET_DROP = 24
+libc.prctl(PR_CAPBSET_DROP, CAP_SYS_PTRACE, 0, 0, 0)  # for programs that it starts
+assert libc.capset(ctypes.byref(header), data) == 0
+buffer = write(b"secret" * 1000, 0)
+child = subprocess.Popen(["sleep", "5"])
+Path(f"/proc/{child.pid}/mem").open("rb").close()  # another one can be read
+child.kill()
+for name in ["mem"]:
+    try:
+        Path(f"/proc/{process_of(0)}/{name}").open("rb").read(1)
+    except PermissionError as error:
+        print(name, error.strerror)
+"""
+    expected = "mem Permission denied\n"
+    assert output(run_python, program) == expected
+
+
 def test_wrong_launcher_is_named(run_python: Program) -> None:
     program = 'print(error_of(lambda: write(b"x", 0)))'
     text = output(run_python, program, OPENREG_DEVICE_LAUNCHER="/no/such/program")

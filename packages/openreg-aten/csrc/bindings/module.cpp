@@ -8,6 +8,7 @@
 #include "device/gil.h"
 #include "device/ipc.h"
 #include "device/profiler_ranges.h"
+#include "device/reset.h"
 #include "device/settings.h"
 #include "device/storage_impl.h"
 #include "device/tensor_impl.h"
@@ -191,6 +192,16 @@ NB_MODULE(_C, m) {
           return device < 0
               ? -1
               : static_cast<int>(exchange_device(to_index(device)));
+        });
+      },
+      nb::arg("device"));
+  m.def(
+      "reset_device",
+      [](int device) {
+        translated([&] {
+          const auto index = to_index(device);
+          const nb::gil_scoped_release release;
+          reset_device(index);
         });
       },
       nb::arg("device"));

@@ -338,6 +338,12 @@ void free_block(void* pointer) noexcept {
   report(pointer, -static_cast<int64_t>(size), device, memory.pool.stats());
 }
 
+void abandon_memory(c10::DeviceIndex device) {
+  DeviceMemory& memory = memory_of(device);
+  const std::lock_guard lock(memory.mutex);
+  memory.pool.abandon();
+}
+
 std::optional<BlockInfo> find_block(void* pointer) {
   if (!is_device_pointer(pointer)) {
     return std::nullopt;

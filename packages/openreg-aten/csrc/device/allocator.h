@@ -30,6 +30,9 @@ void* allocate_kernel_block(c10::DeviceIndex device, size_t size);
 /// stacks of frees are recorded, or memory is traced.
 void free_block(void* pointer) noexcept;
 
+/// Forgets the memory that a device had before it was reset.
+void abandon_memory(c10::DeviceIndex device);
+
 /// The block that starts at a device pointer, if there is one.
 OPENREG_ATEN_API std::optional<BlockInfo> find_block(void* pointer);
 

@@ -117,6 +117,7 @@ BlockPool::Allocation BlockPool::hand_out(
 size_t BlockPool::free(void* pointer, const StackContext& context) {
   const auto found = active_.find(pointer);
   if (found == active_.end() || !found->second->allocated) {
+    free_lost(pointer);
     return 0;
   }
   Block* block = found->second;
@@ -259,11 +260,17 @@ BlockPool::make_segment(size_t size, bool small, const Request& request) {
   }
   const CurrentDevice scope(device_);
   void* pointer = nullptr;
-  const orError_t error = orMalloc(&pointer, size);
-  if (error == orErrorMemoryAllocation) {
-    return nullptr;
+  for (;;) {
+    const orError_t error = orMalloc(&pointer, size);
+    if (error == orErrorMemoryAllocation) {
+      return nullptr;
+    }
+    OPENREG_CHECK(error);
+    if (C10_LIKELY(!overlaps_lost(static_cast<std::byte*>(pointer), size))) {
+      break;
+    }
+    held_.push_back(pointer);
   }
-  OPENREG_CHECK(error);
   stats_.num_device_alloc += 1;
   count(small, [&](size_t kind) {
     stats_.segment[kind].increase(1);
@@ -339,6 +346,38 @@ bool BlockPool::release(Block* block, const StackContext& context) {
   }
   free_.drop(block);
   return true;
+}
+
+void BlockPool::abandon() {
+  for (const auto& [pointer, block] : active_) {
+    if (block->allocated) {
+      lost_.emplace(block->pointer, block->size);
+    }
+    free_.recycle(block);
+  }
+  active_.clear();
+  waiting_.clear();
+  free_.drop_all();
+  held_.clear(); // the device has lost that, too
+  stats_ = Stats();
+}
+
+bool BlockPool::overlaps_lost(const std::byte* begin, size_t size) const {
+  const auto behind = lost_.lower_bound(begin + size);
+  if (behind == lost_.begin()) {
+    return false;
+  }
+  const auto& [lost, lost_size] = *std::prev(behind);
+  return lost + lost_size > begin;
+}
+
+void BlockPool::free_lost(void* pointer) {
+  lost_.erase(static_cast<std::byte*>(pointer));
+  if (lost_.empty()) {
+    for (void* each : std::exchange(held_, {})) {
+      OPENREG_CHECK(orFreeUnused(each));
+    }
+  }
 }
 
 /// Releases segments that may not be split, of this stream, until there is room

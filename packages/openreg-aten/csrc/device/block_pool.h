@@ -71,6 +71,9 @@ class BlockPool {
   std::set<orStream_t> busy_streams();
   /// Releases the cached segments whose work is completed.
   void release_cached(const StackContext& context);
+  /// Forgets all memory, which the device has lost. The addresses of blocks in
+  /// use are not given out again before these are freed.
+  void abandon();
 
   void set_allowed(std::optional<size_t> bytes) {
     allowed_ = bytes;
@@ -106,6 +109,8 @@ class BlockPool {
   bool release_oversize(size_t size, bool small, const Request& request);
   void collect_garbage(const StackContext& context);
   bool release(Block* block, const StackContext& context);
+  bool overlaps_lost(const std::byte* begin, size_t size) const;
+  void free_lost(void* pointer);
   template <typename Change>
   void count(bool small, const Change& change);
   void trace(
@@ -126,10 +131,12 @@ class BlockPool {
   FreeBlocks free_;
   // Not free: allocated, or freed and waiting for events.
   ska::flat_hash_map<const void*, Block*> active_;
-  std::map<orStream_t, Waiting> waiting_; // for the events of each stream
-  std::optional<size_t> allowed_;         // bytes to reserve at most
-  uint64_t turn_ = 0;     // counts requests, while garbage is collected
-  uint64_t segments_ = 0; // that were ever made
+  std::map<orStream_t, Waiting> waiting_;   // for the events of each stream
+  std::map<const std::byte*, size_t> lost_; // blocks in use of lost memory
+  std::vector<void*> held_; // memory at their addresses, until they are freed
+  std::optional<size_t> allowed_; // bytes to reserve at most
+  uint64_t turn_ = 0;             // counts requests, while garbage is collected
+  uint64_t segments_ = 0;         // that were ever made
   Stats stats_;
   MemoryTrace trace_;
 };

@@ -141,4 +141,13 @@ void FreeBlocks::drop(Block* block) {
   recycle(block);
 }
 
+void FreeBlocks::drop_all() {
+  for (Set* blocks : {&small_, &large_}) {
+    std::for_each(blocks->begin(), blocks->end(), [this](Block* block) {
+      recycle(block);
+    });
+    blocks->clear();
+  }
+}
+
 } // namespace openreg::aten

@@ -39,6 +39,10 @@ class FreeBlocks {
   size_t add(Block* block);
   /// Takes out a block whose memory is gone.
   void drop(Block* block);
+  /// Takes out all of them.
+  void drop_all();
+  /// Makes an object that is in none of the sets one for a new block.
+  void recycle(Block* block);
 
  private:
   Set& set_of(const Block* block) {
@@ -47,7 +51,6 @@ class FreeBlocks {
   void insert(Block* block);
   void erase(Block* block);
   bool merge(Block* block, Block* neighbour);
-  void recycle(Block* block);
 
   Set small_;
   Set large_;

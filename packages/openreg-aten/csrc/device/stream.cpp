@@ -183,6 +183,18 @@ c10::Stream stream_from_pool(c10::DeviceIndex device, int priority) {
   return make_stream(index, ring.streams[ring.next++ % kStreamsPerPriority]);
 }
 
+void forget_streams(c10::DeviceIndex device) {
+  const auto index = static_cast<std::size_t>(device);
+  Pool& pool = *devices().pools.at(index);
+  const std::lock_guard lock(pool.mutex);
+  for (Pool::Ring& ring : pool.rings) {
+    ring = {};
+  }
+  if (index < t_current.size()) {
+    t_current[index] = 0;
+  }
+}
+
 void synchronize_current_stream(c10::DeviceIndex device) {
   const GilRelease without_gil; // what is waited for may need it
   note_host_wait();

@@ -22,6 +22,9 @@ c10::Stream exchange_stream(c10::Stream stream);
 /// The next stream of the pool. A greater priority is a smaller number; values
 /// outside the runtime's range are clamped.
 c10::Stream stream_from_pool(c10::DeviceIndex device, int priority);
+/// Forgets the pool's streams, which a reset of the device has ended. Its
+/// default stream becomes the current one of this thread.
+void forget_streams(c10::DeviceIndex device);
 
 /// The stream of a handle that another library made, and keeps alive. Throws
 /// unless it is one of this device; null is the default stream.

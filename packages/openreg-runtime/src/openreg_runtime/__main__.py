@@ -14,7 +14,7 @@ from importlib.metadata import entry_points, version
 
 import libopenreg
 
-from . import Device, device_count, settings
+from . import Device, _processes, device_count, settings
 
 # Commands that print a folder: where it is in the package, and what it is for.
 _FOLDERS = {
@@ -58,6 +58,11 @@ def _describe() -> Iterator[str]:
         device = Device(index)
         total, free = device.total_memory / 2**30, device.free_memory / 2**30
         yield f"  {index}  {device.name}  {total:.2f} GiB, {free:.2f} GiB free"
+    running = list(_processes.describe())
+    if running:
+        yield ""
+        yield "processes of devices on this machine"
+        yield from (f"  {line}" for line in running)
     yield ""
     yield "settings"
     rows = [(s.name, s.value, s.source, s.description) for s in settings()]
@@ -83,7 +88,7 @@ def main() -> int:
         description="Describe the simulated devices, or say where their C library is.",
     )
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
-    commands.add_parser("info", help="show devices, memory and settings")
+    commands.add_parser("info", help="show devices, memory, settings and processes")
     for name, (_, text) in _FOLDERS.items():
         commands.add_parser(name, help=f"print the {text}")
     command: str = parser.parse_args().command

@@ -31,6 +31,7 @@ from ._device import (
     is_available,
     is_bf16_supported,
     is_tf32_supported,
+    reset_device,
     set_device,
     synchronize,
 )
@@ -143,6 +144,7 @@ __all__ = [
     "random",
     "reset_accumulated_host_memory_stats",
     "reset_accumulated_memory_stats",
+    "reset_device",
     "reset_peak_host_memory_stats",
     "reset_peak_memory_stats",
     "sanitizer",

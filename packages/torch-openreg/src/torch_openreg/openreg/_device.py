@@ -235,6 +235,24 @@ def synchronize(device: Device = None) -> None:
     _C.synchronize(valid_device_index(device))
 
 
+def reset_device(device: Device = None) -> None:
+    """Makes a device as new, also after it was lost. As ``cudaDeviceReset``.
+
+    What it runs is waited for, or ended where the device is a process of its own; what
+    is enqueued is dropped. Its streams end: this thread goes on with the default
+    stream. The memory statistics begin anew. Tensors on it have no memory any more and
+    must not be used, only deleted. No other thread may use the device meanwhile.
+
+    Args:
+        device: Device, index or name; the current device by default.
+
+    Raises:
+        RuntimeError: If there is no device of this index, if a kernel of the device
+            calls, and if what it runs does not end within the limit of waits.
+    """
+    _C.reset_device(valid_device_index(device))
+
+
 def ipc_collect() -> None:
     """Lets go of memory that was sent to processes which do not use it any more.
 
