@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The runtime's streams and kernels, as streams of PyTorch.
+#include "streams.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
+
+#include <utility>
+
+namespace openreg::distributed {
+namespace {
+
+c10::impl::VirtualGuardImpl guard() {
+  return c10::impl::VirtualGuardImpl(c10::kPrivateUse1);
+}
+
+c10::Device device_of(c10::DeviceIndex index) {
+  return c10::Device(c10::kPrivateUse1, index);
+}
+
+orStream_t create_stream(c10::DeviceIndex device) {
+  const auto impl = guard();
+  const c10::Device previous = impl.exchangeDevice(device_of(device));
+  orStream_t handle = nullptr;
+  const orError_t error = orStreamCreate(&handle);
+  impl.uncheckedSetDevice(previous);
+  check(error);
+  return handle;
+}
+
+// A StreamId is the handle as a number, as for streams of other libraries.
+c10::Stream wrap(c10::DeviceIndex device, orStream_t handle) {
+  return c10::Stream(
+      c10::Stream::UNSAFE,
+      device_of(device),
+      reinterpret_cast<c10::StreamId>(handle));
+}
+
+struct Command {
+  std::function<void()> run;
+  std::function<void()> end;
+};
+
+} // namespace
+
+void check(orError_t error) {
+  TORCH_CHECK(error == orSuccess, "occl: ", orGetErrorMessage());
+}
+
+c10::Stream current_stream(c10::DeviceIndex device) {
+  return guard().getStream(device_of(device));
+}
+
+c10::DeviceIndex current_device() {
+  return guard().getDevice().index();
+}
+
+OwnStream::OwnStream(c10::DeviceIndex device)
+    : handle_(create_stream(device)), stream_(wrap(device, handle_)) {}
+
+OwnStream::~OwnStream() {
+  const orError_t error = orStreamDestroy(handle_);
+  // A forked child drops the objects that it inherited without a word.
+  if (error != orSuccess && error != orErrorInitialization) {
+    TORCH_WARN("occl: ", orGetErrorMessage());
+  }
+}
+
+StreamScope::StreamScope(c10::Stream stream)
+    : previous_(guard().exchangeStream(stream)) {}
+
+StreamScope::~StreamScope() {
+  guard().exchangeStream(previous_);
+}
+
+std::shared_ptr<c10::Event> record_event(const c10::Stream& stream) {
+  auto event = std::make_shared<c10::Event>(c10::kPrivateUse1);
+  event->record(stream);
+  return event;
+}
+
+void launch(
+    const c10::Stream& stream,
+    std::function<void()> run,
+    std::function<void()> end) {
+  auto command =
+      std::make_unique<Command>(Command{std::move(run), std::move(end)});
+  const orError_t error = orLaunchKernel(
+      static_cast<orStream_t>(guard().getStreamNativeHandle(stream)),
+      [](void* p) { static_cast<Command*>(p)->run(); },
+      command.get(),
+      [](void* p) {
+        const std::unique_ptr<Command> owned(static_cast<Command*>(p));
+        if (owned->end) {
+          owned->end();
+        }
+      });
+  check(error);
+  static_cast<void>(command.release()); // the runtime ends it
+}
+
+} // namespace openreg::distributed

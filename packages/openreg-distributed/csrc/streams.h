@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Streams that the backend makes for itself.
+//
+// Those of PyTorch's pool are handed out again and again: a collective could
+// then wait for work of the user that waits for the collective.
+#pragma once
+
+#include <openreg/openreg.h>
+
+#include <c10/core/Event.h>
+#include <c10/core/Stream.h>
+
+#include <functional>
+#include <memory>
+
+namespace openreg::distributed {
+
+/// Throws what the runtime says about a failure of this thread.
+void check(orError_t error);
+
+c10::Stream current_stream(c10::DeviceIndex device);
+c10::DeviceIndex current_device();
+
+/// A stream of its own, which lives as long as the object; its work goes on.
+class OwnStream {
+ public:
+  explicit OwnStream(c10::DeviceIndex device);
+  ~OwnStream();
+  OwnStream(const OwnStream&) = delete;
+  OwnStream& operator=(const OwnStream&) = delete;
+
+  c10::Stream get() const {
+    return stream_;
+  }
+
+ private:
+  orStream_t handle_ = nullptr;
+  c10::Stream stream_;
+};
+
+/// Makes a stream current in this thread for as long as the object lives.
+class StreamScope {
+ public:
+  explicit StreamScope(c10::Stream stream);
+  ~StreamScope();
+  StreamScope(const StreamScope&) = delete;
+  StreamScope& operator=(const StreamScope&) = delete;
+
+ private:
+  c10::Stream previous_;
+};
+
+std::shared_ptr<c10::Event> record_event(const c10::Stream& stream);
+
+/// Enqueues `run`. `end` is called after it, and also if the device has failed
+/// and drops it; neither may throw but `run`, which so fails the stream.
+void launch(
+    const c10::Stream& stream,
+    std::function<void()> run,
+    std::function<void()> end = {});
+
+} // namespace openreg::distributed

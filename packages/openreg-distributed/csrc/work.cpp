@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Waiting for a collective: streams wait, and the host only if it is asked to.
+#include "work.h"
+
+#include <c10/util/Exception.h>
+
+#include <utility>
+
+namespace openreg::distributed {
+
+void Outcome::finish(std::exception_ptr failure, int source_rank) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (finished_) {
+      return;
+    }
+    finished_ = true;
+    failure_ = std::move(failure);
+    source_rank_ = source_rank;
+  }
+  condition_.notify_all();
+}
+
+bool Outcome::is_finished() const {
+  const std::lock_guard lock(mutex_);
+  return finished_;
+}
+
+std::exception_ptr Outcome::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+bool Outcome::wait(std::chrono::milliseconds timeout) const {
+  std::unique_lock lock(mutex_);
+  if (timeout <= kNoTimeout) {
+    condition_.wait(lock, [this] { return finished_; });
+    return true;
+  }
+  return condition_.wait_for(lock, timeout, [this] { return finished_; });
+}
+
+int Outcome::source_rank() const {
+  const std::lock_guard lock(mutex_);
+  return source_rank_;
+}
+
+OcclWork::OcclWork(Issued issued, std::shared_ptr<Outcome> outcome)
+    : Work(
+          issued.rank,
+          issued.type,
+          issued.title.c_str(),
+          std::optional<std::vector<at::Tensor>>(issued.inputs)),
+      issued_(std::move(issued)),
+      outcome_(std::move(outcome)) {
+  issued_.inputs.clear(); // what runs holds the memory
+}
+
+void OcclWork::set_issued(const c10::Stream& stream) {
+  end_ = record_event(stream);
+  future_ = c10::make_intrusive<c10::ivalue::Future>(
+      c10::ListType::create(c10::TensorType::get()),
+      std::vector<c10::Device>{stream.device()});
+  {
+    // The future takes its event from the current stream.
+    const StreamScope scope(stream);
+    future_->markCompleted(c10::IValue(issued_.outputs));
+  }
+  if (recordFunctionEndCallback_) {
+    recordFunctionEndCallback_();
+    recordFunctionEndCallback_ = nullptr;
+  }
+}
+
+bool OcclWork::isCompleted() {
+  return outcome_->is_finished();
+}
+
+bool OcclWork::isSuccess() const {
+  return outcome_->is_finished() && !outcome_->failure();
+}
+
+std::exception_ptr OcclWork::exception() const {
+  return outcome_->failure();
+}
+
+int OcclWork::sourceRank() const {
+  wait_on_host(kNoTimeout);
+  const int rank = outcome_->source_rank();
+  TORCH_CHECK(
+      rank >= 0,
+      "occl: ",
+      issued_.name,
+      " has no source rank; only a receive from any rank has one");
+  return rank;
+}
+
+std::vector<at::Tensor> OcclWork::result() {
+  return issued_.outputs;
+}
+
+void OcclWork::wait_on_host(std::chrono::milliseconds timeout) const {
+  if (!outcome_->wait(timeout)) {
+    C10_THROW_ERROR(
+        DistBackendError,
+        c10::str(
+            "occl: ",
+            issued_.name,
+            " was not done after ",
+            timeout.count(),
+            " ms; it goes on"));
+  }
+  if (auto failure = outcome_->failure()) {
+    std::rethrow_exception(failure);
+  }
+}
+
+void OcclWork::synchronize() {
+  const c10::Stream stream = current_stream(end_->device_index());
+  end_->block(stream);
+  if (outcome_->is_finished()) {
+    if (auto failure = outcome_->failure()) {
+      std::rethrow_exception(failure);
+    }
+    return;
+  }
+  // The stream must not go on with what a failed collective has left.
+  launch(stream, [outcome = outcome_] {
+    if (auto failure = outcome->failure()) {
+      std::rethrow_exception(failure);
+    }
+  });
+}
+
+bool OcclWork::wait(std::chrono::milliseconds timeout) {
+  if (issued_.blocks_host || timeout > kNoTimeout) {
+    wait_on_host(timeout);
+  }
+  synchronize();
+  return true;
+}
+
+void OcclWork::blockCurrentStream() {
+  synchronize();
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> OcclWork::getFuture() {
+  return future_;
+}
+
+uint64_t OcclWork::getSequencenumber() const {
+  return issued_.sequence;
+}
+
+} // namespace openreg::distributed
