@@ -106,7 +106,8 @@ Reduction::Reduction(
       ranks_(ranks) {
   at::Tensor value = input;
   if (op_ == ReduceOp::PREMUL_SUM) {
-    value = multiply(c10::isFloat8Type(type_) ? value.to(at::kFloat) : value, op);
+    value =
+        multiply(c10::isFloat8Type(type_) ? value.to(at::kFloat) : value, op);
   }
   if (c10::isComplexType(type_)) {
     value = at::view_as_real(value);
@@ -116,7 +117,8 @@ Reduction::Reduction(
   } else {
     value = value.to(wide_type(value.scalar_type()));
   }
-  flipped_ = type_ == at::kUInt64 && (op_ == ReduceOp::MIN || op_ == ReduceOp::MAX);
+  flipped_ =
+      type_ == at::kUInt64 && (op_ == ReduceOp::MIN || op_ == ReduceOp::MAX);
   if (flipped_) {
     value = flip_sign_bits(value);
   }
@@ -130,14 +132,12 @@ Reduction::Reduction(
 void Reduction::store(const at::Tensor& output, int64_t first) const {
   const bool complex = c10::isComplexType(type_);
   const int64_t per_element = complex ? 2 : 1;
-  at::Tensor value = buffer_.narrow(
-      0, first * per_element, output.numel() * per_element);
+  at::Tensor value =
+      buffer_.narrow(0, first * per_element, output.numel() * per_element);
   if (op_ == ReduceOp::AVG) {
     value = c10::isIntegralType(value.scalar_type(), false)
         ? value.div(ranks_, "trunc")
         : value.div_(ranks_);
-  } else if (op_ == ReduceOp::BXOR && type_ == at::kBool) {
-    value = value.bitwise_and(1);
   }
   if (flipped_) {
     value = flip_sign_bits(value);

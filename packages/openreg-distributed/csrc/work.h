@@ -41,10 +41,10 @@ class OcclWork final : public c10d::Work {
   struct Issued {
     c10d::OpType type = c10d::OpType::UNKNOWN;
     std::string title; // as the profiler shows it
-    std::string name; // as errors call it
+    std::string name;  // as errors call it
     uint64_t sequence = 0;
     int rank = -1;
-    bool blocks_host = false; // wait() returns when it is done
+    bool blocks_host = false;       // wait() returns when it is done
     std::vector<at::Tensor> inputs; // for the profiler
     std::vector<at::Tensor> outputs;
   };

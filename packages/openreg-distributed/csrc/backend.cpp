@@ -1,0 +1,866 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Puts collectives into streams: after the work of the caller's stream, on a
+// stream of the group, whose thread runs the engine over the device's memory.
+#include "backend.h"
+
+#include "reduction.h"
+
+#include <openreg/openreg.h>
+
+#include <ATen/ATen.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace openreg::distributed {
+namespace {
+
+using c10d::OpType;
+
+constexpr Milliseconds kShutdownPatience{10'000};
+constexpr int kAnyPeer = -1;
+constexpr int kAllPeers = -2; // the lane of batches
+
+void check_tensor(const at::Tensor& tensor) {
+  TORCH_CHECK(
+      tensor.device().type() == c10::kPrivateUse1,
+      "occl needs tensors of ",
+      c10::DeviceTypeName(c10::kPrivateUse1, true),
+      " devices, but got one of ",
+      tensor.device(),
+      "; a group for both is init_process_group(\"cpu:gloo,",
+      c10::DeviceTypeName(c10::kPrivateUse1, true),
+      ":occl\")");
+  TORCH_CHECK(
+      tensor.layout() == c10::kStrided,
+      "occl needs dense tensors, but got one of layout ",
+      tensor.layout());
+}
+
+/// The device's memory of a tensor as one of the host, with the same geometry.
+at::Tensor view_of(const at::Tensor& tensor, void* device_pointer) {
+  const auto options = at::TensorOptions().dtype(tensor.scalar_type());
+  if (tensor.numel() == 0) {
+    return at::empty(tensor.sizes(), options);
+  }
+  void* pointer = nullptr;
+  check(orGetKernelPointer(&pointer, device_pointer));
+  // Holds the storage, and not the tensor: its object of Python would end here.
+  return at::from_blob(
+      pointer,
+      tensor.sizes(),
+      tensor.strides(),
+      [storage = tensor.storage()](void*) {},
+      options);
+}
+
+/// Also makes copy-on-write memory its own, which only the host may do.
+at::Tensor written(const at::Tensor& tensor) {
+  check_tensor(tensor);
+  TORCH_CHECK(
+      !tensor.is_conj() && !tensor.is_neg(),
+      "occl cannot write to a tensor that is a conjugate or negative view");
+  return view_of(tensor, tensor.mutable_data_ptr());
+}
+
+at::Tensor read(const at::Tensor& tensor) {
+  check_tensor(tensor);
+  const at::Tensor plain = tensor.resolve_conj().resolve_neg();
+  return view_of(plain, const_cast<void*>(plain.const_data_ptr()));
+}
+
+Tensors written(const Tensors& tensors) {
+  Tensors views;
+  for (const at::Tensor& tensor : tensors) {
+    views.push_back(written(tensor));
+  }
+  return views;
+}
+
+Tensors read(const Tensors& tensors) {
+  Tensors views;
+  for (const at::Tensor& tensor : tensors) {
+    views.push_back(read(tensor));
+  }
+  return views;
+}
+
+const at::Tensor& only(const Tensors& tensors, const char* name) {
+  TORCH_CHECK(
+      tensors.size() == 1,
+      "occl: ",
+      name,
+      " takes one tensor for each rank, but got ",
+      tensors.size());
+  return tensors.front();
+}
+
+void check_count(size_t found, int expected, const char* what) {
+  TORCH_CHECK(
+      found == static_cast<size_t>(expected),
+      "occl: expected ",
+      expected,
+      " ",
+      what,
+      ", but got ",
+      found);
+}
+
+void check_same_type(const at::Tensor& one, const at::Tensor& other) {
+  TORCH_CHECK(
+      one.scalar_type() == other.scalar_type(),
+      "occl: input and output differ in type: ",
+      one.scalar_type(),
+      " and ",
+      other.scalar_type());
+}
+
+void check_scattered(
+    const at::Tensor& part,
+    const at::Tensor& whole,
+    int ranks,
+    const char* name) {
+  check_same_type(part, whole);
+  TORCH_CHECK(
+      part.numel() * ranks == whole.numel(),
+      "occl: ",
+      name,
+      " of ",
+      ranks,
+      " ranks needs tensors of n and ",
+      ranks,
+      " * n elements, but got ",
+      part.numel(),
+      " and ",
+      whole.numel());
+}
+
+/// A factor of PREMUL_SUM may be a tensor of the device.
+c10d::ReduceOp host_op(const c10d::ReduceOp& op) {
+  auto* given = dynamic_cast<c10d::PreMulSumSupplement*>(op.supplement_.get());
+  if (given == nullptr || !given->tensor_factor.defined() ||
+      given->tensor_factor.is_cpu()) {
+    return op;
+  }
+  return c10d::makePreMulSum(read(given->tensor_factor));
+}
+
+/// Parts of a tensor along its first dimension; equal ones without sizes.
+Tensors parts_of(
+    const at::Tensor& tensor,
+    const std::vector<int64_t>& sizes,
+    int ranks) {
+  if (sizes.empty()) {
+    TORCH_CHECK(
+        tensor.dim() > 0 && tensor.size(0) % ranks == 0,
+        "occl: the first dimension of a tensor of shape ",
+        tensor.sizes(),
+        " cannot be divided among ",
+        ranks,
+        " ranks");
+    return tensor.split_with_sizes(
+        std::vector<int64_t>(
+            static_cast<size_t>(ranks), tensor.size(0) / ranks),
+        0);
+  }
+  check_count(sizes.size(), ranks, "split sizes");
+  const int64_t sum = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  TORCH_CHECK(
+      tensor.dim() > 0 && sum == tensor.size(0),
+      "occl: split sizes add up to ",
+      sum,
+      ", but the tensor has the shape ",
+      tensor.sizes());
+  return tensor.split_with_sizes(sizes, 0);
+}
+
+} // namespace
+
+OcclBackend::OcclBackend(
+    c10::intrusive_ptr<c10d::Backend> gloo,
+    c10::intrusive_ptr<Options> options,
+    MakeEngine make_engine)
+    : Backend(gloo->getRank(), gloo->getSize()),
+      engine_(std::make_shared<Engine>(std::move(gloo))),
+      options_(std::move(options)),
+      make_engine_(make_engine) {
+  init();
+}
+
+OcclBackend::~OcclBackend() {
+  // What still runs would keep this group's threads; nobody can wait for it
+  // but by a Work, which then tells why.
+  const bool idle =
+      std::all_of(outcomes_.begin(), outcomes_.end(), [](const auto& each) {
+        const auto outcome = each.lock();
+        return !outcome || outcome->is_finished();
+      });
+  if (!idle) {
+    engine_->abort();
+  }
+}
+
+void OcclBackend::setTimeout(Milliseconds timeout) {
+  const std::lock_guard lock(mutex_);
+  options_->timeout = timeout;
+  engine_->set_timeout(timeout);
+}
+
+uint64_t OcclBackend::getSequenceNumberForGroup() {
+  const std::lock_guard lock(mutex_);
+  return collectives_;
+}
+
+c10d::ErrorType OcclBackend::getError() {
+  return engine_->failure().empty() ? c10d::ErrorType::SUCCESS
+                                    : c10d::ErrorType::COMM_ERROR;
+}
+
+void OcclBackend::abort() {
+  engine_->abort();
+}
+
+void OcclBackend::shutdown() {
+  std::vector<std::weak_ptr<Outcome>> outcomes;
+  {
+    const std::lock_guard lock(mutex_);
+    outcomes.swap(outcomes_);
+  }
+  const auto end = std::chrono::steady_clock::now() + kShutdownPatience;
+  bool idle = true;
+  for (const auto& each : outcomes) {
+    const auto left = std::chrono::duration_cast<Milliseconds>(
+        end - std::chrono::steady_clock::now());
+    const auto outcome = each.lock();
+    idle = idle && (!outcome || outcome->wait(std::max(left, Milliseconds(1))));
+  }
+  if (!idle) {
+    TORCH_WARN(
+        "occl: the group '",
+        options_->group_name,
+        "' was destroyed while work of it ran for more than ",
+        kShutdownPatience.count() / 1000,
+        " s; it is aborted");
+  }
+  engine_->abort();
+}
+
+c10::intrusive_ptr<c10d::Backend> OcclBackend::split(
+    const c10::intrusive_ptr<c10d::Store>& store,
+    const std::vector<int>& ranks,
+    const c10::intrusive_ptr<c10d::Backend::Options>& options) {
+  const auto found = std::find(ranks.begin(), ranks.end(), rank_);
+  if (found == ranks.end()) {
+    return nullptr;
+  }
+  auto own = c10::make_intrusive<Options>(options->timeout);
+  own->group_name = options->group_name;
+  for (const int rank : ranks) {
+    own->global_ranks_in_group.push_back(
+        options_->global_ranks_in_group.at(static_cast<size_t>(rank)));
+  }
+  auto gloo =
+      make_engine_(store, static_cast<int>(found - ranks.begin()), *own);
+  return c10::make_intrusive<OcclBackend>(
+      std::move(gloo), std::move(own), make_engine_);
+}
+
+std::string OcclBackend::describe(const char* name, uint64_t sequence) const {
+  return c10::str(
+      name,
+      " number ",
+      sequence,
+      " of group '",
+      options_->group_name,
+      "' on rank ",
+      rank_,
+      " of ",
+      size_);
+}
+
+c10::Stream OcclBackend::stream_of(const LaneKey& key) {
+  auto& stream = streams_[key];
+  if (!stream) {
+    stream = std::make_unique<OwnStream>(key.first);
+  }
+  return stream->get();
+}
+
+OcclBackend::WorkPtr OcclBackend::issue(
+    Call call,
+    Task task,
+    const std::optional<Lane>& lane,
+    const std::vector<LaneKey>& beside) {
+  const std::lock_guard lock(mutex_);
+  const uint64_t sequence = lane ? ++exchanges_ : ++collectives_;
+  const std::string name = describe(call.name, sequence);
+  if (const std::string failure = engine_->failure(); !failure.empty()) {
+    C10_THROW_ERROR(
+        DistBackendError,
+        c10::str(
+            "occl: ", name, " cannot run, the group has failed: ", failure));
+  }
+  const c10::Stream stream = stream_of({call.device, lane});
+  record_event(current_stream(call.device))->block(stream);
+  if (!lane && last_collective_) {
+    // The order is one for all devices, as it must be on the other ranks.
+    last_collective_->block(stream);
+  }
+  for (const LaneKey& other : beside) {
+    record_event(stream_of(other))->block(stream);
+  }
+  auto outcome = std::make_shared<Outcome>();
+  OcclWork::Issued issued;
+  issued.type = call.type;
+  issued.title = c10::str(kBackendName, ":", call.name);
+  issued.name = name;
+  issued.sequence = sequence;
+  issued.rank = rank_;
+  issued.blocks_host = call.blocks_host;
+  issued.inputs = std::move(call.inputs);
+  issued.outputs = std::move(call.outputs);
+  auto work = c10::make_intrusive<OcclWork>(std::move(issued), outcome);
+  // The task holds the memory; it is destroyed before others learn of the end.
+  auto held = std::make_shared<Task>(std::move(task));
+  launch(
+      stream,
+      [engine = engine_, outcome, held, name] {
+        const at::NoGradGuard no_grad;
+        const at::AutoDispatchBelowADInplaceOrView below;
+        std::string why = engine->failure();
+        int source = -1;
+        if (why.empty()) {
+          try {
+            source = (*held)(*engine);
+          } catch (const c10::Error& error) {
+            why = error.what_without_backtrace();
+          } catch (const std::exception& error) {
+            why = error.what();
+          }
+        }
+        *held = nullptr;
+        if (why.empty()) {
+          outcome->finish(nullptr, source);
+          return;
+        }
+        const std::string message = c10::str("occl: ", name, " failed: ", why);
+        engine->fail(message);
+        outcome->finish(
+            std::make_exception_ptr(
+                C10_BUILD_ERROR(DistBackendError, message)));
+      },
+      [engine = engine_, outcome, name] {
+        if (outcome->is_finished()) {
+          return;
+        }
+        const std::string message =
+            c10::str("occl: ", name, " did not run: the device has failed");
+        engine->fail(message);
+        outcome->finish(
+            std::make_exception_ptr(
+                C10_BUILD_ERROR(DistBackendError, message)));
+      });
+  work->set_issued(stream);
+  if (lane) {
+    for (const LaneKey& other : beside) {
+      work->end()->block(stream_of(other));
+    }
+  } else {
+    last_collective_ = work->end();
+    if (batch_) {
+      batch_->has_collectives = true;
+      batch_->device = call.device;
+    }
+  }
+  std::erase_if(outcomes_, [](const auto& each) {
+    const auto other = each.lock();
+    return !other || other->is_finished();
+  });
+  outcomes_.push_back(outcome);
+  return work;
+}
+
+OcclBackend::WorkPtr OcclBackend::broadcast(
+    Tensors& tensors,
+    const c10d::BroadcastOptions& options) {
+  const at::Tensor& tensor = only(tensors, "broadcast");
+  const int root = static_cast<int>(options.rootRank);
+  return issue(
+      {OpType::BROADCAST,
+       "broadcast",
+       tensor.device().index(),
+       tensors,
+       tensors},
+      [view = written(tensor), root, timeout = options.timeout](
+          Engine& engine) {
+        engine.broadcast(view, root, timeout);
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::allreduce(
+    Tensors& tensors,
+    const c10d::AllreduceOptions& options) {
+  const at::Tensor& tensor = only(tensors, "allreduce");
+  check_reduction(options.reduceOp, tensor.scalar_type());
+  return issue(
+      {OpType::ALLREDUCE,
+       "all_reduce",
+       tensor.device().index(),
+       tensors,
+       tensors},
+      [view = written(tensor),
+       op = host_op(options.reduceOp),
+       timeout = options.timeout](Engine& engine) {
+        engine.allreduce(view, op, timeout);
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::allreduce_coalesced(
+    Tensors& tensors,
+    const c10d::AllreduceCoalescedOptions& options) {
+  TORCH_CHECK(!tensors.empty(), "occl: allreduce_coalesced got no tensor");
+  for (const at::Tensor& tensor : tensors) {
+    check_reduction(options.reduceOp, tensor.scalar_type());
+  }
+  return issue(
+      {OpType::ALLREDUCE_COALESCED,
+       "allreduce_coalesced",
+       tensors.front().device().index(),
+       tensors,
+       tensors},
+      [views = written(tensors),
+       op = host_op(options.reduceOp),
+       timeout = options.timeout](Engine& engine) {
+        for (const at::Tensor& view : views) {
+          engine.allreduce(view, op, timeout);
+        }
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::reduce(
+    Tensors& tensors,
+    const c10d::ReduceOptions& options) {
+  const at::Tensor& tensor = only(tensors, "reduce");
+  check_reduction(options.reduceOp, tensor.scalar_type());
+  const int root = static_cast<int>(options.rootRank);
+  return issue(
+      {OpType::REDUCE, "reduce", tensor.device().index(), tensors, tensors},
+      [view = written(tensor),
+       op = host_op(options.reduceOp),
+       root,
+       timeout = options.timeout](Engine& engine) {
+        engine.reduce(view, op, root, timeout);
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::allgather(
+    std::vector<Tensors>& outputs,
+    Tensors& inputs,
+    const c10d::AllgatherOptions& options) {
+  const at::Tensor& input = only(inputs, "allgather");
+  check_count(outputs.size(), 1, "list of outputs");
+  const Tensors& out = outputs.front();
+  check_count(out.size(), size_, "outputs");
+  for (const at::Tensor& output : out) {
+    check_same_type(input, output);
+  }
+  TORCH_CHECK(
+      out[static_cast<size_t>(rank_)].numel() == input.numel(),
+      "occl: allgather of a tensor of shape ",
+      input.sizes(),
+      " has an output of shape ",
+      out[static_cast<size_t>(rank_)].sizes());
+  return issue(
+      {OpType::ALLGATHER, "all_gather", input.device().index(), inputs, out},
+      [views = written(out), view = read(input), timeout = options.timeout](
+          Engine& engine) {
+        engine.allgather(views, view, timeout);
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::_allgather_base(
+    at::Tensor& output,
+    at::Tensor& input,
+    const c10d::AllgatherOptions& options) {
+  check_scattered(input, output, size_, "_allgather_base");
+  return issue(
+      {OpType::_ALLGATHER_BASE,
+       "_all_gather_base",
+       input.device().index(),
+       {input},
+       {output}},
+      [out = written(output), in = read(input), timeout = options.timeout](
+          Engine& engine) {
+        engine.allgather_flat(out, in, timeout);
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::allgather_coalesced(
+    std::vector<Tensors>& outputs,
+    Tensors& inputs,
+    const c10d::AllgatherOptions& options) {
+  TORCH_CHECK(!inputs.empty(), "occl: allgather_coalesced got no tensor");
+  // One list for each rank, with an output for each input.
+  check_count(outputs.size(), size_, "lists of outputs");
+  std::vector<Tensors> views(inputs.size());
+  Tensors all;
+  for (const Tensors& list : outputs) {
+    check_count(list.size(), static_cast<int>(inputs.size()), "outputs");
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      check_same_type(inputs[i], list[i]);
+      views[i].push_back(written(list[i]));
+      all.push_back(list[i]);
+    }
+  }
+  return issue(
+      {OpType::ALLGATHER_COALESCED,
+       "all_gather_coalesced",
+       inputs.front().device().index(),
+       inputs,
+       all},
+      [views, in = read(inputs), timeout = options.timeout](Engine& engine) {
+        for (size_t i = 0; i < in.size(); ++i) {
+          engine.allgather(views[i], in[i], timeout);
+        }
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::allgather_into_tensor_coalesced(
+    Tensors& outputs,
+    Tensors& inputs,
+    const c10d::AllgatherOptions& options) {
+  TORCH_CHECK(
+      !inputs.empty() && inputs.size() == outputs.size(),
+      "occl: allgather_into_tensor_coalesced needs as many inputs as outputs, "
+      "at least one");
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    check_scattered(
+        inputs[i], outputs[i], size_, "allgather_into_tensor_coalesced");
+  }
+  return issue(
+      {OpType::COALESCED,
+       "all_gather_into_tensor_coalesced",
+       inputs.front().device().index(),
+       inputs,
+       outputs},
+      [out = written(outputs), in = read(inputs), timeout = options.timeout](
+          Engine& engine) {
+        for (size_t i = 0; i < in.size(); ++i) {
+          engine.allgather_flat(out[i], in[i], timeout);
+        }
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::gather(
+    std::vector<Tensors>& outputs,
+    Tensors& inputs,
+    const c10d::GatherOptions& options) {
+  const at::Tensor& input = only(inputs, "gather");
+  const int root = static_cast<int>(options.rootRank);
+  Tensors out;
+  if (rank_ == root) {
+    check_count(outputs.size(), 1, "list of outputs");
+    out = outputs.front();
+    check_count(out.size(), size_, "outputs");
+    for (const at::Tensor& output : out) {
+      check_same_type(input, output);
+      TORCH_CHECK(
+          output.numel() == input.numel(),
+          "occl: gather of a tensor of shape ",
+          input.sizes(),
+          " has an output of shape ",
+          output.sizes());
+    }
+  } else {
+    TORCH_CHECK(
+        outputs.empty(), "occl: outputs of gather are for the root only");
+  }
+  return issue(
+      {OpType::GATHER, "gather", input.device().index(), inputs, out},
+      [views = written(out),
+       view = read(input),
+       root,
+       timeout = options.timeout](Engine& engine) {
+        engine.gather(views, view, root, timeout);
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::scatter(
+    Tensors& outputs,
+    std::vector<Tensors>& inputs,
+    const c10d::ScatterOptions& options) {
+  const at::Tensor& output = only(outputs, "scatter");
+  const int root = static_cast<int>(options.rootRank);
+  Tensors in;
+  if (rank_ == root) {
+    check_count(inputs.size(), 1, "list of inputs");
+    in = inputs.front();
+    check_count(in.size(), size_, "inputs");
+    for (const at::Tensor& input : in) {
+      check_same_type(input, output);
+      TORCH_CHECK(
+          input.numel() == output.numel(),
+          "occl: scatter to a tensor of shape ",
+          output.sizes(),
+          " has an input of shape ",
+          input.sizes());
+    }
+  } else {
+    TORCH_CHECK(
+        inputs.empty(), "occl: inputs of scatter are for the root only");
+  }
+  return issue(
+      {OpType::SCATTER, "scatter", output.device().index(), in, outputs},
+      [view = written(output),
+       views = read(in),
+       root,
+       timeout = options.timeout](Engine& engine) {
+        engine.scatter(view, views, root, timeout);
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::reduce_scatter(
+    Tensors& outputs,
+    std::vector<Tensors>& inputs,
+    const c10d::ReduceScatterOptions& options) {
+  const at::Tensor& output = only(outputs, "reduce_scatter");
+  check_count(inputs.size(), 1, "list of inputs");
+  const Tensors& in = inputs.front();
+  check_count(in.size(), size_, "inputs");
+  check_reduction(options.reduceOp, output.scalar_type());
+  for (const at::Tensor& input : in) {
+    check_same_type(input, output);
+  }
+  TORCH_CHECK(
+      in[static_cast<size_t>(rank_)].numel() == output.numel(),
+      "occl: reduce_scatter to a tensor of shape ",
+      output.sizes(),
+      " has an input of shape ",
+      in[static_cast<size_t>(rank_)].sizes());
+  return issue(
+      {OpType::REDUCE_SCATTER,
+       "reduce_scatter",
+       output.device().index(),
+       in,
+       outputs},
+      [view = written(output),
+       views = read(in),
+       op = host_op(options.reduceOp),
+       timeout = options.timeout](Engine& engine) {
+        engine.reduce_scatter(view, views, op, timeout);
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::_reduce_scatter_base(
+    at::Tensor& output,
+    at::Tensor& input,
+    const c10d::ReduceScatterOptions& options) {
+  check_scattered(output, input, size_, "_reduce_scatter_base");
+  check_reduction(options.reduceOp, output.scalar_type());
+  return issue(
+      {OpType::_REDUCE_SCATTER_BASE,
+       "_reduce_scatter_base",
+       output.device().index(),
+       {input},
+       {output}},
+      [out = written(output),
+       in = read(input),
+       op = host_op(options.reduceOp),
+       timeout = options.timeout](Engine& engine) {
+        engine.reduce_scatter_flat(out, in, op, timeout);
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::reduce_scatter_tensor_coalesced(
+    Tensors& outputs,
+    Tensors& inputs,
+    const c10d::ReduceScatterOptions& options) {
+  TORCH_CHECK(
+      !inputs.empty() && inputs.size() == outputs.size(),
+      "occl: reduce_scatter_tensor_coalesced needs as many inputs as outputs, "
+      "at least one");
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    check_scattered(
+        outputs[i], inputs[i], size_, "reduce_scatter_tensor_coalesced");
+    check_reduction(options.reduceOp, outputs[i].scalar_type());
+  }
+  return issue(
+      {OpType::REDUCE_SCATTER_TENSOR_COALESCED,
+       "reduce_scatter_tensor_coalesced",
+       inputs.front().device().index(),
+       inputs,
+       outputs},
+      [out = written(outputs),
+       in = read(inputs),
+       op = host_op(options.reduceOp),
+       timeout = options.timeout](Engine& engine) {
+        for (size_t i = 0; i < in.size(); ++i) {
+          engine.reduce_scatter_flat(out[i], in[i], op, timeout);
+        }
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::alltoall_base(
+    at::Tensor& output,
+    at::Tensor& input,
+    std::vector<int64_t>& output_splits,
+    std::vector<int64_t>& input_splits,
+    const c10d::AllToAllOptions& options) {
+  check_same_type(input, output);
+  return issue(
+      {OpType::ALLTOALL_BASE,
+       "all_to_all_base",
+       input.device().index(),
+       {input},
+       {output}},
+      [out = parts_of(written(output), output_splits, size_),
+       in = parts_of(read(input), input_splits, size_),
+       timeout = options.timeout](Engine& engine) {
+        engine.alltoall(out, in, timeout);
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::alltoall(
+    Tensors& outputs,
+    Tensors& inputs,
+    const c10d::AllToAllOptions& options) {
+  check_count(inputs.size(), size_, "inputs");
+  check_count(outputs.size(), size_, "outputs");
+  for (int i = 0; i < size_; ++i) {
+    const auto index = static_cast<size_t>(i);
+    check_same_type(inputs[index], outputs[index]);
+  }
+  return issue(
+      {OpType::ALLTOALL,
+       "all_to_all",
+       inputs.front().device().index(),
+       inputs,
+       outputs},
+      [out = written(outputs), in = read(inputs), timeout = options.timeout](
+          Engine& engine) {
+        engine.alltoall(out, in, timeout);
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::point_to_point(Call call, PeerOp op) {
+  const Lane lane{op.kind, op.peer};
+  {
+    const std::lock_guard lock(mutex_);
+    if (batch_) {
+      batch_->device = call.device;
+      batch_->ops.push_back(std::move(op));
+      batch_->lanes.push_back(lane);
+      batch_->tensors.insert(
+          batch_->tensors.end(), call.inputs.begin(), call.inputs.end());
+      return nullptr; // endCoalescing() gives the one for all
+    }
+  }
+  return issue(
+      std::move(call),
+      [op](Engine& engine) { return engine.exchange({op}); },
+      lane);
+}
+
+OcclBackend::WorkPtr OcclBackend::send(Tensors& tensors, int peer, int tag) {
+  const at::Tensor& tensor = only(tensors, "send");
+  return point_to_point(
+      {OpType::SEND, "send", tensor.device().index(), tensors, tensors},
+      {PeerOp::Kind::kSend, read(tensor), peer, tag});
+}
+
+OcclBackend::WorkPtr OcclBackend::recv(Tensors& tensors, int peer, int tag) {
+  const at::Tensor& tensor = only(tensors, "recv");
+  return point_to_point(
+      {OpType::RECV, "recv", tensor.device().index(), tensors, tensors},
+      {PeerOp::Kind::kRecv, written(tensor), peer, tag});
+}
+
+OcclBackend::WorkPtr OcclBackend::recvAnysource(Tensors& tensors, int tag) {
+  const at::Tensor& tensor = only(tensors, "recvAnysource");
+  return point_to_point(
+      {OpType::RECVANYSOURCE,
+       "recvAnysource",
+       tensor.device().index(),
+       tensors,
+       tensors},
+      {PeerOp::Kind::kRecvAny, written(tensor), kAnyPeer, tag});
+}
+
+c10::DeviceIndex OcclBackend::device_for(
+    const c10d::BarrierOptions& options) const {
+  if (options.device && options.device->has_index() &&
+      options.device->type() == c10::kPrivateUse1) {
+    return options.device->index();
+  }
+  if (!options.device_ids.empty()) {
+    return static_cast<c10::DeviceIndex>(options.device_ids.front());
+  }
+  if (const auto bound = getBoundDeviceId()) {
+    return bound->index();
+  }
+  return current_device();
+}
+
+OcclBackend::WorkPtr OcclBackend::barrier(const c10d::BarrierOptions& options) {
+  Call call{OpType::BARRIER, "barrier", device_for(options), {}, {}};
+  call.blocks_host = true;
+  return issue(std::move(call), [timeout = options.timeout](Engine& engine) {
+    engine.barrier(timeout);
+    return -1;
+  });
+}
+
+void OcclBackend::startCoalescing() {
+  const std::lock_guard lock(mutex_);
+  TORCH_CHECK(!batch_, "occl: startCoalescing() again before endCoalescing()");
+  batch_.emplace();
+}
+
+OcclBackend::WorkPtr OcclBackend::endCoalescing() {
+  Batch batch;
+  {
+    const std::lock_guard lock(mutex_);
+    TORCH_CHECK(batch_, "occl: endCoalescing() without startCoalescing()");
+    batch = std::move(*batch_);
+    batch_.reset();
+  }
+  if (batch.device == -1) {
+    return nullptr; // nothing was issued between the two
+  }
+  std::vector<LaneKey> beside;
+  for (const Lane& lane : batch.lanes) {
+    beside.emplace_back(batch.device, lane);
+  }
+  if (batch.has_collectives) {
+    beside.emplace_back(batch.device, std::nullopt);
+  }
+  return issue(
+      {OpType::COALESCED,
+       "coalesced",
+       batch.device,
+       batch.tensors,
+       batch.tensors},
+      [ops = std::move(batch.ops)](Engine& engine) {
+        return engine.exchange(ops);
+      },
+      Lane{PeerOp::Kind::kSend, kAllPeers},
+      beside);
+}
+
+} // namespace openreg::distributed

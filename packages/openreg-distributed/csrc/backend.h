@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// occl: a group of ranks with OpenReg devices.
+#pragma once
+
+#include "engine.h"
+#include "work.h"
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+namespace openreg::distributed {
+
+constexpr const char* kBackendName = "occl";
+
+struct Options final : c10d::Backend::Options {
+  explicit Options(Milliseconds limit = kBackendDefaultTimeout)
+      : c10d::Backend::Options(kBackendName, limit) {}
+};
+
+class OcclBackend final : public c10d::Backend {
+ public:
+  /// Makes gloo for the ranks of a part of the group.
+  using MakeEngine = c10::intrusive_ptr<c10d::Backend> (*)(
+      const c10::intrusive_ptr<c10d::Store>& store,
+      int rank,
+      const Options& options);
+
+  OcclBackend(
+      c10::intrusive_ptr<c10d::Backend> gloo,
+      c10::intrusive_ptr<Options> options,
+      MakeEngine make_engine);
+  ~OcclBackend() override;
+
+  const std::string getBackendName() const override {
+    return kBackendName;
+  }
+  c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override {
+    return options_;
+  }
+  bool supportsCoalescing() const override {
+    return true;
+  }
+  bool supportsSplitting() const override {
+    return true;
+  }
+  void setTimeout(Milliseconds timeout) override;
+  void setSequenceNumberForGroup() override {} // every rank begins with 0
+  uint64_t getSequenceNumberForGroup() override;
+  c10d::ErrorType getError() override;
+  void abort() override;
+  void shutdown() override;
+  c10::intrusive_ptr<c10d::Backend> split(
+      const c10::intrusive_ptr<c10d::Store>& store,
+      const std::vector<int>& ranks,
+      const c10::intrusive_ptr<c10d::Backend::Options>& options) override;
+
+  using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+
+  WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options)
+      override;
+  WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options)
+      override;
+  WorkPtr allreduce_coalesced(
+      Tensors& tensors,
+      const c10d::AllreduceCoalescedOptions& options) override;
+  WorkPtr reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
+  WorkPtr allgather(
+      std::vector<Tensors>& outputs,
+      Tensors& inputs,
+      const c10d::AllgatherOptions& options) override;
+  WorkPtr _allgather_base(
+      at::Tensor& output,
+      at::Tensor& input,
+      const c10d::AllgatherOptions& options) override;
+  WorkPtr allgather_coalesced(
+      std::vector<Tensors>& outputs,
+      Tensors& inputs,
+      const c10d::AllgatherOptions& options) override;
+  WorkPtr allgather_into_tensor_coalesced(
+      Tensors& outputs,
+      Tensors& inputs,
+      const c10d::AllgatherOptions& options) override;
+  WorkPtr gather(
+      std::vector<Tensors>& outputs,
+      Tensors& inputs,
+      const c10d::GatherOptions& options) override;
+  WorkPtr scatter(
+      Tensors& outputs,
+      std::vector<Tensors>& inputs,
+      const c10d::ScatterOptions& options) override;
+  WorkPtr reduce_scatter(
+      Tensors& outputs,
+      std::vector<Tensors>& inputs,
+      const c10d::ReduceScatterOptions& options) override;
+  WorkPtr _reduce_scatter_base(
+      at::Tensor& output,
+      at::Tensor& input,
+      const c10d::ReduceScatterOptions& options) override;
+  WorkPtr reduce_scatter_tensor_coalesced(
+      Tensors& outputs,
+      Tensors& inputs,
+      const c10d::ReduceScatterOptions& options) override;
+  WorkPtr alltoall_base(
+      at::Tensor& output,
+      at::Tensor& input,
+      std::vector<int64_t>& output_splits,
+      std::vector<int64_t>& input_splits,
+      const c10d::AllToAllOptions& options) override;
+  WorkPtr alltoall(
+      Tensors& outputs,
+      Tensors& inputs,
+      const c10d::AllToAllOptions& options) override;
+  WorkPtr send(Tensors& tensors, int peer, int tag) override;
+  WorkPtr recv(Tensors& tensors, int peer, int tag) override;
+  WorkPtr recvAnysource(Tensors& tensors, int tag) override;
+  WorkPtr barrier(const c10d::BarrierOptions& options) override;
+  void startCoalescing() override;
+  WorkPtr endCoalescing() override;
+
+ private:
+  /// Runs on the stream's thread; returns a source rank or -1.
+  using Task = std::function<int(Engine&)>;
+
+  struct Call {
+    c10d::OpType type;
+    const char* name;
+    c10::DeviceIndex device;
+    Tensors inputs;
+    Tensors outputs;
+    bool blocks_host = false;
+  };
+
+  // Lanes are the streams of a group: one for collectives, whose order is the
+  // same on all ranks, and for each peer one to send and one to receive.
+  using Lane = std::pair<PeerOp::Kind, int>;
+  using LaneKey = std::pair<c10::DeviceIndex, std::optional<Lane>>;
+
+  WorkPtr issue(
+      Call call,
+      Task task,
+      const std::optional<Lane>& lane = std::nullopt,
+      const std::vector<LaneKey>& beside = {});
+  WorkPtr point_to_point(Call call, PeerOp op);
+  c10::Stream stream_of(const LaneKey& key);
+  c10::DeviceIndex device_for(const c10d::BarrierOptions& options) const;
+  std::string describe(const char* name, uint64_t sequence) const;
+
+  std::shared_ptr<Engine> engine_;
+  const c10::intrusive_ptr<Options> options_;
+  const MakeEngine make_engine_;
+
+  std::mutex mutex_; // streams get work in the order of the numbers
+  std::map<LaneKey, std::unique_ptr<OwnStream>> streams_;
+  std::shared_ptr<c10::Event> last_collective_;
+  std::vector<std::weak_ptr<Outcome>> outcomes_; // of what may still run
+  uint64_t collectives_ = 0;
+  uint64_t exchanges_ = 0;
+  struct Batch {
+    std::vector<PeerOp> ops;
+    std::vector<Lane> lanes;
+    Tensors tensors;
+    c10::DeviceIndex device = -1;
+    bool has_collectives = false;
+  };
+  std::optional<Batch> batch_;
+};
+
+} // namespace openreg::distributed

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The Python module openreg_distributed._C.
+#include "backend.h"
+
+#include <torch/csrc/utils/pybind.h>
+
+#include <pybind11/chrono.h>
+
+namespace py = pybind11;
+
+namespace openreg::distributed {
+namespace {
+
+// Python has gloo's constructor, whose header needs those of gloo.
+c10::intrusive_ptr<c10d::Backend> make_engine(
+    const c10::intrusive_ptr<c10d::Store>& store,
+    int rank,
+    const Options& options) {
+  const py::gil_scoped_acquire gil;
+  return py::module_::import("openreg_distributed._engine")
+      .attr("make_engine")(
+          store,
+          rank,
+          options.global_ranks_in_group,
+          options.timeout,
+          options.group_name)
+      .cast<c10::intrusive_ptr<c10d::Backend>>();
+}
+
+c10::intrusive_ptr<OcclBackend> create(
+    const c10::intrusive_ptr<c10d::Backend>& gloo,
+    std::chrono::milliseconds timeout,
+    const std::string& group_name,
+    const std::vector<uint64_t>& global_ranks) {
+  auto options = c10::make_intrusive<Options>(timeout);
+  options->group_name = group_name;
+  options->global_ranks_in_group = global_ranks;
+  return c10::make_intrusive<OcclBackend>(
+      gloo, std::move(options), &make_engine);
+}
+
+c10::intrusive_ptr<Options> copy(const Options& options) {
+  return c10::make_intrusive<Options>(options);
+}
+
+} // namespace
+} // namespace openreg::distributed
+
+PYBIND11_MODULE(_C, m) {
+  using namespace openreg::distributed;
+  m.doc() = "The backend occl of torch.distributed.";
+  // The base classes are bound there.
+  const py::module_ base = py::module_::import("torch._C._distributed_c10d");
+
+  py::class_<Options, c10::intrusive_ptr<Options>>(
+      m, "Options", base.attr("Backend").attr("Options"))
+      .def(
+          py::init([](std::chrono::milliseconds timeout) {
+            return c10::make_intrusive<Options>(timeout);
+          }),
+          py::arg("timeout") = kBackendDefaultTimeout)
+      .def("__copy__", &copy)
+      .def("__deepcopy__", [](const Options& self, const py::dict&) {
+        return copy(self);
+      });
+  py::class_<OcclBackend, c10::intrusive_ptr<OcclBackend>>(
+      m, "OcclBackend", base.attr("Backend"))
+      .def_property_readonly("options", &OcclBackend::getBackendOptions);
+  m.def(
+      "create",
+      &create,
+      py::arg("gloo"),
+      py::arg("timeout"),
+      py::arg("group_name"),
+      py::arg("global_ranks"));
+}

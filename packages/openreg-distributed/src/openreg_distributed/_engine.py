@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Makes the backend of a group, and gloo under it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+# Before ours: the library of the device and its operators.
+import openreg_aten  # noqa: F401
+import torch.distributed as dist
+
+from openreg_distributed import _C
+
+
+def create(options: Any, backend_options: Any) -> dist.Backend:
+    """Makes the backend of a group.
+
+    Args:
+        options: What ``torch.distributed`` tells of the group: store, rank, size, time
+            limit, name, and the ranks; those are none for the default group.
+        backend_options: Options of the group, or None.
+
+    Returns:
+        The backend of this rank, connected to all others.
+
+    Raises:
+        TypeError: If ``backend_options`` are those of another backend.
+        RuntimeError: If the other ranks cannot be reached in time.
+    """
+    if backend_options is not None and not isinstance(backend_options, _C.Options):
+        raise TypeError(
+            f"occl takes openreg_distributed._C.Options, not {type(backend_options)}"
+        )
+    ranks = list(options.global_ranks_in_group) or list(range(options.group_size))
+    name = options.group_id
+    gloo = make_engine(options.store, options.group_rank, ranks, options.timeout, name)
+    return _C.create(gloo, options.timeout, name, ranks)
+
+
+def make_engine(
+    store: dist.Store, rank: int, ranks: Sequence[int], timeout: timedelta, name: str
+) -> dist.Backend:
+    """Makes gloo, which moves the data between the memories of hosts.
+
+    Args:
+        store: Where the ranks meet.
+        rank: The number of this rank in the group.
+        ranks: The ranks of the group, as the default group counts them.
+        timeout: The limit for connecting, and of each collective.
+        name: The name of the group.
+
+    Raises:
+        RuntimeError: If the other ranks cannot be reached in time.
+    """
+    prefixed = dist.PrefixStore("occl", store)
+    gloo = dist.ProcessGroupGloo(prefixed, rank, len(ranks), timeout=timeout)
+    gloo.options.global_ranks_in_group = list(ranks)
+    gloo.options.group_name = name
+    return gloo
