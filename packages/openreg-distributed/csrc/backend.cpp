@@ -179,7 +179,7 @@ Tensors parts_of(
 
 OcclBackend::OcclBackend(
     c10::intrusive_ptr<c10d::Backend> gloo,
-    c10::intrusive_ptr<Options> options,
+    c10::intrusive_ptr<OcclOptions> options,
     MakeEngine make_engine)
     : Backend(gloo->getRank(), gloo->getSize()),
       engine_(std::make_shared<Engine>(std::move(gloo))),
@@ -254,7 +254,7 @@ c10::intrusive_ptr<c10d::Backend> OcclBackend::split(
   if (found == ranks.end()) {
     return nullptr;
   }
-  auto own = c10::make_intrusive<Options>(options->timeout);
+  auto own = c10::make_intrusive<OcclOptions>(options->timeout);
   own->group_name = options->group_name;
   for (const int rank : ranks) {
     own->global_ranks_in_group.push_back(

@@ -15,8 +15,8 @@ namespace openreg::distributed {
 
 constexpr const char* kBackendName = "occl";
 
-struct Options final : c10d::Backend::Options {
-  explicit Options(Milliseconds limit = kBackendDefaultTimeout)
+struct OcclOptions final : c10d::Backend::Options {
+  explicit OcclOptions(Milliseconds limit = kBackendDefaultTimeout)
       : c10d::Backend::Options(kBackendName, limit) {}
 };
 
@@ -26,11 +26,11 @@ class OcclBackend final : public c10d::Backend {
   using MakeEngine = c10::intrusive_ptr<c10d::Backend> (*)(
       const c10::intrusive_ptr<c10d::Store>& store,
       int rank,
-      const Options& options);
+      const OcclOptions& options);
 
   OcclBackend(
       c10::intrusive_ptr<c10d::Backend> gloo,
-      c10::intrusive_ptr<Options> options,
+      c10::intrusive_ptr<OcclOptions> options,
       MakeEngine make_engine);
   ~OcclBackend() override;
 
@@ -149,7 +149,7 @@ class OcclBackend final : public c10d::Backend {
   std::string describe(const char* name, uint64_t sequence) const;
 
   std::shared_ptr<Engine> engine_;
-  const c10::intrusive_ptr<Options> options_;
+  const c10::intrusive_ptr<OcclOptions> options_;
   const MakeEngine make_engine_;
 
   std::mutex mutex_; // streams get work in the order of the numbers

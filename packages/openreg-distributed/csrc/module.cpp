@@ -15,7 +15,7 @@ namespace {
 c10::intrusive_ptr<c10d::Backend> make_engine(
     const c10::intrusive_ptr<c10d::Store>& store,
     int rank,
-    const Options& options) {
+    const OcclOptions& options) {
   const py::gil_scoped_acquire gil;
   return py::module_::import("openreg_distributed._engine")
       .attr("make_engine")(
@@ -32,15 +32,15 @@ c10::intrusive_ptr<OcclBackend> create(
     std::chrono::milliseconds timeout,
     const std::string& group_name,
     const std::vector<uint64_t>& global_ranks) {
-  auto options = c10::make_intrusive<Options>(timeout);
+  auto options = c10::make_intrusive<OcclOptions>(timeout);
   options->group_name = group_name;
   options->global_ranks_in_group = global_ranks;
   return c10::make_intrusive<OcclBackend>(
       gloo, std::move(options), &make_engine);
 }
 
-c10::intrusive_ptr<Options> copy(const Options& options) {
-  return c10::make_intrusive<Options>(options);
+c10::intrusive_ptr<OcclOptions> copy(const OcclOptions& options) {
+  return c10::make_intrusive<OcclOptions>(options);
 }
 
 } // namespace
@@ -52,15 +52,15 @@ PYBIND11_MODULE(_C, m) {
   // The base classes are bound there.
   const py::module_ base = py::module_::import("torch._C._distributed_c10d");
 
-  py::class_<Options, c10::intrusive_ptr<Options>>(
+  py::class_<OcclOptions, c10::intrusive_ptr<OcclOptions>>(
       m, "Options", base.attr("Backend").attr("Options"))
       .def(
           py::init([](std::chrono::milliseconds timeout) {
-            return c10::make_intrusive<Options>(timeout);
+            return c10::make_intrusive<OcclOptions>(timeout);
           }),
           py::arg("timeout") = kBackendDefaultTimeout)
       .def("__copy__", &copy)
-      .def("__deepcopy__", [](const Options& self, const py::dict&) {
+      .def("__deepcopy__", [](const OcclOptions& self, const py::dict&) {
         return copy(self);
       });
   py::class_<OcclBackend, c10::intrusive_ptr<OcclBackend>>(
