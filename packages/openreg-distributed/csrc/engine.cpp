@@ -365,8 +365,7 @@ void Engine::alltoall(
     }
     return counts;
   };
-  std::vector<int64_t> out_sizes = sizes(outputs);
-  std::vector<int64_t> in_sizes = sizes(inputs);
+  const std::vector<int64_t> out_sizes = sizes(outputs);
   Tensors given;
   for (const at::Tensor& input : inputs) {
     given.push_back(bytes_of(input.contiguous()));
@@ -374,11 +373,13 @@ void Engine::alltoall(
   at::Tensor in = at::cat(given);
   at::Tensor out = new_bytes(
       std::accumulate(out_sizes.begin(), out_sizes.end(), int64_t{0}));
+  std::vector<int64_t> out_counts = out_sizes; // gloo takes what they hold
+  std::vector<int64_t> in_counts = sizes(inputs);
   wait(gloo_->alltoall_base(
       out,
       in,
-      out_sizes,
-      in_sizes,
+      out_counts,
+      in_counts,
       with_timeout<c10d::AllToAllOptions>(timeout)));
   int64_t first = 0;
   for (size_t i = 0; i < outputs.size(); ++i) {

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A rank that ends, one that does not come, and one that gives up: nothing hangs."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import signal
+import threading
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+from support import ranks
+
+DEVICE = "openreg"
+
+
+def begin(rank: int, address: str, seconds: float) -> None:
+    dist.init_process_group(
+        "occl",
+        init_method=address,
+        rank=rank,
+        world_size=2,
+        timeout=datetime.timedelta(seconds=seconds),
+    )
+    dist.all_reduce(torch.ones(1, device=DEVICE))
+    torch.accelerator.synchronize()
+
+
+def killed(rank: int, address: str) -> float:
+    begin(rank, address, 60)
+    if rank == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    start = time.monotonic()
+    work = dist.all_reduce(torch.ones(4, device=DEVICE), async_op=True)
+    with pytest.raises(
+        dist.DistBackendError, match=r"all_reduce number 2 of group '0' on rank 0 of 2"
+    ):
+        work.wait(datetime.timedelta(seconds=30))
+    with pytest.raises(dist.DistBackendError, match="the group has failed"):
+        dist.all_reduce(torch.ones(4, device=DEVICE))
+    dist.destroy_process_group()
+    return time.monotonic() - start
+
+
+def late(rank: int, address: str) -> None:
+    begin(rank, address, 2)
+    if rank == 1:
+        time.sleep(8)
+        os._exit(0)  # and not through the group, which has failed
+    tensor = torch.ones(4, device=DEVICE)
+    dist.all_reduce(tensor)
+    start = time.monotonic()
+    # The stream goes no further than the collective that failed.
+    with pytest.raises(RuntimeError, match="all_reduce number 2 of group '0'"):
+        (tensor + 1).tolist()
+    assert time.monotonic() - start < 6
+    dist.destroy_process_group()
+
+
+def aborted(rank: int, address: str) -> float:
+    begin(rank, address, 60)
+    if rank == 1:
+        time.sleep(4)
+        os._exit(0)
+    backend = dist.group.WORLD._get_backend(torch.device(DEVICE))
+    tensor = torch.ones(4, device=DEVICE)
+    start = time.monotonic()
+    works = [
+        dist.irecv(tensor, 1),
+        dist.all_reduce(torch.ones(4, device=DEVICE), async_op=True),
+    ]
+    threading.Timer(0.5, backend.abort).start()
+    for work in works:
+        with pytest.raises(dist.DistBackendError, match="abort"):
+            work.wait(datetime.timedelta(seconds=30))
+    seconds = time.monotonic() - start
+    dist.destroy_process_group()
+    return seconds
+
+
+def timed_wait(rank: int, address: str) -> None:
+    begin(rank, address, 60)
+    if rank == 0:
+        work = dist.all_reduce(torch.ones(4, device=DEVICE), async_op=True)
+        with pytest.raises(dist.DistBackendError, match="not done after 200 ms"):
+            work.wait(datetime.timedelta(milliseconds=200))
+    else:
+        time.sleep(2)
+        dist.all_reduce(torch.ones(4, device=DEVICE))
+    torch.accelerator.synchronize()
+    dist.destroy_process_group()
+
+
+def forgotten(rank: int, address: str) -> None:
+    """Ends with a collective that no other rank joins, and without destroying."""
+    begin(rank, address, 60)
+    if rank == 0:
+        dist.all_reduce(torch.ones(4, device=DEVICE), async_op=True)
+
+
+def test_a_killed_rank_fails_the_collective():
+    first, second = ranks.run_each(killed, 2, ranks.new_store())
+    assert not first.failure, first.failure
+    assert first.value < 20
+    assert second.exitcode == -signal.SIGKILL
+
+
+def test_a_rank_that_is_late_is_a_timeout():
+    first, _ = ranks.run_each(late, 2, ranks.new_store())
+    assert not first.failure, first.failure
+
+
+def test_abort_ends_what_waits():
+    first, _ = ranks.run_each(aborted, 2, ranks.new_store())
+    assert not first.failure, first.failure
+    assert first.value < 4
+
+
+def test_a_wait_with_a_limit_ends_and_the_collective_goes_on():
+    ranks.run(timed_wait, 2, ranks.new_store())
+
+
+def test_the_process_ends_beside_a_stuck_collective():
+    for ended in ranks.run_each(forgotten, 2, ranks.new_store(), seconds=30):
+        assert not ended.failure, ended.failure
+        assert ended.exitcode is not None

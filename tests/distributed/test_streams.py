@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A collective waits for the streams, streams wait for it, and the host for nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import torch
+import torch.distributed as dist
+from support import ranks
+from support.latches import Latch
+
+DEVICE = "openreg"
+
+
+def begin(rank: int, address: str) -> None:
+    dist.init_process_group("occl", init_method=address, rank=rank, world_size=2)
+    # First calls of operators run on the host's thread, and would wait.
+    warm = torch.ones(4, device=DEVICE)
+    dist.all_reduce(warm)
+    assert (warm * 2 + 1).tolist() == [5.0] * 4
+
+
+def latch_on(stream: torch.Stream) -> Latch:
+    import openreg_runtime as runtime
+
+    return Latch(runtime.Stream.from_handle(stream.native_handle))
+
+
+def collective_behind_a_held_stream(rank: int, address: str) -> None:
+    begin(rank, address)
+    tensor = torch.full((4,), 1.0, device=DEVICE)
+    latch = latch_on(torch.accelerator.current_stream())
+    tensor *= 2
+    start = time.monotonic()
+    work = dist.all_reduce(tensor, async_op=True)
+    work.wait()
+    result = tensor * 2 + 1
+    issued = time.monotonic() - start
+    assert latch.holds
+    assert not work.is_completed()
+    latch.release()
+    assert result.tolist() == [9.0] * 4
+    assert work.is_completed()
+    assert issued < 5
+    dist.destroy_process_group()
+
+
+def only_streams_that_wait_wait(rank: int, address: str) -> None:
+    begin(rank, address)
+    tensor = torch.ones(4, device=DEVICE)
+    torch.accelerator.synchronize()
+    other = torch.Stream(DEVICE)
+    work = None
+    if rank == 1:  # rank 0 waits for this one
+        time.sleep(1)
+    work = dist.all_reduce(tensor, async_op=True)
+    with other:
+        assert (torch.ones(4, device=DEVICE) * 2 + 1).tolist() == [3.0] * 4
+        if rank == 0:
+            assert not work.is_completed()
+        work.wait()
+        assert (tensor * 2 + 1).tolist() == [5.0] * 4
+    dist.destroy_process_group()
+
+
+def a_future_is_done_when_its_stream_is(rank: int, address: str) -> None:
+    begin(rank, address)
+    tensor = torch.ones(4, device=DEVICE)
+    latch = latch_on(torch.accelerator.current_stream())
+    future = dist.all_reduce(tensor, async_op=True).get_future()
+    doubled = future.then(lambda done: done.value()[0] * 2)
+    result = doubled.wait()
+    assert latch.holds
+    latch.release()
+    assert result.tolist() == [4.0] * 4
+    dist.destroy_process_group()
+
+
+def memory_is_kept_while_it_runs(rank: int, address: str) -> None:
+    begin(rank, address)
+    output = torch.zeros(2, 1024, device=DEVICE)
+    latch = latch_on(torch.accelerator.current_stream())
+    given = torch.full((1024,), rank + 1.0).to(DEVICE, non_blocking=True)
+    work = dist.all_gather_into_tensor(output, given, async_op=True)
+    other = torch.Stream(DEVICE)
+    del given
+    with other:  # would take the same memory, and write to it at once
+        torch.full((1024,), 9.0, device=DEVICE)
+    latch.release()
+    work.wait()
+    assert output[:, 0].tolist() == [1.0, 2.0]
+    dist.destroy_process_group()
+
+
+def a_barrier_waits_on_the_host(rank: int, address: str) -> None:
+    begin(rank, address)
+    latch = latch_on(torch.accelerator.current_stream())
+    threading.Timer(0.5, latch.release).start()
+    dist.barrier(device_ids=[0])
+    assert not latch.holds
+    dist.destroy_process_group()
+
+
+def sends_both_ways_do_not_wait_for_each_other(rank: int, address: str) -> None:
+    begin(rank, address)
+    given = torch.full((1 << 20,), float(rank), device=DEVICE)
+    received = torch.empty_like(given)
+    works = [dist.isend(given, 1 - rank), dist.irecv(received, 1 - rank)]
+    for work in works:
+        work.wait()
+    assert received[-1].item() == 1 - rank
+    dist.destroy_process_group()
+
+
+def the_profiler_shows_titles(rank: int, address: str) -> None:
+    begin(rank, address)
+    with torch.profiler.profile() as profile:
+        dist.all_reduce(torch.ones(4, device=DEVICE))
+    assert "occl:all_reduce" in {event.name for event in profile.events()}
+    dist.destroy_process_group()
+
+
+def test_a_collective_runs_behind_a_held_stream():
+    ranks.run(collective_behind_a_held_stream, 2, ranks.new_store())
+
+
+def test_only_streams_that_wait_wait():
+    ranks.run(only_streams_that_wait_wait, 2, ranks.new_store())
+
+
+def test_a_future_is_done_when_its_stream_is():
+    ranks.run(a_future_is_done_when_its_stream_is, 2, ranks.new_store())
+
+
+def test_memory_is_kept_while_a_collective_runs():
+    ranks.run(memory_is_kept_while_it_runs, 2, ranks.new_store())
+
+
+def test_a_barrier_waits_on_the_host():
+    ranks.run(a_barrier_waits_on_the_host, 2, ranks.new_store())
+
+
+def test_sends_both_ways_do_not_wait_for_each_other():
+    ranks.run(sends_both_ways_do_not_wait_for_each_other, 2, ranks.new_store())
+
+
+def test_the_profiler_shows_titles():
+    ranks.run(the_profiler_shows_titles, 2, ranks.new_store())

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Training on two ranks gives the losses that it gives on the CPU with gloo."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.distributed as dist
+from support import ranks
+from torch import nn
+
+STEPS = 5
+
+
+def model() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4))
+
+
+def batches(rank: int, device: str) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    generator = torch.Generator().manual_seed(rank + 1)
+    return [
+        tuple(torch.randn(6, n, generator=generator).to(device) for n in (8, 4))
+        for _ in range(STEPS)
+    ]
+
+
+def ddp(device: str) -> nn.Module:
+    from torch.nn.parallel import DistributedDataParallel
+
+    return DistributedDataParallel(model().to(device))
+
+
+def fsdp2(device: str) -> nn.Module:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh(device, (2,))
+    sharded = model().to(device)
+    for layer in (sharded[0], sharded[2]):
+        fully_shard(layer, mesh=mesh)
+    return fully_shard(sharded, mesh=mesh)
+
+
+def tensor_parallel(device: str) -> nn.Module:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        parallelize_module,
+    )
+
+    mesh = init_device_mesh(device, (2,))
+    plan = {"0": ColwiseParallel(), "2": RowwiseParallel()}
+    return parallelize_module(model().to(device), mesh, plan)
+
+
+def train(
+    rank: int, address: str, make: Callable[[str], nn.Module], device: str
+) -> list[float]:
+    backend = "gloo" if device == "cpu" else "occl"
+    dist.init_process_group(backend, init_method=address, rank=rank, world_size=2)
+    net = make(device)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    # Ranks that share one model need the same batches.
+    data = batches(0 if make is tensor_parallel else rank, device)
+    losses = []
+    for given, wanted in data:
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(net(given), wanted)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    dist.destroy_process_group()
+    return losses
+
+
+@pytest.mark.parametrize("make", [ddp, fsdp2, tensor_parallel])
+@pytest.mark.timeout(120)
+def test_losses_are_those_of_the_cpu(make):
+    wanted = ranks.run(train, 2, ranks.new_store(), make, "cpu")
+    found = ranks.run(train, 2, ranks.new_store(), make, "openreg")
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other)
+        assert one[-1] < one[0]
