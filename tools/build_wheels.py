@@ -27,7 +27,13 @@ from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
-PACKAGES = ("openreg-runtime", "openreg-aten", "openreg-amp", "torch-openreg")
+PACKAGES = (
+    "openreg-runtime",
+    "openreg-aten",
+    "openreg-amp",
+    "openreg-distributed",
+    "torch-openreg",
+)
 COMPILED_AGAINST = ("openreg-runtime",)
 
 _HOOK = """

@@ -18,7 +18,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 DIST = Path(__file__).resolve().parent.parent / "dist"
-PACKAGES = ("openreg-runtime", "openreg-aten", "openreg-amp", "torch-openreg")
+PACKAGES = (
+    "openreg-runtime",
+    "openreg-aten",
+    "openreg-amp",
+    "openreg-distributed",
+    "torch-openreg",
+)
 
 
 def strangers(packages: Sequence[str], *, torch: bool = False) -> list[str]:

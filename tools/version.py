@@ -15,7 +15,13 @@ import re
 import sys
 from pathlib import Path
 
-PACKAGES = ("openreg-runtime", "openreg-aten", "openreg-amp", "torch-openreg")
+PACKAGES = (
+    "openreg-runtime",
+    "openreg-aten",
+    "openreg-amp",
+    "openreg-distributed",
+    "torch-openreg",
+)
 
 _OWN = re.compile(r'(?m)^(version = ")([^"]*)(")$')
 _PIN = re.compile(rf'(?m)(?<!^name = )("(?:{"|".join(PACKAGES)}))([=<>!~][^"]*|)(")')

@@ -12,12 +12,15 @@ import time
 import pytest
 import torch
 import torch.distributed as dist
+
+import openreg_distributed
 from support import ranks
 
 DEVICE = "openreg"
 
 
 def begin(rank: int, address: str, seconds: float) -> None:
+    openreg_distributed.register()
     dist.init_process_group(
         "occl",
         init_method=address,

@@ -8,6 +8,8 @@ import time
 
 import torch
 import torch.distributed as dist
+
+import openreg_distributed
 from support import ranks
 from support.latches import Latch
 
@@ -15,6 +17,7 @@ DEVICE = "openreg"
 
 
 def begin(rank: int, address: str) -> None:
+    openreg_distributed.register()
     dist.init_process_group("occl", init_method=address, rank=rank, world_size=2)
     # First calls of operators run on the host's thread, and would wait.
     warm = torch.ones(4, device=DEVICE)

@@ -8,8 +8,10 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.distributed as dist
-from support import ranks
 from torch import nn
+
+import openreg_distributed
+from support import ranks
 
 STEPS = 5
 
@@ -19,12 +21,10 @@ def model() -> nn.Module:
     return nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 4))
 
 
-def batches(rank: int, device: str) -> list[tuple[torch.Tensor, torch.Tensor]]:
+def batch(rank: int, device: str) -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(rank + 1)
-    return [
-        tuple(torch.randn(6, n, generator=generator).to(device) for n in (8, 4))
-        for _ in range(STEPS)
-    ]
+    given, wanted = (torch.randn(6, n, generator=generator) for n in (8, 4))
+    return given.to(device), wanted.to(device)
 
 
 def ddp(device: str) -> nn.Module:
@@ -61,13 +61,14 @@ def train(
     rank: int, address: str, make: Callable[[str], nn.Module], device: str
 ) -> list[float]:
     backend = "gloo" if device == "cpu" else "occl"
+    openreg_distributed.register()
     dist.init_process_group(backend, init_method=address, rank=rank, world_size=2)
     net = make(device)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-    # Ranks that share one model need the same batches.
-    data = batches(0 if make is tensor_parallel else rank, device)
+    # Ranks that share one model need the same batch.
+    given, wanted = batch(0 if make is tensor_parallel else rank, device)
     losses = []
-    for given, wanted in data:
+    for _ in range(STEPS):
         optimizer.zero_grad()
         loss = nn.functional.mse_loss(net(given), wanted)
         loss.backward()

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-# Before ours: the library of the device and its operators.
-import openreg_aten  # noqa: F401
 import torch.distributed as dist
 
+# Before ours: the library of the device and its operators.
+import openreg_aten  # noqa: F401
 from openreg_distributed import _C
 
 

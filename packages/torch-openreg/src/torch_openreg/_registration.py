@@ -8,7 +8,6 @@ are not importable yet: nothing imported from here may need them.
 from __future__ import annotations
 
 import sys
-from importlib.util import find_spec
 
 import torch
 from torch.utils import backend_registration
@@ -48,8 +47,6 @@ def register() -> None:
         _load_autocast_rules()
     if is_enabled("rng_graphsafe"):
         _register_graphsafe_generators()
-    if is_enabled("process_group"):
-        _register_distributed_backend()
     _registered = True
     if sanitized:
         _enable_sanitizer()
@@ -121,13 +118,3 @@ def _load_autocast_rules() -> None:
         # Everything but autocast works without it, and autocast says what to install.
         if error.name != "openreg_amp":
             raise
-
-
-def _register_distributed_backend() -> None:
-    # Tensors of the device need no torch.distributed: without the package, or with a
-    # torch that was built without it, only groups of the device are missing.
-    if find_spec("openreg_distributed") is None or not torch.distributed.is_available():
-        return
-    import openreg_distributed
-
-    openreg_distributed.register()
