@@ -6,7 +6,8 @@
 The environment of this interpreter needs torch and numpy, and no more. pip gets one
 wheel at a time, without its dependencies, so that the order is that of the test and
 not pip's. openreg-distributed, which no other package needs, is always the last one:
-five wheels have five times as many orders. After the last wheel of each order the examples run in a fresh process.
+five wheels have five times as many orders. After the last wheel of each order the
+examples run in a fresh process.
 """
 
 from __future__ import annotations

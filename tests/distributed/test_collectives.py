@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every collective, with every type and geometry, against values that are computed here.
+"""Every collective, with every type and geometry, against values computed here.
 
 All cases run in one group of three ranks. Where gloo has a collective for the type, the
 same call on tensors of the CPU has to give the same.
@@ -71,7 +71,7 @@ mismatches: list[str] = []
 
 
 def expect(found: torch.Tensor, wanted: torch.Tensor, what: object) -> None:
-    """Notes what differs; to raise would leave the other ranks in the next collective."""
+    """Notes what differs; to raise would leave the others in the next collective."""
     same = found.shape == wanted.shape and found.dtype == wanted.dtype
     if not same or not torch.equal(numbers(found), numbers(wanted)):
         mismatches.append(f"{what}: found {found.cpu()}, wanted {wanted}")

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The package itself: its registration, what it imports, and the example."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+
+import openreg_distributed
+from support import ranks
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "distributed" / "train.py"
+
+
+def test_registration_names_the_device():
+    openreg_distributed.register()
+    openreg_distributed.register()
+    device = torch._C._get_privateuse1_backend_name()
+    assert dist.Backend.backend_capability["occl"] == [device]
+    assert dist.Backend.default_device_backend_map[device] == "occl"
+
+
+def test_registration_does_not_load_the_library(run_python):
+    result = run_python(
+        """
+        import sys
+        import openreg_distributed
+        openreg_distributed.register()
+        print("openreg_distributed._C" in sys.modules)
+        """
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "False\n"
+
+
+def test_without_torch_openreg_the_device_keeps_its_first_name(run_python):
+    result = run_python(
+        """
+        import datetime
+        import openreg_aten
+        import openreg_distributed
+        import torch
+        import torch.distributed as dist
+        openreg_distributed.register()
+        dist.init_process_group("occl", store=dist.HashStore(), rank=0, world_size=1)
+        x = torch.ones(2, device="privateuseone")
+        dist.all_reduce(x)
+        print(x.tolist(), dist.get_backend())
+        dist.destroy_process_group()
+        """,
+        TORCH_DEVICE_BACKEND_AUTOLOAD="0",
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "[1.0, 1.0] occl\n"
+
+
+def test_another_torch_is_refused():
+    with pytest.raises(
+        RuntimeError, match=r"was built for torch 2\.13\.0, but torch 9"
+    ):
+        openreg_distributed._check_torch_version("2.13.0", "9.0")
+
+
+def wrong_tensors(rank: int, address: str) -> None:
+    openreg_distributed.register()
+    dist.init_process_group("occl", init_method=address, rank=rank, world_size=1)
+    backend = dist.group.WORLD._get_backend(torch.device("openreg"))
+    with pytest.raises(RuntimeError, match="needs tensors of openreg devices"):
+        backend.broadcast([torch.ones(2)], dist.BroadcastOptions())
+    with pytest.raises(TypeError, match="not <class 'int'>"):
+        dist.new_group([0], backend="occl", pg_options=1)
+    dist.destroy_process_group()
+
+
+def test_wrong_tensors_and_options_are_refused():
+    ranks.run(wrong_tensors, 1, ranks.new_store())
+
+
+def split(rank: int, address: str) -> float:
+    from torch.distributed.device_mesh import init_device_mesh
+
+    openreg_distributed.register()
+    dist.init_process_group(
+        "occl",
+        init_method=address,
+        rank=rank,
+        world_size=4,
+        device_id=torch.device("openreg", 0),
+    )
+    mesh = init_device_mesh("openreg", (2, 2), mesh_dim_names=("rows", "columns"))
+    tensor = torch.full((2,), float(rank), device="openreg")
+    dist.all_reduce(tensor, group=mesh["columns"].get_group())
+    total = tensor.tolist()[0]
+    dist.destroy_process_group()
+    return total
+
+
+def test_a_group_that_is_bound_to_a_device_can_be_split():
+    assert ranks.run(split, 4, ranks.new_store()) == [1.0, 1.0, 5.0, 5.0]
+
+
+def test_the_example_runs_with_torchrun():
+    command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    done = subprocess.run(
+        [sys.executable, *command, str(EXAMPLE)],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "ranks: 2, loss below 1: True\n"
