@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Trains on several ranks: torchrun --nproc-per-node 2 examples/distributed/train.py."""
+"""Trains on ranks: torchrun --nproc-per-node 2 examples/distributed/train.py."""
 
 import os
 
