@@ -17,13 +17,14 @@ dist.init_process_group("occl", device_id=device)
 
 torch.manual_seed(0)
 model = DistributedDataParallel(nn.Linear(4, 1).to(device), device_ids=[device.index])
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.02)
 x = torch.full((8, 4), dist.get_rank() + 1.0, device=device)
 for _ in range(20):
     optimizer.zero_grad()
     loss = (model(x) - 1).square().mean()
     loss.backward()  # all_reduce of the gradients runs meanwhile
     optimizer.step()
+loss = loss.detach()
 dist.all_reduce(loss, dist.ReduceOp.AVG)
 if dist.get_rank() == 0:
     print(f"ranks: {dist.get_world_size()}, loss below 1: {loss.item() < 1}")

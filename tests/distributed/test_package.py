@@ -60,9 +60,7 @@ def test_without_torch_openreg_the_device_keeps_its_first_name(run_python):
 
 
 def test_another_torch_is_refused():
-    with pytest.raises(
-        RuntimeError, match=r"built for torch 2\.13\.0, but torch 9"
-    ):
+    with pytest.raises(RuntimeError, match=r"built for torch 2\.13\.0, but torch 9"):
         openreg_distributed._check_torch_version("2.13.0", "9.0")
 
 

@@ -1,15 +1,15 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-import torch.distributed as dist
+from torch._C._distributed_c10d import Backend
 
-class Options(dist.Backend.Options):  # type: ignore[name-defined, misc]
+class Options(Backend.Options):
     def __init__(self, timeout: timedelta = ...) -> None: ...
 
-class OcclBackend(dist.Backend): ...
+class OcclBackend(Backend): ...
 
 def create(
-    gloo: dist.Backend,
+    gloo: Backend,
     timeout: timedelta,
     group_name: str,
     global_ranks: Sequence[int],

@@ -14,7 +14,7 @@ import torch
 from ._build import TORCH_VERSION as _BUILT_FOR
 
 if TYPE_CHECKING:
-    import torch.distributed as dist
+    from torch._C._distributed_c10d import Backend
 
 __all__ = ["register"]
 
@@ -61,7 +61,7 @@ def register() -> None:
     backend.register_backend(_NAME, _create, extended_api=True, devices=[device])
 
 
-def _create(options: Any, backend_options: Any) -> dist.Backend:
+def _create(options: Any, backend_options: Any) -> Backend:
     """Makes the backend of a group, as ``torch.distributed`` asks for it."""
     from openreg_distributed import _engine
 

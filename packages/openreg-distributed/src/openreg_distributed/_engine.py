@@ -7,14 +7,20 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-import torch.distributed as dist
+from torch._C._distributed_c10d import (
+    Backend,
+    PrefixStore,
+    ProcessGroupGloo,
+    Store,
+)
+from torch.distributed.distributed_c10d import GroupName
 
 # Before ours: the library of the device and its operators.
 import openreg_aten  # noqa: F401
 from openreg_distributed import _C
 
 
-def create(options: Any, backend_options: Any) -> dist.Backend:
+def create(options: Any, backend_options: Any) -> Backend:
     """Makes the backend of a group.
 
     Args:
@@ -40,8 +46,8 @@ def create(options: Any, backend_options: Any) -> dist.Backend:
 
 
 def make_engine(
-    store: dist.Store, rank: int, ranks: Sequence[int], timeout: timedelta, name: str
-) -> dist.Backend:
+    store: Store, rank: int, ranks: Sequence[int], timeout: timedelta, name: str
+) -> Backend:
     """Makes gloo, which moves the data between the memories of hosts.
 
     Args:
@@ -54,8 +60,8 @@ def make_engine(
     Raises:
         RuntimeError: If the other ranks cannot be reached in time.
     """
-    prefixed = dist.PrefixStore("occl", store)
-    gloo = dist.ProcessGroupGloo(prefixed, rank, len(ranks), timeout=timeout)
+    prefixed = PrefixStore("occl", store)
+    gloo = ProcessGroupGloo(prefixed, rank, len(ranks), timeout=timeout)
     gloo.options.global_ranks_in_group = list(ranks)
-    gloo.options.group_name = name
+    gloo.options.group_name = GroupName(name)
     return gloo
