@@ -11,10 +11,22 @@ import pytest
     [
         (
             ["openreg-runtime"],
-            ["openreg_aten", "openreg_amp", "torch_openreg", "torch"],
+            [
+                "openreg_aten",
+                "openreg_amp",
+                "openreg_distributed",
+                "torch_openreg",
+                "torch",
+            ],
         ),
-        (["openreg-runtime", "openreg-aten"], ["openreg_amp", "torch_openreg"]),
-        (["openreg-runtime", "openreg-aten", "openreg-amp"], ["torch_openreg"]),
+        (
+            ["openreg-runtime", "openreg-aten"],
+            ["openreg_amp", "openreg_distributed", "torch_openreg"],
+        ),
+        (
+            ["openreg-runtime", "openreg-aten", "openreg-amp"],
+            ["openreg_distributed", "torch_openreg"],
+        ),
     ],
 )
 def test_strangers_are_the_packages_above(load_tool, monkeypatch, packages, expected):
