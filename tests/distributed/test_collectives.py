@@ -438,6 +438,22 @@ def wrong_calls_name_what_is_wrong(rank: int) -> None:
         dist.all_reduce(floats.bool(), dist.ReduceOp.AVG)
     with pytest.raises((RuntimeError, ValueError)):
         dist.all_to_all_single(floats, floats, [1, 1, 2], [1, 1, 1])
+    with pytest.raises(RuntimeError, match="refers to a single memory location"):
+        dist.all_reduce(floats[:1].expand(3))
+    backend = dist.group.WORLD._get_backend(torch.device(DEVICE))
+    options = dist.BroadcastOptions()
+    options.rootRank = RANKS
+    with pytest.raises(RuntimeError, match="the root is 3, but the group has 3 ranks"):
+        backend.broadcast([floats], options)
+    with pytest.raises(RuntimeError, match="the peer is 3, but the group has 3 ranks"):
+        backend.recv([floats], RANKS, 0)
+    with pytest.raises(RuntimeError, match="needs its counterpart in the same batch"):
+        backend.recv([floats], rank, 0)
+    elsewhere = torch.ones(1, device=f"{DEVICE}:1")
+    with pytest.raises(RuntimeError, match="one device, but are on openreg:0 and"):
+        dist.all_gather([elsewhere] * RANKS, floats[:1])
+    dist.all_reduce(floats)  # the group has not failed
+    expect(floats, torch.full((3,), float(RANKS)), "after wrong calls")
 
 
 @case

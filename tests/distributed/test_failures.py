@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import select
 import signal
 import threading
 import time
@@ -104,6 +105,18 @@ def forgotten(rank: int, address: str) -> None:
         dist.all_reduce(torch.ones(4, device=DEVICE), async_op=True)
 
 
+def forgotten_beside_a_living_rank(rank: int, address: str) -> None:
+    begin(rank, address, 60)
+    processes = [0, 0]
+    dist.all_gather_object(processes, os.getpid())
+    if rank == 0:
+        dist.all_reduce(torch.ones(4, device=DEVICE), async_op=True)
+        return
+    other = os.pidfd_open(processes[0])
+    assert select.select([other], [], [], 25)[0], "rank 0 has not ended"
+    os.close(other)
+
+
 def test_a_killed_rank_fails_the_collective():
     first, second = ranks.run_each(killed, 2, ranks.new_store())
     assert not first.failure, first.failure
@@ -130,3 +143,7 @@ def test_the_process_ends_beside_a_stuck_collective():
     for ended in ranks.run_each(forgotten, 2, ranks.new_store(), seconds=30):
         assert not ended.failure, ended.failure
         assert ended.exitcode is not None
+
+
+def test_the_process_ends_while_the_other_rank_lives():
+    ranks.run(forgotten_beside_a_living_rank, 2, ranks.new_store())

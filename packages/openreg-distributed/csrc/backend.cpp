@@ -8,6 +8,7 @@
 #include <openreg/openreg.h>
 
 #include <ATen/ATen.h>
+#include <ATen/MemoryOverlap.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
@@ -61,6 +62,7 @@ at::Tensor written(const at::Tensor& tensor) {
   TORCH_CHECK(
       !tensor.is_conj() && !tensor.is_neg(),
       "occl cannot write to a tensor that is a conjugate or negative view");
+  at::assert_no_internal_overlap(tensor);
   return view_of(tensor, tensor.mutable_data_ptr());
 }
 
@@ -105,6 +107,31 @@ void check_count(size_t found, int expected, const char* what) {
       what,
       ", but got ",
       found);
+}
+
+/// A wrong one would fail the group, and so the ranks that made no mistake.
+void check_rank(int64_t rank, int size, const char* what) {
+  TORCH_CHECK(
+      rank >= 0 && rank < size,
+      "occl: ",
+      what,
+      " is ",
+      rank,
+      ", but the group has ",
+      size,
+      " ranks");
+}
+
+/// A collective is in the order of one device's streams only.
+void check_devices(const Tensors& tensors, c10::DeviceIndex device) {
+  for (const at::Tensor& tensor : tensors) {
+    TORCH_CHECK(
+        tensor.device().index() == device,
+        "occl: the tensors of one call must be on one device, but are on ",
+        c10::Device(c10::kPrivateUse1, device),
+        " and ",
+        tensor.device());
+  }
 }
 
 void check_same_type(const at::Tensor& one, const at::Tensor& other) {
@@ -292,6 +319,8 @@ OcclBackend::WorkPtr OcclBackend::issue(
     Task task,
     const std::optional<Lane>& lane,
     const std::vector<LaneKey>& beside) {
+  check_devices(call.inputs, call.device);
+  check_devices(call.outputs, call.device);
   const std::lock_guard lock(mutex_);
   const uint64_t sequence = lane ? ++exchanges_ : ++collectives_;
   const std::string name = describe(call.name, sequence);
@@ -385,6 +414,7 @@ OcclBackend::WorkPtr OcclBackend::broadcast(
     Tensors& tensors,
     const c10d::BroadcastOptions& options) {
   const at::Tensor& tensor = only(tensors, "broadcast");
+  check_rank(options.rootRank, size_, "the root");
   const int root = static_cast<int>(options.rootRank);
   return issue(
       {OpType::BROADCAST,
@@ -446,6 +476,7 @@ OcclBackend::WorkPtr OcclBackend::reduce(
     const c10d::ReduceOptions& options) {
   const at::Tensor& tensor = only(tensors, "reduce");
   check_reduction(options.reduceOp, tensor.scalar_type());
+  check_rank(options.rootRank, size_, "the root");
   const int root = static_cast<int>(options.rootRank);
   return issue(
       {OpType::REDUCE, "reduce", tensor.device().index(), tensors, tensors},
@@ -565,6 +596,7 @@ OcclBackend::WorkPtr OcclBackend::gather(
     Tensors& inputs,
     const c10d::GatherOptions& options) {
   const at::Tensor& input = only(inputs, "gather");
+  check_rank(options.rootRank, size_, "the root");
   const int root = static_cast<int>(options.rootRank);
   Tensors out;
   if (rank_ == root) {
@@ -600,6 +632,7 @@ OcclBackend::WorkPtr OcclBackend::scatter(
     std::vector<Tensors>& inputs,
     const c10d::ScatterOptions& options) {
   const at::Tensor& output = only(outputs, "scatter");
+  check_rank(options.rootRank, size_, "the root");
   const int root = static_cast<int>(options.rootRank);
   Tensors in;
   if (rank_ == root) {
@@ -762,6 +795,14 @@ OcclBackend::WorkPtr OcclBackend::point_to_point(Call call, PeerOp op) {
   const Lane lane{op.kind, op.peer};
   {
     const std::lock_guard lock(mutex_);
+    if (op.kind != PeerOp::Kind::kRecvAny) {
+      check_rank(op.peer, size_, "the peer");
+      TORCH_CHECK(
+          batch_ || op.peer != rank_,
+          "occl: ",
+          call.name,
+          " with the rank itself needs its counterpart in the same batch");
+    }
     if (batch_) {
       batch_->device = call.device;
       batch_->ops.push_back(std::move(op));

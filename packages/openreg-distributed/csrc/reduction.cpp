@@ -71,7 +71,8 @@ at::Tensor flip_sign_bits(const at::Tensor& tensor) {
 void check_reduction(const ReduceOp& op, at::ScalarType type) {
   const ReduceOp::RedOpType kind = op;
   TORCH_CHECK(
-      !c10::isQIntType(type) && !c10::isBitsType(type),
+      !c10::isQIntType(type) && !c10::isBitsType(type) &&
+          type != at::kFloat4_e2m1fn_x2,
       "occl: tensors of type ",
       type,
       " cannot be reduced");
