@@ -59,6 +59,39 @@ def test_without_torch_openreg_the_device_keeps_its_first_name(run_python):
     assert result.stdout == "[1.0, 1.0] occl\n"
 
 
+GROUP_OF_ONE = """
+import openreg_distributed
+import torch
+import torch.distributed as dist
+openreg_distributed.register()
+dist.init_process_group("cpu:gloo,openreg:occl", store=dist.HashStore(), world_size=1,
+                        rank=0)
+x = torch.ones(2, device="openreg")
+dist.all_reduce(x)
+print(x.tolist())
+dist.destroy_process_group()
+"""
+
+
+def test_devices_in_other_processes_are_refused_when_a_group_is_made(run_python):
+    result = run_python(
+        GROUP_OF_ONE, OPENREG_ISOLATION="process", TORCH_DEVICE_BACKEND_AUTOLOAD="1"
+    )
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert "in init_process_group" in result.stderr
+    assert "RuntimeError: occl needs device memory in the process" in result.stderr
+    assert "OPENREG_ISOLATION=process" in result.stderr.splitlines()[-1]
+
+
+def test_operators_as_messages_are_no_obstacle(run_python):
+    result = run_python(
+        GROUP_OF_ONE, OPENREG_ISOLATION="loopback", TORCH_DEVICE_BACKEND_AUTOLOAD="1"
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "[1.0, 1.0]\n"
+
+
 def test_another_torch_is_refused():
     with pytest.raises(RuntimeError, match=r"built for torch 2\.13\.0, but torch 9"):
         openreg_distributed._check_torch_version("2.13.0", "9.0")

@@ -17,6 +17,7 @@ from torch.distributed.distributed_c10d import GroupName
 
 # Before ours: the library of the device and its operators.
 import openreg_aten  # noqa: F401
+import openreg_runtime
 from openreg_distributed import _C
 
 
@@ -33,8 +34,15 @@ def create(options: Any, backend_options: Any) -> Backend:
 
     Raises:
         TypeError: If ``backend_options`` are those of another backend.
-        RuntimeError: If the other ranks cannot be reached in time.
+        RuntimeError: If the other ranks cannot be reached in time, or if devices are in
+            processes of their own, whose memory gloo cannot reach.
     """
+    if openreg_runtime.setting("OPENREG_ISOLATION").value == "process":
+        raise RuntimeError(
+            "occl needs device memory in the process of the rank, which "
+            "OPENREG_ISOLATION=process does not give: set it to thread or loopback, "
+            "or copy tensors to the CPU and use gloo"
+        )
     if backend_options is not None and not isinstance(backend_options, _C.Options):
         raise TypeError(
             f"occl takes openreg_distributed._C.Options, not {type(backend_options)}"
