@@ -85,12 +85,14 @@ def memory_is_kept_while_it_runs(rank: int, address: str) -> None:
     begin(rank, address)
     output = torch.zeros(2, 1024, device=DEVICE)
     latch = latch_on(torch.accelerator.current_stream())
-    given = torch.full((1024,), rank + 1.0).to(DEVICE, non_blocking=True)
+    host = torch.full((1024,), rank + 1.0).pin_memory()
+    given = host.to(DEVICE, non_blocking=True)
     work = dist.all_gather_into_tensor(output, given, async_op=True)
     other = torch.Stream(DEVICE)
     del given
     with other:  # would take the same memory, and write to it at once
         torch.full((1024,), 9.0, device=DEVICE)
+    assert latch.holds
     latch.release()
     work.wait()
     assert output[:, 0].tolist() == [1.0, 2.0]
