@@ -37,6 +37,14 @@ LAYERS = {
         "ops/",
         "bindings/",
     ],
+    "packages/openreg-distributed/csrc": [
+        "reduction",
+        "engine",
+        "streams",
+        "work",
+        "backend",
+        "module",
+    ],
 }
 # This one uses the library through its public header, and no layers but these.
 ONLY = {"packages/openreg-runtime/csrc/bindings/": ["base/", "bindings/"]}

@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 RUNTIME = "packages/openreg-runtime/csrc"
 ATEN = "packages/openreg-aten/csrc"
+DISTRIBUTED = "packages/openreg-distributed/csrc"
 
 
 @pytest.fixture
@@ -64,6 +65,11 @@ def test_layers_of_this_workspace_hold(layers):
             f"{ATEN}/mechanism.h",
             "device/device.h",
             "mechanism must not include device/",
+        ),
+        (
+            f"{DISTRIBUTED}/engine.cpp",
+            "backend.h",
+            "engine must not include backend",
         ),
     ],
 )
