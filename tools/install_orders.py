@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Installs the wheels of dist in every order, and runs the README's examples.
+"""Installs the wheels of dist in many orders, and runs the README's examples.
 
     python tools/install_orders.py
 
 The environment of this interpreter needs torch and numpy, and no more. pip gets one
 wheel at a time, without its dependencies, so that the order is that of the test and
-not pip's. openreg-distributed, which no other package needs, is always the last one:
-five wheels have five times as many orders. After the last wheel of each order the
-examples run in a fresh process.
+not pip's. Four packages come in each of their 24 orders. openreg-distributed, which no
+other package needs, is in one place of each, and in all places over all of them: each
+place in each order would be 120 installations. After the last wheel of each order the
+examples, and a collective of one rank, run in a fresh process.
 """
 
 from __future__ import annotations
@@ -23,9 +24,30 @@ from pathlib import Path
 
 from package_set import DIST, PACKAGES
 
-LAST = "openreg-distributed"
+NEEDED_BY_NONE = "openreg-distributed"
 README = Path(__file__).resolve().parent.parent / "README.md"
 USED = "import torch\nassert torch.openreg.is_initialized(), 'no device was used'\n"
+COLLECTIVE = """
+import openreg_distributed
+import torch.distributed as dist
+
+openreg_distributed.register()
+dist.init_process_group("occl", store=dist.HashStore(), rank=0, world_size=1)
+tensor = torch.ones(2, device="openreg")
+dist.all_reduce(tensor)
+assert tensor.tolist() == [1, 1]
+dist.destroy_process_group()
+"""
+
+
+def orders() -> list[tuple[str, ...]]:
+    """Returns the orders to try, each with all packages."""
+    others = [package for package in PACKAGES if package != NEEDED_BY_NONE]
+    tried = []
+    for number, order in enumerate(itertools.permutations(others)):
+        place = number % len(PACKAGES)
+        tried.append((*order[:place], NEEDED_BY_NONE, *order[place:]))
+    return tried
 
 
 def examples(text: str) -> str:
@@ -58,11 +80,11 @@ def wheel(package: str) -> Path:
     return found[0]
 
 
-def failures(orders: Sequence[Sequence[str]], program: str) -> Iterator[str]:
-    """Tries every order; yields a message for each that fails.
+def failures(tried: Sequence[Sequence[str]], program: str) -> Iterator[str]:
+    """Tries the orders; yields a message for each that fails.
 
     Args:
-        orders: The packages, in the order of their installation.
+        tried: The packages, in the orders of their installation.
         program: What has to run after that.
     """
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
@@ -72,7 +94,7 @@ def failures(orders: Sequence[Sequence[str]], program: str) -> Iterator[str]:
         for name, value in os.environ.items()
         if not name.startswith(("OPENREG_", "TORCH_DEVICE_BACKEND"))
     }
-    for order in orders:
+    for order in tried:
         subprocess.run([*pip, "uninstall", "--yes", *PACKAGES], check=True)
         for package in order:
             offline = ["--no-deps", "--no-index", "--no-compile"]
@@ -92,14 +114,13 @@ def failures(orders: Sequence[Sequence[str]], program: str) -> Iterator[str]:
 
 def main() -> int:
     """Runs the command line; returns the exit status."""
-    program = examples(README.read_text(encoding="utf-8"))
-    others = [name for name in PACKAGES if name != LAST]
-    orders = [(*order, LAST) for order in itertools.permutations(others)]
+    program = examples(README.read_text(encoding="utf-8")) + COLLECTIVE
+    tried = orders()
     start = time.monotonic()
-    failed = list(failures(orders, program))
+    failed = list(failures(tried, program))
     print(*failed, sep="\n", end="")
     seconds = time.monotonic() - start
-    print(f"{len(orders) - len(failed)} of {len(orders)} orders work ({seconds:.0f} s)")
+    print(f"{len(tried) - len(failed)} of {len(tried)} orders work ({seconds:.0f} s)")
     return 1 if failed else 0
 
 

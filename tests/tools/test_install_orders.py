@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 
@@ -23,6 +24,19 @@ def test_examples_of_a_page_are_one_program_that_must_use_the_device(tool):
 def test_page_without_examples_is_an_error(tool):
     with pytest.raises(ValueError, match="no Python example"):
         tool.examples("text\n```console\n$ b\n```\n")
+
+
+def test_orders_are_all_of_four_packages_with_the_fifth_in_all_places(tool):
+    fifth, tried = tool.NEEDED_BY_NONE, tool.orders()
+    others = [tuple(name for name in order if name != fifth) for order in tried]
+    assert sorted(others) == sorted(
+        itertools.permutations(set(tool.PACKAGES) - {fifth})
+    )
+    places = [order.index(fifth) for order in tried]
+    assert set(places) == set(range(len(tool.PACKAGES)))
+    for other in set(tool.PACKAGES) - {fifth}:
+        pairs = zip(places, tried, strict=True)
+        assert {place < order.index(other) for place, order in pairs} == {True, False}
 
 
 @pytest.mark.parametrize("names", [[], ["torch_openreg-1.whl", "torch_openreg-2.whl"]])
