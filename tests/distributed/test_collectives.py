@@ -370,11 +370,12 @@ def recv_from_any_rank(rank: int) -> None:
         sources = set()
         for _ in range(RANKS - 1):
             received = torch.zeros(4, 3, device=DEVICE)
-            sources.add(source := dist.recv(received))
+            sources.add(source := dist.recv(received, tag=8))
             expect(received, values(source, torch.float32, (4, 3)), source)
         assert sources == {1, 2}
     else:
-        dist.send(values(rank, torch.float32, (4, 3)).to(DEVICE), 0)
+        # A tag of its own: a rank may be in the next case while another sends this.
+        dist.send(values(rank, torch.float32, (4, 3)).to(DEVICE), 0, tag=8)
 
 
 @case
