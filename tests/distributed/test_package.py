@@ -92,6 +92,21 @@ def test_operators_as_messages_are_no_obstacle(run_python):
     assert result.stdout == "[1.0, 1.0]\n"
 
 
+def test_missing_package_is_named_with_its_pip_command(run_python):
+    result = run_python(
+        """
+        import sys
+        import torch.distributed as dist
+        import openreg_distributed
+        sys.modules["openreg_aten"] = None  # as if it were not installed
+        openreg_distributed.register()
+        dist.init_process_group("occl", store=dist.HashStore(), rank=0, world_size=1)
+        """
+    )
+    assert result.returncode == 1
+    assert "pip install openreg-aten==" in result.stderr.splitlines()[-1]
+
+
 def test_another_torch_is_refused():
     with pytest.raises(RuntimeError, match=r"built for torch 2\.13\.0, but torch 9"):
         openreg_distributed._check_torch_version("2.13.0", "9.0")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from importlib.metadata import version
 from typing import Any
 
 from torch._C._distributed_c10d import (
@@ -16,7 +17,16 @@ from torch._C._distributed_c10d import (
 from torch.distributed.distributed_c10d import GroupName
 
 # Before ours: the library of the device and its operators.
-import openreg_aten  # noqa: F401
+try:
+    import openreg_aten  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "openreg_aten":
+        raise
+    raise ImportError(
+        "openreg-distributed needs openreg-aten, which is not installed: "
+        f"pip install openreg-aten=={version('openreg-distributed')}",
+        name=error.name,
+    ) from error
 import openreg_runtime
 from openreg_distributed import _C
 
