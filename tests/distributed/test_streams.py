@@ -84,14 +84,16 @@ def a_future_is_done_when_its_stream_is(rank: int, address: str) -> None:
 def memory_is_kept_while_it_runs(rank: int, address: str) -> None:
     begin(rank, address)
     output = torch.zeros(2, 1024, device=DEVICE)
-    latch = latch_on(torch.accelerator.current_stream())
-    host = torch.full((1024,), rank + 1.0).pin_memory()
-    given = host.to(DEVICE, non_blocking=True)
-    work = dist.all_gather_into_tensor(output, given, async_op=True)
-    other = torch.Stream(DEVICE)
+    given = torch.full((1024,), rank + 1.0, device=DEVICE)
+    side = torch.Stream(DEVICE)
+    side.wait_stream(torch.accelerator.current_stream())
+    latch = latch_on(side)
+    with side:
+        work = dist.all_gather_into_tensor(output, given, async_op=True)
     del given
-    with other:  # would take the same memory, and write to it at once
-        torch.full((1024,), 9.0, device=DEVICE)
+    # This would take the same memory, and write to it at once.
+    nines = torch.full((1024,), 9.0, device=DEVICE)
+    assert nines.sum().item() == 9 * 1024
     assert latch.holds
     latch.release()
     work.wait()
