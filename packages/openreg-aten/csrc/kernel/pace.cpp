@@ -3,6 +3,7 @@
 // inline and with small ones enqueued.
 #include "kernel/pace.h"
 
+#include "device/device.h"
 #include "device/host_wait.h"
 #include "device/settings.h"
 #include "thread_local.h"
@@ -44,7 +45,8 @@ class Governor {
     if (waits != waits_.load(std::memory_order_relaxed)) {
       end_interval(waits, count);
     }
-    return enqueues_.load(std::memory_order_relaxed);
+    return enqueues_.load(std::memory_order_relaxed) ||
+        (is_far_ && count > kFewest);
   }
 
  private:
@@ -66,19 +68,26 @@ class Governor {
       return; // another thread does it
     }
     const Clock::time_point now = Clock::now();
+    const bool way = is_far_ ||
+        choose(count, std::chrono::duration<double>(now - start_).count());
+    recent_ = std::max(count, recent_ / 2);
+    enqueues_.store(way && recent_ > kFewest, std::memory_order_relaxed);
+    operators_.store(0, std::memory_order_relaxed);
+    waits_.store(waits, std::memory_order_relaxed);
+    start_ = now;
+  }
+
+  /// The way of the next interval, after one of `seconds`.
+  bool choose(uint32_t count, double seconds) {
     if (count > kFewest) {
-      learn(std::chrono::duration<double>(now - start_).count() / count);
+      learn(seconds / count);
     }
     const bool tries = interval_ >= round_ - kTries &&
         (faster_ || shortest_[false] > kWorthTrying);
     const bool way = faster_ != tries;
     switched_ = way != way_;
     way_ = way;
-    recent_ = std::max(count, recent_ / 2);
-    enqueues_.store(way && recent_ > kFewest, std::memory_order_relaxed);
-    operators_.store(0, std::memory_order_relaxed);
-    waits_.store(waits, std::memory_order_relaxed);
-    start_ = now;
+    return way;
   }
 
   /// Compares the last intervals of a round. What disturbs a measurement makes
@@ -96,6 +105,8 @@ class Governor {
     }
   }
 
+  // What runs inline in another process is a round trip: nothing is tried.
+  const bool is_far_ = !kernels_reach_memory();
   std::atomic<uint32_t> operators_{0}; // of this interval
   std::atomic<uint32_t> waits_{0};     // when it began
   std::atomic<bool> enqueues_{false};
