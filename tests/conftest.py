@@ -5,6 +5,7 @@ import os
 from importlib.util import find_spec
 
 pytest_plugins = [
+    "support.isolation",
     "support.latches",
     "support.programs",
     "support.scripts",

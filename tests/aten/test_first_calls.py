@@ -278,6 +278,7 @@ def test_sizes_that_follow_from_values_are_waited_for(
     same(torch.ops.aten._padded_dense_to_jagged_forward(*moved), expected)
 
 
+@pytest.mark.differs_in_process("messages")
 def test_file_is_read_by_the_call(device: str, tmp_path: Path, latch: Latches) -> None:
     path = tmp_path / "numbers"
     torch.arange(4.0).numpy().tofile(path)

@@ -31,6 +31,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.differs_in_process("pace")
 def test_bursts_of_small_operators_are_tried_both_ways(run_script: Program) -> None:
     # The first round has 32 intervals, of which five are run the other way.
     ended = run_script(f"{PROGRAM}\n    print(counted(40, 64), counted(200, 64))", **ON)
@@ -38,6 +39,15 @@ def test_bursts_of_small_operators_are_tried_both_ways(run_script: Program) -> N
     first, second = map(int, ended.stdout.split())
     assert 64 <= first < 40 * 64
     assert 64 <= second < 200 * 64
+
+
+def test_bursts_are_enqueued_where_to_run_them_is_a_round_trip(
+    run_script: Program,
+) -> None:
+    process = {"OPENREG_ISOLATION": "process"}
+    ended = run_script(f"{PROGRAM}\n    print(counted(40, 64))", **ON, **process)
+    assert not ended.returncode, ended.stderr
+    assert int(ended.stdout) >= 39 * 64  # all but some of the first
 
 
 @pytest.mark.parametrize("operators", [1, 8])

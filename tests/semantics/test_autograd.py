@@ -93,6 +93,7 @@ def test_gradient_accumulates_in_graph_when_one_is_made(device):
     return first.detach(), x.grad.detach(), first is x.grad, x.grad.requires_grad
 
 
+@pytest.mark.differs_in_process("sparse gradients")
 @program
 def test_sparse_gradients_accumulate(device):
     table = nn.Embedding(6, 2, sparse=True).to(device)

@@ -178,6 +178,7 @@ FUNCTIONS_OF_A_DEVICE: dict[str, Callable[[Any], object]] = {
     "can_device_access_peer, as peer": lambda device: (
         torch.openreg.can_device_access_peer(0, device)
     ),
+    "reset_device": torch.openreg.reset_device,
     "device_memory_used": torch.openreg.device_memory_used,
     "get_device_capability": torch.openreg.get_device_capability,
     "get_device_name": torch.openreg.get_device_name,

@@ -56,11 +56,11 @@ def sent(value: Any) -> Any:
         lambda: torch.ones((), dtype=torch.bfloat16, device="openreg"),
         lambda: torch.tensor([True, False], device="openreg"),
         lambda: torch.tensor([1 + 2j], device="openreg:1"),
-        lambda: torch.empty(0, 3, device="openreg:1"),
         lambda: torch.ones(3, device="openreg").expand(4, 3),
         lambda: torch.ones(3, device="openreg", requires_grad=True),
     ],
 )
+@pytest.mark.differs_in_process("shared memory")
 def test_tensor_arrives_as_it_was(make: Callable[[], torch.Tensor]) -> None:
     x = make()
     y = sent(x)
@@ -73,6 +73,12 @@ def test_tensor_arrives_as_it_was(make: Callable[[], torch.Tensor]) -> None:
     assert y.data_ptr() == x.data_ptr()
 
 
+def test_empty_tensor_arrives() -> None:
+    y = sent(torch.empty(0, 3, device="openreg:1"))
+    assert (y.device, y.size()) == (torch.device("openreg:1"), (0, 3))
+
+
+@pytest.mark.differs_in_process("shared memory")
 def test_parameters_modules_and_lists_arrive() -> None:
     model = torch.nn.Linear(3, 2).openreg()
     weight, copied = sent([model.weight, model])
@@ -81,6 +87,7 @@ def test_parameters_modules_and_lists_arrive() -> None:
     assert weight.data_ptr() == copied.weight.data_ptr() == model.weight.data_ptr()
 
 
+@pytest.mark.differs_in_process("shared memory")
 @pytest.mark.filterwarnings("ignore:Sparse .* tensor support is in beta state")
 @pytest.mark.parametrize("requires_grad", [False, True])
 @pytest.mark.parametrize(
@@ -105,6 +112,7 @@ def test_sparse_tensor_arrives(layout: torch.layout, requires_grad: bool) -> Non
     assert values[0].data_ptr() == values[1].data_ptr()
 
 
+@pytest.mark.differs_in_process("shared memory")
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype")
 def test_nested_tensor_arrives() -> None:
     x = torch.nested.nested_tensor([torch.ones(2), torch.zeros(3)], device="openreg")
@@ -115,6 +123,7 @@ def test_nested_tensor_arrives() -> None:
         assert a.data_ptr() == b.data_ptr()
 
 
+@pytest.mark.differs_in_process("shared memory")
 def test_jagged_tensor_arrives() -> None:
     x = torch.nested.nested_tensor(
         [torch.ones(2), torch.zeros(3)], device="openreg", layout=torch.jagged
@@ -172,6 +181,7 @@ def test_spawned_process_writes_to_the_memory_of_its_parent_by_messages(
     assert lines == ["([3.0, 4.0], [], True)", "[1.0, 2.0, 3.0, 4.0]"]
 
 
+@pytest.mark.differs_in_process("shared memory")
 def test_message_that_nobody_reads_keeps_the_memory_and_reading_frees_it() -> None:
     gc.collect()
     torch.openreg.ipc_collect()

@@ -41,6 +41,7 @@ OWN = {
     "get_amp_supported_dtype",
     "mechanisms",
     "operator_paths",
+    "reset_device",
     "sanitizer",
     "set_storage_name",
     "set_tensor_flags",

@@ -28,6 +28,7 @@ class Digits(nn.Module):
         return self.dequantize(self.linear(x.flatten(1)))
 
 
+@pytest.mark.differs_in_process("messages")
 def test_network_is_quantized_on_the_device(device, same, engine) -> None:
     x = torch.randn(3, 1, 8, 8)
     results = []
@@ -43,6 +44,7 @@ def test_network_is_quantized_on_the_device(device, same, engine) -> None:
     same(results[1], results[0])
 
 
+@pytest.mark.differs_in_process("messages")
 def test_network_quantized_on_the_cpu_runs_on_the_device(device, same) -> None:
     x = torch.randn(3, 1, 8, 8)
     network = Digits().eval()
@@ -54,6 +56,7 @@ def test_network_quantized_on_the_cpu_runs_on_the_device(device, same) -> None:
     same(network.to(device)(x.to(device)), expected)
 
 
+@pytest.mark.differs_in_process("messages")
 def test_weights_are_quantized_and_activations_as_they_come(device, same) -> None:
     results = []
     for place in ("cpu", device):

@@ -110,6 +110,7 @@ def weight(*shape: int, per_channel: bool) -> Tensor:
     return torch.quantize_per_channel(x, channels, zeros, 0, torch.qint8)
 
 
+@pytest.mark.differs_in_process("messages")
 @pytest.mark.parametrize("per_channel", [False, True])
 def test_linear_layers_take_packed_weights(agree, engine, per_channel) -> None:
     x = torch.quantize_per_tensor(torch.randn(5, 8), 0.05, 30, torch.quint8)
@@ -121,6 +122,7 @@ def test_linear_layers_take_packed_weights(agree, engine, per_channel) -> None:
     agree(lambda x, w, b: quantized.linear_dynamic(x.dequantize(), pack(w, b)), x, w, b)
 
 
+@pytest.mark.differs_in_process("messages")
 @pytest.mark.parametrize("per_channel", [False, True])
 def test_convolutions_take_packed_weights(agree, engine, per_channel) -> None:
     w, b = weight(6, 4, 3, 3, per_channel=per_channel), torch.randn(6)
@@ -132,6 +134,7 @@ def test_convolutions_take_packed_weights(agree, engine, per_channel) -> None:
     agree(lambda x, w, b: quantized.conv2d_relu(x, pack(w, b), 0.1, 3), image(), w, b)
 
 
+@pytest.mark.differs_in_process("messages")
 def test_packed_weights_are_the_cpus_and_outlive_what_they_are_made_of(
     device, engine, settled_memory
 ) -> None:
@@ -152,6 +155,7 @@ def test_packed_weights_are_the_cpus_and_outlive_what_they_are_made_of(
     assert junk.sum().item() == 448
 
 
+@pytest.mark.differs_in_process("messages")
 def test_embeddings_take_packed_weights(agree) -> None:
     w = torch.quantize_per_channel(
         torch.randn(10, 12), torch.full((10,), 0.1), torch.rand(10), 0, torch.quint8
@@ -167,6 +171,7 @@ def test_embeddings_take_packed_weights(agree) -> None:
     )
 
 
+@pytest.mark.differs_in_process("messages")
 @pytest.mark.filterwarnings("ignore:.*fbgemm_.* is deprecated")
 def test_weights_packed_in_tensors_stay_on_the_host(device, agree) -> None:
     w, b = torch.randn(4, 8), torch.randn(4)

@@ -56,6 +56,7 @@ def test_parameters_may_be_tensors(agree) -> None:
     )
 
 
+@pytest.mark.differs_in_process("messages")
 @pytest.mark.parametrize("dtype", [torch.quint4x2, torch.quint2x4], ids=str)
 def test_several_numbers_share_a_byte(agree, engine, dtype) -> None:
     agree(lambda x: torch.quantize_per_tensor(x, 0.5, 1, dtype).dequantize(), values())
@@ -121,6 +122,7 @@ def test_parameters_on_another_device_are_refused(device: str) -> None:
             )
 
 
+@pytest.mark.differs_in_process("functions")
 @pytest.mark.parametrize("kind", KINDS)
 def test_quantizers_functions_are_asked_of_the_device(device: str, kind: str) -> None:
     with counted() as calls:

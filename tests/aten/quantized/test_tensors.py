@@ -122,7 +122,15 @@ def test_new_tensors_have_the_quantizer_that_is_asked_for(
         torch._empty_affine_quantized([2], scale=1.0, zero_point=0, device=device)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        kind
+        if kind == "per_tensor"
+        else pytest.param(kind, marks=pytest.mark.differs_in_process("messages"))
+        for kind in KINDS
+    ],
+)
 def test_views_and_indexing(agree, kind) -> None:
     x = KINDS[kind](values())
     for function in (

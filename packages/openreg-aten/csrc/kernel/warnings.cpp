@@ -6,11 +6,40 @@
 
 #include <cstdint>
 #include <cstring>
+#include <mutex>
+#include <unordered_set>
+#include <utility>
 
 namespace openreg::aten {
 namespace {
 
 constexpr std::size_t kMostWarnings = 64; // of one kernel; more are dropped
+
+/// A text that stays valid: PyTorch keeps the pointer.
+const char* keep(std::string text) {
+  constexpr std::size_t kMostTexts = 4096;
+  static std::mutex mutex;
+  static auto* texts = new std::unordered_set<std::string>;
+  const std::lock_guard lock(mutex);
+  if (texts->size() >= kMostTexts && texts->count(text) == 0) {
+    return "a kernel of the device";
+  }
+  return texts->insert(std::move(text)).first->c_str();
+}
+
+c10::Warning read_warning(codec::Reader& in) {
+  c10::Warning::warning_variant_t type = c10::Warning::UserWarning();
+  if (in.get_flag()) {
+    type = c10::Warning::DeprecationWarning();
+  }
+  const bool verbatim = in.get_flag();
+  std::string text = in.get_text();
+  const char* function = keep(in.get_text());
+  const char* file = keep(in.get_text());
+  const c10::SourceLocation place{
+      function, file, in.get<decltype(c10::SourceLocation::line)>()};
+  return c10::Warning(type, place, std::move(text), verbatim);
+}
 
 } // namespace
 
@@ -25,7 +54,9 @@ void WarningsKept::process(const c10::Warning& warning) {
     kept_.push_back(
         {std::holds_alternative<c10::Warning::DeprecationWarning>(
              warning.type()),
-         warning.msg()});
+         warning.verbatim(),
+         warning.msg(),
+         warning.source_location()});
   }
 }
 
@@ -34,7 +65,11 @@ void WarningsKept::append_to(codec::Bytes& reply) const {
   codec::Writer out(reply);
   for (const Kept& each : kept_) {
     out.put(static_cast<std::uint8_t>(each.deprecation));
+    out.put(static_cast<std::uint8_t>(each.verbatim));
     out.put_text(each.text);
+    out.put_text(each.place.function);
+    out.put_text(each.place.file);
+    out.put(each.place.line);
   }
   out.put(size);
 }
@@ -52,13 +87,7 @@ codec::ByteSpan repeat_warnings(codec::ByteSpan reply) {
   if (size < body.size()) {
     codec::Reader in(body.subspan(size));
     for (std::size_t i = 0; i < kMostWarnings && !in.at_end(); ++i) {
-      const bool deprecation = in.get_flag();
-      const std::string text = in.get_text();
-      if (deprecation) {
-        TORCH_WARN_DEPRECATION(text);
-      } else {
-        TORCH_WARN(text);
-      }
+      c10::warn(read_warning(in));
     }
     in.expect_end();
   }

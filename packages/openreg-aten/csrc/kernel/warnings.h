@@ -28,7 +28,9 @@ class WarningsKept final : private c10::WarningHandler {
 
   struct Kept {
     bool deprecation;
+    bool verbatim;
     std::string text;
+    c10::SourceLocation place;
   };
   std::vector<Kept> kept_;
   std::optional<c10::WarningUtils::WarningHandlerGuard> guard_;

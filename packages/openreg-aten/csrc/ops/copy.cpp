@@ -22,6 +22,7 @@
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/ops/copy_native.h>
+#include <ATen/ops/zero.h>
 #include <torch/library.h>
 
 #include <array>
@@ -175,6 +176,9 @@ copy_tensor(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
       !self._is_zerotensor(),
       "ZeroTensors are immutable. Please materialize the tensor using "
       "`.clone()`, if you want a mutable zero tensor.");
+  if (src._is_zerotensor()) {
+    return self.zero_();
+  }
   // A lazily copied storage gets a buffer of its own before it is held or seen.
   self.storage().unsafeGetStorageImpl()->mutable_data();
   if (on_device(self) && on_device(src)) {

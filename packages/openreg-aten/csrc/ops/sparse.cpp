@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sparse tensors in COO format: the CPU's kernels, on the device's indices and
 // values. They have a dispatch key of their own, which asks no dense fallback.
+#include "device/device.h"
+#include "kernel/boxed.h"
 #include "mechanism.h"
 #include "ops/over_composites.h"
 
@@ -8,6 +10,22 @@
 #include <ATen/ops/copy_sparse_to_sparse_native.h>
 
 namespace openreg::aten {
+namespace {
+
+/// A message does not say values that overlap in memory, as in a gradient that
+/// was expanded: kernels read as many as there are elements.
+void make_from_parts(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  if (!kernels_reach_memory()) {
+    const auto arguments = op.schema().arguments().size();
+    const auto index = *op.schema().argumentIndexWithName("values");
+    c10::IValue& values =
+        (*stack)[stack->size() - arguments + static_cast<std::size_t>(index)];
+    values = values.toTensor().contiguous();
+  }
+  run_cpu_kernel<c10::DispatchKey::SparseCPU>(op, stack);
+}
+
+} // namespace
 
 OPENREG_MECHANISM(
     sparse,
@@ -21,6 +39,9 @@ OPENREG_MECHANISM(
   // Copies between devices are made of copies of indices and values.
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1);
   library.impl("copy_", TORCH_FN(at::native::copy_sparse_wrapper_));
+  library.impl(
+      "_sparse_coo_tensor_with_dims_and_tensors",
+      torch::CppFunction::makeFromBoxedFunction<&make_from_parts>());
   library.impl("copy_sparse_to_sparse_", TORCH_FN(at::native::copy_sparse_));
   register_over_composites<
       DispatchKey::SparseCPU,

@@ -3,6 +3,7 @@
 #include "ops/transfer.h"
 
 #include "device/bytes.h"
+#include "device/host_allocator.h"
 #include "device/stream.h"
 #include "device/stream_event.h"
 
@@ -30,9 +31,13 @@ bool have_same_bytes(const at::Tensor& one, const at::Tensor& other) {
 }
 
 /// A tensor of one piece that looks like `tensor`, on another side.
-at::Tensor
-piece_like(const at::Tensor& tensor, at::ScalarType dtype, at::Device device) {
-  const auto options = at::TensorOptions().dtype(dtype).device(device);
+at::Tensor piece_like(
+    const at::Tensor& tensor,
+    at::ScalarType dtype,
+    at::Device device,
+    bool pinned = false) {
+  const auto options =
+      at::TensorOptions().dtype(dtype).device(device).pinned_memory(pinned);
   if (tensor.is_non_overlapping_and_dense()) {
     return at::empty_strided(tensor.sizes(), tensor.strides(), options);
   }
@@ -100,16 +105,31 @@ void transfer_with_host(at::Tensor& dst, const at::Tensor& src, bool async) {
     return;
   }
   if (to_device) {
-    at::Tensor piece = piece_like(dst, dst.scalar_type(), at::kCPU);
+    const at::Tensor piece =
+        piece_like(dst, dst.scalar_type(), at::kCPU, /*pinned=*/async);
     piece.copy_(from);
-    if (is_one_piece(dst)) {
-      copy_bytes(device, dst.data_ptr(), piece.const_data_ptr(), dst.nbytes());
-      return;
+    if (async) {
+      record_pinned_use(piece.storage(), current_stream(device));
     }
-    at::Tensor there = piece_like(piece, dst.scalar_type(), dst.device());
+    const at::Tensor there = is_one_piece(dst)
+        ? dst
+        : piece_like(piece, dst.scalar_type(), dst.device());
     copy_bytes(
-        device, there.data_ptr(), piece.const_data_ptr(), piece.nbytes());
-    dst.copy_(there);
+        device,
+        there.data_ptr(),
+        piece.const_data_ptr(),
+        piece.nbytes(),
+        async);
+    if (!there.is_same(dst)) {
+      dst.copy_(there);
+    }
+    return;
+  }
+  if (is_one_piece(dst)) {
+    const at::Tensor there = piece_like(dst, dst.scalar_type(), src.device());
+    there.copy_(from);
+    copy_bytes(
+        device, dst.data_ptr(), there.const_data_ptr(), dst.nbytes(), async);
     return;
   }
   const at::Tensor there = in_one_piece(from);
