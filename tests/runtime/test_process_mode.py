@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from support.programs import Program
+from support.programs import LAUNCHER, Program
 
 PROCESS = {"OPENREG_ISOLATION": "process"}
 
@@ -420,6 +419,20 @@ def test_launcher_that_ends_loses_the_device(run_python: Program) -> None:
 
 def test_module_is_a_launcher(run_python: Program) -> None:
     program = 'print(read(write(b"x", 0)))'
-    launcher = f"{sys.executable} -m openreg_runtime.device"
-    text = output(run_python, program, OPENREG_DEVICE_LAUNCHER=launcher)
+    text = output(run_python, program, OPENREG_DEVICE_LAUNCHER=LAUNCHER)
     assert text == "b'x'\n"
+
+
+def test_launcher_that_ends_may_hear_of_a_device_that_does(run_python: Program) -> None:
+    program = """
+import socket
+from openreg_runtime.device import Launcher
+mine, channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+mine.send(f"parent {os.getpid()}".encode())
+launcher = Launcher(channel)
+mine.close()
+launcher.run()
+os.kill(os.getpid(), signal.SIGCHLD)
+launcher.stop()
+"""
+    assert output(run_python, program) == ""

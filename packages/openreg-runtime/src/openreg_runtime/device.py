@@ -136,8 +136,15 @@ class Launcher:
         wake, woken = socket.socketpair()
         wake.setblocking(False)
         woken.setblocking(False)
-        signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        with wake, woken:
+            signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
+            signal.signal(signal.SIGCHLD, lambda *_: None)
+            try:
+                self._serve(wake)
+            finally:
+                signal.set_wakeup_fd(-1)  # before a signal finds it closed
+
+    def _serve(self, wake: socket.socket) -> None:
         poll = select.poll()
         for file in (self.channel.fileno(), self.parent, wake.fileno()):
             poll.register(file, select.POLLIN)
@@ -156,7 +163,6 @@ class Launcher:
 
     def stop(self) -> None:
         """Kills every process of a device."""
-        signal.set_wakeup_fd(-1)
         for process in self.numbers:
             os.kill(process, signal.SIGKILL)
         for process in self.numbers:
