@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import openreg_runtime as runtime
-from support.programs import Ended, run
+from support.programs import LAUNCHER, Ended, run
 
 pytestmark = pytest.mark.skipif(
     not all(map(shutil.which, ("cc", "c++"))), reason="there is no compiler"
@@ -99,6 +99,7 @@ def clean_run(*command: str | Path, **environment: str) -> Ended:
     # The CMake of this environment, also when it is not activated.
     programs = str(Path(sys.executable).parent)
     clean["PATH"] = os.pathsep.join([programs, clean.get("PATH", "")])
+    clean["OPENREG_DEVICE_LAUNCHER"] = LAUNCHER
     return run(*command, environment=clean | environment, seconds=120)
 
 

@@ -41,13 +41,13 @@ def test_info_shows_devices_memory_and_sources() -> None:
     assert done.stdout.count("OpenReg simulated device") == 3
     assert "0.50 GiB, 0.50 GiB free" in done.stdout
     assert re.search(r"OPENREG_DEVICE_COUNT +3 +environment", done.stdout)
-    assert re.search(r"OPENREG_ISOLATION +thread +default", done.stdout)
+    assert re.search(r"OPENREG_LAUNCH_BLOCKING +0 +default", done.stdout)
 
 
 def test_info_shows_every_setting_with_its_source() -> None:
     values = {
         "OPENREG_PEER_ACCESS": "0",
-        "OPENREG_MEMORY_CHECK": "1",
+        "OPENREG_ALLOW_COPIES": "1",
         "OPENREG_WAIT_TIMEOUT": "2500",
         "OPENREG_FAILURES": "malloc:first=3;launch:period=100:delay=50",
     }

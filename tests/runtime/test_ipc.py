@@ -74,6 +74,7 @@ def child() -> Iterator[Callable[[str], Child]]:
     assert [each.end() for each in made] in ([0], [-9])
 
 
+@pytest.mark.differs_in_process("shared memory", run=False)
 def test_block_is_shared_both_ways(child) -> None:
     block = runtime.Buffer(1000, device=1)
     block.fill(1)
@@ -98,6 +99,7 @@ def test_block_is_shared_both_ways(child) -> None:
     assert set(out) == {2}
 
 
+@pytest.mark.differs_in_process("shared memory", run=False)
 def test_block_that_is_freed_while_it_is_open_reaches_no_later_one(child) -> None:
     block = runtime.Buffer(1000)
     other = child(
@@ -121,6 +123,7 @@ def test_block_that_is_freed_while_it_is_open_reaches_no_later_one(child) -> Non
     assert set(out) == {1}
 
 
+@pytest.mark.differs_in_process("shared memory", run=False)
 def test_kernel_reaches_the_block_of_another_process(child) -> None:
     block = runtime.Buffer(64)
     other = child(
@@ -140,6 +143,7 @@ def test_kernel_reaches_the_block_of_another_process(child) -> None:
     assert set(out) == {3}
 
 
+@pytest.mark.differs_in_process("shared memory", run=False)
 def test_event_orders_the_work_of_two_processes(child, latch) -> None:
     block = runtime.Buffer(8)
     event = runtime.Event(interprocess=True)
@@ -214,29 +218,41 @@ def test_wait_ends_when_the_process_that_recorded_ends(child) -> None:
     assert caught.value.name == "orErrorUnknown"
 
 
-def test_handle_of_a_process_that_is_gone_is_refused(child) -> None:
+both_kinds = pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(
+            "runtime.Buffer(8)",
+            marks=pytest.mark.differs_in_process("shared memory", run=False),
+        ),
+        "runtime.Event(interprocess=True)",
+    ],
+)
+
+
+@both_kinds
+def test_handle_of_a_process_that_is_gone_is_refused(child, make: str) -> None:
     other = child(
-        """
-        block, event = runtime.Buffer(8), runtime.Event(interprocess=True)
-        say(block.ipc_handle().hex())
-        say(event.ipc_handle().hex())
+        f"""
+        thing = {make}
+        say(type(thing).__name__)
+        say(thing.ipc_handle().hex())
         hear()
         """
     )
-    block, event = other.hear(), other.hear()
+    kind, handle = getattr(runtime, other.hear()), bytes.fromhex(other.hear())
     other.kill()
-    for kind, handle in ((runtime.Buffer, block), (runtime.Event, event)):
-        with pytest.raises(runtime.OpenRegError) as caught:
-            kind.from_ipc(bytes.fromhex(handle))
-        assert caught.value.name == "orErrorInvalidValue"
+    with pytest.raises(runtime.OpenRegError) as caught:
+        kind.from_ipc(handle)
+    assert caught.value.name == "orErrorInvalidValue"
 
 
-def test_handle_of_this_process_is_refused() -> None:
-    block, event = runtime.Buffer(8), runtime.Event(interprocess=True)
-    for thing in (block, event):
-        with pytest.raises(runtime.OpenRegError) as caught:
-            type(thing).from_ipc(thing.ipc_handle())
-        assert caught.value.name == "orErrorNotPermitted"
+@both_kinds
+def test_handle_of_this_process_is_refused(make: str) -> None:
+    thing = eval(make)
+    with pytest.raises(runtime.OpenRegError) as caught:
+        type(thing).from_ipc(thing.ipc_handle())
+    assert caught.value.name == "orErrorNotPermitted"
 
 
 @pytest.mark.parametrize("kind", [runtime.Buffer, runtime.Event])

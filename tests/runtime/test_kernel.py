@@ -68,6 +68,7 @@ def test_exception_without_text_gives_its_type() -> None:
         stream.synchronize()
 
 
+@pytest.mark.differs_in_process("kernels", run=False)
 def test_kernel_reaches_device_memory() -> None:
     stream = runtime.Stream(1)
     block = runtime.Buffer(8, device=1)

@@ -33,12 +33,14 @@ def test_devices_can_be_given_access_to_each_other_only() -> None:
     assert not first.can_access_peer(first)
 
 
+@pytest.mark.differs_in_process("kernels", run=False)
 def test_kernel_needs_access_to_the_peer() -> None:
     block = runtime.Buffer(8, device=1)
     with pytest.raises(runtime.OpenRegError, match="device 0 has no access"):
         write_in_kernel(0, block)
 
 
+@pytest.mark.differs_in_process("kernels", run=False)
 def test_kernel_with_access_writes_to_the_peer(access) -> None:
     block = runtime.Buffer(8, device=1)
     write_in_kernel(0, block)
@@ -47,6 +49,7 @@ def test_kernel_with_access_writes_to_the_peer(access) -> None:
     assert out == b"\7" * 8
 
 
+@pytest.mark.differs_in_process("kernels", run=False)
 def test_access_is_one_way(access) -> None:
     with pytest.raises(runtime.OpenRegError, match="device 1 has no access"):
         write_in_kernel(1, runtime.Buffer(8, device=0))

@@ -45,7 +45,14 @@ def check_fault(done, line: str) -> None:
         assert file.read().splitlines()[int(number[1]) - 1].strip() == line
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "before_a_kernel",
+        "during_a_kernel",
+        pytest.param("after_a_kernel", marks=pytest.mark.differs_in_process("kernels")),
+    ],
+)
 def test_host_access_faults_with_block_and_line(run_script, moment: str) -> None:
     line = "print(ctypes.string_at(block.address + 24, 4))"
     done = run_script(f"{PREPARE}{MOMENTS[moment]}\n        {line}\n")
@@ -125,6 +132,7 @@ def test_import_without_standard_error_works(run_script) -> None:
     assert done.stdout == "imported\n"
 
 
+@pytest.mark.differs_in_process("memory check")
 def test_kernel_that_touches_freed_memory_faults_with_the_memory_check(
     run_script,
 ) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.programs import run, variables
+from support.programs import LAUNCHER, run, variables
 
 pytestmark = pytest.mark.skipif(shutil.which("c++") is None, reason="no compiler")
 
@@ -213,7 +213,7 @@ def lines(programs: tuple[Path, Path], case: str) -> list[str]:
 def environment() -> dict[str, str]:
     return variables(
         OPENREG_ISOLATION="process",
-        OPENREG_DEVICE_LAUNCHER=f"{sys.executable} -m openreg_runtime.device",
+        OPENREG_DEVICE_LAUNCHER=LAUNCHER,
         OPENREG_WAIT_TIMEOUT="30000",
     )
 

@@ -13,6 +13,7 @@ import pytest
 
 import libopenreg
 import openreg_runtime as runtime
+from support.programs import LAUNCHER
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="these are rules of ELF"
@@ -86,7 +87,8 @@ def test_library_stays_after_dlclose(run_script) -> None:
             assert {LIBRARY.name!r} in maps.read()
         print("closed", flush=True)
         ctypes.memset(block, 0, 1)
-        """
+        """,
+        OPENREG_DEVICE_LAUNCHER=LAUNCHER,
     )
     assert done.stdout == "closed\n", done.stderr
     assert "a pointer to memory of device openreg:0" in done.stderr
@@ -144,5 +146,6 @@ def test_second_copy_has_devices_of_its_own_if_that_is_allowed(
         print(host.raw == bytes([7]) * 16)
         """,
         OPENREG_ALLOW_COPIES="1",
+        OPENREG_DEVICE_LAUNCHER=LAUNCHER,
     )
     assert done.stdout == "True\n", done.stderr

@@ -6,6 +6,7 @@ A test of something that is different there is marked, and expected to fail with
 
     @pytest.mark.differs_in_process("messages")
 
+``run=False`` is for one that would leave memory or processes behind where it fails.
 docs/isolation.md has the list, whose words these are.
 """
 
@@ -19,6 +20,8 @@ import pytest
 DIFFERENCES = {
     "blocks": "The device does not know which blocks of its memory are allocated",
     "functions": "PyTorch's functions for a device, which are no operators",
+    "kernels": "Kernels of the program cannot reach the memory",
+    "memory check": "`OPENREG_MEMORY_CHECK=1` is refused",
     "messages": "Calls that [do not go through messages]",
     "pace": "Nothing is tried: in bursts small operators are enqueued",
     "shared memory": "Memory is not shared with other processes",
@@ -34,4 +37,5 @@ def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
             (difference,) = marker.args
             reason = f"docs/isolation.md: {DIFFERENCES[difference]}"
             if is_process:
-                item.add_marker(pytest.mark.xfail(strict=True, reason=reason))
+                xfail = pytest.mark.xfail(strict=True, reason=reason, **marker.kwargs)
+                item.add_marker(xfail)

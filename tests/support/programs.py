@@ -17,6 +17,9 @@ import pytest
 
 SECONDS = 50  # for a program
 
+# OPENREG_DEVICE_LAUNCHER of programs that do not import openreg_runtime.
+LAUNCHER = f"{sys.executable} -m openreg_runtime.device"
+
 Ended = subprocess.CompletedProcess[str]
 Program = Callable[..., Ended]
 
@@ -25,11 +28,15 @@ both_ways = pytest.mark.parametrize("inline_bytes", ["0", "65536"])
 
 
 def variables(**added: str) -> dict[str, str]:
-    """The environment without what concerns the device or pytest, and with more."""
+    """The environment without what concerns the device or pytest, and with more.
+
+    Programs have their devices where the tests have theirs.
+    """
     inherited = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("OPENREG_", "PYTEST_", "TORCH_"))
+        if name == "OPENREG_ISOLATION"
+        or not name.startswith(("OPENREG_", "PYTEST_", "TORCH_"))
     }
     return inherited | added
 
