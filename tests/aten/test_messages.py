@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from openreg_aten import _C
+from support.isolation import marked
 from support.messages import (
     BOOL,
     COMPOSED,
@@ -403,15 +404,7 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.differs_in_process("blocks"))
-        if name == "free memory"
-        else name
-        for name in WRONG
-    ],
-)
+@pytest.mark.parametrize("name", marked(WRONG, {"free memory": "blocks"}))
 def test_wrong_message_is_refused_by_name(
     equal: str, x: torch.Tensor, name: str
 ) -> None:

@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 import torch
 
+from support.isolation import marked
 from support.programs import Program
 from support.scripts import Load
 
@@ -35,7 +36,11 @@ def test_page_is_current(lists: ModuleType) -> None:
     assert lists.PAGE.read_text(encoding="utf-8") == lists.page()
 
 
-@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    marked(PROGRAMS, {"share_storage": "shared memory"}, lambda path: path.stem),
+    ids=lambda path: path.stem,
+)
 def test_row_is_true(lists: ModuleType, program: Program, path: Path) -> None:
     row = lists.read(path)
     result = program(path)

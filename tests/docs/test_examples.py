@@ -8,15 +8,32 @@ from pathlib import Path
 
 import pytest
 
+from support.isolation import marked
 from support.programs import Program
 
 DOCS = Path(__file__).parents[2] / "docs"
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example_prints_what_it_says(program: Program, path: Path) -> None:
+DIFFERENCES = {
+    "address_space": "kernels",
+    "custom_operator": "operators",
+    "shared_tensor": "shared memory",  # it waits for ever
+    "two_processes": "shared memory",
+}
+
+
+@pytest.mark.parametrize(
+    "path",
+    marked(EXAMPLES, DIFFERENCES, lambda path: path.stem, run=False),
+    ids=lambda path: path.stem,
+)
+def test_example_prints_what_it_says(
+    program: Program, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = path.read_text(encoding="utf-8")
+    if "OPENREG_ISOLATION" in source:  # it shows the default
+        monkeypatch.delenv("OPENREG_ISOLATION", raising=False)
     variables = re.findall(r"^# environment: (.*)$", source, re.MULTILINE)
     environment = dict(
         variable.split("=", 1) for line in variables for variable in line.split()

@@ -50,9 +50,29 @@ def without(source: str, part: str) -> str:
     return rest
 
 
-PROGRAMS = [pytest.param(path, id=path.stem, marks=marks(path)) for path in SOURCES]
+def reaches_memory(path: Path) -> bool:
+    """Whether kernels of a program's library use pointers to device memory."""
+    library = path.with_suffix(".cpp")
+    source = library.read_text(encoding="utf-8") if library.exists() else ""
+    return "launch.h" in source or "orGetKernelPointer" in source
+
+
+def differences(path: Path, part: str = "") -> list[pytest.MarkDecorator]:
+    names = ["kernels"] if not part and reaches_memory(path) else []
+    names += ["operators"] if (path.stem, part) == ("custom_op", "kernel") else []
+    return [pytest.mark.differs_in_process(name) for name in names]
+
+
+PROGRAMS = [
+    pytest.param(path, id=path.stem, marks=marks(path) + differences(path))
+    for path in SOURCES
+]
 PARTS = [
-    pytest.param(path, part, failure, id=f"{path.stem}-{part}", marks=marks(path))
+    pytest.param(
+        *(path, part, failure),
+        id=f"{path.stem}-{part}",
+        marks=marks(path) + differences(path, part),
+    )
     for path, source in SOURCES.items()
     for part, failure in re.findall(r"^ *# without (\w+): (.*)$", source, re.MULTILINE)
 ]
@@ -107,6 +127,7 @@ def test_every_example_is_on_the_page() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
+@pytest.mark.differs_in_process("kernels")
 @pytest.mark.usefixtures("libraries")
 def test_trace_shows_the_calls_of_code_that_asks_for_it(program: Program) -> None:
     path = EXAMPLES / "custom_abs.py"

@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from support.isolation import marked
+
 # What happens before the host touches the block of 1000 bytes on device 1.
 MOMENTS = {
     "before_a_kernel": "",
@@ -45,14 +47,7 @@ def check_fault(done, line: str) -> None:
         assert file.read().splitlines()[int(number[1]) - 1].strip() == line
 
 
-@pytest.mark.parametrize(
-    "moment",
-    [
-        "before_a_kernel",
-        "during_a_kernel",
-        pytest.param("after_a_kernel", marks=pytest.mark.differs_in_process("kernels")),
-    ],
-)
+@pytest.mark.parametrize("moment", marked(MOMENTS, {"after_a_kernel": "kernels"}))
 def test_host_access_faults_with_block_and_line(run_script, moment: str) -> None:
     line = "print(ctypes.string_at(block.address + 24, 4))"
     done = run_script(f"{PREPARE}{MOMENTS[moment]}\n        {line}\n")

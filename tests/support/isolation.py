@@ -6,27 +6,54 @@ A test of something that is different there is marked, and expected to fail with
 
     @pytest.mark.differs_in_process("messages")
 
-``run=False`` is for one that would leave memory or processes behind where it fails.
-docs/isolation.md has the list, whose words these are.
+``run=False`` is for one that would leave memory or processes behind where it fails,
+and ``marked`` for some of the parameters of a test. docs/isolation.md has
+the list, whose words these are.
 """
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import Any, TypeVar
 
 import pytest
 
+T = TypeVar("T")
+
 DIFFERENCES = {
     "blocks": "The device does not know which blocks of its memory are allocated",
+    "allocations": "What a kernel allocates is memory of the device's process",
     "functions": "PyTorch's functions for a device, which are no operators",
     "kernels": "Kernels of the program cannot reach the memory",
     "memory check": "`OPENREG_MEMORY_CHECK=1` is refused",
     "messages": "Calls that [do not go through messages]",
+    "operators": "Operators that Python or another library registers for the CPU",
     "pace": "Nothing is tried: in bursts small operators are enqueued",
+    "random numbers": "A random number generator has a twin on the device",
     "shared memory": "Memory is not shared with other processes",
     "sparse gradients": "A sparse gradient has values that are contiguous",
 }
+
+
+def marked(
+    values: Iterable[T],
+    differences: Mapping[str, str],
+    name: Callable[[T], str] = str,
+    **options: Any,
+) -> list[Any]:
+    """Gives the values of a parameter, with marks for the names in ``differences``."""
+    return [
+        pytest.param(
+            value,
+            marks=pytest.mark.differs_in_process(differences[name(value)], **options),
+        )
+        if name(value) in differences
+        else value
+        for value in values
+    ]
 
 
 def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
@@ -39,3 +66,17 @@ def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
             if is_process:
                 xfail = pytest.mark.xfail(strict=True, reason=reason, **marker.kwargs)
                 item.add_marker(xfail)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    call: pytest.CallInfo[None],
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Lets an expected failure keep no memory, which the tests after it count."""
+    report = yield
+    if call.excinfo is not None and hasattr(report, "wasxfail"):
+        call.excinfo = None
+        for name in ("last_type", "last_value", "last_exc", "last_traceback"):
+            vars(sys).pop(name, None)
+        gc.collect()  # a traceback and what it names know each other
+    return report

@@ -10,6 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from support.isolation import marked
+
 from .examples import KINDS, WARNINGS, scales, values, zero_points
 
 pytestmark = WARNINGS
@@ -123,13 +125,7 @@ def test_new_tensors_have_the_quantizer_that_is_asked_for(
 
 
 @pytest.mark.parametrize(
-    "kind",
-    [
-        kind
-        if kind == "per_tensor"
-        else pytest.param(kind, marks=pytest.mark.differs_in_process("messages"))
-        for kind in KINDS
-    ],
+    "kind", marked(KINDS, {"per_channel": "messages", "float_qparams": "messages"})
 )
 def test_views_and_indexing(agree, kind) -> None:
     x = KINDS[kind](values())
