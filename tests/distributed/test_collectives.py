@@ -18,6 +18,8 @@ import torch.distributed as dist
 import openreg_distributed
 from support import ranks
 
+pytestmark = pytest.mark.differs_in_process("occl", run=False)
+
 RANKS = 3
 DEVICE = "openreg"
 INTEGERS = (

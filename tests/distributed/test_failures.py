@@ -17,6 +17,8 @@ import torch.distributed as dist
 import openreg_distributed
 from support import ranks
 
+pytestmark = pytest.mark.differs_in_process("occl", run=False)
+
 DEVICE = "openreg"
 
 

@@ -38,6 +38,7 @@ def test_registration_does_not_load_the_library(run_python):
     assert result.stdout == "False\n"
 
 
+@pytest.mark.differs_in_process("occl")
 def test_without_torch_openreg_the_device_keeps_its_first_name(run_python):
     result = run_python(
         """
@@ -123,6 +124,7 @@ def wrong_tensors(rank: int, address: str) -> None:
     dist.destroy_process_group()
 
 
+@pytest.mark.differs_in_process("occl")
 def test_wrong_tensors_and_options_are_refused():
     ranks.run(wrong_tensors, 1, ranks.new_store())
 
@@ -146,10 +148,12 @@ def split(rank: int, address: str) -> float:
     return total
 
 
+@pytest.mark.differs_in_process("occl")
 def test_a_group_that_is_bound_to_a_device_can_be_split():
     assert ranks.run(split, 4, ranks.new_store()) == [1.0, 1.0, 5.0, 5.0]
 
 
+@pytest.mark.differs_in_process("occl")
 def test_the_example_runs_with_torchrun():
     command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     done = subprocess.run(

@@ -6,12 +6,15 @@ from __future__ import annotations
 import threading
 import time
 
+import pytest
 import torch
 import torch.distributed as dist
 
 import openreg_distributed
 from support import ranks
 from support.latches import Latch
+
+pytestmark = pytest.mark.differs_in_process("occl", run=False)
 
 DEVICE = "openreg"
 

@@ -13,6 +13,8 @@ from torch import nn
 import openreg_distributed
 from support import ranks
 
+pytestmark = pytest.mark.differs_in_process("occl", run=False)
+
 STEPS = 5
 
 

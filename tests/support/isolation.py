@@ -30,6 +30,7 @@ DIFFERENCES = {
     "kernels": "Kernels of the program cannot reach the memory",
     "memory check": "`OPENREG_MEMORY_CHECK=1` is refused",
     "messages": "Calls that [do not go through messages]",
+    "occl": "`init_process_group` raises a `RuntimeError`",
     "operators": "Operators that Python or another library registers for the CPU",
     "pace": "Nothing is tried: in bursts small operators are enqueued",
     "random numbers": "A random number generator has a twin on the device",
