@@ -83,14 +83,14 @@ def test_mechanism_that_is_left_out_is_told_and_fails_its_check(
 
 
 def test_every_check_fails_on_a_device_that_fails(command: Program) -> None:
-    result = command(OPENREG_FAILURES="launch:period=1")
+    result = command(OPENREG_FAILURES="launch:period=1;copy:period=1")
     assert result.returncode == 1
     states = dict(
         row[0].split(": ", 1) for row in sections(result.stdout)["self-check"]
     )
     assert states.keys() == _check._CHECKS.keys()
     for name in ("copies", "operators", "gradients", "random numbers", "autocast"):
-        assert "injected failure: launch number" in states[name]
+        assert "injected failure: " in states[name]
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,9 @@ from torch_openreg import _sharing
 
 Script = Callable[..., list[str]]
 
+# Without memory that is shared, one of the processes waits for ever.
+not_shared = pytest.mark.differs_in_process("shared memory", run=False)
+
 
 @pytest.fixture
 def script(tmp_path: Path) -> Script:
@@ -211,6 +214,7 @@ def echo(tasks, results):
 """
 
 
+@not_shared
 def test_other_process_reads_and_writes_the_same_memory(script: Script) -> None:
     main = """
     tasks, results = spawn.Queue(), spawn.Queue()
@@ -236,6 +240,7 @@ def test_other_process_reads_and_writes_the_same_memory(script: Script) -> None:
     ]
 
 
+@not_shared
 def test_memory_is_kept_until_the_receiver_lets_go_or_dies(script: Script) -> None:
     functions = """
     def hold(tasks, results, go):
@@ -266,6 +271,7 @@ def test_memory_is_kept_until_the_receiver_lets_go_or_dies(script: Script) -> No
     assert script(functions, main) == ["2000.0 2", "one is gone 1", "-9 0"]
 
 
+@not_shared
 def test_memory_is_kept_until_enqueued_copies_have_used_it(script: Script) -> None:
     functions = """
     def copy(connection, results):
@@ -294,6 +300,7 @@ def test_memory_is_kept_until_enqueued_copies_have_used_it(script: Script) -> No
     ]
 
 
+@not_shared
 def test_received_tensor_outlives_its_sender(script: Script) -> None:
     functions = """
     def send(results, go):
@@ -312,6 +319,7 @@ def test_received_tensor_outlives_its_sender(script: Script) -> None:
     assert script(functions, main) == ["7000.0 8000.0 0"]
 
 
+@not_shared
 def test_arguments_of_processes_and_pools_are_carried(script: Script) -> None:
     functions = """
     def fill(x, value):
@@ -340,6 +348,7 @@ def test_arguments_of_processes_and_pools_are_carried(script: Script) -> None:
     ]
 
 
+@not_shared
 def test_received_tensor_can_not_be_sent_on_but_its_copy_can(script: Script) -> None:
     functions = """
     from multiprocessing.reduction import ForkingPickler
@@ -378,6 +387,7 @@ RECEIVE = """
 """
 
 
+@not_shared
 def test_receiver_without_the_device_says_so(script: Script) -> None:
     main = """
     torch.openreg.init()
@@ -395,6 +405,7 @@ def test_receiver_without_the_device_says_so(script: Script) -> None:
     assert "expected 0 to 1 (2 openreg devices)" in error
 
 
+@not_shared
 def test_forked_receiver_is_told_to_spawn(script: Script) -> None:
     main = """
     torch.openreg.init()
@@ -412,6 +423,7 @@ def test_forked_receiver_is_told_to_spawn(script: Script) -> None:
     assert "spawn" in error
 
 
+@not_shared
 def test_loader_with_spawned_workers_gives_tensors_of_the_device(
     script: Script,
 ) -> None:
@@ -432,6 +444,7 @@ def test_loader_with_spawned_workers_gives_tensors_of_the_device(
     assert script(functions, main) == ["openreg:1 6.0", "openreg:1 24.0"]
 
 
+@not_shared
 def test_fork_after_sending_leaves_memory_and_message_alone(script: Script) -> None:
     main = """
     here, there = mp.Pipe()
