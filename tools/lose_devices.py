@@ -46,7 +46,7 @@ def training(device: str) -> Iterator[float]:
     while True:
         loss = nn.functional.mse_loss(model(data), target)
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         yield loss.item()
 
@@ -119,7 +119,7 @@ class Rounds:
         before = losses[0][:STEPS]
         assert before == self.expected[: len(before)], "device 0 had other losses"
         del trainings
-        torch.openreg.reset_device(0)
+        torch.openreg.reset_device(0)  # type: ignore[attr-defined]
         again = training("openreg:0")
         assert [next(again) for _ in range(3)] == self.expected[:3], "after the reset"
 
