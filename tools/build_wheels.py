@@ -25,15 +25,8 @@ import zipfile
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 
-ROOT = Path(__file__).resolve().parent.parent
-DIST = ROOT / "dist"
-PACKAGES = (
-    "openreg-runtime",
-    "openreg-aten",
-    "openreg-amp",
-    "openreg-distributed",
-    "torch-openreg",
-)
+from workspace import DIST, PACKAGES, ROOT
+
 COMPILED_AGAINST = ("openreg-runtime",)
 
 _HOOK = """

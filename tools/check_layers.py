@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from workspace import ROOT
+
 # Lowest first: a file includes what is in its own layer, or in one before it.
 LAYERS = {
     "packages/openreg-runtime/csrc": [
@@ -82,7 +84,7 @@ def check(root: Path) -> Iterator[str]:
 
 def main(root: Path | None = None) -> int:
     """Prints what is wrong; returns the exit status."""
-    problems = list(check(root or Path(__file__).resolve().parent.parent))
+    problems = list(check(root or ROOT))
     print("\n".join(problems) or "no include points upwards")
     return 1 if problems else 0
 

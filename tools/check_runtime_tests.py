@@ -24,6 +24,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from workspace import ROOT
+
 HEADER = Path("packages/openreg-runtime/include/openreg/openreg.h")
 TESTS = Path("tests/runtime/cpp")
 TABLE_SUITE = "EveryFunction"
@@ -306,7 +308,7 @@ def main(argv: list[str] | None = None, root: Path | None = None) -> int:
         help="only write the documented codes as a C++ table",
     )
     options = parser.parse_args(argv)
-    root = root or Path(__file__).resolve().parent.parent
+    root = root or ROOT
     if options.write_codes:
         options.write_codes.write_text(code_table((root / HEADER).read_text()))
         return 0

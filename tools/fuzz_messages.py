@@ -32,7 +32,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+from workspace import ROOT
+
 CORPUS = ROOT / "tests" / "aten" / "messages"
 KEPT = ROOT / "build" / "fuzz"
 

@@ -22,14 +22,16 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from package_set import DIST, PACKAGES
+from workspace import DIST, PACKAGES, ROOT
 
 NEEDED_BY_NONE = "openreg-distributed"
-README = Path(__file__).resolve().parent.parent / "README.md"
+README = ROOT / "README.md"
 USED = "import torch\nassert torch.openreg.is_initialized(), 'no device was used'\n"
 COLLECTIVE = """
 import openreg_distributed
 import torch.distributed as dist
+
+from workspace import ROOT
 
 openreg_distributed.register()
 dist.init_process_group("occl", store=dist.HashStore(), rank=0, world_size=1)

@@ -27,10 +27,10 @@ from pathlib import Path
 from types import ModuleType
 
 from pages import main
+from workspace import ROOT
 
 import libopenreg
 
-ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "operator_set.md"
 SKELETON = ROOT / "examples" / "minimal_backend"
 WORK = ROOT / "build" / "operator_set"

@@ -15,16 +15,8 @@ import importlib.util
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-DIST = Path(__file__).resolve().parent.parent / "dist"
-PACKAGES = (
-    "openreg-runtime",
-    "openreg-aten",
-    "openreg-amp",
-    "openreg-distributed",
-    "torch-openreg",
-)
+from workspace import DIST, PACKAGES
 
 
 def strangers(packages: Sequence[str], *, torch: bool = False) -> list[str]:

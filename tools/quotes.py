@@ -29,7 +29,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[1]
+from workspace import ROOT
+
 OPTIONS = ("start-at", "start-after", "end-at", "end-before", "lines")
 LANGUAGES = {
     ".c": "c",

@@ -15,13 +15,7 @@ import re
 import sys
 from pathlib import Path
 
-PACKAGES = (
-    "openreg-runtime",
-    "openreg-aten",
-    "openreg-amp",
-    "openreg-distributed",
-    "torch-openreg",
-)
+from workspace import PACKAGES, ROOT
 
 _OWN = re.compile(r'(?m)^(version = ")([^"]*)(")$')
 _PIN = re.compile(rf'(?m)(?<!^name = )("(?:{"|".join(PACKAGES)}))([=<>!~][^"]*|)(")')
@@ -79,7 +73,7 @@ def main(argv: list[str] | None = None, root: Path | None = None) -> int:
     parser = argparse.ArgumentParser(description="Check or set the one version.")
     parser.add_argument("--set", metavar="X.Y.Z", help="write this version everywhere")
     arguments = parser.parse_args(argv)
-    root = root or Path(__file__).resolve().parent.parent
+    root = root or ROOT
     if arguments.set:
         try:
             set_version(root, arguments.set)
