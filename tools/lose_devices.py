@@ -22,10 +22,15 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from workspace import ROOT
+
 os.environ["OPENREG_ISOLATION"] = "process"
+sys.path.insert(0, str(ROOT / "tests"))
 
 import torch
 from torch import nn
+
+from support.processes import children_of, process_of
 
 STEPS = 40
 LIMIT = 2.0  # seconds
@@ -49,26 +54,6 @@ def training(device: str) -> Iterator[float]:
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         yield loss.item()
-
-
-def children_of(pid: int) -> list[int]:
-    """The processes that a process has started."""
-    found: list[int] = []
-    for file in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            found += map(int, file.read_text().split())
-        except (FileNotFoundError, ProcessLookupError):
-            continue  # the thread has just ended
-    return found
-
-
-def process_of(device: int) -> int:
-    """The process of a device of this program."""
-    for launcher in children_of(os.getpid()):
-        for pid in children_of(launcher):
-            if Path(f"/proc/{pid}/comm").read_text().strip() == f"openreg-{device}":
-                return pid
-    raise AssertionError(f"device {device} has no process")
 
 
 def open_files() -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from support.processes import process_of
 from support.programs import LAUNCHER, run, variables
 
 pytestmark = pytest.mark.skipif(shutil.which("c++") is None, reason="no compiler")
@@ -254,7 +255,7 @@ def test_loss_ends_what_began_at_once(programs: tuple[Path, Path]) -> None:
     with process:
         assert process.stdout is not None
         assert process.stdout.readline() == "sleeps\n"
-        os.kill(device_of(process.pid), signal.SIGKILL)
+        os.kill(process_of(0, process.pid), signal.SIGKILL)
         killed = time.monotonic()
         text = process.stdout.readline()
         assert time.monotonic() - killed < 2, "late"
@@ -278,17 +279,3 @@ def test_crash_names_its_message_and_a_reset_goes_on(
 
 def test_reset_ends_messages_that_began(programs: tuple[Path, Path]) -> None:
     assert lines(programs, "reset") == ["1", "again"]
-
-
-def device_of(pid: int) -> int:
-    """The process of device 0, whose launcher is a child of a program."""
-    found: list[int] = []
-    deadline = time.monotonic() + 20
-    while not found and time.monotonic() < deadline:
-        found = [child for each in children_of(pid) for child in children_of(each)]
-    return found[0]
-
-
-def children_of(pid: int) -> list[int]:
-    threads = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for thread in threads for child in thread.read_text().split()]

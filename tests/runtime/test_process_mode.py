@@ -8,31 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from support.processes import IMPORT
 from support.programs import LAUNCHER, Program
 
 PROCESS = {"OPENREG_ISOLATION": "process"}
 
-PREPARE = """
+PREPARE = (
+    IMPORT
+    + """
 import os, random, signal, subprocess, sys, threading, time
 from pathlib import Path
 import openreg_runtime as runtime
-
-def descendants(pid):
-    for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in (read_text(children) or "").split():
-            yield int(child)
-            yield from descendants(int(child))
-
-def read_text(path):
-    try:
-        return path.read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return None  # it has just ended
-
-def process_of(device):
-    for pid in descendants(os.getpid()):
-        if read_text(Path(f"/proc/{pid}/comm")) == f"openreg-{device}\\n":
-            return pid
 
 def error_of(work):
     start = time.monotonic()
@@ -53,6 +39,7 @@ def write(data, device):
     buffer.copy_from(data)
     return buffer
 """
+)
 
 
 def output(run_python: Program, program: str, **env: str) -> str:
@@ -212,9 +199,9 @@ for moment in range(5):
     assert read(write(data, 0)) == data
     runtime.Device(1).reset()
 deadline = time.monotonic() + 1
-while len(list(descendants(os.getpid()))) > 2 and time.monotonic() < deadline:
+while len(list(descendants_of(os.getpid()))) > 2 and time.monotonic() < deadline:
     time.sleep(0.01)
-print(len(list(descendants(os.getpid()))))
+print(len(list(descendants_of(os.getpid()))))
 """
     assert output(run_python, program) == "2\n"  # the launcher and device 0
 
@@ -266,7 +253,7 @@ assert read(write(b"fine", 1)) == b"fine"
 def test_end_of_the_launcher_ends_every_device(run_python: Program) -> None:
     program = """
 first, second = write(b"1", 0), write(b"2", 1)
-pids = list(descendants(os.getpid()))
+pids = list(descendants_of(os.getpid()))
 os.kill(pids[0], signal.SIGKILL)
 for buffer in first, second:
     assert "the launcher of device processes ended" in error_of(lambda: read(buffer))
@@ -302,7 +289,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_no_process_outlives_the_program(run_python: Program, end: str) -> None:
     program = """
 buffers = [write(b"x", device) for device in (0, 1)]
-print(*descendants(os.getpid()), flush=True)
+print(*descendants_of(os.getpid()), flush=True)
 """
     done = run_python(PREPARE + program + END[end], **PROCESS)
     pids = [int(pid) for pid in done.stdout.split()]

@@ -3,29 +3,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
-from support.programs import Program, run
+from support.processes import IMPORT
+from support.programs import SECONDS, Program, run
 
-PREPARE = """
+PREPARE = (
+    IMPORT
+    + """
 import os, random, signal, sys, threading, time
 from pathlib import Path
 import torch
-
-def children_of(pid):
-    files = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for file in files for child in file.read_text().split()]
-
-def process_of(device):
-    for launcher in children_of(os.getpid()):
-        for pid in children_of(launcher):
-            if Path(f"/proc/{pid}/comm").read_text().strip() == f"openreg-{device}":
-                return pid
 
 def training(device, seed=0):
     torch.manual_seed(seed)
@@ -49,6 +45,7 @@ def curve(device, steps=60):
 
 torch.set_num_threads(1)
 """
+)
 
 
 def test_training_has_the_bits_of_the_cpu(run_python: Program) -> None:
@@ -308,3 +305,150 @@ for _ in range(5):
         program, OPENREG_ISOLATION="process", TORCH_DEVICE_BACKEND_AUTOLOAD="1"
     )
     assert done.returncode == 0, done.stderr
+
+
+SCRIBBLED = """
+import select, sys
+import torch
+
+torch.set_num_threads(1)
+device = "openreg:0"
+x = torch.arange(1000.0)
+expected = (x * 2 + 1)[x > 500].sum().item()
+errors = 0
+
+def reset():
+    while True:
+        try:
+            return torch.openreg.reset_device(0)
+        except torch.AcceleratorError as error:
+            assert "orErrorTimeout" in str(error), error
+
+torch.ones(1, device=device)
+print("begin", flush=True)
+while not select.select([sys.stdin], [], [], 0)[0]:
+    try:
+        y = x.to(device)
+        for _ in range(20):
+            z = (y * 2 + 1)[y > 500]
+        z.sum().item()
+    except RuntimeError:
+        errors += 1
+        reset()
+reset()
+y = x.to(device)
+print(errors > 0, (y * 2 + 1)[y > 500].sum().item() == expected)
+"""
+
+
+def scribble(memory: int, pid: int, random_numbers: random.Random) -> int:
+    """Writes into the rings between a program and its devices, if it has any now."""
+    lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    lanes = [line.split()[0].split("-") for line in lines if "openreg-lane" in line]
+    if not lanes:
+        return 0
+    begin, end = (int(each, 16) for each in random_numbers.choice(lanes))
+    written = 0
+    for _ in range(random_numbers.choice((1, 10, 200))):
+        size = random_numbers.choice((1, 8, 64))
+        half = random_numbers.choice((begin, (begin + end) // 2))
+        address = half + random_numbers.choice(
+            (
+                random_numbers.randrange(4096),  # positions and the first commands
+                random_numbers.randrange((end - begin) // 2 - size),
+            )
+        )
+        data = random_numbers.choice(
+            (bytes(size), b"\xff" * size, random_numbers.randbytes(size))
+        )
+        with contextlib.suppress(OSError):  # the program has just closed this one
+            written += os.pwrite(memory, data, address)
+    return written
+
+
+def test_rings_that_are_written_while_they_are_read_lose_the_device_at_most() -> None:
+    seed = random.randrange(1 << 16)
+    random_numbers = random.Random(seed)
+    environment = os.environ | {
+        "OPENREG_ISOLATION": "process",
+        "OPENREG_WAIT_TIMEOUT": "200",
+        "TORCH_DEVICE_BACKEND_AUTOLOAD": "1",
+    }
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIBBLED],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "begin\n"
+        memory = os.open(f"/proc/{program.pid}/mem", os.O_RDWR)
+        end, written = time.monotonic() + 3, 0
+        while time.monotonic() < end and program.poll() is None:
+            written += scribble(memory, program.pid, random_numbers)
+            time.sleep(random_numbers.random() / 100)
+        os.close(memory)
+        printed, told = program.communicate("", timeout=SECONDS)
+    assert written > 0
+    assert (program.returncode, printed) == (0, "True True\n"), (seed, told)
+
+
+def test_tensor_of_more_than_64_dimensions_is_the_cpus(run_python: Program) -> None:
+    program = """
+import torch
+x = torch.arange(2.0).reshape([1] * 70 + [2])
+y = x.to("openreg")
+print(torch.equal((y + y).sin().cpu(), (x + x).sin()))
+for each in (x, y):
+    try:
+        torch.amax(each, 0)
+    except RuntimeError as error:
+        print(error)
+"""
+    for isolation in ("loopback", "process"):
+        done = run_python(
+            program, OPENREG_ISOLATION=isolation, TORCH_DEVICE_BACKEND_AUTOLOAD="1"
+        )
+        refused = "only tensors with up to 64 dims are supported\n"
+        assert (done.stdout, done.stderr) == ("True\n" + 2 * refused, "")
+
+
+def test_operator_that_only_the_program_has_is_not_implemented(
+    run_python: Program,
+) -> None:
+    program = """
+import torch
+library = torch.library.Library("mine", "DEF")
+library.define("plus(Tensor x) -> Tensor")
+library.impl("plus", lambda x: x + 1, "CPU")
+x = torch.ones(2, device="openreg")
+for _ in range(2):
+    try:
+        torch.ops.mine.plus(x)
+    except NotImplementedError as error:
+        print(str(error).partition(":")[0])
+print(torch.ops.mine.plus(x.cpu()).tolist(), x.tolist())
+"""
+    done = run_python(
+        program, OPENREG_ISOLATION="process", TORCH_DEVICE_BACKEND_AUTOLOAD="1"
+    )
+    refused = "the process of a device has no operator mine\n"
+    assert (done.stdout, done.stderr) == (2 * refused + "[2.0, 2.0] [1.0, 1.0]\n", "")
+
+
+def test_fake_sparse_tensors_have_metadata(run_python: Program) -> None:
+    program = """
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+with FakeTensorMode():
+    sparse = torch.eye(3, device="openreg").to_sparse_csr()
+    dense = torch.ones(3, 4, device="openreg")
+    result = torch.sparse.sampled_addmm(sparse, dense, dense.t())
+print(result.layout, tuple(result.shape), result.device)
+"""
+    done = run_python(
+        program, OPENREG_ISOLATION="process", TORCH_DEVICE_BACKEND_AUTOLOAD="1"
+    )
+    assert done.stdout == "torch.sparse_csr (3, 3) openreg:0\n", done.stderr

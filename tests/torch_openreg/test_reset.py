@@ -5,27 +5,21 @@ from __future__ import annotations
 
 import pytest
 
+from support.processes import IMPORT
 from support.programs import Program
 
 LOSS = {
     "thread": "runtime.Device(0).lose()",
-    "process": """
-(launcher,) = children_of(os.getpid())
-for pid in children_of(launcher):
-    if Path(f"/proc/{pid}/comm").read_text().strip() == "openreg-0":
-        os.kill(pid, signal.SIGKILL)
-""",
+    "process": "os.kill(process_of(0), signal.SIGKILL)",
 }
 
-PREPARE = """
+PREPARE = (
+    IMPORT
+    + """
 import gc, os, signal, threading, time
 from pathlib import Path
 import torch
 import openreg_runtime as runtime
-
-def children_of(pid):
-    files = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for file in files for child in file.read_text().split()]
 
 def fails(work):
     start = time.monotonic()
@@ -55,6 +49,7 @@ def losses(steps=5):
 
 device = "openreg:0"
 """
+)
 
 isolations = pytest.mark.parametrize("isolation", ["thread", "process"])
 
