@@ -28,6 +28,20 @@ namespace {
                  : "; lower OPENREG_DEVICE_MEMORY or OPENREG_DEVICE_COUNT"));
 }
 
+/// Addresses without memory, which /proc/self/maps shows by their name.
+void* reserve(std::size_t bytes) {
+  const int file = memfd_create(AddressSpace::kReservedName, MFD_CLOEXEC);
+  if (file < 0) {
+    return MAP_FAILED;
+  }
+  void* reserved =
+      mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_NORESERVE, file, 0);
+  const int reason = errno;
+  close(file);
+  errno = reason;
+  return reserved;
+}
+
 } // namespace
 
 // Delegates, so that the destructor runs when the body throws.
@@ -38,13 +52,7 @@ AddressSpace::AddressSpace(
     bool in_process)
     : AddressSpace(own, foreign) {
   const std::size_t all = span_ * static_cast<std::size_t>(device_count);
-  void* reserved = mmap(
-      nullptr,
-      2 * all,
-      PROT_NONE,
-      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-      -1,
-      0);
+  void* reserved = reserve(2 * all);
   if (reserved == MAP_FAILED) {
     fail("reserving", 2 * all);
   }

@@ -19,8 +19,10 @@ namespace openreg {
 
 class AddressSpace {
  public:
-  /// What the files of devices are called.
+  /// What the files of devices are called, and the empty one that stands where
+  /// nothing is mapped.
   static constexpr const char* kFileName = "openreg";
+  static constexpr const char* kReservedName = "openreg-reserved";
 
   /// Reserves, for each device, `own` bytes for its memory and `foreign` bytes
   /// for that of other processes, both in whole pages. Unless the devices are

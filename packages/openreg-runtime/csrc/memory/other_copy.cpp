@@ -18,16 +18,17 @@ namespace {
 constexpr std::string_view kLibrary = "libopenreg.so";
 
 struct Mappings {
-  bool device_memory = false;
+  bool devices = false;
   std::string own_file;
   std::set<std::string> libraries; // also our own
 };
 
 Mappings read_mappings() {
   const auto here = reinterpret_cast<std::uintptr_t>(&check_no_other_copy);
-  // How the kernel calls the file that AddressSpace makes for each device.
-  const auto device_memory =
-      std::string("/memfd:") + AddressSpace::kFileName + " (deleted)";
+  // How the kernel calls the files that AddressSpace makes.
+  const std::set<std::string> devices = {
+      std::string("/memfd:") + AddressSpace::kFileName + " (deleted)",
+      std::string("/memfd:") + AddressSpace::kReservedName + " (deleted)"};
   Mappings result;
   std::ifstream maps("/proc/self/maps");
   std::string line;
@@ -45,7 +46,7 @@ Mappings read_mappings() {
     if (begin <= here && here < end) {
       result.own_file = path;
     }
-    result.device_memory |= path == device_memory;
+    result.devices |= devices.contains(path);
     const std::string_view name =
         std::string_view(path).substr(path.rfind('/') + 1);
     if (name.starts_with(kLibrary)) {
@@ -59,7 +60,7 @@ Mappings read_mappings() {
 
 void check_no_other_copy() {
   Mappings found = read_mappings();
-  if (!found.device_memory) {
+  if (!found.devices) {
     return;
   }
   found.libraries.erase(found.own_file);

@@ -99,7 +99,9 @@ class Host final : public Peer {
   void check() override {}
 };
 
-/// One lane, served by one thread until the process ends.
+/// One lane, served by one thread until the process ends. If the memory of the
+/// lane is broken nothing can be answered: the process ends, and its host sees
+/// a lost device.
 class Server {
  public:
   Server(const Memory& memory, LaneMemory& lane)
@@ -107,7 +109,7 @@ class Server {
         commands_(lane.commands, lane.command_bytes, LaneMemory::kCapacity),
         replies_(lane.replies, lane.reply_bytes, LaneMemory::kCapacity) {}
 
-  void serve() {
+  [[noreturn]] void serve() noexcept {
     for (;;) {
       CommandFrame command{};
       commands_.read(&command, sizeof(command), host_);
