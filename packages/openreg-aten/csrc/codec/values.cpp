@@ -82,8 +82,8 @@ enum Flag : std::uint8_t {
   kAllFlags = 15,
 };
 
-// PyTorch's own limit is 64.
-constexpr std::size_t kMostDimensions = 64;
+// PyTorch has no limit, though many operators take 64 at most and say so.
+constexpr std::size_t kMostDimensions = 4096;
 // Lists of lists are no argument of an operator with plain types.
 constexpr int kMostDepth = 2;
 

@@ -345,6 +345,11 @@ void check_arguments(const c10::FunctionSchema& schema, const Stack& stack) {
   }
 }
 
+/// Thrown for an operator that only the program has, as Python registers them.
+struct UnknownOperator {
+  c10::OperatorName name;
+};
+
 c10::OperatorHandle find_operator(std::string name, std::string overload) {
   static thread_local std::unordered_map<c10::OperatorName, c10::OperatorHandle>
       known;
@@ -354,7 +359,7 @@ c10::OperatorHandle find_operator(std::string name, std::string overload) {
   }
   const auto op = c10::Dispatcher::singleton().findSchema(full);
   if (!op) {
-    throw Malformed("there is no operator " + c10::toString(full));
+    throw UnknownOperator{full};
   }
   if (std::none_of(
           std::begin(kKeys), std::end(kKeys), [&](c10::DispatchKey key) {
@@ -601,7 +606,7 @@ void place(Reader& in, Bytes& reply) {
 
 } // namespace
 
-void execute(codec::ByteSpan message, Bytes& reply) {
+void execute(codec::ByteSpan message, Bytes& reply) try {
   reply.clear();
   Reader in(message);
   switch (in.get_enum<MessageTag>()) {
@@ -633,6 +638,14 @@ void execute(codec::ByteSpan message, Bytes& reply) {
       write_done(reply);
       break;
   }
+} catch (const UnknownOperator& unknown) {
+  write_failure(
+      reply,
+      {FailureTag::kNotImplementedError,
+       "the process of a device has no operator " +
+           c10::toString(unknown.name) +
+           ": it has PyTorch's own, and none that the program or another "
+           "library registers (see OPENREG_ISOLATION)"});
 }
 
 void set_executor() {

@@ -2,6 +2,7 @@
 // The call path: decides, finds metadata, enqueues or runs, adopts, remembers.
 #include "kernel/submit.h"
 
+#include "codec/components.h"
 #include "codec/generators.h"
 #include "device/device.h"
 #include "device/launch.h"
@@ -15,6 +16,7 @@
 
 #include <ATen/native/Resize.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -99,6 +101,25 @@ void resize_written(const Call& call, const OutputMetadata& outputs) {
   }
 }
 
+bool has_bytes(const at::Tensor& tensor) {
+  if (!tensor.defined()) {
+    return false;
+  }
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  if (!codec::has_components(impl)) {
+    return impl.has_storage() && impl.storage().data() != nullptr;
+  }
+  const auto components = codec::components_of(impl);
+  return std::any_of(components.begin(), components.end(), &has_bytes);
+}
+
+/// Whether a kernel gets more than metadata, as FakeTensorMode has it.
+bool has_bytes(const torch::jit::Stack& stack) {
+  return std::any_of(stack.begin(), stack.end(), [](const c10::IValue& value) {
+    return value.isTensor() ? has_bytes(value.toTensor()) : value.isList();
+  });
+}
+
 /// Throws for a call that no message can say, if the device's memory is only
 /// where messages go.
 void check_may_run_here(const Call& call) {
@@ -147,7 +168,9 @@ void run_by_message(Call& call) {
       }
       sent = false;
     }
-    check_may_run_here(call);
+    if (has_bytes(stack)) {
+      check_may_run_here(call);
+    }
     if (makes_first) {
       run_into(call.target(), call.key(), stack, results, [](auto) {});
     } else {
