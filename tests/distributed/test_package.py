@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 
 import openreg_distributed
-from support import ranks
+from torch_openreg.testing import run_ranks
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "distributed" / "train.py"
 
@@ -113,31 +113,25 @@ def test_another_torch_is_refused():
         openreg_distributed._check_torch_version("2.13.0", "9.0")
 
 
-def wrong_tensors(rank: int, address: str) -> None:
-    openreg_distributed.register()
-    dist.init_process_group("occl", init_method=address, rank=rank, world_size=1)
+def wrong_tensors(rank: int) -> None:
     backend = dist.group.WORLD._get_backend(torch.device("openreg"))
     with pytest.raises(RuntimeError, match="needs tensors of openreg devices"):
         backend.broadcast([torch.ones(2)], dist.BroadcastOptions())
     with pytest.raises(TypeError, match="not <class 'int'>"):
         dist.new_group([0], backend="occl", pg_options=1)
-    dist.destroy_process_group()
 
 
 @pytest.mark.differs_in_process("occl")
 def test_wrong_tensors_and_options_are_refused():
-    ranks.run(wrong_tensors, 1, ranks.new_store())
+    run_ranks(wrong_tensors, 1, backend="occl")
 
 
-def split(rank: int, address: str) -> float:
+def split(rank: int) -> float:
     from torch.distributed.device_mesh import init_device_mesh
 
     openreg_distributed.register()
     dist.init_process_group(
         "occl",
-        init_method=address,
-        rank=rank,
-        world_size=4,
         device_id=torch.device("openreg", 0),
     )
     mesh = init_device_mesh("openreg", (2, 2), mesh_dim_names=("rows", "columns"))
@@ -150,7 +144,7 @@ def split(rank: int, address: str) -> float:
 
 @pytest.mark.differs_in_process("occl")
 def test_a_group_that_is_bound_to_a_device_can_be_split():
-    assert ranks.run(split, 4, ranks.new_store()) == [1.0, 1.0, 5.0, 5.0]
+    assert run_ranks(split, 4, backend=None) == [1.0, 1.0, 5.0, 5.0]
 
 
 @pytest.mark.differs_in_process("occl")
