@@ -15,7 +15,6 @@ import pytest
 import torch
 import torch.distributed as dist
 
-import openreg_distributed
 from torch_openreg.testing import run_ranks
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
@@ -472,7 +471,6 @@ def sequence_numbers(rank: int) -> None:
 
 
 def run_all(rank: int) -> dict[str, str]:
-    openreg_distributed.register()
     dist.init_process_group(
         "cpu:gloo,openreg:occl",
         timeout=datetime.timedelta(seconds=30),

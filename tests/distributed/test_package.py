@@ -38,6 +38,31 @@ def test_registration_does_not_load_the_library(run_python):
     assert result.stdout == "False\n"
 
 
+WITHOUT_A_NAME = """
+import torch
+import torch.distributed as dist
+dist.init_process_group({}store=dist.HashStore(), rank=0, world_size=1)
+x = torch.ones(2, device="openreg")
+dist.all_reduce(x)
+print(x.tolist(), dist.get_backend_config(), dist.get_backend())
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.differs_in_process("occl")
+@pytest.mark.parametrize(
+    ("given", "backend"),
+    [("", "undefined"), ("device_id=torch.device('openreg', 0), ", "occl")],
+)
+def test_a_group_that_names_no_backend_has_occl(run_python, given, backend):
+    source = WITHOUT_A_NAME.format(given)
+    result = run_python(source, TORCH_DEVICE_BACKEND_AUTOLOAD="1")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == f"[1.0, 1.0] openreg:occl {backend}\n"
+    # What PyTorch says without a device is on docs/mechanisms/process_group.md.
+    assert ("No backend of type 1 found" in result.stderr) == (given == "")
+
+
 @pytest.mark.differs_in_process("occl")
 def test_without_torch_openreg_the_device_keeps_its_first_name(run_python):
     result = run_python(
@@ -61,10 +86,8 @@ def test_without_torch_openreg_the_device_keeps_its_first_name(run_python):
 
 
 GROUP_OF_ONE = """
-import openreg_distributed
 import torch
 import torch.distributed as dist
-openreg_distributed.register()
 dist.init_process_group("cpu:gloo,openreg:occl", store=dist.HashStore(), world_size=1,
                         rank=0)
 x = torch.ones(2, device="openreg")

@@ -17,12 +17,19 @@ import pytest
 from support.programs import Ended, run, variables
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "package_sets"
-PACKAGES = ("openreg_runtime", "openreg_aten", "openreg_amp", "torch_openreg")
+PACKAGES = (
+    "openreg_runtime",
+    "openreg_aten",
+    "openreg_amp",
+    "openreg_distributed",
+    "torch_openreg",
+)
 # What each example needs, in the order of its imports.
 PACKAGE_SETS = {
     "runtime": PACKAGES[:1],
     "aten": PACKAGES[:2],
     "aten_amp": PACKAGES[:3],
+    "aten_distributed": (*PACKAGES[:2], "openreg_distributed"),
     "full": PACKAGES,
 }
 # A folder of tests of the same name has no origin.
@@ -95,6 +102,19 @@ MISSING = [
         {"openreg_amp"},
         "import torch; torch.autocast('openreg')",
         "pip install openreg-amp==",
+    ),
+    (
+        {"openreg_distributed"},
+        "import torch.distributed as d;"
+        "d.init_process_group(store=d.HashStore(), rank=0, world_size=1)",
+        "pip install openreg-distributed==",
+    ),
+    (
+        {"openreg_aten", "torch_openreg"},
+        "import torch.distributed as d, openreg_distributed;"
+        "openreg_distributed.register();"
+        "d.init_process_group('occl', store=d.HashStore(), rank=0, world_size=1)",
+        "pip install openreg-aten==",
     ),
     (
         {"openreg_amp", "torch_openreg"},
