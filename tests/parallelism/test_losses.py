@@ -423,6 +423,16 @@ def test_losses_of_two_ranks_are_those_of_the_cpu(name):
     check(name, 2)
 
 
+def bf16_hook(rank: int) -> None:
+    net = DistributedDataParallel(model().to("openreg"))
+    with pytest.raises(TypeError, match="BF16 all reduce communication hook required"):
+        net.register_comm_hook(None, default_hooks.bf16_compress_hook)
+
+
+def test_pytorch_refuses_the_bf16_hook_as_the_guide_says():
+    run_ranks(bf16_hook, 2)
+
+
 @pytest.mark.timeout(130)
 @pytest.mark.parametrize("name", ["fsdp1_over_copies", "fsdp2_over_copies"])
 def test_losses_of_copies_of_shards_are_those_of_the_cpu(name):
