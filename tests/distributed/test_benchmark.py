@@ -11,6 +11,8 @@ import pytest
 
 from support.programs import run
 
+pytestmark = pytest.mark.differs_in_process("occl", run=False)
+
 ROOT = Path(__file__).parents[2]
 CASES = ["all_reduce 1 KiB", "all_reduce, wait 1 KiB", "all_gather 1 MiB"]
 MORE = ["broadcast 1 MiB", "reduce_scatter 1 KiB", "DDP step GPT"]

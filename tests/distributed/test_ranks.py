@@ -20,6 +20,8 @@ import torch.distributed as dist
 from support.programs import run, variables
 from torch_openreg.testing import RanksFailedError, run_each_rank, run_ranks
 
+pytestmark = pytest.mark.differs_in_process("occl", run=False)
+
 
 def is_running(pid: int) -> bool:
     """Tells whether a process is there, and no zombie."""

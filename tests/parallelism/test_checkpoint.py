@@ -23,6 +23,8 @@ from torch.nn.functional import mse_loss
 
 from torch_openreg.testing import run_ranks
 
+pytestmark = pytest.mark.differs_in_process("occl", run=False)
+
 Trained = tuple[list[float], dict[str, torch.Tensor]]
 
 

@@ -45,6 +45,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 from torch_openreg.testing import run_ranks
 
+pytestmark = pytest.mark.differs_in_process("occl", run=False)
+
 STEPS = 5
 BFLOAT16 = torch.bfloat16
 Losses = list[float]
