@@ -90,12 +90,13 @@ def training_step(
     optimizer: Callable[..., torch.optim.Optimizer],
     inputs: Callable[[], Tensor],
     labels: Callable[[], Tensor],
+    wrap: Callable[[nn.Module], nn.Module] = lambda network: network,
 ) -> Make:
     """Prepares one training step of a model with cross entropy."""
 
     def make(device: str) -> Work:
         torch.manual_seed(0)
-        network = model().to(device)
+        network = wrap(model().to(device))
         update = optimizer(network.parameters(), lr=1e-3)
         x, y = inputs().to(device), labels().to(device)
 

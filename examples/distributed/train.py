@@ -8,12 +8,9 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-import openreg_distributed
-
-openreg_distributed.register()
 device = torch.device("openreg", int(os.environ["LOCAL_RANK"]) % 2)
 torch.accelerator.set_device_index(device.index)
-dist.init_process_group("occl", device_id=device)
+dist.init_process_group(device_id=device)
 
 torch.manual_seed(0)
 model = DistributedDataParallel(nn.Linear(4, 1).to(device), device_ids=[device.index])

@@ -2,6 +2,7 @@
 """And torch-openreg: the name, torch.openreg and its methods, with no import."""
 
 import torch
+import torch.distributed as dist
 
 x = torch.ones(2, 2, device="openreg")
 with torch.autocast("openreg"):
@@ -10,3 +11,8 @@ with torch.autocast("openreg"):
 
 print(torch.get_device_module("openreg") is torch.openreg, torch.openreg.device_count())
 # prints: True 2
+
+dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+dist.all_reduce(x)
+print(dist.get_backend_config())
+# prints: openreg:occl

@@ -15,8 +15,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-import openreg_distributed
-from support import ranks
+from torch_openreg.testing import run_ranks
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
 
@@ -452,8 +451,9 @@ def wrong_calls_name_what_is_wrong(rank: int) -> None:
         backend.recv([floats], RANKS, 0)
     with pytest.raises(RuntimeError, match="needs its counterpart in the same batch"):
         backend.recv([floats], rank, 0)
-    elsewhere = torch.ones(1, device=f"{DEVICE}:1")
-    with pytest.raises(RuntimeError, match="one device, but are on openreg:0 and"):
+    other = 1 - torch.accelerator.current_device_index()
+    elsewhere = torch.ones(1, device=f"{DEVICE}:{other}")
+    with pytest.raises(RuntimeError, match=r"one device, but are on openreg:\d and"):
         dist.all_gather([elsewhere] * RANKS, floats[:1])
     dist.all_reduce(floats)  # the group has not failed
     expect(floats, torch.full((3,), float(RANKS)), "after wrong calls")
@@ -470,13 +470,9 @@ def sequence_numbers(rank: int) -> None:
     assert backend.options.backend == "occl"
 
 
-def run_all(rank: int, address: str) -> dict[str, str]:
-    openreg_distributed.register()
+def run_all(rank: int) -> dict[str, str]:
     dist.init_process_group(
         "cpu:gloo,openreg:occl",
-        init_method=address,
-        rank=rank,
-        world_size=RANKS,
         timeout=datetime.timedelta(seconds=30),
     )
     failures = {}
@@ -494,7 +490,7 @@ def run_all(rank: int, address: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def failures() -> list[dict[str, str]]:
-    return ranks.run(run_all, RANKS, ranks.new_store(), seconds=150)
+    return run_ranks(run_all, RANKS, seconds=150, backend=None)
 
 
 @pytest.mark.timeout(180)

@@ -14,29 +14,24 @@ import pytest
 import torch
 import torch.distributed as dist
 
-import openreg_distributed
-from support import ranks
+from torch_openreg.testing import run_each_rank, run_ranks
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
 
 DEVICE = "openreg"
 
 
-def begin(rank: int, address: str, seconds: float) -> None:
-    openreg_distributed.register()
+def begin(seconds: float) -> None:
     dist.init_process_group(
         "occl",
-        init_method=address,
-        rank=rank,
-        world_size=2,
         timeout=datetime.timedelta(seconds=seconds),
     )
     dist.all_reduce(torch.ones(1, device=DEVICE))
     torch.accelerator.synchronize()
 
 
-def killed(rank: int, address: str) -> float:
-    begin(rank, address, 60)
+def killed(rank: int) -> float:
+    begin(60)
     if rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     start = time.monotonic()
@@ -51,8 +46,8 @@ def killed(rank: int, address: str) -> float:
     return time.monotonic() - start
 
 
-def late(rank: int, address: str) -> None:
-    begin(rank, address, 2)
+def late(rank: int) -> None:
+    begin(2)
     if rank == 1:
         time.sleep(8)
         os._exit(0)  # and not through the group, which has failed
@@ -66,8 +61,8 @@ def late(rank: int, address: str) -> None:
     dist.destroy_process_group()
 
 
-def aborted(rank: int, address: str) -> float:
-    begin(rank, address, 60)
+def aborted(rank: int) -> float:
+    begin(60)
     if rank == 1:
         time.sleep(4)
         os._exit(0)
@@ -87,8 +82,8 @@ def aborted(rank: int, address: str) -> float:
     return seconds
 
 
-def timed_wait(rank: int, address: str) -> None:
-    begin(rank, address, 60)
+def timed_wait(rank: int) -> None:
+    begin(60)
     if rank == 0:
         work = dist.all_reduce(torch.ones(4, device=DEVICE), async_op=True)
         with pytest.raises(dist.DistBackendError, match="not done after 200 ms"):
@@ -100,15 +95,15 @@ def timed_wait(rank: int, address: str) -> None:
     dist.destroy_process_group()
 
 
-def forgotten(rank: int, address: str) -> None:
+def forgotten(rank: int) -> None:
     """Ends with a collective that no other rank joins, and without destroying."""
-    begin(rank, address, 60)
+    begin(60)
     if rank == 0:
         dist.all_reduce(torch.ones(4, device=DEVICE), async_op=True)
 
 
-def forgotten_beside_a_living_rank(rank: int, address: str) -> None:
-    begin(rank, address, 60)
+def forgotten_beside_a_living_rank(rank: int) -> None:
+    begin(60)
     processes = [0, 0]
     dist.all_gather_object(processes, os.getpid())
     if rank == 0:
@@ -120,32 +115,32 @@ def forgotten_beside_a_living_rank(rank: int, address: str) -> None:
 
 
 def test_a_killed_rank_fails_the_collective():
-    first, second = ranks.run_each(killed, 2, ranks.new_store())
+    first, second = run_each_rank(killed, 2, grace=50, backend=None)
     assert not first.failure, first.failure
     assert first.value < 20
     assert second.exitcode == -signal.SIGKILL
 
 
 def test_a_rank_that_is_late_is_a_timeout():
-    first, _ = ranks.run_each(late, 2, ranks.new_store())
+    first, _ = run_each_rank(late, 2, backend=None)
     assert not first.failure, first.failure
 
 
 def test_abort_ends_what_waits():
-    first, _ = ranks.run_each(aborted, 2, ranks.new_store())
+    first, _ = run_each_rank(aborted, 2, backend=None)
     assert not first.failure, first.failure
     assert first.value < 4
 
 
 def test_a_wait_with_a_limit_ends_and_the_collective_goes_on():
-    ranks.run(timed_wait, 2, ranks.new_store())
+    run_ranks(timed_wait, 2, backend=None)
 
 
 def test_the_process_ends_beside_a_stuck_collective():
-    for ended in ranks.run_each(forgotten, 2, ranks.new_store(), seconds=30):
+    for ended in run_each_rank(forgotten, 2, seconds=30, backend=None):
         assert not ended.failure, ended.failure
-        assert ended.exitcode is not None
+        assert ended.exitcode == 0
 
 
 def test_the_process_ends_while_the_other_rank_lives():
-    ranks.run(forgotten_beside_a_living_rank, 2, ranks.new_store())
+    run_ranks(forgotten_beside_a_living_rank, 2, backend=None)

@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 
 import openreg_distributed
-from support import ranks
+from torch_openreg.testing import run_ranks
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "distributed" / "train.py"
 
@@ -38,6 +38,31 @@ def test_registration_does_not_load_the_library(run_python):
     assert result.stdout == "False\n"
 
 
+WITHOUT_A_NAME = """
+import torch
+import torch.distributed as dist
+dist.init_process_group({}store=dist.HashStore(), rank=0, world_size=1)
+x = torch.ones(2, device="openreg")
+dist.all_reduce(x)
+print(x.tolist(), dist.get_backend_config(), dist.get_backend())
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.differs_in_process("occl")
+@pytest.mark.parametrize(
+    ("given", "backend"),
+    [("", "undefined"), ("device_id=torch.device('openreg', 0), ", "occl")],
+)
+def test_a_group_that_names_no_backend_has_occl(run_python, given, backend):
+    source = WITHOUT_A_NAME.format(given)
+    result = run_python(source, TORCH_DEVICE_BACKEND_AUTOLOAD="1")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == f"[1.0, 1.0] openreg:occl {backend}\n"
+    # What PyTorch says without a device is on docs/mechanisms/process_group.md.
+    assert ("No backend of type 1 found" in result.stderr) == (given == "")
+
+
 @pytest.mark.differs_in_process("occl")
 def test_without_torch_openreg_the_device_keeps_its_first_name(run_python):
     result = run_python(
@@ -61,10 +86,8 @@ def test_without_torch_openreg_the_device_keeps_its_first_name(run_python):
 
 
 GROUP_OF_ONE = """
-import openreg_distributed
 import torch
 import torch.distributed as dist
-openreg_distributed.register()
 dist.init_process_group("cpu:gloo,openreg:occl", store=dist.HashStore(), world_size=1,
                         rank=0)
 x = torch.ones(2, device="openreg")
@@ -113,31 +136,25 @@ def test_another_torch_is_refused():
         openreg_distributed._check_torch_version("2.13.0", "9.0")
 
 
-def wrong_tensors(rank: int, address: str) -> None:
-    openreg_distributed.register()
-    dist.init_process_group("occl", init_method=address, rank=rank, world_size=1)
+def wrong_tensors(rank: int) -> None:
     backend = dist.group.WORLD._get_backend(torch.device("openreg"))
     with pytest.raises(RuntimeError, match="needs tensors of openreg devices"):
         backend.broadcast([torch.ones(2)], dist.BroadcastOptions())
     with pytest.raises(TypeError, match="not <class 'int'>"):
         dist.new_group([0], backend="occl", pg_options=1)
-    dist.destroy_process_group()
 
 
 @pytest.mark.differs_in_process("occl")
 def test_wrong_tensors_and_options_are_refused():
-    ranks.run(wrong_tensors, 1, ranks.new_store())
+    run_ranks(wrong_tensors, 1, backend="occl")
 
 
-def split(rank: int, address: str) -> float:
+def split(rank: int) -> float:
     from torch.distributed.device_mesh import init_device_mesh
 
     openreg_distributed.register()
     dist.init_process_group(
         "occl",
-        init_method=address,
-        rank=rank,
-        world_size=4,
         device_id=torch.device("openreg", 0),
     )
     mesh = init_device_mesh("openreg", (2, 2), mesh_dim_names=("rows", "columns"))
@@ -150,7 +167,7 @@ def split(rank: int, address: str) -> float:
 
 @pytest.mark.differs_in_process("occl")
 def test_a_group_that_is_bound_to_a_device_can_be_split():
-    assert ranks.run(split, 4, ranks.new_store()) == [1.0, 1.0, 5.0, 5.0]
+    assert run_ranks(split, 4, backend=None) == [1.0, 1.0, 5.0, 5.0]
 
 
 @pytest.mark.differs_in_process("occl")

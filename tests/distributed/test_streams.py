@@ -10,18 +10,15 @@ import pytest
 import torch
 import torch.distributed as dist
 
-import openreg_distributed
-from support import ranks
 from support.latches import Latch
+from torch_openreg.testing import run_ranks
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
 
 DEVICE = "openreg"
 
 
-def begin(rank: int, address: str) -> None:
-    openreg_distributed.register()
-    dist.init_process_group("occl", init_method=address, rank=rank, world_size=2)
+def warm_up() -> None:
     # First calls of operators run on the host's thread, and would wait.
     warm = torch.ones(4, device=DEVICE)
     dist.all_reduce(warm)
@@ -34,8 +31,8 @@ def latch_on(stream: torch.Stream) -> Latch:
     return Latch(runtime.Stream.from_handle(stream.native_handle))
 
 
-def collective_behind_a_held_stream(rank: int, address: str) -> None:
-    begin(rank, address)
+def collective_behind_a_held_stream(rank: int) -> None:
+    warm_up()
     tensor = torch.full((4,), 1.0, device=DEVICE)
     latch = latch_on(torch.accelerator.current_stream())
     tensor *= 2
@@ -50,11 +47,10 @@ def collective_behind_a_held_stream(rank: int, address: str) -> None:
     assert result.tolist() == [9.0] * 4
     assert work.is_completed()
     assert issued < 5
-    dist.destroy_process_group()
 
 
-def only_streams_that_wait_wait(rank: int, address: str) -> None:
-    begin(rank, address)
+def only_streams_that_wait_wait(rank: int) -> None:
+    warm_up()
     tensor = torch.ones(4, device=DEVICE)
     torch.accelerator.synchronize()
     other = torch.Stream(DEVICE)
@@ -68,11 +64,10 @@ def only_streams_that_wait_wait(rank: int, address: str) -> None:
             assert not work.is_completed()
         work.wait()
         assert (tensor * 2 + 1).tolist() == [5.0] * 4
-    dist.destroy_process_group()
 
 
-def a_future_is_done_when_its_stream_is(rank: int, address: str) -> None:
-    begin(rank, address)
+def a_future_is_done_when_its_stream_is(rank: int) -> None:
+    warm_up()
     tensor = torch.ones(4, device=DEVICE)
     latch = latch_on(torch.accelerator.current_stream())
     future = dist.all_reduce(tensor, async_op=True).get_future()
@@ -81,11 +76,10 @@ def a_future_is_done_when_its_stream_is(rank: int, address: str) -> None:
     assert latch.holds
     latch.release()
     assert result.tolist() == [4.0] * 4
-    dist.destroy_process_group()
 
 
-def memory_is_kept_while_it_runs(rank: int, address: str) -> None:
-    begin(rank, address)
+def memory_is_kept_while_it_runs(rank: int) -> None:
+    warm_up()
     output = torch.zeros(2, 1024, device=DEVICE)
     given = torch.full((1024,), rank + 1.0, device=DEVICE)
     side = torch.Stream(DEVICE)
@@ -101,60 +95,56 @@ def memory_is_kept_while_it_runs(rank: int, address: str) -> None:
     latch.release()
     work.wait()
     assert output[:, 0].tolist() == [1.0, 2.0]
-    dist.destroy_process_group()
 
 
-def a_barrier_waits_on_the_host(rank: int, address: str) -> None:
-    begin(rank, address)
+def a_barrier_waits_on_the_host(rank: int) -> None:
+    warm_up()
     latch = latch_on(torch.accelerator.current_stream())
     threading.Timer(0.5, latch.release).start()
     dist.barrier(device_ids=[0])
     assert not latch.holds
-    dist.destroy_process_group()
 
 
-def sends_both_ways_do_not_wait_for_each_other(rank: int, address: str) -> None:
-    begin(rank, address)
+def sends_both_ways_do_not_wait_for_each_other(rank: int) -> None:
+    warm_up()
     given = torch.full((1 << 20,), float(rank), device=DEVICE)
     received = torch.empty_like(given)
     works = [dist.isend(given, 1 - rank), dist.irecv(received, 1 - rank)]
     for work in works:
         work.wait()
     assert received[-1].item() == 1 - rank
-    dist.destroy_process_group()
 
 
-def the_profiler_shows_titles(rank: int, address: str) -> None:
-    begin(rank, address)
+def the_profiler_shows_titles(rank: int) -> None:
+    warm_up()
     with torch.profiler.profile() as profile:
         dist.all_reduce(torch.ones(4, device=DEVICE))
     assert "occl:all_reduce" in {event.name for event in profile.events()}
-    dist.destroy_process_group()
 
 
 def test_a_collective_runs_behind_a_held_stream():
-    ranks.run(collective_behind_a_held_stream, 2, ranks.new_store())
+    run_ranks(collective_behind_a_held_stream, 2, backend="occl")
 
 
 def test_only_streams_that_wait_wait():
-    ranks.run(only_streams_that_wait_wait, 2, ranks.new_store())
+    run_ranks(only_streams_that_wait_wait, 2, backend="occl")
 
 
 def test_a_future_is_done_when_its_stream_is():
-    ranks.run(a_future_is_done_when_its_stream_is, 2, ranks.new_store())
+    run_ranks(a_future_is_done_when_its_stream_is, 2, backend="occl")
 
 
 def test_memory_is_kept_while_a_collective_runs():
-    ranks.run(memory_is_kept_while_it_runs, 2, ranks.new_store())
+    run_ranks(memory_is_kept_while_it_runs, 2, backend="occl")
 
 
 def test_a_barrier_waits_on_the_host():
-    ranks.run(a_barrier_waits_on_the_host, 2, ranks.new_store())
+    run_ranks(a_barrier_waits_on_the_host, 2, backend="occl")
 
 
 def test_sends_both_ways_do_not_wait_for_each_other():
-    ranks.run(sends_both_ways_do_not_wait_for_each_other, 2, ranks.new_store())
+    run_ranks(sends_both_ways_do_not_wait_for_each_other, 2, backend="occl")
 
 
 def test_the_profiler_shows_titles():
-    ranks.run(the_profiler_shows_titles, 2, ranks.new_store())
+    run_ranks(the_profiler_shows_titles, 2, backend="occl")

@@ -7,11 +7,9 @@ from collections.abc import Callable
 
 import pytest
 import torch
-import torch.distributed as dist
 from torch import nn
 
-import openreg_distributed
-from support import ranks
+from torch_openreg.testing import run_ranks
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
 
@@ -59,12 +57,7 @@ def tensor_parallel(device: str) -> nn.Module:
     return parallelize_module(model().to(device), mesh, plan)
 
 
-def train(
-    rank: int, address: str, make: Callable[[str], nn.Module], device: str
-) -> list[float]:
-    backend = "gloo" if device == "cpu" else "occl"
-    openreg_distributed.register()
-    dist.init_process_group(backend, init_method=address, rank=rank, world_size=2)
+def train(rank: int, make: Callable[[str], nn.Module], device: str) -> list[float]:
     net = make(device)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
     # Ranks that share one model need the same batch.
@@ -76,15 +69,14 @@ def train(
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    dist.destroy_process_group()
     return losses
 
 
 @pytest.mark.parametrize("make", [ddp, fsdp2, tensor_parallel])
 @pytest.mark.timeout(120)
 def test_losses_are_those_of_the_cpu(make):
-    wanted = ranks.run(train, 2, ranks.new_store(), make, "cpu")
-    found = ranks.run(train, 2, ranks.new_store(), make, "openreg")
+    wanted = run_ranks(train, 2, make, "cpu", backend="gloo")
+    found = run_ranks(train, 2, make, "openreg", backend="occl")
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, other)
         assert one[-1] < one[0]

@@ -38,7 +38,11 @@ def test_page_is_current(lists: ModuleType) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    marked(PROGRAMS, {"share_storage": "shared memory"}, lambda path: path.stem),
+    marked(
+        PROGRAMS,
+        {"share_storage": "shared memory", "default_process_group": "occl"},
+        lambda path: path.stem,
+    ),
     ids=lambda path: path.stem,
 )
 def test_row_is_true(lists: ModuleType, program: Program, path: Path) -> None:

@@ -18,6 +18,7 @@ EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 DIFFERENCES = {
     "address_space": "kernels",
     "custom_operator": "operators",
+    "ranks": "occl",
     "shared_tensor": "shared memory",  # it waits for ever
     "two_processes": "shared memory",
 }

@@ -151,6 +151,7 @@ DIFFERENCES = {
     "affine_quantizer": "functions",
     "kernel_allocator": "allocations",
     "multiprocessing": "shared memory",
+    "process_group": "occl",
 }
 
 

@@ -96,7 +96,7 @@ def test_every_name_of_testing_is_named(cells: Cells, page: Page) -> None:
     fixtures = [
         name for name in vars(pytest_openreg) if re.fullmatch(r"openreg_\w+", name)
     ]
-    assert len(fixtures) == 5
+    assert len(fixtures) == 6
     assert [name for name in fixtures if name not in named] == []
     options = re.findall(r'"(--openreg-[\w-]+)"', inspect.getsource(pytest_openreg))
     text = page("testing_your_library.md")

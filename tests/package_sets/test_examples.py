@@ -14,15 +14,23 @@ from pathlib import Path
 
 import pytest
 
+from support.isolation import marked
 from support.programs import Ended, run, variables
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "package_sets"
-PACKAGES = ("openreg_runtime", "openreg_aten", "openreg_amp", "torch_openreg")
+PACKAGES = (
+    "openreg_runtime",
+    "openreg_aten",
+    "openreg_amp",
+    "openreg_distributed",
+    "torch_openreg",
+)
 # What each example needs, in the order of its imports.
 PACKAGE_SETS = {
     "runtime": PACKAGES[:1],
     "aten": PACKAGES[:2],
     "aten_amp": PACKAGES[:3],
+    "aten_distributed": (*PACKAGES[:2], "openreg_distributed"),
     "full": PACKAGES,
 }
 # A folder of tests of the same name has no origin.
@@ -73,7 +81,11 @@ def test_every_example_is_of_a_package_set() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, needed in PACKAGE_SETS.items() if set(needed) <= INSTALLED]
+    "name",
+    marked(
+        [name for name, needed in PACKAGE_SETS.items() if set(needed) <= INSTALLED],
+        {"aten_distributed": "occl", "full": "occl"},
+    ),
 )
 def test_example_prints_what_it_says(name: str) -> None:
     path = EXAMPLES / f"{name}.py"
@@ -95,6 +107,19 @@ MISSING = [
         {"openreg_amp"},
         "import torch; torch.autocast('openreg')",
         "pip install openreg-amp==",
+    ),
+    (
+        {"openreg_distributed"},
+        "import torch.distributed as d;"
+        "d.init_process_group(store=d.HashStore(), rank=0, world_size=1)",
+        "pip install openreg-distributed==",
+    ),
+    (
+        {"openreg_aten", "torch_openreg"},
+        "import torch.distributed as d, openreg_distributed;"
+        "openreg_distributed.register();"
+        "d.init_process_group('occl', store=d.HashStore(), rank=0, world_size=1)",
+        "pip install openreg-aten==",
     ),
     (
         {"openreg_amp", "torch_openreg"},

@@ -24,6 +24,7 @@ assert torch.accelerator.current_accelerator().type == "openreg"
 assert not hasattr(torch, "privateuseone")
 assert torch.ones(2).openreg().is_openreg
 assert (torch.ones(2, device="openreg") + 1).tolist() == [2, 2]
+assert torch.distributed.Backend.backend_capability["occl"] == ["openreg"]
 print("complete")
 """
 
@@ -57,6 +58,9 @@ def interpreter(fresh_interpreter: Program) -> Program:
         "import openreg_aten",
         "import openreg_aten; import torch_openreg",
         "import openreg_amp",
+        "import openreg_distributed",
+        "import openreg_distributed, torch_openreg",
+        "import torch.distributed",
         "import torch_openreg; torch_openreg._autoload()",
         "import torch_openreg; torch_openreg.register(); torch_openreg.register()",
         "import torch.nn",
@@ -112,6 +116,20 @@ def test_autoload_starts_no_device_and_loads_no_compiler(output: Output) -> None
     print([name for name in sys.modules if name.startswith("torch._inductor")])
     """
     assert output(source).split() == ["[]", "[]"]
+
+
+def test_registering_the_process_group_imports_nothing_else(output: Output) -> None:
+    source = """
+    import sys, torch
+    print(*sorted(sys.modules))
+    """
+    without = set(output(source, OPENREG_DISABLE="process_group").split())
+    package = "openreg_distributed"
+    more = {package, f"{package}._build", f"{package}._registration"}
+    assert set(output(source).split()) - without == more
+    # PyTorch imports this by itself, also where no backend is loaded.
+    alone = output(source, TORCH_DEVICE_BACKEND_AUTOLOAD="0").split()
+    assert "torch.distributed.distributed_c10d" in alone
 
 
 @pytest.mark.parametrize("name", ["amp", "memory", "random", "streams"])

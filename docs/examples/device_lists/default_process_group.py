@@ -7,12 +7,12 @@
 # means: `init_process_group()` does not know which library does the collectives of the
 #   device, until one is registered for it
 # noticed: an error
-# way: planned process_group
+# way: mechanism process_group
 
 import torch.distributed as dist
 
-try:
-    dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
-except ValueError as error:
-    print(str(error)[:52])
-# prints: We detected accelerator openreg on your machine. But
+dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+# without it: We detected accelerator openreg on your machine. But
+print(dist.get_backend_config())
+dist.destroy_process_group()
+# prints: openreg:occl

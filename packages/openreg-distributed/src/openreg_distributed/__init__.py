@@ -1,24 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """occl, the backend of ``torch.distributed`` for OpenReg devices.
 
-``register()`` tells ``torch.distributed`` of it. What it is made of is loaded when the
-first group is.
+``register()`` tells ``torch.distributed`` of it, which torch-openreg does by itself.
+What it is made of is loaded when the first group is made.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import torch
 
 from ._build import TORCH_VERSION as _BUILT_FOR
-
-if TYPE_CHECKING:
-    from torch._C._distributed_c10d import Backend
+from ._registration import register
 
 __all__ = ["register"]
-
-_NAME = "occl"
 
 
 def _check_torch_version(built_for: str, found: str) -> None:
@@ -40,29 +34,3 @@ def _check_torch_version(built_for: str, found: str) -> None:
 
 
 _check_torch_version(_BUILT_FOR, torch.__version__)
-
-
-def register() -> None:
-    """Registers the backend for the device's present name; more calls do nothing.
-
-    A group that names no backend then has it for tensors of the device.
-
-    Raises:
-        RuntimeError: If torch was built without ``torch.distributed``.
-    """
-    from torch import distributed
-
-    if not distributed.is_available():
-        raise RuntimeError("occl needs torch.distributed, which this torch lacks")
-    device = torch._C._get_privateuse1_backend_name()
-    backend = distributed.Backend
-    if backend.backend_capability.get(_NAME) == [device]:
-        return
-    backend.register_backend(_NAME, _create, extended_api=True, devices=[device])
-
-
-def _create(options: Any, backend_options: Any) -> Backend:
-    """Makes the backend of a group, as ``torch.distributed`` asks for it."""
-    from openreg_distributed import _engine
-
-    return _engine.create(options, backend_options)

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -104,6 +104,18 @@ def openreg_memory_limit() -> Iterator[Callable[..., None]]:
             limits.enter_context(memory_limit(limit, device))
 
         yield limit
+
+
+@pytest.fixture
+def openreg_ranks() -> Callable[..., list[Any]]:
+    """A function ``(function, size, *arguments)`` that runs another on ranks.
+
+    As ``torch_openreg.testing.run_ranks``: each rank is a process with a group, and
+    what is still running after ``seconds`` is ended.
+    """
+    from torch_openreg.testing import run_ranks
+
+    return run_ranks
 
 
 @pytest.fixture

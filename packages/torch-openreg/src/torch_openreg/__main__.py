@@ -17,7 +17,14 @@ from importlib import metadata
 import torch_openreg
 from torch_openreg._mechanisms import mechanisms
 
-_PACKAGES = ("torch-openreg", "openreg-aten", "openreg-amp", "openreg-runtime", "torch")
+_PACKAGES = (
+    "torch-openreg",
+    "openreg-aten",
+    "openreg-amp",
+    "openreg-distributed",
+    "openreg-runtime",
+    "torch",
+)
 
 
 def _versions() -> Iterator[tuple[str, str]]:

@@ -83,6 +83,12 @@ _TABLE = (
         "no mixed precision",
         "_registration.py",
     ),
+    (
+        "process_group",
+        "torch.distributed.Backend.register_backend",
+        "no collectives",
+        "_registration.py",
+    ),
 )
 _FOLDER = "torch-openreg/src/torch_openreg"
 
@@ -128,11 +134,6 @@ _PLANNED = (
         "inductor",
         "torch._inductor.codegen.common.register_backend_for_device",
         'torch.compile needs backend="aot_eager" or "eager"',
-    ),
-    (
-        "process_group",
-        "torch.distributed.Backend.register_backend",
-        "no collectives",
     ),
     (
         "symmetric_memory",

@@ -8,6 +8,7 @@ are not importable yet: nothing imported from here may need them.
 from __future__ import annotations
 
 import sys
+from typing import Any, NoReturn
 
 import torch
 from torch.utils import backend_registration
@@ -45,6 +46,8 @@ def register() -> None:
         _register_fake_tensor()
     if is_enabled("autocast"):
         _load_autocast_rules()
+    if is_enabled("process_group"):
+        _register_process_group()
     if is_enabled("rng_graphsafe"):
         _register_graphsafe_generators()
     _registered = True
@@ -118,3 +121,28 @@ def _load_autocast_rules() -> None:
         # Everything but autocast works without it, and autocast says what to install.
         if error.name != "openreg_amp":
             raise
+
+
+def _register_process_group() -> None:
+    if not torch.distributed.is_available():
+        return
+    try:
+        # The submodule by name, as that of openreg_aten.
+        from openreg_distributed import _registration
+    except ModuleNotFoundError as error:
+        if error.name != "openreg_distributed":
+            raise
+        device = torch._C._get_privateuse1_backend_name()
+        torch.distributed.Backend.register_backend(
+            "occl", _refuse_group, extended_api=True, devices=[device]
+        )
+    else:
+        _registration.register()
+
+
+def _refuse_group(*_: Any) -> NoReturn:
+    raise ImportError(
+        "occl needs openreg-distributed, which is not installed: "
+        f"pip install openreg-distributed=={__version__}",
+        name="openreg_distributed",
+    )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Helpers for the tests of libraries that should run on any device.
 
-They are context managers. The fixtures made of them are in ``pytest_openreg``, which
+Most are context managers. The fixtures made of them are in ``pytest_openreg``, which
 pytest loads by itself.
 """
 
@@ -10,11 +10,16 @@ from __future__ import annotations
 from ._host_sync import HostSync, assert_no_host_sync
 from ._leaks import assert_no_leak
 from ._limits import inject_failure, memory_limit
+from ._ranks import Rank, RanksFailedError, run_each_rank, run_ranks
 
 __all__ = [
     "HostSync",
+    "Rank",
+    "RanksFailedError",
     "assert_no_host_sync",
     "assert_no_leak",
     "inject_failure",
     "memory_limit",
+    "run_each_rank",
+    "run_ranks",
 ]

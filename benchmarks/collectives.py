@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Measures collectives of two ranks: occl on a device beside gloo on the CPU.
+
+One group has both backends, so that the same two processes do batches of each in turn,
+and of one memcpy of the same size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from models import GPT, training_step
+from side_by_side import Make, Work, batch, machine, synchronize
+from torch.nn.parallel import DistributedDataParallel
+
+from torch_openreg.testing import run_ranks
+
+RANKS = 2
+SIZES = {"1 KiB": 2**10, "1 MiB": 2**20, "64 MiB": 2**26}
+SIDES = ("memcpy", "gloo", "occl")
+DEVICES = {"gloo": "cpu", "occl": "openreg"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table.
+
+    Attributes:
+        name: What was measured.
+        memcpy_us: Median time of one memcpy in microseconds, None for a training step.
+        gloo_us: Median time of one call on the CPU.
+        occl_us: Median time of one call on the device.
+        by_gloo: Quartiles of the time of occl by that of gloo in the same round.
+        by_memcpy: Quartiles of the time of occl by that of memcpy, or None.
+        rounds: How many rounds were taken.
+        calls: Calls in each batch of a round.
+    """
+
+    name: str
+    memcpy_us: float | None
+    gloo_us: float
+    occl_us: float
+    by_gloo: list[float]
+    by_memcpy: list[float] | None
+    rounds: int
+    calls: int
+
+
+def all_reduce(device: str, size: int) -> Work:
+    """Adds up a tensor of ``size`` bytes."""
+    return partial(dist.all_reduce, torch.zeros(size // 4, device=device))
+
+
+def all_gather(device: str, size: int) -> Work:
+    """Gives each rank a tensor of ``size`` bytes, of which it had a part."""
+    whole = torch.zeros(size // 4, device=device)
+    part = torch.zeros(size // 4 // RANKS, device=device)
+    return partial(dist.all_gather_single, whole, part)
+
+
+def broadcast(device: str, size: int) -> Work:
+    """Sends a tensor of ``size`` bytes from rank 0."""
+    return partial(dist.broadcast, torch.zeros(size // 4, device=device), 0)
+
+
+def reduce_scatter(device: str, size: int) -> Work:
+    """Adds up a tensor of ``size`` bytes, of which each rank gets a part."""
+    whole = torch.zeros(size // 4, device=device)
+    part = torch.zeros(size // 4 // RANKS, device=device)
+    return partial(dist.reduce_scatter_single, part, whole)
+
+
+def waited(make: Callable[[str, int], Work]) -> Callable[[str, int], Work]:
+    """Lets the host wait after each call."""
+
+    def prepare(device: str, size: int) -> Work:
+        work = make(device, size)
+
+        def call() -> None:
+            work()
+            synchronize(device)
+
+        return call
+
+    return prepare
+
+
+def copied(size: int) -> Work:
+    """Copies ``size`` bytes within the memory of the host."""
+    to, source = torch.zeros(size // 4), torch.ones(size // 4)
+
+    def call() -> None:
+        ctypes.memmove(to.data_ptr(), source.data_ptr(), size)
+
+    return call
+
+
+COLLECTIVES = {
+    "all_reduce": all_reduce,
+    "all_reduce, wait": waited(all_reduce),
+    "all_gather": all_gather,
+    "broadcast": broadcast,
+    "reduce_scatter": reduce_scatter,
+}
+STEP = "DDP step GPT"
+STEP_OF: Make = training_step(
+    GPT,
+    torch.optim.AdamW,
+    lambda: torch.randint(64, (8, 32)),
+    lambda: torch.randint(64, (8, 32)),
+    wrap=DistributedDataParallel,
+)
+CASES = [*(f"{name} {size}" for name in COLLECTIVES for size in SIZES), STEP]
+
+
+def sides_of(case: str) -> dict[str, Work]:
+    """Makes the work of a case for each side that has it."""
+    if case == STEP:
+        return {side: STEP_OF(device) for side, device in DEVICES.items()}
+    name = next(name for name in COLLECTIVES if case.startswith(f"{name} "))
+    size = SIZES[case.removeprefix(f"{name} ")]
+    works = {side: COLLECTIVES[name](DEVICES[side], size) for side in DEVICES}
+    return {"memcpy": copied(size), **works}
+
+
+def slowest(seconds: float) -> float:
+    """Returns the longest time that a rank took."""
+    taken = torch.tensor(seconds, dtype=torch.float64)
+    dist.all_reduce(taken, dist.ReduceOp.MAX)
+    return taken.item()
+
+
+def timed(work: Work, side: str, calls: int) -> float:
+    """Times a batch that all ranks begin together."""
+    slowest(0)
+    return slowest(batch(work, DEVICES.get(side, "cpu"), calls))
+
+
+def measure(case: str, rounds: int, seconds: float) -> Row:
+    """Measures a case on all sides in turn."""
+    works = sides_of(case)
+    calls = 1
+    while (taken := timed(works["gloo"], "gloo", calls)) < seconds / 4:
+        calls *= 2
+    calls = max(1, round(calls * seconds / taken))
+    order = list(works)
+    times: dict[str, list[float]] = {side: [] for side in order}
+    for side in order:
+        timed(works[side], side, calls)
+    for _ in range(rounds):
+        for side in order:
+            times[side].append(timed(works[side], side, calls) / calls * 1e6)
+        order.reverse()
+
+    def ratio(by: str) -> list[float]:
+        ratios = [a / b for a, b in zip(times["occl"], times[by], strict=True)]
+        return statistics.quantiles(ratios, n=4, method="inclusive")
+
+    has_copy = "memcpy" in times
+    return Row(
+        case,
+        statistics.median(times["memcpy"]) if has_copy else None,
+        statistics.median(times["gloo"]),
+        statistics.median(times["occl"]),
+        ratio("gloo"),
+        ratio("memcpy") if has_copy else None,
+        rounds,
+        calls,
+    )
+
+
+def shown(quartiles: list[float] | None) -> str:
+    """Returns a ratio as a cell: the median, and the quartiles beside it."""
+    if quartiles is None:
+        return ""
+    low, middle, high = quartiles
+    return f"{middle:.2f} ({low:.2f}-{high:.2f})"
+
+
+def line(row: Row) -> str:
+    """Returns a line of the table."""
+    copy = "" if row.memcpy_us is None else f"{row.memcpy_us:.2f}"
+    return (
+        f"{row.name:<26}{copy:>12}{row.gloo_us:>12.1f}{row.occl_us:>12.1f}"
+        f"{shown(row.by_gloo):>20}{shown(row.by_memcpy):>26}"
+    )
+
+
+def serve(rank: int, cases: list[str], rounds: int, seconds: float) -> list[Row]:
+    """Measures the cases on a rank; the first one prints them."""
+    torch.set_num_threads(1)
+    rows = []
+    for case in cases:
+        rows.append(measure(case, rounds, seconds))
+        if rank == 0:
+            print(line(rows[-1]), flush=True)
+    return rows
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--case", nargs="+", choices=CASES, default=CASES)
+    parser.add_argument("--quick", action="store_true", help="a test, no measurement")
+    parser.add_argument("--json", type=Path, help="also write the numbers to this file")
+    options = parser.parse_args(arguments)
+    rounds, seconds = (3, 0.001) if options.quick else (31, 0.02)
+    print(", ".join(f"{key} {value}" for key, value in machine().items()))
+    heads = "".join(f"{side + ' us':>12}" for side in SIDES)
+    ranks = f"{RANKS} ranks"
+    print(f"{ranks:<26}{heads}{'occl/gloo':>20}{'occl/memcpy':>26}", flush=True)
+    rows, _ = run_ranks(serve, RANKS, options.case, rounds, seconds, seconds=3600)
+    if options.json is not None:
+        report = {"machine": machine(), "rows": [asdict(row) for row in rows]}
+        options.json.write_text(json.dumps(report, indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""run_ranks and its fixture: results, failures, and no process that is left."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from support.programs import run, variables
+from torch_openreg.testing import RanksFailedError, run_each_rank, run_ranks
+
+pytestmark = pytest.mark.differs_in_process("occl", run=False)
+
+
+def is_running(pid: int) -> bool:
+    """Tells whether a process is there, and no zombie."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+def has_ended(pid: int, seconds: float = 10) -> bool:
+    end = time.monotonic() + seconds
+    while is_running(pid) and time.monotonic() < end:
+        time.sleep(0.05)
+    return not is_running(pid)
+
+
+def total(rank: int, more: int) -> tuple[float, int, str]:
+    x = torch.full((2,), rank + 1.0, device="openreg")
+    dist.all_reduce(x)
+    here = torch.ones(1)
+    dist.all_reduce(here)  # the default group is of the CPU too
+    index = torch.accelerator.current_device_index()
+    return x[0].item() + here.item() + more, index, os.environ["LOCAL_RANK"]
+
+
+def environment(rank: int) -> tuple[str, ...]:
+    assert not dist.is_initialized()
+    dist.init_process_group("cpu:gloo,openreg:occl")  # as under torchrun
+    assert dist.get_rank() == rank
+    dist.destroy_process_group()
+    names = ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "OMP_NUM_THREADS")
+    return tuple(os.environ[name] for name in names)
+
+
+def one_raises(rank: int) -> None:
+    if rank == 1:
+        raise ValueError("a wrong value")
+    if rank == 0:
+        dist.all_reduce(torch.ones(1))
+    if rank == 2:
+        time.sleep(600)
+
+
+def all_hang(rank: int) -> None:
+    wait_for_ever()
+
+
+def wait_for_ever() -> None:
+    threading.Event().wait()
+
+
+def start_and_hang(rank: int, folder: str) -> None:
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    here = Path(folder, str(rank))
+    here.with_suffix(".new").write_text(f"{os.getpid()} {child.pid}")
+    here.with_suffix(".new").rename(here)
+    if rank == 0:
+        wait_for_ever()
+
+
+def crash(rank: int) -> None:
+    if rank == 0:
+        import ctypes
+
+        ctypes.string_at(0)
+
+
+def end_early(rank: int) -> None:
+    os._exit(3)
+
+
+def cannot_end(rank: int) -> None:
+    threading.Thread(target=wait_for_ever).start()
+
+
+def give_a_function(rank: int) -> object:
+    return lambda: rank
+
+
+def test_results_come_back_by_rank():
+    found = run_ranks(total, 3, 10)
+    assert found == [(19.0, 0, "0"), (19.0, 1, "1"), (19.0, 0, "2")]
+
+
+def test_a_function_can_make_the_group_as_under_torchrun(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    found = run_ranks(environment, 2, backend=None)
+    assert found == [("0", "2", "2", "1"), ("1", "2", "2", "1")]
+    assert "OMP_NUM_THREADS" not in os.environ
+
+
+@pytest.mark.timeout(120)
+def test_a_failure_says_which_rank_and_what_the_others_did():
+    start = time.monotonic()
+    with pytest.raises(RanksFailedError) as raised:
+        run_ranks(one_raises, 4, seconds=90, grace=3)
+    assert time.monotonic() - start < 60
+    text = str(raised.value)
+    assert text.startswith("rank 1 of 4 failed first, after ")
+    first, _, rest = text.partition("ValueError: a wrong value")
+    assert 'raise ValueError("a wrong value")' in first
+    assert "in one_raises" in first
+    # Its peer notices, and the one that sleeps is shown where it does.
+    assert "rank 0 of 4 failed, after " in rest
+    assert "dist.all_reduce" in rest
+    assert "rank 2 of 4 was still running, after " in rest
+    assert "in one_raises" in rest.partition("rank 2 of 4")[2]
+    by_rank = raised.value.ranks
+    assert [each.running for each in by_rank] == [False, False, True, False]
+    assert by_rank[2].exitcode == -signal.SIGKILL
+    assert by_rank[1].exitcode == 0
+
+
+def test_ranks_that_hang_are_shown_and_ended_within_the_limit():
+    start = time.monotonic()
+    with pytest.raises(RanksFailedError) as raised:
+        run_ranks(all_hang, 2, seconds=15, backend=None)
+    assert time.monotonic() - start < 25
+    text = str(raised.value)
+    for rank in range(2):
+        assert f"rank {rank} of 2 was still running, after 15." in text
+    assert text.count("in wait_for_ever") == 2
+    assert [each.exitcode for each in raised.value.ranks] == [-signal.SIGKILL] * 2
+
+
+def test_what_a_rank_started_ends_with_it(tmp_path):
+    ranks = run_each_rank(start_and_hang, 2, str(tmp_path), seconds=15, backend=None)
+    assert [each.running for each in ranks] == [True, False]
+    for rank in range(2):
+        for pid in (tmp_path / str(rank)).read_text().split():
+            assert has_ended(int(pid))
+
+
+def test_a_crash_is_shown_with_its_signal_and_stack():
+    with pytest.raises(RanksFailedError) as raised:
+        run_ranks(crash, 2, backend=None)
+    text = str(raised.value)
+    assert "rank 0 of 2 failed first" in text
+    assert "The process ended with signal SIGSEGV." in text
+    assert "in crash" in text
+    assert "rank 1 of 2 returned, after " in text
+
+
+def test_a_process_that_ends_without_a_result_is_a_failure():
+    with pytest.raises(RanksFailedError, match="The process ended with 3"):
+        run_ranks(end_early, 1, backend=None)
+
+
+@pytest.mark.timeout(90)
+def test_a_process_that_cannot_end_is_a_failure():
+    with pytest.raises(RanksFailedError) as raised:
+        run_ranks(cannot_end, 1, seconds=15, backend=None)
+    text = str(raised.value)
+    assert "The process did not end." in text
+    assert "in wait_for_ever" in text
+
+
+def test_a_result_that_cannot_be_sent_is_a_failure():
+    with pytest.raises(RanksFailedError, match="rank 0 of 1 failed first"):
+        run_ranks(give_a_function, 1, backend=None)
+
+
+def test_what_cannot_be_sent_is_refused():
+    with pytest.raises(ValueError, match="a function of a module"):
+        run_ranks(lambda rank: None, 2)
+    with pytest.raises(ValueError, match="the number of ranks is 0"):
+        run_ranks(end_early, 0)
+
+
+SUITE = """
+    import os, time
+    from pathlib import Path
+    import torch
+    import torch.distributed as dist
+
+    def one(rank):
+        x = torch.ones(2, device="openreg")
+        dist.all_reduce(x)
+        return x.tolist()
+
+    def wrong(rank):
+        assert rank == 0, "not the first"
+
+    def hangs(rank):
+        Path(f"pid{rank}.new").write_text(str(os.getpid()))
+        Path(f"pid{rank}.new").rename(f"pid{rank}")
+        time.sleep(600)
+
+    def test_sum(openreg_ranks):
+        assert openreg_ranks(one, 2) == [[2.0, 2.0]] * 2
+
+    def test_wrong(openreg_ranks):
+        openreg_ranks(wrong, 2)
+
+    def test_hangs(openreg_ranks):
+        openreg_ranks(hangs, 2, backend=None, seconds=600)
+    """
+
+
+def suite(folder: Path, *options: str) -> list[str]:
+    (folder / "test_it.py").write_text(textwrap.dedent(SUITE))
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    program = Path(sys.executable).with_name("pytest")
+    return [str(program), "-p", "no:cacheprovider", *options]
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("mode", ["prepend", "importlib"])
+def test_the_fixture_runs_functions_of_a_test_file(tmp_path, mode):
+    command = suite(tmp_path, f"--import-mode={mode}", "-k", "not hangs")
+    ended = run(*command, environment=variables(), folder=tmp_path, seconds=100)
+    assert "1 failed, 1 passed" in ended.stdout, ended.stdout + ended.stderr
+    assert "rank 1 of 2 failed first" in ended.stdout
+    assert 'assert rank == 0, "not the first"' in ended.stdout
+    assert "rank 0 of 2 returned" in ended.stdout
+    # pytest shows the test, and not what runs the ranks.
+    assert "_ranks.py:" not in ended.stdout.partition("rank 1 of 2")[0]
+
+
+def pids(folder: Path, names: list[str]) -> list[int]:
+    end = time.monotonic() + 40
+    while not all((folder / name).exists() for name in names):
+        assert time.monotonic() < end, "the ranks have not started"
+        time.sleep(0.05)
+    return [int(pid) for name in names for pid in (folder / name).read_text().split()]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_ranks_end_with_pytest(tmp_path, number):
+    with (tmp_path / "out").open("w") as out:
+        process = subprocess.Popen(
+            suite(tmp_path, "-k", "hangs"),
+            cwd=tmp_path,
+            env=variables(),
+            stdout=out,
+            stderr=out,
+        )
+        try:
+            ranks = pids(tmp_path, ["pid0", "pid1"])
+            assert all(is_running(pid) for pid in ranks)
+            handle = os.pidfd_open(process.pid)
+            process.send_signal(number)
+            assert select.select([handle], [], [], 30)[0], "pytest has not ended"
+            os.close(handle)
+        finally:
+            process.kill()
+            process.wait()
+    assert all(has_ended(pid) for pid in ranks)
+
+
+def test_the_example_passes(tmp_path):
+    example = Path(__file__).parents[2] / "examples" / "distributed" / "tests"
+    command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", example)
+    ended = run(*command, environment=variables(), folder=tmp_path)
+    assert "1 passed" in ended.stdout, ended.stdout + ended.stderr
+
+
+def test_without_openreg_distributed_the_pip_command_is_named(run_python):
+    ended = run_python(
+        """
+        import importlib.util
+        real = importlib.util.find_spec
+        importlib.util.find_spec = lambda name, *rest: (
+            None if name == "openreg_distributed" else real(name, *rest)
+        )
+        from torch_openreg.testing import run_ranks
+        run_ranks(print, 2)
+        """
+    )
+    assert ended.returncode == 1
+    assert "ImportError: ranks need openreg-distributed" in ended.stderr
+    assert "pip install openreg-distributed==" in ended.stderr.splitlines()[-1]
