@@ -452,3 +452,34 @@ print(result.layout, tuple(result.shape), result.device)
         program, OPENREG_ISOLATION="process", TORCH_DEVICE_BACKEND_AUTOLOAD="1"
     )
     assert done.stdout == "torch.sparse_csr (3, 3) openreg:0\n", done.stderr
+
+
+def test_kernel_that_hangs_is_named_and_ended_by_a_reset(run_python: Program) -> None:
+    program = """
+import time
+import torch
+from openreg_runtime import failures
+torch.set_num_threads(1)
+other = torch.arange(3, device="openreg:1")
+x = torch.ones(3000, 3000, device="openreg:0")
+torch.accelerator.synchronize()
+for _ in range(60):
+    y = x @ x  # a minute of work
+begin = time.monotonic()
+with failures.wait_timeout(0.3):
+    try:
+        torch.accelerator.synchronize()
+    except torch.AcceleratorError as error:
+        print("orErrorTimeout" in str(error), "300 ms and runs aten::mm" in str(error))
+print(other.tolist())
+del x, y
+torch.openreg.reset_device(0)
+print(torch.ones(2, device="openreg:0").tolist(), time.monotonic() - begin < 10)
+"""
+    done = run_python(
+        program,
+        OPENREG_ISOLATION="process",
+        OPENREG_INLINE_BYTES="0",
+        TORCH_DEVICE_BACKEND_AUTOLOAD="1",
+    )
+    assert done.stdout == "True True\n[0, 1, 2]\n[1.0, 1.0] True\n", done.stderr

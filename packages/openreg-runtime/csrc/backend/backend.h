@@ -12,6 +12,7 @@
 #include "memory/address_space.h"
 #include "memory/block.h"
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -101,6 +102,19 @@ class Lane {
     begin(command);
     finish();
   }
+
+  /// The name of what runs elsewhere now, or null. Any thread may ask.
+  const char* running() const noexcept {
+    return running_.load(std::memory_order_relaxed);
+  }
+
+ protected:
+  void set_running(const char* name) noexcept {
+    running_.store(name, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<const char*> running_{nullptr};
 };
 
 class Backend {

@@ -814,12 +814,14 @@ void Stream::wait_until(
       done_.wait(lock);
     }
     if (late && !done()) {
+      const char* running = lane_->running();
       throw Failure(
           orErrorTimeout,
           "a stream of device " + std::to_string(device_) + " still has " +
               std::to_string(completed - completed_) +
               " commands to do after " + std::to_string(deadline.limit) +
-              " ms; they go on");
+              " ms" + (running ? std::string(" and runs ") + running : "") +
+              "; they go on");
     }
   }
 }

@@ -295,6 +295,7 @@ class ProcessLane final : public Lane {
   template <typename Send>
   void push(Begun&& begun, const Send& send);
   void take_reply(const Begun& begun);
+  void note_running() noexcept;
 
   ProcessBackend& backend_;
   std::shared_ptr<Connection> connection_;
@@ -478,8 +479,7 @@ void ProcessLane::finish() {
   struct Next { // also if this one failed
     ProcessLane& lane;
     ~Next() {
-      lane.connection_->set_running(
-          lane.begun_.empty() ? nullptr : lane.begun_.front().name);
+      lane.note_running();
     }
   } next{*this};
   std::optional<Failure> failure;
@@ -536,8 +536,14 @@ void ProcessLane::push(Begun&& begun, const Send& send) {
     throw;
   }
   if (begun_.size() == 1) {
-    connection_->set_running(begun_.front().name);
+    note_running();
   }
+}
+
+void ProcessLane::note_running() noexcept {
+  const char* name = begun_.empty() ? nullptr : begun_.front().name;
+  connection_->set_running(name); // for the reason of a loss
+  set_running(name);
 }
 
 void ProcessLane::start(const Launch& launch) {
