@@ -465,3 +465,30 @@ def test_fork_after_sending_leaves_memory_and_message_alone(script: Script) -> N
     print(_sharing._sent)
     """
     assert script("", main) == ["3000.0", "{}"]
+
+
+def test_reader_gets_the_error_of_a_sender_that_cannot_share(script: Script) -> None:
+    lines = script(
+        """
+        def send(queue):
+            queue.put(torch.ones(3, device="openreg"))
+            queue.put(1)
+        """,
+        """
+        values = spawn.Queue()
+        process = spawn.Process(target=send, args=(values,))
+        process.start()
+        try:
+            values.get(timeout=40)
+        except RuntimeError as error:
+            print("could not share it" in str(error), "OPENREG_ISOLATION" in str(error))
+        print(values.get(timeout=40))
+        process.join()
+        try:
+            spawn.Process(target=send, args=(torch.ones(3, device="openreg"),)).start()
+        except torch.AcceleratorError as error:
+            print("OPENREG_ISOLATION" in str(error))
+        """,
+        OPENREG_ISOLATION="process",
+    )
+    assert lines == ["True True", "1", "True"]

@@ -177,9 +177,15 @@ def _send(storage: torch.UntypedStorage) -> tuple[Any, ...]:
     global _count
     collect()
     _C.synchronize(storage.device.index)  # the other process cannot wait for a stream
-    handle, offset = _C.ipc_handle(storage)
-    reader, writer = os.pipe()
     process = context.get_spawning_popen()
+    try:
+        handle, offset = _C.ipc_handle(storage)
+    except torch.AcceleratorError as error:
+        # A queue pickles in a thread, where an error is lost: its reader gets this one.
+        if process is None and "orErrorNotSupported" in str(error):
+            return (str(error),)
+        raise
+    reader, writer = os.pipe()
     guard = reduction.DupFd(writer)
     if process is None:
         os.close(writer)  # DupFd has copied it
@@ -191,6 +197,8 @@ def _send(storage: torch.UntypedStorage) -> tuple[Any, ...]:
 
 
 def _receive(device: int, message: tuple[Any, ...]) -> torch.UntypedStorage:
+    if len(message) == 1:
+        raise RuntimeError(f"the sender of a tensor could not share it: {message[0]}")
     sender, key, handle, offset, size, guard = message
     descriptor: int = guard.detach()
     if sender == os.getpid():
