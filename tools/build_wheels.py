@@ -8,6 +8,7 @@ so that a second run compiles only what changed.
 
     python tools/build_wheels.py             wheels and sdists
     python tools/build_wheels.py --install   and installs all of them here
+    python tools/build_wheels.py --sanitize  openreg-aten for tools/fuzz_messages.py
 """
 
 from __future__ import annotations
@@ -28,28 +29,29 @@ from pathlib import Path, PurePosixPath
 from workspace import DIST, PACKAGES, ROOT
 
 COMPILED_AGAINST = ("openreg-runtime",)
+SANITIZED = "openreg-aten"
 
 _HOOK = """
 import importlib, sys
-backend, hook, *arguments = sys.argv[1:]
-options = dict(a.split("=", 1) for a in arguments[1:])
-getattr(importlib.import_module(backend), hook)(arguments[0], options)
+backend, hook, target, *arguments = sys.argv[1:]
+options = dict(a.split("=", 1) for a in arguments)
+getattr(importlib.import_module(backend), hook)(target, options)
 """
 
 
-def call_backend(source: Path, hook: str, **options: str) -> None:
+def call_backend(source: Path, hook: str, target: Path, *options: str) -> None:
     """Calls the build backend of a package, as pip would.
 
     Args:
         source: The folder with ``pyproject.toml``.
-        hook: ``build_sdist`` or ``build_wheel``; the result goes to ``DIST``.
-        options: Settings for the backend, such as ``build_dir``.
+        hook: ``build_sdist`` or ``build_wheel``.
+        target: The folder for the result.
+        options: Settings for the backend, such as ``build-dir=build``.
     """
     with (source / "pyproject.toml").open("rb") as file:
         backend = tomllib.load(file)["build-system"]["build-backend"]
-    settings = [f"{name.replace('_', '-')}={value}" for name, value in options.items()]
     subprocess.run(
-        [sys.executable, "-c", _HOOK, backend, hook, str(DIST), *settings],
+        [sys.executable, "-c", _HOOK, backend, hook, str(target), *options],
         cwd=source,
         env=build_environment(),
         check=True,
@@ -129,6 +131,15 @@ def leaks(wheel: Path) -> list[str]:
         ]
 
 
+def build_tree(package: str) -> Path:
+    """Returns the folder of a build, which belongs to one environment.
+
+    The compilers and the torch of this interpreter are named in it.
+    """
+    number = hashlib.sha256(sys.prefix.encode()).hexdigest()[:8]
+    return ROOT / "build" / number / package
+
+
 def build(package: str) -> Path:
     """Builds the sdist and the wheel of one package.
 
@@ -141,25 +152,41 @@ def build(package: str) -> Path:
     prefix = package.replace("-", "_") + "-"
     for old in DIST.glob(prefix + "*"):
         old.unlink()
-    call_backend(ROOT / "packages" / package, "build_sdist")
+    call_backend(ROOT / "packages" / package, "build_sdist", DIST)
     (sdist,) = DIST.glob(prefix + "*.tar.gz")
-    # A build tree belongs to the environment whose compilers and torch it names.
-    tree = (
-        ROOT / "build" / hashlib.sha256(sys.prefix.encode()).hexdigest()[:8] / package
-    )
+    tree = build_tree(package)
     unpack(sdist, tree / "source")
-    call_backend(tree / "source", "build_wheel", build_dir=str(tree / "cmake"))
+    call_backend(tree / "source", "build_wheel", DIST, f"build-dir={tree / 'cmake'}")
     (wheel,) = DIST.glob(prefix + "*.whl")
     if found := leaks(wheel):
         raise RuntimeError(f"{wheel.name}: {', '.join(found)} name a folder of ours")
     return wheel
 
 
+def build_sanitized() -> None:
+    """Builds a wheel of ``SANITIZED`` with sanitizers, from the source of the last one.
+
+    It goes to ``build/sanitized``. With ccache only what the sanitizers change is
+    compiled.
+    """
+    tree = build_tree(SANITIZED)
+    target = ROOT / "build" / "sanitized"
+    shutil.rmtree(target, ignore_errors=True)
+    target.mkdir(parents=True)
+    options = f"build-dir={tree / 'sanitized'}", "cmake.define.OPENREG_SANITIZE=address"
+    call_backend(tree / "source", "build_wheel", target, *options)
+
+
 def main() -> int:
     """Runs the command line; returns the exit status."""
     parser = argparse.ArgumentParser(description="Build all sdists and wheels.")
     parser.add_argument("--install", action="store_true", help="install all of them")
-    install_all = parser.parse_args().install
+    parser.add_argument("--sanitize", action="store_true", help="only openreg-aten")
+    arguments = parser.parse_args()
+    install_all = arguments.install
+    if arguments.sanitize:
+        build_sanitized()
+        return 0
     DIST.mkdir(exist_ok=True)
     start = time.monotonic()
     for number, package in enumerate(PACKAGES, 1):
