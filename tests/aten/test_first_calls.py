@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch._dynamo  # or meta kernels in Python are not asked about the first calls
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -151,6 +152,23 @@ def test_wrong_meta_kernel_does_not_make_wrong_results(
     )
     assert result.stdout.splitlines() == printed, result.stderr
     assert result.returncode == 0
+
+
+def test_few_first_calls_do_not_import_dynamo(run_python: Program) -> None:
+    result = run_python(
+        """
+        import sys
+        import torch, openreg_aten
+        openreg_aten._C.init()
+        x = torch.ones(1 << 19).to("privateuseone")
+        torch.stack([x, torch.where(x > 0, x, 2 * x)])
+        print("torch._dynamo" in sys.modules)
+        for first in range(70):
+            torch.stack([x[first:], x[first:]])
+        print("torch._dynamo" in sys.modules)
+        """
+    )
+    assert result.stdout == "False\nTrue\n", result.stderr
 
 
 def test_dry_run_leaves_generators_of_the_host_alone(

@@ -104,14 +104,6 @@ def test_every_beginning_of_a_message_is_refused(equal: str, x: torch.Tensor) ->
 
 WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
     "message": (lambda op, x: b"\x07", "unknown tag 7"),
-    "operator": (
-        lambda op, x: call("equal", tensor(x), tensor(x)),
-        "no operator equal",
-    ),
-    "name": (
-        lambda op, x: call("aten::no"),
-        "no operator aten::no",
-    ),
     "key": (lambda op, x: call(op, tensor(x), tensor(x), key=3), "dispatch key"),
     "threads": (lambda op, x: call(op, tensor(x), tensor(x), threads=0), "threads"),
     "count": (lambda op, x: call(op, tensor(x)), "number of arguments"),
@@ -134,7 +126,9 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
     ),
     "sizes": (lambda op, x: call(op, tensor(x, sizes=(3,)), tensor(x)), "do not fit"),
     "dimensions": (
-        lambda op, x: call(op, tensor(x, sizes=[1] * 65, strides=[1] * 65), tensor(x)),
+        lambda op, x: call(
+            op, tensor(x, sizes=[1] * 4097, strides=[1] * 4097), tensor(x)
+        ),
         "too many dimensions",
     ),
     "nowhere": (lambda op, x: call(op, tensor(x, address=0), tensor(x)), "nowhere"),
@@ -413,6 +407,13 @@ def test_wrong_message_is_refused_by_name(
         _C.execute_message(write(equal, x))
     reply = _C.execute_message(call(equal, tensor(x), tensor(x)))
     assert reply[-1] == 1  # it goes on
+
+
+@pytest.mark.parametrize("operator", ["equal", "aten::no"])
+def test_unknown_operator_is_not_implemented(x: torch.Tensor, operator: str) -> None:
+    reply = _C.execute_message(call(operator, tensor(x), tensor(x)))
+    assert reply[0] == FAILED
+    assert f"no operator {operator}".encode() in reply
 
 
 # An operator that only reads, its arguments, and the key of its kernel.

@@ -105,6 +105,15 @@ NB_MODULE(_C, m) {
          } catch (const std::exception&) {
            // It is none of Python's.
          }
+       },
+       [](const char* name) {
+         if (!Py_IsInitialized()) {
+           return false;
+         }
+         const nb::gil_scoped_acquire gil;
+         const nb::error_scope pending;
+         const nb::dict modules = nb::module_::import_("sys").attr("modules");
+         return modules.contains(name);
        }});
 
   m.def(

@@ -10,7 +10,8 @@ GilFunctions g_functions{
     nullptr,
     [] { return false; },
     [](void (*)(void*), void*) {},
-    [] {}};
+    [] {},
+    [](const char*) { return false; }};
 
 } // namespace
 
@@ -28,6 +29,10 @@ void call_with_python(void (*work)(void*), void* argument) {
 
 void rethrow_interrupt() {
   g_functions.rethrow_interrupt();
+}
+
+bool has_module(const char* name) {
+  return g_functions.has_module(name);
 }
 
 GilRelease::GilRelease() : released_(g_functions.release()) {}

@@ -9,8 +9,10 @@
 #include <ATen/EmptyTensor.h>
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 namespace openreg::aten {
@@ -30,6 +32,35 @@ bool saves_no_statistics(const std::string& name, const Stack& stack) {
         return value.isBool();
       });
   return !training->toBool();
+}
+
+/// Whether a meta kernel is one in Python.
+bool is_in_python(const c10::OperatorHandle& op) {
+  static thread_local std::unordered_map<c10::OperatorName, bool> known;
+  const auto [found, is_new] = known.try_emplace(op.operator_name(), false);
+  if (is_new) {
+    // A line for each key: its name, and the file that registered the kernel.
+    const std::string table = op.dumpComputedTable();
+    const size_t line = table.find("\nMeta: ");
+    const auto end = table.find('\n', line + 1);
+    found->second = line != std::string::npos &&
+        table.substr(line, end - line).find(".py:") != std::string::npos;
+  }
+  return found->second;
+}
+
+/// Whether a meta kernel answers at once. Many of those in Python import
+/// torch._dynamo, which takes seconds and which optimizers do, too: a program
+/// that comes to few new calls does better to wait for its stream.
+bool is_worth_asking(const c10::OperatorHandle& op) {
+  constexpr int kFew = 64; // calls that were not asked about
+  static std::atomic<int> count{0};
+  if (count.load(std::memory_order_relaxed) >= kFew || !is_in_python(op)) {
+    return true;
+  }
+  const bool is_there = has_module("torch._dynamo");
+  count.fetch_add(is_there ? kFew : 1, std::memory_order_relaxed);
+  return is_there;
 }
 
 enum class Outcome { kDone, kWarned, kRaised };
@@ -68,7 +99,7 @@ std::shared_ptr<const OutputMetadata> ask_meta_kernel(
     const CallKey& key,
     Stack stack) {
   if (was_seen(key) || has_failed(key) ||
-      !trusts_meta_kernel(op, info, key, stack)) {
+      !trusts_meta_kernel(op, info, key, stack) || !is_worth_asking(op)) {
     return nullptr;
   }
   const bool no_statistics =

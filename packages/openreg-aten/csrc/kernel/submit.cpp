@@ -113,11 +113,18 @@ bool has_bytes(const at::Tensor& tensor) {
   return std::any_of(components.begin(), components.end(), &has_bytes);
 }
 
-/// Whether a kernel gets more than metadata, as FakeTensorMode has it.
-bool has_bytes(const torch::jit::Stack& stack) {
-  return std::any_of(stack.begin(), stack.end(), [](const c10::IValue& value) {
-    return value.isTensor() ? has_bytes(value.toTensor()) : value.isList();
-  });
+/// Whether a kernel gets tensors that are metadata alone, as of FakeTensorMode.
+bool is_fake(const torch::jit::Stack& stack) {
+  bool has_tensors = false;
+  return std::none_of(
+             stack.begin(),
+             stack.end(),
+             [&](const c10::IValue& value) {
+               has_tensors |= value.isTensor();
+               return value.isTensor() ? has_bytes(value.toTensor())
+                                       : value.isList();
+             }) &&
+      has_tensors;
 }
 
 /// Throws for a call that no message can say, if the device's memory is only
@@ -168,7 +175,7 @@ void run_by_message(Call& call) {
       }
       sent = false;
     }
-    if (has_bytes(stack)) {
+    if (!is_fake(stack)) {
       check_may_run_here(call);
     }
     if (makes_first) {
