@@ -178,6 +178,8 @@ def test_forked_child_that_leaves_the_device_alone_works(run_script: Program) ->
 
 
 def test_handshake_at_exit_reaches_the_autograd_thread_of_every_device() -> None:
+    for index in range(torch.openreg.device_count()):  # each has its thread
+        torch.ones(2, device=f"openreg:{index}", requires_grad=True).sum().backward()
     with torch.openreg.operator_paths() as paths:
         _C.drain_autograd()
     assert paths.calls["aten::sum", "typed"] == torch.openreg.device_count()
