@@ -249,19 +249,6 @@ std::uint8_t flags_of(const c10::TensorImpl& tensor) {
       (tensor.requires_grad() ? kRequiresGrad : 0));
 }
 
-template <typename Known>
-std::optional<std::uint32_t> find(
-    const std::vector<Known>& known,
-    const void* wanted,
-    const void* (*identity)(const Known&)) {
-  for (std::size_t i = known.size(); i-- > 0;) {
-    if (identity(known[i]) == wanted) {
-      return static_cast<std::uint32_t>(i);
-    }
-  }
-  return std::nullopt;
-}
-
 const void* impl_of(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl();
 }
@@ -478,9 +465,10 @@ bool ValueWriter::write_tensor(const at::Tensor& tensor) {
     out_.put(TensorTag::kUndefined);
     return true;
   }
-  if (const auto number = find(numbered_.tensors, impl_of(tensor), &impl_of)) {
+  if (const auto number =
+          tensors_.find(numbered_.tensors, impl_of(tensor), &impl_of)) {
     out_.put(TensorTag::kKnown);
-    out_.put(*number);
+    out_.put(static_cast<std::uint32_t>(*number));
     return true;
   }
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
@@ -530,10 +518,10 @@ bool ValueWriter::write_metadata(const at::Tensor& tensor) {
 }
 
 bool ValueWriter::write_quantizer(const at::QuantizerPtr& quantizer) {
-  if (const auto number =
-          find(numbered_.quantizers, quantizer.get(), &impl_of_quantizer)) {
+  if (const auto number = quantizers_.find(
+          numbered_.quantizers, quantizer.get(), &impl_of_quantizer)) {
     out_.put(QuantizerTag::kKnown);
-    out_.put(*number);
+    out_.put(static_cast<std::uint32_t>(*number));
     return true;
   }
   numbered_.quantizers.push_back(quantizer);
@@ -561,10 +549,10 @@ bool ValueWriter::write_quantizer(const at::QuantizerPtr& quantizer) {
 }
 
 void ValueWriter::write_storage(const c10::Storage& storage) {
-  if (const auto number = find(
+  if (const auto number = storages_.find(
           numbered_.storages, impl_of_storage(storage), &impl_of_storage)) {
     out_.put(StorageTag::kKnown);
-    out_.put(*number);
+    out_.put(static_cast<std::uint32_t>(*number));
     return;
   }
   numbered_.storages.push_back(storage);

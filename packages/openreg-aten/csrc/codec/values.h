@@ -10,6 +10,7 @@
 
 #include "codec/generators.h"
 #include "codec/wire.h"
+#include "pointer_table.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/function_schema.h>
@@ -61,6 +62,9 @@ class ValueWriter {
   Writer& out_;
   Direction direction_;
   Numbered& numbered_;
+  PointerTable tensors_; // their numbers
+  PointerTable storages_;
+  PointerTable quantizers_;
 };
 
 /// A CPU storage for what a reader meets first.

@@ -85,11 +85,11 @@ const c10::Storage& CpuAliases::share_storage(
   c10::StorageImpl* impl = storage.unsafeGetStorageImpl();
   // mutable_data() gives a lazily copied storage its own buffer first.
   const void* data = written ? impl->mutable_data() : impl->data();
-  for (const SharedStorage& shared : storages_) {
-    if (shared.device == impl) {
-      follow(shared);
-      return shared.alias->storage;
-    }
+  const auto place = by_storage_.find(
+      storages_, impl, [](const SharedStorage& each) { return each.device; });
+  if (place) {
+    follow(storages_[*place]);
+    return storages_[*place].alias->storage;
   }
   c10::StorageImpl& alias = *own.storage.unsafeGetStorageImpl();
   alias.set_data_ptr_noswap(
@@ -121,14 +121,15 @@ at::Tensor& CpuAliases::alias(const at::Tensor& tensor, bool written) {
     return alias_components(tensor, written);
   }
   c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
-  for (Aliased& aliased : aliased_) {
-    if (C10_UNLIKELY(aliased.device == impl)) {
-      if (written && !aliased.written) {
-        share_storage(impl->storage(), true, *aliased.alias);
-        aliased.written = true;
-      }
-      return aliased.alias->tensor;
+  const auto place = by_tensor_.find(
+      aliased_, impl, [](const Aliased& each) { return each.device; });
+  if (C10_UNLIKELY(place.has_value())) {
+    Aliased& aliased = aliased_[*place];
+    if (written && !aliased.written) {
+      share_storage(impl->storage(), true, *aliased.alias);
+      aliased.written = true;
     }
+    return aliased.alias->tensor;
   }
   CpuAliasPtr alias = make_alias_of(*impl);
   c10::TensorImpl& made = *alias->tensor.unsafeGetTensorImpl();
@@ -227,17 +228,17 @@ void CpuAliases::move_aliases(std::vector<CpuAliasPtr>& aliases) {
   }
   aliased_.clear();
   storages_.clear();
+  for (PointerTable* each : {&by_tensor_, &by_storage_, &by_alias_storage_}) {
+    each->clear();
+  }
 }
 
-c10::StorageImpl* CpuAliases::find_device_storage(
-    const c10::Storage& alias) const {
-  for (const SharedStorage& shared : storages_) {
-    if (shared.alias->storage.unsafeGetStorageImpl() ==
-        alias.unsafeGetStorageImpl()) {
-      return shared.device;
-    }
-  }
-  return nullptr;
+c10::StorageImpl* CpuAliases::find_device_storage(const c10::Storage& alias) {
+  const auto place = by_alias_storage_.find(
+      storages_, alias.unsafeGetStorageImpl(), [](const SharedStorage& each) {
+        return each.alias->storage.unsafeGetStorageImpl();
+      });
+  return place ? storages_[*place].device : nullptr;
 }
 
 c10::Storage CpuAliases::device_storage(const c10::Storage& result) {

@@ -4,6 +4,7 @@
 
 #include "kernel/alias_pool.h"
 #include "kernel/operator_info.h"
+#include "pointer_table.h"
 
 #include <ATen/core/QuantizerBase.h>
 #include <ATen/core/Tensor.h>
@@ -106,7 +107,7 @@ class CpuAliases {
   /// Lets an alias follow a storage whose buffer changed.
   static void follow(const SharedStorage& shared);
   /// The device storage that the storage of an alias stands for, or null.
-  c10::StorageImpl* find_device_storage(const c10::Storage& alias) const;
+  c10::StorageImpl* find_device_storage(const c10::Storage& alias);
   /// The device storage for the storage of a result.
   c10::Storage device_storage(const c10::Storage& result);
 
@@ -115,6 +116,9 @@ class CpuAliases {
   bool has_changed_bits_ = false;
   c10::SmallVector<SharedStorage, 4> storages_;
   c10::SmallVector<Aliased, 4> aliased_;
+  PointerTable by_tensor_; // places in aliased_, and in storages_
+  PointerTable by_storage_;
+  PointerTable by_alias_storage_;
   std::vector<Aliased> composed_; // tensors with components, from no pool
   std::vector<SharedQuantizer> quantizers_;
   c10::SmallVector<at::Tensor, 1> kept_;
