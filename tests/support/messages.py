@@ -140,9 +140,9 @@ def integers(*values: int) -> bytes:
     return head + b"".join(INT + struct.pack("<q", value) for value in values)
 
 
-# The default dtype, whether algorithms are deterministic and fill memory, and the
-# engine of quantized operators.
-CONTEXT = struct.pack("<bBBB", 6, 0, 1, torch._C._get_qengine())
+# The default dtype, whether what is not deterministic is refused or warned of, flags,
+# three precisions of float32, and the engine of quantized operators.
+CONTEXT = struct.pack("<bBBB3BB", 6, 0, 0, 1, 0, 0, 0, torch._C._get_qengine())
 
 
 def call(operator: str, *values: bytes, key: int = CPU, threads: int = 1) -> bytes:

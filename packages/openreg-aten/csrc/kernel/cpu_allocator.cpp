@@ -13,6 +13,8 @@
 #include "thread_local.h"
 
 #include <c10/core/CPUAllocator.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/util/Exception.h>
 
 #include <atomic>
 #include <utility>
@@ -64,7 +66,17 @@ class KernelCPUAllocator final : public c10::Allocator {
         return {result.data, result.data, &free_any, c10::Device(c10::kCPU)};
       }
     }
-    return host_.allocate(size);
+    try {
+      return host_.allocate(size);
+    } catch (const c10::Error&) {
+      TORCH_CHECK_WITH(
+          OutOfMemoryError,
+          false,
+          "OpenReg out of memory. Tried to allocate ",
+          c10::CachingAllocator::format_size(size),
+          " for what a kernel makes while it runs, which the machine does not "
+          "have.");
+    }
   }
 
   c10::Allocator& host_;

@@ -8,6 +8,7 @@
 #include "device/device.h"
 #include "device/error.h"
 #include "device/generator.h"
+#include "kernel/context.h"
 #include "kernel/cpu_allocator.h"
 #include "kernel/kernel_run.h"
 #include "kernel/message.h"
@@ -297,37 +298,6 @@ std::optional<ResultPlaces> read_places(Reader& in) {
     results.add(std::move(metadata), kernel_address(address, nbytes), nbytes);
   }
   return results;
-}
-
-/// Reads what kernels ask of the host's process, and makes it so in this one if
-/// it is another.
-void read_context(Reader& in) {
-  const c10::ScalarType dtype = codec::read_dtype(in);
-  const bool is_deterministic = in.get_flag();
-  const bool fills = in.get_flag();
-  const auto engine = in.get<std::uint8_t>();
-  if (engine >= static_cast<std::uint8_t>(at::QEngine::ONEDNN) + 2) {
-    throw Malformed("unknown engine of quantized operators");
-  }
-  if (!is_device_process()) {
-    return;
-  }
-  at::Context& context = at::globalContext();
-  if (at::get_default_dtype() != c10::scalarTypeToTypeMeta(dtype)) {
-    at::set_default_dtype(c10::scalarTypeToTypeMeta(dtype));
-  }
-  if (context.deterministicAlgorithms() != is_deterministic) {
-    context.setDeterministicAlgorithms(is_deterministic, /*warn_only=*/true);
-  }
-  if (context.deterministicFillUninitializedMemory() != fills) {
-    context.setDeterministicFillUninitializedMemory(fills);
-  }
-  const auto engines = at::Context::supportedQEngines();
-  const auto wanted = static_cast<at::QEngine>(engine);
-  if (context.qEngine() != wanted &&
-      std::find(engines.begin(), engines.end(), wanted) != engines.end()) {
-    context.setQEngine(wanted);
-  }
 }
 
 /// Throws unless the arguments are what the schema says: a kernel trusts them.

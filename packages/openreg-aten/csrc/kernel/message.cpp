@@ -8,11 +8,11 @@
 #include "device/error.h"
 #include "device/settings.h"
 #include "device/stream.h"
+#include "kernel/context.h"
 #include "kernel/executor.h"
 #include "kernel/operator_info.h"
 #include "kernel/warnings.h"
 
-#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
 
@@ -414,13 +414,7 @@ bool write_call(
   out.put_text(op.operator_name().overload_name);
   out.put(key);
   out.put(static_cast<std::int32_t>(at::get_num_threads()));
-  const at::Context& context = at::globalContext();
-  out.put(c10::typeMetaToScalarType(at::get_default_dtype()));
-  out.put(static_cast<std::uint8_t>(context.deterministicAlgorithms()));
-  out.put(
-      static_cast<std::uint8_t>(
-          context.deterministicFillUninitializedMemory()));
-  out.put(static_cast<std::uint8_t>(context.qEngine()));
+  write_context(out);
   out.put_count(stack.size());
   numbered.device = device;
   ValueWriter values(out, codec::Direction::kCall, numbered);

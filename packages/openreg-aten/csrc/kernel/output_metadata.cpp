@@ -4,6 +4,7 @@
 
 #include "codec/components.h"
 
+#include <ATen/Context.h>
 #include <c10/core/DefaultDtype.h>
 
 #include <algorithm>
@@ -89,8 +90,10 @@ bool has_default_strides(const c10::TensorImpl& tensor) {
 
 /// What integers are promoted to is no argument, and decides about results too.
 uint64_t digest_of(const CallKey& key) {
+  constexpr uint64_t kDeterministic = uint64_t{1} << 32;
   return key.digest() +
-      static_cast<uint64_t>(c10::get_default_dtype_as_scalartype());
+      static_cast<uint64_t>(c10::get_default_dtype_as_scalartype()) +
+      (at::globalContext().deterministicAlgorithms() ? kDeterministic : 0);
 }
 
 void CallKey::add(const at::Tensor& tensor) {

@@ -14,6 +14,7 @@
 #include "kernel/message_counts.h"
 #include "kernel/pace.h"
 
+#include <ATen/Context.h>
 #include <ATen/native/Resize.h>
 
 #include <algorithm>
@@ -57,6 +58,10 @@ std::shared_ptr<const OutputMetadata>
 find_outputs(const Call& call, const CallKey& key, Verdict verdict) {
   if (auto outputs = find_output_metadata(key)) {
     return outputs;
+  }
+  if (at::globalContext().deterministicAlgorithms()) {
+    return nullptr; // the kernel may refuse to run, and it says so to the
+                    // caller
   }
   // On an idle stream a small call has run sooner than its meta kernel, and any
   // call sooner than a dry run.
