@@ -32,6 +32,7 @@ LAYERS = {
     "packages/openreg-aten/csrc": [
         "export",
         "thread_local",
+        "pointer_table",
         "mechanism",
         "device/",
         "codec/",
