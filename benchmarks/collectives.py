@@ -2,7 +2,8 @@
 """Measures collectives of two ranks: occl on a device beside gloo on the CPU.
 
 One group has both backends, so that the same two processes do batches of each in turn,
-and of one memcpy of the same size.
+and of one memcpy of the same size. Another group has occl over gloo, as for ranks of
+several hosts, where the ranks of the first share memory.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from models import GPT, training_step
 from side_by_side import Make, Work, batch, machine, synchronize
 from torch.nn.parallel import DistributedDataParallel
 
+from openreg_distributed import Options
 from torch_openreg.testing import run_ranks
 
 RANKS = 2
 SIZES = {"1 KiB": 2**10, "1 MiB": 2**20, "64 MiB": 2**26}
-SIDES = ("memcpy", "gloo", "occl")
-DEVICES = {"gloo": "cpu", "occl": "openreg"}
+SIDES = ("memcpy", "gloo", "over gloo", "occl")
+DEVICES = {"gloo": "cpu", "over gloo": "openreg", "occl": "openreg"}
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class Row:
         name: What was measured.
         memcpy_us: Median time of one memcpy in microseconds, None for a training step.
         gloo_us: Median time of one call on the CPU.
-        occl_us: Median time of one call on the device.
+        over_gloo_us: Median time on the device with occl over gloo, or None.
+        occl_us: Median time of one call on the device with memory that ranks share.
         by_gloo: Quartiles of the time of occl by that of gloo in the same round.
         by_memcpy: Quartiles of the time of occl by that of memcpy, or None.
         rounds: How many rounds were taken.
@@ -48,6 +51,7 @@ class Row:
     name: str
     memcpy_us: float | None
     gloo_us: float
+    over_gloo_us: float | None
     occl_us: float
     by_gloo: list[float]
     by_memcpy: list[float] | None
@@ -55,35 +59,61 @@ class Row:
     calls: int
 
 
-def all_reduce(device: str, size: int) -> Work:
+Group = dist.ProcessGroup | None
+
+
+def all_reduce(device: str, size: int, group: Group) -> Work:
     """Adds up a tensor of ``size`` bytes."""
-    return partial(dist.all_reduce, torch.zeros(size // 4, device=device))
+    return partial(dist.all_reduce, torch.zeros(size // 4, device=device), group=group)
 
 
-def all_gather(device: str, size: int) -> Work:
+def all_gather(device: str, size: int, group: Group) -> Work:
     """Gives each rank a tensor of ``size`` bytes, of which it had a part."""
     whole = torch.zeros(size // 4, device=device)
     part = torch.zeros(size // 4 // RANKS, device=device)
-    return partial(dist.all_gather_single, whole, part)
+    return partial(dist.all_gather_single, whole, part, group=group)
 
 
-def broadcast(device: str, size: int) -> Work:
+def broadcast(device: str, size: int, group: Group) -> Work:
     """Sends a tensor of ``size`` bytes from rank 0."""
-    return partial(dist.broadcast, torch.zeros(size // 4, device=device), 0)
+    tensor = torch.zeros(size // 4, device=device)
+    return partial(dist.broadcast, tensor, 0, group=group)
 
 
-def reduce_scatter(device: str, size: int) -> Work:
+def all_to_all(device: str, size: int, group: Group) -> Work:
+    """Exchanges the parts of a tensor of ``size`` bytes."""
+    output, given = (torch.zeros(size // 4, device=device) for _ in range(2))
+    return partial(dist.all_to_all_single, output, given, group=group)
+
+
+def there_and_back(device: str, size: int, group: Group) -> Work:
+    """Sends a tensor of ``size`` bytes to the other rank, which sends it back."""
+    tensor = torch.zeros(size // 4, device=device)
+    rank = dist.get_rank()
+    order = (dist.recv, dist.send) if rank else (dist.send, dist.recv)
+
+    def call() -> None:
+        for operation in order:
+            operation(tensor, 1 - rank, group=group)
+
+    return call
+
+
+def reduce_scatter(device: str, size: int, group: Group) -> Work:
     """Adds up a tensor of ``size`` bytes, of which each rank gets a part."""
     whole = torch.zeros(size // 4, device=device)
     part = torch.zeros(size // 4 // RANKS, device=device)
-    return partial(dist.reduce_scatter_single, part, whole)
+    return partial(dist.reduce_scatter_single, part, whole, group=group)
 
 
-def waited(make: Callable[[str, int], Work]) -> Callable[[str, int], Work]:
+Collective = Callable[[str, int, Group], Work]
+
+
+def waited(make: Collective) -> Collective:
     """Lets the host wait after each call."""
 
-    def prepare(device: str, size: int) -> Work:
-        work = make(device, size)
+    def prepare(device: str, size: int, group: Group) -> Work:
+        work = make(device, size, group)
 
         def call() -> None:
             work()
@@ -110,6 +140,8 @@ COLLECTIVES = {
     "all_gather": all_gather,
     "broadcast": broadcast,
     "reduce_scatter": reduce_scatter,
+    "all_to_all": all_to_all,
+    "send and back": there_and_back,
 }
 STEP = "DDP step GPT"
 STEP_OF: Make = training_step(
@@ -122,14 +154,17 @@ STEP_OF: Make = training_step(
 CASES = [*(f"{name} {size}" for name in COLLECTIVES for size in SIZES), STEP]
 
 
-def sides_of(case: str) -> dict[str, Work]:
+def sides_of(case: str, over_gloo: Group) -> dict[str, Work]:
     """Makes the work of a case for each side that has it."""
     if case == STEP:
-        return {side: STEP_OF(device) for side, device in DEVICES.items()}
+        return {side: STEP_OF(DEVICES[side]) for side in ("gloo", "occl")}
     name = next(name for name in COLLECTIVES if case.startswith(f"{name} "))
     size = SIZES[case.removeprefix(f"{name} ")]
-    works = {side: COLLECTIVES[name](DEVICES[side], size) for side in DEVICES}
-    return {"memcpy": copied(size), **works}
+    works: dict[str, Work] = {"memcpy": copied(size)}
+    for side, device in DEVICES.items():
+        group = over_gloo if side == "over gloo" else None
+        works[side] = COLLECTIVES[name](device, size, group)
+    return works
 
 
 def slowest(seconds: float) -> float:
@@ -145,9 +180,9 @@ def timed(work: Work, side: str, calls: int) -> float:
     return slowest(batch(work, DEVICES.get(side, "cpu"), calls))
 
 
-def measure(case: str, rounds: int, seconds: float) -> Row:
+def measure(case: str, over_gloo: Group, rounds: int, seconds: float) -> Row:
     """Measures a case on all sides in turn."""
-    works = sides_of(case)
+    works = sides_of(case, over_gloo)
     calls = 1
     while (taken := timed(works["gloo"], "gloo", calls)) < seconds / 4:
         calls *= 2
@@ -165,14 +200,15 @@ def measure(case: str, rounds: int, seconds: float) -> Row:
         ratios = [a / b for a, b in zip(times["occl"], times[by], strict=True)]
         return statistics.quantiles(ratios, n=4, method="inclusive")
 
-    has_copy = "memcpy" in times
+    medians = {side: statistics.median(each) for side, each in times.items()}
     return Row(
         case,
-        statistics.median(times["memcpy"]) if has_copy else None,
-        statistics.median(times["gloo"]),
-        statistics.median(times["occl"]),
+        medians.get("memcpy"),
+        medians["gloo"],
+        medians.get("over gloo"),
+        medians["occl"],
         ratio("gloo"),
-        ratio("memcpy") if has_copy else None,
+        ratio("memcpy") if "memcpy" in times else None,
         rounds,
         calls,
     )
@@ -189,8 +225,9 @@ def shown(quartiles: list[float] | None) -> str:
 def line(row: Row) -> str:
     """Returns a line of the table."""
     copy = "" if row.memcpy_us is None else f"{row.memcpy_us:.2f}"
+    over = "" if row.over_gloo_us is None else f"{row.over_gloo_us:.1f}"
     return (
-        f"{row.name:<26}{copy:>12}{row.gloo_us:>12.1f}{row.occl_us:>12.1f}"
+        f"{row.name:<26}{copy:>12}{row.gloo_us:>12.1f}{over:>13}{row.occl_us:>12.1f}"
         f"{shown(row.by_gloo):>20}{shown(row.by_memcpy):>26}"
     )
 
@@ -198,9 +235,12 @@ def line(row: Row) -> str:
 def serve(rank: int, cases: list[str], rounds: int, seconds: float) -> list[Row]:
     """Measures the cases on a rank; the first one prints them."""
     torch.set_num_threads(1)
+    over_gloo = dist.new_group(
+        backend="cpu:gloo,openreg:occl", pg_options=Options(share_memory=False)
+    )
     rows = []
     for case in cases:
-        rows.append(measure(case, rounds, seconds))
+        rows.append(measure(case, over_gloo, rounds, seconds))
         if rank == 0:
             print(line(rows[-1]), flush=True)
     return rows
@@ -215,7 +255,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     rounds, seconds = (3, 0.001) if options.quick else (31, 0.02)
     print(", ".join(f"{key} {value}" for key, value in machine().items()))
-    heads = "".join(f"{side + ' us':>12}" for side in SIDES)
+    heads = "".join(f"{side + ' us':>{max(12, len(side) + 4)}}" for side in SIDES)
     ranks = f"{RANKS} ranks"
     print(f"{ranks:<26}{heads}{'occl/gloo':>20}{'occl/memcpy':>26}", flush=True)
     rows, _ = run_ranks(serve, RANKS, options.case, rounds, seconds, seconds=3600)

@@ -41,6 +41,10 @@ LAYERS = {
         "bindings/",
     ],
     "packages/openreg-distributed/csrc": [
+        "transport",
+        "gloo",
+        "combine",
+        "shared/",
         "reduction",
         "engine",
         "streams",

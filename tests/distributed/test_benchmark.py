@@ -15,7 +15,10 @@ pytestmark = pytest.mark.differs_in_process("occl", run=False)
 
 ROOT = Path(__file__).parents[2]
 CASES = ["all_reduce 1 KiB", "all_reduce, wait 1 KiB", "all_gather 1 MiB"]
-MORE = ["broadcast 1 MiB", "reduce_scatter 1 KiB", "DDP step GPT"]
+MORE = [
+    *("broadcast 1 MiB", "reduce_scatter 1 KiB", "all_to_all 1 KiB"),
+    *("send and back 1 MiB", "DDP step GPT"),
+]
 
 
 @pytest.mark.timeout(120)
@@ -33,7 +36,8 @@ def test_quick_run_prints_ratios_for_every_row(tmp_path):
         assert f"{middle:.2f} (" in printed
         assert row["gloo_us"] > 0
         assert row["occl_us"] > 0
-        assert (row["memcpy_us"] is None) == (row["name"] == "DDP step GPT")
+        for side in ("memcpy_us", "over_gloo_us"):
+            assert (row[side] is None) == (row["name"] == "DDP step GPT")
     assert [row["name"] for row in content["rows"]] == CASES + MORE
 
 

@@ -14,24 +14,29 @@ import pytest
 import torch
 import torch.distributed as dist
 
+from openreg_distributed import Options
 from torch_openreg.testing import run_each_rank, run_ranks
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
 
 DEVICE = "openreg"
+TRANSPORTS = pytest.mark.parametrize(
+    "share_memory", [True, False], ids=["shared memory", "gloo"]
+)
 
 
-def begin(seconds: float) -> None:
+def begin(seconds: float, share_memory: bool = True) -> None:
     dist.init_process_group(
         "occl",
         timeout=datetime.timedelta(seconds=seconds),
+        pg_options=Options(share_memory=share_memory),
     )
     dist.all_reduce(torch.ones(1, device=DEVICE))
     torch.accelerator.synchronize()
 
 
-def killed(rank: int) -> float:
-    begin(60)
+def killed(rank: int, share_memory: bool) -> float:
+    begin(60, share_memory)
     if rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     start = time.monotonic()
@@ -46,8 +51,8 @@ def killed(rank: int) -> float:
     return time.monotonic() - start
 
 
-def late(rank: int) -> None:
-    begin(2)
+def late(rank: int, share_memory: bool) -> None:
+    begin(2, share_memory)
     if rank == 1:
         time.sleep(8)
         os._exit(0)  # and not through the group, which has failed
@@ -61,8 +66,8 @@ def late(rank: int) -> None:
     dist.destroy_process_group()
 
 
-def aborted(rank: int) -> float:
-    begin(60)
+def aborted(rank: int, share_memory: bool) -> float:
+    begin(60, share_memory)
     if rank == 1:
         time.sleep(4)
         os._exit(0)
@@ -114,20 +119,23 @@ def forgotten_beside_a_living_rank(rank: int) -> None:
     os.close(other)
 
 
-def test_a_killed_rank_fails_the_collective():
-    first, second = run_each_rank(killed, 2, grace=50, backend=None)
+@TRANSPORTS
+def test_a_killed_rank_fails_the_collective(share_memory):
+    first, second = run_each_rank(killed, 2, share_memory, grace=50, backend=None)
     assert not first.failure, first.failure
     assert first.value < 20
     assert second.exitcode == -signal.SIGKILL
 
 
-def test_a_rank_that_is_late_is_a_timeout():
-    first, _ = run_each_rank(late, 2, backend=None)
+@TRANSPORTS
+def test_a_rank_that_is_late_is_a_timeout(share_memory):
+    first, _ = run_each_rank(late, 2, share_memory, backend=None)
     assert not first.failure, first.failure
 
 
-def test_abort_ends_what_waits():
-    first, _ = run_each_rank(aborted, 2, backend=None)
+@TRANSPORTS
+def test_abort_ends_what_waits(share_memory):
+    first, _ = run_each_rank(aborted, 2, share_memory, backend=None)
     assert not first.failure, first.failure
     assert first.value < 4
 

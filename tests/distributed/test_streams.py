@@ -101,7 +101,7 @@ def a_barrier_waits_on_the_host(rank: int) -> None:
     warm_up()
     latch = latch_on(torch.accelerator.current_stream())
     threading.Timer(0.5, latch.release).start()
-    dist.barrier(device_ids=[0])
+    dist.barrier(device_ids=[torch.accelerator.current_device_index()])
     assert not latch.holds
 
 

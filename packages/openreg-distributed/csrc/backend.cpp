@@ -209,7 +209,11 @@ OcclBackend::OcclBackend(
     c10::intrusive_ptr<OcclOptions> options,
     MakeEngine make_engine)
     : Backend(gloo->getRank(), gloo->getSize()),
-      engine_(std::make_shared<Engine>(std::move(gloo))),
+      engine_(
+          std::make_shared<Engine>(
+              std::move(gloo),
+              options->share_memory,
+              options->timeout)),
       options_(std::move(options)),
       make_engine_(make_engine) {
   init();
@@ -283,6 +287,7 @@ c10::intrusive_ptr<c10d::Backend> OcclBackend::split(
   }
   auto own = c10::make_intrusive<OcclOptions>(options->timeout);
   own->group_name = options->group_name;
+  own->share_memory = options_->share_memory;
   for (const int rank : ranks) {
     own->global_ranks_in_group.push_back(
         options_->global_ranks_in_group.at(static_cast<size_t>(rank)));

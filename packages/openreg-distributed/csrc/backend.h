@@ -18,6 +18,7 @@ constexpr const char* kBackendName = "occl";
 struct OcclOptions final : c10d::Backend::Options {
   explicit OcclOptions(Milliseconds limit = kBackendDefaultTimeout)
       : c10d::Backend::Options(kBackendName, limit) {}
+  bool share_memory = true; // among ranks of one host
 };
 
 class OcclBackend final : public c10d::Backend {
@@ -45,6 +46,10 @@ class OcclBackend final : public c10d::Backend {
   }
   bool supportsSplitting() const override {
     return true;
+  }
+  /// False if data goes through gloo.
+  bool shares_memory() const {
+    return engine_->shares_memory();
   }
   void setTimeout(Milliseconds timeout) override;
   void setSequenceNumberForGroup() override {} // every rank begins with 0

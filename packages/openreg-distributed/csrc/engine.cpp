@@ -3,16 +3,12 @@
 #include "engine.h"
 
 #include "reduction.h"
+#include "shared/shared_transport.h"
 
 #include <ATen/ATen.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
-#include <numeric>
-#include <set>
-#include <thread>
 #include <utility>
 
 namespace openreg::distributed {
@@ -26,14 +22,6 @@ at::Tensor bytes_of(const at::Tensor& tensor) {
     return at::empty({0}, options);
   }
   return at::from_blob(tensor.data_ptr(), {size}, [tensor](void*) {}, options);
-}
-
-at::Tensor new_bytes(int64_t size) {
-  return at::empty({size}, at::TensorOptions().dtype(at::kByte));
-}
-
-int64_t byte_count(const at::Tensor& tensor) {
-  return static_cast<int64_t>(tensor.nbytes());
 }
 
 /// Where a result goes: the tensor's memory, or a copy that store() brings
@@ -60,117 +48,70 @@ class Target {
   at::Tensor bytes_;
 };
 
-template <typename Options>
-Options with_timeout(Milliseconds timeout) {
-  Options options;
-  options.timeout = timeout;
-  return options;
+Tensors bytes_of(const std::vector<Target>& targets) {
+  Tensors all;
+  for (const Target& target : targets) {
+    all.push_back(target.bytes());
+  }
+  return all;
+}
+
+/// What a collective reads, or a copy if it writes there before it has read
+/// all. It may be all of the output with the number `same`.
+at::Tensor apart(const at::Tensor& input, const Tensors& outputs, size_t same) {
+  const auto* begin = static_cast<const std::byte*>(input.const_data_ptr());
+  const auto* end = begin + input.numel();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto* other =
+        static_cast<const std::byte*>(outputs[i].const_data_ptr());
+    const auto* other_end = other + outputs[i].numel();
+    if (begin < other_end && other < end && (i != same || begin != other)) {
+      return input.clone();
+    }
+  }
+  return input;
 }
 
 } // namespace
 
-// What waits for gloo, and what ended.
-struct Engine::Progress {
-  mutable std::mutex mutex;
-  std::condition_variable condition;
-  std::string failure;
-  bool aborted = false;
-  size_t running = 0;          // collectives that gloo has not ended
-  std::set<c10d::Work*> peers; // sends and receives that are waited for
-
-  void check_aborted() const {
-    if (aborted) {
-      C10_THROW_ERROR(DistBackendError, "the group was aborted");
-    }
-  }
-};
-
-Engine::Engine(c10::intrusive_ptr<c10d::Backend> gloo)
-    : gloo_(std::move(gloo)), progress_(std::make_shared<Progress>()) {}
-
-Engine::~Engine() {
-  const std::lock_guard lock(progress_->mutex);
-  if (progress_->running != 0) {
-    // gloo ends its threads with the last reference, and one of them waits for
-    // another rank, at most until gloo's own time limit.
-    std::thread([gloo = std::move(gloo_)]() mutable { gloo.reset(); }).detach();
-  }
-}
-
-void Engine::wait(const c10::intrusive_ptr<c10d::Work>& work) {
-  auto done = std::make_shared<bool>(false);
-  {
-    const std::lock_guard lock(progress_->mutex);
-    ++progress_->running;
-  }
-  work->getFuture()->addCallback(
-      [done, progress = progress_](c10::ivalue::Future&) {
-        {
-          const std::lock_guard lock(progress->mutex);
-          *done = true;
-          --progress->running;
-        }
-        progress->condition.notify_all();
-      },
-      /*uses_future=*/false);
-  {
-    std::unique_lock lock(progress_->mutex);
-    progress_->condition.wait(
-        lock, [&] { return *done || progress_->aborted; });
-    if (!*done) {
-      progress_->check_aborted();
-    }
-  }
-  work->wait(); // throws what went wrong
-}
-
-void Engine::wait_for_peer(const c10::intrusive_ptr<c10d::Work>& work) {
-  {
-    const std::lock_guard lock(progress_->mutex);
-    progress_->check_aborted();
-    progress_->peers.insert(work.get());
-  }
-  const auto remove = [&] {
-    const std::lock_guard lock(progress_->mutex);
-    progress_->peers.erase(work.get());
-  };
-  bool received = false;
-  try {
-    received = work->wait();
-  } catch (...) {
-    remove();
-    throw;
-  }
-  remove();
-  if (!received) {
-    C10_THROW_ERROR(DistBackendError, "the group was aborted");
-  }
-}
+Engine::Engine(
+    c10::intrusive_ptr<c10d::Backend> gloo,
+    bool share_memory,
+    Milliseconds timeout)
+    : gloo_(std::move(gloo)),
+      shared_(
+          SharedTransport::connect(
+              gloo_,
+              gloo_.rank(),
+              gloo_.size(),
+              share_memory,
+              timeout)),
+      transport_(shared_ ? shared_.get() : &gloo_) {}
 
 void Engine::fail(const std::string& why) {
-  const std::lock_guard lock(progress_->mutex);
-  if (progress_->failure.empty()) {
-    progress_->failure = why;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_.empty()) {
+      return;
+    }
+    failure_ = why;
   }
+  transport_->fail(why);
 }
 
 std::string Engine::failure() const {
-  const std::lock_guard lock(progress_->mutex);
-  return progress_->failure;
+  const std::lock_guard lock(mutex_);
+  return failure_;
 }
 
 void Engine::abort() {
   {
-    const std::lock_guard lock(progress_->mutex);
-    progress_->aborted = true;
-    if (progress_->failure.empty()) {
-      progress_->failure = "the group was aborted";
-    }
-    for (c10d::Work* work : progress_->peers) {
-      work->abort();
+    const std::lock_guard lock(mutex_);
+    if (failure_.empty()) {
+      failure_ = "the group was aborted";
     }
   }
-  progress_->condition.notify_all();
+  transport_->abort();
 }
 
 void Engine::broadcast(
@@ -181,22 +122,10 @@ void Engine::broadcast(
     return;
   }
   const Target target(tensor);
-  auto options = with_timeout<c10d::BroadcastOptions>(timeout);
-  options.rootRank = root;
-  Tensors buffers{target.bytes()};
-  wait(gloo_->broadcast(buffers, options));
+  transport_->broadcast(target.bytes(), root, timeout);
   if (rank() != root) {
     target.store();
   }
-}
-
-void Engine::reduce_all(
-    Tensors buffers,
-    c10d::ReduceOp op,
-    Milliseconds timeout) {
-  auto options = with_timeout<c10d::AllreduceOptions>(timeout);
-  options.reduceOp = std::move(op);
-  wait(gloo_->allreduce(buffers, options));
 }
 
 void Engine::allreduce(
@@ -207,8 +136,8 @@ void Engine::allreduce(
     return;
   }
   const Reduction reduction(tensor, op, size(), true);
-  reduce_all({reduction.buffer()}, reduction.gloo_op(), timeout);
-  reduction.store(tensor);
+  transport_->allreduce(reduction.buffer(), reduction.buffer_op(), timeout);
+  reduction.store(tensor, reduction.buffer());
 }
 
 void Engine::reduce(
@@ -219,15 +148,11 @@ void Engine::reduce(
   if (tensor.numel() == 0) {
     return;
   }
-  // gloo leaves parts of the result in what the other ranks give.
-  const Reduction reduction(tensor, op, size(), rank() == root);
-  auto options = with_timeout<c10d::ReduceOptions>(timeout);
-  options.rootRank = root;
-  options.reduceOp = reduction.gloo_op();
-  Tensors buffers{reduction.buffer()};
-  wait(gloo_->reduce(buffers, options));
+  const Reduction reduction(
+      tensor, op, size(), rank() == root || transport_->keeps_inputs());
+  transport_->reduce(reduction.buffer(), reduction.buffer_op(), root, timeout);
   if (rank() == root) {
-    reduction.store(tensor);
+    reduction.store(tensor, reduction.buffer());
   }
 }
 
@@ -235,22 +160,19 @@ void Engine::allgather(
     const Tensors& outputs,
     const at::Tensor& input,
     Milliseconds timeout) {
-  int64_t largest = 0;
-  for (const at::Tensor& output : outputs) {
-    largest = std::max(largest, byte_count(output));
-  }
-  if (largest == 0) {
+  const std::vector<Target> targets(outputs.begin(), outputs.end());
+  const Tensors out = bytes_of(targets);
+  const bool empty = std::all_of(out.begin(), out.end(), [](const auto& each) {
+    return each.numel() == 0;
+  });
+  if (empty) {
     return;
   }
-  const at::Tensor given = new_bytes(largest);
-  const at::Tensor dense = input.contiguous();
-  given.narrow(0, 0, byte_count(dense)).copy_(bytes_of(dense));
-  const at::Tensor all = new_bytes(largest * size());
-  allgather_flat(all, given, timeout);
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const Target target(outputs[i]);
-    target.bytes().copy_(all.narrow(
-        0, static_cast<int64_t>(i) * largest, byte_count(outputs[i])));
+  transport_->allgather(
+      out,
+      apart(bytes_of(input.contiguous()), out, static_cast<size_t>(rank())),
+      timeout);
+  for (const Target& target : targets) {
     target.store();
   }
 }
@@ -263,11 +185,11 @@ void Engine::allgather_flat(
     return;
   }
   const Target target(output);
-  at::Tensor out = target.bytes();
-  // The input may be a part of the output.
-  at::Tensor in = bytes_of(input.contiguous()).clone();
-  wait(gloo_->_allgather_base(
-      out, in, with_timeout<c10d::AllgatherOptions>(timeout)));
+  const Tensors out = target.bytes().chunk(size());
+  transport_->allgather(
+      out,
+      apart(bytes_of(input.contiguous()), out, static_cast<size_t>(rank())),
+      timeout);
   target.store();
 }
 
@@ -277,20 +199,12 @@ void Engine::reduce_scatter(
     const c10d::ReduceOp& op,
     Milliseconds timeout) {
   Tensors flat;
-  int64_t first = 0;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    flat.push_back(inputs[i].reshape({-1}));
-    if (static_cast<int>(i) < rank()) {
-      first += inputs[i].numel();
-    }
+  std::vector<int64_t> counts;
+  for (const at::Tensor& input : inputs) {
+    flat.push_back(input.reshape({-1}));
+    counts.push_back(input.numel());
   }
-  const at::Tensor all = at::cat(flat);
-  if (all.numel() == 0) {
-    return;
-  }
-  const Reduction reduction(all, op, size(), true);
-  reduce_all({reduction.buffer()}, reduction.gloo_op(), timeout);
-  reduction.store(output, first);
+  reduce_scatter(output, at::cat(flat), counts, true, op, timeout);
 }
 
 void Engine::reduce_scatter_flat(
@@ -298,12 +212,31 @@ void Engine::reduce_scatter_flat(
     const at::Tensor& input,
     const c10d::ReduceOp& op,
     Milliseconds timeout) {
+  const std::vector<int64_t> counts(
+      static_cast<size_t>(size()), output.numel());
+  reduce_scatter(
+      output, input, counts, transport_->keeps_inputs(), op, timeout);
+}
+
+void Engine::reduce_scatter(
+    const at::Tensor& output,
+    const at::Tensor& input,
+    const std::vector<int64_t>& counts,
+    bool in_place,
+    const c10d::ReduceOp& op,
+    Milliseconds timeout) {
   if (input.numel() == 0) {
     return;
   }
-  const Reduction reduction(input, op, size(), false);
-  reduce_all({reduction.buffer()}, reduction.gloo_op(), timeout);
-  reduction.store(output, output.numel() * rank());
+  const Reduction reduction(input, op, size(), in_place);
+  const at::Tensor result = reduction.result_for(output);
+  transport_->reduce_scatter(
+      result,
+      reduction.buffer(),
+      reduction.counts(counts),
+      reduction.buffer_op(),
+      timeout);
+  reduction.store(output, result);
 }
 
 void Engine::gather(
@@ -314,18 +247,13 @@ void Engine::gather(
   if (input.numel() == 0) {
     return;
   }
-  std::vector<Target> targets(outputs.begin(), outputs.end());
-  std::vector<Tensors> out;
-  if (rank() == root) {
-    out.emplace_back();
-    for (const Target& target : targets) {
-      out.front().push_back(target.bytes());
-    }
-  }
-  auto options = with_timeout<c10d::GatherOptions>(timeout);
-  options.rootRank = root;
-  Tensors in{bytes_of(input.contiguous())};
-  wait(gloo_->gather(out, in, options));
+  const std::vector<Target> targets(outputs.begin(), outputs.end());
+  const Tensors out = bytes_of(targets);
+  transport_->gather(
+      out,
+      apart(bytes_of(input.contiguous()), out, static_cast<size_t>(rank())),
+      root,
+      timeout);
   for (const Target& target : targets) {
     target.store();
   }
@@ -339,18 +267,12 @@ void Engine::scatter(
   if (output.numel() == 0) {
     return;
   }
-  std::vector<Tensors> in;
-  if (rank() == root) {
-    in.emplace_back();
-    for (const at::Tensor& input : inputs) {
-      in.front().push_back(bytes_of(input.contiguous()));
-    }
-  }
   const Target target(output);
-  auto options = with_timeout<c10d::ScatterOptions>(timeout);
-  options.rootRank = root;
-  Tensors out{target.bytes()};
-  wait(gloo_->scatter(out, in, options));
+  Tensors in;
+  for (const at::Tensor& input : inputs) {
+    in.push_back(apart(bytes_of(input.contiguous()), {target.bytes()}, 0));
+  }
+  transport_->scatter(target.bytes(), in, root, timeout);
   target.store();
 }
 
@@ -358,64 +280,38 @@ void Engine::alltoall(
     const Tensors& outputs,
     const Tensors& inputs,
     Milliseconds timeout) {
-  const auto sizes = [](const Tensors& tensors) {
-    std::vector<int64_t> counts;
-    for (const at::Tensor& tensor : tensors) {
-      counts.push_back(byte_count(tensor));
-    }
-    return counts;
-  };
-  const std::vector<int64_t> out_sizes = sizes(outputs);
-  Tensors given;
+  const std::vector<Target> targets(outputs.begin(), outputs.end());
+  const Tensors out = bytes_of(targets);
+  Tensors in;
   for (const at::Tensor& input : inputs) {
-    given.push_back(bytes_of(input.contiguous()));
+    in.push_back(apart(bytes_of(input.contiguous()), out, in.size()));
   }
-  at::Tensor in = at::cat(given);
-  at::Tensor out = new_bytes(
-      std::accumulate(out_sizes.begin(), out_sizes.end(), int64_t{0}));
-  std::vector<int64_t> out_counts = out_sizes; // gloo takes what they hold
-  std::vector<int64_t> in_counts = sizes(inputs);
-  wait(gloo_->alltoall_base(
-      out,
-      in,
-      out_counts,
-      in_counts,
-      with_timeout<c10d::AllToAllOptions>(timeout)));
-  int64_t first = 0;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const Target target(outputs[i]);
-    target.bytes().copy_(out.narrow(0, first, out_sizes[i]));
+  transport_->alltoall(out, in, timeout);
+  for (const Target& target : targets) {
     target.store();
-    first += out_sizes[i];
   }
 }
 
 void Engine::barrier(Milliseconds timeout) {
-  wait(gloo_->barrier(with_timeout<c10d::BarrierOptions>(timeout)));
+  transport_->barrier(timeout);
 }
 
 int Engine::exchange(const std::vector<PeerOp>& ops) {
-  struct Pending {
-    c10::intrusive_ptr<c10d::Work> work;
-    PeerOp::Kind kind;
-    Target target;
-  };
-  std::vector<Pending> pending;
+  std::vector<PeerOp> others;
+  std::vector<Target> targets;
   std::vector<const PeerOp*> to_self;
   std::vector<const PeerOp*> from_self;
   for (const PeerOp& op : ops) {
-    const bool sends = op.kind == PeerOp::Kind::kSend;
     if (op.kind != PeerOp::Kind::kRecvAny && op.peer == rank()) {
-      (sends ? to_self : from_self).push_back(&op); // gloo has no such pair
+      (op.kind == PeerOp::Kind::kSend ? to_self : from_self).push_back(&op);
       continue;
     }
-    Target target(op.tensor);
-    Tensors buffers{target.bytes()};
-    auto work = sends ? gloo_->send(buffers, op.peer, op.tag)
-        : op.kind == PeerOp::Kind::kRecv
-        ? gloo_->recv(buffers, op.peer, op.tag)
-        : gloo_->recvAnysource(buffers, op.tag);
-    pending.push_back({std::move(work), op.kind, std::move(target)});
+    const Target target(op.tensor);
+    others.push_back({op.kind, target.bytes(), op.peer, op.tag});
+    if (op.kind == PeerOp::Kind::kSend) {
+      continue;
+    }
+    targets.push_back(target);
   }
   for (const PeerOp* receive : from_self) {
     const auto found =
@@ -432,15 +328,9 @@ int Engine::exchange(const std::vector<PeerOp>& ops) {
   }
   TORCH_CHECK(
       to_self.empty(), "a send to the rank itself has no receive in its batch");
-  int source = -1;
-  for (const Pending& each : pending) {
-    wait_for_peer(each.work);
-    if (each.kind != PeerOp::Kind::kSend) {
-      each.target.store();
-    }
-    if (each.kind == PeerOp::Kind::kRecvAny) {
-      source = each.work->sourceRank();
-    }
+  const int source = transport_->exchange(others);
+  for (const Target& target : targets) {
+    target.store();
   }
   return source;
 }

@@ -1,46 +1,40 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives over host memory: gloo, for every type, shape and geometry.
+// Collectives over host memory, for every type, shape and geometry.
 //
 // All of it blocks, and runs on the threads of streams.
 #pragma once
 
+#include "gloo.h"
+#include "transport.h"
+
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 namespace openreg::distributed {
 
-using Tensors = std::vector<at::Tensor>;
-using Milliseconds = std::chrono::milliseconds;
-
-/// A send or receive of a batch.
-struct PeerOp {
-  enum class Kind { kSend, kRecv, kRecvAny };
-  Kind kind;
-  at::Tensor tensor;
-  int peer;
-  int tag;
-};
-
 class Engine {
  public:
-  explicit Engine(c10::intrusive_ptr<c10d::Backend> gloo);
-  /// Drops gloo; one that is stuck is left to a thread of its own.
-  ~Engine();
+  /// All ranks make theirs at the same time. `share_memory` if all may.
+  Engine(
+      c10::intrusive_ptr<c10d::Backend> gloo,
+      bool share_memory,
+      Milliseconds timeout);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
   int rank() const {
-    return gloo_->getRank();
+    return gloo_.rank();
   }
   int size() const {
-    return gloo_->getSize();
+    return gloo_.size();
   }
   /// The limit of sends and receives from now on.
   void set_timeout(Milliseconds timeout) {
-    gloo_->setTimeout(timeout);
+    transport_->set_timeout(timeout);
   }
 
   void broadcast(const at::Tensor& tensor, int root, Milliseconds timeout);
@@ -62,7 +56,7 @@ class Engine {
       const at::Tensor& output,
       const at::Tensor& input,
       Milliseconds timeout);
-  /// `inputs` has one for each rank; the ranks' may differ in size.
+  /// `inputs` has one for each rank; these may differ in size.
   void reduce_scatter(
       const at::Tensor& output,
       const Tensors& inputs,
@@ -99,16 +93,25 @@ class Engine {
   /// Ends what waits, with an error, and all that comes.
   void abort();
 
+  bool shares_memory() const {
+    return transport_ != &gloo_;
+  }
+
  private:
-  void wait(const c10::intrusive_ptr<c10d::Work>& work);
-  void wait_for_peer(const c10::intrusive_ptr<c10d::Work>& work);
-  /// The sum of what ranks give, or another reduction, into `reduction`.
-  void reduce_all(Tensors buffers, c10d::ReduceOp op, Milliseconds timeout);
+  void reduce_scatter(
+      const at::Tensor& output,
+      const at::Tensor& input,
+      const std::vector<int64_t>& counts,
+      bool in_place,
+      const c10d::ReduceOp& op,
+      Milliseconds timeout);
 
-  struct Progress;
+  GlooTransport gloo_;                // where the ranks meet
+  std::unique_ptr<Transport> shared_; // null if they are not on one host
+  Transport* transport_;              // one of these
 
-  c10::intrusive_ptr<c10d::Backend> gloo_;
-  std::shared_ptr<Progress> progress_; // gloo's threads may outlive the engine
+  mutable std::mutex mutex_;
+  std::string failure_;
 };
 
 } // namespace openreg::distributed

@@ -31,10 +31,13 @@ c10::intrusive_ptr<OcclBackend> create(
     const c10::intrusive_ptr<c10d::Backend>& gloo,
     std::chrono::milliseconds timeout,
     const std::string& group_name,
-    const std::vector<uint64_t>& global_ranks) {
+    const std::vector<uint64_t>& global_ranks,
+    bool share_memory) {
   auto options = c10::make_intrusive<OcclOptions>(timeout);
   options->group_name = group_name;
   options->global_ranks_in_group = global_ranks;
+  options->share_memory = share_memory;
+  const py::gil_scoped_release no_gil; // the ranks meet
   return c10::make_intrusive<OcclBackend>(
       gloo, std::move(options), &make_engine);
 }
@@ -55,22 +58,28 @@ PYBIND11_MODULE(_C, m) {
   py::class_<OcclOptions, c10::intrusive_ptr<OcclOptions>>(
       m, "Options", base.attr("Backend").attr("Options"))
       .def(
-          py::init([](std::chrono::milliseconds timeout) {
-            return c10::make_intrusive<OcclOptions>(timeout);
+          py::init([](std::chrono::milliseconds timeout, bool share_memory) {
+            auto options = c10::make_intrusive<OcclOptions>(timeout);
+            options->share_memory = share_memory;
+            return options;
           }),
-          py::arg("timeout") = kBackendDefaultTimeout)
+          py::arg("timeout") = kBackendDefaultTimeout,
+          py::arg("share_memory") = true)
+      .def_readwrite("share_memory", &OcclOptions::share_memory)
       .def("__copy__", &copy)
       .def("__deepcopy__", [](const OcclOptions& self, const py::dict&) {
         return copy(self);
       });
   py::class_<OcclBackend, c10::intrusive_ptr<OcclBackend>>(
       m, "OcclBackend", base.attr("Backend"))
-      .def_property_readonly("options", &OcclBackend::getBackendOptions);
+      .def_property_readonly("options", &OcclBackend::getBackendOptions)
+      .def_property_readonly("shares_memory", &OcclBackend::shares_memory);
   m.def(
       "create",
       &create,
       py::arg("gloo"),
       py::arg("timeout"),
       py::arg("group_name"),
-      py::arg("global_ranks"));
+      py::arg("global_ranks"),
+      py::arg("share_memory"));
 }

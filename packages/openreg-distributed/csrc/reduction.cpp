@@ -102,7 +102,7 @@ Reduction::Reduction(
     int ranks,
     bool in_place)
     : op_(op),
-      gloo_op_(gloo_type(op_, input.scalar_type())),
+      buffer_op_(gloo_type(op_, input.scalar_type())),
       type_(input.scalar_type()),
       ranks_(ranks) {
   at::Tensor value = input;
@@ -130,11 +130,27 @@ Reduction::Reduction(
   buffer_ = value.reshape({-1});
 }
 
-void Reduction::store(const at::Tensor& output, int64_t first) const {
+std::vector<int64_t> Reduction::counts(
+    std::vector<int64_t> input_counts) const {
+  if (c10::isComplexType(type_)) {
+    for (int64_t& count : input_counts) {
+      count *= 2;
+    }
+  }
+  return input_counts;
+}
+
+at::Tensor Reduction::result_for(const at::Tensor& output) const {
+  if (output.is_contiguous() && output.scalar_type() == buffer_.scalar_type()) {
+    return output.view({-1});
+  }
+  return at::empty(counts({output.numel()}), buffer_.options());
+}
+
+void Reduction::store(const at::Tensor& output, const at::Tensor& result)
+    const {
   const bool complex = c10::isComplexType(type_);
-  const int64_t per_element = complex ? 2 : 1;
-  at::Tensor value =
-      buffer_.narrow(0, first * per_element, output.numel() * per_element);
+  at::Tensor value = result;
   if (op_ == ReduceOp::AVG) {
     value = c10::isIntegralType(value.scalar_type(), false)
         ? value.div(ranks_, "trunc")

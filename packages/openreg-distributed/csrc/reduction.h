@@ -12,27 +12,33 @@ void check_reduction(const c10d::ReduceOp& op, at::ScalarType type);
 /// One tensor of host memory in a reduction over all ranks.
 class Reduction {
  public:
-  /// `in_place` lets gloo work on the memory of `input` where it can.
+  /// `in_place` lets the buffer be the memory of `input`.
   Reduction(
       const at::Tensor& input,
       const c10d::ReduceOp& op,
       int ranks,
       bool in_place);
 
-  /// A contiguous vector of a type that gloo has; it is to hold the result.
+  /// A contiguous vector of a type that gloo has.
   const at::Tensor& buffer() const {
     return buffer_;
   }
-  c10d::ReduceOp gloo_op() const {
-    return gloo_op_;
+  /// What is to be done with it.
+  c10d::ReduceOp buffer_op() const {
+    return buffer_op_;
   }
-  /// Writes elements of the result from `first` on to `output`.
-  void store(const at::Tensor& output, int64_t first = 0) const;
+  /// How many elements of the buffer so many elements of the input are.
+  std::vector<int64_t> counts(std::vector<int64_t> input_counts) const;
+  /// A vector of the buffer's type for what `output` is to get: its memory if
+  /// that will do.
+  at::Tensor result_for(const at::Tensor& output) const;
+  /// Brings reduced elements to `output`.
+  void store(const at::Tensor& output, const at::Tensor& result) const;
 
  private:
   c10d::ReduceOp::RedOpType op_;
-  c10d::ReduceOp gloo_op_;
-  at::ScalarType type_;
+  c10d::ReduceOp buffer_op_;
+  at::ScalarType type_; // of the input
   int ranks_;
   bool flipped_ = false; // the sign bits of unsigned numbers, to compare them
   at::Tensor buffer_;

@@ -4,13 +4,16 @@ from datetime import timedelta
 from torch._C._distributed_c10d import Backend
 
 class Options(Backend.Options):
-    def __init__(self, timeout: timedelta = ...) -> None: ...
+    share_memory: bool
+    def __init__(self, timeout: timedelta = ..., share_memory: bool = True) -> None: ...
 
-class OcclBackend(Backend): ...
+class OcclBackend(Backend):
+    shares_memory: bool
 
 def create(
     gloo: Backend,
     timeout: timedelta,
     group_name: str,
     global_ranks: Sequence[int],
+    share_memory: bool,
 ) -> OcclBackend: ...

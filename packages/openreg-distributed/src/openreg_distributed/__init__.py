@@ -7,12 +7,25 @@ What it is made of is loaded when the first group is made.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import torch
 
 from ._build import TORCH_VERSION as _BUILT_FOR
 from ._registration import register
 
-__all__ = ["register"]
+if TYPE_CHECKING:
+    from ._C import Options
+
+__all__ = ["Options", "register"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Options":
+        from openreg_distributed import _engine
+
+        return _engine.Options
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _check_torch_version(built_for: str, found: str) -> None:

@@ -30,6 +30,8 @@ except ModuleNotFoundError as error:
 import openreg_runtime
 from openreg_distributed import _C
 
+Options = _C.Options
+
 
 def create(options: Any, backend_options: Any) -> Backend:
     """Makes the backend of a group.
@@ -53,14 +55,15 @@ def create(options: Any, backend_options: Any) -> Backend:
             "OPENREG_ISOLATION=process does not give: set it to thread or loopback, "
             "or copy tensors to the CPU and use gloo"
         )
-    if backend_options is not None and not isinstance(backend_options, _C.Options):
+    if backend_options is not None and not isinstance(backend_options, Options):
         raise TypeError(
-            f"occl takes openreg_distributed._C.Options, not {type(backend_options)}"
+            f"occl takes openreg_distributed.Options, not {type(backend_options)}"
         )
     ranks = list(options.global_ranks_in_group) or list(range(options.group_size))
     name = options.group_id
     gloo = make_engine(options.store, options.group_rank, ranks, options.timeout, name)
-    return _C.create(gloo, options.timeout, name, ranks)
+    share = backend_options is None or backend_options.share_memory
+    return _C.create(gloo, options.timeout, name, ranks, share)
 
 
 def make_engine(

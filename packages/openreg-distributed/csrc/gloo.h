@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// gloo: between hosts, and where processes cannot share memory.
+#pragma once
+
+#include "transport.h"
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+
+#include <memory>
+
+namespace openreg::distributed {
+
+class GlooTransport final : public Transport {
+ public:
+  explicit GlooTransport(c10::intrusive_ptr<c10d::Backend> gloo);
+  /// Drops gloo; one that is stuck is left to a thread of its own.
+  ~GlooTransport() override;
+
+  int rank() const {
+    return gloo_->getRank();
+  }
+  int size() const {
+    return gloo_->getSize();
+  }
+
+  bool keeps_inputs() const override {
+    return false;
+  }
+  void set_timeout(Milliseconds timeout) override {
+    gloo_->setTimeout(timeout);
+  }
+  void abort() override;
+  void fail(const std::string& /*why*/) override {}
+
+  void broadcast(const at::Tensor& bytes, int root, Milliseconds timeout)
+      override;
+  void allreduce(
+      const at::Tensor& buffer,
+      const c10d::ReduceOp& op,
+      Milliseconds timeout) override;
+  void reduce(
+      const at::Tensor& buffer,
+      const c10d::ReduceOp& op,
+      int root,
+      Milliseconds timeout) override;
+  void reduce_scatter(
+      const at::Tensor& result,
+      const at::Tensor& buffer,
+      const std::vector<int64_t>& counts,
+      const c10d::ReduceOp& op,
+      Milliseconds timeout) override;
+  void allgather(
+      const Tensors& outputs,
+      const at::Tensor& input,
+      Milliseconds timeout) override;
+  void gather(
+      const Tensors& outputs,
+      const at::Tensor& input,
+      int root,
+      Milliseconds timeout) override;
+  void scatter(
+      const at::Tensor& output,
+      const Tensors& inputs,
+      int root,
+      Milliseconds timeout) override;
+  void alltoall(
+      const Tensors& outputs,
+      const Tensors& inputs,
+      Milliseconds timeout) override;
+  void barrier(Milliseconds timeout) override;
+  int exchange(const std::vector<PeerOp>& ops) override;
+
+ private:
+  void wait(const c10::intrusive_ptr<c10d::Work>& work);
+  void wait_for_peer(const c10::intrusive_ptr<c10d::Work>& work);
+
+  struct Progress;
+
+  c10::intrusive_ptr<c10d::Backend> gloo_;
+  std::shared_ptr<Progress> progress_; // gloo's threads may outlive this
+};
+
+} // namespace openreg::distributed

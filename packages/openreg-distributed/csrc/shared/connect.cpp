@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How ranks find out that they are on one host, and come to share memory.
+#include "shared/shared_transport.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace openreg::distributed {
+namespace {
+
+/// What a rank tells the others.
+struct Invitation {
+  // Equal for ranks that can open each other's files.
+  struct Place {
+    std::array<char, 40> boot; // of the host
+    uint64_t process_numbers;  // the namespace
+    uint64_t user;
+
+    bool operator==(const Place&) const = default;
+  };
+  Place place;
+  int64_t process;
+  int64_t file; // of the first rank; -1 if it gives none
+  uint64_t token;
+};
+
+Invitation::Place place_of_this_process() {
+  Invitation::Place place{};
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  boot.copy(place.boot.data(), place.boot.size() - 1);
+  struct stat status{};
+  if (stat("/proc/self/ns/pid", &status) == 0) {
+    place.process_numbers = status.st_ino;
+  }
+  place.user = geteuid();
+  return place;
+}
+
+template <typename Value>
+std::vector<Value> all_gathered(
+    Transport& transport,
+    const Value& value,
+    int size,
+    Milliseconds timeout) {
+  const auto bytes = [](const void* data) {
+    return at::from_blob(
+        const_cast<void*>(data),
+        {static_cast<int64_t>(sizeof(Value))},
+        at::TensorOptions().dtype(at::kByte));
+  };
+  std::vector<Value> all(static_cast<size_t>(size));
+  Tensors outputs;
+  for (const Value& each : all) {
+    outputs.push_back(bytes(&each));
+  }
+  transport.allgather(outputs, bytes(&value), timeout);
+  return all;
+}
+
+} // namespace
+
+std::unique_ptr<SharedTransport> SharedTransport::connect(
+    Transport& rendezvous,
+    int rank,
+    int size,
+    bool wanted,
+    Milliseconds timeout) {
+  std::unique_ptr<Segment> segment;
+  Invitation own{place_of_this_process(), getpid(), -1, 0};
+  if (rank == 0 && wanted) {
+    segment = Segment::create(size);
+    if (segment) {
+      own.file = segment->file();
+      own.token = segment->token();
+    }
+  }
+  const auto all = all_gathered(rendezvous, own, size, timeout);
+  const Invitation& first = all.front();
+  std::vector<std::shared_ptr<const Process>> processes;
+  bool joined = wanted && first.file >= 0;
+  for (const Invitation& each : all) {
+    joined = joined && each.place == first.place;
+    processes.push_back(
+        joined ? Process::find(static_cast<pid_t>(each.process)) : nullptr);
+    joined = joined && processes.back() != nullptr;
+  }
+  if (joined && rank != 0) {
+    segment = Segment::open(
+        size,
+        static_cast<pid_t>(first.process),
+        static_cast<int>(first.file),
+        first.token);
+    joined = segment != nullptr;
+  }
+  const uint8_t answer = joined ? 1 : 0;
+  const auto answers = all_gathered(rendezvous, answer, size, timeout);
+  if (std::count(answers.begin(), answers.end(), 0) > 0) {
+    return nullptr;
+  }
+  segment->close_file();
+  return std::unique_ptr<SharedTransport>(new SharedTransport(
+      std::move(segment), rank, std::move(processes), timeout));
+}
+
+} // namespace openreg::distributed

@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The steps of each collective. Large tensors go through the slots in pieces,
+// which stay in the caches.
+#include "shared/shared_transport.h"
+
+#include "combine.h"
+
+#include <ATen/ATen.h>
+#include <c10/util/Exception.h>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace openreg::distributed {
+namespace {
+
+using c10d::OpType;
+
+// So much is reduced by every rank for itself, which needs one step only. All
+// take the ranks in the same order, so their results are equal to the bit.
+constexpr size_t kReducedByAll = size_t{64} << 10;
+
+std::byte* data_of(const at::Tensor& tensor) {
+  return static_cast<std::byte*>(tensor.data_ptr());
+}
+
+size_t size_of(const at::Tensor& tensor) {
+  return tensor.nbytes();
+}
+
+size_t pieces_of(size_t bytes, size_t piece) {
+  return (bytes + piece - 1) / piece;
+}
+
+/// The part of `size` bytes that begins at `first`, as far as there are so
+/// many.
+size_t clipped(size_t bytes, size_t first, size_t size) {
+  return first >= bytes ? 0 : std::min(size, bytes - first);
+}
+
+void copy_bytes(std::byte* to, const std::byte* from, size_t size) {
+  if (size > 0 && to != from) {
+    std::memmove(to, from, size);
+  }
+}
+
+/// Room for each rank in a slot; whole elements of every type.
+size_t share_of_slot(int ranks) {
+  return Segment::kSlotBytes / static_cast<size_t>(ranks) / 64 * 64;
+}
+
+} // namespace
+
+class SharedTransport::Steps {
+ public:
+  Steps(SharedTransport& transport, const Call& call, Milliseconds timeout)
+      : transport_(transport),
+        peers_(transport.peers_),
+        call_(call),
+        deadline_(
+            timeout == c10d::kUnsetTimeout ? transport.timeout_.load()
+                                           : timeout),
+        first_(transport.next_step_) {}
+
+  /// This rank's slot for the next step, which nobody reads any more.
+  std::byte* next() {
+    const uint64_t step = transport_.next_step_;
+    peers_.wait(
+        [&](int other) { return posted(other).load(kAcquire) < step; },
+        deadline_);
+    return peers_.segment().slot(peers_.rank(), step);
+  }
+  void post() {
+    const uint64_t step = transport_.next_step_++;
+    RankState& state = peers_.segment().state(peers_.rank());
+    state.calls[step % 2] = call_;
+    state.posted.store(step + 1, std::memory_order_release);
+    peers_.ring_others();
+  }
+  void wait_for_all() {
+    wait_until_posted([](int) { return true; });
+  }
+  void wait_for(int rank) {
+    wait_until_posted([rank](int other) { return other == rank; });
+  }
+  /// The slot of a rank that was waited for.
+  const std::byte* slot(int rank) const {
+    return peers_.segment().slot(rank, transport_.next_step_ - 1);
+  }
+  /// Where a rank puts what it has reduced, to be read in the next step. Its
+  /// own can be written once all ranks were waited for.
+  std::byte* own_result() const {
+    return peers_.segment().slot(peers_.rank(), transport_.next_step_) +
+        Segment::kSlotBytes;
+  }
+  const std::byte* result(int rank) const {
+    return slot(rank) + Segment::kSlotBytes;
+  }
+
+ private:
+  static constexpr auto kAcquire = std::memory_order_acquire;
+
+  std::atomic<uint64_t>& posted(int rank) const {
+    return peers_.segment().state(rank).posted;
+  }
+
+  template <typename Needed>
+  void wait_until_posted(const Needed& needed) {
+    const uint64_t step = transport_.next_step_;
+    peers_.wait(
+        [&](int other) {
+          return needed(other) && posted(other).load(kAcquire) < step;
+        },
+        deadline_);
+    if (step == first_ + 1) {
+      for (int other = 0; other < peers_.size(); ++other) {
+        if (needed(other)) {
+          compare(other, peers_.segment().state(other).calls[(step - 1) % 2]);
+        }
+      }
+    }
+  }
+
+  void compare(int rank, const Call& other) const {
+    if (other == call_) {
+      return;
+    }
+    const auto text = [](const Call& call) {
+      return c10::str(
+          c10d::opTypeToString(static_cast<OpType>(call.kind)),
+          " of ",
+          call.bytes,
+          " bytes (root or operation ",
+          call.detail,
+          ")");
+    };
+    C10_THROW_ERROR(
+        DistBackendError,
+        c10::str(
+            "the ranks call different collectives: rank ",
+            rank,
+            " ",
+            text(other),
+            ", and rank ",
+            peers_.rank(),
+            " ",
+            text(call_)));
+  }
+
+  SharedTransport& transport_;
+  Peers& peers_;
+  Call call_;
+  Deadline deadline_;
+  uint64_t first_;
+};
+
+namespace {
+
+Call call_of(OpType kind, size_t bytes, int detail = 0) {
+  return {static_cast<uint32_t>(kind), static_cast<uint32_t>(detail), bytes};
+}
+
+Call call_of(OpType kind, size_t bytes, const c10d::ReduceOp& op) {
+  const c10d::ReduceOp::RedOpType type = op;
+  return call_of(kind, bytes, static_cast<int>(type));
+}
+
+} // namespace
+
+SharedTransport::SharedTransport(
+    std::unique_ptr<Segment> segment,
+    int rank,
+    std::vector<std::shared_ptr<const Process>> processes,
+    Milliseconds timeout)
+    : peers_(std::move(segment), rank, std::move(processes)),
+      mailbox_(peers_),
+      timeout_(timeout) {}
+
+void SharedTransport::fail(const std::string& why) {
+  peers_.leave(Membership::kFailed, why);
+}
+
+void SharedTransport::abort() {
+  peers_.leave(Membership::kLeft);
+}
+
+void SharedTransport::broadcast(
+    const at::Tensor& bytes,
+    int root,
+    Milliseconds timeout) {
+  const size_t size = size_of(bytes);
+  Steps steps(*this, call_of(OpType::BROADCAST, size, root), timeout);
+  for (size_t first = 0; first < size; first += Segment::kSlotBytes) {
+    const size_t count = clipped(size, first, Segment::kSlotBytes);
+    std::byte* slot = steps.next();
+    if (rank() == root) {
+      copy_bytes(slot, data_of(bytes) + first, count);
+    }
+    steps.post();
+    if (rank() != root) {
+      steps.wait_for(root);
+      copy_bytes(data_of(bytes) + first, steps.slot(root), count);
+    }
+  }
+}
+
+void SharedTransport::allreduce(
+    const at::Tensor& buffer,
+    const c10d::ReduceOp& op,
+    Milliseconds timeout) {
+  const size_t size = size_of(buffer);
+  std::byte* data = data_of(buffer);
+  const auto type = buffer.scalar_type();
+  Steps steps(*this, call_of(OpType::ALLREDUCE, size, op), timeout);
+  const auto ranks = static_cast<size_t>(this->size());
+  std::vector<const std::byte*> given(ranks);
+  if (size * ranks <= kReducedByAll) {
+    copy_bytes(steps.next(), data, size);
+    steps.post();
+    steps.wait_for_all();
+    for (size_t i = 0; i < ranks; ++i) {
+      given[i] = steps.slot(static_cast<int>(i));
+    }
+    combine(data, given, size, type, op);
+    return;
+  }
+  // Each rank reduces its share of a piece, which the next step brings to the
+  // others.
+  const auto own = static_cast<size_t>(rank());
+  const size_t share = share_of_slot(this->size());
+  const size_t piece = share * ranks;
+  const size_t pieces = pieces_of(size, piece);
+  const auto each_other = [&](size_t i, const auto& function) {
+    for (size_t other = 0; other < ranks; ++other) {
+      const size_t first = i * piece + other * share;
+      if (other != own) {
+        function(other, data + first, clipped(size, first, share));
+      }
+    }
+  };
+  for (size_t i = 0; i <= pieces; ++i) {
+    std::byte* slot = steps.next();
+    if (i < pieces) {
+      each_other(i, [&](size_t other, std::byte* part, size_t count) {
+        copy_bytes(slot + other * share, part, count);
+      });
+    }
+    steps.post();
+    steps.wait_for_all();
+    const size_t first = i * piece + own * share;
+    if (const size_t count = clipped(size, first, share); count > 0) {
+      for (size_t other = 0; other < ranks; ++other) {
+        given[other] = other == own
+            ? data + first
+            : steps.slot(static_cast<int>(other)) + own * share;
+      }
+      combine(steps.own_result(), given, count, type, op);
+      copy_bytes(data + first, steps.own_result(), count);
+    }
+    if (i > 0) {
+      each_other(i - 1, [&](size_t other, std::byte* part, size_t count) {
+        copy_bytes(part, steps.result(static_cast<int>(other)), count);
+      });
+    }
+  }
+}
+
+void SharedTransport::reduce(
+    const at::Tensor& buffer,
+    const c10d::ReduceOp& op,
+    int root,
+    Milliseconds timeout) {
+  const size_t size = size_of(buffer);
+  std::byte* data = data_of(buffer);
+  Steps steps(*this, call_of(OpType::REDUCE, size, root), timeout);
+  std::vector<const std::byte*> given(static_cast<size_t>(this->size()));
+  for (size_t first = 0; first < size; first += Segment::kSlotBytes) {
+    const size_t count = clipped(size, first, Segment::kSlotBytes);
+    copy_bytes(steps.next(), data + first, count);
+    steps.post();
+    if (rank() == root) {
+      steps.wait_for_all();
+      for (size_t i = 0; i < given.size(); ++i) {
+        given[i] = steps.slot(static_cast<int>(i));
+      }
+      combine(data + first, given, count, buffer.scalar_type(), op);
+    }
+  }
+}
+
+void SharedTransport::reduce_scatter(
+    const at::Tensor& result,
+    const at::Tensor& buffer,
+    const std::vector<int64_t>& counts,
+    const c10d::ReduceOp& op,
+    Milliseconds timeout) {
+  const auto width = static_cast<size_t>(buffer.element_size());
+  const size_t share = share_of_slot(size());
+  const auto own = static_cast<size_t>(rank());
+  std::vector<size_t> begins;
+  size_t size = 0;
+  size_t largest = 0;
+  for (const int64_t count : counts) {
+    begins.push_back(size);
+    size += static_cast<size_t>(count) * width;
+    largest = std::max(largest, static_cast<size_t>(count) * width);
+  }
+  const std::byte* data = data_of(buffer);
+  Steps steps(*this, call_of(OpType::REDUCE_SCATTER, size, op), timeout);
+  std::vector<const std::byte*> given(counts.size());
+  for (size_t first = 0; first < largest; first += share) {
+    std::byte* slot = steps.next();
+    for (size_t other = 0; other < counts.size(); ++other) {
+      if (other != own) {
+        copy_bytes(
+            slot + other * share,
+            data + begins[other] + first,
+            clipped(static_cast<size_t>(counts[other]) * width, first, share));
+      }
+    }
+    steps.post();
+    steps.wait_for_all();
+    const size_t count = clipped(size_of(result), first, share);
+    for (size_t other = 0; other < counts.size(); ++other) {
+      given[other] = other == own
+          ? data + begins[own] + first
+          : steps.slot(static_cast<int>(other)) + own * share;
+    }
+    // The result may be this rank's part of what it gives.
+    combine(steps.own_result(), given, count, buffer.scalar_type(), op);
+    copy_bytes(data_of(result) + first, steps.own_result(), count);
+  }
+}
+
+void SharedTransport::allgather(
+    const Tensors& outputs,
+    const at::Tensor& input,
+    Milliseconds timeout) {
+  size_t largest = 0;
+  size_t all = 0;
+  for (const at::Tensor& output : outputs) {
+    largest = std::max(largest, size_of(output));
+    all += size_of(output);
+  }
+  Steps steps(*this, call_of(OpType::ALLGATHER, all), timeout);
+  for (size_t first = 0; first < largest; first += Segment::kSlotBytes) {
+    copy_bytes(
+        steps.next(),
+        data_of(input) + first,
+        clipped(size_of(input), first, Segment::kSlotBytes));
+    steps.post();
+    steps.wait_for_all();
+    for (int other = 0; other < size(); ++other) {
+      const at::Tensor& output = outputs[static_cast<size_t>(other)];
+      copy_bytes(
+          data_of(output) + first,
+          other == rank() ? data_of(input) + first : steps.slot(other),
+          clipped(size_of(output), first, Segment::kSlotBytes));
+    }
+  }
+}
+
+void SharedTransport::gather(
+    const Tensors& outputs,
+    const at::Tensor& input,
+    int root,
+    Milliseconds timeout) {
+  const size_t size = size_of(input);
+  Steps steps(*this, call_of(OpType::GATHER, size, root), timeout);
+  for (size_t first = 0; first < size; first += Segment::kSlotBytes) {
+    const size_t count = clipped(size, first, Segment::kSlotBytes);
+    copy_bytes(steps.next(), data_of(input) + first, count);
+    steps.post();
+    if (rank() == root) {
+      steps.wait_for_all();
+      for (int other = 0; other < this->size(); ++other) {
+        copy_bytes(
+            data_of(outputs[static_cast<size_t>(other)]) + first,
+            steps.slot(other),
+            count);
+      }
+    }
+  }
+}
+
+void SharedTransport::scatter(
+    const at::Tensor& output,
+    const Tensors& inputs,
+    int root,
+    Milliseconds timeout) {
+  const size_t size = size_of(output);
+  const size_t share = share_of_slot(this->size());
+  Steps steps(*this, call_of(OpType::SCATTER, size, root), timeout);
+  for (size_t first = 0; first < size; first += share) {
+    const size_t count = clipped(size, first, share);
+    std::byte* slot = steps.next();
+    for (size_t other = 0; other < inputs.size(); ++other) {
+      copy_bytes(slot + other * share, data_of(inputs[other]) + first, count);
+    }
+    steps.post();
+    steps.wait_for(root);
+    copy_bytes(
+        data_of(output) + first,
+        steps.slot(root) + static_cast<size_t>(rank()) * share,
+        count);
+  }
+}
+
+void SharedTransport::alltoall(
+    const Tensors& outputs,
+    const Tensors& inputs,
+    Milliseconds timeout) {
+  const auto ranks = static_cast<size_t>(size());
+  const auto own = static_cast<size_t>(rank());
+  const size_t share = share_of_slot(size());
+  // Nobody knows what others give each other. The slot of the first step says
+  // it, beside the first pieces.
+  const auto sizes_in = [](const std::byte* slot) {
+    return reinterpret_cast<const uint64_t*>(slot + Segment::kSlotBytes);
+  };
+  Steps steps(*this, call_of(OpType::ALLTOALL, 0), timeout);
+  size_t largest = 1;
+  for (size_t first = 0; first < largest; first += share) {
+    std::byte* slot = steps.next();
+    for (size_t other = 0; other < ranks; ++other) {
+      const size_t size = size_of(inputs[other]);
+      copy_bytes(
+          slot + other * share,
+          data_of(inputs[other]) + first,
+          clipped(size, first, share));
+      const_cast<uint64_t*>(sizes_in(slot))[other] = size;
+    }
+    steps.post();
+    steps.wait_for_all();
+    for (size_t other = 0; other < ranks; ++other) {
+      const std::byte* given = steps.slot(static_cast<int>(other));
+      const uint64_t* sizes = sizes_in(given);
+      largest = std::max(largest, *std::max_element(sizes, sizes + ranks));
+      const size_t size = size_of(outputs[other]);
+      if (sizes[own] != size) {
+        C10_THROW_ERROR(
+            DistBackendError,
+            c10::str(
+                "rank ",
+                other,
+                " gives ",
+                sizes[own],
+                " bytes, but rank ",
+                own,
+                " takes ",
+                size));
+      }
+      copy_bytes(
+          data_of(outputs[other]) + first,
+          given + own * share,
+          clipped(size, first, share));
+    }
+  }
+}
+
+void SharedTransport::barrier(Milliseconds timeout) {
+  Steps steps(*this, call_of(OpType::BARRIER, 0), timeout);
+  steps.next();
+  steps.post();
+  steps.wait_for_all();
+}
+
+int SharedTransport::exchange(const std::vector<PeerOp>& ops) {
+  return mailbox_.exchange(ops, Deadline(timeout_.load()));
+}
+
+} // namespace openreg::distributed

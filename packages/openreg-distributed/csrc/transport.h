@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How bytes get from rank to rank. All of it blocks, and every rank calls the
+// same in the same order, but for exchange().
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/distributed/c10d/Types.hpp>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace openreg::distributed {
+
+using Tensors = std::vector<at::Tensor>;
+using Milliseconds = std::chrono::milliseconds;
+
+/// A send or receive of a batch.
+struct PeerOp {
+  enum class Kind { kSend, kRecv, kRecvAny };
+  Kind kind;
+  at::Tensor tensor;
+  int peer;
+  int tag;
+};
+
+/// Tensors are contiguous vectors of host memory. Those that are reduced have a
+/// type of gloo; all others are bytes.
+class Transport {
+ public:
+  Transport() = default;
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+  virtual ~Transport() = default;
+
+  /// True if reduce() and reduce_scatter() leave what they are given as it is.
+  virtual bool keeps_inputs() const = 0;
+  /// The limit of exchange() from now on.
+  virtual void set_timeout(Milliseconds timeout) = 0;
+  /// Ends what waits, with an error, and all that comes.
+  virtual void abort() = 0;
+  /// The same after a failure, if the other ranks can be told of it.
+  virtual void fail(const std::string& why) = 0;
+
+  virtual void
+  broadcast(const at::Tensor& bytes, int root, Milliseconds timeout) = 0;
+  virtual void allreduce(
+      const at::Tensor& buffer,
+      const c10d::ReduceOp& op,
+      Milliseconds timeout) = 0;
+  /// The result is in the root's buffer.
+  virtual void reduce(
+      const at::Tensor& buffer,
+      const c10d::ReduceOp& op,
+      int root,
+      Milliseconds timeout) = 0;
+  /// `buffer` has as many elements for each rank as `counts` says.
+  virtual void reduce_scatter(
+      const at::Tensor& result,
+      const at::Tensor& buffer,
+      const std::vector<int64_t>& counts,
+      const c10d::ReduceOp& op,
+      Milliseconds timeout) = 0;
+  /// Outputs may differ in size: each as large as the input of its rank.
+  virtual void allgather(
+      const Tensors& outputs,
+      const at::Tensor& input,
+      Milliseconds timeout) = 0;
+  /// `outputs` is empty but on the root.
+  virtual void gather(
+      const Tensors& outputs,
+      const at::Tensor& input,
+      int root,
+      Milliseconds timeout) = 0;
+  /// `inputs` is empty but on the root.
+  virtual void scatter(
+      const at::Tensor& output,
+      const Tensors& inputs,
+      int root,
+      Milliseconds timeout) = 0;
+  virtual void alltoall(
+      const Tensors& outputs,
+      const Tensors& inputs,
+      Milliseconds timeout) = 0;
+  virtual void barrier(Milliseconds timeout) = 0;
+  /// Begins all of them, none with the rank itself, and waits for all. Returns
+  /// the rank that the last receive from any rank got its data of, or -1.
+  virtual int exchange(const std::vector<PeerOp>& ops) = 0;
+};
+
+} // namespace openreg::distributed

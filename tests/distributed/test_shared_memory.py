@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranks of one host share memory: equal bits, large messages, and nothing left over."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from openreg_distributed import Options
+from torch_openreg.testing import run_ranks
+
+pytestmark = pytest.mark.differs_in_process("occl", run=False)
+
+DEVICE = "openreg"
+
+
+def backend_of(group: dist.ProcessGroup | None = None) -> object:
+    return (group or dist.group.WORLD)._get_backend(torch.device(DEVICE))
+
+
+def random(rank: int, count: int, dtype: torch.dtype) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(rank)
+    return (torch.randn(count, generator=generator) * 100).to(dtype)
+
+
+def sum_in_order(tensors: list[torch.Tensor]) -> torch.Tensor:
+    result = tensors[0]
+    for tensor in tensors[1:]:
+        result = result + tensor
+    return result
+
+
+def groups_share_memory(rank: int) -> None:
+    dist.init_process_group(device_id=torch.device(DEVICE, rank))
+    assert backend_of().shares_memory
+    pair = dist.new_group([0, 1])
+    assert backend_of(pair).shares_memory
+    part = dist.split_group(split_ranks=[[0, 1]])
+    assert backend_of(part).shares_memory
+    through_gloo = dist.new_group([0, 1], pg_options=Options(share_memory=False))
+    assert not backend_of(through_gloo).shares_memory
+    for group in (pair, part, through_gloo):
+        tensor = torch.full((3,), rank + 1.0, device=DEVICE)
+        dist.all_reduce(tensor, group=group)
+        assert tensor.tolist() == [3.0] * 3
+    dist.destroy_process_group()
+
+
+def one_rank_that_may_not_decides(rank: int) -> None:
+    dist.init_process_group("occl", pg_options=Options(share_memory=rank == 0))
+    assert not backend_of().shares_memory
+    tensor = torch.full((3,), rank + 1.0, device=DEVICE)
+    dist.all_reduce(tensor)
+    assert tensor.tolist() == [3.0] * 3
+    dist.destroy_process_group()
+
+
+def results_are_equal_to_the_bit(rank: int) -> None:
+    ranks = dist.get_world_size()
+    # One step, one piece, and several of them with an odd end.
+    for count in (1, 257, 50_000, 1_500_001):
+        for dtype in (torch.float32, torch.bfloat16, torch.float64):
+            given = [random(each, count, dtype) for each in range(ranks)]
+            wanted = sum_in_order(given)
+            tensor = given[rank].to(DEVICE)
+            dist.all_reduce(tensor)
+            assert torch.equal(tensor.cpu(), wanted), (count, dtype)
+            whole = torch.cat([given[rank]] * ranks).to(DEVICE)
+            part = torch.empty(count, dtype=dtype, device=DEVICE)
+            dist.reduce_scatter_single(part, whole)
+            assert torch.equal(part.cpu(), wanted), (count, dtype)
+            dist.reduce(given[rank].to(DEVICE), 0)
+
+
+def large_data_goes_in_pieces(rank: int) -> None:
+    ranks = dist.get_world_size()
+    counts = [700_001, 3, 0, 1_400_000][:ranks]
+    given = [random(each, count, torch.float32) for each, count in enumerate(counts)]
+    outputs = [torch.empty_like(each, device=DEVICE) for each in given]
+    dist.all_gather(outputs, given[rank].to(DEVICE))
+    for output, wanted in zip(outputs, given, strict=True):
+        assert torch.equal(output.cpu(), wanted)
+    for root in range(ranks):
+        tensor = (given[0] if rank == root else given[0] * 0).to(DEVICE)
+        dist.broadcast(tensor, root)
+        assert torch.equal(tensor.cpu(), given[0])
+    parts = [random(each, 400_003, torch.float32) for each in range(ranks)]
+    received = torch.empty(400_003, device=DEVICE)
+    dist.scatter(
+        received, [each.to(DEVICE) for each in parts] if rank == 1 else None, 1
+    )
+    assert torch.equal(received.cpu(), parts[rank])
+    found = [torch.empty(400_003, device=DEVICE) for _ in parts] if rank == 1 else None
+    dist.gather(received, found, 1)
+    for output, wanted in zip(found or [], parts, strict=False):
+        assert torch.equal(output.cpu(), wanted)
+    # Ranks r and s give each other (r + 1) * (s + 1) times so many.
+    sends = [
+        [300_001 * (r + 1) * (to + 1) for to in range(ranks)] for r in range(ranks)
+    ]
+    inputs = [
+        random(rank * ranks + to, n, torch.float32) for to, n in enumerate(sends[rank])
+    ]
+    outputs = [torch.empty(sends[r][rank], device=DEVICE) for r in range(ranks)]
+    dist.all_to_all(outputs, [each.to(DEVICE) for each in inputs])
+    for source, output in enumerate(outputs):
+        wanted = random(source * ranks + rank, len(output), torch.float32)
+        assert torch.equal(output.cpu(), wanted)
+
+
+def parts_of_one_tensor(rank: int) -> None:
+    ranks = dist.get_world_size()
+    count = 600_000
+    given = [random(each, count * ranks, torch.float32) for each in range(ranks)]
+    own = slice(rank * count, (rank + 1) * count)
+    tensor = given[rank].to(DEVICE)
+    dist.reduce_scatter_single(tensor[own], tensor)
+    wanted = sum_in_order(given)
+    assert torch.equal(tensor[own].cpu(), wanted[own])
+    dist.all_gather_single(tensor, tensor[own])
+    assert torch.equal(tensor.cpu(), wanted)
+    # The input lies in the part of another rank.
+    other = slice((rank + 1) % ranks * count, ((rank + 1) % ranks + 1) * count)
+    tensor = given[rank].to(DEVICE)
+    dist.all_gather_single(tensor, tensor[other])
+    for source, found in enumerate(tensor.cpu().chunk(ranks)):
+        begin = (source + 1) % ranks * count
+        assert torch.equal(found, given[source][begin : begin + count])
+
+
+def messages_are_found_by_tag(rank: int) -> None:
+    sizes = (1 << 20, 5, 0, 300_000)
+    values = [random(tag, size, torch.float32) for tag, size in enumerate(sizes)]
+    if rank == 0:
+        for tag, value in enumerate(values):
+            dist.send(value.to(DEVICE), 1, tag=tag)
+    if rank == 1:
+        for tag in (3, 1, 0, 2):
+            received = torch.empty(sizes[tag], device=DEVICE)
+            dist.recv(received, 0, tag=tag)
+            assert torch.equal(received.cpu(), values[tag]), tag
+
+
+def equal_tags_keep_their_order(rank: int) -> None:
+    values = [random(each, 100_000, torch.float32) for each in range(4)]
+    received = [torch.empty(100_000, device=DEVICE) for _ in values]
+    operation = dist.isend if rank == 0 else dist.irecv
+    tensors = [each.to(DEVICE) for each in values] if rank == 0 else received
+    if rank < 2:
+        operations = [dist.P2POp(operation, each, 1 - rank) for each in tensors]
+        for work in dist.batch_isend_irecv(operations):
+            work.wait()
+    if rank == 1:
+        for found, wanted in zip(received, values, strict=True):
+            assert torch.equal(found.cpu(), wanted)
+
+
+def all_send_before_they_receive(rank: int) -> None:
+    ranks = dist.get_world_size()
+    given = torch.full((1 << 22,), float(rank), device=DEVICE)
+    received = torch.empty_like(given)
+    # The stream comes to the receive when the send is done.
+    dist.send(given, (rank + 1) % ranks)
+    dist.recv(received, (rank - 1) % ranks)
+    assert (received == (rank - 1) % ranks).all().item()
+
+
+def a_large_message_of_any_rank(rank: int) -> None:
+    ranks = dist.get_world_size()
+    if rank:
+        dist.send(random(rank, 500_000, torch.float32).to(DEVICE), 0, tag=4)
+        return
+    for _ in range(1, ranks):
+        received = torch.empty(500_000, device=DEVICE)
+        source = dist.recv(received, tag=4)
+        assert torch.equal(received.cpu(), random(source, 500_000, torch.float32))
+
+
+def a_forked_child_ends_nothing(rank: int) -> None:
+    child = os.fork()
+    if child == 0:
+        try:
+            dist.group.WORLD._get_backend(torch.device(DEVICE))
+            dist.distributed_c10d._world.pg_map.clear()
+        finally:
+            sys.stdout.flush()
+            os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    tensor = torch.ones(3, device=DEVICE)
+    dist.all_reduce(tensor)
+    assert tensor.tolist() == [dist.get_world_size()] * 3
+
+
+def everything(rank: int) -> None:
+    for case in (
+        results_are_equal_to_the_bit,
+        large_data_goes_in_pieces,
+        parts_of_one_tensor,
+        messages_are_found_by_tag,
+        equal_tags_keep_their_order,
+        all_send_before_they_receive,
+        a_large_message_of_any_rank,
+        a_forked_child_ends_nothing,
+    ):
+        case(rank)
+        dist.barrier()
+
+
+def nothing_is_left(rank: int) -> None:
+    def files() -> list[str]:
+        folder = Path("/proc/self/fd")
+        links = [each.readlink() for each in folder.iterdir() if each.is_symlink()]
+        return [each.name for each in links if "occl" in each.name]
+
+    dist.init_process_group("occl")
+    assert backend_of().shares_memory
+    tensor = torch.ones(1 << 20, device=DEVICE)
+    dist.all_reduce(tensor)
+    torch.accelerator.synchronize()
+    assert not files()
+    assert "memfd:occl" in Path("/proc/self/maps").read_text()
+    dist.destroy_process_group()
+    assert "memfd:occl" not in Path("/proc/self/maps").read_text()
+
+
+def different_collectives(rank: int) -> None:
+    tensor = torch.ones(10, device=DEVICE)
+    if rank == 0:
+        work = dist.all_reduce(tensor, async_op=True)
+        wanted = "rank 1 ALLGATHER of 80 bytes .* rank 0 ALLREDUCE of 40 bytes"
+    else:
+        outputs = [torch.ones(10, device=DEVICE) for _ in range(2)]
+        work = dist.all_gather(outputs, tensor, async_op=True)
+        wanted = "rank 0 ALLREDUCE of 40 bytes .* rank 1 ALLGATHER|rank 0 has failed"
+    with pytest.raises(dist.DistBackendError, match=wanted):
+        work.wait(datetime.timedelta(seconds=30))
+
+
+def a_message_of_another_size(rank: int) -> None:
+    if rank == 0:
+        work = dist.isend(torch.ones(4, device=DEVICE), 1, tag=3)
+        work.wait()
+        return
+    work = dist.irecv(torch.ones(5, device=DEVICE), 0, tag=3)
+    wanted = "rank 0 has sent 16 bytes with tag 3, but this rank receives 20"
+    with pytest.raises(dist.DistBackendError, match=wanted):
+        work.wait(datetime.timedelta(seconds=30))
+
+
+def test_groups_of_one_host_share_memory():
+    run_ranks(groups_share_memory, 2, backend=None)
+
+
+def test_one_rank_that_may_not_share_memory_decides():
+    run_ranks(one_rank_that_may_not_decides, 2, backend=None)
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_collectives_and_messages_of_all_sizes(ranks):
+    run_ranks(everything, ranks, seconds=150)
+
+
+def test_nothing_is_left_of_a_group():
+    before = sorted(Path("/dev/shm").iterdir())
+    run_ranks(nothing_is_left, 2, backend=None)
+    assert sorted(Path("/dev/shm").iterdir()) == before
+
+
+def test_ranks_that_call_different_collectives_are_told():
+    run_ranks(different_collectives, 2)
+
+
+def test_a_message_of_another_size_is_an_error():
+    run_ranks(a_message_of_another_size, 2)
