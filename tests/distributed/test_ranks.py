@@ -259,6 +259,8 @@ def test_ranks_end_with_pytest(tmp_path, number):
             env=variables(),
             stdout=out,
             stderr=out,
+            # What starts the tests may ignore it, as a shell does in the background.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         try:
             ranks = pids(tmp_path, ["pid0", "pid1"])

@@ -247,7 +247,7 @@ def test_host_waits_without_the_lock_of_the_interpreter(run_script: Program) -> 
     assert result.stdout == "done\n"
 
 
-@pytest.mark.parametrize("event", [1, 20])
+@pytest.mark.parametrize("event", [1, 10])
 def test_interrupt_of_a_meta_kernel_in_python_is_not_lost(
     run_script: Program, event: int
 ) -> None:
@@ -258,6 +258,7 @@ def test_interrupt_of_a_meta_kernel_in_python_is_not_lost(
         import sys
 
         import torch
+        import torch._dynamo  # or the first few are not asked
 
         x = torch.ones(1000, 1000, device="openreg")
         torch.accelerator.synchronize()
