@@ -103,10 +103,12 @@ void read_context(codec::Reader& in) {
     at::set_default_dtype(c10::scalarTypeToTypeMeta(dtype));
   }
   set_deterministic(refuses, warns);
-  for (std::size_t i = 0; i < std::size(kFlags); ++i) {
-    const bool wanted = (flags >> i & 1) != 0;
-    if ((context.*kFlags[i].get)() != wanted) {
-      (context.*kFlags[i].set)(wanted);
+  unsigned rest = flags;
+  for (const Flag& flag : kFlags) {
+    const bool wanted = (rest & 1) != 0;
+    rest >>= 1;
+    if ((context.*flag.get)() != wanted) {
+      (context.*flag.set)(wanted);
     }
   }
   for (std::size_t i = 0; i < std::size(kFloat32Ops); ++i) {
