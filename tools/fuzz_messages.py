@@ -23,6 +23,7 @@ import mmap
 import os
 import random
 import resource
+import signal
 import struct
 import subprocess
 import sys
@@ -36,6 +37,10 @@ from workspace import ROOT
 
 CORPUS = ROOT / "tests" / "aten" / "messages"
 KEPT = ROOT / "build" / "fuzz"
+
+# Seconds for a message. A right one may ask for work that has no end, such as on a
+# tensor that is expanded to 2**62 elements: the process begins anew.
+LONGEST = 10
 
 # What a file has for the begin of the memory.
 MEMORY = 0x7E57_0000_0000_0000
@@ -493,7 +498,9 @@ def fuzz(seconds: float, seed: int, last: Last) -> None:
         for _ in range(200):
             wrong = change(chosen.message, first, right, source)
             last.write(chosen.head() + wrong)
+            signal.alarm(LONGEST)
             counts[chosen.name][device.answer(chosen, wrong)] += 1
+    signal.alarm(0)
     total = collections.Counter[str]()
     raised = collections.Counter[str]()
     for name in sorted(counts):
@@ -538,15 +545,29 @@ def main() -> int:
     KEPT.mkdir(parents=True, exist_ok=True)
     path = KEPT / f"last-{os.getpid()}"
     command = [sys.executable, __file__, *sys.argv[1:], "--inside", str(path)]
+    end = time.monotonic() + options.seconds
     ended = subprocess.run(command, env=environment(), check=False)
+    while ended.returncode == -signal.SIGALRM and (left := end - time.monotonic()) > 0:
+        options.seed += 1
+        keep(path, "endless")
+        more = ["--seconds", str(left), "--seed", str(options.seed)]
+        ended = subprocess.run([*command, *more], env=environment(), check=False)
+    if ended.returncode == -signal.SIGALRM:
+        keep(path, "endless")
+        ended.returncode = 0
     if ended.returncode != 0 and path.exists() and not options.run:
-        message = Last.read(path)
-        reply = len(message.partition(b"\n")[0].split()) > 3
-        kept = KEPT / f"{os.getpid()}.{'reply' if reply else 'call'}"
-        kept.write_bytes(message)
-        print(f"ended with {ended.returncode}; the last message is {kept}")
+        keep(path, f"ended with {ended.returncode}")
     path.unlink(missing_ok=True)
     return int(ended.returncode != 0)
+
+
+def keep(path: Path, what: str) -> None:
+    """Keeps the last message in a file, and says what became of it."""
+    message = Last.read(path)
+    reply = len(message.partition(b"\n")[0].split()) > 3
+    kept = KEPT / f"{time.time_ns()}.{'reply' if reply else 'call'}"
+    kept.write_bytes(message)
+    print(f"{what}; the last message is {kept}", flush=True)
 
 
 def environment() -> dict[str, str]:
