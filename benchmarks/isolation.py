@@ -12,6 +12,8 @@ import os
 import statistics
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -51,6 +53,8 @@ def copied(device: str, pinned: bool, to_device: bool) -> Work:
     return partial(host.copy_, there, non_blocking=pinned)
 
 
+START = "start"
+STARTS = ("the first", "the next", "after a reset")
 CASES: dict[str, Make] = {
     "add 8": added,
     "add 8, wait": lambda device: waited(added(device), device),
@@ -61,6 +65,40 @@ CASES: dict[str, Make] = {
     "64 MiB D2H": lambda device: copied(device, pinned=False, to_device=False),
     **{f"training step {name}": make for name, make in STEPS.items()},
 }
+
+
+def started() -> list[float]:
+    """Seconds until a device answers: the first of a program, the next, a reset one."""
+    steps: list[Callable[[], object]] = [
+        lambda: torch.ones(1, device="openreg:0").item(),
+        lambda: torch.ones(1, device="openreg:1").item(),
+        lambda: (
+            torch.openreg.reset_device(0),  # type: ignore[attr-defined]
+            torch.ones(1, device="openreg:0").item(),
+        ),
+    ]
+    times = []
+    for step in steps:
+        begin = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - begin)
+    return times
+
+
+def measure_starts(programs: int) -> None:
+    """Prints how long devices in processes need to start, in new programs."""
+    environment = os.environ | {"OPENREG_ISOLATION": "process"}
+    command = [sys.executable, __file__, "--start"]
+    rows = [
+        subprocess.run(
+            command, env=environment, check=True, capture_output=True, text=True
+        ).stdout.split()
+        for _ in range(programs)
+    ]
+    print(f"{'until a device answers':<24}{'median ms':>12}{'at most ms':>12}")
+    for name, column in zip(STARTS, zip(*rows, strict=True), strict=True):
+        times = [float(each) * 1e3 for each in column]
+        print(f"{name:<24}{statistics.median(times):>12.1f}{max(times):>12.1f}")
 
 
 def serve(device: str) -> None:
@@ -141,12 +179,18 @@ def main() -> int:
     """Runs the command line; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--serve", help=argparse.SUPPRESS)
-    parser.add_argument("--case", nargs="+", choices=list(CASES), default=list(CASES))
+    parser.add_argument("--start", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--case", nargs="+", choices=[*CASES, START], default=[*CASES, START]
+    )
     parser.add_argument("--busy", type=int, default=0, help="processes that only work")
     parser.add_argument("--quick", action="store_true", help="a test, no measurement")
     options = parser.parse_args()
     if options.serve:
         serve(options.serve)
+        return 0
+    if options.start:
+        print(*started())
         return 0
     others = [
         subprocess.Popen([sys.executable, "-c", "while True: pass"])
@@ -157,7 +201,10 @@ def main() -> int:
         heads = "".join(f"{name + ' us':>12}" for name in sides)
         print(f"{'one thread':<24}{heads}{'process/thread':>22}{'process/cpu':>22}")
         for case in options.case:
-            print(measure(sides, case, 3 if options.quick else 31), flush=True)
+            if case == START:
+                measure_starts(1 if options.quick else 11)
+            else:
+                print(measure(sides, case, 3 if options.quick else 31), flush=True)
     finally:
         for side in sides.values():
             side.close()

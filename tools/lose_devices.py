@@ -1,25 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Trains on two devices in processes of their own, and kills or stops one of them.
+"""Trains on two devices in processes of their own, and loses one of them.
 
-Each round loses device 0 at a random moment of its training. The error has to name the
-signal, and come within two seconds; device 1 has to go on with the losses of the CPU,
-bit for bit; device 0 has to do so after a reset. In the end no process, open file or
-shared memory may be left.
+In each round device 0 is killed or stopped, or runs a kernel that crashes, at a random
+moment of its training. The error has to name the signal, and come within two seconds;
+device 1 has to go on with the losses of the CPU, bit for bit; device 0 has to do so
+after a reset. A kernel that finds no memory loses nothing: both trainings go on. In the
+end no process, open file or shared memory may be left.
 
-    python tools/lose_devices.py --kills 100 --stops 20
+    python tools/lose_devices.py --kills 100 --stops 20 --crashes 20 --exhaustions 20
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
+import resource
 import signal
 import statistics
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from workspace import ROOT
@@ -34,10 +37,9 @@ from support.processes import children_of, process_of
 
 STEPS = 40
 LIMIT = 2.0  # seconds
-WORDS = {
-    signal.SIGKILL: "was ended by signal 9 (SIGKILL)",
-    signal.SIGSTOP: "was stopped by signal 19 (SIGSTOP)",
-}
+KILLED = "was ended by signal 9 (SIGKILL)"
+STOPPED = "was stopped by signal 19 (SIGSTOP)"
+CRASHED = "was ended by signal 11 (SIGSEGV) while it ran aten::_to_dense"
 
 
 def training(device: str) -> Iterator[float]:
@@ -61,6 +63,18 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+def crash() -> None:
+    """Enqueues a kernel on device 0 that writes where nothing is."""
+    wrong = torch.sparse_coo_tensor(
+        [[1 << 45], [0]],  # type: ignore[arg-type]
+        [1.0],
+        size=(1, 1),
+        device="openreg:0",
+        check_invariants=False,
+    )
+    wrong.to_dense()
+
+
 class Rounds:
     """Trainings of both devices, round after round.
 
@@ -73,30 +87,66 @@ class Rounds:
         self.named = 0
         self.delays: list[float] = []
 
-    def lose(self, number: signal.Signals) -> None:
-        """Does one round."""
+    def kill(self) -> None:
+        """Loses device 0 to SIGKILL."""
+        self._lose(lambda: os.kill(process_of(0), signal.SIGKILL), KILLED)
+
+    def stop(self) -> None:
+        """Loses device 0 to SIGSTOP."""
+        self._lose(lambda: os.kill(process_of(0), signal.SIGSTOP), STOPPED)
+
+    def crash(self) -> None:
+        """Loses device 0 to a kernel, which another thread enqueues."""
+        self._lose(crash, CRASHED)
+
+    def exhaust(self) -> None:
+        """Lets a kernel of device 0 find no memory in the midst of its training."""
+        trainings = [training("openreg:0"), training("openreg:1")]
+        steps = random.randrange(1, STEPS)
+        losses = [[next(each) for _ in range(steps)] for each in trainings]
+        large = torch.rand(8 << 20, device="openreg:0")
+        torch.accelerator.synchronize(0)
+        process = process_of(0)
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[0])
+        most = pages * resource.getpagesize() + (20 << 20)
+        resource.prlimit(process, resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
+        try:
+            large.nonzero()  # its result has 64 MiB
+            text = "the kernel found memory"
+        except torch.OutOfMemoryError as error:
+            text = str(error)
+        assert "Tried to allocate" in text, text
+        infinite = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+        resource.prlimit(process, resource.RLIMIT_AS, infinite)
+        for mine, each in zip(losses, trainings, strict=True):
+            mine.extend(next(each) for _ in range(STEPS - steps))
+        assert losses == [self.expected] * 2, "losses differ from those of the CPU"
+
+    def _lose(self, lose: Callable[[], None], words: str) -> None:
+        """Does one round: ``lose`` is called while device 0 trains."""
         trainings = [training("openreg:0"), training("openreg:1")]
         losses = [[next(each)] for each in trainings]
-        sent = [0.0]
+        begun = [0.0]
 
-        def send() -> None:
-            sent[0] = time.monotonic()
-            os.kill(process, number)
+        def begin() -> None:
+            begun[0] = time.monotonic()
+            # Where the loss is seen first is a matter of chance.
+            with contextlib.suppress(torch.AcceleratorError):
+                lose()
 
-        process = process_of(0)
-        timer = threading.Timer(random.random() / 20, send)
+        timer = threading.Timer(random.random() / 20, begin)
         timer.start()
         try:
-            while time.monotonic() - (sent[0] or time.monotonic()) < 10:
+            while time.monotonic() - (begun[0] or time.monotonic()) < 10:
                 losses[0].append(next(trainings[0]))
             raise AssertionError("device 0 was not lost")
         except torch.AcceleratorError as error:
-            self.delays.append(time.monotonic() - sent[0])
+            self.delays.append(time.monotonic() - begun[0])
             text = str(error)
         timer.join()
         assert self.delays[-1] < LIMIT, f"late: {self.delays[-1]} s"
         assert "device 0 was lost" in text, text
-        assert WORDS[number] in text, text
+        assert words in text, text
         self.named += "while it ran aten::" in text
         while len(losses[1]) < STEPS:
             losses[1].append(next(trainings[1]))
@@ -114,32 +164,40 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--stops", type=int, default=20)
+    parser.add_argument("--crashes", type=int, default=20)
+    parser.add_argument("--exhaustions", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     random.seed(arguments.seed)
     torch.set_num_threads(1)
     reference = training("cpu")
     rounds = Rounds([next(reference) for _ in range(STEPS)])
-    signals = [signal.SIGKILL] * arguments.kills + [signal.SIGSTOP] * arguments.stops
-    random.shuffle(signals)
+    plan = [
+        *[rounds.kill] * arguments.kills,
+        *[rounds.stop] * arguments.stops,
+        *[rounds.crash] * arguments.crashes,
+        *[rounds.exhaust] * arguments.exhaustions,
+    ]
+    random.shuffle(plan)
     shared = set(Path("/dev/shm").iterdir())
     files = 0
-    for done, number in enumerate(signals, start=1):
-        rounds.lose(number)
+    for done, do in enumerate(plan, start=1):
+        do()
         if done == 2:
             files = open_files()
         if sys.stderr.isatty():
-            print(f"\r{done} of {len(signals)}", end="", file=sys.stderr, flush=True)
-    assert len(signals) < 2 or open_files() <= files, "files are left open"
+            print(f"\r{done} of {len(plan)}", end="", file=sys.stderr, flush=True)
+    assert len(plan) < 2 or open_files() <= files, "files are left open"
     assert set(Path("/dev/shm").iterdir()) <= shared, "shared memory is left"
     launchers = children_of(os.getpid())
     processes = [pid for launcher in launchers for pid in children_of(launcher)]
     assert (len(launchers), len(processes)) == (1, 2), "processes are left"
     delays = sorted(rounds.delays)
     print(
-        f"{arguments.kills} kills, {arguments.stops} stops: the error came after "
-        f"{statistics.median(delays):.3f} s in the median, {delays[-1]:.3f} s at most; "
-        f"{rounds.named} named an operator that ran"
+        f"{arguments.kills} kills, {arguments.stops} stops, {arguments.crashes} "
+        f"crashes, {arguments.exhaustions} kernels without memory: the error came "
+        f"after {statistics.median(delays):.3f} s in the median, {delays[-1]:.3f} s at "
+        f"most; {rounds.named} of {len(delays)} losses named an operator that ran"
     )
     return 0
 

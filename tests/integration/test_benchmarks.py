@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from support.programs import run
+from support.programs import run, variables
 from support.scripts import Load
 
 ROOT = Path(__file__).parents[2]
@@ -58,6 +58,19 @@ def test_device_list_gives_one_table_for_each(
         assert printed.count(f"{name} us") >= 1
     assert printed.count("\nitem ") == 3
     assert printed.count("\nadd 8 ") == 3
+
+
+def test_isolation_gives_ratios_and_starts() -> None:
+    program = ROOT / "benchmarks" / "isolation.py"
+    options = "--quick", "--case", "add 8", "start"
+    done = run(sys.executable, program, *options, environment=variables())
+    assert done.returncode == 0, done.stderr
+    heads, row, starts, *rows = done.stdout.splitlines()
+    assert "process/thread" in heads
+    assert float(row.removeprefix("add 8").split()[0]) > 0
+    assert starts.split()[-2:] == ["most", "ms"]
+    assert all(float(each.split()[-1]) > 0 for each in rows)
+    assert len(rows) == 3
 
 
 @pytest.mark.parametrize(
