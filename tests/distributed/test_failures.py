@@ -119,6 +119,42 @@ def forgotten_beside_a_living_rank(rank: int) -> None:
     os.close(other)
 
 
+FORKED = """
+    import os
+    import sys
+    import threading
+
+    import torch
+    import torch.distributed as dist
+
+    import openreg_runtime as runtime
+    from openreg_distributed import Options
+
+    options = Options(share_memory={share_memory})
+    store = dist.HashStore()
+    dist.init_process_group(
+        "occl", store=store, rank=0, world_size=1, pg_options=options
+    )
+    tensor = torch.ones(4, device="openreg")
+    dist.all_reduce(tensor)
+    current = torch.accelerator.current_stream()
+    held = threading.Event()
+    runtime.Stream.from_handle(current.native_handle).launch_host(held.wait)
+    dist.all_reduce(tensor)
+    for destroys in (True, False):
+        child = os.fork()
+        if child == 0:
+            if destroys:
+                dist.destroy_process_group()
+            sys.exit()
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    held.set()
+    torch.accelerator.synchronize()
+    dist.all_reduce(tensor)
+    print(tensor.tolist())
+    """
+
+
 @TRANSPORTS
 def test_a_killed_rank_fails_the_collective(share_memory):
     first, second = run_each_rank(killed, 2, share_memory, grace=50, backend=None)
@@ -152,3 +188,12 @@ def test_the_process_ends_beside_a_stuck_collective():
 
 def test_the_process_ends_while_the_other_rank_lives():
     run_ranks(forgotten_beside_a_living_rank, 2, backend=None)
+
+
+@TRANSPORTS
+def test_a_forked_child_destroys_its_copy_of_a_group(run_python, share_memory):
+    program = FORKED.format(share_memory=share_memory)
+    ended = run_python(program, TORCH_DEVICE_BACKEND_AUTOLOAD="1")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.splitlines() == ["0", "0", "[1.0, 1.0, 1.0, 1.0]"]
+    assert "was destroyed while" not in ended.stderr

@@ -220,6 +220,9 @@ OcclBackend::OcclBackend(
 }
 
 OcclBackend::~OcclBackend() {
+  if (engine_->is_inherited()) {
+    return;
+  }
   // What still runs would keep this group's threads; nobody can wait for it
   // but by a Work, which then tells why.
   const bool idle =
@@ -253,6 +256,9 @@ void OcclBackend::abort() {
 }
 
 void OcclBackend::shutdown() {
+  if (engine_->is_inherited()) {
+    return; // nothing runs in this process
+  }
   std::vector<std::weak_ptr<Outcome>> outcomes;
   {
     const std::lock_guard lock(mutex_);

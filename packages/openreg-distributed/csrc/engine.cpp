@@ -89,6 +89,9 @@ Engine::Engine(
       transport_(shared_ ? shared_.get() : &gloo_) {}
 
 void Engine::fail(const std::string& why) {
+  if (is_inherited()) {
+    return;
+  }
   {
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) {
@@ -105,6 +108,9 @@ std::string Engine::failure() const {
 }
 
 void Engine::abort() {
+  if (is_inherited()) {
+    return;
+  }
   {
     const std::lock_guard lock(mutex_);
     if (failure_.empty()) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "gloo.h"
+#include "maker.h"
 #include "transport.h"
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -86,6 +87,10 @@ class Engine {
   /// receive from any rank got its data of, or -1.
   int exchange(const std::vector<PeerOp>& ops);
 
+  /// True in a forked child, which is no rank and can end nothing.
+  bool is_inherited() const {
+    return !maker_.is_this_process();
+  }
   /// Keeps the first failure; work that comes later fails with it.
   void fail(const std::string& why);
   /// The first failure; empty if there was none.
@@ -106,6 +111,7 @@ class Engine {
       const c10d::ReduceOp& op,
       Milliseconds timeout);
 
+  Maker maker_;
   GlooTransport gloo_;                // where the ranks meet
   std::unique_ptr<Transport> shared_; // null if they are not on one host
   Transport* transport_;              // one of these
