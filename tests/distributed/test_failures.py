@@ -119,6 +119,43 @@ def forgotten_beside_a_living_rank(rank: int) -> None:
     os.close(other)
 
 
+def exchange(*operations: tuple[object, torch.Tensor, int, int]) -> None:
+    for work in dist.batch_isend_irecv([dist.P2POp(*each) for each in operations]):
+        work.wait()
+
+
+def mistakes_in_a_batch(rank: int, share_memory: bool) -> None:
+    begin(60, share_memory)
+    if rank == 0:
+        four = torch.ones(4, device=DEVICE)
+        one = torch.ones(1, device=DEVICE)
+        send = (dist.isend, four, 0, None, 1)
+        for wanted, operations in (
+            ("a send to the rank itself with tag 1 has no receive", [send]),
+            (
+                "a receive of the rank itself with tag 2 has no send",
+                [send, (dist.irecv, four, 0, None, 2)],
+            ),
+            (
+                "sends itself 4 elements of Float with tag 1, but receives 1 of Float",
+                [send, (dist.irecv, one, 0, None, 1)],
+            ),
+            (
+                "sends itself 4 elements of Float with tag 1, but receives 4 of Double",
+                [send, (dist.irecv, four.double(), 0, None, 1)],
+            ),
+        ):
+            with pytest.raises(RuntimeError, match=wanted):
+                exchange(*operations)
+        received = torch.zeros(2, 2, device=DEVICE)
+        exchange(send, (dist.irecv, received, 0, None, 1))
+        assert received.tolist() == [[1.0] * 2] * 2
+    tensor = torch.ones(4, device=DEVICE)
+    dist.all_reduce(tensor)
+    assert tensor.tolist() == [2.0] * 4
+    dist.destroy_process_group()
+
+
 FORKED = """
     import os
     import sys
@@ -188,6 +225,11 @@ def test_the_process_ends_beside_a_stuck_collective():
 
 def test_the_process_ends_while_the_other_rank_lives():
     run_ranks(forgotten_beside_a_living_rank, 2, backend=None)
+
+
+@TRANSPORTS
+def test_a_mistake_in_a_batch_fails_no_other_rank(share_memory):
+    run_ranks(mistakes_in_a_batch, 2, share_memory, backend=None)
 
 
 @TRANSPORTS

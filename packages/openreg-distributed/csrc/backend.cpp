@@ -902,6 +902,7 @@ OcclBackend::WorkPtr OcclBackend::endCoalescing() {
   if (batch.has_collectives) {
     beside.emplace_back(batch.device, std::nullopt);
   }
+  engine_->pairs_with_self(batch.ops); // before the other ranks are involved
   return issue(
       {OpType::COALESCED,
        "coalesced",

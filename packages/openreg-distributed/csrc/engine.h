@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace openreg::distributed {
@@ -83,6 +84,10 @@ class Engine {
   void
   alltoall(const Tensors& outputs, const Tensors& inputs, Milliseconds timeout);
   void barrier(Milliseconds timeout);
+  using SelfPairs = std::vector<std::pair<const PeerOp*, const PeerOp*>>;
+  /// Each receive of this rank from itself, with its send. Throws if one lacks
+  /// its counterpart, or if that is another tensor in size or type.
+  SelfPairs pairs_with_self(const std::vector<PeerOp>& ops) const;
   /// Begins all of them, and waits for all. Returns the rank that the last
   /// receive from any rank got its data of, or -1.
   int exchange(const std::vector<PeerOp>& ops);
