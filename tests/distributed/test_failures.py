@@ -14,6 +14,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
+import openreg_runtime as runtime
 from openreg_distributed import Options
 from torch_openreg.testing import run_each_rank, run_ranks
 
@@ -156,6 +157,22 @@ def mistakes_in_a_batch(rank: int, share_memory: bool) -> None:
     dist.destroy_process_group()
 
 
+def one_cannot_enqueue(rank: int) -> None:
+    begin(20)
+    tensor = torch.ones(4, device=DEVICE)
+    torch.accelerator.synchronize()
+    if rank == 1:
+        with runtime.failures.lost_device(torch.accelerator.current_device_index()):
+            with pytest.raises(RuntimeError, match="the device was lost"):
+                dist.all_reduce(tensor)
+            with pytest.raises(dist.DistBackendError, match="could not be enqueued"):
+                dist.all_reduce(tensor)
+        return
+    work = dist.all_reduce(tensor, async_op=True)
+    with pytest.raises(dist.DistBackendError, match=r"rank 1 .* could not be enqueued"):
+        work.wait(datetime.timedelta(seconds=50))
+
+
 FORKED = """
     import os
     import sys
@@ -230,6 +247,10 @@ def test_the_process_ends_while_the_other_rank_lives():
 @TRANSPORTS
 def test_a_mistake_in_a_batch_fails_no_other_rank(share_memory):
     run_ranks(mistakes_in_a_batch, 2, share_memory, backend=None)
+
+
+def test_a_collective_that_cannot_be_enqueued_fails_the_others():
+    run_ranks(one_cannot_enqueue, 2, backend=None)
 
 
 @TRANSPORTS

@@ -10,6 +10,7 @@
 #include <ATen/ATen.h>
 #include <ATen/MemoryOverlap.h>
 #include <c10/util/Exception.h>
+#include <c10/util/ScopeExit.h>
 
 #include <algorithm>
 #include <numeric>
@@ -341,6 +342,10 @@ OcclBackend::WorkPtr OcclBackend::issue(
         c10::str(
             "occl: ", name, " cannot run, the group has failed: ", failure));
   }
+  // The other ranks would wait for this one, which may not come to it.
+  auto unissued = c10::make_scope_exit([&] {
+    engine_->fail(c10::str("occl: ", name, " could not be enqueued"));
+  });
   const c10::Stream stream = stream_of({call.device, lane});
   record_event(current_stream(call.device))->block(stream);
   if (!lane && last_collective_) {
@@ -418,6 +423,7 @@ OcclBackend::WorkPtr OcclBackend::issue(
     return !other || other->is_finished();
   });
   outcomes_.push_back(outcome);
+  unissued.release();
   return work;
 }
 
