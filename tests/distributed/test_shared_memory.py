@@ -43,9 +43,12 @@ def groups_share_memory(rank: int) -> None:
     assert backend_of(pair).shares_memory
     part = dist.split_group(split_ranks=[[0, 1]])
     assert backend_of(part).shares_memory
-    through_gloo = dist.new_group([0, 1], pg_options=Options(share_memory=False))
+    apart = Options(share_memory=False)
+    through_gloo = dist.new_group([0, 1], pg_options=apart)
     assert not backend_of(through_gloo).shares_memory
-    for group in (pair, part, through_gloo):
+    part_through_gloo = dist.split_group(split_ranks=[[0, 1]], pg_options=apart)
+    assert not backend_of(part_through_gloo).shares_memory
+    for group in (pair, part, through_gloo, part_through_gloo):
         tensor = torch.full((3,), rank + 1.0, device=DEVICE)
         dist.all_reduce(tensor, group=group)
         assert tensor.tolist() == [3.0] * 3

@@ -294,7 +294,8 @@ c10::intrusive_ptr<c10d::Backend> OcclBackend::split(
   }
   auto own = c10::make_intrusive<OcclOptions>(options->timeout);
   own->group_name = options->group_name;
-  own->share_memory = options_->share_memory;
+  const auto* given = dynamic_cast<const OcclOptions*>(options.get());
+  own->share_memory = (given ? *given : *options_).share_memory;
   for (const int rank : ranks) {
     own->global_ranks_in_group.push_back(
         options_->global_ranks_in_group.at(static_cast<size_t>(rank)));
