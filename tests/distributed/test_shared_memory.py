@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import sys
@@ -259,6 +260,35 @@ def different_collectives_without_a_wait(rank: int) -> None:
         work.wait(datetime.timedelta(seconds=30))
 
 
+def the_rest_of_a_message_is_nobodys(rank: int) -> None:
+    count = 64 << 15  # 64 parts, of which the channel holds four
+    for _ in range(3):
+        group = dist.new_group()
+        if rank == 1:
+            for value in (1.0, 2.0):
+                dist.isend(torch.full((count,), value, device=DEVICE), 0, group)
+        elif rank == 2:
+            dist.isend(torch.ones(1, device=DEVICE), 0, group, tag=1)
+        dist.barrier()
+        if rank == 0:
+            whole, other = torch.zeros(2, count, device=DEVICE)
+            small = torch.ones(2, device=DEVICE)
+            # The last one fails, when the first has begun. Those between never come,
+            # and take time to be looked at and to be given up.
+            tags = [*range(2, 3000), 1]
+            others = [dist.P2POp(dist.irecv, small, 2, group, tag) for tag in tags]
+            batch = [dist.P2POp(dist.irecv, whole, 1, group), *others]
+            failing = dist.batch_isend_irecv(batch)[0]
+            while not whole[0].item():
+                pass
+            with contextlib.suppress(dist.DistBackendError):
+                group.recv_anysource([other], 0).wait(datetime.timedelta(seconds=30))
+                assert len(other.unique()) == 1
+            with pytest.raises(dist.DistBackendError, match="rank 2 has sent 4 bytes"):
+                failing.wait(datetime.timedelta(seconds=30))
+        dist.barrier()
+
+
 def a_message_of_another_size(rank: int) -> None:
     if rank == 0:
         work = dist.isend(torch.ones(4, device=DEVICE), 1, tag=3)
@@ -296,6 +326,10 @@ def test_ranks_that_call_different_collectives_are_told():
 
 def test_ranks_that_wait_for_nobody_are_told_of_different_collectives():
     run_ranks(different_collectives_without_a_wait, 2)
+
+
+def test_the_rest_of_a_message_that_failed_is_nobodys():
+    run_ranks(the_rest_of_a_message_is_nobodys, 3)
 
 
 def test_a_message_of_another_size_is_an_error():

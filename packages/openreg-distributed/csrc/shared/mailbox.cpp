@@ -20,6 +20,8 @@ std::byte* bytes_of(PartHeader& part) {
 
 } // namespace
 
+const Mailbox::Transfer Mailbox::kNobody{};
+
 Mailbox::Mailbox(Peers& peers)
     : peers_(peers),
       outboxes_(static_cast<size_t>(peers.size())),
@@ -60,7 +62,7 @@ bool Mailbox::send(Transfer& transfer) {
     peers_.ring(transfer.peer);
     moved = true;
   }
-  drop(transfer);
+  drop(transfer, nullptr);
   return moved;
 }
 
@@ -176,7 +178,7 @@ bool Mailbox::receive(Transfer& transfer, int from) {
       read_parts(from, transfer.data, transfer.size, transfer.done);
   transfer.finished = moved && transfer.done == transfer.size;
   if (transfer.finished) {
-    drop(transfer);
+    drop(transfer, nullptr);
   }
   return moved;
 }
@@ -197,13 +199,13 @@ void Mailbox::check_size(const Transfer& transfer, int from, size_t found) {
   }
 }
 
-void Mailbox::drop(const Transfer& transfer) {
+void Mailbox::drop(const Transfer& transfer, const Transfer* next) {
   const auto drop_from = [&](auto& box) {
     const std::lock_guard lock(box.mutex);
     if (box.owner != &transfer) {
       return;
     }
-    box.owner = nullptr;
+    box.owner = next;
     peers_.ring(peers_.rank());
   };
   if (!transfer.begun) {
@@ -337,7 +339,7 @@ int Mailbox::exchange(
     }
   } catch (...) {
     for (const Transfer& each : transfers) {
-      drop(each);
+      drop(each, &kNobody);
     }
     throw;
   }

@@ -30,6 +30,8 @@ class Mailbox {
     bool begun = false;
     bool finished = false;
   };
+  /// Owns channels in which a message has failed: what follows may be its rest.
+  static const Transfer kNobody;
 
   // What came before anybody asked for its tag.
   struct Message {
@@ -63,8 +65,8 @@ class Mailbox {
   bool read_parts(int from, std::byte* data, size_t size, size_t& done);
   const PartHeader* next_part(int from) const;
   static void check_size(const Transfer& transfer, int from, size_t found);
-  /// Leaves the channel to others.
-  void drop(const Transfer& transfer);
+  /// Leaves the channel to `next`, or to others if that is null.
+  void drop(const Transfer& transfer, const Transfer* next);
   bool advance_all(std::vector<Transfer>& transfers);
   void check(const std::vector<Transfer>& transfers, const Deadline& deadline)
       const;
