@@ -103,6 +103,12 @@ class Lane {
     finish();
   }
 
+  /// Until when what begins from now on may take, where that is elsewhere: then
+  /// the device is lost. In this process a kernel cannot be ended.
+  void set_deadline(const Deadline& deadline) noexcept {
+    deadline_ = deadline;
+  }
+
   /// The name of what runs elsewhere now, or null. Any thread may ask.
   const char* running() const noexcept {
     return running_.load(std::memory_order_relaxed);
@@ -112,8 +118,12 @@ class Lane {
   void set_running(const char* name) noexcept {
     running_.store(name, std::memory_order_relaxed);
   }
+  const Deadline& deadline() const noexcept {
+    return deadline_;
+  }
 
  private:
+  Deadline deadline_;
   std::atomic<const char*> running_{nullptr};
 };
 

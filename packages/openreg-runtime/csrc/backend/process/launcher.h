@@ -11,6 +11,7 @@
 #include "memory/address_space.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -48,6 +49,9 @@ class DeviceProcess {
   std::uint64_t number() const noexcept {
     return number_;
   }
+  std::chrono::steady_clock::time_point start() const noexcept {
+    return start_;
+  }
   bool is_lost() const noexcept {
     return lost_.load(std::memory_order_acquire);
   }
@@ -71,6 +75,8 @@ class DeviceProcess {
   const std::uint64_t number_;
   const int control_;
   DeviceState& state_;
+  const std::chrono::steady_clock::time_point start_ =
+      std::chrono::steady_clock::now();
   std::atomic<bool> lost_{false};
   mutable std::mutex mutex_;
   std::string reason_;

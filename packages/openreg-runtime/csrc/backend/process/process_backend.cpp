@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <fcntl.h>
@@ -30,6 +31,10 @@ namespace {
 constexpr std::size_t kMostBegun = 256;
 // What is carried from one device to another at a time.
 constexpr std::size_t kCarried = std::size_t{1} << 20;
+// Replies that are kept while the device does not read: those to many messages.
+constexpr std::size_t kMostStashed = std::size_t{64} << 20;
+// A process that starts loads libraries first, whatever the limit of waits is.
+constexpr std::chrono::seconds kStartLimit{10};
 
 class ProcessBackend;
 
@@ -64,19 +69,34 @@ class Connection final : private Peer, private Running {
   void set_running(const char* name) noexcept {
     running_name_.store(name, std::memory_order_relaxed);
   }
+  /// Until when the device may take for what it is asked: then it is lost.
+  void set_deadline(const Deadline& deadline) noexcept {
+    deadline_ = deadline;
+  }
 
  private:
+  /// The device as one sees it who waits for room for a command. It may wait
+  /// for room for a reply before it reads on.
+  class Reading final : public Peer {
+   public:
+    explicit Reading(Connection& connection) : connection_(connection) {}
+    void check() override {
+      connection_.stash_replies();
+      connection_.check();
+    }
+
+   private:
+    Connection& connection_;
+  };
+
   Connection(std::shared_ptr<DeviceProcess> process, NewLane lane);
 
-  void check() override {
-    process_->check();
-  }
+  void check() override;
   const char* running() const noexcept override {
     return running_name_.load(std::memory_order_relaxed);
   }
-  void write(const void* data, std::size_t size);
   void read(void* data, std::size_t size);
-  bool stash_replies();
+  void stash_replies();
   std::size_t receive_size(std::uint64_t most);
   template <typename Work>
   void transfer(const Work& work);
@@ -89,6 +109,7 @@ class Connection final : private Peer, private Running {
   std::vector<std::byte> stash_;
   std::size_t stash_read_ = 0;
   std::atomic<const char*> running_name_{nullptr};
+  Deadline deadline_;
 };
 
 NewLane make_lane() {
@@ -120,6 +141,7 @@ Connection::Connection(std::shared_ptr<DeviceProcess> process, NewLane lane)
   try {
     process_->attach(lane.file, *this);
   } catch (...) {
+    process_->detach(*this);
     close(lane.file);
     munmap(memory_, sizeof(LaneMemory));
     throw;
@@ -138,54 +160,51 @@ void Connection::send(
     std::size_t size) {
   process_->check();
   transfer([&] {
-    write(&frame, sizeof(frame));
-    write(data, size);
+    Reading device{*this};
+    commands_.write(&frame, sizeof(frame), device);
+    commands_.write(data, size, device);
     commands_.publish();
   });
 }
 
-/// A command or a reply that is cut off ends the process: nobody would know
-/// where the next one begins.
+/// A command or a reply that is cut off, or that makes no sense, ends the
+/// process: nobody would know where the next one begins.
 template <typename Work>
 void Connection::transfer(const Work& work) {
+  std::string reason;
   try {
     work();
+    return;
   } catch (const std::bad_alloc&) {
+    reason = "the program had no memory for what the device sent";
+  } catch (const Broken& broken) {
+    reason = broken.what();
+  }
+  process_->lose(reason, /*expected=*/false);
+  process_->check();
+}
+
+void Connection::check() {
+  process_->check();
+  if (deadline_.at &&
+      Deadline::Clock::now() >=
+          std::max(*deadline_.at, process_->start() + kStartLimit)) {
     process_->lose(
-        "the program had no memory for what the device sent",
+        "it did not answer within " + std::to_string(deadline_.limit) + " ms",
         /*expected=*/false);
     process_->check();
   }
 }
 
-void Connection::write(const void* data, std::size_t size) {
-  constexpr std::size_t kPiece = std::size_t{128} << 10;
-  const auto* from = static_cast<const std::byte*>(data);
-  while (size > 0) {
-    const std::size_t count =
-        commands_.write_some(from, std::min(size, kPiece));
-    from += count;
-    size -= count;
-    if (size > 0) {
-      commands_.publish();
+void Connection::stash_replies() {
+  while (const std::size_t count = replies_.available()) {
+    const std::size_t end = stash_.size();
+    if (count > kMostStashed - std::min(end, kMostStashed)) {
+      throw Broken("it sent replies without end");
     }
-    if (count == 0 && !stash_replies()) {
-      process_->check();
-      commands_.wait_for_room();
-    }
+    stash_.resize(end + count);
+    stash_.resize(end + replies_.read_some(stash_.data() + end, count));
   }
-}
-
-/// The device may wait for room for a reply before it reads on.
-bool Connection::stash_replies() {
-  const std::size_t count = replies_.available();
-  if (count == 0) {
-    return false;
-  }
-  const std::size_t end = stash_.size();
-  stash_.resize(end + count);
-  stash_.resize(end + replies_.read_some(stash_.data() + end, count));
-  return true;
 }
 
 void Connection::read(void* data, std::size_t size) {
@@ -211,8 +230,7 @@ std::size_t Connection::receive_size(std::uint64_t most) {
   constexpr std::uint64_t kMostText = 1 << 20;
   const bool failed = frame.error != orSuccess;
   if (frame.size > (failed ? kMostText : most)) {
-    throw Failure(
-        orErrorDeviceLost, "the reply of a device has a size of its own");
+    throw Broken("it sent a reply of " + std::to_string(frame.size) + " bytes");
   }
   if (failed) {
     std::string text(frame.size, '\0');
@@ -224,9 +242,10 @@ std::size_t Connection::receive_size(std::uint64_t most) {
 
 void Connection::receive(void* data, std::size_t size) {
   transfer([&] {
-    if (receive_size(size) != size) {
-      throw Failure(
-          orErrorDeviceLost, "the reply of a device has another size");
+    if (const std::size_t sent = receive_size(size); sent != size) {
+      throw Broken(
+          "it sent " + std::to_string(sent) + " bytes for " +
+          std::to_string(size));
     }
     read(data, size);
   });
@@ -234,8 +253,15 @@ void Connection::receive(void* data, std::size_t size) {
 
 void Connection::receive(std::vector<std::byte>& data) {
   transfer([&] {
-    data.resize(receive_size(kMostMessageBytes));
-    read(data.data(), data.size());
+    // As it comes: a size alone takes no memory.
+    constexpr std::size_t kPiece = std::size_t{1} << 20;
+    const std::size_t size = receive_size(kMostReplyBytes);
+    data.clear();
+    while (data.size() < size) {
+      const std::size_t begin = data.size();
+      data.resize(std::min(size, begin + kPiece));
+      read(data.data() + begin, data.size() - begin);
+    }
   });
 }
 
@@ -338,6 +364,12 @@ class ProcessBackend final : public Backend {
       std::byte* address,
       const void* from,
       std::size_t size);
+  /// Within the device; the ranges may overlap.
+  void copy(
+      const std::shared_ptr<DeviceProcess>& process,
+      std::byte* to,
+      const std::byte* from,
+      std::size_t size);
 
   int device() const noexcept {
     return device_;
@@ -371,6 +403,7 @@ class ProcessBackend final : public Backend {
 std::shared_ptr<DeviceProcess> ProcessBackend::process() {
   const std::lock_guard lock(mutex_);
   if (process_ == nullptr) {
+    state_.check(); // what a reset ends starts no process for what is after it
     process_ = start_device_process(device_, memory_, state_);
   }
   process_->check();
@@ -394,6 +427,7 @@ Connection& ProcessBackend::service(
   if (service_ == nullptr || service_->process() != process) {
     service_ = std::make_unique<Connection>(process);
   }
+  service_->set_deadline(state_.deadline());
   return *service_;
 }
 
@@ -444,6 +478,20 @@ void ProcessBackend::write(
   const std::lock_guard lock(service_mutex_);
   Connection& by = service(process);
   by.send({CommandKind::kWrite, 0, number_of(address), 0, size}, from, size);
+  by.receive(nullptr, 0);
+}
+
+void ProcessBackend::copy(
+    const std::shared_ptr<DeviceProcess>& process,
+    std::byte* to,
+    const std::byte* from,
+    std::size_t size) {
+  const std::lock_guard lock(service_mutex_);
+  Connection& by = service(process);
+  by.send(
+      {CommandKind::kCopy, 0, number_of(to), number_of(from), size},
+      nullptr,
+      0);
   by.receive(nullptr, 0);
 }
 
@@ -529,14 +577,17 @@ const std::shared_ptr<Connection>& ProcessLane::connection() {
 template <typename Send>
 void ProcessLane::push(Begun&& begun, const Send& send) {
   begun_.push_back(std::move(begun)); // first: what is sent has a reply
+  if (begun_.size() == 1) {
+    note_running(); // first: the device may be lost while it is sent
+  }
+  Connection& to = *begun_.back().connection;
+  to.set_deadline(deadline());
   try {
-    send(*begun_.back().connection);
+    send(to);
   } catch (...) {
     begun_.pop_back();
-    throw;
-  }
-  if (begun_.size() == 1) {
     note_running();
+    throw;
   }
 }
 
@@ -658,7 +709,7 @@ void ProcessLane::copy(
   });
 }
 
-/// Copies by way of the host, at once.
+/// Copies by way of the host, or within another device, at once.
 void ProcessLane::carry(
     const Side& dst,
     std::size_t dst_pitch,
@@ -666,6 +717,18 @@ void ProcessLane::carry(
     std::size_t src_pitch,
     std::size_t width,
     std::size_t height) {
+  if (dst.device >= 0 && dst.device == src.device) {
+    for (std::size_t row = 0; row < height; ++row) {
+      reach(dst.device, [&](ProcessBackend& device) {
+        device.copy(
+            dst.process,
+            dst.address + row * dst_pitch,
+            src.address + row * src_pitch,
+            width);
+      });
+    }
+    return;
+  }
   std::vector<std::byte> piece(std::min(width, kCarried));
   for (std::size_t row = 0; row < height; ++row) {
     for (std::size_t at = 0; at < width; at += piece.size()) {
@@ -719,7 +782,7 @@ void ProcessLane::reach(int device, const Work& work) {
     work(ProcessBackend::of(device));
   } catch (const Failure& failure) {
     if (device != backend_.device() &&
-        failure.error().code == orErrorDeviceLost) {
+        DeviceState::sticks(failure.error().code)) {
       throw Dropped(failure.error());
     }
     throw;
