@@ -270,7 +270,12 @@ def test_device_that_breaks_the_rules_is_lost(
     run_python: Program, how: str, size: int, words: str
 ) -> None:
     launcher = f"{sys.executable} {Path(__file__).with_name('broken_device.py')} {how}"
-    program = f"print(error_of(lambda: write(bytes({size}), 0)))"
+    program = f"""
+try:
+    write(bytes({size}), 0)
+except runtime.OpenRegError as error:
+    print(error)
+"""
     text = output(run_python, program, OPENREG_DEVICE_LAUNCHER=launcher)
     assert f"device 0 was lost: {words} while it ran a copy" in text
 
@@ -283,7 +288,6 @@ try:
     write(b"x", 0)
 except runtime.OpenRegError as error:
     print(error)
-# A process that starts has ten seconds.
 assert 9 < time.monotonic() - start < 40
 """
     text = output(
@@ -292,8 +296,8 @@ assert 9 < time.monotonic() - start < 40
         OPENREG_DEVICE_LAUNCHER=launcher,
         OPENREG_WAIT_TIMEOUT="500",
     )
-    words = "device 0 was lost: it did not answer within 500 ms while it ran a copy"
-    assert words in text
+    assert "device 0 was lost: it did not answer within 10000 ms" in text
+    assert "while it ran a copy" in text
 
 
 def test_device_that_is_lost_during_a_large_copy_was_in_it(run_python: Program) -> None:
@@ -312,12 +316,30 @@ def test_system_without_memory_ends_a_device_before_the_program(
 ) -> None:
     program = """
 own = Path("/proc/self/oom_score_adj")
-own.write_text("{score}")
+score = int(own.read_text())
+own.write_text(str(max(score, {least})))  # more is allowed to everybody
 buffer = write(b"x", 0)
-print(Path(f"/proc/{{process_of(0)}}/oom_score_adj").read_text())
+print(max(score, {least}), Path(f"/proc/{{process_of(0)}}/oom_score_adj").read_text())
 """
-    assert output(run_python, program.format(score=100)).split() == ["500"]
-    assert output(run_python, program.format(score=900)).split() == ["900"]
+    for least in (0, 900):
+        own, device = map(int, output(run_python, program.format(least=least)).split())
+        assert device == max(own, 500)
+
+
+def test_copy_of_many_rows_is_one_command(run_python: Program) -> None:
+    program = """
+rows = 5_000_000
+libopenreg = ctypes.CDLL(runtime._C.__file__)  # what it is linked to
+host, buffer = bytes(range(200)) * (rows // 200), write(bytes(2 * rows), 0)
+copy = libopenreg.orMemcpy2D
+copy.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t,
+                 ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
+HOST_TO_DEVICE = 1
+assert copy(buffer.address, 2, host, 1, 1, rows, HOST_TO_DEVICE) == 0
+data = read(buffer)
+print(data[::2] == host, any(data[1::2]))
+"""
+    assert output(run_python, "import ctypes" + program) == "True False\n"
 
 
 def test_fill_of_a_lost_device_does_not_fail_the_streams(run_python: Program) -> None:

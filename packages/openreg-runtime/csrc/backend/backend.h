@@ -14,8 +14,10 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <variant>
 
 namespace openreg {
@@ -103,10 +105,11 @@ class Lane {
     finish();
   }
 
-  /// Until when what begins from now on may take, where that is elsewhere: then
-  /// the device is lost. In this process a kernel cannot be ended.
-  void set_deadline(const Deadline& deadline) noexcept {
-    deadline_ = deadline;
+  /// How long, in milliseconds, a device that is elsewhere may say nothing
+  /// while it does what begins from now on: then it is lost. 0: for ever. In
+  /// this process a kernel cannot be ended.
+  std::uint64_t exchange_limit(std::uint64_t milliseconds) noexcept {
+    return std::exchange(limit_, milliseconds);
   }
 
   /// The name of what runs elsewhere now, or null. Any thread may ask.
@@ -118,12 +121,12 @@ class Lane {
   void set_running(const char* name) noexcept {
     running_.store(name, std::memory_order_relaxed);
   }
-  const Deadline& deadline() const noexcept {
-    return deadline_;
+  std::uint64_t limit() const noexcept {
+    return limit_;
   }
 
  private:
-  Deadline deadline_;
+  std::uint64_t limit_ = 0;
   std::atomic<const char*> running_{nullptr};
 };
 

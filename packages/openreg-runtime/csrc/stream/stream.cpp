@@ -203,14 +203,10 @@ void Stream::run_entry(Entry&& entry) {
         state_.usable_since(entry.epoch)) {
       inject_failure(entry);
     }
-    const Deadline limit = deadline();
-    if (limit.at) { // the caller cannot leave what it waits for
-      lane_->set_deadline(limit);
-    }
+    // The caller cannot leave what it waits for.
+    const auto before = lane_->exchange_limit(state_.wait_timeout());
     error = execute(entry);
-    if (limit.at) {
-      lane_->set_deadline({});
-    }
+    lane_->exchange_limit(before);
     if (!error) {
       error = state_.failure_since(entry.epoch); // it may have been dropped
     }

@@ -253,7 +253,6 @@ class Launcher:
             sys.stderr.write(f"openreg: device {device}: {text}\n")
             os._exit(1)
 
-
     @staticmethod
     def _be_ended_first() -> None:
         """Lets a system without memory end this process rather than the program."""

@@ -310,8 +310,11 @@ std::shared_ptr<DeviceProcess> start_device_process(
   return process;
 }
 
-void end_device_process(DeviceProcess& process) {
-  process.lose("it was reset", /*expected=*/true);
+void end_device_process(
+    DeviceProcess& process,
+    const std::string& reason,
+    bool expected) {
+  process.lose(reason, expected);
   Launcher& all = launcher();
   const std::lock_guard lock(all.mutex);
   if (all.socket >= 0) {

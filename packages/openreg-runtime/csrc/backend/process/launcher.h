@@ -11,7 +11,6 @@
 #include "memory/address_space.h"
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -49,9 +48,6 @@ class DeviceProcess {
   std::uint64_t number() const noexcept {
     return number_;
   }
-  std::chrono::steady_clock::time_point start() const noexcept {
-    return start_;
-  }
   bool is_lost() const noexcept {
     return lost_.load(std::memory_order_acquire);
   }
@@ -75,8 +71,6 @@ class DeviceProcess {
   const std::uint64_t number_;
   const int control_;
   DeviceState& state_;
-  const std::chrono::steady_clock::time_point start_ =
-      std::chrono::steady_clock::now();
   std::atomic<bool> lost_{false};
   mutable std::mutex mutex_;
   std::string reason_;
@@ -89,8 +83,11 @@ std::shared_ptr<DeviceProcess> start_device_process(
     int device,
     const AddressSpace& memory,
     DeviceState& state);
-/// Kills it, without a failure of the device.
-void end_device_process(DeviceProcess& process);
+/// Loses it for this reason, and kills it.
+void end_device_process(
+    DeviceProcess& process,
+    const std::string& reason,
+    bool expected);
 
 /// What starts the launcher, unless OPENREG_DEVICE_LAUNCHER says it: a program
 /// and its arguments.

@@ -93,6 +93,10 @@ class PipeWriter {
   std::size_t write_some(const void* data, std::size_t size);
   /// Lets the reader see what was written.
   void publish() noexcept;
+  /// How many bytes were written so far.
+  std::uint64_t position() const noexcept {
+    return position_;
+  }
   /// Writes all of it. The reader sees the last of it with publish().
   void write(const void* data, std::size_t size, Peer& peer);
 
@@ -117,6 +121,11 @@ class PipeReader {
   std::size_t available() const;
   /// Reads as much as there is; returns how much.
   std::size_t read_some(void* data, std::size_t size);
+  /// How many bytes were read so far.
+  std::uint64_t position() const noexcept {
+    return position_;
+  }
+
   /// Reads so many bytes.
   void read(void* data, std::size_t size, Peer& peer);
 

@@ -31,10 +31,13 @@ namespace {
 constexpr std::size_t kMostBegun = 256;
 // What is carried from one device to another at a time.
 constexpr std::size_t kCarried = std::size_t{1} << 20;
-// Replies that are kept while the device does not read: those to many messages.
-constexpr std::size_t kMostStashed = std::size_t{64} << 20;
-// A process that starts loads libraries first, whatever the limit of waits is.
-constexpr std::chrono::seconds kStartLimit{10};
+// Replies that are kept while the device does not read: those to many commands.
+constexpr std::size_t kMostStashed = std::size_t{256} << 20;
+// Rows that are sent before a reply is read, which the above has room for.
+constexpr std::size_t kMostRows = std::size_t{8} << 20;
+// A limit of waits may be shorter than what a device needs to start, or a large
+// operator.
+constexpr std::chrono::milliseconds kLeastSilence = std::chrono::seconds(10);
 
 class ProcessBackend;
 
@@ -69,9 +72,13 @@ class Connection final : private Peer, private Running {
   void set_running(const char* name) noexcept {
     running_name_.store(name, std::memory_order_relaxed);
   }
-  /// Until when the device may take for what it is asked: then it is lost.
-  void set_deadline(const Deadline& deadline) noexcept {
-    deadline_ = deadline;
+  /// How long the device may say nothing, in milliseconds: then it is lost.
+  /// 0: for ever.
+  void set_limit(std::uint64_t milliseconds) noexcept {
+    limit_ = milliseconds;
+    if (limit_ > 0) {
+      hear();
+    }
   }
 
  private:
@@ -83,6 +90,10 @@ class Connection final : private Peer, private Running {
     void check() override {
       connection_.stash_replies();
       connection_.check();
+    }
+    /// Nothing wakes it if there are more replies.
+    std::chrono::nanoseconds check_every() const noexcept override {
+      return std::chrono::milliseconds(1);
     }
 
    private:
@@ -97,6 +108,12 @@ class Connection final : private Peer, private Running {
   }
   void read(void* data, std::size_t size);
   void stash_replies();
+  /// Notes that the device has said something, or is asked something new.
+  void hear() noexcept {
+    heard_ = std::chrono::steady_clock::now();
+    moved_ = commands_.position() + replies_.position();
+    is_late_ = false;
+  }
   std::size_t receive_size(std::uint64_t most);
   template <typename Work>
   void transfer(const Work& work);
@@ -109,7 +126,10 @@ class Connection final : private Peer, private Running {
   std::vector<std::byte> stash_;
   std::size_t stash_read_ = 0;
   std::atomic<const char*> running_name_{nullptr};
-  Deadline deadline_;
+  std::uint64_t limit_ = 0;
+  std::chrono::steady_clock::time_point heard_;
+  std::uint64_t moved_ = 0; // bytes
+  bool is_late_ = false;
 };
 
 NewLane make_lane() {
@@ -180,23 +200,40 @@ void Connection::transfer(const Work& work) {
   } catch (const Broken& broken) {
     reason = broken.what();
   }
-  process_->lose(reason, /*expected=*/false);
+  end_device_process(*process_, reason, /*expected=*/false);
   process_->check();
 }
 
 void Connection::check() {
   process_->check();
-  if (deadline_.at &&
-      Deadline::Clock::now() >=
-          std::max(*deadline_.at, process_->start() + kStartLimit)) {
-    process_->lose(
-        "it did not answer within " + std::to_string(deadline_.limit) + " ms",
-        /*expected=*/false);
-    process_->check();
+  if (limit_ == 0) {
+    return;
   }
+  if (commands_.position() + replies_.position() != moved_) {
+    hear();
+    return;
+  }
+  const auto most = std::max(std::chrono::milliseconds(limit_), kLeastSilence);
+  if (std::chrono::steady_clock::now() - heard_ < most) {
+    return;
+  }
+  if (!std::exchange(is_late_, true)) {
+    return; // it may be this process that was stopped
+  }
+  end_device_process(
+      *process_,
+      "it did not answer within " + std::to_string(most.count()) + " ms",
+      /*expected=*/false);
+  process_->check();
 }
 
 void Connection::stash_replies() {
+  if (stash_read_ > stash_.size() / 2) {
+    stash_.erase(
+        stash_.begin(),
+        stash_.begin() + static_cast<std::ptrdiff_t>(stash_read_));
+    stash_read_ = 0;
+  }
   while (const std::size_t count = replies_.available()) {
     const std::size_t end = stash_.size();
     if (count > kMostStashed - std::min(end, kMostStashed)) {
@@ -227,7 +264,6 @@ void Connection::read(void* data, std::size_t size) {
 std::size_t Connection::receive_size(std::uint64_t most) {
   ReplyFrame frame{};
   read(&frame, sizeof(frame));
-  constexpr std::uint64_t kMostText = 1 << 20;
   const bool failed = frame.error != orSuccess;
   if (frame.size > (failed ? kMostText : most)) {
     throw Broken("it sent a reply of " + std::to_string(frame.size) + " bytes");
@@ -417,7 +453,7 @@ void ProcessBackend::restart() {
     ended = std::exchange(process_, nullptr);
   }
   if (ended != nullptr) {
-    end_device_process(*ended);
+    end_device_process(*ended, "it was reset", /*expected=*/true);
   }
 }
 
@@ -427,7 +463,7 @@ Connection& ProcessBackend::service(
   if (service_ == nullptr || service_->process() != process) {
     service_ = std::make_unique<Connection>(process);
   }
-  service_->set_deadline(state_.deadline());
+  service_->set_limit(state_.wait_timeout());
   return *service_;
 }
 
@@ -486,13 +522,25 @@ void ProcessBackend::copy(
     std::byte* to,
     const std::byte* from,
     std::size_t size) {
-  const std::lock_guard lock(service_mutex_);
-  Connection& by = service(process);
-  by.send(
-      {CommandKind::kCopy, 0, number_of(to), number_of(from), size},
-      nullptr,
-      0);
-  by.receive(nullptr, 0);
+  // In pieces: others need the lane too. Each is read before it is written to.
+  constexpr std::size_t kPiece = std::size_t{16} << 20;
+  const bool backwards = number_of(to) > number_of(from);
+  for (std::size_t done = 0; done < size;) {
+    const std::size_t count = std::min(kPiece, size - done);
+    const std::size_t at = backwards ? size - done - count : done;
+    const std::lock_guard lock(service_mutex_);
+    Connection& by = service(process);
+    by.send(
+        {CommandKind::kCopy,
+         0,
+         number_of(to + at),
+         number_of(from + at),
+         count},
+        nullptr,
+        0);
+    by.receive(nullptr, 0);
+    done += count;
+  }
 }
 
 bool ProcessLane::queues(const Command& command) const noexcept {
@@ -581,7 +629,7 @@ void ProcessLane::push(Begun&& begun, const Send& send) {
     note_running(); // first: the device may be lost while it is sent
   }
   Connection& to = *begun_.back().connection;
-  to.set_deadline(deadline());
+  to.set_limit(limit());
   try {
     send(to);
   } catch (...) {
@@ -676,7 +724,8 @@ void ProcessLane::copy(
     return;
   }
   // Rows to the host are read one at a time: their replies could fill the pipe.
-  if (!is_near(dst) || !is_near(src) || (dst.device < 0 && height > 1)) {
+  if (!is_near(dst) || !is_near(src) || (dst.device < 0 && height > 1) ||
+      height > kMostRows) {
     carry(dst, dst_pitch, src, src_pitch, width, height);
     return;
   }

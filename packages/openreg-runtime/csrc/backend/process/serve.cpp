@@ -160,7 +160,7 @@ class Server {
     if (replied_) {
       std::abort(); // a reply and then a failure: the lane cannot go on
     }
-    reply(error, text, std::strlen(text));
+    reply(error, text, std::min<std::size_t>(std::strlen(text), kMostText));
   }
 
   void run(const CommandFrame& command) {
