@@ -41,6 +41,7 @@ LAYERS = {
         "bindings/",
     ],
     "packages/openreg-distributed/csrc": [
+        "maker",
         "transport",
         "gloo",
         "combine",

@@ -14,6 +14,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
+import openreg_runtime as runtime
 from openreg_distributed import Options
 from torch_openreg.testing import run_each_rank, run_ranks
 
@@ -119,6 +120,95 @@ def forgotten_beside_a_living_rank(rank: int) -> None:
     os.close(other)
 
 
+def exchange(*operations: tuple[object, torch.Tensor, int, int]) -> None:
+    for work in dist.batch_isend_irecv([dist.P2POp(*each) for each in operations]):
+        work.wait()
+
+
+def mistakes_in_a_batch(rank: int, share_memory: bool) -> None:
+    begin(60, share_memory)
+    if rank == 0:
+        four = torch.ones(4, device=DEVICE)
+        one = torch.ones(1, device=DEVICE)
+        send = (dist.isend, four, 0, None, 1)
+        for wanted, operations in (
+            ("a send to the rank itself with tag 1 has no receive", [send]),
+            (
+                "a receive of the rank itself with tag 2 has no send",
+                [send, (dist.irecv, four, 0, None, 2)],
+            ),
+            (
+                "sends itself 4 elements of Float with tag 1, but receives 1 of Float",
+                [send, (dist.irecv, one, 0, None, 1)],
+            ),
+            (
+                "sends itself 4 elements of Float with tag 1, but receives 4 of Double",
+                [send, (dist.irecv, four.double(), 0, None, 1)],
+            ),
+        ):
+            with pytest.raises(RuntimeError, match=wanted):
+                exchange(*operations)
+        received = torch.zeros(2, 2, device=DEVICE)
+        exchange(send, (dist.irecv, received, 0, None, 1))
+        assert received.tolist() == [[1.0] * 2] * 2
+    tensor = torch.ones(4, device=DEVICE)
+    dist.all_reduce(tensor)
+    assert tensor.tolist() == [2.0] * 4
+    dist.destroy_process_group()
+
+
+def one_cannot_enqueue(rank: int) -> None:
+    begin(20)
+    tensor = torch.ones(4, device=DEVICE)
+    torch.accelerator.synchronize()
+    if rank == 1:
+        with runtime.failures.lost_device(torch.accelerator.current_device_index()):
+            with pytest.raises(RuntimeError, match="the device was lost"):
+                dist.all_reduce(tensor)
+            with pytest.raises(dist.DistBackendError, match="could not be enqueued"):
+                dist.all_reduce(tensor)
+        return
+    work = dist.all_reduce(tensor, async_op=True)
+    with pytest.raises(dist.DistBackendError, match=r"rank 1 .* could not be enqueued"):
+        work.wait(datetime.timedelta(seconds=50))
+
+
+FORKED = """
+    import os
+    import sys
+    import threading
+
+    import torch
+    import torch.distributed as dist
+
+    import openreg_runtime as runtime
+    from openreg_distributed import Options
+
+    options = Options(share_memory={share_memory})
+    store = dist.HashStore()
+    dist.init_process_group(
+        "occl", store=store, rank=0, world_size=1, pg_options=options
+    )
+    tensor = torch.ones(4, device="openreg")
+    dist.all_reduce(tensor)
+    current = torch.accelerator.current_stream()
+    held = threading.Event()
+    runtime.Stream.from_handle(current.native_handle).launch_host(held.wait)
+    dist.all_reduce(tensor)
+    for destroys in (True, False):
+        child = os.fork()
+        if child == 0:
+            if destroys:
+                dist.destroy_process_group()
+            sys.exit()
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    held.set()
+    torch.accelerator.synchronize()
+    dist.all_reduce(tensor)
+    print(tensor.tolist())
+    """
+
+
 @TRANSPORTS
 def test_a_killed_rank_fails_the_collective(share_memory):
     first, second = run_each_rank(killed, 2, share_memory, grace=50, backend=None)
@@ -152,3 +242,21 @@ def test_the_process_ends_beside_a_stuck_collective():
 
 def test_the_process_ends_while_the_other_rank_lives():
     run_ranks(forgotten_beside_a_living_rank, 2, backend=None)
+
+
+@TRANSPORTS
+def test_a_mistake_in_a_batch_fails_no_other_rank(share_memory):
+    run_ranks(mistakes_in_a_batch, 2, share_memory, backend=None)
+
+
+def test_a_collective_that_cannot_be_enqueued_fails_the_others():
+    run_ranks(one_cannot_enqueue, 2, backend=None)
+
+
+@TRANSPORTS
+def test_a_forked_child_destroys_its_copy_of_a_group(run_python, share_memory):
+    program = FORKED.format(share_memory=share_memory)
+    ended = run_python(program, TORCH_DEVICE_BACKEND_AUTOLOAD="1")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.splitlines() == ["0", "0", "[1.0, 1.0, 1.0, 1.0]"]
+    assert "was destroyed while" not in ended.stderr

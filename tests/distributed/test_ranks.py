@@ -94,6 +94,17 @@ def end_early(rank: int) -> None:
     os._exit(3)
 
 
+def leave_a_child(rank: int, folder: str, killed: bool) -> None:
+    if rank == 0:
+        return
+    child = os.fork()  # has all that the rank has open
+    if child == 0:
+        wait_for_ever()
+    Path(folder, "child").write_text(str(child))
+    if killed:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 def cannot_end(rank: int) -> None:
     threading.Thread(target=wait_for_ever).start()
 
@@ -169,6 +180,17 @@ def test_a_crash_is_shown_with_its_signal_and_stack():
 def test_a_process_that_ends_without_a_result_is_a_failure():
     with pytest.raises(RanksFailedError, match="The process ended with 3"):
         run_ranks(end_early, 1, backend=None)
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_a_rank_ends_though_its_child_lives(tmp_path, killed):
+    ranks = run_each_rank(
+        leave_a_child, 2, str(tmp_path), killed, seconds=40, backend=None
+    )
+    assert [each.running for each in ranks] == [False, False]
+    assert ranks[1].exitcode == (-signal.SIGKILL if killed else 0)
+    assert ("SIGKILL" in ranks[1].failure) == killed, ranks[1].failure
+    assert has_ended(int((tmp_path / "child").read_text()))
 
 
 @pytest.mark.timeout(90)

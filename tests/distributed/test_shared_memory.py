@@ -43,9 +43,12 @@ def groups_share_memory(rank: int) -> None:
     assert backend_of(pair).shares_memory
     part = dist.split_group(split_ranks=[[0, 1]])
     assert backend_of(part).shares_memory
-    through_gloo = dist.new_group([0, 1], pg_options=Options(share_memory=False))
+    apart = Options(share_memory=False)
+    through_gloo = dist.new_group([0, 1], pg_options=apart)
     assert not backend_of(through_gloo).shares_memory
-    for group in (pair, part, through_gloo):
+    part_through_gloo = dist.split_group(split_ranks=[[0, 1]], pg_options=apart)
+    assert not backend_of(part_through_gloo).shares_memory
+    for group in (pair, part, through_gloo, part_through_gloo):
         tensor = torch.full((3,), rank + 1.0, device=DEVICE)
         dist.all_reduce(tensor, group=group)
         assert tensor.tolist() == [3.0] * 3
@@ -242,6 +245,20 @@ def different_collectives(rank: int) -> None:
         work.wait(datetime.timedelta(seconds=30))
 
 
+def different_collectives_without_a_wait(rank: int) -> None:
+    # In the first call of each, rank 0 waits for nobody, and rank 1 neither.
+    tensor = torch.ones(10, device=DEVICE)
+    if rank == 0:
+        dist.broadcast(tensor, 0)
+        wanted = "rank 1 REDUCE of 40 bytes .* rank 0 BROADCAST|rank 1 has failed"
+    else:
+        dist.reduce(tensor, 0)
+        wanted = "rank 0 BROADCAST of 40 bytes .* rank 1 REDUCE|rank 0 has failed"
+    work = dist.all_reduce(tensor, async_op=True)
+    with pytest.raises(dist.DistBackendError, match=wanted):
+        work.wait(datetime.timedelta(seconds=30))
+
+
 def a_message_of_another_size(rank: int) -> None:
     if rank == 0:
         work = dist.isend(torch.ones(4, device=DEVICE), 1, tag=3)
@@ -275,6 +292,10 @@ def test_nothing_is_left_of_a_group():
 
 def test_ranks_that_call_different_collectives_are_told():
     run_ranks(different_collectives, 2)
+
+
+def test_ranks_that_wait_for_nobody_are_told_of_different_collectives():
+    run_ranks(different_collectives_without_a_wait, 2)
 
 
 def test_a_message_of_another_size_is_an_error():

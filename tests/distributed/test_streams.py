@@ -49,6 +49,22 @@ def collective_behind_a_held_stream(rank: int) -> None:
     assert issued < 5
 
 
+def receive_from_any_rank_behind_python(rank: int) -> None:
+    import openreg_runtime as runtime
+
+    warm_up()
+    if rank == 1:
+        dist.send(torch.ones(4, device=DEVICE), 0)
+        torch.accelerator.synchronize()
+        return
+    tensor = torch.zeros(4, device=DEVICE)
+    stream = torch.accelerator.current_stream()
+    # Needs the GIL to end, when the host waits for the receive.
+    runtime.Stream.from_handle(stream.native_handle).launch_host(time.sleep, 0.5)
+    assert dist.recv(tensor) == 1
+    assert tensor.tolist() == [1.0] * 4
+
+
 def only_streams_that_wait_wait(rank: int) -> None:
     warm_up()
     tensor = torch.ones(4, device=DEVICE)
@@ -148,3 +164,7 @@ def test_sends_both_ways_do_not_wait_for_each_other():
 
 def test_the_profiler_shows_titles():
     run_ranks(the_profiler_shows_titles, 2, backend="occl")
+
+
+def test_a_receive_from_any_rank_waits_without_the_gil():
+    run_ranks(receive_from_any_rank_behind_python, 2, backend="occl")

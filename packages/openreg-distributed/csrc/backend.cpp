@@ -10,6 +10,7 @@
 #include <ATen/ATen.h>
 #include <ATen/MemoryOverlap.h>
 #include <c10/util/Exception.h>
+#include <c10/util/ScopeExit.h>
 
 #include <algorithm>
 #include <numeric>
@@ -220,6 +221,9 @@ OcclBackend::OcclBackend(
 }
 
 OcclBackend::~OcclBackend() {
+  if (engine_->is_inherited()) {
+    return;
+  }
   // What still runs would keep this group's threads; nobody can wait for it
   // but by a Work, which then tells why.
   const bool idle =
@@ -253,6 +257,9 @@ void OcclBackend::abort() {
 }
 
 void OcclBackend::shutdown() {
+  if (engine_->is_inherited()) {
+    return; // nothing runs in this process
+  }
   std::vector<std::weak_ptr<Outcome>> outcomes;
   {
     const std::lock_guard lock(mutex_);
@@ -287,7 +294,8 @@ c10::intrusive_ptr<c10d::Backend> OcclBackend::split(
   }
   auto own = c10::make_intrusive<OcclOptions>(options->timeout);
   own->group_name = options->group_name;
-  own->share_memory = options_->share_memory;
+  const auto* given = dynamic_cast<const OcclOptions*>(options.get());
+  own->share_memory = (given ? *given : *options_).share_memory;
   for (const int rank : ranks) {
     own->global_ranks_in_group.push_back(
         options_->global_ranks_in_group.at(static_cast<size_t>(rank)));
@@ -335,6 +343,10 @@ OcclBackend::WorkPtr OcclBackend::issue(
         c10::str(
             "occl: ", name, " cannot run, the group has failed: ", failure));
   }
+  // The other ranks would wait for this one, which may not come to it.
+  auto unissued = c10::make_scope_exit([&] {
+    engine_->fail(c10::str("occl: ", name, " could not be enqueued"));
+  });
   const c10::Stream stream = stream_of({call.device, lane});
   record_event(current_stream(call.device))->block(stream);
   if (!lane && last_collective_) {
@@ -412,6 +424,7 @@ OcclBackend::WorkPtr OcclBackend::issue(
     return !other || other->is_finished();
   });
   outcomes_.push_back(outcome);
+  unissued.release();
   return work;
 }
 
@@ -896,6 +909,7 @@ OcclBackend::WorkPtr OcclBackend::endCoalescing() {
   if (batch.has_collectives) {
     beside.emplace_back(batch.device, std::nullopt);
   }
+  engine_->pairs_with_self(batch.ops); // before the other ranks are involved
   return issue(
       {OpType::COALESCED,
        "coalesced",

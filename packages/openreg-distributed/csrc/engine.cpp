@@ -89,6 +89,9 @@ Engine::Engine(
       transport_(shared_ ? shared_.get() : &gloo_) {}
 
 void Engine::fail(const std::string& why) {
+  if (is_inherited()) {
+    return;
+  }
   {
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) {
@@ -105,6 +108,9 @@ std::string Engine::failure() const {
 }
 
 void Engine::abort() {
+  if (is_inherited()) {
+    return;
+  }
   {
     const std::lock_guard lock(mutex_);
     if (failure_.empty()) {
@@ -296,14 +302,56 @@ void Engine::barrier(Milliseconds timeout) {
   transport_->barrier(timeout);
 }
 
+Engine::SelfPairs Engine::pairs_with_self(
+    const std::vector<PeerOp>& ops) const {
+  std::vector<const PeerOp*> sends;
+  std::vector<const PeerOp*> receives;
+  for (const PeerOp& op : ops) {
+    if (op.peer == rank()) {
+      (op.kind == PeerOp::Kind::kSend ? sends : receives).push_back(&op);
+    }
+  }
+  SelfPairs pairs;
+  for (const PeerOp* receive : receives) {
+    const auto found =
+        std::find_if(sends.begin(), sends.end(), [&](const PeerOp* send) {
+          return send->tag == receive->tag;
+        });
+    TORCH_CHECK(
+        found != sends.end(),
+        "occl: a receive of the rank itself with tag ",
+        receive->tag,
+        " has no send in its batch");
+    const at::Tensor& from = (*found)->tensor;
+    const at::Tensor& to = receive->tensor;
+    TORCH_CHECK(
+        from.numel() == to.numel() && from.scalar_type() == to.scalar_type(),
+        "occl: the rank sends itself ",
+        from.numel(),
+        " elements of ",
+        from.scalar_type(),
+        " with tag ",
+        receive->tag,
+        ", but receives ",
+        to.numel(),
+        " of ",
+        to.scalar_type());
+    pairs.emplace_back(*found, receive);
+    sends.erase(found);
+  }
+  TORCH_CHECK(
+      sends.empty(),
+      "occl: a send to the rank itself with tag ",
+      sends.front()->tag,
+      " has no receive in its batch");
+  return pairs;
+}
+
 int Engine::exchange(const std::vector<PeerOp>& ops) {
   std::vector<PeerOp> others;
   std::vector<Target> targets;
-  std::vector<const PeerOp*> to_self;
-  std::vector<const PeerOp*> from_self;
   for (const PeerOp& op : ops) {
-    if (op.kind != PeerOp::Kind::kRecvAny && op.peer == rank()) {
-      (op.kind == PeerOp::Kind::kSend ? to_self : from_self).push_back(&op);
+    if (op.peer == rank()) {
       continue;
     }
     const Target target(op.tensor);
@@ -313,21 +361,9 @@ int Engine::exchange(const std::vector<PeerOp>& ops) {
     }
     targets.push_back(target);
   }
-  for (const PeerOp* receive : from_self) {
-    const auto found =
-        std::find_if(to_self.begin(), to_self.end(), [&](const PeerOp* send) {
-          return send->tag == receive->tag;
-        });
-    TORCH_CHECK(
-        found != to_self.end(),
-        "a receive of the rank itself with tag ",
-        receive->tag,
-        " has no send in its batch");
-    receive->tensor.copy_((*found)->tensor);
-    to_self.erase(found);
+  for (const auto& [send, receive] : pairs_with_self(ops)) {
+    receive->tensor.copy_(send->tensor.reshape(receive->tensor.sizes()));
   }
-  TORCH_CHECK(
-      to_self.empty(), "a send to the rank itself has no receive in its batch");
   const int source = transport_->exchange(others);
   for (const Target& target : targets) {
     target.store();

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "gloo.h"
+#include "maker.h"
 #include "transport.h"
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace openreg::distributed {
@@ -82,10 +84,18 @@ class Engine {
   void
   alltoall(const Tensors& outputs, const Tensors& inputs, Milliseconds timeout);
   void barrier(Milliseconds timeout);
+  using SelfPairs = std::vector<std::pair<const PeerOp*, const PeerOp*>>;
+  /// Each receive of this rank from itself, with its send. Throws if one lacks
+  /// its counterpart, or if that is another tensor in size or type.
+  SelfPairs pairs_with_self(const std::vector<PeerOp>& ops) const;
   /// Begins all of them, and waits for all. Returns the rank that the last
   /// receive from any rank got its data of, or -1.
   int exchange(const std::vector<PeerOp>& ops);
 
+  /// True in a forked child, which is no rank and can end nothing.
+  bool is_inherited() const {
+    return !maker_.is_this_process();
+  }
   /// Keeps the first failure; work that comes later fails with it.
   void fail(const std::string& why);
   /// The first failure; empty if there was none.
@@ -106,6 +116,7 @@ class Engine {
       const c10d::ReduceOp& op,
       Milliseconds timeout);
 
+  Maker maker_;
   GlooTransport gloo_;                // where the ranks meet
   std::unique_ptr<Transport> shared_; // null if they are not on one host
   Transport* transport_;              // one of these

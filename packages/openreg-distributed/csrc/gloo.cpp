@@ -56,6 +56,11 @@ GlooTransport::GlooTransport(c10::intrusive_ptr<c10d::Backend> gloo)
     : gloo_(std::move(gloo)), progress_(std::make_shared<Progress>()) {}
 
 GlooTransport::~GlooTransport() {
+  if (!maker_.is_this_process()) {
+    // gloo would wait for the end of threads that are not in this process.
+    static_cast<void>(gloo_.release());
+    return;
+  }
   const std::lock_guard lock(progress_->mutex);
   if (progress_->running != 0) {
     // gloo ends its threads with the last reference, and one of them waits for

@@ -2,6 +2,7 @@
 // gloo: between hosts, and where processes cannot share memory.
 #pragma once
 
+#include "maker.h"
 #include "transport.h"
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -76,6 +77,7 @@ class GlooTransport final : public Transport {
 
   struct Progress;
 
+  Maker maker_;
   c10::intrusive_ptr<c10d::Backend> gloo_;
   std::shared_ptr<Progress> progress_; // gloo's threads may outlive this
 };

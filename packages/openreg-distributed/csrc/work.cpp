@@ -4,9 +4,34 @@
 
 #include <c10/util/Exception.h>
 
+#include <Python.h>
+
 #include <utility>
 
 namespace openreg::distributed {
+namespace {
+
+/// This thread is without the GIL for a scope that waits: PyTorch holds it in
+/// some calls, and what the stream runs may need it.
+class GilRelease {
+ public:
+  GilRelease()
+      : released_(
+            Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread()
+                                                     : nullptr) {}
+  GilRelease(const GilRelease&) = delete;
+  GilRelease& operator=(const GilRelease&) = delete;
+  ~GilRelease() {
+    if (released_ != nullptr) {
+      PyEval_RestoreThread(released_);
+    }
+  }
+
+ private:
+  PyThreadState* released_;
+};
+
+} // namespace
 
 void Outcome::finish(std::exception_ptr failure, int source_rank) {
   {
@@ -32,6 +57,7 @@ std::exception_ptr Outcome::failure() const {
 }
 
 bool Outcome::wait(std::chrono::milliseconds timeout) const {
+  const GilRelease no_gil;
   std::unique_lock lock(mutex_);
   if (timeout <= kNoTimeout) {
     condition_.wait(lock, [this] { return finished_; });

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <exception>
 #include <fstream>
 #include <string>
 #include <sys/stat.h>
@@ -66,6 +67,17 @@ std::vector<Value> all_gathered(
   return all;
 }
 
+/// False also after an exception: the others wait for what this rank tells them
+/// next.
+template <typename Attempt>
+bool succeeds(const Attempt& attempt) {
+  try {
+    return attempt();
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
 } // namespace
 
 std::unique_ptr<SharedTransport> SharedTransport::connect(
@@ -76,31 +88,37 @@ std::unique_ptr<SharedTransport> SharedTransport::connect(
     Milliseconds timeout) {
   std::unique_ptr<Segment> segment;
   Invitation own{place_of_this_process(), getpid(), -1, 0};
-  if (rank == 0 && wanted) {
-    segment = Segment::create(size);
-    if (segment) {
-      own.file = segment->file();
-      own.token = segment->token();
-    }
+  const bool offers = rank == 0 && wanted && succeeds([&] {
+                        segment = Segment::create(size);
+                        return segment != nullptr;
+                      });
+  if (offers) {
+    own.file = segment->file();
+    own.token = segment->token();
   }
   const auto all = all_gathered(rendezvous, own, size, timeout);
   const Invitation& first = all.front();
   std::vector<std::shared_ptr<const Process>> processes;
-  bool joined = wanted && first.file >= 0;
-  for (const Invitation& each : all) {
-    joined = joined && each.place == first.place;
-    processes.push_back(
-        joined ? Process::find(static_cast<pid_t>(each.process)) : nullptr);
-    joined = joined && processes.back() != nullptr;
-  }
-  if (joined && rank != 0) {
-    segment = Segment::open(
-        size,
-        static_cast<pid_t>(first.process),
-        static_cast<int>(first.file),
-        first.token);
-    joined = segment != nullptr;
-  }
+  const bool joined =
+      wanted && first.file >= 0 && succeeds([&] {
+        for (const Invitation& each : all) {
+          if (each.place != first.place) {
+            return false;
+          }
+          processes.push_back(Process::find(static_cast<pid_t>(each.process)));
+          if (!processes.back()) {
+            return false;
+          }
+        }
+        if (rank != 0) {
+          segment = Segment::open(
+              size,
+              static_cast<pid_t>(first.process),
+              static_cast<int>(first.file),
+              first.token);
+        }
+        return segment != nullptr;
+      });
   const uint8_t answer = joined ? 1 : 0;
   const auto answers = all_gathered(rendezvous, answer, size, timeout);
   if (std::count(answers.begin(), answers.end(), 0) > 0) {

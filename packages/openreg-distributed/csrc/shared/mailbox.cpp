@@ -136,12 +136,16 @@ bool Mailbox::keep(int from, Inbox& inbox) {
   return moved;
 }
 
-void Mailbox::keep(int from) {
-  Inbox& inbox = inboxes_[static_cast<size_t>(from)];
-  const std::lock_guard lock(inbox.mutex);
-  if (inbox.owner == nullptr) {
-    keep(from, inbox);
+bool Mailbox::keep_all() {
+  bool moved = false;
+  for (int from = 0; from < peers_.size(); ++from) {
+    Inbox& inbox = inboxes_[static_cast<size_t>(from)];
+    const std::lock_guard lock(inbox.mutex);
+    if (from != peers_.rank() && inbox.owner == nullptr) {
+      moved = keep(from, inbox) || moved;
+    }
   }
+  return moved;
 }
 
 bool Mailbox::receive(Transfer& transfer, int from) {
@@ -299,8 +303,17 @@ int Mailbox::exchange(
           return each.finished;
         });
   };
+  const auto sends = [&] {
+    return std::any_of(
+        transfers.begin(), transfers.end(), [](const Transfer& each) {
+          return each.kind == PeerOp::Kind::kSend && !each.finished;
+        });
+  };
   try {
     auto moved_at = Clock::now();
+    auto checked_at = moved_at;
+    // All ranks may be sending, and receive only after that.
+    bool keeps = false;
     while (true) {
       const uint32_t heard = peers_.bell();
       if (advance_all(transfers)) {
@@ -310,23 +323,17 @@ int Mailbox::exchange(
       if (finished()) {
         break;
       }
-      if (peers_.spin([&] { return peers_.bell() != heard; })) {
+      const bool kept = keeps && keep_all();
+      if (!kept && !peers_.spin([&] { return peers_.bell() != heard; })) {
+        peers_.sleep(heard, kPatience);
+      }
+      const auto now = Clock::now();
+      if (now - checked_at < kPatience) {
         continue;
       }
-      peers_.sleep(heard, kPatience);
+      checked_at = now;
       check(transfers, deadline);
-      const bool sends = std::any_of(
-          transfers.begin(), transfers.end(), [](const Transfer& each) {
-            return each.kind == PeerOp::Kind::kSend && !each.finished;
-          });
-      if (sends && Clock::now() - moved_at > kPatience) {
-        // All ranks may be sending, and receive only after that.
-        for (int other = 0; other < peers_.size(); ++other) {
-          if (other != peers_.rank()) {
-            keep(other);
-          }
-        }
-      }
+      keeps = keeps || (now - moved_at >= kPatience && sends());
     }
   } catch (...) {
     for (const Transfer& each : transfers) {

@@ -57,8 +57,8 @@ class Mailbox {
   bool receive(Transfer& transfer, int from);
   bool receive_kept(Transfer& transfer, int from, Inbox& inbox);
   bool keep(int from, Inbox& inbox);
-  /// Takes what a rank has sent, though nobody has asked for it yet.
-  void keep(int from);
+  /// Takes what the ranks have sent, though nobody has asked for it yet.
+  bool keep_all();
 
   bool read_parts(int from, std::byte* data, size_t size, size_t& done);
   const PartHeader* next_part(int from) const;

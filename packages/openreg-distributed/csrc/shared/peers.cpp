@@ -21,12 +21,13 @@ Peers::Peers(
       processes_(std::move(processes)) {}
 
 Peers::~Peers() {
-  if (segment_->is_mapped()) {
-    leave(Membership::kLeft);
-  }
+  leave(Membership::kLeft);
 }
 
 void Peers::leave(Membership membership, const std::string& why) {
+  if (!segment_->is_mapped()) {
+    return;
+  }
   {
     const std::lock_guard lock(leaving_);
     RankState& state = own();

@@ -49,7 +49,7 @@ class Peers {
   }
 
   /// Ends the waits of this rank, and those of others for it. Only the first
-  /// call counts.
+  /// call counts, and none of a forked child.
   void leave(Membership membership, const std::string& why = {});
 
   /// Wakes the threads of a rank, after something that may concern them.

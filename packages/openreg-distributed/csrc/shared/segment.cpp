@@ -65,10 +65,10 @@ std::unique_ptr<Segment> Segment::map(int ranks, int file) {
 }
 
 Segment::Segment(int ranks, int file, std::byte* begin)
-    : ranks_(ranks), file_(file), begin_(begin), process_(getpid()) {}
+    : ranks_(ranks), file_(file), begin_(begin) {}
 
 bool Segment::is_mapped() const {
-  return process_ == getpid();
+  return maker_.is_this_process();
 }
 
 std::unique_ptr<Segment> Segment::create(int ranks) {

@@ -5,6 +5,7 @@
 // mapped. The first rank makes it, the others open it through /proc/<pid>/fd.
 #pragma once
 
+#include "maker.h"
 #include "transport.h"
 
 #include <array>
@@ -104,7 +105,7 @@ class Segment {
   int ranks_;
   int file_;
   std::byte* begin_;
-  pid_t process_; // that has the mapping
+  Maker maker_; // has the mapping
 };
 
 } // namespace openreg::distributed

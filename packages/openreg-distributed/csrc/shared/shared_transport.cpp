@@ -70,6 +70,10 @@ class SharedTransport::Steps {
     peers_.wait(
         [&](int other) { return posted(other).load(kAcquire) < step; },
         deadline_);
+    if (step > 0) {
+      // Some may have had nobody to wait for.
+      compare(step - 1, [](int) { return true; });
+    }
     return peers_.segment().slot(peers_.rank(), step);
   }
   void post() {
@@ -115,18 +119,25 @@ class SharedTransport::Steps {
         },
         deadline_);
     if (step == first_ + 1) {
-      for (int other = 0; other < peers_.size(); ++other) {
-        if (needed(other)) {
-          compare(other, peers_.segment().state(other).calls[(step - 1) % 2]);
-        }
+      compare(step - 1, needed);
+    }
+  }
+
+  /// Throws if ranks that have posted a step do it for different calls.
+  template <typename Needed>
+  void compare(uint64_t step, const Needed& needed) const {
+    const auto call_of = [&](int rank) -> const Call& {
+      return peers_.segment().state(rank).calls[step % 2];
+    };
+    for (int other = 0; other < peers_.size(); ++other) {
+      if (needed(other) && call_of(other) != call_of(peers_.rank())) {
+        fail_different(other, call_of(other), call_of(peers_.rank()));
       }
     }
   }
 
-  void compare(int rank, const Call& other) const {
-    if (other == call_) {
-      return;
-    }
+  [[noreturn]] void fail_different(int rank, const Call& other, const Call& own)
+      const {
     const auto text = [](const Call& call) {
       return c10::str(
           c10d::opTypeToString(static_cast<OpType>(call.kind)),
@@ -146,7 +157,7 @@ class SharedTransport::Steps {
             ", and rank ",
             peers_.rank(),
             " ",
-            text(call_)));
+            text(own)));
   }
 
   SharedTransport& transport_;

@@ -278,7 +278,9 @@ class _Ranks:
         self._port = port
         self._stacks = [folder / str(rank) for rank in range(call.size)]
         self._processes: list[SpawnProcess] = []
-        self._pipes: dict[Connection, int] = {}
+        self._pipes: dict[int, Connection] = {}  # of ranks without a result
+        # Not Process.sentinel: what a rank has forked keeps that pipe open, too.
+        self._ends: list[int] = []
         self._ready: set[int] = set()
         self._ranks = [Rank(rank) for rank in range(call.size)]
         self._begin = time.monotonic()
@@ -296,33 +298,40 @@ class _Ranks:
                 process.start()
                 other.close()
                 self._processes.append(process)
-                self._pipes[mine] = rank
+                self._pipes[rank] = mine
+                self._ends.append(os.pidfd_open(self._pid(rank)))
 
     def wait(self, grace: float) -> None:
         """Waits for all ranks; asks those that are late where they are."""
         end = self._begin + self._call.seconds
         while self._pipes and time.monotonic() < end:
-            for pipe in wait_for([*self._pipes], max(0, end - time.monotonic())):
-                assert isinstance(pipe, Connection)
-                self._receive(pipe)
+            ranks: dict[Any, int] = {}
+            for rank, pipe in self._pipes.items():
+                ranks |= {pipe: rank, self._ends[rank]: rank}
+            ready = wait_for([*ranks], max(0, end - time.monotonic()))
+            for rank in {ranks[each] for each in ready}:
+                self._receive(rank)
                 if self._ranks_failed():
                     end = min(end, time.monotonic() + grace)
-        late = [*self._pipes.values()]
-        for rank, process in enumerate(self._processes):
+        late = [*self._pipes]
+        for rank, ended in enumerate(self._ends):
             seconds = max(_EXIT_SECONDS, end - time.monotonic())
-            if rank not in late and not wait_for([process.sentinel], seconds):
+            if rank not in late and not wait_for([ended], seconds):
                 self._ranks[rank].failure += "The process did not end.\n"
                 late.append(rank)
         self._show_stacks(late)
 
     def _ranks_failed(self) -> bool:
-        done = set(range(self._call.size)) - set(self._pipes.values())
+        done = set(range(self._call.size)) - set(self._pipes)
         return any(self._ranks[rank].failure for rank in done)
 
-    def _receive(self, pipe: Connection) -> None:
-        rank = self._pipes[pipe]
+    def _receive(self, rank: int) -> None:
+        pipe = self._pipes[rank]
         each = self._ranks[rank]
         try:
+            # The process has ended, though another one may hold the pipe open.
+            if not pipe.poll():
+                raise EOFError
             data = pipe.recv_bytes()
             if not data:
                 self._ready.add(rank)
@@ -333,7 +342,7 @@ class _Ranks:
         except Exception:
             each.failure = f"The result has no meaning here:\n{traceback.format_exc()}"
         each.seconds = time.monotonic() - self._begin
-        del self._pipes[pipe]
+        del self._pipes[rank]
         pipe.close()
 
     def _show_stacks(self, ranks: list[int]) -> None:
@@ -360,15 +369,18 @@ class _Ranks:
     def end(self) -> None:
         """Ends what is left: ranks, and what they have started."""
         for rank, process in enumerate(self._processes):
-            # Its number is no other's: nobody has waited for it.
+            # Also if multiprocessing has waited for it meanwhile: the number of a
+            # group is no other's while one of it lives.
             with suppress(ProcessLookupError):  # not yet a group, or all have ended
                 os.killpg(self._pid(rank), signal.SIGKILL)
             process.kill()
         for rank, process in enumerate(self._processes):
             process.join()
             self._ranks[rank].exitcode = process.exitcode
-        for pipe in self._pipes:
+        for pipe in self._pipes.values():
             pipe.close()
+        for ended in self._ends:
+            os.close(ended)
 
     def results(self) -> list[Rank]:
         """Returns how the ranks ended, after their end."""
