@@ -49,6 +49,8 @@ LAYERS = {
         "engine",
         "streams",
         "work",
+        "python_stack",
+        "flight",
         "backend",
         "module",
     ],

@@ -86,8 +86,9 @@ class Engine {
   /// receive from any rank got its data of, or -1.
   int exchange(const std::vector<PeerOp>& ops);
 
-  /// Keeps the first failure; work that comes later fails with it.
-  void fail(const std::string& why);
+  /// Keeps the first failure; work that comes later fails with it. Returns
+  /// whether this is the first.
+  bool fail(const std::string& why);
   /// The first failure; empty if there was none.
   std::string failure() const;
   /// Ends what waits, with an error, and all that comes.
