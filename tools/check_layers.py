@@ -48,6 +48,7 @@ LAYERS = {
         "reduction",
         "engine",
         "streams",
+        "timer",
         "work",
         "python_stack",
         "flight",
