@@ -48,6 +48,8 @@ LAYERS = {
         "reduction",
         "engine",
         "streams",
+        "signals",
+        "symmetric_memory",
         "work",
         "backend",
         "module",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The Python module openreg_distributed._C.
 #include "backend.h"
+#include "symmetric_memory.h"
 
 #include <torch/csrc/utils/pybind.h>
 
@@ -74,6 +75,7 @@ PYBIND11_MODULE(_C, m) {
       m, "OcclBackend", base.attr("Backend"))
       .def_property_readonly("options", &OcclBackend::getBackendOptions)
       .def_property_readonly("shares_memory", &OcclBackend::shares_memory);
+  m.def("register_symmetric_memory", &register_symmetric_memory);
   m.def(
       "create",
       &create,
