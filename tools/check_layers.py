@@ -50,6 +50,8 @@ LAYERS = {
         "engine",
         "streams",
         "timer",
+        "signals",
+        "symmetric_memory",
         "work",
         "python_stack",
         "flight",

@@ -2,6 +2,7 @@
 // The Python module openreg_distributed._C.
 #include "backend.h"
 #include "flight.h"
+#include "symmetric_memory.h"
 
 #include <torch/csrc/utils/pybind.h>
 
@@ -75,6 +76,7 @@ PYBIND11_MODULE(_C, m) {
       m, "OcclBackend", base.attr("Backend"))
       .def_property_readonly("options", &OcclBackend::getBackendOptions)
       .def_property_readonly("shares_memory", &OcclBackend::shares_memory);
+  m.def("register_symmetric_memory", &register_symmetric_memory);
   m.def(
       "create",
       &create,
