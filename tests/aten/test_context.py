@@ -51,6 +51,21 @@ def test_what_is_not_deterministic_is_warned_of(device: str) -> None:
         put(x).tolist()
 
 
+@pytest.mark.filterwarnings("ignore:.*does not have a deterministic")
+def test_what_was_warned_of_is_refused_by_its_call_afterwards(device: str) -> None:
+    x = torch.rand(1, 1, 1024, 1024)
+    pooled, index = (
+        each.to(device) for each in F.max_pool2d(x, 2, return_indices=True)
+    )
+    with deterministic(warn_only=True):
+        for _ in range(2):  # the second time the metadata of its result is known
+            F.max_unpool2d(pooled, index, 2)
+    torch.accelerator.synchronize()
+    with deterministic(), pytest.raises(RuntimeError, match="not have a determ"):
+        F.max_unpool2d(pooled, index, 2)
+    torch.accelerator.synchronize()
+
+
 @pytest.mark.filterwarnings("ignore:TF32 acceleration")
 @pytest.mark.parametrize("enabled", [False, True])
 def test_kernels_use_onednn_if_the_program_does(

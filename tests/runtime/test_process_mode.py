@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 
@@ -229,6 +230,116 @@ for end in ("kill", "reset"):
     assert read(write(b"fine", 1)) == b"fine"
 """
     assert output(run_python, program) == ""
+
+
+@pytest.mark.parametrize("isolation", ["thread", "process"])
+def test_copy_within_another_device_may_overlap(
+    run_python: Program, isolation: str
+) -> None:
+    program = """
+size, shift = 5_500_000, 500_000
+data = random.randbytes(size)
+libopenreg = ctypes.CDLL(runtime._C.__file__)  # what it is linked to
+copy = libopenreg.orMemcpyAsync
+copy.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int,
+                 ctypes.c_void_p]
+DEVICE_TO_DEVICE = 3
+for to, start in [(shift, 0), (0, shift)]:
+    buffer, stream = write(data, 1), runtime.Stream(0)
+    address = buffer.address
+    assert copy(address + to, address + start, size - shift, DEVICE_TO_DEVICE,
+                stream.handle) == 0
+    stream.synchronize()
+    expected = bytearray(data)
+    expected[to : to + size - shift] = data[start : start + size - shift]
+    assert read(buffer) == expected, to
+"""
+    done = run_python(PREPARE + "import ctypes" + program, OPENREG_ISOLATION=isolation)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("how", "size", "words"),
+    [
+        ("size", 1, f"it sent a reply of {1 << 60} bytes"),
+        ("endless", 2 << 20, "it sent replies without end"),  # more than a lane takes
+        ("positions", 1, "the shared memory of a lane is broken"),
+    ],
+)
+def test_device_that_breaks_the_rules_is_lost(
+    run_python: Program, how: str, size: int, words: str
+) -> None:
+    launcher = f"{sys.executable} {Path(__file__).with_name('broken_device.py')} {how}"
+    program = f"""
+try:
+    write(bytes({size}), 0)
+except runtime.OpenRegError as error:
+    print(error)
+"""
+    text = output(run_python, program, OPENREG_DEVICE_LAUNCHER=launcher)
+    assert f"device 0 was lost: {words} while it ran a copy" in text
+
+
+def test_device_that_does_not_answer_is_lost_in_time(run_python: Program) -> None:
+    launcher = f"{sys.executable} {Path(__file__).with_name('broken_device.py')} silent"
+    program = """
+start = time.monotonic()
+try:
+    write(b"x", 0)
+except runtime.OpenRegError as error:
+    print(error)
+assert 9 < time.monotonic() - start < 40
+"""
+    text = output(
+        run_python,
+        program,
+        OPENREG_DEVICE_LAUNCHER=launcher,
+        OPENREG_WAIT_TIMEOUT="500",
+    )
+    assert "device 0 was lost: it did not answer within 10000 ms" in text
+    assert "while it ran a copy" in text
+
+
+def test_device_that_is_lost_during_a_large_copy_was_in_it(run_python: Program) -> None:
+    program = """
+data = bytes(100 << 20)
+buffer = write(data, 0)
+threading.Timer(0.1, os.kill, (process_of(0), signal.SIGKILL)).start()
+print(error_of(lambda: buffer.copy_from(data)))
+"""
+    text = output(run_python, program)
+    assert "ended by signal 9 (SIGKILL) while it ran a copy" in text
+
+
+def test_system_without_memory_ends_a_device_before_the_program(
+    run_python: Program,
+) -> None:
+    program = """
+own = Path("/proc/self/oom_score_adj")
+score = int(own.read_text())
+own.write_text(str(max(score, {least})))  # more is allowed to everybody
+buffer = write(b"x", 0)
+print(max(score, {least}), Path(f"/proc/{{process_of(0)}}/oom_score_adj").read_text())
+"""
+    for least in (0, 900):
+        own, device = map(int, output(run_python, program.format(least=least)).split())
+        assert device == max(own, 500)
+
+
+def test_copy_of_many_rows_is_one_command(run_python: Program) -> None:
+    program = """
+rows = 5_000_000
+libopenreg = ctypes.CDLL(runtime._C.__file__)  # what it is linked to
+host, buffer = bytes(range(200)) * (rows // 200), write(bytes(2 * rows), 0)
+copy = libopenreg.orMemcpy2D
+copy.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t,
+                 ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
+HOST_TO_DEVICE = 1
+assert copy(buffer.address, 2, host, 1, 1, rows, HOST_TO_DEVICE) == 0
+data = read(buffer)
+print(data[::2] == host, any(data[1::2]))
+"""
+    assert output(run_python, "import ctypes" + program) == "True False\n"
 
 
 def test_fill_of_a_lost_device_does_not_fail_the_streams(run_python: Program) -> None:

@@ -24,6 +24,34 @@ constexpr Milliseconds kShutdownPatience{10'000};
 constexpr int kAnyPeer = -1;
 constexpr int kAllPeers = -2; // the lane of batches
 
+/// Ends a call that has failed, and with it the group.
+void end_with(
+    const std::string& message,
+    Engine& engine,
+    Outcome& outcome,
+    FlightRecord::Span span) {
+  FlightRecord& flight = FlightRecord::get();
+  flight.set_ended(span, message);
+  const std::string where =
+      engine.fail(message) ? flight.write_after(message) : std::string{};
+  outcome.finish(
+      std::make_exception_ptr(
+          C10_BUILD_ERROR(DistBackendError, message + where)));
+}
+
+/// As NCCL's records name it: `send 0->1`, `recv 1<-0`.
+std::string name_of(const PeerOp& op, int rank) {
+  switch (op.kind) {
+    case PeerOp::Kind::kSend:
+      return c10::str(kBackendName, ":send ", rank, "->", op.peer);
+    case PeerOp::Kind::kRecv:
+      return c10::str(kBackendName, ":recv ", rank, "<-", op.peer);
+    case PeerOp::Kind::kRecvAny:
+      break;
+  }
+  return c10::str(kBackendName, ":recvAnysource ", rank, "<-any");
+}
+
 void check_tensor(const at::Tensor& tensor) {
   TORCH_CHECK(
       tensor.device().type() == c10::kPrivateUse1,
@@ -216,7 +244,11 @@ OcclBackend::OcclBackend(
               options->share_memory,
               options->timeout)),
       options_(std::move(options)),
-      make_engine_(make_engine) {
+      make_engine_(make_engine),
+      flight_group_(
+          FlightRecord::get().add_group(
+              {options_->group_name, {}, options_->global_ranks_in_group},
+              options_->global_ranks_in_group.at(static_cast<size_t>(rank_)))) {
   init();
 }
 
@@ -327,6 +359,35 @@ c10::Stream OcclBackend::stream_of(const LaneKey& key) {
   return stream->get();
 }
 
+FlightRecord::Span OcclBackend::record(const Call& call, bool is_collective) {
+  FlightRecord& flight = FlightRecord::get();
+  if (!is_described_) { // which PyTorch does after it has made the group
+    flight.describe_group(flight_group_, getGroupDesc());
+    is_described_ = true;
+  }
+  FlightCall common;
+  common.group = flight_group_;
+  common.is_message = !is_collective;
+  common.collective = collectives_;
+  common.exchange = exchanges_;
+  common.timeout = options_->timeout;
+  std::vector<FlightCall> calls;
+  for (const PeerOp& op : call.messages) {
+    FlightCall& each = calls.emplace_back(common);
+    each.name = name_of(op, rank_);
+    each.tag = op.tag;
+    (op.kind == PeerOp::Kind::kSend ? each.inputs : each.outputs) =
+        Shapes({op.tensor});
+  }
+  if (is_collective) {
+    FlightCall& each = calls.emplace_back(common);
+    each.name = c10::str(kBackendName, ":", call.name);
+    each.inputs = Shapes(call.inputs);
+    each.outputs = Shapes(call.outputs);
+  }
+  return flight.add(std::move(calls));
+}
+
 OcclBackend::WorkPtr OcclBackend::issue(
     Call call,
     Task task,
@@ -356,6 +417,7 @@ OcclBackend::WorkPtr OcclBackend::issue(
   for (const LaneKey& other : beside) {
     record_event(stream_of(other))->block(stream);
   }
+  const FlightRecord::Span span = record(call, !lane);
   auto outcome = std::make_shared<Outcome>();
   OcclWork::Issued issued;
   issued.type = call.type;
@@ -371,9 +433,10 @@ OcclBackend::WorkPtr OcclBackend::issue(
   auto held = std::make_shared<Task>(std::move(task));
   launch(
       stream,
-      [engine = engine_, outcome, held, name] {
+      [engine = engine_, outcome, held, name, span] {
         const at::NoGradGuard no_grad;
         const at::AutoDispatchBelowADInplaceOrView below;
+        FlightRecord::get().set_started(span);
         std::string why = engine->failure();
         int source = -1;
         if (why.empty()) {
@@ -387,25 +450,24 @@ OcclBackend::WorkPtr OcclBackend::issue(
         }
         *held = nullptr;
         if (why.empty()) {
+          FlightRecord::get().set_ended(span, {});
           outcome->finish(nullptr, source);
           return;
         }
-        const std::string message = c10::str("occl: ", name, " failed: ", why);
-        engine->fail(message);
-        outcome->finish(
-            std::make_exception_ptr(
-                C10_BUILD_ERROR(DistBackendError, message)));
+        end_with(
+            c10::str("occl: ", name, " failed: ", why),
+            *engine,
+            *outcome,
+            span);
       },
-      [engine = engine_, outcome, name] {
-        if (outcome->is_finished()) {
-          return;
+      [engine = engine_, outcome, name, span] {
+        if (!outcome->is_finished()) {
+          end_with(
+              c10::str("occl: ", name, " did not run: the device has failed"),
+              *engine,
+              *outcome,
+              span);
         }
-        const std::string message =
-            c10::str("occl: ", name, " did not run: the device has failed");
-        engine->fail(message);
-        outcome->finish(
-            std::make_exception_ptr(
-                C10_BUILD_ERROR(DistBackendError, message)));
       });
   work->set_issued(stream);
   if (lane) {
@@ -830,6 +892,7 @@ OcclBackend::WorkPtr OcclBackend::point_to_point(Call call, PeerOp op) {
       return nullptr; // endCoalescing() gives the one for all
     }
   }
+  call.messages = {op};
   return issue(
       std::move(call),
       [op](Engine& engine) { return engine.exchange({op}); },
@@ -910,12 +973,15 @@ OcclBackend::WorkPtr OcclBackend::endCoalescing() {
     beside.emplace_back(batch.device, std::nullopt);
   }
   engine_->pairs_with_self(batch.ops); // before the other ranks are involved
+  Call call{
+      OpType::COALESCED,
+      "coalesced",
+      batch.device,
+      batch.tensors,
+      batch.tensors,
+      batch.ops};
   return issue(
-      {OpType::COALESCED,
-       "coalesced",
-       batch.device,
-       batch.tensors,
-       batch.tensors},
+      std::move(call),
       [ops = std::move(batch.ops)](Engine& engine) {
         return engine.exchange(ops);
       },

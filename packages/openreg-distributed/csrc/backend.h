@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engine.h"
+#include "flight.h"
 #include "work.h"
 
 #include <functional>
@@ -135,6 +136,7 @@ class OcclBackend final : public c10d::Backend {
     c10::DeviceIndex device;
     Tensors inputs;
     Tensors outputs;
+    std::vector<PeerOp> messages = {};
     bool blocks_host = false;
   };
 
@@ -152,10 +154,13 @@ class OcclBackend final : public c10d::Backend {
   c10::Stream stream_of(const LaneKey& key);
   c10::DeviceIndex device_for(const c10d::BarrierOptions& options) const;
   std::string describe(const char* name, uint64_t sequence) const;
+  FlightRecord::Span record(const Call& call, bool is_collective);
 
   std::shared_ptr<Engine> engine_;
   const c10::intrusive_ptr<OcclOptions> options_;
   const MakeEngine make_engine_;
+  const uint64_t flight_group_;
+  bool is_described_ = false;
 
   std::mutex mutex_; // streams get work in the order of the numbers
   std::map<LaneKey, std::unique_ptr<OwnStream>> streams_;

@@ -88,18 +88,19 @@ Engine::Engine(
               timeout)),
       transport_(shared_ ? shared_.get() : &gloo_) {}
 
-void Engine::fail(const std::string& why) {
+bool Engine::fail(const std::string& why) {
   if (is_inherited()) {
-    return;
+    return false;
   }
   {
     const std::lock_guard lock(mutex_);
     if (!failure_.empty()) {
-      return;
+      return false;
     }
     failure_ = why;
   }
   transport_->fail(why);
+  return true;
 }
 
 std::string Engine::failure() const {

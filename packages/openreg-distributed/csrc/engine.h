@@ -96,8 +96,9 @@ class Engine {
   bool is_inherited() const {
     return !maker_.is_this_process();
   }
-  /// Keeps the first failure; work that comes later fails with it.
-  void fail(const std::string& why);
+  /// Keeps the first failure; work that comes later fails with it. Returns
+  /// whether this is the first.
+  bool fail(const std::string& why);
   /// The first failure; empty if there was none.
   std::string failure() const;
   /// Ends what waits, with an error, and all that comes.

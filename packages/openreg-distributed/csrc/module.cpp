@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The Python module openreg_distributed._C.
 #include "backend.h"
+#include "flight.h"
+#include "symmetric_memory.h"
 
 #include <torch/csrc/utils/pybind.h>
 
@@ -74,6 +76,7 @@ PYBIND11_MODULE(_C, m) {
       m, "OcclBackend", base.attr("Backend"))
       .def_property_readonly("options", &OcclBackend::getBackendOptions)
       .def_property_readonly("shares_memory", &OcclBackend::shares_memory);
+  m.def("register_symmetric_memory", &register_symmetric_memory);
   m.def(
       "create",
       &create,
@@ -82,4 +85,19 @@ PYBIND11_MODULE(_C, m) {
       py::arg("group_name"),
       py::arg("global_ranks"),
       py::arg("share_memory"));
+
+  m.def(
+      "flight_record",
+      [](const std::string& reason) {
+        return FlightRecord::get().to_json(reason);
+      },
+      py::arg("reason"));
+  m.def(
+      "write_flight_record",
+      [](const std::string& reason, const std::string& path) {
+        return FlightRecord::get().write(reason, path);
+      },
+      py::arg("reason"),
+      py::arg("path"),
+      py::call_guard<py::gil_scoped_release>());
 }

@@ -73,8 +73,13 @@ StreamScope::~StreamScope() {
   guard().exchangeStream(previous_);
 }
 
-std::shared_ptr<c10::Event> record_event(const c10::Stream& stream) {
-  auto event = std::make_shared<c10::Event>(c10::kPrivateUse1);
+std::shared_ptr<c10::Event> record_event(
+    const c10::Stream& stream,
+    bool has_time) {
+  auto event = std::make_shared<c10::Event>(
+      c10::kPrivateUse1,
+      has_time ? c10::EventFlag::BACKEND_DEFAULT
+               : c10::EventFlag::PYTORCH_DEFAULT);
   event->record(stream);
   return event;
 }

@@ -50,7 +50,9 @@ class StreamScope {
   c10::Stream previous_;
 };
 
-std::shared_ptr<c10::Event> record_event(const c10::Stream& stream);
+std::shared_ptr<c10::Event> record_event(
+    const c10::Stream& stream,
+    bool has_time = false);
 
 /// Enqueues `run`. `end` is called after it, and also if the device has failed
 /// and drops it; neither may throw but `run`, which so fails the stream.

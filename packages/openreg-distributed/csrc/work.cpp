@@ -130,7 +130,8 @@ void OcclWork::wait_on_host(std::chrono::milliseconds timeout) const {
     C10_THROW_ERROR(
         DistBackendError,
         c10::str(
-            "occl: ",
+            // As NCCL says it, for those who look for its words.
+            "occl: caught collective operation timeout: ",
             issued_.name,
             " was not done after ",
             timeout.count(),

@@ -437,10 +437,10 @@ void read_done(
     throw Malformed("the reply is not to such a call");
   }
   if (in.get_flag()) {
-    std::vector<TensorMetadata> made(in.get_count());
-    if (made.size() != count) {
+    if (in.get_count() != count) {
       throw Malformed("the reply is about other results");
     }
+    std::vector<TensorMetadata> made(count);
     for (TensorMetadata& each : made) {
       each = read_metadata(in);
     }

@@ -91,9 +91,12 @@ bool has_default_strides(const c10::TensorImpl& tensor) {
 /// What integers are promoted to is no argument, and decides about results too.
 uint64_t digest_of(const CallKey& key) {
   constexpr uint64_t kDeterministic = uint64_t{1} << 32;
+  constexpr uint64_t kWarnOnly = uint64_t{1} << 33; // else it is refused
+  const at::Context& context = at::globalContext();
   return key.digest() +
       static_cast<uint64_t>(c10::get_default_dtype_as_scalartype()) +
-      (at::globalContext().deterministicAlgorithms() ? kDeterministic : 0);
+      (context.deterministicAlgorithms() ? kDeterministic : 0) +
+      (context.deterministicAlgorithmsWarnOnly() ? kWarnOnly : 0);
 }
 
 void CallKey::add(const at::Tensor& tensor) {

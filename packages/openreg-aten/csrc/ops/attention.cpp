@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // scaled_dot_product_attention: PyTorch asks the device which kernel to use.
 // The device has the CPU's kernels, so it makes the CPU's choice.
+#include "ops/attention.h"
+
 #include "mechanism.h"
 
 #include <ATen/native/transformers/attention.h>
@@ -23,7 +25,9 @@ at::Tensor describe(const at::Tensor& tensor) {
   return description;
 }
 
-int64_t choose(
+} // namespace
+
+int64_t choose_attention(
     const at::Tensor& query,
     const at::Tensor& key,
     const at::Tensor& value,
@@ -46,13 +50,12 @@ int64_t choose(
       enable_gqa);
 }
 
-} // namespace
-
 OPENREG_MECHANISM(
     attention,
     "DispatchStub: _fused_sdp_choice_stub",
     "scaled_dot_product_attention takes the plain formula") {
-  at::native::_fused_sdp_choice_stub.set_privateuse1_dispatch_ptr(&choose);
+  at::native::_fused_sdp_choice_stub.set_privateuse1_dispatch_ptr(
+      &choose_attention);
 }
 
 } // namespace openreg::aten

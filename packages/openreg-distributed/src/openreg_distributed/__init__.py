@@ -7,17 +7,20 @@ What it is made of is loaded when the first group is made.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+from . import _settings as _settings
 from ._build import TORCH_VERSION as _BUILT_FOR
 from ._registration import register
 
 if TYPE_CHECKING:
+    from . import flight
     from ._C import Options
 
-__all__ = ["Options", "register"]
+__all__ = ["Options", "flight", "register"]
 
 
 def __getattr__(name: str) -> Any:
@@ -25,6 +28,8 @@ def __getattr__(name: str) -> Any:
         from openreg_distributed import _engine
 
         return _engine.Options
+    if name == "flight":
+        return importlib.import_module(".flight", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

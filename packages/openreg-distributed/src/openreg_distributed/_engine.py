@@ -28,7 +28,7 @@ except ModuleNotFoundError as error:
         name=error.name,
     ) from error
 import openreg_runtime
-from openreg_distributed import _C
+from openreg_distributed import _C as _C
 
 Options = _C.Options
 

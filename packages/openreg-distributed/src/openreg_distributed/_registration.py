@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tells ``torch.distributed`` of the backend, which the first group loads.
+"""Tells ``torch.distributed`` of the backend and of symmetric memory.
 
 torch-openreg imports this within ``import torch``, perhaps while the package above is
 still half imported.
@@ -18,14 +18,21 @@ _NAME = "occl"
 
 
 def register() -> None:
-    """Registers the backend for the device's present name; more calls do nothing.
+    """Registers all of this package for the device's present name.
 
-    A group that names no backend then has it for tensors of the device. Importing
-    torch does this already where torch-openreg is installed.
+    That is the backend, which a group that names none then has for tensors of the
+    device, and the memory of ``torch.distributed._symmetric_memory``. More calls do
+    nothing. Importing torch does this already where torch-openreg is installed.
 
     Raises:
         RuntimeError: If torch was built without ``torch.distributed``.
     """
+    register_backend()
+    register_symmetric_memory()
+
+
+def register_backend() -> None:
+    """Registers the backend alone, which the first group loads."""
     from torch import distributed
 
     if not distributed.is_available():
@@ -35,6 +42,13 @@ def register() -> None:
     if backend.backend_capability.get(_NAME) == [device]:
         return
     backend.register_backend(_NAME, _create, extended_api=True, devices=[device])
+
+
+def register_symmetric_memory() -> None:
+    """Registers the allocator of symmetric memory, which is C++ of this package."""
+    from openreg_distributed import _C
+
+    _C.register_symmetric_memory()
 
 
 def _create(options: Any, backend_options: Any) -> Backend:

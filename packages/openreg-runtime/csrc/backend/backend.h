@@ -14,8 +14,10 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <variant>
 
 namespace openreg {
@@ -103,6 +105,13 @@ class Lane {
     finish();
   }
 
+  /// How long, in milliseconds, a device that is elsewhere may say nothing
+  /// while it does what begins from now on: then it is lost. 0: for ever. In
+  /// this process a kernel cannot be ended.
+  std::uint64_t exchange_limit(std::uint64_t milliseconds) noexcept {
+    return std::exchange(limit_, milliseconds);
+  }
+
   /// The name of what runs elsewhere now, or null. Any thread may ask.
   const char* running() const noexcept {
     return running_.load(std::memory_order_relaxed);
@@ -112,8 +121,12 @@ class Lane {
   void set_running(const char* name) noexcept {
     running_.store(name, std::memory_order_relaxed);
   }
+  std::uint64_t limit() const noexcept {
+    return limit_;
+  }
 
  private:
+  std::uint64_t limit_ = 0;
   std::atomic<const char*> running_{nullptr};
 };
 

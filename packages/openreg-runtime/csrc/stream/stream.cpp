@@ -42,7 +42,7 @@ Running* outer_of(const Running& running) {
 constexpr std::size_t kMaxQueued = 16384;
 
 // Commands that one turn begins on a lane that takes several at a time.
-constexpr std::size_t kMostInTurn = 1024;
+constexpr std::uint64_t kMostInTurn = 1024;
 
 /// What a command sees of the thread that happens to run it: its device is the
 /// current one, and there is no error yet. The thread gets its own back.
@@ -203,7 +203,10 @@ void Stream::run_entry(Entry&& entry) {
         state_.usable_since(entry.epoch)) {
       inject_failure(entry);
     }
+    // The caller cannot leave what it waits for.
+    const auto before = lane_->exchange_limit(state_.wait_timeout());
     error = execute(entry);
+    lane_->exchange_limit(before);
     if (!error) {
       error = state_.failure_since(entry.epoch); // it may have been dropped
     }
@@ -495,7 +498,7 @@ void Stream::work() {
       }
       return;
     }
-    execute_next(lock);
+    execute_next(lock, kMostInTurn);
   }
 }
 
@@ -541,14 +544,14 @@ bool Stream::queues_next() const noexcept {
 }
 
 /// Keeps the lane busy: commands begin while earlier ones run.
-void Stream::execute_queued(Lock& lock) {
+void Stream::execute_queued(Lock& lock, std::uint64_t most) {
   busy_ = true;
   struct Begun {
     Entry entry;
     std::optional<Error> error; // it failed at its beginning
   };
   std::deque<Begun> begun; // the lane has pointers to what is in there
-  std::size_t room = kMostInTurn;
+  std::uint64_t room = std::min(most, kMostInTurn);
   const auto may_begin = [&] { return room > 0 && queues_next(); };
   const RunningScope scope(this, /*part=*/false, /*pipelined=*/true);
   do {
@@ -586,9 +589,9 @@ void Stream::execute_queued(Lock& lock) {
   } while (!begun.empty() || may_begin());
 }
 
-void Stream::execute_next(Lock& lock) {
+void Stream::execute_next(Lock& lock, std::uint64_t most) {
   if (queues_next()) {
-    execute_queued(lock);
+    execute_queued(lock, most);
     finish_turn();
     return;
   }
@@ -795,7 +798,7 @@ void Stream::wait_until(
     }
     const CancellationDeferred deferred; // neither a kernel nor a sleep ends it
     if (helps && !deadline.at) { // with a limit this could take too long
-      execute_next(lock);
+      execute_next(lock, std::max<std::uint64_t>(completed - completed_, 1));
       continue;
     }
     bool late = false;

@@ -151,8 +151,9 @@ class Stream {
   void note_launch_of_kernel(bool is_work);
   void start_worker();
   void work();
-  void execute_next(Lock& lock);
-  void execute_queued(Lock& lock);
+  /// Executes the next entry, or up to `most` that the lane takes at a time.
+  void execute_next(Lock& lock, std::uint64_t most);
+  void execute_queued(Lock& lock, std::uint64_t most);
   bool queues_next() const noexcept;
   std::optional<Error> execute(const Entry& entry);
   template <typename Work>

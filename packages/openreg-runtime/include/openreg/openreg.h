@@ -159,7 +159,10 @@ typedef enum orLimit {
   /* Bytes of memory, at most OPENREG_DEVICE_MEMORY, which is the default. */
   orLimitMemory = 0,
   /* Milliseconds that a call may wait for work; 0 is no limit. The default is
-   * OPENREG_WAIT_TIMEOUT. */
+   * OPENREG_WAIT_TIMEOUT. A device in a process of its own that says nothing
+   * for so long, and for ten seconds, to a call that cannot leave its work is
+   * lost.
+   */
   orLimitWaitTimeout = 1
 } orLimit;
 
@@ -733,8 +736,8 @@ OPENREG_API orError_t orSetExecutor(const orExecutor* executor)
 /* Enqueues a message for the device's executor: as a kernel, but what runs is
  * the executor, where the device is. `name` says what it does and must stay
  * valid for good; `data` stays valid until `cleanup(args)`. Before that
- * `onReply(args, ...)` gets the reply on a thread of this process, in stream
- * order; what it throws is the failure of the message.
+ * `onReply(args, ...)` gets the reply, of at most 256 MiB, on a thread of this
+ * process, in stream order; what it throws is the failure of the message.
  * Errors: InvalidValue, InvalidHandle, NotSupported, [device]. */
 OPENREG_API orError_t orLaunchMessage(
     orStream_t stream,

@@ -29,8 +29,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PACKET_BYTES = 1 << 16
+MOST_FILES = 1 << 20  # where the system has no limit
 PR_SET_PDEATHSIG = 1
 PR_SET_NAME = 15
+OOM_SCORE_ADJ = 500
 
 
 class MemoryView(ctypes.Structure):
@@ -231,7 +233,7 @@ class Launcher:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         self.channel.close()
         os.close(self.parent)
-        Path("/proc/self/oom_score_adj").write_text("500")  # rather than the program
+        self._be_ended_first()
         *_, runtime = self.libraries
         start = None
         if self.program.start:
@@ -251,6 +253,14 @@ class Launcher:
             sys.stderr.write(f"openreg: device {device}: {text}\n")
             os._exit(1)
 
+    @staticmethod
+    def _be_ended_first() -> None:
+        """Lets a system without memory end this process rather than the program."""
+        file = Path("/proc/self/oom_score_adj")
+        # Containers may set more already, and then forbid less.
+        if int(file.read_text()) < OOM_SCORE_ADJ:
+            file.write_text(str(OOM_SCORE_ADJ))
+
 
 def main() -> int:
     """Runs the command line; returns the exit status."""
@@ -261,7 +271,8 @@ def main() -> int:
     channel = socket.socket(fileno=parser.parse_args().socket)
     channel.set_inheritable(False)
     # What the program has open for programs that it starts is not for this one.
-    os.closerange(channel.fileno() + 1, os.sysconf("SC_OPEN_MAX"))
+    limit = os.sysconf("SC_OPEN_MAX")
+    os.closerange(channel.fileno() + 1, limit if limit > 0 else MOST_FILES)
     launcher = Launcher(channel)
     try:
         launcher.run()

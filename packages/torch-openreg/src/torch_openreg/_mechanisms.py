@@ -89,6 +89,12 @@ _TABLE = (
         "no collectives",
         "_registration.py",
     ),
+    (
+        "symmetric_memory",
+        "c10d::symmetric_memory::register_allocator",
+        "no torch.distributed._symmetric_memory",
+        "_registration.py",
+    ),
 )
 _FOLDER = "torch-openreg/src/torch_openreg"
 
@@ -134,11 +140,6 @@ _PLANNED = (
         "inductor",
         "torch._inductor.codegen.common.register_backend_for_device",
         'torch.compile needs backend="aot_eager" or "eager"',
-    ),
-    (
-        "symmetric_memory",
-        "c10d::symmetric_memory::register_allocator",
-        "no torch.distributed._symmetric_memory",
     ),
 )
 

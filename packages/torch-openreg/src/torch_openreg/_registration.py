@@ -48,6 +48,8 @@ def register() -> None:
         _load_autocast_rules()
     if is_enabled("process_group"):
         _register_process_group()
+    if is_enabled("symmetric_memory"):
+        _register_symmetric_memory()
     if is_enabled("rng_graphsafe"):
         _register_graphsafe_generators()
     _registered = True
@@ -137,7 +139,20 @@ def _register_process_group() -> None:
             "occl", _refuse_group, extended_api=True, devices=[device]
         )
     else:
-        _registration.register()
+        _registration.register_backend()
+
+
+def _register_symmetric_memory() -> None:
+    if not torch.distributed.is_available():
+        return
+    try:
+        from openreg_distributed import _registration
+    except ModuleNotFoundError as error:
+        # PyTorch says that there is no such memory, as for other devices.
+        if error.name != "openreg_distributed":
+            raise
+    else:
+        _registration.register_symmetric_memory()
 
 
 def _refuse_group(*_: Any) -> NoReturn:

@@ -47,7 +47,10 @@ struct LaneMemory {
   std::byte reply_bytes[kCapacity];
 };
 
-/// The longest message, and the longest reply to one.
 constexpr std::uint64_t kMostMessageBytes = std::uint64_t{1} << 32;
+/// The longest text of an error; more is cut off.
+constexpr std::uint64_t kMostText = std::uint64_t{1} << 20;
+/// A reply to one describes results, and has none of their bytes.
+constexpr std::uint64_t kMostReplyBytes = std::uint64_t{1} << 28;
 
 } // namespace openreg

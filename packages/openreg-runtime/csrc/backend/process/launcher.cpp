@@ -14,6 +14,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <map>
+#include <set>
 #include <spawn.h>
 #include <sstream>
 #include <sys/socket.h>
@@ -120,13 +121,15 @@ void watch(int socket, pid_t pid) {
   {
     Launcher& all = launcher();
     const std::lock_guard lock(all.mutex);
-    all.socket = -1;
-    for (const auto& [number, each] : all.processes) {
-      if (auto process = each.lock()) {
-        ended.push_back(std::move(process));
+    if (all.socket == socket) { // else a second one has begun
+      all.socket = -1;
+      for (const auto& [number, each] : all.processes) {
+        if (auto process = each.lock()) {
+          ended.push_back(std::move(process));
+        }
       }
+      all.processes.clear();
     }
-    all.processes.clear();
   }
   close(socket);
   for (const auto& process : ended) {
@@ -260,11 +263,15 @@ void DeviceProcess::lose(const std::string& reason, bool expected) {
       return;
     }
     reason_ = "device " + std::to_string(device_) + " was lost: " + reason;
+    std::set<std::string> names;
     for (const Running* each : running_) {
       if (const char* name = each->running()) {
-        reason_ += std::string(" while it ran ") + name;
-        break;
+        names.insert(name);
       }
+    }
+    const char* before = " while it ran ";
+    for (const std::string& name : names) {
+      reason_ += std::exchange(before, " and ") + name;
     }
     if (!expected) { // before anyone can ask for the reason, and with it
       state_.fail({orErrorDeviceLost, reason_});
@@ -303,8 +310,11 @@ std::shared_ptr<DeviceProcess> start_device_process(
   return process;
 }
 
-void end_device_process(DeviceProcess& process) {
-  process.lose("it was reset", /*expected=*/true);
+void end_device_process(
+    DeviceProcess& process,
+    const std::string& reason,
+    bool expected) {
+  process.lose(reason, expected);
   Launcher& all = launcher();
   const std::lock_guard lock(all.mutex);
   if (all.socket >= 0) {

@@ -83,8 +83,11 @@ std::shared_ptr<DeviceProcess> start_device_process(
     int device,
     const AddressSpace& memory,
     DeviceState& state);
-/// Kills it, without a failure of the device.
-void end_device_process(DeviceProcess& process);
+/// Loses it for this reason, and kills it.
+void end_device_process(
+    DeviceProcess& process,
+    const std::string& reason,
+    bool expected);
 
 /// What starts the launcher, unless OPENREG_DEVICE_LAUNCHER says it: a program
 /// and its arguments.

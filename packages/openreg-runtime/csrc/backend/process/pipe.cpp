@@ -2,8 +2,6 @@
 // Positions, futexes and copies of a pipe, on Linux.
 #include "backend/process/pipe.h"
 
-#include "base/error.h"
-
 #include <algorithm>
 #include <cstring>
 #include <ctime>
@@ -14,13 +12,14 @@
 namespace openreg {
 namespace {
 
-// A side that sleeps looks after its peer so often.
-constexpr long kSleepNanoseconds = 20'000'000;
 // What large data is published in, so that both sides copy at the same time.
 constexpr std::size_t kChunk = std::size_t{128} << 10;
 
-void sleep_on(std::atomic<std::uint32_t>& word) noexcept {
-  const timespec limit{0, kSleepNanoseconds};
+void sleep_on(
+    std::atomic<std::uint32_t>& word,
+    std::chrono::nanoseconds most) noexcept {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(most);
+  const timespec limit{seconds.count(), (most - seconds).count()};
   syscall(SYS_futex, &word, FUTEX_WAIT, 1, &limit, nullptr, 0);
 }
 
@@ -38,20 +37,22 @@ template <typename Ready>
 void wait_until(
     const Ready& ready,
     std::atomic<std::uint32_t>& sleeps,
-    Patience& patience) {
+    Patience& patience,
+    Peer& peer) {
+  peer.check();
   if (patience.spin(ready)) {
     return;
   }
   sleeps.store(1, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (!ready()) {
-    sleep_on(sleeps);
+    sleep_on(sleeps, peer.check_every());
   }
   sleeps.store(0, std::memory_order_relaxed);
 }
 
 [[noreturn]] void throw_broken() {
-  throw Failure(orErrorDeviceLost, "the shared memory of a lane is broken");
+  throw Broken("the shared memory of a lane is broken");
 }
 
 } // namespace
@@ -96,20 +97,18 @@ void PipeWriter::publish() noexcept {
   }
 }
 
-void PipeWriter::wait_for_room() {
-  wait_until([this] { return room() > 0; }, state_.writer_sleeps, patience_);
-}
-
 void PipeWriter::write(const void* data, std::size_t size, Peer& peer) {
   const auto* from = static_cast<const std::byte*>(data);
   while (size > 0) {
     const std::size_t count = write_some(from, std::min(size, kChunk));
     from += count;
     size -= count;
-    publish();
+    if (size > 0) {
+      publish();
+    }
     if (count == 0) {
-      peer.check();
-      wait_for_room();
+      wait_until(
+          [this] { return room() > 0; }, state_.writer_sleeps, patience_, peer);
     }
   }
 }
@@ -141,11 +140,6 @@ std::size_t PipeReader::read_some(void* data, std::size_t size) {
   return count;
 }
 
-void PipeReader::wait_for_any() {
-  wait_until(
-      [this] { return available() > 0; }, state_.reader_sleeps, patience_);
-}
-
 void PipeReader::read(void* data, std::size_t size, Peer& peer) {
   auto* to = static_cast<std::byte*>(data);
   while (size > 0) {
@@ -153,8 +147,11 @@ void PipeReader::read(void* data, std::size_t size, Peer& peer) {
     to += count;
     size -= count;
     if (count == 0) {
-      peer.check();
-      wait_for_any();
+      wait_until(
+          [this] { return available() > 0; },
+          state_.reader_sleeps,
+          patience_,
+          peer);
     }
   }
 }

@@ -6,10 +6,14 @@
 // before it is used, and bytes are copied out before anyone looks at them.
 #pragma once
 
+#include "base/error.h"
+
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <utility>
 
 namespace openreg {
 
@@ -22,10 +26,13 @@ struct PipeState {
 };
 
 /// A peer, as one who waits for it sees it. check() throws once it is gone; it
-/// is called before each wait, which takes a few milliseconds at most.
+/// is called before each wait, which takes this long at most.
 class Peer {
  public:
   virtual void check() = 0;
+  virtual std::chrono::nanoseconds check_every() const noexcept {
+    return std::chrono::milliseconds(20);
+  }
 
  protected:
   ~Peer() = default;
@@ -68,21 +75,29 @@ class Patience {
   unsigned waits_ = 0;
 };
 
+/// Thrown where what the other side wrote makes no sense.
+class Broken : public Failure {
+ public:
+  explicit Broken(std::string reason)
+      : Failure(orErrorDeviceLost, std::move(reason)) {}
+};
+
 class PipeWriter {
  public:
   PipeWriter(PipeState& state, std::byte* bytes, std::size_t capacity) noexcept
       : state_(state), bytes_(bytes), capacity_(capacity) {}
 
-  /// How many bytes can be written now. Throws if the state is broken.
+  /// How many bytes can be written now. Throws Broken.
   std::size_t room() const;
   /// Writes as much as there is room for; returns how much.
   std::size_t write_some(const void* data, std::size_t size);
   /// Lets the reader see what was written.
   void publish() noexcept;
-  /// Waits until there is room, or for a few milliseconds.
-  void wait_for_room();
-
-  /// Writes all of it, and publishes it.
+  /// How many bytes were written so far.
+  std::uint64_t position() const noexcept {
+    return position_;
+  }
+  /// Writes all of it. The reader sees the last of it with publish().
   void write(const void* data, std::size_t size, Peer& peer);
 
  private:
@@ -102,12 +117,14 @@ class PipeReader {
       std::size_t capacity) noexcept
       : state_(state), bytes_(bytes), capacity_(capacity) {}
 
-  /// How many bytes can be read now. Throws if the state is broken.
+  /// How many bytes can be read now. Throws Broken.
   std::size_t available() const;
   /// Reads as much as there is; returns how much.
   std::size_t read_some(void* data, std::size_t size);
-  /// Waits until there is anything, or for a few milliseconds.
-  void wait_for_any();
+  /// How many bytes were read so far.
+  std::uint64_t position() const noexcept {
+    return position_;
+  }
 
   /// Reads so many bytes.
   void read(void* data, std::size_t size, Peer& peer);

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <deque>
 #include <fcntl.h>
@@ -30,6 +31,13 @@ namespace {
 constexpr std::size_t kMostBegun = 256;
 // What is carried from one device to another at a time.
 constexpr std::size_t kCarried = std::size_t{1} << 20;
+// Replies that are kept while the device does not read: those to many commands.
+constexpr std::size_t kMostStashed = std::size_t{256} << 20;
+// Rows that are sent before a reply is read, which the above has room for.
+constexpr std::size_t kMostRows = std::size_t{8} << 20;
+// A limit of waits may be shorter than what a device needs to start, or a large
+// operator.
+constexpr std::chrono::milliseconds kLeastSilence = std::chrono::seconds(10);
 
 class ProcessBackend;
 
@@ -64,19 +72,48 @@ class Connection final : private Peer, private Running {
   void set_running(const char* name) noexcept {
     running_name_.store(name, std::memory_order_relaxed);
   }
+  /// How long the device may say nothing, in milliseconds: then it is lost.
+  /// 0: for ever.
+  void set_limit(std::uint64_t milliseconds) noexcept {
+    limit_ = milliseconds;
+    if (limit_ > 0) {
+      hear();
+    }
+  }
 
  private:
+  /// The device as one sees it who waits for room for a command. It may wait
+  /// for room for a reply before it reads on.
+  class Reading final : public Peer {
+   public:
+    explicit Reading(Connection& connection) : connection_(connection) {}
+    void check() override {
+      connection_.stash_replies();
+      connection_.check();
+    }
+    /// Nothing wakes it if there are more replies.
+    std::chrono::nanoseconds check_every() const noexcept override {
+      return std::chrono::milliseconds(1);
+    }
+
+   private:
+    Connection& connection_;
+  };
+
   Connection(std::shared_ptr<DeviceProcess> process, NewLane lane);
 
-  void check() override {
-    process_->check();
-  }
+  void check() override;
   const char* running() const noexcept override {
     return running_name_.load(std::memory_order_relaxed);
   }
-  void write(const void* data, std::size_t size);
   void read(void* data, std::size_t size);
-  bool stash_replies();
+  void stash_replies();
+  /// Notes that the device has said something, or is asked something new.
+  void hear() noexcept {
+    heard_ = std::chrono::steady_clock::now();
+    moved_ = commands_.position() + replies_.position();
+    is_late_ = false;
+  }
   std::size_t receive_size(std::uint64_t most);
   template <typename Work>
   void transfer(const Work& work);
@@ -89,6 +126,10 @@ class Connection final : private Peer, private Running {
   std::vector<std::byte> stash_;
   std::size_t stash_read_ = 0;
   std::atomic<const char*> running_name_{nullptr};
+  std::uint64_t limit_ = 0;
+  std::chrono::steady_clock::time_point heard_;
+  std::uint64_t moved_ = 0; // bytes
+  bool is_late_ = false;
 };
 
 NewLane make_lane() {
@@ -120,6 +161,7 @@ Connection::Connection(std::shared_ptr<DeviceProcess> process, NewLane lane)
   try {
     process_->attach(lane.file, *this);
   } catch (...) {
+    process_->detach(*this);
     close(lane.file);
     munmap(memory_, sizeof(LaneMemory));
     throw;
@@ -138,54 +180,68 @@ void Connection::send(
     std::size_t size) {
   process_->check();
   transfer([&] {
-    write(&frame, sizeof(frame));
-    write(data, size);
+    Reading device{*this};
+    commands_.write(&frame, sizeof(frame), device);
+    commands_.write(data, size, device);
     commands_.publish();
   });
 }
 
-/// A command or a reply that is cut off ends the process: nobody would know
-/// where the next one begins.
+/// A command or a reply that is cut off, or that makes no sense, ends the
+/// process: nobody would know where the next one begins.
 template <typename Work>
 void Connection::transfer(const Work& work) {
+  std::string reason;
   try {
     work();
+    return;
   } catch (const std::bad_alloc&) {
-    process_->lose(
-        "the program had no memory for what the device sent",
-        /*expected=*/false);
-    process_->check();
+    reason = "the program had no memory for what the device sent";
+  } catch (const Broken& broken) {
+    reason = broken.what();
   }
+  end_device_process(*process_, reason, /*expected=*/false);
+  process_->check();
 }
 
-void Connection::write(const void* data, std::size_t size) {
-  constexpr std::size_t kPiece = std::size_t{128} << 10;
-  const auto* from = static_cast<const std::byte*>(data);
-  while (size > 0) {
-    const std::size_t count =
-        commands_.write_some(from, std::min(size, kPiece));
-    from += count;
-    size -= count;
-    if (size > 0) {
-      commands_.publish();
-    }
-    if (count == 0 && !stash_replies()) {
-      process_->check();
-      commands_.wait_for_room();
-    }
+void Connection::check() {
+  process_->check();
+  if (limit_ == 0) {
+    return;
   }
+  if (commands_.position() + replies_.position() != moved_) {
+    hear();
+    return;
+  }
+  const auto most = std::max(std::chrono::milliseconds(limit_), kLeastSilence);
+  if (std::chrono::steady_clock::now() - heard_ < most) {
+    return;
+  }
+  if (!std::exchange(is_late_, true)) {
+    return; // it may be this process that was stopped
+  }
+  end_device_process(
+      *process_,
+      "it did not answer within " + std::to_string(most.count()) + " ms",
+      /*expected=*/false);
+  process_->check();
 }
 
-/// The device may wait for room for a reply before it reads on.
-bool Connection::stash_replies() {
-  const std::size_t count = replies_.available();
-  if (count == 0) {
-    return false;
+void Connection::stash_replies() {
+  if (stash_read_ > stash_.size() / 2) {
+    stash_.erase(
+        stash_.begin(),
+        stash_.begin() + static_cast<std::ptrdiff_t>(stash_read_));
+    stash_read_ = 0;
   }
-  const std::size_t end = stash_.size();
-  stash_.resize(end + count);
-  stash_.resize(end + replies_.read_some(stash_.data() + end, count));
-  return true;
+  while (const std::size_t count = replies_.available()) {
+    const std::size_t end = stash_.size();
+    if (count > kMostStashed - std::min(end, kMostStashed)) {
+      throw Broken("it sent replies without end");
+    }
+    stash_.resize(end + count);
+    stash_.resize(end + replies_.read_some(stash_.data() + end, count));
+  }
 }
 
 void Connection::read(void* data, std::size_t size) {
@@ -208,11 +264,9 @@ void Connection::read(void* data, std::size_t size) {
 std::size_t Connection::receive_size(std::uint64_t most) {
   ReplyFrame frame{};
   read(&frame, sizeof(frame));
-  constexpr std::uint64_t kMostText = 1 << 20;
   const bool failed = frame.error != orSuccess;
   if (frame.size > (failed ? kMostText : most)) {
-    throw Failure(
-        orErrorDeviceLost, "the reply of a device has a size of its own");
+    throw Broken("it sent a reply of " + std::to_string(frame.size) + " bytes");
   }
   if (failed) {
     std::string text(frame.size, '\0');
@@ -224,9 +278,10 @@ std::size_t Connection::receive_size(std::uint64_t most) {
 
 void Connection::receive(void* data, std::size_t size) {
   transfer([&] {
-    if (receive_size(size) != size) {
-      throw Failure(
-          orErrorDeviceLost, "the reply of a device has another size");
+    if (const std::size_t sent = receive_size(size); sent != size) {
+      throw Broken(
+          "it sent " + std::to_string(sent) + " bytes for " +
+          std::to_string(size));
     }
     read(data, size);
   });
@@ -234,8 +289,15 @@ void Connection::receive(void* data, std::size_t size) {
 
 void Connection::receive(std::vector<std::byte>& data) {
   transfer([&] {
-    data.resize(receive_size(kMostMessageBytes));
-    read(data.data(), data.size());
+    // As it comes: a size alone takes no memory.
+    constexpr std::size_t kPiece = std::size_t{1} << 20;
+    const std::size_t size = receive_size(kMostReplyBytes);
+    data.clear();
+    while (data.size() < size) {
+      const std::size_t begin = data.size();
+      data.resize(std::min(size, begin + kPiece));
+      read(data.data() + begin, data.size() - begin);
+    }
   });
 }
 
@@ -338,6 +400,12 @@ class ProcessBackend final : public Backend {
       std::byte* address,
       const void* from,
       std::size_t size);
+  /// Within the device; the ranges may overlap.
+  void copy(
+      const std::shared_ptr<DeviceProcess>& process,
+      std::byte* to,
+      const std::byte* from,
+      std::size_t size);
 
   int device() const noexcept {
     return device_;
@@ -371,6 +439,7 @@ class ProcessBackend final : public Backend {
 std::shared_ptr<DeviceProcess> ProcessBackend::process() {
   const std::lock_guard lock(mutex_);
   if (process_ == nullptr) {
+    state_.check(); // what a reset ends starts no process for what is after it
     process_ = start_device_process(device_, memory_, state_);
   }
   process_->check();
@@ -384,7 +453,7 @@ void ProcessBackend::restart() {
     ended = std::exchange(process_, nullptr);
   }
   if (ended != nullptr) {
-    end_device_process(*ended);
+    end_device_process(*ended, "it was reset", /*expected=*/true);
   }
 }
 
@@ -394,6 +463,7 @@ Connection& ProcessBackend::service(
   if (service_ == nullptr || service_->process() != process) {
     service_ = std::make_unique<Connection>(process);
   }
+  service_->set_limit(state_.wait_timeout());
   return *service_;
 }
 
@@ -445,6 +515,32 @@ void ProcessBackend::write(
   Connection& by = service(process);
   by.send({CommandKind::kWrite, 0, number_of(address), 0, size}, from, size);
   by.receive(nullptr, 0);
+}
+
+void ProcessBackend::copy(
+    const std::shared_ptr<DeviceProcess>& process,
+    std::byte* to,
+    const std::byte* from,
+    std::size_t size) {
+  // In pieces: others need the lane too. Each is read before it is written to.
+  constexpr std::size_t kPiece = std::size_t{16} << 20;
+  const bool backwards = number_of(to) > number_of(from);
+  for (std::size_t done = 0; done < size;) {
+    const std::size_t count = std::min(kPiece, size - done);
+    const std::size_t at = backwards ? size - done - count : done;
+    const std::lock_guard lock(service_mutex_);
+    Connection& by = service(process);
+    by.send(
+        {CommandKind::kCopy,
+         0,
+         number_of(to + at),
+         number_of(from + at),
+         count},
+        nullptr,
+        0);
+    by.receive(nullptr, 0);
+    done += count;
+  }
 }
 
 bool ProcessLane::queues(const Command& command) const noexcept {
@@ -529,14 +625,17 @@ const std::shared_ptr<Connection>& ProcessLane::connection() {
 template <typename Send>
 void ProcessLane::push(Begun&& begun, const Send& send) {
   begun_.push_back(std::move(begun)); // first: what is sent has a reply
+  if (begun_.size() == 1) {
+    note_running(); // first: the device may be lost while it is sent
+  }
+  Connection& to = *begun_.back().connection;
+  to.set_limit(limit());
   try {
-    send(*begun_.back().connection);
+    send(to);
   } catch (...) {
     begun_.pop_back();
-    throw;
-  }
-  if (begun_.size() == 1) {
     note_running();
+    throw;
   }
 }
 
@@ -625,7 +724,8 @@ void ProcessLane::copy(
     return;
   }
   // Rows to the host are read one at a time: their replies could fill the pipe.
-  if (!is_near(dst) || !is_near(src) || (dst.device < 0 && height > 1)) {
+  if (!is_near(dst) || !is_near(src) || (dst.device < 0 && height > 1) ||
+      height > kMostRows) {
     carry(dst, dst_pitch, src, src_pitch, width, height);
     return;
   }
@@ -658,7 +758,7 @@ void ProcessLane::copy(
   });
 }
 
-/// Copies by way of the host, at once.
+/// Copies by way of the host, or within another device, at once.
 void ProcessLane::carry(
     const Side& dst,
     std::size_t dst_pitch,
@@ -666,6 +766,18 @@ void ProcessLane::carry(
     std::size_t src_pitch,
     std::size_t width,
     std::size_t height) {
+  if (dst.device >= 0 && dst.device == src.device) {
+    for (std::size_t row = 0; row < height; ++row) {
+      reach(dst.device, [&](ProcessBackend& device) {
+        device.copy(
+            dst.process,
+            dst.address + row * dst_pitch,
+            src.address + row * src_pitch,
+            width);
+      });
+    }
+    return;
+  }
   std::vector<std::byte> piece(std::min(width, kCarried));
   for (std::size_t row = 0; row < height; ++row) {
     for (std::size_t at = 0; at < width; at += piece.size()) {
@@ -719,7 +831,7 @@ void ProcessLane::reach(int device, const Work& work) {
     work(ProcessBackend::of(device));
   } catch (const Failure& failure) {
     if (device != backend_.device() &&
-        failure.error().code == orErrorDeviceLost) {
+        DeviceState::sticks(failure.error().code)) {
       throw Dropped(failure.error());
     }
     throw;

@@ -66,11 +66,13 @@ class RanksFailedError(AssertionError):
 
     Attributes:
         ranks: How each has ended, by its number.
+        flight: What their flight records say, if a collective has failed.
     """
 
-    def __init__(self, ranks: list[Rank]) -> None:
+    def __init__(self, ranks: list[Rank], flight: str = "") -> None:
         self.ranks = ranks
-        super().__init__(_report(ranks))
+        self.flight = flight
+        super().__init__("\n".join(filter(None, [_report(ranks), flight])))
 
 
 def run_ranks(
@@ -106,11 +108,10 @@ def run_ranks(
         ValueError: If the function is not one of a module.
     """
     __tracebackhide__ = True  # pytest shows the line of the test
-    ranks = run_each_rank(
-        *(function, size, *arguments), seconds=seconds, grace=grace, backend=backend
-    )
+    _check_installed()
+    ranks, flight = _run_all(_Call(function, arguments, size, seconds, backend), grace)
     if any(each.failure for each in ranks):
-        raise RanksFailedError(ranks)
+        raise RanksFailedError(ranks, flight)
     return [each.value for each in ranks]
 
 
@@ -133,7 +134,13 @@ def run_each_rank(
     """
     __tracebackhide__ = True
     _check_installed()
-    call = _Call(function, arguments, size, seconds, backend)
+    ranks, _ = _run_all(_Call(function, arguments, size, seconds, backend), grace)
+    return ranks
+
+
+def _run_all(call: _Call, grace: float) -> tuple[list[Rank], str]:
+    """Returns how ranks ended, and what their flight records say of that."""
+    __tracebackhide__ = True
     store = TCPStore(_HOST, 0, is_master=True, wait_for_workers=False)
     with tempfile.TemporaryDirectory(prefix="ranks-") as folder:
         ranks = _Ranks(call, store.port, Path(folder))
@@ -142,7 +149,14 @@ def run_each_rank(
             ranks.wait(grace)
         finally:
             ranks.end()
-        return ranks.results()
+        return ranks.results(), _explain_flight(Path(folder))
+
+
+def _explain_flight(folder: Path) -> str:
+    from openreg_distributed import flight
+
+    records = flight.load([folder])
+    return flight.explain(records) if records else ""
 
 
 def _check_installed() -> None:
@@ -228,6 +242,9 @@ def _run(pipe: Connection, call: _Call, rank: int, port: int, stacks: str) -> No
         "TORCHELASTIC_USE_AGENT_STORE": "True",
         "WORLD_SIZE": str(call.size),
     }
+    # Flight records, unless the environment says where.
+    prefix = str(Path(stacks).with_name("flight_rank_"))
+    os.environ.setdefault("TORCH_FR_DUMP_TEMP_FILE", prefix)
     try:
         with _group(call, rank):
             function, arguments = call.load()

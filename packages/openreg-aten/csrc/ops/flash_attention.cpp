@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Flash attention under the name that CUDA's kernel has.
+//
+// scaled_dot_product_attention calls that one for a list of devices, and the
+// CPU's for all others. Rules of subclasses, as DTensor's, are for the former.
+#include "mechanism.h"
+#include "ops/attention.h"
+
+#include <ATen/ATen.h>
+#include <ATen/native/transformers/sdp_utils_cpp.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
+#include <ATen/ops/scaled_dot_product_attention_native.h>
+#include <torch/library.h>
+
+namespace openreg::aten {
+namespace {
+
+/// `tensor` with the strides that its fake version has.
+at::Tensor laid_out_as(const at::Tensor& like, const at::Tensor& tensor) {
+  at::Tensor result = at::empty_like(like);
+  return result.strides() == tensor.strides() ? tensor : result.copy_(tensor);
+}
+
+std::tuple<
+    at::Tensor,
+    at::Tensor,
+    at::Tensor,
+    at::Tensor,
+    c10::SymInt,
+    c10::SymInt,
+    at::Tensor,
+    at::Tensor,
+    at::Tensor>
+flash_attention(
+    const at::Tensor& query,
+    const at::Tensor& key,
+    const at::Tensor& value,
+    double dropout_p,
+    bool is_causal,
+    bool return_debug_mask,
+    std::optional<double> scale) {
+  TORCH_CHECK(
+      !return_debug_mask,
+      "_scaled_dot_product_flash_attention: return_debug_mask is True, but the "
+      "device has no dropout mask to return");
+  const auto [output, logsumexp] =
+      at::_scaled_dot_product_flash_attention_for_cpu(
+          query, key, value, dropout_p, is_causal, std::nullopt, scale);
+  // Without dropout nothing was drawn.
+  const auto numbers = query.options().dtype(at::kUInt64);
+  return {
+      laid_out_as(query, output),
+      logsumexp.contiguous(),
+      at::Tensor(), // nothing is nested
+      at::Tensor(),
+      query.sym_size(2),
+      key.sym_size(2),
+      at::zeros({2}, numbers),
+      at::zeros({}, numbers),
+      at::empty({0}, query.options())};
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> flash_attention_backward(
+    const at::Tensor& gradient,
+    const at::Tensor& query,
+    const at::Tensor& key,
+    const at::Tensor& value,
+    const at::Tensor& output,
+    const at::Tensor& logsumexp,
+    const at::Tensor& /*cum_seq_q*/,
+    const at::Tensor& /*cum_seq_k*/,
+    c10::SymInt /*max_q*/,
+    c10::SymInt /*max_k*/,
+    double dropout_p,
+    bool is_causal,
+    const at::Tensor& /*rng_state*/,
+    const at::Tensor& /*unused*/,
+    std::optional<double> scale) {
+  const auto [for_query, for_key, for_value] =
+      at::_scaled_dot_product_flash_attention_for_cpu_backward(
+          gradient,
+          query,
+          key,
+          value,
+          output,
+          logsumexp,
+          dropout_p,
+          is_causal,
+          std::nullopt,
+          scale);
+  return {
+      laid_out_as(query, for_query),
+      laid_out_as(key, for_key),
+      laid_out_as(value, for_value)};
+}
+
+/// A subclass with dispatch rules of its own. A fake tensor stands for a plain
+/// one, and has its memory on meta.
+bool is_wrapper(const at::Tensor& tensor) {
+  return tensor.key_set().has(c10::DispatchKey::Python) &&
+      !(tensor.has_storage() && tensor.storage().device().is_meta());
+}
+
+at::Tensor attention(
+    const at::Tensor& query,
+    const at::Tensor& key,
+    const at::Tensor& value,
+    const std::optional<at::Tensor>& mask,
+    double dropout_p,
+    bool is_causal,
+    std::optional<double> scale,
+    bool enable_gqa) {
+  const bool masked = mask && mask->defined();
+  // Its logsumexp is of float, which loses half of a double.
+  if (is_wrapper(query) && !masked && query.scalar_type() != at::kDouble &&
+      choose_attention(
+          query, key, value, mask, dropout_p, is_causal, scale, enable_gqa) ==
+          static_cast<int64_t>(sdp::SDPBackend::flash_attention)) {
+    return std::get<0>(at::_scaled_dot_product_flash_attention(
+        query, key, value, dropout_p, is_causal, false, scale));
+  }
+  return at::native::scaled_dot_product_attention(
+      query, key, value, mask, dropout_p, is_causal, scale, enable_gqa);
+}
+
+} // namespace
+
+OPENREG_MECHANISM(
+    flash_attention,
+    "aten::_scaled_dot_product_flash_attention",
+    "no attention of DTensors, and no context parallel") {
+  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  library.impl(
+      "_scaled_dot_product_flash_attention", TORCH_FN(flash_attention));
+  library.impl(
+      "_scaled_dot_product_flash_attention_backward",
+      TORCH_FN(flash_attention_backward));
+  // For both keys: without the first, autograd would see one operator that has
+  // no derivative, and in inference mode there is only the second.
+  static auto autograd = MAKE_TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1);
+  autograd.impl("scaled_dot_product_attention", TORCH_FN(attention));
+  library.impl("scaled_dot_product_attention", TORCH_FN(attention));
+}
+
+} // namespace openreg::aten

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Points PyTorch's own tests of NCCL at occl and this device, by the names they use.
+
+The tests say "cuda" and "nccl" in their code. Nothing of it is copied: their modules
+get another ``torch``, which hands on all but what names CUDA, and groups that ask for
+nccl get occl. What a test skips with NCCL it skips here.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import warnings
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+from unittest import mock
+
+import torch
+import torch.distributed as dist
+
+DEVICE = "openreg"
+RANKS = os.environ.get("UPSTREAM_RANKS", "2")
+
+
+def renamed(value: Any) -> Any:
+    """The device of this project where one of CUDA is named; all else as it is."""
+    if isinstance(value, str) and value.partition(":")[0] == "cuda":
+        return DEVICE + value.removeprefix("cuda")
+    if isinstance(value, dict):  # the map_location of torch.load
+        return {renamed(key): renamed(other) for key, other in value.items()}
+    return value
+
+
+def renaming(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(
+            *map(renamed, args), **{name: renamed(kwargs[name]) for name in kwargs}
+        )
+
+    return call
+
+
+class OtherTorch(ModuleType):
+    """``torch`` for the modules of the tests."""
+
+    def __init__(self) -> None:
+        super().__init__("torch")
+        self.cuda = torch.get_device_module(DEVICE)
+        for name in ("device", "load", "ones", "randn"):
+            setattr(self, name, renaming(getattr(torch, name)))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch, name)
+
+
+class Occl(str):
+    """The name of the backend, which is also NCCL's where a test asks for that."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return other in (str(self), "nccl")
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = str.__hash__
+
+
+def to_device(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
+    """``Tensor.cuda``."""
+    if device is None:
+        device = torch.accelerator.current_device_index()
+    if isinstance(device, int):
+        device = torch.device(DEVICE, device)
+    return self.to(device, non_blocking=non_blocking)
+
+
+def with_occl(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a group occl if it asks for nccl."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs.get("backend") == "nccl":
+            kwargs["backend"] = "occl"
+        return function(*args, **kwargs)
+
+    return call
+
+
+def distributed_test() -> ModuleType:
+    """PyTorch's ``distributed_test``, imported as where NCCL is, and renamed."""
+    os.environ.update(
+        OPENREG_DEVICE_COUNT=RANKS,
+        BACKEND="nccl",
+        WORLD_SIZE=RANKS,
+        # Seconds that a test may take; the default is 300.
+        DISTRIBUTED_TESTS_DEFAULT_TIMEOUT="100",
+    )
+    # The decorators ask while the module is imported.
+    with (
+        mock.patch.object(dist, "is_nccl_available", return_value=True),
+        warnings.catch_warnings(action="ignore"),  # of what is not installed
+    ):
+        from torch.testing._internal import common_distributed
+
+        module = importlib.import_module(
+            "torch.testing._internal.distributed.distributed_test"
+        )
+    other = OtherTorch()
+    for each in (common_distributed, module):
+        each.torch = other  # type: ignore[attr-defined]
+    common_distributed.TEST_CUDA = True  # type: ignore[attr-defined]
+    for name in (
+        "PROFILING_SUPPORTED_BACKENDS",
+        "CUDA_PROFILING_SUPPORTED_BACKENDS",
+        "SEND_RECV_PROFILING_SUPPORTED_BACKENDS",
+    ):
+        getattr(module, name).append("occl")
+    module.autocast = functools.partial(  # type: ignore[attr-defined]
+        torch.autocast, DEVICE
+    )
+    module.GradScaler = functools.partial(  # type: ignore[attr-defined]
+        torch.amp.GradScaler, DEVICE
+    )
+    module.BACKEND = Occl("occl")  # type: ignore[attr-defined]
+    torch.Tensor.cuda = to_device  # type: ignore[assignment, method-assign]
+    for name in ("init_process_group", "new_group"):
+        setattr(dist, name, with_occl(getattr(dist, name)))
+    from torch.distributed import device_mesh
+
+    device_mesh.init_device_mesh = renaming(device_mesh.init_device_mesh)
+    return module
