@@ -7,8 +7,10 @@ import datetime
 import os
 import select
 import signal
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,6 +18,7 @@ import torch.distributed as dist
 
 import openreg_runtime as runtime
 from openreg_distributed import Options
+from support.programs import run, variables
 from torch_openreg.testing import run_each_rank, run_ranks
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
@@ -215,6 +218,16 @@ def test_a_killed_rank_fails_the_collective(share_memory):
     assert not first.failure, first.failure
     assert first.value < 20
     assert second.exitcode == -signal.SIGKILL
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("transport", ["shared", "gloo"])
+def test_a_rank_is_killed_in_each_collective(transport):
+    program = Path(__file__).parents[2] / "tools" / "lose_ranks.py"
+    options = ("--kills", "1", "--limit", "10", "--transport", transport)
+    done = run(sys.executable, program, *options, environment=variables(), seconds=180)
+    assert done.returncode == 0, done.stderr
+    assert "19 kills, 38 errors, after" in done.stdout.splitlines()[-1]
 
 
 @TRANSPORTS

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from datetime import timedelta
 from importlib.metadata import version
@@ -81,8 +82,20 @@ def make_engine(
     Raises:
         RuntimeError: If the other ranks cannot be reached in time.
     """
-    prefixed = PrefixStore("occl", store)
+    prefixed = PrefixStore(f"occl{_restart()}", store)
     gloo = ProcessGroupGloo(prefixed, rank, len(ranks), timeout=timeout)
     gloo.options.global_ranks_in_group = list(ranks)
     gloo.options.group_name = GroupName(name)
     return gloo
+
+
+def _restart() -> str:
+    """Tells the ranks that torchrun has started again from those before.
+
+    It gives all of them one store, which still has the addresses of those before. The
+    number of restarts is that of a host, and all ranks have the same on one host only.
+    """
+    shared = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    if shared and os.environ.get("GROUP_WORLD_SIZE") == "1":
+        return "/" + os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    return ""
