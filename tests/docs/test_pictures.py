@@ -31,6 +31,10 @@ CONCEPTS = {
     "asynchrony.md": [("Which copies the host waits for", ["non_blocking", "pinned"])],
     "device.md": [("Two streams, ordered by an event", ["stream a", "stream b"])],
     "dispatcher.md": [("A key set holds", ["functionalities", "backends", "Autograd"])],
+    "distributed.md": [
+        ("A collective on its streams", ["current stream", "stream of the group"]),
+        ("Ranks, their devices", ["openreg:0", "openreg:1", "gloo"]),
+    ],
     "memory.md": [("The caching allocator", ["orMalloc", "free block"])],
 }
 MECHANISMS = {

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
@@ -33,6 +34,36 @@ std::vector<int64_t> sizes_of(const Tensors& tensors) {
     sizes.push_back(tensor.numel());
   }
   return sizes;
+}
+
+int64_t sum_of(const std::vector<int64_t>& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+}
+
+/// Vectors of bytes that follow each other in memory as one, without a copy.
+std::optional<at::Tensor> whole_of(const Tensors& tensors) {
+  std::byte* begin = nullptr;
+  std::byte* end = nullptr;
+  for (const at::Tensor& tensor : tensors) {
+    if (tensor.numel() == 0) {
+      continue;
+    }
+    auto* data = static_cast<std::byte*>(tensor.data_ptr());
+    if (begin == nullptr) {
+      begin = data;
+    } else if (data != end) {
+      return std::nullopt;
+    }
+    end = data + tensor.numel();
+  }
+  if (begin == nullptr) {
+    return std::nullopt;
+  }
+  return at::from_blob(
+      begin,
+      {end - begin},
+      [tensors](void*) {},
+      at::TensorOptions().dtype(at::kByte));
 }
 
 } // namespace
@@ -178,17 +209,22 @@ void GlooTransport::allgather(
     const Tensors& outputs,
     const at::Tensor& input,
     Milliseconds timeout) {
+  const auto options = with_timeout<c10d::AllgatherOptions>(timeout);
   const std::vector<int64_t> sizes = sizes_of(outputs);
   const int64_t largest = *std::max_element(sizes.begin(), sizes.end());
-  at::Tensor given = new_bytes(largest);
-  given.narrow(0, 0, input.numel()).copy_(input);
-  at::Tensor all = new_bytes(largest * size());
-  wait(gloo_->_allgather_base(
-      all, given, with_timeout<c10d::AllgatherOptions>(timeout)));
-  int64_t first = 0;
-  for (const at::Tensor& output : outputs) {
-    output.copy_(all.narrow(0, first, output.numel()));
-    first += largest;
+  std::vector<Tensors> out{outputs};
+  Tensors in{input};
+  if (std::count(sizes.begin(), sizes.end(), largest) == size()) {
+    wait(gloo_->allgather(out, in, options));
+    return;
+  }
+  // gloo has one size for all.
+  out.front() = new_bytes(largest * size()).chunk(size());
+  in.front() = new_bytes(largest);
+  in.front().narrow(0, 0, input.numel()).copy_(input);
+  wait(gloo_->allgather(out, in, options));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    outputs[i].copy_(out.front()[i].narrow(0, 0, sizes[i]));
   }
 }
 
@@ -226,17 +262,21 @@ void GlooTransport::alltoall(
     const Tensors& outputs,
     const Tensors& inputs,
     Milliseconds timeout) {
-  at::Tensor in = at::cat(inputs);
   std::vector<int64_t> out_sizes = sizes_of(outputs);
-  at::Tensor out = new_bytes(
-      std::accumulate(out_sizes.begin(), out_sizes.end(), int64_t{0}));
   std::vector<int64_t> in_sizes = sizes_of(inputs);
+  const auto whole = whole_of(outputs);
+  at::Tensor out = whole ? *whole : new_bytes(sum_of(out_sizes));
+  const auto given = whole_of(inputs);
+  at::Tensor in = given ? *given : at::cat(inputs);
   wait(gloo_->alltoall_base( // takes what the sizes hold
       out,
       in,
       out_sizes,
       in_sizes,
       with_timeout<c10d::AllToAllOptions>(timeout)));
+  if (whole) {
+    return;
+  }
   int64_t first = 0;
   for (const at::Tensor& output : outputs) {
     output.copy_(out.narrow(0, first, output.numel()));
