@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 
 import pytest
 import torch
@@ -113,6 +114,41 @@ def memory_is_kept_while_it_runs(rank: int) -> None:
     assert output[:, 0].tolist() == [1.0, 2.0]
 
 
+def memory_comes_back_with_a_wait(rank: int) -> None:
+    warm_up()
+    tensor = torch.full((1 << 20,), rank + 1.0, device=DEVICE)
+    latch = latch_on(torch.accelerator.current_stream())
+    work = dist.all_reduce(tensor, async_op=True)
+    work.wait()
+    first = tensor[:4].clone()
+    before = torch.openreg.memory_allocated()
+    del tensor, work
+    assert torch.openreg.memory_allocated() == before - 4 * (1 << 20)
+    # This takes the same memory, behind the collective.
+    nines = torch.full((1 << 20,), 9.0, device=DEVICE)
+    assert latch.holds
+    latch.release()
+    assert first.tolist() == [3.0] * 4
+    assert nines.sum().item() == 9 * (1 << 20)
+
+
+def objects_of_storages_end_on_threads_of_python(rank: int) -> None:
+    warm_up()
+    tensor = torch.ones(1024, device=DEVICE)
+    threads: list[int] = []
+    weakref.finalize(
+        tensor.untyped_storage(), lambda: threads.append(threading.get_ident())
+    )
+    latch = latch_on(torch.accelerator.current_stream())
+    dist.all_reduce(tensor, async_op=True)  # nobody waits for it
+    del tensor
+    assert not threads
+    latch.release()
+    dist.barrier()  # after it
+    dist.barrier()  # the group has seen that the first one has ended
+    assert threads == [threading.get_ident()]
+
+
 def a_barrier_waits_on_the_host(rank: int) -> None:
     warm_up()
     latch = latch_on(torch.accelerator.current_stream())
@@ -152,6 +188,15 @@ def test_a_future_is_done_when_its_stream_is():
 
 def test_memory_is_kept_while_a_collective_runs():
     run_ranks(memory_is_kept_while_it_runs, 2, backend="occl")
+
+
+def test_memory_comes_back_when_a_stream_waits():
+    run_ranks(memory_comes_back_with_a_wait, 2, backend="occl")
+
+
+def test_objects_of_storages_end_on_threads_of_python():
+    # On that of a stream they would need the GIL, which it cannot get at exit.
+    run_ranks(objects_of_storages_end_on_threads_of_python, 2, backend="occl")
 
 
 def test_a_barrier_waits_on_the_host():

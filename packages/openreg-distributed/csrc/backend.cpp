@@ -13,6 +13,7 @@
 #include <c10/util/ScopeExit.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 namespace openreg::distributed {
@@ -69,20 +70,19 @@ void check_tensor(const at::Tensor& tensor) {
 }
 
 /// The device's memory of a tensor as one of the host, with the same geometry.
-at::Tensor view_of(const at::Tensor& tensor, void* device_pointer) {
+/// It does not keep the memory, unless it is given a storage to keep.
+at::Tensor view_of(
+    const at::Tensor& tensor,
+    void* device_pointer,
+    const c10::Storage& kept = {}) {
   const auto options = at::TensorOptions().dtype(tensor.scalar_type());
   if (tensor.numel() == 0) {
     return at::empty(tensor.sizes(), options);
   }
   void* pointer = nullptr;
   check(orGetKernelPointer(&pointer, device_pointer));
-  // Holds the storage, and not the tensor: its object of Python would end here.
   return at::from_blob(
-      pointer,
-      tensor.sizes(),
-      tensor.strides(),
-      [storage = tensor.storage()](void*) {},
-      options);
+      pointer, tensor.sizes(), tensor.strides(), [kept](void*) {}, options);
 }
 
 /// Also makes copy-on-write memory its own, which only the host may do.
@@ -98,7 +98,11 @@ at::Tensor written(const at::Tensor& tensor) {
 at::Tensor read(const at::Tensor& tensor) {
   check_tensor(tensor);
   const at::Tensor plain = tensor.resolve_conj().resolve_neg();
-  return view_of(plain, const_cast<void*>(plain.const_data_ptr()));
+  // Nobody else knows a tensor that was made here.
+  return view_of(
+      plain,
+      const_cast<void*>(plain.const_data_ptr()),
+      plain.is_same(tensor) ? c10::Storage() : plain.storage());
 }
 
 Tensors written(const Tensors& tensors) {
@@ -259,12 +263,14 @@ OcclBackend::~OcclBackend() {
   // What still runs would keep this group's threads; nobody can wait for it
   // but by a Work, which then tells why.
   const bool idle =
-      std::all_of(outcomes_.begin(), outcomes_.end(), [](const auto& each) {
-        const auto outcome = each.lock();
-        return !outcome || outcome->is_finished();
+      std::all_of(running_.begin(), running_.end(), [](const auto& each) {
+        return each.outcome->is_finished();
       });
   if (!idle) {
     engine_->abort();
+  }
+  for (const Running& each : running_) {
+    each.memory->leave_if_used(*each.outcome);
   }
 }
 
@@ -292,18 +298,17 @@ void OcclBackend::shutdown() {
   if (engine_->is_inherited()) {
     return; // nothing runs in this process
   }
-  std::vector<std::weak_ptr<Outcome>> outcomes;
+  std::vector<Running> running;
   {
     const std::lock_guard lock(mutex_);
-    outcomes.swap(outcomes_);
+    running.swap(running_);
   }
   const auto end = std::chrono::steady_clock::now() + kShutdownPatience;
   bool idle = true;
-  for (const auto& each : outcomes) {
+  for (const Running& each : running) {
     const auto left = std::chrono::duration_cast<Milliseconds>(
         end - std::chrono::steady_clock::now());
-    const auto outcome = each.lock();
-    idle = idle && (!outcome || outcome->wait(std::max(left, Milliseconds(1))));
+    idle = idle && each.outcome->wait(std::max(left, Milliseconds(1)));
   }
   if (!idle) {
     TORCH_WARN(
@@ -314,6 +319,9 @@ void OcclBackend::shutdown() {
         " s; it is aborted");
   }
   engine_->abort();
+  for (const Running& each : running) {
+    each.memory->leave_if_used(*each.outcome);
+  }
 }
 
 c10::intrusive_ptr<c10d::Backend> OcclBackend::split(
@@ -395,6 +403,8 @@ OcclBackend::WorkPtr OcclBackend::issue(
     const std::vector<LaneKey>& beside) {
   check_devices(call.inputs, call.device);
   check_devices(call.outputs, call.device);
+  auto memory = std::make_shared<Memory>(call.inputs, call.outputs);
+  std::vector<Running> ended; // what they keep may need the GIL: not locked
   const std::lock_guard lock(mutex_);
   const uint64_t sequence = lane ? ++exchanges_ : ++collectives_;
   const std::string name = describe(call.name, sequence);
@@ -428,8 +438,8 @@ OcclBackend::WorkPtr OcclBackend::issue(
   issued.blocks_host = call.blocks_host;
   issued.inputs = std::move(call.inputs);
   issued.outputs = std::move(call.outputs);
-  auto work = c10::make_intrusive<OcclWork>(std::move(issued), outcome);
-  // The task holds the memory; it is destroyed before others learn of the end.
+  auto work = c10::make_intrusive<OcclWork>(std::move(issued), outcome, memory);
+  // The task is destroyed before others learn of the end.
   auto held = std::make_shared<Task>(std::move(task));
   launch(
       stream,
@@ -481,11 +491,13 @@ OcclBackend::WorkPtr OcclBackend::issue(
       batch_->device = call.device;
     }
   }
-  std::erase_if(outcomes_, [](const auto& each) {
-    const auto other = each.lock();
-    return !other || other->is_finished();
-  });
-  outcomes_.push_back(outcome);
+  const auto first = std::stable_partition(
+      running_.begin(), running_.end(), [](const Running& each) {
+        return !each.outcome->is_finished();
+      });
+  std::move(first, running_.end(), std::back_inserter(ended));
+  running_.erase(first, running_.end());
+  running_.push_back({std::move(outcome), std::move(memory)});
   unissued.release();
   return work;
 }

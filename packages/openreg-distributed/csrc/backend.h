@@ -165,7 +165,11 @@ class OcclBackend final : public c10d::Backend {
   std::mutex mutex_; // streams get work in the order of the numbers
   std::map<LaneKey, std::unique_ptr<OwnStream>> streams_;
   std::shared_ptr<c10::Event> last_collective_;
-  std::vector<std::weak_ptr<Outcome>> outcomes_; // of what may still run
+  struct Running {
+    std::shared_ptr<Outcome> outcome;
+    std::shared_ptr<Memory> memory;
+  };
+  std::vector<Running> running_; // or just ended
   uint64_t collectives_ = 0;
   uint64_t exchanges_ = 0;
   struct Batch {

@@ -71,15 +71,45 @@ int Outcome::source_rank() const {
   return source_rank_;
 }
 
-OcclWork::OcclWork(Issued issued, std::shared_ptr<Outcome> outcome)
+Memory::Memory(
+    const std::vector<at::Tensor>& inputs,
+    const std::vector<at::Tensor>& outputs) {
+  for (const auto* tensors : {&inputs, &outputs}) {
+    for (const at::Tensor& tensor : *tensors) {
+      storages_.push_back(tensor.storage());
+    }
+  }
+}
+
+void Memory::give_up() {
+  take(); // and drop it, after the lock
+}
+
+void Memory::leave_if_used(const Outcome& outcome) {
+  if (!outcome.is_finished()) {
+    static_cast<void>(
+        std::make_unique<std::vector<c10::Storage>>(take()).release());
+  }
+}
+
+std::vector<c10::Storage> Memory::take() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(storages_, {});
+}
+
+OcclWork::OcclWork(
+    Issued issued,
+    std::shared_ptr<Outcome> outcome,
+    std::shared_ptr<Memory> memory)
     : Work(
           issued.rank,
           issued.type,
           issued.title.c_str(),
           std::optional<std::vector<at::Tensor>>(issued.inputs)),
       issued_(std::move(issued)),
-      outcome_(std::move(outcome)) {
-  issued_.inputs.clear(); // what runs holds the memory
+      outcome_(std::move(outcome)),
+      memory_(std::move(memory)) {
+  issued_.inputs.clear();
 }
 
 void OcclWork::set_issued(const c10::Stream& stream) {
@@ -145,6 +175,7 @@ void OcclWork::wait_on_host(std::chrono::milliseconds timeout) const {
 void OcclWork::synchronize() {
   const c10::Stream stream = current_stream(end_->device_index());
   end_->block(stream);
+  memory_->give_up();
   if (outcome_->is_finished()) {
     if (auto failure = outcome_->failure()) {
       std::rethrow_exception(failure);

@@ -36,6 +36,28 @@ class Outcome {
   int source_rank_ = -1;
 };
 
+/// The memory of a collective, kept until a stream waits for its end, as NCCL
+/// does. What that stream's memory is used for after that comes later, so that
+/// the collective may still run. It is given up on threads of the caller: a
+/// storage can have an object of Python, whose end takes the GIL.
+class Memory {
+ public:
+  Memory(
+      const std::vector<at::Tensor>& inputs,
+      const std::vector<at::Tensor>& outputs);
+  /// To be called when the current stream waits for the end.
+  void give_up();
+  /// Keeps the memory for ever if the collective has not ended: nobody is left
+  /// to wait for it.
+  void leave_if_used(const Outcome& outcome);
+
+ private:
+  std::vector<c10::Storage> take();
+
+  std::mutex mutex_;
+  std::vector<c10::Storage> storages_;
+};
+
 class OcclWork final : public c10d::Work {
  public:
   struct Issued {
@@ -49,7 +71,10 @@ class OcclWork final : public c10d::Work {
     std::vector<at::Tensor> outputs;
   };
 
-  OcclWork(Issued issued, std::shared_ptr<Outcome> outcome);
+  OcclWork(
+      Issued issued,
+      std::shared_ptr<Outcome> outcome,
+      std::shared_ptr<Memory> memory);
 
   /// Called once, when the collective is in the stream.
   void set_issued(const c10::Stream& stream);
@@ -74,6 +99,7 @@ class OcclWork final : public c10d::Work {
 
   Issued issued_;
   std::shared_ptr<Outcome> outcome_;
+  std::shared_ptr<Memory> memory_;
   std::shared_ptr<c10::Event> end_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
