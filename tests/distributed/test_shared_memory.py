@@ -237,11 +237,11 @@ def different_collectives(rank: int) -> None:
     tensor = torch.ones(10, device=DEVICE)
     if rank == 0:
         work = dist.all_reduce(tensor, async_op=True)
-        wanted = "rank 1 ALLGATHER of 80 bytes .* rank 0 ALLREDUCE of 40 bytes"
+        wanted = "rank 1 ALLGATHER of 80 bytes.* rank 0 ALLREDUCE of 40 bytes"
     else:
         outputs = [torch.ones(10, device=DEVICE) for _ in range(2)]
         work = dist.all_gather(outputs, tensor, async_op=True)
-        wanted = "rank 0 ALLREDUCE of 40 bytes .* rank 1 ALLGATHER|rank 0 has failed"
+        wanted = "rank 0 ALLREDUCE of 40 bytes.* rank 1 ALLGATHER|rank 0 has failed"
     with pytest.raises(dist.DistBackendError, match=wanted):
         work.wait(datetime.timedelta(seconds=30))
 

@@ -396,6 +396,19 @@ FlightRecord::Span OcclBackend::record(const Call& call, bool is_collective) {
   return flight.add(std::move(calls));
 }
 
+/// NCCL, too, has a communicator for that device only.
+void OcclBackend::check_bound_device(c10::DeviceIndex device) const {
+  const auto bound = getBoundDeviceId();
+  TORCH_CHECK_WITH(
+      DistBackendError,
+      !bound || bound->index() == device,
+      "occl: Attempt to perform collective on tensor not on device passed to "
+      "init_process_group: it is on ",
+      c10::Device(c10::kPrivateUse1, device),
+      ", not on ",
+      *bound);
+}
+
 OcclBackend::WorkPtr OcclBackend::issue(
     Call call,
     Task task,
@@ -403,6 +416,7 @@ OcclBackend::WorkPtr OcclBackend::issue(
     const std::vector<LaneKey>& beside) {
   check_devices(call.inputs, call.device);
   check_devices(call.outputs, call.device);
+  check_bound_device(call.device);
   auto memory = std::make_shared<Memory>(call.inputs, call.outputs);
   std::vector<Running> ended; // what they keep may need the GIL: not locked
   const std::lock_guard lock(mutex_);
@@ -911,29 +925,46 @@ OcclBackend::WorkPtr OcclBackend::point_to_point(Call call, PeerOp op) {
       lane);
 }
 
+template <typename Function>
+OcclBackend::WorkPtr OcclBackend::call_of_batch(const Function& function) {
+  try {
+    return function();
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    batch_.reset();
+    throw;
+  }
+}
+
 OcclBackend::WorkPtr OcclBackend::send(Tensors& tensors, int peer, int tag) {
-  const at::Tensor& tensor = only(tensors, "send");
-  return point_to_point(
-      {OpType::SEND, "send", tensor.device().index(), tensors, tensors},
-      {PeerOp::Kind::kSend, read(tensor), peer, tag});
+  return call_of_batch([&] {
+    const at::Tensor& tensor = only(tensors, "send");
+    return point_to_point(
+        {OpType::SEND, "send", tensor.device().index(), tensors, tensors},
+        {PeerOp::Kind::kSend, read(tensor), peer, tag});
+  });
 }
 
 OcclBackend::WorkPtr OcclBackend::recv(Tensors& tensors, int peer, int tag) {
-  const at::Tensor& tensor = only(tensors, "recv");
-  return point_to_point(
-      {OpType::RECV, "recv", tensor.device().index(), tensors, tensors},
-      {PeerOp::Kind::kRecv, written(tensor), peer, tag});
+  return call_of_batch([&] {
+    const at::Tensor& tensor = only(tensors, "recv");
+    return point_to_point(
+        {OpType::RECV, "recv", tensor.device().index(), tensors, tensors},
+        {PeerOp::Kind::kRecv, written(tensor), peer, tag});
+  });
 }
 
 OcclBackend::WorkPtr OcclBackend::recvAnysource(Tensors& tensors, int tag) {
-  const at::Tensor& tensor = only(tensors, "recvAnysource");
-  return point_to_point(
-      {OpType::RECVANYSOURCE,
-       "recvAnysource",
-       tensor.device().index(),
-       tensors,
-       tensors},
-      {PeerOp::Kind::kRecvAny, written(tensor), kAnyPeer, tag});
+  return call_of_batch([&] {
+    const at::Tensor& tensor = only(tensors, "recvAnysource");
+    return point_to_point(
+        {OpType::RECVANYSOURCE,
+         "recvAnysource",
+         tensor.device().index(),
+         tensors,
+         tensors},
+        {PeerOp::Kind::kRecvAny, written(tensor), kAnyPeer, tag});
+  });
 }
 
 c10::DeviceIndex OcclBackend::device_for(
@@ -962,8 +993,7 @@ OcclBackend::WorkPtr OcclBackend::barrier(const c10d::BarrierOptions& options) {
 
 void OcclBackend::startCoalescing() {
   const std::lock_guard lock(mutex_);
-  TORCH_CHECK(!batch_, "occl: startCoalescing() again before endCoalescing()");
-  batch_.emplace();
+  batch_.emplace(); // an error in Python may have left one without its end
 }
 
 OcclBackend::WorkPtr OcclBackend::endCoalescing() {

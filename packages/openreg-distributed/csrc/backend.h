@@ -151,8 +151,12 @@ class OcclBackend final : public c10d::Backend {
       const std::optional<Lane>& lane = std::nullopt,
       const std::vector<LaneKey>& beside = {});
   WorkPtr point_to_point(Call call, PeerOp op);
+  /// If it is refused, its batch is given up: nobody will end it.
+  template <typename Function>
+  WorkPtr call_of_batch(const Function& function);
   c10::Stream stream_of(const LaneKey& key);
   c10::DeviceIndex device_for(const c10d::BarrierOptions& options) const;
+  void check_bound_device(c10::DeviceIndex device) const;
   std::string describe(const char* name, uint64_t sequence) const;
   FlightRecord::Span record(const Call& call, bool is_collective);
 

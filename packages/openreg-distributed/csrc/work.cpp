@@ -6,6 +6,7 @@
 
 #include <Python.h>
 
+#include <stdexcept>
 #include <utility>
 
 namespace openreg::distributed {
@@ -184,8 +185,15 @@ void OcclWork::synchronize() {
   }
   // The stream must not go on with what a failed collective has left.
   launch(stream, [outcome = outcome_] {
-    if (auto failure = outcome->failure()) {
+    const auto failure = outcome->failure();
+    if (!failure) {
+      return;
+    }
+    try {
       std::rethrow_exception(failure);
+    } catch (const c10::Error& error) {
+      // The stream's error has all of what(), and so the stack of C++ too.
+      throw std::runtime_error(error.what_without_backtrace());
     }
   });
 }

@@ -303,8 +303,12 @@ void run_boxed(
     Stack* stack,
     const c10::OperatorHandle& target,
     c10::DispatchKey cpu_key) {
+  const OperatorInfo& info = info_of(op);
+  // Collectives write to their arguments, which their schemas do not say.
+  const bool is_collective = info.returns_custom_class &&
+      op.schema().getNamespace() == std::string_view("c10d");
   TORCH_CHECK_NOT_IMPLEMENTED(
-      target.hasComputedKernelForDispatchKey(cpu_key),
+      target.hasComputedKernelForDispatchKey(cpu_key) && !is_collective,
       "Could not run '",
       op.operator_name(),
       "' on device type ",
@@ -312,7 +316,6 @@ void run_boxed(
       ": it has no kernel for the device, and none for ",
       cpu_key,
       " that the device could run.");
-  const OperatorInfo& info = info_of(op);
   if (C10_UNLIKELY(info.returns_custom_class)) {
     if (counts_paths()) {
       count_path(op.operator_name(), DispatchPath::kBoxed);

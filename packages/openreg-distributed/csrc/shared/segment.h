@@ -19,9 +19,11 @@ namespace openreg::distributed {
 
 /// What a rank is about to do, for the others to compare with.
 struct Call {
-  uint32_t kind;   // a c10d::OpType
-  uint32_t detail; // root or operation
-  uint64_t bytes;  // 0 where ranks may differ
+  uint8_t kind;      // a c10d::OpType
+  uint8_t operation; // a c10d::ReduceOp::RedOpType; UNUSED if it only moves
+  int8_t type;       // a c10::ScalarType of what is reduced
+  int32_t root;      // -1 if it has none
+  uint64_t bytes;    // 0 where ranks may differ
 
   bool operator==(const Call&) const = default;
 };

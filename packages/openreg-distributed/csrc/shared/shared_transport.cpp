@@ -17,6 +17,7 @@ namespace openreg::distributed {
 namespace {
 
 using c10d::OpType;
+using c10d::ReduceOp;
 
 // So much is reduced by every rank for itself, which needs one step only. All
 // take the ranks in the same order, so their results are equal to the bit.
@@ -44,6 +45,48 @@ void copy_bytes(std::byte* to, const std::byte* from, size_t size) {
   if (size > 0 && to != from) {
     std::memmove(to, from, size);
   }
+}
+
+const char* name_of(ReduceOp::RedOpType operation) {
+  switch (operation) {
+    case ReduceOp::SUM:
+      return "sum";
+    case ReduceOp::PRODUCT:
+      return "product";
+    case ReduceOp::MIN:
+      return "min";
+    case ReduceOp::MAX:
+      return "max";
+    case ReduceOp::BAND:
+      return "bitwise and";
+    case ReduceOp::BOR:
+      return "bitwise or";
+    case ReduceOp::BXOR:
+      return "bitwise xor";
+    default:
+      return "another function";
+  }
+}
+
+/// As in `REDUCE of 16 bytes, the sum of Float, with root 0`.
+std::string text_of(const Call& call) {
+  std::string text = c10::str(
+      c10d::opTypeToString(static_cast<OpType>(call.kind)),
+      " of ",
+      call.bytes,
+      " bytes");
+  const auto operation = static_cast<ReduceOp::RedOpType>(call.operation);
+  if (operation != ReduceOp::UNUSED) {
+    text += c10::str(
+        ", the ",
+        name_of(operation),
+        " of ",
+        static_cast<c10::ScalarType>(call.type));
+  }
+  if (call.root >= 0) {
+    text += c10::str(", with root ", call.root);
+  }
+  return text;
 }
 
 /// Room for each rank in a slot; whole elements of every type.
@@ -138,26 +181,17 @@ class SharedTransport::Steps {
 
   [[noreturn]] void fail_different(int rank, const Call& other, const Call& own)
       const {
-    const auto text = [](const Call& call) {
-      return c10::str(
-          c10d::opTypeToString(static_cast<OpType>(call.kind)),
-          " of ",
-          call.bytes,
-          " bytes (root or operation ",
-          call.detail,
-          ")");
-    };
     C10_THROW_ERROR(
         DistBackendError,
         c10::str(
             "the ranks call different collectives: rank ",
             rank,
             " ",
-            text(other),
+            text_of(other),
             ", and rank ",
             peers_.rank(),
             " ",
-            text(own)));
+            text_of(own)));
   }
 
   SharedTransport& transport_;
@@ -169,13 +203,19 @@ class SharedTransport::Steps {
 
 namespace {
 
-Call call_of(OpType kind, size_t bytes, int detail = 0) {
-  return {static_cast<uint32_t>(kind), static_cast<uint32_t>(detail), bytes};
+Call call_of(OpType kind, size_t bytes, int root = -1) {
+  return {static_cast<uint8_t>(kind), ReduceOp::UNUSED, int8_t{0}, root, bytes};
 }
 
-Call call_of(OpType kind, size_t bytes, const c10d::ReduceOp& op) {
-  const c10d::ReduceOp::RedOpType type = op;
-  return call_of(kind, bytes, static_cast<int>(type));
+Call call_of(
+    OpType kind,
+    const at::Tensor& reduced,
+    const ReduceOp& op,
+    int root = -1) {
+  Call call = call_of(kind, size_of(reduced), root);
+  call.operation = static_cast<ReduceOp::RedOpType>(op);
+  call.type = static_cast<int8_t>(reduced.scalar_type());
+  return call;
 }
 
 } // namespace
@@ -224,7 +264,7 @@ void SharedTransport::allreduce(
   const size_t size = size_of(buffer);
   std::byte* data = data_of(buffer);
   const auto type = buffer.scalar_type();
-  Steps steps(*this, call_of(OpType::ALLREDUCE, size, op), timeout);
+  Steps steps(*this, call_of(OpType::ALLREDUCE, buffer, op), timeout);
   const auto ranks = static_cast<size_t>(this->size());
   std::vector<const std::byte*> given(ranks);
   if (size * ranks <= kReducedByAll) {
@@ -285,7 +325,7 @@ void SharedTransport::reduce(
     Milliseconds timeout) {
   const size_t size = size_of(buffer);
   std::byte* data = data_of(buffer);
-  Steps steps(*this, call_of(OpType::REDUCE, size, root), timeout);
+  Steps steps(*this, call_of(OpType::REDUCE, buffer, op, root), timeout);
   std::vector<const std::byte*> given(static_cast<size_t>(this->size()));
   for (size_t first = 0; first < size; first += Segment::kSlotBytes) {
     const size_t count = clipped(size, first, Segment::kSlotBytes);
@@ -319,7 +359,7 @@ void SharedTransport::reduce_scatter(
     largest = std::max(largest, static_cast<size_t>(count) * width);
   }
   const std::byte* data = data_of(buffer);
-  Steps steps(*this, call_of(OpType::REDUCE_SCATTER, size, op), timeout);
+  Steps steps(*this, call_of(OpType::REDUCE_SCATTER, buffer, op), timeout);
   std::vector<const std::byte*> given(counts.size());
   for (size_t first = 0; first < largest; first += share) {
     std::byte* slot = steps.next();
