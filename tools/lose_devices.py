@@ -33,7 +33,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 import torch
 from torch import nn
 
-from support.processes import children_of, process_of
+from support.processes import children_of, process_of, shared_memory
 
 STEPS = 40
 LIMIT = 2.0  # seconds
@@ -179,7 +179,7 @@ def main() -> int:
         *[rounds.exhaust] * arguments.exhaustions,
     ]
     random.shuffle(plan)
-    shared = set(Path("/dev/shm").iterdir())
+    shared = shared_memory()
     files = 0
     for done, do in enumerate(plan, start=1):
         do()
@@ -188,7 +188,7 @@ def main() -> int:
         if sys.stderr.isatty():
             print(f"\r{done} of {len(plan)}", end="", file=sys.stderr, flush=True)
     assert len(plan) < 2 or open_files() <= files, "files are left open"
-    assert set(Path("/dev/shm").iterdir()) <= shared, "shared memory is left"
+    assert shared_memory() <= shared, "shared memory is left"
     launchers = children_of(os.getpid())
     processes = [pid for launcher in launchers for pid in children_of(launcher)]
     assert (len(launchers), len(processes)) == (1, 2), "processes are left"
