@@ -37,6 +37,7 @@ from torch._C._distributed_c10d import TCPStore
 _HOST = "127.0.0.1"
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
 _STACK_SECONDS = 2  # for a rank to write where it is
+_LONGEST = 2_000_000  # seconds, which poll(2) can wait for
 _EXIT_SECONDS = 5  # for a process to end once its function has
 
 
@@ -103,7 +104,9 @@ def run_ranks(
     Raises:
         RanksFailedError: If a rank raised, ended otherwise or took too long.
         ImportError: If ``openreg-distributed`` is not installed.
-        ValueError: If the function is not one of a module.
+        TypeError: If an argument is of another type.
+        ValueError: If the function is not one of a module, the size is less than 1, or
+            a limit is negative or longer than poll(2) can wait.
     """
     __tracebackhide__ = True  # pytest shows the line of the test
     ranks = run_each_rank(
@@ -129,10 +132,14 @@ def run_each_rank(
 
     Raises:
         ImportError: If ``openreg-distributed`` is not installed.
-        ValueError: If the function is not one of a module.
+        TypeError: If an argument is of another type.
+        ValueError: If the function is not one of a module, the size is less than 1, or
+            a limit is negative or longer than poll(2) can wait.
     """
     __tracebackhide__ = True
     _check_installed()
+    _check_limit("seconds", seconds)
+    _check_limit("grace", grace)
     call = _Call(function, arguments, size, seconds, backend)
     store = TCPStore(_HOST, 0, is_master=True, wait_for_workers=False)
     with tempfile.TemporaryDirectory(prefix="ranks-") as folder:
@@ -143,6 +150,13 @@ def run_each_rank(
         finally:
             ranks.end()
         return ranks.results()
+
+
+def _check_limit(name: str, seconds: float) -> None:
+    if not isinstance(seconds, (int, float)):
+        raise TypeError(f"{name} is {seconds!r}, expected a number of seconds")
+    if not 0 <= seconds <= _LONGEST:
+        raise ValueError(f"{name} is {seconds}, expected 0 to {_LONGEST} seconds")
 
 
 def _check_installed() -> None:
@@ -165,6 +179,10 @@ class _Call:
         seconds: float,
         backend: str | None,
     ) -> None:
+        if not callable(function):
+            raise TypeError(f"function is {function!r}, expected one of a module")
+        if not isinstance(size, int):
+            raise TypeError(f"size is {size!r}, expected the number of ranks")
         if size < 1:
             raise ValueError(f"the number of ranks is {size}, expected 1 or more")
         self.size = size
