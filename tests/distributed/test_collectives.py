@@ -192,6 +192,23 @@ def all_reduce_of_large_unsigned_numbers(rank: int) -> None:
 
 
 @case
+def a_number_wins_over_nan(rank: int) -> None:
+    backend = dist.group.WORLD._get_backend(torch.device(DEVICE))
+    if not backend.shares_memory:
+        return  # what gloo says depends on its order
+    nan = float("nan")
+    given = [[nan, 1.0, nan, nan], [1.0, nan, nan, nan], [2.0, 2.0, 2.0, nan]]
+    for dtype in FLOATS:
+        for op, wanted in (
+            (dist.ReduceOp.MIN, [1.0, 1.0, 2.0, nan]),
+            (dist.ReduceOp.MAX, [2.0, 2.0, 2.0, nan]),
+        ):
+            tensor = torch.tensor(given[rank], dtype=dtype, device=DEVICE)
+            dist.all_reduce(tensor, op)
+            assert str(tensor.tolist()) == str(wanted)
+
+
+@case
 def all_reduce_coalesced(rank: int) -> None:
     shapes = [(3,), (2, 2), ()]
     tensors = [place(values(rank, torch.float32, each), "") for each in shapes]

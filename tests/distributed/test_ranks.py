@@ -207,11 +207,21 @@ def test_a_result_that_cannot_be_sent_is_a_failure():
         run_ranks(give_a_function, 1, backend=None)
 
 
-def test_what_cannot_be_sent_is_refused():
+def test_wrong_arguments_are_refused():
     with pytest.raises(ValueError, match="a function of a module"):
         run_ranks(lambda rank: None, 2)
     with pytest.raises(ValueError, match="the number of ranks is 0"):
         run_ranks(end_early, 0)
+    with pytest.raises(TypeError, match=r"size is 1\.5"):
+        run_ranks(end_early, 1.5)
+    with pytest.raises(TypeError, match="function is None"):
+        run_ranks(None, 1)
+    with pytest.raises(TypeError, match="seconds is '9'"):
+        run_ranks(end_early, 1, seconds="9")
+    for limits in ({"seconds": -1}, {"grace": float("inf")}, {"grace": float("nan")}):
+        (name,) = limits
+        with pytest.raises(ValueError, match=f"{name} is .*, expected 0 to 2000000"):
+            run_ranks(end_early, 1, **limits)
 
 
 SUITE = """

@@ -23,10 +23,10 @@ Binary function_of(ReduceOp::RedOpType op) {
                  -> at::Tensor& { return at::add_out(out, one, other); };
     case ReduceOp::PRODUCT:
       return &at::mul_out;
-    case ReduceOp::MIN:
-      return &at::minimum_out;
+    case ReduceOp::MIN: // as NCCL's, a number wins over NaN
+      return &at::fmin_out;
     case ReduceOp::MAX:
-      return &at::maximum_out;
+      return &at::fmax_out;
     case ReduceOp::BAND:
       return &at::bitwise_and_out;
     case ReduceOp::BOR:

@@ -37,6 +37,7 @@ from torch._C._distributed_c10d import TCPStore
 _HOST = "127.0.0.1"
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
 _STACK_SECONDS = 2  # for a rank to write where it is
+_LONGEST = 2_000_000  # seconds, which poll(2) can wait for
 _EXIT_SECONDS = 5  # for a process to end once its function has
 
 
@@ -105,7 +106,9 @@ def run_ranks(
     Raises:
         RanksFailedError: If a rank raised, ended otherwise or took too long.
         ImportError: If ``openreg-distributed`` is not installed.
-        ValueError: If the function is not one of a module.
+        TypeError: If an argument is of another type.
+        ValueError: If the function is not one of a module, the size is less than 1, or
+            a limit is negative or longer than poll(2) can wait.
     """
     __tracebackhide__ = True  # pytest shows the line of the test
     _check_installed()
@@ -130,7 +133,9 @@ def run_each_rank(
 
     Raises:
         ImportError: If ``openreg-distributed`` is not installed.
-        ValueError: If the function is not one of a module.
+        TypeError: If an argument is of another type.
+        ValueError: If the function is not one of a module, the size is less than 1, or
+            a limit is negative or longer than poll(2) can wait.
     """
     __tracebackhide__ = True
     _check_installed()
@@ -141,6 +146,8 @@ def run_each_rank(
 def _run_all(call: _Call, grace: float) -> tuple[list[Rank], str]:
     """Returns how ranks ended, and what their flight records say of that."""
     __tracebackhide__ = True
+    _check_limit("seconds", call.seconds)
+    _check_limit("grace", grace)
     store = TCPStore(_HOST, 0, is_master=True, wait_for_workers=False)
     with tempfile.TemporaryDirectory(prefix="ranks-") as folder:
         ranks = _Ranks(call, store.port, Path(folder))
@@ -157,6 +164,13 @@ def _explain_flight(folder: Path) -> str:
 
     records = flight.load([folder])
     return flight.explain(records) if records else ""
+
+
+def _check_limit(name: str, seconds: float) -> None:
+    if not isinstance(seconds, (int, float)):
+        raise TypeError(f"{name} is {seconds!r}, expected a number of seconds")
+    if not 0 <= seconds <= _LONGEST:
+        raise ValueError(f"{name} is {seconds}, expected 0 to {_LONGEST} seconds")
 
 
 def _check_installed() -> None:
@@ -179,6 +193,10 @@ class _Call:
         seconds: float,
         backend: str | None,
     ) -> None:
+        if not callable(function):
+            raise TypeError(f"function is {function!r}, expected one of a module")
+        if not isinstance(size, int):
+            raise TypeError(f"size is {size!r}, expected the number of ranks")
         if size < 1:
             raise ValueError(f"the number of ranks is {size}, expected 1 or more")
         self.size = size
