@@ -19,12 +19,13 @@ NAMES = re.findall(
 )
 MODES = {
     "asynchronous": {"OPENREG_INLINE_BYTES": "0"},
-    "inline": {"OPENREG_ENQUEUE_BURSTS": "0"},
+    "inline": {"OPENREG_INLINE_BYTES": str(2**30), "OPENREG_ENQUEUE_BURSTS": "0"},
     "blocking": {"OPENREG_LAUNCH_BLOCKING": "1"},
 }
 # Where results are not equal bit by bit, the reason.
-CLOSE: dict[str, str] = {}
-# Nothing in these is worth a kernel of its own.
+CLOSE = {
+    "scatters": "threads of OpenMP add atomically, in any order, as on the CPU",
+}
 pytestmark = pytest.mark.timeout(1500)
 
 
@@ -39,7 +40,7 @@ def results(mode: str, threads: str) -> dict[str, dict[str, object]]:
 
 
 def test_every_program_is_run() -> None:
-    assert len(NAMES) >= 40
+    assert len(NAMES) > 35
     assert results("asynchronous", "2").keys() == set(NAMES)
 
 
