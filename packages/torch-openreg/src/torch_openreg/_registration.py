@@ -164,7 +164,6 @@ def _refuse_group(*_: Any) -> NoReturn:
     )
 
 
-# [docs: compilers]
 def _register_compilers() -> None:
     try:
         # The submodule by name, as that of openreg_aten.
@@ -180,9 +179,6 @@ def _register_compilers() -> None:
         _registration.register_inductor()
     if is_enabled("dynamo_backend"):
         _registration.register_dynamo_backend()
-
-
-# [docs: end]
 
 
 class _MissingInductor(type):
