@@ -58,6 +58,12 @@ LAYERS = {
         "backend",
         "module",
     ],
+    "packages/openreg-inductor/csrc": [
+        "failures",
+        "launch",
+        "binding",
+        "module",
+    ],
 }
 # This one uses the library through its public header, and no layers but these.
 ONLY = {"packages/openreg-runtime/csrc/bindings/": ["base/", "bindings/"]}

@@ -5,10 +5,10 @@
 
 The environment of this interpreter needs torch and numpy, and no more. pip gets one
 wheel at a time, without its dependencies, so that the order is that of the test and
-not pip's. Four packages come in each of their 24 orders. openreg-distributed is in one
-place of each, and in all places over all of them: each place in each order would be 120
-installations. After the last wheel of each order the
-examples, and a collective of one rank, run in a fresh process.
+not pip's. Four packages come in each of their 24 orders. openreg-distributed and
+openreg-inductor are in one place of each, and in all places over all of them: each
+place in each order would be 720 installations. After the last wheel of each order the
+examples, a collective of one rank, and a compiled product run in a fresh process.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 
 from workspace import DIST, PACKAGES, ROOT
 
-FIFTH = "openreg-distributed"
+SPREAD = ("openreg-distributed", "openreg-inductor")
 README = ROOT / "README.md"
 USED = "import torch\nassert torch.openreg.is_initialized(), 'no device was used'\n"
 COLLECTIVE = """
@@ -36,15 +36,22 @@ dist.all_reduce(tensor)
 assert tensor.tolist() == [1, 1]
 dist.destroy_process_group()
 """
+# A product of matrices needs no compiler of C++.
+COMPILED = """
+tensor = torch.eye(2, device="openreg")
+assert torch.compile(torch.mm)(tensor, tensor).equal(tensor)
+"""
 
 
 def orders() -> list[tuple[str, ...]]:
     """Returns the orders to try, each with all packages."""
-    others = [package for package in PACKAGES if package != FIFTH]
+    others = [package for package in PACKAGES if package not in SPREAD]
     tried = []
-    for number, order in enumerate(itertools.permutations(others)):
-        place = number % len(PACKAGES)
-        tried.append((*order[:place], FIFTH, *order[place:]))
+    for number, permutation in enumerate(itertools.permutations(others)):
+        order = list(permutation)
+        for step, package in enumerate(SPREAD):
+            order.insert(number * (4 * step + 1) % (len(order) + 1), package)
+        tried.append(tuple(order))
     return tried
 
 
@@ -112,7 +119,8 @@ def failures(tried: Sequence[Sequence[str]], program: str) -> Iterator[str]:
 
 def main() -> int:
     """Runs the command line; returns the exit status."""
-    program = examples(README.read_text(encoding="utf-8")) + COLLECTIVE
+    program = examples(README.read_text(encoding="utf-8"))
+    program += COLLECTIVE + COMPILED
     tried = orders()
     start = time.monotonic()
     failed = list(failures(tried, program))

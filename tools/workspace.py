@@ -14,5 +14,6 @@ PACKAGES = (
     "openreg-aten",
     "openreg-amp",
     "openreg-distributed",
+    "openreg-inductor",
     "torch-openreg",
 )

@@ -17,6 +17,7 @@ EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 
 DIFFERENCES = {
     "address_space": "kernels",
+    "compiled": "inductor",
     "custom_operator": "operators",
     "ranks": "occl",
     "shared_tensor": "shared memory",  # it waits for ever

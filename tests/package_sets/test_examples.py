@@ -23,6 +23,7 @@ PACKAGES = (
     "openreg_aten",
     "openreg_amp",
     "openreg_distributed",
+    "openreg_inductor",
     "torch_openreg",
 )
 # What each example needs, in the order of its imports.
@@ -31,6 +32,7 @@ PACKAGE_SETS = {
     "aten": PACKAGES[:2],
     "aten_amp": PACKAGES[:3],
     "aten_distributed": (*PACKAGES[:2], "openreg_distributed"),
+    "aten_inductor": (*PACKAGES[:2], "openreg_inductor"),
     "full": PACKAGES,
 }
 # A folder of tests of the same name has no origin.
@@ -100,6 +102,12 @@ def test_example_prints_what_it_says(name: str) -> None:
 
 
 MISSING = [
+    (
+        {"openreg_inductor"},
+        "import torch; x = torch.eye(2, device='openreg');"
+        "torch.compile(torch.mm)(x, x)",
+        "pip install openreg-inductor==",
+    ),
     ({"openreg_runtime"}, "import openreg_aten", "pip install openreg-runtime=="),
     ({"openreg_aten"}, "import torch_openreg", "pip install openreg-aten=="),
     ({"openreg_runtime"}, "import torch_openreg", "pip install openreg-runtime=="),

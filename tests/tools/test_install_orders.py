@@ -26,17 +26,18 @@ def test_page_without_examples_is_an_error(tool):
         tool.examples("text\n```console\n$ b\n```\n")
 
 
-def test_orders_are_all_of_four_packages_with_the_fifth_in_all_places(tool):
-    fifth, tried = tool.FIFTH, tool.orders()
-    others = [tuple(name for name in order if name != fifth) for order in tried]
-    assert sorted(others) == sorted(
-        itertools.permutations(set(tool.PACKAGES) - {fifth})
-    )
-    places = [order.index(fifth) for order in tried]
-    assert set(places) == set(range(len(tool.PACKAGES)))
-    for other in set(tool.PACKAGES) - {fifth}:
-        pairs = zip(places, tried, strict=True)
-        assert {place < order.index(other) for place, order in pairs} == {True, False}
+def test_orders_are_all_of_four_packages_with_the_others_in_all_places(tool):
+    tried, spread = tool.orders(), set(tool.SPREAD)
+    others = [tuple(name for name in order if name not in spread) for order in tried]
+    assert sorted(others) == sorted(itertools.permutations(set(tool.PACKAGES) - spread))
+    assert all(sorted(order) == sorted(tool.PACKAGES) for order in tried)
+    for package in spread:
+        places = [order.index(package) for order in tried]
+        assert set(places) == set(range(len(tool.PACKAGES)))
+        for other in set(tool.PACKAGES) - {package}:
+            pairs = zip(places, tried, strict=True)
+            before = {place < order.index(other) for place, order in pairs}
+            assert before == {True, False}
 
 
 @pytest.mark.parametrize("names", [[], ["torch_openreg-1.whl", "torch_openreg-2.whl"]])

@@ -15,17 +15,18 @@ import pytest
                 "openreg_aten",
                 "openreg_amp",
                 "openreg_distributed",
+                "openreg_inductor",
                 "torch_openreg",
                 "torch",
             ],
         ),
         (
             ["openreg-runtime", "openreg-aten"],
-            ["openreg_amp", "openreg_distributed", "torch_openreg"],
+            ["openreg_amp", "openreg_distributed", "openreg_inductor", "torch_openreg"],
         ),
         (
             ["openreg-runtime", "openreg-aten", "openreg-amp"],
-            ["openreg_distributed", "torch_openreg"],
+            ["openreg_distributed", "openreg_inductor", "torch_openreg"],
         ),
     ],
 )

@@ -13,6 +13,7 @@
 #include "device/storage_impl.h"
 #include "device/tensor_impl.h"
 #include "kernel/altered_reply.h"
+#include "kernel/compiled.h"
 #include "kernel/dispatch_paths.h"
 #include "kernel/executor.h"
 #include "kernel/message.h"
@@ -233,6 +234,10 @@ NB_MODULE(_C, m) {
         });
       },
       nb::arg("device"));
+
+  m.attr("launch_compiled") = nb::capsule(
+      reinterpret_cast<void*>(&launch_compiled),
+      "openreg_aten._C.launch_compiled");
 
   define_memory(m);
   define_streams(m);

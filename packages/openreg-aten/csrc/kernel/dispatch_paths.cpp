@@ -29,6 +29,8 @@ std::string name_of(DispatchPath path) {
       return "structured";
     case DispatchPath::kStub:
       return "stub";
+    case DispatchPath::kCompiled:
+      return "compiled";
     case DispatchPath::kEnqueued:
       return "enqueued";
     case DispatchPath::kPart:

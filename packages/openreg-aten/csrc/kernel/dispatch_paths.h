@@ -19,6 +19,7 @@ enum class DispatchPath : uint8_t {
   kTyped,
   kStructured,
   kStub,
+  kCompiled, // a kernel of a compiler, and no operator
   kEnqueued,
   kPart,      // of another operator, which counts
   kCorrected, // enqueued, with other strides than were predicted

@@ -22,6 +22,7 @@ _PACKAGES = (
     "openreg-aten",
     "openreg-amp",
     "openreg-distributed",
+    "openreg-inductor",
     "openreg-runtime",
     "torch",
 )

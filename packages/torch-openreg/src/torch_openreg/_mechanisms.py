@@ -95,6 +95,24 @@ _TABLE = (
         "no torch.distributed._symmetric_memory",
         "_registration.py",
     ),
+    (
+        "device_interface",
+        "torch._dynamo.device_interface.register_interface_for_device",
+        "Dynamo and Inductor cannot ask for streams and properties",
+        "_registration.py",
+    ),
+    (
+        "inductor",
+        "torch._inductor.codegen.common.register_backend_for_device",
+        'torch.compile needs backend="aot_eager" or "eager"',
+        "_registration.py",
+    ),
+    (
+        "dynamo_backend",
+        "torch._dynamo.register_backend",
+        'no torch.compile(backend="openreg")',
+        "_registration.py",
+    ),
 )
 _FOLDER = "torch-openreg/src/torch_openreg"
 
@@ -122,24 +140,9 @@ _PLANNED = (
         "DistributedDataParallel does not time itself",
     ),
     (
-        "device_interface",
-        "torch._dynamo.device_interface.register_interface_for_device",
-        "Dynamo and Inductor cannot ask for streams and properties",
-    ),
-    (
-        "dynamo_backend",
-        "torch._dynamo.register_backend",
-        'no torch.compile(backend="openreg")',
-    ),
-    (
         "graph",
         "at::GraphImplInterface, REGISTER_GRAPH_IMPL",
         "no torch.accelerator.Graph",
-    ),
-    (
-        "inductor",
-        "torch._inductor.codegen.common.register_backend_for_device",
-        'torch.compile needs backend="aot_eager" or "eager"',
     ),
 )
 

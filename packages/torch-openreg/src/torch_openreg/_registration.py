@@ -52,6 +52,7 @@ def register() -> None:
         _register_symmetric_memory()
     if is_enabled("rng_graphsafe"):
         _register_graphsafe_generators()
+    _register_compilers()
     _registered = True
     if sanitized:
         _enable_sanitizer()
@@ -161,3 +162,43 @@ def _refuse_group(*_: Any) -> NoReturn:
         f"pip install openreg-distributed=={__version__}",
         name="openreg_distributed",
     )
+
+
+def _register_compilers() -> None:
+    try:
+        # The submodule by name, as that of openreg_aten.
+        from openreg_inductor import _registration
+    except ModuleNotFoundError as error:
+        if error.name != "openreg_inductor":
+            raise
+        _refuse_inductor()
+        return
+    if is_enabled("device_interface"):
+        _registration.register_device_interface()
+    if is_enabled("inductor"):
+        _registration.register_inductor()
+    if is_enabled("dynamo_backend"):
+        _registration.register_dynamo_backend()
+
+
+class _MissingInductor(type):
+    @property
+    def supports_caching(cls) -> NoReturn:  # what Inductor asks a class first
+        raise ImportError(
+            "torch.compile with Inductor needs openreg-inductor, which is not "
+            f"installed: pip install openreg-inductor=={__version__}",
+            name="openreg_inductor",
+        )
+
+
+def _refuse_inductor() -> None:
+    """Puts classes where Inductor looks for those of a device that has none."""
+    from torch_openreg import openreg
+
+    for name in (
+        "Scheduling",
+        "PythonWrapperCodegen",
+        "CppWrapperCodegen",
+        "WrapperFxCodegen",
+    ):
+        setattr(openreg, name, _MissingInductor(name, (), {}))

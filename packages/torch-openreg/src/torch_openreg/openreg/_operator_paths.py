@@ -21,6 +21,7 @@ class operator_paths:  # noqa: N801 - used as a function, like torch.no_grad
     - ``"typed"``: the CPU's kernel, in the operator's own C++ signature;
     - ``"stub"``: the CPU's kernel of a ``DispatchStub``, for PyTorch's own function;
     - ``"boxed"``: the kernel that serves all other operators;
+    - ``"compiled"``: a kernel that Inductor wrote, with the name of the kernel;
     - ``"enqueued"``, instead: any of them, later, by the executor of the stream; if its
       results had other strides than predicted, as ``"corrected"``, too.
 

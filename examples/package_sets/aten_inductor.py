@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What openreg-aten and openreg-inductor do together: torch.compile with Inductor."""
+
+import torch
+
+import openreg_aten  # noqa: F401  the backend comes first
+
+import openreg_inductor  # isort: skip
+
+openreg_inductor.register()
+x = torch.eye(3, device="privateuseone")
+product = torch.compile(torch.mm)(x, x * 2)
+print(product.device, product.trace().item())
+# prints: privateuseone:0 6.0

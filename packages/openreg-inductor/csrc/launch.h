@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a generated kernel and openreg_inductor._C know of each other. Each
+// kernel has its own copy of this text.
+#pragma once
+
+#include <Python.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace openreg::inductor {
+
+/// The tensors of one call.
+struct Operands {
+  size_t bytes = 0;
+  bool on_host = false; // one or more have memory of the host
+};
+
+/// A kernel and its arguments; openreg-aten has the same struct.
+struct Call {
+  size_t struct_size = sizeof(Call);
+  int64_t device;
+  const char* name; // valid for good
+  size_t bytes;     // of operands
+  bool may_raise;   // the kernel may refuse values
+  bool must_run;    // before the launch returns
+  void (*run)(void* args);
+  void* args;
+  void* (*copy)(const void* args);
+  void (*destroy)(void* args) noexcept;
+};
+
+/// The capsule openreg_inductor._C.launcher. Both functions need the GIL, and
+/// return false with an exception of Python's set.
+struct Launcher {
+  /// Where a kernel of the device finds the data of a tensor.
+  bool (*add_operand)(
+      PyObject* tensor,
+      int64_t device,
+      Operands& operands,
+      void*& data);
+  /// Runs the kernel in stream order, or enqueues it.
+  bool (*launch)(const Call& call);
+};
+
+} // namespace openreg::inductor

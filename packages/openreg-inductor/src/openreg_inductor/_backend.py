@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Registers the device with Inductor: after its modules are imported, before it runs.
+
+If torch has changed what is relied on, the device is registered all the same, so that
+each attempt to compile for it says so.
+"""
+
+from __future__ import annotations
+
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+from torch._inductor.codegen import common
+from torch._inductor.custom_graph_pass import (
+    CustomGraphModulePass,
+    get_hash_for_files,
+)
+
+from openreg_inductor import _patches
+
+
+class _CacheKey(CustomGraphModulePass):
+    """Makes the package a part of the keys of Inductor's caches: changes nothing."""
+
+    def __call__(self, gm: torch.fx.GraphModule) -> None:
+        """Leaves the graph as it is."""
+
+    def uuid(self) -> tuple[str, bytes]:
+        """The version, and a hash of all files that generated code depends on."""
+        folder = Path(__file__).parent
+        files = sorted([*folder.glob("*.py"), *folder.glob("*.h")])
+        return metadata.version("openreg-inductor"), get_hash_for_files(
+            tuple(str(file) for file in files)
+        )
+
+
+def register() -> None:
+    """Changes Inductor's functions, and registers the classes that write code."""
+    device = torch._C._get_privateuse1_backend_name()
+    try:
+        _patches.apply(device)
+    except _patches.UpstreamChangedError as error:
+        _Refusal.error = error
+        refused: Any = _Refusal("Refused", (), {})
+        common.register_backend_for_device(device, refused, refused, refused)
+        return
+    # They derive from classes that were checked above.
+    from openreg_inductor import _overrides, _scheduling, _wrapper
+
+    common.register_device_op_overrides(device, _overrides.Overrides())
+    common.register_backend_for_device(
+        device,
+        _scheduling.Scheduling,
+        _wrapper.Wrapper,
+        _wrapper.NoCppWrapper,
+        device_custom_pass=_CacheKey(),
+    )
+
+
+class _Refusal(type):
+    """The class of a class that stands where one would that writes code."""
+
+    error: Exception
+
+    @property
+    def supports_caching(cls) -> NoReturn:
+        """What Inductor asks a class first."""
+        raise _Refusal.error

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The backend of ``torch.compile`` that has the device's name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._dynamo.backends import registry
+
+
+def register() -> None:
+    """Registers the backend, ``torch.compile(backend="openreg")``."""
+    registry.register_backend(
+        compile_graph, name=torch._C._get_privateuse1_backend_name()
+    )
+
+
+def compile_graph(
+    graph: torch.fx.GraphModule, example_inputs: list[Any], **options: Any
+) -> Callable[..., Any]:
+    """Compiles a graph with Inductor, which the package has told of the device.
+
+    Args:
+        graph: What Dynamo traced.
+        example_inputs: Fake tensors and numbers, as its inputs.
+        options: Settings of Inductor for this graph.
+
+    Returns:
+        The compiled function.
+    """
+    from torch._inductor.compile_fx import compile_fx
+
+    compiled: Any = compile_fx(graph, example_inputs, config_patches=options)
+    return compiled  # type: ignore[no-any-return]

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Lines of generated Python that handle devices."""
+
+from __future__ import annotations
+
+from torch._inductor.codegen.common import DeviceOpOverrides
+
+
+class Overrides(DeviceOpOverrides):
+    """The device's lines. Kernels find their stream themselves."""
+
+    def import_get_raw_stream_as(self, name: str) -> str:
+        return (
+            "from openreg_inductor._interface import Interface as _interface\n"
+            f"{name} = _interface.get_raw_stream"
+        )
+
+    def set_device(self, device_idx: int) -> str:
+        return f"_interface.set_device({device_idx})"
+
+    def synchronize(self) -> str:
+        return "_interface.synchronize()"
+
+    def device_guard(self, device_idx: int) -> str:
+        return f"_interface.device({device_idx})"

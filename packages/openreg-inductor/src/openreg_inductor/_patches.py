@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What of Inductor is changed for the device, and what else is relied on.
+
+Inductor asks in many places whether a device is called "cpu", and means one of two
+things: that memory is the host's, or that kernels are in C++ and have the numbers of
+the CPU. The functions here mean the latter. Their constant "cpu" becomes one that the
+device's name is equal to. The code of the function is changed in place, so it does not
+matter who has imported it by name.
+
+Each function has a hash of its source in torch 2.13.0, and so does each that the
+package overrides or whose text it reads. Where one differs, nothing is changed. For
+another version of torch: ``python -m openreg_inductor._patches`` prints the hashes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from types import CodeType, FunctionType
+from typing import Any
+
+
+class UpstreamChangedError(RuntimeError):
+    """A function of torch is not the one that the package was written for."""
+
+
+# In torch._inductor: functions whose "cpu" means kernels in C++ with the CPU's numbers.
+# [docs: patches]
+_ASK_FOR_CPP = {
+    "choices:InductorChoices.get_config_heuristics": "0e9ab2160b6a6aef",
+    "codecache:FxGraphHashDetails._contains_cpu_tensor": "09f4124093fe61d6",
+    "codecache:FxGraphHashDetails._may_generate_cpu_cpp_code": "0a49a895e4d23310",
+    "decomposition:addmm": "546717afce24e8e7",
+    "decomposition:bmm": "2c254c0ded8eda9e",
+    "decomposition:mm": "f044043439f9f24b",
+    "ir:is_cpu": "7600732460adc67b",
+    "kernel.bmm:tuned_bmm": "1a082048485e2aee",
+    "kernel.conv:convolution": "5ed043f821a49812",
+    "kernel.flex.flex_attention:flex_attention": "c210cc7e7a4d9dea",
+    "lowering:_make_reduction_inner": "1c4d173a467e68a9",
+    "lowering:_pad_as_cat": "8647724b1e4c3b18",
+    "lowering:cat": "8dfd43fbf4ed0c26",
+    "lowering:div_prim": "75e87a9bf283a7c2",
+    "lowering:use_two_step_variance": "93f9bcc5e9663c2f",
+    "scheduler:BaseSchedulerNode.is_cpu": "3abf458ee46f55f4",
+    "scheduler:ForeachKernelSchedulerNode._default_group_nodes_for_combo_kernels": "58cb7e0e55d9664e",  # noqa: E501
+    "scheduler:Scheduler.speedup_by_fusion": "bd0d9c08e8fff2c3",
+    "select_algorithm:AlgorithmSelectorCache.__call__": "aee168252516a225",
+    "select_algorithm:ExternKernelCaller.__init__": "bdd3b2a5654220a1",
+    "utils:_use_template_for_cpu": "43d02368b1848d1f",
+    "utils:get_current_backend": "3e7a48839289d439",
+    "utils:use_scatter_fallback": "0094793d6601fb21",
+}
+# [docs: end]
+# What the package derives from, or whose text it reads, or whose place it takes.
+_RELIED_ON = {
+    "async_compile:AsyncCompile.cpp_pybinding": "cc99f2574aeb5f9b",
+    "codecache:CppCodeCache.load_async": "9ac835f9c8c0bdac",
+    "codecache:CppPythonBindingsCodeCache": "93f2c3b90b91772f",
+    "codegen.common:DeviceOpOverrides": "bbf1796c24d26f71",
+    "codegen.common:KernelArgs.cpp_argdefs": "f8c0bd13b3bea6eb",
+    "codegen.common:register_backend_for_device": "06b0018337d312c4",
+    "codegen.cpp:CppScheduling.define_kernel": "37b7943cbb771ad3",
+    "codegen.cpp:CppScheduling.flush": "59f20c9f56f934c4",
+    "codegen.cpp:KernelGroup": "34958dc65914e755",
+    "codegen.cpp:LoopLevel.lines": "79ec544f12b90e85",
+    "codegen.cpp:WorkSharing": "d8370346a3227ef3",
+    "codegen.wrapper:PythonWrapperCodegen._generate_kernel_call_helper": "67a1f2491e7a957a",  # noqa: E501
+    "codegen.wrapper:PythonWrapperCodegen.create": "c8d716f76315883f",
+    "codegen.wrapper:PythonWrapperCodegen.make_allocation": "99e925fd3e818f7b",
+    "codegen.wrapper:PythonWrapperCodegen.write_header": "d6fd237aaaa5c835",
+    "codegen.wrapper:SubgraphPythonWrapperCodegen": "47d1dd7a0f6617da",
+    "graph:GraphLowering.decide_layout_opt": "bef90675b8c18d39",
+    "template_heuristics.registry:register_template_heuristic": "a10c3fb19a7440ba",
+    "utils:device_need_guard": "b39413cad80d0aea",
+}
+
+
+def apply(device: str) -> None:
+    """Lets Inductor take the device for one with kernels in C++; once per process.
+
+    Args:
+        device: The name of the device.
+
+    Raises:
+        UpstreamChangedError: If a function is another one than in torch 2.13.0; nothing
+            is changed then.
+    """
+    _check(_ASK_FOR_CPP | _RELIED_ON)
+    alike = _Alike("cpu", device)
+    for path in _ASK_FOR_CPP:
+        function = _find(path)
+        function.__code__ = _with_constant(function.__code__, alike)
+    _register_autotuning(device)
+
+    graph: Any = importlib.import_module("torch._inductor.graph")
+    scheduler: Any = importlib.import_module("torch._inductor.scheduler")
+    # Convolutions are in channels_last, as on the CPU.
+    graph.SUPPORTED_MKLDNN_DEVICES += (device,)
+    needs_guard = scheduler.device_need_guard
+    scheduler.device_need_guard = lambda name: name == device or needs_guard(name)
+
+
+class _Alike(str):
+    """A name to which another one is equal, too."""
+
+    __slots__ = ("other",)
+    other: str
+
+    def __new__(cls, name: str, other: str) -> _Alike:
+        self = super().__new__(cls, name)
+        self.other = other
+        return self
+
+    def __eq__(self, value: object) -> bool:
+        return str.__eq__(self, value) is True or value == self.other
+
+    def __ne__(self, value: object) -> bool:
+        return not self == value
+
+    __hash__ = str.__hash__
+
+
+def _with_constant(code: CodeType, alike: _Alike) -> CodeType:
+    """Puts a name in the place of the constant that is equal to it."""
+
+    def changed(value: Any) -> Any:
+        if type(value) is str and str.__eq__(alike, value):
+            return alike
+        if type(value) is tuple:
+            return tuple(changed(each) for each in value)
+        if type(value) is frozenset and str(alike) in value:
+            return value | {alike.other}
+        if isinstance(value, CodeType):
+            return _with_constant(value, alike)
+        return value
+
+    return code.replace(co_consts=tuple(changed(each) for each in code.co_consts))
+
+
+def _register_autotuning(device: str) -> None:
+    """Gives the device the CPU's choices of templates."""
+    from torch._inductor.template_heuristics import registry
+
+    for template, of, operator in [*registry._TEMPLATE_HEURISTIC_REGISTRY]:
+        if of == "cpu" and template is not None:
+            choices = registry._TEMPLATE_HEURISTIC_REGISTRY[template, of, operator]
+            registry.register_template_heuristic(template, device, op_name=operator)(
+                choices
+            )
+
+
+def _check(expected: Mapping[str, str]) -> None:
+    """Compares sources with their hashes."""
+    changed = [path for path, known in expected.items() if _hash(path) != known]
+    if changed:
+        own, torch = (metadata.version(p) for p in ("openreg-inductor", "torch"))
+        raise UpstreamChangedError(
+            f"openreg-inductor {own} was written for torch 2.13.0. In torch {torch} "
+            f"these of torch._inductor are others: {', '.join(changed)}. Compiled "
+            'kernels may be wrong for the device; backend="aot_eager" works'
+        )
+
+
+def _hash(path: str) -> str:
+    """The hash of a source; empty if there is none."""
+    try:
+        source = inspect.getsource(_find(path))
+    except (ImportError, AttributeError, OSError, TypeError):
+        return ""
+    return hashlib.sha256(source.encode()).hexdigest()[:16]
+
+
+def _find(path: str) -> FunctionType:
+    """Finds a function or class by module and name, under its decorators."""
+    module, _, names = path.partition(":")
+    value: Any = importlib.import_module(f"torch._inductor.{module}")
+    for name in names.split("."):
+        value = inspect.getattr_static(value, name)
+    if isinstance(value, staticmethod | classmethod):
+        value = value.__func__
+    found: FunctionType = inspect.unwrap(value)
+    return found
+
+
+def _hashes() -> Iterator[str]:
+    for path in [*_ASK_FOR_CPP, *_RELIED_ON]:
+        yield f'    "{path}": "{_hash(path)}",'
+
+
+if __name__ == "__main__":
+    import torch._inductor.compile_fx  # noqa: F401
+
+    print(*_hashes(), sep="\n")  # noqa: T201  (a program)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tells PyTorch's compilers of the device, each when it is imported.
+
+torch-openreg imports this within ``import torch``. Neither ``torch._dynamo`` nor
+``torch._inductor`` may be imported then: it takes seconds. PyTorch asks nobody when it
+loads them, so the import system does.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+
+
+def register() -> None:
+    """Registers the device's present name with Dynamo and Inductor, once each.
+
+    A compiler that is not imported yet hears of it when it is. Importing torch does
+    this already where torch-openreg is installed; more calls do nothing.
+    """
+    register_device_interface()
+    register_inductor()
+    register_dynamo_backend()
+
+
+# [docs: after-import]
+def register_device_interface() -> None:
+    """Registers the streams, events and properties of the device."""
+    _after_import("torch._dynamo.device_interface", _load("_interface"))
+
+
+def register_inductor() -> None:
+    """Registers the classes that write code for the device."""
+    # This module of Inductor imports all that is changed.
+    _after_import("torch._inductor.compile_fx", _load("_backend"))
+
+
+def register_dynamo_backend() -> None:
+    """Registers the backend that has the device's name."""
+    _after_import("torch._dynamo.backends.registry", _load("_dynamo"))
+
+
+# [docs: end]
+
+
+def _load(name: str) -> Callable[[], None]:
+    """Returns what registers a module of this package, which it imports."""
+
+    def load() -> None:
+        importlib.import_module(f"openreg_inductor.{name}").register()
+
+    return load
+
+
+class _AfterImport(MetaPathFinder):
+    """Calls a function after the first import of each module of a table."""
+
+    def __init__(self) -> None:
+        self.calls: dict[str, Callable[[], None]] = {}
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,
+        target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        call = self.calls.get(fullname)
+        if call is None:
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is None or spec.loader is None:
+            return None
+        execute = spec.loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            execute(module)
+            call()
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+_finder = _AfterImport()
+
+
+def _after_import(name: str, call: Callable[[], None]) -> None:
+    """Calls a function once a module is imported, or now; only the first for each."""
+    if name in _finder.calls:
+        return
+    _finder.calls[name] = call
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+    if name in sys.modules:
+        importlib.import_module(name)  # to its end, if another thread is at it
+        call()

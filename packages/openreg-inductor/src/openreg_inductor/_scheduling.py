@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Inductor's kernels in C++: written as for the CPU, and launched on the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch._inductor import config
+from torch._inductor.codegen.cpp import CppScheduling
+from torch._inductor.utils import IndentedBuffer, Placeholder, get_fused_kernel_name
+from torch._inductor.virtualized import V
+
+import openreg_runtime
+
+
+class Scheduling(CppScheduling):
+    """Writes the kernels of a graph's nodes.
+
+    Raises:
+        RuntimeError: If devices are in processes of their own.
+    """
+
+    def __init__(self, scheduler: Any) -> None:
+        if openreg_runtime.setting("OPENREG_ISOLATION").value == "process":
+            raise RuntimeError(
+                "Inductor needs device memory in the process of the program, which "
+                "OPENREG_ISOLATION=process does not give: set it to thread or "
+                'loopback, or compile with backend="aot_eager"'
+            )
+        super().__init__(scheduler)  # type: ignore[no-untyped-call]
+
+    def define_kernel(
+        self, src_code: str, nodes: list[Any], kernel_args: Any = None
+    ) -> str:
+        """Writes the definition of a kernel, unless there is one with this source.
+
+        Returns:
+            The kernel's name.
+        """
+        wrapper = V.graph.wrapper_code
+        # A kernel of the CPU may have the same source, and another binding.
+        known = f"{src_code}\n// of a device"
+        if known in wrapper.src_to_kernel:
+            return wrapper.src_to_kernel[known]
+        descriptive: Any = config.cpp.descriptive_names
+        fused = get_fused_kernel_name(nodes, descriptive) if descriptive else ""
+        name = "_".join(["cpp", fused, wrapper.next_kernel_suffix()])
+        wrapper.src_to_kernel[known] = name
+        source = src_code.replace(str(Placeholder.KERNEL_NAME), "kernel")
+        source = source.replace(str(Placeholder.DESCRIPTIVE_NAME), name)
+        source = source.replace("#pragma CMT", "//")
+        args = self.kernel_group.args if kernel_args is None else kernel_args
+        *_, types = args.cpp_argdefs()
+        definition = IndentedBuffer()
+        definition.writeline(
+            f"_codecache.load_kernel(async_compile, {name!r}, {types!r}, r'''"
+        )
+        definition.splice(source, strip=True)
+        definition.writeline("''')")
+        wrapper.define_kernel(name, definition.getvalue(), gpu=False)
+        return name
+
+    def flush(self) -> None:
+        """Writes the kernels that were gathered, and their calls."""
+        nodes = self.kernel_group.scheduled_nodes
+        if not nodes:
+            super().flush()  # type: ignore[no-untyped-call]
+            return
+        # They may be those of the device before the current one.
+        with V.graph.set_current_device(nodes[0].get_device()):
+            super().flush()  # type: ignore[no-untyped-call]

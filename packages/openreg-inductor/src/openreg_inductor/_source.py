@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is changed in the C++ source of a kernel, so that it may refuse values.
+
+A kernel of the CPU keeps a division by zero in a variable that all kernels of the
+process share, since it runs alone. Kernels of two streams do not. And an index that is
+out of bounds ends the process if a thread of OpenMP finds it, since no exception may
+leave a parallel region. Here each iteration keeps its exception, and the kernel throws
+the first one at its end.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_PREFIX = "#include <torch/csrc/inductor/cpp_prefix.h>"
+_BEGIN = "std::atomic<int> inductor_cpu_integer_div_error{0};"
+_FLAG = re.compile(r"^\s*inductor_cpu_integer_div_error_flag = .*;\n", re.MULTILINE)
+_END = "inductor_cpu_throw_if_integer_div_error(inductor_cpu_integer_div_error);"
+_DIVIDES = re.compile(r"\b(?:floor_divide_integral|remainder_integral|mod)\(")
+_CHECKS = re.compile(r"\bTORCH_CHECK\(")
+_LOOP = re.compile(r"#pragma omp for\b(?:.*collapse\((\d+)\))?")
+_FAILURES = (Path(__file__).parent / "failures.h").read_text(encoding="utf-8")
+
+
+def divides(source: str) -> bool:
+    """Tells whether a kernel divides integers, perhaps by zero."""
+    return _DIVIDES.search(source) is not None
+
+
+def may_raise(source: str) -> bool:
+    """Tells whether a kernel may refuse the values that it gets."""
+    return divides(source) or _CHECKS.search(source) is not None
+
+
+def rewrite(source: str) -> str:
+    """Gives a kernel its own way to refuse values."""
+    source = _FLAG.sub("", source)
+    if not may_raise(source) or _BEGIN not in source:
+        return source.replace(_BEGIN, "").replace(_END, "")
+    if divides(source):
+        # PyTorch's functions write to this name. Here it is null, so that they throw.
+        renamed = "#define inductor_cpu_integer_div_error_flag openreg_no_flag"
+        source = source.replace(_PREFIX, f"{renamed}\n{_PREFIX}", 1)
+    source = source.replace(_PREFIX, f"{_PREFIX}\n{_FAILURES}", 1)
+    source = source.replace(_BEGIN, "openreg::inductor::Failures openreg_failures;")
+    source = source.replace(_END, "openreg_failures.rethrow();")
+    return _guard_loops(source)
+
+
+def _guard_loops(source: str) -> str:
+    """Catches the exceptions within each iteration that a thread of OpenMP may run."""
+    lines: list[str] = []
+    braces = 0  # to come before the body of a loop
+    ends: list[str] = []  # of the bodies that the line is in
+    for line in source.splitlines():
+        # One that throws must not be within a loop that is declared to be vectors.
+        text = line.strip()
+        if text.startswith("#pragma omp simd"):
+            continue
+        loop = _LOOP.match(text)
+        if loop is not None:
+            line = re.sub(r"\bsimd simdlen\(\d+\) ?", "", line)
+            braces = int(loop[1] or 1)
+        elif text == "#pragma omp single":
+            braces = 1
+        if ends and line.rstrip() == ends[-1]:
+            ends.pop()
+            lines.append("} catch (...) { openreg_failures.keep(); }")
+        lines.append(line)
+        if braces and text == "{":
+            braces -= 1
+            if not braces:
+                ends.append(line.rstrip().replace("{", "}"))
+                lines.append("try {")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes the Python that calls kernels of the device."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import torch
+from torch._inductor import ir
+from torch._inductor.codegen.wrapper import (
+    PythonWrapperCodegen,
+    SubgraphPythonWrapperCodegen,
+)
+from torch._inductor.virtualized import V
+
+
+def is_ours(device: torch.device) -> bool:
+    """Tells whether a device is one of this package."""
+    return device.type == torch._C._get_privateuse1_backend_name()
+
+
+class _Lines:
+    """The lines that differ from those for other devices."""
+
+    def make_allocation(
+        self,
+        name: str,
+        device: torch.device,
+        dtype: torch.dtype,
+        shape: Any,
+        stride: Any,
+        allocation_shape: Any = None,
+        is_pinned: bool = False,
+    ) -> str:
+        line: str = super().make_allocation(  # type: ignore[misc]
+            name, device, dtype, shape, stride, allocation_shape, is_pinned
+        )
+        if is_ours(device):
+            # Theirs has no index, and takes the current device.
+            line = line.replace(f"device='{device.type}'", f"device='{device}'", 1)
+        return line
+
+    def _generate_kernel_call_helper(
+        self,
+        kernel_name: str,
+        call_args: list[str],
+        *,
+        device: torch.device | None = None,
+        triton: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        device = device or V.graph.get_current_device_or_throw()
+        if triton or not is_ours(device):
+            super()._generate_kernel_call_helper(  # type: ignore[misc]
+                kernel_name, call_args, device=device, triton=triton, **kwargs
+            )
+            return
+        arguments = [str(device.index), *call_args]
+        self.writeline(self.wrap_kernel_call(kernel_name, arguments))  # type: ignore[attr-defined]
+
+
+class Wrapper(_Lines, PythonWrapperCodegen):
+    """Writes the Python function of a graph."""
+
+    @staticmethod
+    def create(
+        is_subgraph: bool,
+        subgraph_name: str | None,
+        parent_wrapper: PythonWrapperCodegen | None,
+        partition_signatures: ir.GraphPartitionSignature | None = None,
+    ) -> PythonWrapperCodegen:
+        """Makes the wrapper of a graph, or of one within it."""
+        if is_subgraph:
+            assert subgraph_name is not None
+            assert parent_wrapper is not None
+            return SubgraphWrapper(subgraph_name, parent_wrapper, partition_signatures)
+        return Wrapper()  # type: ignore[no-untyped-call]
+
+    def write_header(self) -> None:
+        super().write_header()
+        self.imports.writeline("from openreg_inductor import _codecache")
+        self.imports.writeline(
+            "from openreg_inductor._interface import Interface as _interface"
+        )
+
+
+class SubgraphWrapper(_Lines, SubgraphPythonWrapperCodegen):
+    """Writes the Python function of a graph within another."""
+
+
+class NoCppWrapper(Wrapper):
+    """Stands where a wrapper in C++ would."""
+
+    @staticmethod
+    def create(*args: Any, **kwargs: Any) -> NoReturn:
+        """Says what is not supported."""
+        raise NotImplementedError(
+            "cpp_wrapper and AOTInductor do not support device type "
+            f"{torch._C._get_privateuse1_backend_name()}; compile with "
+            "torch._inductor.config.cpp_wrapper = False"
+        )

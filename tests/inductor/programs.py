@@ -1,0 +1,479 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs that are compiled for the CPU and for the device.
+
+    python programs.py [NAME...]
+
+Each is run on both, with the same numbers. A line of JSON for each says whether the
+results are equal, bit by bit, and whether the device's were made by compiled kernels.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
+
+Program = Callable[[str], Any]
+PROGRAMS: dict[str, Program] = {}
+
+
+def program(run: Program) -> Program:
+    """Adds a function of a device to the programs; it returns what is compared."""
+    PROGRAMS[run.__name__] = run
+    return run
+
+
+def function(*shapes: Any, **options: Any) -> Callable[[Callable[..., Any]], Program]:
+    """Adds a function of tensors, compiled as one graph.
+
+    Args:
+        shapes: Of the arguments; what is no tuple is an argument itself.
+        options: Of ``torch.compile``.
+    """
+
+    def add(run: Callable[..., Any]) -> Program:
+        def on(device: str) -> Any:
+            torch.manual_seed(0)
+            made = [make(shape).to(device) for shape in shapes]
+            torch.manual_seed(1)  # the CPU's generator has made them
+            return torch.compile(run, fullgraph=True, **options)(*made)
+
+        on.__name__ = run.__name__
+        return program(on)
+
+    return add
+
+
+def make(shape: Any) -> Tensor:
+    """Makes an argument on the CPU."""
+    return shape if isinstance(shape, Tensor) else torch.randn(shape)
+
+
+def trained(model: nn.Module, *batches: Any, optimizer: Any = torch.optim.SGD) -> Any:
+    """Trains a compiled model; returns the losses and the parameters.
+
+    Args:
+        model: A module with a scalar loss.
+        batches: The arguments of each step.
+        optimizer: A class of optimizers.
+    """
+    compiled = torch.compile(model, fullgraph=True)
+    steps = optimizer(model.parameters(), lr=0.05)
+    losses = []
+    for batch in batches:
+        loss = compiled(*batch)
+        loss.backward()
+        steps.step()
+        steps.zero_grad()
+        losses.append(loss.detach())
+    return losses, [parameter.detach() for parameter in model.parameters()]
+
+
+def model_of(make_model: Callable[[], nn.Module], device: str) -> nn.Module:
+    """Makes a model with the same parameters on any device."""
+    torch.manual_seed(1)
+    return make_model().to(device)
+
+
+# ---- operators -------------------------------------------------------------------
+
+
+@function((100, 33), (33,))
+def pointwise(x: Tensor, y: Tensor) -> Tensor:
+    return (x.sin() * y + x.sigmoid().exp() - y.tanh()) / (x.abs() + 1)
+
+
+@function((300, 200))
+def large_pointwise(x: Tensor) -> Tensor:
+    return torch.relu(x) * 3 + x.erf()
+
+
+@function((64, 500))
+def reductions(x: Tensor) -> Any:
+    return x.sum(0), x.mean(1), x.amax(), x.var(1), x.argmax(1), x.prod(0)
+
+
+@function((20, 30, 40))
+def softmax(x: Tensor) -> Any:
+    return x.softmax(1), x.log_softmax(-1), x.logsumexp(0)
+
+
+@function((17, 48), (48,), (48,))
+def layer_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return F.layer_norm(x, (48,), weight, bias).relu()
+
+
+@function((30, 40), (40, 50), (50,))
+def products(x: Tensor, y: Tensor, bias: Tensor) -> Any:
+    return x @ y, torch.addmm(bias, x, y).relu(), (x @ y).t() @ x
+
+
+@function((4, 1, 30), (4, 30, 1))
+def thin_products(x: Tensor, y: Tensor) -> Any:
+    return x @ y, x[0] @ y[0], (y @ x).sum(0)
+
+
+@function((8, 12), torch.tensor([3, 0, 7, 3]))
+def indices(x: Tensor, at: Tensor) -> Any:
+    return x[at] * 2, x.index_select(0, at).sum(0), x.gather(0, at.view(4, 1))
+
+
+@function((50, 16), torch.arange(20) % 50)
+def embedding(weight: Tensor, at: Tensor) -> Tensor:
+    return F.embedding(at, weight).sum(0)
+
+
+@function((40, 10), torch.arange(40) % 10)
+def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    return F.cross_entropy(logits, labels)
+
+
+@function((2, 3, 20, 8), (2, 3, 20, 8), (2, 3, 20, 8))
+def attention(query: Tensor, key: Tensor, value: Tensor) -> Any:
+    return (
+        F.scaled_dot_product_attention(query, key, value),
+        F.scaled_dot_product_attention(query, key, value, is_causal=True) * 2,
+    )
+
+
+@function((6, 9), (6, 9))
+def shapes(x: Tensor, y: Tensor) -> Any:
+    joined = torch.cat([x, y * 2], 1)
+    return joined, F.pad(x, (1, 2)), torch.stack([x, y]).flip(0), x.t().contiguous() + 1
+
+
+@function((12, 30))
+def scans(x: Tensor) -> Any:
+    return x.cumsum(1) * 2, x.sort(1)[0] + 1, x.topk(3)[1]
+
+
+@function(torch.arange(-50, 50), torch.arange(100) % 7 + 1)
+def integers(x: Tensor, y: Tensor) -> Any:
+    return x // y, x % y, x * y, (x & y) << 1, x.float() / y
+
+
+@function(torch.randn(40, 30).bfloat16(), torch.randn(40, 30).half())
+def low_precision(x: Tensor, y: Tensor) -> Any:
+    return x.exp() * 2, y.sum(1) + 1, (x.float() * y).sum()
+
+
+@function((30, 30), torch.tensor(3.0))
+def scalars(x: Tensor, y: Tensor) -> Tensor:
+    return x * y + 2.5
+
+
+@program
+def scalar_of_the_host(device: str) -> Any:
+    torch.manual_seed(0)
+    x = torch.randn(30, 30).to(device)
+    half = torch.tensor(0.5)
+    return torch.compile(lambda x, y: x * y + 1, fullgraph=True)(x, half)
+
+
+@function((500,))
+def dropout(x: Tensor) -> Any:
+    return F.dropout(x, 0.3), torch.rand_like(x) + 1, torch.randn_like(x) * x
+
+
+@function((2, 3, 16, 16), (4, 3, 3, 3), (4,))
+def convolution(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return F.conv2d(x, weight, bias, padding=1).relu()
+
+
+@function((2, 4, 12, 12))
+def pools(x: Tensor) -> Any:
+    return F.max_pool2d(x, 2) + 1, F.avg_pool2d(x, 3), F.interpolate(x, scale_factor=2)
+
+
+@function((5, 7))
+def conditions(x: Tensor) -> Any:
+    return torch.where(x > 0, x, -x), x.clamp(-0.5, 0.5), x.masked_fill(x < 0, 7)
+
+
+@function((200, 10), torch.arange(200) % 5, (5, 10))
+def scatters(x: Tensor, at: Tensor, into: Tensor) -> Any:
+    return into.index_add(0, at, x), into.scatter_add(0, at[:, None].expand(200, 10), x)
+
+
+@function(torch.randn(10, 4, dtype=torch.double), torch.randn(4, dtype=torch.double))
+def doubles(x: Tensor, y: Tensor) -> Any:
+    return (x * y).sum(1), x.std(0), torch.special.erfinv(y / 10)
+
+
+# ---- features --------------------------------------------------------------------
+
+
+@program
+def dynamic_shapes(device: str) -> Any:
+    torch.manual_seed(0)
+    compiled = torch.compile(
+        lambda x: x.softmax(-1) * x.shape[0], dynamic=True, fullgraph=True
+    )
+    return [compiled(torch.randn(n, 3 * n).to(device)) for n in (3, 8, 21)]
+
+
+@program
+def autocast(device: str) -> Any:
+    model = model_of(lambda: nn.Sequential(nn.Linear(16, 32), nn.GELU()), device)
+    x = torch.randn(8, 16, generator=torch.Generator().manual_seed(3)).to(device)
+
+    @torch.compile(fullgraph=True)
+    def run(x: Tensor) -> Any:
+        with torch.autocast(device, dtype=torch.bfloat16):
+            y = model(x)
+            return y, y.float().softmax(1)
+
+    return run(x)
+
+
+@program
+def changes_in_place(device: str) -> Any:
+    torch.manual_seed(0)
+    x, total = torch.randn(40, 5).to(device), torch.zeros(5).to(device)
+
+    @torch.compile(fullgraph=True)
+    def run(x: Tensor) -> Tensor:
+        total.add_(x.sum(0))
+        x.mul_(2)[3:5].zero_()
+        return x[1:].view(-1) + 1
+
+    return [run(x), run(x), x, total]
+
+
+@program
+def graph_breaks(device: str) -> Any:
+    torch.manual_seed(0)
+
+    @torch.compile
+    def run(x: Tensor) -> Tensor:
+        y = x.relu() + 1
+        if y.sum().item() > 0:
+            y = y * 2
+        return y.exp()
+
+    return run(torch.randn(20, 5).to(device))
+
+
+@program
+def branches(device: str) -> Any:
+    torch.manual_seed(0)
+    x = torch.randn(20, 5).to(device)
+
+    @torch.compile(fullgraph=True)
+    def run(x: Tensor) -> Any:
+        return torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos() + 1, (x,))
+
+    return run(x), run(-x)
+
+
+@program
+def backward_of_functions(device: str) -> Any:
+    torch.manual_seed(0)
+    x = torch.randn(20, 30).to(device).requires_grad_()
+    compiled = torch.compile(
+        lambda x: (x.softmax(1).log() * x.tanh()).sum(), fullgraph=True
+    )
+    return torch.autograd.grad(compiled(x), x)
+
+
+@program
+def side_stream(device: str) -> Any:
+    torch.manual_seed(0)
+    x = torch.randn(200, 30).to(device)
+    compiled = torch.compile(lambda x: x.sin() * 2 + x.sum(0), fullgraph=True)
+    if device == "cpu":
+        return compiled(x)
+    stream = torch.Stream(device)
+    stream.wait_stream(torch.accelerator.current_stream())
+    with stream:
+        y = compiled(x)
+    torch.accelerator.current_stream().wait_stream(stream)
+    return y
+
+
+@program
+def second_device(device: str) -> Any:
+    torch.manual_seed(0)
+    device = "openreg:1" if device == "openreg" else device
+    x = torch.randn(20, 30).to(device)
+    torch.manual_seed(1)
+
+    @torch.compile(fullgraph=True)
+    def run(x: Tensor) -> Any:
+        return x @ x.t() + torch.ones(20, device=device), F.dropout(x, 0.4) * 2
+
+    results = run(x)
+    assert all(str(result.device) == device for result in results)
+    return results
+
+
+# ---- training --------------------------------------------------------------------
+
+
+class Loss(nn.Module):
+    """A model and the mean square of what it gives."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return F.mse_loss(self.model(x), y)
+
+
+def batches(device: str, *shapes: tuple[int, ...], steps: int = 3) -> Iterator[Any]:
+    """Makes the same random batches for any device."""
+    generator = torch.Generator().manual_seed(2)
+    for _ in range(steps):
+        yield [torch.randn(shape, generator=generator).to(device) for shape in shapes]
+
+
+@program
+def train_mlp(device: str) -> Any:
+    def layers() -> nn.Module:
+        return Loss(nn.Sequential(nn.Linear(12, 40), nn.Tanh(), nn.Linear(40, 3)))
+
+    model = model_of(layers, device)
+    return trained(model, *batches(device, (16, 12), (16, 3)))
+
+
+@program
+def train_with_dropout(device: str) -> Any:
+    def layers() -> nn.Module:
+        return Loss(
+            nn.Sequential(
+                nn.Linear(12, 40), nn.LayerNorm(40), nn.Dropout(0.2), nn.Linear(40, 3)
+            )
+        )
+
+    model = model_of(layers, device)
+    torch.manual_seed(5)
+    return trained(model, *batches(device, (16, 12), (16, 3)))
+
+
+@program
+def train_with_adamw(device: str) -> Any:
+    def layers() -> nn.Module:
+        return Loss(nn.Sequential(nn.Linear(6, 20), nn.SiLU(), nn.Linear(20, 3)))
+
+    model = model_of(layers, device)
+    data = batches(device, (16, 6), (16, 3))
+    return trained(model, *data, optimizer=torch.optim.AdamW)
+
+
+@program
+def train_convolutions(device: str) -> Any:
+    def layers() -> nn.Module:
+        return Loss(
+            nn.Sequential(
+                nn.Conv2d(3, 8, 3, padding=1),
+                nn.BatchNorm2d(8),
+                nn.ReLU(),
+                nn.AdaptiveAvgPool2d(1),
+                nn.Flatten(),
+                nn.Linear(8, 3),
+            )
+        )
+
+    model = model_of(layers, device)
+    return trained(model, *batches(device, (4, 3, 10, 10), (4, 3)))
+
+
+class Gpt(nn.Module):
+    """Two layers of a transformer, with the loss of the next token."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(50, 32)
+        self.places = nn.Embedding(16, 32)
+        self.layers = nn.ModuleList(Block() for _ in range(2))
+        self.norm = nn.LayerNorm(32)
+        self.head = nn.Linear(32, 50, bias=False)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        places = torch.arange(tokens.shape[1], device=tokens.device)
+        x = self.tokens(tokens) + self.places(places)
+        for layer in self.layers:
+            x = layer(x)
+        logits = self.head(self.norm(x))
+        return F.cross_entropy(logits[:, :-1].flatten(0, 1), tokens[:, 1:].flatten())
+
+
+class Block(nn.Module):
+    """Attention and a perceptron."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.LayerNorm(32), nn.LayerNorm(32)
+        self.qkv, self.out = nn.Linear(32, 96), nn.Linear(32, 32)
+        self.mlp = nn.Sequential(nn.Linear(32, 64), nn.GELU(), nn.Linear(64, 32))
+        self.dropout = nn.Dropout(0.1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        b, t, c = x.shape
+        parts = self.qkv(self.first(x)).view(b, t, 3, 4, c // 4).permute(2, 0, 3, 1, 4)
+        y = F.scaled_dot_product_attention(*parts, is_causal=True)
+        x = x + self.dropout(self.out(y.transpose(1, 2).reshape(b, t, c)))
+        return x + self.dropout(self.mlp(self.second(x)))
+
+
+@program
+def train_gpt(device: str) -> Any:
+    model = model_of(Gpt, device)
+    torch.manual_seed(5)
+    tokens = torch.arange(64).view(4, 16) * 7 % 50
+    return trained(model, *[[tokens.to(device)]] * 3)
+
+
+@program
+def generate_with_gpt(device: str) -> Any:
+    model = model_of(Gpt, device).eval()
+    tokens = (torch.arange(64).view(4, 16) * 7 % 50).to(device)
+    with torch.no_grad():
+        return torch.compile(model, fullgraph=True)(tokens)
+
+
+# ---- comparison ------------------------------------------------------------------
+
+
+def compare(name: str) -> dict[str, Any]:
+    """Runs a program on both devices; returns what is said of it."""
+    run = PROGRAMS[name]
+    expected = tree_leaves(run("cpu"))
+    torch.compiler.reset()
+    with torch.openreg.operator_paths() as paths:
+        found = tree_leaves(run("openreg"))
+        torch.accelerator.synchronize()
+    torch.compiler.reset()
+    assert len(expected) == len(found)
+    pairs = [(a, b.cpu()) for a, b in zip(expected, found, strict=True)]
+    assert all(a.dtype == b.dtype and a.stride() == b.stride() for a, b in pairs)
+    return {
+        "name": name,
+        "equal": all(torch.equal(a, b) for a, b in pairs),
+        "close": all(torch.allclose(a, b, 1e-4, 1e-5) for a, b in pairs),
+        "kernels": sorted(
+            {path for call, path in paths.calls if call.startswith("compiled::")}
+        ),
+    }
+
+
+def main(names: list[str]) -> None:
+    """Compares the programs of these names, or all."""
+    for name in names or PROGRAMS:
+        try:
+            said = compare(name)
+        except Exception as error:
+            said = {"name": name, "error": f"{type(error).__name__}: {error}"[-2000:]}
+        sys.stdout.write(f"{json.dumps(said)}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

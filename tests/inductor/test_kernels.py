@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compiled kernels are work of the device's streams, and fail as such."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from openreg_runtime import Device
+
+pytestmark = pytest.mark.timeout(300)
+SECONDS = 60  # that a stream is held at most
+
+
+@pytest.fixture(autouse=True)
+def _fresh_compiler():
+    """Forgets what earlier tests have compiled, and what failed."""
+    torch.compiler.reset()
+    yield
+    torch.accelerator.synchronize()
+    torch.compiler.reset()
+
+
+def divide(x: Tensor, y: Tensor) -> Tensor:
+    return x // y + 1
+
+
+def pick(x: Tensor, at: Tensor) -> Tensor:
+    return x[at] * 2
+
+
+def waited(call: Callable[..., object], *args: Tensor) -> None:
+    """Calls a function and waits for its work."""
+    call(*args)
+    torch.accelerator.synchronize()
+
+
+def test_behind_a_held_stream_calls_return_at_once():
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh()).to("openreg")
+    compiled = torch.compile(lambda x: (model(x) ** 2).mean(), fullgraph=True)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.randn(4, 8, device="openreg")
+
+    def step() -> Tensor:
+        loss = compiled(x)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    for _ in range(2):
+        step()
+    torch.accelerator.synchronize()
+    gate = threading.Event()
+    Device(0).default_stream.launch(gate.wait, SECONDS)
+    try:
+        with torch.openreg.operator_paths() as paths:
+            loss = step()
+        assert not torch.openreg.current_stream().query()
+    finally:
+        gate.set()
+    ways = {way for _, way in paths.calls}
+    assert ways == {"enqueued"}, paths.calls
+    assert sum(n.startswith("compiled::") for n, _ in paths.calls) >= 2
+    assert loss.isfinite().item()
+
+
+def test_memory_that_the_host_frees_meanwhile_is_still_the_kernels():
+    compiled = torch.compile(lambda x: x.sin() * 2, fullgraph=True)
+    x = torch.randn(1000, device="openreg")
+    expected = compiled(x).cpu()
+    gate = threading.Event()
+    Device(0).default_stream.launch(gate.wait, SECONDS)
+    try:
+        y = compiled(x.clone())
+        other = torch.full((1000,), 7.0, device="openreg")  # after it, in its memory
+    finally:
+        gate.set()
+    assert y.cpu().equal(expected)
+    assert other.cpu().eq(7).all()
+
+
+@pytest.mark.parametrize("size", [100, 100_000])
+def test_division_by_zero_raises_the_cpus_words_and_the_device_goes_on(size):
+    compiled = torch.compile(divide, dynamic=False)
+    x = torch.arange(size, device="openreg")
+    two = torch.full((size,), 2, device="openreg")
+    expected = torch.arange(size) // 2 + 1
+    assert compiled(x, two).cpu().equal(expected)
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        waited(compiled, x, two * 0)
+    assert compiled(x, two).cpu().equal(expected)
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_index_out_of_bounds_raises_the_cpus_words_and_the_device_goes_on(size):
+    compiled = torch.compile(pick, dynamic=False)
+    x = torch.randn(50, device="openreg")
+    at = torch.arange(size, device="openreg") % 50
+    expected = pick(x.cpu(), at.cpu())
+    assert compiled(x, at).cpu().equal(expected)
+    with pytest.raises(RuntimeError, match=r"index out of bounds: 0 <= \w+ < 50"):
+        waited(compiled, x, at + 45)
+    assert compiled(x, at).cpu().equal(expected)
+
+
+def test_failure_of_a_stream_is_its_own():
+    compiled = torch.compile(divide, dynamic=False)
+    x = torch.arange(1000, device="openreg")
+    two = torch.full_like(x, 2)
+    zero = two * 0
+    compiled(x, two)
+    torch.accelerator.synchronize()
+    streams = {"good": torch.Stream("openreg"), "bad": torch.Stream("openreg")}
+    start = threading.Barrier(2)
+    ended: dict[str, object] = {}
+
+    def run(name: str, by: Tensor) -> None:
+        start.wait(SECONDS)
+        try:
+            with streams[name]:
+                for _ in range(100):
+                    ended[name] = compiled(x, by)
+            streams[name].synchronize()
+        except RuntimeError as error:
+            ended[name] = error
+
+    threads = [
+        threading.Thread(target=run, args=args)
+        for args in (("good", two), ("bad", zero))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    expected = torch.arange(1000) // 2 + 1
+    assert "ZeroDivisionError" in str(ended["bad"])
+    assert isinstance(ended["good"], Tensor), ended["good"]
+    assert ended["good"].cpu().equal(expected)
+    with contextlib.suppress(RuntimeError):
+        streams["bad"].synchronize()  # what was enqueued after the first failure
+    with streams["bad"]:
+        y = compiled(x, two)
+    streams["bad"].synchronize()
+    assert y.cpu().equal(expected)
+
+
+def test_tensor_of_another_device_is_refused():
+    compiled = torch.compile(lambda x, y: x * y + 1, fullgraph=True)
+    x = torch.ones(5, device="openreg")
+    with pytest.raises(RuntimeError, match="openreg:1"):
+        compiled(x, torch.ones(5, device="openreg:1"))
+
+
+def test_second_process_hits_the_cache_and_a_changed_package_does_not(
+    run_python, tmp_path
+):
+    source = """
+        import torch
+        from torch._dynamo.utils import counters
+        {change}
+        x = torch.arange(6.0, device="openreg")
+        print(torch.compile(lambda x: x.sin() + 2)(x).sum().item())
+        found = counters["inductor"]
+        print(found["fxgraph_cache_hit"], found["fxgraph_cache_miss"])
+    """
+    change = """
+        import torch._inductor.compile_fx
+        from openreg_inductor import _backend
+        _backend._CacheKey.uuid = lambda self: "another"
+    """
+    environment = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
+    said = []
+    for text in ("", "", change):
+        result = run_python(source.replace("{change}", text.strip()), **environment)
+        assert result.returncode == 0, result.stderr
+        said.append(result.stdout.splitlines())
+    assert [counts for _, counts in said] == ["0 1", "1 0", "0 1"]
+    assert len({value for value, _ in said}) == 1
+
+
+def test_backend_has_the_name_of_the_device():
+    x = torch.randn(20, device="openreg")
+    expected = torch.compile(lambda x: x.cos() - 1)(x.cpu())
+    compiled = torch.compile(lambda x: x.cos() - 1, backend="openreg")
+    assert compiled(x).cpu().equal(expected)
+
+
+def test_wrapper_in_cpp_is_refused_by_name():
+    x = torch.randn(20, device="openreg")
+    with (
+        torch._inductor.config.patch(cpp_wrapper=True),
+        pytest.raises(Exception, match="cpp_wrapper and AOTInductor do not support"),
+    ):
+        torch.compile(lambda x: x.cos() - 1)(x)
+
+
+def test_kernels_of_both_devices_in_one_graph():
+    @torch.compile
+    def run(x: Tensor) -> tuple[Tensor, Tensor]:
+        host = torch.arange(30, dtype=torch.float) * 2 + 1
+        return x * 2 + 1, host
+
+    there, host = run(torch.arange(30.0, device="openreg"))
+    assert host.device.type == "cpu"
+    assert there.cpu().equal(host)

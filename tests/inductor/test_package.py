@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The package itself: what it imports, what it registers, what it relies on."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+
+import openreg_inductor
+
+
+def test_import_of_torch_imports_no_compiler(run_python):
+    result = run_python(
+        """
+        import sys
+        import torch
+        import openreg_inductor
+        openreg_inductor.register()
+        torch.ones(2, device="openreg").sum().item()
+        loaded = [n for n in sys.modules if n.startswith("openreg_inductor")]
+        print(sorted(loaded))
+        compilers = ("torch._dynamo", "torch._inductor")
+        print([n for n in sys.modules if n.startswith(compilers)])
+        """
+    )
+    assert result.returncode == 0, result.stderr
+    loaded, compilers = result.stdout.splitlines()
+    own = ["openreg_inductor", "openreg_inductor._build"]
+    assert loaded == str([*own, "openreg_inductor._registration"])
+    assert compilers == "[]"
+
+
+def test_another_torch_is_refused():
+    with pytest.raises(RuntimeError, match=r"for torch 2\.13\.0, but torch 2\.14"):
+        openreg_inductor._check_torch_version("2.13.0", "2.14.0")
+
+
+def test_registration_after_the_compilers_is_at_once(run_python):
+    result = run_python(
+        """
+        import torch
+        import torch._inductor.compile_fx
+        import torch_openreg
+        from torch._dynamo.device_interface import get_interface_for_device
+        from torch._inductor.codegen import common
+        print(get_interface_for_device("openreg:1").__module__)
+        print(common.get_scheduling_for_device("openreg").__module__)
+        print("openreg" in torch._dynamo.list_backends())
+        """,
+        TORCH_DEVICE_BACKEND_AUTOLOAD="0",
+    )
+    assert result.returncode == 0, result.stderr
+    modules = ["openreg_inductor._interface", "openreg_inductor._scheduling", "True"]
+    assert result.stdout.split() == modules
+
+
+def test_interface_is_of_the_devices():
+    from torch._dynamo.device_interface import get_interface_for_device
+
+    interface = get_interface_for_device("openreg")
+    assert interface.is_available()
+    assert interface.device_count() == torch.openreg.device_count()
+    assert interface.Stream is torch.openreg.Stream
+    assert interface.Event is torch.openreg.Event
+    with interface.device(1):
+        assert torch.openreg.current_device() == 1
+        assert interface.current_stream() == torch.openreg.current_stream(1)
+    assert torch.openreg.current_device() == 0
+    properties = interface.get_device_properties("openreg:1")
+    assert properties.name == torch.openreg.get_device_name(1)
+    assert properties.multi_processor_count > 0
+    interface.synchronize("openreg:1")
+    assert interface.is_dtype_supported(torch.bfloat16)
+
+
+CHANGED = """
+import torch
+import inspect
+real = inspect.getsource
+inspect.getsource = lambda each: real(each) + (
+    "# changed" if getattr(each, "__qualname__", "") == {name!r} else ""
+)
+x = torch.ones(4, device={device!r})
+print(torch.compile(lambda x: x.sin() + 1)(x).device)
+"""
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("addmm", "decomposition:addmm"),
+        ("KernelGroup", "codegen.cpp:KernelGroup"),
+    ],
+)
+def test_changed_source_is_named_and_nothing_is_compiled(run_python, name, path):
+    result = run_python(CHANGED.format(name=name, device="openreg"))
+    assert result.returncode == 1
+    expected = rf"these of torch\._inductor are others: {path}\. Compiled kernels"
+    assert re.search(expected, result.stderr), result.stderr
+    # Compiled programs of the CPU are none of our business.
+    result = run_python(CHANGED.format(name=name, device="cpu"))
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "cpu\n"
+
+
+@pytest.mark.timeout(300)
+def test_devices_in_processes_are_refused_by_name(run_python):
+    result = run_python(
+        """
+        import torch
+        x = torch.ones(4, device="openreg")
+        torch.compile(lambda x: x.sin() + 1)(x)
+        """,
+        OPENREG_ISOLATION="process",
+    )
+    assert result.returncode == 1
+    assert "OPENREG_ISOLATION=process does not give: set it to" in result.stderr
+
+
+def test_patches_are_printed_for_another_torch(run_python):
+    module = "openreg_inductor._patches"
+    source = f"import runpy; runpy.run_module({module!r}, run_name='__main__')"
+    result = run_python(source)
+    assert result.returncode == 0, result.stderr
+    from openreg_inductor import _patches
+
+    known = _patches._ASK_FOR_CPP | _patches._RELIED_ON
+    printed = dict(re.findall(r'"(.*)": "(\w+)",', result.stdout))
+    assert printed == known

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs compiled for the device have the numbers of those compiled for the CPU."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.programs import run, variables
+
+FILE = Path(__file__).with_name("programs.py")
+NAMES = re.findall(
+    r"^@(?:program|function\(.*\))\ndef (\w+)", FILE.read_text("utf-8"), re.MULTILINE
+)
+MODES = {
+    "asynchronous": {"OPENREG_INLINE_BYTES": "0"},
+    "inline": {"OPENREG_INLINE_BYTES": str(2**30), "OPENREG_ENQUEUE_BURSTS": "0"},
+    "blocking": {"OPENREG_LAUNCH_BLOCKING": "1"},
+}
+# Where results are not equal bit by bit, the reason.
+CLOSE = {
+    "scatters": "threads of OpenMP add atomically, in any order, as on the CPU",
+}
+pytestmark = pytest.mark.timeout(1500)
+
+
+@functools.cache
+def results(mode: str, threads: str) -> dict[str, dict[str, object]]:
+    """Runs all programs in one process."""
+    environment = variables(OMP_NUM_THREADS=threads, **MODES[mode])
+    ended = run(sys.executable, FILE, environment=environment, seconds=1400)
+    assert ended.returncode == 0, ended.stderr
+    lines = map(json.loads, ended.stdout.splitlines())
+    return {str(line["name"]): line for line in lines}
+
+
+def test_every_program_is_run() -> None:
+    assert len(NAMES) > 35
+    assert results("asynchronous", "2").keys() == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("mode", "threads"),
+    [("asynchronous", "2"), ("asynchronous", "1"), ("inline", "2"), ("blocking", "2")],
+)
+def test_numbers_are_those_of_the_compiled_cpu(
+    name: str, mode: str, threads: str
+) -> None:
+    said = results(mode, threads)[name]
+    assert "error" not in said, said["error"]
+    assert said["equal"] or (name in CLOSE and said["close"]), said
+    enqueued = mode == "asynchronous" and name != "scalar_of_the_host"
+    assert said["kernels"] == (["enqueued"] if enqueued else ["compiled"])
