@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import pytest
+
+with warnings.catch_warnings(action="ignore"):  # of what is not installed
+    import torch.testing._internal.common_distributed  # noqa: F401
 
 from upstream.expected_failures import expected_failures
 

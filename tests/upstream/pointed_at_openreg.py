@@ -103,7 +103,7 @@ def distributed_test() -> ModuleType:
     # The decorators ask while the module is imported.
     with (
         mock.patch.object(dist, "is_nccl_available", return_value=True),
-        warnings.catch_warnings(action="ignore"),  # of what is not installed
+        warnings.catch_warnings(action="ignore"),  # theirs
     ):
         from torch.testing._internal import common_distributed
 
