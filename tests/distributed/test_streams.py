@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import time
 import weakref
+from pathlib import Path
 
 import pytest
 import torch
@@ -149,6 +151,33 @@ def objects_of_storages_end_on_threads_of_python(rank: int) -> None:
     assert threads == [threading.get_ident()]
 
 
+def numbers_of_dtensors_need_no_gil(rank: int) -> None:
+    from torch.distributed.tensor import Shard, distribute_tensor, init_device_mesh
+
+    mesh = init_device_mesh(DEVICE, (1,))
+    plain = [torch.ones((1 << 16) + i, device=DEVICE).mul_(2.0) for i in range(8)]
+    tensors = [distribute_tensor(each, mesh, [Shard(0)]) for each in plain]
+    square = torch.ones(1024, 1024, device=DEVICE)
+    square = square @ square
+    stream = torch.accelerator.current_stream()
+    stream.synchronize()
+    square = square @ square  # what follows waits behind it
+    for tensor in tensors:
+        tensor.mul_(2.0)  # DTensor keeps the object of the number of a first call
+    # With the GIL: kernels that wait for it would never end.
+    assert library_of_python().orStreamSynchronize(stream.native_handle) == 0
+    assert [tensor.to_local()[0].item() for tensor in tensors] == [4.0] * 8
+
+
+def library_of_python() -> ctypes.PyDLL:
+    import libopenreg
+
+    (file,) = Path(libopenreg.__file__).parent.glob("lib/libopenreg.so.*.*")
+    library = ctypes.PyDLL(str(file))
+    library.orStreamSynchronize.argtypes = [ctypes.c_void_p]
+    return library
+
+
 def a_barrier_waits_on_the_host(rank: int) -> None:
     warm_up()
     latch = latch_on(torch.accelerator.current_stream())
@@ -197,6 +226,11 @@ def test_memory_comes_back_when_a_stream_waits():
 def test_objects_of_storages_end_on_threads_of_python():
     # On that of a stream they would need the GIL, which it cannot get at exit.
     run_ranks(objects_of_storages_end_on_threads_of_python, 2, backend="occl")
+
+
+def test_numbers_of_dtensors_need_no_gil():
+    # A worker that needs the GIL at exit would abort the program.
+    run_ranks(numbers_of_dtensors_need_no_gil, 1, backend="occl")
 
 
 def test_a_barrier_waits_on_the_host():

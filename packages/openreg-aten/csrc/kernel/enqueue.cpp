@@ -26,14 +26,27 @@ namespace {
 
 using torch::jit::Stack;
 
+/// Whether a tensor is a number of which Python knows nothing.
+bool is_plain_number(const c10::TensorImpl& tensor) {
+  return tensor.is_wrapped_number() &&
+      tensor.pyobj_slot()->load_pyobj() == nullptr;
+}
+
 /// Gives the kernel copies of the tensors of the host among its arguments,
-/// which the caller may change before it runs.
+/// which the caller may change before it runs. Nor may a reference to one with
+/// an object of Python end on a worker: that needs the GIL, which a worker does
+/// not get at the end of the program.
 void copy_host_tensors(c10::IValue& value, const CpuAliases& aliases) {
   const auto copied = [&](const at::Tensor& tensor) {
-    const bool is_alias = !tensor.defined() ||
-        tensor.unsafeGetTensorImpl()->is_wrapped_number() ||
-        aliases.is_alias(tensor);
-    return is_alias ? tensor : tensor.clone();
+    if (!tensor.defined() || aliases.is_alias(tensor) ||
+        is_plain_number(*tensor.unsafeGetTensorImpl())) {
+      return tensor;
+    }
+    at::Tensor copy = tensor.clone();
+    if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) {
+      copy.unsafeGetTensorImpl()->set_wrapped_number(true);
+    }
+    return copy;
   };
   if (value.isTensor()) {
     value = copied(value.toTensor());
