@@ -6,7 +6,10 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import Tensor
+from torch._functorch.aot_autograd import aot_function
 from torch._subclasses import FakeTensorMode
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn.functional import scaled_dot_product_attention
 
 import openreg_aten  # noqa: F401
 
@@ -67,3 +70,27 @@ def test_it_has_no_mask_of_what_was_dropped():
     x = torch.ones(1, 1, 2, 8, device=DEVICE)
     with pytest.raises(RuntimeError, match="return_debug_mask is True"):
         aten._scaled_dot_product_flash_attention(x, x, x, return_debug_mask=True)
+
+
+def attention_in(graph: torch.fx.Graph) -> list[str]:
+    names = [str(node.target) for node in graph.nodes]
+    return [name for name in names if "attention" in name]
+
+
+def test_graphs_of_aot_autograd_have_it_and_those_of_make_fx_have_the_cpus():
+    *qkv, _ = inputs("contiguous", torch.float32)
+    given = [x.to(DEVICE) for x in qkv]
+    plain = make_fx(lambda q, k, v: scaled_dot_product_attention(q, k, v))(*given)
+    assert attention_in(plain.graph) == [
+        "aten._scaled_dot_product_flash_attention_for_cpu.default"
+    ]
+    traced = []
+
+    def compiler(module: torch.fx.GraphModule, _) -> torch.fx.GraphModule:
+        traced.extend(attention_in(module.graph))
+        return module
+
+    attention = aot_function(scaled_dot_product_attention, fw_compiler=compiler)
+    found = attention(*(x.requires_grad_() for x in given))
+    assert traced == ["aten._scaled_dot_product_flash_attention.default"]
+    assert torch.equal(found.cpu(), scaled_dot_product_attention(*qkv))
