@@ -41,7 +41,7 @@ from torch.distributed.distributed_c10d import _coalescing_manager
 
 # All that ranks need is imported here: they are forks of this process.
 from openreg_distributed import Options, _engine, flight  # noqa: F401
-from support.processes import children_of
+from support.processes import children_of, shared_memory
 
 EXIT = 15.0  # for the end of a rank
 DEVICE = "openreg"
@@ -378,7 +378,7 @@ def main() -> int:
     LIMIT = arguments.limit
     random.seed(arguments.seed)
     torch.set_num_threads(1)
-    shared, files = set(Path("/dev/shm").iterdir()), open_files()
+    shared, files = shared_memory(), open_files()
     for transport in ("shared", "gloo"):
         if arguments.transport in (None, transport):
             lose(
@@ -388,7 +388,7 @@ def main() -> int:
                 arguments.ranks,
             )
     assert open_files() <= files, "files are left open"
-    assert set(Path("/dev/shm").iterdir()) <= shared, "shared memory is left"
+    assert shared_memory() <= shared, "shared memory is left"
     assert not children_of(os.getpid()), "processes are left"
     return 0
 

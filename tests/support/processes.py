@@ -37,6 +37,16 @@ def descendants_of(pid: int) -> Iterator[int]:
         yield from descendants_of(child)
 
 
+def shared_memory() -> set[str]:
+    """What is in ``/dev/shm``, but for what multiprocessing and PyTorch have there.
+
+    Tests and programs beside this one have such files.
+    """
+    others = ("sem.", "psm_", "torch_", "pym-")
+    names = {each.name for each in Path("/dev/shm").iterdir()}
+    return {name for name in names if not name.startswith(others)}
+
+
 def process_of(device: int, program: int | None = None) -> int:
     """The process of a device of this program, or of one that has just begun."""
     deadline = time.monotonic() + 20

@@ -367,7 +367,10 @@ c10::Stream OcclBackend::stream_of(const LaneKey& key) {
   return stream->get();
 }
 
-FlightRecord::Span OcclBackend::record(const Call& call, bool is_collective) {
+FlightRecord::Span OcclBackend::record(
+    const Call& call,
+    bool is_collective,
+    const std::vector<Frame>& frames) {
   FlightRecord& flight = FlightRecord::get();
   if (!is_described_) { // which PyTorch does after it has made the group
     flight.describe_group(flight_group_, getGroupDesc());
@@ -393,7 +396,7 @@ FlightRecord::Span OcclBackend::record(const Call& call, bool is_collective) {
     each.inputs = Shapes(call.inputs);
     each.outputs = Shapes(call.outputs);
   }
-  return flight.add(std::move(calls));
+  return flight.add(std::move(calls), frames);
 }
 
 /// NCCL, too, has a communicator for that device only.
@@ -419,6 +422,7 @@ OcclBackend::WorkPtr OcclBackend::issue(
   check_bound_device(call.device);
   auto memory = std::make_shared<Memory>(call.inputs, call.outputs);
   std::vector<Running> ended; // what they keep may need the GIL: not locked
+  const std::vector<Frame> frames = FlightRecord::get().frames();
   const std::lock_guard lock(mutex_);
   const uint64_t sequence = lane ? ++exchanges_ : ++collectives_;
   const std::string name = describe(call.name, sequence);
@@ -441,7 +445,7 @@ OcclBackend::WorkPtr OcclBackend::issue(
   for (const LaneKey& other : beside) {
     record_event(stream_of(other))->block(stream);
   }
-  const FlightRecord::Span span = record(call, !lane);
+  const FlightRecord::Span span = record(call, !lane, frames);
   auto outcome = std::make_shared<Outcome>();
   OcclWork::Issued issued;
   issued.type = call.type;

@@ -158,7 +158,10 @@ class OcclBackend final : public c10d::Backend {
   c10::DeviceIndex device_for(const c10d::BarrierOptions& options) const;
   void check_bound_device(c10::DeviceIndex device) const;
   std::string describe(const char* name, uint64_t sequence) const;
-  FlightRecord::Span record(const Call& call, bool is_collective);
+  FlightRecord::Span record(
+      const Call& call,
+      bool is_collective,
+      const std::vector<Frame>& frames);
 
   std::shared_ptr<Engine> engine_;
   const c10::intrusive_ptr<OcclOptions> options_;

@@ -129,13 +129,15 @@ void FlightRecord::describe_group(
   groups_.at(group).description = description;
 }
 
-FlightRecord::Span FlightRecord::add(std::vector<FlightCall> calls) {
+std::vector<Frame> FlightRecord::frames() const {
+  return keeps_stacks_ && capacity_ > 0 ? python_stack() : std::vector<Frame>{};
+}
+
+FlightRecord::Span FlightRecord::add(
+    std::vector<FlightCall> calls,
+    const std::vector<Frame>& frames) {
   if (capacity_ == 0 || calls.empty()) {
     return {};
-  }
-  std::vector<Frame> frames;
-  if (keeps_stacks_) {
-    frames = python_stack();
   }
   const int64_t now = c10::getTime();
   const std::lock_guard lock(mutex_);

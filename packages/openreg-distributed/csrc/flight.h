@@ -64,7 +64,10 @@ class FlightRecord {
     uint64_t first = 0;
     uint64_t end = 0;
   };
-  Span add(std::vector<FlightCall> calls);
+  Span add(std::vector<FlightCall> calls, const std::vector<Frame>& frames);
+  /// The frames for add(), if they are kept. It may wait for the GIL, so the
+  /// caller must hold no lock.
+  std::vector<Frame> frames() const;
   void set_started(Span span);
   /// Empty if they have succeeded.
   void set_ended(Span span, const std::string& failure);
