@@ -7,6 +7,7 @@ import contextlib
 import datetime
 import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -335,3 +336,41 @@ def test_the_rest_of_a_message_that_failed_is_nobodys():
 
 def test_a_message_of_another_size_is_an_error():
     run_ranks(a_message_of_another_size, 2)
+
+
+def keeps_only_while_it_sends(rank: int) -> list[float]:
+    dist.init_process_group("occl")
+    store = dist.distributed_c10d._get_default_store()
+    large = torch.full((4 << 20,), float(rank), device=DEVICE)
+    if rank == 0:
+        received = torch.empty(1, device=DEVICE)
+        batch = [
+            dist.P2POp(dist.isend, large, 1),
+            dist.P2POp(dist.irecv, received, 2),
+        ]
+        works = dist.batch_isend_irecv(batch)
+        store.set("sends", "1")
+        for work in works:
+            work.wait()
+        found = received.item()
+        dist.recv(large, 1)
+        return [found, large[-1].item()]
+    if rank == 1:
+        store.get("sends")
+        time.sleep(0.1)  # so that rank 0 begins to take what comes; either may pass
+        dist.recv(torch.empty_like(large), 0)
+        torch.accelerator.synchronize()
+        late = dist.isend(large, 0)
+        with pytest.raises(dist.DistBackendError, match="it goes on"):
+            late.wait(timeout=datetime.timedelta(milliseconds=300))
+        store.set("late", "1")
+    else:
+        store.get("late")
+        dist.send(torch.full((1,), 2.0, device=DEVICE), 0)
+    torch.accelerator.synchronize()
+    return []
+
+
+def test_a_rank_that_has_sent_takes_no_more_than_it_receives():
+    found = run_ranks(keeps_only_while_it_sends, 3, backend=None)
+    assert found[0] == [2.0, 1.0]

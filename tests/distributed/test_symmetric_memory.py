@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import threading
 
 import pytest
 import torch
@@ -36,7 +37,9 @@ def buffers(rank: int, world: int) -> list[list[float]]:
     assert memory.buffer_size == 24
     assert symmetric_memory.is_symm_mem_tensor(tensor)
     assert not symmetric_memory.is_symm_mem_tensor(torch.ones(1, device="openreg"))
-    assert symmetric_memory.rendezvous(tensor, dist.group.WORLD) is not None
+    # Views too are where their storage begins, as on CUDA.
+    again = symmetric_memory.rendezvous(tensor[1:], dist.group.WORLD)
+    assert (again.offset, again.buffer_ptrs) == (0, memory.buffer_ptrs)
     tensor.fill_(rank)
     memory.barrier()
     following = (rank + 1) % world
@@ -188,3 +191,133 @@ def parts(rank: int) -> float:
 
 def test_a_group_of_some_ranks_has_its_own():
     assert run_ranks(parts, 3) == [0.0, 2.0, 1.0]
+
+
+def lives(rank: int) -> list[float]:
+    """The group of one life does not meet with what that before has left."""
+    found = []
+    store = dist.TCPStore(
+        os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False
+    )
+    for life in range(3):
+        # A prefix for gloo, which leaves its addresses in the store.
+        own = dist.PrefixStore(str(life), store)
+        dist.init_process_group("occl", store=own, rank=rank, world_size=2)
+        if life == 0:
+            kept = symmetric_memory.empty(2, device="openreg")
+        for tensor in (symmetric_memory.empty(2, device="openreg"), kept):
+            memory = symmetric_memory.rendezvous(tensor, dist.group.WORLD)
+            tensor.fill_(10 * life + rank)
+            memory.barrier(timeout_ms=LIMIT)
+            found.append(memory.get_buffer(1 - rank, (1,), torch.float32).item())
+            memory.barrier(timeout_ms=LIMIT)
+        dist.destroy_process_group()
+        with raises("the group was aborted or destroyed"):
+            memory.barrier()
+    return found
+
+
+def test_groups_one_after_another_meet_anew():
+    found = run_ranks(lives, 2, backend=None)
+    assert found[0] == [1.0, 1.0, 11.0, 11.0, 21.0, 21.0]
+    assert found[1] == [0.0, 0.0, 10.0, 10.0, 20.0, 20.0]
+
+
+def aborted(rank: int) -> None:
+    _, memory = meet(4)
+    stream = torch.Stream("openreg")
+    with stream:
+        memory.wait_signal(0, channel=1)  # without a limit
+    dist.group.WORLD._get_backend(torch.device("openreg")).abort()
+    with raises(
+        "wait_signal on channel 1 of group '0' on rank 0 of 1: "
+        "the group was aborted or destroyed"
+    ):
+        stream.synchronize()
+
+
+def test_a_wait_without_a_limit_ends_with_its_group():
+    run_ranks(aborted, 1)
+
+
+def destroyed(rank: int) -> None:
+    _, memory = meet(4)
+    held, stream = torch.Stream("openreg"), torch.Stream("openreg")
+    latch = Latch(runtime.Stream.from_handle(held.native_handle))
+    with held:
+        memory.put_signal(0, channel=1)
+    with stream:
+        memory.wait_signal(0, channel=1)
+    threading.Timer(0.05, latch.release).start()
+    dist.destroy_process_group()
+    stream.synchronize()
+
+
+def test_a_group_that_is_destroyed_first_waits_for_signals():
+    run_ranks(destroyed, 1)
+
+
+def test_the_store_ends_with_the_group(run_python):
+    result = run_python(
+        """
+        import socket
+        import torch
+        import torch.distributed as dist
+        import torch.distributed._symmetric_memory as symmetric_memory
+        store = dist.TCPStore("127.0.0.1", 0, 1, True)
+        port = store.port
+        dist.init_process_group(store=store, rank=0, world_size=1)
+        tensor = symmetric_memory.empty(8, device="openreg")
+        memory = symmetric_memory.rendezvous(tensor, dist.group.WORLD)
+        del store
+        dist.destroy_process_group()
+        with socket.socket() as client:
+            print(client.connect_ex(("127.0.0.1", port)) != 0)
+        """,
+        TORCH_DEVICE_BACKEND_AUTOLOAD="1",
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "True\n"
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["kept", "dropped"])
+def test_a_program_ends_while_a_stream_waits_for_a_signal(run_python, kept):
+    result = run_python(
+        f"""
+        import torch
+        import torch.distributed as dist
+        import torch.distributed._symmetric_memory as symmetric_memory
+        dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        tensor = symmetric_memory.empty(8, device="openreg")
+        memory = symmetric_memory.rendezvous(tensor, dist.group.WORLD)
+        with torch.Stream("openreg"):
+            memory.wait_signal(0, channel=1)
+        if {kept}:
+            torch.kept = tensor, memory
+        print("ends")
+        """,
+        TORCH_DEVICE_BACKEND_AUTOLOAD="1",
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "ends\n"
+
+
+def test_a_host_function_runs_while_memory_is_freed(run_python):
+    result = run_python(
+        """
+        import threading
+        import torch
+        import torch.distributed._symmetric_memory as symmetric_memory
+        import openreg_runtime
+        tensor = symmetric_memory.empty(8, device="openreg")
+        stream = torch.accelerator.current_stream()
+        begins = threading.Event()
+        openreg_runtime.Stream.from_handle(stream.native_handle).launch_host(begins.wait)
+        threading.Timer(0.01, begins.set).start()
+        del tensor  # waits for the device, and so for the function
+        print(stream.query())
+        """,
+        TORCH_DEVICE_BACKEND_AUTOLOAD="1",
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "True\n"

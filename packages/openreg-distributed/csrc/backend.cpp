@@ -269,9 +269,23 @@ OcclBackend::~OcclBackend() {
   if (!idle) {
     engine_->abort();
   }
+  pending_->abort();
   for (const Running& each : running_) {
     each.memory->leave_if_used(*each.outcome);
   }
+}
+
+void OcclBackend::meet(const at::Tensor& all, const at::Tensor& own) {
+  const auto device = device_for({});
+  const OwnStream empty(device);
+  const StreamScope scope(empty.get());
+  issue(
+      {OpType::ALLGATHER, "rendezvous", device, {}, {}, {}, true},
+      [all, own, timeout = options_->timeout](Engine& engine) {
+        engine.allgather_flat(all, own, timeout);
+        return -1;
+      })
+      ->wait();
 }
 
 void OcclBackend::setTimeout(Milliseconds timeout) {
@@ -292,6 +306,7 @@ c10d::ErrorType OcclBackend::getError() {
 
 void OcclBackend::abort() {
   engine_->abort();
+  pending_->abort();
 }
 
 void OcclBackend::shutdown() {
@@ -310,6 +325,7 @@ void OcclBackend::shutdown() {
         end - std::chrono::steady_clock::now());
     idle = idle && each.outcome->wait(std::max(left, Milliseconds(1)));
   }
+  idle = pending_->wait_until(end) && idle;
   if (!idle) {
     TORCH_WARN(
         "occl: the group '",
@@ -318,7 +334,7 @@ void OcclBackend::shutdown() {
         kShutdownPatience.count() / 1000,
         " s; it is aborted");
   }
-  engine_->abort();
+  abort();
   for (const Running& each : running) {
     each.memory->leave_if_used(*each.outcome);
   }

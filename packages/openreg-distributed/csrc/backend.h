@@ -4,6 +4,7 @@
 
 #include "engine.h"
 #include "flight.h"
+#include "pending.h"
 #include "work.h"
 
 #include <functional>
@@ -52,6 +53,15 @@ class OcclBackend final : public c10d::Backend {
   bool shares_memory() const {
     return engine_->shares_memory();
   }
+  /// What waits for the other ranks beside collectives; it tells groups apart,
+  /// of which one can have the name of another before it.
+  const std::shared_ptr<Pending>& pending() const {
+    return pending_;
+  }
+  /// Waits until the ranks have met: each gives the bytes of `own`, and gets
+  /// those of all as rows. Both are of the CPU. It is a collective, but does
+  /// not wait for work of the caller.
+  void meet(const at::Tensor& all, const at::Tensor& own);
   void setTimeout(Milliseconds timeout) override;
   void setSequenceNumberForGroup() override {} // every rank begins with 0
   uint64_t getSequenceNumberForGroup() override;
@@ -164,6 +174,7 @@ class OcclBackend final : public c10d::Backend {
       const std::vector<Frame>& frames);
 
   std::shared_ptr<Engine> engine_;
+  const std::shared_ptr<Pending> pending_ = std::make_shared<Pending>();
   const c10::intrusive_ptr<OcclOptions> options_;
   const MakeEngine make_engine_;
   const uint64_t flight_group_;

@@ -2,6 +2,7 @@
 // The Python module openreg_distributed._C.
 #include "backend.h"
 #include "flight.h"
+#include "pending.h"
 #include "symmetric_memory.h"
 
 #include <torch/csrc/utils/pybind.h>
@@ -77,6 +78,9 @@ PYBIND11_MODULE(_C, m) {
       .def_property_readonly("options", &OcclBackend::getBackendOptions)
       .def_property_readonly("shares_memory", &OcclBackend::shares_memory);
   m.def("register_symmetric_memory", &register_symmetric_memory);
+  // Before storages end, which wait for their device.
+  py::module_::import("atexit").attr("register")(
+      py::cpp_function(&Pending::abort_all));
   m.def(
       "create",
       &create,

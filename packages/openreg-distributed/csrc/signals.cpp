@@ -26,11 +26,13 @@ Signals::Signals(
     std::vector<uint32_t*> pads,
     size_t words,
     std::vector<std::shared_ptr<const Process>> processes,
+    std::shared_ptr<const Pending> pending,
     int rank,
     std::string group)
     : pads_(std::move(pads)),
       words_(words),
       processes_(std::move(processes)),
+      pending_(std::move(pending)),
       rank_(rank),
       group_(std::move(group)) {}
 
@@ -45,6 +47,8 @@ void Signals::check(const char* name, int channel) const {
       ", but signal pads have room for channels from 0 to ",
       channels - 1,
       "; set_signal_pad_size() makes later ones larger");
+  const char* reason = pending_->reason();
+  TORCH_CHECK(reason == nullptr, describe(name, channel), ": ", reason);
 }
 
 void Signals::check_rank(const char* name, int rank) const {
@@ -57,6 +61,20 @@ void Signals::check_rank(const char* name, int rank) const {
       ", but the group has ",
       size(),
       " ranks");
+}
+
+std::string Signals::describe(const char* name, int channel) const {
+  return c10::str(
+      "SymmetricMemory: ",
+      name,
+      " on channel ",
+      channel,
+      " of group '",
+      group_,
+      "' on rank ",
+      rank_,
+      " of ",
+      size());
 }
 
 uint32_t& Signals::word(int from, int to, int channel) const {
@@ -85,25 +103,14 @@ void Signals::exchange(
       continue;
     }
     const int other = from == rank_ ? to : from;
-    const auto describe = [&] {
-      return c10::str(
-          "SymmetricMemory: ",
-          name,
-          " on channel ",
-          channel,
-          " of group '",
-          group_,
-          "' on rank ",
-          rank_,
-          " of ",
-          size());
-    };
+    const char* reason = pending_->reason();
+    TORCH_CHECK(reason == nullptr, describe(name, channel), ": ", reason);
     if (const auto& process = processes_[static_cast<size_t>(other)];
         process && process->has_ended()) {
       // It may have signalled just before.
       TORCH_CHECK(
           flag.load() == before,
-          describe(),
+          describe(name, channel),
           ": the process of rank ",
           other,
           " has ended");
@@ -111,7 +118,7 @@ void Signals::exchange(
     }
     TORCH_CHECK(
         limit == Milliseconds::zero() || Clock::now() - begin < limit,
-        describe(),
+        describe(name, channel),
         " timed out after ",
         limit.count(),
         " ms: rank ",

@@ -3,6 +3,7 @@
 // rank takes back. They are zero wherever nobody waits.
 #pragma once
 
+#include "pending.h"
 #include "shared/process.h"
 #include "transport.h"
 
@@ -16,15 +17,16 @@ namespace openreg::distributed {
 class Signals {
  public:
   /// Where kernels find the pad of each rank, and so many words of it.
-  /// `processes` is null for the own rank.
+  /// `processes` is null for the own rank. `pending` ends what waits.
   Signals(
       std::vector<uint32_t*> pads,
       size_t words,
       std::vector<std::shared_ptr<const Process>> processes,
+      std::shared_ptr<const Pending> pending,
       int rank,
       std::string group);
 
-  /// Throws if pads have no room for such a channel.
+  /// Throws if pads have no room for such a channel, or if the group has ended.
   void check(const char* name, int channel) const;
   void check_rank(const char* name, int rank) const;
 
@@ -37,6 +39,7 @@ class Signals {
   int size() const {
     return static_cast<int>(pads_.size());
   }
+  std::string describe(const char* name, int channel) const;
   /// The word by which `from` signals to `to`.
   uint32_t& word(int from, int to, int channel) const;
   /// Changes a word of both ranks, once it is `before`.
@@ -51,6 +54,7 @@ class Signals {
   std::vector<uint32_t*> pads_;
   size_t words_;
   std::vector<std::shared_ptr<const Process>> processes_;
+  std::shared_ptr<const Pending> pending_;
   int rank_;
   std::string group_;
 };

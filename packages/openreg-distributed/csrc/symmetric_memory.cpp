@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks tell each other of their blocks through the store of the group, and
-// open those of the others.
+// Ranks tell each other of their blocks in a collective, and open those of the
+// others.
 #include "symmetric_memory.h"
 
+#include "backend.h"
+#include "gathered.h"
+#include "gil.h"
 #include "signals.h"
 #include "streams.h"
 
 #include <c10/core/DeviceGuard.h>
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/symm_mem/SymmetricMemory.hpp>
 
-#include <cstring>
+#include <algorithm>
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -34,6 +37,13 @@ void* offset(void* pointer, size_t bytes) {
   return static_cast<std::byte*>(pointer) + bytes;
 }
 
+void warn_of(orError_t error) {
+  // A forked child drops the objects that it inherited without a word.
+  if (error != orSuccess && error != orErrorInitialization) {
+    TORCH_WARN("SymmetricMemory: ", orGetErrorMessage());
+  }
+}
+
 template <typename Value>
 Value* kernel_pointer(void* device_pointer) {
   void* pointer = nullptr;
@@ -41,36 +51,50 @@ Value* kernel_pointer(void* device_pointer) {
   return static_cast<Value*>(pointer);
 }
 
-/// Device memory of this rank: the tensor's bytes, then the signal pad.
+/// Device memory of this rank.
+class Buffer {
+ public:
+  Buffer(size_t size, int device) : device_(device) {
+    const c10::DeviceGuard guard(device_of(device));
+    check(orMalloc(&pointer_, size));
+  }
+  /// Waits for the device, whose kernels may need the GIL.
+  ~Buffer() {
+    // The runtime may be gone already.
+    if (!symmetric::is_finalizing()) {
+      const GilRelease no_gil;
+      warn_of(orFree(pointer_));
+    }
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+
+  void* pointer() const {
+    return pointer_;
+  }
+  int device() const {
+    return device_;
+  }
+
+ private:
+  void* pointer_ = nullptr;
+  int device_;
+};
+
+/// The bytes of a tensor, and the signal pad behind them.
 class Block {
  public:
   Block(size_t size, int device)
       : size_(size),
         pad_at_((size + kPadAlignment - 1) / kPadAlignment * kPadAlignment),
         pad_size_(symmetric::get_signal_pad_size()),
-        device_(device) {
+        buffer_(pad_at_ + pad_size_, device) {
     const c10::DeviceGuard guard(device_of(device));
-    check(orMalloc(&pointer_, pad_at_ + pad_size_));
-    const orError_t error = orMemset(offset(pointer_, pad_at_), 0, pad_size_);
-    if (error != orSuccess) {
-      static_cast<void>(orFree(pointer_));
-      check(error);
-    }
+    check(orMemset(offset(pointer(), pad_at_), 0, pad_size_));
   }
-  ~Block() {
-    // The runtime may be gone already.
-    if (!symmetric::is_finalizing()) {
-      const orError_t error = orFree(pointer_);
-      if (error != orSuccess && error != orErrorInitialization) {
-        TORCH_WARN("SymmetricMemory: ", orGetErrorMessage());
-      }
-    }
-  }
-  Block(const Block&) = delete;
-  Block& operator=(const Block&) = delete;
 
   void* pointer() const {
-    return pointer_;
+    return buffer_.pointer();
   }
   size_t size() const {
     return size_;
@@ -82,15 +106,14 @@ class Block {
     return pad_size_;
   }
   int device() const {
-    return device_;
+    return buffer_.device();
   }
 
  private:
-  void* pointer_ = nullptr;
   size_t size_;
   size_t pad_at_;
   size_t pad_size_;
-  int device_;
+  Buffer buffer_;
 };
 
 /// The block of another rank.
@@ -107,10 +130,7 @@ class OpenBlock {
   }
   ~OpenBlock() {
     if (!symmetric::is_finalizing()) {
-      const orError_t error = orIpcCloseMemHandle(pointer_);
-      if (error != orSuccess && error != orErrorInitialization) {
-        TORCH_WARN("SymmetricMemory: ", orGetErrorMessage());
-      }
+      warn_of(orIpcCloseMemHandle(pointer_));
     }
   }
   OpenBlock(const OpenBlock&) = delete;
@@ -133,34 +153,36 @@ struct Offer {
   int64_t device;
 };
 
-/// The memories of all ranks, for as long as a stream may use them.
+/// The memories of all ranks. Kernels use it, and do not keep it: those who do
+/// are of the host, and its end waits for the device. So none of this ends on
+/// the thread of a stream.
 struct Mapping {
   std::shared_ptr<Block> own;
   std::vector<std::unique_ptr<OpenBlock>> others; // null for the own rank
   std::vector<void*> buffers;
   std::vector<void*> pads;
+  std::unique_ptr<Buffer> tables; // both, for kernels
   std::unique_ptr<Signals> signals;
-};
+  std::shared_ptr<Pending> pending;
+  int rank = 0;
+  std::vector<int> global_ranks;
 
-class Memory final : public symmetric::SymmetricMemory {
- public:
-  Memory(
-      std::shared_ptr<const Mapping> mapping,
-      size_t offset,
-      int rank,
-      std::vector<int> global_ranks)
-      : mapping_(std::move(mapping)),
-        offset_(offset),
-        rank_(rank),
-        global_ranks_(std::move(global_ranks)),
-        tables_(
-            2 * sizeof(void*) * mapping_->buffers.size(),
-            mapping_->own->device()) {
-    auto* table = kernel_pointer<void*>(tables_.pointer());
-    for (const auto& pointers : {mapping_->buffers, mapping_->pads}) {
-      table = std::copy(pointers.begin(), pointers.end(), table);
+  Mapping() = default;
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  ~Mapping() {
+    tables.reset(); // first: it waits for the device
+    if (symmetric::is_finalizing()) {
+      static_cast<void>(signals.release()); // nothing has waited
     }
   }
+};
+
+/// What rendezvous() returns: a mapping, and where in it the tensor begins.
+class Handle final : public symmetric::SymmetricMemory {
+ public:
+  Handle(std::shared_ptr<const Mapping> mapping, size_t offset)
+      : mapping_(std::move(mapping)), offset_(offset) {}
 
   std::vector<void*> get_buffer_ptrs() override {
     return mapping_->buffers;
@@ -169,7 +191,7 @@ class Memory final : public symmetric::SymmetricMemory {
     return mapping_->pads;
   }
   void** get_buffer_ptrs_dev() override {
-    return static_cast<void**>(tables_.pointer());
+    return static_cast<void**>(mapping_->tables->pointer());
   }
   void** get_signal_pad_ptrs_dev() override {
     return get_buffer_ptrs_dev() + mapping_->buffers.size();
@@ -187,7 +209,7 @@ class Memory final : public symmetric::SymmetricMemory {
     return nullptr;
   }
   int get_rank() override {
-    return rank_;
+    return mapping_->rank;
   }
   int get_world_size() override {
     return static_cast<int>(mapping_->buffers.size());
@@ -196,7 +218,7 @@ class Memory final : public symmetric::SymmetricMemory {
     return device_of(mapping_->own->device());
   }
   const std::vector<int>& get_rank_to_global_rank() override {
-    return global_ranks_;
+    return mapping_->global_ranks;
   }
   bool world_within_direct_access() override {
     return true;
@@ -226,38 +248,14 @@ class Memory final : public symmetric::SymmetricMemory {
  private:
   template <typename Run>
   void enqueue(Run run) const {
-    launch(
+    mapping_->pending->enqueue(
         current_stream(static_cast<c10::DeviceIndex>(mapping_->own->device())),
-        [run, mapping = mapping_] { run(*mapping->signals); });
+        [run, signals = mapping_->signals.get()] { run(*signals); });
   }
 
   std::shared_ptr<const Mapping> mapping_;
   size_t offset_;
-  int rank_;
-  std::vector<int> global_ranks_;
-  Block tables_; // of pointers, for kernels
 };
-
-/// Values of all ranks, by way of a store.
-template <typename Value>
-std::vector<Value> all_gathered(
-    c10d::Store& store,
-    const std::string& name,
-    const Value& value,
-    int rank,
-    int size) {
-  const auto* bytes = reinterpret_cast<const uint8_t*>(&value);
-  store.set(
-      c10::str(name, '/', rank),
-      std::vector<uint8_t>(bytes, bytes + sizeof(Value)));
-  std::vector<Value> all(static_cast<size_t>(size));
-  for (int other = 0; other < size; ++other) {
-    const auto found = store.get(c10::str(name, '/', other));
-    TORCH_CHECK(found.size() == sizeof(Value), "SymmetricMemory: bad store");
-    std::memcpy(&all[static_cast<size_t>(other)], found.data(), sizeof(Value));
-  }
-  return all;
-}
 
 class Allocator final : public symmetric::SymmetricMemoryAllocator {
  public:
@@ -301,26 +299,40 @@ class Allocator final : public symmetric::SymmetricMemoryAllocator {
     std::string name;
     {
       const std::lock_guard lock(mutex_);
-      auto& entry = at(pointer).second;
+      const auto& entry = at(pointer).second;
       const auto& chosen = group_name ? group_name : entry.group_name;
       TORCH_CHECK(
           chosen.has_value(),
           "SymmetricMemory: rendezvous() needs a group, since the memory was "
           "allocated for none");
       name = *chosen;
-      if (const auto known = entry.meetings.find(name);
-          known != entry.meetings.end()) {
-        return known->second;
-      }
       block = entry.block;
     }
-    const auto offset = static_cast<size_t>(
+    const auto offset_in_block = static_cast<size_t>(
         static_cast<std::byte*>(pointer) -
         static_cast<std::byte*>(block->pointer()));
-    auto memory = meet(name, std::move(block), offset);
-    const std::lock_guard lock(mutex_);
-    at(pointer).second.meetings[name] = memory;
-    return memory;
+    const auto group = c10d::resolve_process_group(name);
+    const auto backend = group->getBackend(c10::kPrivateUse1);
+    auto* occl = dynamic_cast<OcclBackend*>(backend.get());
+    TORCH_CHECK(
+        occl != nullptr,
+        "SymmetricMemory: the group has the backend ",
+        backend->getBackendName(),
+        " for the device, but rendezvous() needs occl");
+    std::shared_ptr<const Mapping> mapping; // of an earlier call
+    {
+      const std::lock_guard lock(mutex_);
+      mapping = at(pointer).second.mappings[name];
+    }
+    // Another group can have had the name.
+    if (!mapping || mapping->pending != occl->pending()) {
+      const GilRelease no_gil;
+      mapping = meet(*occl, name, std::move(block));
+      auto earlier = mapping; // ends outside of the lock
+      const std::lock_guard lock(mutex_);
+      at(pointer).second.mappings[name].swap(earlier);
+    }
+    return c10::make_intrusive<Handle>(std::move(mapping), offset_in_block);
   }
 
   bool has_multicast_support(int /*device*/) override {
@@ -338,11 +350,11 @@ class Allocator final : public symmetric::SymmetricMemoryAllocator {
   }
 
  private:
-  using Meeting = c10::intrusive_ptr<symmetric::SymmetricMemory>;
   struct Entry {
     std::shared_ptr<Block> block;
     std::optional<std::string> group_name;
-    std::map<std::string, Meeting> meetings; // by the name of the group
+    // By the name of the group.
+    std::map<std::string, std::shared_ptr<const Mapping>> mappings;
   };
   using Blocks = std::map<void*, Entry>;
 
@@ -367,20 +379,19 @@ class Allocator final : public symmetric::SymmetricMemoryAllocator {
   }
 
   /// All ranks of the group come here, in the same order.
-  Meeting meet(
+  static std::shared_ptr<const Mapping> meet(
+      OcclBackend& backend,
       const std::string& name,
-      std::shared_ptr<Block> block,
-      size_t offset_in_block) {
-    const auto group = c10d::resolve_process_group(name);
-    const int rank = group->getRank();
-    const int size = group->getSize();
-    c10d::PrefixStore store(
-        c10::str("symmetric_memory/", number_of_meeting(*group)),
-        group->getStore());
+      std::shared_ptr<Block> block) {
+    const int rank = backend.getRank();
+    const int size = backend.getSize();
+    const auto gather = [&](const at::Tensor& all, const at::Tensor& own) {
+      backend.meet(all, own);
+    };
 
     Offer own{{}, block->size(), block->pad_size(), getpid(), block->device()};
     check(orIpcGetMemHandle(&own.handle, block->pointer()));
-    const auto offers = all_gathered(store, "offer", own, rank, size);
+    const auto offers = all_gathered(own, size, gather);
     for (int other = 0; other < size; ++other) {
       const Offer& offer = offers[static_cast<size_t>(other)];
       TORCH_CHECK(
@@ -399,14 +410,47 @@ class Allocator final : public symmetric::SymmetricMemoryAllocator {
           offer.pad_size);
     }
 
+    std::shared_ptr<const Mapping> mapping;
+    std::exception_ptr failure;
+    try {
+      mapping = open(backend, name, std::move(block), offers);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    // From here on each may free its own: all have opened it.
+    const uint8_t answer = failure ? 0 : 1;
+    const auto answers = all_gathered(answer, size, gather);
+    if (failure) {
+      std::rethrow_exception(failure);
+    }
+    for (int other = 0; other < size; ++other) {
+      TORCH_CHECK(
+          answers[static_cast<size_t>(other)] != 0,
+          "SymmetricMemory: rendezvous() failed on rank ",
+          other,
+          ", which tells why");
+    }
+    return mapping;
+  }
+
+  static std::shared_ptr<const Mapping> open(
+      OcclBackend& backend,
+      const std::string& name,
+      std::shared_ptr<Block> block,
+      const std::vector<Offer>& offers) {
     auto mapping = std::make_shared<Mapping>();
     mapping->own = block;
+    mapping->pending = backend.pending();
+    mapping->rank = backend.getRank();
+    for (const auto each : backend.getBackendOptions()->global_ranks_in_group) {
+      mapping->global_ranks.push_back(static_cast<int>(each));
+    }
     std::vector<std::shared_ptr<const Process>> processes;
     std::vector<uint32_t*> pads;
-    for (int other = 0; other < size; ++other) {
+    for (int other = 0; other < backend.getSize(); ++other) {
       const Offer& offer = offers[static_cast<size_t>(other)];
       void* begin = block->pointer();
-      if (other == rank) {
+      if (other == mapping->rank) {
         mapping->others.emplace_back();
         processes.emplace_back();
       } else {
@@ -420,16 +464,20 @@ class Allocator final : public symmetric::SymmetricMemoryAllocator {
       mapping->pads.push_back(offset(begin, block->pad_at()));
       pads.push_back(kernel_pointer<uint32_t>(mapping->pads.back()));
     }
+    mapping->tables = std::make_unique<Buffer>(
+        2 * sizeof(void*) * offers.size(), block->device());
+    auto* table = kernel_pointer<void*>(mapping->tables->pointer());
+    for (const auto& pointers : {mapping->buffers, mapping->pads}) {
+      table = std::copy(pointers.begin(), pointers.end(), table);
+    }
     mapping->signals = std::make_unique<Signals>(
         std::move(pads),
         block->pad_size() / sizeof(uint32_t),
         std::move(processes),
-        rank,
+        mapping->pending,
+        mapping->rank,
         name);
-    // From here on each may free its own: all have opened it.
-    all_gathered(store, "opened", uint8_t{1}, rank, size);
-    return c10::make_intrusive<Memory>(
-        std::move(mapping), offset_in_block, rank, global_ranks(*group));
+    return mapping;
   }
 
   /// Kernels of one device reach the memory of another.
@@ -444,31 +492,8 @@ class Allocator final : public symmetric::SymmetricMemoryAllocator {
     }
   }
 
-  static std::vector<int> global_ranks(c10d::ProcessGroup& group) {
-    std::vector<int> ranks;
-    const auto options =
-        group.getBackend(c10::kPrivateUse1)->getBackendOptions();
-    for (const uint64_t rank : options->global_ranks_in_group) {
-      ranks.push_back(static_cast<int>(rank));
-    }
-    return ranks;
-  }
-
-  /// How often ranks of this group have met; another group may have its name.
-  uint64_t number_of_meeting(const c10d::ProcessGroup& group) {
-    const std::lock_guard lock(mutex_);
-    auto& [store, count] = meetings_[group.getGroupName()];
-    if (store != group.getStore()) {
-      store = group.getStore();
-      count = 0;
-    }
-    return count++;
-  }
-
   std::mutex mutex_;
   Blocks blocks_; // by where they begin
-  std::map<std::string, std::pair<c10::intrusive_ptr<c10d::Store>, uint64_t>>
-      meetings_;
 };
 
 } // namespace

@@ -2,37 +2,14 @@
 // Waiting for a collective: streams wait, and the host only if it is asked to.
 #include "work.h"
 
-#include <c10/util/Exception.h>
+#include "gil.h"
 
-#include <Python.h>
+#include <c10/util/Exception.h>
 
 #include <stdexcept>
 #include <utility>
 
 namespace openreg::distributed {
-namespace {
-
-/// This thread is without the GIL for a scope that waits: PyTorch holds it in
-/// some calls, and what the stream runs may need it.
-class GilRelease {
- public:
-  GilRelease()
-      : released_(
-            Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread()
-                                                     : nullptr) {}
-  GilRelease(const GilRelease&) = delete;
-  GilRelease& operator=(const GilRelease&) = delete;
-  ~GilRelease() {
-    if (released_ != nullptr) {
-      PyEval_RestoreThread(released_);
-    }
-  }
-
- private:
-  PyThreadState* released_;
-};
-
-} // namespace
 
 void Outcome::finish(std::exception_ptr failure, int source_rank) {
   {

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How ranks find out that they are on one host, and come to share memory.
+#include "gathered.h"
 #include "shared/shared_transport.h"
-
-#include <ATen/ATen.h>
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <exception>
 #include <fstream>
 #include <string>
@@ -46,27 +44,6 @@ Invitation::Place place_of_this_process() {
   return place;
 }
 
-template <typename Value>
-std::vector<Value> all_gathered(
-    Transport& transport,
-    const Value& value,
-    int size,
-    Milliseconds timeout) {
-  const auto bytes = [](const void* data) {
-    return at::from_blob(
-        const_cast<void*>(data),
-        {static_cast<int64_t>(sizeof(Value))},
-        at::TensorOptions().dtype(at::kByte));
-  };
-  std::vector<Value> all(static_cast<size_t>(size));
-  Tensors outputs;
-  for (const Value& each : all) {
-    outputs.push_back(bytes(&each));
-  }
-  transport.allgather(outputs, bytes(&value), timeout);
-  return all;
-}
-
 /// False also after an exception: the others wait for what this rank tells them
 /// next.
 template <typename Attempt>
@@ -96,7 +73,10 @@ std::unique_ptr<SharedTransport> SharedTransport::connect(
     own.file = segment->file();
     own.token = segment->token();
   }
-  const auto all = all_gathered(rendezvous, own, size, timeout);
+  const auto gather = [&](const at::Tensor& rows, const at::Tensor& row) {
+    rendezvous.allgather(rows.unbind(), row, timeout);
+  };
+  const auto all = all_gathered(own, size, gather);
   const Invitation& first = all.front();
   std::vector<std::shared_ptr<const Process>> processes;
   const bool joined =
@@ -120,7 +100,7 @@ std::unique_ptr<SharedTransport> SharedTransport::connect(
         return segment != nullptr;
       });
   const uint8_t answer = joined ? 1 : 0;
-  const auto answers = all_gathered(rendezvous, answer, size, timeout);
+  const auto answers = all_gathered(answer, size, gather);
   if (std::count(answers.begin(), answers.end(), 0) > 0) {
     return nullptr;
   }

@@ -325,7 +325,8 @@ int Mailbox::exchange(
       if (finished()) {
         break;
       }
-      const bool kept = keeps && keep_all();
+      // Afterwards the others wait, as for any receive: the heap has an end.
+      const bool kept = keeps && sends() && keep_all();
       if (!kept && !peers_.spin([&] { return peers_.bell() != heard; })) {
         peers_.sleep(heard, kPatience);
       }

@@ -2,7 +2,8 @@
 """occl, the backend of ``torch.distributed`` for OpenReg devices.
 
 ``register()`` tells ``torch.distributed`` of it, which torch-openreg does by itself.
-What it is made of is loaded when the first group is made.
+That loads the C++ of this package, since the allocator of symmetric memory is an object
+of it. gloo, and all that a group is made of, comes with the first group.
 """
 
 from __future__ import annotations
