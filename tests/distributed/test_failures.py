@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 
 import openreg_runtime as runtime
-from openreg_distributed import Options
+from openreg_distributed import Options, flight
 from support.programs import run, variables
 from torch_openreg.testing import run_each_rank, run_ranks
 
@@ -160,19 +160,23 @@ def mistakes_in_a_batch(rank: int, share_memory: bool) -> None:
     dist.destroy_process_group()
 
 
+NOT_ENQUEUED = "could not be enqueued: .*the device was lost"
+
+
 def one_cannot_enqueue(rank: int) -> None:
     begin(20)
     tensor = torch.ones(4, device=DEVICE)
     torch.accelerator.synchronize()
     if rank == 1:
         with runtime.failures.lost_device(torch.accelerator.current_device_index()):
-            with pytest.raises(RuntimeError, match="the device was lost"):
+            with pytest.raises(RuntimeError, match=r"lost.*\(.* last is in /"):
                 dist.all_reduce(tensor)
-            with pytest.raises(dist.DistBackendError, match="could not be enqueued"):
+            with pytest.raises(dist.DistBackendError, match=NOT_ENQUEUED):
                 dist.all_reduce(tensor)
+        assert flight.record()["entries"][-1]["state"] == "failed"
         return
     work = dist.all_reduce(tensor, async_op=True)
-    with pytest.raises(dist.DistBackendError, match=r"rank 1 .* could not be enqueued"):
+    with pytest.raises(dist.DistBackendError, match=f"rank 1 .* {NOT_ENQUEUED}"):
         work.wait(datetime.timedelta(seconds=50))
 
 
@@ -185,7 +189,7 @@ FORKED = """
     import torch.distributed as dist
 
     import openreg_runtime as runtime
-    from openreg_distributed import Options
+    from openreg_distributed import Options, flight
 
     options = Options(share_memory={share_memory})
     store = dist.HashStore()
@@ -201,6 +205,7 @@ FORKED = """
     for destroys in (True, False):
         child = os.fork()
         if child == 0:
+            assert flight.record()["entries"] == []
             if destroys:
                 dist.destroy_process_group()
             sys.exit()

@@ -9,12 +9,15 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 import torch.distributed as dist
 
+import openreg_runtime as runtime
 from openreg_distributed import Options, flight
+from support.latches import Latch
 from support.programs import run, variables
 from torch_openreg.testing import RanksFailedError, run_each_rank, run_ranks
 
@@ -111,6 +114,8 @@ def test_the_rank_that_does_not_come_is_named(prefix, share_memory):
     ]
     records = flight.load([prefix])
     assert [each["rank"] for each in records] == [0, 1]
+    tokens = [each["pg_config"]["0"]["token"] for each in records]
+    assert tokens[0] == tokens[1] != 0
     entries = records[0]["entries"]
     states = [(each["profiling_name"], each["state"]) for each in entries]
     assert states == [
@@ -166,50 +171,242 @@ def test_a_program_asks_for_its_record(prefix, monkeypatch):
     run_ranks(one_rank_asks, 1, prefix, backend="occl")
 
 
+# The other rank is a child of this one, and sends nothing.
 FAILING = """
+import datetime
+import os
+import signal
+import sys
+
 import torch
 import torch.distributed as dist
-dist.init_process_group("occl", store=dist.HashStore(), rank=0, world_size=1)
-tensor = torch.ones(1, device="openreg")
-(work,) = dist.batch_isend_irecv([dist.P2POp(dist.irecv, tensor, 0)])
+
+child = os.fork()
+dist.init_process_group(
+    "occl",
+    store=dist.FileStore(sys.argv[1], 2),
+    rank=0 if child else 1,
+    world_size=2,
+    timeout=datetime.timedelta(seconds=2),
+)
+if not child:
+    signal.alarm(60)
+    signal.pause()
 try:
-    work.wait()
+    dist.recv(torch.ones(1, device="openreg"), 1)
     torch.accelerator.synchronize()
-    flight.write()  # of rank 1, whose message rank 0 has taken in
 except RuntimeError as error:
     print(error)
+finally:
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
 """
 
 
-@pytest.mark.parametrize("files", ["1", "0"])
-def test_files_are_in_the_folder_for_temporary_ones(tmp_path, files):
-    environment = variables(TMPDIR=str(tmp_path), OPENREG_FLIGHT_FILES=files)
+def failing(folder: Path, **added: str) -> str:
+    environment = variables(TMPDIR=str(folder), **added)
     environment["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "1"
-    done = run(sys.executable, "-c", FAILING, environment=environment)
-    assert "has no send in its batch" in done.stdout, done.stderr
-    folder = tmp_path / f"openreg-flight-{os.geteuid()}-{os.getpid()}"
-    if files == "0":
-        assert not folder.exists()
-        assert "rank_0.json" not in done.stdout
-        return
+    store = folder.with_name("store")
+    done = run(sys.executable, "-c", FAILING, store, environment=environment)
+    assert "timed out after 2000 ms" in done.stdout, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def temporary(tmp_path) -> Path:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize("restarts", [None, "2"])
+def test_files_are_in_the_folder_for_temporary_ones(temporary, restarts):
+    folder = temporary / f"openreg-flight-{os.geteuid()}-{os.getpid()}"
+    added = {}
+    if restarts:  # ranks that start again have the same parent
+        added["TORCHELASTIC_RESTART_COUNT"] = restarts
+        folder = folder.with_name(f"{folder.name}-2")
+    text = failing(temporary, **added)
     file = folder / "rank_0.json"
-    assert f"what this rank did last is in {file}" in done.stdout
+    assert f"what this rank did last is in {file}" in text
     assert folder.stat().st_mode & 0o777 == 0o700
     assert [*folder.iterdir()] == [file]
     (record,) = flight.load([folder])
-    assert record["entries"][0]["profiling_name"] == "occl:recv 0<-0"
-    assert "has no send in its batch" in record["reason"]
+    assert record["entries"][0]["profiling_name"] == "occl:recv 0<-1"
+    assert "timed out after 2000 ms" in record["reason"]
 
 
-def test_the_folder_of_another_is_not_used(tmp_path):
-    folder = tmp_path / f"openreg-flight-{os.geteuid()}-{os.getpid()}"
-    folder.symlink_to(tmp_path / "elsewhere")
-    (tmp_path / "elsewhere").mkdir()
-    environment = variables(TMPDIR=str(tmp_path))
+def test_a_setting_keeps_failures_from_writing_files(temporary):
+    text = failing(temporary, OPENREG_FLIGHT_FILES="0")
+    assert "rank_0.json" not in text
+    assert not [*temporary.glob("openreg-flight-*")]
+
+
+def test_the_folder_of_another_is_not_used(temporary):
+    folder = temporary / f"openreg-flight-{os.geteuid()}-{os.getpid()}"
+    folder.symlink_to(temporary / "elsewhere")
+    (temporary / "elsewhere").mkdir()
+    assert f"{folder} is no folder of this user" in failing(temporary)
+    assert [*(temporary / "elsewhere").iterdir()] == []
+
+
+# Frames are objects that the collector may run for.
+FINALIZERS = """
+import gc
+
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("occl", store=dist.HashStore(), rank=0, world_size=1)
+tensor, other = torch.ones(4, device="openreg"), torch.ones(1, device="openreg")
+
+
+class Collected:
+    def __init__(self):
+        self.cycle = self
+
+    def __del__(self):
+        dist.all_reduce(other)
+
+
+for i in range(300):
+    Collected()
+    gc.set_threshold(1 + i % 7)
+    dist.all_reduce(tensor)
+print(tensor.tolist())
+"""
+
+
+def test_a_finalizer_may_call_a_collective():
+    environment = variables()
     environment["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "1"
-    done = run(sys.executable, "-c", FAILING, environment=environment)
-    assert f"{folder} is no folder of this user" in done.stdout, done.stderr
-    assert [*(tmp_path / "elsewhere").iterdir()] == []
+    done = run(sys.executable, "-c", FINALIZERS, environment=environment)
+    assert done.stdout == "[1.0, 1.0, 1.0, 1.0]\n", done.stderr
+
+
+def only_the_last_calls_are_kept(rank: int) -> None:
+    tensor = torch.ones(2, device=DEVICE)
+    dist.all_reduce(tensor)
+    torch.accelerator.synchronize()
+    stream = torch.accelerator.current_stream()
+    latch = Latch(runtime.Stream.from_handle(stream.native_handle))
+    for _ in range(9):
+        dist.all_reduce(tensor, async_op=True)
+    found = flight.record()
+    states = [(e["collective_seq_id"], e["state"]) for e in found["entries"]]
+    assert states == [(number, "scheduled") for number in range(2, 11)]
+    latch.release()
+    torch.accelerator.synchronize()
+    numbers = [each["collective_seq_id"] for each in flight.record()["entries"]]
+    assert numbers == [7, 8, 9, 10]  # OPENREG_FLIGHT_RECORDS=4
+
+
+def test_calls_that_have_not_ended_are_kept(monkeypatch):
+    monkeypatch.setenv("OPENREG_FLIGHT_RECORDS", "4")
+    run_ranks(only_the_last_calls_are_kept, 1, backend="occl")
+
+
+def groups_come_and_go(rank: int) -> None:
+    tensor = torch.ones(2, device=DEVICE)
+    names = []
+    for calls in (False, True, False, False, False):
+        group = dist.new_group()
+        names.append(group.group_name)
+        if calls:
+            dist.all_reduce(tensor, group=group)
+        dist.destroy_process_group(group)
+    del group
+    group = dist.new_group()
+    found = flight.record()
+    kept = {"0", names[1], names[-1], group.group_name}  # the last one may go later
+    assert kept - {names[-1]} <= found["pg_config"].keys() <= kept
+    assert found["pg_config"]["0"]["collectives"] == 0
+    assert found["pg_config"][names[1]]["collectives"] == 1
+    assert len({each["token"] for each in found["pg_config"].values()}) >= 3
+
+
+def test_groups_are_kept_that_are_there_or_have_a_call():
+    run_ranks(groups_come_and_go, 1, backend="occl")
+
+
+def one_call_has_a_limit_of_its_own(rank: int) -> None:
+    tensor = torch.ones(2, device=DEVICE)
+    options = dist.AllreduceOptions()
+    options.timeout = datetime.timedelta(seconds=7)
+    dist.group.WORLD.allreduce([tensor], options).wait()
+    dist.group.WORLD.allreduce([tensor]).wait()
+    limits = [each["timeout_ms"] for each in flight.record()["entries"]]
+    assert limits[0] == 7000
+    assert limits[1] > 7000
+
+
+def test_the_limit_is_that_of_the_call():
+    run_ranks(one_call_has_a_limit_of_its_own, 1, backend="occl")
+
+
+def nothing_is_recorded(rank: int) -> None:
+    dist.all_reduce(torch.ones(2, device=DEVICE))
+    torch.accelerator.synchronize()
+    assert flight.record()["entries"] == []
+
+
+def test_no_call_is_kept_if_the_setting_says_so(monkeypatch):
+    monkeypatch.setenv("OPENREG_FLIGHT_RECORDS", "0")
+    run_ranks(nothing_is_recorded, 1, backend="occl")
+
+
+def record_of(rank: int, *, token: int, called: int, numbers: list[int]) -> Any:
+    """A record with collectives that are complete, but for the first of rank 0."""
+    entries = [
+        {
+            "profiling_name": "occl:all_reduce",
+            "state": "started" if (rank, place) == (0, 0) else "completed",
+            "pg_id": 0,
+            "process_group": ["0", ""],
+            "is_p2p": False,
+            "collective_seq_id": number,
+            "input_sizes": [[2]],
+            "output_sizes": [[2]],
+            "input_dtypes": ["Float"],
+            "output_dtypes": ["Float"],
+            "time_created_ns": 1,
+            "time_discovered_started_ns": 1,
+            "time_discovered_completed_ns": 2,
+            "frames": [],
+        }
+        for place, number in enumerate(numbers)
+    ]
+    config = {"name": "0", "desc": "", "ranks": "[0, 1]", "pg_id": 0}
+    config |= {"token": token, "collectives": called}
+    return {
+        "rank": rank,
+        "reason": "asked for",
+        "time_ns": 10 + token,
+        "pg_config": {"0": config},
+        "entries": entries,
+    }
+
+
+def test_calls_that_are_not_kept_are_not_taken_for_missing():
+    first = record_of(0, token=1, called=9, numbers=[3, 8, 9])
+    second = record_of(1, token=1, called=9, numbers=[8, 9])
+    text = flight.explain([first, second])
+    assert "number 3 is not complete:\n        rank 0: all_reduce number 3" in text
+    assert "did not come" not in text
+    later = record_of(0, token=1, called=9, numbers=[8, 9])
+    none = record_of(1, token=1, called=7, numbers=[])
+    text = flight.explain([later, none])
+    assert "rank 1 did not come to number 8:" in text
+    assert "rank 1: number 7, completed, at last" in text
+
+
+def test_records_of_ranks_before_they_began_again_are_not_compared():
+    before = record_of(1, token=1, called=2, numbers=[1, 2])
+    after = record_of(0, token=2, called=3, numbers=[3])
+    text = flight.explain([before, after])
+    assert "the record of rank 1 is of an earlier group of this name" in text
+    assert "did not come" not in text
+    assert "left no record" not in text
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@
 #include <ATen/ATen.h>
 #include <ATen/MemoryOverlap.h>
 #include <c10/util/Exception.h>
-#include <c10/util/ScopeExit.h>
 
 #include <algorithm>
 #include <iterator>
@@ -25,16 +24,28 @@ constexpr Milliseconds kShutdownPatience{10'000};
 constexpr int kAnyPeer = -1;
 constexpr int kAllPeers = -2; // the lane of batches
 
-/// Ends a call that has failed, and with it the group.
+std::string text_of(const std::exception& error) {
+  // what() would have the stack of C++ too.
+  const auto* known = dynamic_cast<const c10::Error*>(&error);
+  return known != nullptr ? known->what_without_backtrace() : error.what();
+}
+
+/// Fails a call, and with it the group. Returns where the record of that is, as
+/// an end of the message.
+std::string
+fail(const std::string& message, Engine& engine, FlightRecord::Span span) {
+  FlightRecord& flight = FlightRecord::get();
+  flight.set_ended(span, message);
+  return engine.fail(message) ? flight.write_after(message) : std::string{};
+}
+
+/// Ends one that has run, too.
 void end_with(
     const std::string& message,
     Engine& engine,
     Outcome& outcome,
     FlightRecord::Span span) {
-  FlightRecord& flight = FlightRecord::get();
-  flight.set_ended(span, message);
-  const std::string where =
-      engine.fail(message) ? flight.write_after(message) : std::string{};
+  const std::string where = fail(message, engine, span);
   outcome.finish(
       std::make_exception_ptr(
           C10_BUILD_ERROR(DistBackendError, message + where)));
@@ -251,7 +262,10 @@ OcclBackend::OcclBackend(
       make_engine_(make_engine),
       flight_group_(
           FlightRecord::get().add_group(
-              {options_->group_name, {}, options_->global_ranks_in_group},
+              {options_->group_name,
+               {},
+               options_->global_ranks_in_group,
+               engine_->token()},
               options_->global_ranks_in_group.at(static_cast<size_t>(rank_)))) {
   init();
 }
@@ -273,6 +287,7 @@ OcclBackend::~OcclBackend() {
   for (const Running& each : running_) {
     each.memory->leave_if_used(*each.outcome);
   }
+  FlightRecord::get().remove_group(flight_group_);
 }
 
 void OcclBackend::meet(const at::Tensor& all, const at::Tensor& own) {
@@ -388,6 +403,9 @@ FlightRecord::Span OcclBackend::record(
     bool is_collective,
     const std::vector<Frame>& frames) {
   FlightRecord& flight = FlightRecord::get();
+  if (!flight.keeps_calls() || engine_->is_inherited()) {
+    return {};
+  }
   if (!is_described_) { // which PyTorch does after it has made the group
     flight.describe_group(flight_group_, getGroupDesc());
     is_described_ = true;
@@ -397,7 +415,8 @@ FlightRecord::Span OcclBackend::record(
   common.is_message = !is_collective;
   common.collective = collectives_;
   common.exchange = exchanges_;
-  common.timeout = options_->timeout;
+  common.timeout =
+      call.timeout == c10d::kUnsetTimeout ? options_->timeout : call.timeout;
   std::vector<FlightCall> calls;
   for (const PeerOp& op : call.messages) {
     FlightCall& each = calls.emplace_back(common);
@@ -448,92 +467,99 @@ OcclBackend::WorkPtr OcclBackend::issue(
         c10::str(
             "occl: ", name, " cannot run, the group has failed: ", failure));
   }
-  // The other ranks would wait for this one, which may not come to it.
-  auto unissued = c10::make_scope_exit([&] {
-    engine_->fail(c10::str("occl: ", name, " could not be enqueued"));
-  });
-  const c10::Stream stream = stream_of({call.device, lane});
-  record_event(current_stream(call.device))->block(stream);
-  if (!lane && last_collective_) {
-    // The order is one for all devices, as it must be on the other ranks.
-    last_collective_->block(stream);
-  }
-  for (const LaneKey& other : beside) {
-    record_event(stream_of(other))->block(stream);
-  }
-  const FlightRecord::Span span = record(call, !lane, frames);
-  auto outcome = std::make_shared<Outcome>();
-  OcclWork::Issued issued;
-  issued.type = call.type;
-  issued.title = c10::str(kBackendName, ":", call.name);
-  issued.name = name;
-  issued.sequence = sequence;
-  issued.rank = rank_;
-  issued.blocks_host = call.blocks_host;
-  issued.inputs = std::move(call.inputs);
-  issued.outputs = std::move(call.outputs);
-  auto work = c10::make_intrusive<OcclWork>(std::move(issued), outcome, memory);
-  // The task is destroyed before others learn of the end.
-  auto held = std::make_shared<Task>(std::move(task));
-  launch(
-      stream,
-      [engine = engine_, outcome, held, name, span] {
-        const at::NoGradGuard no_grad;
-        const at::AutoDispatchBelowADInplaceOrView below;
-        FlightRecord::get().set_started(span);
-        std::string why = engine->failure();
-        int source = -1;
-        if (why.empty()) {
-          try {
-            source = (*held)(*engine);
-          } catch (const c10::Error& error) {
-            why = error.what_without_backtrace();
-          } catch (const std::exception& error) {
-            why = error.what();
+  FlightRecord::Span span;
+  try {
+    span = record(call, !lane, frames);
+    const c10::Stream stream = stream_of({call.device, lane});
+    record_event(current_stream(call.device))->block(stream);
+    if (!lane && last_collective_) {
+      // The order is one for all devices, as it must be on the other ranks.
+      last_collective_->block(stream);
+    }
+    for (const LaneKey& other : beside) {
+      record_event(stream_of(other))->block(stream);
+    }
+    auto outcome = std::make_shared<Outcome>();
+    OcclWork::Issued issued;
+    issued.type = call.type;
+    issued.title = c10::str(kBackendName, ":", call.name);
+    issued.name = name;
+    issued.sequence = sequence;
+    issued.rank = rank_;
+    issued.blocks_host = call.blocks_host;
+    issued.inputs = std::move(call.inputs);
+    issued.outputs = std::move(call.outputs);
+    auto work =
+        c10::make_intrusive<OcclWork>(std::move(issued), outcome, memory);
+    // The task is destroyed before others learn of the end.
+    auto held = std::make_shared<Task>(std::move(task));
+    launch(
+        stream,
+        [engine = engine_, outcome, held, name, span] {
+          const at::NoGradGuard no_grad;
+          const at::AutoDispatchBelowADInplaceOrView below;
+          FlightRecord::get().set_started(span);
+          std::string why = engine->failure();
+          int source = -1;
+          if (why.empty()) {
+            try {
+              source = (*held)(*engine);
+            } catch (const std::exception& error) {
+              why = text_of(error);
+            }
           }
-        }
-        *held = nullptr;
-        if (why.empty()) {
-          FlightRecord::get().set_ended(span, {});
-          outcome->finish(nullptr, source);
-          return;
-        }
-        end_with(
-            c10::str("occl: ", name, " failed: ", why),
-            *engine,
-            *outcome,
-            span);
-      },
-      [engine = engine_, outcome, name, span] {
-        if (!outcome->is_finished()) {
+          *held = nullptr;
+          if (why.empty()) {
+            FlightRecord::get().set_ended(span, {});
+            outcome->finish(nullptr, source);
+            return;
+          }
           end_with(
-              c10::str("occl: ", name, " did not run: the device has failed"),
+              c10::str("occl: ", name, " failed: ", why),
               *engine,
               *outcome,
               span);
-        }
-      });
-  work->set_issued(stream);
-  if (lane) {
-    for (const LaneKey& other : beside) {
-      work->end()->block(stream_of(other));
+        },
+        [engine = engine_, outcome, name, span] {
+          if (!outcome->is_finished()) {
+            end_with(
+                c10::str("occl: ", name, " did not run: the device has failed"),
+                *engine,
+                *outcome,
+                span);
+          }
+        });
+    work->set_issued(stream);
+    if (lane) {
+      for (const LaneKey& other : beside) {
+        work->end()->block(stream_of(other));
+      }
+    } else {
+      last_collective_ = work->end();
+      if (batch_) {
+        batch_->has_collectives = true;
+        batch_->device = call.device;
+      }
     }
-  } else {
-    last_collective_ = work->end();
-    if (batch_) {
-      batch_->has_collectives = true;
-      batch_->device = call.device;
+    const auto first = std::stable_partition(
+        running_.begin(), running_.end(), [](const Running& each) {
+          return !each.outcome->is_finished();
+        });
+    std::move(first, running_.end(), std::back_inserter(ended));
+    running_.erase(first, running_.end());
+    running_.push_back({std::move(outcome), std::move(memory)});
+    return work;
+  } catch (std::exception& error) {
+    // The other ranks would wait for this one, which may not come to it.
+    const std::string message =
+        c10::str("occl: ", name, " could not be enqueued: ", text_of(error));
+    const std::string where = fail(message, *engine_, span);
+    if (auto* known = dynamic_cast<c10::Error*>(&error)) {
+      known->add_context(
+          c10::str("occl: ", name, " could not be enqueued", where));
     }
+    throw;
   }
-  const auto first = std::stable_partition(
-      running_.begin(), running_.end(), [](const Running& each) {
-        return !each.outcome->is_finished();
-      });
-  std::move(first, running_.end(), std::back_inserter(ended));
-  running_.erase(first, running_.end());
-  running_.push_back({std::move(outcome), std::move(memory)});
-  unissued.release();
-  return work;
 }
 
 OcclBackend::WorkPtr OcclBackend::broadcast(
@@ -547,7 +573,8 @@ OcclBackend::WorkPtr OcclBackend::broadcast(
        "broadcast",
        tensor.device().index(),
        tensors,
-       tensors},
+       tensors,
+       options.timeout},
       [view = written(tensor), root, timeout = options.timeout](
           Engine& engine) {
         engine.broadcast(view, root, timeout);
@@ -565,7 +592,8 @@ OcclBackend::WorkPtr OcclBackend::allreduce(
        "all_reduce",
        tensor.device().index(),
        tensors,
-       tensors},
+       tensors,
+       options.timeout},
       [view = written(tensor),
        op = host_op(options.reduceOp),
        timeout = options.timeout](Engine& engine) {
@@ -586,7 +614,8 @@ OcclBackend::WorkPtr OcclBackend::allreduce_coalesced(
        "allreduce_coalesced",
        tensors.front().device().index(),
        tensors,
-       tensors},
+       tensors,
+       options.timeout},
       [views = written(tensors),
        op = host_op(options.reduceOp),
        timeout = options.timeout](Engine& engine) {
@@ -605,7 +634,12 @@ OcclBackend::WorkPtr OcclBackend::reduce(
   check_rank(options.rootRank, size_, "the root");
   const int root = static_cast<int>(options.rootRank);
   return issue(
-      {OpType::REDUCE, "reduce", tensor.device().index(), tensors, tensors},
+      {OpType::REDUCE,
+       "reduce",
+       tensor.device().index(),
+       tensors,
+       tensors,
+       options.timeout},
       [view = written(tensor),
        op = host_op(options.reduceOp),
        root,
@@ -633,7 +667,12 @@ OcclBackend::WorkPtr OcclBackend::allgather(
       " has an output of shape ",
       out[static_cast<size_t>(rank_)].sizes());
   return issue(
-      {OpType::ALLGATHER, "all_gather", input.device().index(), inputs, out},
+      {OpType::ALLGATHER,
+       "all_gather",
+       input.device().index(),
+       inputs,
+       out,
+       options.timeout},
       [views = written(out), view = read(input), timeout = options.timeout](
           Engine& engine) {
         engine.allgather(views, view, timeout);
@@ -651,7 +690,8 @@ OcclBackend::WorkPtr OcclBackend::_allgather_base(
        "_all_gather_base",
        input.device().index(),
        {input},
-       {output}},
+       {output},
+       options.timeout},
       [out = written(output), in = read(input), timeout = options.timeout](
           Engine& engine) {
         engine.allgather_flat(out, in, timeout);
@@ -681,7 +721,8 @@ OcclBackend::WorkPtr OcclBackend::allgather_coalesced(
        "all_gather_coalesced",
        inputs.front().device().index(),
        inputs,
-       all},
+       all,
+       options.timeout},
       [views, in = read(inputs), timeout = options.timeout](Engine& engine) {
         for (size_t i = 0; i < in.size(); ++i) {
           engine.allgather(views[i], in[i], timeout);
@@ -707,7 +748,8 @@ OcclBackend::WorkPtr OcclBackend::allgather_into_tensor_coalesced(
        "all_gather_into_tensor_coalesced",
        inputs.front().device().index(),
        inputs,
-       outputs},
+       outputs,
+       options.timeout},
       [out = written(outputs), in = read(inputs), timeout = options.timeout](
           Engine& engine) {
         for (size_t i = 0; i < in.size(); ++i) {
@@ -743,7 +785,12 @@ OcclBackend::WorkPtr OcclBackend::gather(
         outputs.empty(), "occl: outputs of gather are for the root only");
   }
   return issue(
-      {OpType::GATHER, "gather", input.device().index(), inputs, out},
+      {OpType::GATHER,
+       "gather",
+       input.device().index(),
+       inputs,
+       out,
+       options.timeout},
       [views = written(out),
        view = read(input),
        root,
@@ -779,7 +826,12 @@ OcclBackend::WorkPtr OcclBackend::scatter(
         inputs.empty(), "occl: inputs of scatter are for the root only");
   }
   return issue(
-      {OpType::SCATTER, "scatter", output.device().index(), in, outputs},
+      {OpType::SCATTER,
+       "scatter",
+       output.device().index(),
+       in,
+       outputs,
+       options.timeout},
       [view = written(output),
        views = read(in),
        root,
@@ -812,7 +864,8 @@ OcclBackend::WorkPtr OcclBackend::reduce_scatter(
        "reduce_scatter",
        output.device().index(),
        in,
-       outputs},
+       outputs,
+       options.timeout},
       [view = written(output),
        views = read(in),
        op = host_op(options.reduceOp),
@@ -833,7 +886,8 @@ OcclBackend::WorkPtr OcclBackend::_reduce_scatter_base(
        "_reduce_scatter_base",
        output.device().index(),
        {input},
-       {output}},
+       {output},
+       options.timeout},
       [out = written(output),
        in = read(input),
        op = host_op(options.reduceOp),
@@ -861,7 +915,8 @@ OcclBackend::WorkPtr OcclBackend::reduce_scatter_tensor_coalesced(
        "reduce_scatter_tensor_coalesced",
        inputs.front().device().index(),
        inputs,
-       outputs},
+       outputs,
+       options.timeout},
       [out = written(outputs),
        in = read(inputs),
        op = host_op(options.reduceOp),
@@ -885,7 +940,8 @@ OcclBackend::WorkPtr OcclBackend::alltoall_base(
        "all_to_all_base",
        input.device().index(),
        {input},
-       {output}},
+       {output},
+       options.timeout},
       [out = parts_of(written(output), output_splits, size_),
        in = parts_of(read(input), input_splits, size_),
        timeout = options.timeout](Engine& engine) {
@@ -909,7 +965,8 @@ OcclBackend::WorkPtr OcclBackend::alltoall(
        "all_to_all",
        inputs.front().device().index(),
        inputs,
-       outputs},
+       outputs,
+       options.timeout},
       [out = written(outputs), in = read(inputs), timeout = options.timeout](
           Engine& engine) {
         engine.alltoall(out, in, timeout);
@@ -1004,6 +1061,7 @@ c10::DeviceIndex OcclBackend::device_for(
 
 OcclBackend::WorkPtr OcclBackend::barrier(const c10d::BarrierOptions& options) {
   Call call{OpType::BARRIER, "barrier", device_for(options), {}, {}};
+  call.timeout = options.timeout;
   call.blocks_host = true;
   return issue(std::move(call), [timeout = options.timeout](Engine& engine) {
     engine.barrier(timeout);
@@ -1040,8 +1098,8 @@ OcclBackend::WorkPtr OcclBackend::endCoalescing() {
       "coalesced",
       batch.device,
       batch.tensors,
-      batch.tensors,
-      batch.ops};
+      batch.tensors};
+  call.messages = batch.ops;
   return issue(
       std::move(call),
       [ops = std::move(batch.ops)](Engine& engine) {

@@ -146,6 +146,8 @@ class OcclBackend final : public c10d::Backend {
     c10::DeviceIndex device;
     Tensors inputs;
     Tensors outputs;
+    Milliseconds timeout =
+        c10d::kUnsetTimeout; // then the limit is that of the group
     std::vector<PeerOp> messages = {};
     bool blocks_host = false;
   };

@@ -85,7 +85,8 @@ Engine::Engine(
               gloo_.rank(),
               gloo_.size(),
               share_memory,
-              timeout)),
+              timeout,
+              token_)),
       transport_(shared_ ? shared_.get() : &gloo_) {}
 
 bool Engine::fail(const std::string& why) {

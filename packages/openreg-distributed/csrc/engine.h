@@ -10,6 +10,7 @@
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -33,6 +34,10 @@ class Engine {
   }
   int size() const {
     return gloo_.size();
+  }
+  /// The ranks of this group have the same, and no other group has it.
+  uint64_t token() const {
+    return token_;
   }
   /// The limit of sends and receives from now on.
   void set_timeout(Milliseconds timeout) {
@@ -118,6 +123,7 @@ class Engine {
       Milliseconds timeout);
 
   Maker maker_;
+  uint64_t token_ = 0;                // which the ranks agree on as they meet
   GlooTransport gloo_;                // where the ranks meet
   std::unique_ptr<Transport> shared_; // null if they are not on one host
   Transport* transport_;              // one of these

@@ -17,6 +17,8 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <set>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -104,39 +106,70 @@ Shapes::Shapes(const Tensors& tensors) {
 }
 
 FlightRecord& FlightRecord::get() {
-  static auto* record = new FlightRecord;
-  return *record;
+  static std::atomic<FlightRecord*> record{nullptr};
+  FlightRecord* found = record.load();
+  if (found != nullptr && found->maker_.is_this_process()) {
+    return *found;
+  }
+  auto made = found == nullptr
+      ? std::make_unique<FlightRecord>()
+      : std::unique_ptr<FlightRecord>(new FlightRecord(
+            found->capacity_, found->keeps_stacks_, found->writes_files_));
+  if (record.compare_exchange_strong(found, made.get())) {
+    return *made.release();
+  }
+  return *found; // of another thread, which was first
 }
 
 FlightRecord::FlightRecord()
-    : capacity_(number_of("OPENREG_FLIGHT_RECORDS")),
-      keeps_stacks_(number_of("OPENREG_FLIGHT_STACKS") == 1),
-      writes_files_(number_of("OPENREG_FLIGHT_FILES") == 1),
+    : FlightRecord(
+          number_of("OPENREG_FLIGHT_RECORDS"),
+          number_of("OPENREG_FLIGHT_STACKS") == 1,
+          number_of("OPENREG_FLIGHT_FILES") == 1) {}
+
+FlightRecord::FlightRecord(
+    size_t capacity,
+    bool keeps_stacks,
+    bool writes_files)
+    : capacity_(capacity),
+      keeps_stacks_(keeps_stacks),
+      writes_files_(writes_files),
       parent_(getppid()) {}
 
 uint64_t FlightRecord::add_group(FlightGroup group, uint64_t rank) {
   const std::lock_guard lock(mutex_);
   rank_ = rank;
-  const uint64_t number = groups_.empty() ? 0 : groups_.rbegin()->first + 1;
-  groups_.emplace(number, std::move(group));
-  return number;
+  std::set<uint64_t> named;
+  for (const Entry* entry : entries()) {
+    named.insert(entry->call.group);
+  }
+  std::erase_if(groups_, [&](const auto& each) {
+    return each.second.is_removed && named.count(each.first) == 0;
+  });
+  groups_.emplace(next_group_, Group{std::move(group)});
+  return next_group_++;
 }
 
 void FlightRecord::describe_group(
     uint64_t group,
     const std::string& description) {
   const std::lock_guard lock(mutex_);
-  groups_.at(group).description = description;
+  groups_.at(group).group.description = description;
+}
+
+void FlightRecord::remove_group(uint64_t group) {
+  const std::lock_guard lock(mutex_);
+  groups_.at(group).is_removed = true;
 }
 
 std::vector<Frame> FlightRecord::frames() const {
-  return keeps_stacks_ && capacity_ > 0 ? python_stack() : std::vector<Frame>{};
+  return keeps_stacks_ && keeps_calls() ? python_stack() : std::vector<Frame>{};
 }
 
 FlightRecord::Span FlightRecord::add(
     std::vector<FlightCall> calls,
     const std::vector<Frame>& frames) {
-  if (capacity_ == 0 || calls.empty()) {
+  if (!keeps_calls() || calls.empty()) {
     return {};
   }
   const int64_t now = c10::getTime();
@@ -147,14 +180,35 @@ FlightRecord::Span FlightRecord::add(
     if (ring_.size() <= place) {
       ring_.resize(std::min(capacity_, std::max(2 * place, size_t{16})));
     }
-    ring_[place] = Entry{next_++, std::move(call), frames, now, 0, 0, {}};
+    groups_.at(call.group).collectives = call.collective;
+    Entry& entry = ring_[place];
+    if (entry.id != 0 && entry.ended == 0) {
+      unended_.emplace(entry.id, std::move(entry));
+    }
+    entry = Entry{next_++, std::move(call), frames, now, 0, 0, {}};
   }
   return span;
 }
 
 FlightRecord::Entry* FlightRecord::find(uint64_t id) {
   Entry& entry = ring_[id % capacity_];
-  return entry.id == id ? &entry : nullptr; // or it was overwritten
+  if (entry.id == id) {
+    return &entry;
+  }
+  const auto found = unended_.find(id);
+  return found == unended_.end() ? nullptr : &found->second;
+}
+
+std::vector<const FlightRecord::Entry*> FlightRecord::entries() const {
+  std::vector<const Entry*> found;
+  for (const auto& [id, entry] : unended_) {
+    found.push_back(&entry);
+  }
+  const uint64_t kept = std::min<uint64_t>(next_ - 1, capacity_);
+  for (uint64_t id = next_ - kept; id < next_; ++id) {
+    found.push_back(&ring_[id % capacity_]);
+  }
+  return found;
 }
 
 void FlightRecord::set_started(Span span) {
@@ -175,12 +229,15 @@ void FlightRecord::set_ended(Span span, const std::string& failure) {
       entry->ended = now;
       entry->failure = failure;
     }
+    if (failure.empty()) {
+      unended_.erase(id);
+    }
   }
 }
 
 void FlightRecord::append(std::string& json, const Entry& entry) const {
   const FlightCall& call = entry.call;
-  const FlightGroup& group = groups_.at(call.group);
+  const FlightGroup& group = groups_.at(call.group).group;
   const char* state = !entry.failure.empty() ? "failed"
       : entry.ended != 0                     ? "completed"
       : entry.started != 0                   ? "started"
@@ -265,31 +322,37 @@ std::string FlightRecord::to_json(const std::string& reason) const {
       quoted(reason),
       ",\n\"pg_config\": {");
   // A name can come again after its group was destroyed: the last one counts.
-  std::map<std::string, const FlightGroup*> named;
-  for (const auto& [number, group] : groups_) {
-    named[group.name] = &group;
+  std::map<std::string, uint64_t> named;
+  for (const auto& [number, each] : groups_) {
+    named[each.group.name] = number;
   }
   const char* separator = "\n";
-  for (const auto& [name, group] : named) {
+  for (const auto& [name, number] : named) {
+    const auto& [group, collectives, is_removed] = groups_.at(number);
     json += c10::str(
         separator,
         quoted(name),
         ": {\"name\": ",
         quoted(name),
         ", \"desc\": ",
-        quoted(group->description),
+        quoted(group.description),
         ", \"ranks\": \"",
         list_of(
-            group->ranks, [](uint64_t rank) { return std::to_string(rank); }),
-        "\"}");
+            group.ranks, [](uint64_t rank) { return std::to_string(rank); }),
+        "\", \"pg_id\": ",
+        number,
+        ", \"token\": ",
+        group.token,
+        ", \"collectives\": ",
+        collectives,
+        "}");
     separator = ",\n";
   }
   json += "},\n\"entries\": [";
   separator = "\n";
-  const uint64_t kept = std::min<uint64_t>(next_ - 1, capacity_);
-  for (uint64_t id = next_ - kept; id < next_; ++id) {
+  for (const Entry* entry : entries()) {
     json += separator;
-    append(json, ring_[id % capacity_]);
+    append(json, *entry);
     separator = ",\n";
   }
   return json + "]}\n";
@@ -305,12 +368,16 @@ std::string FlightRecord::default_path() const {
   if (const char* prefix = std::getenv("TORCH_FR_DUMP_TEMP_FILE")) {
     return prefix + name;
   }
-  const std::string folder = c10::str(
+  std::string folder = c10::str(
       std::filesystem::temp_directory_path().string(),
       "/openreg-flight-",
       geteuid(),
       "-",
       parent_);
+  // Ranks that torchrun starts again have the same parent.
+  if (const char* restarts = std::getenv("TORCHELASTIC_RESTART_COUNT")) {
+    folder += c10::str("-", restarts);
+  }
   make_own_folder(folder);
   return folder + "/rank_" + name;
 }
@@ -345,7 +412,7 @@ std::string FlightRecord::write(const std::string& reason, std::string path)
 }
 
 std::string FlightRecord::write_after(const std::string& failure) const {
-  if (!writes_files_ || capacity_ == 0) {
+  if (!writes_files_ || !keeps_calls()) {
     return {};
   }
   try {

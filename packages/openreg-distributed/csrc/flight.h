@@ -5,6 +5,7 @@
 // for other backends.
 #pragma once
 
+#include "maker.h"
 #include "python_stack.h"
 #include "transport.h"
 
@@ -30,6 +31,7 @@ struct FlightGroup {
   std::string name;
   std::string description;
   std::vector<uint64_t> ranks; // as the default group counts them
+  uint64_t token = 0;          // no other group has it, whatever its name
 };
 
 /// A collective, or one message.
@@ -45,19 +47,28 @@ struct FlightCall {
   Milliseconds timeout{};
 };
 
-/// All calls of a process, in a ring.
+/// The last calls of a process, in a ring, and those before that have not
+/// ended.
 class FlightRecord {
  public:
-  /// That of this process, which is never destroyed.
+  /// That of this process, which is never destroyed. A forked child begins a
+  /// new one: it may have inherited this one locked.
   static FlightRecord& get();
 
   /// Reads the settings, of which a wrong one is an error from here on.
   FlightRecord();
 
+  /// False if the setting says that nothing is kept.
+  bool keeps_calls() const {
+    return capacity_ > 0;
+  }
+
   /// `rank` is this one, as the default group counts.
   uint64_t add_group(FlightGroup group, uint64_t rank);
   /// Groups are described after they are made.
   void describe_group(uint64_t group, const std::string& description);
+  /// It is kept as long as a call of it is.
+  void remove_group(uint64_t group);
 
   /// Takes up calls that are one, which `Span` names from then on.
   struct Span {
@@ -81,6 +92,8 @@ class FlightRecord {
   std::string write_after(const std::string& failure) const;
 
  private:
+  FlightRecord(size_t capacity, bool keeps_stacks, bool writes_files);
+
   struct Entry {
     uint64_t id = 0;
     FlightCall call;
@@ -91,7 +104,14 @@ class FlightRecord {
     std::string failure;
   };
 
+  struct Group {
+    FlightGroup group;
+    uint64_t collectives = 0; // number of the last one
+    bool is_removed = false;
+  };
+
   Entry* find(uint64_t id);
+  std::vector<const Entry*> entries() const; // in the order of the calls
   void append(std::string& json, const Entry& entry) const;
   std::string default_path() const;
 
@@ -99,10 +119,15 @@ class FlightRecord {
   const bool keeps_stacks_;
   const bool writes_files_;
   const int parent_; // which all ranks of a job on this host have
+  const Maker maker_;
   mutable std::mutex mutex_;
   std::vector<Entry> ring_;
+  // Which had not ended when the ring came round to them. One that has failed
+  // since stays, as the cause of what came after it.
+  std::map<uint64_t, Entry> unended_;
   uint64_t next_ = 1;
-  std::map<uint64_t, FlightGroup> groups_;
+  std::map<uint64_t, Group> groups_;
+  uint64_t next_group_ = 0;
   uint64_t rank_ = 0;
 };
 

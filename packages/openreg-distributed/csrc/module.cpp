@@ -95,7 +95,8 @@ PYBIND11_MODULE(_C, m) {
       [](const std::string& reason) {
         return FlightRecord::get().to_json(reason);
       },
-      py::arg("reason"));
+      py::arg("reason"),
+      py::call_guard<py::gil_scoped_release>());
   m.def(
       "write_flight_record",
       [](const std::string& reason, const std::string& path) {

@@ -24,7 +24,9 @@ std::string text_of(PyObject* text) {
 
 std::vector<Frame> python_stack() {
   std::vector<Frame> frames;
-  // Threads of autograd have no frames, and need not wait for the GIL.
+  // A thread without Python need not wait for the GIL. Those of autograd are
+  // not such ones, so that a collective in a hook of a backward pass waits for
+  // it, as it does for the stacks that NCCL's flight recorder takes.
   if (PyGILState_GetThisThreadState() == nullptr) {
     return frames;
   }

@@ -7,6 +7,7 @@
 #include <array>
 #include <exception>
 #include <fstream>
+#include <random>
 #include <string>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,6 +30,7 @@ struct Invitation {
   int64_t process;
   int64_t file; // of the first rank; -1 if it gives none
   uint64_t token;
+  uint64_t group; // that of the first rank counts
 };
 
 Invitation::Place place_of_this_process() {
@@ -42,6 +44,11 @@ Invitation::Place place_of_this_process() {
   }
   place.user = geteuid();
   return place;
+}
+
+uint64_t random_number() {
+  std::random_device random;
+  return static_cast<uint64_t>(random()) << 32 | random();
 }
 
 /// False also after an exception: the others wait for what this rank tells them
@@ -62,9 +69,10 @@ std::unique_ptr<SharedTransport> SharedTransport::connect(
     int rank,
     int size,
     bool wanted,
-    Milliseconds timeout) {
+    Milliseconds timeout,
+    uint64_t& token) {
   std::unique_ptr<Segment> segment;
-  Invitation own{place_of_this_process(), getpid(), -1, 0};
+  Invitation own{place_of_this_process(), getpid(), -1, 0, random_number()};
   const bool offers = rank == 0 && wanted && succeeds([&] {
                         segment = Segment::create(size);
                         return segment != nullptr;
@@ -78,6 +86,7 @@ std::unique_ptr<SharedTransport> SharedTransport::connect(
   };
   const auto all = all_gathered(own, size, gather);
   const Invitation& first = all.front();
+  token = first.group;
   std::vector<std::shared_ptr<const Process>> processes;
   const bool joined =
       wanted && first.file >= 0 && succeeds([&] {

@@ -19,13 +19,15 @@ namespace openreg::distributed {
 class SharedTransport final : public Transport {
  public:
   /// Null unless all ranks of the group that `rendezvous` connects can share
-  /// memory and `wanted` is true on all. All have to call it.
+  /// memory and `wanted` is true on all. All have to call it. `token` becomes a
+  /// number that they have, and no other group.
   static std::unique_ptr<SharedTransport> connect(
       Transport& rendezvous,
       int rank,
       int size,
       bool wanted,
-      Milliseconds timeout);
+      Milliseconds timeout,
+      uint64_t& token);
 
   bool keeps_inputs() const override {
     return true;

@@ -170,20 +170,32 @@ class _Group:
     ) -> None:
         self.name = name
         self.ranks = ranks
-        self.records = {
-            each["rank"]: each
+        found = [
+            each
             for each in records
             if each["rank"] in ranks
             and name in each["pg_config"]
             and tuple(json.loads(each["pg_config"][name]["ranks"])) == ranks
+        ]
+        last = max(found, key=lambda each: each["time_ns"])
+        token = last["pg_config"][name]["token"]
+        self.records = {
+            each["rank"]: each
+            for each in found
+            if each["pg_config"][name]["token"] == token
         }
+        self.others = [
+            each["rank"] for each in found if each["rank"] not in self.records
+        ]
+        # How many collectives each has called, of which it has kept the last.
+        self.called: dict[int, int] = {}
         self.collectives: dict[int, dict[int, Entry]] = {}
         self.messages: dict[int, list[Entry]] = {}
         for rank, each in self.records.items():
-            own = [e for e in each["entries"] if e["process_group"][0] == name]
             # A group that was destroyed may have had the name before.
-            last = max((entry["pg_id"] for entry in own), default=0)
-            own = [entry for entry in own if entry["pg_id"] == last]
+            config = each["pg_config"][name]
+            own = [e for e in each["entries"] if e["pg_id"] == config["pg_id"]]
+            self.called[rank] = config["collectives"]
             self.collectives[rank] = {
                 entry["collective_seq_id"]: entry
                 for entry in own
@@ -200,8 +212,14 @@ class _Group:
     def explain(self) -> Iterator[str]:
         """Yields sentences."""
         found = [*self._explain_collectives(), *self._explain_messages()]
-        without = [rank for rank in self.ranks if rank not in self.records]
-        if without and (found or not self.records):
+        if self.others:
+            yield (
+                f"the record of {_ranks(self.others)} is of an earlier group of this "
+                "name, and is not compared: ranks that start again make another"
+            )
+        with_record = {*self.records, *self.others}
+        without = [rank for rank in self.ranks if rank not in with_record]
+        if without and found:
             yield (
                 f"{_ranks(without)} left no record: the process was ended, or none of "
                 "its collectives has failed so far"
@@ -215,15 +233,14 @@ class _Group:
 
     def _explain_collectives(self) -> Iterator[str]:
         """Yields what is wrong with the first collective that is not complete."""
-        begins = [min(each) for each in self.collectives.values() if each]
-        ends = [max(each) for each in self.collectives.values() if each]
-        for number in range(max(begins, default=1), max(ends, default=0) + 1):
+        for number in sorted(set().union(*self.collectives.values())):
             came = {
                 rank: each[number]
                 for rank, each in self.collectives.items()
                 if number in each
             }
-            missing = [rank for rank in self.records if rank not in came]
+            # Where it was called and is not kept, it has succeeded.
+            missing = [rank for rank, last in self.called.items() if last < number]
             kinds: dict[tuple[object, ...], list[int]] = {}
             for rank, entry in came.items():
                 kinds.setdefault(_kind(entry), []).append(rank)
@@ -244,9 +261,11 @@ class _Group:
                 for rank in ranks:
                     yield f"    {self._describe(rank, came[rank])}"
             for rank in missing:
-                own = self.collectives[rank]
-                if own:
-                    yield f"    {self._describe(rank, own[max(own)])}, at last"
+                last, own = self.called[rank], self.collectives[rank]
+                if last in own:
+                    yield f"    {self._describe(rank, own[last])}, at last"
+                elif last > 0:
+                    yield f"    rank {rank}: number {last}, completed, at last"
                 else:
                     yield f"    rank {rank} has called none"
             return
