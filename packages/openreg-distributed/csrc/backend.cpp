@@ -294,8 +294,10 @@ void OcclBackend::meet(const at::Tensor& all, const at::Tensor& own) {
   const auto device = device_for({});
   const OwnStream empty(device);
   const StreamScope scope(empty.get());
+  Call call{OpType::ALLGATHER, "rendezvous", device, {}, {}};
+  call.blocks_host = true;
   issue(
-      {OpType::ALLGATHER, "rendezvous", device, {}, {}, {}, true},
+      std::move(call),
       [all, own, timeout = options_->timeout](Engine& engine) {
         engine.allgather_flat(all, own, timeout);
         return -1;
