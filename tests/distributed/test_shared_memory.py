@@ -253,10 +253,10 @@ def different_collectives_without_a_wait(rank: int) -> None:
     tensor = torch.ones(10, device=DEVICE)
     if rank == 0:
         dist.broadcast(tensor, 0)
-        wanted = "rank 1 REDUCE of 40 bytes .* rank 0 BROADCAST|rank 1 has failed"
+        wanted = "rank 1 REDUCE of 40 bytes.* rank 0 BROADCAST|rank 1 has failed"
     else:
         dist.reduce(tensor, 0)
-        wanted = "rank 0 BROADCAST of 40 bytes .* rank 1 REDUCE|rank 0 has failed"
+        wanted = "rank 0 BROADCAST of 40 bytes.* rank 1 REDUCE|rank 0 has failed"
     work = dist.all_reduce(tensor, async_op=True)
     with pytest.raises(dist.DistBackendError, match=wanted):
         work.wait(datetime.timedelta(seconds=30))
