@@ -128,7 +128,8 @@ def test_registering_the_process_group_imports_nothing_else(output: Output) -> N
     disabled = "process_group,symmetric_memory"
     without = set(output(source, OPENREG_DISABLE=disabled).split())
     package = "openreg_distributed"
-    more = {package, f"{package}._build", f"{package}._registration"}
+    parts = ("_C", "_build", "_registration", "_settings")
+    more = {package, *(f"{package}.{part}" for part in parts)}
     assert set(output(source).split()) - without == more
     # PyTorch imports this by itself, also where no backend is loaded.
     alone = output(source, TORCH_DEVICE_BACKEND_AUTOLOAD="0").split()
