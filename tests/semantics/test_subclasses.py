@@ -150,7 +150,8 @@ def test_wrapper_decomposes_composite_operators(device):
     torch.matmul(x, x)
     nn.functional.dropout(x, 0.5, training=False)
     nn.functional.scaled_dot_product_attention(x, x, x)
-    return list(Wrapper.calls)
+    # The device has flash attention under the name that CUDA's kernel has.
+    return [str(call).replace("_for_cpu", "") for call in Wrapper.calls]
 
 
 @program
