@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -120,7 +121,9 @@ class PipeReader {
   /// How many bytes can be read now. Throws Broken.
   std::size_t available() const;
   /// Reads as much as there is; returns how much.
-  std::size_t read_some(void* data, std::size_t size);
+  std::size_t read_some(void* data, std::size_t size) {
+    return read_some(data, size, std::memcpy);
+  }
   /// How many bytes were read so far.
   std::uint64_t position() const noexcept {
     return position_;
@@ -130,6 +133,9 @@ class PipeReader {
   void read(void* data, std::size_t size, Peer& peer);
 
  private:
+  using CopyBytes = void* (*)(void* to, const void* from, std::size_t size);
+  std::size_t read_some(void* data, std::size_t size, CopyBytes copy);
+
   PipeState& state_;
   const std::byte* const bytes_;
   const std::size_t capacity_;
