@@ -67,6 +67,25 @@ def test_number_of_the_host_is_taken_where_cuda_takes_it(
     assert torch.equal(result.cpu(), TAKEN[name](values("cpu")))
 
 
+@pytest.mark.parametrize(
+    "optimizer", [torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD]
+)
+def test_fused_step_takes_a_learning_rate_of_the_host(
+    device: str, optimizer: Callable[..., torch.optim.Optimizer]
+) -> None:
+    def stepped(where: str, lr: Tensor) -> Tensor:
+        x = values(where).requires_grad_()
+        steps = optimizer([x], lr=lr, fused=True)
+        for _ in range(3):
+            steps.zero_grad()
+            (x * x).sum().backward()
+            steps.step()
+        return x.detach().cpu()
+
+    for lr in (torch.tensor(0.1), torch.tensor([0.1])):
+        assert torch.equal(stepped(device, lr), stepped("cpu", lr))
+
+
 def test_operators_that_check_are_those_of_the_installed_torch() -> None:
     source = (
         Path(__file__).parents[2]

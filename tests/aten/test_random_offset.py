@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -131,25 +132,61 @@ def test_many_states_can_be_set_back_in_any_order(generator: torch.Generator) ->
         assert torch.equal(numbers(generator, 700), expected)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_normal_that_is_kept_for_later_is_in_the_state(
-    device: str, generator: torch.Generator
+    device: str, generator: torch.Generator, dtype: torch.dtype
 ) -> None:
     on_cpu = torch.Generator().manual_seed(7)
-    torch.randn(3, device=device, generator=generator)
-    torch.randn(3, generator=on_cpu)
+    torch.randn(3, device=device, dtype=dtype, generator=generator)
+    torch.randn(3, dtype=dtype, generator=on_cpu)
     state = generator.get_state()
-    assert state.numel() == 5056
-    assert torch.equal(state, on_cpu.get_state())
-    assert generator.get_offset() == offset_at(8)
-    expected = torch.randn(5, generator=on_cpu)
-    drawn = torch.randn(5, device=device, generator=generator)
-    assert torch.equal(drawn.cpu(), expected)
-    assert generator.get_state().numel() == 16
+    assert state.numel() == 16
+    offset = generator.get_offset()
+    expected = torch.randn(5, dtype=dtype, generator=on_cpu)
+    for _ in range(2):
+        drawn = torch.randn(5, device=device, dtype=dtype, generator=generator)
+        assert torch.equal(drawn.cpu(), expected)
+        assert generator.get_state().untyped_storage().nbytes() == 16
+        generator.set_state(state)
+        assert generator.get_offset() == offset
+
+
+def test_copies_of_a_state_have_the_normal_that_is_kept(
+    device: str, generator: torch.Generator, tmp_path: Path
+) -> None:
+    torch.randn(3, device=device, generator=generator)
+    state = generator.get_state()
+    torch.save(state, tmp_path / "state")
+    states = [
+        state,
+        copy.deepcopy(state),
+        pickle.loads(pickle.dumps(state)),
+        torch.load(tmp_path / "state"),
+    ]
+    expected = torch.randn(5, device=device, generator=generator)
+    for each in states:
+        generator.set_state(each)
+        drawn = torch.randn(5, device=device, generator=generator)
+        assert torch.equal(drawn, expected)
+
+
+def test_another_state_of_the_bytes_has_no_normal(
+    device: str, generator: torch.Generator
+) -> None:
+    torch.randn(3, device=device, generator=generator)
+    twin = torch.Generator(device)
+    twin.set_state(generator.get_state().clone())
+    assert twin.get_offset() == generator.get_offset()
+    without = torch.randn(5, device=device, generator=twin)
+    assert not torch.equal(without, torch.randn(5, device=device, generator=generator))
+
+    torch.randn(2, device=device, generator=generator)
+    state = generator.get_state()
+    state[8:].view(torch.int64).add_(4)  # as DTensor does, but in place
     generator.set_state(state)
-    drawn = torch.randn(5, device=device, generator=generator)
-    assert torch.equal(drawn.cpu(), expected)
-    assert generator.get_offset() == offset_at(16)
-    assert generator.get_state().numel() == 16
+    twin.manual_seed(7).set_offset(generator.get_offset())
+    drawn = [torch.randn(3, device=device, generator=g) for g in (generator, twin)]
+    assert torch.equal(*drawn)
 
 
 def test_offset_leaves_no_normal_for_later(
@@ -157,7 +194,6 @@ def test_offset_leaves_no_normal_for_later(
 ) -> None:
     torch.randn(3, device=device, generator=generator)
     generator.set_offset(generator.get_offset())
-    assert generator.get_state().numel() == 16
     twin = torch.Generator(device).manual_seed(7)
     twin.set_offset(offset_at(8))
     drawn = [torch.randn(3, device=device, generator=g) for g in (generator, twin)]

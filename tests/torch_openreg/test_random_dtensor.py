@@ -113,3 +113,19 @@ assert torch.openreg.default_generators[1].get_offset() == 1000
 print(inside.equal(torch.rand(500, generator=from_offset(500, 12))))
 """
     assert output(source) == "True"
+
+
+def test_dtensor_is_drawn_while_a_normal_is_kept(output: Output) -> None:
+    source = f"""{START}
+mesh = start(0, 2)
+torch.manual_seed(3)
+torch.nn.init.normal_(torch.empty(3, device="openreg"))  # an odd number
+offset = torch.openreg.default_generators[0].get_offset()
+weight = DTensor.from_local(torch.empty(4, 4, device="openreg"), mesh, [Shard(0)])
+torch.nn.init.uniform_(weight)
+on_cpu = torch.Generator().manual_seed(3)
+torch.randn(3, generator=on_cpu)
+print(weight.to_local().cpu().equal(torch.rand(4, 4, generator=on_cpu)))
+print(torch.openreg.default_generators[0].get_offset() - offset)
+"""
+    assert output(source) == "True\n32"

@@ -28,16 +28,72 @@ bool g_offset = false;
 bool g_graphsafe = false;
 FetchGenerator g_fetch = nullptr;
 
-bool keeps_a_normal(const at::Generator& cpu) {
-  auto* impl = cpu.get<at::CPUGeneratorImpl>();
-  return impl->next_float_normal_sample() || impl->next_double_normal_sample();
-}
-
 /// A seed and an offset, as CUDA's generators have them.
 struct SeedAndOffset {
   uint64_t seed;
   uint64_t offset;
+
+  bool operator==(const SeedAndOffset&) const = default;
 };
+
+/// A state of 16 bytes, and the normals that the generator keeps with them,
+/// behind these 16 bytes in the storage of the tensor. Pickling and
+/// copy.deepcopy take the storage. Who makes another state of the 16 bytes, as
+/// DTensor does, leaves the normals behind, which are none of that state.
+struct StateWithNormals {
+  static constexpr uint64_t kName = 0x736c616d726f6e21; // "!normals"
+
+  SeedAndOffset state;
+  SeedAndOffset owner; // the state that the normals are of
+  uint64_t name = kName;
+  double of_double = 0;
+  float of_float = 0;
+  uint16_t has_double = 0;
+  uint16_t has_float = 0;
+};
+// No row of states in one storage is as long.
+static_assert(sizeof(StateWithNormals) % sizeof(SeedAndOffset) != 0);
+
+GeneratorState::Normals kept_normals(const at::Generator& cpu) {
+  const std::lock_guard lock(cpu.unsafeGetGeneratorImpl()->mutex_);
+  auto* impl = cpu.get<at::CPUGeneratorImpl>();
+  return {impl->next_float_normal_sample(), impl->next_double_normal_sample()};
+}
+
+c10::intrusive_ptr<c10::TensorImpl> to_tensor(
+    const SeedAndOffset& state,
+    const GeneratorState::Normals& kept) {
+  StateWithNormals all{state, state};
+  all.of_double = kept.of_double.value_or(0);
+  all.of_float = kept.of_float.value_or(0);
+  all.has_double = static_cast<uint16_t>(kept.of_double.has_value());
+  all.has_float = static_cast<uint16_t>(kept.of_float.has_value());
+  const bool some = kept.of_double || kept.of_float;
+  const std::size_t size = some ? sizeof(all) : sizeof(state);
+  const auto tensor = at::detail::empty_cpu(
+      {static_cast<int64_t>(size)}, at::TensorOptions(at::kByte));
+  std::memcpy(tensor.mutable_data_ptr(), &all, size);
+  tensor.unsafeGetTensorImpl()->set_sizes_contiguous({sizeof(state)});
+  return tensor.getIntrusivePtr();
+}
+
+std::pair<SeedAndOffset, GeneratorState::Normals> from_tensor(
+    const c10::TensorImpl& tensor) {
+  StateWithNormals all{};
+  std::memcpy(&all.state, tensor.data(), sizeof(all.state));
+  GeneratorState::Normals kept;
+  if (tensor.storage_offset() == 0 &&
+      tensor.storage().nbytes() == sizeof(all)) {
+    std::memcpy(&all, tensor.data(), sizeof(all));
+    if (all.name == StateWithNormals::kName && all.owner == all.state) {
+      kept.of_double =
+          all.has_double != 0 ? std::optional(all.of_double) : std::nullopt;
+      kept.of_float =
+          all.has_float != 0 ? std::optional(all.of_float) : std::nullopt;
+    }
+  }
+  return {all.state, kept};
+}
 
 class GeneratorImpl final : public c10::GeneratorImpl {
  public:
@@ -66,7 +122,7 @@ class GeneratorImpl final : public c10::GeneratorImpl {
   // Without offsets, pickling asks for one all the same and sets it back.
   void set_offset(uint64_t offset) override {
     if (g_offset) {
-      return state()->set_offset(current_seed(), offset);
+      return state()->set_offset(current_seed(), offset, {});
     }
     TORCH_CHECK(
         offset == 0,
@@ -88,30 +144,22 @@ class GeneratorImpl final : public c10::GeneratorImpl {
     return *offset;
   }
 
-  /// 16 bytes if a seed and an offset say all; otherwise the CPU's state.
+  /// 16 bytes, a seed and an offset, unless its offset is not known.
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
     const auto [state, snapshot] = drawn();
-    const bool whole = [cpu = snapshot.cpu] {
-      const std::lock_guard lock(cpu.unsafeGetGeneratorImpl()->mutex_);
-      return !g_offset || keeps_a_normal(cpu);
-    }();
-    const auto offset = whole ? std::nullopt : state->offset_of(snapshot);
+    const auto offset = g_offset ? state->offset_of(snapshot) : std::nullopt;
     if (!offset) {
       const std::lock_guard lock(snapshot.cpu.unsafeGetGeneratorImpl()->mutex_);
       return snapshot.cpu.unsafeGetGeneratorImpl()->get_state();
     }
-    const SeedAndOffset parts{snapshot.cpu.current_seed(), *offset};
-    const auto tensor =
-        at::detail::empty_cpu({sizeof(parts)}, at::TensorOptions(at::kByte));
-    std::memcpy(tensor.mutable_data_ptr(), &parts, sizeof(parts));
-    return tensor.getIntrusivePtr();
+    return to_tensor(
+        {snapshot.cpu.current_seed(), *offset}, kept_normals(snapshot.cpu));
   }
   void set_state(const c10::TensorImpl& state) override {
     if (g_offset && state.numel() == sizeof(SeedAndOffset)) {
       at::detail::check_rng_state(state);
-      SeedAndOffset parts{};
-      std::memcpy(&parts, state.data(), sizeof(parts));
-      this->state()->set_offset(parts.seed, parts.offset);
+      const auto [parts, kept] = from_tensor(state);
+      this->state()->set_offset(parts.seed, parts.offset, kept);
       return;
     }
     auto made = at::make_generator<at::CPUGeneratorImpl>();

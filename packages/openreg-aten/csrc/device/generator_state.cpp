@@ -76,7 +76,10 @@ void GeneratorState::set_seed(uint64_t seed) {
   put(at::make_generator<at::CPUGeneratorImpl>(seed), start_of(seed));
 }
 
-void GeneratorState::set_offset(uint64_t seed, uint64_t offset) {
+void GeneratorState::set_offset(
+    uint64_t seed,
+    uint64_t offset,
+    const Normals& kept) {
   const uint64_t draws = to_draws(offset);
   Position best = start_of(seed);
   {
@@ -90,7 +93,11 @@ void GeneratorState::set_offset(uint64_t seed, uint64_t offset) {
   }
   skip(best.engine, draws - best.draws);
   best.draws = draws;
-  put(generator_at(best.engine), best);
+  at::Generator made = generator_at(best.engine);
+  auto* cpu = made.get<at::CPUGeneratorImpl>();
+  cpu->set_next_float_normal_sample(kept.of_float);
+  cpu->set_next_double_normal_sample(kept.of_double);
+  put(std::move(made), best);
   remember(best);
 }
 

@@ -30,6 +30,12 @@ class GeneratorState {
     at::mt19937_data_pod engine;
     uint64_t draws;
   };
+  /// Normals that are drawn one by one come in pairs: the second ones, which
+  /// the CPU generator keeps for the next draw.
+  struct Normals {
+    std::optional<float> of_float;
+    std::optional<double> of_double;
+  };
   /// The CPU generator at some time, who drew from it last, and a position that
   /// it had before.
   struct Snapshot {
@@ -52,7 +58,7 @@ class GeneratorState {
   // waits for none of them.
   void set_seed(uint64_t seed);
   /// Throws unless `offset` is a multiple of 4 from 0 to 2^62 - 1.
-  void set_offset(uint64_t seed, uint64_t offset);
+  void set_offset(uint64_t seed, uint64_t offset, const Normals& kept);
   /// Takes the CPU generator `cpu`, whose position is not known.
   void set_generator(at::Generator cpu);
 

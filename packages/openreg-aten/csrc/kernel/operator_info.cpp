@@ -33,6 +33,10 @@ const std::set<std::string> kTakesHost = {
     "aten::_ctc_loss_backward.input_lengths",
     "aten::_ctc_loss_backward.target_lengths",
     "aten::_nested_from_padded.cpu_nested_shape_example",
+    "aten::_fused_adagrad_.lr",
+    "aten::_fused_adam_.lr",
+    "aten::_fused_adamw_.lr",
+    "aten::_fused_sgd_.lr",
     // Weights that an operator of kReturnsCustomClass packed.
     "aten::fbgemm_linear_fp16_weight.packed_weight",
     "aten::fbgemm_linear_fp16_weight_fp32_activation.packed_weight",

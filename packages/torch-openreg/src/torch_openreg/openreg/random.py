@@ -53,9 +53,10 @@ def get_rng_state(device: Device = None) -> torch.Tensor:
         device: Device, index or name; the current device by default.
 
     Returns:
-        A ByteTensor on the CPU: the seed and the offset, in shape (16,), if they say
-        all, and otherwise the state of a CPU generator, in shape (5056,). Normals that
-        are drawn one by one come in pairs, of which the generator may keep one.
+        A ByteTensor on the CPU: the seed and the offset, in shape (16,). If the state
+        was set as a whole, and its seed does not reach it, the state of a CPU
+        generator, in shape (5056,). Normals that are drawn one by one come in pairs, of
+        which the generator may keep one: it is in the storage of the tensor.
 
     Raises:
         RuntimeError: If there is no device of this index.
