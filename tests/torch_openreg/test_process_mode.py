@@ -81,6 +81,44 @@ print(draw("openreg") == draw("cpu"))
     assert (done.stdout, done.stderr) == ("True\n", "")
 
 
+def test_kernels_of_two_streams_have_the_settings_of_their_calls(
+    run_python: Program,
+) -> None:
+    program = (
+        PREPARE
+        + """
+count = 1 << 22
+index = torch.randint(1 << 20, (1, count), device="openreg")
+values = torch.ones(count, dtype=torch.int64, device="openreg")
+x = torch.sparse_coo_tensor(index, values, (1 << 20,), check_invariants=False)
+torch.accelerator.synchronize()
+
+def ticks():
+    words = Path(f"/proc/{process_of(0)}/stat").read_text().rpartition(") ")[2].split()
+    return int(words[11]) + int(words[12])  # in user and system mode
+
+def call():
+    with torch.openreg.stream(torch.openreg.Stream()):
+        dtypes["first"] = x.sin().dtype  # sums all values, then asks for the default
+
+dtypes = {}
+before = ticks()
+thread = threading.Thread(target=call)
+thread.start()
+while ticks() < before + 5:  # until the kernel runs
+    time.sleep(0.001)
+torch.set_default_dtype(torch.float64)
+dtypes["second"] = (values[:2] / 3).cpu().dtype
+thread.join()
+print(dtypes["first"], dtypes["second"])
+"""
+    )
+    done = run_python(
+        program, OPENREG_ISOLATION="process", TORCH_DEVICE_BACKEND_AUTOLOAD="1"
+    )
+    assert (done.stdout, done.stderr) == ("torch.float32 torch.float64\n", "")
+
+
 def test_lost_device_does_not_touch_the_other() -> None:
     program = Path(__file__).parents[2] / "tools" / "lose_devices.py"
     seed = str(random.randrange(1000))

@@ -209,6 +209,7 @@ struct Call {
   std::optional<c10::OperatorHandle> op;
   c10::DispatchKey key = c10::DispatchKey::CPU;
   int threads = 1;
+  Settings settings{};
   Stack stack;
   Numbered numbered;
   std::optional<ResultPlaces> results; // none are described
@@ -349,7 +350,7 @@ Call read_call(Reader& in) {
   if (call.threads < 1 || call.threads > kMostThreads) {
     throw Malformed("a kernel cannot have so many threads");
   }
-  read_context(in);
+  call.settings = read_context(in);
   codec::ValueReader values(in, call.numbered, kArguments);
   const std::size_t count = in.get_count();
   for (std::size_t i = 0; i < count; ++i) {
@@ -584,9 +585,12 @@ void execute(codec::ByteSpan message, Bytes& reply) try {
       send_generator(in, reply);
       break;
     case MessageTag::kCall: {
+      std::optional<SettingsScope> settings;
       Call call = [&] {
         try {
-          return read_call(in);
+          Call read = read_call(in);
+          settings.emplace(read.settings);
+          return read;
         } catch (const c10::Error& error) { // PyTorch's own checks
           throw Malformed(error.what_without_backtrace());
         }
