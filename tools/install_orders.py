@@ -5,10 +5,11 @@
 
 The environment of this interpreter needs torch and numpy, and no more. pip gets one
 wheel at a time, without its dependencies, so that the order is that of the test and
-not pip's. Four packages come in each of their 24 orders. openreg-distributed and
-openreg-inductor are in one place of each, and in all places over all of them: each
-place in each order would be 720 installations. After the last wheel of each order the
-examples, a collective of one rank, and a compiled product run in a fresh process.
+not pip's. Four packages come in each of their 24 orders. openreg-distributed,
+openreg-inductor and openreg-conformance are in one place of each, and in all places
+over all of them: each place in each order would be 5040 installations. After the last
+wheel of each order the examples, a collective of one rank, and a compiled product run
+in a fresh process.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pathlib import Path
 
 from workspace import DIST, PACKAGES, ROOT
 
-SPREAD = ("openreg-distributed", "openreg-inductor")
+SPREAD = ("openreg-distributed", "openreg-inductor", "openreg-conformance")
 README = ROOT / "README.md"
 USED = "import torch\nassert torch.openreg.is_initialized(), 'no device was used'\n"
 COLLECTIVE = """

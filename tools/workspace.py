@@ -16,4 +16,5 @@ PACKAGES = (
     "openreg-distributed",
     "openreg-inductor",
     "torch-openreg",
+    "openreg-conformance",
 )

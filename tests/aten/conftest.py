@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 import openreg_aten
-from support.mirrors import bits, mirror
+from openreg_conformance.checks.mirrors import bits, mirror
 
 # Before the first backward pass: the device's autograd thread keeps the number that
 # holds when it starts. With one thread a kernel sums in one order, so that results of

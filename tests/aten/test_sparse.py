@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from support.mirrors import parts
+from openreg_conformance.checks.mirrors import parts
 
 LAYOUTS = [
     torch.sparse_coo,

@@ -8,8 +8,11 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from openreg_conformance.checks.tally import Tally
+
+from . import DEVICE
 from .expected_failures import EXPECTED_FAILURES, rounding_reason
-from .tally import Tally, report
+from .summary import report
 
 # Before the first backward pass: the device's autograd thread keeps the number that
 # holds when it starts. With one thread a kernel sums in one order.
@@ -42,7 +45,7 @@ def whole(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture
 def tally() -> Tally:
     """Collects the checks of a test; what failed is judged when the test ends."""
-    return Tally()
+    return Tally(DEVICE)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -20,18 +20,18 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import openreg_runtime as runtime
+from openreg_conformance.checks.agreement import leaves
+from openreg_conformance.checks.comparison import Likeness, compare, describe
+from openreg_conformance.checks.fake import ones_for
+from openreg_conformance.checks.operators import Arguments, arguments_of, has_values, on
+from openreg_conformance.checks.samples import short
+from openreg_conformance.checks.sweep import SWEPT, sampled, swept_dtype
+from openreg_conformance.checks.tally import Attempt, attempt, quiet
 from openreg_runtime import failures
 from support.latches import Latch
 
 from . import DEVICE
-from .agreement import leaves
-from .cases import short
-from .comparison import Likeness, compare, describe
 from .expected_failures import rounding_reason
-from .fake import ones_for
-from .operators import Arguments, arguments_of, has_values, on
-from .sampling import SWEPT, sampled, swept_dtype
-from .tally import Attempt, attempt, quiet
 from .waits import NO_OPERATOR
 
 # Nothing can end a wait for a held stream, so any time will do; no call is limited
@@ -105,7 +105,9 @@ def _problem(case: str, mine: Attempt, expected: Attempt, values: bool) -> str |
             return None
         told = [describe(e.error) if e.error else "no error" for e in (mine, expected)]
         return f"{told[0]} (on the CPU: {told[1]})"
-    likeness = attempt(lambda: compare(mine.value, expected.value, values=values))
+    likeness = attempt(
+        lambda: compare(mine.value, expected.value, DEVICE, values=values)
+    )
     if likeness.error is not None:
         return " ".join(str(likeness.error).split())[:300]
     if likeness.value == Likeness.CLOSE and rounding_reason(case) is None:

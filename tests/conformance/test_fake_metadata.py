@@ -11,11 +11,10 @@ import torch
 from torch import Tensor
 from torch.testing._internal.opinfo.core import OpInfo
 
-from support.mirrors import mirror
-
-from .fake import check_call, check_fake
-from .sampling import SWEPT, sampled, sweep_name
-from .tally import Tally, quiet
+from openreg_conformance.checks.fake import check_call, check_fake
+from openreg_conformance.checks.mirrors import mirror
+from openreg_conformance.checks.sweep import SWEPT, sampled, sweep_name
+from openreg_conformance.checks.tally import Tally, quiet
 
 pytestmark = pytest.mark.timeout(600, method="thread")
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from openreg_conformance.checks.sweep import SWEPT
+from openreg_conformance.checks.tally import Tally
 from support.programs import run
 
-from .sampling import SWEPT
-from .tally import Tally
 from .waits import NO_OPERATOR, WAITS, has_tag, reason_to_wait
 
 pytestmark = pytest.mark.timeout(900, method="thread")

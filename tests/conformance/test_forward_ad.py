@@ -12,10 +12,11 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.testing._internal.opinfo.core import OpInfo
 
+from openreg_conformance.checks.forward_ad import check_forward_ad
+from openreg_conformance.checks.sweep import SWEPT, sampled, sweep_name
+from openreg_conformance.checks.tally import Tally, attempt, quiet
+
 from . import DEVICE
-from .forward_ad import check_forward_ad
-from .sampling import SWEPT, sampled, sweep_name
-from .tally import Tally, attempt, quiet
 
 Function = Callable[[Tensor], Tensor]
 

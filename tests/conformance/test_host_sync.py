@@ -17,13 +17,13 @@ import torch
 from torch.autograd.profiler import profile
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from support.mirrors import mirror
+from openreg_conformance.checks.mirrors import mirror
+from openreg_conformance.checks.samples import OPERATORS, names_a_device, sorted_dtypes
+from openreg_conformance.checks.tally import quiet
 from torch_openreg.testing import HostSync, assert_no_host_sync
 from torch_openreg.testing._cuda_rules import RULES
 
 from . import DEVICE
-from .cases import OPERATORS, names_a_device, sorted_dtypes
-from .tally import quiet
 
 pytestmark = pytest.mark.timeout(120, method="thread")
 

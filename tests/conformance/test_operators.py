@@ -7,10 +7,16 @@ import pytest
 import torch
 from torch.testing._internal.opinfo.core import OpInfo
 
-from .cases import OPERATORS, case_name, operator_cases, samples
+from openreg_conformance.checks.operators import check_errors, check_sample
+from openreg_conformance.checks.samples import (
+    OPERATORS,
+    case_name,
+    operator_cases,
+    samples,
+)
+from openreg_conformance.checks.tally import Tally, quiet
+
 from .conftest import is_whole
-from .operators import check_errors, check_sample
-from .tally import Tally, quiet
 
 pytestmark = pytest.mark.timeout(600, method="thread")
 

@@ -3,109 +3,32 @@
 
 from __future__ import annotations
 
-import copy
-import functools
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 import torch
-from torch import Tensor
-from torch.testing._internal.common_optimizers import (
-    ErrorOptimizerInput,
-    OptimizerErrorEnum,
-    OptimizerInfo,
-    optim_db,
+from torch.testing._internal.common_optimizers import OptimizerInfo, optim_db
+
+from openreg_conformance.checks.optimizers import (
+    check_optimizer,
+    check_optimizer_errors,
+    optimizer_cases,
 )
-
-from support.mirrors import mirror
-
-from . import DEVICE
-from .agreement import check_refusal
-from .cases import short
-from .tally import Tally, attempt, quiet
+from openreg_conformance.checks.samples import short
+from openreg_conformance.checks.tally import Tally
 
 pytestmark = pytest.mark.timeout(600, method="thread")
-
-STEPS = 4
-SHAPES = [(3, 4), (4,), (2, 2, 5), ()]
-
-
-def configurations(info: OptimizerInfo) -> Iterator[dict[str, Any]]:
-    """Gives the options of the database with every implementation that there is.
-
-    Without a choice PyTorch takes foreach on a device and a loop on the CPU, which
-    round differently.
-    """
-    chosen = {each: False for each in ("foreach",) if each in info.supported_impls}
-    with quiet():
-        inputs = info.optim_inputs_func("cpu")
-    for sample in inputs:
-        yield {**chosen, **sample.kwargs}
-        for each in info.supported_impls:
-            if each != "fused" or "cpu" in info.supports_fused_on:
-                yield {**sample.kwargs, each: True}
-
-
-def parameters(info: OptimizerInfo, dtype: torch.dtype) -> list[Tensor]:
-    """Makes parameters on the CPU; Muon takes only matrices."""
-    torch.manual_seed(0)
-    shapes = [(3, 4), (5, 2)] if info.name == "Muon" else SHAPES
-    return [torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes]
-
-
-def train(
-    info: OptimizerInfo, start: list[Tensor], options: dict[str, Any], device: str
-) -> Any:
-    """Takes some steps; returns the parameters and the optimizer's state."""
-    with torch.no_grad():
-        moved = mirror(start, device)
-    optimizer = info.optim_cls(moved, **mirror(copy.deepcopy(options), device))
-
-    def closure() -> Tensor:
-        optimizer.zero_grad()
-        losses = [(each * each).sum().abs() + each.abs().sum() for each in moved]
-        loss = torch.stack(losses).sum()
-        loss.backward()
-        if info.only_supports_sparse_grads:
-            for each in moved:
-                each.grad = each.grad.to_sparse()
-        return loss.detach()
-
-    losses = []
-    for _ in range(STEPS):
-        if info.step_requires_closure:
-            losses.append(optimizer.step(closure))
-        else:
-            losses.append(closure())
-            optimizer.step()
-    state = [value for each in moved for value in optimizer.state[each].values()]
-    # A fused or capturable optimizer counts on the device, others on the host.
-    on_device = [
-        value for value in state if isinstance(value, Tensor) and value.dim() > 0
-    ]
-    return losses, [each.detach() for each in moved], on_device
 
 
 @pytest.mark.parametrize(
     ("info", "dtype"),
     [
         pytest.param(info, dtype, id=f"{info.name}-{short(dtype)}")
-        for info in optim_db
-        for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.complex64)
-        if not dtype.is_complex or info.supports_complex
+        for info, dtype in optimizer_cases()
     ],
 )
 def test_optimizer_agrees_with_the_cpu(
     info: OptimizerInfo, dtype: torch.dtype, tally: Tally
 ) -> None:
-    for i, options in enumerate(configurations(info)):
-        start = parameters(info, dtype)
-        attempts = [
-            attempt(lambda d=device, s=start, o=options: train(info, s, o, d))
-            for device in (DEVICE, "cpu")
-        ]
-        tally.compare("forward", f"sample {i} {options}", *attempts)
+    check_optimizer(tally, info, dtype)
 
 
 @pytest.mark.parametrize(
@@ -116,16 +39,4 @@ def test_optimizer_agrees_with_the_cpu(
 def test_optimizer_refuses_what_the_cpu_refuses(
     info: OptimizerInfo, tally: Tally
 ) -> None:
-    with quiet():
-        errors = info.optim_error_inputs_func("cpu", torch.float32)
-    for i, error in enumerate(errors):
-        check_refusal(tally, f"error {i}", functools.partial(provoke, info, error))
-
-
-def provoke(info: OptimizerInfo, error: ErrorOptimizerInput, device: str) -> None:
-    """Does on a device what raises an exception."""
-    sample = error.optimizer_error_input
-    params, options = mirror((sample.params, sample.kwargs), device)
-    optimizer = info.optim_cls(params, **options)
-    if error.error_on == OptimizerErrorEnum.STEP_ERROR:
-        optimizer.step()
+    check_optimizer_errors(tally, info)

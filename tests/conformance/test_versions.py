@@ -6,9 +6,9 @@ from __future__ import annotations
 import pytest
 from torch.testing._internal.opinfo.core import OpInfo
 
-from .sampling import SWEPT, sampled, sweep_name
-from .tally import Tally, quiet
-from .versions import check_versions
+from openreg_conformance.checks.sweep import SWEPT, sampled, sweep_name
+from openreg_conformance.checks.tally import Tally, quiet
+from openreg_conformance.checks.versions import check_versions
 
 pytestmark = pytest.mark.timeout(600, method="thread")
 

@@ -14,12 +14,17 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from support.mirrors import mirror, tensors
+from openreg_conformance.checks.mirrors import mirror, tensors
+from openreg_conformance.checks.operators import arguments_of, check_sample
+from openreg_conformance.checks.samples import (
+    case_name,
+    choose,
+    names_a_device,
+    sorted_dtypes,
+)
+from openreg_conformance.checks.tally import Tally, attempt, quiet
 
 from . import DEVICE
-from .cases import case_name, choose, names_a_device, sorted_dtypes
-from .operators import arguments_of, check_sample
-from .tally import Tally, attempt, quiet
 
 SAMPLES = 1
 # Each dtype with its wider one. An operator has results of the other kind, too.
@@ -193,7 +198,7 @@ def test_operator_of_cuda_agrees_with_the_cpu_in_a_wider_dtype(
     made = samples(op, dtype, whole)
     assert made
     entry: Any = Composite(op) if op.name.startswith("fft.") else op
-    checks = Tally()  # equal up to rounding is enough, so not that of the fixture
+    checks = Tally(DEVICE)  # equal up to rounding is enough, so not that of the fixture
     with quiet(), CPUInWiderDtypes():
         for i, sample in enumerate(made):
             check_sample(checks, f"sample {i}", entry, dtype, sample)

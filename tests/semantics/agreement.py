@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch._C import DispatchKey
 
-from support.mirrors import parts
+from openreg_conformance.checks.mirrors import parts
 
 DEVICE = "openreg"
 

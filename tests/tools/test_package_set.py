@@ -17,16 +17,28 @@ import pytest
                 "openreg_distributed",
                 "openreg_inductor",
                 "torch_openreg",
+                "openreg_conformance",
                 "torch",
             ],
         ),
         (
             ["openreg-runtime", "openreg-aten"],
-            ["openreg_amp", "openreg_distributed", "openreg_inductor", "torch_openreg"],
+            [
+                "openreg_amp",
+                "openreg_distributed",
+                "openreg_inductor",
+                "torch_openreg",
+                "openreg_conformance",
+            ],
         ),
         (
             ["openreg-runtime", "openreg-aten", "openreg-amp"],
-            ["openreg_distributed", "openreg_inductor", "torch_openreg"],
+            [
+                "openreg_distributed",
+                "openreg_inductor",
+                "torch_openreg",
+                "openreg_conformance",
+            ],
         ),
     ],
 )

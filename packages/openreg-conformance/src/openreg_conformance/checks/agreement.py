@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs the same on the CPU and on openreg, forward and backward, and compares."""
+"""Runs the same on the CPU and on a device, forward and backward, and compares."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from support.mirrors import tensors
-
-from . import DEVICE
+from .mirrors import tensors
 from .tally import Attempt, Tally, attempt
 
 
@@ -50,29 +48,43 @@ def check_agreement(
         values: Whether the values of results are defined.
         process: Makes of the result what has a defined gradient.
     """
-    forward: dict[str, Attempt] = {}  # with the tensors among the arguments
-    backward: dict[str, Attempt] = {}
-    for device in ("cpu", DEVICE):
-        made = attempt(lambda d=device: run(d))
-        if made.error is not None:
-            forward[device] = backward[device] = made
-            continue
-        result, arguments = made.value
-        forward[device] = Attempt(value=(result, tensors(arguments)))
-        outputs = attempt(lambda r=result: process(r)).value
-        inputs = leaves(arguments)
-        if inputs and any(each.requires_grad for each in tensors(outputs)):
-            backward[device] = attempt(lambda o=outputs, i=inputs: gradients(o, i))
-    tally.compare(check, label, forward[DEVICE], forward["cpu"], values=values)
-    if "cpu" in backward and forward["cpu"].error is None:
+    expected, mine = (
+        _directions(run, device, process, backward=tally.wants("backward"))
+        for device in ("cpu", tally.device)
+    )
+    tally.compare(check, label, mine[0], expected[0], values=values)
+    if expected[1] is not None and expected[0].error is None:
         missing = Attempt(error=AssertionError("no result requires a gradient"))
-        mine = backward.get(DEVICE, missing)
-        tally.compare("backward", label, mine, backward["cpu"], values=values)
+        tally.compare("backward", label, mine[1] or missing, expected[1], values=values)
+
+
+def _directions(
+    run: Callable[[str], tuple[Any, Any]],
+    device: str,
+    process: Callable[[Any], Any],
+    *,
+    backward: bool,
+) -> tuple[Attempt, Attempt | None]:
+    """What forward gives, with the tensors among the arguments, and what backward."""
+    made = attempt(lambda: run(device))
+    if made.error is not None:
+        return made, made
+    result, arguments = made.value
+    forward = Attempt(value=(result, tensors(arguments)))
+    if not backward:
+        return forward, None
+    outputs = attempt(lambda: process(result)).value
+    inputs = leaves(arguments)
+    if not inputs or not any(each.requires_grad for each in tensors(outputs)):
+        return forward, None
+    return forward, attempt(lambda: gradients(outputs, inputs))
 
 
 def check_refusal(
     tally: Tally, label: str, run: Callable[[str], Any], *, values: bool = True
 ) -> None:
     """Compares the type of the exception that a call raises on each device."""
-    mine, expected = (attempt(lambda d=device: run(d)) for device in (DEVICE, "cpu"))
+    mine, expected = (
+        attempt(lambda d=device: run(d)) for device in (tally.device, "cpu")
+    )
     tally.compare("error", label, mine, expected, values=values)

@@ -13,14 +13,12 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from support.mirrors import is_strided, tensors, transform
-
-from . import DEVICE
 from .agreement import leaves
 from .comparison import describe
+from .mirrors import is_strided, tensors, transform
 from .operators import Arguments, arguments_of, on, variants
-from .sampling import swept_dtype
-from .tally import Attempt, Tally, attempt
+from .sweep import swept_dtype
+from .tally import Attempt, Call, Tally, attempt
 
 PROPERTIES = ("device", "dtype", "layout", "size", "stride", "storage offset")
 
@@ -136,7 +134,7 @@ def check_call(
         )
         return fake, real
 
-    fake, real = pair(DEVICE)
+    fake, real = pair(tally.device)
     on_cpu: tuple[Run, Run] | None = None
     for direction in ("forward", "backward"):
         attempts = getattr(fake, direction), getattr(real, direction)
@@ -155,6 +153,7 @@ def check_call(
 def check_fake(tally: Tally, label: str, op: OpInfo, sample: SampleInput) -> None:
     """Compares fake and real metadata of an operator, in several layouts."""
     for name, arguments in layouts(op, sample):
+        tally.call = Call("fake", op, arguments)
         check_call(
             tally,
             label + name,

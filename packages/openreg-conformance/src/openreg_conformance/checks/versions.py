@@ -11,12 +11,10 @@ import torch
 from torch import Tensor
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from support.mirrors import is_strided, mirror, tensors
-
-from . import DEVICE
 from .comparison import describe
+from .mirrors import is_strided, mirror, tensors
 from .operators import Arguments, arguments_of, on
-from .tally import Attempt, Tally, attempt
+from .tally import Attempt, Call, Tally, attempt
 
 # Into a tensor without size some composite operators resize it by a call of resize_,
 # which counts, on every device but the CPU: at::native::resize_output.
@@ -99,7 +97,8 @@ def check_versions(tally: Tally, label: str, op: OpInfo, sample: SampleInput) ->
         ) -> Attempt:
             return attempt(lambda: count_writes(call, on(device, op, arguments)))
 
-        mine = run(DEVICE)
+        tally.call = Call("version", call, arguments)
+        mine = run(tally.device)
         problem = difference(mine, run("cpu"))
         if problem and name == WITHOUT_SIZE and mine.value == run("meta").value:
             problem = None

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from .cases import OPERATORS, case_name, choose, samples, sorted_dtypes
+from .samples import OPERATORS, case_name, choose, samples, sorted_dtypes
 
 # Those of the database that the CPU has no dtype for are other devices' alone.
 SWEPT = [op for op in OPERATORS if op.dtypes]

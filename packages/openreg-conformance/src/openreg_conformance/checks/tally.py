@@ -1,23 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts what was checked, and turns the counts of all tests into a report."""
+"""Counts what was checked on a device, and keeps what failed."""
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import dataclasses
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
-from .comparison import Likeness, compare, describe
-from .expected_failures import is_expected_to_fail, rounding_reason
+from .comparison import Likeness, Tolerances, compare, describe
 
 # Checks that compare values, and those that compare something else.
 VALUE_CHECKS = ["forward", "backward", "in-place", "out=", "tangent"]
 CHECKS = [*VALUE_CHECKS, "error", "version", "fake", "first call"]
+SEED = 0
 
 
 @contextlib.contextmanager
@@ -38,7 +37,7 @@ class Attempt:
 
 def attempt(function: Callable[[], Any]) -> Attempt:
     """Calls a function with the random numbers of a fixed seed on every device."""
-    torch.manual_seed(0)
+    torch.manual_seed(SEED)
     with quiet():
         try:
             return Attempt(value=function())
@@ -53,15 +52,52 @@ def lacks_dtype(error: Exception | None) -> bool:
     )
 
 
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """A call that was checked, from which a program can be written.
+
+    Attributes:
+        kind: ``""``, ``"in-place"`` or ``"out="``.
+        op: The entry of PyTorch's database.
+        arguments: Positional and named ones, on the CPU.
+    """
+
+    kind: str
+    op: Any
+    arguments: tuple[tuple[Any, ...], dict[str, Any]]
+
+
 @dataclasses.dataclass
 class Tally:
-    """The checks of one test."""
+    """The checks of one test.
 
+    Attributes:
+        device: The type of the device, such as ``"cuda"``.
+        only: The checks to make; None for all.
+        layouts: Whether to give operators their arguments in other layouts too.
+        tolerances: What PyTorch's database allows an operator.
+        counts: For each check the number that passed, was made, had the CPU's bits.
+        failures: The check and a message of each that failed.
+        inexact: Checks with results that are not the CPU's bits.
+        call: What is being called.
+        failed_call: What was called when the first check failed.
+    """
+
+    device: str
+    only: frozenset[str] | None = None
+    layouts: bool = True
+    tolerances: Tolerances = dataclasses.field(default_factory=dict)
     counts: dict[str, list[int]] = dataclasses.field(
         default_factory=lambda: {check: [0, 0, 0] for check in CHECKS}
     )
     failures: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     inexact: set[str] = dataclasses.field(default_factory=set)
+    call: Call | None = None
+    failed_call: Call | None = None
+
+    def wants(self, check: str) -> bool:
+        """Whether to make a check."""
+        return self.only is None or check in self.only
 
     def compare(
         self,
@@ -77,7 +113,7 @@ class Tally:
         Args:
             check: One of ``CHECKS``.
             label: What was checked, for the message of a failure.
-            mine: What openreg gave.
+            mine: What the device gave.
             expected: What the CPU gave.
             values: Whether values are defined, and not only what describes them.
 
@@ -86,7 +122,7 @@ class Tally:
         """
         likeness, message = Likeness.SAME, ""
         if mine.error is None and lacks_dtype(expected.error):
-            return False  # test_wider_dtypes.py compares what the device makes
+            return False  # the device may have more dtypes than the CPU
         if expected.error is not None or mine.error is not None:
             if type(mine.error) is not type(expected.error):
                 likeness = Likeness.DIFFERENT
@@ -98,7 +134,13 @@ class Tally:
         else:
             try:
                 with quiet():
-                    likeness = compare(mine.value, expected.value, values=values)
+                    likeness = compare(
+                        mine.value,
+                        expected.value,
+                        self.device,
+                        values=values,
+                        tolerances=self.tolerances,
+                    )
             except Exception as error:
                 likeness = Likeness.DIFFERENT
                 message = " ".join(str(error).split())[:300] or describe(error)
@@ -115,11 +157,15 @@ class Tally:
         return {check for check, count in self.counts.items() if count[1]}
 
     def _count(self, check: str, label: str, likeness: Likeness, message: str) -> None:
+        if not self.wants(check):
+            return
         count = self.counts[check]
         count[0] += likeness != Likeness.DIFFERENT
         count[1] += 1
         count[2] += likeness == Likeness.SAME
         if likeness == Likeness.DIFFERENT:
+            if not self.failures:
+                self.failed_call = self.call
             self.failures.append((check, f"{label}: {message}"))
         elif likeness == Likeness.CLOSE:
             self.inexact.add(check)
@@ -127,35 +173,3 @@ class Tally:
     def plain(self) -> dict[str, Any]:
         """Returns the counts as plain values, for the report of a test."""
         return {"counts": self.counts, "inexact": sorted(self.inexact)}
-
-
-def report(tallies: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[str]:
-    """Gives the lines of the report on all tests.
-
-    Args:
-        tallies: The name of each test, with the fields of its tally.
-    """
-    totals = {check: [0, 0, 0] for check in CHECKS}
-    expected: collections.Counter[str] = collections.Counter()
-    inexact: dict[str, set[str]] = collections.defaultdict(set)
-    for name, tally in tallies:
-        for check, counts in tally["counts"].items():
-            totals[check] = [a + b for a, b in zip(totals[check], counts, strict=True)]
-            if is_expected_to_fail(name, check):
-                expected[check] += counts[1] - counts[0]
-        for check in tally["inexact"]:
-            inexact[name].add(check)
-    for check, (passed, count, _) in totals.items():
-        if count == 0:
-            continue
-        others = count - expected[check]
-        share = passed / others if others else 1.0
-        line = f"{check:10} {passed}/{others} ({share:.2%})"
-        yield line + f", {expected[check]} expected to fail" * bool(expected[check])
-    values = [totals[check] for check in VALUE_CHECKS]
-    passed, exact = (sum(each[i] for each in values) for i in (0, 2))
-    if passed:
-        yield f"{'same bits':10} {exact}/{passed} ({exact / passed:.3%})"
-    for name, checks in sorted(inexact.items()):
-        reason = rounding_reason(name) or "no reason is known"
-        yield f"  equal up to rounding: {name} ({', '.join(sorted(checks))}): {reason}"

@@ -11,10 +11,9 @@ from torch import Tensor
 from torch.testing._internal.common_utils import noncontiguous_like
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
-from support.mirrors import is_strided, mirror, tensors, transform
-
 from .agreement import check_agreement, check_refusal
-from .tally import Tally, attempt
+from .mirrors import is_strided, mirror, tensors, transform
+from .tally import Call, Tally, attempt
 
 # Operators that only make memory: its contents are whatever was there.
 UNDEFINED_VALUES = ("empty", "new_empty", "resize_")
@@ -63,13 +62,14 @@ def check_call(
         )
 
     values = has_values(op)
+    tally.call = Call("" if check == "forward" else check, op, arguments)
     check_agreement(tally, check, label, run, values=values, process=process)
 
 
 def check_in_place(tally: Tally, label: str, op: OpInfo, arguments: Arguments) -> None:
     """Checks the in-place variant, on copies of the input."""
     variant = op.inplace_variant
-    if variant is None:
+    if variant is None or not tally.wants("in-place"):
         return
 
     def call(first: Any, *args: Any, **kwargs: Any) -> Any:
@@ -91,6 +91,8 @@ def check_out(tally: Tally, label: str, op: OpInfo, arguments: Arguments) -> Non
     def call(*args: Any, **kwargs: Any) -> Any:
         return op(*args, **kwargs)
 
+    if not tally.wants("out="):
+        return
     args, kwargs = mirror(arguments, "cpu")
     expected = attempt(lambda: call(*args, **kwargs)).value
     outs = tensors(expected)
@@ -130,7 +132,6 @@ def variants(
     op: OpInfo, arguments: Arguments, dtype: torch.dtype
 ) -> Iterator[tuple[str, Arguments]]:
     """Gives the same arguments in other layouts."""
-
     yield " with gaps", transform(arguments, noncontiguous_like)
     if any(each.dim() in (4, 5) for each in tensors(arguments)):
         yield " channels last", channels_last(arguments)
@@ -159,13 +160,17 @@ def check_sample(
     """Makes every check of one sample."""
     arguments = arguments_of(sample)
     process = sample.output_process_fn_grad
-    check_call(tally, label, op, op, arguments, process=process)
+    direct = tally.wants("forward") or tally.wants("backward")
+    if direct:
+        check_call(tally, label, op, op, arguments, process=process)
     if not sample.broadcasts_input:
         check_in_place(tally, label, op, arguments)
     if not all(is_strided(each) for each in tensors(arguments)):
         return
     if op.supports_out and not op.name.startswith("_foreach"):
         check_out(tally, label, op, arguments)
+    if not direct or not tally.layouts:
+        return
     for name, changed in variants(op, arguments, dtype):
         check_call(tally, label + name, op, op, changed, process=process)
 
@@ -174,6 +179,7 @@ def check_errors(tally: Tally, op: OpInfo) -> None:
     """Gives an operator what it refuses, and compares the types of the exceptions."""
     for i, error in enumerate(op.error_inputs("cpu")):
         arguments = arguments_of(error.sample_input)
+        tally.call = Call("", op, arguments)
 
         def run(device: str, arguments: Arguments = arguments) -> Any:
             args, kwargs = on(device, op, arguments)

@@ -13,11 +13,9 @@ from torch.autograd import forward_ad
 from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 
-from support.mirrors import transform
-
-from . import DEVICE
+from .mirrors import transform
 from .operators import Arguments, arguments_of, has_values, on
-from .tally import Tally, attempt
+from .tally import Call, Tally, attempt
 
 
 def _without_gradients(arguments: Arguments) -> Arguments:
@@ -80,6 +78,7 @@ def check_forward_ad(tally: Tally, label: str, op: OpInfo, sample: SampleInput) 
     if op.inplace_variant is not None and not sample.broadcasts_input:
         calls[" in place"] = functools.partial(_on_copy, op.inplace_variant)
     leaves = pytree.tree_leaves(arguments)
+    tally.call = Call("tangent", op, arguments)
     for place in _places(arguments):
         for name, call in calls.items():
             # The second way has a tangent without gaps for an argument with some.
@@ -95,7 +94,9 @@ def check_forward_ad(tally: Tally, label: str, op: OpInfo, sample: SampleInput) 
                     call, on(device, op, arguments), place, tangent.to(device)
                 )
 
-            mine, expected = (attempt(lambda d=d: run(d)) for d in (DEVICE, "cpu"))
+            mine, expected = (
+                attempt(lambda d=d: run(d)) for d in (tally.device, "cpu")
+            )
             tally.compare(
                 "tangent",
                 f"{label}, leaf {place}{name}",

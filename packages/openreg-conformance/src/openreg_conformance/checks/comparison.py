@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compares what an operator gives on openreg with what it gives on the CPU."""
+"""Compares what an operator gives on a device with what it gives on the CPU."""
 
 from __future__ import annotations
 
 import enum
+import types
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from support.mirrors import bits, is_strided, parts
+from .mirrors import bits, is_strided, parts
 
-from . import DEVICE
+Tolerances = Mapping[torch.dtype, tuple[float, float]]
+NO_TOLERANCES: Tolerances = types.MappingProxyType({})
 
 
 class Likeness(enum.IntEnum):
@@ -27,6 +30,15 @@ def describe(error: BaseException) -> str:
     """An exception in one line."""
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[0][:160]}"
+
+
+def tolerance(dtype: torch.dtype, tolerances: Tolerances) -> dict[str, Any]:
+    """The options of ``assert_close`` for a dtype; none for its own tolerance."""
+    if dtype not in tolerances:
+        return {}
+    rtol, atol = tolerances[dtype]
+    default = torch.testing._comparison.default_tolerances(dtype)
+    return {"rtol": max(rtol, default[0]), "atol": max(atol, default[1])}
 
 
 def _metadata(tensor: Tensor) -> dict[str, Any]:
@@ -45,8 +57,10 @@ def _metadata(tensor: Tensor) -> dict[str, Any]:
     }
 
 
-def _compare_tensor(result: Tensor, expected: Tensor, values: bool) -> Likeness:
-    if result.device.type != DEVICE:
+def _compare_tensor(
+    result: Tensor, expected: Tensor, device: str, values: bool, tolerances: Tolerances
+) -> Likeness:
+    if result.device.type != device:
         raise AssertionError(f"the result is on {result.device}")
     one, other = _metadata(result), _metadata(expected)
     if one != other:
@@ -61,15 +75,19 @@ def _compare_tensor(result: Tensor, expected: Tensor, values: bool) -> Likeness:
         if mine.shape == wanted.shape and torch.equal(bits(mine), bits(wanted)):
             continue
         torch.testing.assert_close(
-            mine.detach().cpu(), wanted.detach(), equal_nan=True, check_stride=False
+            mine.detach().cpu(),
+            wanted.detach(),
+            equal_nan=True,
+            check_stride=False,
+            **tolerance(wanted.dtype, tolerances),
         )
         likeness = Likeness.CLOSE
     return likeness
 
 
-def _compare_plain(result: Any, expected: Any) -> None:
+def _compare_plain(result: Any, expected: Any, device: str) -> None:
     if isinstance(expected, torch.device):
-        expected = torch.device(DEVICE, 0) if expected.type == "cpu" else expected
+        expected = torch.device(device, 0) if expected.type == "cpu" else expected
         if isinstance(result, torch.device) and result.index is None:
             result = torch.device(result.type, 0)
     both_nan = expected != expected and result != result
@@ -77,13 +95,23 @@ def _compare_plain(result: Any, expected: Any) -> None:
         raise AssertionError(f"{result!r}, expected {expected!r}")
 
 
-def compare(result: Any, expected: Any, *, values: bool = True) -> Likeness:
+def compare(
+    result: Any,
+    expected: Any,
+    device: str,
+    *,
+    values: bool = True,
+    tolerances: Tolerances = NO_TOLERANCES,
+) -> Likeness:
     """Compares two nests of results.
 
     Args:
-        result: From openreg.
+        result: From the device.
         expected: From the CPU.
+        device: The type of the device.
         values: Whether to compare values too, and not only what describes them.
+        tolerances: The relative and the absolute tolerance of a dtype, where they are
+            wider than those of ``torch.testing.assert_close``.
 
     Returns:
         How near the values are, at the worst of the tensors.
@@ -98,7 +126,9 @@ def compare(result: Any, expected: Any, *, values: bool = True) -> Likeness:
     likeness = Likeness.SAME
     for one, other in zip(mine, wanted, strict=True):
         if isinstance(other, Tensor) and isinstance(one, Tensor):
-            likeness = min(likeness, _compare_tensor(one, other, values))
+            likeness = min(
+                likeness, _compare_tensor(one, other, device, values, tolerances)
+            )
         else:
-            _compare_plain(one, other)
+            _compare_plain(one, other, device)
     return likeness

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The command line.
+
+Exit status: 0 if nothing failed that was not expected to, 1 if something did, 2 for bad
+usage or a device that is not there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from . import expectations, html, junit, summary
+from .case import LEVELS
+from .comparing import compare
+from .loading import UnusableError
+from .runner import Journal, Run, Settings
+from .suites import SUITES
+
+
+class Progress:
+    """A bar on the standard error, with the time that is left."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._first: int | None = None
+        self._shown = -1.0
+
+    def __call__(self, done: int, count: int) -> None:
+        """Shows how far a run is."""
+        now = time.monotonic()
+        if self._first is None:
+            self._first, self._start = done - 1, now
+        terminal = sys.stderr.isatty()
+        if done < count and now - self._shown < (0.2 if terminal else 30.0):
+            return
+        self._shown = now
+        rate = (now - self._start) / max(1, done - self._first)
+        left = _duration(rate * (count - done))
+        bar = "#" * (20 * done // count)
+        text = f"[{bar:20}] {done}/{count}, {left} left"
+        end = "" if terminal and done < count else "\n"
+        text = f"\r{text:60}" if terminal else text
+        print(text, end=end, file=sys.stderr, flush=True)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="openreg-conformance",
+        description="Judge a device of PyTorch: what works as on the CPU, what to fix.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="judge a device")
+    run.add_argument("--device", required=True, help="its type, such as cuda")
+    run.add_argument("--level", choices=LEVELS, default="smoke")
+    run.add_argument(
+        "--suite",
+        action="append",
+        choices=SUITES,
+        help="only this one; may be repeated",
+    )
+    run.add_argument(
+        "--case", action="append", default=[], help="only cases of this name; wildcards"
+    )
+    run.add_argument(
+        "--import",
+        dest="imports",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="import this module, or file.py, after torch; may be repeated",
+    )
+    run.add_argument("--workers", type=int, default=1, help="processes that run cases")
+    run.add_argument(
+        "--timeout", type=float, default=120.0, help="seconds for a case (120)"
+    )
+    run.add_argument("--resume", action="store_true", help="go on with a run of --json")
+    _add_outputs(run)
+    shown = commands.add_parser("report", help="make reports of the JSON of a run")
+    shown.add_argument("file", type=Path)
+    _add_outputs(shown)
+    compared = commands.add_parser("compare", help="compare two runs, or two devices")
+    compared.add_argument("before", type=Path)
+    compared.add_argument("after", type=Path)
+    program = commands.add_parser("program", help="print the program of a failure")
+    program.add_argument("file", type=Path, help="the JSON of a run")
+    program.add_argument("case")
+    return parser
+
+
+def _add_outputs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--expect", type=Path, help="TOML file of known failures")
+    parser.add_argument("--json", type=Path, help="write the results here")
+    parser.add_argument("--html", type=Path, help="write a page here")
+    parser.add_argument("--junit", type=Path, help="write JUnit's XML here")
+    parser.add_argument("--advices", type=int, default=summary.ADVICES)
+
+
+def _journal_of(path: Path | None) -> Path | None:
+    return path.with_name(path.name + ".journal") if path else None
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.workers < 1:
+        raise ValueError(f"--workers is {options.workers}; accepted: 1 and more")
+    if options.timeout <= 0:
+        raise ValueError(f"--timeout is {options.timeout:g}; accepted: above 0")
+    if options.resume and options.json is None:
+        raise ValueError("--resume needs --json, beside which the journal is")
+    known = expectations.read(options.expect) if options.expect else []
+    settings = Settings(
+        options.device,
+        options.level,
+        tuple(each for each in SUITES if each in (options.suite or SUITES)),
+        tuple(options.imports),
+        tuple(options.case),
+        options.workers,
+        options.timeout,
+    )
+    path = _journal_of(options.json)
+    journal = Journal(path, settings, resume=options.resume)
+    try:
+        report = Run(settings, journal, Progress()).execute()
+    except UnusableError as error:
+        raise ValueError(f"there is no device {options.device}: {error}") from error
+    finally:
+        journal.close()
+    status = _show(report, known, options)
+    if path is not None:
+        path.unlink()
+    return status
+
+
+def _show(
+    report: dict[str, Any],
+    known: Sequence[expectations.Expectation],
+    options: argparse.Namespace,
+) -> int:
+    expectations.apply(report, known)
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    if options.html:
+        options.html.write_text(html.page(report), encoding="utf-8")
+    if options.junit:
+        options.junit.write_text(junit.document(report), encoding="utf-8")
+    print("\n".join(summary.lines(report, options.advices)))
+    return 1 if expectations.surprises(report) else 0
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Reads the JSON of a run.
+
+    Raises:
+        ValueError: If the file is not one.
+    """
+    try:
+        report = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from error
+    if not isinstance(report, dict) or report.get("format") != 1:
+        raise ValueError(f"{path} is not the JSON of a run")
+    return report
+
+
+def _program(options: argparse.Namespace) -> int:
+    for case in read(options.file)["cases"]:
+        if case["name"] == options.case:
+            if not case.get("program"):
+                raise ValueError(f"{options.case} has {case['outcome']}: no program")
+            print(case["program"], end="")
+            return 0
+    raise ValueError(f"{options.file} has no case {options.case}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit status."""
+    options = _parser().parse_args(argv)
+    try:
+        if options.command == "run":
+            return _run(options)
+        if options.command == "program":
+            return _program(options)
+        if options.command == "report":
+            known = expectations.read(options.expect) if options.expect else []
+            return _show(read(options.file), known, options)
+        text, worse = compare(read(options.before), read(options.after))
+        print(text)
+        return 1 if worse else 0
+    except ValueError as error:
+        print(f"openreg-conformance: {error}", file=sys.stderr)
+        return 2
+    except BrokenPipeError:
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A case: a stable name, and a function of a device that passes or fails."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+LEVELS = ("smoke", "sample", "whole")
+HOST = "cpu"
+
+
+class SkippedError(Exception):
+    """Says why a case does not apply to a device."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """What came of a case.
+
+    Attributes:
+        made: How many checks were made.
+        passed: How many of them passed.
+        same_bits: How many gave the bits of the CPU; None if no values were compared.
+        message: What failed first, and how.
+        check: Which check that was.
+        program: A program that shows it without this package.
+    """
+
+    made: int = 1
+    passed: int = 1
+    same_bits: int | None = None
+    message: str = ""
+    check: str = ""
+    program: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One thing to find out about a device.
+
+    Attributes:
+        name: Stable over versions of torch: ``"operators/add/float32/forward"``.
+        mechanism: A key of ``MECHANISMS``: what of a backend is at fault if it fails.
+        subject: What is at fault more closely, such as an operator; often empty.
+        title: What holds if the case passes.
+        run: Finds out; raises what goes wrong.
+        program: A program for the case as a whole, for a crash as well.
+        users: The share of programs that need this, from 0 to 1.
+    """
+
+    name: str
+    mechanism: str
+    subject: str
+    title: str
+    run: Callable[[str], Verdict]
+    program: Callable[[str], str]
+    users: float
+
+    @property
+    def suite(self) -> str:
+        """The suite of a case."""
+        return self.name.partition("/")[0]
+
+
+def device_count(device: str) -> int:
+    """How many devices of a type the process has; 0 if its module cannot say."""
+    import torch
+
+    module = getattr(torch, torch.device(device).type, None)
+    count = getattr(module, "device_count", None)
+    return int(count()) if count is not None else 0
+
+
+def _check_needs(device: str, needs: tuple[str, ...]) -> None:
+    if "accelerator" in needs and device == HOST:
+        raise SkippedError("the host is no accelerator")
+    if "two devices" in needs and device_count(device) < 2:
+        raise SkippedError("there are not two devices")
+
+
+class Suite:
+    """Programs of a suite that are written by hand.
+
+    Args:
+        module: The ``__name__`` of the module whose functions are cases.
+    """
+
+    def __init__(self, module: str) -> None:
+        self.name = module.rpartition(".")[2]
+        self._cases: list[tuple[int, Case]] = []
+
+    def case(
+        self,
+        mechanism: str,
+        *needs: str,
+        level: str = "smoke",
+        subject: str = "",
+        users: float | None = None,
+    ) -> Callable[[Callable[[str], None]], Callable[[str], None]]:
+        """Makes a case of a function of a device, whose docstring is its title.
+
+        Args:
+            mechanism: A key of ``MECHANISMS``.
+            needs: ``"accelerator"``, ``"two devices"``: else the case is skipped.
+            level: The first level that has the case.
+            subject: What is at fault if it fails, more closely than the mechanism.
+            users: The share of programs that need it, if not that of the mechanism.
+        """
+
+        def add(function: Callable[[str], None]) -> Callable[[str], None]:
+            from .mechanisms import MECHANISMS
+
+            @functools.wraps(function)
+            def run(device: str) -> Verdict:
+                _check_needs(device, needs)
+                function(device)
+                return Verdict()
+
+            share = MECHANISMS[mechanism].users if users is None else users
+            name = f"{self.name}/{function.__name__}"
+            title = (function.__doc__ or "").splitlines()[0]
+            write = functools.partial(program_of, function)
+            case = Case(name, mechanism, subject, title, run, write, share)
+            self._cases.append((LEVELS.index(level), case))
+            return function
+
+        return add
+
+    def cases(self, level: str) -> Iterator[Case]:
+        """Lists the cases of a level."""
+        for first, case in self._cases:
+            if first <= LEVELS.index(level):
+                yield case
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def _defined_by(node: ast.stmt) -> set[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return {node.name}
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        names = [each.asname or each.name.partition(".")[0] for each in node.names]
+        return set(names)
+    if isinstance(node, ast.Assign):
+        return {each.id for each in node.targets if isinstance(each, ast.Name)}
+    return set()
+
+
+def _is_ours(node: ast.stmt) -> bool:
+    """Whether a statement imports from this package."""
+    module = getattr(node, "module", None) or ""
+    return isinstance(node, ast.ImportFrom) and module.startswith(__package__)
+
+
+def _borrowed(
+    function: Callable[..., Any], body: list[ast.stmt], wanted: set[str]
+) -> list[str]:
+    """Texts that the module of a function imports from another of this package."""
+    imported = {
+        name for node in body if _is_ours(node) for name in _defined_by(node) & wanted
+    }
+    values = {name: function.__globals__[name] for name in sorted(imported)}
+    return [f"{k} = {v!r}" for k, v in values.items() if isinstance(v, str)]
+
+
+def program_of(function: Callable[..., Any], device: str) -> str:
+    """Writes a program of a function: what it needs of its module, and a call of it.
+
+    Args:
+        function: A function of a device, at the top of its module.
+        device: The device that it is called with.
+    """
+    path = inspect.getsourcefile(function)
+    text = Path(path or "").read_text(encoding="utf-8")
+    body = ast.parse(text).body
+    wanted, chosen = {function.__name__}, set()
+    grew = True
+    while grew:
+        grew = False
+        for i, node in enumerate(body):
+            if i in chosen or not _defined_by(node) & wanted:
+                continue
+            if _is_ours(node):
+                continue  # of this package: decorators alone use it
+            chosen.add(i)
+            plain = node
+            if isinstance(node, ast.FunctionDef):
+                plain = ast.FunctionDef(
+                    **{**dict(ast.iter_fields(node)), "decorator_list": []}
+                )
+            wanted |= _names_in(plain)
+            grew = True
+    lines = text.splitlines()
+    imports: list[str] = []
+    rest = _borrowed(function, body, wanted)
+    for i in sorted(chosen):
+        node = body[i]
+        source = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+        is_import = isinstance(node, ast.Import | ast.ImportFrom)
+        (imports if is_import else rest).append(textwrap.dedent(source))
+    call = f'{function.__name__}("{device}")'
+    head = "\n".join(imports)
+    return "\n\n".join(part for part in [head, *rest, call] if part) + "\n"

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Failures that are known: a TOML file with the names of cases, and reasons.
+
+[[expected]]
+cases = ["operators/linalg.lstsq/*", "modules/nn.LSTM/float64/train"]
+reason = "The driver of lstsq reads pivots that PyTorch has not set."
+strict = false  # it may pass as well
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+BAD = ("failed", "crashed", "hung", "blocked")
+
+
+class ExpectationError(ValueError):
+    """Says what is wrong with a file of expectations."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Expectation:
+    """Cases that are known to fail.
+
+    Attributes:
+        cases: Their names, with wildcards.
+        reason: Why they fail.
+        strict: Whether each of them must fail, so that the file stays true.
+    """
+
+    cases: tuple[str, ...]
+    reason: str
+    strict: bool = True
+
+    def names(self, case: str) -> bool:
+        """Whether a case is one of these."""
+        return any(fnmatch.fnmatchcase(case, pattern) for pattern in self.cases)
+
+
+def read(path: Path) -> list[Expectation]:
+    """Reads a file of expectations.
+
+    Raises:
+        ExpectationError: If it is not there, or not as the module describes it.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise ExpectationError(f"{path}: {error}") from error
+    unknown = set(content) - {"expected"}
+    if unknown:
+        raise ExpectationError(f"{path}: {sorted(unknown)[0]} is not [[expected]]")
+    return [
+        _expectation(f"{path}: entry {i}", entry)
+        for i, entry in enumerate(content.get("expected", []), 1)
+    ]
+
+
+def _expectation(where: str, entry: dict[str, Any]) -> Expectation:
+    unknown = set(entry) - {"cases", "reason", "strict"}
+    if unknown:
+        raise ExpectationError(
+            f"{where} has {sorted(unknown)[0]}; it may have cases, reason and strict"
+        )
+    cases, reason = entry.get("cases"), entry.get("reason")
+    if not isinstance(cases, list) or not all(isinstance(c, str) for c in cases):
+        raise ExpectationError(f"{where}: cases is {cases!r}, not a list of names")
+    if not isinstance(reason, str) or not reason.strip():
+        raise ExpectationError(f"{where} has no reason")
+    strict = entry.get("strict", True)
+    if not isinstance(strict, bool):
+        raise ExpectationError(f"{where}: strict is {strict!r}, not true or false")
+    return Expectation(tuple(cases), reason, strict)
+
+
+def apply(report: dict[str, Any], expectations: Sequence[Expectation]) -> None:
+    """Marks the cases of a report that fail as expected, with the reason.
+
+    Those that a strict expectation names, and that pass, are marked as well.
+    """
+    for case in report["cases"]:
+        for each in expectations:
+            if not each.names(case["name"]):
+                continue
+            if case["outcome"] in BAD:
+                case["expected"] = each.reason
+            elif case["outcome"] == "passed" and each.strict:
+                case["unexpected_pass"] = each.reason
+            break
+
+
+def surprises(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """The cases that fail and were not expected to, or pass and were not."""
+    return [
+        case
+        for case in report["cases"]
+        if (case["outcome"] in BAD and "expected" not in case)
+        or "unexpected_pass" in case
+    ]

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Loads a device into a process, also into one that a case starts."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+# Names of modules to import after torch, with spaces between them: processes that cases
+# start read it as well.
+IMPORTS = "OPENREG_CONFORMANCE_IMPORTS"
+
+
+class UnusableError(Exception):
+    """Says why there is nothing to judge."""
+
+
+def environment(imports: Sequence[str]) -> dict[str, str]:
+    """Makes the environment of processes that import modules after torch.
+
+    Args:
+        imports: Names of modules, and files whose names end with ``.py``.
+    """
+    variables = dict(os.environ)
+    files = [Path(each).resolve() for each in imports if each.endswith(".py")]
+    folders = [str(each.parent) for each in files]
+    before = variables.get("PYTHONPATH")
+    if folders:
+        variables["PYTHONPATH"] = os.pathsep.join([*folders, before or ""]).strip(":")
+    variables[IMPORTS] = " ".join(module_names(imports))
+    return variables
+
+
+def module_names(imports: Sequence[str]) -> list[str]:
+    """Names the modules of ``imports``: a file is a module of the same name."""
+    return [Path(each).stem if each.endswith(".py") else each for each in imports]
+
+
+def load(device: str, imports: Sequence[str]) -> dict[str, Any]:
+    """Loads a device, and says what it is.
+
+    Args:
+        device: Its type, such as ``"cuda"``.
+        imports: What to import after torch.
+
+    Raises:
+        UnusableError: If there is no such device.
+    """
+    try:
+        import torch
+
+        for name in module_names(imports):
+            importlib.import_module(name)
+    except Exception as error:
+        raise UnusableError(f"it cannot be loaded: {_line(error)}") from error
+    try:
+        parsed = torch.device(device)
+    except RuntimeError as error:
+        raise UnusableError(
+            f"torch does not know it; is its package installed, or named with "
+            f"--import? {_line(error)}"
+        ) from error
+    if parsed.index is not None:
+        raise UnusableError(f"name the type alone: {parsed.type}")
+    if device == "meta":
+        raise UnusableError("its tensors have no values")
+    module = getattr(torch, device, None)
+    if module is not None and not getattr(module, "is_available", lambda: True)():
+        raise UnusableError(f"torch.{device}.is_available() is False")
+    return {
+        "torch": torch.__version__,
+        "python": sys.version.split()[0],
+        "device_name": _name(module) or device,
+    }
+
+
+def _name(module: Any) -> str:
+    try:
+        return str(module.get_device_name())
+    except Exception:  # a name is for show, and cases ask for it as well
+        return ""
+
+
+def _line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
