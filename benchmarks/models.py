@@ -11,6 +11,8 @@ import torch
 from side_by_side import Make, Work
 from torch import Tensor, nn
 
+Wrap = Callable[[nn.Module], nn.Module]
+
 
 def mlp() -> nn.Module:
     """Makes a 64-256-256-10 network."""
@@ -85,12 +87,17 @@ class GPT(nn.Module):
         return cast("Tensor", self.head(x)).transpose(1, 2)
 
 
+def unwrapped(network: nn.Module) -> nn.Module:
+    """Leaves a model as it is."""
+    return network
+
+
 def training_step(
     model: Callable[[], nn.Module],
     optimizer: Callable[..., torch.optim.Optimizer],
     inputs: Callable[[], Tensor],
     labels: Callable[[], Tensor],
-    wrap: Callable[[nn.Module], nn.Module] = lambda network: network,
+    wrap: Wrap,
 ) -> Make:
     """Prepares one training step of a model with cross entropy."""
 
@@ -112,42 +119,52 @@ def training_step(
     return make
 
 
-# By name: a step of each, with what it updates.
-STEPS: dict[str, Make] = {
-    "MLP": training_step(
-        mlp,
-        partial(torch.optim.SGD, momentum=0.9),
-        lambda: torch.randn(64, 64),
-        lambda: torch.randint(10, (64,)),
-    ),
-    "convnet": training_step(
-        convnet,
-        partial(torch.optim.SGD, momentum=0.9),
-        lambda: torch.randn(32, 1, 28, 28),
-        lambda: torch.randint(10, (32,)),
-    ),
-    "GPT": training_step(
-        GPT,
-        torch.optim.AdamW,
-        lambda: torch.randint(64, (8, 32)),
-        lambda: torch.randint(64, (8, 32)),
-    ),
-    "tiny MLP": training_step(
-        tiny_mlp,
-        torch.optim.AdamW,
-        lambda: torch.randn(8, 16),
-        lambda: torch.randint(10, (8,)),
-    ),
-    "tiny convnet": training_step(
-        tiny_convnet,
-        torch.optim.AdamW,
-        lambda: torch.randn(4, 3, 16, 16),
-        lambda: torch.randint(10, (4,)),
-    ),
-    "tiny GPT": training_step(
-        partial(GPT, 32),
-        torch.optim.AdamW,
-        lambda: torch.randint(64, (4, 16)),
-        lambda: torch.randint(64, (4, 16)),
-    ),
-}
+def steps(wrap: Wrap = unwrapped) -> dict[str, Make]:
+    """Prepares a training step of each model, by name."""
+    return {
+        "MLP": training_step(
+            mlp,
+            partial(torch.optim.SGD, momentum=0.9),
+            lambda: torch.randn(64, 64),
+            lambda: torch.randint(10, (64,)),
+            wrap,
+        ),
+        "convnet": training_step(
+            convnet,
+            partial(torch.optim.SGD, momentum=0.9),
+            lambda: torch.randn(32, 1, 28, 28),
+            lambda: torch.randint(10, (32,)),
+            wrap,
+        ),
+        "GPT": training_step(
+            GPT,
+            torch.optim.AdamW,
+            lambda: torch.randint(64, (8, 32)),
+            lambda: torch.randint(64, (8, 32)),
+            wrap,
+        ),
+        "tiny MLP": training_step(
+            tiny_mlp,
+            torch.optim.AdamW,
+            lambda: torch.randn(8, 16),
+            lambda: torch.randint(10, (8,)),
+            wrap,
+        ),
+        "tiny convnet": training_step(
+            tiny_convnet,
+            torch.optim.AdamW,
+            lambda: torch.randn(4, 3, 16, 16),
+            lambda: torch.randint(10, (4,)),
+            wrap,
+        ),
+        "tiny GPT": training_step(
+            partial(GPT, 32),
+            torch.optim.AdamW,
+            lambda: torch.randint(64, (4, 16)),
+            lambda: torch.randint(64, (4, 16)),
+            wrap,
+        ),
+    }
+
+
+STEPS = steps()

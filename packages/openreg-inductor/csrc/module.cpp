@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The Python module openreg_inductor._C: the launcher of generated kernels.
+// The Python module openreg_inductor._C: what generated code calls.
+#include "graph.h"
 #include "launch.h"
+#include "translated.h"
 
 #include <openreg/openreg.h>
 
-#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
-
-#include <exception>
 
 namespace py = pybind11;
 
@@ -33,18 +32,6 @@ AddressRange load_range() {
       static_cast<const std::byte*>(begin),
       static_cast<const std::byte*>(end),
       distance};
-}
-
-/// Runs `body`; false with an exception of Python's set if it throws.
-template <typename Body>
-bool translated(const Body& body) noexcept {
-  try {
-    body();
-    return true;
-  } catch (...) {
-    torch::translate_exception_to_python(std::current_exception());
-    return false;
-  }
 }
 
 bool add_operand(
@@ -99,4 +86,5 @@ PYBIND11_MODULE(_C, m) {
   m.doc() = "Launches the kernels that Inductor writes for OpenReg devices.";
   m.attr("launcher") =
       py::capsule(&openreg::inductor::launcher, "openreg_inductor._C.launcher");
+  openreg::inductor::add_graph_functions(m.ptr());
 }

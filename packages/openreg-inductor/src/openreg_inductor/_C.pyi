@@ -1,4 +1,28 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Types of the compiled module."""
 
+from types import TracebackType
+from typing import Self
+
+import torch
+
 launcher: object  # a capsule, for generated kernels
+
+def empty_strided(
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    dtype: torch.dtype,
+    device_index: int,
+    /,
+) -> torch.Tensor: ...
+
+class DeviceGuard:
+    def __init__(self, device_index: int, /) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+        /,
+    ) -> None: ...

@@ -32,13 +32,18 @@ class _Lines:
         allocation_shape: Any = None,
         is_pinned: bool = False,
     ) -> str:
-        line: str = super().make_allocation(  # type: ignore[misc]
-            name, device, dtype, shape, stride, allocation_shape, is_pinned
+        if not is_ours(device):
+            line: str = super().make_allocation(  # type: ignore[misc]
+                name, device, dtype, shape, stride, allocation_shape, is_pinned
+            )
+            return line
+        # Theirs would have no index.
+        size, strides, allocated = (
+            self.codegen_python_shape_tuple(each)  # type: ignore[attr-defined]
+            for each in (shape, stride, allocation_shape or shape)
         )
-        if is_ours(device):
-            # Theirs has no index, and takes the current device.
-            line = line.replace(f"device='{device.type}'", f"device='{device}'", 1)
-        return line
+        line = f"{name} = _empty_strided({allocated}, {strides}, {dtype}, {device.index})"
+        return line if size == allocated else f"{line}.as_strided({size}, {strides})"
 
     def _generate_kernel_call_helper(
         self,
@@ -79,6 +84,12 @@ class Wrapper(_Lines, PythonWrapperCodegen):
     def write_header(self) -> None:
         super().write_header()
         self.imports.writeline("from openreg_inductor import _codecache")
+        self.imports.writeline(
+            "from openreg_inductor._C import DeviceGuard as _DeviceGuard"
+        )
+        self.imports.writeline(
+            "from openreg_inductor._C import empty_strided as _empty_strided"
+        )
         self.imports.writeline(
             "from openreg_inductor._interface import Interface as _interface"
         )
