@@ -247,10 +247,11 @@ class Graph final : public at::GraphImplInterface {
 
 OPENREG_MECHANISM(
     graph,
-    "at::GraphImplInterface, GraphImplRegistry",
+    "at::GraphImplInterface, REGISTER_GRAPH_IMPL",
     "no torch.accelerator.Graph") {
+  // By the name in upper case that the device gets later.
   at::GraphImplRegistry()->Register(
-      c10::DeviceTypeName(c10::kPrivateUse1, /*lower_case=*/false),
+      "OPENREG",
       [](const at::GraphImplArgs& args)
           -> std::unique_ptr<at::GraphImplInterface> {
         return std::make_unique<Graph>(args);
