@@ -9,9 +9,9 @@
 namespace {
 
 template <typename T>
-constexpr bool kIsHandle =
-    std::is_same_v<T, orStream_t> || std::is_same_v<T, orEvent_t> ||
-    std::is_same_v<T, orFailure_t> || std::is_same_v<T, orMemPool_t>;
+constexpr bool kIsHandle = std::is_same_v<T, orStream_t> ||
+    std::is_same_v<T, orEvent_t> || std::is_same_v<T, orFailure_t> ||
+    std::is_same_v<T, orMemPool_t> || std::is_same_v<T, orGraph_t>;
 template <typename T>
 constexpr bool kIsPointer = std::is_pointer_v<T> && !kIsHandle<T>;
 
@@ -26,6 +26,9 @@ void end(orEvent_t& handle) {
 void end(orMemPool_t& handle) {
   EXPECT_OK(orMemPoolCreate(&handle, &kPoolProps));
   EXPECT_OK(orMemPoolDestroy(handle));
+}
+void end(orGraph_t& handle) {
+  EXPECT_OK(orGraphDestroy(handle));
 }
 void end(orFailure_t& handle) {
   EXPECT_OK(orFailureInject(&handle, &kHarmlessFailure));
@@ -395,6 +398,32 @@ const std::vector<Row>& rows() {
           GIVE(&w.milliseconds, w.start, w.later),
           kRejectsNull),
       row("orEventDestroy", orEventDestroy, GIVE(w.later)),
+      row("orStreamBeginCapture",
+          orStreamBeginCapture,
+          GIVE(w.stream, orStreamCaptureModeRelaxed),
+          kNeedsSettings),
+      row("orStreamEndCapture",
+          orStreamEndCapture,
+          GIVE(w.stream, &w.made_graph),
+          kRejectsNull | kNeedsSettings)
+          .returns(orErrorInvalidValue),
+      row("orStreamGetCaptureInfo",
+          orStreamGetCaptureInfo,
+          GIVE(w.stream, &w.capture_status, &w.counts[0]),
+          kRejectsNull | kNeedsSettings),
+      row("orGraphGetNodeCount",
+          orGraphGetNodeCount,
+          GIVE(w.graph, w.sizes),
+          kRejectsNull),
+      row("orGraphLaunch",
+          orGraphLaunch,
+          GIVE(w.graph, w.stream),
+          kNeedsSettings),
+      row("orGraphDebugDotPrint",
+          orGraphDebugDotPrint,
+          GIVE(w.graph, "/dev/null"),
+          kRejectsNull),
+      row("orGraphDestroy", orGraphDestroy, GIVE(w.graph)),
       row("orIpcGetMemHandle",
           orIpcGetMemHandle,
           GIVE(&w.memory_handle, w.block),

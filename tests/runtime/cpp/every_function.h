@@ -58,6 +58,7 @@ class World {
   orEvent_t shared = nullptr;    // for other processes
   orFailure_t failure = nullptr; // hits nothing
   orMemPool_t pool = nullptr;
+  orGraph_t graph = nullptr; // of one kernel
   orFailureSpec spec = kHarmlessFailure;
   void* block = nullptr;
   void* other_block = nullptr;
@@ -72,6 +73,8 @@ class World {
   orEvent_t made_event = nullptr;
   orFailure_t made_failure = nullptr;
   orMemPool_t made_pool = nullptr;
+  orGraph_t made_graph = nullptr;
+  orStreamCaptureStatus capture_status = orStreamCaptureStatusNone;
   void* addresses[2] = {};
   int numbers[2] = {};
   std::size_t sizes[2] = {};

@@ -29,6 +29,9 @@ World::World() : live_(true) {
       &shared, orEventInterprocess | orEventDisableTiming));
   EXPECT_OK(orFailureInject(&failure, &spec));
   EXPECT_OK(orMemPoolCreate(&pool, &kPoolProps));
+  EXPECT_OK(orStreamBeginCapture(stream, orStreamCaptureModeRelaxed));
+  EXPECT_OK(orLaunchKernel(stream, [](void*) {}, nullptr, nullptr));
+  EXPECT_OK(orStreamEndCapture(stream, &graph));
   EXPECT_OK(orMalloc(&block, kBytes));
   EXPECT_OK(orMalloc(&other_block, kBytes));
   EXPECT_OK(orMallocHost(&pinned, kBytes));
@@ -53,6 +56,7 @@ World::~World() {
     for (const orFailure_t one : {failure, made_failure}) {
       end(orFailureRemove(one), orErrorInvalidHandle);
     }
+    end(orGraphDestroy(graph), orErrorInvalidHandle);
     for (void* memory : {pinned, made_pinned}) {
       end(orFreeHost(memory), orErrorInvalidValue);
     }

@@ -5,9 +5,11 @@
 #include "device/allocator_settings.h"
 #include "device/block_pool.h"
 #include "device/bytes.h"
+#include "device/capture.h"
 #include "device/device.h"
 #include "device/error.h"
 #include "device/gil.h"
+#include "device/graph_pools.h"
 #include "device/launch.h"
 #include "device/size_classes.h"
 #include "device/stream.h"
@@ -18,6 +20,7 @@
 #include <c10/core/AllocatorConfig.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -117,6 +120,9 @@ std::pair<size_t, size_t> memory_info(c10::DeviceIndex device) {
 
 /// Waits, without the lock, for the work that keeps memory from being released.
 void wait_for_memory(DeviceMemory& memory, std::unique_lock<std::mutex>& lock) {
+  if (captures_underway()) {
+    return; // an event on a captured stream is never reached
+  }
   std::vector<StreamEvent> ends;
   for (orStream_t stream : memory.pool.busy_streams()) {
     ends.emplace_back(stream);
@@ -273,8 +279,15 @@ void* allocate(c10::DeviceIndex device, size_t size, BlockPool::User user) {
     return nullptr;
   }
   DeviceMemory& memory = memory_of(device);
+  const orStream_t stream = current_handle(device);
+  c10::MempoolId_t pool;
+  if (captures_underway() && user == BlockPool::User::kWork) {
+    if (const auto capture = capture_of(stream)) {
+      pool = capture->pool();
+    }
+  }
   const BlockPool::Request request{
-      size, current_handle(device), user, gather_context(RecordContext::STATE)};
+      size, stream, user, pool, gather_context(RecordContext::STATE)};
   std::unique_lock lock(memory.mutex);
   BlockPool::Allocation allocation = memory.pool.allocate(request);
   if (C10_UNLIKELY(allocation.pointer == nullptr)) {
@@ -322,6 +335,25 @@ void* allocate_idle_block(c10::DeviceIndex device, size_t size) {
 
 void* allocate_kernel_block(c10::DeviceIndex device, size_t size) {
   return allocate(device, size, BlockPool::User::kKernel);
+}
+
+c10::MempoolId_t new_graph_pool() {
+  static std::atomic<uint64_t> last{0};
+  return {++last, 0};
+}
+
+void retain_graph_pool(const c10::MempoolId_t& pool) {
+  for (auto& memory : memories()) {
+    const std::lock_guard lock(memory->mutex);
+    memory->pool.retain(pool);
+  }
+}
+
+void release_graph_pool(const c10::MempoolId_t& pool) {
+  for (auto& memory : memories()) {
+    const std::lock_guard lock(memory->mutex);
+    memory->pool.release(pool);
+  }
 }
 
 void free_block(void* pointer) noexcept {

@@ -6,6 +6,8 @@
 
 #include <openreg/openreg.h>
 
+#include <c10/core/Allocator.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -17,7 +19,8 @@ struct Block {
   size_t size;
   size_t requested;
   orStream_t stream;
-  uint64_t segment; // its number
+  c10::MempoolId_t pool; // {0, 0}: of all
+  uint64_t segment;      // its number
   bool small;
   bool allocated; // to a tensor
   size_t events;  // that a freed block waits for

@@ -2,6 +2,7 @@
 // Blocks from request to release, with statistics and the history.
 #include "device/block_pool.h"
 
+#include "device/capture.h"
 #include "device/device.h"
 #include "device/error.h"
 #include "device/size_classes.h"
@@ -145,11 +146,20 @@ size_t BlockPool::free(void* pointer, const StackContext& context) {
     return size;
   }
   block->events = block->used_by.size();
+  if (captures_underway()) {
+    deferred_.push_back(block);
+  } else {
+    wait_for_users(block);
+  }
+  return size;
+}
+
+/// Lets a freed block wait for the work of the other streams that use it.
+void BlockPool::wait_for_users(Block* block) {
   for (orStream_t stream : block->used_by) {
     waiting_[stream].emplace_back(StreamEvent(stream), block);
   }
   block->used_by.clear();
-  return size;
 }
 
 void BlockPool::record_use(const void* pointer, orStream_t stream) {
@@ -180,6 +190,11 @@ std::optional<BlockInfo> BlockPool::find(const void* pointer) const {
 
 /// Reclaims the freed blocks that other streams no longer use.
 void BlockPool::reclaim_reached() {
+  if (C10_UNLIKELY(!deferred_.empty()) && !captures_underway()) {
+    for (Block* block : std::exchange(deferred_, {})) {
+      wait_for_users(block);
+    }
+  }
   for (auto each = waiting_.begin(); each != waiting_.end();) {
     Waiting& blocks = each->second;
     while (!blocks.empty() && blocks.front().first.reached()) {
@@ -240,7 +255,7 @@ Block* BlockPool::take_free(
   }
   Block* block = free_.take(
       small,
-      request.stream,
+      {request.pool, request.stream},
       size,
       request.user == User::kWork ? FreeBlocks::kNotIdle : completed);
   if (block != nullptr && block->is_split()) {
@@ -283,6 +298,7 @@ BlockPool::make_segment(size_t size, bool small, const Request& request) {
   block->pointer = static_cast<std::byte*>(pointer);
   block->size = size;
   block->stream = request.stream;
+  block->pool = request.pool;
   block->segment = ++segments_;
   block->small = small;
   block->segment_context = request.context;
@@ -324,7 +340,7 @@ void BlockPool::release_cached(const StackContext& context) {
 /// Gives a cached segment back; false if a part is in use, or work is not
 /// completed.
 bool BlockPool::release(Block* block, const StackContext& context) {
-  if (block->is_split() ||
+  if (block->is_split() || retained_.contains(block->pool) ||
       block->ticket > progress_of(block->stream).completed) {
     return false;
   }
@@ -357,6 +373,7 @@ void BlockPool::abandon() {
   }
   active_.clear();
   waiting_.clear();
+  deferred_.clear();
   free_.drop_all();
   held_.clear(); // the device has lost that, too
   stats_ = Stats();
@@ -392,14 +409,17 @@ bool BlockPool::release_oversize(
   }
   const size_t wanted = std::max(size, max_split);
   const FreeBlocks::Set& blocks = free_.of_kind(small);
-  size_t place = free_.find_fit(small, request.stream, wanted);
-  if (place < blocks.size() && blocks[place]->stream == request.stream) {
+  const auto fits = [&request](const Block* block) {
+    return block->stream == request.stream && block->pool == request.pool;
+  };
+  size_t place = free_.find_fit(small, {request.pool, request.stream}, wanted);
+  if (place < blocks.size() && fits(blocks[place])) {
     return release(blocks[place], request.context);
   }
   size_t released = 0; // no single one is large enough: the largest first
   while (released < wanted && place > 0) {
     Block* block = blocks[--place];
-    if (block->stream != request.stream || block->size < max_split) {
+    if (!fits(block) || block->size < max_split) {
       break;
     }
     const size_t bytes = block->size;
@@ -475,6 +495,7 @@ std::vector<BlockPool::SegmentInfo> BlockPool::snapshot() {
     segment.address = reinterpret_cast<size_t>(head->pointer);
     segment.stream = head->stream;
     segment.is_large = !head->small;
+    segment.owner_private_pool_id = head->pool;
     segment.context_when_allocated = head->segment_context;
     for (const Block* block = head; block != nullptr; block = block->next) {
       auto& info = segment.blocks.emplace_back();

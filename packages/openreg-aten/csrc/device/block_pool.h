@@ -47,6 +47,7 @@ class BlockPool {
     size_t size; // bytes, not 0
     orStream_t stream;
     User user;
+    c10::MempoolId_t pool; // of a graph, or {0, 0}
     StackContext context;
   };
   /// A block as its user knows it; null if the device has no room.
@@ -75,6 +76,17 @@ class BlockPool {
   /// use are not given out again before these are freed.
   void abandon();
 
+  // Counts of the graphs that use a pool: its blocks stay for them.
+  void retain(const c10::MempoolId_t& pool) {
+    retained_[pool] += 1;
+  }
+  void release(const c10::MempoolId_t& pool) {
+    const auto found = retained_.find(pool);
+    if (found != retained_.end() && --found->second == 0) {
+      retained_.erase(found);
+    }
+  }
+
   void set_allowed(std::optional<size_t> bytes) {
     allowed_ = bytes;
   }
@@ -100,6 +112,7 @@ class BlockPool {
       uint64_t completed);
   void reclaim(Block* block, const StackContext& context);
   void reclaim_reached();
+  void wait_for_users(Block* block);
   Block* take_free(
       size_t size,
       bool small,
@@ -131,7 +144,11 @@ class BlockPool {
   FreeBlocks free_;
   // Not free: allocated, or freed and waiting for events.
   ska::flat_hash_map<const void*, Block*> active_;
-  std::map<orStream_t, Waiting> waiting_;   // for the events of each stream
+  std::map<orStream_t, Waiting> waiting_; // for the events of each stream
+  // Freed in a capture, and used by other streams: an event of a stream that is
+  // captured orders the graph alone, so they get theirs afterwards.
+  std::vector<Block*> deferred_;
+  std::map<c10::MempoolId_t, int> retained_;
   std::map<const std::byte*, size_t> lost_; // blocks in use of lost memory
   std::vector<void*> held_; // memory at their addresses, until they are freed
   std::optional<size_t> allowed_; // bytes to reserve at most

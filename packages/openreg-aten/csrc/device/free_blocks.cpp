@@ -11,8 +11,11 @@
 namespace openreg::aten {
 namespace {
 
-struct ByStreamAndSize {
+struct ByPlaceAndSize {
   bool operator()(const Block* left, const Block* right) const {
+    if (left->pool != right->pool) {
+      return left->pool < right->pool;
+    }
     if (left->stream != right->stream) {
       return std::less<>()(left->stream, right->stream);
     }
@@ -23,16 +26,19 @@ struct ByStreamAndSize {
 
 } // namespace
 
-size_t FreeBlocks::find_fit(bool small, orStream_t stream, size_t size) const {
+size_t FreeBlocks::find_fit(bool small, const Place& place, size_t size) const {
   const Set& blocks = of_kind(small);
   const auto fit = std::lower_bound(
       blocks.begin(),
       blocks.end(),
-      std::pair(stream, size),
-      [](const Block* block, const auto& wanted) {
-        return block->stream != wanted.first
-            ? std::less<>()(block->stream, wanted.first)
-            : block->size < wanted.second;
+      size,
+      [&place](const Block* block, size_t wanted) {
+        if (block->pool != place.pool) {
+          return block->pool < place.pool;
+        }
+        return block->stream != place.stream
+            ? std::less<>()(block->stream, place.stream)
+            : block->size < wanted;
       });
   return static_cast<size_t>(fit - blocks.begin());
 }
@@ -54,29 +60,29 @@ void FreeBlocks::recycle(Block* block) {
 void FreeBlocks::insert(Block* block) {
   Set& blocks = set_of(block);
   blocks.insert(
-      std::lower_bound(blocks.begin(), blocks.end(), block, ByStreamAndSize{}),
+      std::lower_bound(blocks.begin(), blocks.end(), block, ByPlaceAndSize{}),
       block);
 }
 
 void FreeBlocks::erase(Block* block) {
   Set& blocks = set_of(block);
   blocks.erase(
-      std::lower_bound(blocks.begin(), blocks.end(), block, ByStreamAndSize{}));
+      std::lower_bound(blocks.begin(), blocks.end(), block, ByPlaceAndSize{}));
 }
 
 Block* FreeBlocks::take(
     bool small,
-    orStream_t stream,
+    const Place& place,
     size_t size,
     uint64_t completed) {
   Set& blocks = small ? small_ : large_;
   auto fit = blocks.begin() +
-      static_cast<std::ptrdiff_t>(find_fit(small, stream, size));
+      static_cast<std::ptrdiff_t>(find_fit(small, place, size));
   while (fit != blocks.end() && (*fit)->ticket > completed) {
     ++fit;
   }
-  if (fit == blocks.end() || (*fit)->stream != stream ||
-      !may_serve((*fit)->size, size)) {
+  if (fit == blocks.end() || (*fit)->stream != place.stream ||
+      (*fit)->pool != place.pool || !may_serve((*fit)->size, size)) {
     return nullptr;
   }
   Block* block = *fit;
@@ -89,6 +95,7 @@ void FreeBlocks::split(Block* block, size_t size, uint64_t age) {
   rest->pointer = block->pointer + size;
   rest->size = block->size - size;
   rest->stream = block->stream;
+  rest->pool = block->pool;
   rest->segment = block->segment;
   rest->small = block->small;
   rest->ticket = block->ticket;

@@ -14,24 +14,29 @@ namespace openreg::aten {
 
 class FreeBlocks {
  public:
-  // Sorted by stream and size, and an array: the nodes of a set would cost each
-  // operator a malloc and a free.
+  // Sorted by pool, stream and size, and an array: the nodes of a set would
+  // cost each operator a malloc and a free.
   using Set = std::vector<Block*>;
 
   const Set& of_kind(bool small) const {
     return small ? small_ : large_;
   }
+  /// What a request and a block have to agree in.
+  struct Place {
+    c10::MempoolId_t pool;
+    orStream_t stream;
+  };
   /// The place in its set of the first block of a stream that is large enough,
   /// or one behind the stream's blocks.
-  size_t find_fit(bool small, orStream_t stream, size_t size) const;
+  size_t find_fit(bool small, const Place& place, size_t size) const;
 
   /// An empty object for a new block.
   Block* make();
-  /// Takes out the smallest block of `stream` that is large enough, or of these
+  /// Takes out the smallest block at `place` that is large enough, or of these
   /// the smallest that is idle once `completed` commands are completed. Null if
   /// there is none, or if it may not serve.
   static constexpr uint64_t kNotIdle = std::numeric_limits<uint64_t>::max();
-  Block* take(bool small, orStream_t stream, size_t size, uint64_t completed);
+  Block* take(bool small, const Place& place, size_t size, uint64_t completed);
   /// Leaves the first `size` bytes in a block that was taken, and puts the
   /// others in.
   void split(Block* block, size_t size, uint64_t age);

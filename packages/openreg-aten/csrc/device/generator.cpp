@@ -2,6 +2,7 @@
 // The generator class and the default generators.
 #include "device/generator.h"
 
+#include "device/capture.h"
 #include "device/device.h"
 #include "device/generator_state.h"
 #include "device/gil.h"
@@ -104,10 +105,14 @@ class GeneratorImpl final : public c10::GeneratorImpl {
         state_(std::move(state)) {}
 
   at::Generator cpu_for(orStream_t stream) {
+    if (const auto capture = capture_of(stream)) {
+      return capture->stand_in_for(state());
+    }
     return state()->for_kernel(stream);
   }
 
   void set_current_seed(uint64_t seed) override {
+    check_not_captured("set_current_seed");
     state()->set_seed(seed);
   }
   uint64_t current_seed() const override {
@@ -121,6 +126,7 @@ class GeneratorImpl final : public c10::GeneratorImpl {
 
   // Without offsets, pickling asks for one all the same and sets it back.
   void set_offset(uint64_t offset) override {
+    check_not_captured("set_offset");
     if (g_offset) {
       return state()->set_offset(current_seed(), offset, {});
     }
@@ -130,6 +136,7 @@ class GeneratorImpl final : public c10::GeneratorImpl {
         offset);
   }
   uint64_t get_offset() const override {
+    check_not_captured("get_offset");
     if (!g_offset) {
       return 0;
     }
@@ -146,6 +153,7 @@ class GeneratorImpl final : public c10::GeneratorImpl {
 
   /// 16 bytes, a seed and an offset, unless its offset is not known.
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
+    check_not_captured("get_state");
     const auto [state, snapshot] = drawn();
     const auto offset = g_offset ? state->offset_of(snapshot) : std::nullopt;
     if (!offset) {
@@ -156,6 +164,7 @@ class GeneratorImpl final : public c10::GeneratorImpl {
         {snapshot.cpu.current_seed(), *offset}, kept_normals(snapshot.cpu));
   }
   void set_state(const c10::TensorImpl& state) override {
+    check_not_captured("set_state");
     if (g_offset && state.numel() == sizeof(SeedAndOffset)) {
       at::detail::check_rng_state(state);
       const auto [parts, kept] = from_tensor(state);
@@ -186,6 +195,17 @@ class GeneratorImpl final : public c10::GeneratorImpl {
   }
 
  private:
+  /// Neither the numbers that a graph draws nor the seed that it starts from
+  /// are those of its capture.
+  void check_not_captured(const char* call) const {
+    TORCH_CHECK(
+        !is_captured(device_.index()),
+        "Cannot call GeneratorImpl::",
+        call,
+        " during graph capture: a graph draws on from the state that the "
+        "generator has at each replay");
+  }
+
   using Drawn =
       std::pair<std::shared_ptr<GeneratorState>, GeneratorState::Snapshot>;
 

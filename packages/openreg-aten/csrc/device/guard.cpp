@@ -2,6 +2,7 @@
 // The device guard: how PyTorch switches devices and streams, and what is under
 // torch.Stream and torch.Event.
 #include "device/allocator.h"
+#include "device/capture.h"
 #include "device/device.h"
 #include "device/error.h"
 #include "device/host_wait.h"
@@ -76,6 +77,9 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     }
     trace_reached(handle_of(stream));
     return true;
+  }
+  bool isStreamCapturing(const c10::Stream& stream) const override {
+    return capture_of(handle_of(stream)) != nullptr;
   }
   void synchronizeStream(const c10::Stream& stream) const override {
     trace(

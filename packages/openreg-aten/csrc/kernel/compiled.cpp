@@ -2,6 +2,7 @@
 // Launches of compiled kernels, inline or enqueued.
 #include "kernel/compiled.h"
 
+#include "device/capture.h"
 #include "device/device.h"
 #include "device/error.h"
 #include "device/gil.h"
@@ -49,6 +50,9 @@ class LaterCall {
 };
 
 bool is_enqueued(const CompiledCall& call, c10::DeviceIndex device) {
+  if (is_captured(device)) {
+    return !call.must_run; // which a capture refuses
+  }
   if (call.must_run || pace::is_blocking()) {
     return false;
   }

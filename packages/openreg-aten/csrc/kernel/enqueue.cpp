@@ -3,6 +3,7 @@
 #include "kernel/enqueue.h"
 
 #include "codec/generators.h"
+#include "device/capture.h"
 #include "device/device.h"
 #include "device/error.h"
 #include "device/stream.h"
@@ -84,6 +85,7 @@ class EnqueuedCall {
       bool by_message) {
     op_.emplace(op);
     digest_ = digest;
+    captured_ = is_captured(device);
     for (const at::Tensor& result : results) {
       results_.add(result);
     }
@@ -134,10 +136,17 @@ class EnqueuedCall {
   void run() {
     try {
       const ThreadCount threads(threads_);
+      Stack again; // a graph runs the call more than once
+      if (C10_UNLIKELY(captured_)) {
+        again = stack_;
+        for (ResultMemory& each : results_.memory) {
+          each.taken = false;
+        }
+      }
       run_into(
           *op_,
           c10::DispatchKey::CPU,
-          stack_,
+          captured_ ? again : stack_,
           results_,
           [this](std::vector<TensorMetadata> made) {
             tell_next_call(std::move(made));
@@ -232,6 +241,7 @@ class EnqueuedCall {
 
   std::optional<c10::OperatorHandle> op_;
   uint64_t digest_ = 0;
+  bool captured_ = false; // in a graph
   Stack stack_;
   int threads_ = 0;
   std::vector<CpuAliasPtr> aliases_;

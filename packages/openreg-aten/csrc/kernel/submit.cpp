@@ -4,6 +4,7 @@
 
 #include "codec/components.h"
 #include "codec/generators.h"
+#include "device/capture.h"
 #include "device/device.h"
 #include "device/launch.h"
 #include "kernel/cpu_allocator.h"
@@ -19,6 +20,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace openreg::aten {
@@ -34,11 +36,17 @@ enum class Verdict {
   kRun,
   kEnqueue,         // although the stream is idle
   kEnqueueOverWait, // to run, it would have to wait
+  kCapture,         // to run, it would end the capture of a graph
 };
 
 /// Whether a call with so many bytes of operands is enqueued.
 // [docs: should-enqueue]
 Verdict should_enqueue(const Call& call, size_t bytes) {
+  if (is_captured(call.device())) {
+    return call.place == Call::Place::kAny || call.place == Call::Place::kQueue
+        ? Verdict::kCapture
+        : Verdict::kRun; // which a capture refuses
+  }
   if (call.place == Call::Place::kTurn || call.place == Call::Place::kHost ||
       pace::is_blocking()) {
     return Verdict::kRun;
@@ -66,7 +74,7 @@ find_outputs(const Call& call, const CallKey& key, Verdict verdict) {
   // On an idle stream a small call has run sooner than its meta kernel, and any
   // call sooner than a dry run.
   constexpr size_t kWorthAsking = size_t{1} << 20;
-  const bool waits = verdict == Verdict::kEnqueueOverWait;
+  const bool waits = verdict != Verdict::kEnqueue;
   if (!waits && key.bytes() < kWorthAsking) {
     return nullptr;
   }
@@ -143,6 +151,20 @@ void check_may_run_here(const Call& call) {
       "device");
 }
 
+/// What is said of a call that the runtime refuses to capture.
+std::string why_not_captured(const Call& call) {
+  const std::string name = toString(call.op().operator_name());
+  if (call.place == Call::Place::kAny &&
+      call.info().results_follow_from_metadata) {
+    return name +
+        " cannot be captured in a graph: what its results look like is not "
+        "known before it runs. Call it with such arguments once before the "
+        "capture.";
+  }
+  return name +
+      " cannot be captured in a graph: the host waits for what it does.";
+}
+
 /// Runs a call on this thread as the executor does; without a message, if its
 /// arguments or results have no encoding.
 void run_by_message(Call& call) {
@@ -212,10 +234,18 @@ std::optional<bool> run(Call& call) {
       check_may_run_here(call);
     }
     call.alias();
-    run_on_current_stream(call.device(), [&] {
-      const KernelScope scope(call.device());
-      call.run();
-    });
+    const bool captured = is_captured(call.device());
+    try {
+      run_on_current_stream(call.device(), [&] {
+        const KernelScope scope(call.device());
+        call.run();
+      });
+    } catch (c10::Error& error) {
+      if (captured) {
+        error.add_context(why_not_captured(call));
+      }
+      throw;
+    }
   }
   note_inline_run(call.device());
   return call.finish();

@@ -8,6 +8,7 @@
 #include "ops/copy.h"
 
 #include "device/bytes.h"
+#include "device/capture.h"
 #include "device/device.h"
 #include "device/host_allocator.h"
 #include "device/stream.h"
@@ -68,9 +69,9 @@ class CopyCall final : public Call {
   torch::jit::Stack alias_for_later() override {
     return {
         on_device(dst_) ? aliases().alias(dst_, /*written=*/true)
-                        : borrow(dst_),
+                        : pinned(dst_),
         on_device(src_) ? aliases().alias(src_, /*written=*/false)
-                        : borrow(src_),
+                        : pinned(src_),
         false};
   }
   void alias() override {
@@ -87,6 +88,16 @@ class CopyCall final : public Call {
     static const auto value =
         c10::Dispatcher::singleton().findSchemaOrThrow("aten::copy_", "");
     return value;
+  }
+
+  /// A tensor of the host for the kernel. A graph keeps its memory; otherwise
+  /// record_pinned_use() has done that.
+  at::Tensor pinned(const at::Tensor& tensor) const {
+    if (!is_captured(device())) {
+      return borrow(tensor);
+    }
+    return at::Tensor(tensor.unsafeGetTensorImpl()->shallow_copy_and_detach(
+        /*version_counter=*/0, /*allow_tensor_metadata_change=*/false));
   }
 
   at::Tensor& dst_;

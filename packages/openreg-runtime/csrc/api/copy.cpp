@@ -6,6 +6,7 @@
 #include "device/runtime.h"
 #include "device/stream_handles.h"
 #include "memory/host_memory.h"
+#include "stream/capture.h"
 
 #include <cstdint>
 #include <memory>
@@ -101,6 +102,7 @@ Place place_of(const void* pointer) {
 
 /// The stream that orders a call without one.
 Stream& default_stream(int device) {
+  Capture::check_may_wait(device);
   return runtime().device(device).default_stream();
 }
 

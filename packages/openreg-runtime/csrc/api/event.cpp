@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "device/runtime.h"
 #include "device/stream_handles.h"
+#include "stream/capture.h"
 
 #include <chrono>
 #include <string>
@@ -71,6 +72,14 @@ orError_t orEventRecord(orEvent_t event, orStream_t stream) noexcept {
     Event& object = event_of(event);
     Stream& where = stream_of(stream);
     const auto epoch = where.check_usable();
+    if (object.is_shared()) {
+      where.check_not_captured(
+          "an event of several processes was to be recorded");
+    }
+    if (auto captured = where.record_in_capture(epoch)) {
+      object.record(std::move(captured));
+      return;
+    }
     auto point = object.new_point(where);
     // First the stream, which can fail: nobody may wait for a point that no
     // stream will reach.
@@ -86,6 +95,7 @@ orError_t orEventQuery(orEvent_t event) noexcept {
     if (!point) {
       return;
     }
+    check_not_captured(*point);
     const Stream* stream = point->stream();
     const auto epoch = stream != nullptr ? stream->check_usable() : 0;
     if (!point->reached()) {
@@ -106,6 +116,7 @@ orError_t orEventSynchronize(orEvent_t event) noexcept {
     if (!point) {
       return;
     }
+    check_not_captured(*point);
     const Stream* stream = point->stream();
     if (stream == nullptr) {
       auto& device = runtime().device(current_device());
@@ -135,6 +146,8 @@ orEventElapsedTime(float* ms, orEvent_t start, orEvent_t end) noexcept {
           orErrorInvalidHandle,
           "start and end must both be recorded, and created with timing");
     }
+    check_not_captured(*from);
+    check_not_captured(*to);
     if (!from->reached() || !to->reached()) {
       result = not_ready(
           "orEventElapsedTime: the work before an event is still queued or "

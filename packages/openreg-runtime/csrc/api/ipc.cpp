@@ -7,6 +7,7 @@
 #include "device/runtime.h"
 #include "ipc/handle.h"
 #include "ipc/memory.h"
+#include "stream/capture.h"
 #include "stream/event.h"
 
 #include <string>
@@ -63,6 +64,7 @@ orError_t orIpcCloseMemHandle(void* devPtr) noexcept {
       return;
     }
     if (!process::exiting()) {
+      Capture::check_may_wait(device.index());
       device.drain();
     }
     device.close_shared(devPtr, /*last=*/true);

@@ -11,6 +11,7 @@
 #include "memory/host_access.h"
 #include "memory/host_memory.h"
 #include "settings/config.h"
+#include "stream/capture.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -83,6 +84,7 @@ orError_t orFree(void* devPtr) noexcept {
     // While the process exits, a kernel may never return; kernels reach the
     // memory at another address, so freeing it under one faults nobody.
     if (!process::exiting()) {
+      Capture::check_may_wait(device.index());
       device.drain();
     }
     device.free(devPtr);

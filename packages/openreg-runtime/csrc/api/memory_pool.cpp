@@ -29,6 +29,7 @@ void* allocate(std::size_t size, MemoryPool* pool, Stream& stream) {
   Device& device =
       pool != nullptr ? device_with(*pool) : runtime().device(stream.device());
   stream.check_usable();
+  stream.check_not_captured("memory in the order of a captured stream");
   device.state().check();
   if (size == 0) {
     return nullptr;
@@ -112,6 +113,7 @@ orError_t orMallocFromPoolAsync(
 orError_t orFreeAsync(void* devPtr, orStream_t stream) noexcept {
   return api_call("orFreeAsync", [&] {
     Stream& object = stream_of(stream);
+    object.check_not_captured("memory in the order of a captured stream");
     if (devPtr != nullptr) {
       owner_of(devPtr).free_in_order(devPtr, object);
     }

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/struct_size.h"
+#include "device/graph_handles.h"
 #include "device/runtime.h"
 #include "device/stream_handles.h"
 #include "failures/failure_injection.h"
@@ -35,6 +36,7 @@ orResourceUsage usage_now() {
   usage.events = live_event_count();
   usage.failures = failure_injection::live_count();
   usage.threads = workers::count();
+  usage.graphs = live_graph_count();
   return usage;
 }
 

@@ -67,6 +67,7 @@ orError_t orStreamQuery(orStream_t stream) noexcept {
   const orError_t error = api_call("orStreamQuery", [&] {
     Stream& object = stream_of(stream);
     const auto epoch = object.check_usable();
+    object.check_not_captured("a captured stream was queried");
     if (!object.idle()) {
       result = not_ready(
           "orStreamQuery: work of the stream is still queued or running");
@@ -111,6 +112,7 @@ orError_t orStreamSynchronize(orStream_t stream) noexcept {
   return api_call("orStreamSynchronize", [&] {
     Stream& object = stream_of(stream);
     const auto epoch = object.check_usable();
+    object.check_not_captured("a captured stream was to be synchronized");
     object.drain(object.deadline());
     if (MemoryPools::any_spares()) {
       runtime().device(object.device()).trim_pools();

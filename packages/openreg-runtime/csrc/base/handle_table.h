@@ -24,7 +24,8 @@ enum class HandleKind : std::uintptr_t {
   kStream = 1,
   kEvent,
   kFailure,
-  kMemPool
+  kMemPool,
+  kGraph
 };
 
 constexpr const char* name_of(HandleKind kind) noexcept {
@@ -37,6 +38,8 @@ constexpr const char* name_of(HandleKind kind) noexcept {
       return "an injected failure";
     case HandleKind::kMemPool:
       return "a memory pool";
+    case HandleKind::kGraph:
+      return "a graph";
   }
   return "something else";
 }
@@ -141,7 +144,8 @@ class HandleTable {
          {HandleKind::kStream,
           HandleKind::kEvent,
           HandleKind::kFailure,
-          HandleKind::kMemPool}) {
+          HandleKind::kMemPool,
+          HandleKind::kGraph}) {
       if (kind == other && kind != kKind) {
         return std::string(" is not a live handle: it looks like the one of ") +
             name_of(kind) + ", not of " + name_of(kKind);

@@ -45,6 +45,20 @@ struct Stream {
   }
 };
 
+struct Graph {
+  orGraph_t handle = nullptr;
+
+  explicit Graph(orGraph_t graph) : handle(graph) {}
+  Graph(Graph&& other) noexcept
+      : handle(std::exchange(other.handle, nullptr)) {}
+  Graph& operator=(Graph&&) = delete;
+  ~Graph() {
+    if (handle != nullptr) {
+      static_cast<void>(orGraphDestroy(handle));
+    }
+  }
+};
+
 struct Event {
   orEvent_t handle = nullptr;
 
@@ -135,6 +149,7 @@ void release_after_work(std::function<orError_t()> release) noexcept;
 void init_device(nb::module_& m);
 void init_stream(nb::module_& m);
 void init_event(nb::module_& m);
+void init_graph(nb::module_& m);
 void init_buffer(nb::module_& m);
 void init_host_memory(nb::module_& m);
 void init_failures(nb::module_& m);

@@ -99,7 +99,8 @@ auto resource_usage() {
       usage.streams,
       usage.events,
       usage.failures,
-      usage.threads);
+      usage.threads,
+      usage.graphs);
 }
 
 } // namespace

@@ -186,7 +186,33 @@ void run_host_call(void* number) {
   }
 }
 
+bool is_captured(orStream_t stream) {
+  orStreamCaptureStatus status = orStreamCaptureStatusNone;
+  std::uint64_t id = 0;
+  check(orStreamGetCaptureInfo(stream, &status, &id));
+  return status != orStreamCaptureStatusNone;
+}
+
+void enqueue_kernel(orStream_t stream, std::unique_ptr<Call> call) {
+  const orError_t error = without_gil([&] {
+    return orLaunchKernel(
+        stream,
+        [](void* block) { run(*static_cast<Call*>(block)); },
+        call.get(),
+        [](void* block) { delete static_cast<Call*>(block); });
+  });
+  if (error == orSuccess) {
+    static_cast<void>(call.release()); // the stream's from here on
+  }
+  check(error);
+}
+
 void enqueue_host_call(orStream_t stream, std::unique_ptr<Call> call) {
+  if (is_captured(stream)) {
+    // The graph keeps what it calls, which only a kernel can.
+    enqueue_kernel(stream, std::move(call));
+    return;
+  }
   int device = 0;
   check(orStreamGetDevice(stream, &device));
   std::uintptr_t number = 0;
@@ -241,18 +267,7 @@ void take_gil_back(PyThreadState* state) {
 }
 
 void launch(orStream_t stream, nb::handle callable, nb::handle args) {
-  auto call = std::make_unique<Call>(callable, args);
-  const orError_t error = without_gil([&] {
-    return orLaunchKernel(
-        stream,
-        [](void* block) { run(*static_cast<Call*>(block)); },
-        call.get(),
-        [](void* block) { delete static_cast<Call*>(block); });
-  });
-  if (error == orSuccess) {
-    static_cast<void>(call.release()); // the stream's from here on
-  }
-  check(error);
+  enqueue_kernel(stream, std::make_unique<Call>(callable, args));
 }
 
 void launch_host(orStream_t stream, nb::handle callable, nb::handle args) {

@@ -6,6 +6,7 @@ NB_MODULE(_C, m) {
   m.doc() = "The simulated devices as Python objects.";
   openreg::python::init_kernel();
   openreg::python::init_device(m);
+  openreg::python::init_graph(m);
   openreg::python::init_stream(m);
   openreg::python::init_event(m);
   openreg::python::init_buffer(m);

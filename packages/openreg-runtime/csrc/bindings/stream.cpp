@@ -43,6 +43,36 @@ bool query(const Stream& stream) {
   return true;
 }
 
+orStreamCaptureMode capture_mode(const std::string& name) {
+  if (name == "global") {
+    return orStreamCaptureModeGlobal;
+  }
+  if (name == "thread_local") {
+    return orStreamCaptureModeThreadLocal;
+  }
+  if (name == "relaxed") {
+    return orStreamCaptureModeRelaxed;
+  }
+  throw nb::value_error(
+      ("mode: expected 'global', 'thread_local' or 'relaxed', got '" + name +
+       "'")
+          .c_str());
+}
+
+const char* capture_status(const Stream& stream) {
+  orStreamCaptureStatus status = orStreamCaptureStatusNone;
+  std::uint64_t id = 0;
+  check(orStreamGetCaptureInfo(stream.handle, &status, &id));
+  switch (status) {
+    case orStreamCaptureStatusActive:
+      return "active";
+    case orStreamCaptureStatusInvalidated:
+      return "invalidated";
+    default:
+      return "none";
+  }
+}
+
 } // namespace
 
 void init_stream(nb::module_& m) {
@@ -121,6 +151,43 @@ void init_stream(nb::module_& m) {
           "    event: Its last record so far counts; none holds nothing.\n\n"
           "Raises:\n"
           "    OpenRegError: If the device has failed.")
+      .def(
+          "begin_capture",
+          [](const Stream& self, const std::string& mode) {
+            check(orStreamBeginCapture(self.handle, capture_mode(mode)));
+          },
+          "mode"_a = "global",
+          "Begins to make a graph of what this stream is given.\n\n"
+          "Nothing of it runs until the graph is launched. What would wait\n"
+          "for the stream fails the capture.\n\n"
+          "Args:\n"
+          "    mode: Which threads may meanwhile not wait for the whole\n"
+          "        device: ``\"global\"``, all; ``\"thread_local\"``, this "
+          "one;\n"
+          "        ``\"relaxed\"``, none, and any may end the capture.\n\n"
+          "Raises:\n"
+          "    ValueError: If the mode is another.\n"
+          "    OpenRegError: If it is captured already, or is the default\n"
+          "        stream of its device, or the device has failed.")
+      .def(
+          "end_capture",
+          [](const Stream& self) {
+            orGraph_t graph = nullptr;
+            check(orStreamEndCapture(self.handle, &graph));
+            return Graph(graph);
+          },
+          "Ends the capture, and returns the graph.\n\n"
+          "Raises:\n"
+          "    OpenRegError: If the stream is not captured, the capture has\n"
+          "        failed, it began on another stream or thread, or a stream\n"
+          "        that was captured too has work that this one did not wait\n"
+          "        for.")
+      .def_prop_ro(
+          "capture_status",
+          &capture_status,
+          "``\"none\"``, ``\"active\"``, or ``\"invalidated\"``: the capture "
+          "has\n"
+          "failed, and is to be ended.")
       .def(
           "launch",
           [](const Stream& self, const nb::callable& kernel, nb::args args) {

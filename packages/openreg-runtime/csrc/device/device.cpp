@@ -11,6 +11,7 @@
 #include "memory/host_access.h"
 #include "memory/memory_check.h"
 #include "settings/config.h"
+#include "stream/capture.h"
 
 #include <algorithm>
 
@@ -528,6 +529,7 @@ void Device::drain() {
 
 void Device::synchronize() {
   const auto epoch = state_.check();
+  Capture::check_may_wait(index_);
   drain();
   if (MemoryPools::any_spares()) {
     trim_pools();

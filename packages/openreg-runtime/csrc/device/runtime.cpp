@@ -9,6 +9,7 @@
 #include "failures/failure_injection.h"
 #include "memory/other_copy.h"
 #include "settings/config.h"
+#include "stream/capture.h"
 
 #include <chrono>
 
@@ -44,6 +45,7 @@ Device& Runtime::device(int index) {
 
 void Runtime::drain() {
   for (const auto& device : devices_) {
+    Capture::check_may_wait(device->index());
     device->check_may_wait();
   }
   const auto launches = [this] {

@@ -19,6 +19,7 @@
 
 namespace openreg {
 
+class Capture;
 class Stream;
 
 /// One recording of an event. A new record makes a new point, so whoever waits
@@ -59,6 +60,10 @@ class Point {
   virtual bool wait_until(Clock::time_point time) = 0;
   /// Throws orErrorTimeout, and as check().
   void wait(const Deadline& deadline);
+  /// The capture that it was recorded in; null for one that is reached.
+  virtual Capture* capture() const noexcept {
+    return nullptr;
+  }
   /// When the point was reached; meaningful once it was, with timing.
   virtual Clock::time_point time() const noexcept {
     return {};
@@ -157,6 +162,9 @@ class Event {
   void end();
   bool timing() const noexcept {
     return kind_ == Kind::kTimed;
+  }
+  bool is_shared() const noexcept {
+    return kind_ == Kind::kShared;
   }
   /// Throws orErrorInvalidHandle unless this process made it, to be shared.
   orIpcEventHandle_t handle() const;

@@ -7,6 +7,7 @@
 #include "base/system_thread.h"
 #include "base/thread_local.h"
 #include "settings/config.h"
+#include "stream/capture.h"
 #include "stream/wait_graph.h"
 #include "stream/workers.h"
 
@@ -100,6 +101,14 @@ Error error_of(const char* what) {
   }
 }
 
+/// What an injected failure counts a command as.
+orFailureSite site_of(const Command& command) {
+  return std::holds_alternative<Launch>(command) ||
+          std::holds_alternative<Message>(command)
+      ? orFailureLaunch
+      : orFailureCopy;
+}
+
 /// A message on the stream of a kernel that runs is a part of its launch.
 template <typename Action>
 bool is_message(const Action& action) {
@@ -136,6 +145,13 @@ const Stream* running_stream() noexcept {
 }
 
 void Stream::enqueue(Command command, Epoch epoch) {
+  if (captured_) [[unlikely]] {
+    Graph::Node node = std::move(command);
+    if (add_to_capture(std::move(node), epoch)) {
+      return;
+    }
+    command = std::get<Command>(std::move(node));
+  }
   submit({std::move(command), epoch});
 }
 
@@ -144,7 +160,14 @@ void Stream::run(Command command, Epoch epoch) {
 }
 
 void Stream::call(HostCall function, Epoch epoch) {
+  if (captured_ && add_to_capture(function, epoch)) [[unlikely]] {
+    return;
+  }
   submit({function, epoch});
+}
+
+void Stream::replay(GraphRun run, Epoch epoch) {
+  submit({std::move(run), epoch});
 }
 
 /// Under the lock, so that a reset, which waits for the stream after it has
@@ -162,10 +185,7 @@ void Stream::inject_failure(Entry& entry) const {
   if (command == nullptr) {
     return;
   }
-  const bool launches = std::holds_alternative<Launch>(*command) ||
-      std::holds_alternative<Message>(*command);
-  const auto site = launches ? orFailureLaunch : orFailureCopy;
-  if (auto hit = failure_injection::next(site, device_)) {
+  if (auto hit = failure_injection::next(site_of(*command), device_)) {
     entry.hit = std::make_unique<failure_injection::Hit>(std::move(*hit));
   }
 }
@@ -184,6 +204,8 @@ void Stream::run_entry(Entry&& entry) {
   const bool nested = runs_here();
   if (nested) {
     check_may_run();
+  } else {
+    check_not_captured("a command was to run at once on a captured stream");
   }
   Lock lock(mutex_);
   if (!nested) {
@@ -268,7 +290,10 @@ void Stream::record(std::shared_ptr<Point> point, Epoch epoch) {
 }
 
 void Stream::wait(std::shared_ptr<Point> point, Epoch epoch) {
-  if (!point || point->reached()) {
+  if (!point) {
+    return;
+  }
+  if (wait_in_capture(*point, epoch) || point->reached()) {
     return;
   }
   Lock lock(mutex_);
@@ -384,6 +409,10 @@ void Stream::abandon() {
 bool Stream::retire() {
   const std::lock_guard lock(mutex_);
   retired_ = true;
+  if (capture_) [[unlikely]] {
+    capture_->invalidate("a captured stream was destroyed");
+    leave_capture_locked();
+  }
   if (worker_sleeps_) {
     work_.notify_one();
   }
@@ -429,8 +458,8 @@ void Stream::push(Lock& lock, Entry&& entry) {
 /// has to end first, nor a record or a wait, which cost nothing and which
 /// callers make with locks held. Throws orErrorTimeout.
 void Stream::wait_for_room(Lock& lock, const Entry& entry) {
-  const bool waits = std::holds_alternative<Command>(entry.action) ||
-      std::holds_alternative<HostCall>(entry.action);
+  const bool waits = !std::holds_alternative<Record>(entry.action) &&
+      !std::holds_alternative<Wait>(entry.action);
   if (!waits || t_running != nullptr) {
     return;
   }
@@ -632,6 +661,9 @@ std::optional<Error> Stream::execute(const Entry& entry) {
   if (auto failure = state_.failure_since(entry.epoch)) {
     return failure;
   }
+  if (const auto* run = std::get_if<GraphRun>(&entry.action)) {
+    return execute_run(*run, entry.epoch);
+  }
   return attempt([&] {
     if (entry.hit) {
       entry.hit->apply(&state_);
@@ -641,6 +673,34 @@ std::optional<Error> Stream::execute(const Entry& entry) {
     }
     act(entry.action);
   });
+}
+
+/// Returns the first failure.
+std::optional<Error> Stream::execute_run(const GraphRun& run, Epoch epoch) {
+  const auto& nodes = run.graph->branches()[run.branch].nodes;
+  std::optional<Error> first;
+  for (std::size_t i = run.nodes.begin; i < run.nodes.end; ++i) {
+    const Graph::Node& node = nodes[i];
+    const auto* command = std::get_if<Command>(&node);
+    auto error = attempt([&] {
+      if (command == nullptr) {
+        const auto& host = std::get<HostCall>(node);
+        host.function(host.data);
+        return;
+      }
+      if (auto hit = failure_injection::next(site_of(*command), device_)) {
+        hit->apply(&state_);
+      }
+      lane_->execute(*command);
+    });
+    if (error && !first) {
+      first = std::move(error);
+    }
+    if (!state_.usable_since(epoch)) {
+      return first ? first : state_.failure_since(epoch);
+    }
+  }
+  return first;
 }
 
 /// Returns what `work` throws; a failure that sticks is one of the device.

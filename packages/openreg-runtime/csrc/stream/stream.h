@@ -27,6 +27,7 @@
 #include "base/error.h"
 #include "failures/failure_injection.h"
 #include "stream/event.h"
+#include "stream/graph.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -40,12 +41,6 @@
 #include <vector>
 
 namespace openreg {
-
-/// A function of the host that takes its turn in a stream.
-struct HostCall {
-  orHostFn_t function;
-  void* data;
-};
 
 class Stream {
  public:
@@ -83,6 +78,22 @@ class Stream {
   void call(HostCall function, Epoch epoch);
   void record(std::shared_ptr<Point> point, Epoch epoch);
   void wait(std::shared_ptr<Point> point, Epoch epoch);
+  /// Runs the commands one after another; each that fails leaves its failure.
+  void replay(GraphRun run, Epoch epoch);
+
+  // Captures (capture.cpp). A stream that is captured hands what it is given to
+  // the capture, but for what its own commands call.
+  /// Throws orErrorNotPermitted if it is captured already.
+  void begin_capture(Epoch epoch, orStreamCaptureMode mode);
+  /// Throws as orStreamEndCapture().
+  std::shared_ptr<const Graph> end_capture();
+  /// The capture that it belongs to, or null.
+  std::shared_ptr<Capture> capture();
+  /// Fails the capture, if there is one, and throws
+  /// orErrorStreamCaptureUnsupported: `what` cannot be captured.
+  void check_not_captured(const char* what);
+  /// What a record makes of a captured stream; null if it is not captured.
+  std::shared_ptr<Point> record_in_capture(Epoch epoch);
 
   bool idle() const;
   /// How many commands were enqueued, and how many of them are completed.
@@ -132,7 +143,7 @@ class Stream {
   struct Turn {
     bool* granted; // null: nobody waits for it any more
   };
-  using Action = std::variant<Command, HostCall, Record, Wait, Turn>;
+  using Action = std::variant<Command, HostCall, Record, Wait, Turn, GraphRun>;
   struct Entry {
     Action action;
     Epoch epoch;
@@ -156,6 +167,7 @@ class Stream {
   void execute_queued(Lock& lock, std::uint64_t most);
   bool queues_next() const noexcept;
   std::optional<Error> execute(const Entry& entry);
+  std::optional<Error> execute_run(const GraphRun& run, Epoch epoch);
   template <typename Work>
   std::optional<Error> attempt(const Work& work);
   void act(const Action& action);
@@ -176,6 +188,10 @@ class Stream {
       const Done& done,
       std::uint64_t completed,
       const Deadline& deadline);
+  std::shared_ptr<Capture> capture_locked();
+  void leave_capture_locked();
+  bool add_to_capture(Graph::Node&& node, Epoch epoch);
+  bool wait_in_capture(const Point& point, Epoch epoch);
   bool idle_locked() const noexcept {
     return queue_.empty() && !busy_;
   }
@@ -203,6 +219,9 @@ class Stream {
   std::atomic<std::uint64_t> enqueued_{0};
   std::atomic<std::uint64_t> completed_{0};
   std::uint64_t launches_of_its_kernels_ = 0; // on the stream itself
+  std::atomic<bool> captured_{false};         // changed under the lock
+  std::shared_ptr<Capture> capture_;          // may be one that was ended
+  std::size_t branch_ = 0;                    // of it
   std::optional<Error> failure_;
   std::atomic<bool> has_failure_{false}; // changed under the lock
 };

@@ -20,6 +20,8 @@
  *   NotSupported      every function that uses the devices, while another copy
  *                     of this library in the process uses them, whose pointers
  *                     mean nothing to this one (but OPENREG_ALLOW_COPIES=1)
+ *   StreamCapture..., what uses a stream that is captured (see "graphs"), or an
+ *   CapturedEvent     event that was recorded there
  *   Timeout           what enqueues work, when a full stream takes none in the
  *                     time that waits may last (orLimitWaitTimeout)
  *   Unknown           what waits for an event of another process, or for a
@@ -99,7 +101,15 @@ typedef enum orError_t {
   orErrorPeerAccessAlreadyEnabled = 14,
   orErrorPeerAccessNotEnabled = 15,
   orErrorHostMemoryAlreadyRegistered = 16,
-  orErrorHostMemoryNotRegistered = 17
+  orErrorHostMemoryNotRegistered = 17,
+  orErrorStreamCaptureUnsupported = 18,
+  orErrorStreamCaptureInvalidated = 19,
+  orErrorStreamCaptureMerge = 20,
+  orErrorStreamCaptureUnmatched = 21,
+  orErrorStreamCaptureUnjoined = 22,
+  orErrorStreamCaptureIsolation = 23,
+  orErrorCapturedEvent = 24,
+  orErrorStreamCaptureWrongThread = 25
 } orError_t;
 
 typedef enum orMemcpyKind {
@@ -201,15 +211,17 @@ typedef struct orResourceUsage {
   size_t events;
   size_t failures; /* orFailureInject, and OPENREG_FAILURES */
   size_t threads;  /* workers of streams, also of default ones */
+  size_t graphs;
 } orResourceUsage;
 #define OPENREG_RESOURCE_USAGE_INIT \
-  {sizeof(orResourceUsage), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  {sizeof(orResourceUsage), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* Opaque handles. A null stream is the default stream of the current device. */
 typedef struct orStream* orStream_t;
 typedef struct orEvent* orEvent_t;
 typedef struct orFailure* orFailure_t;
 typedef struct orMemPool* orMemPool_t;
+typedef struct orGraph* orGraph_t;
 
 /* A stream of the current device that belongs to the calling thread. It begins
  * with its first use and ends with the thread, whose work still runs. In a
@@ -248,6 +260,22 @@ typedef enum orMemPoolAttr {
 #define orEventInterprocess 0x4u
 #define orEventEnableTiming 0x8u
 typedef unsigned int orEventFlags; /* any of these, or several */
+
+/* What a capture refuses besides calls on its own streams: calls that wait for
+ * a device that it captures a stream of, without naming a stream
+ * (orDeviceSynchronize, orFree, orMemcpy, ...). */
+typedef enum orStreamCaptureMode {
+  orStreamCaptureModeGlobal = 0,      /* from all threads */
+  orStreamCaptureModeThreadLocal = 1, /* from the thread that captures */
+  orStreamCaptureModeRelaxed = 2      /* none; any thread may end it */
+} orStreamCaptureMode;
+
+/* Whether a stream is captured. */
+typedef enum orStreamCaptureStatus {
+  orStreamCaptureStatusNone = 0,
+  orStreamCaptureStatusActive = 1,
+  orStreamCaptureStatusInvalidated = 2 /* it failed, and is to be ended */
+} orStreamCaptureStatus;
 
 #define orHostRegisterDefault 0x0u
 #define orIpcMemLazyEnablePeerAccess 0x1u
@@ -796,6 +824,63 @@ orEventElapsedTime(float* ms, orEvent_t start, orEvent_t end) OPENREG_NOEXCEPT;
 /* Ends the handle at once; who waits for the event goes on waiting.
  * Errors: InvalidHandle. */
 OPENREG_API orError_t orEventDestroy(orEvent_t event) OPENREG_NOEXCEPT;
+
+/* ---- graphs ------------------------------------------------------------ */
+
+/* While a stream is captured, what it is given does not run: it becomes a part
+ * of a graph, which runs it at each launch. A kernel's `args` are then in use
+ * until its `cleanup`, once the graph is destroyed and does not run. A record
+ * orders the graph and no more; a stream that waits for it is captured too, and
+ * has to be waited for by the first one before the end. A wait for other work is
+ * StreamCaptureIsolation, one for another capture StreamCaptureMerge. What would
+ * wait for the stream, or asks it, is StreamCaptureUnsupported, and also what
+ * runs at once (orLaunchKernelBlocking, copies with memory that is not pinned)
+ * or is of memory in stream order (orMallocAsync, orFreeAsync); what waits for a
+ * captured record, or asks it, is CapturedEvent. Each of these makes the capture
+ * invalid, and later calls StreamCaptureInvalidated. Commands of kernels are not
+ * captured. */
+
+/* Begins to capture a stream; work that it has already is none of it. The
+ * default stream of a device cannot be captured. Errors: InvalidValue,
+ * InvalidHandle, StreamCaptureUnsupported (the default stream), NotPermitted
+ * (it is captured already), [device]. */
+OPENREG_API orError_t orStreamBeginCapture(
+    orStream_t stream,
+    orStreamCaptureMode mode) OPENREG_NOEXCEPT;
+/* Ends the capture that began on `stream`, in the same thread unless it is
+ * relaxed, and writes its graph; null if this fails, which ends the capture
+ * too, but for StreamCaptureUnmatched and StreamCaptureWrongThread.
+ * Errors: InvalidValue (also: the stream is not captured), InvalidHandle,
+ * StreamCaptureInvalidated, StreamCaptureUnmatched, StreamCaptureUnjoined,
+ * StreamCaptureWrongThread. */
+OPENREG_API orError_t
+orStreamEndCapture(orStream_t stream, orGraph_t* graph) OPENREG_NOEXCEPT;
+/* Whether the stream is captured, and the number of the capture, which no other
+ * has; 0 for none. Errors: InvalidValue, InvalidHandle. */
+OPENREG_API orError_t orStreamGetCaptureInfo(
+    orStream_t stream,
+    orStreamCaptureStatus* status,
+    uint64_t* id) OPENREG_NOEXCEPT;
+/* How many commands a graph has: kernels, messages, copies, sets and functions
+ * of the host. Errors: InvalidValue, InvalidHandle. */
+OPENREG_API orError_t
+orGraphGetNodeCount(orGraph_t graph, size_t* count) OPENREG_NOEXCEPT;
+/* Enqueues all commands of a graph, in the order of `stream`, and after the
+ * last launch of the graph. What was captured of other streams runs in streams
+ * of the graph's own. A command that fails leaves its error as it would without
+ * a graph; the others run. An injected failure counts the commands when they
+ * run. Errors: InvalidValue (the stream is of another device than the captured
+ * one), InvalidHandle, NotSupported (the stream is captured), [device]. */
+OPENREG_API orError_t
+orGraphLaunch(orGraph_t graph, orStream_t stream) OPENREG_NOEXCEPT;
+/* Writes the commands and their order to a file, in the language of Graphviz.
+ * Errors: InvalidValue (also: the file cannot be written), InvalidHandle. */
+OPENREG_API orError_t
+orGraphDebugDotPrint(orGraph_t graph, const char* path) OPENREG_NOEXCEPT;
+/* Ends the handle at once; launches that were enqueued still run. Then the
+ * argument blocks are given to their cleanups, on any thread.
+ * Errors: InvalidHandle. */
+OPENREG_API orError_t orGraphDestroy(orGraph_t graph) OPENREG_NOEXCEPT;
 
 /* ---- other processes --------------------------------------------------- */
 

@@ -23,6 +23,7 @@ class ResourceUsage(NamedTuple):
         events: Events.
         failures: Injected failures, also those of ``OPENREG_FAILURES``.
         threads: Workers of streams, also of default ones.
+        graphs: Graphs.
     """
 
     device_blocks: int
@@ -36,6 +37,7 @@ class ResourceUsage(NamedTuple):
     events: int
     failures: int
     threads: int
+    graphs: int
 
 
 def resource_usage() -> ResourceUsage:
