@@ -19,6 +19,7 @@ from workspace import ROOT
 LAYERS = {
     "packages/openreg-runtime/csrc": [
         "base/",
+        "activity/",
         "failures/",
         "settings/",
         "memory/",

@@ -8,6 +8,8 @@
 #include "base/system_thread.h"
 #include "bindings/bindings.h"
 
+#include <openreg/activity.h>
+
 #include <atomic>
 #include <chrono>
 #include <cxxabi.h>
@@ -242,12 +244,15 @@ void take_gil_back(PyThreadState* state) {
 
 void launch(orStream_t stream, nb::handle callable, nb::handle args) {
   auto call = std::make_unique<Call>(callable, args);
+  orLaunchInfo info = OPENREG_LAUNCH_INFO_INIT;
+  info.name = name_of_kernel(callable);
   const orError_t error = without_gil([&] {
-    return orLaunchKernel(
+    return orLaunchKernelWithInfo(
         stream,
         [](void* block) { run(*static_cast<Call*>(block)); },
         call.get(),
-        [](void* block) { delete static_cast<Call*>(block); });
+        [](void* block) { delete static_cast<Call*>(block); },
+        &info);
   });
   if (error == orSuccess) {
     static_cast<void>(call.release()); // the stream's from here on

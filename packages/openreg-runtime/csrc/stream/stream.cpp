@@ -170,6 +170,18 @@ void Stream::inject_failure(Entry& entry) const {
   }
 }
 
+/// What is recorded of an entry begins with the call that makes it.
+void Stream::begin_record(Entry& entry, bool nested) const {
+  const StreamPlace place{device_, number_, nested};
+  if (const auto* command = std::get_if<Command>(&entry.action)) {
+    entry.ticket = ticket_of(*command, place);
+  } else if (std::holds_alternative<HostCall>(entry.action)) {
+    entry.ticket = ticket_of(orActivityHostFunc, "host function", place);
+  } else if (std::holds_alternative<Wait>(entry.action)) {
+    entry.ticket = ticket_of(orActivityWait, "wait for an event", place);
+  }
+}
+
 void Stream::submit(Entry&& entry) {
   static const bool blocking = config().launch_blocking;
   if (blocking) {
@@ -184,6 +196,9 @@ void Stream::run_entry(Entry&& entry) {
   const bool nested = runs_here();
   if (nested) {
     check_may_run();
+  }
+  if (activity::is_on()) [[unlikely]] {
+    begin_record(entry, nested);
   }
   Lock lock(mutex_);
   if (!nested) {
@@ -404,6 +419,9 @@ void Stream::push(Lock& lock, Entry&& entry) {
     start_worker(); // first: what is counted is not taken back
   }
   inject_failure(entry);
+  if (activity::is_on()) [[unlikely]] {
+    begin_record(entry, /*nested=*/false);
+  }
   const auto* record = std::get_if<Record>(&entry.action);
   if (record != nullptr) {
     record->point->place(completed_, enqueued_ + 1);
@@ -560,6 +578,7 @@ void Stream::execute_queued(Lock& lock, std::uint64_t most) {
       queue_.pop_front();
       lock.unlock();
       next.error = state_.failure_since(next.entry.epoch);
+      lane_->measure(next.entry.ticket != nullptr);
       if (!next.error) {
         next.error = attempt(
             [&] { lane_->begin(std::get<Command>(next.entry.action)); });
@@ -570,6 +589,9 @@ void Stream::execute_queued(Lock& lock, std::uint64_t most) {
     Begun& oldest = begun.front();
     if (!oldest.error) {
       oldest.error = attempt([&] { lane_->finish(); });
+    }
+    if (oldest.entry.ticket != nullptr) [[unlikely]] {
+      end(*oldest.entry.ticket, *lane_, oldest.error);
     }
     release(oldest.entry.action, oldest.error);
     if (oldest.error && !state_.usable_since(oldest.entry.epoch)) {
@@ -629,6 +651,18 @@ void Stream::execute_next(Lock& lock, std::uint64_t most) {
 
 /// Returns the failure of the entry, or why it was dropped.
 std::optional<Error> Stream::execute(const Entry& entry) {
+  if (entry.ticket == nullptr) [[likely]] {
+    return execute_unrecorded(entry);
+  }
+  entry.ticket->record.started = activity::now();
+  lane_->measure(true);
+  auto error = execute_unrecorded(entry);
+  lane_->measure(false);
+  end(*entry.ticket, *lane_, error);
+  return error;
+}
+
+std::optional<Error> Stream::execute_unrecorded(const Entry& entry) {
   if (auto failure = state_.failure_since(entry.epoch)) {
     return failure;
   }

@@ -27,6 +27,7 @@
 #include "base/error.h"
 #include "failures/failure_injection.h"
 #include "stream/event.h"
+#include "stream/recorded.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -51,12 +52,17 @@ class Stream {
  public:
   Stream(int device, int priority, DeviceState& state, Backend& backend)
       : device_(device),
+        number_(state.next_stream()),
         priority_(priority),
         state_(state),
         lane_(backend.open_lane()) {}
 
   int device() const noexcept {
     return device_;
+  }
+  /// Among the streams of the device, as records name it.
+  int number() const noexcept {
+    return number_;
   }
   int priority() const noexcept {
     return priority_;
@@ -138,11 +144,14 @@ class Stream {
     Epoch epoch;
     // Null unless an injected failure hits the command.
     std::unique_ptr<const failure_injection::Hit> hit{};
+    // Null unless the command is recorded.
+    std::unique_ptr<activity::Ticket> ticket{};
   };
   using Lock = std::unique_lock<std::mutex>;
 
   void check_accepts(Epoch epoch) const;
   void inject_failure(Entry& entry) const;
+  void begin_record(Entry& entry, bool nested) const;
   void submit(Entry&& entry);
   void run_entry(Entry&& entry);
   void acquire_executor(Lock& lock, Epoch epoch);
@@ -156,6 +165,7 @@ class Stream {
   void execute_queued(Lock& lock, std::uint64_t most);
   bool queues_next() const noexcept;
   std::optional<Error> execute(const Entry& entry);
+  std::optional<Error> execute_unrecorded(const Entry& entry);
   template <typename Work>
   std::optional<Error> attempt(const Work& work);
   void act(const Action& action);
@@ -181,6 +191,7 @@ class Stream {
   }
 
   const int device_;
+  const int number_;
   std::atomic<int> priority_; // a stale handle may read it
   DeviceState& state_;
   const std::unique_ptr<Lane> lane_; // the executor's
