@@ -68,6 +68,13 @@ LAYERS = {
         "binding",
         "module",
     ],
+    "packages/openreg-profiler/csrc": [
+        "clock",
+        "trace",
+        "session",
+        "profiler",
+        "module",
+    ],
 }
 # This one uses the library through its public header, and no layers but these.
 ONLY = {"packages/openreg-runtime/csrc/bindings/": ["base/", "bindings/"]}

@@ -15,5 +15,6 @@ PACKAGES = (
     "openreg-amp",
     "openreg-distributed",
     "openreg-inductor",
+    "openreg-profiler",
     "torch-openreg",
 )

@@ -16,17 +16,29 @@ import pytest
                 "openreg_amp",
                 "openreg_distributed",
                 "openreg_inductor",
+                "openreg_profiler",
                 "torch_openreg",
                 "torch",
             ],
         ),
         (
             ["openreg-runtime", "openreg-aten"],
-            ["openreg_amp", "openreg_distributed", "openreg_inductor", "torch_openreg"],
+            [
+                "openreg_amp",
+                "openreg_distributed",
+                "openreg_inductor",
+                "openreg_profiler",
+                "torch_openreg",
+            ],
         ),
         (
             ["openreg-runtime", "openreg-aten", "openreg-amp"],
-            ["openreg_distributed", "openreg_inductor", "torch_openreg"],
+            [
+                "openreg_distributed",
+                "openreg_inductor",
+                "openreg_profiler",
+                "torch_openreg",
+            ],
         ),
     ],
 )

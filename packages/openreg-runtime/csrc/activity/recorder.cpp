@@ -9,9 +9,11 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <time.h>
 #include <unistd.h>
 #include <unordered_set>
@@ -41,6 +43,7 @@ struct Recorder {
   std::atomic<std::size_t> capacity{kCapacity};
   std::atomic<std::uint64_t> calls{0};
   std::atomic<std::uint64_t> homeless{0}; // of threads that have no buffer
+  std::atomic<std::int64_t> tickets{0};
   std::mutex names_mutex;
   std::unordered_set<std::string> names; // whose texts stay where they are
 };
@@ -279,8 +282,7 @@ make_ticket(orActivityKind kind, int device, const char* name) {
     return nullptr;
   }
   const std::uint64_t session = recorder().session;
-  auto ticket =
-      std::make_unique<Ticket>(Ticket{start_record(kind, device), session});
+  auto ticket = std::make_unique<Ticket>(start_record(kind, device), session);
   ticket->record.name = keep(name);
   return ticket;
 }
@@ -294,7 +296,27 @@ void end(Ticket& ticket, orError_t error) noexcept {
     record.started = record.ended;
   }
   record.error = error;
-  publish(record, ticket.session);
+  publish(record, ticket.session_);
+}
+
+Ticket::Ticket(const orActivity& started, std::uint64_t session) noexcept
+    : record(started), session_(session) {
+  ++recorder().tickets;
+}
+
+Ticket::~Ticket() {
+  --recorder().tickets;
+}
+
+bool wait_for_tickets(const Deadline& deadline) {
+  constexpr std::chrono::microseconds kPause{100};
+  while (recorder().tickets > 0) {
+    if (deadline.at && Deadline::Clock::now() >= *deadline.at) {
+      return false;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+  return true;
 }
 
 void note_block(

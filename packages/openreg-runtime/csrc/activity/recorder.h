@@ -3,6 +3,8 @@
 // it until somebody takes it.
 #pragma once
 
+#include "base/device_state.h"
+
 #include <openreg/activity.h>
 
 #include <atomic>
@@ -38,10 +40,21 @@ void push_id(orActivityIdKind kind, std::uint64_t id);
 std::uint64_t pop_id(orActivityIdKind kind) noexcept;
 
 /// What is under way: a record without its end.
-struct Ticket {
+class Ticket {
+ public:
+  Ticket(const orActivity& started, std::uint64_t session) noexcept;
+  Ticket(const Ticket&) = delete;
+  Ticket& operator=(const Ticket&) = delete;
+  ~Ticket();
+
   orActivity record;
-  std::uint64_t session; // in which it began
+
+ private:
+  friend void end(Ticket& ticket, orError_t error) noexcept;
+  const std::uint64_t session_; // in which it began
 };
+/// Waits until there is no ticket; false if the time was not enough.
+bool wait_for_tickets(const Deadline& deadline);
 
 /// A ticket of what this thread asks for now.
 std::unique_ptr<Ticket>

@@ -4,6 +4,8 @@
 #include "activity/recorder.h"
 #include "api/launch_info.h"
 #include "base/error.h"
+#include "base/process.h"
+#include "base/system_thread.h"
 #include "device/stream_handles.h"
 
 #include <openreg/activity.h>
@@ -52,6 +54,25 @@ orError_t orActivityEnable(unsigned int kinds, size_t capacity) noexcept {
 
 orError_t orActivityDisable(void) noexcept {
   return api_call("orActivityDisable", [] { activity::disable(); });
+}
+
+orError_t orActivityFlush(uint64_t milliseconds) noexcept {
+  return api_call("orActivityFlush", [&] {
+    if (running_stream() != nullptr) {
+      throw Failure(
+          orErrorNotPermitted, "a kernel cannot wait for the end of kernels");
+    }
+    const CancellationDeferred deferred;
+    constexpr uint64_t kAtExit = 200; // a kernel may never end
+    const bool exits = process::exiting();
+    const uint64_t limit = exits && milliseconds == 0 ? kAtExit : milliseconds;
+    if (!activity::wait_for_tickets(Deadline::after(limit))) {
+      throw Failure(
+          orErrorTimeout,
+          "commands that are recorded have not ended after " +
+              std::to_string(limit) + " ms; they go on");
+    }
+  });
 }
 
 orError_t orActivityTake(

@@ -11,11 +11,11 @@ namespace openreg {
 
 LaunchInfo read_info(const orLaunchInfo* info) {
   check_struct_size(info, "info");
-  if (info->kind > orActivityMemset) {
+  if (info->kind > orActivityHostFunc) {
     throw Failure(
         orErrorInvalidValue,
         "info.kind " + std::to_string(static_cast<int>(info->kind)) +
-            " is not orActivityKernel, orActivityMemcpy or orActivityMemset");
+            " is not orActivityKernel, -Memcpy, -Memset or -HostFunc");
   }
   if (info->direction > orMemcpyDefault ||
       info->hostMemory > orMemoryTypeDevice) {

@@ -15,7 +15,7 @@ namespace openreg {
 struct StreamPlace {
   int device;
   int stream;  // its number
-  bool nested; // in a command of the same stream
+  bool nested; // in a command of the same stream that is recorded
 };
 
 /// The ticket of a command that this thread asks for now; null if its kind is

@@ -29,6 +29,7 @@ struct Running {
   Running* outer;
   bool enqueued = false;  // work on the same stream, which runs later
   bool pipelined = false; // later commands of the stream may have begun
+  bool recorded = false;  // as work of the device, its parts included
 };
 OPENREG_THREAD_LOCAL Running* t_running = nullptr;
 
@@ -171,7 +172,13 @@ void Stream::inject_failure(Entry& entry) const {
 }
 
 /// What is recorded of an entry begins with the call that makes it.
-void Stream::begin_record(Entry& entry, bool nested) const {
+/// It may be a part of what this thread runs.
+void Stream::begin_record(Entry& entry, bool may_be_part) const {
+  bool nested = false;
+  const Running* each = may_be_part ? t_running : nullptr;
+  for (; each != nullptr; each = outer_of(*each)) {
+    nested |= each->stream == this && each->recorded;
+  }
   const StreamPlace place{device_, number_, nested};
   if (const auto* command = std::get_if<Command>(&entry.action)) {
     entry.ticket = ticket_of(*command, place);
@@ -420,7 +427,7 @@ void Stream::push(Lock& lock, Entry&& entry) {
   }
   inject_failure(entry);
   if (activity::is_on()) [[unlikely]] {
-    begin_record(entry, /*nested=*/false);
+    begin_record(entry, /*may_be_part=*/false);
   }
   const auto* record = std::get_if<Record>(&entry.action);
   if (record != nullptr) {
@@ -654,6 +661,7 @@ std::optional<Error> Stream::execute(const Entry& entry) {
   if (entry.ticket == nullptr) [[likely]] {
     return execute_unrecorded(entry);
   }
+  t_running->recorded = entry.ticket->record.kind <= orActivityMemset;
   entry.ticket->record.started = activity::now();
   lane_->measure(true);
   auto error = execute_unrecorded(entry);

@@ -151,7 +151,7 @@ class Stream {
 
   void check_accepts(Epoch epoch) const;
   void inject_failure(Entry& entry) const;
-  void begin_record(Entry& entry, bool nested) const;
+  void begin_record(Entry& entry, bool may_be_part) const;
   void submit(Entry&& entry);
   void run_entry(Entry&& entry);
   void acquire_executor(Lock& lock, Epoch epoch);

@@ -38,9 +38,10 @@ typedef enum orActivityKind {
 /* What a launch does, for people and profilers. */
 typedef struct orLaunchInfo {
   size_t structSize;
-  const char* name;       /* stays valid for good; null is the function's own */
-  orActivityKind kind;    /* orActivityKernel, -Memcpy or -Memset */
-  orMemcpyKind direction; /* of a memcpy */
+  const char* name;    /* stays valid for good; null is the function's own */
+  orActivityKind kind; /* orActivityKernel, -Memcpy or -Memset; -HostFunc if it
+                        * only sends messages, which are the kernels */
+  orMemcpyKind direction;  /* of a memcpy */
   orMemoryType hostMemory; /* of a memcpy: what the host's side of it is */
   uint64_t bytes;          /* that it reads and writes, or copies; 0: unknown */
 } orLaunchInfo;
@@ -88,9 +89,12 @@ typedef struct orActivity {
 OPENREG_API orError_t orActivityEnable(unsigned int kinds, size_t capacity)
     OPENREG_NOEXCEPT;
 /* Records nothing that begins from now on. Commands that were enqueued before
- * still leave their records, until activity is enabled again.
- * Errors: none. */
+ * still leave their records, until activity is enabled again. */
 OPENREG_API orError_t orActivityDisable(void) OPENREG_NOEXCEPT;
+/* Waits until the commands that are recorded have ended, without a look at what
+ * they failed with; at most so many milliseconds, 0 is for ever.
+ * Errors: NotPermitted (in a kernel), Timeout. */
+OPENREG_API orError_t orActivityFlush(uint64_t milliseconds) OPENREG_NOEXCEPT;
 /* Takes records of all threads, at most `capacity`, in no order. `count` says
  * how many; there may be more if it is `capacity`. `dropped` says how many
  * found no room since the last call. Errors: InvalidValue. */

@@ -99,9 +99,8 @@ class Recording:
         """
         rows, dropped = _C.take_activity()
         self.dropped += dropped
-        return sorted(
-            (Activity(*row) for row in rows), key=lambda each: (each.started, each.ended)
-        )
+        records = [Activity(*row) for row in rows]
+        return sorted(records, key=lambda each: (each.started, each.ended))
 
 
 @contextmanager
