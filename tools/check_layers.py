@@ -19,6 +19,7 @@ from workspace import ROOT
 LAYERS = {
     "packages/openreg-runtime/csrc": [
         "base/",
+        "activity/",
         "failures/",
         "settings/",
         "memory/",
@@ -65,6 +66,13 @@ LAYERS = {
         "failures",
         "launch",
         "binding",
+        "module",
+    ],
+    "packages/openreg-profiler/csrc": [
+        "clock",
+        "trace",
+        "session",
+        "profiler",
         "module",
     ],
 }

@@ -4,7 +4,7 @@
     python tools/check_runtime_tests.py                    prints what is missing
     python tools/check_runtime_tests.py --write-codes F    writes F for the C++ tests
 
-It reads the header and the tests; nothing is built. For each function it wants
+It reads the headers and the tests; nothing is built. For each function it wants
 
 - a test whose suite is the function's name, in which a call of it succeeds;
 - for each code of its "Errors:" list a test of that suite in which a call is compared
@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 from workspace import ROOT
 
-HEADER = Path("packages/openreg-runtime/include/openreg/openreg.h")
+HEADERS = Path("packages/openreg-runtime/include/openreg")
 TESTS = Path("tests/runtime/cpp")
 TABLE_SUITE = "EveryFunction"
 SUCCESS = "orSuccess"
@@ -165,6 +165,12 @@ def read_functions(header: str) -> dict[str, Function]:
     return result
 
 
+def read_headers(root: Path) -> str:
+    """Returns the text of all headers of a workspace."""
+    paths = sorted((root / HEADERS).glob("*.h"))
+    return "".join(path.read_text() for path in paths)
+
+
 def read_tests(source: str, path: str) -> list[Test]:
     """Finds the tests of a C++ file.
 
@@ -270,7 +276,7 @@ def check(root: Path) -> list[str]:
     Returns:
         One sentence for each gap; empty if there is none.
     """
-    header = (root / HEADER).read_text()
+    header = read_headers(root)
     functions, known = read_functions(header), read_codes(header)
     tests, rows = [], []
     for path in sorted((root / TESTS).glob("*.cpp")):
@@ -310,7 +316,7 @@ def main(argv: list[str] | None = None, root: Path | None = None) -> int:
     options = parser.parse_args(argv)
     root = root or ROOT
     if options.write_codes:
-        options.write_codes.write_text(code_table((root / HEADER).read_text()))
+        options.write_codes.write_text(code_table(read_headers(root)))
         return 0
     found = check(root)
     print("\n".join(found) or "every function and every code has its test")

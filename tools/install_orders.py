@@ -5,11 +5,10 @@
 
 The environment of this interpreter needs torch and numpy, and no more. pip gets one
 wheel at a time, without its dependencies, so that the order is that of the test and
-not pip's. Four packages come in each of their 24 orders. openreg-distributed,
-openreg-inductor and openreg-conformance are in one place of each, and in all places
-over all of them: each place in each order would be 5040 installations. After the last
-wheel of each order the examples, a collective of one rank, and a compiled product run
-in a fresh process.
+not pip's. Four packages come in each of their 24 orders. The others are in one place
+of each, and in all places over all of them: each place in each order would be 5040
+installations. After the last wheel of each order the examples, a collective of one
+rank, a compiled product and a profile run in a fresh process.
 """
 
 from __future__ import annotations
@@ -25,7 +24,12 @@ from pathlib import Path
 
 from workspace import DIST, PACKAGES, ROOT
 
-SPREAD = ("openreg-distributed", "openreg-inductor", "openreg-conformance")
+SPREAD = (
+    "openreg-distributed",
+    "openreg-inductor",
+    "openreg-profiler",
+    "openreg-conformance",
+)
 README = ROOT / "README.md"
 USED = "import torch\nassert torch.openreg.is_initialized(), 'no device was used'\n"
 COLLECTIVE = """
@@ -41,6 +45,13 @@ dist.destroy_process_group()
 COMPILED = """
 tensor = torch.eye(2, device="openreg")
 assert torch.compile(torch.mm)(tensor, tensor).equal(tensor)
+"""
+PROFILED = """
+from torch.profiler import ProfilerActivity, profile
+
+with profile(activities=[ProfilerActivity.OPENREG]) as result:
+    (tensor + 1).sum().item()
+assert any(event.device_time > 0 for event in result.events())
 """
 
 
@@ -121,7 +132,7 @@ def failures(tried: Sequence[Sequence[str]], program: str) -> Iterator[str]:
 def main() -> int:
     """Runs the command line; returns the exit status."""
     program = examples(README.read_text(encoding="utf-8"))
-    program += COLLECTIVE + COMPILED
+    program += COLLECTIVE + COMPILED + PROFILED
     tried = orders()
     start = time.monotonic()
     failed = list(failures(tried, program))

@@ -15,6 +15,7 @@ PACKAGES = (
     "openreg-amp",
     "openreg-distributed",
     "openreg-inductor",
+    "openreg-profiler",
     "torch-openreg",
     "openreg-conformance",
 )

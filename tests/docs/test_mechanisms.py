@@ -87,8 +87,9 @@ def test_pictures_name_what_the_sources_have(tool: ModuleType) -> None:
     ]
     code = "".join(file.read_text(encoding="utf-8") for file in files)
     words = {*re.findall(r"\w+", code), *(file.stem for file in files)}
-    header = ROOT / "packages/openreg-runtime/include/openreg/openreg.h"
-    runtime = set(re.findall(r"\bor[A-Z]\w+", header.read_text(encoding="utf-8")))
+    headers = (ROOT / "packages/openreg-runtime/include/openreg").glob("*.h")
+    declared = "".join(header.read_text(encoding="utf-8") for header in headers)
+    runtime = set(re.findall(r"\bor[A-Z]\w+", declared))
     for name, entry in tool.read().items():
         ours, calls = entry.calls[2:]
         named = set(re.findall(r"\w+", ours)) - {"at", "native", "py"}

@@ -54,10 +54,10 @@ def test_rules_of_the_device_name_tests_that_exist(cells: Cells) -> None:
 
 
 def test_every_c_function_is_named(page: Page) -> None:
-    header = ROOT / "packages/openreg-runtime/include/openreg/openreg.h"
+    headers = (ROOT / "packages/openreg-runtime/include/openreg").glob("*.h")
     declared = re.findall(
         r"^OPENREG_(?:API|EXPORT) [\w\s*]*?\b(or[A-Z]\w*)\(",
-        header.read_text(encoding="utf-8"),
+        "".join(header.read_text(encoding="utf-8") for header in headers),
         re.MULTILINE,
     )
     table = page("device.md").partition("## C API")[2]

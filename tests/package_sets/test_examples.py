@@ -24,6 +24,7 @@ PACKAGES = (
     "openreg_amp",
     "openreg_distributed",
     "openreg_inductor",
+    "openreg_profiler",
     "torch_openreg",
 )
 # What each example needs, in the order of its imports.
@@ -33,6 +34,7 @@ PACKAGE_SETS = {
     "aten_amp": PACKAGES[:3],
     "aten_distributed": (*PACKAGES[:2], "openreg_distributed"),
     "aten_inductor": (*PACKAGES[:2], "openreg_inductor"),
+    "aten_profiler": (*PACKAGES[:2], "openreg_profiler"),
     "full": PACKAGES,
 }
 # A folder of tests of the same name has no origin.

@@ -39,6 +39,7 @@ def test_cmake_finds_header_and_package() -> None:
     (entry,) = entry_points(group="cmake.root", name="openreg")
     root = files(entry.load())
     for path in (
+        "include/openreg/activity.h",
         "include/openreg/openreg.h",
         "include/openreg/openreg.hpp",
         "lib/cmake/openreg/openregConfig.cmake",

@@ -76,7 +76,7 @@ def find_gaps(checker, tmp_path, capsys):
 
     def find(*changes: tuple[str, str]) -> list[str]:
         texts = {
-            checker.HEADER: HEADER,
+            checker.HEADERS / "openreg.h": HEADER,
             checker.TESTS / "table.cpp": TABLE,
             checker.TESTS / "some_test.cpp": TESTS,
         }
@@ -205,7 +205,7 @@ def test_initialization_needs_no_documentation(find_gaps):
 
 
 def test_written_codes_are_a_table_in_cpp(checker, tmp_path):
-    header = tmp_path / checker.HEADER
+    header = tmp_path / checker.HEADERS / "openreg.h"
     header.parent.mkdir(parents=True)
     header.write_text(HEADER)
     file = tmp_path / "codes.inc"

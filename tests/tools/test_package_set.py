@@ -16,6 +16,7 @@ import pytest
                 "openreg_amp",
                 "openreg_distributed",
                 "openreg_inductor",
+                "openreg_profiler",
                 "torch_openreg",
                 "openreg_conformance",
                 "torch",
@@ -27,6 +28,7 @@ import pytest
                 "openreg_amp",
                 "openreg_distributed",
                 "openreg_inductor",
+                "openreg_profiler",
                 "torch_openreg",
                 "openreg_conformance",
             ],
@@ -36,6 +38,7 @@ import pytest
             [
                 "openreg_distributed",
                 "openreg_inductor",
+                "openreg_profiler",
                 "torch_openreg",
                 "openreg_conformance",
             ],

@@ -62,6 +62,8 @@ def interpreter(fresh_interpreter: Program) -> Program:
         "import openreg_distributed, torch_openreg",
         "import openreg_inductor",
         "import openreg_inductor, torch_openreg",
+        "import openreg_profiler",
+        "import openreg_profiler, torch_openreg",
         "import torch.distributed",
         "import torch_openreg; torch_openreg._autoload()",
         "import torch_openreg; torch_openreg.register(); torch_openreg.register()",

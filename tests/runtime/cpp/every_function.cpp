@@ -2,6 +2,8 @@
 // The table; in the order of the header.
 #include "every_function.h"
 
+#include <openreg/activity.h>
+
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -91,6 +93,13 @@ Row row(
 void nothing(void*) {}
 void ignore(void* /*args*/, const void* /*reply*/, size_t /*size*/) {}
 constexpr const char* kLauncher[] = {"program"};
+constexpr orLaunchInfo kInfo{
+    sizeof(orLaunchInfo),
+    "a test",
+    orActivityKernel,
+    orMemcpyHostToHost,
+    orMemoryTypeUnmanaged,
+    0};
 
 } // namespace
 
@@ -111,6 +120,9 @@ const std::map<std::string, std::string>& exempt_functions() {
       exempt("orGetErrorName", "cannot fail"),
       exempt("orGetErrorString", "cannot fail"),
       exempt("orGetErrorMessage", "cannot fail"),
+      exempt("orActivityEnable", "changes what other calls do"),
+      exempt("orActivityDisable", "cannot fail"),
+      exempt("orActivityFlush", "waits for what is recorded"),
       exempt("orServeDevice", "makes the process that of a device"),
   };
   return table;
@@ -457,6 +469,45 @@ const std::vector<Row>& rows() {
           kRejectsNull),
       row("orFailureRemove", orFailureRemove, GIVE(w.failure)),
       row("orDeviceLose", orDeviceLose, GIVE(0), kNeedsSettings),
+      row("orActivityTake",
+          orActivityTake,
+          GIVE(&w.activity, sizeof(orActivity), 0, w.sizes, w.counts),
+          kRejectsNull),
+      row("orActivityGetState",
+          orActivityGetState,
+          GIVE(&w.kinds),
+          kRejectsNull),
+      row("orActivityPushId",
+          orActivityPushId,
+          GIVE(orActivityIdExternal, 1)),
+      row("orActivityPopId",
+          orActivityPopId,
+          GIVE(orActivityIdExternal, w.counts),
+          kRejectsNull),
+      row("orStreamGetNumber",
+          orStreamGetNumber,
+          GIVE(w.stream, w.numbers),
+          kRejectsNull | kNeedsSettings),
+      row("orLaunchKernelWithInfo",
+          orLaunchKernelWithInfo,
+          GIVE(w.stream, nothing, nullptr, nullptr, &kInfo),
+          kRejectsNull | kNeedsSettings)
+          .may_be_null({2, 3, 4}),
+      row("orLaunchKernelBlockingWithInfo",
+          orLaunchKernelBlockingWithInfo,
+          GIVE(w.stream, nothing, nullptr, &kInfo),
+          kRejectsNull | kNeedsSettings)
+          .may_be_null({2, 3}),
+      row("orLaunchMessageWithInfo",
+          orLaunchMessageWithInfo,
+          GIVE(w.stream, "x", 1, ignore, nullptr, nullptr, &kInfo),
+          kRejectsNull | kNeedsSettings)
+          .may_be_null({4, 5}),
+      row("orLaunchMessageBlockingWithInfo",
+          orLaunchMessageBlockingWithInfo,
+          GIVE(w.stream, "x", 1, ignore, nullptr, &kInfo),
+          kRejectsNull | kNeedsSettings)
+          .may_be_null({4}),
   };
   return table;
 }

@@ -8,6 +8,8 @@
 
 #include "support.h"
 
+#include <openreg/activity.h>
+
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -86,6 +88,8 @@ class World {
   orDeviceProp properties = OPENREG_DEVICE_PROP_INIT;
   orPointerAttributes attributes = OPENREG_POINTER_ATTRIBUTES_INIT;
   orResourceUsage usage = OPENREG_RESOURCE_USAGE_INIT;
+  orActivity activity{};
+  const unsigned int* kinds = nullptr;
   orIpcMemHandle_t memory_handle{};
   orIpcEventHandle_t event_handle{};
 

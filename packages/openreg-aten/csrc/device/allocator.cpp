@@ -146,9 +146,18 @@ void copy_within(
   if (!kernels_reach_memory()) {
     return enqueue_copy(device, dst, src, count);
   }
-  run_on_current_stream(device, [&] { // which may be the kernel that asks
-    std::memcpy(to_kernel(dst), to_kernel(src), count);
-  });
+  orLaunchInfo info = OPENREG_LAUNCH_INFO_INIT;
+  info.name = "memcpy";
+  info.kind = orActivityMemcpy;
+  info.direction = orMemcpyDeviceToDevice;
+  info.hostMemory = orMemoryTypeDevice;
+  info.bytes = count;
+  run_on_current_stream(
+      device,
+      [&] { // which may be the kernel that asks
+        std::memcpy(to_kernel(dst), to_kernel(src), count);
+      },
+      &info);
 }
 
 class Allocator final : public c10::DeviceAllocator {

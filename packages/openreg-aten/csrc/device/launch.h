@@ -2,6 +2,7 @@
 // The one way to run work on a device: in the order of its current stream.
 #pragma once
 
+#include "device/activity.h"
 #include "device/error.h"
 #include "device/gil.h"
 #include "device/stream.h"
@@ -15,25 +16,31 @@
 namespace openreg::aten {
 
 /// Runs `work` in the order of the device's current stream, on this thread, and
-/// returns when it has run. Throws what it throws.
+/// returns when it has run. Throws what it throws. `info` says what it is, and
+/// may be null.
 template <typename Work>
-void run_on_current_stream(c10::DeviceIndex device, Work&& work) {
+void run_on_current_stream(
+    c10::DeviceIndex device,
+    Work&& work,
+    const orLaunchInfo* info = nullptr) {
   struct Arguments {
     Work& work;
     std::exception_ptr failure;
   } arguments{work, nullptr};
   const GilRelease released; // PyTorch fills and copies storages with the GIL
-  OPENREG_CHECK(orLaunchKernelBlocking(
+  OPENREG_CHECK(orLaunchKernelBlockingWithInfo(
       current_handle(device),
       [](void* argument) {
         auto& own = *static_cast<Arguments*>(argument);
+        const KernelOperators hidden;
         try {
           own.work();
         } catch (...) {
           own.failure = std::current_exception();
         }
       },
-      &arguments));
+      &arguments,
+      info));
   if (arguments.failure) {
     std::rethrow_exception(arguments.failure);
   }

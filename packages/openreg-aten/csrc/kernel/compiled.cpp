@@ -2,6 +2,7 @@
 // Launches of compiled kernels, inline or enqueued.
 #include "kernel/compiled.h"
 
+#include "device/activity.h"
 #include "device/capture.h"
 #include "device/device.h"
 #include "device/error.h"
@@ -82,16 +83,22 @@ void launch_compiled(const CompiledCall& call) {
         enqueued ? DispatchPath::kEnqueued : DispatchPath::kCompiled);
   }
   if (!enqueued) {
-    run_on_current_stream(device, [&] { call.run(call.args); });
+    const orLaunchInfo info = describe_launch(call.name, call.bytes);
+    run_on_current_stream(device, [&] { call.run(call.args); }, &info);
     note_inline_run(device);
     return;
   }
   auto later = std::make_unique<LaterCall>(call);
-  OPENREG_CHECK(orLaunchKernel(
+  const orLaunchInfo info = describe_launch(call.name, call.bytes);
+  OPENREG_CHECK(orLaunchKernelWithInfo(
       current_handle(device),
-      [](void* args) { static_cast<const LaterCall*>(args)->run(); },
+      [](void* args) {
+        const KernelOperators hidden;
+        static_cast<const LaterCall*>(args)->run();
+      },
       later.get(),
-      [](void* args) { delete static_cast<LaterCall*>(args); }));
+      [](void* args) { delete static_cast<LaterCall*>(args); },
+      &info));
   static_cast<void>(later.release()); // the stream ends it
 }
 

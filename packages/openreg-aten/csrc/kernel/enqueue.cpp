@@ -3,6 +3,7 @@
 #include "kernel/enqueue.h"
 
 #include "codec/generators.h"
+#include "device/activity.h"
 #include "device/capture.h"
 #include "device/device.h"
 #include "device/error.h"
@@ -108,14 +109,13 @@ class EnqueuedCall {
   }
 
   /// Starts it on its way.
-  void launch(orStream_t stream) {
+  void launch(orStream_t stream, const orLaunchInfo& info) {
     const auto cleanup = [](void* args) {
       complete(static_cast<EnqueuedCall*>(args));
     };
     if (C10_UNLIKELY(!message_.empty())) {
-      OPENREG_CHECK(orLaunchMessage(
+      OPENREG_CHECK(orLaunchMessageWithInfo(
           stream,
-          op_->schema().name().c_str(),
           message_.data(),
           message_.size(),
           [](void* args, const void* reply, size_t size) {
@@ -123,17 +123,20 @@ class EnqueuedCall {
                 {static_cast<const std::uint8_t*>(reply), size});
           },
           this,
-          cleanup));
+          cleanup,
+          &info));
       return;
     }
-    OPENREG_CHECK(orLaunchKernel(
+    OPENREG_CHECK(orLaunchKernelWithInfo(
         stream,
         [](void* args) { static_cast<EnqueuedCall*>(args)->run(); },
         this,
-        cleanup));
+        cleanup,
+        &info));
   }
 
   void run() {
+    const KernelOperators hidden;
     try {
       const ThreadCount threads(threads_);
       Stack again; // a graph runs the call more than once
@@ -340,12 +343,13 @@ void enqueue(
     Stack&& stack,
     const std::vector<at::Tensor>& results,
     uint64_t digest,
-    bool by_message) {
+    bool by_message,
+    const orLaunchInfo& info) {
   EnqueuedCall* call = take_call();
   try {
     call->prepare(
         op, device, aliases, std::move(stack), results, digest, by_message);
-    call->launch(current_handle(device));
+    call->launch(current_handle(device), info);
   } catch (...) {
     complete(call);
     throw;

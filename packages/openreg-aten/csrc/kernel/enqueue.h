@@ -9,6 +9,8 @@
 #include "kernel/cpu_aliases.h"
 #include "kernel/output_metadata.h"
 
+#include <openreg/activity.h>
+
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
@@ -24,7 +26,8 @@ std::vector<at::Tensor> make_results(
 /// of `results`. A failure is reported by the next synchronizing call. If they
 /// have other strides than the kernel gives them, it is told to the call that
 /// `digest` stands for, so that the next one has the kernel's; 0 is none. With
-/// `by_message` the call is encoded, if its arguments have an encoding.
+/// `by_message` the call is encoded, if its arguments have an encoding. `info`
+/// says what it is.
 void enqueue(
     const c10::OperatorHandle& op,
     c10::DeviceIndex device,
@@ -32,6 +35,7 @@ void enqueue(
     torch::jit::Stack&& stack,
     const std::vector<at::Tensor>& results,
     uint64_t digest,
-    bool by_message);
+    bool by_message,
+    const orLaunchInfo& info);
 
 } // namespace openreg::aten

@@ -5,6 +5,7 @@
 #include "codec/components.h"
 #include "codec/generators.h"
 #include "codec/values.h"
+#include "device/activity.h"
 #include "device/device.h"
 #include "device/error.h"
 #include "device/generator.h"
@@ -578,6 +579,7 @@ void place(Reader& in, Bytes& reply) {
 } // namespace
 
 void execute(codec::ByteSpan message, Bytes& reply) try {
+  const KernelOperators hidden;
   reply.clear();
   Reader in(message);
   switch (in.get_enum<MessageTag>()) {

@@ -4,6 +4,7 @@
 
 #include "codec/components.h"
 #include "codec/generators.h"
+#include "device/activity.h"
 #include "device/device.h"
 #include "device/error.h"
 #include "device/settings.h"
@@ -345,9 +346,13 @@ bool sends_messages() {
 }
 
 void exchange(const char* name, codec::ByteSpan message, codec::Bytes& reply) {
-  OPENREG_CHECK(orLaunchMessageBlocking(
+  orLaunchInfo info = describe_launch(name, /*bytes=*/0);
+  if (info.name != name) { // another message about the same call
+    info = OPENREG_LAUNCH_INFO_INIT;
+    info.name = name;
+  }
+  OPENREG_CHECK(orLaunchMessageBlockingWithInfo(
       current_handle(current_device()),
-      name,
       message.data(),
       message.size(),
       [](void* args, const void* data, size_t size) {
@@ -357,7 +362,8 @@ void exchange(const char* name, codec::ByteSpan message, codec::Bytes& reply) {
         static_cast<codec::Bytes*>(args)->assign(
             reply_alone.begin(), reply_alone.end());
       },
-      &reply));
+      &reply,
+      &info));
 }
 
 void ask_executor(codec::ByteSpan message, codec::Bytes& reply) {

@@ -4,6 +4,7 @@
 
 #include "codec/components.h"
 #include "codec/generators.h"
+#include "device/activity.h"
 #include "device/capture.h"
 #include "device/device.h"
 #include "device/launch.h"
@@ -85,10 +86,16 @@ find_outputs(const Call& call, const CallKey& key, Verdict verdict) {
       : dry_run(call.op(), call.info(), key, arguments);
 }
 
+/// What records say of a call with so many bytes of operands.
+orLaunchInfo info_of(const Call& call, size_t bytes) {
+  return describe_launch(call.op().schema().name().c_str(), bytes);
+}
+
 void enqueue_call(
     Call& call,
     std::vector<at::Tensor>&& results,
-    uint64_t digest) {
+    uint64_t digest,
+    size_t bytes) {
   count(call, DispatchPath::kEnqueued);
   auto arguments = call.alias_for_later();
   enqueue(
@@ -98,7 +105,8 @@ void enqueue_call(
       std::move(arguments),
       results,
       digest,
-      call.may_be_sent && sends_messages());
+      call.may_be_sent && sends_messages(),
+      info_of(call, bytes));
   call.take(std::move(results));
 }
 
@@ -166,8 +174,9 @@ std::string why_not_captured(const Call& call) {
 }
 
 /// Runs a call on this thread as the executor does; without a message, if its
-/// arguments or results have no encoding.
-void run_by_message(Call& call) {
+/// arguments or results have no encoding. `info`, which may be null, is what
+/// the device does.
+void run_by_message(Call& call, const orLaunchInfo* info) {
   ResultPlaces results;
   const bool makes_first = call.makes_first();
   if (makes_first) {
@@ -186,7 +195,16 @@ void run_by_message(Call& call) {
       stack,
       makes_first ? &results : nullptr,
       numbered);
-  run_on_current_stream(call.device(), [&] {
+  std::optional<LaunchDescription> description;
+  orLaunchInfo here = OPENREG_LAUNCH_INFO_INIT;
+  if (info != nullptr) {
+    here = *info;
+    if (sent) { // the messages are the kernels
+      here.kind = orActivityHostFunc;
+      description.emplace(*info);
+    }
+  }
+  const auto work = [&] {
     const KernelScope scope(call.device());
     if (sent) {
       codec::Bytes reply;
@@ -210,7 +228,8 @@ void run_by_message(Call& call) {
     } else {
       call.target().redispatchBoxed(c10::DispatchKeySet(call.key()), &stack);
     }
-  });
+  };
+  run_on_current_stream(call.device(), work, info != nullptr ? &here : nullptr);
   count_message(call.target().operator_name(), sent);
   numbered = {}; // or adopt() would see the references
   if (!makes_first) {
@@ -220,15 +239,20 @@ void run_by_message(Call& call) {
 
 /// Runs a call on this thread; returns whether it gave arguments other sizes,
 /// or null if a later call with the same metadata may do otherwise.
-std::optional<bool> run(Call& call) {
+std::optional<bool> run(Call& call, size_t bytes) {
   count(call, call.path());
   if (call.place == Call::Place::kHost) {
     synchronize_current_stream(call.device()); // reports what failed
     call.run();
     return false;
   }
+  std::optional<orLaunchInfo> described;
+  if (records_activity()) {
+    described = info_of(call, bytes);
+  }
+  const orLaunchInfo* info = described ? &*described : nullptr;
   if (C10_UNLIKELY(call.may_be_sent && sends_messages())) {
-    run_by_message(call);
+    run_by_message(call, info);
   } else {
     if (!call.runs_on_host) {
       check_may_run_here(call);
@@ -236,10 +260,13 @@ std::optional<bool> run(Call& call) {
     call.alias();
     const bool captured = is_captured(call.device());
     try {
-      run_on_current_stream(call.device(), [&] {
-        const KernelScope scope(call.device());
-        call.run();
-      });
+      run_on_current_stream(
+          call.device(),
+          [&] {
+            const KernelScope scope(call.device());
+            call.run();
+          },
+          info);
     } catch (c10::Error& error) {
       if (captured) {
         error.add_context(why_not_captured(call));
@@ -253,7 +280,7 @@ std::optional<bool> run(Call& call) {
 
 /// The same for a call with a key: what it made is cached.
 void run_and_remember(Call& call, const CallKey& key) {
-  const auto changed = run(call);
+  const auto changed = run(call, key.bytes());
   if (key.usable() && changed && !was_seen(key) &&
       (!*changed || call.info().returns_all_written)) {
     cache_output_metadata(
@@ -270,9 +297,9 @@ void run_and_remember(Call& call, const CallKey& key) {
 void submit(Call& call) {
   if (call.bytes_if_known) {
     if (should_enqueue(call, *call.bytes_if_known) == Verdict::kRun) {
-      run(call);
+      run(call, *call.bytes_if_known);
     } else {
-      enqueue_call(call, call.made(), /*digest=*/0);
+      enqueue_call(call, call.made(), /*digest=*/0, *call.bytes_if_known);
     }
     return;
   }
@@ -289,7 +316,10 @@ void submit(Call& call) {
   }
   resize_written(call, *outputs);
   enqueue_call(
-      call, make_results(call.device(), outputs->made), digest_of(key));
+      call,
+      make_results(call.device(), outputs->made),
+      digest_of(key),
+      key.bytes());
 }
 // [docs: end]
 

@@ -7,6 +7,7 @@
 // are resolved on the way.
 #include "ops/copy.h"
 
+#include "device/activity.h"
 #include "device/bytes.h"
 #include "device/capture.h"
 #include "device/device.h"
@@ -27,6 +28,7 @@
 #include <torch/library.h>
 
 #include <array>
+#include <optional>
 
 namespace openreg::aten {
 namespace {
@@ -105,6 +107,36 @@ class CopyCall final : public Call {
   at::Tensor* to_ = nullptr;
   const at::Tensor* from_ = nullptr;
 };
+
+/// What records say of a copy that moves bytes; nothing if it computes too, or
+/// if nothing is recorded.
+std::optional<LaunchDescription> describe_copy(
+    const at::Tensor& dst,
+    const at::Tensor& src) {
+  if (!records_activity()) {
+    return std::nullopt;
+  }
+  const bool within = on_device(dst) && on_device(src);
+  if (within &&
+      (dst.dtype() != src.dtype() || dst.strides() != src.strides() ||
+       dst.sizes() != src.sizes() || !dst.is_non_overlapping_and_dense())) {
+    return std::nullopt;
+  }
+  orLaunchInfo info = OPENREG_LAUNCH_INFO_INIT;
+  info.name = "aten::copy_";
+  info.kind = orActivityMemcpy;
+  info.bytes = dst.nbytes();
+  info.hostMemory = orMemoryTypeDevice;
+  info.direction = orMemcpyDeviceToDevice;
+  if (!within) {
+    info.direction =
+        on_device(dst) ? orMemcpyHostToDevice : orMemcpyDeviceToHost;
+    info.hostMemory = (on_device(dst) ? src : dst).is_pinned()
+        ? orMemoryTypeHost
+        : orMemoryTypeUnmanaged;
+  }
+  return std::optional<LaunchDescription>(std::in_place, info);
+}
 
 /// Whether a copy between host and device leaves the host free. As on CUDA,
 /// only one from or to pinned memory does. Device memory is kept by the order
@@ -190,6 +222,7 @@ copy_tensor(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
   if (src._is_zerotensor()) {
     return self.zero_();
   }
+  const auto description = describe_copy(self, src);
   // A lazily copied storage gets a buffer of its own before it is held or seen.
   self.storage().unsafeGetStorageImpl()->mutable_data();
   if (on_device(self) && on_device(src)) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The part of the C API that moves and sets bytes.
+#include "activity/recorder.h"
 #include "base/device_number.h"
 #include "base/error.h"
 #include "device/memory_ranges.h"
@@ -82,7 +83,7 @@ std::size_t check_pitch(
 
 /// Checks a copy of rows; true if there is anything to copy.
 bool check_copy_2d(const Copy2D& copy, orMemcpyKind kind) {
-  const auto& [dst, dst_pitch, src, src_pitch, width, height] = copy;
+  const auto& [dst, dst_pitch, src, src_pitch, width, height, route] = copy;
   const std::size_t to = check_pitch("dpitch", dst_pitch, width, height);
   const std::size_t from = check_pitch("spitch", src_pitch, width, height);
   if (to == 0) {
@@ -98,6 +99,28 @@ Place place_of(const void* pointer) {
   const int device = device_of(pointer);
   return device < 0 ? Place{address}
                     : Place{address, runtime().device(device).state().check()};
+}
+
+/// What the record of a copy says of its two sides.
+Route route_of(const void* dst, const void* src) {
+  if (!activity::is_on(orActivityMemcpy)) [[likely]] {
+    return {};
+  }
+  const bool to_host = device_of(dst) < 0;
+  const bool from_host = device_of(src) < 0;
+  const orMemcpyKind kind = to_host
+      ? (from_host ? orMemcpyHostToHost : orMemcpyDeviceToHost)
+      : (from_host ? orMemcpyHostToDevice : orMemcpyDeviceToDevice);
+  orMemoryType memory = orMemoryTypeDevice;
+  if (to_host || from_host) {
+    const bool pinned = host_memory::find(to_host ? dst : src).has_value();
+    memory = pinned ? orMemoryTypeHost : orMemoryTypeUnmanaged;
+  }
+  return {static_cast<std::uint8_t>(kind), static_cast<std::uint8_t>(memory)};
+}
+
+Copy copy_of(void* dst, const void* src, std::size_t count) {
+  return {place_of(dst), place_of(src), count, route_of(dst, src)};
 }
 
 /// The stream that orders a call without one.
@@ -145,7 +168,7 @@ orMemcpy(void* dst, const void* src, size_t count, orMemcpyKind kind) noexcept {
     Stream& stream = default_stream(device_of_copy(dst, src));
     const auto epoch = stream.check_usable();
     check_kind(kind);
-    const Copy copy{place_of(dst), place_of(src), count};
+    const Copy copy = copy_of(dst, src, count);
     if (count > 0) {
       check_copy(dst, count, src, count, kind);
       wait_for_source(stream, src);
@@ -164,7 +187,7 @@ orError_t orMemcpyAsync(
     Stream& object = stream_of(stream);
     const auto epoch = object.check_usable();
     check_kind(kind);
-    const Copy copy{place_of(dst), place_of(src), count};
+    const Copy copy = copy_of(dst, src, count);
     if (count == 0) {
       return;
     }
@@ -186,7 +209,13 @@ orError_t orMemcpy2D(
     const auto epoch = stream.check_usable();
     check_kind(kind);
     const Copy2D copy{
-        place_of(dst), dpitch, place_of(src), spitch, width, height};
+        place_of(dst),
+        dpitch,
+        place_of(src),
+        spitch,
+        width,
+        height,
+        route_of(dst, src)};
     if (check_copy_2d(copy, kind)) {
       wait_for_source(stream, src);
       stream.run(std::make_unique<const Copy2D>(copy), epoch);
@@ -208,7 +237,13 @@ orError_t orMemcpy2DAsync(
     const auto epoch = object.check_usable();
     check_kind(kind);
     const Copy2D copy{
-        place_of(dst), dpitch, place_of(src), spitch, width, height};
+        place_of(dst),
+        dpitch,
+        place_of(src),
+        spitch,
+        width,
+        height,
+        route_of(dst, src)};
     if (check_copy_2d(copy, kind)) {
       submit_copy(
           object, dst, src, std::make_unique<const Copy2D>(copy), epoch);
@@ -226,7 +261,7 @@ orError_t orMemcpyPeer(
     check_device(dstDevice, runtime().device_count());
     Stream& stream = default_stream(dstDevice);
     const auto epoch = stream.check_usable();
-    const Copy copy{place_of(dst), place_of(src), count};
+    const Copy copy = copy_of(dst, src, count);
     check_peer_copy(dst, dstDevice, src, srcDevice, count);
     if (count > 0) {
       wait_for_source(stream, src);
@@ -245,7 +280,7 @@ orError_t orMemcpyPeerAsync(
   return api_call("orMemcpyPeerAsync", [&] {
     Stream& object = stream_of(stream);
     const auto epoch = object.check_usable();
-    const Copy copy{place_of(dst), place_of(src), count};
+    const Copy copy = copy_of(dst, src, count);
     check_peer_copy(dst, dstDevice, src, srcDevice, count);
     if (count > 0) {
       object.enqueue(copy, epoch);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The memory part of the C API: allocation, pointers, and what they point to.
+#include "activity/recorder.h"
 #include "base/device_number.h"
 #include "base/error.h"
 #include "base/process.h"
@@ -71,6 +72,7 @@ orError_t orMalloc(void** devPtr, size_t size) noexcept {
       failure_injection::count_allocation(
           orFailureMalloc, device.index(), &device.state());
       *devPtr = device.allocate(size);
+      activity::note_block(orActivityMalloc, device.index(), *devPtr, size);
     }
   });
 }
@@ -88,6 +90,7 @@ orError_t orFree(void* devPtr) noexcept {
       device.drain();
     }
     device.free(devPtr);
+    activity::note_block(orActivityFree, device.index(), devPtr, 0);
   });
 }
 
@@ -96,11 +99,13 @@ orError_t orFreeUnused(void* ptr) noexcept {
     if (ptr == nullptr) {
       return;
     }
-    if (device_of(ptr) >= 0) {
+    const int device = device_of(ptr);
+    if (device >= 0) {
       owner_of(ptr).free(ptr);
     } else {
       host_memory::free(ptr);
     }
+    activity::note_block(orActivityFree, device, ptr, 0);
   });
 }
 
@@ -112,6 +117,7 @@ orError_t orMallocHost(void** hostPtr, size_t size) noexcept {
     if (size > 0) {
       failure_injection::count_allocation(orFailureMallocHost, -1, nullptr);
       *hostPtr = host_memory::allocate(size);
+      activity::note_block(orActivityMalloc, -1, *hostPtr, size);
     }
   });
 }
@@ -125,6 +131,7 @@ orError_t orFreeHost(void* hostPtr) noexcept {
       runtime().drain();
     }
     host_memory::free(hostPtr);
+    activity::note_block(orActivityFree, -1, hostPtr, 0);
   });
 }
 

@@ -2,6 +2,7 @@
 // The part of the C API that allocates in the order of streams.
 #include "device/memory_pool.h"
 
+#include "activity/recorder.h"
 #include "base/error.h"
 #include "base/struct_size.h"
 #include "device/memory_ranges.h"
@@ -60,6 +61,15 @@ std::uint64_t* number_of(MemoryPool& pool, orMemPoolAttr attr) {
           " is not an orMemPoolAttr: expected 0 to 4");
 }
 
+void note_allocation(
+    const Stream& stream,
+    const void* block,
+    std::size_t size) {
+  if (block != nullptr) {
+    activity::note_block(orActivityMalloc, stream.device(), block, size);
+  }
+}
+
 void set_attribute(MemoryPool& pool, orMemPoolAttr attr, std::uint64_t value) {
   std::uint64_t& number = *number_of(pool, attr);
   switch (attr) {
@@ -94,7 +104,9 @@ orMallocAsync(void** devPtr, size_t size, orStream_t stream) noexcept {
   return api_call("orMallocAsync", [&] {
     check_not_null(devPtr, "devPtr");
     *devPtr = nullptr;
-    *devPtr = allocate(size, nullptr, stream_of(stream));
+    Stream& object = stream_of(stream);
+    *devPtr = allocate(size, nullptr, object);
+    note_allocation(object, *devPtr, size);
   });
 }
 
@@ -106,7 +118,9 @@ orError_t orMallocFromPoolAsync(
   return api_call("orMallocFromPoolAsync", [&] {
     check_not_null(devPtr, "devPtr");
     *devPtr = nullptr;
-    *devPtr = allocate(size, &pool_of(pool), stream_of(stream));
+    Stream& object = stream_of(stream);
+    *devPtr = allocate(size, &pool_of(pool), object);
+    note_allocation(object, *devPtr, size);
   });
 }
 
@@ -116,6 +130,7 @@ orError_t orFreeAsync(void* devPtr, orStream_t stream) noexcept {
     object.check_not_captured("memory in the order of a captured stream");
     if (devPtr != nullptr) {
       owner_of(devPtr).free_in_order(devPtr, object);
+      activity::note_block(orActivityFree, object.device(), devPtr, 0);
     }
   });
 }

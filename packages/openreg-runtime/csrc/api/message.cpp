@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The part of the C API about messages, executors and processes of devices.
+#include "api/launch_info.h"
 #include "backend/executor.h"
 #include "backend/process/launcher.h"
 #include "backend/process/serve.h"
@@ -16,17 +17,17 @@ using namespace openreg;
 namespace {
 
 Message message_of(
-    const char* name,
+    LaunchInfo info,
     const void* data,
     std::size_t size,
     orReply_t on_reply,
     void* args,
     orKernel_t cleanup) {
-  check_not_null(name, "name");
+  check_not_null(info.name, "name");
   check_not_null(data, "data");
   check_not_null(reinterpret_cast<const void*>(on_reply), "onReply");
   executor(); // or nobody could run it
-  return {name, data, size, on_reply, args, cleanup};
+  return {info, data, size, on_reply, args, cleanup};
 }
 
 } // namespace
@@ -55,7 +56,7 @@ orError_t orLaunchMessage(
     void* args,
     orKernel_t cleanup) noexcept {
   return api_call("orLaunchMessage", [&] {
-    const auto message = message_of(name, data, size, onReply, args, cleanup);
+    const auto message = message_of({name}, data, size, onReply, args, cleanup);
     Stream& object = stream_of(stream);
     object.enqueue(message, object.check_usable());
   });
@@ -69,7 +70,38 @@ orError_t orLaunchMessageBlocking(
     orReply_t onReply,
     void* args) noexcept {
   return api_call("orLaunchMessageBlocking", [&] {
-    const auto message = message_of(name, data, size, onReply, args, nullptr);
+    const auto message = message_of({name}, data, size, onReply, args, nullptr);
+    Stream& object = stream_of(stream);
+    object.run(message, object.check_usable());
+  });
+}
+
+orError_t orLaunchMessageWithInfo(
+    orStream_t stream,
+    const void* data,
+    size_t size,
+    orReply_t onReply,
+    void* args,
+    orKernel_t cleanup,
+    const orLaunchInfo* info) noexcept {
+  return api_call("orLaunchMessageWithInfo", [&] {
+    const auto message =
+        message_of(read_info(info), data, size, onReply, args, cleanup);
+    Stream& object = stream_of(stream);
+    object.enqueue(message, object.check_usable());
+  });
+}
+
+orError_t orLaunchMessageBlockingWithInfo(
+    orStream_t stream,
+    const void* data,
+    size_t size,
+    orReply_t onReply,
+    void* args,
+    const orLaunchInfo* info) noexcept {
+  return api_call("orLaunchMessageBlockingWithInfo", [&] {
+    const auto message =
+        message_of(read_info(info), data, size, onReply, args, nullptr);
     Stream& object = stream_of(stream);
     object.run(message, object.check_usable());
   });

@@ -12,6 +12,8 @@
 #include "memory/address_space.h"
 #include "memory/block.h"
 
+#include <openreg/activity.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -22,16 +24,26 @@
 
 namespace openreg {
 
+/// What a launch does, for people and profilers: orLaunchInfo, but smaller.
+struct LaunchInfo {
+  const char* name = nullptr; // stays valid
+  std::uint64_t bytes = 0;
+  std::uint8_t kind = orActivityKernel;
+  std::uint8_t direction = orMemcpyHostToHost;
+  std::uint8_t host_memory = orMemoryTypeUnmanaged;
+};
+
 /// A kernel with its argument block, which `cleanup` takes unless it is null.
 struct Launch {
   orKernel_t kernel;
   void* args;
   orKernel_t cleanup;
+  LaunchInfo info{};
 };
 
 /// Bytes for the executor of the device, whose reply `on_reply` takes.
 struct Message {
-  const char* name; // for people; stays valid
+  LaunchInfo info; // with a name
   const void* data;
   std::size_t size;
   orReply_t on_reply;
@@ -45,12 +57,19 @@ struct Place {
   DeviceState::Epoch epoch = 0;
 };
 
+/// From where to where a copy goes, noted while activity is recorded.
+struct Route {
+  std::uint8_t direction = orMemcpyHostToHost;
+  std::uint8_t host_memory = orMemoryTypeUnmanaged;
+};
+
 /// Bytes between two addresses, each a device pointer or host memory. The
 /// ranges may overlap.
 struct Copy {
   Place dst;
   Place src;
   std::size_t count;
+  Route route{};
 };
 
 /// Rows of `width` bytes, which begin every `pitch` bytes.
@@ -61,6 +80,7 @@ struct Copy2D {
   std::size_t src_pitch;
   std::size_t width;
   std::size_t height; // at least 1
+  Route route{};
 
   /// Bytes from the first to the last that rows touch.
   static std::size_t
@@ -84,6 +104,12 @@ using Command =
 class Dropped : public Failure {
  public:
   using Failure::Failure;
+};
+
+/// When a command ran, in nanoseconds of CLOCK_MONOTONIC.
+struct Span {
+  std::uint64_t started = 0;
+  std::uint64_t ended = 0;
 };
 
 /// Carries out the commands of one stream. One thread at a time uses it.
@@ -112,6 +138,16 @@ class Lane {
     return std::exchange(limit_, milliseconds);
   }
 
+  /// Whether what begins from now on is to be measured where it runs.
+  void measure(bool measured) noexcept {
+    measured_ = measured;
+  }
+  /// What was measured of the last command that finished; zeros if nothing was,
+  /// because it ran on the calling thread.
+  Span take_span() noexcept {
+    return std::exchange(span_, {});
+  }
+
   /// The name of what runs elsewhere now, or null. Any thread may ask.
   const char* running() const noexcept {
     return running_.load(std::memory_order_relaxed);
@@ -124,9 +160,17 @@ class Lane {
   std::uint64_t limit() const noexcept {
     return limit_;
   }
+  bool is_measured() const noexcept {
+    return measured_;
+  }
+  void set_span(Span span) noexcept {
+    span_ = span;
+  }
 
  private:
   std::uint64_t limit_ = 0;
+  bool measured_ = false;
+  Span span_;
   std::atomic<const char*> running_{nullptr};
 };
 

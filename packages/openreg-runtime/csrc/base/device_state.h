@@ -97,6 +97,11 @@ class DeviceState {
     return &enqueued_;
   }
 
+  /// The number of one more stream, from 0.
+  int next_stream() noexcept {
+    return streams_.fetch_add(1, std::memory_order_relaxed);
+  }
+
   std::uint64_t wait_timeout() const noexcept {
     return wait_timeout_.load(std::memory_order_relaxed);
   }
@@ -122,6 +127,7 @@ class DeviceState {
   std::atomic<std::uint64_t> wait_timeout_; // milliseconds, 0 for ever
   std::atomic<std::uint64_t> launches_of_kernels_{0};
   std::uint64_t enqueued_ = 0; // atomic
+  std::atomic<int> streams_{0};
   mutable std::mutex mutex_;
   Error error_;
 };

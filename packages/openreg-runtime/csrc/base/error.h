@@ -2,6 +2,7 @@
 // Failures inside the library, and the boundary where they become error codes.
 #pragma once
 
+#include "base/api_observer.h"
 #include "base/process.h"
 #include "base/thread_local.h"
 
@@ -117,20 +118,23 @@ inline void check_not_forked() {
 /// Runs the body of one C function: exceptions become codes.
 template <typename Body>
 orError_t api_call(const char* function, Body&& body) noexcept {
+  const ApiCallScope call(function);
   try {
     check_not_forked();
     body();
-    return orSuccess;
+    return call.end(orSuccess);
   } catch (const Failure& failure) {
     const Error& error = failure.error();
-    return set_last_error(function, error.code, error.message);
+    return call.end(set_last_error(function, error.code, error.message));
   } catch (const std::bad_alloc&) {
-    return set_last_error(
-        function, orErrorMemoryAllocation, "the host is out of memory");
+    return call.end(set_last_error(
+        function, orErrorMemoryAllocation, "the host is out of memory"));
   } catch (const std::exception& exception) {
-    return set_last_error(function, orErrorUnknown, text_of(exception));
+    return call.end(
+        set_last_error(function, orErrorUnknown, text_of(exception)));
   } catch (...) {
-    return set_last_error(function, orErrorUnknown, "unknown exception");
+    return call.end(
+        set_last_error(function, orErrorUnknown, "unknown exception"));
   }
 }
 

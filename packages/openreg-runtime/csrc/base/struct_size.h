@@ -4,6 +4,8 @@
 
 #include "base/error.h"
 
+#include <openreg/activity.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -24,6 +26,9 @@ inline constexpr std::size_t kFirstSize<orExecutor> =
 template <>
 inline constexpr std::size_t kFirstSize<orFailureSpec> =
     offsetof(orFailureSpec, seed) + sizeof(std::uint64_t);
+template <>
+inline constexpr std::size_t kFirstSize<orLaunchInfo> =
+    offsetof(orLaunchInfo, bytes) + sizeof(std::uint64_t);
 template <>
 inline constexpr std::size_t kFirstSize<orMemPoolProps> =
     offsetof(orMemPoolProps, maxSize) + sizeof(std::size_t);

@@ -132,6 +132,8 @@ inline orStream_t handle_of(const Stream* stream) {
 
 /// Runs `callable(*args)` in the order of `stream`, as a kernel.
 void launch(orStream_t stream, nb::handle callable, nb::handle args);
+/// What records call a kernel, valid for good; null while nothing is recorded.
+const char* name_of_kernel(nb::handle callable);
 /// The same as a function of the host.
 void launch_host(orStream_t stream, nb::handle callable, nb::handle args);
 /// Keeps `objects` alive until the work that `stream` has now is done.
@@ -154,6 +156,7 @@ void init_buffer(nb::module_& m);
 void init_host_memory(nb::module_& m);
 void init_failures(nb::module_& m);
 void init_settings(nb::module_& m);
+void init_activity(nb::module_& m);
 void init_kernel();
 
 } // namespace openreg::python

@@ -8,6 +8,8 @@
 #include "base/system_thread.h"
 #include "bindings/bindings.h"
 
+#include <openreg/activity.h>
+
 #include <atomic>
 #include <chrono>
 #include <cxxabi.h>
@@ -193,13 +195,19 @@ bool is_captured(orStream_t stream) {
   return status != orStreamCaptureStatusNone;
 }
 
-void enqueue_kernel(orStream_t stream, std::unique_ptr<Call> call) {
+void enqueue_kernel(
+    orStream_t stream,
+    std::unique_ptr<Call> call,
+    const char* name) {
+  orLaunchInfo info = OPENREG_LAUNCH_INFO_INIT;
+  info.name = name;
   const orError_t error = without_gil([&] {
-    return orLaunchKernel(
+    return orLaunchKernelWithInfo(
         stream,
         [](void* block) { run(*static_cast<Call*>(block)); },
         call.get(),
-        [](void* block) { delete static_cast<Call*>(block); });
+        [](void* block) { delete static_cast<Call*>(block); },
+        &info);
   });
   if (error == orSuccess) {
     static_cast<void>(call.release()); // the stream's from here on
@@ -210,7 +218,7 @@ void enqueue_kernel(orStream_t stream, std::unique_ptr<Call> call) {
 void enqueue_host_call(orStream_t stream, std::unique_ptr<Call> call) {
   if (is_captured(stream)) {
     // The graph keeps what it calls, which only a kernel can.
-    enqueue_kernel(stream, std::move(call));
+    enqueue_kernel(stream, std::move(call), "host function");
     return;
   }
   int device = 0;
@@ -267,7 +275,8 @@ void take_gil_back(PyThreadState* state) {
 }
 
 void launch(orStream_t stream, nb::handle callable, nb::handle args) {
-  enqueue_kernel(stream, std::make_unique<Call>(callable, args));
+  enqueue_kernel(
+      stream, std::make_unique<Call>(callable, args), name_of_kernel(callable));
 }
 
 void launch_host(orStream_t stream, nb::handle callable, nb::handle args) {

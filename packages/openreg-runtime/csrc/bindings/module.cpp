@@ -13,4 +13,5 @@ NB_MODULE(_C, m) {
   openreg::python::init_host_memory(m);
   openreg::python::init_failures(m);
   openreg::python::init_settings(m);
+  openreg::python::init_activity(m);
 }

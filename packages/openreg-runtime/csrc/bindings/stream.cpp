@@ -2,6 +2,8 @@
 // The Python class Stream.
 #include "bindings/bindings.h"
 
+#include <openreg/activity.h>
+
 #include <nanobind/stl/string.h>
 
 #include <cstdint>
@@ -115,6 +117,15 @@ void init_stream(nb::module_& m) {
           },
           "Its ``orStream_t`` as a number, for C libraries and for\n"
           "``torch.openreg.ExternalStream``.")
+      .def_prop_ro(
+          "number",
+          [](const Stream& self) {
+            int number = 0;
+            check(orStreamGetNumber(self.handle, &number));
+            return number;
+          },
+          "Its number among the streams of the device, as records of activity\n"
+          "have it; that of the default stream is 0.")
       .def_prop_ro(
           "device",
           [](const Stream& self) { return Device{device_of(self)}; },

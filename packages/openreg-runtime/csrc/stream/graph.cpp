@@ -43,9 +43,9 @@ std::string label(const Graph::Node& node) {
       [](const auto& each) -> std::string {
         using Kind = std::decay_t<decltype(each)>;
         if constexpr (std::is_same_v<Kind, Launch>) {
-          return "kernel";
+          return each.info.name != nullptr ? each.info.name : "kernel";
         } else if constexpr (std::is_same_v<Kind, Message>) {
-          return std::string("message ") + each.name;
+          return std::string("message ") + each.info.name;
         } else if constexpr (std::is_same_v<Kind, Copy>) {
           return "copy of " + std::to_string(each.count) + " bytes";
         } else if constexpr (std::is_same_v<Kind, Fill>) {

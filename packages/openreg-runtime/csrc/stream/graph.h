@@ -6,6 +6,7 @@
 // that a launch costs little more than its kernels.
 #pragma once
 
+#include "activity/recorder.h"
 #include "backend/backend.h"
 #include "base/device_state.h"
 
@@ -95,6 +96,8 @@ struct GraphRun {
   std::shared_ptr<const Graph> graph;
   std::size_t branch;
   Graph::Run nodes;
+  // Of each node, if the launch is recorded; null for a kind that is not.
+  std::vector<std::unique_ptr<activity::Ticket>> tickets{};
 };
 
 } // namespace openreg

@@ -30,6 +30,7 @@ struct Running {
   Running* outer;
   bool enqueued = false;  // work on the same stream, which runs later
   bool pipelined = false; // later commands of the stream may have begun
+  bool recorded = false;  // as work of the device, its parts included
 };
 OPENREG_THREAD_LOCAL Running* t_running = nullptr;
 
@@ -107,6 +108,18 @@ orFailureSite site_of(const Command& command) {
           std::holds_alternative<Message>(command)
       ? orFailureLaunch
       : orFailureCopy;
+}
+
+template <typename Action>
+std::unique_ptr<activity::Ticket> ticket_of_work(
+    const Action& action,
+    const StreamPlace& place) {
+  if (const auto* command = std::get_if<Command>(&action)) {
+    return ticket_of(*command, place);
+  }
+  return std::holds_alternative<HostCall>(action)
+      ? ticket_of(orActivityHostFunc, "host function", place)
+      : nullptr;
 }
 
 /// A message on the stream of a kernel that runs is a part of its launch.
@@ -190,6 +203,27 @@ void Stream::inject_failure(Entry& entry) const {
   }
 }
 
+/// What is recorded of an entry begins with the call that makes it.
+/// It may be a part of what this thread runs.
+void Stream::begin_record(Entry& entry, bool may_be_part) const {
+  bool nested = false;
+  const Running* each = may_be_part ? t_running : nullptr;
+  for (; each != nullptr; each = outer_of(*each)) {
+    nested |= each->stream == this && each->recorded;
+  }
+  const StreamPlace place{device_, number_, nested};
+  if (std::holds_alternative<Wait>(entry.action)) {
+    entry.ticket = ticket_of(orActivityWait, "wait for an event", place);
+  } else if (auto* run = std::get_if<GraphRun>(&entry.action)) {
+    const auto& nodes = run->graph->branches()[run->branch].nodes;
+    for (std::size_t i = run->nodes.begin; i < run->nodes.end; ++i) {
+      run->tickets.push_back(ticket_of_work(nodes[i], place));
+    }
+  } else {
+    entry.ticket = ticket_of_work(entry.action, place);
+  }
+}
+
 void Stream::submit(Entry&& entry) {
   static const bool blocking = config().launch_blocking;
   if (blocking) {
@@ -206,6 +240,9 @@ void Stream::run_entry(Entry&& entry) {
     check_may_run();
   } else {
     check_not_captured("a command was to run at once on a captured stream");
+  }
+  if (activity::is_on()) [[unlikely]] {
+    begin_record(entry, nested);
   }
   Lock lock(mutex_);
   if (!nested) {
@@ -433,6 +470,9 @@ void Stream::push(Lock& lock, Entry&& entry) {
     start_worker(); // first: what is counted is not taken back
   }
   inject_failure(entry);
+  if (activity::is_on()) [[unlikely]] {
+    begin_record(entry, /*may_be_part=*/false);
+  }
   const auto* record = std::get_if<Record>(&entry.action);
   if (record != nullptr) {
     record->point->place(completed_, enqueued_ + 1);
@@ -589,6 +629,7 @@ void Stream::execute_queued(Lock& lock, std::uint64_t most) {
       queue_.pop_front();
       lock.unlock();
       next.error = state_.failure_since(next.entry.epoch);
+      lane_->measure(next.entry.ticket != nullptr);
       if (!next.error) {
         next.error = attempt(
             [&] { lane_->begin(std::get<Command>(next.entry.action)); });
@@ -599,6 +640,9 @@ void Stream::execute_queued(Lock& lock, std::uint64_t most) {
     Begun& oldest = begun.front();
     if (!oldest.error) {
       oldest.error = attempt([&] { lane_->finish(); });
+    }
+    if (oldest.entry.ticket != nullptr) [[unlikely]] {
+      end(*oldest.entry.ticket, *lane_, oldest.error);
     }
     release(oldest.entry.action, oldest.error);
     if (oldest.error && !state_.usable_since(oldest.entry.epoch)) {
@@ -658,6 +702,28 @@ void Stream::execute_next(Lock& lock, std::uint64_t most) {
 
 /// Returns the failure of the entry, or why it was dropped.
 std::optional<Error> Stream::execute(const Entry& entry) {
+  return recorded(
+      entry.ticket.get(), [&] { return execute_unrecorded(entry); });
+}
+
+/// Does what a ticket, which may be null, is for.
+template <typename Work>
+std::optional<Error> Stream::recorded(
+    activity::Ticket* ticket,
+    const Work& work) {
+  if (ticket == nullptr) [[likely]] {
+    return work();
+  }
+  t_running->recorded = ticket->record.kind <= orActivityMemset;
+  ticket->record.started = activity::now();
+  lane_->measure(true);
+  auto error = work();
+  lane_->measure(false);
+  end(*ticket, *lane_, error);
+  return error;
+}
+
+std::optional<Error> Stream::execute_unrecorded(const Entry& entry) {
   if (auto failure = state_.failure_since(entry.epoch)) {
     return failure;
   }
@@ -682,7 +748,7 @@ std::optional<Error> Stream::execute_run(const GraphRun& run, Epoch epoch) {
   for (std::size_t i = run.nodes.begin; i < run.nodes.end; ++i) {
     const Graph::Node& node = nodes[i];
     const auto* command = std::get_if<Command>(&node);
-    auto error = attempt([&] {
+    const auto work = [&] {
       if (command == nullptr) {
         const auto& host = std::get<HostCall>(node);
         host.function(host.data);
@@ -692,7 +758,10 @@ std::optional<Error> Stream::execute_run(const GraphRun& run, Epoch epoch) {
         hit->apply(&state_);
       }
       lane_->execute(*command);
-    });
+    };
+    auto* ticket =
+        run.tickets.empty() ? nullptr : run.tickets[i - run.nodes.begin].get();
+    auto error = recorded(ticket, [&] { return attempt(work); });
     if (error && !first) {
       first = std::move(error);
     }

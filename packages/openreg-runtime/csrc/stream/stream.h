@@ -28,6 +28,7 @@
 #include "failures/failure_injection.h"
 #include "stream/event.h"
 #include "stream/graph.h"
+#include "stream/recorded.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -46,12 +47,17 @@ class Stream {
  public:
   Stream(int device, int priority, DeviceState& state, Backend& backend)
       : device_(device),
+        number_(state.next_stream()),
         priority_(priority),
         state_(state),
         lane_(backend.open_lane()) {}
 
   int device() const noexcept {
     return device_;
+  }
+  /// Among the streams of the device, as records name it.
+  int number() const noexcept {
+    return number_;
   }
   int priority() const noexcept {
     return priority_;
@@ -149,11 +155,14 @@ class Stream {
     Epoch epoch;
     // Null unless an injected failure hits the command.
     std::unique_ptr<const failure_injection::Hit> hit{};
+    // Null unless the command is recorded.
+    std::unique_ptr<activity::Ticket> ticket{};
   };
   using Lock = std::unique_lock<std::mutex>;
 
   void check_accepts(Epoch epoch) const;
   void inject_failure(Entry& entry) const;
+  void begin_record(Entry& entry, bool may_be_part) const;
   void submit(Entry&& entry);
   void run_entry(Entry&& entry);
   void acquire_executor(Lock& lock, Epoch epoch);
@@ -168,6 +177,9 @@ class Stream {
   bool queues_next() const noexcept;
   std::optional<Error> execute(const Entry& entry);
   std::optional<Error> execute_run(const GraphRun& run, Epoch epoch);
+  std::optional<Error> execute_unrecorded(const Entry& entry);
+  template <typename Work>
+  std::optional<Error> recorded(activity::Ticket* ticket, const Work& work);
   template <typename Work>
   std::optional<Error> attempt(const Work& work);
   void act(const Action& action);
@@ -197,6 +209,7 @@ class Stream {
   }
 
   const int device_;
+  const int number_;
   std::atomic<int> priority_; // a stale handle may read it
   DeviceState& state_;
   const std::unique_ptr<Lane> lane_; // the executor's

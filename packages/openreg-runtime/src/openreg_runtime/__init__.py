@@ -16,7 +16,7 @@ import libopenreg
 
 libopenreg.load()
 
-from . import failures  # noqa: E402 - the library must be loaded before
+from . import activity, failures  # noqa: E402 - the library must be loaded before
 from ._C import (  # noqa: E402
     Buffer,
     Device,
@@ -49,6 +49,7 @@ __all__ = [
     "ResourceUsage",
     "Setting",
     "Stream",
+    "activity",
     "current_device",
     "device_count",
     "failures",

@@ -23,6 +23,7 @@ _PACKAGES = (
     "openreg-amp",
     "openreg-distributed",
     "openreg-inductor",
+    "openreg-profiler",
     "openreg-runtime",
     "torch",
 )

@@ -96,6 +96,12 @@ _TABLE = (
         "_registration.py",
     ),
     (
+        "activity_profiler",
+        "libkineto::IActivityProfiler, REGISTER_PRIVATEUSE1_PROFILER",
+        "torch.profiler shows no time of the device",
+        "_registration.py",
+    ),
+    (
         "device_interface",
         "torch._dynamo.device_interface.register_interface_for_device",
         "Dynamo and Inductor cannot ask for streams and properties",
@@ -119,11 +125,6 @@ _FOLDER = "torch-openreg/src/torch_openreg"
 # What PyTorch offers and this version does not use: name, what PyTorch calls it, what
 # does not work. docs/mechanisms/planned.md has each with the failure that it causes.
 _PLANNED = (
-    (
-        "activity_profiler",
-        "libkineto::IActivityProfiler, REGISTER_PRIVATEUSE1_PROFILER",
-        "torch.profiler shows no time of the device",
-    ),
     (
         "aoti_eager",
         "register_aoti_compile_backend",

@@ -50,6 +50,8 @@ def register() -> None:
         _register_process_group()
     if is_enabled("symmetric_memory"):
         _register_symmetric_memory()
+    if is_enabled("activity_profiler"):
+        _register_profiler()
     if is_enabled("rng_graphsafe"):
         _register_graphsafe_generators()
     _register_compilers()
@@ -154,6 +156,18 @@ def _register_symmetric_memory() -> None:
             raise
     else:
         _registration.register_symmetric_memory()
+
+
+def _register_profiler() -> None:
+    try:
+        # The submodule by name, as that of openreg_aten.
+        from openreg_profiler import _registration
+    except ModuleNotFoundError as error:
+        # torch.profiler then shows the host alone, as for a device without one.
+        if error.name != "openreg_profiler":
+            raise
+    else:
+        _registration.register()
 
 
 def _refuse_group(*_: Any) -> NoReturn:

@@ -28,6 +28,7 @@ struct CommandFrame {
   std::uint64_t address; // of the device, as the host names it
   std::uint64_t source;
   std::uint64_t size;
+  std::uint64_t measured; // 1: the reply says when it ran
 };
 
 /// `size` bytes follow: what was asked for, or the text of an error.
@@ -35,6 +36,8 @@ struct ReplyFrame {
   std::uint32_t error; // an orError_t
   std::uint32_t unused;
   std::uint64_t size;
+  std::uint64_t started; // nanoseconds of CLOCK_MONOTONIC; 0: not measured
+  std::uint64_t ended;
 };
 
 /// The shared memory of a lane.

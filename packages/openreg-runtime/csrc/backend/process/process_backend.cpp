@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The host's side of a device in a process of its own.
+#include "activity/recorder.h"
 #include "backend/backend.h"
 #include "backend/process/frame.h"
 #include "backend/process/launcher.h"
@@ -63,7 +64,7 @@ class Connection final : private Peer, private Running {
   }
 
   /// Sends a command with the bytes that follow it.
-  void send(const CommandFrame& frame, const void* data, std::size_t size);
+  void send(CommandFrame frame, const void* data, std::size_t size);
   /// Reads the reply to the oldest command into `data`. Throws its error.
   void receive(void* data, std::size_t size);
   /// The same for a reply of any size.
@@ -71,6 +72,14 @@ class Connection final : private Peer, private Running {
 
   void set_running(const char* name) noexcept {
     running_name_.store(name, std::memory_order_relaxed);
+  }
+  /// Whether the device says of the next commands when they ran.
+  void measure(bool measured) noexcept {
+    measured_ = measured;
+  }
+  /// What it said of the last one that was answered.
+  Span span() const noexcept {
+    return span_;
   }
   /// How long the device may say nothing, in milliseconds: then it is lost.
   /// 0: for ever.
@@ -127,6 +136,8 @@ class Connection final : private Peer, private Running {
   std::size_t stash_read_ = 0;
   std::atomic<const char*> running_name_{nullptr};
   std::uint64_t limit_ = 0;
+  bool measured_ = false;
+  Span span_;
   std::chrono::steady_clock::time_point heard_;
   std::uint64_t moved_ = 0; // bytes
   bool is_late_ = false;
@@ -174,11 +185,9 @@ Connection::~Connection() {
   munmap(memory_, sizeof(LaneMemory));
 }
 
-void Connection::send(
-    const CommandFrame& frame,
-    const void* data,
-    std::size_t size) {
+void Connection::send(CommandFrame frame, const void* data, std::size_t size) {
   process_->check();
+  frame.measured = measured_ ? 1 : 0;
   transfer([&] {
     Reading device{*this};
     commands_.write(&frame, sizeof(frame), device);
@@ -264,6 +273,7 @@ void Connection::read(void* data, std::size_t size) {
 std::size_t Connection::receive_size(std::uint64_t most) {
   ReplyFrame frame{};
   read(&frame, sizeof(frame));
+  span_ = {frame.started, frame.ended};
   const bool failed = frame.error != orSuccess;
   if (frame.size > (failed ? kMostText : most)) {
     throw Broken("it sent a reply of " + std::to_string(frame.size) + " bytes");
@@ -482,7 +492,7 @@ void ProcessBackend::release(std::size_t offset, std::size_t size) {
   const std::lock_guard lock(service_mutex_);
   try {
     Connection& to = service(now);
-    to.send({CommandKind::kRelease, 0, offset, 0, size}, nullptr, 0);
+    to.send({CommandKind::kRelease, 0, offset, 0, size, 0}, nullptr, 0);
     to.receive(nullptr, 0);
   } catch (const Failure& failure) {
     if (failure.error().code != orErrorDeviceLost) {
@@ -502,7 +512,7 @@ void ProcessBackend::read(
     std::size_t size) {
   const std::lock_guard lock(service_mutex_);
   Connection& by = service(process);
-  by.send({CommandKind::kRead, 0, number_of(address), 0, size}, nullptr, 0);
+  by.send({CommandKind::kRead, 0, number_of(address), 0, size, 0}, nullptr, 0);
   by.receive(to, size);
 }
 
@@ -513,7 +523,7 @@ void ProcessBackend::write(
     std::size_t size) {
   const std::lock_guard lock(service_mutex_);
   Connection& by = service(process);
-  by.send({CommandKind::kWrite, 0, number_of(address), 0, size}, from, size);
+  by.send({CommandKind::kWrite, 0, number_of(address), 0, size, 0}, from, size);
   by.receive(nullptr, 0);
 }
 
@@ -535,7 +545,8 @@ void ProcessBackend::copy(
          0,
          number_of(to + at),
          number_of(from + at),
-         count},
+         count,
+         0},
         nullptr,
         0);
     by.receive(nullptr, 0);
@@ -579,6 +590,7 @@ void ProcessLane::finish() {
     }
   } next{*this};
   std::optional<Failure> failure;
+  Span span;
   for (std::size_t i = 0; i < oldest.replies; ++i) {
     try {
       if (oldest.message != nullptr) {
@@ -594,7 +606,13 @@ void ProcessLane::finish() {
       }
       failure = each;
     }
+    const Span each = oldest.connection->span();
+    span = {span.started != 0 ? span.started : each.started, each.ended};
   }
+  if (oldest.to != nullptr && span.ended != 0) {
+    span.ended = activity::now(); // with the bytes of the reply
+  }
+  set_span(span);
   if (failure) {
     throw Failure(*failure);
   }
@@ -630,6 +648,7 @@ void ProcessLane::push(Begun&& begun, const Send& send) {
   }
   Connection& to = *begun_.back().connection;
   to.set_limit(limit());
+  to.measure(is_measured());
   try {
     send(to);
   } catch (...) {
@@ -651,10 +670,10 @@ void ProcessLane::start(const Launch& launch) {
 
 void ProcessLane::start(const Message& message) {
   push(
-      {message.name, 1, &message, nullptr, 0, 0, connection()},
+      {message.info.name, 1, &message, nullptr, 0, 0, connection()},
       [&](Connection& to) {
         to.send(
-            {CommandKind::kMessage, 0, 0, 0, message.size},
+            {CommandKind::kMessage, 0, 0, 0, message.size, 0},
             message.data,
             message.size);
       });
@@ -678,7 +697,7 @@ void ProcessLane::start(const Fill& fill) {
   push(std::move(begun), [&](Connection& to) {
     const std::uint64_t target = number_of(dst.address);
     to.send(
-        {CommandKind::kFill, fill.value, target, 0, fill.count}, nullptr, 0);
+        {CommandKind::kFill, fill.value, target, 0, fill.count, 0}, nullptr, 0);
   });
 }
 
@@ -745,12 +764,13 @@ void ProcessLane::copy(
       const std::uint64_t target = number_of(dst.address + row * dst_pitch);
       const std::byte* from = src.address + row * src_pitch;
       if (src.device < 0) {
-        to.send({CommandKind::kWrite, 0, target, 0, width}, from, width);
+        to.send({CommandKind::kWrite, 0, target, 0, width, 0}, from, width);
       } else if (dst.device < 0) {
-        to.send({CommandKind::kRead, 0, number_of(from), 0, width}, nullptr, 0);
+        to.send(
+            {CommandKind::kRead, 0, number_of(from), 0, width, 0}, nullptr, 0);
       } else {
         to.send(
-            {CommandKind::kCopy, 0, target, number_of(from), width},
+            {CommandKind::kCopy, 0, target, number_of(from), width, 0},
             nullptr,
             0);
       }

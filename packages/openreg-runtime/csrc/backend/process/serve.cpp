@@ -2,6 +2,7 @@
 // The device's side of lanes: memory, and one thread for each.
 #include "backend/process/serve.h"
 
+#include "activity/recorder.h"
 #include "backend/executor.h"
 #include "backend/process/frame.h"
 #include "backend/process/packet.h"
@@ -118,6 +119,7 @@ class Server {
       CommandFrame command{};
       commands_.read(&command, sizeof(command), host_);
       replied_ = false;
+      started_ = command.measured != 0 ? activity::now() : 0;
       to_skip_ = has_bytes(command) ? command.size : 0;
       try {
         run(command);
@@ -145,7 +147,12 @@ class Server {
     to_skip_ -= size;
   }
   void reply(orError_t error, const void* data, std::size_t size) {
-    const ReplyFrame frame{static_cast<std::uint32_t>(error), 0, size};
+    const ReplyFrame frame{
+        static_cast<std::uint32_t>(error),
+        0,
+        size,
+        started_,
+        started_ != 0 ? activity::now() : 0};
     replied_ = true;
     replies_.write_some(&frame, 0); // checks the state
     replies_.write(&frame, sizeof(frame), host_);
@@ -222,6 +229,7 @@ class Server {
   std::vector<std::byte> message_;
   std::uint64_t to_skip_ = 0; // bytes of the command that nobody read
   bool replied_ = false;
+  std::uint64_t started_ = 0; // 0: the command is not measured
 };
 
 LaneMemory* map_lane(int file) {

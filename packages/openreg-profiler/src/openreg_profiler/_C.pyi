@@ -1,0 +1,3 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The types of the compiled module; its docstrings are in csrc.
+def register_profiler() -> None: ...

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``torch.profiler`` for OpenReg devices.
+
+``register()`` tells PyTorch of it, which torch-openreg does by itself.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from openreg_profiler._build import TORCH_VERSION as _BUILT_FOR
+from openreg_profiler._registration import register
+
+__all__ = ["register"]
+
+
+def _check_torch_version(built_for: str, found: str) -> None:
+    """Compares two versions of torch; ``+cpu`` and the like do not count.
+
+    Args:
+        built_for: The version this package was compiled against.
+        found: The version that is installed.
+
+    Raises:
+        RuntimeError: If they differ; the C++ interface is not stable across them.
+    """
+    if found.partition("+")[0] != built_for:
+        raise RuntimeError(
+            f"openreg-profiler was built for torch {built_for}, but torch {found} is "
+            f"installed. Install that torch: pip install torch=={built_for}; or build "
+            f"openreg-profiler again for torch {found}."
+        )
+
+
+_check_torch_version(_BUILT_FOR, torch.__version__)
