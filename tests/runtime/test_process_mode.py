@@ -300,6 +300,27 @@ assert 9 < time.monotonic() - start < 40
     assert "while it ran a copy" in text
 
 
+def test_time_in_which_the_program_was_stopped_too_is_no_silence(
+    run_python: Program,
+) -> None:
+    program = """
+buffer = write(b"here", 0)
+device, program = process_of(0), os.getpid()
+(launcher,) = children_of(program)
+os.kill(launcher, signal.SIGSTOP)  # it would report the next one
+os.kill(device, signal.SIGSTOP)
+for thread in Path(f"/proc/{device}/task").iterdir():
+    while (thread / "stat").read_text().rpartition(") ")[2][0] != "T":
+        time.sleep(0.001)
+continues = f"kill -CONT {program}; sleep 0.5; kill -CONT {device} {launcher}"
+stops = f"sleep 0.2; kill -STOP {program}; sleep 10.5; {continues}"
+stopper = subprocess.Popen(["sh", "-c", stops])
+print(read(buffer))
+stopper.wait()
+"""
+    assert output(run_python, program, OPENREG_WAIT_TIMEOUT="100") == "b'here'\n"
+
+
 def test_device_that_is_lost_during_a_large_copy_was_in_it(run_python: Program) -> None:
     program = """
 data = bytes(100 << 20)

@@ -39,6 +39,9 @@ constexpr std::size_t kMostRows = std::size_t{8} << 20;
 // A limit of waits may be shorter than what a device needs to start, or a large
 // operator.
 constexpr std::chrono::milliseconds kLeastSilence = std::chrono::seconds(10);
+// Who waits checks more often. A longer time, in which this process was stopped
+// and the device may have been too, counts as this.
+constexpr std::chrono::seconds kMostBetweenChecks{1};
 
 class ProcessBackend;
 
@@ -91,6 +94,8 @@ class Connection final : private Peer, private Running {
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   /// The device as one sees it who waits for room for a command. It may wait
   /// for room for a reply before it reads on.
   class Reading final : public Peer {
@@ -119,9 +124,9 @@ class Connection final : private Peer, private Running {
   void stash_replies();
   /// Notes that the device has said something, or is asked something new.
   void hear() noexcept {
-    heard_ = std::chrono::steady_clock::now();
+    checked_ = Clock::now();
+    silence_ = {};
     moved_ = commands_.position() + replies_.position();
-    is_late_ = false;
   }
   std::size_t receive_size(std::uint64_t most);
   template <typename Work>
@@ -138,9 +143,9 @@ class Connection final : private Peer, private Running {
   std::uint64_t limit_ = 0;
   bool measured_ = false;
   Span span_;
-  std::chrono::steady_clock::time_point heard_;
+  Clock::time_point checked_;
+  Clock::duration silence_{};
   std::uint64_t moved_ = 0; // bytes
-  bool is_late_ = false;
 };
 
 NewLane make_lane() {
@@ -222,12 +227,12 @@ void Connection::check() {
     hear();
     return;
   }
+  const auto now = Clock::now();
+  silence_ += std::min<Clock::duration>(now - checked_, kMostBetweenChecks);
+  checked_ = now;
   const auto most = std::max(std::chrono::milliseconds(limit_), kLeastSilence);
-  if (std::chrono::steady_clock::now() - heard_ < most) {
+  if (silence_ < most) {
     return;
-  }
-  if (!std::exchange(is_late_, true)) {
-    return; // it may be this process that was stopped
   }
   end_device_process(
       *process_,
