@@ -17,7 +17,8 @@ import torch
 import torch.distributed as dist
 
 import openreg_runtime as runtime
-from openreg_distributed import Options, flight
+from openreg_distributed import flight
+from support.limited_groups import begin
 from support.programs import run, variables
 from torch_openreg.testing import run_each_rank, run_ranks
 
@@ -27,16 +28,6 @@ DEVICE = "openreg"
 TRANSPORTS = pytest.mark.parametrize(
     "share_memory", [True, False], ids=["shared memory", "gloo"]
 )
-
-
-def begin(seconds: float, share_memory: bool = True) -> None:
-    dist.init_process_group(
-        "occl",
-        timeout=datetime.timedelta(seconds=seconds),
-        pg_options=Options(share_memory=share_memory),
-    )
-    dist.all_reduce(torch.ones(1, device=DEVICE))
-    torch.accelerator.synchronize()
 
 
 def killed(rank: int, share_memory: bool) -> float:

@@ -16,8 +16,9 @@ import torch
 import torch.distributed as dist
 
 import openreg_runtime as runtime
-from openreg_distributed import Options, flight
+from openreg_distributed import flight
 from support.latches import Latch
+from support.limited_groups import begin
 from support.programs import run, variables
 from torch_openreg.testing import RanksFailedError, run_each_rank, run_ranks
 
@@ -25,16 +26,6 @@ pytestmark = pytest.mark.differs_in_process("occl", run=False)
 
 DEVICE = "openreg"
 PREFIX = "TORCH_FR_DUMP_TEMP_FILE"
-
-
-def begin(seconds: float, share_memory: bool = True) -> None:
-    dist.init_process_group(
-        "occl",
-        timeout=datetime.timedelta(seconds=seconds),
-        pg_options=Options(share_memory=share_memory),
-    )
-    dist.all_reduce(torch.ones(4, device=DEVICE))
-    torch.accelerator.synchronize()
 
 
 def rank_1_does_not_come(rank: int, share_memory: bool) -> None:

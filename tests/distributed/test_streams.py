@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import random
 import threading
 import time
 import weakref
@@ -196,6 +197,123 @@ def sends_both_ways_do_not_wait_for_each_other(rank: int) -> None:
     assert received[-1].item() == 1 - rank
 
 
+def small_calls_on_idle_streams_are_done_at_once(rank: int) -> None:
+    warm_up()
+    tensor = torch.ones(4, device=DEVICE)
+    dist.barrier()
+    torch.accelerator.synchronize()
+    calls = [dist.broadcast(tensor, rank, async_op=True)] if rank == 0 else []
+    calls += [dist.isend(tensor, 1 - rank)]
+    # Neither needs the other rank, nor another thread.
+    assert all(call.is_completed() for call in calls)
+    if rank == 1:
+        dist.broadcast(tensor, 0)
+    dist.recv(tensor, 1 - rank)
+    assert calls[0].get_future().wait()[0].tolist() == [1.0] * 4
+
+
+def a_rank_that_is_late_does_not_hold_the_host(rank: int) -> None:
+    warm_up()
+    store = dist.distributed_c10d._get_default_store()
+    ones = torch.ones(4, device=DEVICE)
+    parts = torch.zeros(8, device=DEVICE)
+    received = torch.zeros(4, device=DEVICE)
+    torch.accelerator.synchronize()
+    if rank == 1:
+        store.wait(["rank 0 goes on"])
+    work = [
+        dist.all_reduce(ones, async_op=True),
+        dist.all_gather_single(parts, ones, async_op=True),
+        dist.irecv(received, 1 - rank),
+    ]
+    for each in work:
+        each.wait()
+    if rank == 0:
+        assert not any(each.is_completed() for each in work)
+        store.set("rank 0 goes on", "")
+    dist.send(ones, 1 - rank)
+    assert ones.tolist() == [2.0] * 4
+    assert parts.tolist() == [2.0] * 8
+    assert received.tolist() == [2.0] * 4
+
+
+def a_call_comes_after_what_follows_a_wait(rank: int) -> None:
+    warm_up()
+    tensor = torch.ones(4, device=DEVICE)
+    stream = torch.accelerator.current_stream()
+    for _ in range(20):
+        dist.all_reduce(tensor)  # 2
+        latch = latch_on(stream)
+        tensor *= 3  # 6
+        dist.all_reduce(tensor)  # 12
+        dist.broadcast(tensor, 0)
+        tensor /= 12
+        assert latch.holds
+        latch.release()
+    assert tensor.tolist() == [1.0] * 4
+
+
+def a_call_comes_after_work_of_another_thread(rank: int) -> None:
+    warm_up()
+    tensor = torch.ones(4, device=DEVICE)
+    (tensor * 3).div_(2)
+    stream = torch.accelerator.current_stream()
+    for _ in range(200):
+        work = dist.all_reduce(tensor, async_op=True)  # 2
+        thread = threading.Thread(target=lambda: stream.wait_stream(stream))
+        thread.start()
+        work.wait()
+        thread.join()
+        other = threading.Thread(target=tensor.mul_, args=(3.0,))
+        other.start()
+        other.join()
+        dist.all_reduce(tensor)  # 12
+        tensor /= 12
+    assert tensor.tolist() == [1.0] * 4
+
+
+def random_calls(rank: int, seed: int) -> None:
+    """Compares small and large calls, with and without work between, with gloo."""
+    together = random.Random(seed)  # the same on all ranks
+    alone = random.Random(f"{seed} {rank}")
+    ranks = dist.get_world_size()
+    for _ in range(150):
+        count = together.choice([1, 4, 300, 5000, 40000]) * ranks
+        kind = together.randrange(7)
+        root = together.randrange(ranks)
+        peer = together.randrange(1, ranks)
+        works = together.random() < 0.3
+        given = torch.full((count,), float(alone.randrange(100)))
+        results = []
+        for device in ("cpu", DEVICE):
+            tensor = given.to(device)
+            if alone.random() < 0.2:
+                time.sleep(alone.random() / 1000)
+            if works:
+                tensor = tensor * 2 + 1
+            output = torch.zeros(count, device=device)
+            if kind == 0:
+                dist.all_reduce(tensor)
+            elif kind == 1:
+                dist.broadcast(tensor, root)
+            elif kind == 2:
+                dist.all_to_all_single(output, tensor)
+            elif kind == 3:
+                dist.all_gather_single(output, tensor[: count // ranks])
+            elif kind == 4:
+                dist.reduce_scatter_single(output[: count // ranks], tensor)
+            elif kind == 5:
+                dist.reduce(tensor, root)
+                tensor *= dist.get_rank() == root  # others have anything
+            else:
+                sent = dist.isend(tensor, (rank + peer) % ranks)
+                dist.recv(output, (rank - peer) % ranks)
+                sent.wait()
+            results.append((tensor, output))
+        for one, other in zip(*results, strict=True):
+            assert torch.equal(one, other.cpu()), (kind, count, root)
+
+
 def the_profiler_shows_titles(rank: int) -> None:
     warm_up()
     with torch.profiler.profile() as profile:
@@ -239,6 +357,27 @@ def test_a_barrier_waits_on_the_host():
 
 def test_sends_both_ways_do_not_wait_for_each_other():
     run_ranks(sends_both_ways_do_not_wait_for_each_other, 2, backend="occl")
+
+
+def test_small_calls_on_idle_streams_are_done_at_once():
+    run_ranks(small_calls_on_idle_streams_are_done_at_once, 2, backend="occl")
+
+
+def test_a_rank_that_is_late_does_not_hold_the_host():
+    run_ranks(a_rank_that_is_late_does_not_hold_the_host, 2, backend="occl")
+
+
+def test_a_call_comes_after_what_follows_a_wait():
+    run_ranks(a_call_comes_after_what_follows_a_wait, 2, backend="occl")
+
+
+def test_a_call_comes_after_work_of_another_thread():
+    run_ranks(a_call_comes_after_work_of_another_thread, 2, backend="occl")
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_random_calls_give_what_gloo_gives(ranks):
+    run_ranks(random_calls, ranks, ranks, backend="cpu:gloo,openreg:occl")
 
 
 def test_the_profiler_shows_titles():

@@ -24,33 +24,6 @@ constexpr Milliseconds kShutdownPatience{10'000};
 constexpr int kAnyPeer = -1;
 constexpr int kAllPeers = -2; // the lane of batches
 
-std::string text_of(const std::exception& error) {
-  // what() would have the stack of C++ too.
-  const auto* known = dynamic_cast<const c10::Error*>(&error);
-  return known != nullptr ? known->what_without_backtrace() : error.what();
-}
-
-/// Fails a call, and with it the group. Returns where the record of that is, as
-/// an end of the message.
-std::string
-fail(const std::string& message, Engine& engine, FlightRecord::Span span) {
-  FlightRecord& flight = FlightRecord::get();
-  flight.set_ended(span, message);
-  return engine.fail(message) ? flight.write_after(message) : std::string{};
-}
-
-/// Ends one that has run, too.
-void end_with(
-    const std::string& message,
-    Engine& engine,
-    Outcome& outcome,
-    FlightRecord::Span span) {
-  const std::string where = fail(message, engine, span);
-  outcome.finish(
-      std::make_exception_ptr(
-          C10_BUILD_ERROR(DistBackendError, message + where)));
-}
-
 /// As NCCL's records name it: `send 0->1`, `recv 1<-0`.
 std::string name_of(const PeerOp& op, int rank) {
   switch (op.kind) {
@@ -260,6 +233,7 @@ OcclBackend::OcclBackend(
               options->timeout)),
       options_(std::move(options)),
       make_engine_(make_engine),
+      group_name_(std::make_shared<const std::string>(options_->group_name)),
       flight_group_(
           FlightRecord::get().add_group(
               {options_->group_name,
@@ -276,18 +250,39 @@ OcclBackend::~OcclBackend() {
   }
   // What still runs would keep this group's threads; nobody can wait for it
   // but by a Work, which then tells why.
+  const std::vector<Running> running = take_running();
   const bool idle =
-      std::all_of(running_.begin(), running_.end(), [](const auto& each) {
+      std::all_of(running.begin(), running.end(), [](const auto& each) {
         return each.outcome->is_finished();
       });
   if (!idle) {
     engine_->abort();
   }
   pending_->abort();
-  for (const Running& each : running_) {
+  for (const Running& each : running) {
     each.memory->leave_if_used(*each.outcome);
   }
   FlightRecord::get().remove_group(flight_group_);
+}
+
+std::vector<OcclBackend::Running> OcclBackend::take_running() {
+  std::vector<Running> running;
+  const std::lock_guard lock(mutex_);
+  for (auto& [key, lane] : lanes_) {
+    std::move(
+        lane->running.begin(),
+        lane->running.end(),
+        std::back_inserter(running));
+    lane->running.clear();
+  }
+  return running;
+}
+
+void OcclBackend::LaneState::take_ended(std::vector<Running>& ended) {
+  while (!running.empty() && running.front().outcome->is_finished()) {
+    ended.push_back(std::move(running.front()));
+    running.pop_front();
+  }
 }
 
 void OcclBackend::meet(const at::Tensor& all, const at::Tensor& own) {
@@ -330,11 +325,7 @@ void OcclBackend::shutdown() {
   if (engine_->is_inherited()) {
     return; // nothing runs in this process
   }
-  std::vector<Running> running;
-  {
-    const std::lock_guard lock(mutex_);
-    running.swap(running_);
-  }
+  const std::vector<Running> running = take_running();
   const auto end = std::chrono::steady_clock::now() + kShutdownPatience;
   bool idle = true;
   for (const Running& each : running) {
@@ -379,31 +370,58 @@ c10::intrusive_ptr<c10d::Backend> OcclBackend::split(
       std::move(gloo), std::move(own), make_engine_);
 }
 
-std::string OcclBackend::describe(const char* name, uint64_t sequence) const {
-  return c10::str(
-      name,
-      " number ",
-      sequence,
-      " of group '",
-      options_->group_name,
-      "' on rank ",
-      rank_,
-      " of ",
-      size_);
-}
-
-c10::Stream OcclBackend::stream_of(const LaneKey& key) {
-  auto& stream = streams_[key];
-  if (!stream) {
-    stream = std::make_unique<OwnStream>(key.first);
+OcclBackend::LaneState& OcclBackend::lane_of(const LaneKey& key) {
+  auto& lane = lanes_[key];
+  if (!lane) {
+    lane = std::make_unique<LaneState>(key.first);
   }
-  return stream->get();
+  return *lane;
 }
 
-FlightRecord::Span OcclBackend::record(
+/// Whether a call may run on the calling thread, where it is done sooner than
+/// another thread would begin it: nothing of the caller or of the group is on
+/// its way that it comes after.
+bool OcclBackend::may_attempt(
     const Call& call,
-    bool is_collective,
-    const std::vector<Frame>& frames) {
+    const std::optional<Lane>& lane,
+    const c10::Stream& stream) {
+  if (!engine_->can_attempt()) {
+    return false;
+  }
+  switch (call.type) {
+    case OpType::ALLREDUCE_COALESCED:
+    case OpType::ALLGATHER_COALESCED:
+    case OpType::REDUCE_SCATTER_TENSOR_COALESCED:
+    case OpType::COALESCED:
+    case OpType::RECVANYSOURCE:
+      return false; // several, or nobody knows with whom
+    default:
+      break;
+  }
+  size_t bytes = 0;
+  for (const auto* tensors : {&call.inputs, &call.outputs}) {
+    for (const at::Tensor& tensor : *tensors) {
+      bytes += tensor.nbytes();
+    }
+  }
+  const auto awaited = callers_->awaited(current_stream(call.device));
+  if (bytes > kMostAttempted || !awaited) {
+    return false;
+  }
+  // Calls that are about to end are let end: the next ones come sooner so than
+  // behind them.
+  return patience_.spin([&] {
+    return progress_of(stream).is_idle() &&
+        std::all_of(
+               awaited->begin(),
+               awaited->end(),
+               [](const auto& end) { return end->query(); }) &&
+        (lane || !last_collective_ || last_collective_->query());
+  });
+}
+
+FlightRecord::Span
+OcclBackend::record(const Call& call, bool is_collective, const Stack& stack) {
   FlightRecord& flight = FlightRecord::get();
   if (!flight.keeps_calls() || engine_->is_inherited()) {
     return {};
@@ -429,11 +447,11 @@ FlightRecord::Span OcclBackend::record(
   }
   if (is_collective) {
     FlightCall& each = calls.emplace_back(common);
-    each.name = c10::str(kBackendName, ":", call.name);
+    each.name = std::string(kBackendName) + ":" + call.name;
     each.inputs = Shapes(call.inputs);
     each.outputs = Shapes(call.outputs);
   }
-  return flight.add(std::move(calls), frames);
+  return flight.add(std::move(calls), stack);
 }
 
 /// NCCL, too, has a communicator for that device only.
@@ -459,82 +477,69 @@ OcclBackend::WorkPtr OcclBackend::issue(
   check_bound_device(call.device);
   auto memory = std::make_shared<Memory>(call.inputs, call.outputs);
   std::vector<Running> ended; // what they keep may need the GIL: not locked
-  const std::vector<Frame> frames = FlightRecord::get().frames();
+  const Stack stack = FlightRecord::get().stack();
   const std::lock_guard lock(mutex_);
-  const uint64_t sequence = lane ? ++exchanges_ : ++collectives_;
-  const std::string name = describe(call.name, sequence);
+  const CallName name{
+      call.name,
+      lane ? ++exchanges_ : ++collectives_,
+      group_name_,
+      rank_,
+      size_};
   if (const std::string failure = engine_->failure(); !failure.empty()) {
     C10_THROW_ERROR(
         DistBackendError,
         c10::str(
-            "occl: ", name, " cannot run, the group has failed: ", failure));
+            "occl: ",
+            name.text(),
+            " cannot run, the group has failed: ",
+            failure));
   }
   FlightRecord::Span span;
   try {
-    span = record(call, !lane, frames);
-    const c10::Stream stream = stream_of({call.device, lane});
-    record_event(current_stream(call.device))->block(stream);
-    if (!lane && last_collective_) {
-      // The order is one for all devices, as it must be on the other ranks.
-      last_collective_->block(stream);
+    span = record(call, !lane, stack);
+    LaneState& state = lane_of({call.device, lane});
+    const c10::Stream stream = state.stream.get();
+    for (auto& each : lanes_) {
+      each.second->take_ended(ended);
     }
-    for (const LaneKey& other : beside) {
-      record_event(stream_of(other))->block(stream);
-    }
+    const bool attempts = may_attempt(call, lane, stream);
     auto outcome = std::make_shared<Outcome>();
     OcclWork::Issued issued;
     issued.type = call.type;
-    issued.title = c10::str(kBackendName, ":", call.name);
+    issued.title = std::string(kBackendName) + ":" + call.name;
     issued.name = name;
-    issued.sequence = sequence;
-    issued.rank = rank_;
     issued.blocks_host = call.blocks_host;
     issued.inputs = std::move(call.inputs);
     issued.outputs = std::move(call.outputs);
     auto work =
         c10::make_intrusive<OcclWork>(std::move(issued), outcome, memory);
-    // The task is destroyed before others learn of the end.
-    auto held = std::make_shared<Task>(std::move(task));
-    launch(
-        stream,
-        [engine = engine_, outcome, held, name, span] {
-          const at::NoGradGuard no_grad;
-          const at::AutoDispatchBelowADInplaceOrView below;
-          FlightRecord::get().set_started(span);
-          std::string why = engine->failure();
-          int source = -1;
-          if (why.empty()) {
-            try {
-              source = (*held)(*engine);
-            } catch (const std::exception& error) {
-              why = text_of(error);
-            }
-          }
-          *held = nullptr;
-          if (why.empty()) {
-            FlightRecord::get().set_ended(span, {});
-            outcome->finish(nullptr, source);
-            return;
-          }
-          end_with(
-              c10::str("occl: ", name, " failed: ", why),
-              *engine,
-              *outcome,
-              span);
-        },
-        [engine = engine_, outcome, name, span] {
-          if (!outcome->is_finished()) {
-            end_with(
-                c10::str("occl: ", name, " did not run: the device has failed"),
-                *engine,
-                *outcome,
-                span);
-          }
-        });
-    work->set_issued(stream);
+    auto execution = std::make_shared<Execution>(
+        std::move(task), name, engine_, outcome, span);
+    bool is_done = false;
+    if (attempts) {
+      run_now(stream, [&] { is_done = execution->attempt(); });
+    }
+    if (is_done) {
+      work->set_done(call.device);
+    } else {
+      const auto place = callers_->follow(current_stream(call.device), stream);
+      if (!lane && last_collective_) {
+        // The order is one for all devices, as it must be on the other ranks.
+        last_collective_->block(stream);
+      }
+      for (const LaneKey& other : beside) {
+        record_event(lane_of(other).stream.get())->block(stream);
+      }
+      launch(
+          stream,
+          [execution] { execution->run(); },
+          [execution] { execution->drop(); });
+      work->set_issued(stream, callers_, place);
+      state.running.push_back({std::move(outcome), std::move(memory)});
+    }
     if (lane) {
       for (const LaneKey& other : beside) {
-        work->end()->block(stream_of(other));
+        work->end()->block(lane_of(other).stream.get());
       }
     } else {
       last_collective_ = work->end();
@@ -543,22 +548,15 @@ OcclBackend::WorkPtr OcclBackend::issue(
         batch_->device = call.device;
       }
     }
-    const auto first = std::stable_partition(
-        running_.begin(), running_.end(), [](const Running& each) {
-          return !each.outcome->is_finished();
-        });
-    std::move(first, running_.end(), std::back_inserter(ended));
-    running_.erase(first, running_.end());
-    running_.push_back({std::move(outcome), std::move(memory)});
     return work;
   } catch (std::exception& error) {
     // The other ranks would wait for this one, which may not come to it.
-    const std::string message =
-        c10::str("occl: ", name, " could not be enqueued: ", text_of(error));
-    const std::string where = fail(message, *engine_, span);
+    const std::string what =
+        c10::str("occl: ", name.text(), " could not be enqueued");
+    const std::string where =
+        fail(c10::str(what, ": ", text_of(error)), *engine_, span);
     if (auto* known = dynamic_cast<c10::Error*>(&error)) {
-      known->add_context(
-          c10::str("occl: ", name, " could not be enqueued", where));
+      known->add_context(what + where);
     }
     throw;
   }
@@ -1006,11 +1004,12 @@ OcclBackend::WorkPtr OcclBackend::point_to_point(Call call, PeerOp op) {
 
 template <typename Function>
 OcclBackend::WorkPtr OcclBackend::call_of_batch(const Function& function) {
+  std::optional<Batch> given_up; // its tensors may need the GIL: not locked
   try {
     return function();
   } catch (...) {
     const std::lock_guard lock(mutex_);
-    batch_.reset();
+    given_up.swap(batch_);
     throw;
   }
 }
@@ -1072,8 +1071,10 @@ OcclBackend::WorkPtr OcclBackend::barrier(const c10d::BarrierOptions& options) {
 }
 
 void OcclBackend::startCoalescing() {
+  // An error in Python may have left one without its end.
+  std::optional<Batch> batch(std::in_place);
   const std::lock_guard lock(mutex_);
-  batch_.emplace(); // an error in Python may have left one without its end
+  batch_.swap(batch);
 }
 
 OcclBackend::WorkPtr OcclBackend::endCoalescing() {

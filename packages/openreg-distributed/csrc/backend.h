@@ -2,12 +2,15 @@
 // occl: a group of ranks with OpenReg devices.
 #pragma once
 
+#include "caller_streams.h"
 #include "engine.h"
+#include "execution.h"
 #include "flight.h"
+#include "patience.h"
 #include "pending.h"
 #include "work.h"
 
-#include <functional>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -137,8 +140,7 @@ class OcclBackend final : public c10d::Backend {
   WorkPtr endCoalescing() override;
 
  private:
-  /// Runs on the stream's thread; returns a source rank or -1.
-  using Task = std::function<int(Engine&)>;
+  using Task = Execution::Task;
 
   struct Call {
     c10d::OpType type;
@@ -166,30 +168,44 @@ class OcclBackend final : public c10d::Backend {
   /// If it is refused, its batch is given up: nobody will end it.
   template <typename Function>
   WorkPtr call_of_batch(const Function& function);
-  c10::Stream stream_of(const LaneKey& key);
+  struct Running {
+    std::shared_ptr<Outcome> outcome;
+    std::shared_ptr<Memory> memory;
+  };
+  struct LaneState {
+    explicit LaneState(c10::DeviceIndex device) : stream(device) {}
+    /// They end in their order.
+    void take_ended(std::vector<Running>& ended);
+
+    OwnStream stream;
+    std::deque<Running> running; // or just ended
+  };
+  LaneState& lane_of(const LaneKey& key);
+  bool may_attempt(
+      const Call& call,
+      const std::optional<Lane>& lane,
+      const c10::Stream& stream);
+  std::vector<Running> take_running();
   c10::DeviceIndex device_for(const c10d::BarrierOptions& options) const;
   void check_bound_device(c10::DeviceIndex device) const;
-  std::string describe(const char* name, uint64_t sequence) const;
-  FlightRecord::Span record(
-      const Call& call,
-      bool is_collective,
-      const std::vector<Frame>& frames);
+  FlightRecord::Span
+  record(const Call& call, bool is_collective, const Stack& stack);
 
   std::shared_ptr<Engine> engine_;
   const std::shared_ptr<Pending> pending_ = std::make_shared<Pending>();
   const c10::intrusive_ptr<OcclOptions> options_;
   const MakeEngine make_engine_;
+  const std::shared_ptr<const std::string> group_name_;
   const uint64_t flight_group_;
   bool is_described_ = false;
 
+  const std::shared_ptr<CallerStreams> callers_ =
+      std::make_shared<CallerStreams>();
+  Patience patience_{std::chrono::microseconds(30)};
+
   std::mutex mutex_; // streams get work in the order of the numbers
-  std::map<LaneKey, std::unique_ptr<OwnStream>> streams_;
-  std::shared_ptr<c10::Event> last_collective_;
-  struct Running {
-    std::shared_ptr<Outcome> outcome;
-    std::shared_ptr<Memory> memory;
-  };
-  std::vector<Running> running_; // or just ended
+  std::map<LaneKey, std::unique_ptr<LaneState>> lanes_;
+  std::shared_ptr<c10::Event> last_collective_; // null if it has ended
   uint64_t collectives_ = 0;
   uint64_t exchanges_ = 0;
   struct Batch {

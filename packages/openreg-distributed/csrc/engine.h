@@ -109,6 +109,10 @@ class Engine {
   /// Ends what waits, with an error, and all that comes.
   void abort();
 
+  /// Whether an Attempt can be made.
+  bool can_attempt() const {
+    return transport_->can_attempt();
+  }
   bool shares_memory() const {
     return transport_ != &gloo_;
   }

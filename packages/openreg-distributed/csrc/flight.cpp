@@ -162,13 +162,13 @@ void FlightRecord::remove_group(uint64_t group) {
   groups_.at(group).is_removed = true;
 }
 
-std::vector<Frame> FlightRecord::frames() const {
-  return keeps_stacks_ && keeps_calls() ? python_stack() : std::vector<Frame>{};
+Stack FlightRecord::stack() const {
+  return keeps_stacks_ && keeps_calls() ? python_stack() : nullptr;
 }
 
 FlightRecord::Span FlightRecord::add(
     std::vector<FlightCall> calls,
-    const std::vector<Frame>& frames) {
+    const Stack& stack) {
   if (!keeps_calls() || calls.empty()) {
     return {};
   }
@@ -182,10 +182,10 @@ FlightRecord::Span FlightRecord::add(
     }
     groups_.at(call.group).collectives = call.collective;
     Entry& entry = ring_[place];
-    if (entry.id != 0 && entry.ended == 0) {
+    if (entry.id != 0 && entry.ended == 0 && unended_.size() < capacity_) {
       unended_.emplace(entry.id, std::move(entry));
     }
-    entry = Entry{next_++, std::move(call), frames, now, 0, 0, {}};
+    entry = Entry{next_++, std::move(call), stack, now, 0, 0, {}};
   }
   return span;
 }
@@ -289,13 +289,13 @@ void FlightRecord::append(std::string& json, const Entry& entry) const {
       entry.failure.empty() ? "null" : quoted(entry.failure),
       ", \"frames\": ",
       list_of(
-          entry.frames,
+          entry.stack ? *entry.stack : std::vector<Frame>{},
           [](const Frame& frame) {
             return c10::str(
                 "{\"name\": ",
-                quoted(frame.function),
+                quoted(frame.code->function),
                 ", \"filename\": ",
-                quoted(frame.file),
+                quoted(frame.code->file),
                 ", \"line\": ",
                 frame.line,
                 "}");

@@ -48,7 +48,7 @@ struct FlightCall {
 };
 
 /// The last calls of a process, in a ring, and those before that have not
-/// ended.
+/// ended: the first ones, and as many at most as the ring has.
 class FlightRecord {
  public:
   /// That of this process, which is never destroyed. A forked child begins a
@@ -75,10 +75,10 @@ class FlightRecord {
     uint64_t first = 0;
     uint64_t end = 0;
   };
-  Span add(std::vector<FlightCall> calls, const std::vector<Frame>& frames);
-  /// The frames for add(), if they are kept. It may wait for the GIL, so the
+  Span add(std::vector<FlightCall> calls, const Stack& stack);
+  /// The stack for add(), if they are kept. It may wait for the GIL, so the
   /// caller must hold no lock.
-  std::vector<Frame> frames() const;
+  Stack stack() const;
   void set_started(Span span);
   /// Empty if they have succeeded.
   void set_ended(Span span, const std::string& failure);
@@ -97,7 +97,7 @@ class FlightRecord {
   struct Entry {
     uint64_t id = 0;
     FlightCall call;
-    std::vector<Frame> frames;
+    Stack stack;
     int64_t created = 0; // nanoseconds since 1970, 0 if not yet
     int64_t started = 0;
     int64_t ended = 0;

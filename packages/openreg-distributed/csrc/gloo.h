@@ -27,6 +27,9 @@ class GlooTransport final : public Transport {
   bool keeps_inputs() const override {
     return false;
   }
+  bool can_attempt() const override {
+    return false;
+  }
   void set_timeout(Milliseconds timeout) override {
     gloo_->setTimeout(timeout);
   }

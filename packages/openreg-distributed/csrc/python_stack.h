@@ -2,19 +2,28 @@
 // Where in a Python program a call comes from.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace openreg::distributed {
 
-struct Frame {
+/// A code object of Python, as text: what reads it later may not wait for the
+/// GIL.
+struct Code {
   std::string function;
   std::string file;
+};
+
+struct Frame {
+  std::shared_ptr<const Code> code;
   int line;
 };
 
-/// The stack of this thread, innermost first; empty in one without Python. As
-/// text, since what reads it later may not wait for the GIL.
-std::vector<Frame> python_stack();
+/// Frames, innermost first. Null in a thread without Python.
+using Stack = std::shared_ptr<const std::vector<Frame>>;
+
+/// That of this thread.
+Stack python_stack();
 
 } // namespace openreg::distributed

@@ -36,6 +36,10 @@ c10::Stream wrap(c10::DeviceIndex device, orStream_t handle) {
       reinterpret_cast<c10::StreamId>(handle));
 }
 
+orStream_t handle_of(const c10::Stream& stream) {
+  return static_cast<orStream_t>(guard().getStreamNativeHandle(stream));
+}
+
 struct Command {
   std::function<void()> run;
   std::function<void()> end;
@@ -84,6 +88,20 @@ std::shared_ptr<c10::Event> record_event(
   return event;
 }
 
+void run_now(const c10::Stream& stream, const std::function<void()>& run) {
+  check(orLaunchKernelBlocking(
+      handle_of(stream),
+      [](void* p) { (*static_cast<const std::function<void()>*>(p))(); },
+      const_cast<std::function<void()>*>(&run)));
+}
+
+Progress progress_of(const c10::Stream& stream) {
+  Progress progress{};
+  check(orStreamGetProgress(
+      handle_of(stream), &progress.enqueued, &progress.completed));
+  return progress;
+}
+
 void launch(
     const c10::Stream& stream,
     std::function<void()> run,
@@ -91,7 +109,7 @@ void launch(
   auto command =
       std::make_unique<Command>(Command{std::move(run), std::move(end)});
   const orError_t error = orLaunchKernel(
-      static_cast<orStream_t>(guard().getStreamNativeHandle(stream)),
+      handle_of(stream),
       [](void* p) { static_cast<Command*>(p)->run(); },
       command.get(),
       [](void* p) {

@@ -10,6 +10,7 @@
 #include <c10/core/Event.h>
 #include <c10/core/Stream.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -53,6 +54,19 @@ class StreamScope {
 std::shared_ptr<c10::Event> record_event(
     const c10::Stream& stream,
     bool has_time = false);
+
+/// Runs `run` on this thread as work of a stream, which has nothing else to do.
+void run_now(const c10::Stream& stream, const std::function<void()>& run);
+
+struct Progress {
+  uint64_t enqueued; // commands so far
+  uint64_t completed;
+
+  bool is_idle() const {
+    return enqueued == completed;
+  }
+};
+Progress progress_of(const c10::Stream& stream);
 
 /// Enqueues `run`. `end` is called after it, and also if the device has failed
 /// and drops it; neither may throw but `run`, which so fails the stream.

@@ -24,6 +24,25 @@ struct PeerOp {
   int tag;
 };
 
+/// The bytes of a call that can be attempted.
+constexpr size_t kMostAttempted = size_t{64} << 10;
+
+/// Thrown by what an Attempt cannot do at once. It can be called again with the
+/// same arguments, and then goes on where it has stopped.
+struct NotYet {};
+
+/// While it lives, what its thread asks of a transport waits for other ranks
+/// only for moments.
+class Attempt {
+ public:
+  Attempt();
+  ~Attempt();
+  Attempt(const Attempt&) = delete;
+  Attempt& operator=(const Attempt&) = delete;
+
+  static bool runs_here();
+};
+
 /// Tensors are contiguous vectors of host memory. Those that are reduced have a
 /// type of gloo; all others are bytes.
 class Transport {
@@ -35,6 +54,9 @@ class Transport {
 
   /// True if reduce() and reduce_scatter() leave what they are given as it is.
   virtual bool keeps_inputs() const = 0;
+  /// True if one collective, or an exchange of one message that is not from any
+  /// rank, can be attempted while no other runs.
+  virtual bool can_attempt() const = 0;
   /// The limit of exchange() from now on.
   virtual void set_timeout(Milliseconds timeout) = 0;
   /// Ends what waits, with an error, and all that comes.

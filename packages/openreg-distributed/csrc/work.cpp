@@ -25,7 +25,6 @@ void Outcome::finish(std::exception_ptr failure, int source_rank) {
 }
 
 bool Outcome::is_finished() const {
-  const std::lock_guard lock(mutex_);
   return finished_;
 }
 
@@ -38,10 +37,11 @@ bool Outcome::wait(std::chrono::milliseconds timeout) const {
   const GilRelease no_gil;
   std::unique_lock lock(mutex_);
   if (timeout <= kNoTimeout) {
-    condition_.wait(lock, [this] { return finished_; });
+    condition_.wait(lock, [this] { return finished_.load(); });
     return true;
   }
-  return condition_.wait_for(lock, timeout, [this] { return finished_; });
+  return condition_.wait_for(
+      lock, timeout, [this] { return finished_.load(); });
 }
 
 int Outcome::source_rank() const {
@@ -75,12 +75,25 @@ std::vector<c10::Storage> Memory::take() {
   return std::exchange(storages_, {});
 }
 
+std::string CallName::text() const {
+  return c10::str(
+      name,
+      " number ",
+      sequence,
+      " of group '",
+      *group,
+      "' on rank ",
+      rank,
+      " of ",
+      size);
+}
+
 OcclWork::OcclWork(
     Issued issued,
     std::shared_ptr<Outcome> outcome,
     std::shared_ptr<Memory> memory)
     : Work(
-          issued.rank,
+          issued.name.rank,
           issued.type,
           issued.title.c_str(),
           std::optional<std::vector<at::Tensor>>(issued.inputs)),
@@ -90,8 +103,24 @@ OcclWork::OcclWork(
   issued_.inputs.clear();
 }
 
-void OcclWork::set_issued(const c10::Stream& stream) {
+void OcclWork::set_issued(
+    const c10::Stream& stream,
+    std::shared_ptr<CallerStreams> callers,
+    const CallerStreams::Place& place) {
+  callers_ = std::move(callers);
+  place_ = place;
+  device_ = stream.device_index();
   end_ = record_event(stream);
+  make_future(stream);
+  end_recording();
+}
+
+void OcclWork::set_done(c10::DeviceIndex device) {
+  device_ = device;
+  end_recording();
+}
+
+void OcclWork::make_future(const c10::Stream& stream) {
   future_ = c10::make_intrusive<c10::ivalue::Future>(
       c10::ListType::create(c10::TensorType::get()),
       std::vector<c10::Device>{stream.device()});
@@ -100,6 +129,9 @@ void OcclWork::set_issued(const c10::Stream& stream) {
     const StreamScope scope(stream);
     future_->markCompleted(c10::IValue(issued_.outputs));
   }
+}
+
+void OcclWork::end_recording() {
   if (recordFunctionEndCallback_) {
     recordFunctionEndCallback_();
     recordFunctionEndCallback_ = nullptr;
@@ -124,7 +156,7 @@ int OcclWork::sourceRank() const {
   TORCH_CHECK(
       rank >= 0,
       "occl: ",
-      issued_.name,
+      issued_.name.text(),
       " has no source rank; only a receive from any rank has one");
   return rank;
 }
@@ -140,7 +172,7 @@ void OcclWork::wait_on_host(std::chrono::milliseconds timeout) const {
         c10::str(
             // As NCCL says it, for those who look for its words.
             "occl: caught collective operation timeout: ",
-            issued_.name,
+            issued_.name.text(),
             " was not done after ",
             timeout.count(),
             " ms; it goes on"));
@@ -151,28 +183,27 @@ void OcclWork::wait_on_host(std::chrono::milliseconds timeout) const {
 }
 
 void OcclWork::synchronize() {
-  const c10::Stream stream = current_stream(end_->device_index());
-  end_->block(stream);
+  if (end_) {
+    // The stream must not go on with what a failed collective has left.
+    callers_->wait(current_stream(device_), end_, place_, [outcome = outcome_] {
+      const auto failure = outcome->failure();
+      if (!failure) {
+        return;
+      }
+      try {
+        std::rethrow_exception(failure);
+      } catch (const c10::Error& error) {
+        // The stream's error has all of what(), and so the stack of C++.
+        throw std::runtime_error(error.what_without_backtrace());
+      }
+    });
+  }
   memory_->give_up();
   if (outcome_->is_finished()) {
     if (auto failure = outcome_->failure()) {
       std::rethrow_exception(failure);
     }
-    return;
   }
-  // The stream must not go on with what a failed collective has left.
-  launch(stream, [outcome = outcome_] {
-    const auto failure = outcome->failure();
-    if (!failure) {
-      return;
-    }
-    try {
-      std::rethrow_exception(failure);
-    } catch (const c10::Error& error) {
-      // The stream's error has all of what(), and so the stack of C++ too.
-      throw std::runtime_error(error.what_without_backtrace());
-    }
-  });
 }
 
 bool OcclWork::wait(std::chrono::milliseconds timeout) {
@@ -188,11 +219,16 @@ void OcclWork::blockCurrentStream() {
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> OcclWork::getFuture() {
+  const std::lock_guard lock(future_mutex_);
+  if (!future_) { // it had run: a stream without work is as far
+    const OwnStream empty(device_);
+    make_future(empty.get());
+  }
   return future_;
 }
 
 uint64_t OcclWork::getSequencenumber() const {
-  return issued_.sequence;
+  return issued_.name.sequence;
 }
 
 } // namespace openreg::distributed

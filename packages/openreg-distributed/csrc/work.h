@@ -2,10 +2,12 @@
 // What a collective returns: the place of its end in a stream.
 #pragma once
 
+#include "caller_streams.h"
 #include "streams.h"
 
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <functional>
@@ -31,7 +33,7 @@ class Outcome {
  private:
   mutable std::mutex mutex_;
   mutable std::condition_variable condition_;
-  bool finished_ = false;
+  std::atomic<bool> finished_ = false; // changed under the lock
   std::exception_ptr failure_;
   int source_rank_ = -1;
 };
@@ -58,14 +60,23 @@ class Memory {
   std::vector<c10::Storage> storages_;
 };
 
+/// As in `all_reduce number 3 of group '0' on rank 0 of 2`.
+struct CallName {
+  const char* name = "";
+  uint64_t sequence = 0;
+  std::shared_ptr<const std::string> group;
+  int rank = -1;
+  int size = 0;
+
+  std::string text() const;
+};
+
 class OcclWork final : public c10d::Work {
  public:
   struct Issued {
     c10d::OpType type = c10d::OpType::UNKNOWN;
-    std::string title; // as the profiler shows it
-    std::string name;  // as errors call it
-    uint64_t sequence = 0;
-    int rank = -1;
+    std::string title;              // as the profiler shows it
+    CallName name;                  // as errors call it
     bool blocks_host = false;       // wait() returns when it is done
     std::vector<at::Tensor> inputs; // for the profiler
     std::vector<at::Tensor> outputs;
@@ -76,8 +87,13 @@ class OcclWork final : public c10d::Work {
       std::shared_ptr<Outcome> outcome,
       std::shared_ptr<Memory> memory);
 
-  /// Called once, when the collective is in the stream.
-  void set_issued(const c10::Stream& stream);
+  /// Called once, when the collective is in the stream, behind `place`.
+  void set_issued(
+      const c10::Stream& stream,
+      std::shared_ptr<CallerStreams> callers,
+      const CallerStreams::Place& place);
+  /// The same if it has run already.
+  void set_done(c10::DeviceIndex device);
 
   bool isCompleted() override;
   bool isSuccess() const override;
@@ -90,6 +106,7 @@ class OcclWork final : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   uint64_t getSequencenumber() const override;
 
+  /// Null if it had run before others could wait for it.
   const std::shared_ptr<c10::Event>& end() const {
     return end_;
   }
@@ -100,7 +117,14 @@ class OcclWork final : public c10d::Work {
   Issued issued_;
   std::shared_ptr<Outcome> outcome_;
   std::shared_ptr<Memory> memory_;
+  void make_future(const c10::Stream& stream);
+  void end_recording();
+
   std::shared_ptr<c10::Event> end_;
+  std::shared_ptr<CallerStreams> callers_;
+  CallerStreams::Place place_;
+  c10::DeviceIndex device_ = -1;
+  std::mutex future_mutex_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 

@@ -287,6 +287,20 @@ void Mailbox::check(
   }
 }
 
+void Mailbox::attempt(std::vector<Transfer>& transfers) {
+  // One part has all of it, so it is done or not even begun.
+  static_assert(kMostAttempted <= Segment::kPartBytes);
+  Transfer& only = transfers.front();
+  const bool finished = patience_.spin([&] {
+    advance_all(transfers);
+    return only.finished;
+  });
+  if (!finished) {
+    drop(only, nullptr);
+    throw NotYet{};
+  }
+}
+
 int Mailbox::exchange(
     const std::vector<PeerOp>& ops,
     const Deadline& deadline) {
@@ -312,6 +326,9 @@ int Mailbox::exchange(
         });
   };
   try {
+    if (Attempt::runs_here()) {
+      attempt(transfers);
+    }
     auto moved_at = Clock::now();
     auto checked_at = moved_at;
     // All ranks may be sending, and receive only after that.
@@ -338,6 +355,8 @@ int Mailbox::exchange(
       check(transfers, deadline);
       keeps = keeps || (now - moved_at >= kPatience && sends());
     }
+  } catch (const NotYet&) {
+    throw;
   } catch (...) {
     for (const Transfer& each : transfers) {
       drop(each, &kNobody);

@@ -68,10 +68,13 @@ class Mailbox {
   /// Leaves the channel to `next`, or to others if that is null.
   void drop(const Transfer& transfer, const Transfer* next);
   bool advance_all(std::vector<Transfer>& transfers);
+  /// Throws NotYet, with nothing done, if that is not all in a moment.
+  void attempt(std::vector<Transfer>& transfers);
   void check(const std::vector<Transfer>& transfers, const Deadline& deadline)
       const;
 
   Peers& peers_;
+  Patience patience_{std::chrono::microseconds(30)}; // of attempts
   std::vector<Outbox> outboxes_;
   std::vector<Inbox> inboxes_;
 };

@@ -66,14 +66,6 @@ void Peers::sleep(uint32_t heard, Milliseconds limit) const {
   state.sleepers.fetch_sub(1, std::memory_order_seq_cst);
 }
 
-void Peers::relax() {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("isb");
-#endif
-}
-
 std::optional<std::string> Peers::gone(int rank) const {
   const RankState& state = segment_->state(rank);
   switch (state.membership.load()) {

@@ -2,6 +2,7 @@
 // Waiting for other ranks: without keeping a core, and not for ever.
 #pragma once
 
+#include "patience.h"
 #include "shared/process.h"
 #include "shared/segment.h"
 
@@ -14,8 +15,6 @@
 #include <vector>
 
 namespace openreg::distributed {
-
-using Clock = std::chrono::steady_clock;
 
 /// When an operation has to end, and how long that was from its begin.
 struct Deadline {
@@ -84,18 +83,20 @@ class Peers {
   /// Why nothing more is to be expected of a rank.
   std::optional<std::string> gone(int rank) const;
 
-  /// Waits until `missing(rank)` is false for all other ranks. Throws at the
-  /// time limit, and as check() does.
+  /// True if `missing(rank)` is false for all other ranks.
+  template <typename Missing>
+  bool has_all(const Missing& missing) const {
+    for (int other = 0; other < size(); ++other) {
+      if (other != rank_ && missing(other)) {
+        return false;
+      }
+    }
+    return true;
+  }
+  /// Waits until it is. Throws at the time limit, and as check() does.
   template <typename Missing>
   void wait(const Missing& missing, const Deadline& deadline) {
-    const auto ready = [&] {
-      for (int other = 0; other < size(); ++other) {
-        if (other != rank_ && missing(other)) {
-          return false;
-        }
-      }
-      return true;
-    };
+    const auto ready = [&] { return has_all(missing); };
     if (spin(ready)) {
       return;
     }
@@ -118,30 +119,10 @@ class Peers {
     }
   }
 
-  /// Spins for `ready()` while that pays: after waits that were short, for less
-  /// than what it costs to sleep and be woken.
+  /// Spins for less than what it costs to sleep and be woken.
   template <typename Ready>
   bool spin(const Ready& ready) {
-    if (ready()) {
-      return true;
-    }
-    const int patience = patience_.load(std::memory_order_relaxed);
-    if (patience == 0 &&
-        waits_.fetch_add(1, std::memory_order_relaxed) % kTryEvery != 0) {
-      return false;
-    }
-    const auto end = Clock::now() + kSpin;
-    do {
-      for (int i = 0; i < 32; ++i) {
-        if (ready()) {
-          patience_.store(kPatience, std::memory_order_relaxed);
-          return true;
-        }
-        relax();
-      }
-    } while (Clock::now() < end);
-    patience_.store(patience > 0 ? patience - 1 : 0, std::memory_order_relaxed);
-    return false;
+    return patience_.spin(ready);
   }
 
   [[noreturn]] static void fail(const std::string& why);
@@ -153,11 +134,6 @@ class Peers {
   static constexpr Milliseconds kLook{50};
 
  private:
-  static constexpr std::chrono::microseconds kSpin{15};
-  static constexpr int kPatience = 4;
-  static constexpr unsigned kTryEvery = 16;
-
-  static void relax();
   void check_own() const;
   RankState& own() const {
     return segment_->state(rank_);
@@ -167,8 +143,7 @@ class Peers {
   int rank_;
   std::vector<std::shared_ptr<const Process>> processes_;
   std::mutex leaving_;
-  std::atomic<int> patience_{kPatience};
-  std::atomic<unsigned> waits_{0};
+  Patience patience_{std::chrono::microseconds(15)};
 };
 
 } // namespace openreg::distributed

@@ -105,24 +105,33 @@ class SharedTransport::Steps {
         deadline_(
             timeout == c10d::kUnsetTimeout ? transport.timeout_.load()
                                            : timeout),
-        first_(transport.next_step_) {}
+        first_(transport.next_step_ - (transport.is_given_ ? 1 : 0)) {}
 
-  /// This rank's slot for the next step, which nobody reads any more.
-  std::byte* next() {
+  /// Throws NotYet in an attempt unless the call takes one step only. Nothing
+  /// that it reads may have been written yet.
+  void check_attempt(bool is_one_step) {
+    if (!is_one_step && Attempt::runs_here()) {
+      leave_attempt();
+    }
+  }
+
+  /// The next step: lets `write` fill this rank's slot for it, which nobody
+  /// reads any more, and tells the others.
+  template <typename Write>
+  void give(const Write& write) {
+    if (std::exchange(transport_.is_given_, false)) {
+      return;
+    }
     const uint64_t step = transport_.next_step_;
-    peers_.wait(
-        [&](int other) { return posted(other).load(kAcquire) < step; },
-        deadline_);
+    wait([&](int other) { return posted(other).load(kAcquire) < step; });
     if (step > 0) {
       // Some may have had nobody to wait for.
       compare(step - 1, [](int) { return true; });
     }
-    return peers_.segment().slot(peers_.rank(), step);
-  }
-  void post() {
-    const uint64_t step = transport_.next_step_++;
+    write(peers_.segment().slot(peers_.rank(), step));
     RankState& state = peers_.segment().state(peers_.rank());
     state.calls[step % 2] = call_;
+    ++transport_.next_step_;
     state.posted.store(step + 1, std::memory_order_release);
     peers_.ring_others();
   }
@@ -153,14 +162,29 @@ class SharedTransport::Steps {
     return peers_.segment().state(rank).posted;
   }
 
+  template <typename Missing>
+  void wait(const Missing& missing) {
+    if (!Attempt::runs_here()) {
+      peers_.wait(missing, deadline_);
+      return;
+    }
+    if (!transport_.patience_.spin([&] { return peers_.has_all(missing); })) {
+      leave_attempt();
+    }
+  }
+
+  /// The same call goes on here, on another thread.
+  [[noreturn]] void leave_attempt() {
+    transport_.is_given_ = transport_.next_step_ > first_;
+    throw NotYet{};
+  }
+
   template <typename Needed>
   void wait_until_posted(const Needed& needed) {
     const uint64_t step = transport_.next_step_;
-    peers_.wait(
-        [&](int other) {
-          return needed(other) && posted(other).load(kAcquire) < step;
-        },
-        deadline_);
+    wait([&](int other) {
+      return needed(other) && posted(other).load(kAcquire) < step;
+    });
     if (step == first_ + 1) {
       compare(step - 1, needed);
     }
@@ -226,6 +250,7 @@ SharedTransport::SharedTransport(
     std::vector<std::shared_ptr<const Process>> processes,
     Milliseconds timeout)
     : peers_(std::move(segment), rank, std::move(processes)),
+      patience_(std::chrono::microseconds(30)),
       mailbox_(peers_),
       timeout_(timeout) {}
 
@@ -245,11 +270,11 @@ void SharedTransport::broadcast(
   Steps steps(*this, call_of(OpType::BROADCAST, size, root), timeout);
   for (size_t first = 0; first < size; first += Segment::kSlotBytes) {
     const size_t count = clipped(size, first, Segment::kSlotBytes);
-    std::byte* slot = steps.next();
-    if (rank() == root) {
-      copy_bytes(slot, data_of(bytes) + first, count);
-    }
-    steps.post();
+    steps.give([&](std::byte* slot) {
+      if (rank() == root) {
+        copy_bytes(slot, data_of(bytes) + first, count);
+      }
+    });
     if (rank() != root) {
       steps.wait_for(root);
       copy_bytes(data_of(bytes) + first, steps.slot(root), count);
@@ -268,8 +293,7 @@ void SharedTransport::allreduce(
   const auto ranks = static_cast<size_t>(this->size());
   std::vector<const std::byte*> given(ranks);
   if (size * ranks <= kReducedByAll) {
-    copy_bytes(steps.next(), data, size);
-    steps.post();
+    steps.give([&](std::byte* slot) { copy_bytes(slot, data, size); });
     steps.wait_for_all();
     for (size_t i = 0; i < ranks; ++i) {
       given[i] = steps.slot(static_cast<int>(i));
@@ -277,6 +301,7 @@ void SharedTransport::allreduce(
     combine(data, given, size, type, op);
     return;
   }
+  steps.check_attempt(false);
   // Each rank reduces its share of a piece, which the next step brings to the
   // others.
   const auto own = static_cast<size_t>(rank());
@@ -292,13 +317,13 @@ void SharedTransport::allreduce(
     }
   };
   for (size_t i = 0; i <= pieces; ++i) {
-    std::byte* slot = steps.next();
-    if (i < pieces) {
-      each_other(i, [&](size_t other, std::byte* part, size_t count) {
-        copy_bytes(slot + other * share, part, count);
-      });
-    }
-    steps.post();
+    steps.give([&](std::byte* slot) {
+      if (i < pieces) {
+        each_other(i, [&](size_t other, std::byte* part, size_t count) {
+          copy_bytes(slot + other * share, part, count);
+        });
+      }
+    });
     steps.wait_for_all();
     const size_t first = i * piece + own * share;
     if (const size_t count = clipped(size, first, share); count > 0) {
@@ -329,8 +354,7 @@ void SharedTransport::reduce(
   std::vector<const std::byte*> given(static_cast<size_t>(this->size()));
   for (size_t first = 0; first < size; first += Segment::kSlotBytes) {
     const size_t count = clipped(size, first, Segment::kSlotBytes);
-    copy_bytes(steps.next(), data + first, count);
-    steps.post();
+    steps.give([&](std::byte* slot) { copy_bytes(slot, data + first, count); });
     if (rank() == root) {
       steps.wait_for_all();
       for (size_t i = 0; i < given.size(); ++i) {
@@ -360,18 +384,20 @@ void SharedTransport::reduce_scatter(
   }
   const std::byte* data = data_of(buffer);
   Steps steps(*this, call_of(OpType::REDUCE_SCATTER, buffer, op), timeout);
+  steps.check_attempt(largest <= share);
   std::vector<const std::byte*> given(counts.size());
   for (size_t first = 0; first < largest; first += share) {
-    std::byte* slot = steps.next();
-    for (size_t other = 0; other < counts.size(); ++other) {
-      if (other != own) {
-        copy_bytes(
-            slot + other * share,
-            data + begins[other] + first,
-            clipped(static_cast<size_t>(counts[other]) * width, first, share));
+    steps.give([&](std::byte* slot) {
+      for (size_t other = 0; other < counts.size(); ++other) {
+        const size_t given_size = static_cast<size_t>(counts[other]) * width;
+        if (other != own) {
+          copy_bytes(
+              slot + other * share,
+              data + begins[other] + first,
+              clipped(given_size, first, share));
+        }
       }
-    }
-    steps.post();
+    });
     steps.wait_for_all();
     const size_t count = clipped(size_of(result), first, share);
     for (size_t other = 0; other < counts.size(); ++other) {
@@ -397,11 +423,12 @@ void SharedTransport::allgather(
   }
   Steps steps(*this, call_of(OpType::ALLGATHER, all), timeout);
   for (size_t first = 0; first < largest; first += Segment::kSlotBytes) {
-    copy_bytes(
-        steps.next(),
-        data_of(input) + first,
-        clipped(size_of(input), first, Segment::kSlotBytes));
-    steps.post();
+    steps.give([&](std::byte* slot) {
+      copy_bytes(
+          slot,
+          data_of(input) + first,
+          clipped(size_of(input), first, Segment::kSlotBytes));
+    });
     steps.wait_for_all();
     for (int other = 0; other < size(); ++other) {
       const at::Tensor& output = outputs[static_cast<size_t>(other)];
@@ -422,8 +449,9 @@ void SharedTransport::gather(
   Steps steps(*this, call_of(OpType::GATHER, size, root), timeout);
   for (size_t first = 0; first < size; first += Segment::kSlotBytes) {
     const size_t count = clipped(size, first, Segment::kSlotBytes);
-    copy_bytes(steps.next(), data_of(input) + first, count);
-    steps.post();
+    steps.give([&](std::byte* slot) {
+      copy_bytes(slot, data_of(input) + first, count);
+    });
     if (rank() == root) {
       steps.wait_for_all();
       for (int other = 0; other < this->size(); ++other) {
@@ -444,13 +472,14 @@ void SharedTransport::scatter(
   const size_t size = size_of(output);
   const size_t share = share_of_slot(this->size());
   Steps steps(*this, call_of(OpType::SCATTER, size, root), timeout);
+  steps.check_attempt(size <= share);
   for (size_t first = 0; first < size; first += share) {
     const size_t count = clipped(size, first, share);
-    std::byte* slot = steps.next();
-    for (size_t other = 0; other < inputs.size(); ++other) {
-      copy_bytes(slot + other * share, data_of(inputs[other]) + first, count);
-    }
-    steps.post();
+    steps.give([&](std::byte* slot) {
+      for (size_t other = 0; other < inputs.size(); ++other) {
+        copy_bytes(slot + other * share, data_of(inputs[other]) + first, count);
+      }
+    });
     steps.wait_for(root);
     copy_bytes(
         data_of(output) + first,
@@ -474,21 +503,27 @@ void SharedTransport::alltoall(
   Steps steps(*this, call_of(OpType::ALLTOALL, 0), timeout);
   size_t largest = 1;
   for (size_t first = 0; first < largest; first += share) {
-    std::byte* slot = steps.next();
-    for (size_t other = 0; other < ranks; ++other) {
-      const size_t size = size_of(inputs[other]);
-      copy_bytes(
-          slot + other * share,
-          data_of(inputs[other]) + first,
-          clipped(size, first, share));
-      const_cast<uint64_t*>(sizes_in(slot))[other] = size;
-    }
-    steps.post();
+    steps.give([&](std::byte* slot) {
+      for (size_t other = 0; other < ranks; ++other) {
+        const size_t size = size_of(inputs[other]);
+        if (other != own) {
+          copy_bytes(
+              slot + other * share,
+              data_of(inputs[other]) + first,
+              clipped(size, first, share));
+        }
+        const_cast<uint64_t*>(sizes_in(slot))[other] = size;
+      }
+    });
     steps.wait_for_all();
+    for (size_t other = 0; other < ranks; ++other) {
+      const uint64_t* sizes = sizes_in(steps.slot(static_cast<int>(other)));
+      largest = std::max(largest, *std::max_element(sizes, sizes + ranks));
+    }
+    steps.check_attempt(largest <= share);
     for (size_t other = 0; other < ranks; ++other) {
       const std::byte* given = steps.slot(static_cast<int>(other));
       const uint64_t* sizes = sizes_in(given);
-      largest = std::max(largest, *std::max_element(sizes, sizes + ranks));
       const size_t size = size_of(outputs[other]);
       if (sizes[own] != size) {
         C10_THROW_ERROR(
@@ -505,7 +540,7 @@ void SharedTransport::alltoall(
       }
       copy_bytes(
           data_of(outputs[other]) + first,
-          given + own * share,
+          other == own ? data_of(inputs[own]) + first : given + own * share,
           clipped(size, first, share));
     }
   }
@@ -513,8 +548,7 @@ void SharedTransport::alltoall(
 
 void SharedTransport::barrier(Milliseconds timeout) {
   Steps steps(*this, call_of(OpType::BARRIER, 0), timeout);
-  steps.next();
-  steps.post();
+  steps.give([](std::byte*) {});
   steps.wait_for_all();
 }
 

@@ -32,6 +32,9 @@ class SharedTransport final : public Transport {
   bool keeps_inputs() const override {
     return true;
   }
+  bool can_attempt() const override {
+    return true;
+  }
   void set_timeout(Milliseconds timeout) override {
     timeout_.store(timeout);
   }
@@ -94,8 +97,10 @@ class SharedTransport final : public Transport {
   }
 
   Peers peers_;
+  Patience patience_; // of attempts
   Mailbox mailbox_;
   uint64_t next_step_ = 0;
+  bool is_given_ = false; // the first step of a call, which an attempt began
   std::atomic<Milliseconds> timeout_;
 };
 

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A stream is known by the number of its commands: another one, of whatever
+// thread, changes it.
+#include "caller_streams.h"
+
+#include <c10/core/impl/GPUTrace.h>
+
+#include <utility>
+
+namespace openreg::distributed {
+namespace {
+
+/// Who follows PyTorch's GPU trace should find each wait, and no other.
+bool needs_each_wait() {
+  return c10::impl::GPUTrace::get_trace() != nullptr;
+}
+
+} // namespace
+
+std::optional<CallerStreams::Waiting> CallerStreams::find(
+    const c10::Stream& caller) const {
+  if (needs_each_wait()) {
+    return std::nullopt;
+  }
+  const Progress progress = progress_of(caller);
+  if (progress.is_idle()) {
+    return Waiting{progress.enqueued, {}};
+  }
+  const std::lock_guard lock(mutex_);
+  const auto found = waiting_.find(caller.id());
+  if (found == waiting_.end() || found->second.commands != progress.enqueued) {
+    return std::nullopt;
+  }
+  return found->second;
+}
+
+std::optional<CallerStreams::Ends> CallerStreams::awaited(
+    const c10::Stream& caller) const {
+  if (auto waiting = find(caller)) {
+    return std::move(waiting->ends);
+  }
+  return std::nullopt;
+}
+
+CallerStreams::Place CallerStreams::follow(
+    const c10::Stream& caller,
+    const c10::Stream& stream) const {
+  if (const auto waiting = find(caller)) {
+    for (const auto& end : waiting->ends) {
+      end->block(stream);
+    }
+    return {caller.id(), waiting->commands};
+  }
+  const uint64_t before = progress_of(caller).enqueued;
+  const auto event = record_event(caller);
+  event->block(stream);
+  const uint64_t commands = progress_of(caller).enqueued;
+  // A stream without work records nothing, and another thread may use it too.
+  if (needs_each_wait() || commands != before + 1 || event->query()) {
+    return {};
+  }
+  return {caller.id(), commands};
+}
+
+void CallerStreams::wait(
+    const c10::Stream& caller,
+    const std::shared_ptr<c10::Event>& end,
+    const Place& issued,
+    const std::function<void()>& check) {
+  if (needs_each_wait()) {
+    end->block(caller);
+    launch(caller, check);
+    return;
+  }
+  if (end->query()) {
+    return;
+  }
+  const uint64_t before = progress_of(caller).enqueued;
+  auto waiting = find(caller);
+  if (!waiting && issued.stream == caller.id() && issued.commands == before) {
+    waiting = Waiting{before, {}}; // what is there came before the call
+  }
+  end->block(caller);
+  // Had it been reached before, it might not be in the stream.
+  const bool is_enqueued = !end->query();
+  launch(caller, check);
+  const uint64_t commands = progress_of(caller).enqueued;
+  if (!waiting || !is_enqueued || commands != waiting->commands + 2) {
+    return;
+  }
+  std::erase_if(waiting->ends, [](const auto& each) { return each->query(); });
+  waiting->ends.push_back(end);
+  waiting->commands = commands;
+  const std::lock_guard lock(mutex_);
+  waiting_.insert_or_assign(caller.id(), std::move(*waiting));
+}
+
+} // namespace openreg::distributed
