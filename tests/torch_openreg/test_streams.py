@@ -399,6 +399,25 @@ def test_elapsed_time_is_measured_in_milliseconds() -> None:
     assert 0 < start.elapsed_time(end) < 60_000
 
 
+def test_sleep_holds_its_stream_and_not_the_host() -> None:
+    start, end = (Event(enable_timing=True) for _ in range(2))
+    side = Stream()
+    with torch.openreg.stream(side):
+        start.record()
+        torch.openreg._sleep(300_000_000)
+        end.record()
+        assert not end.query()
+    torch.openreg.default_stream().synchronize()
+    assert not end.query()
+    end.synchronize()
+    assert start.elapsed_time(end) >= 300
+
+
+def test_sleep_of_negative_length_is_refused() -> None:
+    with pytest.raises(ValueError, match="cycles is -1, expected a number from 0 on"):
+        torch.openreg._sleep(-1)
+
+
 def test_elapsed_time_without_timing_is_refused() -> None:
     start, end = Event(), Event()
     start.record()

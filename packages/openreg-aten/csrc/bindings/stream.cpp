@@ -7,7 +7,9 @@
 
 #include <nanobind/stl/pair.h>
 
+#include <chrono>
 #include <cstdint>
+#include <thread>
 #include <utility>
 
 namespace nb = nanobind;
@@ -27,6 +29,21 @@ std::pair<int, int> priority_range() {
   int greatest = 0;
   OPENREG_CHECK(orDeviceGetStreamPriorityRange(&least, &greatest));
   return {least, greatest};
+}
+
+/// Enqueues a kernel that takes `cycles` of a clock of a gigahertz.
+void sleep(uintptr_t stream, int64_t cycles) {
+  TORCH_CHECK_VALUE(
+      cycles >= 0, "cycles is ", cycles, ", expected a number from 0 on");
+  const nb::gil_scoped_release released; // a full stream may run Python
+  OPENREG_CHECK(orLaunchKernel(
+      reinterpret_cast<orStream_t>(stream),
+      [](void* nanoseconds) {
+        std::this_thread::sleep_for(
+            std::chrono::nanoseconds(reinterpret_cast<intptr_t>(nanoseconds)));
+      },
+      reinterpret_cast<void*>(static_cast<intptr_t>(cycles)),
+      nullptr));
 }
 
 } // namespace
@@ -57,6 +74,13 @@ void define_streams(nb::module_& m) {
       },
       nb::arg("id"),
       nb::arg("device"));
+  m.def(
+      "sleep",
+      [](uintptr_t stream, int64_t cycles) {
+        translated([&] { sleep(stream, cycles); });
+      },
+      nb::arg("stream"),
+      nb::arg("cycles"));
   m.def("stream_priority_range", [] { return translated(&priority_range); });
 }
 

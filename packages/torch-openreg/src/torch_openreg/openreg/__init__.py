@@ -4,7 +4,8 @@
 PyTorch looks up more than the public names here: ``_lazy_init`` before it makes the
 first tensor, ``_initialized`` in checkpoints, ``_is_in_bad_fork`` in
 ``torch.manual_seed``, ``_get_generator`` in compiled graphs, ``_utils`` in
-``torch.load``, ``_gpu_trace`` when the devices are traced.
+``torch.load``, ``_gpu_trace`` when the devices are traced, ``_sleep`` in its own tests
+of work that overlaps.
 """
 
 from __future__ import annotations
@@ -87,6 +88,7 @@ from .streams import (
     set_stream,
     stream,
 )
+from .streams import _sleep as _sleep
 
 __all__ = [
     "DeviceProperties",

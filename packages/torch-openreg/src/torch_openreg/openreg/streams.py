@@ -251,6 +251,19 @@ def is_current_stream_capturing() -> bool:
     return False
 
 
+def _sleep(cycles: int) -> None:
+    """Enqueues a kernel that does nothing for a time. As ``torch.cuda._sleep``.
+
+    Args:
+        cycles: How long it takes, from 0 on, by a clock of 1 GHz: in nanoseconds.
+
+    Raises:
+        ValueError: If ``cycles`` is negative.
+    """
+    handle = current_stream().native_handle  # type: ignore[attr-defined]
+    _C.sleep(handle, cycles)
+
+
 class StreamContext:
     """Sends work to a stream within a ``with`` statement.
 
