@@ -9,6 +9,7 @@ results are equal, bit by bit, and whether the device's were made by compiled ke
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
+from torch.utils.checkpoint import checkpoint
 
 Program = Callable[[str], Any]
 PROGRAMS: dict[str, Program] = {}
@@ -206,6 +208,114 @@ def doubles(x: Tensor, y: Tensor) -> Any:
     return (x * y).sum(1), x.std(0), torch.special.erfinv(y / 10)
 
 
+@function((2, 6, 5, 5), (6,), (6,))
+def norms(x: Tensor, weight: Tensor, bias: Tensor) -> Any:
+    mean, variance = torch.zeros_like(weight), torch.ones_like(weight)
+    return (
+        F.group_norm(x, 3, weight, bias),
+        F.batch_norm(x, mean, variance, weight, bias),
+        F.instance_norm(x) * 2,
+        F.rms_norm(x, (5,)) + 1,
+        F.normalize(x, dim=1),
+    )
+
+
+@function((3, 4, 5), (3, 5, 6), (3, 4, 6))
+def batched_products(x: Tensor, y: Tensor, z: Tensor) -> Any:
+    return (
+        torch.einsum("bij,bjk->bik", x, y).relu(),
+        torch.baddbmm(z, x, y, beta=0.5),
+        torch.einsum("bij,bkj->ik", x, y.transpose(1, 2)) + 1,
+    )
+
+
+@function((2, 4, 9, 9), (4, 2, 3, 3), (8, 2, 3, 3), (2, 4, 9))
+def other_convolutions(x: Tensor, up: Tensor, grouped: Tensor, line: Tensor) -> Any:
+    return (
+        F.conv_transpose2d(x, up, stride=2).relu(),
+        F.conv2d(x, grouped, groups=2, stride=2) * 2,
+        F.conv1d(line, grouped[:, :, 0], groups=2, padding=1),
+    )
+
+
+@function((20, 8), torch.arange(20) % 5, torch.tensor([1, 3, 1]))
+def indexed_writes(x: Tensor, at: Tensor, rows: Tensor) -> Any:
+    zeros = torch.zeros(5, 8, device=x.device)
+    reduced = zeros.scatter_reduce(0, at[:, None].expand(20, 8), x, "amax")
+    written = x.clone()
+    written[2:9:3, ::2] = 7
+    written[rows, 5] = -1
+    return reduced + 1, written, x.index_fill(0, rows, 0.5)
+
+
+@function((16, 16), torch.linspace(-2, 2, 9))
+def searches(x: Tensor, edges: Tensor) -> Any:
+    return (
+        torch.bucketize(x, edges) * 2,
+        torch.searchsorted(edges, x) + 1,
+        F.one_hot(x.argmax(1), 16).float() @ x,
+        x.tril() + x.triu(2),
+        torch.quantile(x, 0.3, dim=1) + x.median(1)[0],
+    )
+
+
+@function(torch.randn(6, 8, dtype=torch.cfloat))
+def complex_numbers(x: Tensor) -> Any:
+    return x * x.conj() + 1j, x.abs().sum(), torch.fft.fft(x).real * 2
+
+
+@function((4, 5, 5))
+def linear_algebra(x: Tensor) -> Any:
+    spd = x @ x.mT + 5 * torch.eye(5, device=x.device)
+    return (
+        torch.linalg.cholesky(spd) * 2,
+        torch.linalg.solve(spd, x) + 1,
+        torch.linalg.det(spd).log(),
+    )
+
+
+@function(torch.randn(6, 6) > 0, torch.randn(6, 6) > 1)
+def booleans(x: Tensor, y: Tensor) -> Any:
+    return x & ~y, (x ^ y).sum(1), x.any(0), y.all(), torch.where(x, 1.5, -2.0)
+
+
+@function(torch.arange(-50, 50).int(), torch.arange(100).int() % 7 + 1)
+def divisions(x: Tensor, y: Tensor) -> Any:
+    return (
+        torch.div(x, y, rounding_mode="trunc") + 1,
+        torch.div(x, y, rounding_mode="floor") * 2,
+        torch.fmod(x, y),
+        torch.div(x.to(torch.uint8), 3, rounding_mode="trunc"),
+        torch.div(x.long()[::2], y.long()[::2], rounding_mode="trunc"),
+    )
+
+
+@function((4, 30))
+def random_numbers(x: Tensor) -> Any:
+    return (
+        torch.bernoulli(x.sigmoid()) + x,
+        torch.randint(0, 9, (7,), device=x.device) * 2,
+        torch.empty_like(x).uniform_(2, 3) - 1,
+        F.gumbel_softmax(x, dim=1),
+    )
+
+
+@function((12, 20))
+def windows(x: Tensor) -> Any:
+    return (
+        x.unfold(1, 5, 3).sum(2),
+        torch.as_strided(x, (4, 5), (20, 2), 3) * 2,
+        x[::2, 1:-1].t().reshape(-1) + 1,
+        x.view(3, 4, 20).permute(2, 0, 1).contiguous(),
+        x.view(torch.int32) + 1,
+    )
+
+
+@function((64, 70), (70, 48), mode="max-autotune-no-cudagraphs")
+def max_autotune(x: Tensor, y: Tensor) -> Tensor:
+    return (x @ y).relu() + 1
+
+
 # ---- features --------------------------------------------------------------------
 
 
@@ -311,6 +421,260 @@ def second_device(device: str) -> Any:
     results = run(x)
     assert all(str(result.device) == device for result in results)
     return results
+
+
+@program
+def while_loop(device: str) -> Any:
+    torch.manual_seed(0)
+    x = torch.randn(5, 4).to(device)
+
+    @torch.compile(fullgraph=True)
+    def run(x: Tensor, limit: Tensor) -> Any:
+        return torch.while_loop(
+            lambda n, _: n < limit,
+            lambda n, x: (n + 1, x.sin() * 2),
+            (torch.zeros((), dtype=torch.int64, device=x.device), x),
+        )
+
+    return run(x, torch.tensor(4, device=device)), run(x, torch.tensor(1).to(device))
+
+
+@torch.library.custom_op("tests_inductor::scaled", mutates_args=())
+def scaled(x: Tensor, factor: float) -> Tensor:
+    return torch.addcmul(x, x, x, value=factor)
+
+
+@scaled.register_fake
+def _(x: Tensor, factor: float) -> Tensor:
+    del factor
+    return torch.empty_like(x)
+
+
+def _keep(ctx: Any, inputs: Any, output: Tensor) -> None:
+    del output
+    x, ctx.factor = inputs
+    ctx.save_for_backward(x)
+
+
+def _differentiate(ctx: Any, gradient: Tensor) -> Any:
+    (x,) = ctx.saved_tensors
+    return gradient * (1 + 2 * ctx.factor * x), None
+
+
+scaled.register_autograd(_differentiate, setup_context=_keep)
+
+
+@torch.library.custom_op("tests_inductor::shift_", mutates_args=("x",))
+def shift_(x: Tensor, by: Tensor) -> None:
+    x.add_(by.sum())
+
+
+@program
+def custom_operators(device: str) -> Any:
+    torch.manual_seed(0)
+    x = torch.randn(6, 5).to(device).requires_grad_()
+
+    @torch.compile(fullgraph=True)
+    def run(x: Tensor) -> Tensor:
+        y = scaled(x.sin(), 0.5) * 2
+        total = torch.zeros(5, device=x.device)
+        shift_(total, x.detach())
+        return (y + total).sum()
+
+    loss = run(x)
+    loss.backward()
+    return loss, x.grad
+
+
+class _Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(context: Any, x: Tensor) -> Tensor:
+        context.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(context: Any, *gradients: Tensor) -> Tensor:
+        (x,) = context.saved_tensors
+        return gradients[0] * 3 * x * x
+
+
+@program
+def autograd_function(device: str) -> Any:
+    torch.manual_seed(0)
+    x = torch.randn(6, 5).to(device).requires_grad_()
+    run = torch.compile(lambda x: _Cube.apply(x.cos()).sum(), fullgraph=True)
+    return torch.autograd.grad(run(x), x)
+
+
+@program
+def checkpointing(device: str) -> Any:
+    def layers() -> nn.Module:
+        return nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Dropout(0.3))
+
+    model = model_of(layers, device)
+    x = torch.ones(4, 8, device=device, requires_grad=True)
+    torch.manual_seed(5)
+
+    @torch.compile(fullgraph=True)
+    def run(x: Tensor) -> Tensor:
+        return checkpoint(model, x, use_reentrant=False).square().sum()
+
+    loss = run(x)
+    loss.backward()
+    return loss, x.grad, [parameter.grad for parameter in model.parameters()]
+
+
+@program
+def function_transforms(device: str) -> Any:
+    torch.manual_seed(0)
+    x, weight = torch.randn(6, 5).to(device), torch.randn(5).to(device)
+
+    @torch.compile(fullgraph=True)
+    def run(x: Tensor, weight: Tensor) -> Any:
+        def loss(weight: Tensor, x: Tensor) -> Tensor:
+            return (weight * x).sin().sum()
+
+        each = torch.func.vmap(torch.func.grad(loss), (None, 0))(weight, x)
+        return each, torch.func.jvp(lambda w: loss(w, x), (weight,), (weight,))
+
+    return run(x, weight)
+
+
+@program
+def without_gradients(device: str) -> Any:
+    model = model_of(lambda: nn.Sequential(nn.Linear(6, 6), nn.ReLU()), device)
+    x = torch.ones(3, 6, device=device)
+    compiled = torch.compile(model, fullgraph=True)
+    with torch.no_grad():
+        first = compiled(x)
+    with torch.inference_mode():
+        second = compiled(x) + 1
+    return first, second.clone()
+
+
+@program
+def writes_to_slices(device: str) -> Any:
+    torch.manual_seed(0)
+    x, cache = torch.randn(3, 4).to(device), torch.zeros(8, 4).to(device)
+
+    @torch.compile(fullgraph=True)
+    def run(x: Tensor, cache: Tensor, at: int) -> Tensor:
+        cache[at : at + 3] = x * 2
+        cache[:, 1].add_(1)
+        x.relu_()
+        return cache.sum(0)
+
+    return [run(x, cache, at) for at in (0, 2, 5)], x, cache
+
+
+@program
+def views_of_arguments(device: str) -> Any:
+    torch.manual_seed(0)
+    x = torch.randn(6, 8).to(device)
+
+    @torch.compile(fullgraph=True)
+    def run(x: Tensor) -> Any:
+        y = x.t()
+        y.mul_(2)
+        return y, x[1:3], {"sum": [x.sum(1)], "same": x}
+
+    first, second, rest = run(x)
+    first[0, 0] = 9  # the views are of the argument
+    assert x[0, 0].item() == 9
+    return first, second, rest["sum"], x
+
+
+@program
+def numbers_that_change(device: str) -> Any:
+    x = torch.arange(12.0, device=device).view(3, 4)
+    compiled = torch.compile(lambda x, n, f: (x * n + f)[: n % 3 + 1], fullgraph=True)
+    return [compiled(x, n, f) for n, f in ((2, 0.5), (3, 1.5), (7, 2.5))]
+
+
+@program
+def values_that_decide_shapes(device: str) -> Any:
+    torch.manual_seed(0)
+    x = torch.randn(9, 4).to(device)
+
+    @torch.compile(fullgraph=True)
+    def run(x: Tensor) -> Any:
+        return x[x[:, 0] > 0] * 2, (x > 1).nonzero() + 1
+
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
+        return run(x), run(-x)
+
+
+@program
+def recurrent_layers(device: str) -> Any:
+    x = torch.ones(5, 3, 6, device=device)
+    results = []
+    for kind in (nn.LSTM, nn.GRU):
+        model = model_of(lambda kind=kind: kind(6, 8, 2), device)
+        results.append(torch.compile(lambda x, model=model: model(x * 2)[0] + 1)(x))
+    return results
+
+
+@program
+def transformer_layer(device: str) -> Any:
+    model = model_of(lambda: nn.TransformerEncoderLayer(16, 4, 32, 0.0), device)
+    x = torch.linspace(-1, 1, 3 * 5 * 16).view(5, 3, 16).to(device)
+    return torch.compile(model, fullgraph=True)(x)
+
+
+@program
+def regional_compilation(device: str) -> Any:
+    model = model_of(Gpt, device).eval()
+    for layer in model.layers:
+        layer.compile(fullgraph=True)
+    return model((torch.arange(64).view(4, 16) * 7 % 50).to(device))
+
+
+@program
+def freezing(device: str) -> Any:
+    def layers() -> nn.Module:
+        return nn.Sequential(
+            nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten()
+        )
+
+    model = model_of(layers, device).eval()
+    x = torch.ones(2, 3, 6, 6, device=device)
+    with torch._inductor.config.patch(freezing=True), torch.no_grad():
+        return torch.compile(model, fullgraph=True)(x)
+
+
+@program
+def exported(device: str) -> Any:
+    model = model_of(lambda: nn.Sequential(nn.Linear(6, 7), nn.Tanh()), device)
+    x = torch.ones(4, 6, device=device)
+    batch = torch.export.Dim("batch", min=2, max=64)
+    program = torch.export.export(model, (x,), dynamic_shapes=({0: batch},))
+    stored = io.BytesIO()
+    torch.export.save(program, stored)
+    stored.seek(0)
+    module = torch.export.load(stored).module()
+    return module(x), torch.compile(module)(x[:3]) * 2
+
+
+@program
+def aot_eager(device: str) -> Any:
+    model = model_of(lambda: nn.Sequential(nn.Linear(6, 7), nn.Tanh()), device)
+    x = torch.ones(4, 6, device=device)
+    loss = torch.compile(model, backend="aot_eager")(x).sum()
+    loss.backward()
+    return loss, [parameter.grad for parameter in model.parameters()]
+
+
+@program
+def both_devices(device: str) -> Any:
+    torch.manual_seed(0)
+    x, there = torch.randn(5, 4).to(device), torch.randn(5, 4)
+
+    @torch.compile(fullgraph=True)
+    def run(x: Tensor, there: Tensor) -> Any:
+        y = (there * 2 + 1).to(x.device)
+        return x + y, (x * 3).cpu() + there
+
+    return run(x, there)
 
 
 # ---- training --------------------------------------------------------------------
@@ -437,6 +801,90 @@ def generate_with_gpt(device: str) -> Any:
     tokens = (torch.arange(64).view(4, 16) * 7 % 50).to(device)
     with torch.no_grad():
         return torch.compile(model, fullgraph=True)(tokens)
+
+
+def optimized(make_optimizer: Callable[..., torch.optim.Optimizer], device: str) -> Any:
+    """Trains with a step of the optimizer that is compiled, too."""
+
+    def layers() -> nn.Module:
+        return nn.Sequential(nn.Linear(6, 20), nn.SiLU(), nn.Linear(20, 3))
+
+    model = model_of(layers, device)
+    optimizer = make_optimizer(model.parameters())
+    step = torch.compile(optimizer.step)
+    for x, y in batches(device, (16, 6), (16, 3), steps=4):
+        F.mse_loss(model(x), y).backward()
+        step()
+        optimizer.zero_grad()
+    return list(model.parameters())
+
+
+@program
+def compiled_sgd(device: str) -> Any:
+    return optimized(
+        lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, foreach=True), device
+    )
+
+
+@program
+def compiled_adam(device: str) -> Any:
+    return optimized(lambda p: torch.optim.Adam(p, 0.1, foreach=True), device)
+
+
+@program
+def compiled_adamw(device: str) -> Any:
+    return optimized(lambda p: torch.optim.AdamW(p, 0.1, foreach=False), device)
+
+
+@program
+def fused_adamw(device: str) -> Any:
+    return optimized(lambda p: torch.optim.AdamW(p, 0.1, fused=True), device)
+
+
+@program
+def compiled_autograd(device: str) -> Any:
+    def layers() -> nn.Module:
+        return Loss(nn.Sequential(nn.Linear(12, 8), nn.Tanh(), nn.Linear(8, 3)))
+
+    model = model_of(layers, device)
+    with torch._dynamo.config.patch(compiled_autograd=True):
+        for x, y in batches(device, (16, 12), (16, 3)):
+
+            @torch.compile
+            def step(x: Tensor, y: Tensor) -> None:
+                model(x, y).backward()
+
+            step(x, y)
+    return [parameter.grad for parameter in model.parameters()]
+
+
+@program
+def train_with_autocast(device: str) -> Any:
+    def layers() -> nn.Module:
+        return nn.Sequential(nn.Linear(12, 40), nn.Tanh(), nn.Linear(40, 3))
+
+    model = model_of(layers, device)
+
+    @torch.compile(fullgraph=True)
+    def loss_of(x: Tensor, y: Tensor) -> Tensor:
+        with torch.autocast(device, dtype=torch.bfloat16):
+            return F.mse_loss(model(x).float(), y)
+
+    losses = []
+    for x, y in batches(device, (16, 12), (16, 3)):
+        losses.append(loss_of(x, y))
+        losses[-1].backward()
+    return losses, [parameter.grad for parameter in model.parameters()]
+
+
+@program
+def train_with_other_batches(device: str) -> Any:
+    def layers() -> nn.Module:
+        return Loss(nn.Sequential(nn.Linear(12, 8), nn.ReLU(), nn.Linear(8, 3)))
+
+    model = model_of(layers, device)
+    each = [next(batches(device, (n, 12), (n, 3), steps=1)) for n in (4, 9, 17)]
+    return trained(model, *each)
 
 
 # ---- comparison ------------------------------------------------------------------

@@ -70,6 +70,27 @@ def test_behind_a_held_stream_calls_return_at_once():
     assert loss.isfinite().item()
 
 
+def test_behind_a_held_stream_a_step_of_a_gpt_is_enqueued_from_its_second_call(
+    load_program,
+):
+    models = load_program("benchmarks/models.py")
+    step = models.steps(torch.compile)["tiny GPT"]("openreg")
+    step()
+    torch.accelerator.synchronize()
+    gate = threading.Event()
+    Device(0).default_stream.launch(gate.wait, SECONDS)
+    try:
+        with torch.openreg.operator_paths() as paths:
+            loss = step()
+        assert not torch.openreg.current_stream().query()
+    finally:
+        gate.set()
+    rest = {call: n for call, n in paths.calls.items() if call[1] != "enqueued"}
+    assert not rest
+    assert sum(name.startswith("compiled::") for name, _ in paths.calls) > 10
+    assert loss.isfinite().item()
+
+
 def test_memory_that_the_host_frees_meanwhile_is_still_the_kernels():
     compiled = torch.compile(lambda x: x.sin() * 2, fullgraph=True)
     x = torch.randn(1000, device="openreg")
@@ -86,11 +107,17 @@ def test_memory_that_the_host_frees_meanwhile_is_still_the_kernels():
 
 
 @pytest.mark.parametrize("size", [100, 100_000])
-def test_division_by_zero_raises_the_cpus_words_and_the_device_goes_on(size):
+@pytest.mark.parametrize("rounding", ["floor", "trunc", "remainder"])
+def test_division_by_zero_raises_the_cpus_words_and_the_device_goes_on(size, rounding):
+    def divide(x: Tensor, y: Tensor) -> Tensor:
+        if rounding == "remainder":
+            return x % y + 1
+        return torch.div(x, y, rounding_mode=rounding) + 1
+
     compiled = torch.compile(divide, dynamic=False)
     x = torch.arange(size, device="openreg")
     two = torch.full((size,), 2, device="openreg")
-    expected = torch.arange(size) // 2 + 1
+    expected = divide(x.cpu(), two.cpu())
     assert compiled(x, two).cpu().equal(expected)
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         waited(compiled, x, two * 0)

@@ -26,6 +26,8 @@ MODES = {
 CLOSE = {
     "scatters": "threads of OpenMP add atomically, in any order, as on the CPU",
 }
+# Programs that Inductor writes no kernels for: it calls operators, or runs nothing.
+WITHOUT_KERNELS = {"aot_eager", "fused_adamw", "recurrent_layers"}
 pytestmark = pytest.mark.timeout(1500)
 
 
@@ -40,7 +42,7 @@ def results(mode: str, threads: str) -> dict[str, dict[str, object]]:
 
 
 def test_every_program_is_run() -> None:
-    assert len(NAMES) > 35
+    assert len(NAMES) >= 60
     assert results("asynchronous", "2").keys() == set(NAMES)
 
 
@@ -55,5 +57,5 @@ def test_numbers_are_those_of_the_compiled_cpu(
     said = results(mode, threads)[name]
     assert "error" not in said, said["error"]
     assert said["equal"] or (name in CLOSE and said["close"]), said
-    enqueued = mode == "asynchronous" and name != "scalar_of_the_host"
-    assert said["kernels"] == (["enqueued"] if enqueued else ["compiled"])
+    expected = "enqueued" if mode == "asynchronous" else "compiled"
+    assert said["kernels"] == ([] if name in WITHOUT_KERNELS else [expected])

@@ -26,32 +26,61 @@ struct PythonError {};
 struct Arguments {
   PyObject* const* values;
   int64_t device;
-  Operands operands{};
+  size_t bytes = 0;     // of all tensors
+  bool on_host = false; // the kernel reads or writes memory of the host
+};
+
+/// A tensor that the kernel only reads. The number of one with a single element
+/// in memory of the host, such as torch.tensor(0.5), is taken at once, so that
+/// the kernel need not run before the caller goes on.
+template <typename T>
+struct Input {
+  const T* data;
+  T number{};
+  bool is_number = false;
+
+  operator const T*() const {
+    return is_number ? &number : data;
+  }
 };
 
 template <typename T>
-T parse(Arguments& arguments, size_t number) {
+auto parse(Arguments& arguments, size_t number) {
   PyObject* value = arguments.values[number];
   if constexpr (std::is_pointer_v<T>) {
-    void* data = nullptr;
-    if (!launcher->add_operand(
-            value, arguments.device, arguments.operands, data)) {
+    Operand operand{};
+    if (!launcher->find_operand(value, arguments.device, operand)) {
       throw PythonError();
     }
-    return static_cast<T>(data);
+    arguments.bytes += operand.bytes;
+    using Element = std::remove_pointer_t<T>;
+    auto* data = static_cast<T>(operand.data);
+    if constexpr (std::is_const_v<Element>) {
+      Input<std::remove_const_t<Element>> input{data};
+      if (operand.on_host && operand.bytes == sizeof(Element)) {
+        input.number = *data;
+        input.is_number = true;
+      } else {
+        arguments.on_host |= operand.on_host;
+      }
+      return input;
+    } else {
+      arguments.on_host |= operand.on_host;
+      return data;
+    }
   } else if constexpr (std::is_floating_point_v<T>) {
-    const double number_value = PyFloat_AsDouble(value);
-    if (number_value == -1.0 && PyErr_Occurred() != nullptr) {
+    const double found = PyFloat_AsDouble(value);
+    if (found == -1.0 && PyErr_Occurred() != nullptr) {
       throw PythonError();
     }
-    return static_cast<T>(number_value);
+    return static_cast<T>(found);
   } else {
     static_assert(std::is_integral_v<T>, "a pointer or a number");
-    const long long number_value = PyLong_AsLongLong(value);
-    if (number_value == -1 && PyErr_Occurred() != nullptr) {
+    const long long found = PyLong_AsLongLong(value);
+    if (found == -1 && PyErr_Occurred() != nullptr) {
       throw PythonError();
     }
-    return static_cast<T>(number_value);
+    return static_cast<T>(found);
   }
 }
 
@@ -117,9 +146,9 @@ launch(const char* name, bool may_raise, Arguments& arguments, Args... args) {
   Call call;
   call.device = arguments.device;
   call.name = name;
-  call.bytes = arguments.operands.bytes;
+  call.bytes = arguments.bytes;
   call.may_raise = may_raise;
-  call.must_run = arguments.operands.on_host;
+  call.must_run = arguments.on_host;
   call.run = &Each::run;
   call.args = &bound;
   call.copy = &Each::copy;

@@ -10,10 +10,11 @@
 
 namespace openreg::inductor {
 
-/// The tensors of one call.
-struct Operands {
-  size_t bytes = 0;
-  bool on_host = false; // one or more have memory of the host
+/// A tensor among the arguments.
+struct Operand {
+  void* data;   // where a kernel of the device finds it
+  size_t bytes; // of its elements
+  bool on_host; // its memory is the host's
 };
 
 /// A kernel and its arguments; openreg-aten has the same struct.
@@ -33,12 +34,8 @@ struct Call {
 /// The capsule openreg_inductor._C.launcher. Both functions need the GIL, and
 /// return false with an exception of Python's set.
 struct Launcher {
-  /// Where a kernel of the device finds the data of a tensor.
-  bool (*add_operand)(
-      PyObject* tensor,
-      int64_t device,
-      Operands& operands,
-      void*& data);
+  /// Looks at a tensor.
+  bool (*find_operand)(PyObject* tensor, int64_t device, Operand& operand);
   /// Runs the kernel in stream order, or enqueues it.
   bool (*launch)(const Call& call);
 };

@@ -34,11 +34,7 @@ AddressRange load_range() {
       distance};
 }
 
-bool add_operand(
-    PyObject* value,
-    int64_t device,
-    Operands& operands,
-    void*& data) {
+bool find_operand(PyObject* value, int64_t device, Operand& operand) {
   return translated([&] {
     static const AddressRange range = load_range();
     TORCH_CHECK_TYPE(
@@ -47,7 +43,7 @@ bool add_operand(
         Py_TYPE(value)->tp_name);
     const at::Tensor& tensor = THPVariable_Unpack(value);
     auto* address = static_cast<std::byte*>(tensor.data_ptr());
-    operands.bytes += tensor.nbytes();
+    operand = {address, tensor.nbytes(), address != nullptr};
     if (address >= range.begin && address < range.end) {
       TORCH_CHECK(
           tensor.device().index() == device,
@@ -55,11 +51,9 @@ bool add_operand(
           device,
           " got a tensor of ",
           tensor.device());
-      address += range.distance;
-    } else {
-      operands.on_host |= address != nullptr;
+      operand.data = address + range.distance;
+      operand.on_host = false;
     }
-    data = address;
   });
 }
 
@@ -77,7 +71,7 @@ bool launch(const Call& call) {
   });
 }
 
-const Launcher launcher{&add_operand, &launch};
+const Launcher launcher{&find_operand, &launch};
 
 } // namespace
 } // namespace openreg::inductor

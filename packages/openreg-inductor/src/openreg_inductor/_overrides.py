@@ -16,6 +16,7 @@ class Overrides(DeviceOpOverrides):
         )
 
     def set_device(self, device_idx: int) -> str:
+        del device_idx
         return "pass"  # the guard has done it
 
     def synchronize(self) -> str:

@@ -27,7 +27,8 @@ class UpstreamChangedError(RuntimeError):
     """A function of torch is not the one that the package was written for."""
 
 
-# In torch._inductor: functions whose "cpu" means kernels in C++ with the CPU's numbers.
+# Functions whose "cpu" means kernels in C++ with the CPU's numbers; in torch._inductor,
+# if no other module is named.
 # [docs: patches]
 _ASK_FOR_CPP = {
     "choices:InductorChoices.get_config_heuristics": "0e9ab2160b6a6aef",
@@ -50,6 +51,9 @@ _ASK_FOR_CPP = {
     "scheduler:Scheduler.speedup_by_fusion": "bd0d9c08e8fff2c3",
     "select_algorithm:AlgorithmSelectorCache.__call__": "aee168252516a225",
     "select_algorithm:ExternKernelCaller.__init__": "bdd3b2a5654220a1",
+    "torch._decomp.decompositions:native_batch_norm_helper": "7a9313061278ce60",
+    "torch._refs:native_group_norm": "39fb60e3dda03ce9",
+    "torch._refs:native_layer_norm": "fb16928a15094d2f",
     "utils:_use_template_for_cpu": "43d02368b1848d1f",
     "utils:get_current_backend": "3e7a48839289d439",
     "utils:use_scatter_fallback": "0094793d6601fb21",
@@ -63,8 +67,12 @@ _RELIED_ON = {
     "codegen.common:DeviceOpOverrides": "bbf1796c24d26f71",
     "codegen.common:KernelArgs.cpp_argdefs": "f8c0bd13b3bea6eb",
     "codegen.common:register_backend_for_device": "06b0018337d312c4",
+    "codegen.cpp:CppKernelProxy": "50a30db5933f9eb3",
+    "codegen.cpp:CppOverrides.floordiv": "9263dcc4d9fb2429",
     "codegen.cpp:CppScheduling.define_kernel": "37b7943cbb771ad3",
     "codegen.cpp:CppScheduling.flush": "59f20c9f56f934c4",
+    "codegen.cpp:CppVecOverrides.__new__": "830f8c4a517a1c91",
+    "codegen.cpp:CppVecOverrides.floordiv": "566bdffe10694abe",
     "codegen.cpp:KernelGroup": "34958dc65914e755",
     "codegen.cpp:LoopLevel.lines": "79ec544f12b90e85",
     "codegen.cpp:WorkSharing": "d8370346a3227ef3",
@@ -160,7 +168,7 @@ def _check(expected: Mapping[str, str]) -> None:
         own, torch = (metadata.version(p) for p in ("openreg-inductor", "torch"))
         raise UpstreamChangedError(
             f"openreg-inductor {own} was written for torch 2.13.0. In torch {torch} "
-            f"these of torch._inductor are others: {', '.join(changed)}. Compiled "
+            f"these functions are others: {', '.join(changed)}. Compiled "
             'kernels may be wrong for the device; backend="aot_eager" works'
         )
 
@@ -177,7 +185,9 @@ def _hash(path: str) -> str:
 def _find(path: str) -> FunctionType:
     """Finds a function or class by module and name, under its decorators."""
     module, _, names = path.partition(":")
-    value: Any = importlib.import_module(f"torch._inductor.{module}")
+    if not module.startswith("torch."):
+        module = f"torch._inductor.{module}"
+    value: Any = importlib.import_module(module)
     for name in names.split("."):
         value = inspect.getattr_static(value, name)
     if isinstance(value, staticmethod | classmethod):

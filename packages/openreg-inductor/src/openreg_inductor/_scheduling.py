@@ -11,6 +11,7 @@ from torch._inductor.utils import IndentedBuffer, Placeholder, get_fused_kernel_
 from torch._inductor.virtualized import V
 
 import openreg_runtime
+from openreg_inductor import _kernels
 
 
 class Scheduling(CppScheduling):
@@ -19,6 +20,8 @@ class Scheduling(CppScheduling):
     Raises:
         RuntimeError: If devices are in processes of their own.
     """
+
+    kernel_proxy_cls = _kernels.KernelProxy
 
     def __init__(self, scheduler: Any) -> None:
         if openreg_runtime.setting("OPENREG_ISOLATION").value == "process":

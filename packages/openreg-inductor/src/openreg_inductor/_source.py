@@ -17,10 +17,15 @@ _PREFIX = "#include <torch/csrc/inductor/cpp_prefix.h>"
 _BEGIN = "std::atomic<int> inductor_cpu_integer_div_error{0};"
 _FLAG = re.compile(r"^\s*inductor_cpu_integer_div_error_flag = .*;\n", re.MULTILINE)
 _END = "inductor_cpu_throw_if_integer_div_error(inductor_cpu_integer_div_error);"
-_DIVIDES = re.compile(r"\b(?:floor_divide_integral|remainder_integral|mod)\(")
+_DIVIDES = re.compile(
+    r"\b(?:floor_divide_integral|truncate_divide_integral|remainder_integral|mod)\("
+)
 _CHECKS = re.compile(r"\bTORCH_CHECK\(")
 _LOOP = re.compile(r"#pragma omp for\b(?:.*collapse\((\d+)\))?")
-_FAILURES = (Path(__file__).parent / "failures.h").read_text(encoding="utf-8")
+_FAILURES, _DIVIDE = (
+    (Path(__file__).parent / name).read_text(encoding="utf-8")
+    for name in ("failures.h", "divide.h")
+)
 
 
 def divides(source: str) -> bool:
@@ -38,11 +43,13 @@ def rewrite(source: str) -> str:
     source = _FLAG.sub("", source)
     if not may_raise(source) or _BEGIN not in source:
         return source.replace(_BEGIN, "").replace(_END, "")
+    headers = _FAILURES
     if divides(source):
+        headers += _DIVIDE
         # PyTorch's functions write to this name. Here it is null, so that they throw.
         renamed = "#define inductor_cpu_integer_div_error_flag openreg_no_flag"
         source = source.replace(_PREFIX, f"{renamed}\n{_PREFIX}", 1)
-    source = source.replace(_PREFIX, f"{_PREFIX}\n{_FAILURES}", 1)
+    source = source.replace(_PREFIX, f"{_PREFIX}\n{headers}", 1)
     source = source.replace(_BEGIN, "openreg::inductor::Failures openreg_failures;")
     source = source.replace(_END, "openreg_failures.rethrow();")
     return _guard_loops(source)

@@ -42,7 +42,9 @@ class _Lines:
             self.codegen_python_shape_tuple(each)  # type: ignore[attr-defined]
             for each in (shape, stride, allocation_shape or shape)
         )
-        line = f"{name} = _empty_strided({allocated}, {strides}, {dtype}, {device.index})"
+        line = (
+            f"{name} = _empty_strided({allocated}, {strides}, {dtype}, {device.index})"
+        )
         return line if size == allocated else f"{line}.as_strided({size}, {strides})"
 
     def _generate_kernel_call_helper(

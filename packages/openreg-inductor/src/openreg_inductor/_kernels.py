@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The operators of kernels that differ from the CPU's.
+
+There, a division of integers that rounds towards zero is the processor's own, which
+ends the process if the divisor is zero.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch._inductor.codegen import cpp
+
+_FUNCTION = "openreg::inductor::truncate_divide_integral("
+
+
+class _Division:
+    """Writes a division that rounds towards zero like one that rounds down."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        self: Any = super().__new__(cls, *args, **kwargs)
+        # Its base may have made attributes of an object of the operators.
+        floordiv = self.floordiv
+        self.truncdiv = lambda a, b: floordiv(a, b).replace(
+            "floor_divide_integral(", _FUNCTION, 1
+        )
+        return self
+
+
+class _Overrides(_Division, cpp.CppOverrides):
+    pass
+
+
+class _VecOverrides(_Division, cpp.CppVecOverrides):
+    pass
+
+
+class _Tile2DOverrides(_Division, cpp.CppTile2DOverrides):
+    pass
+
+
+class _Kernel(cpp.CppKernel):
+    overrides = _Overrides  # type: ignore[assignment]
+
+
+class _VecKernel(cpp.CppVecKernel):
+    overrides = _VecOverrides  # type: ignore[assignment]
+
+
+class _Tile2DKernel(cpp.CppTile2DKernel):
+    overrides = _Tile2DOverrides  # type: ignore[assignment]
+
+
+class KernelProxy(cpp.CppKernelProxy):
+    """Chooses between a kernel of numbers and one of vectors."""
+
+    kernel_cls = _Kernel
+    vec_kernel_cls = _VecKernel
+    tile2d_kernel_cls = _Tile2DKernel
