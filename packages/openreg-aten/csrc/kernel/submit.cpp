@@ -153,16 +153,12 @@ void check_may_run_here(const Call& call) {
 
 /// What is said of a call that the runtime refuses to capture.
 std::string why_not_captured(const Call& call) {
-  const std::string name = toString(call.op().operator_name());
-  if (call.place == Call::Place::kAny &&
-      call.info().results_follow_from_metadata) {
-    return name +
-        " cannot be captured in a graph: what its results look like is not "
-        "known before it runs. Call it with such arguments once before the "
-        "capture.";
-  }
-  return name +
-      " cannot be captured in a graph: the host waits for what it does.";
+  return toString(call.op().operator_name()) +
+      (call.place != Call::Place::kAny
+           ? " cannot be captured in a graph: the host waits for it"
+           : " cannot be captured in a graph: what its results look like is "
+             "not known before it runs. Where that does not depend on values, "
+             "one such call before the capture tells it");
 }
 
 /// Runs a call on this thread as the executor does; without a message, if its
