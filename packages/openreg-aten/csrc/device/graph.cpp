@@ -140,6 +140,7 @@ class Graph final : public at::GraphImplInterface {
     instantiated_ = true; // the runtime launches a graph as it is
   }
 
+  // [docs: replay]
   void replay() override {
     check_captured("replay");
     instantiated_ = true;
@@ -154,6 +155,7 @@ class Graph final : public at::GraphImplInterface {
     }
     replay_drawing(stream);
   }
+  // [docs: end]
 
   void reset() override {
     if (capturing()) {

@@ -136,6 +136,7 @@ class EnqueuedCall {
   void run() {
     try {
       const ThreadCount threads(threads_);
+      // [docs: again]
       Stack again; // a graph runs the call more than once
       if (C10_UNLIKELY(captured_)) {
         again = stack_;
@@ -143,6 +144,7 @@ class EnqueuedCall {
           each.taken = false;
         }
       }
+      // [docs: end]
       run_into(
           *op_,
           c10::DispatchKey::CPU,
