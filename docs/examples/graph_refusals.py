@@ -10,12 +10,12 @@ for call in (lambda: x.sum().item(), x.nonzero):
         with stream, torch.accelerator.Graph():
             call()
     except torch.AcceleratorError as error:
-        print(str(error).split(": ")[2])
-        print(str(error.__context__).split(": ")[2])
         print(str(error.__context__).split("(")[-1].split(" in a graph")[0])
-# prints: operation failed due to a previous error during capture
-# prints: operation not permitted when stream is capturing
+        for each in (error.__context__, error):
+            print(str(each).removeprefix("OpenReg error: ").split(" (or")[0])
 # prints: aten::_local_scalar_dense cannot be captured
-# prints: operation failed due to a previous error during capture
 # prints: operation not permitted when stream is capturing
+# prints: operation failed due to a previous error during capture
 # prints: aten::nonzero cannot be captured
+# prints: operation not permitted when stream is capturing
+# prints: operation failed due to a previous error during capture
