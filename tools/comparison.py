@@ -47,7 +47,6 @@ functions do; its class `Graph`, for which PyTorch lets a backend register an im
 PLANNED = "not yet"
 
 _ALLOCATOR = "the caching allocator cannot be bypassed, switched off or replaced"
-_GRAPHS = "[planned](mechanisms/planned.md#graph)"
 _CLOSED = "PyTorch does not offer it to us, as a [program](mechanisms/closed.md#memory_pools) shows"
 _LEGACY = "legacy types; use `dtype=` and `device=`"
 _SENSOR = "a simulated device has no sensor for it"
@@ -58,7 +57,6 @@ _METAL = "Metal is the language of another device"
 
 REASONS: dict[str, tuple[str, str]] = {
     # ---- planned
-    **dict.fromkeys(["Graph", "graph", "graphs"], (PLANNED, _GRAPHS)),
     "profiler": (PLANNED, "[planned](mechanisms/planned.md#activity_profiler)"),
     # ---- closed to a device that is not PyTorch's own
     **dict.fromkeys(
@@ -98,7 +96,8 @@ REASONS: dict[str, tuple[str, str]] = {
         ("no", _ALLOCATOR),
     ),
     **dict.fromkeys(
-        ["CUDAGraph", "XPUGraph"], ("no", "`Graph` of `torch.accelerator`")
+        ["CUDAGraph", "XPUGraph", "graph", "graphs"],
+        ("no", "`Graph` of `torch.accelerator`"),
     ),
     **dict.fromkeys(
         [

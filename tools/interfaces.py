@@ -144,7 +144,7 @@ INTERFACES = (
                 "`Stream.synchronize`",
                 "waits; `torch.Stream` gives up the GIL first",
             ),
-            "isStreamCapturing": ("graphs", ""),
+            "isStreamCapturing": ("`Stream.is_capturing`", "must not fail the capture"),
             "synchronizeEvent": (
                 "`Event.synchronize`",
                 "waits; `torch.Event` gives up the GIL first",

@@ -116,6 +116,23 @@ def test_training_prints_steps_per_second_and_ratio(
     assert float(ratio) > 0
 
 
+@pytest.mark.differs_in_process("graphs")
+@pytest.mark.filterwarnings("ignore:The AccumulateGrad node's stream")
+def test_graphs_are_measured_against_eager_steps(
+    load_program: Load,
+    device: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    graphs = load_program("benchmarks/graphs.py")
+    report = tmp_path / "graphs.json"
+    options = ["--quick", "--case", "tiny MLP, SGD", "--json", str(report)]
+    assert graphs.main(["--device", device, *options]) == 0
+    (row,) = json.loads(report.read_text())["rows"]
+    assert row["low"] <= row["ratio"] <= row["high"]
+    assert f"{row['ratio']:.2f}" in capsys.readouterr().out.splitlines()[-1]
+
+
 def test_operators_are_measured_against_the_cpu(tmp_path: Path) -> None:
     report = tmp_path / "operators.json"
     command = [sys.executable, "benchmarks/operators.py", "--quick"]

@@ -27,6 +27,7 @@ DIFFERENCES = {
     "blocks": "The device does not know which blocks of its memory are allocated",
     "allocations": "What a kernel allocates is memory of the device's process",
     "functions": "PyTorch's functions for a device, which are no operators",
+    "graphs": "`torch.accelerator.Graph` cannot be captured",
     "inductor": "Kernels that Inductor writes cannot reach the memory",
     "kernels": "Kernels of the program cannot reach the memory",
     "memory check": "`OPENREG_MEMORY_CHECK=1` is refused",

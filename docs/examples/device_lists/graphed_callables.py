@@ -5,7 +5,7 @@
 # place: torch/cuda/graphs.py: make_graphed_callables
 # asks: CUDAGraph()
 # means: `make_graphed_callables` is for CUDA graphs. `torch.accelerator.Graph`, for
-#   which a backend can register a class, is [planned](planned.md#graph)
+#   which a backend can register a class, is the device's [graph](graph.md)
 # noticed: an error
 # way: closed
 

@@ -58,7 +58,8 @@ TEST(orStreamBeginCapture, RefusesTheDefaultStreamAndOneThatIsCaptured) {
   Captured captured(stream);
   EXPECT_EQ(
       orStreamBeginCapture(stream, orStreamCaptureModeGlobal),
-      orErrorNotPermitted);
+      orErrorInvalidValue);
+  EXPECT_MESSAGE("stream is captured already");
   EXPECT_EQ(
       orStreamBeginCapture(stream, static_cast<orStreamCaptureMode>(3)),
       orErrorInvalidValue);

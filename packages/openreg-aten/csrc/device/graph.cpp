@@ -88,9 +88,9 @@ class Graph final : public at::GraphImplInterface {
         "graph, create a new instance, or call reset().");
     TORCH_CHECK_NOT_IMPLEMENTED(
         kernels_reach_memory(),
-        "OPENREG_ISOLATION=process: graphs cannot be captured, since a device "
-        "in a process of its own keeps no calls to run again; set it to "
-        "thread");
+        "OPENREG_ISOLATION=process: graphs cannot be captured, since a replay "
+        "does not reach the random number generators in the process of a "
+        "device; set it to thread or loopback");
     const c10::DeviceIndex device = current_device();
     const c10::Stream stream = current_stream(device);
     TORCH_CHECK(
@@ -140,6 +140,7 @@ class Graph final : public at::GraphImplInterface {
     instantiated_ = true; // the runtime launches a graph as it is
   }
 
+  // [docs: replay]
   void replay() override {
     check_captured("replay");
     instantiated_ = true;
@@ -154,6 +155,7 @@ class Graph final : public at::GraphImplInterface {
     }
     replay_drawing(stream);
   }
+  // [docs: end]
 
   void reset() override {
     if (capturing()) {

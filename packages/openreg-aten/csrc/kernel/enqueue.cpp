@@ -139,6 +139,7 @@ class EnqueuedCall {
     const KernelOperators hidden;
     try {
       const ThreadCount threads(threads_);
+      // [docs: again]
       Stack again; // a graph runs the call more than once
       if (C10_UNLIKELY(captured_)) {
         again = stack_;
@@ -146,6 +147,7 @@ class EnqueuedCall {
           each.taken = false;
         }
       }
+      // [docs: end]
       run_into(
           *op_,
           c10::DispatchKey::CPU,

@@ -154,8 +154,9 @@ bool follow_from_metadata(
   // A factory's result is on the device that it names.
   const bool names_device =
       has(info, Kind::kDevice) && !(info.arguments.size() == 1);
-  return op.operator_name().getNamespace() == "aten" && only_tensors &&
-      one_kind && !names_device &&
+  const auto space = op.operator_name().getNamespace();
+  const bool is_known = space == "aten" || space == "openreg"; // our own
+  return is_known && only_tensors && one_kind && !names_device &&
       (!op.hasTag(at::Tag::dynamic_output_shape) ||
        schema.name() == "aten::index") && // for masks, which a CallKey refuses
       !op.hasTag(at::Tag::data_dependent_output) &&

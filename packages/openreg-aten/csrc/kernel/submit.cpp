@@ -159,18 +159,21 @@ void check_may_run_here(const Call& call) {
       "device");
 }
 
-/// What is said of a call that the runtime refuses to capture.
-std::string why_not_captured(const Call& call) {
-  const std::string name = toString(call.op().operator_name());
-  if (call.place == Call::Place::kAny &&
-      call.info().results_follow_from_metadata) {
-    return name +
-        " cannot be captured in a graph: what its results look like is not "
-        "known before it runs. Call it with such arguments once before the "
-        "capture.";
+/// Lets the runtime refuse a call that has to run at once, and says why it has
+/// to.
+void fail_capture(const Call& call) {
+  try {
+    run_on_current_stream(call.device(), [] {});
+  } catch (c10::Error& error) {
+    error.add_context(
+        toString(call.op().operator_name()) +
+        (call.place != Call::Place::kAny
+             ? " cannot be captured in a graph: the host waits for it"
+             : " cannot be captured in a graph: what its results look like is "
+               "not known before it runs. Where that does not depend on "
+               "values, one such call before the capture tells it"));
+    throw;
   }
-  return name +
-      " cannot be captured in a graph: the host waits for what it does.";
 }
 
 /// Runs a call on this thread as the executor does; without a message, if its
@@ -240,6 +243,9 @@ void run_by_message(Call& call, const orLaunchInfo* info) {
 /// Runs a call on this thread; returns whether it gave arguments other sizes,
 /// or null if a later call with the same metadata may do otherwise.
 std::optional<bool> run(Call& call, size_t bytes) {
+  if (is_captured(call.device())) {
+    fail_capture(call);
+  }
   count(call, call.path());
   if (call.place == Call::Place::kHost) {
     synchronize_current_stream(call.device()); // reports what failed
@@ -258,21 +264,13 @@ std::optional<bool> run(Call& call, size_t bytes) {
       check_may_run_here(call);
     }
     call.alias();
-    const bool captured = is_captured(call.device());
-    try {
-      run_on_current_stream(
-          call.device(),
-          [&] {
-            const KernelScope scope(call.device());
-            call.run();
-          },
-          info);
-    } catch (c10::Error& error) {
-      if (captured) {
-        error.add_context(why_not_captured(call));
-      }
-      throw;
-    }
+    run_on_current_stream(
+        call.device(),
+        [&] {
+          const KernelScope scope(call.device());
+          call.run();
+        },
+        info);
   }
   note_inline_run(call.device());
   return call.finish();

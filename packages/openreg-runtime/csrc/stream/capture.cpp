@@ -268,7 +268,7 @@ void Stream::begin_capture(Epoch epoch, orStreamCaptureMode mode) {
   const std::lock_guard lock(mutex_);
   check_accepts(epoch);
   if (capture_locked()) {
-    throw Failure(orErrorNotPermitted, "stream is captured already");
+    throw Failure(orErrorInvalidValue, "stream is captured already");
   }
   capture_ = Capture::begin(*this, epoch, mode);
   branch_ = 0;

@@ -89,7 +89,7 @@ class Stream {
 
   // Captures (capture.cpp). A stream that is captured hands what it is given to
   // the capture, but for what its own commands call.
-  /// Throws orErrorNotPermitted if it is captured already.
+  /// Throws orErrorInvalidValue if it is captured already.
   void begin_capture(Epoch epoch, orStreamCaptureMode mode);
   /// Throws as orStreamEndCapture().
   std::shared_ptr<const Graph> end_capture();

@@ -841,9 +841,9 @@ OPENREG_API orError_t orEventDestroy(orEvent_t event) OPENREG_NOEXCEPT;
  * captured. */
 
 /* Begins to capture a stream; work that it has already is none of it. The
- * default stream of a device cannot be captured. Errors: InvalidValue,
- * InvalidHandle, StreamCaptureUnsupported (the default stream), NotPermitted
- * (it is captured already), [device]. */
+ * default stream of a device cannot be captured. Errors: InvalidValue (also: it
+ * is captured already), InvalidHandle, StreamCaptureUnsupported (the default
+ * stream), [device]. */
 OPENREG_API orError_t orStreamBeginCapture(
     orStream_t stream,
     orStreamCaptureMode mode) OPENREG_NOEXCEPT;

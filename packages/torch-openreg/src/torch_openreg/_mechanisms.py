@@ -140,11 +140,6 @@ _PLANNED = (
         "c10d::TimerRegistry",
         "DistributedDataParallel does not time itself",
     ),
-    (
-        "graph",
-        "at::GraphImplInterface, REGISTER_GRAPH_IMPL",
-        "no torch.accelerator.Graph",
-    ),
 )
 
 

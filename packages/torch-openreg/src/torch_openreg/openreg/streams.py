@@ -13,6 +13,7 @@ import torch
 
 from openreg_aten import _C
 
+from ._lazy import is_initialized
 from ._utils import device_type, valid_device_index
 
 if TYPE_CHECKING:
@@ -244,11 +245,11 @@ def set_stream(stream: torch.Stream | None) -> None:
 
 
 def is_current_stream_capturing() -> bool:
-    """Tells that no graph is being captured. Starts no device.
+    """Tells whether the current stream is captured in a graph. Starts no device.
 
-    As ``torch.cuda.is_current_stream_capturing``; the devices have no graphs.
+    As ``torch.cuda.is_current_stream_capturing``.
     """
-    return False
+    return is_initialized() and torch.accelerator.current_stream().is_capturing()
 
 
 def _sleep(cycles: int) -> None:
