@@ -52,7 +52,7 @@ def read(path: Path) -> list[Expectation]:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise ExpectationError(f"{path}: {error}") from error
-    unknown = set(content) - {"expected"}
+    unknown = set(content) - {"expected", "run"}
     if unknown:
         raise ExpectationError(f"{path}: {sorted(unknown)[0]} is not [[expected]]")
     return [

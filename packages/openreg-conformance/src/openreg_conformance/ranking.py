@@ -17,7 +17,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from .expectations import BAD
-from .mechanisms import FOUNDATION, MECHANISMS, OPERATORS, PROGRAMS
+from .mechanisms import FOUNDATION, MECHANISMS, PROGRAMS
+from .texts import explain
 
 # So many operators, and this share of those that were tried, are no coincidence.
 _MANY, _SHARE = 6, 0.15
@@ -121,8 +122,23 @@ def _wide(cases: Iterable[dict[str, Any]]) -> Iterable[str]:
             yield mechanism
 
 
+# Names of the guide's mechanisms that are parts of ours.
+_PARTS = {
+    "autoload": "name",
+    "rename": "name",
+    "device_interface": "dynamo",
+    "dynamo_backend": "dynamo",
+    "fake_tensor": "fake",
+    "profiler_stubs": "profiler",
+    "profiler_observer": "profiler",
+}
+
+
 def _group(case: dict[str, Any], wide: set[str]) -> tuple[str, str]:
-    missing = missing_kernel(case)
+    known, missing = explain(case["message"]), missing_kernel(case)
+    name = _PARTS.get(known[0], known[0]) if known else ""
+    if known is not None and name in MECHANISMS:
+        return name, f"{known[0]} is missing"
     if missing is not None:
         return "operators", f"{missing} has no kernel"
     if case["name"].startswith("operators/") and case["mechanism"] in wide:
@@ -135,11 +151,7 @@ def _finding(mechanism: str, subject: str, cases: list[dict[str, Any]]) -> Findi
     users = max(each["users"] for each in cases)
     if subject == "many operators":
         users = max(users, MECHANISMS[mechanism].users)
-    depth = MECHANISMS[mechanism].depth
-    if not cases[0]["name"].startswith("operators/") and depth == OPERATORS:
-        # What a program of a few lines shows is no consequence of something else.
-        users = max(users, cases[0]["users"])
-    return Finding(mechanism, subject, cases, users, depth)
+    return Finding(mechanism, subject, cases, users, MECHANISMS[mechanism].depth)
 
 
 def scores(report: dict[str, Any], key: str) -> dict[str, dict[str, int]]:

@@ -202,6 +202,60 @@ class Worker:
         return ": " + "\n".join(lines[-25:]) if lines else ""
 
 
+class Judge:
+    """Judges one case after another, whatever becomes of the process that runs it.
+
+    Args:
+        settings: Of the run.
+        worker: A worker to begin with.
+    """
+
+    def __init__(self, settings: Settings, worker: Worker | None = None) -> None:
+        self._settings, self._worker = settings, worker
+
+    def judge(self, name: str) -> Result:
+        """Returns the outcome of a case, as plain values.
+
+        Raises:
+            UnusableError: If the device cannot be loaded any more.
+        """
+        worker = self._worker or self._start()
+        self._worker = None
+        start = time.monotonic()
+        try:
+            found = worker.run(name, self._settings.limit)
+        except (EndedError, LateError) as error:
+            worker.close()
+            seconds = round(time.monotonic() - start, 4)
+            self._worker = self._start()
+            return {
+                "outcome": "crashed" if isinstance(error, EndedError) else "hung",
+                "made": 1,
+                "passed": 0,
+                "message": f"the process {error}",
+                "program": self._worker.program(name),
+                "seconds": seconds,
+            }
+        if worker.is_usable():
+            self._worker = worker
+        else:
+            worker.close()
+            found["message"] += "; the device did not compute afterwards"
+        return found
+
+    def close(self) -> None:
+        """Ends the process."""
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+
+    def _start(self) -> Worker:
+        for _ in range(STARTS - 1):
+            with contextlib.suppress(UnusableError):
+                return Worker(self._settings)
+        return Worker(self._settings)
+
+
 class Journal:
     """The results so far, in a file that survives the end of the run."""
 
@@ -288,7 +342,8 @@ class Run:
             raise ValueError(f"no case is called {' or '.join(patterns)}")
         self._count = len(wanted)
         foundation = [each for each in wanted if each["name"] in FOUNDATIONS]
-        last: Worker | None = self._work(first, iter(self._left(foundation)))
+        judge = Judge(self._settings, first)
+        self._work(judge, iter(self._left(foundation)))
         reason = self._broken_foundation()
         rest = self._left(wanted)
         for each in rest if reason else []:
@@ -296,8 +351,11 @@ class Run:
                 self._add(each, {"outcome": "blocked", "message": reason})
         queue = iter(_Locked(iter(self._left(wanted)), self._lock))
         threads = [
-            threading.Thread(target=self._serve, args=(worker, queue))
-            for worker in [last, *[None] * (self._settings.workers - 1)]
+            threading.Thread(target=self._serve, args=(each, queue))
+            for each in [
+                judge,
+                *(Judge(self._settings) for _ in range(self._settings.workers - 1)),
+            ]
         ]
         for thread in threads:
             thread.start()
@@ -330,55 +388,20 @@ class Run:
                 return f"{name} does not pass"
         return ""
 
-    def _serve(self, worker: Worker | None, queue: Iterator[dict[str, Any]]) -> None:
+    def _serve(self, judge: Judge, queue: Iterator[dict[str, Any]]) -> None:
         try:
-            last = self._work(worker, queue)
-            if last is not None:
-                last.close()
+            self._work(judge, queue)
         except BaseException as error:  # raised again by the thread of execute()
             self._problem = error
             self._stopped = True
+        finally:
+            judge.close()
 
-    def _work(
-        self, worker: Worker | None, queue: Iterator[dict[str, Any]]
-    ) -> Worker | None:
-        """Runs cases until there are no more; returns a worker that can go on."""
+    def _work(self, judge: Judge, queue: Iterator[dict[str, Any]]) -> None:
         for case in queue:
             if self._stopped:
                 break
-            worker = worker or self._start()
-            found, worker = self._judge(worker, case["name"])
-            self._add(case, found)
-        return worker
-
-    def _start(self) -> Worker:
-        for _ in range(STARTS - 1):
-            with contextlib.suppress(UnusableError):
-                return Worker(self._settings)
-        return Worker(self._settings)
-
-    def _judge(self, worker: Worker, name: str) -> tuple[Result, Worker | None]:
-        start = time.monotonic()
-        try:
-            found = worker.run(name, self._settings.limit)
-        except (EndedError, LateError) as error:
-            worker.close()
-            outcome = "crashed" if isinstance(error, EndedError) else "hung"
-            seconds = round(time.monotonic() - start, 4)
-            fresh = self._start()
-            return {
-                "outcome": outcome,
-                "made": 1,
-                "passed": 0,
-                "message": f"the process {error}",
-                "program": fresh.program(name),
-                "seconds": seconds,
-            }, fresh
-        if worker.is_usable():
-            return found, worker
-        worker.close()
-        found["message"] += "; the device did not compute afterwards"
-        return found, None
+            self._add(case, judge.judge(case["name"]))
 
     def _add(self, case: dict[str, Any], found: Result) -> None:
         with self._lock:

@@ -13,9 +13,15 @@ from torch.testing._internal.common_device_type import toleranceOverride
 from torch.testing._internal.opinfo.core import DecorateInfo, OpInfo, SampleInput
 
 from openreg_conformance.case import Case, Verdict
-from openreg_conformance.checks.fake import check_fake
+from openreg_conformance.checks.fake import check_fake, permuted
 from openreg_conformance.checks.forward_ad import check_forward_ad
-from openreg_conformance.checks.operators import check_errors, check_sample
+from openreg_conformance.checks.mirrors import is_strided, tensors, transform
+from openreg_conformance.checks.operators import (
+    arguments_of,
+    check_call,
+    check_errors,
+    check_sample,
+)
 from openreg_conformance.checks.samples import (
     case_name,
     choose,
@@ -58,6 +64,8 @@ def cases(level: str) -> Iterator[Case]:
             phases = ["forward", "version", "in-place", *phases[1:]]
             if _differentiates(op, dtype):
                 phases.append("backward")
+            if op.supports_out and not op.name.startswith("_foreach"):
+                phases.append("out=")
         if op.supports_forward_ad and level != "smoke":
             phases.append("tangent")
         if op.error_inputs_func is not None:
@@ -147,7 +155,7 @@ def _judge(
     level: str,
     device: str,
 ) -> Verdict:
-    tally = Tally(device, frozenset([phase]), level != "smoke", tolerances(op))
+    tally = Tally(device, frozenset([phase]), tolerances=tolerances(op))
     if phase == "error":
         check_errors(tally, op)
         return verdict(tally, device, op.full_name, short(dtype))
@@ -166,6 +174,15 @@ def _check_values(
     dtype: torch.dtype, tally: Tally, label: str, op: OpInfo, sample: SampleInput
 ) -> None:
     check_sample(tally, label, op, dtype, sample)
+    arguments = arguments_of(sample)
+    given = tensors(arguments)
+    if not all(is_strided(each) for each in given):
+        return
+    # The database has next to no transposed tensors.
+    if tally.wants("forward") and any(each.dim() >= 2 for each in given):
+        changed = transform(arguments, permuted)
+        process = sample.output_process_fn_grad
+        check_call(tally, f"{label} permuted", op, op, changed, process=process)
 
 
 def verdict(tally: Tally, device: str, name: str = "", dtype: str = "") -> Verdict:

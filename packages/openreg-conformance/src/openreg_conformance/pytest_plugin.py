@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Collects ``conformance.toml`` as tests: one for each case, in processes of the kit.
+
+[run]
+device = "acme"
+level = "smoke"        # or sample, whole
+imports = ["my_acme"]  # where the device does not load with torch
+suites = ["device"]    # all by default
+
+[[expected]]
+cases = ["operators/linalg.lstsq/*"]
+reason = "..."
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from .expectations import Expectation
+    from .runner import Judge
+
+NAME = "conformance.toml"
+
+
+def pytest_collect_file(
+    file_path: Path, parent: pytest.Collector
+) -> ConformanceFile | None:
+    """Collects the file."""
+    if file_path.name != NAME:
+        return None
+    collected: ConformanceFile = ConformanceFile.from_parent(parent, path=file_path)
+    return collected
+
+
+class ConformanceFile(pytest.File):
+    """A file that names a device and what is known to fail."""
+
+    def collect(self) -> Iterator[ConformanceItem]:
+        """Lists the cases; the process that did so runs the first of them."""
+        from . import expectations
+        from .loading import UnusableError
+        from .runner import Judge, Settings, Worker
+        from .suites import SUITES
+
+        known = expectations.read(self.path)
+        run = tomllib.loads(self.path.read_text(encoding="utf-8")).get("run", {})
+        wrong = set(run) - {"device", "level", "imports", "suites", "timeout"}
+        if wrong or "device" not in run:
+            problem = f"run has {sorted(wrong)[0]}" if wrong else "run has no device"
+            raise self.CollectError(f"{self.path}: {problem}")
+        settings = Settings(
+            run["device"],
+            run.get("level", "smoke"),
+            tuple(run.get("suites", SUITES)),
+            tuple(run.get("imports", ())),
+            limit=float(run.get("timeout", Settings.limit)),
+        )
+        try:
+            worker = Worker(settings, listing=True)
+        except UnusableError as error:
+            raise self.CollectError(
+                f"there is no device {settings.device}: {error}"
+            ) from error
+        judge = Judge(settings, worker)
+        self.addfinalizer(judge.close)
+        for case in worker.cases:
+            item: ConformanceItem = ConformanceItem.from_parent(
+                self, name=case["name"], judge=judge, known=known
+            )
+            yield item
+
+
+class ConformanceItem(pytest.Item):
+    """A case."""
+
+    def __init__(
+        self, *, judge: Judge, known: list[Expectation], **options: Any
+    ) -> None:
+        super().__init__(**options)
+        self._judge = judge
+        self._known = next((each for each in known if each.names(self.name)), None)
+
+    def runtest(self) -> None:
+        """Runs the case, and makes of its outcome what pytest calls it."""
+        found = self._judge.judge(self.name)
+        outcome, message = found["outcome"], found.get("message", "")
+        if outcome == "skipped":
+            pytest.skip(message)
+        if outcome == "passed":
+            if self._known is not None and self._known.strict:
+                pytest.fail(
+                    f"passes, but is expected to fail: {self._known.reason}", False
+                )
+            return
+        if self._known is not None:
+            pytest.xfail(self._known.reason)
+        program = found.get("program", "")
+        pytest.fail(f"{outcome}: {message}\n\n{program}", pytrace=False)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Names the case in reports."""
+        return self.path, 0, self.name

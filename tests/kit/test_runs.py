@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs: statuses, devices that are not there, crashes, hangs, and resumption."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from .conftest import Command
+
+pytestmark = pytest.mark.timeout(600)
+
+BUGS = Path(__file__).with_name("planted_bugs.py")
+QUICK = ("--suite", "rng", "--suite", "serialization")
+
+
+def test_run_of_the_cpu_passes(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    done = command("run", "--device", "cpu", *QUICK, "--json", path)
+    assert done.status == 0, done.output + done.errors
+    report = done.report(path)
+    assert {case["outcome"] for case in report["cases"]} == {"passed", "skipped"}
+    assert "nothing to fix" in done.output
+    assert not path.with_name("out.json.journal").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--device", "acme"], "no device acme: torch does not know it"),
+        (["--device", "cuda"], "torch.cuda.is_available() is False"),
+        (["--device", "cpu:0"], "name the type alone: cpu"),
+        (["--device", "cpu", "--import", "no_such"], "No module named 'no_such'"),
+        (["--device", "cpu", "--suite", "rng", "--case", "rng/x"], "no case is called"),
+        (["--device", "cpu", "--workers", "0"], "--workers is 0; accepted: 1"),
+        (["--device", "cpu", "--resume"], "--resume needs --json"),
+        (["--device", "cpu", "--level", "huge"], "invalid choice: 'huge'"),
+    ],
+)
+def test_bad_usage_has_status_2_and_a_message(
+    command: Command, arguments: list[str], words: str
+) -> None:
+    done = command("run", *arguments)
+    assert done.status == 2
+    assert words in done.errors
+    assert "Traceback" not in done.errors
+
+
+def test_device_that_ends_its_process_is_reported(
+    command: Command, tmp_path: Path
+) -> None:
+    plugin = tmp_path / "ends.py"
+    plugin.write_text("import os\nos.abort()\n")
+    done = command("run", "--device", "cpu", "--import", plugin)
+    assert done.status == 2
+    assert "the process that loads it ended with SIGABRT" in done.errors
+
+
+def test_device_that_only_has_a_name_gets_a_report(
+    command: Command, tmp_path: Path
+) -> None:
+    plugin, path = tmp_path / "named.py", tmp_path / "out.json"
+    plugin.write_text(
+        "import torch\ntorch.utils.rename_privateuse1_backend('madeup')\n"
+    )
+    done = command(
+        *("run", "--device", "madeup", "--import", plugin, "--json", path),
+        *("--suite", "device", "--suite", "memory"),
+        TORCH_DEVICE_BACKEND_AUTOLOAD="0",
+    )
+    assert done.status == 1, done.errors
+    assert "1. the device's module in torch: device_module is missing" in done.output
+    outcomes = {case["name"]: case for case in done.report(path)["cases"]}
+    blocked = outcomes["memory/memory_is_pinned"]
+    assert blocked["outcome"] == "blocked"
+    assert "does not pass" in blocked["message"]
+
+
+def test_crash_and_hang_cost_one_case_each(command: Command, tmp_path: Path) -> None:
+    path, names = tmp_path / "out.json", ["rng/numbers_do_not_repeat"]
+    plugin = tmp_path / "ends.py"
+    plugin.write_text(
+        "import os, time, torch\n"
+        "torch.Generator.initial_seed = lambda self: os.abort()\n"
+        "torch.multinomial = lambda *_, **__: time.sleep(1000)\n"
+    )
+    names += ["rng/generator_knows_its_seed", "rng/same_seed_same_numbers"]
+    done = command(
+        *("run", "--device", "cpu", "--import", plugin, "--json", path),
+        *("--suite", "rng", "--timeout", "10"),
+        *(word for name in names for word in ("--case", name)),
+    )
+    assert done.status == 1, done.errors
+    found = {case["name"]: case for case in done.report(path)["cases"]}
+    assert found["rng/numbers_do_not_repeat"]["outcome"] == "passed"
+    crashed = found["rng/generator_knows_its_seed"]
+    assert crashed["outcome"] == "crashed"
+    assert "SIGABRT" in crashed["message"]
+    assert 'generator_knows_its_seed("cpu")' in crashed["program"]
+    hung = found["rng/same_seed_same_numbers"]
+    assert hung["outcome"] == "hung"
+    assert "within 10 s" in hung["message"]
+    assert "in draws" in hung["message"], "where it hung"
+
+
+def test_program_of_a_failure_fails_by_itself(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    arguments = ("--suite", "operators", "--case", "operators/addmm/float32/forward")
+    plugin = ("--import", BUGS)
+    done = command(
+        *("run", "--device", "openreg", *arguments, *plugin, "--json", path),
+        PLANTED_BUG="addmm_ignores_beta",
+    )
+    (case,) = done.report(path)["cases"]
+    printed = command("program", path, case["name"])
+    assert printed.status == 0
+    assert printed.output == case["program"]
+    program = tmp_path / "program.py"
+    program.write_text(case["program"])
+    assert "openreg_conformance" not in case["program"]
+    for name, status in (("addmm_ignores_beta", 1), ("", 0)):
+        ended = subprocess.run(
+            [sys.executable, str(program)],
+            env={**os.environ, "PYTHONPATH": str(BUGS.parent), "PLANTED_BUG": name},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ended.returncode == status, ended.stderr
+
+
+def test_killed_run_resumes_with_the_same_result(
+    command: Command, tmp_path: Path
+) -> None:
+    whole, path = tmp_path / "whole.json", tmp_path / "out.json"
+    arguments = ("run", "--device", "cpu", *QUICK, "--json")
+    expected = command(*arguments, whole).report(whole)
+    journal = path.with_name("out.json.journal")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "openreg_conformance", *arguments, str(path)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    while not journal.exists() or journal.read_text().count("\n") < 4:
+        assert process.poll() is None
+        time.sleep(0.001)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    before = journal.read_text().count("\n") - 1
+    assert before < len(expected["cases"])
+    other = command(
+        "run", "--device", "cpu", "--suite", "rng", "--json", path, "--resume"
+    )
+    assert other.status == 2
+    assert "another suites" in other.errors
+    found = command(*arguments, path, "--resume").report(path)
+
+    def facts(report):
+        return [
+            {key: value for key, value in case.items() if key != "seconds"}
+            for case in report["cases"]
+        ]
+
+    assert facts(found) == facts(expected)
+
+
+def test_workers_share_the_cases(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    done = command("run", "--device", "cpu", *QUICK, "--workers", "2", "--json", path)
+    cases = done.report(path)["cases"]
+    assert [case["name"].partition("/")[0] for case in cases] == sorted(
+        case["name"].partition("/")[0] for case in cases
+    )
+    assert len({case["name"] for case in cases}) == len(cases)
+
+
+def test_failures_that_are_expected_have_status_0(
+    command: Command, tmp_path: Path
+) -> None:
+    plugin, known = tmp_path / "wrong.py", tmp_path / "known.toml"
+    plugin.write_text("import torch\ndel torch.randperm\n")
+    names = ("rng/numbers_do_not_repeat", "rng/same_seed_same_numbers")
+    arguments = [
+        *("run", "--device", "cpu", "--suite", "rng", "--import", plugin),
+        *(word for name in names for word in ("--case", name)),
+    ]
+    assert command(*arguments).status == 1
+    entry = '[[expected]]\ncases = ["{}"]\nreason = "there is no randperm"\n'
+    known.write_text(entry.format(names[1]))
+    done = command(*arguments, "--expect", known)
+    assert done.status == 0, done.output + done.errors
+    assert "1 failures are expected" in done.output
+    known.write_text(entry.format("rng/*"))
+    done = command(*arguments, "--expect", known)
+    assert done.status == 1
+    assert f"passes, but is expected to fail: {names[0]}" in done.output
+    known.write_text(entry.format("rng/*") + "strict = false\n")
+    assert command(*arguments, "--expect", known).status == 0
+
+
+def test_pytest_collects_the_cases_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "wrong.py").write_text("import torch\ndel torch.randperm\n")
+    (tmp_path / "conformance.toml").write_text(
+        '[run]\ndevice = "cpu"\nsuites = ["rng"]\n'
+        f"imports = [{json.dumps(str(tmp_path / 'wrong.py'))}]\n"
+        '[[expected]]\ncases = ["rng/*generator*"]\nreason = "x"\nstrict = false\n'
+    )
+    plugin = ("-p", "openreg_conformance.pytest_plugin")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-rf", *plugin, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "AttributeError: module 'torch' has no attribute 'randperm'" in done.stdout
+    last = done.stdout.strip().splitlines()[-1]
+    assert "xfailed" in last
+    assert "4 skipped" in last

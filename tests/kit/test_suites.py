@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The suites: names, programs, and the control."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from openreg_conformance.case import Case
+from openreg_conformance.mechanisms import MECHANISMS
+from openreg_conformance.suites import FOUNDATIONS, SUITES, cases
+
+from .conftest import Command
+
+ROOT = Path(__file__).parents[2]
+GENERATED = ("operators", "modules", "optimizers")
+WRITTEN = tuple(each for each in SUITES if each not in GENERATED)
+
+
+def listed(level: str, suites: tuple[str, ...] = WRITTEN) -> list[Case]:
+    return list(cases(suites, level))
+
+
+@pytest.mark.parametrize("level", ["smoke", "sample", "whole"])
+def test_names_of_cases_are_unique(level: str) -> None:
+    names = [case.name for case in listed(level, SUITES)]
+    assert len(set(names)) == len(names)
+    assert set(FOUNDATIONS) <= set(names)
+
+
+def test_levels_hold_each_other() -> None:
+    smoke, sample, whole = (
+        {case.name for case in listed(level)} for level in ("smoke", "sample", "whole")
+    )
+    assert smoke < sample <= whole
+
+
+def test_every_case_has_a_mechanism_a_title_and_a_share() -> None:
+    for case in listed("whole", SUITES):
+        assert case.mechanism in MECHANISMS
+        assert case.title
+        assert 0 < case.users <= 1
+
+
+def test_every_module_of_the_folder_is_a_suite() -> None:
+    package = importlib.import_module("openreg_conformance.suites")
+    folder = Path(package.__path__[0])
+    files = {each.stem for each in folder.glob("*.py")} - {"__init__"}
+    assert files == set(SUITES)
+
+
+@pytest.mark.parametrize("case", listed("whole"), ids=lambda case: case.name)
+def test_program_of_a_case_needs_nothing_of_the_kit(case: Case) -> None:
+    program = case.program("cpu")
+    compile(program, case.name, "exec")
+    assert "import openreg_conformance" not in program
+    assert "from openreg_conformance" not in program
+    assert "@case" not in program
+
+
+@pytest.mark.parametrize("suite", ["rng", "autocast", "serialization"])
+def test_programs_of_cases_run_by_themselves(suite: str) -> None:
+    alone = [
+        case for case in listed("smoke", (suite,)) if "accelerator" not in case.name
+    ]
+    texts = [each.program("openreg") for each in alone]
+    joined = "".join(f"exec({text!r}, {{}})\n" for text in texts)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", joined],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.timeout(600)
+def test_cpu_passes_every_suite(command: Command) -> None:
+    done = command("run", "--device", "cpu", "--timeout", "240")
+    assert done.status == 0, done.output + done.errors
+    assert "nothing to fix" in done.output
+
+
+@pytest.mark.parametrize("tool", ["error_texts", "operator_usage"])
+def test_tables_are_those_of_the_workspace(tool: str) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / f"{tool}.py"), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
