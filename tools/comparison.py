@@ -57,7 +57,6 @@ _METAL = "Metal is the language of another device"
 
 REASONS: dict[str, tuple[str, str]] = {
     # ---- planned
-    "profiler": (PLANNED, "[planned](mechanisms/planned.md#activity_profiler)"),
     # ---- closed to a device that is not PyTorch's own
     **dict.fromkeys(
         ["MemPool", "graph_pool_handle", "make_graphed_callables", "use_mem_pool"],

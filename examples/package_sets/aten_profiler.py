@@ -21,4 +21,4 @@ with tempfile.TemporaryDirectory() as folder:
     result.export_chrome_trace(str(path))
     events = json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
 print([event["name"] for event in events if event.get("cat") == "kernel"])
-# prints: ['aten::mm', 'aten::sum']
+# prints: ['mm_kernel', 'sum_kernel']

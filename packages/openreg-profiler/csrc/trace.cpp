@@ -22,6 +22,8 @@ std::int32_t id_of(std::uint64_t correlation) {
   return static_cast<std::int32_t>(kFirst + correlation % kFirst);
 }
 
+constexpr double kNanoseconds = 1000; // of a microsecond
+
 bool is_device_work(const orActivity& record) {
   return record.kind <= orActivityMemset && record.nested == 0;
 }
@@ -63,6 +65,17 @@ std::string name_of_copy(const orActivity& record) {
   }
 }
 
+/// Of a kernel that an operator launched: "mm_kernel". Tables list operators
+/// and kernels by name, and each has a row of its own.
+std::string name_of_kernel(std::string_view name) {
+  constexpr std::string_view kAten = "aten::";
+  const bool is_operator = name.find("::") != std::string_view::npos;
+  if (name.starts_with(kAten)) {
+    name.remove_prefix(kAten.size());
+  }
+  return std::string(name) + (is_operator ? "_kernel" : "");
+}
+
 std::pair<ActivityType, std::string> describe(const orActivity& record) {
   switch (record.kind) {
     case orActivityMemcpy:
@@ -70,7 +83,7 @@ std::pair<ActivityType, std::string> describe(const orActivity& record) {
     case orActivityMemset:
       return {ActivityType::GPU_MEMSET, "Memset (Device)"};
     default:
-      return {ActivityType::CONCURRENT_KERNEL, record.name};
+      return {ActivityType::CONCURRENT_KERNEL, name_of_kernel(record.name)};
   }
 }
 
@@ -90,7 +103,7 @@ class Builder {
     return static_cast<std::int64_t>(monotonic) + to_realtime_;
   }
   bool has(const orActivity& record) const {
-    return realtime(record.started) <= window_.end &&
+    return realtime(record.enqueued) <= window_.end &&
         realtime(record.ended) >= window_.begin;
   }
 
@@ -103,7 +116,9 @@ class Builder {
     made.addMetadata("device", record.device);
     made.addMetadata("stream", record.stream);
     made.addMetadata("correlation", made.id);
-    made.addMetadata("queued", realtime(record.enqueued));
+    made.addMetadata(
+        "queued (us)",
+        static_cast<double>(record.started - record.enqueued) / kNanoseconds);
     if (record.bytes > 0) {
       made.addMetadata("bytes", record.bytes);
       const std::uint64_t time = record.ended - record.started;

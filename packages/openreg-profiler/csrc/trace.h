@@ -21,7 +21,7 @@ struct Window { // nanoseconds of CLOCK_REALTIME
   std::int64_t end;
 };
 
-/// Adds what lies in the window, or in a part of it, to the trace.
+/// Adds what was asked for in the window to the trace, also if it ran later.
 void add_activities(
     libkineto::CpuTraceBuffer& trace,
     const std::vector<orActivity>& records,

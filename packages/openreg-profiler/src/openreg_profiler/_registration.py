@@ -10,7 +10,6 @@ def register() -> None:
     Call it after the backend, ``openreg_aten``, was imported.
     """
     import openreg_runtime  # noqa: F401 - its library is loaded before ours
-
     from openreg_profiler import _C
 
     _C.register_profiler()

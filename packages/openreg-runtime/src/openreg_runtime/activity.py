@@ -104,9 +104,7 @@ class Recording:
 
 
 @contextmanager
-def record(
-    kinds: Sequence[Kind] = KINDS, *, capacity: int = 0
-) -> Iterator[Recording]:
+def record(kinds: Sequence[Kind] = KINDS, *, capacity: int = 0) -> Iterator[Recording]:
     """Records the activity of the whole process.
 
     Args:

@@ -15,7 +15,7 @@ from torch_openreg._mechanisms import Mechanism, mechanisms
 
 from . import _gpu_trace as _gpu_trace
 from . import _utils as _utils
-from . import amp, memory, random, sanitizer, streams
+from . import amp, memory, profiler, random, sanitizer, streams
 from ._device import (
     DeviceProperties,
     can_device_access_peer,
@@ -143,6 +143,7 @@ __all__ = [
     "memory_stats_as_nested_dict",
     "memory_summary",
     "operator_paths",
+    "profiler",
     "random",
     "reset_accumulated_host_memory_stats",
     "reset_accumulated_memory_stats",

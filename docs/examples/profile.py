@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The device's part of a profile."""
+
+import torch
+from torch.profiler import ProfilerActivity, profile, record_function
+
+x = torch.rand(300, 300, device="openreg")
+with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.OPENREG]) as result:
+    with record_function("two products"):
+        y = torch.relu(x @ x) @ x
+    y.cpu()
+for row in result.key_averages():
+    if row.self_device_time_total > 0:
+        print(f"{row.device_type.name:<8} {row.count} {row.key}")
+# prints: CPU      2 aten::mm
+# prints: CPU      1 aten::relu
+# prints: CPU      1 aten::copy_
+# prints: OPENREG  1 two products
+# prints: OPENREG  2 mm_kernel
+# prints: OPENREG  1 clamp_min_kernel
+# prints: OPENREG  1 Memcpy DtoH (Device -> Pageable)
