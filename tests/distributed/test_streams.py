@@ -217,6 +217,7 @@ def a_rank_that_is_late_does_not_hold_the_host(rank: int) -> None:
     store = dist.distributed_c10d._get_default_store()
     ones = torch.ones(4, device=DEVICE)
     parts = torch.zeros(8, device=DEVICE)
+    sent = torch.full((4,), 7.0, device=DEVICE)
     received = torch.zeros(4, device=DEVICE)
     torch.accelerator.synchronize()
     if rank == 1:
@@ -224,17 +225,17 @@ def a_rank_that_is_late_does_not_hold_the_host(rank: int) -> None:
     work = [
         dist.all_reduce(ones, async_op=True),
         dist.all_gather_single(parts, ones, async_op=True),
+        dist.isend(sent, 1 - rank),
         dist.irecv(received, 1 - rank),
     ]
     for each in work:
         each.wait()
     if rank == 0:
-        assert not any(each.is_completed() for each in work)
+        assert not any(work[i].is_completed() for i in (0, 1, 3))
         store.set("rank 0 goes on", "")
-    dist.send(ones, 1 - rank)
     assert ones.tolist() == [2.0] * 4
     assert parts.tolist() == [2.0] * 8
-    assert received.tolist() == [2.0] * 4
+    assert received.tolist() == [7.0] * 4
 
 
 def a_call_comes_after_what_follows_a_wait(rank: int) -> None:
@@ -286,7 +287,7 @@ def random_calls(rank: int, seed: int) -> None:
         given = torch.full((count,), float(alone.randrange(100)))
         results = []
         for device in ("cpu", DEVICE):
-            tensor = given.to(device)
+            tensor = given.to(device, copy=True)
             if alone.random() < 0.2:
                 time.sleep(alone.random() / 1000)
             if works:

@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Leaves the core to its other thread for a moment.
+// What a thread does while it spins.
 #include "patience.h"
+
+#include <thread>
 
 namespace openreg::distributed {
 
+/// Leaves the core to its other thread for a moment, or to one that waits for a
+/// core: it may be the one that is waited for.
 void Patience::relax() {
+  constexpr unsigned kSpinsPerYield = 32;
+  thread_local unsigned spins = 0;
+  if (++spins % kSpinsPerYield == 0) {
+    std::this_thread::yield();
+    return;
+  }
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
