@@ -399,6 +399,27 @@ def test_elapsed_time_is_measured_in_milliseconds() -> None:
     assert 0 < start.elapsed_time(end) < 60_000
 
 
+def test_hook_of_a_compiled_module_waits_for_streams(latch: Latches) -> None:
+    side = Stream()
+    x = torch.zeros(3, device="openreg")
+    module = torch.nn.Identity()
+
+    def wait(module: torch.nn.Module, arguments: object) -> None:
+        event = side.record_event()
+        current = torch.openreg.current_stream()
+        current.wait_event(event)
+        current.wait_stream(side)
+
+    module.register_forward_pre_hook(wait)
+    held = latch(side)
+    with torch.openreg.stream(side):
+        x.add_(1)
+    torch.compile(module, backend="eager")(x)
+    assert not torch.openreg.current_stream().query()
+    held.release()
+    assert x.tolist() == [1, 1, 1]
+
+
 def test_sleep_holds_its_stream_and_not_the_host() -> None:
     start, end = (Event(enable_timing=True) for _ in range(2))
     side = Stream()

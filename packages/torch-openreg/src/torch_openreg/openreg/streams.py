@@ -95,7 +95,7 @@ class Stream(torch.Stream):
             TypeError: If ``event`` is no event.
         """
         _check_type("wait_event: event", event, torch.Event)
-        super().wait_event(event)
+        event.wait(self)
 
     def wait_stream(self, stream: torch.Stream) -> None:
         """Lets work that is enqueued on this stream later wait for another stream.
@@ -107,7 +107,7 @@ class Stream(torch.Stream):
             TypeError: If ``stream`` is no stream.
         """
         _check_type("wait_stream: stream", stream, torch.Stream)
-        super().wait_stream(stream)
+        stream.record_event().wait(self)
 
     def __repr__(self) -> str:
         return f"<torch.openreg.Stream device={self.device} id={self.stream_id:#x}>"
