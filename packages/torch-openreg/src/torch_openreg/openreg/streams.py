@@ -94,7 +94,7 @@ class Stream(torch.Stream):
             TypeError: If ``event`` is no event.
         """
         _check_type("wait_event: event", event, torch.Event)
-        super().wait_event(event)
+        torch.Stream.wait_event(self, event)  # Dynamo has no super() of a stream
 
     def wait_stream(self, stream: torch.Stream) -> None:
         """Lets work that is enqueued on this stream later wait for another stream.
@@ -106,7 +106,7 @@ class Stream(torch.Stream):
             TypeError: If ``stream`` is no stream.
         """
         _check_type("wait_stream: stream", stream, torch.Stream)
-        super().wait_stream(stream)
+        torch.Stream.wait_stream(self, stream)
 
     def __repr__(self) -> str:
         return f"<torch.openreg.Stream device={self.device} id={self.stream_id:#x}>"
