@@ -408,6 +408,27 @@ def side_stream(device: str) -> Any:
 
 
 @program
+def streams_in_a_graph(device: str) -> Any:
+    torch.manual_seed(0)
+    x = torch.randn(200, 30).to(device)
+    side = None if device == "cpu" else torch.Stream(device)
+
+    @torch.compile(fullgraph=True)
+    def run(x: Tensor) -> Any:
+        y = x * 2
+        if side is None:
+            z = y.sin() + 1
+        else:
+            side.wait_stream(torch.accelerator.current_stream())
+            with side:
+                z = y.sin() + 1
+            torch.accelerator.current_stream().wait_stream(side)
+        return y.cos(), z.sum(0)
+
+    return run(x)
+
+
+@program
 def second_device(device: str) -> Any:
     torch.manual_seed(0)
     device = "openreg:1" if device == "openreg" else device

@@ -211,10 +211,19 @@ def test_second_process_hits_the_cache_and_a_changed_package_does_not(
     assert len({value for value, _ in said}) == 1
 
 
-def test_backend_has_the_name_of_the_device():
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"mode": "max-autotune-no-cudagraphs"},
+        {"options": {"epilogue_fusion": True}},
+    ],
+    ids=["default", "mode", "options"],
+)
+def test_backend_has_the_name_of_the_device(settings):
     x = torch.randn(20, device="openreg")
     expected = torch.compile(lambda x: x.cos() - 1)(x.cpu())
-    compiled = torch.compile(lambda x: x.cos() - 1, backend="openreg")
+    compiled = torch.compile(lambda x: x.cos() - 1, backend="openreg", **settings)
     assert compiled(x).cpu().equal(expected)
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -18,19 +18,26 @@ def register() -> None:
 
 
 def compile_graph(
-    graph: torch.fx.GraphModule, example_inputs: list[Any], **options: Any
+    graph: torch.fx.GraphModule,
+    example_inputs: list[Any],
+    *,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Callable[..., Any]:
     """Compiles a graph with Inductor, which the package has told of the device.
 
     Args:
         graph: What Dynamo traced.
         example_inputs: Fake tensors and numbers, as its inputs.
-        options: Settings of Inductor for this graph.
+        mode: As of ``torch.compile``.
+        options: As of ``torch.compile``: settings of Inductor for this graph.
 
     Returns:
         The compiled function.
     """
+    from torch._inductor import list_mode_options
     from torch._inductor.compile_fx import compile_fx
 
-    compiled: Any = compile_fx(graph, example_inputs, config_patches=options)
+    settings = {**(list_mode_options(mode) if mode else {}), **(options or {})}
+    compiled: Any = compile_fx(graph, example_inputs, config_patches=settings)
     return compiled  # type: ignore[no-any-return]

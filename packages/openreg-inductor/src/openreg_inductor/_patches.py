@@ -69,6 +69,7 @@ _RELIED_ON = {
     "codegen.common:register_backend_for_device": "06b0018337d312c4",
     "codegen.cpp:CppKernelProxy": "50a30db5933f9eb3",
     "codegen.cpp:CppOverrides.floordiv": "9263dcc4d9fb2429",
+    "codegen.cpp:CppScheduling.codegen_node": "f6b5dea1046bcd2c",
     "codegen.cpp:CppScheduling.define_kernel": "37b7943cbb771ad3",
     "codegen.cpp:CppScheduling.flush": "59f20c9f56f934c4",
     "codegen.cpp:CppVecOverrides.__new__": "830f8c4a517a1c91",
@@ -82,6 +83,8 @@ _RELIED_ON = {
     "codegen.wrapper:PythonWrapperCodegen.write_header": "d6fd237aaaa5c835",
     "codegen.wrapper:SubgraphPythonWrapperCodegen": "47d1dd7a0f6617da",
     "graph:GraphLowering.decide_layout_opt": "bef90675b8c18d39",
+    "scheduler:Scheduler._codegen": "28c7c9e114462bb2",
+    "scheduler:Scheduler._has_multi_stream_nodes": "26c258b3f72e2600",
     "template_heuristics.registry:register_template_heuristic": "a10c3fb19a7440ba",
     "utils:device_need_guard": "b39413cad80d0aea",
 }

@@ -63,6 +63,12 @@ class Scheduling(CppScheduling):
         wrapper.define_kernel(name, definition.getvalue(), gpu=False)
         return name
 
+    def codegen_node(self, node: Any) -> None:
+        """Writes a kernel, or adds it to those that are gathered."""
+        super().codegen_node(node)  # type: ignore[no-untyped-call]
+        if self.scheduler._has_multi_stream_nodes():
+            self.flush()  # its call stands where its stream is current
+
     def flush(self) -> None:
         """Writes the kernels that were gathered, and their calls."""
         nodes = self.kernel_group.scheduled_nodes
