@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Measures training steps on openreg with and without a graph, side by side.
 
-The same step runs operator by operator, and as the replay of a graph. The host waits for
-the device at the end of a batch of steps.
+The same step runs operator by operator, and as the replay of a graph. The host waits
+for the device at the end of a batch of steps.
 """
 
 from __future__ import annotations
