@@ -155,7 +155,9 @@ def _judge(
     level: str,
     device: str,
 ) -> Verdict:
-    tally = Tally(device, frozenset([phase]), tolerances=tolerances(op))
+    tally = Tally(
+        device, frozenset([phase]), own_numbers=True, tolerances=tolerances(op)
+    )
     if phase == "error":
         check_errors(tally, op)
         return verdict(tally, device, op.full_name, short(dtype))
