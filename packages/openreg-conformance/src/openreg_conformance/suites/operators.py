@@ -125,8 +125,18 @@ def _make_samples(
     with quiet():
         made = samples(op, layout, dtype, level == "whole")
     if level == "smoke":
-        return choose(op.full_name, made, SMOKE_SAMPLES)
+        chosen = dict(choose(op.full_name, made, SMOKE_SAMPLES))
+        wide = [(i, each) for i, each in made if _is_wide(each)]
+        return sorted((chosen | dict(wide[:1])).items())
     return made
+
+
+def _is_wide(sample: SampleInput) -> bool:
+    """Whether layouts matter: a tensor has two dimensions of several elements."""
+    return any(
+        sum(size > 1 for size in each.shape) >= 2
+        for each in tensors(arguments_of(sample))
+    )
 
 
 def tolerances(op: OpInfo) -> dict[torch.dtype, Any]:
