@@ -36,7 +36,7 @@ from openreg_conformance.programs import all_samples, program
 from openreg_conformance.usage import share_of
 
 SMOKE_SHARE = 0.25  # operators that this share of models calls
-SMOKE_SAMPLES = 2
+SAMPLES = {"smoke": 2, "sample": 3}
 # The tests of PyTorch that compare values, whose tolerances hold here.
 _TESTS = {None, "test_compare_cpu", "test_noncontiguous_samples", "test_out"}
 
@@ -123,19 +123,18 @@ def _make_samples(
     op: OpInfo, layout: torch.layout, dtype: torch.dtype, level: str
 ) -> list[tuple[int, SampleInput]]:
     with quiet():
-        made = samples(op, layout, dtype, level == "whole")
-    if level == "smoke":
-        chosen = dict(choose(op.full_name, made, SMOKE_SAMPLES))
-        wide = [(i, each) for i, each in made if _is_wide(each)]
-        return sorted((chosen | dict(wide[:1])).items())
-    return made
+        made = samples(op, layout, dtype, whole=True)
+    if level == "whole":
+        return made
+    chosen = dict(choose(case_name(op, layout, dtype), made, SAMPLES[level]))
+    wide = [(i, each) for i, each in made if _is_wide(each)]
+    return sorted((chosen | dict(wide[:1])).items())
 
 
 def _is_wide(sample: SampleInput) -> bool:
-    """Whether layouts matter: a tensor has two dimensions of several elements."""
+    """Whether layouts matter: the input has two dimensions of several elements."""
     return any(
-        sum(size > 1 for size in each.shape) >= 2
-        for each in tensors(arguments_of(sample))
+        sum(size > 1 for size in each.shape) >= 2 for each in tensors(sample.input)
     )
 
 
