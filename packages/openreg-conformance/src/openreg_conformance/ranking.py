@@ -55,6 +55,11 @@ class Finding:
         return f"{title}: {self.subject}" if self.subject else title
 
     @property
+    def count(self) -> str:
+        """How many cases fail, in words."""
+        return f"{len(self.cases)} case{'s' * (len(self.cases) > 1)}"
+
+    @property
     def page(self) -> str:
         """The page of the guide about it."""
         return MECHANISMS[self.mechanism].page
@@ -86,7 +91,7 @@ def rank(report: dict[str, Any]) -> list[Finding]:
         if each.cases[0]["name"].startswith("operators/") and each.subject != MANY
     ]
     for each in findings:
-        each.doubtful = (
+        each.doubtful = not each.subject.endswith(" is missing") and (
             (each.depth == PROGRAMS and lowest < PROGRAMS)
             or _calls_one(each, calls)
             or (each.depth > FOUNDATION and lowest == FOUNDATION)
