@@ -35,7 +35,9 @@ FEW = ("gelu_is_missing", "clone_is_an_alias", "event_never_completes")
 def patterns(name: str) -> list[str]:
     """The cases that a bug is judged on."""
     mechanism = BUGS[name].mechanism
-    chosen = [f"{each}/*" for each in ("device", *PROGRAMS)]
+    # Two cases of the device start a process.
+    device = "device/*" if mechanism in ("exit", "errors") else "device/[!ip]*"
+    chosen = [device, *(f"{each}/*" for each in PROGRAMS)]
     if mechanism in OF_OPERATORS:
         chosen += [f"operators/{each}/*" for each in OPERATORS]
         chosen += [f"modules/{each}/*" for each in DATABASES]

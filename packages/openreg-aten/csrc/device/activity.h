@@ -7,7 +7,6 @@
 #include <ATen/record_function.h>
 
 #include <cstddef>
-#include <optional>
 
 namespace openreg::aten {
 
@@ -43,14 +42,22 @@ class LaunchDescription {
 /// that the kernel is made of: on the device they are one.
 class KernelOperators {
  public:
-  KernelOperators() {
-    if (records_activity()) {
-      hidden_.emplace(/*is_enabled=*/false);
+  KernelOperators()
+      : hides_(records_activity() && at::isRecordFunctionEnabled()) {
+    if (hides_) {
+      at::enableRecordFunction(false);
+    }
+  }
+  KernelOperators(const KernelOperators&) = delete;
+  KernelOperators& operator=(const KernelOperators&) = delete;
+  ~KernelOperators() {
+    if (hides_) {
+      at::enableRecordFunction(true);
     }
   }
 
  private:
-  std::optional<at::RecordFunctionGuard> hidden_;
+  const bool hides_;
 };
 
 } // namespace openreg::aten

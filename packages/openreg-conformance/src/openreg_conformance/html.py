@@ -30,8 +30,8 @@ table { border-collapse: collapse; width: 100%; }
 .wide { overflow-x: auto; }
 td, th { text-align: right; padding: .25rem .5rem; border-bottom: 1px solid var(--line);
   font-variant-numeric: tabular-nums; }
-td:first-child, th:first-child { text-align: left; overflow-wrap: anywhere; }
-td.plot { width: 40%; min-width: 8rem; }
+td:first-child, th:first-child { text-align: left; min-width: 7rem; }
+td.plot { width: 40%; min-width: 5rem; }
 svg { display: block; width: 100%; height: 14px; }
 .passed { fill: var(--passed); } .failed { fill: var(--failed); }
 .crashed { fill: var(--crashed); } .hung { fill: var(--hung); }
@@ -147,7 +147,7 @@ def _finding(finding: Finding) -> str:
     parts = [
         f"<li><b>{escape(finding.title)}</b>",
         " <span class=faint>(may follow from what is above)</span>" * finding.doubtful,
-        f"<br>needed by {finding.users:.0%} of programs; {len(finding.cases)} cases, "
+        f"<br>needed by {finding.users:.0%} of programs; {finding.count}, "
         f"such as <code>{escape(case['name'])}</code>: {escape(case['title'])}",
         f"<br>{case['outcome']}: {escape(case['message'].splitlines()[0][:300])}",
     ]

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import torch
@@ -49,7 +48,6 @@ _SPARSE_MOVE = _MOVE.replace(
 )
 
 
-@functools.cache
 def _spelling(op: Any) -> str | None:
     """How a program calls an operator of the database, if it has a public name."""
     name = op.name

@@ -68,7 +68,7 @@ class ConformanceFile(pytest.File):
                 f"there is no device {settings.device}: {error}"
             ) from error
         judge = Judge(settings, worker)
-        self.addfinalizer(judge.close)
+        self.config.add_cleanup(judge.close)
         for case in worker.cases:
             item: ConformanceItem = ConformanceItem.from_parent(
                 self, name=case["name"], judge=judge, known=known

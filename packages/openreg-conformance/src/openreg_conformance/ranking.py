@@ -24,6 +24,7 @@ from .texts import explain
 _MANY, _SHARE = 6, 0.15
 _MISSING = re.compile(r"Could not run '(aten::[\w.]+)'")
 _UNIMPLEMENTED = re.compile(r"(aten::[\w.]+|\w+_overrideable)\b[^.]*not (?:yet )?impl")
+MANY = "many operators"
 _SEVERITY = {"crashed": 0.03, "hung": 0.02}
 
 
@@ -54,6 +55,11 @@ class Finding:
         return f"{title}: {self.subject}" if self.subject else title
 
     @property
+    def count(self) -> str:
+        """How many cases fail, in words."""
+        return f"{len(self.cases)} case{'s' * (len(self.cases) > 1)}"
+
+    @property
     def page(self) -> str:
         """The page of the guide about it."""
         return MECHANISMS[self.mechanism].page
@@ -79,9 +85,15 @@ def rank(report: dict[str, Any]) -> list[Finding]:
     findings = [_finding(*key, cases) for key, cases in groups.items()]
     lowest = min((each.depth for each in findings), default=PROGRAMS)
     broken = {each.subject for each in findings if each.mechanism in _VALUES}
+    calls = [
+        _SYMBOLS.get(each.subject, rf"\b{re.escape(each.subject.split('.')[-1])}\(")
+        for each in findings
+        if each.cases[0]["name"].startswith("operators/") and each.subject != MANY
+    ]
     for each in findings:
-        each.doubtful = (
+        each.doubtful = not each.subject.endswith(" is missing") and (
             (each.depth == PROGRAMS and lowest < PROGRAMS)
+            or _calls_one(each, calls)
             or (each.depth > FOUNDATION and lowest == FOUNDATION)
             or (each.mechanism in _DERIVED and each.subject in broken)
         )
@@ -89,6 +101,23 @@ def rank(report: dict[str, Any]) -> list[Finding]:
     return findings
 
 
+def _calls_one(finding: Finding, calls: list[str]) -> bool:
+    """Whether programs of a suite fail that call operators which fail by themselves."""
+    if finding.cases[0]["name"].startswith("operators/"):
+        return False
+    return all(
+        any(re.search(call, case.get("program", "")) for call in calls)
+        for case in finding.cases
+    )
+
+
+# How programs write operators.
+_SYMBOLS = {
+    "add": r" \+ |\+= |\badd_?\(",
+    "mul": r" \* |\bmul_?\(",
+    "mm": r" @ |\bmm\(",
+    "matmul": r" @ ",
+}
 _VALUES = ("operators",)
 _DERIVED = ("gradients", "in_place", "out", "forward_ad")
 
@@ -142,14 +171,14 @@ def _group(case: dict[str, Any], wide: set[str]) -> tuple[str, str]:
     if missing is not None:
         return "operators", f"{missing} has no kernel"
     if case["name"].startswith("operators/") and case["mechanism"] in wide:
-        return case["mechanism"], "many operators"
+        return case["mechanism"], MANY
     return case["mechanism"], case["subject"]
 
 
 def _finding(mechanism: str, subject: str, cases: list[dict[str, Any]]) -> Finding:
     cases = sorted(cases, key=lambda each: (-each["users"], each["name"]))
     users = max(each["users"] for each in cases)
-    if subject == "many operators":
+    if subject == MANY:
         users = max(users, MECHANISMS[mechanism].users)
     return Finding(mechanism, subject, cases, users, MECHANISMS[mechanism].depth)
 

@@ -83,7 +83,7 @@ def _advice(number: int, finding: Finding) -> Iterator[str]:
     yield f"{number}. {finding.title}{doubt}"
     yield (
         f"   needed by {finding.users:.0%} of programs, "
-        f"{len(finding.cases)} cases, such as {case['name']}: {case['title']}"
+        f"{finding.count}, such as {case['name']}: {case['title']}"
     )
     yield f"   {case['outcome']}: {case['message'].splitlines()[0][:200]}"
     known = explain(case["message"])

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from .drawing import draws
 from .mirrors import tensors
 from .tally import Attempt, Tally, attempt
 
@@ -52,10 +54,18 @@ def check_agreement(
         _directions(run, device, process, backward=tally.wants("backward"))
         for device in ("cpu", tally.device)
     )
-    tally.compare(check, label, mine[0], expected[0], values=values)
+    random = functools.partial(draws, run)
+    tally.compare(check, label, mine[0], expected[0], values=values, draws=random)
     if expected[1] is not None and expected[0].error is None:
         missing = Attempt(error=AssertionError("no result requires a gradient"))
-        tally.compare("backward", label, mine[1] or missing, expected[1], values=values)
+        tally.compare(
+            "backward",
+            label,
+            mine[1] or missing,
+            expected[1],
+            values=values,
+            draws=random,
+        )
 
 
 def _directions(

@@ -169,7 +169,7 @@ def check_sample(
         return
     if op.supports_out and not op.name.startswith("_foreach"):
         check_out(tally, label, op, arguments)
-    if not direct or not tally.layouts:
+    if not direct:
         return
     for name, changed in variants(op, arguments, dtype):
         check_call(tally, label + name, op, op, changed, process=process)

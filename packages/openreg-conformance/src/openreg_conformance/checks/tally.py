@@ -74,7 +74,7 @@ class Tally:
     Attributes:
         device: The type of the device, such as ``"cuda"``.
         only: The checks to make; None for all.
-        layouts: Whether to give operators their arguments in other layouts too.
+        own_numbers: Whether the device may draw other random numbers than the CPU.
         tolerances: What PyTorch's database allows an operator.
         counts: For each check the number that passed, was made, had the CPU's bits.
         failures: The check and a message of each that failed.
@@ -85,7 +85,7 @@ class Tally:
 
     device: str
     only: frozenset[str] | None = None
-    layouts: bool = True
+    own_numbers: bool = False
     tolerances: Tolerances = dataclasses.field(default_factory=dict)
     counts: dict[str, list[int]] = dataclasses.field(
         default_factory=lambda: {check: [0, 0, 0] for check in CHECKS}
@@ -107,6 +107,7 @@ class Tally:
         expected: Attempt,
         *,
         values: bool = True,
+        draws: Callable[[], bool] = lambda: False,
     ) -> bool:
         """Counts one check: the same results, or the same type of exception.
 
@@ -116,6 +117,7 @@ class Tally:
             mine: What the device gave.
             expected: What the CPU gave.
             values: Whether values are defined, and not only what describes them.
+            draws: Whether they are of random numbers; asked if they differ.
 
         Returns:
             Whether both have a value, and the values agree.
@@ -132,20 +134,26 @@ class Tally:
                 ]
                 message = f"{outcomes[0]} (on the CPU: {outcomes[1]})"
         else:
-            try:
-                with quiet():
-                    likeness = compare(
-                        mine.value,
-                        expected.value,
-                        self.device,
-                        values=values,
-                        tolerances=self.tolerances,
-                    )
-            except Exception as error:
-                likeness = Likeness.DIFFERENT
-                message = " ".join(str(error).split())[:300] or describe(error)
+            likeness, message = self._likeness(mine.value, expected.value, values)
+            if likeness == Likeness.DIFFERENT and self.own_numbers and draws():
+                likeness, message = self._likeness(mine.value, expected.value, False)
         self._count(check, label, likeness, message)
         return mine.error is None and likeness != Likeness.DIFFERENT
+
+    def _likeness(self, mine: Any, expected: Any, values: bool) -> tuple[Likeness, str]:
+        try:
+            with quiet():
+                found = compare(
+                    mine,
+                    expected,
+                    self.device,
+                    values=values,
+                    tolerances=self.tolerances,
+                )
+        except Exception as error:
+            told = " ".join(str(error).split())[:300] or describe(error)
+            return Likeness.DIFFERENT, told
+        return found, ""
 
     def note(self, check: str, label: str, problem: str | None) -> None:
         """Counts one check, which has failed if there is a problem to tell."""

@@ -70,7 +70,7 @@ def _judge(
     whole: bool,
     device: str,
 ) -> Verdict:
-    tally = Tally(device)
+    tally = Tally(device, own_numbers=True)
     with quiet():
         check_module(tally, key, info, dtype, training, whole=whole)
     return verdict(tally, device)

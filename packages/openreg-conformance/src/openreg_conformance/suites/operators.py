@@ -36,7 +36,7 @@ from openreg_conformance.programs import all_samples, program
 from openreg_conformance.usage import share_of
 
 SMOKE_SHARE = 0.25  # operators that this share of models calls
-SMOKE_SAMPLES = 2
+SAMPLES = {"smoke": 2, "sample": 3}
 # The tests of PyTorch that compare values, whose tolerances hold here.
 _TESTS = {None, "test_compare_cpu", "test_noncontiguous_samples", "test_out"}
 
@@ -123,10 +123,19 @@ def _make_samples(
     op: OpInfo, layout: torch.layout, dtype: torch.dtype, level: str
 ) -> list[tuple[int, SampleInput]]:
     with quiet():
-        made = samples(op, layout, dtype, level == "whole")
-    if level == "smoke":
-        return choose(op.full_name, made, SMOKE_SAMPLES)
-    return made
+        made = samples(op, layout, dtype, whole=True)
+    if level == "whole":
+        return made
+    chosen = dict(choose(case_name(op, layout, dtype), made, SAMPLES[level]))
+    wide = [(i, each) for i, each in made if _is_wide(each)]
+    return sorted((chosen | dict(wide[:1])).items())
+
+
+def _is_wide(sample: SampleInput) -> bool:
+    """Whether layouts matter: the input has two dimensions of several elements."""
+    return any(
+        sum(size > 1 for size in each.shape) >= 2 for each in tensors(sample.input)
+    )
 
 
 def tolerances(op: OpInfo) -> dict[torch.dtype, Any]:
@@ -155,7 +164,9 @@ def _judge(
     level: str,
     device: str,
 ) -> Verdict:
-    tally = Tally(device, frozenset([phase]), tolerances=tolerances(op))
+    tally = Tally(
+        device, frozenset([phase]), own_numbers=True, tolerances=tolerances(op)
+    )
     if phase == "error":
         check_errors(tally, op)
         return verdict(tally, device, op.full_name, short(dtype))
