@@ -2,16 +2,30 @@
 """``torch.profiler`` for OpenReg devices.
 
 ``register()`` tells PyTorch of it, which torch-openreg does by itself.
+``utilization()`` tells how well the devices were used in a profile.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from openreg_profiler._build import TORCH_VERSION as _BUILT_FOR
 from openreg_profiler._registration import register
 
-__all__ = ["register"]
+if TYPE_CHECKING:
+    from openreg_profiler._utilization import Utilization, utilization
+
+__all__ = ["Utilization", "register", "utilization"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("Utilization", "utilization"):  # torch is only half imported at first
+        from openreg_profiler import _utilization
+
+        return getattr(_utilization, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _check_torch_version(built_for: str, found: str) -> None:

@@ -99,7 +99,7 @@ class Recording:
         """
         rows, dropped = _C.take_activity()
         self.dropped += dropped
-        records = [Activity(*row) for row in rows]
+        records = [Activity._make(row) for row in rows]
         return sorted(records, key=lambda each: (each.started, each.ended))
 
 

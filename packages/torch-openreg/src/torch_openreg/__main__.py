@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Command line: ``python -m torch_openreg`` tells what is installed and if it works.
 
-``python -m torch_openreg mechanisms`` lists the mechanisms of the registration.
+``python -m torch_openreg mechanisms`` lists the mechanisms of the registration, and
+``python -m torch_openreg profile script.py`` runs a script and reports on the devices.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
+from pathlib import Path
 
 import torch_openreg
 from torch_openreg._mechanisms import mechanisms
@@ -93,6 +95,28 @@ def _status() -> int:
     return 1 if failed else 0
 
 
+def _profile(words: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m torch_openreg profile")
+    parser.add_argument("--json", type=Path, help="where the report goes as JSON")
+    parser.add_argument("--html", type=Path, help="where it goes as a page with plots")
+    parser.add_argument("script", type=Path)
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the script")
+    options = parser.parse_args(words)
+    if not options.script.is_file():
+        parser.error(f"script {options.script} is no file")
+
+    from openreg_profiler import _run
+
+    report = _run.run(
+        options.script,
+        options.arguments,
+        json_file=options.json,
+        html_file=options.html,
+    )
+    print(report.table())
+    return 0
+
+
 def main() -> int:
     """Runs the command.
 
@@ -105,17 +129,24 @@ def main() -> int:
         "command",
         nargs="?",
         default="status",
-        choices=["status", "mechanisms"],
+        choices=["status", "mechanisms", "profile"],
         help="status: versions, devices, settings and a self-check; "
-        "mechanisms: each way in which PyTorch lets the device in, on, off or planned",
+        "mechanisms: each way in which PyTorch lets the device in, on, off or planned; "
+        "profile: runs a script, and reports how well the devices were used",
     )
-    command: str = parser.parse_args().command
+    parser.add_argument("rest", nargs=argparse.REMAINDER, help="profile --help")
+    options = parser.parse_args()
+    command: str = options.command
+    if options.rest and command != "profile":
+        parser.error(f"unrecognized arguments: {' '.join(options.rest)}")
     try:
         torch_openreg.register()
         if command == "status":
             return _status()
+        if command == "profile":
+            return _profile(options.rest)
         _print_mechanisms()
-    except (ImportError, RuntimeError) as error:
+    except (ImportError, RuntimeError, ValueError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0

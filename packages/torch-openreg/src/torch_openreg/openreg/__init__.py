@@ -39,6 +39,7 @@ from ._device import (
 from ._flags import set_tensor_flags, tensor_flags
 from ._lazy import init, is_initialized, lazy_call
 from ._operator_paths import operator_paths
+from ._profile import utilization
 from ._storage_name import set_storage_name, storage_name
 from ._tiles import from_tiled, tile_shape, to_tiled
 from .amp import get_amp_supported_dtype
@@ -167,6 +168,7 @@ __all__ = [
     "tensor_flags",
     "tile_shape",
     "to_tiled",
+    "utilization",
 ]
 
 _lazy_init = init

@@ -34,7 +34,7 @@ def range_push(msg: str) -> int:
         How many ranges of the thread it lies in.
     """
     started = record_function(msg)
-    started.__enter__()
+    started.__enter__()  # type: ignore[no-untyped-call]
     _ranges.open.append(started)
     return len(_ranges.open) - 1
 

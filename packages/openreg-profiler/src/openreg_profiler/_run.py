@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs a script under the profiler, for ``python -m torch_openreg profile``."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from torch.profiler import ProfilerActivity, profile
+
+from openreg_profiler._utilization import Utilization, utilization
+
+
+def run(
+    script: Path,
+    arguments: Sequence[str] = (),
+    *,
+    json_file: Path | None = None,
+    html_file: Path | None = None,
+) -> Utilization:
+    """Runs a script as ``python script.py`` does, and reports on it.
+
+    Args:
+        script: The script. If it ends by ``sys.exit()``, the report is made.
+        arguments: What it finds in ``sys.argv[1:]``.
+        json_file: Where the report goes as JSON.
+        html_file: Where it goes as a page with plots.
+
+    Returns:
+        The report.
+
+    Raises:
+        ValueError: If the script has used no device.
+    """
+    before = sys.argv, sys.path[0]
+    sys.argv, sys.path[0] = [str(script), *arguments], str(script.parent)
+    result = profile(
+        activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1],
+        record_shapes=True,
+        profile_memory=True,
+        with_stack=True,
+        with_flops=True,
+    )
+    try:
+        with result:
+            try:
+                runpy.run_path(str(script), run_name="__main__")
+            except SystemExit as end:
+                if end.code not in (None, 0):
+                    warnings.warn(
+                        f"{script} has ended with {end.code!r}", stacklevel=2
+                    )
+    finally:
+        sys.argv, sys.path[0] = before
+    report = utilization(result)
+    if json_file is not None:
+        json_file.write_text(json.dumps(report.to_dict(), indent=1), encoding="utf-8")
+    if html_file is not None:
+        html_file.write_text(report.html(), encoding="utf-8")
+    return report

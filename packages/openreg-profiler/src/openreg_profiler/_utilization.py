@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How well the devices were used in a profile, and what would save most."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from typing import Any, Literal, NamedTuple
+
+import torch
+
+from openreg_profiler import _machine, _timeline
+from openreg_profiler._machine import Machine
+from openreg_profiler._timeline import Timeline, Work
+
+Cause = Literal["host", "synchronize", "copy", "event", "collective", "latency"]
+
+_NS = 1e-9  # of a second
+_MOST_CHANGES = 10
+_COLLECTIVE = "occl:"
+# A wait shorter than this has found its work done.
+_WAITED = 5_000
+_SYNCHRONIZE = ("orStreamSynchronize", "orDeviceSynchronize", "orEventSynchronize")
+ADVICE: dict[Cause, str] = {
+    "host": "the host is too slow: launch more in less Python, or compile",
+    "synchronize": "the host waits for the device: read values later, or less often",
+    "copy": "the copy blocks the host: pin the memory, copy with non_blocking=True",
+    "event": "the stream waits for another one: record the event earlier",
+    "latency": "the stream took so long to begin: launch more work before it is idle",
+    "collective": "nothing else runs meanwhile: overlap the collective with kernels",
+}
+
+
+class Busy(NamedTuple):
+    """How long a stream, or a device if ``stream`` is None, had something to do."""
+
+    device: int
+    stream: int | None
+    seconds: float
+    share: float  # of the time of the profile
+
+
+class Gap(NamedTuple):
+    """A time in which a device did nothing. Times are nanoseconds of the profile."""
+
+    device: int
+    start: int
+    end: int
+    cause: Cause
+    line: str | None
+
+
+class Operator(NamedTuple):
+    """What the kernels of an operator achieved.
+
+    Attributes:
+        name: Of the operator, or of the kernel if none launched it.
+        launches: Its kernels.
+        seconds: Their time.
+        flops: Floating-point operations per second; None without ``with_flops=True``,
+            or for an operator that PyTorch does not count.
+        bandwidth: Bytes per second; None if the bytes are unknown.
+        share: The larger of the two, of what the machine does at best.
+    """
+
+    name: str
+    launches: int
+    seconds: float
+    flops: float | None
+    bandwidth: float | None
+    share: float | None
+
+
+class Change(NamedTuple):
+    """Something to change in the program, and the seconds that it could save."""
+
+    cause: Cause
+    line: str | None
+    seconds: float
+    times: int
+
+    @property
+    def advice(self) -> str:
+        """What to do."""
+        return ADVICE[self.cause]
+
+
+class Utilization(NamedTuple):
+    """How well the devices were used.
+
+    Attributes:
+        seconds: The time from the first to the last event of the profile.
+        busy: Each device and each of its streams.
+        gaps: When devices did nothing, in the order of time.
+        operators: What they achieved, those that took longest first.
+        machine: What this machine does at best, measured on the CPU.
+        memory: Bytes by owner when most was allocated, as PyTorch tells owners apart;
+            empty without ``profile_memory``, ``record_shapes`` and ``with_stack``.
+        steps: The steps of the schedule that the profile has.
+        launches: Kernels, copies and fills.
+        changes: At most ten, the one that would save most first.
+        work: All that the devices did, for plots.
+    """
+
+    seconds: float
+    busy: list[Busy]
+    gaps: list[Gap]
+    operators: list[Operator]
+    machine: Machine
+    memory: dict[str, int]
+    steps: int
+    launches: int
+    changes: list[Change]
+    work: list[Work]
+
+    @property
+    def launches_per_step(self) -> float | None:
+        """Launches by step; None without a schedule."""
+        return self.launches / self.steps if self.steps else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns all but ``work`` as what ``json`` writes."""
+        return {
+            "seconds": self.seconds,
+            "busy": [row._asdict() for row in self.busy],
+            "gaps": [row._asdict() for row in self.gaps],
+            "operators": [row._asdict() for row in self.operators],
+            "machine": self.machine._asdict(),
+            "memory": self.memory,
+            "steps": self.steps,
+            "launches": self.launches,
+            "launches_per_step": self.launches_per_step,
+            "changes": [
+                {**row._asdict(), "advice": row.advice} for row in self.changes
+            ],
+        }
+
+    def table(self) -> str:
+        """Returns the report for a terminal."""
+        from openreg_profiler import _report
+
+        return _report.table(self)
+
+    def html(self) -> str:
+        """Returns the report as one page with plots, which needs no other file."""
+        from openreg_profiler import _report
+
+        return _report.page(self)
+
+
+def _union(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Joins intervals that overlap or touch."""
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(intervals):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], end))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+def _total(intervals: Iterable[tuple[int, int]]) -> int:
+    return sum(end - start for start, end in intervals)
+
+
+def _busy(timeline: Timeline) -> list[Busy]:
+    places: dict[tuple[int, int | None], list[tuple[int, int]]] = defaultdict(list)
+    for each in timeline.work:
+        places[each.device, None].append((each.start, each.end))
+        places[each.device, each.stream].append((each.start, each.end))
+    whole = max(timeline.end - timeline.begin, 1)
+    rows = []
+    order = sorted(places, key=lambda p: (p[0], -1 if p[1] is None else p[1]))
+    for device, stream in order:
+        taken = _total(_union(places[device, stream]))
+        rows.append(Busy(device, stream, taken * _NS, taken / whole))
+    return rows
+
+
+def _gaps(timeline: Timeline) -> list[Gap]:
+    """Finds when each device did nothing before some work, and why."""
+    by_correlation = {call.correlation: call for call in timeline.calls}
+    waits = [
+        call
+        for call in timeline.calls
+        if call.name in _SYNCHRONIZE and call.end - call.start > _WAITED
+    ]
+    found = []
+    for device in sorted({each.device for each in timeline.work}):
+        last_end, last = timeline.begin, None
+        for each in timeline.work:
+            if each.device != device:
+                continue
+            if each.start > last_end:
+                gap = (last_end, each.start)
+                found.append(_gap(timeline, by_correlation, waits, gap, last, each))
+            if each.end > last_end:
+                last_end, last = each.end, each
+    return sorted(found, key=lambda gap: gap.start)
+
+
+def _gap(
+    timeline: Timeline,
+    calls: dict[int, _timeline.Call],
+    waits: list[_timeline.Call],
+    gap: tuple[int, int],
+    before: Work | None,
+    after: Work,
+) -> Gap:
+    start, end = gap
+    if after.enqueued <= start:
+        # It was there already: what is not in its own stream held it up, or nothing.
+        since = before.enqueued if before else timeline.begin
+        waits_for_event = any(
+            call.name == "orStreamWaitEvent" and since <= call.end <= after.enqueued
+            for call in timeline.calls
+        )
+        cause: Cause = "event" if waits_for_event else "latency"
+        return Gap(after.device, start, end, cause, timeline.line_at(after.enqueued))
+    launch = calls.get(after.correlation)
+    for wait in waits:
+        same = launch is None or wait.thread == launch.thread
+        if same and wait.start < start and start <= wait.end <= end:
+            line = timeline.line_at((wait.start + wait.end) // 2)
+            return Gap(after.device, start, end, "synchronize", line)
+    if before is not None and _blocks(before):
+        copy = calls.get(before.correlation)
+        moment = copy.start if copy else before.start
+        return Gap(after.device, start, end, "copy", timeline.line_at(moment))
+    middle = (start + min(end, after.enqueued)) // 2
+    return Gap(after.device, start, end, "host", timeline.line_at(middle))
+
+
+def _blocks(work: Work) -> bool:
+    """Whether the host waits for a copy."""
+    return work.kind == "memcpy" and "Pageable" in work.name
+
+
+def _exposed(work: Work, others: list[tuple[int, int]]) -> int:
+    """Returns for how long nothing else of the device ran."""
+    return (work.end - work.start) - _total(
+        (max(start, work.start), min(end, work.end))
+        for start, end in others
+        if start < work.end and end > work.start
+    )
+
+
+def _changes(timeline: Timeline, gaps: list[Gap]) -> list[Change]:
+    saved: Counter[tuple[Cause, str | None]] = Counter()
+    count: Counter[tuple[Cause, str | None]] = Counter()
+
+    def add(cause: Cause, line: str | None, nanoseconds: int) -> None:
+        if nanoseconds > 0:
+            saved[cause, line] += nanoseconds
+            count[cause, line] += 1
+
+    for gap in gaps:
+        add(gap.cause, gap.line, gap.end - gap.start)
+    calls = {call.correlation: call for call in timeline.calls}
+    compute: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for each in timeline.work:
+        if each.kind == "kernel" and not each.name.startswith(_COLLECTIVE):
+            compute[each.device].append((each.start, each.end))
+    kernels = {device: _union(intervals) for device, intervals in compute.items()}
+    for each in timeline.work:
+        cause: Cause
+        if each.name.startswith(_COLLECTIVE):
+            cause = "collective"
+        elif _blocks(each):
+            cause = "copy"
+        else:
+            continue
+        call = calls.get(each.correlation)
+        line = timeline.line_at(call.start if call else each.enqueued)
+        add(cause, line, _exposed(each, kernels.get(each.device, [])))
+    return [
+        Change(cause, line, nanoseconds * _NS, count[cause, line])
+        for (cause, line), nanoseconds in saved.most_common(_MOST_CHANGES)
+    ]
+
+
+def _operators(
+    timeline: Timeline, profile: torch.profiler.profile, machine: Machine
+) -> list[Operator]:
+    flops = {
+        event.id: event.flops
+        for event in profile.events() or ()  # type: ignore[no-untyped-call]
+        if getattr(event, "flops", 0)
+    }
+    groups: dict[str, list[Work]] = defaultdict(list)
+    for each in timeline.work:
+        groups[timeline.operators.get(each.operator, each.name)].append(each)
+    rows = []
+    for name, works in groups.items():
+        seconds = max(_total((w.start, w.end) for w in works), 1) * _NS
+        done = sum(flops.get(number, 0) for number in {w.operator for w in works})
+        moved = sum(each.bytes for each in works)
+        rates = (
+            done / seconds if done else None,
+            moved / seconds if moved else None,
+        )
+        limits = (machine.flops, machine.bandwidth)
+        shares = [
+            rate / limit for rate, limit in zip(rates, limits, strict=True) if rate
+        ]
+        rows.append(
+            Operator(name, len(works), seconds, *rates, max(shares, default=None))
+        )
+    return sorted(rows, key=lambda row: -row.seconds)
+
+
+def _memory(profile: torch.profiler.profile) -> dict[str, int]:
+    if not (profile.profile_memory and profile.record_shapes and profile.with_stack):
+        return {}
+    from torch.profiler._memory_profiler import (
+        _CATEGORY_TO_INDEX,
+        MemoryProfileTimeline,
+    )
+
+    timeline = MemoryProfileTimeline(profile._memory_profile())
+    owners = {
+        index: category.name.lower() if category else "unknown"
+        for category, index in _CATEGORY_TO_INDEX.items()
+    }
+    highest: list[int] = []
+    for device in range(torch.accelerator.device_count()):
+        name = torch._C._get_privateuse1_backend_name()
+        _, sizes = timeline._coalesce_timeline(  # type: ignore[no-untyped-call]
+            f"{name}:{device}"
+        )
+        highest = max([highest, *sizes], key=sum)
+    # The first number is what is there at all.
+    return {
+        owners[index]: size
+        for index, size in enumerate(highest[1:])
+        if size > 0
+    }
+
+
+def utilization(profile: torch.profiler.profile) -> Utilization:
+    """Tells how well the devices were used in a profile, and what would save most.
+
+    Lines of the program are known if the profile was made with ``with_stack=True``, the
+    achieved operations per second with ``with_flops=True``.
+
+    Args:
+        profile: A ``torch.profiler.profile`` that has ended, with
+            ``ProfilerActivity.OPENREG`` among its activities.
+
+    Returns:
+        The report, with ``table()``, ``html()`` and ``to_dict()``.
+
+    Raises:
+        ValueError: If the profile has no work of the device.
+    """
+    timeline = _timeline.read(profile)
+    machine = _machine.measure()
+    gaps = _gaps(timeline)
+    return Utilization(
+        (timeline.end - timeline.begin) * _NS,
+        _busy(timeline),
+        gaps,
+        _operators(timeline, profile, machine),
+        machine,
+        _memory(profile),
+        len(timeline.steps),
+        len(timeline.work),
+        _changes(timeline, gaps),
+        timeline.work,
+    )

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What utilization() says of programs with a known waste, and what it is made of."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch.profiler import ProfilerActivity, profile, schedule
+
+import openreg_profiler
+from profiler.conftest import BOTH
+from support.programs import variables
+
+HOST_BOUND = """
+import time
+import torch
+x = torch.rand(64, 64, device="openreg")
+for _ in range(10):
+    x = torch.tanh(x @ x)
+    time.sleep(0.02)  # the waste
+"""
+
+NEEDLESS_ITEM = """
+import time
+import torch
+w = torch.rand(400, 400, device="openreg") / 200
+x = torch.rand(400, 400, device="openreg")
+seen = []
+def prepare():
+    end = time.perf_counter() + 0.01  # the host has something to do in each step
+    while time.perf_counter() < end:
+        pass
+for _ in range(10):
+    x = torch.tanh(x @ w @ w @ w)
+    loss = x.sum()
+    seen.append(loss.item())  # the waste
+    prepare()
+"""
+
+PAGEABLE_COPY = """
+import torch
+data = torch.rand(3000, 3000)
+y = torch.empty(3000, 3000, device="openreg")
+for _ in range(10):
+    y.copy_(data)  # the waste
+    z = y[:8].sum()
+"""
+
+COLLECTIVE = """
+import torch
+import torch.distributed as dist
+dist.init_process_group("occl", store=dist.HashStore(), rank=0, world_size=1)
+grads = torch.rand(8_000_000, device="openreg")
+x = torch.rand(64, 64, device="openreg")
+for _ in range(5):
+    x = torch.tanh(x @ x)
+    dist.all_reduce(grads, async_op=False)  # the waste
+dist.destroy_process_group()
+"""
+
+
+def report(source: str, folder: Path) -> dict[str, object]:
+    """Runs ``python -m torch_openreg profile`` on a program; returns its JSON."""
+    script = folder / "script.py"
+    script.write_text(source, encoding="utf-8")
+    out, page = folder / "report.json", folder / "report.html"
+    command = [sys.executable, "-m", "torch_openreg", "profile"]
+    files = ["--json", str(out), "--html", str(page)]
+    done = subprocess.run(
+        [*command, *files, str(script)],
+        env=variables(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "changes that would save most" in done.stdout
+    assert page.read_text(encoding="utf-8").count("<svg") >= 1
+    found: dict[str, object] = json.loads(out.read_text(encoding="utf-8"))
+    return found
+
+
+def line_of_waste(source: str) -> str:
+    (line,) = (
+        number
+        for number, text in enumerate(source.splitlines(), 1)
+        if text.endswith("# the waste")
+    )
+    return f"script.py:{line}"
+
+
+@pytest.mark.parametrize(
+    ("source", "cause"),
+    [
+        (HOST_BOUND, "host"),
+        (NEEDLESS_ITEM, "synchronize"),
+        (PAGEABLE_COPY, "copy"),
+        (COLLECTIVE, "collective"),
+    ],
+    ids=["host-bound", "needless item", "pageable copy", "collective"],
+)
+def test_waste_of_a_program_is_named_first_with_its_line(
+    tmp_path: Path, source: str, cause: str
+) -> None:
+    changes = report(source, tmp_path)["changes"]
+    assert isinstance(changes, list)
+    assert (changes[0]["cause"], changes[0]["line"]) == (cause, line_of_waste(source))
+    assert len(changes) <= 10
+    assert changes == sorted(changes, key=lambda change: -change["seconds"])
+
+
+def test_shares_and_rates_are_those_of_the_kernels() -> None:
+    x = torch.rand(300, 300, device="openreg")
+    with profile(activities=BOTH, with_flops=True, record_shapes=True) as result:
+        for _ in range(5):
+            x = (x @ x).div_(300)
+        torch.openreg.synchronize()
+    found = torch.openreg.utilization(result)
+    kernels = sum(each.end - each.start for each in found.work) * 1e-9
+    whole = next(row for row in found.busy if row.stream is None)
+    assert whole.seconds == pytest.approx(kernels, rel=1e-6)
+    assert 0 < whole.share <= 1
+    (product,) = (row for row in found.operators if row.name == "aten::mm")
+    assert product.launches == 5
+    assert product.flops == pytest.approx(5 * 2 * 300**3 / product.seconds)
+    assert product.bandwidth == pytest.approx(5 * 3 * 300 * 300 * 4 / product.seconds)
+    assert product.share is not None
+    assert 0 < product.share < 2
+    idle = sum(gap.end - gap.start for gap in found.gaps) * 1e-9
+    assert idle + whole.seconds <= found.seconds + 1e-6
+
+
+def test_launches_are_counted_by_step() -> None:
+    x = torch.rand(8, device="openreg")
+    with profile(activities=BOTH, schedule=schedule(wait=0, warmup=1, active=3)) as p:
+        for _ in range(4):
+            x = (x + 1) * 2
+            p.step()
+    found = torch.openreg.utilization(p)
+    assert (found.steps, found.launches) == (3, 6)
+    assert found.launches_per_step == 2
+
+
+def test_report_names_the_owners_of_memory() -> None:
+    model = torch.nn.Linear(64, 64).to("openreg")
+    x = torch.rand(32, 64, device="openreg")
+    with profile(
+        activities=BOTH, record_shapes=True, profile_memory=True, with_stack=True
+    ) as result:
+        model(x).sum().backward()
+    memory = torch.openreg.utilization(result).memory
+    assert memory["parameter"] >= sum(p.nbytes for p in model.parameters())
+    assert memory["gradient"] > 0
+
+
+def test_report_is_text_json_and_a_page() -> None:
+    x = torch.rand(100, 100, device="openreg")
+    with profile(activities=BOTH, with_flops=True) as result:
+        (x @ x).sum().item()
+    found = torch.openreg.utilization(result)
+    assert isinstance(found, openreg_profiler.Utilization)
+    assert "aten::mm" in found.table()
+    assert json.loads(json.dumps(found.to_dict()))["launches"] == 2
+    page = found.html()
+    assert len(re.findall("<svg", page)) == 2
+    assert "<circle" in page
+    assert "http" not in page  # it needs no other file
+
+
+def test_profile_without_work_is_refused() -> None:
+    with profile(activities=[ProfilerActivity.CPU]) as result:
+        torch.ones(2)
+    with pytest.raises(ValueError, match="has no work of the device"):
+        torch.openreg.utilization(result)
+
+
+def test_script_that_is_no_file_is_named() -> None:
+    command = [sys.executable, "-m", "torch_openreg", "profile", "nowhere.py"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "script nowhere.py is no file" in done.stderr
