@@ -7,7 +7,6 @@
 #include <openreg/activity.h>
 
 #include <IActivityProfiler.h>
-
 #include <cstdint>
 #include <memory>
 #include <mutex>

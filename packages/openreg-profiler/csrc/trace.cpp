@@ -134,7 +134,8 @@ class Builder {
   }
 
   void add_call(const orActivity& record, bool has_work) {
-    Activity& made = add(record, ActivityType::PRIVATEUSE1_RUNTIME, record.name);
+    Activity& made =
+        add(record, ActivityType::PRIVATEUSE1_RUNTIME, record.name);
     made.device = record.process;
     made.resource = record.thread;
     made.flow.start = 1;
@@ -166,14 +167,13 @@ class Builder {
   }
 
   const libkineto::ITraceActivity* find_linked(std::uint64_t id) const {
-    return id != 0 && linked_ ? linked_(static_cast<std::int32_t>(id)) : nullptr;
+    return id != 0 && linked_ ? linked_(static_cast<std::int32_t>(id))
+                              : nullptr;
   }
 
  private:
-  Activity& add(
-      const orActivity& record,
-      ActivityType type,
-      const std::string& name) {
+  Activity&
+  add(const orActivity& record, ActivityType type, const std::string& name) {
     trace_.emplace_activity(trace_.span, type, name);
     Activity& made = *trace_.activities.back();
     made.startTime = realtime(record.started);
@@ -202,7 +202,7 @@ void add_activities(
     const Ranges& outer_ranges,
     const libkineto::getLinkedActivityCallback& linked) {
   Builder builder(trace, to_realtime, window, linked);
-  std::unordered_set<std::uint64_t> with_work; // calls
+  std::unordered_set<std::uint64_t> with_work;       // calls
   using Place = std::tuple<int, int, std::uint64_t>; // device, stream, range
   std::map<Place, std::pair<std::int64_t, std::int64_t>> ranges;
   for (const orActivity& record : records) {

@@ -5,9 +5,8 @@
 #include <openreg/activity.h>
 
 #include <IActivityProfiler.h>
-#include <libkineto.h>
-
 #include <cstdint>
+#include <libkineto.h>
 #include <unordered_map>
 #include <vector>
 
