@@ -49,6 +49,7 @@ LAYERS = {
         "transport",
         "gloo",
         "combine",
+        "patience",
         "shared/",
         "reduction",
         "engine",

@@ -37,17 +37,19 @@ std::unordered_map<PyObject*, Known>& known() {
 
 Known& known_of(const py::object& code) {
   const auto [found, is_new] = known().try_emplace(code.ptr());
+  Known& entry = found->second;
   if (is_new) {
     const auto* fields = reinterpret_cast<const PyCodeObject*>(code.ptr());
-    found->second.code = std::make_shared<const Code>(
+    entry.code = std::make_shared<const Code>(
         Code{text_of(fields->co_qualname), text_of(fields->co_filename)});
+    // This may run finalizers, which may come here again.
     py::weakref(code, py::cpp_function([key = code.ptr()](py::handle weak) {
                   known().erase(key);
                   weak.dec_ref();
                 }))
         .release();
   }
-  return found->second;
+  return entry;
 }
 
 } // namespace
