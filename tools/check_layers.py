@@ -63,8 +63,11 @@ LAYERS = {
     ],
     "packages/openreg-inductor/csrc": [
         "failures",
+        "divide",
         "launch",
         "binding",
+        "translated",
+        "graph",
         "module",
     ],
 }
