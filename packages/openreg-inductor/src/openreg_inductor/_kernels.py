@@ -47,7 +47,7 @@ class _VecKernel(cpp.CppVecKernel):
     overrides = _VecOverrides
 
 
-class _Tile2DKernel(cpp.CppTile2DKernel):
+class _Tile2DKernel(cpp.CppTile2DKernel, _VecKernel):
     overrides = _Tile2DOverrides
 
 
