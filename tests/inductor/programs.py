@@ -770,6 +770,26 @@ def train_convolutions(device: str) -> Any:
     return trained(model, *batches(device, (4, 3, 10, 10), (4, 3)))
 
 
+@program
+def train_pools(device: str) -> Any:
+    def layers() -> nn.Module:
+        return nn.Sequential(
+            nn.Conv2d(1, 8, 3, padding=1),
+            nn.BatchNorm2d(8),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(8, 16, 3, padding=1),
+            nn.BatchNorm2d(16),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Flatten(),
+            nn.Linear(16 * 7 * 7, 10),
+        )
+
+    model = model_of(lambda: Loss(layers()), device)
+    return trained(model, *batches(device, (32, 1, 28, 28), (32, 10), steps=2))
+
+
 class Gpt(nn.Module):
     """Two layers of a transformer, with the loss of the next token."""
 

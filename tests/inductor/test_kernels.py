@@ -177,6 +177,51 @@ def test_failure_of_a_stream_is_its_own():
     assert y.cpu().equal(expected)
 
 
+def test_kernels_are_work_of_the_stream_that_is_current_in_the_graph():
+    side = torch.Stream("openreg")
+
+    @torch.compile(fullgraph=True)
+    def run(x: Tensor) -> tuple[Tensor, Tensor]:
+        with side:
+            z = x * 3 + 1
+        return x * 2, z
+
+    kept = run(torch.ones(100, device="openreg"))
+    x = torch.full((100,), 5.0, device="openreg")
+    torch.accelerator.synchronize()
+    gate = threading.Event()
+    Device(0).default_stream.launch(gate.wait, SECONDS)
+    try:
+        y, z = run(x)
+        side.synchronize()  # what it has is not behind the gate
+        assert not torch.accelerator.current_stream().query()
+        with side:
+            found = z.cpu()
+    finally:
+        gate.set()
+    assert found.eq(16).all()
+    assert y.cpu().eq(10).all()
+    assert kept[0].cpu().eq(2).all()
+
+
+@torch.library.custom_op("tests_inductor::ones_beside", mutates_args=())
+def ones_beside(x: Tensor) -> Tensor:
+    return torch.ones(3, device=x.device.type) * x.sum()
+
+
+@ones_beside.register_fake
+def _(x: Tensor) -> Tensor:
+    return x.new_empty(3)
+
+
+def test_device_of_a_graph_is_the_current_one_for_its_operators():
+    run = torch.compile(lambda x: ones_beside(x * 2) + 1, fullgraph=True)
+    y = run(torch.ones(4, device="openreg:1"))
+    assert y.device == torch.device("openreg:1")
+    assert y.cpu().eq(9).all()
+    assert torch.accelerator.current_device_index() == 0
+
+
 def test_tensor_of_another_device_is_refused():
     compiled = torch.compile(lambda x, y: x * y + 1, fullgraph=True)
     x = torch.ones(5, device="openreg")

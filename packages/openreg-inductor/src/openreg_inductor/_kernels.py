@@ -40,15 +40,15 @@ class _Tile2DOverrides(_Division, cpp.CppTile2DOverrides):
 
 
 class _Kernel(cpp.CppKernel):
-    overrides = _Overrides  # type: ignore[assignment]
+    overrides = _Overrides
 
 
 class _VecKernel(cpp.CppVecKernel):
-    overrides = _VecOverrides  # type: ignore[assignment]
+    overrides = _VecOverrides
 
 
-class _Tile2DKernel(cpp.CppTile2DKernel):
-    overrides = _Tile2DOverrides  # type: ignore[assignment]
+class _Tile2DKernel(cpp.CppTile2DKernel, _VecKernel):
+    overrides = _Tile2DOverrides
 
 
 class KernelProxy(cpp.CppKernelProxy):

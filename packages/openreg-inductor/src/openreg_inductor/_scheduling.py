@@ -65,7 +65,8 @@ class Scheduling(CppScheduling):
 
     def codegen_node(self, node: Any) -> None:
         """Writes a kernel, or adds it to those that are gathered."""
-        super().codegen_node(node)  # type: ignore[no-untyped-call]
+        super().codegen_node(node)
+        assert self.scheduler is not None
         if self.scheduler._has_multi_stream_nodes():
             self.flush()  # its call stands where its stream is current
 
