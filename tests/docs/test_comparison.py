@@ -39,7 +39,17 @@ def test_reason_for_a_name_that_torch_lacks_is_an_error(comparison: ModuleType) 
         comparison.page()
 
 
+def replayed_sum() -> float:
+    x = torch.ones(2, device="openreg")
+    graph = torch.accelerator.Graph()
+    with torch.Stream(device="openreg"), graph:
+        y = x.sum()
+    graph.replay()
+    return y.item()
+
+
 BY_ACCELERATOR: dict[str, Callable[[], object]] = {
+    "Graph": replayed_sum,
     "current_accelerator": lambda: torch.accelerator.current_accelerator().type,
     "current_device_idx": lambda: torch.accelerator.current_device_idx(),
     "current_device_index": lambda: torch.accelerator.current_device_index(),
@@ -60,6 +70,7 @@ def test_names_by_the_accelerator_are_all_called_here(comparison: ModuleType) ->
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
+        pytest.param("Graph", 2, marks=pytest.mark.differs_in_process("graphs")),
         ("current_accelerator", "openreg"),
         ("current_device_idx", 0),
         ("current_device_index", 0),

@@ -19,6 +19,9 @@ DIFFERENCES = {
     "address_space": "kernels",
     "compiled": "inductor",
     "custom_operator": "operators",
+    "graph_memory": "graphs",
+    "graph_refusals": "graphs",
+    "graphs": "graphs",
     "ranks": "occl",
     "shared_tensor": "shared memory",  # it waits for ever
     "two_processes": "shared memory",

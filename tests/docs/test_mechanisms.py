@@ -150,6 +150,7 @@ def test_page_says_when_and_quotes_code_and_program(
 
 DIFFERENCES = {
     "affine_quantizer": "functions",
+    "graph": "graphs",
     "kernel_allocator": "allocations",
     "multiprocessing": "shared memory",
     "process_group": "occl",

@@ -305,12 +305,15 @@ def test_default_stream_is_not_captured() -> None:
         graph.capture_begin()
 
 
-def test_calls_without_a_capture_say_so() -> None:
-    for call in ("replay", "pool", "instantiate"):
-        with pytest.raises(RuntimeError, match=f"{call} without a preceding success"):
-            getattr(torch.accelerator.Graph(), call)()
-    with pytest.raises(RuntimeError, match=r"called before capture_begin\(\)"):
-        torch.accelerator.Graph().capture_end()
+def test_calls_without_a_capture_say_so(side: torch.Stream) -> None:
+    graph, _ = captured(side, lambda: torch.ones(1, device="openreg"))
+    graph.reset()
+    for each in (graph, torch.accelerator.Graph()):
+        for call in ("replay", "pool", "instantiate"):
+            with pytest.raises(RuntimeError, match=f"{call} without a preceding succ"):
+                getattr(each, call)()
+        with pytest.raises(RuntimeError, match=r"called before capture_begin\(\)"):
+            each.capture_end()
 
 
 def test_second_capture_needs_a_reset(side: torch.Stream) -> None:
@@ -552,7 +555,7 @@ def test_graph_is_kept_and_written_to_a_file(
     graph.instantiate()
     graph.debug_dump(str(tmp_path / "graph.dot"))
     graph.replay()
-    assert (tmp_path / "graph.dot").read_text().count("kernel, device 0") == 2
+    assert (tmp_path / "graph.dot").read_text().count(", device 0") == 2
     assert x.tolist() == [2, 2]
     other, _ = captured(side, lambda: x.add_(1))
     with pytest.warns(UserWarning, match="debug not enabled"):

@@ -831,14 +831,14 @@ OPENREG_API orError_t orEventDestroy(orEvent_t event) OPENREG_NOEXCEPT;
  * of a graph, which runs it at each launch. A kernel's `args` are then in use
  * until its `cleanup`, once the graph is destroyed and does not run. A record
  * orders the graph and no more; a stream that waits for it is captured too, and
- * has to be waited for by the first one before the end. A wait for other work is
- * StreamCaptureIsolation, one for another capture StreamCaptureMerge. What would
- * wait for the stream, or asks it, is StreamCaptureUnsupported, and also what
- * runs at once (orLaunchKernelBlocking, copies with memory that is not pinned)
- * or is of memory in stream order (orMallocAsync, orFreeAsync); what waits for a
- * captured record, or asks it, is CapturedEvent. Each of these makes the capture
- * invalid, and later calls StreamCaptureInvalidated. Commands of kernels are not
- * captured. */
+ * has to be waited for by the first one before the end. A wait for other work
+ * is StreamCaptureIsolation, one for another capture StreamCaptureMerge. What
+ * would wait for the stream, or asks it, is StreamCaptureUnsupported, and also
+ * what runs at once (orLaunchKernelBlocking, copies with memory that is not
+ * pinned) or is of memory in stream order (orMallocAsync, orFreeAsync); what
+ * waits for a captured record, or asks it, is CapturedEvent. Each of these
+ * makes the capture invalid, and later calls StreamCaptureInvalidated. Commands
+ * of kernels are not captured. */
 
 /* Begins to capture a stream; work that it has already is none of it. The
  * default stream of a device cannot be captured. Errors: InvalidValue (also: it
@@ -853,8 +853,8 @@ OPENREG_API orError_t orStreamBeginCapture(
  * Errors: InvalidValue (also: the stream is not captured), InvalidHandle,
  * StreamCaptureInvalidated, StreamCaptureUnmatched, StreamCaptureUnjoined,
  * StreamCaptureWrongThread. */
-OPENREG_API orError_t
-orStreamEndCapture(orStream_t stream, orGraph_t* graph) OPENREG_NOEXCEPT;
+OPENREG_API orError_t orStreamEndCapture(orStream_t stream, orGraph_t* graph)
+    OPENREG_NOEXCEPT;
 /* Whether the stream is captured, and the number of the capture, which no other
  * has; 0 for none. Errors: InvalidValue, InvalidHandle. */
 OPENREG_API orError_t orStreamGetCaptureInfo(
@@ -863,20 +863,20 @@ OPENREG_API orError_t orStreamGetCaptureInfo(
     uint64_t* id) OPENREG_NOEXCEPT;
 /* How many commands a graph has: kernels, messages, copies, sets and functions
  * of the host. Errors: InvalidValue, InvalidHandle. */
-OPENREG_API orError_t
-orGraphGetNodeCount(orGraph_t graph, size_t* count) OPENREG_NOEXCEPT;
+OPENREG_API orError_t orGraphGetNodeCount(orGraph_t graph, size_t* count)
+    OPENREG_NOEXCEPT;
 /* Enqueues all commands of a graph, in the order of `stream`, and after the
  * last launch of the graph. What was captured of other streams runs in streams
  * of the graph's own. A command that fails leaves its error as it would without
  * a graph; the others run. An injected failure counts the commands when they
  * run. Errors: InvalidValue (the stream is of another device than the captured
  * one), InvalidHandle, NotSupported (the stream is captured), [device]. */
-OPENREG_API orError_t
-orGraphLaunch(orGraph_t graph, orStream_t stream) OPENREG_NOEXCEPT;
+OPENREG_API orError_t orGraphLaunch(orGraph_t graph, orStream_t stream)
+    OPENREG_NOEXCEPT;
 /* Writes the commands and their order to a file, in the language of Graphviz.
  * Errors: InvalidValue (also: the file cannot be written), InvalidHandle. */
-OPENREG_API orError_t
-orGraphDebugDotPrint(orGraph_t graph, const char* path) OPENREG_NOEXCEPT;
+OPENREG_API orError_t orGraphDebugDotPrint(orGraph_t graph, const char* path)
+    OPENREG_NOEXCEPT;
 /* Ends the handle at once; launches that were enqueued still run. Then the
  * argument blocks are given to their cleanups, on any thread.
  * Errors: InvalidHandle. */
