@@ -16,7 +16,7 @@ case, cases = _suite.case, _suite.cases
 # The start of a program of its own, with what --import named.
 LOAD = (
     "import os, sys, torch\n"
-    "for name in os.environ.get('OPENREG_CONFORMANCE_IMPORTS', '').split():\n"
+    "for name in os.environ.get('CONFORMANCE_IMPORTS', '').split():\n"
     "    __import__(name)\n"
 )
 
