@@ -298,10 +298,10 @@ def copy_that_does_not_wait_is_lost():
 
 
 @bug("copy", "numbers")
-def item_is_a_float():
+def item_is_the_next_number():
     def wrong(call, x):
         value = call(x)
-        return value + 0.5 if x.dtype == torch.int64 and x.dim() == 0 else value
+        return value + 1 if x.dtype == torch.int64 and x.dim() == 0 else value
 
     replace("_local_scalar_dense", wrong)
 
