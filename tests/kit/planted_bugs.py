@@ -240,8 +240,14 @@ def index_is_clamped():
 @bug("operators", "host")
 def tensors_of_the_host_are_taken():
     def wrong(call, x, y, **kwargs):
-        here = [each.to(DEVICE) if each.dim() else each for each in (x, y)]
-        return call(*here, **kwargs)
+        given = [each for each in (x, y) if isinstance(each, torch.Tensor)]
+        there = next(each.device for each in given if each.device.type == DEVICE)
+        on_host = [each for each in given if each.device.type == "cpu" and each.dim()]
+        moved = [
+            each.to(there) if any(each is other for other in on_host) else each
+            for each in (x, y)
+        ]
+        return call(*moved, **kwargs)
 
     replace("add.Tensor", wrong)
 
@@ -256,46 +262,46 @@ def clone_is_an_alias():
 
 @bug("copy", "strides")
 def copy_ignores_strides():
-    def wrong(call, x, to, non_blocking=False):
+    def wrong(call, to, x, non_blocking=False):
         if x.device.type == "cpu" and x.dim() == 3 and not x.is_contiguous():
             x = x.as_strided(x.shape, torch.empty(x.shape).stride())
-        return call(x, to, non_blocking)
+        return call(to, x, non_blocking)
 
-    replace("_copy_from", wrong)
+    replace("copy_", wrong)
 
 
 @bug("copy", "convert")
 def copy_to_half_precision_truncates():
-    def wrong(call, x, to, non_blocking=False):
+    def wrong(call, to, x, non_blocking=False):
         if to.dtype == torch.float16 and x.dtype == torch.float32:
             x = x.trunc()
-        return call(x, to, non_blocking)
+        return call(to, x, non_blocking)
 
-    replace("_copy_from", wrong)
+    replace("copy_", wrong)
 
 
 @bug("copy", "between devices")
 def copy_between_devices_does_nothing():
-    def wrong(call, x, to, non_blocking=False):
+    def wrong(call, to, x, non_blocking=False):
         both = x.device.type == to.device.type
-        return to if both and x.device != to.device else call(x, to, non_blocking)
+        return to if both and x.device != to.device else call(to, x, non_blocking)
 
-    replace("_copy_from", wrong)
+    replace("copy_", wrong)
 
 
 @bug("host_allocator", "do not wait")
 def copy_that_does_not_wait_is_lost():
-    def wrong(call, x, to, non_blocking=False):
-        return to if non_blocking else call(x, to, non_blocking)
+    def wrong(call, to, x, non_blocking=False):
+        return to if non_blocking else call(to, x, non_blocking)
 
-    replace("_copy_from", wrong)
+    replace("copy_", wrong)
 
 
 @bug("copy", "numbers")
-def item_is_a_float():
+def item_is_the_next_number():
     def wrong(call, x):
         value = call(x)
-        return value + 0.5 if x.dtype == torch.int64 and x.dim() == 0 else value
+        return value + 1 if x.dtype == torch.int64 and x.dim() == 0 else value
 
     replace("_local_scalar_dense", wrong)
 

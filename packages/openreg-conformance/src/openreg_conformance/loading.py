@@ -12,7 +12,7 @@ from typing import Any
 
 # Names of modules to import after torch, with spaces between them: processes that cases
 # start read it as well.
-IMPORTS = "OPENREG_CONFORMANCE_IMPORTS"
+IMPORTS = "CONFORMANCE_IMPORTS"
 
 
 class UnusableError(Exception):

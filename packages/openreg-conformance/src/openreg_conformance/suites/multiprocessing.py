@@ -14,7 +14,7 @@ case, cases = _suite.case, _suite.cases
 LOAD = """\
 import os, sys, torch
 import torch.multiprocessing as mp
-for name in os.environ.get('OPENREG_CONFORMANCE_IMPORTS', '').split():
+for name in os.environ.get('CONFORMANCE_IMPORTS', '').split():
     __import__(name)
 device = sys.argv[1]
 """
