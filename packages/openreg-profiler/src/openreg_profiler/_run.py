@@ -51,9 +51,7 @@ def run(
                 runpy.run_path(str(script), run_name="__main__")
             except SystemExit as end:
                 if end.code not in (None, 0):
-                    warnings.warn(
-                        f"{script} has ended with {end.code!r}", stacklevel=2
-                    )
+                    warnings.warn(f"{script} has ended with {end.code!r}", stacklevel=2)
     finally:
         sys.argv, sys.path[0] = before
     report = utilization(result)

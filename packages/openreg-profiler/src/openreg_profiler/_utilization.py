@@ -330,11 +330,7 @@ def _memory(profile: torch.profiler.profile) -> dict[str, int]:
         )
         highest = max([highest, *sizes], key=sum)
     # The first number is what is there at all.
-    return {
-        owners[index]: size
-        for index, size in enumerate(highest[1:])
-        if size > 0
-    }
+    return {owners[index]: size for index, size in enumerate(highest[1:]) if size > 0}
 
 
 def utilization(profile: torch.profiler.profile) -> Utilization:

@@ -24,13 +24,14 @@
 
 namespace openreg {
 
-/// What a launch does, for people and profilers: orLaunchInfo, but smaller.
+/// What a launch does, for people and profilers: orLaunchInfo, but small, for
+/// each launch has one.
 struct LaunchInfo {
   const char* name = nullptr; // stays valid
-  std::uint64_t bytes = 0;
-  std::uint8_t kind = orActivityKernel;
-  std::uint8_t direction = orMemcpyHostToHost;
-  std::uint8_t host_memory = orMemoryTypeUnmanaged;
+  std::uint64_t bytes : 52 = 0;
+  std::uint64_t kind : 4 = orActivityKernel;
+  std::uint64_t direction : 4 = orMemcpyHostToHost;
+  std::uint64_t host_memory : 4 = orMemoryTypeUnmanaged;
 };
 
 /// A kernel with its argument block, which `cleanup` takes unless it is null.

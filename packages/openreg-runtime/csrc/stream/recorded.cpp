@@ -20,7 +20,8 @@ Description describe(const LaunchInfo& info) {
       static_cast<orActivityKind>(info.kind),
       info.name != nullptr ? info.name : "kernel",
       info.bytes,
-      {info.direction, info.host_memory}};
+      {static_cast<std::uint8_t>(info.direction),
+       static_cast<std::uint8_t>(info.host_memory)}};
 }
 Description describe(const Launch& launch) {
   return describe(launch.info);
