@@ -25,7 +25,15 @@ constexpr orError_t kAll[] = {
     orErrorPeerAccessAlreadyEnabled,
     orErrorPeerAccessNotEnabled,
     orErrorHostMemoryAlreadyRegistered,
-    orErrorHostMemoryNotRegistered};
+    orErrorHostMemoryNotRegistered,
+    orErrorStreamCaptureUnsupported,
+    orErrorStreamCaptureInvalidated,
+    orErrorStreamCaptureMerge,
+    orErrorStreamCaptureUnmatched,
+    orErrorStreamCaptureUnjoined,
+    orErrorStreamCaptureIsolation,
+    orErrorCapturedEvent,
+    orErrorStreamCaptureWrongThread};
 
 TEST(orGetErrorName, IsDifferentForEachCode) {
   std::set<std::string> names;
