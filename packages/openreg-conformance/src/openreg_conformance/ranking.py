@@ -96,9 +96,18 @@ def rank(report: dict[str, Any]) -> list[Finding]:
             or _calls_one(each, calls)
             or (each.depth > FOUNDATION and lowest == FOUNDATION)
             or (each.mechanism in _DERIVED and each.subject in broken)
+            or (each.mechanism == "gradients" and _has_operators(findings))
         )
     findings.sort(key=_order)
     return findings
+
+
+def _has_operators(findings: list[Finding]) -> bool:
+    """Whether operators of the database give wrong values: gradients consist of them."""
+    return any(
+        each.mechanism in _VALUES and each.cases[0]["name"].startswith("operators/")
+        for each in findings
+    )
 
 
 def _calls_one(finding: Finding, calls: list[str]) -> bool:
