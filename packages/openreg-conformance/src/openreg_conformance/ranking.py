@@ -90,13 +90,14 @@ def rank(report: dict[str, Any]) -> list[Finding]:
         for each in findings
         if each.cases[0]["name"].startswith("operators/") and each.subject != MANY
     ]
+    wrong_values = _has_operators(findings)
     for each in findings:
         each.doubtful = not each.subject.endswith(" is missing") and (
             (each.depth == PROGRAMS and lowest < PROGRAMS)
             or _calls_one(each, calls)
             or (each.depth > FOUNDATION and lowest == FOUNDATION)
             or (each.mechanism in _DERIVED and each.subject in broken)
-            or (each.mechanism == "gradients" and _has_operators(findings))
+            or (each.mechanism == "gradients" and wrong_values)
         )
     findings.sort(key=_order)
     return findings
