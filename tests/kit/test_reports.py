@@ -143,6 +143,17 @@ def test_what_most_users_need_comes_first() -> None:
     assert found[2].doubtful
 
 
+def test_gradients_come_after_the_operators_that_they_consist_of() -> None:
+    cases = [
+        failed("operators/mul/float32/backward", "gradients", "mul", 1.0),
+        failed("operators/sum/float32/forward", "operators", "sum", 0.8),
+    ]
+    found = ranking.rank({"cases": cases})
+    assert [each.subject for each in found] == ["sum", "mul"]
+    (alone,) = ranking.rank({"cases": cases[:1]})
+    assert not alone.doubtful
+
+
 def test_a_missing_kernel_is_one_finding() -> None:
     text = "NotImplementedError: Could not run 'aten::gelu' with arguments from"
     cases = [

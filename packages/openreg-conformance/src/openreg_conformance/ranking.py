@@ -18,6 +18,7 @@ from typing import Any
 
 from .expectations import BAD
 from .mechanisms import FOUNDATION, MECHANISMS, PROGRAMS
+from .suites import FOUNDATIONS
 from .texts import explain
 
 # So many operators, and this share of those that were tried, are no coincidence.
@@ -90,15 +91,28 @@ def rank(report: dict[str, Any]) -> list[Finding]:
         for each in findings
         if each.cases[0]["name"].startswith("operators/") and each.subject != MANY
     ]
+    wrong_values = _has_operators(findings)
+    no_foundation = any(
+        case["name"] in FOUNDATIONS for each in findings for case in each.cases
+    )
     for each in findings:
         each.doubtful = not each.subject.endswith(" is missing") and (
             (each.depth == PROGRAMS and lowest < PROGRAMS)
             or _calls_one(each, calls)
-            or (each.depth > FOUNDATION and lowest == FOUNDATION)
+            or (each.depth > FOUNDATION and no_foundation)
             or (each.mechanism in _DERIVED and each.subject in broken)
+            or (each.mechanism == "gradients" and wrong_values)
         )
     findings.sort(key=_order)
     return findings
+
+
+def _has_operators(findings: list[Finding]) -> bool:
+    """Whether operators give wrong values, of which gradients consist."""
+    return any(
+        each.mechanism in _VALUES and each.cases[0]["name"].startswith("operators/")
+        for each in findings
+    )
 
 
 def _calls_one(finding: Finding, calls: list[str]) -> bool:

@@ -75,7 +75,8 @@ def work_of_a_stream_is_in_order(device):
         assert set(x.tolist()) == {0.0}
 
 
-@case("streams", "accelerator", subject="synchronize")
+# What follows waits with it.
+@case("streams", "accelerator", subject="synchronize", users=0.6)
 def synchronize_waits_for_the_stream(device):
     """After synchronize() of a stream query() is True, and results are there."""
     stream = torch.Stream(device)
