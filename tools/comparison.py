@@ -79,7 +79,7 @@ REASONS: dict[str, tuple[str, str]] = {
     ),
     # ---- what a simulated device does not have
     **dict.fromkeys(
-        ["clock_rate", "memory_usage", "power_draw", "temperature", "utilization"],
+        ["clock_rate", "memory_usage", "power_draw", "temperature"],
         ("no", _SENSOR),
     ),
     "list_gpu_processes": ("no", "a device belongs to one process"),

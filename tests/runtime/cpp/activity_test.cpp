@@ -129,7 +129,7 @@ TEST(orActivityEnable, CallAndCommandHaveOneCorrelation) {
   char host[64] = {};
   {
     const Recording recording;
-    ASSERT_OK(orMemcpy(block, host, 64, orMemcpyDefault));
+    ASSERT_OK(orMemcpy(block.get(), host, 64, orMemcpyDefault));
   }
   const Taken taken = take();
   const auto copies = taken.of(orActivityMemcpy);
@@ -316,9 +316,8 @@ TEST(orActivityFlush, OfAHeldStreamIsTimeout) {
 
 TEST(orActivityFlush, InAKernelIsNotPermitted) {
   const Stream stream;
-  ASSERT_OK(orLaunchKernel(stream, [] {
-    EXPECT_EQ(orActivityFlush(0), orErrorNotPermitted);
-  }));
+  ASSERT_OK(orLaunchKernel(
+      stream, [] { EXPECT_EQ(orActivityFlush(0), orErrorNotPermitted); }));
   ASSERT_OK(orStreamSynchronize(stream));
 }
 
@@ -353,10 +352,10 @@ TEST(orActivityPushId, LastIdsOfTheThreadAreInItsRecords) {
   ASSERT_OK(orActivityFlush(0));
   const Taken taken = take();
   ASSERT_EQ(taken.records.size(), 2u);
-  const auto& mine = taken.records[0].externalId != 0 ? taken.records[0]
-                                                      : taken.records[1];
-  const auto& other = &mine == &taken.records[0] ? taken.records[1]
-                                                 : taken.records[0];
+  const auto& mine =
+      taken.records[0].externalId != 0 ? taken.records[0] : taken.records[1];
+  const auto& other =
+      &mine == &taken.records[0] ? taken.records[1] : taken.records[0];
   EXPECT_EQ(mine.externalId, 8u);
   EXPECT_EQ(mine.userId, 9u);
   EXPECT_EQ(other.externalId, 0u);
@@ -453,8 +452,7 @@ TEST(orLaunchMessageWithInfo, WithoutANameIsInvalidValue) {
   ASSERT_OK(orSetExecutor(&kEchoExecutor));
   const orLaunchInfo info = OPENREG_LAUNCH_INFO_INIT;
   EXPECT_EQ(
-      orLaunchMessageWithInfo(
-          nullptr, "x", 1, ignore, nullptr, nullptr, &info),
+      orLaunchMessageWithInfo(nullptr, "x", 1, ignore, nullptr, nullptr, &info),
       orErrorInvalidValue);
   EXPECT_MESSAGE("name must not be null");
 }
@@ -462,8 +460,7 @@ TEST(orLaunchMessageWithInfo, WithoutANameIsInvalidValue) {
 TEST(orLaunchMessageWithInfo, WithoutAnExecutorIsNotSupported) {
   const orLaunchInfo info = info_of("a message");
   EXPECT_EQ(
-      orLaunchMessageWithInfo(
-          nullptr, "x", 1, ignore, nullptr, nullptr, &info),
+      orLaunchMessageWithInfo(nullptr, "x", 1, ignore, nullptr, nullptr, &info),
       orErrorNotSupported);
 }
 
@@ -508,8 +505,8 @@ TEST(orLaunchMessageBlockingWithInfo, SucceedsInOrder) {
   ASSERT_OK(orSetExecutor(&kEchoExecutor));
   const Stream stream;
   const orLaunchInfo info = info_of("a message");
-  EXPECT_OK(orLaunchMessageBlockingWithInfo(
-      stream, "x", 1, ignore, nullptr, &info));
+  EXPECT_OK(
+      orLaunchMessageBlockingWithInfo(stream, "x", 1, ignore, nullptr, &info));
 }
 
 } // namespace
