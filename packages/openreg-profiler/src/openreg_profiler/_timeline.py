@@ -73,10 +73,11 @@ class Timeline(NamedTuple):
     def line_at(self, moment: int) -> str | None:
         """Names the line of the program that the host was at, ``"train.py:12"``."""
         last = bisect.bisect_right(self.sites, moment, key=lambda site: site.start)
-        covering = [site for site in self.sites[:last] if site.end >= moment]
-        if not covering:
-            return None
-        return min(covering, key=lambda site: site.end - site.start).line
+        # Of calls in calls the one that began last is the innermost.
+        for site in reversed(self.sites[:last]):
+            if site.end >= moment:
+                return site.line
+        return None
 
 
 def _is_of_the_program(file: str) -> bool:
