@@ -59,6 +59,11 @@ FIRST: dict[str, Callable[[Tensor], Any]] = {
     "indices": lambda x: x.short()[x[0, :5].long()],
     "out= in another dtype": lambda x: torch.add(x, x, out=x.new_empty(0).double()),
     "factory": lambda x: torch.tril_indices(len(x), 14, device=x.device),
+    "gradients of a norm, but its input's": lambda x: (
+        torch.ops.aten.native_batch_norm_backward(
+            x, x, x[0], None, None, x[0], x[1], True, 1e-5, [False, True, True]
+        )[1:]
+    ),
 }
 
 

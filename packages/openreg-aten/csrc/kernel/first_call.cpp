@@ -34,6 +34,13 @@ bool saves_no_statistics(const std::string& name, const Stack& stack) {
   return !training->toBool();
 }
 
+/// The gradient of batch norm without that of its input, which the
+/// decomposition makes all the same.
+bool makes_no_input_gradient(const std::string& name, const Stack& stack) {
+  return name == "aten::native_batch_norm_backward" &&
+      !stack.back().toBoolList().get(0);
+}
+
 /// Whether a meta kernel is one in Python.
 bool is_in_python(const c10::OperatorHandle& op) {
   static thread_local std::unordered_map<c10::OperatorName, bool> known;
@@ -104,6 +111,8 @@ std::shared_ptr<const OutputMetadata> ask_meta_kernel(
   }
   const bool no_statistics =
       saves_no_statistics(op.operator_name().name, stack);
+  const bool no_input_gradient =
+      makes_no_input_gradient(op.operator_name().name, stack);
   StandInCall call(info, std::move(stack), c10::kMeta);
   if (!call.replace_arguments() || call.has_overlap() ||
       run(call, op) != Outcome::kDone) {
@@ -114,6 +123,9 @@ std::shared_ptr<const OutputMetadata> ask_meta_kernel(
     for (const size_t i : {1, 2}) {
       made[i] = at::Tensor(at::detail::empty_meta({0}, made[i].scalar_type()));
     }
+  }
+  if (no_input_gradient) {
+    made[0] = at::Tensor();
   }
   return cache(call, key, made, c10::kMeta);
 }
