@@ -52,7 +52,7 @@ COLLECTIVE = """
 import torch
 import torch.distributed as dist
 dist.init_process_group("occl", store=dist.HashStore(), rank=0, world_size=1)
-grads = torch.rand(8_000_000, device="openreg")
+grads = torch.rand(20_000_000, device="openreg")
 x = torch.rand(64, 64, device="openreg")
 for _ in range(5):
     x = torch.tanh(x @ x)

@@ -8,11 +8,10 @@
 #include <c10/util/hash.h>
 #include <torch/csrc/profiler/api.h>
 
-#include <output_base.h>
-
 #include <Python.h>
 
 #include <limits>
+#include <output_base.h>
 #include <set>
 #include <utility>
 
@@ -97,8 +96,7 @@ void Session::stop() {
 }
 
 void Session::processTrace(libkineto::ActivityLogger& logger) {
-  processTrace(
-      logger, nullptr, 0, std::numeric_limits<std::int64_t>::max());
+  processTrace(logger, nullptr, 0, std::numeric_limits<std::int64_t>::max());
 }
 
 void Session::processTrace(
@@ -143,9 +141,8 @@ std::vector<libkineto::ResourceInfo> Session::getResourceInfos() {
   }
   std::vector<libkineto::ResourceInfo> infos;
   for (const auto& [device, stream] : streams) {
-    const std::string name = stream == 0
-        ? std::string("stream 0 (default)")
-        : "stream " + std::to_string(stream);
+    const std::string name = stream == 0 ? std::string("stream 0 (default)")
+                                         : "stream " + std::to_string(stream);
     infos.push_back({stream, stream, device, name});
   }
   return infos;
@@ -169,7 +166,8 @@ std::string Session::getDeviceProperties() {
   return text;
 }
 
-// PyTorch calls these around each operator: what fails here would fail as often.
+// PyTorch calls these around each operator: what fails here would fail as
+// often.
 void Session::pushCorrelationId(uint64_t id) {
   static_cast<void>(orActivityPushId(orActivityIdExternal, id));
 }

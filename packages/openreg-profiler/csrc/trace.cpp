@@ -109,6 +109,9 @@ class Builder {
 
   void add_device_work(const orActivity& record) {
     auto [type, name] = describe(record);
+    if (const auto* range = range_of_collective(record)) {
+      name = range->name();
+    }
     Activity& made = add(record, type, name);
     made.device = record.device;
     made.resource = record.stream;
@@ -134,7 +137,8 @@ class Builder {
   }
 
   void add_call(const orActivity& record, bool has_work) {
-    Activity& made = add(record, ActivityType::PRIVATEUSE1_RUNTIME, record.name);
+    Activity& made =
+        add(record, ActivityType::PRIVATEUSE1_RUNTIME, record.name);
     made.device = record.process;
     made.resource = record.thread;
     made.flow.start = 1;
@@ -165,15 +169,24 @@ class Builder {
     made.id = static_cast<std::int32_t>(range.correlationId());
   }
 
+  /// The range that torch.distributed makes around a collective, which has its
+  /// name: "occl:all_reduce".
+  const libkineto::ITraceActivity* range_of_collective(
+      const orActivity& record) const {
+    const auto* called = find_linked(record.externalId);
+    const bool is_one =
+        called != nullptr && called->name().starts_with("c10d::");
+    return is_one ? find_linked(record.userId) : nullptr;
+  }
+
   const libkineto::ITraceActivity* find_linked(std::uint64_t id) const {
-    return id != 0 && linked_ ? linked_(static_cast<std::int32_t>(id)) : nullptr;
+    return id != 0 && linked_ ? linked_(static_cast<std::int32_t>(id))
+                              : nullptr;
   }
 
  private:
-  Activity& add(
-      const orActivity& record,
-      ActivityType type,
-      const std::string& name) {
+  Activity&
+  add(const orActivity& record, ActivityType type, const std::string& name) {
     trace_.emplace_activity(trace_.span, type, name);
     Activity& made = *trace_.activities.back();
     made.startTime = realtime(record.started);
@@ -202,7 +215,7 @@ void add_activities(
     const Ranges& outer_ranges,
     const libkineto::getLinkedActivityCallback& linked) {
   Builder builder(trace, to_realtime, window, linked);
-  std::unordered_set<std::uint64_t> with_work; // calls
+  std::unordered_set<std::uint64_t> with_work;       // calls
   using Place = std::tuple<int, int, std::uint64_t>; // device, stream, range
   std::map<Place, std::pair<std::int64_t, std::int64_t>> ranges;
   for (const orActivity& record : records) {
