@@ -57,6 +57,16 @@ def sparse(rank: int) -> None:
         assert torch.equal(given.to_dense().cpu(), torch.eye(2))
 
 
+def captured(rank: int) -> None:
+    tensor = torch.ones(2, device=DEVICE)
+    graph = torch.accelerator.Graph()
+    words = "occl: all_reduce cannot be captured in a graph"
+    with pytest.raises(NotImplementedError, match=words), graph:
+        dist.all_reduce(tensor)
+    dist.all_reduce(tensor)
+    assert tensor.tolist() == [2.0, 2.0]
+
+
 def another_device(rank: int) -> None:
     dist.init_process_group(device_id=torch.device(DEVICE, 0))
     words = "not on device passed to init_process_group: it is on openreg:1"
@@ -123,3 +133,7 @@ def test_ranks_that_reduce_differently_are_told():
 
 def test_the_error_of_a_stream_has_no_stack_of_cpp():
     run_ranks(failed, 2)
+
+
+def test_a_collective_cannot_be_captured_and_the_group_goes_on():
+    run_ranks(captured, 2)

@@ -34,7 +34,6 @@ PACKAGE_SETS = {
     "aten_amp": PACKAGES[:3],
     "aten_distributed": (*PACKAGES[:2], "openreg_distributed"),
     "aten_inductor": (*PACKAGES[:2], "openreg_inductor"),
-    "aten_profiler": (*PACKAGES[:2], "openreg_profiler"),
     "full": PACKAGES,
 }
 # A folder of tests of the same name has no origin.

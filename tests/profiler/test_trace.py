@@ -341,3 +341,27 @@ def test_profile_beside_another_recording_says_that_it_is_not_complete(
     assert trace_of(result).work == []
     names = [each.name for each in recording.take() if each.kind == "kernel"]
     assert names == ["aten::add"]
+
+
+@pytest.mark.differs_in_process("occl")
+def test_collective_has_its_name(output: Callable[..., str]) -> None:
+    source = """
+    import json, tempfile
+    from pathlib import Path
+    import torch
+    import torch.distributed as dist
+    from torch.profiler import ProfilerActivity, profile
+    dist.init_process_group("occl", store=dist.HashStore(), rank=0, world_size=1)
+    x = torch.ones(1000, device="openreg")
+    dist.all_reduce(x)
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.OPENREG]) as p:
+        dist.all_reduce(x)
+        torch.openreg.synchronize()
+    path = Path(tempfile.mkdtemp(), "trace.json")
+    p.export_chrome_trace(str(path))
+    events = json.loads(path.read_text())["traceEvents"]
+    print([e["name"] for e in events
+           if e.get("cat") == "kernel" and e["name"].startswith("occl")])
+    dist.destroy_process_group()
+    """
+    assert output(source) == "['occl:all_reduce']"

@@ -475,6 +475,11 @@ OcclBackend::WorkPtr OcclBackend::issue(
   check_devices(call.inputs, call.device);
   check_devices(call.outputs, call.device);
   check_bound_device(call.device);
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !is_captured(current_stream(call.device)),
+      "occl: ",
+      call.name,
+      " cannot be captured in a graph");
   auto memory = std::make_shared<Memory>(call.inputs, call.outputs);
   std::vector<Running> ended; // what they keep may need the GIL: not locked
   const Stack stack = FlightRecord::get().stack();

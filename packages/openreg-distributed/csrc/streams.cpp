@@ -55,6 +55,10 @@ c10::Stream current_stream(c10::DeviceIndex device) {
   return guard().getStream(device_of(device));
 }
 
+bool is_captured(const c10::Stream& stream) {
+  return guard().isStreamCapturing(stream);
+}
+
 c10::DeviceIndex current_device() {
   return guard().getDevice().index();
 }

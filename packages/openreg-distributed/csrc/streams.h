@@ -20,6 +20,8 @@ namespace openreg::distributed {
 void check(orError_t error);
 
 c10::Stream current_stream(c10::DeviceIndex device);
+/// Whether what it is given becomes a part of a graph.
+bool is_captured(const c10::Stream& stream);
 c10::DeviceIndex current_device();
 
 /// A stream of its own, which lives as long as the object; its work goes on.

@@ -7,13 +7,19 @@ import bisect
 import json
 import tempfile
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
 _WORK = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
-_OWN = (str(Path(torch.__file__).parent), str(Path(__file__).parents[1]))
+# PyTorch names files without the folders that Python imports from.
+_LIBRARIES = (
+    Path(torch.__file__).parents[1],
+    Path(__file__).parents[1],
+    Path(bisect.__file__).parent,
+)
 
 
 class Work(NamedTuple):
@@ -80,8 +86,14 @@ class Timeline(NamedTuple):
         return None
 
 
+@cache
 def _is_of_the_program(file: str) -> bool:
-    return not file.startswith((*_OWN, "<")) and "site-packages" not in file
+    """Whether a file is neither Python's own nor of an installed package."""
+    if file.startswith("<"):
+        return False
+    if Path(file).is_absolute():
+        return not any(Path(file).is_relative_to(folder) for folder in _LIBRARIES)
+    return not any((folder / file).is_file() for folder in _LIBRARIES)
 
 
 def _sites(nodes: Iterable[Any]) -> Iterator[Site]:
