@@ -213,14 +213,15 @@ def fill_raises_the_version_twice():
     replace("fill_.Scalar", wrong)
 
 
-@bug("errors", "mm")
-def mm_raises_another_exception():
-    def wrong(call, x, y):
-        if x.shape[-1] != y.shape[0]:
-            raise ValueError("shapes do not fit")
-        return call(x, y)
+@bug("errors", "cat")
+def cat_raises_another_exception():
+    def wrong(call, parts, dim=0):
+        try:
+            return call(parts, dim)
+        except RuntimeError:
+            raise ValueError("shapes do not fit") from None
 
-    replace("mm", wrong)
+    replace("cat", wrong)
 
 
 @bug("errors", "index")

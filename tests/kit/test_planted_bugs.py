@@ -36,8 +36,9 @@ def patterns(name: str) -> list[str]:
     """The cases that a bug is judged on."""
     mechanism = BUGS[name].mechanism
     # Two cases of the device start a process.
-    device = "device/*" if mechanism in ("exit", "errors") else "device/[!ip]*"
-    chosen = [device, *(f"{each}/*" for each in PROGRAMS)]
+    most = ("device/[!ip]*", "device/items*")
+    device = ("device/*",) if mechanism in ("exit", "errors") else most
+    chosen = [*device, *(f"{each}/*" for each in PROGRAMS)]
     if mechanism in OF_OPERATORS:
         chosen += [f"operators/{each}/*" for each in OPERATORS]
         chosen += [f"modules/{each}/*" for each in DATABASES]

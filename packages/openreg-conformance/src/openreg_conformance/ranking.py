@@ -133,7 +133,7 @@ _SYMBOLS = {
     "matmul": r" @ ",
 }
 _VALUES = ("operators",)
-_DERIVED = ("gradients", "in_place", "out", "forward_ad")
+_DERIVED = ("gradients", "in_place", "out", "forward_ad", "versions", "fake", "errors")
 
 
 def _order(finding: Finding) -> tuple[Any, ...]:

@@ -220,7 +220,7 @@ def numbers_are_promoted(device):
         assert mine.cpu().equal(expected), f"{i}: {mine.cpu()} not {expected}"
 
 
-@case("operators", subject="a training loop")
+@case("modules", subject="a training loop")
 def network_learns(device):
     """A small network learns as on the CPU: its losses are equal within rounding."""
     found = []
