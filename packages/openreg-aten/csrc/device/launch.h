@@ -28,27 +28,19 @@ void run_on_current_stream(
     std::exception_ptr failure;
   } arguments{work, nullptr};
   const GilRelease released; // PyTorch fills and copies storages with the GIL
-  constexpr auto kRun = [](void* argument) {
-    auto& own = *static_cast<Arguments*>(argument);
-    try {
-      own.work();
-    } catch (...) {
-      own.failure = std::current_exception();
-    }
-  };
-  if (C10_LIKELY(info == nullptr)) {
-    OPENREG_CHECK(
-        orLaunchKernelBlocking(current_handle(device), kRun, &arguments));
-  } else {
-    OPENREG_CHECK(orLaunchKernelBlockingWithInfo(
-        current_handle(device),
-        [](void* argument) {
-          const KernelOperators hidden;
-          kRun(argument);
-        },
-        &arguments,
-        info));
-  }
+  OPENREG_CHECK(orLaunchKernelBlockingWithInfo(
+      current_handle(device),
+      [](void* argument) {
+        auto& own = *static_cast<Arguments*>(argument);
+        const KernelOperators hidden;
+        try {
+          own.work();
+        } catch (...) {
+          own.failure = std::current_exception();
+        }
+      },
+      &arguments,
+      info));
   if (arguments.failure) {
     std::rethrow_exception(arguments.failure);
   }

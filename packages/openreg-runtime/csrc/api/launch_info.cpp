@@ -26,13 +26,12 @@ LaunchInfo read_info(const orLaunchInfo* info) {
             std::to_string(static_cast<int>(info->hostMemory)) +
             " is none: expected an orMemcpyKind and an orMemoryType");
   }
-  LaunchInfo result;
-  result.name = info->name;
-  result.bytes = info->bytes & ((std::uint64_t{1} << 52) - 1);
-  result.kind = info->kind & 0xF;
-  result.direction = info->direction & 0xF;
-  result.host_memory = info->hostMemory & 0xF;
-  return result;
+  return {
+      info->name,
+      info->bytes,
+      static_cast<std::uint8_t>(info->kind),
+      static_cast<std::uint8_t>(info->direction),
+      static_cast<std::uint8_t>(info->hostMemory)};
 }
 
 } // namespace openreg

@@ -24,14 +24,13 @@
 
 namespace openreg {
 
-/// What a launch does, for people and profilers: orLaunchInfo, but small, for
-/// each launch has one.
+/// What a launch does, for people and profilers: orLaunchInfo, but smaller.
 struct LaunchInfo {
   const char* name = nullptr; // stays valid
-  std::uint64_t bytes : 52 = 0;
-  std::uint64_t kind : 4 = orActivityKernel;
-  std::uint64_t direction : 4 = orMemcpyHostToHost;
-  std::uint64_t host_memory : 4 = orMemoryTypeUnmanaged;
+  std::uint64_t bytes = 0;
+  std::uint8_t kind = orActivityKernel;
+  std::uint8_t direction = orMemcpyHostToHost;
+  std::uint8_t host_memory = orMemoryTypeUnmanaged;
 };
 
 /// A kernel with its argument block, which `cleanup` takes unless it is null.

@@ -20,8 +20,7 @@ Description describe(const LaunchInfo& info) {
       static_cast<orActivityKind>(info.kind),
       info.name != nullptr ? info.name : "kernel",
       info.bytes,
-      {static_cast<std::uint8_t>(info.direction),
-       static_cast<std::uint8_t>(info.host_memory)}};
+      {info.direction, info.host_memory}};
 }
 Description describe(const Launch& launch) {
   return describe(launch.info);
