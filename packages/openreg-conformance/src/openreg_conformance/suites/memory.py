@@ -179,7 +179,7 @@ def memory_is_pinned(device):
     assert y.to(device).cpu().equal(x)
 
 
-@case("host_allocator", "accelerator", subject="copies that do not wait")
+@case("host_allocator", "accelerator", subject="copies that do not wait", users=0.65)
 def pinned_copies_have_the_values(device):
     """non_blocking copies of pinned memory have the values after a synchronization."""
     x = torch.arange(100000.0).pin_memory()
