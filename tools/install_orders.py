@@ -61,8 +61,8 @@ def orders() -> list[tuple[str, ...]]:
     tried = []
     for number, permutation in enumerate(itertools.permutations(others)):
         order = list(permutation)
-        for step, package in enumerate(SPREAD):
-            order.insert(number * (4 * step + 1) % (len(order) + 1), package)
+        for package in SPREAD:
+            order.insert(number % (len(order) + 1), package)
         tried.append(tuple(order))
     return tried
 

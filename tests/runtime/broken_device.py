@@ -19,7 +19,7 @@ CAPACITY = 1 << 20  # of a pipe
 COMMANDS_WRITTEN, REPLIES_WRITTEN, REPLIES_READ = 0, 256, 320
 COMMAND_BYTES = 4096
 REPLY_BYTES = COMMAND_BYTES + CAPACITY
-REPLY = struct.Struct("<IIQ")
+REPLY = struct.Struct("<IIQQQ")
 
 
 def receive(channel: socket.socket) -> tuple[str, list[int]]:
@@ -45,7 +45,7 @@ def serve(how: str, control: socket.socket, channel: socket.socket) -> None:
     while number_at(memory, COMMANDS_WRITTEN) == 0:
         time.sleep(0.001)
     if how == "size":
-        memory[REPLY_BYTES : REPLY_BYTES + REPLY.size] = REPLY.pack(0, 0, 1 << 60)
+        memory[REPLY_BYTES : REPLY_BYTES + REPLY.size] = REPLY.pack(0, 0, 1 << 60, 0, 0)
         put_number(memory, REPLIES_WRITTEN, REPLY.size)
     elif how == "positions":
         put_number(memory, REPLIES_WRITTEN, 1 << 40)

@@ -11,8 +11,7 @@ import pytest
 
 import openreg_runtime as runtime
 from openreg_runtime import activity
-from support.processes import IMPORT
-from support.programs import variables
+from support.programs import Program
 
 
 def test_records_have_times_of_the_monotonic_clock() -> None:
@@ -116,10 +115,10 @@ def test_dropped_records_are_counted() -> None:
     assert recording.dropped == 3
 
 
-def test_forked_child_that_inherits_a_recording_is_told_as_always(fork) -> None:
-    source = (
-        IMPORT
-        + """
+def test_forked_child_that_inherits_a_recording_is_told_as_always(
+    run_python: Program,
+) -> None:
+    source = """
 import os
 import openreg_runtime as runtime
 from openreg_runtime import activity
@@ -135,15 +134,12 @@ with activity.record() as recording:
         os._exit(2)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
-    )
-    done = fork(source=source, environment=variables())
+    done = run_python(source)
     assert done.stdout.split() == ["0"], done.stderr
 
 
-def test_process_of_a_device_measures_what_it_runs(fork) -> None:
-    source = (
-        IMPORT
-        + """
+def test_process_of_a_device_measures_what_it_runs(run_python: Program) -> None:
+    source = """
 import time
 import openreg_runtime as runtime
 from openreg_runtime import activity
@@ -167,6 +163,5 @@ for each in records:
 assert end <= time.monotonic_ns()
 print(records[-1].direction)
 """
-    )
-    done = fork(source=source, environment=variables(OPENREG_ISOLATION="process"))
+    done = run_python(source, OPENREG_ISOLATION="process")
     assert done.stdout.split() == ["DtoH"], done.stderr

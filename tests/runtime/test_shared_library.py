@@ -56,8 +56,11 @@ def test_file_has_the_name_that_programs_ask_for() -> None:
 
 
 @needs_binutils
-def test_every_function_of_the_header_is_exported_and_nothing_else() -> None:
-    header = libopenreg.find("include/openreg/openreg.h").read_text()
+def test_every_function_of_the_headers_is_exported_and_nothing_else() -> None:
+    header = "".join(
+        libopenreg.find(f"include/openreg/{name}.h").read_text()
+        for name in ("openreg", "activity")
+    )
     declared = set(
         re.findall(r"OPENREG_(?:API|EXPORT)\s[\w\s*]*?\b(or[A-Z]\w*)\(", header)
     )
