@@ -97,7 +97,7 @@ def training_step(
     optimizer: Callable[..., torch.optim.Optimizer],
     inputs: Callable[[], Tensor],
     labels: Callable[[], Tensor],
-    wrap: Wrap,
+    wrap: Wrap = unwrapped,
 ) -> Make:
     """Prepares one training step of a model with cross entropy."""
 

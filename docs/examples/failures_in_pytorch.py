@@ -11,7 +11,7 @@ with failures.inject_failure("launch", first=2):
     try:
         y * 2
     except torch.AcceleratorError as error:
-        print(str(error).partition("Blocking: ")[2])
+        print(str(error).partition("Info: ")[2])
         # prints: injected failure: launch number 2 on device 0
 print(y.tolist())  # the device goes on
 # prints: [2.0, 2.0, 2.0, 2.0]

@@ -164,10 +164,14 @@ def reset_accumulated_memory_stats() -> None:
 
 
 def graph() -> None:
-    # PyTorch lets a backend register one; the device has no capture.
-    text = "Graph is not supported on device type: openreg"
-    with pytest.raises(RuntimeError, match=text):
-        accelerator.Graph()
+    x = torch.ones(2, device="openreg")
+    with torch.Stream("openreg"):
+        graph = accelerator.Graph()
+        with graph:
+            y = x + 1
+        x.fill_(2)
+        graph.replay()
+        assert y.tolist() == [3, 3]
 
 
 CALLS: dict[str, Callable[[], None]] = {

@@ -25,6 +25,7 @@ PYTHON_MECHANISMS = [
     "autocast",
     "process_group",
     "symmetric_memory",
+    "activity_profiler",
     "device_interface",
     "inductor",
     "dynamo_backend",
@@ -145,10 +146,10 @@ def test_mechanisms_shows_what_is_left_out(output: Output) -> None:
 
 
 def test_planned_mechanism_can_not_be_left_out(interpreter: Program) -> None:
-    result = interpreter("import torch", OPENREG_DISABLE="graph")
+    result = interpreter("import torch", OPENREG_DISABLE="aoti_runner")
     assert result.returncode == 1
-    assert "OPENREG_DISABLE='graph' is not valid: expected names" in result.stderr
-    assert "'graph' is no mechanism" in result.stderr
+    assert "OPENREG_DISABLE='aoti_runner' is not valid: expected names" in result.stderr
+    assert "'aoti_runner' is no mechanism" in result.stderr
 
 
 def test_entry_points_name_the_mechanisms_in_python() -> None:

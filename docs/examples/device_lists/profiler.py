@@ -15,3 +15,4 @@ with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]) as
     torch.ones(2, device="openreg") + 1
 print(sum(event.self_device_time_total for event in result.key_averages()) > 0)
 # prints: True
+# without it: False

@@ -135,11 +135,6 @@ _PLANNED = (
         "torch::inductor::RegisterAOTIModelRunner",
         "no AOTInductor packages for the device",
     ),
-    (
-        "ddp_timer",
-        "c10d::TimerRegistry",
-        "DistributedDataParallel does not time itself",
-    ),
 )
 
 
