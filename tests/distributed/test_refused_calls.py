@@ -61,7 +61,8 @@ def captured(rank: int) -> None:
     tensor = torch.ones(2, device=DEVICE)
     graph = torch.accelerator.Graph()
     words = "occl: all_reduce cannot be captured in a graph"
-    with pytest.raises(NotImplementedError, match=words), graph:
+    stream = torch.Stream(DEVICE)
+    with stream, pytest.raises(NotImplementedError, match=words), graph:
         dist.all_reduce(tensor)
     dist.all_reduce(tensor)
     assert tensor.tolist() == [2.0, 2.0]
