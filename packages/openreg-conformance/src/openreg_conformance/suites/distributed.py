@@ -50,11 +50,14 @@ def run(work, device):
 
 @case("process_group")
 def device_has_a_backend(device):
-    """init_process_group without a backend finds that of the device."""
+    """The device has a backend, which init_process_group finds for an accelerator."""
     import torch.distributed as dist
 
-    store = dist.HashStore()
-    dist.init_process_group(store=store, rank=0, world_size=1, device_id=None)
+    # PyTorch takes that of the accelerator, if the machine has one.
+    accelerator = torch.accelerator.current_accelerator()
+    named = accelerator is not None and accelerator.type != device
+    backend = dist.get_default_backend_for_device(device) if named else None
+    dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
     try:
         x = torch.arange(4.0, device=device)
         dist.all_reduce(x)
