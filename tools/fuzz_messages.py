@@ -184,9 +184,12 @@ class Device:
         made = self.module.run_with_reply(
             seed.operator, seed.overload, key, tensors, alter
         )
-        # What the host believes it has is there to be read.
+        # What the host believes it has is there to be read. A reply may say that a
+        # result is undefined.
         for tensor in [*made, *tensors]:
-            if tensor.layout is self.torch.strided and not tensor.is_nested:
+            if tensor is None or tensor.is_nested:
+                continue
+            if tensor.layout is self.torch.strided:
                 tensor.clone()
         self.torch.accelerator.synchronize()
         return "read"

@@ -296,7 +296,7 @@ void Stream::check_not_captured(const char* what) {
 }
 
 /// False if the stream is not captured, and has to take the node itself.
-bool Stream::add_to_capture(Graph::Node&& node, Epoch epoch) {
+bool Stream::add_to_capture(Graph::Node& node, Epoch epoch) {
   if (runs_here()) {
     return false;
   }

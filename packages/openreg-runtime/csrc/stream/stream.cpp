@@ -160,7 +160,7 @@ const Stream* running_stream() noexcept {
 void Stream::enqueue(Command command, Epoch epoch) {
   if (captured_) [[unlikely]] {
     Graph::Node node = std::move(command);
-    if (add_to_capture(std::move(node), epoch)) {
+    if (add_to_capture(node, epoch)) {
       return;
     }
     command = std::get<Command>(std::move(node));
@@ -173,8 +173,11 @@ void Stream::run(Command command, Epoch epoch) {
 }
 
 void Stream::call(HostCall function, Epoch epoch) {
-  if (captured_ && add_to_capture(function, epoch)) [[unlikely]] {
-    return;
+  if (captured_) [[unlikely]] {
+    Graph::Node node = function;
+    if (add_to_capture(node, epoch)) {
+      return;
+    }
   }
   submit({function, epoch});
 }

@@ -202,7 +202,7 @@ class Stream {
       const Deadline& deadline);
   std::shared_ptr<Capture> capture_locked();
   void leave_capture_locked();
-  bool add_to_capture(Graph::Node&& node, Epoch epoch);
+  bool add_to_capture(Graph::Node& node, Epoch epoch);
   bool wait_in_capture(const Point& point, Epoch epoch);
   bool idle_locked() const noexcept {
     return queue_.empty() && !busy_;
