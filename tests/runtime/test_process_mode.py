@@ -555,3 +555,18 @@ os.kill(os.getpid(), signal.SIGCHLD)
 launcher.stop()
 """
     assert output(run_python, program) == ""
+
+
+def test_launcher_without_room_for_a_descriptor_says_so(run_python: Program) -> None:
+    program = """
+import socket
+from openreg_runtime.device import Launcher
+mine, channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+mine.send(f"parent {os.getpid()}".encode())
+launcher = Launcher(channel)
+mine.send(b"start 7 0 0 4096")
+mine.shutdown(socket.SHUT_WR)
+launcher.run()
+print(mine.recv(100))
+"""
+    assert output(run_python, program) == "b'failed 7 0\\nToo many open files'\n"

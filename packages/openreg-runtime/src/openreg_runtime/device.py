@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import errno
 import os
 import select
 import signal
@@ -190,6 +191,9 @@ class Launcher:
         numbers = [int(word) for word in words]
         if verb == "start":
             number, device, own, size = numbers
+            if not files:  # the kernel drops what this process has no room for
+                self._send(f"failed {number} 0\n{os.strerror(errno.EMFILE)}")
+                return
             self._start(number, device, own, size, files[0])
         elif verb == "kill":
             for process, number in self.numbers.items():
