@@ -179,6 +179,49 @@ def library_of_python() -> ctypes.PyDLL:
     return library
 
 
+def commands_of(device: int) -> int:
+    """How many commands the default stream of a device has ever got."""
+    library = library_of_python()
+    enqueued, completed = ctypes.c_uint64(), ctypes.c_uint64()
+    stream = torch.accelerator.current_stream(device).native_handle
+    library.orStreamGetProgress.argtypes = [ctypes.c_void_p] * 3
+    error = library.orStreamGetProgress(
+        stream, ctypes.addressof(enqueued), ctypes.addressof(completed)
+    )
+    assert error == 0
+    return enqueued.value
+
+
+def a_call_comes_after_work_of_its_own_device(rank: int) -> None:
+    # Default streams of two devices have one id, and here as many commands.
+    tensors = [torch.ones(4, device=f"{DEVICE}:{device}") for device in range(2)]
+    numbers = [torch.ones(1, device=f"{DEVICE}:{device}") for device in range(2)]
+    for tensor, number in zip(tensors, numbers, strict=True):
+        dist.all_reduce(tensor)
+        number *= 1
+        tensor.fill_(1)
+        torch.accelerator.synchronize(tensor.device)
+    first, second = (
+        latch_on(torch.accelerator.current_stream(device)) for device in range(2)
+    )
+    while commands_of(0) < commands_of(1) + 5:
+        numbers[0] *= 1
+    dist.all_reduce(tensors[0], async_op=True).wait()
+    while commands_of(1) < commands_of(0) - 1:
+        numbers[1] *= 1
+    tensors[1].fill_(5)
+    assert commands_of(1) == commands_of(0)
+    work = dist.all_reduce(tensors[1], async_op=True)
+    first.release()
+    torch.accelerator.synchronize(0)
+    time.sleep(0.2)
+    assert not work.is_completed()
+    assert second.holds
+    second.release()
+    work.wait()
+    assert tensors[1].tolist() == [10.0] * 4
+
+
 def a_barrier_waits_on_the_host(rank: int) -> None:
     warm_up()
     latch = latch_on(torch.accelerator.current_stream())
@@ -370,6 +413,10 @@ def test_a_rank_that_is_late_does_not_hold_the_host():
 
 def test_a_call_comes_after_what_follows_a_wait():
     run_ranks(a_call_comes_after_what_follows_a_wait, 2, backend="occl")
+
+
+def test_a_call_comes_after_work_of_its_own_device():
+    run_ranks(a_call_comes_after_work_of_its_own_device, 2, backend="occl")
 
 
 def test_a_call_comes_after_work_of_another_thread():

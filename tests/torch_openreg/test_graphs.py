@@ -508,6 +508,23 @@ def test_memory_of_a_graph_stays_until_its_reset(side: torch.Stream) -> None:
     assert torch.accelerator.memory_reserved() == before
 
 
+def test_memory_of_a_graph_stays_for_a_replay_that_runs(side: torch.Stream) -> None:
+    x = torch.ones(1 << 20, device="openreg")
+
+    def step() -> Tensor:
+        torch.openreg._sleep(200_000_000)
+        return (x * 2 + 1) * 2
+
+    graph, out = captured(side, step)
+    graph.replay()
+    del graph, out
+    torch.accelerator.empty_cache()
+    with torch.Stream("openreg"):
+        zeros = [torch.zeros(1 << 20, device="openreg") for _ in range(4)]
+    torch.accelerator.synchronize()
+    assert not any(each.any().item() for each in zeros)
+
+
 def test_two_graphs_share_a_pool(side: torch.Stream) -> None:
     x = torch.randn(1 << 18, device="openreg")
     first, y = captured(side, lambda: x * 2 + 1)

@@ -5,6 +5,7 @@
 
 #include <c10/core/impl/GPUTrace.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace openreg::distributed {
@@ -13,6 +14,11 @@ namespace {
 /// Who follows PyTorch's GPU trace should find each wait, and no other.
 bool needs_each_wait() {
   return c10::impl::GPUTrace::get_trace() != nullptr;
+}
+
+bool all_reached(const CallerStreams::Ends& ends) {
+  return std::all_of(
+      ends.begin(), ends.end(), [](const auto& end) { return end->query(); });
 }
 
 } // namespace
@@ -27,7 +33,7 @@ std::optional<CallerStreams::Waiting> CallerStreams::find(
     return Waiting{progress.enqueued, {}};
   }
   const std::lock_guard lock(mutex_);
-  const auto found = waiting_.find(caller.id());
+  const auto found = waiting_.find(caller);
   if (found == waiting_.end() || found->second.commands != progress.enqueued) {
     return std::nullopt;
   }
@@ -49,7 +55,7 @@ CallerStreams::Place CallerStreams::follow(
     for (const auto& end : waiting->ends) {
       end->block(stream);
     }
-    return {caller.id(), waiting->commands};
+    return {caller, waiting->commands};
   }
   const uint64_t before = progress_of(caller).enqueued;
   const auto event = record_event(caller);
@@ -59,7 +65,7 @@ CallerStreams::Place CallerStreams::follow(
   if (needs_each_wait() || commands != before + 1 || event->query()) {
     return {};
   }
-  return {caller.id(), commands};
+  return {caller, commands};
 }
 
 void CallerStreams::wait(
@@ -77,7 +83,7 @@ void CallerStreams::wait(
   }
   const uint64_t before = progress_of(caller).enqueued;
   auto waiting = find(caller);
-  if (!waiting && issued.stream == caller.id() && issued.commands == before) {
+  if (!waiting && issued.stream == caller && issued.commands == before) {
     waiting = Waiting{before, {}}; // what is there came before the call
   }
   end->block(caller);
@@ -92,7 +98,10 @@ void CallerStreams::wait(
   waiting->ends.push_back(end);
   waiting->commands = commands;
   const std::lock_guard lock(mutex_);
-  waiting_.insert_or_assign(caller.id(), std::move(*waiting));
+  std::erase_if(waiting_, [](const auto& entry) {
+    return all_reached(entry.second.ends);
+  });
+  waiting_.insert_or_assign(caller, std::move(*waiting));
 }
 
 } // namespace openreg::distributed

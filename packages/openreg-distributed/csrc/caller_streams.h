@@ -8,10 +8,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 namespace openreg::distributed {
@@ -23,7 +23,7 @@ class CallerStreams {
   /// A stream up to some command, which a call comes after. No stream if nobody
   /// knows.
   struct Place {
-    std::optional<c10::StreamId> stream;
+    std::optional<c10::Stream> stream;
     uint64_t commands = 0;
   };
 
@@ -50,7 +50,7 @@ class CallerStreams {
   std::optional<Waiting> find(const c10::Stream& caller) const;
 
   mutable std::mutex mutex_;
-  std::map<c10::StreamId, Waiting> waiting_;
+  std::unordered_map<c10::Stream, Waiting> waiting_;
 };
 
 } // namespace openreg::distributed

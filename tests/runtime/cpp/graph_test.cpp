@@ -200,6 +200,7 @@ TEST(orGraphLaunch, AfterAResetIsDeviceLost) {
   ASSERT_OK(orStreamEndCapture(stream, &graph));
   ASSERT_OK(orDeviceReset());
   EXPECT_EQ(orGraphLaunch(graph, nullptr), orErrorDeviceLost);
+  EXPECT_MESSAGE("graph was captured before device 0 was reset");
   EXPECT_OK(orGraphDestroy(graph));
 }
 

@@ -358,10 +358,10 @@ void retain_graph_pool(const c10::MempoolId_t& pool) {
   }
 }
 
-void release_graph_pool(const c10::MempoolId_t& pool) {
+void release_graph_pool(const c10::MempoolId_t& pool, orStream_t last) {
   for (auto& memory : memories()) {
     const std::lock_guard lock(memory->mutex);
-    memory->pool.release(pool);
+    memory->pool.release(pool, last);
   }
 }
 

@@ -188,8 +188,45 @@ std::optional<BlockInfo> BlockPool::find(const void* pointer) const {
       {block.used_by.begin(), block.used_by.end()}};
 }
 
+void BlockPool::release(const c10::MempoolId_t& pool, orStream_t last) {
+  if (last == nullptr) {
+    drop(pool);
+    return;
+  }
+  replayed_.push_back({pool, last, std::nullopt});
+  release_replayed();
+}
+
+/// Counts one graph less.
+void BlockPool::drop(const c10::MempoolId_t& pool) {
+  const auto found = retained_.find(pool);
+  if (found != retained_.end() && --found->second == 0) {
+    retained_.erase(found);
+  }
+}
+
+/// Lets go of the pools of graphs whose last replay has ended.
+void BlockPool::release_replayed() {
+  if (captures_underway()) {
+    return;
+  }
+  std::erase_if(replayed_, [this](Replayed& each) {
+    if (!each.end) {
+      each.end.emplace(each.stream);
+    }
+    if (!each.end->reached()) {
+      return false;
+    }
+    drop(each.pool);
+    return true;
+  });
+}
+
 /// Reclaims the freed blocks that other streams no longer use.
 void BlockPool::reclaim_reached() {
+  if (C10_UNLIKELY(!replayed_.empty())) {
+    release_replayed();
+  }
   if (C10_UNLIKELY(!deferred_.empty()) && !captures_underway()) {
     for (Block* block : std::exchange(deferred_, {})) {
       wait_for_users(block);
@@ -308,6 +345,9 @@ BlockPool::make_segment(size_t size, bool small, const Request& request) {
 
 std::set<orStream_t> BlockPool::busy_streams() {
   std::set<orStream_t> streams;
+  for (const Replayed& each : replayed_) {
+    streams.insert(each.stream);
+  }
   for (const auto& each : waiting_) {
     streams.insert(each.first);
     for (const auto& block : each.second) {
@@ -374,6 +414,9 @@ void BlockPool::abandon() {
   active_.clear();
   waiting_.clear();
   deferred_.clear();
+  for (const Replayed& each : std::exchange(replayed_, {})) {
+    drop(each.pool);
+  }
   free_.drop_all();
   held_.clear(); // the device has lost that, too
   stats_ = Stats();

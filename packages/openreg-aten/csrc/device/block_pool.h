@@ -80,12 +80,8 @@ class BlockPool {
   void retain(const c10::MempoolId_t& pool) {
     retained_[pool] += 1;
   }
-  void release(const c10::MempoolId_t& pool) {
-    const auto found = retained_.find(pool);
-    if (found != retained_.end() && --found->second == 0) {
-      retained_.erase(found);
-    }
-  }
+  /// After the work that `last` has, if that is not null: a replay.
+  void release(const c10::MempoolId_t& pool, orStream_t last);
 
   void set_allowed(std::optional<size_t> bytes) {
     allowed_ = bytes;
@@ -112,6 +108,8 @@ class BlockPool {
       uint64_t completed);
   void reclaim(Block* block, const StackContext& context);
   void reclaim_reached();
+  void release_replayed();
+  void drop(const c10::MempoolId_t& pool);
   void wait_for_users(Block* block);
   Block* take_free(
       size_t size,
@@ -149,6 +147,14 @@ class BlockPool {
   // captured orders the graph alone, so they get theirs afterwards.
   std::vector<Block*> deferred_;
   std::map<c10::MempoolId_t, int> retained_;
+  // Of graphs that are gone: which pool, and the end of its last replay, which
+  // gets its event when no stream is captured.
+  struct Replayed {
+    c10::MempoolId_t pool;
+    orStream_t stream;
+    std::optional<StreamEvent> end;
+  };
+  std::vector<Replayed> replayed_;
   std::map<const std::byte*, size_t> lost_; // blocks in use of lost memory
   std::vector<void*> held_; // memory at their addresses, until they are freed
   std::optional<size_t> allowed_; // bytes to reserve at most

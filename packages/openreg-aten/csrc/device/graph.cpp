@@ -104,7 +104,7 @@ class Graph final : public at::GraphImplInterface {
     try {
       openreg::aten::begin_capture(handle_of(stream), mode_of(mode), capture);
     } catch (...) {
-      release_graph_pool(own);
+      release_graph_pool(own, /*last=*/nullptr);
       throw;
     }
     capture_ = std::move(capture);
@@ -149,11 +149,16 @@ class Graph final : public at::GraphImplInterface {
     const orStream_t stream = current_handle(device);
     const GilRelease released; // a full stream waits
     const std::lock_guard lock(replaying_);
-    if (capture_->drawn().empty() || is_captured(device)) {
+    if (is_captured(device)) { // which the runtime refuses
       OPENREG_CHECK(orGraphLaunch(graph_, stream));
       return;
     }
-    replay_drawing(stream);
+    const orStream_t before = std::exchange(last_, stream);
+    if (capture_->drawn().empty()) {
+      OPENREG_CHECK(orGraphLaunch(graph_, stream));
+    } else {
+      replay_drawing(stream, before);
+    }
   }
   // [docs: end]
 
@@ -212,17 +217,18 @@ class Graph final : public at::GraphImplInterface {
 
   void drop_capture() {
     if (capture_ != nullptr) {
-      release_graph_pool(std::exchange(capture_, nullptr)->pool());
+      release_graph_pool(
+          std::exchange(capture_, nullptr)->pool(),
+          std::exchange(last_, nullptr));
     }
   }
 
-  void replay_drawing(orStream_t stream) {
+  void replay_drawing(orStream_t stream, orStream_t before) {
     // A generator that was seeded since does not wait for the last replay, and
     // the stand-ins are in use until its end.
-    if (last_ != nullptr && last_ != stream) {
-      StreamEvent(last_).hold(stream);
+    if (before != nullptr && before != stream) {
+      StreamEvent(before).hold(stream);
     }
-    last_ = stream;
     auto draws = std::make_unique<Draws>();
     for (const Capture::Drawn& each : capture_->drawn()) {
       draws->all.push_back({each.state->for_kernel(stream), each.stand_in});
@@ -242,7 +248,7 @@ class Graph final : public at::GraphImplInterface {
   orGraph_t graph_ = nullptr; // null until the capture has ended
   c10::Stream stream_ = default_stream(0);
   std::mutex replaying_;
-  orStream_t last_ = nullptr; // of the last replay that draws
+  orStream_t last_ = nullptr; // of the last replay, which follows all others
 };
 
 } // namespace

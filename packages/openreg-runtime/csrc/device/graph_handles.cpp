@@ -45,7 +45,14 @@ class GraphObject {
           "stream is captured, and a graph cannot be a part of another");
     }
     for (const Graph::Branch& branch : branches) {
-      runtime().device(branch.device).state().check_since(branch.epoch);
+      const DeviceState& state = runtime().device(branch.device).state();
+      const DeviceState::Epoch now = state.check();
+      if (now != branch.epoch) {
+        throw Failure(
+            orErrorDeviceLost,
+            "graph was captured before device " +
+                std::to_string(branch.device) + " was reset");
+      }
     }
     while (streams_.size() + 1 < branches.size()) {
       const Graph::Branch& branch = branches[streams_.size() + 1];
