@@ -41,9 +41,9 @@ for _ in range(10):
 
 PAGEABLE_COPY = """
 import torch
-data = torch.rand(3000, 3000)
+data = torch.zeros(3000, 3000)
 y = torch.empty(3000, 3000, device="openreg")
-for _ in range(10):
+for _ in range(30):
     y.copy_(data)  # the waste
     z = y[:8].sum()
 """
@@ -97,7 +97,10 @@ def line_of_waste(source: str) -> str:
         (HOST_BOUND, "host"),
         (NEEDLESS_ITEM, "synchronize"),
         (PAGEABLE_COPY, "copy"),
-        (COLLECTIVE, "collective"),
+        pytest.param(
+            *(COLLECTIVE, "collective"),
+            marks=pytest.mark.differs_in_process("occl"),
+        ),
     ],
     ids=["host-bound", "needless item", "pageable copy", "collective"],
 )
@@ -123,9 +126,12 @@ def test_shares_and_rates_are_those_of_the_kernels() -> None:
     assert whole.seconds == pytest.approx(kernels, rel=1e-6)
     assert 0 < whole.share <= 1
     (product,) = (row for row in found.operators if row.name == "aten::mm")
-    assert product.launches == 5
     assert product.flops == pytest.approx(5 * 2 * 300**3 / product.seconds)
-    assert product.bandwidth == pytest.approx(5 * 2 * 300 * 300 * 4 / product.seconds)
+    # As messages, a first call is asked what its results look like: a copy more.
+    placed = [each for each in found.work if each.kind == "memcpy"]
+    assert product.launches == 5 + len(placed)
+    moved = 5 * 2 * 300 * 300 * 4 + sum(each.bytes for each in placed)
+    assert product.bandwidth == pytest.approx(moved / product.seconds)
     assert product.share is not None
     assert 0 < product.share < 2
     idle = sum(gap.end - gap.start for gap in found.gaps) * 1e-9
@@ -164,7 +170,9 @@ def test_report_is_text_json_and_a_page() -> None:
     found = torch.openreg.utilization(result)
     assert isinstance(found, openreg_profiler.Utilization)
     assert "aten::mm" in found.table()
-    assert json.loads(json.dumps(found.to_dict()))["launches"] == 2
+    assert json.loads(json.dumps(found.to_dict()))["launches"] == len(found.work)
+    kernels = [each.name for each in found.work if each.kind == "kernel"]
+    assert kernels == ["mm_kernel", "sum_kernel"]
     page = found.html()
     assert len(re.findall("<svg", page)) == 2
     assert "<circle" in page

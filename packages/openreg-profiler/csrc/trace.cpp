@@ -108,10 +108,7 @@ class Builder {
   }
 
   void add_device_work(const orActivity& record) {
-    auto [type, name] = describe(record);
-    if (const auto* range = range_of_collective(record)) {
-      name = range->name();
-    }
+    const auto [type, name] = describe(record);
     Activity& made = add(record, type, name);
     made.device = record.device;
     made.resource = record.stream;
@@ -167,16 +164,6 @@ class Builder {
     made.resource = stream;
     // No `linked`: PyTorch would count the time of its kernels once more.
     made.id = static_cast<std::int32_t>(range.correlationId());
-  }
-
-  /// The range that torch.distributed makes around a collective, which has its
-  /// name: "occl:all_reduce".
-  const libkineto::ITraceActivity* range_of_collective(
-      const orActivity& record) const {
-    const auto* called = find_linked(record.externalId);
-    const bool is_one =
-        called != nullptr && called->name().starts_with("c10d::");
-    return is_one ? find_linked(record.userId) : nullptr;
   }
 
   const libkineto::ITraceActivity* find_linked(std::uint64_t id) const {

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -13,7 +13,9 @@ from openreg_profiler import _machine, _timeline
 from openreg_profiler._machine import Machine
 from openreg_profiler._timeline import Timeline, Work
 
-Cause = Literal["host", "synchronize", "copy", "event", "collective", "latency"]
+Cause = Literal[
+    "host", "synchronize", "copy", "event", "collective", "latency", "start"
+]
 
 _NS = 1e-9  # of a second
 _MOST_CHANGES = 10
@@ -55,7 +57,7 @@ class Operator(NamedTuple):
 
     Attributes:
         name: Of the operator, or of the kernel if none launched it.
-        launches: Its kernels.
+        launches: Its kernels, copies and fills.
         seconds: Their time.
         flops: Floating-point operations per second; None without ``with_flops=True``,
             or for an operator that PyTorch does not count.
@@ -185,21 +187,48 @@ def _gaps(timeline: Timeline) -> list[Gap]:
         for call in timeline.calls
         if call.name in _SYNCHRONIZE and call.end - call.start > _WAITED
     ]
-    found = []
+    found: list[Gap] = []
     for device in sorted({each.device for each in timeline.work}):
         last_end, last = timeline.begin, None
         for each in timeline.work:
             if each.device != device:
                 continue
             if each.start > last_end:
-                gap = (last_end, each.start)
-                found.append(_gap(timeline, by_correlation, waits, gap, last, each))
+                idle = (last_end, each.start)
+                found += _split(timeline, by_correlation, waits, idle, last, each)
             if each.end > last_end:
                 last_end, last = each.end, each
     return sorted(found, key=lambda gap: gap.start)
 
 
-def _gap(
+def _split(
+    timeline: Timeline,
+    calls: dict[int, _timeline.Call],
+    waits: list[_timeline.Call],
+    idle: tuple[int, int],
+    before: Work | None,
+    after: Work,
+) -> Iterator[Gap]:
+    """Yields the times until the host launched some work, and until it began."""
+    start, end = idle
+    launched = min(max(start, after.enqueued), end)
+    if start < launched:
+        gap = (start, launched)
+        yield _gap_of_host(timeline, calls, waits, gap, before, after)
+    if launched < end:
+        # It was there: what is not in its own stream held it up, or nothing.
+        since = before.enqueued if before else timeline.begin
+        waits_for_event = any(
+            call.name == "orStreamWaitEvent" and since <= call.end <= after.enqueued
+            for call in timeline.calls
+        )
+        cause: Cause = "latency" if before else "start"
+        cause = "event" if waits_for_event else cause
+        line = timeline.line_at(after.enqueued)
+        yield Gap(after.device, launched, end, cause, line)
+
+
+def _gap_of_host(
     timeline: Timeline,
     calls: dict[int, _timeline.Call],
     waits: list[_timeline.Call],
@@ -208,15 +237,6 @@ def _gap(
     after: Work,
 ) -> Gap:
     start, end = gap
-    if after.enqueued <= start:
-        # It was there already: what is not in its own stream held it up, or nothing.
-        since = before.enqueued if before else timeline.begin
-        waits_for_event = any(
-            call.name == "orStreamWaitEvent" and since <= call.end <= after.enqueued
-            for call in timeline.calls
-        )
-        cause: Cause = "event" if waits_for_event else "latency"
-        return Gap(after.device, start, end, cause, timeline.line_at(after.enqueued))
     launch = calls.get(after.correlation)
     for wait in waits:
         same = launch is None or wait.thread == launch.thread
@@ -226,14 +246,21 @@ def _gap(
     if before is not None and _blocks(before):
         copy = calls.get(before.correlation)
         moment = copy.start if copy else before.start
-        return Gap(after.device, start, end, "copy", timeline.line_at(moment))
-    middle = (start + min(end, after.enqueued)) // 2
-    return Gap(after.device, start, end, "host", timeline.line_at(middle))
+        cause = _cause_of_copy(timeline, before)
+        return Gap(after.device, start, end, cause, timeline.line_at(moment))
+    line = timeline.line_at((start + end) // 2)
+    return Gap(after.device, start, end, "host", line)
 
 
 def _blocks(work: Work) -> bool:
     """Whether the host waits for a copy."""
     return work.kind == "memcpy" and "Pageable" in work.name
+
+
+def _cause_of_copy(timeline: Timeline, copy: Work) -> Cause:
+    """The read of one element is a copy where the host does not reach the memory."""
+    is_read = timeline.operators.get(copy.operator) == "aten::_local_scalar_dense"
+    return "synchronize" if is_read else "copy"
 
 
 def _exposed(work: Work, others: list[tuple[int, int]]) -> int:
@@ -255,7 +282,8 @@ def _changes(timeline: Timeline, gaps: list[Gap]) -> list[Change]:
             count[cause, line] += 1
 
     for gap in gaps:
-        add(gap.cause, gap.line, gap.end - gap.start)
+        if gap.cause != "start":  # no program is without
+            add(gap.cause, gap.line, gap.end - gap.start)
     calls = {call.correlation: call for call in timeline.calls}
     compute: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for each in timeline.work:
@@ -267,7 +295,7 @@ def _changes(timeline: Timeline, gaps: list[Gap]) -> list[Change]:
         if each.name.startswith(_COLLECTIVE):
             cause = "collective"
         elif _blocks(each):
-            cause = "copy"
+            cause = _cause_of_copy(timeline, each)
         else:
             continue
         call = calls.get(each.correlation)
