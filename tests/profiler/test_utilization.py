@@ -179,6 +179,25 @@ def test_report_is_text_json_and_a_page() -> None:
     assert "http" not in page  # it needs no other file
 
 
+def test_code_that_is_gone_does_no_harm() -> None:
+    """PyTorch keeps its names by their address, as of a module that was imported."""
+    x = torch.rand(8, device="openreg")
+
+    def call_and_forget() -> None:
+        name = "".join(["gone"] * 30)
+        code = compile("x.exp()\n", f"{name}.py", "exec").replace(co_name=name)
+        exec(code, {"x": x})
+
+    with profile(activities=BOTH, with_stack=True, with_flops=True) as result:
+        call_and_forget()
+        taken = [b"\xae" * size for size in range(100, 300) for _ in range(20)]
+    with pytest.raises(UnicodeDecodeError):  # or nothing is tested
+        result.events()
+    del taken
+    found = torch.openreg.utilization(result)
+    assert [row.name for row in found.operators] == ["aten::exp"]
+
+
 def test_profile_without_work_is_refused() -> None:
     with profile(activities=[ProfilerActivity.CPU]) as result:
         torch.ones(2)

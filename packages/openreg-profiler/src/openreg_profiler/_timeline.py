@@ -103,8 +103,14 @@ def _sites(nodes: Iterable[Any]) -> Iterator[Site]:
         node = stack.pop()
         stack += node.children
         caller = getattr(node.extra_fields, "caller", None)
-        if caller is not None and _is_of_the_program(caller.file_name):
-            line = f"{Path(caller.file_name).name}:{caller.line_number}"
+        if caller is None:
+            continue
+        try:
+            file = caller.file_name
+        except UnicodeDecodeError:  # PyTorch kept no copy, and the code is gone
+            continue
+        if _is_of_the_program(file):
+            line = f"{Path(file).name}:{caller.line_number}"
             start = node.start_time_ns
             yield Site(start, start + node.duration_time_ns, line)
 
@@ -118,7 +124,9 @@ def read(profile: torch.profiler.profile) -> Timeline:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "trace.json")
         profile.export_chrome_trace(str(path))
-        trace = json.loads(path.read_text(encoding="utf-8"))
+        # Names of code that is gone by now may be any bytes.
+        text = path.read_text(encoding="utf-8", errors="replace")
+        trace = json.loads(text, strict=False)
     base = int(trace.get("baseTimeNanoseconds", 0))
 
     def interval(event: dict[str, Any]) -> tuple[int, int]:

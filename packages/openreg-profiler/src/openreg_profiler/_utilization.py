@@ -310,10 +310,12 @@ def _changes(timeline: Timeline, gaps: list[Gap]) -> list[Change]:
 def _operators(
     timeline: Timeline, profile: torch.profiler.profile, machine: Machine
 ) -> list[Operator]:
+    # profile.events() reads all names, also those of code that is gone by now.
+    results = profile.profiler.kineto_results if profile.profiler else None
     flops = {
-        event.id: event.flops
-        for event in profile.events() or ()  # type: ignore[no-untyped-call]
-        if getattr(event, "flops", 0)
+        event.correlation_id(): event.flops()
+        for event in (results.events() if results else ())
+        if event.flops() > 0
     }
     groups: dict[str, list[Work]] = defaultdict(list)
     for each in timeline.work:
