@@ -194,7 +194,7 @@ class Builder {
 
 } // namespace
 
-void add_activities(
+std::vector<Detail> add_activities(
     libkineto::CpuTraceBuffer& trace,
     const std::vector<orActivity>& records,
     std::int64_t to_realtime,
@@ -205,6 +205,7 @@ void add_activities(
   std::unordered_set<std::uint64_t> with_work;       // calls
   using Place = std::tuple<int, int, std::uint64_t>; // device, stream, range
   std::map<Place, std::pair<std::int64_t, std::int64_t>> ranges;
+  std::vector<Detail> details;
   for (const orActivity& record : records) {
     if (!is_device_work(record) || !builder.has(record)) {
       continue;
@@ -214,6 +215,11 @@ void add_activities(
     trace.gpuOpCount += 1;
     const std::int64_t begin = builder.realtime(record.started);
     const std::int64_t end = builder.realtime(record.ended);
+    details.push_back(
+        {id_of(record.correlation),
+         begin,
+         builder.realtime(record.enqueued),
+         record.bytes});
     for (std::uint64_t id = record.userId; id != 0;) {
       const auto [found, is_new] = ranges.try_emplace(
           Place{record.device, record.stream, id}, begin, end);
@@ -237,6 +243,7 @@ void add_activities(
       }
     }
   }
+  return details;
 }
 
 } // namespace openreg::profiler

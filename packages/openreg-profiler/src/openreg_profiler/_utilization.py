@@ -3,26 +3,22 @@
 
 from __future__ import annotations
 
+import bisect
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable
+from itertools import islice, takewhile
+from typing import Any, NamedTuple
 
 import torch
 
-from openreg_profiler import _machine, _timeline
+from openreg_profiler import _gaps, _machine, _timeline
+from openreg_profiler._gaps import Cause, Gap
 from openreg_profiler._machine import Machine
 from openreg_profiler._timeline import Timeline, Work
-
-Cause = Literal[
-    "host", "synchronize", "copy", "event", "collective", "latency", "start"
-]
 
 _NS = 1e-9  # of a second
 _MOST_CHANGES = 10
 _COLLECTIVE = "occl:"
-# A wait shorter than this has found its work done.
-_WAITED = 5_000
-_SYNCHRONIZE = ("orStreamSynchronize", "orDeviceSynchronize", "orEventSynchronize")
 ADVICE: dict[Cause, str] = {
     "host": "the host is too slow: launch more in less Python, or compile",
     "synchronize": "the host waits for the device: read values later, or less often",
@@ -40,16 +36,6 @@ class Busy(NamedTuple):
     stream: int | None
     seconds: float
     share: float  # of the time of the profile
-
-
-class Gap(NamedTuple):
-    """A time in which a device did nothing. Times are nanoseconds of the profile."""
-
-    device: int
-    start: int
-    end: int
-    cause: Cause
-    line: str | None
 
 
 class Operator(NamedTuple):
@@ -179,96 +165,14 @@ def _busy(timeline: Timeline) -> list[Busy]:
     return rows
 
 
-def _gaps(timeline: Timeline) -> list[Gap]:
-    """Finds when each device did nothing before some work, and why."""
-    by_correlation = {call.correlation: call for call in timeline.calls}
-    waits = [
-        call
-        for call in timeline.calls
-        if call.name in _SYNCHRONIZE and call.end - call.start > _WAITED
-    ]
-    found: list[Gap] = []
-    for device in sorted({each.device for each in timeline.work}):
-        last_end, last = timeline.begin, None
-        for each in timeline.work:
-            if each.device != device:
-                continue
-            if each.start > last_end:
-                idle = (last_end, each.start)
-                found += _split(timeline, by_correlation, waits, idle, last, each)
-            if each.end > last_end:
-                last_end, last = each.end, each
-    return sorted(found, key=lambda gap: gap.start)
-
-
-def _split(
-    timeline: Timeline,
-    calls: dict[int, _timeline.Call],
-    waits: list[_timeline.Call],
-    idle: tuple[int, int],
-    before: Work | None,
-    after: Work,
-) -> Iterator[Gap]:
-    """Yields the times until the host launched some work, and until it began."""
-    start, end = idle
-    launched = min(max(start, after.enqueued), end)
-    if start < launched:
-        gap = (start, launched)
-        yield _gap_of_host(timeline, calls, waits, gap, before, after)
-    if launched < end:
-        # It was there: what is not in its own stream held it up, or nothing.
-        since = before.enqueued if before else timeline.begin
-        waits_for_event = any(
-            call.name == "orStreamWaitEvent" and since <= call.end <= after.enqueued
-            for call in timeline.calls
-        )
-        cause: Cause = "latency" if before else "start"
-        cause = "event" if waits_for_event else cause
-        line = timeline.line_at(after.enqueued)
-        yield Gap(after.device, launched, end, cause, line)
-
-
-def _gap_of_host(
-    timeline: Timeline,
-    calls: dict[int, _timeline.Call],
-    waits: list[_timeline.Call],
-    gap: tuple[int, int],
-    before: Work | None,
-    after: Work,
-) -> Gap:
-    start, end = gap
-    launch = calls.get(after.correlation)
-    for wait in waits:
-        same = launch is None or wait.thread == launch.thread
-        if same and wait.start < start and start <= wait.end <= end:
-            line = timeline.line_at((wait.start + wait.end) // 2)
-            return Gap(after.device, start, end, "synchronize", line)
-    if before is not None and _blocks(before):
-        copy = calls.get(before.correlation)
-        moment = copy.start if copy else before.start
-        cause = _cause_of_copy(timeline, before)
-        return Gap(after.device, start, end, cause, timeline.line_at(moment))
-    line = timeline.line_at((start + end) // 2)
-    return Gap(after.device, start, end, "host", line)
-
-
-def _blocks(work: Work) -> bool:
-    """Whether the host waits for a copy."""
-    return work.kind == "memcpy" and "Pageable" in work.name
-
-
-def _cause_of_copy(timeline: Timeline, copy: Work) -> Cause:
-    """The read of one element is a copy where the host does not reach the memory."""
-    is_read = timeline.operators.get(copy.operator) == "aten::_local_scalar_dense"
-    return "synchronize" if is_read else "copy"
-
-
 def _exposed(work: Work, others: list[tuple[int, int]]) -> int:
-    """Returns for how long nothing else of the device ran."""
+    """Returns for how long nothing else of the device ran; others are in order."""
+    first = bisect.bisect_right(others, work.start, key=lambda other: other[1])
+    meanwhile = takewhile(
+        lambda other: other[0] < work.end, islice(others, first, None)
+    )
     return (work.end - work.start) - _total(
-        (max(start, work.start), min(end, work.end))
-        for start, end in others
-        if start < work.end and end > work.start
+        (max(start, work.start), min(end, work.end)) for start, end in meanwhile
     )
 
 
@@ -282,7 +186,7 @@ def _changes(timeline: Timeline, gaps: list[Gap]) -> list[Change]:
             count[cause, line] += 1
 
     for gap in gaps:
-        if gap.cause != "start":  # no program is without
+        if gap.cause != "start":
             add(gap.cause, gap.line, gap.end - gap.start)
     calls = {call.correlation: call for call in timeline.calls}
     compute: dict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -294,8 +198,8 @@ def _changes(timeline: Timeline, gaps: list[Gap]) -> list[Change]:
         cause: Cause
         if each.name.startswith(_COLLECTIVE):
             cause = "collective"
-        elif _blocks(each):
-            cause = _cause_of_copy(timeline, each)
+        elif _gaps.blocks(each):
+            cause = _gaps.cause_of_copy(timeline, each)
         else:
             continue
         call = calls.get(each.correlation)
@@ -381,7 +285,7 @@ def utilization(profile: torch.profiler.profile) -> Utilization:
     """
     timeline = _timeline.read(profile)
     machine = _machine.measure()
-    gaps = _gaps(timeline)
+    gaps = _gaps.find(timeline)
     return Utilization(
         (timeline.end - timeline.begin) * _NS,
         _busy(timeline),
