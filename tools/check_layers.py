@@ -77,6 +77,7 @@ LAYERS = {
     ],
     "packages/openreg-profiler/csrc": [
         "clock",
+        "details",
         "trace",
         "session",
         "profiler",

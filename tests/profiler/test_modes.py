@@ -90,6 +90,28 @@ def test_device_of_another_process_measures_what_it_runs(output: Output) -> None
     assert output(source, OPENREG_ISOLATION="process") == "0 0 False"
 
 
+def test_kernel_whose_launch_fails_is_marked(output: Output) -> None:
+    source = """
+    import torch
+    import openreg_runtime as runtime
+    from torch.profiler import ProfilerActivity, profile
+    def fails():
+        raise ValueError("no")
+    with profile(activities=[ProfilerActivity.OPENREG]) as p:
+        try:
+            runtime.Stream(0).launch(fails)
+        except runtime.OpenRegError as error:
+            print("ValueError: no" in str(error))
+    import json, os, tempfile
+    path = os.path.join(tempfile.mkdtemp(), "trace.json")
+    p.export_chrome_trace(path)
+    events = json.load(open(path))["traceEvents"]
+    print(*[e["args"].get("error") for e in events if e.get("cat") == "kernel"])
+    """
+    found = output(source, OPENREG_LAUNCH_BLOCKING="1")
+    assert found == "True\norErrorLaunchFailure"
+
+
 def test_mechanism_left_out_shows_the_host_alone(output: Output) -> None:
     source = """
     import torch

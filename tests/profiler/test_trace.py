@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -98,8 +99,7 @@ def test_work_of_a_stream_is_in_order_and_does_not_overlap(
     }
     assert lanes == numbers
     for lane in lanes:
-        work = [event for event in trace.work if event["tid"] == lane]
-        assert len(work) == 40
+        work = [event for event in trace.of("kernel") if event["tid"] == lane]
         assert [event["name"] for event in work] == ["mm_kernel", "div__kernel"] * 20
         for one, other in itertools.pairwise(work):
             # Traces have microseconds with three digits.
@@ -252,6 +252,10 @@ def test_work_of_another_device_at_the_end_is_included(
     assert trace_of(result).names() == ["mm_kernel"]
 
 
+@pytest.mark.skipif(
+    os.environ.get("OPENREG_LAUNCH_BLOCKING") == "1",
+    reason="the launch itself reports the failure: test_modes.py has that",
+)
 def test_failed_kernel_is_marked_and_still_reported(trace_of: TraceOf) -> None:
     def fails() -> None:
         raise ValueError("no")

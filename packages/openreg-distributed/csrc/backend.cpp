@@ -37,6 +37,14 @@ std::string name_of(const PeerOp& op, int rank) {
   return c10::str(kBackendName, ":recvAnysource ", rank, "<-any");
 }
 
+uint64_t bytes_of(const std::vector<at::Tensor>& tensors) {
+  return std::accumulate(
+      tensors.begin(),
+      tensors.end(),
+      uint64_t{0},
+      [](uint64_t sum, const at::Tensor& each) { return sum + each.nbytes(); });
+}
+
 void check_tensor(const at::Tensor& tensor) {
   TORCH_CHECK(
       tensor.device().type() == c10::kPrivateUse1,
@@ -512,6 +520,8 @@ OcclBackend::WorkPtr OcclBackend::issue(
     OcclWork::Issued issued;
     issued.type = call.type;
     issued.title = std::string(kBackendName) + ":" + call.name;
+    const orLaunchInfo info = describe_call(
+        issued.title, bytes_of(call.inputs) + bytes_of(call.outputs));
     issued.name = name;
     issued.blocks_host = call.blocks_host;
     issued.inputs = std::move(call.inputs);
@@ -522,7 +532,7 @@ OcclBackend::WorkPtr OcclBackend::issue(
         std::move(task), name, engine_, outcome, span);
     bool is_done = false;
     if (attempts) {
-      run_now(stream, [&] { is_done = execution->attempt(); });
+      run_now(stream, [&] { is_done = execution->attempt(); }, info);
     }
     if (is_done) {
       work->set_done(call.device);
@@ -538,7 +548,8 @@ OcclBackend::WorkPtr OcclBackend::issue(
       launch(
           stream,
           [execution] { execution->run(); },
-          [execution] { execution->drop(); });
+          [execution] { execution->drop(); },
+          info);
       work->set_issued(stream, callers_, place);
       state.running.push_back({std::move(outcome), std::move(memory)});
     }

@@ -75,7 +75,7 @@ void CallerStreams::wait(
     const std::function<void()>& check) {
   if (needs_each_wait()) {
     end->block(caller);
-    launch(caller, check);
+    launch_on_host(caller, check);
     return;
   }
   if (end->query()) {
@@ -89,7 +89,7 @@ void CallerStreams::wait(
   end->block(caller);
   // Had it been reached before, it might not be in the stream.
   const bool is_enqueued = !end->query();
-  launch(caller, check);
+  launch_on_host(caller, check);
   const uint64_t commands = progress_of(caller).enqueued;
   if (!waiting || !is_enqueued || commands != waiting->commands + 2) {
     return;

@@ -12,7 +12,10 @@ std::atomic<bool> g_program_ends = false;
 
 } // namespace
 
-void Pending::enqueue(const c10::Stream& stream, std::function<void()> run) {
+void Pending::enqueue(
+    const c10::Stream& stream,
+    const char* name,
+    std::function<void()> run) {
   auto outcome = std::make_shared<Outcome>();
   {
     const std::lock_guard lock(mutex_);
@@ -21,7 +24,11 @@ void Pending::enqueue(const c10::Stream& stream, std::function<void()> run) {
     outcomes_.push_back(outcome);
   }
   try {
-    launch(stream, std::move(run), [outcome] { outcome->finish(nullptr); });
+    launch(
+        stream,
+        std::move(run),
+        [outcome] { outcome->finish(nullptr); },
+        describe_call(name, /*bytes=*/0));
   } catch (...) {
     outcome->finish(nullptr);
     throw;

@@ -16,8 +16,12 @@ namespace openreg::distributed {
 
 class Pending {
  public:
-  /// Enqueues `run`, which looks at reason() while it waits.
-  void enqueue(const c10::Stream& stream, std::function<void()> run);
+  /// Enqueues `run`, which looks at reason() while it waits, as a kernel of
+  /// this name.
+  void enqueue(
+      const c10::Stream& stream,
+      const char* name,
+      std::function<void()> run);
   /// Returns whether all of it has ended by then.
   bool wait_until(std::chrono::steady_clock::time_point end);
   /// Ends what waits, with an error.

@@ -5,6 +5,8 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 
+#include <mutex>
+#include <unordered_set>
 #include <utility>
 
 namespace openreg::distributed {
@@ -92,11 +94,25 @@ std::shared_ptr<c10::Event> record_event(
   return event;
 }
 
-void run_now(const c10::Stream& stream, const std::function<void()>& run) {
-  check(orLaunchKernelBlocking(
+orLaunchInfo describe_call(const std::string& name, uint64_t bytes) {
+  static std::mutex mutex;
+  static auto* names = new std::unordered_set<std::string>; // valid for good
+  orLaunchInfo info = OPENREG_LAUNCH_INFO_INIT;
+  const std::lock_guard lock(mutex);
+  info.name = names->insert(name).first->c_str();
+  info.bytes = bytes;
+  return info;
+}
+
+void run_now(
+    const c10::Stream& stream,
+    const std::function<void()>& run,
+    const orLaunchInfo& info) {
+  check(orLaunchKernelBlockingWithInfo(
       handle_of(stream),
       [](void* p) { (*static_cast<const std::function<void()>*>(p))(); },
-      const_cast<std::function<void()>*>(&run)));
+      const_cast<std::function<void()>*>(&run),
+      &info));
 }
 
 Progress progress_of(const c10::Stream& stream) {
@@ -109,10 +125,11 @@ Progress progress_of(const c10::Stream& stream) {
 void launch(
     const c10::Stream& stream,
     std::function<void()> run,
-    std::function<void()> end) {
+    std::function<void()> end,
+    const orLaunchInfo& info) {
   auto command =
       std::make_unique<Command>(Command{std::move(run), std::move(end)});
-  const orError_t error = orLaunchKernel(
+  const orError_t error = orLaunchKernelWithInfo(
       handle_of(stream),
       [](void* p) { static_cast<Command*>(p)->run(); },
       command.get(),
@@ -121,9 +138,20 @@ void launch(
         if (owned->end) {
           owned->end();
         }
-      });
+      },
+      &info);
   check(error);
   static_cast<void>(command.release()); // the runtime ends it
+}
+
+void launch_on_host(
+    const c10::Stream& stream,
+    std::function<void()> run,
+    std::function<void()> end) {
+  orLaunchInfo info = OPENREG_LAUNCH_INFO_INIT;
+  info.name = "occl";
+  info.kind = orActivityHostFunc;
+  launch(stream, std::move(run), std::move(end), info);
 }
 
 } // namespace openreg::distributed

@@ -5,6 +5,7 @@
 // then wait for work of the user that waits for the collective.
 #pragma once
 
+#include <openreg/activity.h>
 #include <openreg/openreg.h>
 
 #include <c10/core/Event.h>
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 namespace openreg::distributed {
 
@@ -57,8 +59,15 @@ std::shared_ptr<c10::Event> record_event(
     const c10::Stream& stream,
     bool has_time = false);
 
+/// What profilers are told of a call: a kernel with this name that reads and
+/// writes so many bytes.
+orLaunchInfo describe_call(const std::string& name, uint64_t bytes);
+
 /// Runs `run` on this thread as work of a stream, which has nothing else to do.
-void run_now(const c10::Stream& stream, const std::function<void()>& run);
+void run_now(
+    const c10::Stream& stream,
+    const std::function<void()>& run,
+    const orLaunchInfo& info);
 
 struct Progress {
   uint64_t enqueued; // commands so far
@@ -73,6 +82,13 @@ Progress progress_of(const c10::Stream& stream);
 /// Enqueues `run`. `end` is called after it, and also if the device has failed
 /// and drops it; neither may throw but `run`, which so fails the stream.
 void launch(
+    const c10::Stream& stream,
+    std::function<void()> run,
+    std::function<void()> end,
+    const orLaunchInfo& info);
+
+/// Enqueues what is no work of the device.
+void launch_on_host(
     const c10::Stream& stream,
     std::function<void()> run,
     std::function<void()> end = {});

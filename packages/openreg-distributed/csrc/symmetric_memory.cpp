@@ -226,30 +226,31 @@ class Handle final : public symmetric::SymmetricMemory {
 
   void barrier(int channel, size_t timeout_ms) override {
     mapping_->signals->check("barrier", channel);
-    enqueue([=](const Signals& signals) {
+    enqueue("barrier_kernel", [=](const Signals& signals) {
       signals.barrier(channel, Milliseconds(timeout_ms));
     });
   }
   void put_signal(int rank, int channel, size_t timeout_ms) override {
     mapping_->signals->check_rank("put_signal", rank);
     mapping_->signals->check("put_signal", channel);
-    enqueue([=](const Signals& signals) {
+    enqueue("put_signal_kernel", [=](const Signals& signals) {
       signals.put(rank, channel, Milliseconds(timeout_ms));
     });
   }
   void wait_signal(int rank, int channel, size_t timeout_ms) override {
     mapping_->signals->check_rank("wait_signal", rank);
     mapping_->signals->check("wait_signal", channel);
-    enqueue([=](const Signals& signals) {
+    enqueue("wait_signal_kernel", [=](const Signals& signals) {
       signals.wait(rank, channel, Milliseconds(timeout_ms));
     });
   }
 
  private:
   template <typename Run>
-  void enqueue(Run run) const {
+  void enqueue(const char* name, Run run) const {
     mapping_->pending->enqueue(
         current_stream(static_cast<c10::DeviceIndex>(mapping_->own->device())),
+        name,
         [run, signals = mapping_->signals.get()] { run(*signals); });
   }
 

@@ -107,8 +107,8 @@ void Session::processTrace(
   trace_ = std::make_unique<libkineto::CpuTraceBuffer>();
   trace_->span = libkineto::TraceSpan(begin, end, "OpenReg");
   trace_->gpuOpCount = 0;
-  add_activities(
-      *trace_, records_, to_realtime_, {begin, end}, outer_ranges_, linked);
+  keep_details(add_activities(
+      *trace_, records_, to_realtime_, {begin, end}, outer_ranges_, linked));
   std::set<int> devices;
   for (const orActivity& record : records_) {
     if (record.device >= 0) {

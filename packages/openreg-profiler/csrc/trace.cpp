@@ -108,10 +108,7 @@ class Builder {
   }
 
   void add_device_work(const orActivity& record) {
-    auto [type, name] = describe(record);
-    if (const auto* range = range_of_collective(record)) {
-      name = range->name();
-    }
+    const auto [type, name] = describe(record);
     Activity& made = add(record, type, name);
     made.device = record.device;
     made.resource = record.stream;
@@ -169,16 +166,6 @@ class Builder {
     made.id = static_cast<std::int32_t>(range.correlationId());
   }
 
-  /// The range that torch.distributed makes around a collective, which has its
-  /// name: "occl:all_reduce".
-  const libkineto::ITraceActivity* range_of_collective(
-      const orActivity& record) const {
-    const auto* called = find_linked(record.externalId);
-    const bool is_one =
-        called != nullptr && called->name().starts_with("c10d::");
-    return is_one ? find_linked(record.userId) : nullptr;
-  }
-
   const libkineto::ITraceActivity* find_linked(std::uint64_t id) const {
     return id != 0 && linked_ ? linked_(static_cast<std::int32_t>(id))
                               : nullptr;
@@ -207,7 +194,7 @@ class Builder {
 
 } // namespace
 
-void add_activities(
+std::vector<Detail> add_activities(
     libkineto::CpuTraceBuffer& trace,
     const std::vector<orActivity>& records,
     std::int64_t to_realtime,
@@ -218,6 +205,7 @@ void add_activities(
   std::unordered_set<std::uint64_t> with_work;       // calls
   using Place = std::tuple<int, int, std::uint64_t>; // device, stream, range
   std::map<Place, std::pair<std::int64_t, std::int64_t>> ranges;
+  std::vector<Detail> details;
   for (const orActivity& record : records) {
     if (!is_device_work(record) || !builder.has(record)) {
       continue;
@@ -227,6 +215,11 @@ void add_activities(
     trace.gpuOpCount += 1;
     const std::int64_t begin = builder.realtime(record.started);
     const std::int64_t end = builder.realtime(record.ended);
+    details.push_back(
+        {id_of(record.correlation),
+         begin,
+         builder.realtime(record.enqueued),
+         record.bytes});
     for (std::uint64_t id = record.userId; id != 0;) {
       const auto [found, is_new] = ranges.try_emplace(
           Place{record.device, record.stream, id}, begin, end);
@@ -250,6 +243,7 @@ void add_activities(
       }
     }
   }
+  return details;
 }
 
 } // namespace openreg::profiler

@@ -2,6 +2,8 @@
 // Records of the runtime as activities of Kineto.
 #pragma once
 
+#include "details.h"
+
 #include <openreg/activity.h>
 
 #include <IActivityProfiler.h>
@@ -21,7 +23,8 @@ struct Window { // nanoseconds of CLOCK_REALTIME
 };
 
 /// Adds what was asked for in the window to the trace, also if it ran later.
-void add_activities(
+/// Returns the details of work.
+std::vector<Detail> add_activities(
     libkineto::CpuTraceBuffer& trace,
     const std::vector<orActivity>& records,
     std::int64_t to_realtime,

@@ -2,6 +2,7 @@
 // One call by a message, with a look at its reply.
 #include "kernel/altered_reply.h"
 
+#include "device/activity.h"
 #include "device/launch.h"
 #include "kernel/cpu_aliases.h"
 #include "kernel/cpu_allocator.h"
@@ -45,7 +46,7 @@ std::vector<at::Tensor> run_with_reply(
   run_on_current_stream(device, [&] {
     const KernelScope scope(device);
     codec::Bytes reply;
-    exchange("a test", message, reply);
+    exchange(describe_launch("a test", /*bytes=*/0), message, reply);
     alter(reply);
     const auto results = read_described(reply, op, stack, numbered);
     for (std::size_t i = 0; results && i < results->size(); ++i) {

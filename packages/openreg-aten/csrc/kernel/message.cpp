@@ -115,11 +115,46 @@ const codec::StorageSource kResults{
           return make_storage(std::move(nothing), nbytes, nullptr);
         }};
 
-void write_address(Writer& out, const c10::Storage& storage) {
-  out.put(
-      static_cast<std::uint64_t>(
-          reinterpret_cast<std::uintptr_t>(to_device(storage.data()))));
+/// What a message does that is no call of an operator.
+orLaunchInfo info_of_message(const char* name, orActivityKind kind) {
+  orLaunchInfo info = OPENREG_LAUNCH_INFO_INIT;
+  info.name = name;
+  info.kind = kind;
+  return info;
 }
+
+/// A message that says where described results go: the device copies them.
+class Placing {
+ public:
+  explicit Placing(std::uint64_t ticket) {
+    out_.put(MessageTag::kPlace);
+    out_.put(ticket);
+  }
+
+  void add(const c10::Storage& storage) {
+    out_.put(
+        static_cast<std::uint64_t>(
+            reinterpret_cast<std::uintptr_t>(to_device(storage.data()))));
+    bytes_ += storage.nbytes();
+  }
+  /// It may throw, and then the device drops the results.
+  void send() const {
+    orLaunchInfo info = info_of_message(
+        "the placing of results",
+        bytes_ > 0 ? orActivityMemcpy : orActivityHostFunc);
+    info.direction = orMemcpyDeviceToDevice;
+    info.hostMemory = orMemoryTypeDevice;
+    info.bytes = bytes_;
+    codec::Bytes reply;
+    exchange(info, message_, reply);
+    read_done(reply, /*count=*/0, [](auto) {});
+  }
+
+ private:
+  codec::Bytes message_;
+  Writer out_{message_};
+  std::uint64_t bytes_ = 0;
+};
 
 /// Asks the executor to drop results that were described.
 void drop(std::uint64_t ticket) {
@@ -128,7 +163,10 @@ void drop(std::uint64_t ticket) {
   Writer out(message);
   out.put(MessageTag::kDrop);
   out.put(ticket);
-  exchange("the drop of results", message, reply);
+  exchange(
+      info_of_message("the drop of results", orActivityHostFunc),
+      message,
+      reply);
 }
 
 /// The arguments that an operator writes, and their component tensors: a reply
@@ -233,7 +271,7 @@ void check_results(
 /// where new buffers are.
 Stack read_results(
     Reader& in,
-    Writer& places,
+    Placing& places,
     const c10::OperatorHandle& op,
     const Stack& arguments,
     Numbered& numbered) {
@@ -256,7 +294,7 @@ Stack read_results(
         *numbered.storages[number].unsafeGetStorageImpl();
     storage.set_data_ptr_noswap(kernel_cpu_allocator().allocate(nbytes));
     storage.set_nbytes(nbytes);
-    write_address(places, numbered.storages[number]);
+    places.add(numbered.storages[number]);
   }
   ValueReader values(in, numbered, kResults);
   // Arguments that got other metadata.
@@ -278,7 +316,7 @@ Stack read_results(
   in.expect_end();
   check_results(op.schema(), info, arguments, stack);
   for (std::size_t i = known; i < numbered.storages.size(); ++i) {
-    write_address(places, numbered.storages[i]);
+    places.add(numbered.storages[i]);
   }
   return stack;
 }
@@ -345,12 +383,10 @@ bool sends_messages() {
   return value;
 }
 
-void exchange(const char* name, codec::ByteSpan message, codec::Bytes& reply) {
-  orLaunchInfo info = describe_launch(name, /*bytes=*/0);
-  if (info.name != name) { // another message about the same call
-    info = OPENREG_LAUNCH_INFO_INIT;
-    info.name = name;
-  }
+void exchange(
+    const orLaunchInfo& info,
+    codec::ByteSpan message,
+    codec::Bytes& reply) {
   OPENREG_CHECK(orLaunchMessageBlockingWithInfo(
       current_handle(current_device()),
       message.data(),
@@ -370,7 +406,10 @@ void ask_executor(codec::ByteSpan message, codec::Bytes& reply) {
   if (kernels_reach_memory()) {
     execute(message, reply);
   } else {
-    exchange("a message of the program", message, reply);
+    exchange(
+        info_of_message("a message of the program", orActivityKernel),
+        message,
+        reply);
   }
 }
 
@@ -388,7 +427,10 @@ void fetch_generator(const at::Generator& generator, c10::DeviceIndex device) {
   out.put(MessageTag::kGenerator);
   out.put(number);
   const CurrentDevice scope(device);
-  exchange("the read of a generator", message, reply);
+  exchange(
+      info_of_message("the read of a generator", orActivityHostFunc),
+      message,
+      reply);
   Reader in(reply);
   if (in.get_enum<ReplyTag>() != ReplyTag::kGenerator) {
     throw Malformed("the reply is not the state of a generator");
@@ -474,21 +516,16 @@ std::optional<Stack> read_described(
   if (tag != ReplyTag::kDescribed) {
     throw Malformed("the reply is not to such a call");
   }
-  codec::Bytes places;
-  Writer out(places);
-  out.put(MessageTag::kPlace);
   const auto ticket = in.get<std::uint64_t>();
-  out.put(ticket);
+  Placing places(ticket);
   Stack stack;
   try {
-    stack = read_results(in, out, op, arguments, numbered);
+    stack = read_results(in, places, op, arguments, numbered);
   } catch (...) {
     drop(ticket);
     throw;
   }
-  codec::Bytes placed;
-  exchange("the placing of results", places, placed); // or it drops them
-  read_done(placed, /*count=*/0, [](auto) {});
+  places.send();
   return stack;
 }
 

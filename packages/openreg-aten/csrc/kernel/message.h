@@ -7,6 +7,8 @@
 #include "export.h"
 #include "kernel/kernel_run.h"
 
+#include <openreg/activity.h>
+
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
@@ -68,8 +70,11 @@ bool takes_zeros(const c10::OperatorHandle& op);
 bool sends_messages();
 
 /// Sends a message in the order of the current device's current stream, and
-/// waits for the reply. `name` stays valid for good.
-void exchange(const char* name, codec::ByteSpan message, codec::Bytes& reply);
+/// waits for the reply. `info` says what the device does.
+void exchange(
+    const orLaunchInfo& info,
+    codec::ByteSpan message,
+    codec::Bytes& reply);
 
 /// Gives a message, which may be wrong, to the executor, wherever that is.
 OPENREG_ATEN_API void ask_executor(

@@ -211,7 +211,7 @@ void run_by_message(Call& call, const orLaunchInfo* info) {
     const KernelScope scope(call.device());
     if (sent) {
       codec::Bytes reply;
-      exchange(call.target().schema().name().c_str(), message, reply);
+      exchange(info_of(call, /*bytes=*/0), message, reply);
       codec::note_arrival(numbered.generators);
       if (makes_first) {
         read_done(reply, results.places.size(), [](auto) {});

@@ -4,14 +4,15 @@
 from __future__ import annotations
 
 import bisect
-import json
-import tempfile
+import heapq
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+
+from openreg_profiler import _C
 
 _WORK = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
 # PyTorch names files without the folders that Python imports from.
@@ -55,6 +56,13 @@ class Site(NamedTuple):
     line: str
 
 
+class Lines(NamedTuple):
+    """Where the host was: from each moment on, at a line or in none."""
+
+    moments: list[int]
+    lines: list[str | None]
+
+
 class Timeline(NamedTuple):
     """What a profile has, by time.
 
@@ -63,7 +71,7 @@ class Timeline(NamedTuple):
         calls: What the host called.
         operators: The names of operators, by their numbers.
         steps: The names of the steps of a schedule.
-        sites: Calls by lines of the program, empty without ``with_stack=True``.
+        lines: Where the host was, empty without ``with_stack=True``.
         begin: The first moment of the profile.
         end: The last one.
     """
@@ -72,18 +80,14 @@ class Timeline(NamedTuple):
     calls: list[Call]
     operators: dict[int, str]
     steps: list[str]
-    sites: list[Site]
+    lines: Lines
     begin: int
     end: int
 
     def line_at(self, moment: int) -> str | None:
         """Names the line of the program that the host was at, ``"train.py:12"``."""
-        last = bisect.bisect_right(self.sites, moment, key=lambda site: site.start)
-        # Of calls in calls the one that began last is the innermost.
-        for site in reversed(self.sites[:last]):
-            if site.end >= moment:
-                return site.line
-        return None
+        index = bisect.bisect_right(self.lines.moments, moment) - 1
+        return self.lines.lines[index] if index >= 0 else None
 
 
 @cache
@@ -103,10 +107,33 @@ def _sites(nodes: Iterable[Any]) -> Iterator[Site]:
         node = stack.pop()
         stack += node.children
         caller = getattr(node.extra_fields, "caller", None)
-        if caller is not None and _is_of_the_program(caller.file_name):
-            line = f"{Path(caller.file_name).name}:{caller.line_number}"
+        if caller is None:
+            continue
+        try:
+            file = caller.file_name
+        except UnicodeDecodeError:  # PyTorch kept no copy, and the code is gone
+            continue
+        if _is_of_the_program(file):
+            line = f"{Path(file).name}:{caller.line_number}"
             start = node.start_time_ns
             yield Site(start, start + node.duration_time_ns, line)
+
+
+def _lines(sites: Iterable[Site]) -> Lines:
+    """Finds the innermost call at each moment: the one that began last."""
+    to_come = sorted(sites, reverse=True)  # the next one is last
+    bounds = {bound for site in to_come for bound in (site.start, site.end + 1)}
+    begun: list[tuple[int, int, str]] = []  # a heap, some of which have ended
+    moments = sorted(bounds)
+    lines: list[str | None] = []
+    for moment in moments:
+        while to_come and to_come[-1].start <= moment:
+            site = to_come.pop()
+            heapq.heappush(begun, (-site.start, site.end, site.line))
+        while begun and begun[0][1] < moment:
+            heapq.heappop(begun)
+        lines.append(begun[0][2] if begun else None)
+    return Lines(moments, lines)
 
 
 def read(profile: torch.profiler.profile) -> Timeline:
@@ -115,47 +142,38 @@ def read(profile: torch.profiler.profile) -> Timeline:
     Raises:
         ValueError: If it has no work of the device.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "trace.json")
-        profile.export_chrome_trace(str(path))
-        trace = json.loads(path.read_text(encoding="utf-8"))
-    base = int(trace.get("baseTimeNanoseconds", 0))
-
-    def interval(event: dict[str, Any]) -> tuple[int, int]:
-        start = base + round(event["ts"] * 1000)
-        return start, start + round(event.get("dur", 0) * 1000)
-
+    results = profile.profiler.kineto_results if profile.profiler else None
+    details = _C.details()
     work, calls, steps = [], [], []
     operators = {}
     moments: list[int] = []
-    for event in trace["traceEvents"]:
-        if event.get("ph") != "X" or event.get("cat") == "Trace":
-            continue
-        start, end = interval(event)
-        kind, arguments = event.get("cat"), event.get("args", {})
+    for event in results.events() if results else ():
+        start, end = event.start_ns(), event.end_ns()
+        kind = event.activity_type()
         if kind in _WORK:
-            queued = round(arguments["queued (us)"] * 1000)
+            correlation = event.correlation_id()
+            enqueued, moved = details.get((correlation, start), (start, 0))
             work.append(
                 Work(
                     _WORK[kind],
-                    event["name"],
-                    event["pid"],
-                    event["tid"],
+                    event.name(),
+                    event.device_index(),
+                    event.device_resource_id(),
                     start,
                     end,
-                    start - queued,
-                    arguments.get("bytes", 0),
-                    arguments["correlation"],
-                    arguments.get("External id", 0),
+                    enqueued,
+                    moved,
+                    correlation,
+                    event.external_id(),
                 )
             )
         elif kind == "privateuse1_runtime":
-            correlation = arguments["correlation"]
-            calls.append(Call(event["name"], event["tid"], start, end, correlation))
+            thread, correlation = event.device_resource_id(), event.correlation_id()
+            calls.append(Call(event.name(), thread, start, end, correlation))
         elif kind == "cpu_op":
-            operators[arguments["External id"]] = event["name"]
-        elif kind == "user_annotation" and event["name"].startswith("ProfilerStep#"):
-            steps.append(event["name"])
+            operators[event.external_id()] = event.name()
+        elif kind == "user_annotation" and event.name().startswith("ProfilerStep#"):
+            steps.append(event.name())
         else:
             continue
         moments += (start, end)
@@ -164,14 +182,13 @@ def read(profile: torch.profiler.profile) -> Timeline:
             "utilization: the profile has no work of the device: expected one that has "
             "ended, with ProfilerActivity.OPENREG among its activities"
         )
-    results = profile.profiler.kineto_results if profile.profiler else None
-    sites = sorted(_sites(results.experimental_event_tree())) if results else []
+    sites = _sites(results.experimental_event_tree()) if results else []
     return Timeline(
         sorted(work, key=lambda each: each.start),
         sorted(calls, key=lambda each: each.start),
         operators,
         steps,
-        sites,
+        _lines(sites),
         min(moments),
         max(moments),
     )

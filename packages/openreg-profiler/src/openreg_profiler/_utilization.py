@@ -3,24 +3,22 @@
 
 from __future__ import annotations
 
+import bisect
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple
+from itertools import islice, takewhile
+from typing import Any, NamedTuple
 
 import torch
 
-from openreg_profiler import _machine, _timeline
+from openreg_profiler import _gaps, _machine, _timeline
+from openreg_profiler._gaps import Cause, Gap
 from openreg_profiler._machine import Machine
 from openreg_profiler._timeline import Timeline, Work
-
-Cause = Literal["host", "synchronize", "copy", "event", "collective", "latency"]
 
 _NS = 1e-9  # of a second
 _MOST_CHANGES = 10
 _COLLECTIVE = "occl:"
-# A wait shorter than this has found its work done.
-_WAITED = 5_000
-_SYNCHRONIZE = ("orStreamSynchronize", "orDeviceSynchronize", "orEventSynchronize")
 ADVICE: dict[Cause, str] = {
     "host": "the host is too slow: launch more in less Python, or compile",
     "synchronize": "the host waits for the device: read values later, or less often",
@@ -40,22 +38,12 @@ class Busy(NamedTuple):
     share: float  # of the time of the profile
 
 
-class Gap(NamedTuple):
-    """A time in which a device did nothing. Times are nanoseconds of the profile."""
-
-    device: int
-    start: int
-    end: int
-    cause: Cause
-    line: str | None
-
-
 class Operator(NamedTuple):
     """What the kernels of an operator achieved.
 
     Attributes:
         name: Of the operator, or of the kernel if none launched it.
-        launches: Its kernels.
+        launches: Its kernels, copies and fills.
         seconds: Their time.
         flops: Floating-point operations per second; None without ``with_flops=True``,
             or for an operator that PyTorch does not count.
@@ -177,71 +165,14 @@ def _busy(timeline: Timeline) -> list[Busy]:
     return rows
 
 
-def _gaps(timeline: Timeline) -> list[Gap]:
-    """Finds when each device did nothing before some work, and why."""
-    by_correlation = {call.correlation: call for call in timeline.calls}
-    waits = [
-        call
-        for call in timeline.calls
-        if call.name in _SYNCHRONIZE and call.end - call.start > _WAITED
-    ]
-    found = []
-    for device in sorted({each.device for each in timeline.work}):
-        last_end, last = timeline.begin, None
-        for each in timeline.work:
-            if each.device != device:
-                continue
-            if each.start > last_end:
-                gap = (last_end, each.start)
-                found.append(_gap(timeline, by_correlation, waits, gap, last, each))
-            if each.end > last_end:
-                last_end, last = each.end, each
-    return sorted(found, key=lambda gap: gap.start)
-
-
-def _gap(
-    timeline: Timeline,
-    calls: dict[int, _timeline.Call],
-    waits: list[_timeline.Call],
-    gap: tuple[int, int],
-    before: Work | None,
-    after: Work,
-) -> Gap:
-    start, end = gap
-    if after.enqueued <= start:
-        # It was there already: what is not in its own stream held it up, or nothing.
-        since = before.enqueued if before else timeline.begin
-        waits_for_event = any(
-            call.name == "orStreamWaitEvent" and since <= call.end <= after.enqueued
-            for call in timeline.calls
-        )
-        cause: Cause = "event" if waits_for_event else "latency"
-        return Gap(after.device, start, end, cause, timeline.line_at(after.enqueued))
-    launch = calls.get(after.correlation)
-    for wait in waits:
-        same = launch is None or wait.thread == launch.thread
-        if same and wait.start < start and start <= wait.end <= end:
-            line = timeline.line_at((wait.start + wait.end) // 2)
-            return Gap(after.device, start, end, "synchronize", line)
-    if before is not None and _blocks(before):
-        copy = calls.get(before.correlation)
-        moment = copy.start if copy else before.start
-        return Gap(after.device, start, end, "copy", timeline.line_at(moment))
-    middle = (start + min(end, after.enqueued)) // 2
-    return Gap(after.device, start, end, "host", timeline.line_at(middle))
-
-
-def _blocks(work: Work) -> bool:
-    """Whether the host waits for a copy."""
-    return work.kind == "memcpy" and "Pageable" in work.name
-
-
 def _exposed(work: Work, others: list[tuple[int, int]]) -> int:
-    """Returns for how long nothing else of the device ran."""
+    """Returns for how long nothing else of the device ran; others are in order."""
+    first = bisect.bisect_right(others, work.start, key=lambda other: other[1])
+    meanwhile = takewhile(
+        lambda other: other[0] < work.end, islice(others, first, None)
+    )
     return (work.end - work.start) - _total(
-        (max(start, work.start), min(end, work.end))
-        for start, end in others
-        if start < work.end and end > work.start
+        (max(start, work.start), min(end, work.end)) for start, end in meanwhile
     )
 
 
@@ -255,7 +186,8 @@ def _changes(timeline: Timeline, gaps: list[Gap]) -> list[Change]:
             count[cause, line] += 1
 
     for gap in gaps:
-        add(gap.cause, gap.line, gap.end - gap.start)
+        if gap.cause != "start":
+            add(gap.cause, gap.line, gap.end - gap.start)
     calls = {call.correlation: call for call in timeline.calls}
     compute: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for each in timeline.work:
@@ -266,8 +198,8 @@ def _changes(timeline: Timeline, gaps: list[Gap]) -> list[Change]:
         cause: Cause
         if each.name.startswith(_COLLECTIVE):
             cause = "collective"
-        elif _blocks(each):
-            cause = "copy"
+        elif _gaps.blocks(each):
+            cause = _gaps.cause_of_copy(timeline, each)
         else:
             continue
         call = calls.get(each.correlation)
@@ -282,10 +214,12 @@ def _changes(timeline: Timeline, gaps: list[Gap]) -> list[Change]:
 def _operators(
     timeline: Timeline, profile: torch.profiler.profile, machine: Machine
 ) -> list[Operator]:
+    # profile.events() reads all names, also those of code that is gone by now.
+    results = profile.profiler.kineto_results if profile.profiler else None
     flops = {
-        event.id: event.flops
-        for event in profile.events() or ()  # type: ignore[no-untyped-call]
-        if getattr(event, "flops", 0)
+        event.correlation_id(): event.flops()
+        for event in (results.events() if results else ())
+        if event.flops() > 0
     }
     groups: dict[str, list[Work]] = defaultdict(list)
     for each in timeline.work:
@@ -351,7 +285,7 @@ def utilization(profile: torch.profiler.profile) -> Utilization:
     """
     timeline = _timeline.read(profile)
     machine = _machine.measure()
-    gaps = _gaps(timeline)
+    gaps = _gaps.find(timeline)
     return Utilization(
         (timeline.end - timeline.begin) * _NS,
         _busy(timeline),
