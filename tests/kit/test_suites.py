@@ -59,6 +59,7 @@ def test_program_of_a_case_needs_nothing_of_the_kit(case: Case) -> None:
     compile(program, case.name, "exec")
     assert "import openreg_conformance" not in program
     assert "from openreg_conformance" not in program
+    assert "from ." not in program
     assert "@case" not in program
 
 

@@ -8,16 +8,32 @@ import dataclasses
 import functools
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 LEVELS = ("smoke", "sample", "whole")
 HOST = "cpu"
+BITS = "bits"  # the check that fails where values are equal up to rounding
 
 
 class SkippedError(Exception):
     """Says why a case does not apply to a device."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Inexact:
+    """Values that are equal to the CPU's, but not in their bits.
+
+    Attributes:
+        made: How many checks had such values.
+        message: Which was the first.
+        program: A program that shows it without this package.
+    """
+
+    made: int
+    message: str
+    program: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +47,8 @@ class Verdict:
         message: What failed first, and how.
         check: Which check that was.
         program: A program that shows it without this package.
+        inexact: What passed without the CPU's bits, or with other random numbers; it
+            fails a run that demands them.
     """
 
     made: int = 1
@@ -39,6 +57,7 @@ class Verdict:
     message: str = ""
     check: str = ""
     program: str = ""
+    inexact: Inexact | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,8 +122,12 @@ class Suite:
         level: str = "smoke",
         subject: str = "",
         users: float | None = None,
-    ) -> Callable[[Callable[[str], None]], Callable[[str], None]]:
+        each: Sequence[tuple[str, ...]] = ((),),
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Makes a case of a function of a device, whose docstring is its title.
+
+        What the function returns, if it does, is what the device gives and what the
+        CPU gives, which are compared.
 
         Args:
             mechanism: A key of ``MECHANISMS``.
@@ -112,23 +135,34 @@ class Suite:
             level: The first level that has the case.
             subject: What is at fault if it fails, more closely than the mechanism.
             users: The share of programs that need it, if not that of the mechanism.
+            each: Words that the function is given after the device, and that the name
+                of the case ends with; one case for each.
         """
 
-        def add(function: Callable[[str], None]) -> Callable[[str], None]:
+        def add(function: Callable[..., Any]) -> Callable[..., Any]:
             from .mechanisms import MECHANISMS
 
-            @functools.wraps(function)
-            def run(device: str) -> Verdict:
+            def run(words: tuple[str, ...], device: str) -> Verdict:
                 _check_needs(device, needs)
-                function(device)
-                return Verdict()
+                pair = function(device, *words)
+                write = functools.partial(program_of, function, words=words)
+                return Verdict() if pair is None else _compared(pair, device, write)
 
             share = MECHANISMS[mechanism].users if users is None else users
-            name = f"{self.name}/{function.__name__}"
             title = (function.__doc__ or "").splitlines()[0]
-            write = functools.partial(program_of, function)
-            case = Case(name, mechanism, subject, title, run, write, share)
-            self._cases.append((LEVELS.index(level), case))
+            for words in each:
+                case = Case(
+                    name="/".join([self.name, function.__name__, *words]),
+                    mechanism=mechanism,
+                    subject=subject,
+                    title=title.removesuffix(".") + f": {', '.join(words)}."
+                    if words
+                    else title,
+                    run=functools.partial(run, words),
+                    program=functools.partial(program_of, function, words=words),
+                    users=share,
+                )
+                self._cases.append((LEVELS.index(level), case))
             return function
 
         return add
@@ -138,6 +172,17 @@ class Suite:
         for first, case in self._cases:
             if first <= LEVELS.index(level):
                 yield case
+
+
+def _compared(pair: tuple[Any, Any], device: str, write: Callable[..., str]) -> Verdict:
+    """Compares what a case gave on a device with what it gave on the CPU."""
+    from .checks.comparison import Likeness, compare
+
+    likeness = compare(*pair, device)
+    if likeness == Likeness.SAME:
+        return Verdict(same_bits=1)
+    text = write(device, exact=True)
+    return Verdict(same_bits=0, inexact=Inexact(1, "not the bits of the CPU", text))
 
 
 def _names_in(node: ast.AST) -> set[str]:
@@ -155,10 +200,30 @@ def _defined_by(node: ast.stmt) -> set[str]:
     return set()
 
 
+def _statements(function: ast.AST) -> Iterator[ast.AST]:
+    """The statements of a function, without those of functions inside it."""
+    for node in ast.iter_child_nodes(function):
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda):
+            yield node
+            yield from _statements(node)
+
+
+_COMPARED = """\
+def on_the_cpu(values):
+    if isinstance(values, torch.Tensor):
+        return values.cpu()
+    return [on_the_cpu(each) for each in values]
+
+
+mine, expected = {call}
+torch.testing.assert_close(on_the_cpu(mine), on_the_cpu(expected){options})"""
+
+
 def _is_ours(node: ast.stmt) -> bool:
     """Whether a statement imports from this package."""
-    module = getattr(node, "module", None) or ""
-    return isinstance(node, ast.ImportFrom) and module.startswith(__package__)
+    if not isinstance(node, ast.ImportFrom):
+        return False
+    return node.level > 0 or (node.module or "").startswith(__package__)
 
 
 def _borrowed(
@@ -172,12 +237,20 @@ def _borrowed(
     return [f"{k} = {v!r}" for k, v in values.items() if isinstance(v, str)]
 
 
-def program_of(function: Callable[..., Any], device: str) -> str:
+def program_of(
+    function: Callable[..., Any],
+    device: str,
+    *,
+    words: tuple[str, ...] = (),
+    exact: bool = False,
+) -> str:
     """Writes a program of a function: what it needs of its module, and a call of it.
 
     Args:
         function: A function of a device, at the top of its module.
         device: The device that it is called with.
+        words: What it is called with besides.
+        exact: Whether results have to have the CPU's bits.
     """
     path = inspect.getsourcefile(function)
     text = Path(path or "").read_text(encoding="utf-8")
@@ -202,11 +275,15 @@ def program_of(function: Callable[..., Any], device: str) -> str:
     lines = text.splitlines()
     imports: list[str] = []
     rest = _borrowed(function, body, wanted)
+    given = next(body[i] for i in chosen if function.__name__ in _defined_by(body[i]))
     for i in sorted(chosen):
         node = body[i]
         source = "\n".join(lines[node.lineno - 1 : node.end_lineno])
         is_import = isinstance(node, ast.Import | ast.ImportFrom)
         (imports if is_import else rest).append(textwrap.dedent(source))
-    call = f'{function.__name__}("{device}")'
+    arguments = ", ".join(f'"{each}"' for each in (device, *words))
+    call = f"{function.__name__}({arguments})"
+    if any(isinstance(each, ast.Return) and each.value for each in _statements(given)):
+        call = _COMPARED.format(call=call, options=", rtol=0, atol=0" * exact)
     head = "\n".join(imports)
     return "\n\n".join(part for part in [head, *rest, call] if part) + "\n"
