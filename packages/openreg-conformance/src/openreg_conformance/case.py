@@ -197,15 +197,18 @@ def _defined_by(node: ast.stmt) -> set[str]:
         return set(names)
     if isinstance(node, ast.Assign):
         return {each.id for each in node.targets if isinstance(each, ast.Name)}
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        return {node.target.id}
     return set()
 
 
-def _statements(function: ast.AST) -> Iterator[ast.AST]:
-    """The statements of a function, without those of functions inside it."""
-    for node in ast.iter_child_nodes(function):
-        if not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda):
-            yield node
-            yield from _statements(node)
+def _returns(function: ast.AST) -> bool:
+    """Whether a function returns a value; functions inside it do not count."""
+    return any(
+        (isinstance(node, ast.Return) and node.value is not None) or _returns(node)
+        for node in ast.iter_child_nodes(function)
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda)
+    )
 
 
 _COMPARED = """\
@@ -234,7 +237,12 @@ def _borrowed(
         name for node in body if _is_ours(node) for name in _defined_by(node) & wanted
     }
     values = {name: function.__globals__[name] for name in sorted(imported)}
-    return [f"{k} = {v!r}" for k, v in values.items() if isinstance(v, str)]
+    texts = [f"{k} = {v!r}" for k, v in values.items() if isinstance(v, str)]
+    return texts + [
+        inspect.getsource(each)
+        for each in values.values()
+        if inspect.isfunction(each) or inspect.isclass(each)
+    ]
 
 
 def program_of(
@@ -242,6 +250,7 @@ def program_of(
     device: str,
     *,
     words: tuple[str, ...] = (),
+    call: str = "",
     exact: bool = False,
 ) -> str:
     """Writes a program of a function: what it needs of its module, and a call of it.
@@ -250,12 +259,20 @@ def program_of(
         function: A function of a device, at the top of its module.
         device: The device that it is called with.
         words: What it is called with besides.
+        call: How the program calls the function, if not with the device and words.
         exact: Whether results have to have the CPU's bits.
     """
     path = inspect.getsourcefile(function)
     text = Path(path or "").read_text(encoding="utf-8")
     body = ast.parse(text).body
     wanted, chosen = {function.__name__}, set()
+    # Decorators of this package make cases; those of others belong to the program.
+    imported = {
+        name
+        for node in body
+        if isinstance(node, ast.Import | ast.ImportFrom) and not _is_ours(node)
+        for name in _defined_by(node)
+    }
     grew = True
     while grew:
         grew = False
@@ -265,25 +282,30 @@ def program_of(
             if _is_ours(node):
                 continue  # of this package: decorators alone use it
             chosen.add(i)
-            plain = node
             if isinstance(node, ast.FunctionDef):
-                plain = ast.FunctionDef(
-                    **{**dict(ast.iter_fields(node)), "decorator_list": []}
-                )
-            wanted |= _names_in(plain)
+                node.decorator_list = [
+                    each for each in node.decorator_list if _names_in(each) & imported
+                ]
+            wanted |= _names_in(node)
             grew = True
     lines = text.splitlines()
     imports: list[str] = []
     rest = _borrowed(function, body, wanted)
-    given = next(body[i] for i in chosen if function.__name__ in _defined_by(body[i]))
+    named = function.__name__
+    definition = next(body[i] for i in chosen if named in _defined_by(body[i]))
     for i in sorted(chosen):
         node = body[i]
-        source = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+        decorators = getattr(node, "decorator_list", [])
+        first = min(each.lineno for each in (node, *decorators))
+        source = "\n".join(lines[first - 1 : node.end_lineno])
         is_import = isinstance(node, ast.Import | ast.ImportFrom)
         (imports if is_import else rest).append(textwrap.dedent(source))
-    arguments = ", ".join(f'"{each}"' for each in (device, *words))
-    call = f"{function.__name__}({arguments})"
-    if any(isinstance(each, ast.Return) and each.value for each in _statements(given)):
-        call = _COMPARED.format(call=call, options=", rtol=0, atol=0" * exact)
-    head = "\n".join(imports)
+    if not call:
+        arguments = ", ".join(f'"{each}"' for each in (device, *words))
+        call = f"{named}({arguments})"
+        if _returns(definition):
+            call = _COMPARED.format(call=call, options=", rtol=0, atol=0" * exact)
+    if "import torch" not in imports:
+        imports.insert(0, "import torch")
+    head = "\n".join(["from __future__ import annotations\n", *imports])
     return "\n\n".join(part for part in [head, *rest, call] if part) + "\n"

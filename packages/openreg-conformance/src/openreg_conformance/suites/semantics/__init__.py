@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Autograd, versions, hooks, views and modules, as on the CPU."""
+"""Autograd, versions, hooks, views and modules, as on the CPU.
+
+The cases of this file are in every level; the programs of the other files, which
+observe all that they make, begin with the level ``sample``.
+"""
 
 import torch
 from torch import nn
@@ -7,8 +11,53 @@ from torch.nn import functional as F
 
 from openreg_conformance.case import Suite
 
+from . import (
+    autograd,
+    checkpoint,
+    custom_functions,
+    forward_mode,
+    gradient_scaling,
+    hooks,
+    module_moves,
+    optimizers,
+    parameter_data,
+    python_objects,
+    random,
+    serialization,
+    state_dict,
+    subclasses,
+    threads,
+    versions,
+    views,
+)
+
+_PROGRAMS = (
+    autograd,
+    checkpoint,
+    custom_functions,
+    forward_mode,
+    gradient_scaling,
+    hooks,
+    module_moves,
+    optimizers,
+    parameter_data,
+    python_objects,
+    random,
+    serialization,
+    state_dict,
+    subclasses,
+    threads,
+    versions,
+    views,
+)
 _suite = Suite(__name__)
-case, cases = _suite.case, _suite.cases
+case = _suite.case
+
+
+def cases(level):
+    yield from _suite.cases(level)
+    for module in _PROGRAMS:
+        yield from module.cases(level)
 
 
 def refusal(call, words):
