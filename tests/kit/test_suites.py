@@ -46,6 +46,14 @@ def test_every_case_has_a_mechanism_a_title_and_a_share() -> None:
         assert 0 < case.users <= 1
 
 
+def test_sparse_cases_are_one_mechanism_that_few_need() -> None:
+    found = {case.name: case for case in listed("whole", ("operators",))}
+    dense = found["operators/mul/float32/forward"]
+    sparse = found["operators/mul/sparse_csr/float32/forward"]
+    assert (sparse.mechanism, sparse.subject) == ("sparse", "sparse_csr")
+    assert sparse.users < dense.users / 10
+
+
 def test_every_module_of_the_folder_is_a_suite() -> None:
     package = importlib.import_module("openreg_conformance.suites")
     folder = Path(package.__path__[0])
@@ -85,7 +93,8 @@ def test_programs_of_observations_run_by_themselves() -> None:
     texts = [each.program("openreg") for each in chosen[::20]]
     joined = "".join(f"exec({text!r}, {{}})\n" for text in texts)
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", joined],
+        [sys.executable, "-W", "ignore", "-"],
+        input=joined,
         capture_output=True,
         text=True,
         check=False,

@@ -33,6 +33,7 @@ from openreg_conformance.checks.samples import (
 from openreg_conformance.checks.sweep import SWEPT, swept_dtype
 from openreg_conformance.checks.tally import VALUE_CHECKS, Call, Tally, quiet
 from openreg_conformance.checks.versions import check_versions
+from openreg_conformance.mechanisms import MECHANISMS
 from openreg_conformance.programs import all_samples, program
 from openreg_conformance.usage import share_of
 
@@ -95,14 +96,18 @@ def _case(
         "fake": "fake",
         "error": "errors",
     }[phase]
+    share, subject = share_of(op.full_name), op.full_name
+    if layout != torch.strided:
+        mechanism, subject = "sparse", short(layout)
+        share *= MECHANISMS[mechanism].users
     return Case(
         name=f"operators/{op.full_name}{names.replace('-', '/')}/{phase}",
         mechanism=mechanism,
-        subject=op.full_name,
+        subject=subject,
         title=f"{op.full_name} of {short(dtype)} as on the CPU: {phase}",
         run=functools.partial(_judge, op, layout, dtype, phase, level),
         program=functools.partial(all_samples, op.full_name, short(dtype)),
-        users=share_of(op.full_name),
+        users=share,
     )
 
 
