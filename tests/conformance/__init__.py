@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""PyTorch's own operator, module and optimizer databases, on openreg and on the CPU."""
+"""What openreg is besides as the CPU: what it waits for, and CUDA's dtypes.
+
+That it computes as the CPU does is found by openreg-conformance; openreg.toml has what
+is known to differ.
+"""
 
 import warnings
 

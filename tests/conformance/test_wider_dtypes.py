@@ -135,7 +135,7 @@ class CPUInWiderDtypes(TorchDispatchMode):
             return func(*args, **kwargs)
         except NotImplementedError as error:
             if name in ALSO_REFUSED_BY_CUDA or "neg_conj_cpu" in str(error):
-                raise  # on the device, too: for the latter see expected_failures.py
+                raise  # on the device, too: for the latter see openreg.toml
             if "not implemented for" not in str(error):
                 raise
             return in_wider_dtype(func, args, kwargs)

@@ -206,6 +206,58 @@ def test_failures_that_are_expected_have_status_0(
     assert command(*arguments, "--expect", known).status == 0
 
 
+def test_exact_run_demands_the_bits_of_the_cpu(
+    command: Command, tmp_path: Path
+) -> None:
+    plugin, known = tmp_path / "nudges.py", tmp_path / "known.toml"
+    plugin.write_text(
+        "import torch\n"
+        "gelu = torch.nn.functional.gelu\n"
+        "def nudged(x, **options):\n"
+        "    y = gelu(x, **options)\n"
+        "    up = torch.full_like(y, 9)\n"
+        "    return y if y.device.type == 'cpu' else torch.nextafter(y, up)\n"
+        "torch.nn.functional.gelu = nudged\n"
+    )
+    path = tmp_path / "out.json"
+    arguments = (
+        *("run", "--device", "openreg", "--import", plugin, "--json", path),
+        *("--suite", "operators", "--level", "sample"),
+        *("--case", "operators/nn.functional.gelu/float32/forward"),
+    )
+    assert command(*arguments).status == 0
+    done = command(*arguments, "--exact")
+    assert done.status == 1
+    (case,) = done.report(path)["cases"]
+    assert case["check"] == "bits"
+    assert "sample" in case["message"]
+    assert "not the bits of the CPU" in case["message"]
+    program = tmp_path / "program.py"
+    program.write_text(case["program"])
+    ended = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, check=False
+    )
+    assert "AssertionError: Tensor-likes are not equal!" in ended.stderr
+    entry = '[[expected]]\ncases = ["operators/*"]\nreason = "x"\ncheck = "{}"\n'
+    for check, status in (("bits", 0), ("forward", 1)):
+        known.write_text(entry.format(check))
+        assert command(*arguments, "--exact", "--expect", known).status == status
+
+
+def test_exact_run_demands_the_random_numbers_of_the_cpu(command: Command) -> None:
+    arguments = (
+        *("run", "--device", "openreg", "--import", BUGS),
+        *("--suite", "operators", "--level", "sample"),
+        *("--case", "operators/normal/float32/forward"),
+    )
+    bug = {"PLANTED_BUG": "seed_is_ignored"}
+    assert command(*arguments, "--exact").status == 0
+    assert command(*arguments, **bug).status == 0
+    done = command(*arguments, "--exact", **bug)
+    assert done.status == 1
+    assert "other random numbers" in done.output
+
+
 def test_pytest_collects_the_cases_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text("import torch\ndel torch.randperm\n")
     (tmp_path / "conformance.toml").write_text(

@@ -46,10 +46,18 @@ def test_every_case_has_a_mechanism_a_title_and_a_share() -> None:
         assert 0 < case.users <= 1
 
 
+def test_sparse_cases_are_one_mechanism_that_few_need() -> None:
+    found = {case.name: case for case in listed("whole", ("operators",))}
+    dense = found["operators/mul/float32/forward"]
+    sparse = found["operators/mul/sparse_csr/float32/forward"]
+    assert (sparse.mechanism, sparse.subject) == ("sparse", "sparse_csr")
+    assert sparse.users < dense.users / 10
+
+
 def test_every_module_of_the_folder_is_a_suite() -> None:
     package = importlib.import_module("openreg_conformance.suites")
     folder = Path(package.__path__[0])
-    files = {each.stem for each in folder.glob("*.py")} - {"__init__"}
+    files = {each.stem for each in folder.iterdir()} - {"__init__", "__pycache__"}
     assert files == set(SUITES)
 
 
@@ -59,6 +67,7 @@ def test_program_of_a_case_needs_nothing_of_the_kit(case: Case) -> None:
     compile(program, case.name, "exec")
     assert "import openreg_conformance" not in program
     assert "from openreg_conformance" not in program
+    assert "from ." not in program
     assert "@case" not in program
 
 
@@ -71,6 +80,21 @@ def test_programs_of_cases_run_by_themselves(suite: str) -> None:
     joined = "".join(f"exec({text!r}, {{}})\n" for text in texts)
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", joined],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_programs_of_observations_run_by_themselves() -> None:
+    cases = listed("sample", ("semantics",))
+    chosen = [each for each in cases if each.name.count("/") > 1]
+    texts = [each.program("openreg") for each in chosen[::20]]
+    joined = "".join(f"exec({text!r}, {{}})\n" for text in texts)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-"],
+        input=joined,
         capture_output=True,
         text=True,
         check=False,

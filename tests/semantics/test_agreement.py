@@ -9,7 +9,9 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from .agreement import DEVICE, Host, observe, program, refusal
+from openreg_conformance.checks.observing import Host, observe, refusal
+
+from .agreement import DEVICE, program
 
 Program = Callable[[str], object]
 PLANTED: dict[str, tuple[Program, str]] = {}

@@ -84,6 +84,11 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--timeout", type=float, default=120.0, help="seconds for a case (120)"
     )
+    run.add_argument(
+        "--exact",
+        action="store_true",
+        help="demand the CPU's bits and random numbers, of a device that computes so",
+    )
     run.add_argument("--resume", action="store_true", help="go on with a run of --json")
     _add_outputs(run)
     shown = commands.add_parser("report", help="make reports of the JSON of a run")
@@ -126,6 +131,7 @@ def _run(options: argparse.Namespace) -> int:
         tuple(options.case),
         options.workers,
         options.timeout,
+        options.exact,
     )
     path = _journal_of(options.json)
     journal = Journal(path, settings, resume=options.resume)

@@ -4,6 +4,7 @@
 [[expected]]
 cases = ["operators/linalg.lstsq/*", "modules/nn.LSTM/float64/train"]
 reason = "The driver of lstsq reads pivots that PyTorch has not set."
+check = "bits"  # only failures of this check; of all by default
 strict = false  # it may pass as well
 """
 
@@ -31,15 +32,21 @@ class Expectation:
         cases: Their names, with wildcards.
         reason: Why they fail.
         strict: Whether each of them must fail, so that the file stays true.
+        check: Which check of them fails, such as ``"forward"``; any if it is empty.
     """
 
     cases: tuple[str, ...]
     reason: str
     strict: bool = True
+    check: str = ""
 
     def names(self, case: str) -> bool:
         """Whether a case is one of these."""
         return any(fnmatch.fnmatchcase(case, pattern) for pattern in self.cases)
+
+    def explains(self, case: dict[str, Any]) -> bool:
+        """Whether a result that is bad is what is known."""
+        return self.names(case["name"]) and self.check in ("", case.get("check"))
 
 
 def read(path: Path) -> list[Expectation]:
@@ -62,10 +69,11 @@ def read(path: Path) -> list[Expectation]:
 
 
 def _expectation(where: str, entry: dict[str, Any]) -> Expectation:
-    unknown = set(entry) - {"cases", "reason", "strict"}
+    unknown = set(entry) - {"cases", "reason", "strict", "check"}
     if unknown:
         raise ExpectationError(
-            f"{where} has {sorted(unknown)[0]}; it may have cases, reason and strict"
+            f"{where} has {sorted(unknown)[0]}; it may have cases, reason, strict and "
+            "check"
         )
     cases, reason = entry.get("cases"), entry.get("reason")
     if not isinstance(cases, list) or not all(isinstance(c, str) for c in cases):
@@ -75,7 +83,10 @@ def _expectation(where: str, entry: dict[str, Any]) -> Expectation:
     strict = entry.get("strict", True)
     if not isinstance(strict, bool):
         raise ExpectationError(f"{where}: strict is {strict!r}, not true or false")
-    return Expectation(tuple(cases), reason, strict)
+    check = entry.get("check", "")
+    if not isinstance(check, str):
+        raise ExpectationError(f"{where}: check is {check!r}, not a name")
+    return Expectation(tuple(cases), reason, strict, check)
 
 
 def apply(report: dict[str, Any], expectations: Sequence[Expectation]) -> None:
@@ -84,14 +95,18 @@ def apply(report: dict[str, Any], expectations: Sequence[Expectation]) -> None:
     Those that a strict expectation names, and that pass, are marked as well.
     """
     for case in report["cases"]:
-        for each in expectations:
-            if not each.names(case["name"]):
-                continue
-            if case["outcome"] in BAD:
-                case["expected"] = each.reason
-            elif case["outcome"] == "passed" and each.strict:
-                case["unexpected_pass"] = each.reason
-            break
+        mark(case, expectations)
+
+
+def mark(case: dict[str, Any], expectations: Sequence[Expectation]) -> None:
+    """Marks one case."""
+    for each in expectations:
+        if case["outcome"] in BAD and each.explains(case):
+            case["expected"] = each.reason
+            return
+        if case["outcome"] == "passed" and each.strict and each.names(case["name"]):
+            case["unexpected_pass"] = each.reason
+            return
 
 
 def surprises(report: dict[str, Any]) -> list[dict[str, Any]]:

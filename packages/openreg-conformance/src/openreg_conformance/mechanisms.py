@@ -66,6 +66,7 @@ MECHANISMS = {
         "operators: in-place variants", "docs/operators.md", 0.6, OPERATORS
     ),
     "out": Mechanism("operators: out= variants", "docs/operators.md", 0.3, OPERATORS),
+    "sparse": Mechanism("sparse tensors", _page("sparse"), 0.05, OPERATORS),
     "forward_ad": Mechanism(
         "operators: forward AD", "docs/registering.md", 0.1, OPERATORS
     ),

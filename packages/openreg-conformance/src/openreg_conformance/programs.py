@@ -108,7 +108,9 @@ def _expression(value: Any) -> str | None:
     return None
 
 
-def program(call: Call, device: str, where: tuple[str, str, int]) -> str:
+def program(
+    call: Call, device: str, where: tuple[str, str, int], *, exact: bool = False
+) -> str:
     """Writes a program for one call that differs from the CPU's.
 
     Args:
@@ -116,6 +118,7 @@ def program(call: Call, device: str, where: tuple[str, str, int]) -> str:
         device: The type of the device.
         where: Operator, dtype and number of the sample in PyTorch's database, for
             arguments that are too large to be written out.
+        exact: Whether the program shall fail if values have not the CPU's bits.
     """
     args, kwargs = _expression(call.arguments[0]), _expression(call.arguments[1])
     spelling = _spelling(call.op) if hasattr(call.op, "op") else None
@@ -131,7 +134,9 @@ def program(call: Call, device: str, where: tuple[str, str, int]) -> str:
         for each in pytree.tree_leaves(call.arguments)
         if isinstance(each, Tensor)
     )
-    return "\n".join(lines) + "\n" + (_MOVE if plain else _SPARSE_MOVE) + _tail(call)
+    text = "\n".join(lines) + "\n" + (_MOVE if plain else _SPARSE_MOVE) + _tail(call)
+    demanded = "equal_nan=True, rtol=0, atol=0" if exact else "equal_nan=True"
+    return text.replace("equal_nan=True", demanded)
 
 
 def _from_database(where: tuple[str, str, int]) -> list[str]:

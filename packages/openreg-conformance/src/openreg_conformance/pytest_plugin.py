@@ -6,6 +6,7 @@ device = "acme"
 level = "smoke"        # or sample, whole
 imports = ["my_acme"]  # where the device does not load with torch
 suites = ["device"]    # all by default
+exact = false          # whether to demand the CPU's bits and random numbers
 
 [[expected]]
 cases = ["operators/linalg.lstsq/*"]
@@ -50,7 +51,8 @@ class ConformanceFile(pytest.File):
 
         known = expectations.read(self.path)
         run = tomllib.loads(self.path.read_text(encoding="utf-8")).get("run", {})
-        wrong = set(run) - {"device", "level", "imports", "suites", "timeout"}
+        may = {"device", "level", "imports", "suites", "timeout", "exact"}
+        wrong = set(run) - may
         if wrong or "device" not in run:
             problem = f"run has {sorted(wrong)[0]}" if wrong else "run has no device"
             raise self.CollectError(f"{self.path}: {problem}")
@@ -60,6 +62,7 @@ class ConformanceFile(pytest.File):
             tuple(run.get("suites", SUITES)),
             tuple(run.get("imports", ())),
             limit=float(run.get("timeout", Settings.limit)),
+            exact=bool(run.get("exact", False)),
         )
         try:
             worker = Worker(settings, listing=True)
@@ -83,23 +86,25 @@ class ConformanceItem(pytest.Item):
         self, *, judge: Judge, known: list[Expectation], **options: Any
     ) -> None:
         super().__init__(**options)
-        self._judge = judge
-        self._known = next((each for each in known if each.names(self.name)), None)
+        self._judge, self._known = judge, known
 
     def runtest(self) -> None:
         """Runs the case, and makes of its outcome what pytest calls it."""
-        found = self._judge.judge(self.name)
+        from .expectations import mark
+
+        found = {"name": self.name, **self._judge.judge(self.name)}
+        mark(found, self._known)
         outcome, message = found["outcome"], found.get("message", "")
         if outcome == "skipped":
             pytest.skip(message)
+        if "unexpected_pass" in found:
+            pytest.fail(
+                f"passes, but is expected to fail: {found['unexpected_pass']}", False
+            )
         if outcome == "passed":
-            if self._known is not None and self._known.strict:
-                pytest.fail(
-                    f"passes, but is expected to fail: {self._known.reason}", False
-                )
             return
-        if self._known is not None:
-            pytest.xfail(self._known.reason)
+        if "expected" in found:
+            pytest.xfail(found["expected"])
         program = found.get("program", "")
         pytest.fail(f"{outcome}: {message}\n\n{program}", pytrace=False)
 

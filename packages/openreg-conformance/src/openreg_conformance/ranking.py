@@ -178,6 +178,8 @@ _PARTS = {
 
 
 def _group(case: dict[str, Any], wide: set[str]) -> tuple[str, str]:
+    if case["mechanism"] == "sparse":
+        return "sparse", case["subject"]
     known, missing = explain(case["message"]), missing_kernel(case)
     name = _PARTS.get(known[0], known[0]) if known else ""
     if known is not None and name in MECHANISMS:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import fnmatch
+import itertools
 import json
 import os
 import select
@@ -47,6 +48,7 @@ class Settings:
         patterns: Names of cases to run, with wildcards; all if there are none.
         workers: How many processes run cases.
         limit: Seconds for a case.
+        exact: Whether values have to have the CPU's bits, and its random numbers.
     """
 
     device: str
@@ -56,6 +58,7 @@ class Settings:
     patterns: tuple[str, ...] = ()
     workers: int = 1
     limit: float = 120.0
+    exact: bool = False
 
     def key(self) -> dict[str, Any]:
         """What a run that is resumed must have in common with the first one."""
@@ -65,6 +68,7 @@ class Settings:
             "suites": list(self.suites),
             "imports": list(self.imports),
             "patterns": list(self.patterns),
+            "exact": self.exact,
         }
 
 
@@ -343,13 +347,14 @@ class Run:
         self._count = len(wanted)
         foundation = [each for each in wanted if each["name"] in FOUNDATIONS]
         judge = Judge(self._settings, first)
-        self._work(judge, iter(self._left(foundation)))
+        self._work(judge, iter([self._left(foundation)]))
         reason = self._broken_foundation()
         rest = self._left(wanted)
         for each in rest if reason else []:
             if not each["name"].startswith("device/"):
                 self._add(each, {"outcome": "blocked", "message": reason})
-        queue = iter(_Locked(iter(self._left(wanted)), self._lock))
+        groups = itertools.groupby(self._left(wanted), key=_samples_of)
+        queue = iter(_Locked(iter([list(cases) for _, cases in groups]), self._lock))
         threads = [
             threading.Thread(target=self._serve, args=(each, queue))
             for each in [
@@ -388,7 +393,7 @@ class Run:
                 return f"{name} does not pass"
         return ""
 
-    def _serve(self, judge: Judge, queue: Iterator[dict[str, Any]]) -> None:
+    def _serve(self, judge: Judge, queue: Iterator[list[dict[str, Any]]]) -> None:
         try:
             self._work(judge, queue)
         except BaseException as error:  # raised again by the thread of execute()
@@ -397,8 +402,8 @@ class Run:
         finally:
             judge.close()
 
-    def _work(self, judge: Judge, queue: Iterator[dict[str, Any]]) -> None:
-        for case in queue:
+    def _work(self, judge: Judge, queue: Iterator[list[dict[str, Any]]]) -> None:
+        for case in itertools.chain.from_iterable(queue):
             if self._stopped:
                 break
             self._add(case, judge.judge(case["name"]))
@@ -421,6 +426,11 @@ class _Locked:
     def __next__(self) -> Any:
         with self._guard:
             return next(self._values)
+
+
+def _samples_of(case: dict[str, Any]) -> list[str]:
+    """What cases that are made of the same samples share, which one worker makes."""
+    return str(case["name"]).split("/")[:3]
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:

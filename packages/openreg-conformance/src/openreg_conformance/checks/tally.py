@@ -15,7 +15,7 @@ from .comparison import Likeness, Tolerances, compare, describe
 
 # Checks that compare values, and those that compare something else.
 VALUE_CHECKS = ["forward", "backward", "in-place", "out=", "tangent"]
-CHECKS = [*VALUE_CHECKS, "error", "version", "fake", "first call"]
+CHECKS = [*VALUE_CHECKS, "error", "version", "fake"]
 SEED = 0
 
 
@@ -78,9 +78,10 @@ class Tally:
         tolerances: What PyTorch's database allows an operator.
         counts: For each check the number that passed, was made, had the CPU's bits.
         failures: The check and a message of each that failed.
-        inexact: Checks with results that are not the CPU's bits.
+        inexact: The check and a message of each that passed without the CPU's bits.
         call: What is being called.
         failed_call: What was called when the first check failed.
+        inexact_call: What was called when the first result had not the CPU's bits.
     """
 
     device: str
@@ -91,9 +92,10 @@ class Tally:
         default_factory=lambda: {check: [0, 0, 0] for check in CHECKS}
     )
     failures: list[tuple[str, str]] = dataclasses.field(default_factory=list)
-    inexact: set[str] = dataclasses.field(default_factory=set)
+    inexact: list[tuple[str, str]] = dataclasses.field(default_factory=list)
     call: Call | None = None
     failed_call: Call | None = None
+    inexact_call: Call | None = None
 
     def wants(self, check: str) -> bool:
         """Whether to make a check."""
@@ -137,6 +139,8 @@ class Tally:
             likeness, message = self._likeness(mine.value, expected.value, values)
             if likeness == Likeness.DIFFERENT and self.own_numbers and draws():
                 likeness, message = self._likeness(mine.value, expected.value, False)
+                if likeness == Likeness.SAME:
+                    likeness, message = Likeness.CLOSE, "other random numbers"
         self._count(check, label, likeness, message)
         return mine.error is None and likeness != Likeness.DIFFERENT
 
@@ -160,10 +164,6 @@ class Tally:
         likeness = Likeness.SAME if problem is None else Likeness.DIFFERENT
         self._count(check, label, likeness, problem or "")
 
-    def checks(self) -> set[str]:
-        """The checks that were made."""
-        return {check for check, count in self.counts.items() if count[1]}
-
     def _count(self, check: str, label: str, likeness: Likeness, message: str) -> None:
         if not self.wants(check):
             return
@@ -176,8 +176,7 @@ class Tally:
                 self.failed_call = self.call
             self.failures.append((check, f"{label}: {message}"))
         elif likeness == Likeness.CLOSE:
-            self.inexact.add(check)
-
-    def plain(self) -> dict[str, Any]:
-        """Returns the counts as plain values, for the report of a test."""
-        return {"counts": self.counts, "inexact": sorted(self.inexact)}
+            if not self.inexact:
+                self.inexact_call = self.call
+            told = message or "not the bits of the CPU"
+            self.inexact.append((check, f"{label}: {told}"))

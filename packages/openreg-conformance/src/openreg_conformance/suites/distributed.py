@@ -25,7 +25,11 @@ def start(rank, file):
     where = torch.device(device, rank % count)
     if count > 1:
         torch.accelerator.set_device_index(where.index)
-    dist.init_process_group(init_method="file://" + file, rank=rank, world_size=2)
+    # By name: of a backend that PyTorch chooses, DistributedDataParallel finds no name
+    # unless it is NCCL or Gloo.
+    backend = dist.get_default_backend_for_device(device)
+    dist.init_process_group(
+        backend, init_method="file://" + file, rank=rank, world_size=2)
     work(rank, where)
     dist.destroy_process_group()
 

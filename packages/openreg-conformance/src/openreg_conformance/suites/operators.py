@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ import torch
 from torch.testing._internal.common_device_type import toleranceOverride
 from torch.testing._internal.opinfo.core import DecorateInfo, OpInfo, SampleInput
 
-from openreg_conformance.case import Case, Verdict
+from openreg_conformance.case import Case, Inexact, Verdict
 from openreg_conformance.checks.fake import check_fake, permuted
 from openreg_conformance.checks.forward_ad import check_forward_ad
 from openreg_conformance.checks.mirrors import is_strided, tensors, transform
@@ -32,6 +33,7 @@ from openreg_conformance.checks.samples import (
 from openreg_conformance.checks.sweep import SWEPT, swept_dtype
 from openreg_conformance.checks.tally import VALUE_CHECKS, Call, Tally, quiet
 from openreg_conformance.checks.versions import check_versions
+from openreg_conformance.mechanisms import MECHANISMS
 from openreg_conformance.programs import all_samples, program
 from openreg_conformance.usage import share_of
 
@@ -66,7 +68,7 @@ def cases(level: str) -> Iterator[Case]:
                 phases.append("backward")
             if op.supports_out and not op.name.startswith("_foreach"):
                 phases.append("out=")
-        if op.supports_forward_ad and level != "smoke":
+        if level != "smoke":
             phases.append("tangent")
         if op.error_inputs_func is not None:
             phases.append("error")
@@ -94,14 +96,18 @@ def _case(
         "fake": "fake",
         "error": "errors",
     }[phase]
+    share, subject = share_of(op.full_name), op.full_name
+    if layout != torch.strided:
+        mechanism, subject = "sparse", short(layout)
+        share *= MECHANISMS[mechanism].users
     return Case(
         name=f"operators/{op.full_name}{names.replace('-', '/')}/{phase}",
         mechanism=mechanism,
-        subject=op.full_name,
+        subject=subject,
         title=f"{op.full_name} of {short(dtype)} as on the CPU: {phase}",
         run=functools.partial(_judge, op, layout, dtype, phase, level),
         program=functools.partial(all_samples, op.full_name, short(dtype)),
-        users=share_of(op.full_name),
+        users=share,
     )
 
 
@@ -209,16 +215,29 @@ def verdict(tally: Tally, device: str, name: str = "", dtype: str = "") -> Verdi
         sum(each[i] for each in tally.counts.values()) for i in (0, 1, 2)
     )
     values = any(tally.counts[check][1] for check in VALUE_CHECKS)
-    if not tally.failures:
-        return Verdict(made, passed, same if values else None)
-    check, message = tally.failures[0]
-    more = len(tally.failures) - 1
-    written = ""
-    if name and tally.failed_call is not None:
-        call = tally.failed_call
+
+    def written(call: Call | None, check: str, message: str, *, exact: bool) -> str:
+        if not name or call is None:
+            return ""
         kind = check if check in ("backward", "error") else call.kind
         number = re.search(r"(?:sample|error) (\d+)", message)
         where = name, dtype, int(number[1]) if number else 0
-        written = program(Call(kind, call.op, call.arguments), device, where)
-    message += f" (and {more} more)" * bool(more)
-    return Verdict(made, passed, same if values else None, message, check, written)
+        call = Call(kind, call.op, call.arguments)
+        return program(call, device, where, exact=exact)
+
+    inexact = None
+    if tally.inexact:
+        check, message = tally.inexact[0]
+        shown = written(tally.inexact_call, check, message, exact=True)
+        inexact = Inexact(len(tally.inexact), message, shown)
+    found = Verdict(made, passed, same if values else None, inexact=inexact)
+    if not tally.failures:
+        return found
+    check, message = tally.failures[0]
+    more = len(tally.failures) - 1
+    return dataclasses.replace(
+        found,
+        message=message + f" (and {more} more)" * bool(more),
+        check=check,
+        program=written(tally.failed_call, check, message, exact=False),
+    )

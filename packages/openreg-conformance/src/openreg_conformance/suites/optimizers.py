@@ -21,7 +21,7 @@ from openreg_conformance.checks.tally import Tally
 from .operators import verdict
 
 SMOKE = {"SGD", "Adam", "AdamW"}
-SAMPLED_OPTIONS = 6
+SMOKE_OPTIONS = 6
 
 
 def cases(level: str) -> Iterator[Case]:
@@ -29,7 +29,7 @@ def cases(level: str) -> Iterator[Case]:
     for info, dtype in optimizer_cases():
         if level == "smoke" and (info.name not in SMOKE or dtype != torch.float32):
             continue
-        run = functools.partial(_judge, info, dtype, level != "whole")
+        run = functools.partial(_judge, info, dtype, level == "smoke")
         yield _case(f"optimizers/{info.name}/{short(dtype)}", info, run)
     for info in optim_db:
         if info.optim_error_inputs_func is None:
@@ -50,7 +50,7 @@ def _judge(
     info: OptimizerInfo, dtype: torch.dtype, limited: bool, device: str
 ) -> Verdict:
     tally = Tally(device)
-    check_optimizer(tally, info, dtype, SAMPLED_OPTIONS if limited else None)
+    check_optimizer(tally, info, dtype, SMOKE_OPTIONS if limited else None)
     return verdict(tally, device)
 
 

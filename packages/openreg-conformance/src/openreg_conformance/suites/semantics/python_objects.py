@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tensors as objects of Python: numbers, containers, text, keys, constructors."""
 
-from __future__ import annotations
-
 import operator
 import random
 import weakref
 
 import numpy as np
-import pytest
 import torch
 from torch.utils.dlpack import from_dlpack, to_dlpack
 
-from .agreement import Host, program, refusal
+from openreg_conformance.checks.observing import Host, Programs, refusal
+
+_programs = Programs(__name__)
+program, each, cases = _programs.program, _programs.each, _programs.cases
 
 
 def numbers(device: str) -> torch.Tensor:
@@ -20,7 +20,7 @@ def numbers(device: str) -> torch.Tensor:
 
 
 @program
-def test_tensor_of_one_element_is_a_number(device):
+def tensor_of_one_element_is_a_number(device):
     x = torch.tensor([2], device=device)
     return [
         int(x),
@@ -37,7 +37,7 @@ def test_tensor_of_one_element_is_a_number(device):
 
 
 @program
-def test_tensor_of_many_elements_is_no_number(device):
+def tensor_of_many_elements_is_no_number(device):
     x = numbers(device)
     return [
         refusal(lambda: bool(x), "Boolean value of Tensor with more than one value"),
@@ -51,7 +51,7 @@ def test_tensor_of_many_elements_is_no_number(device):
 
 
 @program
-def test_tensor_is_a_sequence(device):
+def tensor_is_a_sequence(device):
     x = numbers(device).view(2, 2)
     first, second = x
     first.add_(1)
@@ -59,7 +59,7 @@ def test_tensor_is_a_sequence(device):
 
 
 @program
-def test_tensor_is_a_key_by_its_identity(device):
+def tensor_is_a_key_by_its_identity(device):
     x = numbers(device)
     y = x.view_as(x)
     table = {x: "x", y: "y"}
@@ -67,7 +67,7 @@ def test_tensor_is_a_key_by_its_identity(device):
 
 
 @program
-def test_python_object_outlives_its_references(device):
+def python_object_outlives_its_references(device):
     x = numbers(device)
     x.note = "kept"
     holder = torch.nn.ParameterList()
@@ -82,7 +82,7 @@ def test_python_object_outlives_its_references(device):
 
 
 @program
-def test_weak_reference_dies_with_its_tensor(device):
+def weak_reference_dies_with_its_tensor(device):
     x = numbers(device)
     reference = weakref.ref(x)
     alive = reference() is x
@@ -91,7 +91,7 @@ def test_weak_reference_dies_with_its_tensor(device):
 
 
 @program
-def test_text_of_tensors_agrees(device):
+def text_of_tensors_agrees(device):
     x = numbers(device)
     kinds = [
         x,
@@ -112,7 +112,7 @@ def test_text_of_tensors_agrees(device):
 
 
 @program
-def test_constructors_copy_what_they_are_given(device):
+def constructors_copy_what_they_are_given(device):
     x = numbers(device)
     made = [
         torch.tensor(x),
@@ -137,7 +137,7 @@ def test_constructors_copy_what_they_are_given(device):
 
 
 @program
-def test_arrays_become_tensors(device):
+def arrays_become_tensors(device):
     array = np.arange(4, dtype=np.float32)
     made = (
         torch.tensor(array, device=device),
@@ -151,7 +151,7 @@ def test_arrays_become_tensors(device):
 
 
 @program
-def test_numbers_of_the_host_mix_with_tensors(device):
+def numbers_of_the_host_mix_with_tensors(device):
     x = numbers(device)
     scalar = torch.tensor(2.0, dtype=torch.float64)
     return [
@@ -176,7 +176,7 @@ def test_numbers_of_the_host_mix_with_tensors(device):
 
 
 @program
-def test_reflected_and_in_place_operators_agree(device):
+def reflected_and_in_place_operators_agree(device):
     x = numbers(device) + 1
     y = x
     results = [1 - x, 6 // x, 7 % x, 2.5 * x, -x, +x, abs(-x), ~(x > 2), x @ x, x < 2]
@@ -190,7 +190,7 @@ def test_reflected_and_in_place_operators_agree(device):
 
 
 @program
-def test_in_place_operator_of_a_smaller_dtype_is_refused(device):
+def in_place_operator_of_a_smaller_dtype_is_refused(device):
     x = torch.arange(3, device=device)
 
     def divide():
@@ -206,7 +206,7 @@ def test_in_place_operator_of_a_smaller_dtype_is_refused(device):
 
 
 @program
-def test_dlpack_shares_memory(device):
+def dlpack_shares_memory(device):
     x = numbers(device)
     # PyTorch's Tensor.__dlpack_device__ does not know the device, so by a capsule.
     y = from_dlpack(to_dlpack(x))
@@ -215,7 +215,7 @@ def test_dlpack_shares_memory(device):
 
 
 @program
-def test_arrays_of_tensors_that_require_grad_are_refused(device):
+def arrays_of_tensors_that_require_grad_are_refused(device):
     x = numbers(device).requires_grad_()
     return [
         refusal(lambda: x.numpy(), "Can't call numpy() on Tensor that requires grad")
@@ -227,38 +227,39 @@ def test_arrays_of_tensors_that_require_grad_are_refused(device):
 
 
 @program
-def test_shuffled_list_of_rows_agrees(device):
+def shuffled_list_of_rows_agrees(device):
     x = numbers(device).view(4, 1).clone()
     rows = list(x)
     random.Random(0).shuffle(rows)
     return torch.cat(rows), sorted(x.flatten().tolist(), reverse=True), max(x), sum(x)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda d: torch.empty(3, device=d),
-        lambda d: torch.empty(3, dtype=torch.int32, device=d),
-        lambda d: torch.empty_like(torch.ones(2, 2, device=d)),
-        lambda d: torch.empty_strided((2, 2), (1, 2), device=d),
-        lambda d: torch.ones(1, device=d).new_empty(2),
-        lambda d: torch.ones(1, device=d).resize_(3),
-        lambda d: torch.empty_permuted((2, 3), (1, 0), device=d),
-        lambda d: torch.nn.utils.skip_init(torch.nn.Linear, 2, 1, device=d).weight,
-    ],
-    ids=["empty", "int", "like", "strided", "new", "resize_", "permuted", "skip_init"],
-)
+MEMORY = {
+    "empty": lambda d: torch.empty(3, device=d),
+    "int": lambda d: torch.empty(3, dtype=torch.int32, device=d),
+    "like": lambda d: torch.empty_like(torch.ones(2, 2, device=d)),
+    "strided": lambda d: torch.empty_strided((2, 2), (1, 2), device=d),
+    "new": lambda d: torch.ones(1, device=d).new_empty(2),
+    "resize_": lambda d: torch.ones(1, device=d).resize_(3),
+    "permuted": lambda d: torch.empty_permuted((2, 3), (1, 0), device=d),
+    "skip_init": lambda d: (
+        torch.nn.utils.skip_init(torch.nn.Linear, 2, 1, device=d).weight
+    ),
+}
+
+
 @program
-def test_deterministic_mode_fills_memory(device, make):
+@each("make", MEMORY)
+def deterministic_mode_fills_memory(device, make):
     torch.use_deterministic_algorithms(True)
     try:
-        return make(device)
+        return MEMORY[make](device)
     finally:
         torch.use_deterministic_algorithms(False)
 
 
 @program
-def test_default_dtype_decides_what_is_made(device):
+def default_dtype_decides_what_is_made(device):
     torch.set_default_dtype(torch.float64)
     try:
         made = [torch.ones(1, device=device), torch.tensor([1.0], device=device)]
@@ -268,7 +269,7 @@ def test_default_dtype_decides_what_is_made(device):
 
 
 @program
-def test_graph_crosses_between_host_and_device(device):
+def graph_crosses_between_host_and_device(device):
     x = torch.arange(4.0, requires_grad=True)
     there = x.to(device, copy=True) * 2
     back = there.to("cpu", copy=True).exp() + x
@@ -278,7 +279,7 @@ def test_graph_crosses_between_host_and_device(device):
 
 
 @program
-def test_copy_into_a_part_of_a_device_tensor_is_differentiable(device):
+def copy_into_a_part_of_a_device_tensor_is_differentiable(device):
     x = torch.arange(2.0, requires_grad=True)
     target = torch.zeros(4, device=device)
     target[1:3] = x.to(device, copy=True)
@@ -288,7 +289,7 @@ def test_copy_into_a_part_of_a_device_tensor_is_differentiable(device):
 
 
 @program
-def test_packed_sequence_moves(device):
+def packed_sequence_moves(device):
     rows = [torch.ones(3, 2), torch.zeros(1, 2)]
     packed = torch.nn.utils.rnn.pack_sequence(rows).to(device)
     padded, lengths = torch.nn.utils.rnn.pad_packed_sequence(packed)
@@ -296,7 +297,7 @@ def test_packed_sequence_moves(device):
 
 
 @program
-def test_attributes_of_devices_agree(device):
+def attributes_of_devices_agree(device):
     x = numbers(device)
     return [
         x.is_cpu == (device == "cpu"),

@@ -1,13 +1,63 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Autograd, versions, hooks, views and modules, as on the CPU."""
+"""Autograd, versions, hooks, views and modules, as on the CPU.
+
+The cases of this file are in every level; the programs of the other files, which
+observe all that they make, begin with the level ``sample``.
+"""
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from openreg_conformance.case import Suite
 
+from . import (
+    autograd,
+    checkpoint,
+    custom_functions,
+    forward_mode,
+    gradient_scaling,
+    hooks,
+    module_moves,
+    optimizers,
+    parameter_data,
+    python_objects,
+    random,
+    serialization,
+    state_dict,
+    subclasses,
+    threads,
+    versions,
+    views,
+)
+
+_PROGRAMS = (
+    autograd,
+    checkpoint,
+    custom_functions,
+    forward_mode,
+    gradient_scaling,
+    hooks,
+    module_moves,
+    optimizers,
+    parameter_data,
+    python_objects,
+    random,
+    serialization,
+    state_dict,
+    subclasses,
+    threads,
+    versions,
+    views,
+)
 _suite = Suite(__name__)
-case, cases = _suite.case, _suite.cases
+case = _suite.case
+
+
+def cases(level):
+    yield from _suite.cases(level)
+    for module in _PROGRAMS:
+        yield from module.cases(level)
 
 
 def refusal(call, words):
@@ -246,3 +296,45 @@ def network_learns(device):
         found.append(torch.tensor(losses))
     assert found[0][-1] < found[0][0]
     torch.testing.assert_close(found[1], found[0], rtol=1e-3, atol=1e-4)
+
+
+FUNCTIONS = {
+    "polynomial": lambda x: x**3 - 2 * x * x.t(),
+    "perceptron": lambda x: F.linear(torch.tanh(x @ x), x, x[0]).sigmoid(),
+    "convolution": lambda x: F.conv2d(x[None, None], x[:3, :3][None, None]),
+    "norm": lambda x: F.layer_norm(x, (4,), x[0], x[1]),
+    "attention": lambda x: F.scaled_dot_product_attention(
+        x[None], x[None], x.flip(0)[None]
+    ),
+    "loss": lambda x: F.cross_entropy(x, torch.arange(4, device=x.device)),
+    "solution": lambda x: torch.linalg.solve(x @ x.t() + 5 * torch.eye(4).to(x), x),
+    "constant": lambda x: torch.ones_like(x).sum(),
+    "dot": lambda x: torch.dot(x[0], x[1]) * x,
+    "indices": lambda x: x[torch.tensor([2, 0]).to(x.device)].cumsum(0).prod(),
+}
+TRANSFORMS = {
+    "jvp": lambda f, x: torch.func.jvp(f, (x,), (x.cos(),)),
+    "jacfwd": lambda f, x: torch.func.jacfwd(f)(x),
+    "forward_over_forward": lambda f, x: torch.func.jacfwd(
+        lambda y: torch.func.jvp(f, (y,), (torch.ones_like(y),))[1]
+    )(x),
+    "hessian": lambda f, x: torch.func.hessian(lambda y: f(y).sum())(x),
+    "linearize": lambda f, x: torch.func.linearize(f, x)[1](x.sin()),
+}
+
+
+@case(
+    "forward_ad",
+    subject="torch.func",
+    level="sample",
+    users=0.1,
+    each=[(transform, function) for transform in TRANSFORMS for function in FUNCTIONS],
+)
+def derivatives_of_functions(device, transform, function):
+    """torch.func's forward derivatives of functions are the CPU's."""
+    x = torch.randn(4, 4, generator=torch.Generator().manual_seed(0))
+    mine, expected = (
+        TRANSFORMS[transform](FUNCTIONS[function], x.to(where))
+        for where in (device, "cpu")
+    )
+    return mine, expected

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Clipping of gradients and ``torch.amp.GradScaler``."""
 
-from __future__ import annotations
-
-import pytest
 import torch
 from torch import nn
 from torch.nn.utils import (
@@ -13,7 +10,10 @@ from torch.nn.utils import (
     get_total_norm,
 )
 
-from .agreement import program, refusal
+from openreg_conformance.checks.observing import Programs, refusal
+
+_programs = Programs(__name__)
+program, each, cases = _programs.program, _programs.each, _programs.cases
 
 
 def parameters_of(device: str) -> list[nn.Parameter]:
@@ -23,28 +23,28 @@ def parameters_of(device: str) -> list[nn.Parameter]:
     return made
 
 
-@pytest.mark.parametrize("foreach", [True, False])
-@pytest.mark.parametrize("norm_type", [1.0, 2.0, float("inf"), 0.5])
 @program
-def test_clipped_norm_changes_the_gradients_in_place(device, norm_type, foreach):
+@each("foreach", [True, False])
+@each("norm_type", [1.0, 2.0, float("inf"), 0.5])
+def clipped_norm_changes_the_gradients_in_place(device, norm_type, foreach):
     parameters = parameters_of(device)
     before = [p.grad for p in parameters]
     norm = clip_grad_norm_(parameters, 1.0, norm_type, foreach=foreach)
     return norm, before, [p.grad for p in parameters]
 
 
-@pytest.mark.parametrize("foreach", [True, False])
 @program
-def test_clipped_values_change_the_gradients_in_place(device, foreach):
+@each("foreach", [True, False])
+def clipped_values_change_the_gradients_in_place(device, foreach):
     parameters = parameters_of(device)
     before = [p.grad for p in parameters]
     clip_grad_value_(parameters, 0.5, foreach=foreach)
     return before, [p.grad for p in parameters]
 
 
-@pytest.mark.parametrize("foreach", [True, False])
 @program
-def test_norm_that_is_not_finite_is_refused(device, foreach):
+@each("foreach", [True, False])
+def norm_that_is_not_finite_is_refused(device, foreach):
     parameters = parameters_of(device)
     parameters[0].grad[1] = float("inf")
     return refusal(
@@ -56,7 +56,7 @@ def test_norm_that_is_not_finite_is_refused(device, foreach):
 
 
 @program
-def test_foreach_clipping_of_sparse_gradients_is_refused(device):
+def foreach_clipping_of_sparse_gradients_is_refused(device):
     p = nn.Parameter(torch.ones(3, device=device))
     p.grad = torch.ones(3, device=device).to_sparse()
     message = refusal(lambda: clip_grad_norm_([p], 1.0), "Could not run 'aten::linalg")
@@ -64,7 +64,7 @@ def test_foreach_clipping_of_sparse_gradients_is_refused(device):
 
 
 @program
-def test_norm_and_clipping_in_two_steps(device):
+def norm_and_clipping_in_two_steps(device):
     parameters = parameters_of(device)
     norm = get_total_norm([p.grad for p in parameters], foreach=True)
     clip_grads_with_norm_(parameters, 1.0, norm, foreach=True)
@@ -72,14 +72,14 @@ def test_norm_and_clipping_in_two_steps(device):
 
 
 @program
-def test_norm_of_no_gradients_is_zero(device):
+def norm_of_no_gradients_is_zero(device):
     p = nn.Parameter(torch.ones(1, device=device))
     return clip_grad_norm_([p], 1.0).item(), get_total_norm([]).item()
 
 
-@pytest.mark.parametrize("foreach", [True, False])
 @program
-def test_clipping_between_forward_and_backward_is_noticed(device, foreach):
+@each("foreach", [True, False])
+def clipping_between_forward_and_backward_is_noticed(device, foreach):
     parameters = parameters_of(device)
     loss = sum(
         (g * g * p).sum() for p, g in ((p, p.grad.requires_grad_()) for p in parameters)
@@ -89,9 +89,9 @@ def test_clipping_between_forward_and_backward_is_noticed(device, foreach):
     return refusal(loss.backward, "modified by an inplace operation")
 
 
-@pytest.mark.parametrize("fused", [False, True])
 @program
-def test_scaler_skips_the_step_with_infinite_gradients(device, fused):
+@each("fused", [False, True])
+def scaler_skips_the_step_with_infinite_gradients(device, fused):
     p = nn.Parameter(torch.ones(2, device=device))
     optimizer = torch.optim.SGD([p], lr=0.5, fused=fused)
     scaler = torch.amp.GradScaler(device, init_scale=8.0, growth_interval=1)
@@ -106,7 +106,7 @@ def test_scaler_skips_the_step_with_infinite_gradients(device, fused):
 
 
 @program
-def test_scaler_unscales_in_place_and_once(device):
+def scaler_unscales_in_place_and_once(device):
     p = nn.Parameter(torch.ones(2, device=device))
     optimizer = torch.optim.SGD([p], lr=0.5)
     scaler = torch.amp.GradScaler(device, init_scale=4.0)
@@ -118,7 +118,7 @@ def test_scaler_unscales_in_place_and_once(device):
 
 
 @program
-def test_scaler_refuses_half_gradients(device):
+def scaler_refuses_half_gradients(device):
     p = nn.Parameter(torch.ones(2, device=device, dtype=torch.float16))
     optimizer = torch.optim.SGD([p], lr=0.5)
     scaler = torch.amp.GradScaler(device, init_scale=4.0)

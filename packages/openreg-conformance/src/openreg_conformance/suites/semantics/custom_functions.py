@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Functions of ``torch.autograd.Function``: what they mark, save, refuse and raise."""
 
-from __future__ import annotations
-
 import warnings
 
 import torch
 from torch.autograd import Function
 
-from .agreement import program, refusal
+from openreg_conformance.checks.observing import Programs, refusal
+
+_programs = Programs(__name__)
+program, each, cases = _programs.program, _programs.each, _programs.cases
 
 
 def leaf(device: str, *shape: int) -> torch.Tensor:
@@ -18,7 +19,7 @@ def leaf(device: str, *shape: int) -> torch.Tensor:
 
 
 @program
-def test_custom_function_marks_what_it_changed(device):
+def custom_function_marks_what_it_changed(device):
     class Twice(Function):
         @staticmethod
         def forward(ctx, x):
@@ -37,7 +38,7 @@ def test_custom_function_marks_what_it_changed(device):
 
 
 @program
-def test_custom_function_marks_what_has_no_gradient(device):
+def custom_function_marks_what_has_no_gradient(device):
     class Sort(Function):
         @staticmethod
         def forward(ctx, x):
@@ -62,7 +63,7 @@ def test_custom_function_marks_what_has_no_gradient(device):
 
 
 @program
-def test_custom_function_notices_a_changed_saved_tensor(device):
+def custom_function_notices_a_changed_saved_tensor(device):
     class Square(Function):
         @staticmethod
         def forward(ctx, x):
@@ -81,7 +82,7 @@ def test_custom_function_notices_a_changed_saved_tensor(device):
 
 
 @program
-def test_custom_function_differentiable_once_is_refused_twice(device):
+def custom_function_differentiable_once_is_refused_twice(device):
     class Once(Function):
         @staticmethod
         def forward(ctx, x):
@@ -98,7 +99,7 @@ def test_custom_function_differentiable_once_is_refused_twice(device):
 
 
 @program
-def test_custom_function_with_setup_context_works_under_vmap(device):
+def custom_function_with_setup_context_works_under_vmap(device):
     class Scale(Function):
         generate_vmap_rule = True
 
@@ -120,7 +121,7 @@ def test_custom_function_with_setup_context_works_under_vmap(device):
 
 
 @program
-def test_wrong_gradients_of_custom_functions_are_refused(device):
+def wrong_gradients_of_custom_functions_are_refused(device):
     def function(result):
         class Wrong(Function):
             @staticmethod
@@ -141,7 +142,7 @@ def test_wrong_gradients_of_custom_functions_are_refused(device):
 
 
 @program
-def test_exception_in_a_backward_function_keeps_its_type(device):
+def exception_in_a_backward_function_keeps_its_type(device):
     class Fail(Function):
         @staticmethod
         def forward(ctx, x):
@@ -158,7 +159,7 @@ def test_exception_in_a_backward_function_keeps_its_type(device):
 
 
 @program
-def test_warning_in_a_backward_function_reaches_the_caller(device):
+def warning_in_a_backward_function_reaches_the_caller(device):
     class Warn(Function):
         @staticmethod
         def forward(ctx, x):

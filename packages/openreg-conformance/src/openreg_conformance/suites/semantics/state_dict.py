@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``state_dict`` and ``load_state_dict``: aliases, hooks, modes and refusals."""
 
-from __future__ import annotations
-
-import pytest
 import torch
 from torch import nn
 
-from .agreement import program, refusal
+from openreg_conformance.checks.observing import Programs, refusal
+
+_programs = Programs(__name__)
+program, each, cases = _programs.program, _programs.each, _programs.cases
 
 
 def linear(device: str) -> nn.Linear:
@@ -15,19 +15,19 @@ def linear(device: str) -> nn.Linear:
 
 
 @program
-def test_state_dict_shares_storage_with_the_parameters(device):
+def state_dict_shares_storage_with_the_parameters(device):
     module = linear(device)
     return dict(module.named_parameters()), module.state_dict()
 
 
 @program
-def test_state_dict_keeps_variables_when_asked_to(device):
+def state_dict_keeps_variables_when_asked_to(device):
     module = linear(device)
     return dict(module.named_parameters()), module.state_dict(keep_vars=True)
 
 
 @program
-def test_loaded_state_is_copied_into_the_parameters(device):
+def loaded_state_is_copied_into_the_parameters(device):
     module = linear(device)
     parameters = list(module.parameters())
     loaded = module.load_state_dict({"weight": torch.ones(2, 3), "bias": torch.ones(2)})
@@ -35,7 +35,7 @@ def test_loaded_state_is_copied_into_the_parameters(device):
 
 
 @program
-def test_assigned_state_replaces_the_parameters(device):
+def assigned_state_replaces_the_parameters(device):
     module = linear(device)
     before = module.weight
     given = {
@@ -47,7 +47,7 @@ def test_assigned_state_replaces_the_parameters(device):
 
 
 @program
-def test_assigned_state_gives_meta_modules_memory(device):
+def assigned_state_gives_meta_modules_memory(device):
     module = nn.Linear(3, 2, device="meta")
     given = {
         "weight": torch.ones(2, 3, device=device),
@@ -58,14 +58,14 @@ def test_assigned_state_gives_meta_modules_memory(device):
 
 
 @program
-def test_copying_state_into_a_meta_module_warns(device):
+def copying_state_into_a_meta_module_warns(device):
     module = nn.Linear(3, 2, device="meta")
     module.load_state_dict(linear(device).state_dict())
     return [p.device.type == "meta" for p in module.parameters()]
 
 
 @program
-def test_hooks_of_state_dict_are_called_in_order(device):
+def hooks_of_state_dict_are_called_in_order(device):
     module, calls = nn.Sequential(linear(device)), []
     module.register_state_dict_pre_hook(lambda *_: calls.append("save pre"))
     module.register_state_dict_post_hook(
@@ -82,7 +82,7 @@ def test_hooks_of_state_dict_are_called_in_order(device):
 
 
 @program
-def test_load_pre_hook_may_rename_the_state(device):
+def load_pre_hook_may_rename_the_state(device):
     module = linear(device)
 
     def rename(module, state, prefix, *_):
@@ -94,21 +94,21 @@ def test_load_pre_hook_may_rename_the_state(device):
 
 
 @program
-def test_mismatched_state_is_refused(device):
+def mismatched_state_is_refused(device):
     module = linear(device)
     state = {"weight": torch.ones(2, 4), "other": torch.ones(1)}
     return refusal(lambda: module.load_state_dict(state), "size mismatch for weight")
 
 
 @program
-def test_state_that_is_not_strict_reports_its_keys(device):
+def state_that_is_not_strict_reports_its_keys(device):
     module = linear(device)
     loaded = module.load_state_dict({"bias": torch.ones(2), "x": 1}, strict=False)
     return loaded.missing_keys, loaded.unexpected_keys, module.bias
 
 
 @program
-def test_state_of_another_dtype_is_converted(device):
+def state_of_another_dtype_is_converted(device):
     module = linear(device)
     state = {"weight": torch.full((2, 3), 0.1, dtype=torch.float64)}
     module.load_state_dict(state, strict=False)
@@ -116,7 +116,7 @@ def test_state_of_another_dtype_is_converted(device):
 
 
 @program
-def test_extra_state_is_saved_and_loaded(device):
+def extra_state_is_saved_and_loaded(device):
     class WithExtra(nn.Linear):
         extra = None
 
@@ -133,7 +133,7 @@ def test_extra_state_is_saved_and_loaded(device):
 
 
 @program
-def test_loading_state_raises_versions_once_each(device):
+def loading_state_raises_versions_once_each(device):
     module = nn.BatchNorm1d(2).to(device)
     state = {name: each.clone() for name, each in module.state_dict().items()}
     before = [each._version for each in module.state_dict().values()]
@@ -143,7 +143,7 @@ def test_loading_state_raises_versions_once_each(device):
 
 
 @program
-def test_loading_state_between_forward_and_backward_is_noticed(device):
+def loading_state_between_forward_and_backward_is_noticed(device):
     module = nn.Sequential(linear(device), nn.Linear(2, 1).to(device))
     state = {name: each.clone() for name, each in module.state_dict().items()}
     loss = module(torch.ones(1, 3, device=device)).sum()
@@ -152,7 +152,7 @@ def test_loading_state_between_forward_and_backward_is_noticed(device):
 
 
 @program
-def test_functional_call_uses_the_given_state(device):
+def functional_call_uses_the_given_state(device):
     module = nn.Sequential(linear(device), nn.BatchNorm1d(2, device=device))
     state = {
         name: torch.full_like(each, 2.0) if each.is_floating_point() else each.clone()
@@ -163,9 +163,9 @@ def test_functional_call_uses_the_given_state(device):
     return result, state, module[1].running_mean, module[0].weight
 
 
-@pytest.mark.parametrize("tied", [True, False])
 @program
-def test_functional_call_may_tie_weights(device, tied):
+@each("tied", [True, False])
+def functional_call_may_tie_weights(device, tied):
     module = nn.Sequential(nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False))
     module[1].weight = module[0].weight
     module.to(device)
@@ -175,7 +175,7 @@ def test_functional_call_may_tie_weights(device, tied):
 
 
 @program
-def test_stacked_module_state_serves_an_ensemble(device):
+def stacked_module_state_serves_an_ensemble(device):
     modules = [linear(device) for _ in range(3)]
     parameters, buffers = torch.func.stack_module_state(modules)
     x = torch.arange(6.0, device=device).view(2, 3)

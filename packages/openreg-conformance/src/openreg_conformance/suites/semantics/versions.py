@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Version counters: what raises them, what shares them, and who notices."""
 
-from __future__ import annotations
-
-import pytest
 import torch
 from torch import Tensor
 
-from .agreement import program, refusal
+from openreg_conformance.checks.observing import Programs, refusal
+
+_programs = Programs(__name__)
+program, each, cases = _programs.program, _programs.each, _programs.cases
+
 
 CHANGES = {
     "add_": lambda x: x.add_(1),
@@ -105,28 +106,26 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES)
 @program
-def test_change_raises_the_version_as_often(device, change):
+@each("change", CHANGES)
+def change_raises_the_version_as_often(device, change):
     x = torch.arange(4.0, device=device)
     CHANGES[change](x)
     return x
 
 
-@pytest.mark.parametrize("change", [c for c in CHANGES if c not in ("swap", "detach_")])
 @program
-def test_change_of_a_view_raises_the_version_of_its_base(device, change):
+@each("change", [c for c in CHANGES if c not in ("swap", "detach_")])
+def change_of_a_view_raises_the_version_of_its_base(device, change):
     base = torch.arange(6.0, device=device)
     view, sibling = base[1:5], base[2:4]
     CHANGES[change](view)
     return base, view, sibling
 
 
-@pytest.mark.parametrize(
-    "change", [c for c in CHANGES if c.startswith("foreach") or c.endswith("out")]
-)
 @program
-def test_change_after_a_tensor_was_saved_is_noticed(device, change):
+@each("change", [c for c in CHANGES if c.startswith("foreach") or c.endswith("out")])
+def change_after_a_tensor_was_saved_is_noticed(device, change):
     w = torch.ones(4, device=device, requires_grad=True)
     x = torch.arange(4.0, device=device)
     loss = (w * x).sum()
@@ -135,7 +134,7 @@ def test_change_after_a_tensor_was_saved_is_noticed(device, change):
 
 
 @program
-def test_foreach_raises_the_version_of_each_tensor_by_one(device):
+def foreach_raises_the_version_of_each_tensor_by_one(device):
     xs = [torch.ones(n, device=device) for n in (1, 3, 2)]
     torch._foreach_add_(xs, 1)
     torch._foreach_mul_(xs[:2], [x.clone() for x in xs[:2]])
@@ -143,7 +142,7 @@ def test_foreach_raises_the_version_of_each_tensor_by_one(device):
 
 
 @program
-def test_detached_tensor_shares_the_version(device):
+def detached_tensor_shares_the_version(device):
     x = torch.ones(2, device=device)
     detached, data = x.detach(), x.data
     detached.add_(1)
@@ -152,7 +151,7 @@ def test_detached_tensor_shares_the_version(device):
 
 
 @program
-def test_change_of_data_is_not_noticed(device):
+def change_of_data_is_not_noticed(device):
     w = torch.ones(2, device=device, requires_grad=True)
     x = torch.ones(2, device=device)
     loss = (w * x).sum()
@@ -162,7 +161,7 @@ def test_change_of_data_is_not_noticed(device):
 
 
 @program
-def test_change_through_detach_is_noticed(device):
+def change_through_detach_is_noticed(device):
     w = torch.ones(2, device=device, requires_grad=True)
     loss = (w * w).sum()
     w.detach().mul_(3)
@@ -170,7 +169,7 @@ def test_change_through_detach_is_noticed(device):
 
 
 @program
-def test_message_names_the_version_and_the_operator(device):
+def message_names_the_version_and_the_operator(device):
     w = torch.ones(2, 2, device=device, requires_grad=True)
     y = w.exp()
     y.add_(1)
@@ -180,7 +179,7 @@ def test_message_names_the_version_and_the_operator(device):
 
 
 @program
-def test_version_may_be_preserved(device):
+def version_may_be_preserved(device):
     x = torch.ones(2, device=device)
     with torch.autograd._unsafe_preserve_version_counter(x):
         x.add_(1)
@@ -188,16 +187,16 @@ def test_version_may_be_preserved(device):
 
 
 @program
-def test_inference_tensors_have_no_version(device):
+def inference_tensors_have_no_version(device):
     with torch.inference_mode():
         x = torch.ones(2, device=device)
         x.add_(1)
     return x, refusal(lambda: x._version, "do not track version counter")
 
 
-@pytest.mark.parametrize("op", ["add_", "copy_", "set_", "view"])
 @program
-def test_inference_tensor_is_guarded_outside(device, op):
+@each("op", ["add_", "copy_", "set_", "view"])
+def inference_tensor_is_guarded_outside(device, op):
     with torch.inference_mode():
         x = torch.ones(2, device=device)
     calls = {
@@ -210,7 +209,7 @@ def test_inference_tensor_is_guarded_outside(device, op):
 
 
 @program
-def test_normal_tensor_changed_in_inference_mode_raises_its_version(device):
+def normal_tensor_changed_in_inference_mode_raises_its_version(device):
     x = torch.ones(2, device=device)
     with torch.inference_mode():
         x.add_(1)
@@ -220,7 +219,7 @@ def test_normal_tensor_changed_in_inference_mode_raises_its_version(device):
 
 
 @program
-def test_no_grad_raises_versions_too(device):
+def no_grad_raises_versions_too(device):
     x: Tensor = torch.ones(2, device=device, requires_grad=True)
     with torch.no_grad():
         x.add_(1)
@@ -229,7 +228,7 @@ def test_no_grad_raises_versions_too(device):
 
 
 @program
-def test_random_operator_with_out_raises_the_version(device):
+def random_operator_with_out_raises_the_version(device):
     x = torch.empty(3, device=device)
     torch.randn(3, out=x)
     torch.rand(3, out=x)
@@ -238,7 +237,7 @@ def test_random_operator_with_out_raises_the_version(device):
 
 
 @program
-def test_batch_norm_raises_the_versions_of_its_statistics(device):
+def batch_norm_raises_the_versions_of_its_statistics(device):
     module = torch.nn.BatchNorm1d(2, device=device)
     x = torch.arange(6.0, device=device).view(3, 2)
     module(x)
@@ -248,7 +247,7 @@ def test_batch_norm_raises_the_versions_of_its_statistics(device):
 
 
 @program
-def test_result_of_a_view_operator_shares_the_version(device):
+def result_of_a_view_operator_shares_the_version(device):
     x = torch.arange(8.0, device=device)
     views = [
         x.view(2, 4),

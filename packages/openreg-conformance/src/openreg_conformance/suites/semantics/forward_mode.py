@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Forward-mode derivatives, ``torch.func``, and the zero tensors that they make."""
 
-from __future__ import annotations
-
-import pytest
 import torch
 from torch import nn
 from torch.autograd import forward_ad as fwAD
@@ -19,7 +16,10 @@ from torch.func import (
     vmap,
 )
 
-from .agreement import program, refusal
+from openreg_conformance.checks.observing import Programs, refusal
+
+_programs = Programs(__name__)
+program, each, cases = _programs.program, _programs.each, _programs.cases
 
 
 def vector(device: str, size: int = 3) -> torch.Tensor:
@@ -31,7 +31,7 @@ def function(x: torch.Tensor) -> torch.Tensor:
 
 
 @program
-def test_dual_tensors_carry_tangents(device):
+def dual_tensors_carry_tangents(device):
     x = vector(device)
     with fwAD.dual_level():
         dual = fwAD.make_dual(x, torch.ones_like(x))
@@ -41,7 +41,7 @@ def test_dual_tensors_carry_tangents(device):
 
 
 @program
-def test_tangent_follows_in_place_changes_and_views(device):
+def tangent_follows_in_place_changes_and_views(device):
     x = vector(device)
     with fwAD.dual_level():
         dual = fwAD.make_dual(x.clone(), torch.ones_like(x))
@@ -53,7 +53,7 @@ def test_tangent_follows_in_place_changes_and_views(device):
 
 
 @program
-def test_dual_tensor_shares_storage_with_its_primal(device):
+def dual_tensor_shares_storage_with_its_primal(device):
     x = vector(device)
     t = torch.ones_like(x)
     with fwAD.dual_level():
@@ -68,7 +68,7 @@ def test_dual_tensor_shares_storage_with_its_primal(device):
 
 
 @program
-def test_tangents_that_do_not_fit_are_refused(device):
+def tangents_that_do_not_fit_are_refused(device):
     x = vector(device)
     with fwAD.dual_level():
         return [
@@ -78,13 +78,13 @@ def test_tangents_that_do_not_fit_are_refused(device):
 
 
 @program
-def test_dual_level_outside_is_refused(device):
+def dual_level_outside_is_refused(device):
     x = vector(device)
     return refusal(lambda: fwAD.make_dual(x, x), "no level exists")
 
 
 @program
-def test_forward_over_reverse_gives_the_hessian_vector_product(device):
+def forward_over_reverse_gives_the_hessian_vector_product(device):
     x = vector(device).requires_grad_()
     with fwAD.dual_level():
         dual = fwAD.make_dual(x, torch.ones_like(x))
@@ -94,7 +94,7 @@ def test_forward_over_reverse_gives_the_hessian_vector_product(device):
 
 
 @program
-def test_custom_function_defines_jvp(device):
+def custom_function_defines_jvp(device):
     class Cube(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -113,7 +113,7 @@ def test_custom_function_defines_jvp(device):
 
 
 @program
-def test_jvp_and_vjp_agree(device):
+def jvp_and_vjp_agree(device):
     x = vector(device)
     value, tangent = jvp(function, (x,), (torch.ones_like(x),))
     same, pull = vjp(function, x)
@@ -121,39 +121,43 @@ def test_jvp_and_vjp_agree(device):
 
 
 @program
-def test_jacobians_of_both_modes_agree(device):
+def jacobians_of_both_modes_agree(device):
     x = vector(device)
     return jacfwd(function)(x), jacrev(function)(x), jacrev(function, chunk_size=1)(x)
 
 
-@pytest.mark.parametrize("outer", [jacfwd, jacrev])
-@pytest.mark.parametrize("inner", [jacfwd, jacrev])
-@program
-def test_second_derivatives_agree_in_all_orders(device, outer, inner):
-    return outer(inner(lambda x: function(x).sum()))(vector(device))
+JACOBIANS = {"jacfwd": jacfwd, "jacrev": jacrev}
 
 
 @program
-def test_hessian_agrees(device):
+@each("outer", JACOBIANS)
+@each("inner", JACOBIANS)
+def second_derivatives_agree_in_all_orders(device, outer, inner):
+    gradient = JACOBIANS[inner](lambda x: function(x).sum())
+    return JACOBIANS[outer](gradient)(vector(device))
+
+
+@program
+def hessian_agrees(device):
     return hessian(lambda x: (x @ x) * x.prod())(vector(device))
 
 
 @program
-def test_linearized_function_agrees(device):
+def linearized_function_agrees(device):
     x = vector(device)
     value, push = linearize(function, x)
     return value, push(torch.ones_like(x)), push(x)
 
 
 @program
-def test_linearized_function_of_two_inputs_agrees(device):
+def linearized_function_of_two_inputs_agrees(device):
     x = vector(device)
     value, push = linearize(lambda a, b: a * b + a, x, x + 1)
     return value, push(torch.ones_like(x), torch.zeros_like(x))
 
 
 @program
-def test_grad_with_auxiliary_output_agrees(device):
+def grad_with_auxiliary_output_agrees(device):
     def with_aux(x, y):
         return (x * y).sum(), {"product": x * y}
 
@@ -162,13 +166,13 @@ def test_grad_with_auxiliary_output_agrees(device):
 
 
 @program
-def test_nested_grad_agrees(device):
+def nested_grad_agrees(device):
     x = torch.tensor(0.5, device=device)
     return grad(grad(torch.sin))(x), grad(lambda x: x * grad(torch.exp)(x))(x)
 
 
 @program
-def test_per_sample_gradients_agree(device):
+def per_sample_gradients_agree(device):
     module = nn.Linear(3, 2).to(device)
     parameters = dict(module.named_parameters())
 
@@ -183,7 +187,7 @@ def test_per_sample_gradients_agree(device):
 
 
 @program
-def test_vmap_over_other_dimensions_agrees(device):
+def vmap_over_other_dimensions_agrees(device):
     x = torch.arange(12.0, device=device).view(3, 4)
     return (
         vmap(torch.dot, in_dims=(1, 1))(x, x),
@@ -194,7 +198,7 @@ def test_vmap_over_other_dimensions_agrees(device):
 
 
 @program
-def test_vmap_refuses_what_depends_on_values(device):
+def vmap_refuses_what_depends_on_values(device):
     x = vector(device)
     return [
         refusal(lambda: vmap(lambda e: e.item())(x), "vmap: It looks like you're"),
@@ -204,16 +208,16 @@ def test_vmap_refuses_what_depends_on_values(device):
 
 
 @program
-def test_vmap_in_place_on_an_unbatched_tensor_is_refused(device):
+def vmap_in_place_on_an_unbatched_tensor_is_refused(device):
     x, total = vector(device), torch.zeros((), device=device)
     return refusal(
         lambda: vmap(lambda each: total.copy_(each))(x), "vmap: inplace arithmetic"
     ), total
 
 
-@pytest.mark.parametrize("randomness", ["same", "different"])
 @program
-def test_vmap_draws_random_numbers_as_asked(device, randomness):
+@each("randomness", ["same", "different"])
+def vmap_draws_random_numbers_as_asked(device, randomness):
     x = torch.ones(4, device=device)
     torch.manual_seed(5)
     drawn = vmap(lambda e: e + torch.rand_like(e), randomness=randomness)(x)
@@ -221,14 +225,14 @@ def test_vmap_draws_random_numbers_as_asked(device, randomness):
 
 
 @program
-def test_vmap_of_in_place_changes_raises_versions(device):
+def vmap_of_in_place_changes_raises_versions(device):
     x = torch.arange(6.0, device=device).view(2, 3)
     vmap(lambda row: row.mul_(2))(x)
     return x
 
 
 @program
-def test_functionalize_removes_mutations(device):
+def functionalize_removes_mutations(device):
     def mutate(x):
         y = x.clone()
         y[0].add_(1)
@@ -240,7 +244,7 @@ def test_functionalize_removes_mutations(device):
 
 
 @program
-def test_batch_norm_without_statistics_works_under_vmap(device):
+def batch_norm_without_statistics_works_under_vmap(device):
     module = nn.BatchNorm1d(2).to(device)
     torch.func.replace_all_batch_norm_modules_(module)
     x = torch.arange(12.0, device=device).view(2, 3, 2)
@@ -248,7 +252,7 @@ def test_batch_norm_without_statistics_works_under_vmap(device):
 
 
 @program
-def test_zero_tensor_behaves_as_zeros(device):
+def zero_tensor_behaves_as_zeros(device):
     zero = torch._efficientzerotensor((2, 3), device=device)
     x = torch.ones(2, 3, device=device)
     return (
@@ -265,7 +269,7 @@ def test_zero_tensor_behaves_as_zeros(device):
 
 
 @program
-def test_zero_tensor_is_materialized_by_a_copy(device):
+def zero_tensor_is_materialized_by_a_copy(device):
     zero = torch._efficientzerotensor((3,), device=device)
     target = torch.ones(3, device=device)
     target.copy_(zero)
@@ -273,7 +277,7 @@ def test_zero_tensor_is_materialized_by_a_copy(device):
 
 
 @program
-def test_zero_tensor_refuses_to_be_changed(device):
+def zero_tensor_refuses_to_be_changed(device):
     zero = torch._efficientzerotensor((3,), device=device)
     return [
         refusal(lambda: zero.add_(1), "ZeroTensors are immutable"),
@@ -282,7 +286,7 @@ def test_zero_tensor_refuses_to_be_changed(device):
 
 
 @program
-def test_jvp_with_an_input_without_tangent_uses_zeros(device):
+def jvp_with_an_input_without_tangent_uses_zeros(device):
     x, y = vector(device), vector(device) + 1
     with fwAD.dual_level():
         dual = fwAD.make_dual(x, torch.ones_like(x))

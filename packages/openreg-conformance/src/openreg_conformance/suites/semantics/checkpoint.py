@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``torch.utils.checkpoint``: what is computed again, and with which numbers."""
 
-from __future__ import annotations
-
-import pytest
 import torch
 import torch.utils.checkpoint
 from torch import nn
 
-from .agreement import program, refusal
+from openreg_conformance.checks.observing import Programs, refusal
+
+_programs = Programs(__name__)
+program, each, cases = _programs.program, _programs.each, _programs.cases
 
 
 def leaf(device: str, *shape: int) -> torch.Tensor:
@@ -17,9 +17,9 @@ def leaf(device: str, *shape: int) -> torch.Tensor:
     return x.requires_grad_()
 
 
-@pytest.mark.parametrize("reentrant", [True, False])
 @program
-def test_checkpoint_recomputes_the_same_values(device, reentrant):
+@each("reentrant", [True, False])
+def checkpoint_recomputes_the_same_values(device, reentrant):
     module = nn.Sequential(nn.Linear(3, 8), nn.Dropout(0.5), nn.Linear(8, 1)).to(device)
     calls = []
     module[0].register_forward_hook(lambda *_: calls.append("forward"))
@@ -31,7 +31,7 @@ def test_checkpoint_recomputes_the_same_values(device, reentrant):
 
 
 @program
-def test_checkpoint_refuses_another_computation(device):
+def checkpoint_refuses_another_computation(device):
     counter = []
 
     def changing(x):
@@ -43,7 +43,7 @@ def test_checkpoint_refuses_another_computation(device):
 
 
 @program
-def test_selective_checkpoint_recomputes_the_rest(device):
+def selective_checkpoint_recomputes_the_rest(device):
     from torch.utils.checkpoint import (
         CheckpointPolicy,
         create_selective_checkpoint_contexts,

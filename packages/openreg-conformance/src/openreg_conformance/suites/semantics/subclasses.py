@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Subclasses of Tensor, and modes: what they intercept, and how often."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
@@ -11,7 +9,10 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map, tree_map_only
 
-from .agreement import program, refusal
+from openreg_conformance.checks.observing import Programs, refusal
+
+_programs = Programs(__name__)
+program, each, cases = _programs.program, _programs.each, _programs.cases
 
 
 class Function(Tensor):
@@ -81,7 +82,7 @@ def numbers(device: str) -> Tensor:
 
 
 @program
-def test_torch_function_sees_methods_and_functions(device):
+def torch_function_sees_methods_and_functions(device):
     Function.calls.clear()
     x = numbers(device).as_subclass(Function)
     y = torch.add(x, 1).mul_(2)
@@ -91,7 +92,7 @@ def test_torch_function_sees_methods_and_functions(device):
 
 
 @program
-def test_torch_function_may_be_disabled(device):
+def torch_function_may_be_disabled(device):
     Function.calls.clear()
     x = numbers(device).as_subclass(Function)
     with torch._C.DisableTorchFunctionSubclass():
@@ -100,14 +101,14 @@ def test_torch_function_may_be_disabled(device):
 
 
 @program
-def test_subclass_goes_through_autograd(device):
+def subclass_goes_through_autograd(device):
     x = numbers(device).as_subclass(Function).requires_grad_()
     (x * x).sum().backward()
     return x.grad, type(x.grad).__name__, x.is_leaf
 
 
 @program
-def test_parameter_subclass_moves_with_its_module(device):
+def parameter_subclass_moves_with_its_module(device):
     class Special(nn.Parameter):
         pass
 
@@ -120,13 +121,13 @@ def test_parameter_subclass_moves_with_its_module(device):
 
 
 @program
-def test_parameter_may_hold_a_subclass(device):
+def parameter_may_hold_a_subclass(device):
     p = nn.Parameter(numbers(device).as_subclass(Function))
     return type(p).__name__, isinstance(p, nn.Parameter), p.requires_grad, p.is_leaf
 
 
 @program
-def test_wrapper_sees_the_operators_below_autograd(device):
+def wrapper_sees_the_operators_below_autograd(device):
     Wrapper.calls.clear()
     x = Wrapper(numbers(device)).requires_grad_()
     y = (x.view(2, 2) @ x.view(2, 2)).relu().sum()
@@ -135,13 +136,13 @@ def test_wrapper_sees_the_operators_below_autograd(device):
 
 
 @program
-def test_wrapper_shows_the_metadata_of_its_device(device):
+def wrapper_shows_the_metadata_of_its_device(device):
     x = Wrapper(numbers(device).view(2, 2).mT)
     return x.device, x.dtype, tuple(x.shape), x.stride(), x.is_contiguous(), x.layout
 
 
 @program
-def test_wrapper_decomposes_composite_operators(device):
+def wrapper_decomposes_composite_operators(device):
     Wrapper.calls.clear()
     x = Wrapper(numbers(device).view(1, 1, 2, 2))
     nn.functional.pad(x, (1, 1))
@@ -155,7 +156,7 @@ def test_wrapper_decomposes_composite_operators(device):
 
 
 @program
-def test_in_place_change_of_a_wrapper_changes_what_it_wraps(device):
+def in_place_change_of_a_wrapper_changes_what_it_wraps(device):
     inner = numbers(device)
     x = Wrapper(inner)
     x.add_(1)
@@ -164,7 +165,7 @@ def test_in_place_change_of_a_wrapper_changes_what_it_wraps(device):
 
 
 @program
-def test_wrapper_as_parameter_trains(device):
+def wrapper_as_parameter_trains(device):
     p = nn.Parameter(Wrapper(numbers(device)))
     optimizer = torch.optim.SGD([p], lr=0.5, foreach=False)
     (p * p).sum().backward()
@@ -173,7 +174,7 @@ def test_wrapper_as_parameter_trains(device):
 
 
 @program
-def test_wrapper_copies_to_the_host_and_back(device):
+def wrapper_copies_to_the_host_and_back(device):
     Wrapper.calls.clear()
     x = Wrapper(numbers(device))
     back = x.to("cpu", copy=True).to(device, copy=True)
@@ -181,7 +182,7 @@ def test_wrapper_copies_to_the_host_and_back(device):
 
 
 @program
-def test_dispatch_mode_sees_the_operators_of_training(device):
+def dispatch_mode_sees_the_operators_of_training(device):
     module = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU()).to(device)
     optimizer = torch.optim.SGD(module.parameters(), lr=0.1, foreach=False)
     x = torch.ones(2, 3, device=device)
@@ -192,7 +193,7 @@ def test_dispatch_mode_sees_the_operators_of_training(device):
 
 
 @program
-def test_dispatch_mode_sees_factories_and_random_operators(device):
+def dispatch_mode_sees_factories_and_random_operators(device):
     with NoteOperators() as mode:
         x = torch.empty(2, device=device)
         x.normal_()
@@ -209,7 +210,7 @@ def test_dispatch_mode_sees_factories_and_random_operators(device):
 
 
 @program
-def test_function_mode_sees_the_calls_of_python(device):
+def function_mode_sees_the_calls_of_python(device):
     class Note(TorchFunctionMode):
         calls: list[Any] = []  # noqa: RUF012
 
@@ -226,7 +227,7 @@ def test_function_mode_sees_the_calls_of_python(device):
 
 
 @program
-def test_default_device_makes_tensors(device):
+def default_device_makes_tensors(device):
     with torch.device(device):
         made = [
             torch.ones(2),
@@ -246,7 +247,7 @@ def test_default_device_makes_tensors(device):
 
 
 @program
-def test_fake_tensors_know_the_device(device):
+def fake_tensors_know_the_device(device):
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     with FakeTensorMode() as mode:
@@ -262,20 +263,20 @@ def test_fake_tensors_know_the_device(device):
 
 
 @program
-def test_meta_tensors_move_to_the_device_empty(device):
+def meta_tensors_move_to_the_device_empty(device):
     x = torch.ones(2, 3, device="meta")
     made = torch.empty_like(x, device=device).fill_(1)
     return made, refusal(lambda: x.to(device), "Cannot copy out of meta tensor")
 
 
 @program
-def test_tree_of_tensors_moves(device):
+def tree_of_tensors_moves(device):
     tree = {"a": [torch.ones(1), (torch.zeros(2), None)], "b": "text"}
     return tree_map(lambda x: x.to(device) if isinstance(x, Tensor) else x, tree)
 
 
 @program
-def test_functional_tensors_of_export_agree(device):
+def functional_tensors_of_export_agree(device):
     module = nn.Linear(3, 2).to(device)
     x = torch.ones(1, 3, device=device)
     exported = torch.export.export(module, (x,))
@@ -283,7 +284,7 @@ def test_functional_tensors_of_export_agree(device):
 
 
 @program
-def test_traced_graph_has_the_same_operators(device):
+def traced_graph_has_the_same_operators(device):
     from torch.fx.experimental.proxy_tensor import make_fx
 
     def f(x):
