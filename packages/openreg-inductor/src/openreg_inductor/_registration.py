@@ -25,6 +25,7 @@ def register() -> None:
     register_device_interface()
     register_inductor()
     register_dynamo_backend()
+    register_aoti_runner()
 
 
 # [docs: after-import]
@@ -42,6 +43,12 @@ def register_inductor() -> None:
 def register_dynamo_backend() -> None:
     """Registers the backend that has the device's name."""
     _after_import("torch._dynamo.backends.registry", _load("_dynamo"))
+
+
+def register_aoti_runner() -> None:
+    """Registers what runs models of AOTInductor."""
+    # Each way to a model goes through this package.
+    _after_import("torch._inductor", _load("_aoti"))
 
 
 # [docs: end]

@@ -119,6 +119,12 @@ _TABLE = (
         'no torch.compile(backend="openreg")',
         "_registration.py",
     ),
+    (
+        "aoti_runner",
+        "torch::inductor::RegisterAOTIModelRunner",
+        "no AOTInductor packages for the device",
+        "_registration.py",
+    ),
 )
 _FOLDER = "torch-openreg/src/torch_openreg"
 
@@ -129,11 +135,6 @@ _PLANNED = (
         "aoti_eager",
         "register_aoti_compile_backend",
         "no kernels that Inductor has compiled ahead",
-    ),
-    (
-        "aoti_runner",
-        "torch::inductor::RegisterAOTIModelRunner",
-        "no AOTInductor packages for the device",
     ),
 )
 
