@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The Python module openreg_inductor._C: what generated code calls.
+#include "binding.h"
+#include "bound.h"
 #include "graph.h"
 #include "operand.h"
 #include "translated.h"
-
-#include "bound.h"
-
-#include "binding.h"
 
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
@@ -53,5 +51,9 @@ PYBIND11_MODULE(_C, m) {
       "register_runner",
       &register_runner,
       "Registers the runner of models that AOTInductor has compiled.");
+  m.def(
+      "register_eager_runner",
+      &register_eager_runner,
+      "Registers the runner of operators that Inductor has compiled.");
   add_graph_functions(m.ptr());
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The arguments of kernels, and their launch.
+// What wrappers call: the arguments of kernels, their launch, and devices.
 #include "operand.h"
 
 #include "runtime.h"
 
 #include <openreg/openreg.h>
 
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/csrc/inductor/aoti_torch/utils.h>
 
 #include <atomic>
@@ -80,6 +81,18 @@ AOTITorchError openreg_inductor_find_operand(
 AOTITorchError openreg_inductor_launch(const openreg::inductor::Call* call) {
   AOTI_TORCH_CONVERT_EXCEPTION_TO_ERROR_CODE(
       { openreg::inductor::launch(*call); });
+}
+
+AOTITorchError openreg_inductor_exchange_device(
+    int32_t device,
+    int32_t* previous) {
+  AOTI_TORCH_CONVERT_EXCEPTION_TO_ERROR_CODE({
+    const c10::Device next(
+        c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(device));
+    *previous = c10::impl::getDeviceGuardImpl(next.type())
+                    ->exchangeDevice(next)
+                    .index();
+  });
 }
 
 const char* openreg_inductor_keep_name(const char* name) {

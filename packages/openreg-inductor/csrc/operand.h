@@ -23,4 +23,7 @@ C10_EXPORT void launch(const Call& call);
 /// that the device has now.
 C10_EXPORT void register_runner();
 
+/// The same for operators that Inductor compiles in eager mode.
+C10_EXPORT void register_eager_runner();
+
 } // namespace openreg::inductor

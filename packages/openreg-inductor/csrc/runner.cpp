@@ -92,4 +92,23 @@ void register_runner() {
       c10::get_privateuse1_backend(), &make_runner);
 }
 
+void register_eager_runner() {
+  // PyTorch looks for the name in upper case here, and passes it on as that of
+  // the device, which it is not. The operator is of the current device.
+  const torch::inductor::RegisterAOTIModelRunner registered(
+      c10::get_privateuse1_backend(/*lower_case=*/false),
+      [](const std::string& library,
+         size_t models,
+         const std::string& /*device*/,
+         const std::string& folder,
+         bool single_threaded) {
+        return make_runner(
+            library,
+            models,
+            c10::get_privateuse1_backend(),
+            folder,
+            single_threaded);
+      });
+}
+
 } // namespace openreg::inductor

@@ -17,6 +17,10 @@ AOTI_TORCH_EXPORT AOTITorchError openreg_inductor_find_operand(
 AOTI_TORCH_EXPORT AOTITorchError
 openreg_inductor_launch(const openreg::inductor::Call* call);
 
+/// Makes a device current; gives the one that was.
+AOTI_TORCH_EXPORT AOTITorchError
+openreg_inductor_exchange_device(int32_t device, int32_t* previous);
+
 /// Returns the same name at an address that stays valid when the library of a
 /// model is unloaded.
 AOTI_TORCH_EXPORT const char* openreg_inductor_keep_name(const char* name);

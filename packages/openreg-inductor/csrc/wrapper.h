@@ -20,21 +20,22 @@ inline void check(AOTITorchError code) {
 class DeviceGuard {
  public:
   explicit DeviceGuard(int32_t index) {
-    check(aoti_torch_create_device_guard(index, &guard_));
+    check(openreg_inductor_exchange_device(index, &previous_));
   }
   /// The runner has made sure that the stream is the current one.
   DeviceGuard(void* /*stream*/, int32_t index) : DeviceGuard(index) {}
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;
   ~DeviceGuard() {
-    aoti_torch_delete_device_guard(guard_);
+    set_index(previous_); // it was current, so it is a device
   }
   void set_index(int32_t index) {
-    check(aoti_torch_device_guard_set_index(guard_, index));
+    int32_t unused = 0;
+    check(openreg_inductor_exchange_device(index, &unused));
   }
 
  private:
-  DeviceGuardHandle guard_ = nullptr;
+  int32_t previous_ = 0;
 };
 
 /// Makes the kernel's argument of type T from a tensor or number.
@@ -55,8 +56,8 @@ struct Launch;
 template <typename... Params, void (*Kernel)(Params...)>
 struct Launch<Kernel> {
   template <typename... Values>
-  static void
-  run(const char* name,
+  static void run(
+      const char* name,
       bool may_raise,
       int64_t device,
       const Values&... values) {

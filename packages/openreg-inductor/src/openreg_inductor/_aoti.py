@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import libopenreg
-
 import openreg_aten._C  # noqa: F401  (it has the launch)
 from openreg_inductor import _C
 
@@ -22,6 +21,12 @@ def register() -> None:
     """Registers the runner of models for the device, under its present name."""
     load_library()
     _C.register_runner()
+
+
+def register_eager() -> None:
+    """Registers the same for operators that Inductor compiles in eager mode."""
+    load_library()
+    _C.register_eager_runner()
 
 
 def load_library() -> None:
@@ -45,7 +50,7 @@ def enable(device: str) -> None:
     device_options = cpp_builder.get_cpp_torch_device_options
     wrapper_header = codecache._get_cpp_wrapper_header
 
-    def get_cpp_torch_device_options(device_type: str, *args: Any, **kwargs: Any) -> Any:
+    def options_with_headers(device_type: str, *args: Any, **kwargs: Any) -> Any:
         options = device_options(device_type, *args, **kwargs)
         if device_type == device:
             # What PyTorch's runtime in a model includes.
@@ -54,11 +59,13 @@ def enable(device: str) -> None:
             )
         return options
 
-    def _get_cpp_wrapper_header(device_type: str, aot_mode: bool = False) -> str:
+    def header_to_precompile(device_type: str, aot_mode: bool = False) -> str:
         if device_type == device:
             # Ours is a part of the source. This one precedes it in any case.
             return "torch/csrc/inductor/aoti_torch/c/shim.h"
         return wrapper_header(device_type, aot_mode)
 
-    cpp_builder.get_cpp_torch_device_options = get_cpp_torch_device_options
-    codecache._get_cpp_wrapper_header = _get_cpp_wrapper_header
+    options: Any = cpp_builder
+    options.get_cpp_torch_device_options = options_with_headers
+    cache: Any = codecache
+    cache._get_cpp_wrapper_header = header_to_precompile

@@ -21,7 +21,8 @@ from openreg_inductor import _source
 
 _FOLDER = Path(__file__).parent
 _HEADERS = "\n".join(
-    (_FOLDER / name).read_text(encoding="utf-8") for name in ("launch.h", "bound.h", "binding.h")
+    (_FOLDER / name).read_text(encoding="utf-8")
+    for name in ("launch.h", "bound.h", "binding.h")
 )
 _FUNCTION = """
 static PyObject* kernel_py(PyObject*, PyObject* const* values, Py_ssize_t given) {{

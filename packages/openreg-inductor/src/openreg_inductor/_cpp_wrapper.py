@@ -65,7 +65,7 @@ class CppWrapper(CppWrapperCpu):
                     f"#define aoti_torch_{self.device}_view_dtype "
                     "aoti_torch_openreg_view_dtype"
                 )
-        super().add_device_include(device)  # type: ignore[no-untyped-call]
+        super().add_device_include(device)
 
     @staticmethod
     def get_c_shim_func_name(kernel: str, device: str) -> str:
@@ -87,7 +87,7 @@ class CppWrapper(CppWrapperCpu):
             # Also those of the CPU: they share a source, and its way to refuse values.
             self._may_raise[kernel_name] = _source.may_raise(kernel_body)
             kernel_body = f"{_source.HEADERS}\n{_source.rewrite_body(kernel_body)}"
-        super()._define_kernel_helper(  # type: ignore[no-untyped-call]
+        super()._define_kernel_helper(
             kernel_name, kernel_body, metadata, gpu, cpp_definition
         )
 
@@ -102,18 +102,16 @@ class CppWrapper(CppWrapperCpu):
     ) -> None:
         device = device or V.graph.get_current_device_or_throw()
         if triton or not is_ours(device):
-            super()._generate_kernel_call_helper(  # type: ignore[no-untyped-call]
+            super()._generate_kernel_call_helper(
                 kernel_name, call_args, device=device, triton=triton, **kwargs
             )
             return
         index = self.codegen_device_idx(device, str(device.index))  # type: ignore[no-untyped-call]
         may_raise = "true" if self._may_raise[kernel_name] else "false"
         arguments = [f'"{kernel_name}"', may_raise, index, *map(str, call_args)]
-        self.writeline(
-            self.wrap_kernel_call(
-                f"openreg::inductor::Launch<&{kernel_name}>::run", arguments
-            )
-        )
+        launch = f"openreg::inductor::Launch<&{kernel_name}>::run"
+        line = self.wrap_kernel_call(launch, arguments)  # type: ignore[no-untyped-call]
+        self.writeline(line)  # type: ignore[no-untyped-call]
 
     def _generate_end_jit(self, result: Any) -> None:
         # Compiled as for the CPU, with the kernels: their headers are in one place.

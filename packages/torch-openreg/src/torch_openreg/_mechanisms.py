@@ -125,18 +125,18 @@ _TABLE = (
         "no AOTInductor packages for the device",
         "_registration.py",
     ),
+    (
+        "aoti_eager",
+        "torch.library.Library._impl_with_aoti_compile",
+        "no operators of eager mode that Inductor compiles",
+        "_registration.py",
+    ),
 )
 _FOLDER = "torch-openreg/src/torch_openreg"
 
 # What PyTorch offers and this version does not use: name, what PyTorch calls it, what
 # does not work. docs/mechanisms/planned.md has each with the failure that it causes.
-_PLANNED = (
-    (
-        "aoti_eager",
-        "register_aoti_compile_backend",
-        "no kernels that Inductor has compiled ahead",
-    ),
-)
+_PLANNED: tuple[tuple[str, str, str], ...] = ()
 
 
 def is_enabled(name: str) -> bool:
