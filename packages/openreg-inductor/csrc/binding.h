@@ -4,6 +4,8 @@
 // bound.h.
 #pragma once
 
+#include "bound.h"
+
 #include <Python.h>
 
 #include <exception>

@@ -3,6 +3,8 @@
 // that of a launch, after launch.h.
 #pragma once
 
+#include "launch.h"
+
 #include <tuple>
 #include <type_traits>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The Python module openreg_inductor._C: what generated code calls.
 #include "binding.h"
-#include "bound.h"
 #include "graph.h"
 #include "operand.h"
 #include "translated.h"

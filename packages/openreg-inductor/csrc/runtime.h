@@ -3,6 +3,8 @@
 // each, after launch.h.
 #pragma once
 
+#include "launch.h"
+
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 
 extern "C" {

@@ -3,6 +3,9 @@
 // after bound.h and runtime.h.
 #pragma once
 
+#include "bound.h"
+#include "runtime.h"
+
 #include <torch/csrc/stable/c/shim.h>
 
 #include <stdexcept>

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,23 +14,11 @@ from torch._inductor.virtualized import V
 from openreg_inductor import _source
 from openreg_inductor._wrapper import is_ours
 
-_FOLDER = Path(__file__).parent
-
-
-def _text(*names: str) -> str:
-    """Reads headers, each guarded; a source may get them twice."""
-    parts = []
-    for name in names:
-        text = (_FOLDER / name).read_text(encoding="utf-8")
-        guard = f"OPENREG_INDUCTOR_{name.upper().replace('.', '_')}"
-        text = text.replace("#pragma once\n", "")
-        parts.append(f"#ifndef {guard}\n#define {guard}\n{text}#endif\n")
-    return "\n".join(parts)
-
-
-_LAUNCH = _text("c_shim_openreg.h", "launch.h", "bound.h", "runtime.h", "wrapper.h")
+_LAUNCH = _source.headers(
+    "c_shim_openreg.h", "launch.h", "bound.h", "runtime.h", "wrapper.h"
+)
 _JIT = f"#include <torch/csrc/inductor/cpp_wrapper/cpu.h>\n{_LAUNCH}"
-_AOT = f"{_text('aoti.h')}\n{_LAUNCH}"
+_AOT = f"{_source.headers('aoti.h')}\n{_LAUNCH}"
 
 
 class CppWrapper(CppWrapperCpu):

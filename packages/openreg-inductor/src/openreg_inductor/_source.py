@@ -38,6 +38,24 @@ HEADERS = (
 )
 
 
+_NOT_IN_TEXT = re.compile(r'^#(?:pragma once|include "[^"]+")\n', re.MULTILINE)
+
+
+def headers(*names: str) -> str:
+    """Reads headers of this package, for a source that may get them twice.
+
+    Args:
+        names: In the order in which they include each other.
+    """
+    parts = []
+    for name in names:
+        text = (Path(__file__).parent / name).read_text(encoding="utf-8")
+        guard = f"OPENREG_INDUCTOR_{name.upper().replace('.', '_')}"
+        text = _NOT_IN_TEXT.sub("", text)
+        parts.append(f"#ifndef {guard}\n#define {guard}\n{text}#endif\n")
+    return "\n".join(parts)
+
+
 def divides(source: str) -> bool:
     """Tells whether a kernel divides integers, perhaps by zero."""
     return _DIVIDES.search(source) is not None
