@@ -17,6 +17,7 @@ EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
 
 DIFFERENCES = {
     "address_space": "kernels",
+    "ahead_of_time": "inductor",
     "compiled": "inductor",
     "custom_operator": "operators",
     "graph_memory": "graphs",

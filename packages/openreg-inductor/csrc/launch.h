@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a generated kernel and openreg_inductor._C know of each other. Each
-// kernel has its own copy of this text.
+// What a generated kernel and the package know of each other. Each kernel has
+// its own copy of this text.
 #pragma once
-
-#include <Python.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -29,15 +27,6 @@ struct Call {
   void* args;
   void* (*copy)(const void* args);
   void (*destroy)(void* args) noexcept;
-};
-
-/// The capsule openreg_inductor._C.launcher. Both functions need the GIL, and
-/// return false with an exception of Python's set.
-struct Launcher {
-  /// Looks at a tensor.
-  bool (*find_operand)(PyObject* tensor, int64_t device, Operand& operand);
-  /// Runs the kernel in stream order, or enqueues it.
-  bool (*launch)(const Call& call);
 };
 
 } // namespace openreg::inductor

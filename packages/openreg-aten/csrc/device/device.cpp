@@ -3,6 +3,7 @@
 #include "device/device.h"
 
 #include "device/error.h"
+#include "device/gil.h"
 #include "device/host_wait.h"
 #include "device/trace.h"
 
@@ -74,6 +75,7 @@ void synchronize_device(c10::DeviceIndex index) {
   const CurrentDevice scope(index);
   trace(&c10::impl::PyInterpreterVTable::trace_gpu_device_synchronization);
   note_host_wait();
+  const GilRelease without_gil; // what is waited for may need it
   OPENREG_CHECK(orDeviceSynchronize());
 }
 

@@ -8,6 +8,8 @@ import torch
 
 launcher: object  # a capsule, for generated kernels
 
+def register_eager_runner() -> None: ...
+def register_runner() -> None: ...
 def empty_strided(
     size: tuple[int, ...],
     stride: tuple[int, ...],

@@ -47,14 +47,15 @@ def register() -> None:
         common.register_backend_for_device(device, refused, refused, refused)
         return
     # They derive from classes that were checked above.
-    from openreg_inductor import _overrides, _scheduling, _wrapper
+    from openreg_inductor import _aoti, _cpp_wrapper, _overrides, _scheduling, _wrapper
 
+    _aoti.enable(device)
     common.register_device_op_overrides(device, _overrides.Overrides())
     common.register_backend_for_device(
         device,
         _scheduling.Scheduling,
         _wrapper.Wrapper,
-        _wrapper.NoCppWrapper,
+        _cpp_wrapper.CppWrapper,
         device_custom_pass=_CacheKey(),
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from ctypes import CDLL
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -19,10 +18,7 @@ import openreg_aten._C  # noqa: F401
 import openreg_inductor._C  # noqa: F401
 from openreg_inductor import _source
 
-_FOLDER = Path(__file__).parent
-_HEADERS = "\n".join(
-    (_FOLDER / name).read_text(encoding="utf-8") for name in ("launch.h", "binding.h")
-)
+_HEADERS = _source.headers("launch.h", "bound.h", "binding.h")
 _FUNCTION = """
 static PyObject* kernel_py(PyObject*, PyObject* const* values, Py_ssize_t given) {{
   using namespace openreg::inductor;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lines of generated Python that handle devices."""
+"""Lines of generated code that handle devices."""
 
 from __future__ import annotations
 
@@ -27,3 +27,12 @@ class Overrides(DeviceOpOverrides):
 
     def device_guard(self, device_idx: int) -> str:
         return f"_DeviceGuard({device_idx})"
+
+    def cpp_kernel_type(self) -> str:
+        return "void*"
+
+    def cpp_aoti_device_guard(self) -> str:
+        return "openreg::inductor::DeviceGuard"
+
+    def cpp_aoti_stream_guard(self) -> str:
+        return "openreg::inductor::DeviceGuard"

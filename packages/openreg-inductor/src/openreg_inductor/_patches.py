@@ -77,6 +77,17 @@ _RELIED_ON = {
     "codegen.cpp:KernelGroup": "34958dc65914e755",
     "codegen.cpp:LoopLevel.lines": "79ec544f12b90e85",
     "codegen.cpp:WorkSharing": "d8370346a3227ef3",
+    "codecache:_get_cpp_wrapper_header": "44c4cea30d1816a3",
+    "codegen.cpp_wrapper_cpu:CppWrapperCpu._define_kernel_helper": "45d640c49625ae4f",
+    "codegen.cpp_wrapper_cpu:CppWrapperCpu._generate_end_jit": "4dea137f2b74d965",
+    "codegen.cpp_wrapper_cpu:CppWrapperCpu._generate_kernel_call_helper": "8e8f683096a4df27",  # noqa: E501
+    "codegen.cpp_wrapper_cpu:CppWrapperCpu.add_device_include": "5ea89b471143431e",
+    "codegen.cpp_wrapper_cpu:CppWrapperCpu.codegen_device": "7c00cd7c1489c0e9",
+    "codegen.cpp_wrapper_cpu:CppWrapperCpu.codegen_device_idx": "0ae53eecb1602521",
+    "codegen.cpp_wrapper_cpu:CppWrapperCpu.create": "7764c6882098232d",
+    "codegen.cpp_wrapper_cpu:CppWrapperCpu.get_c_shim_func_name": "dd7e3a55a3cbe051",
+    "codegen.wrapper:EnterDeviceContextManagerLine.codegen": "a776d1da77aa8027",
+    "cpp_builder:get_cpp_torch_device_options": "147de27ff79f015c",
     "codegen.wrapper:PythonWrapperCodegen._generate_kernel_call_helper": "67a1f2491e7a957a",  # noqa: E501
     "codegen.wrapper:PythonWrapperCodegen.create": "c8d716f76315883f",
     "codegen.wrapper:PythonWrapperCodegen.make_allocation": "99e925fd3e818f7b",

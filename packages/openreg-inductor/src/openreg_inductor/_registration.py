@@ -25,6 +25,8 @@ def register() -> None:
     register_device_interface()
     register_inductor()
     register_dynamo_backend()
+    register_aoti_runner()
+    register_aoti_eager()
 
 
 # [docs: after-import]
@@ -44,14 +46,25 @@ def register_dynamo_backend() -> None:
     _after_import("torch._dynamo.backends.registry", _load("_dynamo"))
 
 
+def register_aoti_runner() -> None:
+    """Registers what runs models of AOTInductor."""
+    # PyTorch looks into its table when it loads a model, which takes no Python.
+    _load("_aoti")()
+
+
+def register_aoti_eager() -> None:
+    """Registers what runs operators that Inductor compiles in eager mode."""
+    _load("_aoti", "register_eager")()
+
+
 # [docs: end]
 
 
-def _load(name: str) -> Callable[[], None]:
+def _load(name: str, function: str = "register") -> Callable[[], None]:
     """Returns what registers a module of this package, which it imports."""
 
     def load() -> None:
-        importlib.import_module(f"openreg_inductor.{name}").register()
+        getattr(importlib.import_module(f"openreg_inductor.{name}"), function)()
 
     return load
 

@@ -40,6 +40,9 @@ class Scheduling(CppScheduling):
         Returns:
             The kernel's name.
         """
+        if V.graph.cpp_wrapper:
+            name: str = super().define_kernel(src_code, nodes, kernel_args)  # type: ignore[no-untyped-call]
+            return name
         wrapper = V.graph.wrapper_code
         # A kernel of the CPU may have the same source, and another binding.
         known = f"{src_code}\n// of a device"

@@ -26,6 +26,34 @@ _FAILURES, _DIVIDE = (
     (Path(__file__).parent / name).read_text(encoding="utf-8")
     for name in ("failures.h", "divide.h")
 )
+# PyTorch's functions write to this name. Here it is null, so that they throw.
+_DIVISION_PREFIX = (
+    "#define inductor_cpu_integer_div_error_flag openreg_no_flag\n"
+    f"{_PREFIX}\n{_FAILURES}{_DIVIDE}"
+)
+# For a source with several kernels, before each of them.
+HEADERS = (
+    "#ifndef OPENREG_INDUCTOR_KERNELS\n#define OPENREG_INDUCTOR_KERNELS\n"
+    f"{_DIVISION_PREFIX}#endif\n"
+)
+
+
+_NOT_IN_TEXT = re.compile(r'^#(?:pragma once|include "[^"]+")\n', re.MULTILINE)
+
+
+def headers(*names: str) -> str:
+    """Reads headers of this package, for a source that may get them twice.
+
+    Args:
+        names: In the order in which they include each other.
+    """
+    parts = []
+    for name in names:
+        text = (Path(__file__).parent / name).read_text(encoding="utf-8")
+        guard = f"OPENREG_INDUCTOR_{name.upper().replace('.', '_')}"
+        text = _NOT_IN_TEXT.sub("", text)
+        parts.append(f"#ifndef {guard}\n#define {guard}\n{text}#endif\n")
+    return "\n".join(parts)
 
 
 def divides(source: str) -> bool:
@@ -39,17 +67,20 @@ def may_raise(source: str) -> bool:
 
 
 def rewrite(source: str) -> str:
-    """Gives a kernel its own way to refuse values."""
+    """Gives the only kernel of a source its own way to refuse values."""
+    body = rewrite_body(source)
+    if not may_raise(source) or _BEGIN not in source:
+        return body
+    if not divides(source):
+        return body.replace(_PREFIX, f"{_PREFIX}\n{_FAILURES}", 1)
+    return body.replace(_PREFIX, _DIVISION_PREFIX, 1)
+
+
+def rewrite_body(source: str) -> str:
+    """Gives a kernel its own way to refuse values, in a source with ``HEADERS``."""
     source = _FLAG.sub("", source)
     if not may_raise(source) or _BEGIN not in source:
         return source.replace(_BEGIN, "").replace(_END, "")
-    headers = _FAILURES
-    if divides(source):
-        headers += _DIVIDE
-        # PyTorch's functions write to this name. Here it is null, so that they throw.
-        renamed = "#define inductor_cpu_integer_div_error_flag openreg_no_flag"
-        source = source.replace(_PREFIX, f"{renamed}\n{_PREFIX}", 1)
-    source = source.replace(_PREFIX, f"{_PREFIX}\n{headers}", 1)
     source = source.replace(_BEGIN, "openreg::inductor::Failures openreg_failures;")
     source = source.replace(_END, "openreg_failures.rethrow();")
     return _guard_loops(source)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch._inductor import ir
@@ -99,16 +99,3 @@ class Wrapper(_Lines, PythonWrapperCodegen):
 
 class SubgraphWrapper(_Lines, SubgraphPythonWrapperCodegen):
     """Writes the Python function of a graph within another."""
-
-
-class NoCppWrapper(Wrapper):
-    """Stands where a wrapper in C++ would."""
-
-    @staticmethod
-    def create(*args: Any, **kwargs: Any) -> NoReturn:
-        """Says what is not supported."""
-        raise NotImplementedError(
-            "cpp_wrapper and AOTInductor do not support device type "
-            f"{torch._C._get_privateuse1_backend_name()}; compile with "
-            "torch._inductor.config.cpp_wrapper = False"
-        )

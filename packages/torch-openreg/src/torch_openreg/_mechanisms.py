@@ -119,23 +119,24 @@ _TABLE = (
         'no torch.compile(backend="openreg")',
         "_registration.py",
     ),
+    (
+        "aoti_runner",
+        "torch::inductor::RegisterAOTIModelRunner",
+        "no AOTInductor packages for the device",
+        "_registration.py",
+    ),
+    (
+        "aoti_eager",
+        "torch.library.Library._impl_with_aoti_compile",
+        "no operators of eager mode that Inductor compiles",
+        "_registration.py",
+    ),
 )
 _FOLDER = "torch-openreg/src/torch_openreg"
 
 # What PyTorch offers and this version does not use: name, what PyTorch calls it, what
 # does not work. docs/mechanisms/planned.md has each with the failure that it causes.
-_PLANNED = (
-    (
-        "aoti_eager",
-        "register_aoti_compile_backend",
-        "no kernels that Inductor has compiled ahead",
-    ),
-    (
-        "aoti_runner",
-        "torch::inductor::RegisterAOTIModelRunner",
-        "no AOTInductor packages for the device",
-    ),
-)
+_PLANNED: tuple[tuple[str, str, str], ...] = ()
 
 
 def is_enabled(name: str) -> bool:

@@ -193,6 +193,10 @@ def _register_compilers() -> None:
         _registration.register_inductor()
     if is_enabled("dynamo_backend"):
         _registration.register_dynamo_backend()
+    if is_enabled("aoti_runner"):
+        _registration.register_aoti_runner()
+    if is_enabled("aoti_eager"):
+        _registration.register_aoti_eager()
 
 
 class _MissingInductor(type):

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// AOTInductor's runtime, for the device (cuda_names/cuda.h). The text becomes a
+// part of each model.
+#pragma once
+
+#define USE_CUDA 1
+#include <torch/csrc/inductor/aoti_include/common.h>
+#include <torch/csrc/inductor/aoti_runtime/model_container.h>
+#undef USE_CUDA
+#undef aoti_torch_device_type_cuda

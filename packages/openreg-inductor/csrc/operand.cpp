@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What wrappers call: the arguments of kernels, their launch, and devices.
+#include "operand.h"
+
+#include "runtime.h"
+
+#include <openreg/openreg.h>
+
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/csrc/inductor/aoti_torch/utils.h>
+
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <unordered_set>
+
+namespace openreg::inductor {
+namespace {
+
+/// Where device pointers lie, and where kernels find the same bytes.
+struct AddressRange {
+  const std::byte* begin;
+  const std::byte* end;
+  ptrdiff_t distance;
+};
+
+AddressRange load_range() {
+  void* begin = nullptr;
+  void* end = nullptr;
+  ptrdiff_t distance = 0;
+  TORCH_CHECK(
+      orGetAddressRange(&begin, &end, &distance) == orSuccess,
+      orGetErrorMessage());
+  return {
+      static_cast<const std::byte*>(begin),
+      static_cast<const std::byte*>(end),
+      distance};
+}
+
+std::atomic<LaunchCompiled> launch_compiled{nullptr};
+
+} // namespace
+
+Operand find_operand(const at::Tensor& tensor, int64_t device) {
+  static const AddressRange range = load_range();
+  auto* address = static_cast<std::byte*>(tensor.data_ptr());
+  if (address < range.begin || address >= range.end) {
+    return {address, tensor.nbytes(), address != nullptr};
+  }
+  TORCH_CHECK(
+      tensor.device().index() == device,
+      "a compiled kernel of device ",
+      device,
+      " got a tensor of ",
+      tensor.device());
+  return {address + range.distance, tensor.nbytes(), false};
+}
+
+void set_launch(LaunchCompiled launch) {
+  launch_compiled = launch;
+}
+
+void launch(const Call& call) {
+  const LaunchCompiled found = launch_compiled;
+  TORCH_CHECK(found != nullptr, "a kernel needs the module openreg_aten._C");
+  found(call);
+}
+
+} // namespace openreg::inductor
+
+AOTITorchError openreg_inductor_find_operand(
+    AtenTensorHandle tensor,
+    int64_t device,
+    openreg::inductor::Operand* operand) {
+  AOTI_TORCH_CONVERT_EXCEPTION_TO_ERROR_CODE({
+    *operand = openreg::inductor::find_operand(
+        *torch::aot_inductor::tensor_handle_to_tensor_pointer(tensor), device);
+  });
+}
+
+AOTITorchError openreg_inductor_launch(const openreg::inductor::Call* call) {
+  AOTI_TORCH_CONVERT_EXCEPTION_TO_ERROR_CODE(
+      { openreg::inductor::launch(*call); });
+}
+
+AOTITorchError openreg_inductor_exchange_device(
+    int32_t device,
+    int32_t* previous) {
+  AOTI_TORCH_CONVERT_EXCEPTION_TO_ERROR_CODE({
+    const c10::Device next(
+        c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(device));
+    *previous = c10::impl::getDeviceGuardImpl(next.type())
+                    ->exchangeDevice(next)
+                    .index();
+  });
+}
+
+const char* openreg_inductor_keep_name(const char* name) {
+  static std::mutex mutex;
+  static std::unordered_set<std::string> names;
+  const std::lock_guard lock(mutex);
+  return names.emplace(name).first->c_str();
+}

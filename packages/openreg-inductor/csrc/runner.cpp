@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Runs models that AOTInductor has compiled.
+#include "operand.h"
+
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/csrc/inductor/aoti_runner/model_container_runner.h>
+
+#include <memory>
+#include <string>
+
+namespace openreg::inductor {
+namespace {
+
+using Base = torch::inductor::AOTIModelContainerRunner;
+
+const c10::impl::DeviceGuardImplInterface& guard_impl() {
+  return *c10::impl::getDeviceGuardImpl(c10::DeviceType::PrivateUse1);
+}
+
+/// The device that a name means, with an index.
+c10::Device find_device(const std::string& name) {
+  const c10::Device device(name);
+  return device.has_index() ? device : guard_impl().getDevice();
+}
+
+/// A model whose library has been loaded.
+class Runner final : public Base {
+ public:
+  Runner(
+      const std::string& library,
+      size_t models,
+      c10::Device device,
+      const std::string& folder,
+      bool single_threaded)
+      // The text of the runtime in the library was compiled with CUDA's names
+      // (cuda_names/cuda.h), and knows the device by one of them.
+      : Base(
+            library,
+            models,
+            "cuda:" + std::to_string(device.index()),
+            folder,
+            single_threaded),
+        device_(device) {}
+
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+
+  /// Waits for the kernels, whose code is about to be unloaded.
+  ~Runner() override {
+    try {
+      guard_impl().synchronizeDevice(device_.index());
+    } catch (const std::exception& error) {
+      TORCH_WARN("a model ends after a failure: ", error.what());
+    }
+  }
+
+ protected:
+  std::vector<at::Tensor> run_impl(
+      std::vector<AtenTensorHandle>& inputs,
+      void* stream) override {
+    const c10::DeviceGuard guard(device_);
+    void* current =
+        guard_impl().getStreamNativeHandle(guard_impl().getStream(device_));
+    TORCH_CHECK(
+        stream == nullptr || stream == current,
+        "a model runs on the current stream of ",
+        device_,
+        ": make the stream current, and pass no other");
+    return Base::run_impl(inputs, current);
+  }
+
+ private:
+  c10::Device device_;
+};
+
+std::unique_ptr<Base> make_runner(
+    const std::string& library,
+    size_t models,
+    const std::string& device,
+    const std::string& folder,
+    bool single_threaded) {
+  const c10::DeviceGuard guard(find_device(device)); // constants go there
+  return std::make_unique<Runner>(
+      library, models, find_device(device), folder, single_threaded);
+}
+
+} // namespace
+
+void register_runner() {
+  const torch::inductor::RegisterAOTIModelRunner registered(
+      c10::get_privateuse1_backend(), &make_runner);
+}
+
+void register_eager_runner() {
+  // PyTorch looks for the name in upper case here, and passes it on as that of
+  // the device, which it is not. The operator is of the current device.
+  const torch::inductor::RegisterAOTIModelRunner registered(
+      c10::get_privateuse1_backend(/*lower_case=*/false),
+      [](const std::string& library,
+         size_t models,
+         const std::string& /*device*/,
+         const std::string& folder,
+         bool single_threaded) {
+        return make_runner(
+            library,
+            models,
+            c10::get_privateuse1_backend(),
+            folder,
+            single_threaded);
+      });
+}
+
+} // namespace openreg::inductor

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The functions of CUDA that AOTInductor's runtime calls, under their names.
+//
+// That runtime is a text, compiled into each model. It knows the CPU, CUDA and
+// two others, by macros. libopenreg's functions are those of CUDA with another
+// prefix, so the text for CUDA serves, with its copies, events and errors.
+#pragma once
+
+#include <openreg/openreg.h>
+
+#include <torch/csrc/inductor/aoti_torch/c/shim.h>
+
+using cudaError_t = orError_t;
+constexpr cudaError_t cudaSuccess = orSuccess;
+constexpr cudaError_t cudaErrorNotReady = orErrorNotReady;
+
+inline const char* cudaGetErrorString(cudaError_t error) {
+  return error == orSuccess ? "" : orGetErrorMessage();
+}
+inline cudaError_t cudaGetLastError() {
+  return orGetLastError();
+}
+
+inline cudaError_t cudaGetDevice(int* device) {
+  return orGetDevice(device);
+}
+inline cudaError_t cudaSetDevice(int device) {
+  return orSetDevice(device);
+}
+
+using cudaMemcpyKind = orMemcpyKind;
+constexpr cudaMemcpyKind cudaMemcpyHostToDevice = orMemcpyHostToDevice;
+constexpr cudaMemcpyKind cudaMemcpyDefault = orMemcpyDefault;
+
+inline cudaError_t cudaMalloc(void** pointer, size_t size) {
+  return orMalloc(pointer, size);
+}
+inline cudaError_t cudaFree(void* pointer) {
+  return orFree(pointer);
+}
+inline cudaError_t
+cudaMemcpy(void* dst, const void* src, size_t size, cudaMemcpyKind kind) {
+  return orMemcpy(dst, src, size, kind);
+}
+
+using cudaStream_t = orStream_t;
+using cudaEvent_t = orEvent_t;
+
+inline cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  return orEventCreateWithFlags(event, orEventDisableTiming);
+}
+inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  return orEventDestroy(event);
+}
+inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  return orEventRecord(event, stream);
+}
+inline cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return orEventQuery(event);
+}
+inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  return orEventSynchronize(event);
+}
+
+// Kernels are in the library of the model: there are no modules to unload.
+using CUmodule = void*;
+enum CUresult { CUDA_SUCCESS = 0 };
+inline CUresult cuModuleUnload(CUmodule /*module*/) {
+  return CUDA_SUCCESS;
+}
+inline void cuGetErrorString(CUresult /*error*/, const char** text) {
+  *text = nullptr;
+}
+
+#define aoti_torch_device_type_cuda aoti_torch_device_type_privateuse1

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""AOTInductor: how its models are compiled, and the runner that loads them."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from pathlib import Path
+from typing import Any
+
+import libopenreg
+import openreg_aten._C  # noqa: F401  (it has the launch)
+from openreg_inductor import _C
+
+_FOLDER = Path(__file__).parent
+_SUFFIX = "dylib" if sys.platform == "darwin" else "so"
+_LIBRARY = _FOLDER / "lib" / f"libopenreg_inductor.{_SUFFIX}"
+
+
+def register() -> None:
+    """Registers the runner of models for the device, under its present name."""
+    load_library()
+    _C.register_runner()
+
+
+def register_eager() -> None:
+    """Registers the same for operators that Inductor compiles in eager mode."""
+    load_library()
+    _C.register_eager_runner()
+
+
+def load_library() -> None:
+    """Loads what wrappers in C++ call, so that they find its functions by name."""
+    ctypes.CDLL(str(_LIBRARY), ctypes.RTLD_GLOBAL)
+
+
+def enable(device: str) -> None:
+    """Lets Inductor write C++ for the device, and compile it.
+
+    Args:
+        device: The name of the device.
+    """
+    load_library()
+    from torch._inductor import codecache, cpp_builder
+    from torch._inductor.codegen import cpp_utils
+
+    cpp_utils.DEVICE_TO_ATEN[device] = "at::kPrivateUse1"
+    cpp_utils.DEVICE_TO_INT[device] = 20  # of c10::DeviceType
+
+    device_options = cpp_builder.get_cpp_torch_device_options
+    wrapper_header = codecache._get_cpp_wrapper_header
+
+    def options_with_headers(device_type: str, *args: Any, **kwargs: Any) -> Any:
+        options = device_options(device_type, *args, **kwargs)
+        if device_type == device:
+            # What PyTorch's runtime in a model includes.
+            options[1].extend(
+                [str(_FOLDER / "cuda_names"), str(libopenreg.find("include"))]
+            )
+        return options
+
+    def header_to_precompile(device_type: str, aot_mode: bool = False) -> str:
+        if device_type == device:
+            # Ours is a part of the source. This one precedes it in any case.
+            return "torch/csrc/inductor/aoti_torch/c/shim.h"
+        return wrapper_header(device_type, aot_mode)
+
+    options: Any = cpp_builder
+    options.get_cpp_torch_device_options = options_with_headers
+    cache: Any = codecache
+    cache._get_cpp_wrapper_header = header_to_precompile

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Models that AOTInductor has compiled for the device, in processes of their own."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.programs import Program, run, variables
+
+FILE = Path(__file__).with_name("packages.py")
+pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("aoti")]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the packages of both devices."""
+    made: Path = tmp_path_factory.mktemp("packages")
+    ended = run(sys.executable, FILE, made, environment=variables(), seconds=800)
+    assert ended.returncode == 0, ended.stderr
+    return made
+
+
+@pytest.fixture
+def loaded(run_python: Program, folder: Path):
+    """Runs source after a preamble that loads packages."""
+    preamble = f"""
+import sys
+import threading
+sys.path.insert(0, {str(FILE.parent)!r})
+import torch
+torch.set_grad_enabled(False)
+from openreg_runtime import Device
+from packages import arguments, make_model
+
+def load(device, index=-1):
+    path = {str(folder)!r} + "/" + device + ".pt2"
+    return torch._inductor.aoti_load_package(path, device_index=index)
+
+def on_host(results):
+    return [result.cpu() for result in results]
+
+def equal(results, others):
+    return all(map(torch.equal, on_host(results), on_host(others)))
+"""
+
+    def start(source: str, **environment: str) -> list[str]:
+        ended = run_python(preamble + source, **environment)
+        assert ended.returncode == 0, ended.stderr
+        lines: list[str] = ended.stdout.splitlines()
+        return lines
+
+    return start
+
+
+@pytest.mark.parametrize("inline_bytes", [0, 2**30])
+def test_numbers_are_those_of_the_cpus_model_for_each_batch(
+    loaded, inline_bytes: int
+) -> None:
+    assert (
+        loaded(
+            """
+cpu, device = load("cpu"), load("openreg")
+for batch in (2, 4, 17, 64):
+    results = device(*arguments(batch, "openreg"))
+    print(equal(results, cpu(*arguments(batch, "cpu"))), results[0].device)
+""",
+            OPENREG_INLINE_BYTES=str(inline_bytes),
+        )
+        == ["True openreg:0"] * 4
+    )
+
+
+def test_model_runs_on_the_device_with_the_index_it_is_loaded_for(loaded) -> None:
+    assert loaded("""
+cpu, device = load("cpu"), load("openreg", 1)
+results = device(*arguments(4, "openreg:1"))
+print(equal(results, cpu(*arguments(4, "cpu"))), results[0].device)
+print(torch.accelerator.current_device_index())
+try:
+    device(*arguments(4, "openreg:0"))
+except RuntimeError as error:
+    print("a compiled kernel of device 1 got a tensor of openreg:0" in str(error))
+""") == ["True openreg:1", "0", "True"]
+
+
+def test_kernels_are_enqueued_behind_a_held_stream(loaded) -> None:
+    assert loaded(
+        """
+cpu, device = load("cpu"), load("openreg")
+given = arguments(8, "openreg")
+device(*given)
+gate = threading.Event()
+Device(0).default_stream.launch(gate.wait, 60)
+with torch.openreg.operator_paths() as paths:
+    results = device(*given)
+print(torch.openreg.current_stream().query())
+print({path for name, path in paths.calls if name.startswith("compiled::")})
+gate.set()
+print(equal(results, cpu(*arguments(8, "cpu"))))
+""",
+        OPENREG_INLINE_BYTES="0",
+    ) == ["False", "{'enqueued'}", "True"]
+
+
+def test_side_stream_runs_the_kernels(loaded) -> None:
+    assert loaded(
+        """
+cpu, device = load("cpu"), load("openreg")
+given = arguments(8, "openreg")
+gate = threading.Event()
+Device(0).default_stream.launch(gate.wait, 60)
+side = torch.Stream("openreg")
+with side:
+    results = device(*given)
+side.synchronize()
+with side:
+    print(equal(results, cpu(*arguments(8, "cpu"))))
+gate.set()
+""",
+        OPENREG_INLINE_BYTES="0",
+    ) == ["True"]
+
+
+def test_model_may_end_before_its_kernels(loaded) -> None:
+    assert loaded(
+        """
+cpu, device = load("cpu"), load("openreg")
+given = arguments(8, "openreg")
+gate = threading.Event()
+Device(0).default_stream.launch(gate.wait, 60)
+results = device(*given)
+threading.Timer(0.2, gate.set).start()
+del device
+print(equal(results, cpu(*arguments(8, "cpu"))))
+""",
+        OPENREG_INLINE_BYTES="0",
+    ) == ["True"]
+
+
+def test_constants_are_updated(loaded) -> None:
+    assert loaded("""
+device = load("openreg")
+given = arguments(4, "openreg")
+before = on_host(device(*given))
+# Constants of a few elements are numbers of the code, as for other devices.
+names = device.get_constant_fqns()
+other = make_model(1).state_dict()
+new = {name: other[name] for name in names}
+device.load_constants(
+    {name: value.to("openreg") for name, value in new.items()}, check_full_update=True
+)
+model = make_model(0)
+model.load_state_dict(new, strict=False)
+after = on_host(device(*given))
+expected = model(*arguments(4, "cpu"))
+print("table.weight" in names)
+print([a.allclose(b, atol=1e-5) for a, b in zip(after, expected)])
+print(before[0].allclose(after[0]))
+""") == ["True", "[True, True, True, True]", "False"]
+
+
+@pytest.mark.parametrize("inline_bytes", [0, 2**30])
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [("rows + 20", "index out of bounds"), ("divisors * 0", "ZeroDivisionError")],
+)
+def test_refused_value_is_an_error_in_the_kernels_words(
+    loaded, inline_bytes: int, wrong: str, words: str
+) -> None:
+    changed = wrong.partition(" ")[0]
+    assert loaded(
+        f"""
+cpu, device = load("cpu"), load("openreg")
+rows, divisors = arguments(4, "openreg")
+{changed} = {wrong}
+try:
+    device(rows, divisors)[3].cpu()
+except RuntimeError as error:
+    print({words!r} in str(error) or str(error))
+results = device(*arguments(4, "openreg"))
+print(equal(results, cpu(*arguments(4, "cpu"))))
+""",
+        OPENREG_INLINE_BYTES=str(inline_bytes),
+    ) == ["True", "True"]
