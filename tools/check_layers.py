@@ -73,6 +73,7 @@ LAYERS = {
         "binding",
         "translated",
         "graph",
+        "results",
         "module",
     ],
     "packages/openreg-profiler/csrc": [

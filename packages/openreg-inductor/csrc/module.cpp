@@ -2,6 +2,7 @@
 // The Python module openreg_inductor._C: what generated code calls.
 #include "graph.h"
 #include "launch.h"
+#include "results.h"
 #include "translated.h"
 
 #include <openreg/openreg.h>
@@ -81,4 +82,5 @@ PYBIND11_MODULE(_C, m) {
   m.attr("launcher") =
       py::capsule(&openreg::inductor::launcher, "openreg_inductor._C.launcher");
   openreg::inductor::add_graph_functions(m.ptr());
+  openreg::inductor::add_graph_results(m.ptr());
 }

@@ -34,9 +34,10 @@ def register_device_interface() -> None:
 
 
 def register_inductor() -> None:
-    """Registers the classes that write code for the device."""
+    """Registers the classes that write code for the device, and its graphs."""
     # This module of Inductor imports all that is changed.
     _after_import("torch._inductor.compile_fx", _load("_backend"))
+    _after_import("torch._inductor.cudagraph_trees", _load("_graphs"))
 
 
 def register_dynamo_backend() -> None:
