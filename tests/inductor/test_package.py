@@ -157,6 +157,6 @@ def test_patches_are_printed_for_another_torch(run_python):
     from openreg_inductor import _patches
 
     known = _patches._ASK_FOR_CPP | _patches._ASK_FOR_GRAPHS
-    known |= _patches._GRAPHS | _patches._RELIED_ON
+    known |= _patches._GRAPHS | _patches._ATTENTION | _patches._RELIED_ON
     printed = dict(re.findall(r'"(.*)": "(\w+)",', result.stdout))
     assert printed == known

@@ -69,6 +69,11 @@ _GRAPHS = {
     "cudagraph_trees:cudagraphify_impl": "aca69fb50b4c8095",
     "cudagraph_trees:get_manager": "54fae48f17b852a9",
 }
+# Functions of FlexAttention, whose place is taken when they are imported.
+_ATTENTION = {
+    "torch.nn.attention.flex_attention:_apply_kernel_options": "cc5335cf1a2404dd",
+    "torch.nn.attention.flex_attention:_validate_device": "f85d0c9ead4d0073",
+}
 # What the package derives from, or whose text it reads, or whose place it takes.
 _RELIED_ON = {
     "async_compile:AsyncCompile.cpp_pybinding": "cc99f2574aeb5f9b",
@@ -157,6 +162,11 @@ def check_graphs() -> None:
     _check(_GRAPHS)
 
 
+def knows_attention() -> bool:
+    """Tells whether FlexAttention is the one that the package knows."""
+    return all(_hash(path) == known for path, known in _ATTENTION.items())
+
+
 class _Alike(str):
     """A name to which another one is equal, too."""
 
@@ -242,7 +252,13 @@ def _find(path: str) -> FunctionType:
 
 
 def _hashes() -> Iterator[str]:
-    for path in [*_ASK_FOR_CPP, *_ASK_FOR_GRAPHS, *_GRAPHS, *_RELIED_ON]:
+    for path in [
+        *_ASK_FOR_CPP,
+        *_ASK_FOR_GRAPHS,
+        *_GRAPHS,
+        *_ATTENTION,
+        *_RELIED_ON,
+    ]:
         yield f'    "{path}": "{_hash(path)}",'
 
 
