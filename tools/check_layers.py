@@ -79,6 +79,7 @@ LAYERS = {
         "runner",
         "translated",
         "graph",
+        "results",
         "module",
     ],
     "packages/openreg-profiler/csrc": [

@@ -46,8 +46,7 @@ tests run every [program](#programs). For a way in by a mechanism they also run 
 
 "Noticed by" says what tells a user who does not know of the list, or of a backend without the mechanism.
 {parts}
-Closed without a program are graphs inside `torch.compile`, and the switches of `torch.backends`, which belong to
-libraries.
+Closed without a program are the switches of `torch.backends`, which belong to libraries.
 
 ## Programs
 

@@ -107,6 +107,35 @@ def test_changed_source_is_named_and_nothing_is_compiled(run_python, name, path)
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.parametrize("first", ["cudagraph_trees", "compile_fx"])
+def test_graphs_are_captured_whichever_module_is_imported_first(run_python, first):
+    result = run_python(
+        f"""
+        import torch
+        import torch._inductor.{first}
+        from torch._dynamo.utils import counters
+        x = torch.ones(4, device="openreg")
+        compiled = torch.compile(lambda x: x.sin() + 1, mode="reduce-overhead")
+        for _ in range(3):
+            compiled(x)
+        print(counters["inductor"]["openreg_graphs"])
+        """
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "1\n"
+
+
+@pytest.mark.timeout(300)
+def test_changed_source_of_graphs_is_named_by_the_mode_that_needs_it(run_python):
+    source = CHANGED.format(name="get_manager", device="openreg")
+    result = run_python(source)
+    assert result.returncode == 0, result.stderr
+    result = run_python(source.replace("+ 1)", '+ 1, mode="reduce-overhead")'))
+    assert result.returncode == 1
+    assert "these functions are others: cudagraph_trees:get_manager" in result.stderr
+
+
+@pytest.mark.timeout(300)
 def test_devices_in_processes_are_refused_by_name(run_python):
     result = run_python(
         """
@@ -127,6 +156,7 @@ def test_patches_are_printed_for_another_torch(run_python):
     assert result.returncode == 0, result.stderr
     from openreg_inductor import _patches
 
-    known = _patches._ASK_FOR_CPP | _patches._RELIED_ON
+    known = _patches._ASK_FOR_CPP | _patches._ASK_FOR_GRAPHS
+    known |= _patches._GRAPHS | _patches._ATTENTION | _patches._RELIED_ON
     printed = dict(re.findall(r'"(.*)": "(\w+)",', result.stdout))
     assert printed == known

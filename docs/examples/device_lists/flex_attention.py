@@ -6,14 +6,15 @@
 # asks: supported_devices = {"cuda", "cpu", "xpu", "hpu", "mps"}
 # means: FlexAttention refuses the device, also without a compiler
 # noticed: an error
-# way: closed
+# way: mechanism inductor
 
 import torch
 from torch.nn.attention.flex_attention import flex_attention
 
 x = torch.ones(1, 1, 16, 16, device="openreg")
 try:
-    flex_attention(x, x, x)
+    print(flex_attention(x, x, x).sum().item())
 except ValueError as error:
     print(str(error)[:69])
-# prints: FlexAttention is only supported on CUDA, CPU, HPU, or MPS devices. Fo
+# prints: 256.0
+# without it: FlexAttention is only supported on CUDA, CPU, HPU, or MPS devices. Fo

@@ -3,6 +3,7 @@
 #include "binding.h"
 #include "graph.h"
 #include "operand.h"
+#include "results.h"
 #include "translated.h"
 
 #include <torch/csrc/autograd/python_variable.h>
@@ -55,4 +56,5 @@ PYBIND11_MODULE(_C, m) {
       &register_eager_runner,
       "Registers the runner of operators that Inductor has compiled.");
   add_graph_functions(m.ptr());
+  add_graph_results(m.ptr());
 }

@@ -59,6 +59,21 @@ _ASK_FOR_CPP = {
     "utils:use_scatter_fallback": "0094793d6601fb21",
 }
 # [docs: end]
+# Functions whose "cuda" means a device with graphs.
+_ASK_FOR_GRAPHS = {
+    "cudagraph_utils:check_multiple_devices_or_any_cpu_nodes": "8c19bb03d41cdde0",
+    "torch._dynamo.backends.cudagraphs:get_device_index": "23c82938fc332fc6",
+}
+# Functions of CUDA's graphs, whose place is taken when they are imported.
+_GRAPHS = {
+    "cudagraph_trees:cudagraphify_impl": "aca69fb50b4c8095",
+    "cudagraph_trees:get_manager": "54fae48f17b852a9",
+}
+# Functions of FlexAttention, whose place is taken when they are imported.
+_ATTENTION = {
+    "torch.nn.attention.flex_attention:_apply_kernel_options": "cc5335cf1a2404dd",
+    "torch.nn.attention.flex_attention:_validate_device": "f85d0c9ead4d0073",
+}
 # What the package derives from, or whose text it reads, or whose place it takes.
 _RELIED_ON = {
     "async_compile:AsyncCompile.cpp_pybinding": "cc99f2574aeb5f9b",
@@ -95,6 +110,8 @@ _RELIED_ON = {
     "codegen.wrapper:SubgraphPythonWrapperCodegen": "47d1dd7a0f6617da",
     "graph:GraphLowering.decide_layout_opt": "bef90675b8c18d39",
     "scheduler:Scheduler._codegen": "28c7c9e114462bb2",
+    "scheduler:BaseSchedulerNode.is_gpu": "7a35d07c81f86bdd",
+    "scheduler:Scheduler.should_partition": "b953e7d6020b098f",
     "scheduler:Scheduler._has_multi_stream_nodes": "26c258b3f72e2600",
     "template_heuristics.registry:register_template_heuristic": "a10c3fb19a7440ba",
     "utils:device_need_guard": "b39413cad80d0aea",
@@ -111,11 +128,12 @@ def apply(device: str) -> None:
         UpstreamChangedError: If a function is another one than in torch 2.13.0; nothing
             is changed then.
     """
-    _check(_ASK_FOR_CPP | _RELIED_ON)
-    alike = _Alike("cpu", device)
-    for path in _ASK_FOR_CPP:
-        function = _find(path)
-        function.__code__ = _with_constant(function.__code__, alike)
+    _check(_ASK_FOR_CPP | _ASK_FOR_GRAPHS | _RELIED_ON)
+    for name, paths in (("cpu", _ASK_FOR_CPP), ("cuda", _ASK_FOR_GRAPHS)):
+        for path in paths:
+            function = _find(path)
+            function.__code__ = _with_constant(function.__code__, _Alike(name, device))
+    _let_partitions_be_captured(device)
     _register_autotuning(device)
 
     graph: Any = importlib.import_module("torch._inductor.graph")
@@ -124,6 +142,40 @@ def apply(device: str) -> None:
     graph.SUPPORTED_MKLDNN_DEVICES += (device,)
     needs_guard = scheduler.device_need_guard
     scheduler.device_need_guard = lambda name: name == device or needs_guard(name)
+
+
+def _let_partitions_be_captured(device: str) -> None:
+    """Lets a graph be divided where a function cannot be captured, as on a GPU."""
+    scheduler: Any = importlib.import_module("torch._inductor.scheduler")
+    is_gpu = scheduler.BaseSchedulerNode.is_gpu
+
+    def has_graphs(node: Any) -> bool:
+        """Tells whether work of a node can be captured."""
+        own = node.get_device()
+        return is_gpu(node) or (own is not None and own.type == device)
+
+    scheduler.BaseSchedulerNode.openreg_has_graphs = has_graphs
+    code = _find("scheduler:Scheduler.should_partition").__code__
+    names = tuple(
+        "openreg_has_graphs" if name == "is_gpu" else name for name in code.co_names
+    )
+    _find("scheduler:Scheduler.should_partition").__code__ = code.replace(
+        co_names=names
+    )
+
+
+def check_graphs() -> None:
+    """Looks whether ``cudagraph_trees`` is the one that the package knows.
+
+    Raises:
+        UpstreamChangedError: If not.
+    """
+    _check(_GRAPHS)
+
+
+def knows_attention() -> bool:
+    """Tells whether FlexAttention is the one that the package knows."""
+    return all(_hash(path) == known for path, known in _ATTENTION.items())
 
 
 class _Alike(str):
@@ -211,7 +263,13 @@ def _find(path: str) -> FunctionType:
 
 
 def _hashes() -> Iterator[str]:
-    for path in [*_ASK_FOR_CPP, *_RELIED_ON]:
+    for path in [
+        *_ASK_FOR_CPP,
+        *_ASK_FOR_GRAPHS,
+        *_GRAPHS,
+        *_ATTENTION,
+        *_RELIED_ON,
+    ]:
         yield f'    "{path}": "{_hash(path)}",'
 
 

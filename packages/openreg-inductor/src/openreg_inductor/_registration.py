@@ -36,9 +36,11 @@ def register_device_interface() -> None:
 
 
 def register_inductor() -> None:
-    """Registers the classes that write code for the device."""
+    """Registers the classes that write code for the device, and what else it needs."""
     # This module of Inductor imports all that is changed.
     _after_import("torch._inductor.compile_fx", _load("_backend"))
+    _after_import("torch._inductor.cudagraph_trees", _load("_graphs"))
+    _after_import("torch.nn.attention.flex_attention", _load("_attention"))
 
 
 def register_dynamo_backend() -> None:

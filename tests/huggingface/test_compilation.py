@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Compiled architectures have the numbers of those compiled for the CPU."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from .architectures import ARCHITECTURES
+from .training import Numbers, built, differing, moved
+
+# Some of each kind: decoders, a mixture of experts, an encoder, encoder-decoders, and
+# models of images and of sound.
+NAMES = (
+    "gpt2",
+    "llama",
+    "gemma3",
+    "opt",
+    "qwen3_moe",
+    "bert",
+    "t5",
+    "bart",
+    "vit",
+    "convnext",
+    "whisper",
+)
+pytestmark = [
+    pytest.mark.timeout(1500),
+    # PyTorch's modules warn of each other when a compiler imports them.
+    pytest.mark.filterwarnings(r"ignore::DeprecationWarning:torch\..*"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _fresh_compiler():
+    """Forgets what earlier tests have compiled."""
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
+def model_of(name: str, device: str) -> nn.Module:
+    """A model with its best attention."""
+    return built(name, ARCHITECTURES[name].attention[-1]).to(device)
+
+
+def answered(name: str, device: str) -> Numbers:
+    """What a compiled model says of its inputs."""
+    architecture = ARCHITECTURES[name]
+    model = model_of(name, device).eval()
+    compiled = torch.compile(model)
+    inputs = moved(architecture.inputs(), device)
+    with torch.no_grad():
+        said = compiled(**inputs, **architecture.call)
+    return {
+        key: value.cpu()
+        for key, value in said.items()
+        if isinstance(value, torch.Tensor)
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_compiled_architecture_answers_with_the_numbers_of_the_compiled_cpu(
+    device: str, name: str
+) -> None:
+    with torch.openreg.operator_paths() as paths:
+        ours = answered(name, device)
+    assert any(call.startswith("compiled::") for call, _ in paths.calls)
+    assert differing(ours, answered(name, "cpu")) == []
