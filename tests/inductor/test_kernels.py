@@ -272,15 +272,6 @@ def test_backend_has_the_name_of_the_device(settings):
     assert compiled(x).cpu().equal(expected)
 
 
-def test_wrapper_in_cpp_is_refused_by_name():
-    x = torch.randn(20, device="openreg")
-    with (
-        torch._inductor.config.patch(cpp_wrapper=True),
-        pytest.raises(Exception, match="cpp_wrapper and AOTInductor do not support"),
-    ):
-        torch.compile(lambda x: x.cos() - 1)(x)
-
-
 def test_kernels_of_both_devices_in_one_graph():
     @torch.compile
     def run(x: Tensor) -> tuple[Tensor, Tensor]:

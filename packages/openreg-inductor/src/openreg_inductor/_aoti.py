@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import sys
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,7 @@ def enable(device: str) -> None:
     device_options = cpp_builder.get_cpp_torch_device_options
     wrapper_header = codecache._get_cpp_wrapper_header
 
+    @functools.wraps(device_options)
     def options_with_headers(device_type: str, *args: Any, **kwargs: Any) -> Any:
         options = device_options(device_type, *args, **kwargs)
         if device_type == device:
@@ -59,6 +61,7 @@ def enable(device: str) -> None:
             )
         return options
 
+    @functools.wraps(wrapper_header)
     def header_to_precompile(device_type: str, aot_mode: bool = False) -> str:
         if device_type == device:
             # Ours is a part of the source. This one precedes it in any case.
