@@ -143,6 +143,36 @@ def test_results_that_are_kept_are_not_overwritten():
     assert graphs() == 1
 
 
+def test_empty_results_are_kept_too():
+    @torch.compile(backend="cudagraphs")
+    def run(x):
+        return x[:0] * 2, x * 3
+
+    kept = [run(torch.full((4,), float(i), device="openreg")) for i in range(4)]
+    assert [whole.tolist() for _, whole in kept] == [[3.0 * i] * 4 for i in range(4)]
+    assert all(empty.shape == (0,) for empty, _ in kept)
+
+
+def test_function_is_captured_anew_after_a_reset_of_the_device(run_python):
+    program = """
+        import torch
+        run = torch.compile(lambda x: x * 3, backend="cudagraphs")
+        for i in range(3):
+            run(torch.ones(4, device="openreg"))
+        torch.openreg.reset_device()
+        try:
+            run(torch.ones(4, device="openreg"))
+        except torch.AcceleratorError as error:
+            print("captured before device 0 was reset" in str(error))
+        for i in range(3):
+            print(run(torch.full((4,), float(i), device="openreg")).tolist())
+    """
+    result = run_python(program)
+    assert result.returncode == 0, result.stderr
+    lines = [str([3.0 * i] * 4) for i in range(3)]
+    assert result.stdout.splitlines() == ["True", *lines]
+
+
 def test_results_outlive_the_function():
     graphed = captured(lambda x: x * 3)
     x = torch.ones(1000, device="openreg")

@@ -3,14 +3,20 @@
 
 from __future__ import annotations
 
+import fnmatch
 import importlib
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
+from torch import Tensor
 
+from openreg_conformance import expectations
 from openreg_conformance.case import Case
+from openreg_conformance.checks.observing import Programs
 from openreg_conformance.mechanisms import MECHANISMS
 from openreg_conformance.suites import FOUNDATIONS, SUITES, cases
 
@@ -52,6 +58,51 @@ def test_sparse_cases_are_one_mechanism_that_few_need() -> None:
     sparse = found["operators/mul/sparse_csr/float32/forward"]
     assert (sparse.mechanism, sparse.subject) == ("sparse", "sparse_csr")
     assert sparse.users < dense.users / 10
+
+
+def test_every_expectation_for_openreg_is_of_a_case() -> None:
+    known = expectations.read(ROOT / "tests" / "conformance" / "openreg.toml")
+    names = [case.name for case in listed("whole", SUITES)]
+    for each in known:
+        for pattern in each.cases:
+            assert fnmatch.filter(names, pattern), pattern
+
+
+def rounded(device: str) -> Tensor:
+    return torch.full((2,), 1.0 if device == "cpu" else 1.0000001, device=device)
+
+
+def wrong(device: str) -> Tensor:
+    return torch.full((2,), 1.0 if device == "cpu" else 1.1, device=device)
+
+
+def drawn(device: str) -> Tensor:
+    return torch.rand(2) if device == "cpu" else torch.full((2,), 0.5, device=device)
+
+
+def of_another_shape(device: str) -> Tensor:
+    return drawn(device)[: 1 if device == "cpu" else 2]
+
+
+@pytest.mark.parametrize(
+    ("program", "passes", "has_bits"),
+    [
+        (rounded, True, False),
+        (wrong, False, False),
+        (drawn, True, False),
+        (of_another_shape, False, False),
+        (lambda device: torch.ones(2, device=device), True, True),
+    ],
+)
+def test_programs_need_the_bits_of_the_cpu_only_where_they_are_demanded(
+    program: Callable[[str], Tensor], passes: bool, has_bits: bool
+) -> None:
+    programs = Programs("suites.semantics.some")
+    programs.program(program)
+    (case,) = programs.cases("sample")
+    verdict = case.run("openreg")
+    assert (verdict.passed == verdict.made) == passes
+    assert (not verdict.message and verdict.inexact is None) == has_bits
 
 
 def test_every_module_of_the_folder_is_a_suite() -> None:

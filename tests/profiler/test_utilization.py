@@ -237,6 +237,18 @@ def test_profile_without_work_is_refused() -> None:
         torch.openreg.utilization(result)
 
 
+def test_profile_of_an_old_trace_is_refused() -> None:
+    x = torch.ones(4, device="openreg")
+    profiles = []
+    for _ in range(9):
+        with profile(activities=BOTH) as result:
+            x + 1
+        profiles.append(result)
+    torch.openreg.utilization(profiles[1])
+    with pytest.raises(ValueError, match="too old: expected one of the last eight"):
+        torch.openreg.utilization(profiles[0])
+
+
 def test_script_that_is_no_file_is_named() -> None:
     command = [sys.executable, "-m", "torch_openreg", "profile", "nowhere.py"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -525,6 +525,25 @@ def test_memory_of_a_graph_stays_for_a_replay_that_runs(side: torch.Stream) -> N
     assert not any(each.any().item() for each in zeros)
 
 
+def test_result_that_outlives_its_graph_stays_for_work_that_is_queued(
+    side: torch.Stream,
+) -> None:
+    x = torch.full((1 << 20,), 5.0, device="openreg")
+    graph, y = captured(side, lambda: x * 3)
+    graph.replay()
+    torch.accelerator.synchronize()
+    del graph
+    torch.openreg._sleep(200_000_000)
+    out = y + 0
+    del y
+    torch.accelerator.empty_cache()
+    with torch.Stream("openreg"):
+        others = [torch.full((1 << 20,), 77.0, device="openreg") for _ in range(4)]
+    torch.accelerator.synchronize()
+    assert out.unique().tolist() == [15]
+    assert len(others) == 4
+
+
 def test_two_graphs_share_a_pool(side: torch.Stream) -> None:
     x = torch.randn(1 << 18, device="openreg")
     first, y = captured(side, lambda: x * 2 + 1)

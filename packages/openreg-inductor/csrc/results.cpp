@@ -71,7 +71,8 @@ class GraphResults {
             blocks_.begin(), blocks_.end(), [&](const Block& block) {
               return block->data() == live->data();
             });
-        if (!moved) { // by a resize, or by set_data
+        if (!moved &&
+            live->nbytes() > 0) { // moved: by a resize, or by set_data
           move_out(*live);
         }
       }

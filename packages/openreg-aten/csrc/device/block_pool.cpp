@@ -193,6 +193,12 @@ void BlockPool::release(const c10::MempoolId_t& pool, orStream_t last) {
     drop(pool);
     return;
   }
+  // Results that outlive the graph are used where it was replayed.
+  for (const auto& [pointer, block] : active_) {
+    if (block->pool == pool) {
+      record_use(pointer, last);
+    }
+  }
   replayed_.push_back({pool, last, std::nullopt});
   release_replayed();
 }

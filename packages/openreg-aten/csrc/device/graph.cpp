@@ -153,12 +153,13 @@ class Graph final : public at::GraphImplInterface {
       OPENREG_CHECK(orGraphLaunch(graph_, stream));
       return;
     }
-    const orStream_t before = std::exchange(last_, stream);
+    const orStream_t before = last_;
     if (capture_->drawn().empty()) {
       OPENREG_CHECK(orGraphLaunch(graph_, stream));
     } else {
       replay_drawing(stream, before);
     }
+    last_ = stream;
   }
   // [docs: end]
 

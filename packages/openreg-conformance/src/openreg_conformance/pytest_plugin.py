@@ -56,13 +56,16 @@ class ConformanceFile(pytest.File):
         if wrong or "device" not in run:
             problem = f"run has {sorted(wrong)[0]}" if wrong else "run has no device"
             raise self.CollectError(f"{self.path}: {problem}")
+        exact = run.get("exact", False)
+        if not isinstance(exact, bool):
+            raise self.CollectError(f"exact is {exact!r}, not true or false")
         settings = Settings(
             run["device"],
             run.get("level", "smoke"),
             tuple(run.get("suites", SUITES)),
             tuple(run.get("imports", ())),
             limit=float(run.get("timeout", Settings.limit)),
-            exact=bool(run.get("exact", False)),
+            exact=exact,
         )
         try:
             worker = Worker(settings, listing=True)

@@ -105,6 +105,7 @@ class _Graphed:
         self._moves: Counter[int] = Counter()
         self._moved = 0
         self._skipped = False
+        self._warned = False
 
     def __call__(self, inputs: list[Any]) -> Any:
         """Runs the function.
@@ -121,17 +122,27 @@ class _Graphed:
         with self._lock:
             graph = self._graph(stream, inputs)
             if graph is not None:
-                return graph.replay(inputs)
+                try:
+                    return graph.replay(inputs)
+                except torch.AcceleratorError:
+                    self._graphs.clear()  # the device was lost, or reset
+                    raise
         return self._function(inputs)
 
     def _graph(self, stream: torch.Stream, inputs: list[Any]) -> _Recorded | None:
         """Finds or captures the graph of a call; None if the call has none."""
-        numbers = (each for each in inputs if isinstance(each, int))
+        numbers = tuple(each for each in inputs if isinstance(each, int))
+        sizes: Any = numbers[0] if len(numbers) == 1 else numbers or None
+        if not cudagraph_trees.is_cudagraph_capture_sizes(sizes):
+            return None
         key = (stream.stream_id, *numbers)
         if key not in self._graphs:
-            self._graphs[key] = None
             known: Any = self._graphs  # it counts them
-            cudagraph_utils.maybe_warning_due_to_dynamic_shape(known, key)
+            if not self._warned:
+                self._warned = cudagraph_utils.maybe_warning_due_to_dynamic_shape(
+                    known, key
+                )
+            self._graphs[key] = None
             reason = self._reason_against(inputs)
             if reason is not None:
                 self._skip(reason)

@@ -140,11 +140,13 @@ def read(profile: torch.profiler.profile) -> Timeline:
     """Reads a profile that has ended.
 
     Raises:
-        ValueError: If it has no work of the device.
+        ValueError: If it has no work of the device, or is not one of the last eight
+            of the process.
     """
     results = profile.profiler.kineto_results if profile.profiler else None
     details = _C.details()
     work, calls, steps = [], [], []
+    is_kept = False
     operators = {}
     moments: list[int] = []
     for event in results.events() if results else ():
@@ -152,6 +154,7 @@ def read(profile: torch.profiler.profile) -> Timeline:
         kind = event.activity_type()
         if kind in _WORK:
             correlation = event.correlation_id()
+            is_kept = is_kept or (correlation, start) in details
             enqueued, moved = details.get((correlation, start), (start, 0))
             work.append(
                 Work(
@@ -181,6 +184,11 @@ def read(profile: torch.profiler.profile) -> Timeline:
         raise ValueError(
             "utilization: the profile has no work of the device: expected one that has "
             "ended, with ProfilerActivity.OPENREG among its activities"
+        )
+    if not is_kept:
+        raise ValueError(
+            "utilization: the profile is too old: expected one of the last eight "
+            "traces of the process"
         )
     sites = _sites(results.experimental_event_tree()) if results else []
     return Timeline(

@@ -281,7 +281,8 @@ def utilization(profile: torch.profiler.profile) -> Utilization:
         The report, with ``table()``, ``html()`` and ``to_dict()``.
 
     Raises:
-        ValueError: If the profile has no work of the device.
+        ValueError: If the profile has no work of the device, or is not one of the last
+            eight of the process.
     """
     timeline = _timeline.read(profile)
     machine = _machine.measure()

@@ -16,7 +16,14 @@ import torch
 from torch import Tensor, nn
 from torch._C import DispatchKey
 
-from openreg_conformance.case import HOST, LEVELS, Case, Verdict, program_of
+from openreg_conformance.case import (
+    HOST,
+    LEVELS,
+    Case,
+    Inexact,
+    Verdict,
+    program_of,
+)
 
 from .mirrors import parts
 
@@ -69,9 +76,18 @@ def _version(tensor: Tensor) -> int | str:
     return "inference" if tensor.is_inference() else tensor._version
 
 
-def _values(tensor: Tensor) -> str:
-    """All values; Python prints floats so that each has a text of its own."""
-    return str([part.cpu().tolist() for part in parts(tensor.detach())])
+def _values(tensor: Tensor) -> list[Tensor]:
+    """All values, in host memory."""
+    return [part.cpu().clone() for part in parts(tensor.detach())]
+
+
+def _close(ones: list[Tensor], others: list[Tensor]) -> bool:
+    """Whether values are within the tolerance of ``torch.testing.assert_close``."""
+    try:
+        torch.testing.assert_close(ones, others, equal_nan=True)
+    except AssertionError:
+        return False
+    return True
 
 
 class _Record:
@@ -81,6 +97,8 @@ class _Record:
         self._device = device
         self._tensors: list[tuple[str, Tensor]] = []
         self.facts: dict[str, object] = {}
+        self.values: dict[str, list[Tensor]] = {}  # by the path of their fact
+        self.draws = False
 
     def _words(self, text: object) -> str:
         return words(text, self._device)
@@ -113,6 +131,7 @@ class _Record:
         if torch._C._dispatch_keys(tensor).has(DispatchKey.Python):
             raise TypeError(f"{path}: return the tensors that the subclass wraps")
         with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
+            self.values[f"{path} values"] = _values(tensor)
             self.facts |= {
                 f"{path} {name}": fact
                 for name, fact in self._describe(path, tensor, device).items()
@@ -132,7 +151,8 @@ class _Record:
             "is_leaf": tensor.is_leaf,
             "grad_fn": type(tensor.grad_fn).__name__,
             "version": _version(tensor),
-            "values": _values(tensor),
+            # Python prints floats so that each has a text of its own.
+            "values": str([each.tolist() for each in self.values[f"{path} values"]]),
         }
         if tensor.layout == torch.strided:
             storage = tensor.untyped_storage()
@@ -200,14 +220,22 @@ def observe(
     first tensor of the observation that is the same object or has the same storage.
     The warnings are a fact too. An exception is the program's own affair.
     """
+    return _observed(function, device, arguments).facts
+
+
+def _observed(
+    function: Callable[..., object], device: str, arguments: dict[str, object]
+) -> _Record:
     _use_what_warns_once()
     torch.manual_seed(0)
+    state = torch.get_rng_state()
     record = _Record(device)
     with _warnings_of_every_call() as caught:
         result = function(device=device, **arguments)
     record.add("result", result)
     record.facts["warnings"] = _texts(caught, device)
-    return record.facts
+    record.draws = not torch.get_rng_state().equal(state)
+    return record
 
 
 def disagreements(one: dict[str, object], other: dict[str, object]) -> list[str]:
@@ -225,8 +253,26 @@ def difference(
 ) -> str:
     """Runs a program on the CPU and on a device; says how the device differs."""
     expected = observe(function, HOST, **arguments)
-    found = disagreements(observe(function, device, **arguments), expected)
+    return _told(disagreements(observe(function, device, **arguments), expected))
+
+
+def _told(found: list[str]) -> str:
     return "\n".join(["the device differs from the CPU:", *found]) if found else ""
+
+
+def _same_but_for_values(one: _Record, other: _Record, draws: bool) -> bool:
+    """Whether nothing differs but random numbers, or values within the tolerance."""
+    paths = [
+        path
+        for path in {**one.facts, **other.facts}
+        if one.facts.get(path) != other.facts.get(path)
+    ]
+    return all(
+        path in one.values
+        and path in other.values
+        and (draws or _close(one.values[path], other.values[path]))
+        for path in paths
+    )
 
 
 def _word(value: object) -> str:
@@ -245,11 +291,16 @@ class Programs:
     Args:
         module: The ``__name__`` of the module.
         mechanism: A key of ``MECHANISMS``.
+        draws: Whether they draw from generators of their own. That a program draws
+            from the default one is seen.
     """
 
-    def __init__(self, module: str, mechanism: str = "semantics") -> None:
+    def __init__(
+        self, module: str, mechanism: str = "semantics", *, draws: bool = False
+    ) -> None:
         self._suite, self._topic = module.split(".")[-2:]
         self._mechanism = mechanism
+        self._draws = draws
         self._cases: list[Case] = []
 
     @staticmethod
@@ -287,7 +338,7 @@ class Programs:
                 mechanism=self._mechanism,
                 subject=topic,
                 title=f"{said[0].upper()}{said[1:]}{''.join(f', {w}' for w in words)}.",
-                run=functools.partial(_run, function, arguments),
+                run=functools.partial(_run, function, arguments, self._draws),
                 program=functools.partial(_program, function, arguments),
                 users=MECHANISMS[self._mechanism].users * _SHARE,
             )
@@ -304,10 +355,20 @@ _SHARE = 0.1  # of those whom a mechanism concerns: how many a detail of it does
 
 
 def _run(
-    function: Callable[..., object], arguments: dict[str, object], device: str
+    function: Callable[..., object],
+    arguments: dict[str, object],
+    draws: bool,
+    device: str,
 ) -> Verdict:
-    told = difference(function, device, **arguments)
-    return Verdict(passed=0, message=told) if told else Verdict()
+    expected = _observed(function, HOST, arguments)
+    found = _observed(function, device, arguments)
+    told = _told(disagreements(found.facts, expected.facts))
+    if not told:
+        return Verdict()
+    if _same_but_for_values(found, expected, draws or expected.draws):
+        program = _program(function, arguments, device)
+        return Verdict(same_bits=0, inexact=Inexact(1, told, program))
+    return Verdict(passed=0, message=told)
 
 
 _PROGRAM = """\

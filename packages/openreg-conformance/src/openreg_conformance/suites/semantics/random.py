@@ -7,7 +7,7 @@ from torch import nn
 
 from openreg_conformance.checks.observing import Programs, refusal
 
-_programs = Programs(__name__)
+_programs = Programs(__name__, draws=True)
 program, each, cases = _programs.program, _programs.each, _programs.cases
 
 
