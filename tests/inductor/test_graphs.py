@@ -151,11 +151,13 @@ def test_empty_results_are_kept_too():
     kept = [run(torch.full((4,), float(i), device="openreg")) for i in range(4)]
     assert [whole.tolist() for _, whole in kept] == [[3.0 * i] * 4 for i in range(4)]
     assert all(empty.shape == (0,) for empty, _ in kept)
+    assert graphs() == 1
 
 
 def test_function_is_captured_anew_after_a_reset_of_the_device(run_python):
     program = """
         import torch
+        from torch._dynamo.utils import counters
         run = torch.compile(lambda x: x * 3, backend="cudagraphs")
         for i in range(3):
             run(torch.ones(4, device="openreg"))
@@ -166,11 +168,12 @@ def test_function_is_captured_anew_after_a_reset_of_the_device(run_python):
             print("captured before device 0 was reset" in str(error))
         for i in range(3):
             print(run(torch.full((4,), float(i), device="openreg")).tolist())
+        print(counters["inductor"]["openreg_graphs"])
     """
     result = run_python(program)
     assert result.returncode == 0, result.stderr
     lines = [str([3.0 * i] * 4) for i in range(3)]
-    assert result.stdout.splitlines() == ["True", *lines]
+    assert result.stdout.splitlines() == ["True", *lines, "2"]
 
 
 def test_results_outlive_the_function():

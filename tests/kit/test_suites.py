@@ -80,6 +80,11 @@ def drawn(device: str) -> Tensor:
     return torch.rand(2) if device == "cpu" else torch.full((2,), 0.5, device=device)
 
 
+def drawn_on_the_host(device: str) -> Tensor:
+    drawn = torch.rand(2)
+    return drawn if device == "cpu" else torch.full((2,), 9.0, device=device)
+
+
 def of_another_shape(device: str) -> Tensor:
     return drawn(device)[: 1 if device == "cpu" else 2]
 
@@ -90,6 +95,7 @@ def of_another_shape(device: str) -> Tensor:
         (rounded, True, False),
         (wrong, False, False),
         (drawn, True, False),
+        (drawn_on_the_host, False, False),
         (of_another_shape, False, False),
         (lambda device: torch.ones(2, device=device), True, True),
     ],

@@ -98,8 +98,10 @@ void CallerStreams::wait(
   waiting->ends.push_back(end);
   waiting->commands = commands;
   const std::lock_guard lock(mutex_);
-  std::erase_if(waiting_, [](const auto& entry) {
-    return all_reached(entry.second.ends);
+  // Of this device: a query throws where a device was lost.
+  std::erase_if(waiting_, [&caller](const auto& entry) {
+    return entry.first.device() == caller.device() &&
+        all_reached(entry.second.ends);
   });
   waiting_.insert_or_assign(caller, std::move(*waiting));
 }

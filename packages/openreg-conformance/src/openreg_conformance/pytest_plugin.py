@@ -58,7 +58,9 @@ class ConformanceFile(pytest.File):
             raise self.CollectError(f"{self.path}: {problem}")
         exact = run.get("exact", False)
         if not isinstance(exact, bool):
-            raise self.CollectError(f"exact is {exact!r}, not true or false")
+            raise self.CollectError(
+                f"{self.path}: exact is {exact!r}, not true or false"
+            )
         settings = Settings(
             run["device"],
             run.get("level", "smoke"),

@@ -77,7 +77,7 @@ class _NoTree:
 
     @staticmethod
     def set_to_running_backward() -> None:
-        """Has nothing to do: results that are in use are never overwritten."""
+        """Has nothing to do: results that are in use get memory of their own."""
 
 
 class _Graphed:
@@ -167,6 +167,9 @@ class _Graphed:
                 self._function, self._device, inputs, fixed, self._constants
             )
         except RuntimeError as error:
+            if "orErrorDeviceLost" in str(error):  # says nothing of the function
+                self._graphs.clear()
+                raise
             # The function then says itself what is wrong, if it is.
             self._skip(f"skipping cudagraphs due to a failed capture: {error}")
             return None

@@ -98,7 +98,7 @@ class _Record:
         self._tensors: list[tuple[str, Tensor]] = []
         self.facts: dict[str, object] = {}
         self.values: dict[str, list[Tensor]] = {}  # by the path of their fact
-        self.draws = False
+        self.drawn = torch.get_rng_state()  # of the host, at the end
 
     def _words(self, text: object) -> str:
         return words(text, self._device)
@@ -228,13 +228,12 @@ def _observed(
 ) -> _Record:
     _use_what_warns_once()
     torch.manual_seed(0)
-    state = torch.get_rng_state()
     record = _Record(device)
     with _warnings_of_every_call() as caught:
         result = function(device=device, **arguments)
     record.add("result", result)
     record.facts["warnings"] = _texts(caught, device)
-    record.draws = not torch.get_rng_state().equal(state)
+    record.drawn = torch.get_rng_state()
     return record
 
 
@@ -292,7 +291,7 @@ class Programs:
         module: The ``__name__`` of the module.
         mechanism: A key of ``MECHANISMS``.
         draws: Whether they draw from generators of their own. That a program draws
-            from the default one is seen.
+            from the default one of the device is seen.
     """
 
     def __init__(
@@ -364,8 +363,10 @@ def _run(
     found = _observed(function, device, arguments)
     told = _told(disagreements(found.facts, expected.facts))
     if not told:
-        return Verdict()
-    if _same_but_for_values(found, expected, draws or expected.draws):
+        return Verdict(same_bits=1 if expected.values else None)
+    # From the device's own generator, if the host has drawn less beside the device.
+    draws = draws or not found.drawn.equal(expected.drawn)
+    if _same_but_for_values(found, expected, draws):
         program = _program(function, arguments, device)
         return Verdict(same_bits=0, inexact=Inexact(1, told, program))
     return Verdict(passed=0, message=told)
