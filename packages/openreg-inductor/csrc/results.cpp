@@ -67,12 +67,12 @@ class GraphResults {
   void keep_live() {
     for (const auto& each : given_) {
       if (const auto live = each.lock()) {
+        // By a resize, or by set_data.
         const bool moved = std::none_of(
             blocks_.begin(), blocks_.end(), [&](const Block& block) {
               return block->data() == live->data();
             });
-        if (!moved &&
-            live->nbytes() > 0) { // moved: by a resize, or by set_data
+        if (!moved && live->nbytes() > 0) {
           move_out(*live);
         }
       }

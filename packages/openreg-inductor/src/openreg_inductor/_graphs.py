@@ -132,11 +132,11 @@ class _Graphed:
     def _graph(self, stream: torch.Stream, inputs: list[Any]) -> _Recorded | None:
         """Finds or captures the graph of a call; None if the call has none."""
         numbers = tuple(each for each in inputs if isinstance(each, int))
-        sizes: Any = numbers[0] if len(numbers) == 1 else numbers or None
-        if not cudagraph_trees.is_cudagraph_capture_sizes(sizes):
-            return None
         key = (stream.stream_id, *numbers)
         if key not in self._graphs:
+            sizes: Any = numbers[0] if len(numbers) == 1 else numbers or None
+            if not cudagraph_trees.is_cudagraph_capture_sizes(sizes):
+                return None
             known: Any = self._graphs  # it counts them
             if not self._warned:
                 self._warned = cudagraph_utils.maybe_warning_due_to_dynamic_shape(

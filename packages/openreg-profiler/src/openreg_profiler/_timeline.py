@@ -146,7 +146,6 @@ def read(profile: torch.profiler.profile) -> Timeline:
     results = profile.profiler.kineto_results if profile.profiler else None
     details = _C.details()
     work, calls, steps = [], [], []
-    is_kept = False
     operators = {}
     moments: list[int] = []
     for event in results.events() if results else ():
@@ -154,7 +153,6 @@ def read(profile: torch.profiler.profile) -> Timeline:
         kind = event.activity_type()
         if kind in _WORK:
             correlation = event.correlation_id()
-            is_kept = is_kept or (correlation, start) in details
             enqueued, moved = details.get((correlation, start), (start, 0))
             work.append(
                 Work(
@@ -185,7 +183,7 @@ def read(profile: torch.profiler.profile) -> Timeline:
             "utilization: the profile has no work of the device: expected one that has "
             "ended, with ProfilerActivity.OPENREG among its activities"
         )
-    if not is_kept:
+    if not any((each.correlation, each.start) in details for each in work):
         raise ValueError(
             "utilization: the profile is too old: expected one of the last eight "
             "traces of the process"

@@ -237,13 +237,23 @@ def _observed(
     return record
 
 
+_MISSING = "nothing"
+
+
+def _differing(one: dict[str, object], other: dict[str, object]) -> list[str]:
+    """The paths of the facts that differ."""
+    return [
+        path
+        for path in dict.fromkeys([*other, *one])
+        if one.get(path, _MISSING) != other.get(path, _MISSING)
+    ]
+
+
 def disagreements(one: dict[str, object], other: dict[str, object]) -> list[str]:
     """The facts that differ, one in a line."""
-    missing = "nothing"
     return [
-        f"{path}: {one.get(path, missing)}, expected {other.get(path, missing)}"
-        for path in dict.fromkeys([*other, *one])
-        if one.get(path, missing) != other.get(path, missing)
+        f"{path}: {one.get(path, _MISSING)}, expected {other.get(path, _MISSING)}"
+        for path in _differing(one, other)
     ]
 
 
@@ -261,16 +271,11 @@ def _told(found: list[str]) -> str:
 
 def _same_but_for_values(one: _Record, other: _Record, draws: bool) -> bool:
     """Whether nothing differs but random numbers, or values within the tolerance."""
-    paths = [
-        path
-        for path in {**one.facts, **other.facts}
-        if one.facts.get(path) != other.facts.get(path)
-    ]
     return all(
         path in one.values
         and path in other.values
         and (draws or _close(one.values[path], other.values[path]))
-        for path in paths
+        for path in _differing(one.facts, other.facts)
     )
 
 

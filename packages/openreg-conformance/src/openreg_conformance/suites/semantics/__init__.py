@@ -5,50 +5,32 @@ The cases of this file are in every level; the programs of the other files, whic
 observe all that they make, begin with the level ``sample``.
 """
 
+import importlib
+
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from openreg_conformance.case import Suite
 
-from . import (
-    autograd,
-    checkpoint,
-    custom_functions,
-    forward_mode,
-    gradient_scaling,
-    hooks,
-    module_moves,
-    optimizers,
-    parameter_data,
-    python_objects,
-    random,
-    serialization,
-    state_dict,
-    subclasses,
-    threads,
-    versions,
-    views,
-)
-
-_PROGRAMS = (
-    autograd,
-    checkpoint,
-    custom_functions,
-    forward_mode,
-    gradient_scaling,
-    hooks,
-    module_moves,
-    optimizers,
-    parameter_data,
-    python_objects,
-    random,
-    serialization,
-    state_dict,
-    subclasses,
-    threads,
-    versions,
-    views,
+_TOPICS = (
+    "autograd",
+    "checkpoint",
+    "custom_functions",
+    "forward_mode",
+    "gradient_scaling",
+    "hooks",
+    "module_moves",
+    "optimizers",
+    "parameter_data",
+    "python_objects",
+    "random",
+    "serialization",
+    "state_dict",
+    "subclasses",
+    "threads",
+    "versions",
+    "views",
 )
 _suite = Suite(__name__)
 case = _suite.case
@@ -56,7 +38,8 @@ case = _suite.case
 
 def cases(level):
     yield from _suite.cases(level)
-    for module in _PROGRAMS:
+    for topic in _TOPICS:
+        module = importlib.import_module(f"{__name__}.{topic}")
         yield from module.cases(level)
 
 
