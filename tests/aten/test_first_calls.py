@@ -32,6 +32,9 @@ FIRST: dict[str, Callable[[Tensor], Any]] = {
     "out= without size": lambda x: torch.cumsum(
         x, 0, out=torch.empty(0, device=x.device)
     ),
+    "out= without size, of other strides": lambda x: torch.mul(
+        x.mT, x.mT, out=torch.empty(0, device=x.device)
+    ),
     "convolution": lambda x: F.conv2d(x[None, None], x[None, None, :2, :2], stride=2),
     "channels last": lambda x: F.conv2d(
         x.view(1, 2, -1, 1).to(memory_format=torch.channels_last),

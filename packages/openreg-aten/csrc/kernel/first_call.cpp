@@ -113,9 +113,14 @@ std::shared_ptr<const OutputMetadata> ask_meta_kernel(
       saves_no_statistics(op.operator_name().name, stack);
   const bool no_input_gradient =
       makes_no_input_gradient(op.operator_name().name, stack);
+  const bool default_strides = have_default_strides(stack);
   StandInCall call(info, std::move(stack), c10::kMeta);
   if (!call.replace_arguments() || call.has_overlap() ||
       run(call, op) != Outcome::kDone) {
+    return nullptr;
+  }
+  // Those in Python give what they resize default strides, and no others.
+  if (!default_strides && !call.resized().empty()) {
     return nullptr;
   }
   auto made = call.made();

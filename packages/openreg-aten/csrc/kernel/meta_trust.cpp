@@ -275,10 +275,7 @@ bool is_right(const c10::OperatorHandle& op, const Stack& stack) {
       })) {
     return false;
   }
-  return kWrongWithStrides.count(name) == 0 ||
-      all_tensors(stack, [](const at::Tensor& tensor) {
-           return has_default_strides(*tensor.unsafeGetTensorImpl());
-         });
+  return kWrongWithStrides.count(name) == 0 || have_default_strides(stack);
 }
 
 /// Whether a tensor that is read has no elements, or, on the device, no
@@ -302,6 +299,12 @@ bool reads_edge_case(const OperatorInfo& info, const Stack& stack) {
 }
 
 } // namespace
+
+bool have_default_strides(const Stack& stack) {
+  return all_tensors(stack, [](const at::Tensor& tensor) {
+    return has_default_strides(*tensor.unsafeGetTensorImpl());
+  });
+}
 
 bool trusts_meta_kernel(
     const c10::OperatorHandle& op,

@@ -18,4 +18,7 @@ bool trusts_meta_kernel(
     const CallKey& key,
     const torch::jit::Stack& stack);
 
+/// Whether the strides of all tensors on `stack` follow from their sizes.
+bool have_default_strides(const torch::jit::Stack& stack);
+
 } // namespace openreg::aten

@@ -275,10 +275,10 @@ std::shared_ptr<const OutputMetadata> cache_output_metadata(
     metadata.made.push_back(metadata_of(tensor));
   }
   for (const at::Tensor& tensor : resized) {
-    if (!has_default_strides(*tensor.unsafeGetTensorImpl())) {
-      return nullptr;
+    if (!tensor.is_non_overlapping_and_dense()) {
+      return nullptr; // its memory is more than its elements
     }
-    metadata.resized.emplace_back(tensor.sizes());
+    metadata.resized.push_back(metadata_of(tensor));
   }
   auto entry = std::make_shared<const OutputMetadata>(std::move(metadata));
   insert(digest, entry);

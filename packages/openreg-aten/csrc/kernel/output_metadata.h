@@ -179,7 +179,7 @@ TensorMetadata metadata_of(const at::Tensor& tensor);
 struct OutputMetadata {
   std::vector<TensorMetadata> made; // new tensors, in order
   // The tensors that the call writes to, if it changes their sizes; else empty.
-  std::vector<c10::DimVector> resized;
+  std::vector<TensorMetadata> resized;
 };
 
 /// Whether the strides follow from the sizes. Not is_contiguous(), to which

@@ -110,15 +110,18 @@ void enqueue_call(
   call.take(std::move(results));
 }
 
-/// Gives what a call writes to the sizes of the results, with PyTorch's warning
-/// if it had elements.
+/// Gives what a call writes to the sizes and strides of the results, with
+/// PyTorch's warning if it had elements.
 void resize_written(const Call& call, const OutputMetadata& outputs) {
   if (C10_LIKELY(outputs.resized.empty())) {
     return;
   }
   const auto written = call.written();
   for (size_t i = 0; i < outputs.resized.size(); ++i) {
-    at::native::resize_output(written[i], outputs.resized[i]);
+    const TensorMetadata& metadata = outputs.resized[i];
+    at::native::resize_output(written[i], metadata.sizes);
+    written[i].unsafeGetTensorImpl()->set_sizes_and_strides(
+        metadata.sizes, metadata.strides);
   }
 }
 
