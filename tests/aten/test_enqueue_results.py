@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -182,6 +183,26 @@ def test_enqueued_result_in_a_tensor_of_another_size_is_warned_about(
     for _ in range(3):
         with pytest.warns(UserWarning, match="resized"):
             torch.mm(x, x, out=torch.empty(3, device=device))
+
+
+def test_result_that_gets_its_size_over_an_argument_is_as_on_the_cpu(
+    device: str, latch: Latches
+) -> None:
+    def put(device: str) -> list[Any]:
+        memory = torch.arange(100.0, device=device)
+        rows = torch.tensor([1, 2], device=device)
+        torch.index_select(memory[:48].view(12, 4), 0, rows, out=memory[0:0])
+        x = memory[:48].view(6, 8)
+        return [memory, torch.mul(x.mT, x.mT, out=memory[20:20]).stride()]
+
+    expected, strides = put("cpu")
+    for _ in range(3):
+        held = latch()
+        threading.Timer(0.3, held.release).start()  # such calls wait
+        made = put(device)
+        torch.accelerator.synchronize()
+        assert torch.equal(made[0].cpu(), expected)
+        assert made[1] == strides
 
 
 def test_overlapping_copies_are_refused_by_the_call(device: str) -> None:

@@ -35,6 +35,16 @@ FIRST: dict[str, Callable[[Tensor], Any]] = {
     "out= without size, of other strides": lambda x: torch.mul(
         x.mT, x.mT, out=torch.empty(0, device=x.device)
     ),
+    "norm in evaluation": lambda x: torch.native_batch_norm(
+        x[None].mT, x[:, 0], x[:, 1], x[:, 2], x[:, 3], False, 0.1, 1e-5
+    ),
+    "out= of a product, without size": lambda x: torch.mm(
+        x.mT, x, out=torch.empty(0, device=x.device)
+    ),
+    "out= of a factor, without size": lambda x: torch.cholesky_inverse(
+        torch.eye(x.shape[0], device=x.device) * x[:, :1],
+        out=torch.empty(0, device=x.device),
+    ),
     "convolution": lambda x: F.conv2d(x[None, None], x[None, None, :2, :2], stride=2),
     "channels last": lambda x: F.conv2d(
         x.view(1, 2, -1, 1).to(memory_format=torch.channels_last),
@@ -86,6 +96,35 @@ def test_first_call_is_enqueued(
     assert not torch.accelerator.current_stream().query()
     held.release()
     same(result if name != "foreach in place" else on_device, expected)
+
+
+NORMS: dict[str, Callable[[Tensor, list[Tensor]], Any]] = {
+    "evaluation": lambda x, out: torch.native_batch_norm(
+        *(x, None, None, x[0, :, 0], x[0, :, 1], False, 0.1, 1e-5), out=out
+    ),
+    "evaluation in place": lambda x, out: torch.ops.aten._native_batch_norm_legit.out(
+        *(x, None, None, x[0, :, 2].clone(), x[0, :, 3].clone(), False, 0.1, 1e-5),
+        out=out[0],
+        save_mean=out[1],
+        save_invstd=out[2],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_first_norm_gives_its_out_arguments_the_sizes_of_the_cpu(
+    name: str, device: str, same: Callable[[Any, Any], None], latch: Latches
+) -> None:
+    x = torch.arange(1.0, 481.0).view(4, 6, 20) / 7
+    on_device = x.to(device)
+    results = {}
+    held = latch()
+    threading.Timer(0.3, held.release).start()  # for a call that waits
+    for each in (on_device, x):
+        out = [each.new_empty(0) for _ in range(3)]
+        NORMS[name](each, out)
+        results[each.device.type] = out
+    same(results[on_device.device.type], results["cpu"])
 
 
 def test_backward_of_a_first_call_is_enqueued(

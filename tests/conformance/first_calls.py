@@ -24,7 +24,8 @@ import openreg_runtime as runtime
 from openreg_conformance.case import BITS
 from openreg_conformance.checks.agreement import leaves
 from openreg_conformance.checks.comparison import Likeness, compare, describe
-from openreg_conformance.checks.fake import ones_for
+from openreg_conformance.checks.fake import ones_for, permuted
+from openreg_conformance.checks.mirrors import is_strided, tensors, transform
 from openreg_conformance.checks.operators import Arguments, arguments_of, has_values, on
 from openreg_conformance.checks.samples import short
 from openreg_conformance.checks.sweep import SWEPT, sampled, swept_dtype
@@ -58,7 +59,7 @@ class FirstCall:
 
     Attributes:
         case: Its name in openreg-conformance: that of the operator and the dtype.
-        part: ``"forward"`` or ``"backward"`` and the sample.
+        part: ``"forward"``, ``"backward"`` or ``"out="`` and the sample.
         waits: The operator of ATen that waited for the stream, if one did.
         problem: How the result differs from the CPU's.
     """
@@ -172,6 +173,40 @@ def check(op: OpInfo, label: str, sample: SampleInput) -> Iterator[FirstCall]:
     yield FirstCall(case, f"backward {label}", waits, problem)
 
 
+def check_out(op: OpInfo, label: str, sample: SampleInput) -> Iterator[FirstCall]:
+    """Lets an operator give tensors without elements their sizes, for the first time.
+
+    Its arguments are permuted, and so what it writes has strides of its own. Such a
+    call may wait.
+    """
+    arguments = arguments_of(sample)
+    expected = attempt(lambda: op(*arguments[0], **arguments[1])).value
+    seen = tensors((arguments, expected))
+    if not tensors(expected) or not all(is_strided(each) for each in seen):
+        return
+    arguments = transform(arguments, permuted)
+    case = f"operators/{op.full_name}/{short(swept_dtype(op))}/out"
+
+    def into_empty(device: str) -> Callable[[], Any]:
+        args, kwargs = on(device, op, arguments)
+        made = [each.new_empty(0, device=device) for each in tensors(expected)]
+        out = made[0] if isinstance(expected, Tensor) else tuple(made)
+        return lambda: op(*args, **kwargs, out=out)
+
+    on_cpu = attempt(into_empty("cpu"))
+    mine, waits = _watch(into_empty(DEVICE))
+    if not waits:
+        problem = _problem(case, mine, on_cpu, has_values(op))
+        yield FirstCall(case, f"out= {label}", "", problem)
+
+
+def checks(op: OpInfo, label: str, sample: SampleInput) -> Iterator[FirstCall]:
+    """Makes all first calls of an operator with a sample."""
+    yield from check(op, label, sample)
+    if op.supports_out and not op.name.startswith("_foreach"):
+        yield from check_out(op, label, sample)
+
+
 def main() -> None:
     """Calls all operators."""
     warnings.simplefilter("ignore")
@@ -180,7 +215,7 @@ def main() -> None:
         print(json.dumps({"begun": op.full_name}), flush=True)  # noqa: T201
         with quiet():
             for i, sample in sampled(op, whole=False):
-                for found in check(op, f"sample {i}", sample):
+                for found in checks(op, f"sample {i}", sample):
                     print(json.dumps(dataclasses.asdict(found)), flush=True)  # noqa: T201
 
 

@@ -24,7 +24,8 @@ using torch::jit::Stack;
 /// saves statistics on every device but the CPU.
 bool saves_no_statistics(const std::string& name, const Stack& stack) {
   if (name != "aten::native_batch_norm" &&
-      name != "aten::_native_batch_norm_legit") {
+      name != "aten::_native_batch_norm_legit" &&
+      name != "aten::_native_batch_norm_legit.no_stats") {
     return false;
   }
   const auto training =
@@ -93,8 +94,10 @@ std::shared_ptr<const OutputMetadata> cache(
         return !each.defined() ||
             (each.device().type() == device && each.has_storage());
       });
-  return are_there && !call.aliases_argument(made) && !call.has_hidden_change()
-      ? cache_output_metadata(key, made, call.resized())
+  const auto resized = call.resized();
+  return are_there && !call.aliases_argument(made) &&
+          !call.has_hidden_change() && (resized.empty() || !call.has_overlap())
+      ? cache_output_metadata(key, made, resized)
       : nullptr;
 }
 
@@ -109,18 +112,18 @@ std::shared_ptr<const OutputMetadata> ask_meta_kernel(
       !trusts_meta_kernel(op, info, key, stack) || !is_worth_asking(op)) {
     return nullptr;
   }
-  const bool no_statistics =
-      saves_no_statistics(op.operator_name().name, stack);
-  const bool no_input_gradient =
-      makes_no_input_gradient(op.operator_name().name, stack);
+  const std::string name = toString(op.operator_name());
+  const bool no_statistics = saves_no_statistics(name, stack);
+  const bool no_input_gradient = makes_no_input_gradient(name, stack);
   const bool default_strides = have_default_strides(stack);
   StandInCall call(info, std::move(stack), c10::kMeta);
   if (!call.replace_arguments() || call.has_overlap() ||
       run(call, op) != Outcome::kDone) {
     return nullptr;
   }
-  // Those in Python give what they resize default strides, and no others.
-  if (!default_strides && !call.resized().empty()) {
+  // Those of pointwise operators give what they resize default strides, and the
+  // kernels those of the operands.
+  if (info.promotes && !default_strides && !call.resized().empty()) {
     return nullptr;
   }
   auto made = call.made();

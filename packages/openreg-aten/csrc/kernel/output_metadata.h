@@ -167,7 +167,7 @@ class CallKey {
   c10::SmallVector<const void*, 8> storages_;
 };
 
-/// The metadata of a new tensor.
+/// The metadata of a new tensor, or of one that a call has resized.
 struct TensorMetadata {
   bool defined;
   c10::ScalarType dtype;
@@ -178,7 +178,8 @@ TensorMetadata metadata_of(const at::Tensor& tensor);
 
 struct OutputMetadata {
   std::vector<TensorMetadata> made; // new tensors, in order
-  // The tensors that the call writes to, if it changes their sizes; else empty.
+  // The tensors that the call writes to, if it changes the sizes or strides of
+  // one; else empty.
   std::vector<TensorMetadata> resized;
 };
 
@@ -196,7 +197,8 @@ bool was_seen(const CallKey& key);
 
 /// Caches what a call makes, if its new tensors own their memory, and returns
 /// that; else null. `resized` are the tensors that it writes to, if it
-/// changes any.
+/// changes any; they may share no memory with other arguments, which kernels
+/// look for before they resize them.
 std::shared_ptr<const OutputMetadata> cache_output_metadata(
     const CallKey& key,
     at::ArrayRef<at::Tensor> made,

@@ -282,12 +282,17 @@ std::optional<bool> run(Call& call, size_t bytes) {
 /// The same for a call with a key: what it made is cached.
 void run_and_remember(Call& call, const CallKey& key) {
   const auto changed = run(call, key.bytes());
-  if (key.usable() && changed && !was_seen(key) &&
-      (!*changed || call.info().returns_all_written)) {
-    cache_output_metadata(
-        key,
-        call.made(),
-        *changed ? call.written() : std::vector<at::Tensor>());
+  if (!key.usable() || !changed || was_seen(key) ||
+      (*changed && !call.info().returns_all_written)) {
+    return;
+  }
+  const auto resized = *changed ? call.written() : std::vector<at::Tensor>();
+  const bool share_nothing =
+      std::all_of(resized.begin(), resized.end(), [](const at::Tensor& tensor) {
+        return tensor.storage().use_count() == 1;
+      });
+  if (share_nothing) {
+    cache_output_metadata(key, call.made(), resized);
     remember_dtypes(key);
   }
 }
