@@ -16,6 +16,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from openreg_runtime import Device, failures
+from support.latches import Latches
 from support.programs import Program
 
 Output = Callable[..., str]
@@ -579,6 +581,29 @@ def test_failure_of_a_kernel_keeps_its_words_and_the_graph_goes_on(
     index.fill_(2)
     graph.replay()
     assert torch.equal(out.cpu(), weight.cpu()[[2, 2]])
+
+
+def test_replay_that_draws_and_finds_a_full_stream_fails_and_the_graph_goes_on(
+    side: torch.Stream, latch: Latches
+) -> None:
+    graph, drawn = captured(side, lambda: torch.rand(4, device="openreg"))
+    stream = Device(0).default_stream
+    held = latch(stream)
+    for _ in range(16384 - 1):  # full, but for one command
+        stream.launch(int)
+    with (
+        failures.wait_timeout(0.02),
+        pytest.raises(torch.AcceleratorError, match="as many as it can"),
+    ):
+        graph.replay()
+    held.release()
+    torch.accelerator.synchronize()
+    torch.manual_seed(3)
+    expected = [torch.rand(4, device="openreg").cpu() for _ in range(2)]
+    torch.manual_seed(3)
+    for each in expected:
+        graph.replay()
+        assert torch.equal(drawn.cpu(), each)
 
 
 def test_graph_is_kept_and_written_to_a_file(

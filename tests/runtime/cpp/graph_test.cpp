@@ -148,6 +148,36 @@ TEST(orGraphLaunch, RunsForkedStreamsAtTheSameTime) {
   ASSERT_OK(orStreamSynchronize(stream));
 }
 
+TEST(orGraphLaunch, WaitsForThePartOfALaunchThatFoundAFullStream) {
+  const Stream stream;
+  const Stream side;
+  const Stream other;
+  const Event forked;
+  const Event joined;
+  std::string order;
+  Captured captured(stream);
+  enqueue(stream, [&order] { order += 'a'; });
+  ASSERT_OK(orEventRecord(forked, stream));
+  ASSERT_OK(orStreamWaitEvent(side, forked, 0));
+  enqueue(side, [&order] { order += 'b'; });
+  ASSERT_OK(orEventRecord(joined, side));
+  ASSERT_OK(orStreamWaitEvent(stream, joined, 0));
+  enqueue(stream, [&order] { order += 'c'; });
+  ASSERT_OK(captured.end());
+  auto latch = std::make_unique<Latch>(stream);
+  for (int i = 0; i < 16384 - 1; ++i) { // room for one command
+    ASSERT_OK(orLaunchKernel(stream, [] {}));
+  }
+  ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 20));
+  EXPECT_EQ(orGraphLaunch(captured.graph(), stream), orErrorTimeout);
+  ASSERT_OK(orGraphLaunch(captured.graph(), other));
+  EXPECT_EQ(orStreamSynchronize(other), orErrorTimeout);
+  ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 0));
+  latch.reset();
+  ASSERT_OK(orDeviceSynchronize());
+  EXPECT_EQ(order, "ababc");
+}
+
 TEST(orGraphLaunch, LeavesTheFailureOfAKernelAndRunsTheOthers) {
   const Stream stream;
   int runs = 0;

@@ -42,18 +42,32 @@ struct Draws {
   };
   std::vector<Each> all;
 
+  using Shared = std::shared_ptr<const Draws>;
+
   static void begin(void* draws) {
-    for (const Each& each : static_cast<Draws*>(draws)->all) {
+    for (const Each& each : (*static_cast<Shared*>(draws))->all) {
       copy_state(each.cpu, each.stand_in);
     }
   }
   static void end(void* draws) {
-    for (const Each& each : static_cast<Draws*>(draws)->all) {
+    for (const Each& each : (*static_cast<Shared*>(draws))->all) {
       copy_state(each.stand_in, each.cpu);
     }
   }
-  static void destroy(void* draws) {
-    delete static_cast<Draws*>(draws);
+
+  /// Enqueues one of the above. Each call keeps the generators, for a full
+  /// stream may take one and refuse the next.
+  static orError_t
+  launch(orStream_t stream, void (*run)(void*), const Shared& draws) {
+    auto kept = std::make_unique<Shared>(draws);
+    const orError_t error =
+        orLaunchKernel(stream, run, kept.get(), [](void* args) {
+          delete static_cast<Shared*>(args);
+        });
+    if (error == orSuccess) {
+      static_cast<void>(kept.release());
+    }
+    return error;
   }
 };
 
@@ -153,13 +167,13 @@ class Graph final : public at::GraphImplInterface {
       OPENREG_CHECK(orGraphLaunch(graph_, stream));
       return;
     }
-    const orStream_t before = last_;
+    // Also if the stream is full: it may have taken a part.
+    const orStream_t before = std::exchange(last_, stream);
     if (capture_->drawn().empty()) {
       OPENREG_CHECK(orGraphLaunch(graph_, stream));
     } else {
       replay_drawing(stream, before);
     }
-    last_ = stream;
   }
   // [docs: end]
 
@@ -230,15 +244,13 @@ class Graph final : public at::GraphImplInterface {
     if (before != nullptr && before != stream) {
       StreamEvent(before).hold(stream);
     }
-    auto draws = std::make_unique<Draws>();
+    auto draws = std::make_shared<Draws>();
     for (const Capture::Drawn& each : capture_->drawn()) {
       draws->all.push_back({each.state->for_kernel(stream), each.stand_in});
     }
-    OPENREG_CHECK(orLaunchKernel(stream, &Draws::begin, draws.get(), nullptr));
+    OPENREG_CHECK(Draws::launch(stream, &Draws::begin, draws));
     const orError_t error = orGraphLaunch(graph_, stream);
-    OPENREG_CHECK(
-        orLaunchKernel(stream, &Draws::end, draws.get(), &Draws::destroy));
-    static_cast<void>(draws.release()); // the stream ends it
+    OPENREG_CHECK(Draws::launch(stream, &Draws::end, draws));
     OPENREG_CHECK(error);
   }
 

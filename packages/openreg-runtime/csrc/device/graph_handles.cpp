@@ -61,9 +61,14 @@ class GraphObject {
     }
     // The argument blocks are those of the last launch.
     stream.wait(end_, branches[0].epoch);
-    give_steps(stream);
-    end_ = std::make_shared<LocalPoint>(stream);
-    stream.record(end_, branches[0].epoch);
+    try {
+      give_steps(stream);
+    } catch (...) { // such as a full stream: the next launch follows this part
+      join_branches(stream);
+      mark_end(stream);
+      throw;
+    }
+    mark_end(stream);
   }
 
   void end() {
@@ -99,6 +104,21 @@ class GraphObject {
         to.wait(points[std::get<Graph::Join>(step.action).mark], epoch);
       }
     }
+  }
+
+  /// Lets the stream wait for what those of the other branches were given.
+  void join_branches(Stream& stream) {
+    for (std::size_t i = 0; i < streams_.size(); ++i) {
+      const auto point = std::make_shared<LocalPoint>(*streams_[i]);
+      streams_[i]->record(point, graph_->branches()[i + 1].epoch);
+      stream.wait(point, graph_->branches()[0].epoch);
+    }
+  }
+
+  void mark_end(Stream& stream) {
+    const auto end = std::make_shared<LocalPoint>(stream);
+    stream.record(end, graph_->branches()[0].epoch);
+    end_ = end; // it will be reached
   }
 
   mutable std::mutex mutex_;
