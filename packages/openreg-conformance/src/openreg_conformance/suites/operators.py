@@ -21,6 +21,7 @@ from openreg_conformance.checks.operators import (
     arguments_of,
     check_call,
     check_errors,
+    check_out,
     check_sample,
 )
 from openreg_conformance.checks.samples import (
@@ -196,10 +197,13 @@ def _check_values(
     if not all(is_strided(each) for each in given):
         return
     # The database has next to no transposed tensors.
-    if tally.wants("forward") and any(each.dim() >= 2 for each in given):
-        changed = transform(arguments, permuted)
+    if any(each.dim() >= 2 for each in given):
+        label, changed = f"{label} permuted", transform(arguments, permuted)
         process = sample.output_process_fn_grad
-        check_call(tally, f"{label} permuted", op, op, changed, process=process)
+        if tally.wants("forward"):
+            check_call(tally, label, op, op, changed, process=process)
+        if tally.wants("out="):
+            check_out(tally, label, op, changed)
 
 
 def verdict(tally: Tally, device: str, name: str = "", dtype: str = "") -> Verdict:
