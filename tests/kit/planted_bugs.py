@@ -184,6 +184,16 @@ def add_out_writes_nothing():
     replace("add.out", lambda call, x, y, alpha=1, out=None: out)
 
 
+@bug("out", "add")
+def out_that_is_resized_has_default_strides():
+    def wrong(call, x, y, alpha=1, out=None):
+        if not out.numel():
+            out.resize_(torch.broadcast_shapes(x.shape, y.shape))
+        return call(x, y, alpha=alpha, out=out)
+
+    replace("add.out", wrong)
+
+
 @bug("gradients")
 def gradient_of_tanh_is_wrong():
     replace("tanh_backward", lambda call, grad, y: call(grad, y) * 1.1)

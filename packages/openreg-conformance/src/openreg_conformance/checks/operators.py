@@ -21,6 +21,9 @@ UNDEFINED_VALUES = ("empty", "new_empty", "resize_")
 # Arguments that have to be on the CPU for every device.
 HOST_ARGUMENTS = {"tensor_split": (1,)}
 
+# What the CPU's kernel resizes for transposed arguments it writes in part only.
+PARTLY_WRITTEN = ("native_batch_norm",)
+
 # Elements that take a device about a millisecond to copy.
 BUSY = 1 << 20
 
@@ -64,7 +67,8 @@ def check_call(
             kwargs,
         )
 
-    values = has_values(op)
+    partly = check == "out=" and op.name in PARTLY_WRITTEN
+    values = has_values(op) and not (partly and label.endswith("permuted"))
     tally.call = Call("" if check == "forward" else check, op, arguments)
     check_agreement(tally, check, label, run, values=values, process=process)
 

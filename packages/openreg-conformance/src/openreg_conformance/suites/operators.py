@@ -40,6 +40,7 @@ from openreg_conformance.usage import share_of
 
 SMOKE_SHARE = 0.25  # operators that this share of models calls
 SAMPLES = {"smoke": 2, "sample": 3}
+RARE = ("out", "forward_ad", "fake")  # few of the programs that call an operator do so
 # The tests of PyTorch that compare values, whose tolerances hold here.
 _TESTS = {None, "test_compare_cpu", "test_noncontiguous_samples", "test_out"}
 
@@ -98,6 +99,8 @@ def _case(
         "error": "errors",
     }[phase]
     share, subject = share_of(op.full_name), op.full_name
+    if mechanism in RARE:
+        share *= MECHANISMS[mechanism].users
     if layout != torch.strided:
         mechanism, subject = "sparse", short(layout)
         share *= MECHANISMS[mechanism].users
