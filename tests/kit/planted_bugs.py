@@ -30,11 +30,14 @@ class Bug(NamedTuple):
         plant: Makes the device wrong.
         mechanism: That of the finding which names it.
         subject: Words that are in the subject of the finding.
+        cases: Patterns of the cases of the level sample that it is judged on, where
+            the level smoke does not have them.
     """
 
     plant: Callable[[], None]
     mechanism: str
     subject: str
+    cases: tuple[str, ...] = ()
 
 
 BUGS: dict[str, Bug] = {}
@@ -42,9 +45,9 @@ _library = Library("aten", "IMPL")
 _kept: list[Any] = []
 
 
-def bug(mechanism: str, subject: str = "") -> Any:
+def bug(mechanism: str, subject: str = "", *cases: str) -> Any:
     def note(function: Callable[[], None]) -> Callable[[], None]:
-        BUGS[function.__name__] = Bug(function, mechanism, subject)
+        BUGS[function.__name__] = Bug(function, mechanism, subject, cases)
         return function
 
     return note
@@ -179,6 +182,16 @@ def mul_in_place_writes_nothing():
 @bug("out", "add")
 def add_out_writes_nothing():
     replace("add.out", lambda call, x, y, alpha=1, out=None: out)
+
+
+@bug("out", "add")
+def out_that_is_resized_has_default_strides():
+    def wrong(call, x, y, alpha=1, out=None):
+        if not out.numel():
+            out.resize_(torch.broadcast_shapes(x.shape, y.shape))
+        return call(x, y, alpha=alpha, out=out)
+
+    replace("add.out", wrong)
 
 
 @bug("gradients")
@@ -420,6 +433,59 @@ def numbers_are_drawn_from_the_host():
         return call(x, mean, std, generator=generator)
 
     replace("normal_", wrong)
+
+
+@bug("operators", "distributions")
+def normal_numbers_are_zeros():
+    replace("normal_", lambda call, x, *args, **kwargs: x.zero_())
+
+
+@bug("operators", "log_normal", "operators/log_normal/*/forward")
+def log_normal_numbers_are_ones():
+    replace("log_normal_", lambda call, x, *args, **kwargs: x.fill_(1))
+
+
+@bug("operators", "geometric", "operators/geometric/*/forward")
+def geometric_numbers_are_doubled():
+    def wrong(call, x, p, generator=None):
+        return call(x, p, generator=generator).mul_(2)
+
+    replace("geometric_", wrong)
+
+
+@bug("operators", "cauchy", "operators/cauchy/*/forward")
+def cauchy_numbers_have_no_seed():
+    def wrong(call, x, median=0, sigma=1, generator=None):
+        fixed = torch.Generator(DEVICE).manual_seed(1)
+        return call(x, median, sigma, generator=fixed)
+
+    replace("cauchy_", wrong)
+
+
+@bug("operators", "normal", "operators/normal/*/forward")
+def normal_numbers_have_another_deviation():
+    def wrong(call, mean, std, generator=None):
+        return call(mean, std * 4, generator=generator)
+
+    replace("normal.Tensor_Tensor", wrong)
+
+
+@bug("gradients", "dropout", "operators/nn.functional.dropout/*/*ward")
+def gradients_of_dropout_have_another_mask():
+    def wrong(x, p, train):
+        return Masked.apply(x, p) if train else x.clone()
+
+    class Masked(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, p):
+            ctx.p = p
+            return torch.empty_like(x).bernoulli_(1 - p).div_(1 - p) * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return torch.zeros_like(grad), None
+
+    _library.impl("dropout", wrong, "AutogradPrivateUse1")
 
 
 # ---- streams, events and memory ----------------------------------------------

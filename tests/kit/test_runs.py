@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -39,8 +38,18 @@ def test_run_of_the_cpu_passes(command: Command, tmp_path: Path) -> None:
         (["--device", "cuda"], "torch.cuda.is_available() is False"),
         (["--device", "cpu:0"], "name the type alone: cpu"),
         (["--device", "cpu", "--import", "no_such"], "No module named 'no_such'"),
-        (["--device", "cpu", "--suite", "rng", "--case", "rng/x"], "no case is called"),
-        (["--device", "cpu", "--workers", "0"], "--workers is 0; accepted: 1"),
+        (["--device", "hpu"], "torch has no module torch.hpu"),
+        (
+            ["--device", "cpu", "--suite", "rng", "--case", "rng/*", "--case", "rng/x"],
+            "no case is called rng/x at the level smoke, in rng",
+        ),
+        (["--device", "cpu", "--workers", "0"], "workers is 0; accepted: 1"),
+        (["--device", "cpu", "--timeout", "nan"], "timeout is nan; accepted: above 0"),
+        (["--device", "cpu", "--timeout", "inf"], "timeout is inf; accepted: above 0"),
+        (["--device", "cpu", "--advices", "-1"], "--advices is -1; accepted: 0"),
+        (["--device", "cpu", "--json", "/no/such/out.json"], "there is no folder"),
+        (["--device", "cpu", "--html", "/tmp"], "/tmp is a folder"),
+        (["--device", "cpu", "--junit", "/no/such/out.xml"], "there is no folder"),
         (["--device", "cpu", "--resume"], "--resume needs --json"),
         (["--device", "cpu", "--level", "huge"], "invalid choice: 'huge'"),
     ],
@@ -172,6 +181,89 @@ def test_killed_run_resumes_with_the_same_result(
     assert facts(found) == facts(expected)
 
 
+@pytest.mark.parametrize("content", ["{", "[]\n", "3\n", '{"device": "cpu"}\n{}\n'])
+def test_file_that_is_no_journal_is_not_resumed(
+    command: Command, tmp_path: Path, content: str
+) -> None:
+    path = tmp_path / "out.json"
+    journal = path.with_name("out.json.journal")
+    journal.write_text(content)
+    case = "rng/generator_knows_its_seed"
+    done = command(
+        *("run", "--device", "cpu", "--suite", "rng", "--case", case),
+        *("--json", path, "--resume"),
+    )
+    if content.endswith("\n"):
+        assert done.status == 2
+        assert f"{journal} is not the journal of a run" in done.errors
+        assert journal.read_text() == content
+    else:
+        assert done.status == 0, "what was cut before its first line has no results"
+
+
+def start(*arguments: str | Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "openreg_conformance", *map(str, arguments)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_interrupt_ends_a_run_that_hangs_and_locks_its_file(
+    command: Command, tmp_path: Path
+) -> None:
+    plugin, path = tmp_path / "hangs.py", tmp_path / "out.json"
+    pid = tmp_path / "pid"
+    plugin.write_text(
+        "import os, pathlib, time, torch\n"
+        "def hang(*args, **kwargs):\n"
+        f"    pathlib.Path({str(pid)!r}).write_text(str(os.getpid()))\n"
+        "    time.sleep(1000)\n"
+        "torch.multinomial = hang\n"
+    )
+    names = ("rng/generator_knows_its_seed", "rng/same_seed_same_numbers")
+    arguments = [
+        *("run", "--device", "cpu", "--suite", "rng", "--import", plugin),
+        *(word for name in names for word in ("--case", name)),
+        *("--json", path),
+    ]
+    process = start(*arguments)
+    while not pid.exists() or not pid.read_text():
+        assert process.poll() is None
+        time.sleep(0.01)
+    other = command(*arguments)
+    assert other.status == 2
+    assert f"another run writes {path}.journal" in other.errors
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGINT
+    assert "interrupted; the same command with --resume goes on" in errors
+    assert "Traceback" not in errors
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+    assert path.with_name("out.json.journal").exists()
+
+
+def test_worker_that_is_killed_costs_one_case(command: Command, tmp_path: Path) -> None:
+    plugin, path = tmp_path / "killed.py", tmp_path / "out.json"
+    plugin.write_text(
+        "import os, torch\n"
+        "torch.multinomial = lambda *_, **__: os.kill(os.getpid(), 9)\n"
+    )
+    names = ("rng/generator_knows_its_seed", "rng/same_seed_same_numbers")
+    done = command(
+        *("run", "--device", "cpu", "--suite", "rng", "--import", plugin),
+        *(word for name in names for word in ("--case", name)),
+        *("--json", path),
+    )
+    assert done.status == 1
+    found = {case["name"]: case for case in done.report(path)["cases"]}
+    assert found[names[0]]["outcome"] == "passed"
+    assert found[names[1]]["outcome"] == "crashed"
+    assert "SIGKILL" in found[names[1]]["message"]
+
+
 def test_workers_share_the_cases(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     done = command("run", "--device", "cpu", *QUICK, "--workers", "2", "--json", path)
@@ -244,36 +336,67 @@ def test_exact_run_demands_the_bits_of_the_cpu(
         assert command(*arguments, "--exact", "--expect", known).status == status
 
 
-def test_exact_run_demands_the_random_numbers_of_the_cpu(command: Command) -> None:
+def test_exact_run_demands_the_random_numbers_of_the_cpu(
+    command: Command, tmp_path: Path
+) -> None:
+    plugin = tmp_path / "shifts.py"
+    plugin.write_text(
+        "import torch\n"
+        "real = torch.openreg.manual_seed_all\n"
+        "torch.openreg.manual_seed_all = lambda seed: real(seed + 7)\n"
+    )
     arguments = (
-        *("run", "--device", "openreg", "--import", BUGS),
-        *("--suite", "operators", "--level", "sample"),
+        *("run", "--device", "openreg", "--suite", "operators", "--level", "sample"),
         *("--case", "operators/normal/float32/forward"),
     )
-    bug = {"PLANTED_BUG": "seed_is_ignored"}
+    shifted = (*arguments, "--import", plugin)
     assert command(*arguments, "--exact").status == 0
-    assert command(*arguments, **bug).status == 0
-    done = command(*arguments, "--exact", **bug)
+    assert command(*shifted).status == 0
+    done = command(*shifted, "--exact")
     assert done.status == 1
     assert "other random numbers" in done.output
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ('device = "cpu"\nlevel = "huge"', "level is 'huge'; accepted: smoke"),
+        ('device = "cpu"\nsuites = ["nothing"]', "suites has 'nothing'; accepted"),
+        ('device = "cpu"\nimports = "torch"', "imports is 'torch', not a list"),
+        ('device = "cpu"\ntimeout = "long"', "timeout is 'long'; accepted"),
+        ('device = "cpu"\nexact = 1', "exact is 1, not true or false"),
+        ('device = "cpu"\nlevels = 1', "run has levels; it may have device"),
+        ('level = "smoke"', "run has no device"),
+    ],
+)
+def test_pytest_refuses_a_wrong_file(tmp_path: Path, table: str, words: str) -> None:
+    (tmp_path / "conformance.toml").write_text(f"[run]\n{table}\n")
+    done = run_pytest(tmp_path)
+    assert done.returncode == 2
+    assert words in done.stdout
+    assert "Traceback" not in done.stdout
+
+
+def run_pytest(folder: Path) -> subprocess.CompletedProcess[str]:
+    installed = "openreg_conformance" in entry_points(group="pytest11").names
+    plugin = [] if installed else ["-p", "openreg_conformance.pytest_plugin"]
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-rf", *plugin, str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+    )
 
 
 def test_pytest_collects_the_cases_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "wrong.py").write_text("import torch\ndel torch.randperm\n")
     (tmp_path / "conformance.toml").write_text(
         '[run]\ndevice = "cpu"\nsuites = ["rng"]\n'
-        f"imports = [{json.dumps(str(tmp_path / 'wrong.py'))}]\n"
+        'imports = ["wrong.py"]\n'  # in the file's folder
         '[[expected]]\ncases = ["rng/*generator*"]\nreason = "x"\nstrict = false\n'
     )
-    installed = "openreg_conformance" in entry_points(group="pytest11").names
-    plugin = [] if installed else ["-p", "openreg_conformance.pytest_plugin"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-rf", *plugin, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-    )
+    done = run_pytest(tmp_path)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "AttributeError: module 'torch' has no attribute 'randperm'" in done.stdout
     last = done.stdout.strip().splitlines()[-1]

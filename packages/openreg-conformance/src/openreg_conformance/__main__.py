@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -116,10 +118,6 @@ def _journal_of(path: Path | None) -> Path | None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.workers < 1:
-        raise ValueError(f"--workers is {options.workers}; accepted: 1 and more")
-    if options.timeout <= 0:
-        raise ValueError(f"--timeout is {options.timeout:g}; accepted: above 0")
     if options.resume and options.json is None:
         raise ValueError("--resume needs --json, beside which the journal is")
     known = expectations.read(options.expect) if options.expect else []
@@ -133,18 +131,32 @@ def _run(options: argparse.Namespace) -> int:
         options.timeout,
         options.exact,
     )
-    path = _journal_of(options.json)
-    journal = Journal(path, settings, resume=options.resume)
+    _check_outputs(options)
+    journal = Journal(_journal_of(options.json), resume=options.resume)
     try:
         report = Run(settings, journal, Progress()).execute()
+        status = _show(report, known, options)
+        journal.remove()
     except UnusableError as error:
         raise ValueError(f"there is no device {options.device}: {error}") from error
     finally:
         journal.close()
-    status = _show(report, known, options)
-    if path is not None:
-        path.unlink()
     return status
+
+
+def _check_outputs(options: argparse.Namespace) -> None:
+    """Refuses what cannot be written before hours are spent on it."""
+    if options.advices < 0:
+        raise ValueError(f"--advices is {options.advices}; accepted: 0 and more")
+    for path in (options.json, options.html, options.junit):
+        if path is None:
+            continue
+        if path.is_dir():
+            raise ValueError(f"{path} is a folder")
+        if not path.parent.is_dir():
+            raise ValueError(f"{path}: there is no folder {path.parent}")
+        if not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise ValueError(f"{path} cannot be written")
 
 
 def _show(
@@ -173,9 +185,20 @@ def read(path: Path) -> dict[str, Any]:
         report = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
-    if not isinstance(report, dict) or report.get("format") != 1:
+    if not _is_report(report):
         raise ValueError(f"{path} is not the JSON of a run")
-    return report
+    found: dict[str, Any] = report
+    return found
+
+
+def _is_report(value: Any) -> bool:
+    facts = {"device", "device_name", "level", "torch", "python", "seconds", "cases"}
+    if not isinstance(value, dict) or value.get("format") != 1 or facts - set(value):
+        return False
+    cases, named = value["cases"], {"name", "mechanism", "title", "users", "outcome"}
+    return isinstance(cases, list) and all(
+        isinstance(each, dict) and named <= set(each) for each in cases
+    )
 
 
 def _program(options: argparse.Namespace) -> int:
@@ -197,16 +220,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.command == "program":
             return _program(options)
         if options.command == "report":
+            _check_outputs(options)
             known = expectations.read(options.expect) if options.expect else []
             return _show(read(options.file), known, options)
         text, worse = compare(read(options.before), read(options.after))
         print(text)
         return 1 if worse else 0
-    except ValueError as error:
-        print(f"openreg-conformance: {error}", file=sys.stderr)
-        return 2
     except BrokenPipeError:
         return 0
+    except (ValueError, OSError) as error:
+        print(f"openreg-conformance: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        can = options.command == "run" and options.json is not None
+        more = "; the same command with --resume goes on" if can else ""
+        print(f"\nopenreg-conformance: interrupted{more}", file=sys.stderr)
+        return 128 + signal.SIGINT
 
 
 if __name__ == "__main__":

@@ -57,14 +57,16 @@ def read(path: Path) -> list[Expectation]:
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise ExpectationError(f"{path}: {error}") from error
     unknown = set(content) - {"expected", "run"}
     if unknown:
         raise ExpectationError(f"{path}: {sorted(unknown)[0]} is not [[expected]]")
+    entries = content.get("expected", [])
+    if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
+        raise ExpectationError(f"{path}: expected is not made of tables [[expected]]")
     return [
-        _expectation(f"{path}: entry {i}", entry)
-        for i, entry in enumerate(content.get("expected", []), 1)
+        _expectation(f"{path}: entry {i}", entry) for i, entry in enumerate(entries, 1)
     ]
 
 
@@ -76,7 +78,8 @@ def _expectation(where: str, entry: dict[str, Any]) -> Expectation:
             "check"
         )
     cases, reason = entry.get("cases"), entry.get("reason")
-    if not isinstance(cases, list) or not all(isinstance(c, str) for c in cases):
+    listed = isinstance(cases, list) and all(isinstance(c, str) for c in cases)
+    if not listed or not cases:
         raise ExpectationError(f"{where}: cases is {cases!r}, not a list of names")
     if not isinstance(reason, str) or not reason.strip():
         raise ExpectationError(f"{where} has no reason")

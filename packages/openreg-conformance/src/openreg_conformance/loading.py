@@ -69,6 +69,11 @@ def load(device: str, imports: Sequence[str]) -> dict[str, Any]:
     if device == "meta":
         raise UnusableError("its tensors have no values")
     module = getattr(torch, device, None)
+    if module is None and device != torch._C._get_privateuse1_backend_name():
+        raise UnusableError(
+            f"torch has no module torch.{device}; is its package installed, or named "
+            "with --import?"
+        )
     if module is not None and not getattr(module, "is_available", lambda: True)():
         raise UnusableError(f"torch.{device}.is_available() is False")
     return {

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils import _pytree as pytree
 
-from .checks.mirrors import is_strided
+from .checks.mirrors import is_strided, tensors
+from .checks.operators import BUSY
 from .checks.tally import SEED, Call
 
 _LITERAL = 40  # elements that are written out
@@ -33,6 +33,23 @@ def on(device):
             copy = torch.empty_strided(
                 x.shape, x.stride(), dtype=x.dtype, device=device)
             copy.copy_(x.detach())
+            return copy.requires_grad_(x.requires_grad)
+        return device if x in ("cpu", torch.device("cpu")) else x
+    return pytree.tree_map(move, (args, kwargs))
+"""
+# Tensors that share memory share it on the device.
+_SHARING_MOVE = """\
+def on(device):
+    storages = {}
+    def move(x):
+        if isinstance(x, torch.Tensor):
+            storage = x.untyped_storage()
+            if storage._cdata not in storages:
+                raw = torch.empty(0, dtype=torch.uint8).set_(storage)
+                storages[storage._cdata] = raw.to(device, copy=True)
+            memory = storages[storage._cdata].untyped_storage()
+            copy = torch.empty(0, dtype=x.dtype, device=device)
+            copy.set_(memory, x.storage_offset(), x.size(), x.stride())
             return copy.requires_grad_(x.requires_grad)
         return device if x in ("cpu", torch.device("cpu")) else x
     return pytree.tree_map(move, (args, kwargs))
@@ -123,29 +140,89 @@ def program(
     args, kwargs = _expression(call.arguments[0]), _expression(call.arguments[1])
     spelling = _spelling(call.op) if hasattr(call.op, "op") else None
     lines = ["import torch", "from torch.utils import _pytree as pytree", ""]
-    if args is None or kwargs is None or spelling is None:
-        lines += _from_database(where)
-    if args is not None and kwargs is not None:
+    given = tensors(call.arguments)
+    plain = all(is_strided(each) for each in given)
+    sharing = plain and _share_memory(given)
+    literal = args is not None and kwargs is not None and not sharing
+    if not literal or spelling is None:
+        lines += _from_database(where, call.kind)
+    if literal:
         lines += [f"args = {args}", f"kwargs = {kwargs}"]
+    elif plain and not sharing:
+        lines += _laid_out(call)
     lines += [f"call = {spelling}"] if spelling else ["call = op"]
     lines += [f'device = "{device}"', ""]
-    plain = all(
-        is_strided(each)
-        for each in pytree.tree_leaves(call.arguments)
-        if isinstance(each, Tensor)
-    )
-    text = "\n".join(lines) + "\n" + (_MOVE if plain else _SPARSE_MOVE) + _tail(call)
+    move = _SHARING_MOVE if sharing else _MOVE if plain else _SPARSE_MOVE
+    text = "\n".join(lines) + "\n" + move + _tail(call)
     demanded = "equal_nan=True, rtol=0, atol=0" if exact else "equal_nan=True"
     return text.replace("equal_nan=True", demanded)
 
 
-def _from_database(where: tuple[str, str, int]) -> list[str]:
+def _share_memory(given: list[Tensor]) -> bool:
+    """Whether elements of tensors have the same memory, of one or of two."""
+    storages = {each.untyped_storage()._cdata for each in given}
+    return len(storages) < len(given) or any(
+        size > 1 and stride == 0
+        for each in given
+        for size, stride in zip(each.size(), each.stride(), strict=True)
+    )
+
+
+def _laid_out(call: Call) -> list[str]:
+    """Gives what the database has the strides of the call, and its out=."""
+    out = call.arguments[1].get("out") if call.kind == "out=" else None
+    lines = []
+    written = [id(each) for each in tensors(out)]
+    given = [each for each in tensors(call.arguments) if id(each) not in written]
+    if not all(_is_plain(each) for each in given):
+        facts = [(each.stride(), each.is_conj(), each.is_neg()) for each in given]
+        lines += [f"layouts = iter({facts})", _LAY_OUT]
+    if out is not None:
+        made = [
+            f"torch.empty_strided({tuple(each.shape)}, {each.stride()}, "
+            f"dtype={each.dtype}).fill_(1)"
+            for each in tensors(out)
+        ]
+        text = made[0] if isinstance(out, Tensor) else f"({', '.join(made)},)"
+        lines += [f"kwargs = {{**kwargs, 'out': {text}}}"]
+    return lines
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    return tensor.is_contiguous() and not (tensor.is_conj() or tensor.is_neg())
+
+
+_LAY_OUT = """\
+def lay_out(x):
+    if not isinstance(x, torch.Tensor):
+        return x
+    stride, conj, neg = next(layouts)
+    copy = torch.empty_strided(x.shape, stride, dtype=x.dtype)
+    value = x.detach().conj() if conj else x.detach()
+    copy.copy_(-value if neg else value)
+    copy = torch._neg_view(copy) if neg else copy
+    copy = copy.conj() if conj else copy
+    return copy.requires_grad_(x.requires_grad)
+
+args, kwargs = pytree.tree_map(lay_out, (args, kwargs))"""
+
+
+def _from_database(where: tuple[str, str, int], kind: str) -> list[str]:
     name, dtype, number = where
-    return [
+    lines = [
         "from torch.testing._internal.common_methods_invocations import op_db",
         "",
         f"op = next(each for each in op_db if each.full_name == {name!r})",
         f"torch.manual_seed({SEED})",
+    ]
+    if kind == "error":
+        return [
+            *lines,
+            f"sample = list(op.error_inputs('cpu'))[{number}].sample_input",
+            "args, kwargs = (sample.input, *sample.args), sample.kwargs",
+        ]
+    return [
+        *lines,
         f"made = list(op.sample_inputs('cpu', torch.{dtype}, requires_grad="
         f"op.supports_autograd and torch.{dtype} in op.backward_dtypes"
         f" and (torch.{dtype}.is_floating_point or torch.{dtype}.is_complex)))",
@@ -159,6 +236,8 @@ def _tail(call: Call) -> str:
         return _RUN.format(body=_BACKWARD) + _COMPARE
     if call.kind == "in-place":
         return _RUN.format(body=_IN_PLACE) + _COMPARE
+    if call.kind == "out=":
+        return _RUN.format(body=_OUT) + _COMPARE
     if call.kind == "version":
         return _RUN.format(body=_VERSIONS) + (
             '\nprint(result, "expected", expected)\nassert result == expected\n'
@@ -181,6 +260,11 @@ def run(device):
 expected, result = run("cpu"), run(device)
 """
 _FORWARD = "    return call(*args, **kwargs)"
+_OUT = f"""\
+    if device != "cpu":
+        torch.zeros({BUSY}, device=device).clone()  # it is busy meanwhile
+    with torch.no_grad():
+        return call(*args, **kwargs)"""
 _IN_PLACE = """\
     name = call.__name__.removesuffix("_")
     first = pytree.tree_map(torch.clone, args[0])

@@ -4,7 +4,7 @@
 [run]
 device = "acme"
 level = "smoke"        # or sample, whole
-imports = ["my_acme"]  # where the device does not load with torch
+imports = ["my_acme"]  # where the device does not load with torch; or files, from here
 suites = ["device"]    # all by default
 exact = false          # whether to demand the CPU's bits and random numbers
 
@@ -24,7 +24,7 @@ import pytest
 
 if TYPE_CHECKING:
     from .expectations import Expectation
-    from .runner import Judge
+    from .runner import Judge, Settings
 
 NAME = "conformance.toml"
 
@@ -46,29 +46,17 @@ class ConformanceFile(pytest.File):
         """Lists the cases; the process that did so runs the first of them."""
         from . import expectations
         from .loading import UnusableError
-        from .runner import Judge, Settings, Worker
-        from .suites import SUITES
+        from .runner import Judge, Worker
 
-        known = expectations.read(self.path)
+        try:
+            known = expectations.read(self.path)
+        except expectations.ExpectationError as error:
+            raise self.CollectError(str(error)) from error
         run = tomllib.loads(self.path.read_text(encoding="utf-8")).get("run", {})
-        may = {"device", "level", "imports", "suites", "timeout", "exact"}
-        wrong = set(run) - may
-        if wrong or "device" not in run:
-            problem = f"run has {sorted(wrong)[0]}" if wrong else "run has no device"
-            raise self.CollectError(f"{self.path}: {problem}")
-        exact = run.get("exact", False)
-        if not isinstance(exact, bool):
-            raise self.CollectError(
-                f"{self.path}: exact is {exact!r}, not true or false"
-            )
-        settings = Settings(
-            run["device"],
-            run.get("level", "smoke"),
-            tuple(run.get("suites", SUITES)),
-            tuple(run.get("imports", ())),
-            limit=float(run.get("timeout", Settings.limit)),
-            exact=exact,
-        )
+        try:
+            settings = self._settings(run)
+        except ValueError as error:
+            raise self.CollectError(f"{self.path}: {error}") from error
         try:
             worker = Worker(settings, listing=True)
         except UnusableError as error:
@@ -82,6 +70,38 @@ class ConformanceFile(pytest.File):
                 self, name=case["name"], judge=judge, known=known
             )
             yield item
+
+    def _settings(self, run: Any) -> Settings:
+        """What the table [run] says.
+
+        Raises:
+            ValueError: If it is not as the module describes it.
+        """
+        from .runner import Settings
+        from .suites import SUITES
+
+        may = {"device", "level", "imports", "suites", "timeout", "exact"}
+        if not isinstance(run, dict) or "device" not in run:
+            raise ValueError("run has no device")
+        if wrong := set(run) - may:
+            raise ValueError(
+                f"run has {sorted(wrong)[0]}; it may have {', '.join(sorted(may))}"
+            )
+        for name in ("imports", "suites"):
+            if not isinstance(run.get(name, []), list):
+                raise ValueError(f"{name} is {run[name]!r}, not a list of names")
+        imports = [
+            str(self.path.parent / each) if str(each).endswith(".py") else each
+            for each in run.get("imports", [])
+        ]
+        return Settings(
+            run["device"],
+            run.get("level", "smoke"),
+            tuple(run.get("suites", SUITES)),
+            tuple(imports),
+            limit=run.get("timeout", Settings.limit),
+            exact=run.get("exact", False),
+        )
 
 
 class ConformanceItem(pytest.Item):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import fcntl
 import fnmatch
 import itertools
 import json
@@ -26,12 +27,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from .case import LEVELS
 from .loading import UnusableError, environment
 from .suites import FOUNDATIONS, SUITES
 
 START_LIMIT = 300.0  # seconds until a worker has imported torch and its databases
 CARRY_ON_LIMIT = 20.0  # seconds for a device to compute again after a failure
 STARTS = 3  # attempts to start a worker before the run is given up
+LONGEST = 86400.0  # seconds that a case may be given
 
 Result = dict[str, Any]
 
@@ -49,6 +52,9 @@ class Settings:
         workers: How many processes run cases.
         limit: Seconds for a case.
         exact: Whether values have to have the CPU's bits, and its random numbers.
+
+    Raises:
+        ValueError: If one of them is not so.
     """
 
     device: str
@@ -60,6 +66,29 @@ class Settings:
     limit: float = 120.0
     exact: bool = False
 
+    def __post_init__(self) -> None:
+        """Checks what a command line or a file gives."""
+        if not isinstance(self.device, str):
+            raise ValueError(f"device is {self.device!r}, not the name of a type")
+        if self.level not in LEVELS:
+            raise ValueError(f"level is {self.level!r}; accepted: {_listed(LEVELS)}")
+        for each in self.suites:
+            if each not in SUITES:
+                raise ValueError(f"suites has {each!r}; accepted: {_listed(SUITES)}")
+        for name in ("imports", "patterns"):
+            for each in getattr(self, name):
+                if not isinstance(each, str):
+                    raise ValueError(f"{name} has {each!r}, not a name")
+        if self.workers < 1:
+            raise ValueError(f"workers is {self.workers}; accepted: 1 and more")
+        number = isinstance(self.limit, int | float)
+        if not (number and 0 < self.limit <= LONGEST):  # nor NaN
+            raise ValueError(
+                f"timeout is {self.limit!r}; accepted: above 0, at most {LONGEST:g}"
+            )
+        if not isinstance(self.exact, bool):
+            raise ValueError(f"exact is {self.exact!r}, not true or false")
+
     def key(self) -> dict[str, Any]:
         """What a run that is resumed must have in common with the first one."""
         return {
@@ -70,6 +99,14 @@ class Settings:
             "patterns": list(self.patterns),
             "exact": self.exact,
         }
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names)
+
+
+class StoppedError(Exception):
+    """Says that a case was given up because the run is stopped."""
 
 
 class EndedError(Exception):
@@ -121,15 +158,17 @@ class Worker:
             EndedError: If the worker ended.
             LateError: If it did not answer in time; it has ended then.
         """
-        self._ask({"case": name})
+        self._ask({"case": name, "limit": limit})
         return self._answer(limit)
 
     def is_usable(self) -> bool:
-        """Whether the worker can go on with the next case."""
-        try:
-            return bool(self._answer(CARRY_ON_LIMIT)["usable"])
-        except (EndedError, LateError):
-            return False
+        """Whether the worker can go on with the next case.
+
+        Raises:
+            EndedError: If the worker ended.
+            LateError: If it did not answer in time; it has ended then.
+        """
+        return bool(self._answer(CARRY_ON_LIMIT)["usable"])
 
     def program(self, name: str) -> str:
         """Returns a program for a case that is not run; empty if that fails."""
@@ -146,10 +185,11 @@ class Worker:
                 self._process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(3)
-        self._kill()
+        self.kill()
         self._log.close()
 
-    def _kill(self) -> None:
+    def kill(self) -> None:
+        """Ends the process at once, and those that it started."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -183,12 +223,12 @@ class Worker:
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGUSR1)
         time.sleep(0.5)  # faulthandler writes from the signal
-        self._kill()
+        self.kill()
         return f"did not answer within {limit:g} s{self._said()}"
 
     def _ending(self) -> str:
         code = self._process.wait()
-        self._kill()
+        self.kill()
         how = f"exited with status {code}"
         if code < 0:
             how = f"ended with {signal.Signals(-code).name}"
@@ -216,36 +256,54 @@ class Judge:
 
     def __init__(self, settings: Settings, worker: Worker | None = None) -> None:
         self._settings, self._worker = settings, worker
+        self._stopped = False
 
     def judge(self, name: str) -> Result:
         """Returns the outcome of a case, as plain values.
 
         Raises:
             UnusableError: If the device cannot be loaded any more.
+            StoppedError: If ``stop`` was called.
         """
-        worker = self._worker or self._start()
-        self._worker = None
+        worker = self._worker = self._worker or self._start()
+        if self._stopped:
+            raise StoppedError
         start = time.monotonic()
+        found: Result = {"outcome": "passed"}
         try:
             found = worker.run(name, self._settings.limit)
+            usable = worker.is_usable()
         except (EndedError, LateError) as error:
-            worker.close()
-            seconds = round(time.monotonic() - start, 4)
-            self._worker = self._start()
-            return {
-                "outcome": "crashed" if isinstance(error, EndedError) else "hung",
-                "made": 1,
-                "passed": 0,
-                "message": f"the process {error}",
-                "program": self._worker.program(name),
-                "seconds": seconds,
-            }
-        if worker.is_usable():
-            self._worker = worker
-        else:
-            worker.close()
+            if self._stopped:
+                raise StoppedError from error
+            # A case that ends the process after its answer has not passed.
+            if found["outcome"] != "failed":
+                return self._lost(name, error, time.monotonic() - start)
+            usable = False
+        if not usable:
+            self.close()
             found["message"] += "; the device did not compute afterwards"
         return found
+
+    def _lost(self, name: str, error: Exception, seconds: float) -> Result:
+        """The outcome of a case that ended its process, or had to be ended."""
+        self.close()
+        self._worker = self._start()
+        return {
+            "outcome": "crashed" if isinstance(error, EndedError) else "hung",
+            "made": 1,
+            "passed": 0,
+            "message": f"the process {error}",
+            "program": self._worker.program(name),
+            "seconds": round(seconds, 4),
+        }
+
+    def stop(self) -> None:
+        """Makes ``judge`` give the case up that another thread waits for."""
+        self._stopped = True
+        worker = self._worker
+        if worker is not None:
+            worker.kill()
 
     def close(self) -> None:
         """Ends the process."""
@@ -261,35 +319,64 @@ class Judge:
 
 
 class Journal:
-    """The results so far, in a file that survives the end of the run."""
+    """The results so far, in a file that survives the end of the run.
 
-    def __init__(self, path: Path | None, settings: Settings, *, resume: bool) -> None:
+    Args:
+        path: The file; None for none.
+        resume: Whether to go on with what it has.
+
+    Raises:
+        ValueError: If another run writes it.
+    """
+
+    def __init__(self, path: Path | None, *, resume: bool = False) -> None:
         self.done: dict[str, Result] = {}
+        self._path, self._resume = path, resume
         self._file: TextIO | None = None
         if path is None:
             return
-        if resume and path.exists():
-            self.done = self._read(path, settings)
-        self._file = path.open("a" if self.done else "w", encoding="utf-8")
-        if not self.done:
-            self._write(settings.key())
+        self._file = path.open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            raise ValueError(f"another run writes {path}") from None
+        except OSError as error:  # a file system may have no locks
+            sys.stderr.write(f"{path} is not locked: {error}\n")
 
-    @staticmethod
-    def _read(path: Path, settings: Settings) -> dict[str, Result]:
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    def begin(self, facts: dict[str, Any]) -> None:
+        """Takes the results of the run that is resumed, or begins anew.
+
+        Args:
+            facts: What both runs must have in common.
+
+        Raises:
+            ValueError: If the file is of another run, or no journal.
+        """
+        if self._file is None:
+            return
+        self._file.seek(0)
         # The last line may be half written.
-        read = [json.loads(line) for line in lines if line.endswith("\n")]
-        if not read:
-            return {}
-        if read[0] != settings.key():
-            different = [k for k, v in settings.key().items() if read[0].get(k) != v]
+        lines = [each for each in self._file if each.endswith("\n")]
+        if not self._resume or not lines:
+            self._file.truncate(0)
+            self._write(facts)
+            return
+        try:
+            before, *results = [json.loads(each) for each in lines]
+            different = [k for k, v in facts.items() if before.get(k) != v]
+            done = {each["name"]: each for each in results}
+        except (ValueError, TypeError, LookupError, AttributeError):
             raise ValueError(
-                f"{path} is of a run with another {', '.join(different)}; "
+                f"{self._path} is not the journal of a run; run without --resume"
+            ) from None
+        if different:
+            raise ValueError(
+                f"{self._path} is of a run with another {', '.join(different)}; "
                 "run without --resume"
             )
-        if not lines[-1].endswith("\n"):
-            path.write_text("".join(lines[:-1]), encoding="utf-8")
-        return {each["name"]: each for each in read[1:]}
+        self._file.truncate(sum(len(each.encode()) for each in lines))
+        self.done = done
 
     def _write(self, value: dict[str, Any]) -> None:
         if self._file is not None:
@@ -305,6 +392,11 @@ class Journal:
         """Closes the file, which stays."""
         if self._file is not None:
             self._file.close()
+
+    def remove(self) -> None:
+        """Removes the file, when the report is written."""
+        if self._path is not None:
+            self._path.unlink()
 
 
 class Run:
@@ -334,20 +426,24 @@ class Run:
 
         Raises:
             UnusableError: If there is no such device.
-            ValueError: If no case has a name that was asked for.
+            ValueError: If no case has a name that was asked for, or the journal is not
+                of this run.
         """
         start = time.monotonic()
         first = Worker(self._settings, listing=True)
         about, listed = first.about, first.cases
         patterns = self._settings.patterns
         wanted = [each for each in listed if _matches(each["name"], patterns)]
-        if not wanted:
-            first.close()
-            raise ValueError(f"no case is called {' or '.join(patterns)}")
-        self._count = len(wanted)
-        foundation = [each for each in wanted if each["name"] in FOUNDATIONS]
         judge = Judge(self._settings, first)
-        self._work(judge, iter([self._left(foundation)]))
+        try:
+            self._check_patterns(listed)
+            self._journal.begin({**self._settings.key(), **about})
+            self._count = len(wanted)
+            foundation = [each for each in wanted if each["name"] in FOUNDATIONS]
+            self._work(judge, iter([self._left(foundation)]))
+        except BaseException:
+            judge.close()
+            raise
         reason = self._broken_foundation()
         rest = self._left(wanted)
         for each in rest if reason else []:
@@ -355,12 +451,10 @@ class Run:
                 self._add(each, {"outcome": "blocked", "message": reason})
         groups = itertools.groupby(self._left(wanted), key=_samples_of)
         queue = iter(_Locked(iter([list(cases) for _, cases in groups]), self._lock))
+        others = [Judge(self._settings) for _ in range(self._settings.workers - 1)]
+        judges = [judge, *others]
         threads = [
-            threading.Thread(target=self._serve, args=(each, queue))
-            for each in [
-                judge,
-                *(Judge(self._settings) for _ in range(self._settings.workers - 1)),
-            ]
+            threading.Thread(target=self._serve, args=(each, queue)) for each in judges
         ]
         for thread in threads:
             thread.start()
@@ -369,6 +463,8 @@ class Run:
                 thread.join()
         except KeyboardInterrupt:
             self._stopped = True
+            for stopped in judges:
+                stopped.stop()
             for thread in threads:
                 thread.join()
             raise
@@ -383,6 +479,14 @@ class Run:
             "cases": [self._journal.done[each["name"]] for each in wanted],
         }
 
+    def _check_patterns(self, cases: Sequence[dict[str, Any]]) -> None:
+        for pattern in self._settings.patterns:
+            if not any(_matches(each["name"], [pattern]) for each in cases):
+                raise ValueError(
+                    f"no case is called {pattern} at the level {self._settings.level}, "
+                    f"in {_listed(self._settings.suites)}"
+                )
+
     def _left(self, cases: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         return [each for each in cases if each["name"] not in self._journal.done]
 
@@ -395,7 +499,8 @@ class Run:
 
     def _serve(self, judge: Judge, queue: Iterator[list[dict[str, Any]]]) -> None:
         try:
-            self._work(judge, queue)
+            with contextlib.suppress(StoppedError):
+                self._work(judge, queue)
         except BaseException as error:  # raised again by the thread of execute()
             self._problem = error
             self._stopped = True

@@ -24,6 +24,7 @@ from .case import BITS, Case, Inexact, SkippedError, Verdict
 from .loading import UnusableError, load, module_names
 from .suites import cases
 
+ALONE = 60.0  # seconds after which a case that its parent should have ended ends itself
 NO_SAMPLES = "the database has no sample that can be called so"
 
 
@@ -62,7 +63,10 @@ def main() -> None:
         if request.get("program"):
             say({"program": head + case.program(device)})
             continue
+        # Where the parent was killed, and cannot.
+        faulthandler.dump_traceback_later(request["limit"] + ALONE, exit=True)
         answer = judge(case, device, exact=config["exact"])
+        faulthandler.cancel_dump_traceback_later()
         if answer.get("program"):
             answer["program"] = head + answer["program"]
         say(answer)

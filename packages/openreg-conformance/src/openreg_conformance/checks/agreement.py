@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .drawing import draws
 from .mirrors import tensors
 from .tally import Attempt, Tally, attempt
 
@@ -50,21 +48,28 @@ def check_agreement(
         values: Whether the values of results are defined.
         process: Makes of the result what has a defined gradient.
     """
-    expected, mine = (
-        _directions(run, device, process, backward=tally.wants("backward"))
-        for device in ("cpu", tally.device)
+    missing = Attempt(error=AssertionError("no result requires a gradient"))
+
+    def directions(device: str) -> tuple[Attempt, Attempt | None]:
+        return _directions(run, device, process, backward=tally.wants("backward"))
+
+    expected, mine = directions("cpu"), directions(tally.device)
+    tally.compare(
+        check,
+        label,
+        mine[0],
+        expected[0],
+        values=values,
+        redraw=lambda device: directions(device)[0],
     )
-    random = functools.partial(draws, run)
-    tally.compare(check, label, mine[0], expected[0], values=values, draws=random)
     if expected[1] is not None and expected[0].error is None:
-        missing = Attempt(error=AssertionError("no result requires a gradient"))
         tally.compare(
             "backward",
             label,
             mine[1] or missing,
             expected[1],
             values=values,
-            draws=random,
+            redraw=lambda device: directions(device)[1] or missing,
         )
 
 

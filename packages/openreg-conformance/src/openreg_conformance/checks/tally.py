@@ -11,12 +11,14 @@ from typing import Any
 
 import torch
 
+from . import drawing
 from .comparison import Likeness, Tolerances, compare, describe
 
 # Checks that compare values, and those that compare something else.
 VALUE_CHECKS = ["forward", "backward", "in-place", "out=", "tangent"]
 CHECKS = [*VALUE_CHECKS, "error", "version", "fake"]
 SEED = 0
+REDRAWN = 6  # results of one test whose distributions are compared
 
 
 @contextlib.contextmanager
@@ -82,6 +84,7 @@ class Tally:
         call: What is being called.
         failed_call: What was called when the first check failed.
         inexact_call: What was called when the first result had not the CPU's bits.
+        redrawn: Results whose distributions were compared.
     """
 
     device: str
@@ -96,6 +99,7 @@ class Tally:
     call: Call | None = None
     failed_call: Call | None = None
     inexact_call: Call | None = None
+    redrawn: int = 0
 
     def wants(self, check: str) -> bool:
         """Whether to make a check."""
@@ -109,7 +113,7 @@ class Tally:
         expected: Attempt,
         *,
         values: bool = True,
-        draws: Callable[[], bool] = lambda: False,
+        redraw: drawing.Redraw | None = None,
     ) -> bool:
         """Counts one check: the same results, or the same type of exception.
 
@@ -119,7 +123,7 @@ class Tally:
             mine: What the device gave.
             expected: What the CPU gave.
             values: Whether values are defined, and not only what describes them.
-            draws: Whether they are of random numbers; asked if they differ.
+            redraw: Makes the result on a device once more; asked if values differ.
 
         Returns:
             Whether both have a value, and the values agree.
@@ -137,10 +141,11 @@ class Tally:
                 message = f"{outcomes[0]} (on the CPU: {outcomes[1]})"
         else:
             likeness, message = self._likeness(mine.value, expected.value, values)
-            if likeness == Likeness.DIFFERENT and self.own_numbers and draws():
+            may = likeness == Likeness.DIFFERENT and self.own_numbers
+            if may and redraw is not None and drawing.draws(redraw):
                 likeness, message = self._likeness(mine.value, expected.value, False)
                 if likeness == Likeness.SAME:
-                    likeness, message = Likeness.CLOSE, "other random numbers"
+                    likeness, message = self._numbers(redraw)
         self._count(check, label, likeness, message)
         return mine.error is None and likeness != Likeness.DIFFERENT
 
@@ -158,6 +163,17 @@ class Tally:
             told = " ".join(str(error).split())[:300] or describe(error)
             return Likeness.DIFFERENT, told
         return found, ""
+
+    def _numbers(self, redraw: drawing.Redraw) -> tuple[Likeness, str]:
+        """How random numbers that are not the CPU's are like them."""
+        self.redrawn += 1
+        problem = None
+        if self.redrawn <= REDRAWN:
+            with quiet():
+                problem = drawing.difference(redraw, self.device)
+        if problem is not None:
+            return Likeness.DIFFERENT, problem
+        return Likeness.CLOSE, "other random numbers"
 
     def note(self, check: str, label: str, problem: str | None) -> None:
         """Counts one check, which has failed if there is a problem to tell."""

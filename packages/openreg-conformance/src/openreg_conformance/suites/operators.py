@@ -21,6 +21,7 @@ from openreg_conformance.checks.operators import (
     arguments_of,
     check_call,
     check_errors,
+    check_out,
     check_sample,
 )
 from openreg_conformance.checks.samples import (
@@ -39,6 +40,7 @@ from openreg_conformance.usage import share_of
 
 SMOKE_SHARE = 0.25  # operators that this share of models calls
 SAMPLES = {"smoke": 2, "sample": 3}
+RARE = ("out", "forward_ad", "fake")  # few of the programs that call an operator do so
 # The tests of PyTorch that compare values, whose tolerances hold here.
 _TESTS = {None, "test_compare_cpu", "test_noncontiguous_samples", "test_out"}
 
@@ -97,6 +99,8 @@ def _case(
         "error": "errors",
     }[phase]
     share, subject = share_of(op.full_name), op.full_name
+    if mechanism in RARE:
+        share *= MECHANISMS[mechanism].users
     if layout != torch.strided:
         mechanism, subject = "sparse", short(layout)
         share *= MECHANISMS[mechanism].users
@@ -196,10 +200,13 @@ def _check_values(
     if not all(is_strided(each) for each in given):
         return
     # The database has next to no transposed tensors.
-    if tally.wants("forward") and any(each.dim() >= 2 for each in given):
-        changed = transform(arguments, permuted)
+    if any(each.dim() >= 2 for each in given):
+        label, changed = f"{label} permuted", transform(arguments, permuted)
         process = sample.output_process_fn_grad
-        check_call(tally, f"{label} permuted", op, op, changed, process=process)
+        if tally.wants("forward"):
+            check_call(tally, label, op, op, changed, process=process)
+        if tally.wants("out="):
+            check_out(tally, label, op, changed)
 
 
 def verdict(tally: Tally, device: str, name: str = "", dtype: str = "") -> Verdict:
