@@ -8,6 +8,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile, record_function
 
 import openreg_runtime
-from profiler.conftest import BOTH, Trace
+from profiler.conftest import BOTH, WORK, Trace
 
 TraceOf = Callable[[profile], Trace]
 
@@ -317,6 +318,74 @@ def test_trace_is_in_the_format_of_chrome(trace_of: TraceOf) -> None:
         if event["name"] == "thread_name"
     }
     assert (0, 0, "stream 0 (default)") in named
+
+
+@pytest.mark.parametrize(
+    ("types", "categories"),
+    [
+        (["GPU_MEMCPY"], {"gpu_memcpy"}),
+        (["CONCURRENT_KERNEL"], {"kernel"}),
+        (
+            ["CONCURRENT_KERNEL", "GPU_USER_ANNOTATION"],
+            {"kernel", "gpu_user_annotation"},
+        ),
+        (
+            ["CONCURRENT_KERNEL", "GPU_MEMCPY", "PRIVATEUSE1_RUNTIME"],
+            {"kernel", "gpu_memcpy", "privateuse1_runtime"},
+        ),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("with_host", [True, False])
+def test_only_types_that_are_asked_for_are_recorded(
+    trace_of: TraceOf, types: list[str], categories: set[str], with_host: bool
+) -> None:
+    of_host = [ProfilerActivity.CPU] if with_host else []
+    x = torch.rand(64, 64, device="openreg")
+    with (
+        profile(activities=[*of_host, {ProfilerActivity.OPENREG: types}]) as result,
+        record_function("a range"),
+    ):
+        (x @ x).cpu()
+    trace = trace_of(result)
+    found = {
+        event["cat"]
+        for event in trace.of(*WORK, "gpu_user_annotation", "privateuse1_runtime")
+    }
+    if with_host:  # PyTorch asks for calls with the host's own
+        categories = categories | {"privateuse1_runtime"}
+    else:  # ranges are of the host
+        categories = categories - {"gpu_user_annotation"}
+    assert found == categories
+    arrows = [event for event in trace.events if event.get("cat") == "ac2g"]
+    ends = Counter(event["ph"] for event in arrows)
+    assert ends["s"] == ends["f"]
+    assert (ends["s"] > 0) == ("privateuse1_runtime" in found)
+
+
+def test_stacks_have_the_time_of_the_device(tmp_path: Path) -> None:
+    def product(x: torch.Tensor) -> torch.Tensor:
+        return x @ x
+
+    x = torch.rand(200, 200, device="openreg")
+    # PyTorch keeps no stacks of operators otherwise, on no device.
+    verbose = torch._C._profiler._ExperimentalConfig(verbose=True)
+    with profile(
+        activities=BOTH, with_stack=True, experimental_config=verbose
+    ) as result:
+        product(x)
+    path = tmp_path / "stacks"
+    result.export_stacks(str(path), "self_privateuse1_time_total")
+    stacks = [line.rsplit(" ", 1) for line in path.read_text().splitlines()]
+    assert any(
+        stack.endswith("_product") and int(microseconds) > 0
+        for stack, microseconds in stacks
+    )
+    (row,) = (
+        row for row in result.key_averages(group_by_stack_n=1) if row.key == "aten::mm"
+    )
+    assert row.stack[0].endswith(": product")
+    assert row.self_device_time_total > 0
 
 
 def test_profile_of_the_host_records_nothing_of_the_device(trace_of: TraceOf) -> None:

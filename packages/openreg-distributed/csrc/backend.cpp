@@ -532,7 +532,13 @@ OcclBackend::WorkPtr OcclBackend::issue(
         std::move(task), name, engine_, outcome, span);
     bool is_done = false;
     if (attempts) {
-      run_now(stream, [&] { is_done = execution->attempt(); }, info);
+      const auto run = [&] {
+        is_done = execution->attempt();
+        if (!is_done) {
+          forget_launch(); // the one below is the call
+        }
+      };
+      run_now(stream, run, info);
     }
     if (is_done) {
       work->set_done(call.device);

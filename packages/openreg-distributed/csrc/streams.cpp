@@ -115,6 +115,10 @@ void run_now(
       &info));
 }
 
+void forget_launch() {
+  check(orActivityForget());
+}
+
 Progress progress_of(const c10::Stream& stream) {
   Progress progress{};
   check(orStreamGetProgress(

@@ -69,6 +69,9 @@ void run_now(
     const std::function<void()>& run,
     const orLaunchInfo& info);
 
+/// In what runs: it was not the call yet, of which profilers are told later.
+void forget_launch();
+
 struct Progress {
   uint64_t enqueued; // commands so far
   uint64_t completed;

@@ -7,6 +7,7 @@
 #include <torch/csrc/profiler/standalone/privateuse1_profiler.h>
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <set>
 #include <string>
@@ -37,10 +38,16 @@ class Profiler final : public libkineto::IActivityProfiler {
   std::unique_ptr<libkineto::IActivityProfilerSession> configure(
       const std::set<ActivityType>& types,
       const libkineto::Config& /*config*/) override {
-    if (types.count(ActivityType::CONCURRENT_KERNEL) == 0) {
-      return nullptr;
-    }
-    return std::make_unique<Session>();
+    // PyTorch asks for PRIVATEUSE1_RUNTIME for the host alone too.
+    constexpr ActivityType kOfDevices[] = {
+        ActivityType::CONCURRENT_KERNEL,
+        ActivityType::GPU_MEMCPY,
+        ActivityType::GPU_MEMSET};
+    const bool has_devices = std::any_of(
+        std::begin(kOfDevices), std::end(kOfDevices), [&](ActivityType each) {
+          return types.count(each) > 0;
+        });
+    return has_devices ? std::make_unique<Session>(types) : nullptr;
   }
   std::unique_ptr<libkineto::IActivityProfilerSession> configure(
       int64_t /*begin*/,

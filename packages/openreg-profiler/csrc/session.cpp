@@ -38,9 +38,21 @@ class GilRelease {
   PyThreadState* const state_;
 };
 
-/// What a trace shows. The runtime's allocations are blocks of PyTorch's pool.
-constexpr unsigned int kKinds = 1U << orActivityKernel |
-    1U << orActivityMemcpy | 1U << orActivityMemset | 1U << orActivityCall;
+/// What to record for a trace of these types. The runtime's allocations are
+/// blocks of PyTorch's pool.
+unsigned int kinds_of(const std::set<libkineto::ActivityType>& types) {
+  using Type = libkineto::ActivityType;
+  constexpr std::pair<Type, orActivityKind> kKinds[] = {
+      {Type::CONCURRENT_KERNEL, orActivityKernel},
+      {Type::GPU_MEMCPY, orActivityMemcpy},
+      {Type::GPU_MEMSET, orActivityMemset},
+      {Type::PRIVATEUSE1_RUNTIME, orActivityCall}};
+  unsigned int kinds = 0;
+  for (const auto& [type, kind] : kKinds) {
+    kinds |= types.count(type) > 0 ? 1U << kind : 0;
+  }
+  return kinds;
+}
 
 int device_count() {
   int count = 0;
@@ -56,7 +68,7 @@ void Session::complain(const char* what) {
 
 void Session::start() {
   to_realtime_ = monotonic_to_realtime();
-  recording_ = orActivityEnable(kKinds, 0) == orSuccess;
+  recording_ = orActivityEnable(kinds_of(types_), 0) == orSuccess;
   if (!recording_) {
     complain("start");
   }
@@ -178,6 +190,9 @@ void Session::popCorrelationId() {
 }
 
 void Session::pushUserCorrelationId(uint64_t id) {
+  if (types_.count(libkineto::ActivityType::GPU_USER_ANNOTATION) == 0) {
+    return;
+  }
   std::uint64_t outer = 0;
   static_cast<void>(orActivityPopId(orActivityIdUser, &outer));
   if (outer != 0) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -18,6 +19,10 @@ namespace openreg::profiler {
 
 class Session final : public libkineto::IActivityProfilerSession {
  public:
+  /// Records what is of these types.
+  explicit Session(const std::set<libkineto::ActivityType>& types)
+      : types_(types) {}
+
   void start() override;
   /// Waits for what was enqueued meanwhile, on all devices.
   void stop() override;
@@ -49,6 +54,7 @@ class Session final : public libkineto::IActivityProfilerSession {
  private:
   void complain(const char* what);
 
+  const std::set<libkineto::ActivityType> types_;
   bool recording_ = false;
   std::int64_t to_realtime_ = 0;
   std::vector<orActivity> records_;

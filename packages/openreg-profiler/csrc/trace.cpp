@@ -107,12 +107,16 @@ class Builder {
         realtime(record.ended) >= window_.begin;
   }
 
-  void add_device_work(const orActivity& record) {
+  void add_device_work(const orActivity& record, bool has_call) {
     const auto [type, name] = describe(record);
     Activity& made = add(record, type, name);
     made.device = record.device;
     made.resource = record.stream;
-    made.flow.start = 0;
+    if (has_call) {
+      made.flow.start = 0;
+    } else {
+      made.flow = {};
+    }
     made.addMetadata("device", record.device);
     made.addMetadata("stream", record.stream);
     made.addMetadata("correlation", made.id);
@@ -138,8 +142,9 @@ class Builder {
         add(record, ActivityType::PRIVATEUSE1_RUNTIME, record.name);
     made.device = record.process;
     made.resource = record.thread;
-    made.flow.start = 1;
-    if (!has_work) {
+    if (has_work) {
+      made.flow.start = 1;
+    } else {
       made.flow = {};
     }
     made.addMetadata("correlation", made.id);
@@ -202,15 +207,21 @@ std::vector<Detail> add_activities(
     const Ranges& outer_ranges,
     const libkineto::getLinkedActivityCallback& linked) {
   Builder builder(trace, to_realtime, window, linked);
+  std::unordered_set<std::uint64_t> calls;
   std::unordered_set<std::uint64_t> with_work;       // calls
   using Place = std::tuple<int, int, std::uint64_t>; // device, stream, range
   std::map<Place, std::pair<std::int64_t, std::int64_t>> ranges;
   std::vector<Detail> details;
   for (const orActivity& record : records) {
+    if (record.kind == orActivityCall && builder.has(record)) {
+      calls.insert(record.correlation);
+    }
+  }
+  for (const orActivity& record : records) {
     if (!is_device_work(record) || !builder.has(record)) {
       continue;
     }
-    builder.add_device_work(record);
+    builder.add_device_work(record, calls.count(record.correlation) > 0);
     with_work.insert(record.correlation);
     trace.gpuOpCount += 1;
     const std::int64_t begin = builder.realtime(record.started);

@@ -321,6 +321,58 @@ TEST(orActivityFlush, InAKernelIsNotPermitted) {
   ASSERT_OK(orStreamSynchronize(stream));
 }
 
+TEST(orActivityForget, KernelLeavesNoRecordAndItsCallDoes) {
+  const Stream stream;
+  const Recording recording;
+  ASSERT_OK(orLaunchKernelBlocking(
+      stream, [](void*) { EXPECT_OK(orActivityForget()); }, nullptr));
+  ASSERT_OK(orLaunchKernel(
+      stream, [](void*) { EXPECT_OK(orActivityForget()); }, nullptr, nullptr));
+  ASSERT_OK(orLaunchKernel(stream, nothing, nullptr, nullptr));
+  ASSERT_OK(orStreamSynchronize(stream));
+  const Taken taken = take();
+  const auto kernels = taken.of(orActivityKernel);
+  const auto calls = taken.of(orActivityCall);
+  ASSERT_EQ(kernels.size(), 1u);
+  const auto launches =
+      std::count_if(calls.begin(), calls.end(), [](const orActivity& each) {
+        return std::string(each.name).starts_with("orLaunchKernel");
+      });
+  EXPECT_EQ(launches, 3);
+}
+
+TEST(orActivityForget, InACommandOfAKernelIsOfThatCommand) {
+  static const Stream* stream = nullptr;
+  const Stream own;
+  stream = &own;
+  const orLaunchInfo outer = info_of("outer");
+  const Recording recording(kKernels);
+  ASSERT_OK(orLaunchKernelWithInfo(
+      own,
+      [](void*) {
+        EXPECT_OK(orLaunchKernelBlocking(
+            *stream, [](void*) { EXPECT_OK(orActivityForget()); }, nullptr));
+      },
+      nullptr,
+      nullptr,
+      &outer));
+  ASSERT_OK(orStreamSynchronize(own));
+  const auto kernels = take().of(orActivityKernel);
+  ASSERT_EQ(kernels.size(), 1u);
+  EXPECT_STREQ(kernels[0].name, "outer");
+}
+
+TEST(orActivityForget, WithoutARecordingDoesNothing) {
+  const Stream stream;
+  ASSERT_OK(orLaunchKernelBlocking(
+      stream, [](void*) { EXPECT_OK(orActivityForget()); }, nullptr));
+}
+
+TEST(orActivityForget, OutsideOfAKernelIsNotPermitted) {
+  EXPECT_EQ(orActivityForget(), orErrorNotPermitted);
+  EXPECT_MESSAGE("expected a call in a kernel");
+}
+
 TEST(orActivityTake, AnotherSizeIsInvalidValue) {
   orActivity record{};
   std::size_t count = 0;

@@ -123,6 +123,7 @@ const std::map<std::string, std::string>& exempt_functions() {
       exempt("orActivityEnable", "changes what other calls do"),
       exempt("orActivityDisable", "cannot fail"),
       exempt("orActivityFlush", "waits for what is recorded"),
+      exempt("orActivityForget", "only a kernel may call it"),
       exempt("orServeDevice", "makes the process that of a device"),
   };
   return table;

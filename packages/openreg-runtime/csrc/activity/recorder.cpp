@@ -288,6 +288,9 @@ make_ticket(orActivityKind kind, int device, const char* name) {
 }
 
 void end(Ticket& ticket, orError_t error) noexcept {
+  if (ticket.forgotten) {
+    return;
+  }
   orActivity& record = ticket.record;
   if (record.ended == 0) {
     record.ended = now();

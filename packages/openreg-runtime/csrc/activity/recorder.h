@@ -48,6 +48,7 @@ class Ticket {
   ~Ticket();
 
   orActivity record;
+  bool forgotten = false; // it leaves no record
 
  private:
   friend void end(Ticket& ticket, orError_t error) noexcept;

@@ -75,6 +75,17 @@ orError_t orActivityFlush(uint64_t milliseconds) noexcept {
   });
 }
 
+orError_t orActivityForget(void) noexcept {
+  return api_call("orActivityForget", [] {
+    if (running_stream() == nullptr) {
+      throw Failure(
+          orErrorNotPermitted,
+          "expected a call in a kernel, whose record goes");
+    }
+    forget_record();
+  });
+}
+
 orError_t orActivityTake(
     orActivity* records,
     size_t recordSize,

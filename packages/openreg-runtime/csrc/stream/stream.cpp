@@ -30,7 +30,7 @@ struct Running {
   Running* outer;
   bool enqueued = false;  // work on the same stream, which runs later
   bool pipelined = false; // later commands of the stream may have begun
-  bool recorded = false;  // as work of the device, its parts included
+  activity::Ticket* ticket = nullptr; // if the command is recorded
 };
 OPENREG_THREAD_LOCAL Running* t_running = nullptr;
 
@@ -157,6 +157,12 @@ const Stream* running_stream() noexcept {
   return t_running != nullptr ? t_running->stream : nullptr;
 }
 
+void forget_record() noexcept {
+  if (t_running != nullptr && t_running->ticket != nullptr) {
+    t_running->ticket->forgotten = true;
+  }
+}
+
 void Stream::enqueue(Command command, Epoch epoch) {
   if (captured_) [[unlikely]] {
     Graph::Node node = std::move(command);
@@ -212,7 +218,8 @@ void Stream::begin_record(Entry& entry, bool may_be_part) const {
   bool nested = false;
   const Running* each = may_be_part ? t_running : nullptr;
   for (; each != nullptr; each = outer_of(*each)) {
-    nested |= each->stream == this && each->recorded;
+    nested |= each->stream == this && each->ticket != nullptr &&
+        each->ticket->record.kind <= orActivityMemset;
   }
   const StreamPlace place{device_, number_, nested};
   if (std::holds_alternative<Wait>(entry.action)) {
@@ -717,7 +724,7 @@ std::optional<Error> Stream::recorded(
   if (ticket == nullptr) [[likely]] {
     return work();
   }
-  t_running->recorded = ticket->record.kind <= orActivityMemset;
+  t_running->ticket = ticket;
   ticket->record.started = activity::now();
   lane_->measure(true);
   auto error = work();

@@ -242,4 +242,7 @@ class Stream {
 /// The stream whose command this thread is running, innermost, or null.
 const Stream* running_stream() noexcept;
 
+/// The command that this thread is running, innermost, leaves no record.
+void forget_record() noexcept;
+
 } // namespace openreg

@@ -95,6 +95,10 @@ OPENREG_API orError_t orActivityDisable(void) OPENREG_NOEXCEPT;
  * they failed with; at most so many milliseconds, 0 is for ever.
  * Errors: NotPermitted (in a kernel), Timeout. */
 OPENREG_API orError_t orActivityFlush(uint64_t milliseconds) OPENREG_NOEXCEPT;
+/* In a kernel: it leaves no record, since it has not done what it is for and is
+ * launched once more for that. The call that launched it does leave one.
+ * Errors: NotPermitted (not in a kernel). */
+OPENREG_API orError_t orActivityForget(void) OPENREG_NOEXCEPT;
 /* Takes records of all threads, at most `capacity`, in no order. `count` says
  * how many; there may be more if it is `capacity`. `dropped` says how many
  * found no room since the last call. Errors: InvalidValue. */
