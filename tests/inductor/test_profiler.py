@@ -16,6 +16,7 @@ from torch.profiler import ProfilerActivity, profile
 
 WORK = ("kernel", "gpu_memcpy", "gpu_memset")
 Events = list[dict[str, Any]]
+pytestmark = pytest.mark.timeout(300)  # a step is compiled on a loaded machine
 
 
 def contains(outer: dict[str, Any], moment: float) -> bool:
