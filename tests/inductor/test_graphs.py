@@ -178,6 +178,38 @@ def test_function_is_captured_anew_after_a_reset_of_the_device(run_python):
     assert result.stdout.splitlines() == ["True", *lines, "2"]
 
 
+@pytest.mark.parametrize("error", ["IllegalAddress", "DeviceLost"])
+def test_function_is_captured_once_its_device_is_usable_again(error, run_python):
+    program = f"""
+        import torch
+        import openreg_runtime as runtime
+        from torch._dynamo.utils import counters
+        run = torch.compile(lambda x: x * 3, backend="cudagraphs")
+        run(torch.ones(4, device="openreg"))
+        x = torch.ones(4, device="openreg")
+        torch.accelerator.synchronize()
+        with runtime.failures.inject_failure("launch", error="{error}"):
+            try:
+                x.add_(1)
+                torch.accelerator.synchronize()
+            except torch.AcceleratorError:
+                pass
+        try:
+            run(x)
+        except torch.AcceleratorError as error:
+            print("orError{error}" in str(error))
+        runtime.Device(0).reset()
+        for _ in range(3):
+            print(run(torch.ones(4, device="openreg")).tolist())
+        print(dict(counters["inductor"]).get("cudagraph_skips", 0))
+        print(counters["inductor"]["openreg_graphs"])
+    """
+    result = run_python(program)
+    assert result.returncode == 0, result.stderr
+    lines = ["True", *[str([3.0] * 4)] * 3, "0", "1"]
+    assert result.stdout.splitlines() == lines
+
+
 def test_results_outlive_the_function():
     graphed = captured(lambda x: x * 3)
     x = torch.ones(1000, device="openreg")

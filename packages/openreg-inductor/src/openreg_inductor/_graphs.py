@@ -28,6 +28,8 @@ from openreg_inductor import _C, _patches
 
 Function = Callable[[list[Any]], Any]
 _Graphs = dict[tuple[int, ...], "_Recorded | None"]  # by stream and size
+# Errors that stick to a device until its reset, and say nothing of the function.
+_OF_THE_DEVICE = ("orErrorDeviceLost", "orErrorIllegalAddress")
 _reinterpret: Any = guards._reinterpret_tensor  # type: ignore[attr-defined]
 
 
@@ -193,7 +195,7 @@ class _Graphed:
                 self._function, self._device, inputs, fixed, self._constants
             )
         except RuntimeError as error:
-            if "orErrorDeviceLost" in str(error):  # says nothing of the function
+            if any(each in str(error) for each in _OF_THE_DEVICE):
                 self._graphs.clear()
                 raise
             # The function then says itself what is wrong, if it is.

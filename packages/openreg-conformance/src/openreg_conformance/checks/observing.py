@@ -296,7 +296,8 @@ class Programs:
         module: The ``__name__`` of the module.
         mechanism: A key of ``MECHANISMS``.
         draws: Whether they draw from generators of their own. That a program draws
-            from the default one of the device is seen.
+            from the default one of the device is seen, unless it seeds the host's
+            again, or keeps its state, after that.
     """
 
     def __init__(
@@ -369,7 +370,7 @@ def _run(
     told = _told(disagreements(found.facts, expected.facts))
     if not told:
         return Verdict(same_bits=1 if expected.values else None)
-    # From the device's own generator, if the host has drawn less beside the device.
+    # From the device's own generator, if the host's is in another state beside it.
     draws = draws or not found.drawn.equal(expected.drawn)
     if _same_but_for_values(found, expected, draws):
         program = _program(function, arguments, device)
