@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import logging
 import threading
+import weakref
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -269,6 +271,44 @@ def test_threads_may_call_one_function():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_thread_leaves_the_results_of_another_where_they_are():
+    # The other thread may be about to enqueue what reads them.
+    weight = torch.ones(4, device="openreg", requires_grad=True)
+    run = torch.compile(lambda x: x * weight, backend="cudagraphs")
+
+    def calls(value: float) -> list[Tensor]:
+        made = []
+        for _ in range(3):
+            y = run(torch.full((4,), value, device="openreg"))
+            made = [y, *torch.autograd.grad(y.sum(), [weight])]
+        return made
+
+    ours = calls(1)
+    before = [each.data_ptr() for each in ours]
+    with ThreadPoolExecutor(1) as pool:
+        others = pool.submit(calls, 2).result()
+    assert [each.data_ptr() for each in ours] == before
+    assert all(each.cpu().eq(1).all() for each in ours)
+    assert all(each.cpu().eq(2).all() for each in others)
+    assert graphs() == 4
+
+
+def test_graphs_of_a_thread_end_with_it():
+    run = torch.compile(lambda x: x * 2, backend="cudagraphs")
+
+    def call() -> weakref.ref[object]:
+        for _ in range(3):
+            run(torch.ones(4, device="openreg"))
+        return weakref.ref(torch._C._get_obj_in_tls("openreg_inductor.caller"))
+
+    call()
+    with ThreadPoolExecutor(1) as pool:
+        caller = pool.submit(call).result()
+    assert caller() is None
+    assert run(torch.ones(4, device="openreg")).cpu().eq(2).all()
+    assert graphs() == 2
 
 
 def test_parameters_that_move_are_captured_anew():

@@ -14,6 +14,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -26,6 +27,7 @@ from torch._inductor.output_code import get_expanded_dims
 from openreg_inductor import _C, _patches
 
 Function = Callable[[list[Any]], Any]
+_Graphs = dict[tuple[int, ...], "_Recorded | None"]  # by stream and size
 _reinterpret: Any = guards._reinterpret_tensor  # type: ignore[attr-defined]
 
 
@@ -80,8 +82,27 @@ class _NoTree:
         """Has nothing to do: results that are in use get memory of their own."""
 
 
+class _Caller:
+    """A thread of the program, and those in which autograd works for it."""
+
+    _KEY = "openreg_inductor.caller"
+
+    @classmethod
+    def current(cls) -> _Caller:
+        """The one that this thread is, or works for."""
+        if not torch._C._is_key_in_tls(cls._KEY):
+            torch._C._stash_obj_in_tls(cls._KEY, cls())
+        caller: _Caller = torch._C._get_obj_in_tls(cls._KEY)
+        return caller
+
+
 class _Graphed:
-    """A compiled function, with a graph for each stream and size."""
+    """A compiled function, with a graph for each caller, stream and size.
+
+    A replay gives the results of the one before other memory, which no thread may do
+    to those that another one is about to read. So each has graphs of its own, which
+    end with it.
+    """
 
     _boxed_call = True  # it takes a list, which it clears
 
@@ -101,7 +122,7 @@ class _Graphed:
         self._placeholders = placeholders
         self._constants = constants
         self._lock = threading.Lock()
-        self._graphs: dict[tuple[int, ...], _Recorded | None] = {}
+        self._graphs = WeakKeyDictionary[_Caller, _Graphs]()
         self._moves: Counter[int] = Counter()
         self._moved = 0
         self._skipped = False
@@ -116,11 +137,13 @@ class _Graphed:
         Returns:
             The results.
         """
+        # Known to the backward pass, also if the forward pass is not captured.
+        caller = _Caller.current()
         stream = torch.accelerator.current_stream(self._device.index)
         if self._skipped or stream.is_capturing():
             return self._function(inputs)
         with self._lock:
-            graph = self._graph(stream, inputs)
+            graph = self._graph(caller, stream, inputs)
             if graph is not None:
                 try:
                     return graph.replay(inputs)
@@ -129,25 +152,28 @@ class _Graphed:
                     raise
         return self._function(inputs)
 
-    def _graph(self, stream: torch.Stream, inputs: list[Any]) -> _Recorded | None:
+    def _graph(
+        self, caller: _Caller, stream: torch.Stream, inputs: list[Any]
+    ) -> _Recorded | None:
         """Finds or captures the graph of a call; None if the call has none."""
         numbers = tuple(each for each in inputs if isinstance(each, int))
         key = (stream.stream_id, *numbers)
-        if key not in self._graphs:
+        graphs = self._graphs.setdefault(caller, {})
+        if key not in graphs:
             sizes: Any = numbers[0] if len(numbers) == 1 else numbers or None
             if not cudagraph_trees.is_cudagraph_capture_sizes(sizes):
                 return None
-            known: Any = self._graphs  # it counts them
+            known: Any = graphs  # it counts them
             if not self._warned:
                 self._warned = cudagraph_utils.maybe_warning_due_to_dynamic_shape(
                     known, key
                 )
-            self._graphs[key] = None
+            graphs[key] = None
             reason = self._reason_against(inputs)
             if reason is not None:
                 self._skip(reason)
             return None
-        graph = self._graphs[key]
+        graph = graphs[key]
         if graph is not None:
             moved = graph.moved(inputs)
             if not moved:
@@ -173,7 +199,7 @@ class _Graphed:
             # The function then says itself what is wrong, if it is.
             self._skip(f"skipping cudagraphs due to a failed capture: {error}")
             return None
-        self._graphs[key] = graph
+        graphs[key] = graph
         return graph
 
     def _reason_against(self, inputs: list[Any]) -> str | None:
