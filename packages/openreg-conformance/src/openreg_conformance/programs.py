@@ -40,8 +40,10 @@ def on(device):
 # Tensors that share memory share it on the device.
 _SHARING_MOVE = """\
 def on(device):
-    storages = {}
+    storages, made = {}, {}
     def move(x):
+        if id(x) in made:
+            return made[id(x)]
         if isinstance(x, torch.Tensor):
             storage = x.untyped_storage()
             if storage._cdata not in storages:
@@ -50,7 +52,8 @@ def on(device):
             memory = storages[storage._cdata].untyped_storage()
             copy = torch.empty(0, dtype=x.dtype, device=device)
             copy.set_(memory, x.storage_offset(), x.size(), x.stride())
-            return copy.requires_grad_(x.requires_grad)
+            made[id(x)] = copy.requires_grad_(x.requires_grad)
+            return copy
         return device if x in ("cpu", torch.device("cpu")) else x
     return pytree.tree_map(move, (args, kwargs))
 """

@@ -22,7 +22,7 @@ UNDEFINED_VALUES = ("empty", "new_empty", "resize_")
 HOST_ARGUMENTS = {"tensor_split": (1,)}
 
 # What the CPU's kernel resizes for transposed arguments it writes in part only.
-PARTLY_WRITTEN = ("native_batch_norm",)
+PARTLY_WRITTEN = ("native_batch_norm", "_native_batch_norm_legit")
 
 # Elements that take a device about a millisecond to copy.
 BUSY = 1 << 20
