@@ -35,7 +35,11 @@ def built(name: str, attention: str) -> nn.Module:
 
 
 def trained(
-    name: str, attention: str, device: str, optimizer_first: bool = False
+    name: str,
+    attention: str,
+    device: str,
+    optimizer_first: bool = False,
+    compiled: bool = False,
 ) -> tuple[nn.Module, Numbers]:
     """Trains a model for a few steps.
 
@@ -44,6 +48,7 @@ def trained(
         attention: The implementation of attention.
         device: Where it is trained.
         optimizer_first: Whether the optimizer is made before the model is moved.
+        compiled: Whether ``torch.compile`` compiles the model.
 
     Returns:
         The model, and on the CPU each loss, the last gradients and the weights.
@@ -60,9 +65,10 @@ def trained(
     numbers: Numbers = {}
     seed(1)  # for dropout
     model.train()
+    forward = torch.compile(model) if compiled else model
     for step in range(STEPS):
         optimizer.zero_grad()
-        loss = model(**inputs, **architecture.call).loss
+        loss = forward(**inputs, **architecture.call).loss
         loss.backward()
         optimizer.step()
         numbers[f"loss {step}"] = loss.detach()
