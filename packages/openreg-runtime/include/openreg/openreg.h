@@ -870,7 +870,9 @@ OPENREG_API orError_t orGraphGetNodeCount(orGraph_t graph, size_t* count)
  * of the graph's own. A command that fails leaves its error as it would without
  * a graph; the others run. An injected failure counts the commands when they
  * run. Errors: InvalidValue (the stream is of another device than the captured
- * one), InvalidHandle, NotSupported (the stream is captured), [device]. */
+ * one), InvalidHandle, NotSupported (the stream is captured), Timeout (the
+ * stream is full; it may have a part, which the next launch follows), [device].
+ */
 OPENREG_API orError_t orGraphLaunch(orGraph_t graph, orStream_t stream)
     OPENREG_NOEXCEPT;
 /* Writes the commands and their order to a file, in the language of Graphviz.
