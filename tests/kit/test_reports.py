@@ -199,9 +199,10 @@ def test_texts_of_errors_are_explained(text: str, mechanism: str | None) -> None
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[[expected]]\ncases = []\n", "entry 1 has no reason"),
+        ('[[expected]]\ncases = ["x"]\n', "entry 1 has no reason"),
+        ('[[expected]]\ncases = []\nreason = "y"\n', r"cases is \[\], not a list"),
         ('[[expected]]\ncases = "x"\nreason = "y"\n', "cases is 'x'"),
-        ('[[expected]]\ncases = []\nreason = "y"\nwhy = 1\n', "has why"),
+        ('[[expected]]\ncases = ["x"]\nreason = "y"\nwhy = 1\n', "has why"),
         ("expectd = 1\n", "expectd is not"),
         ("[", "known.toml"),
     ],

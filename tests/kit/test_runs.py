@@ -202,12 +202,17 @@ def test_file_that_is_no_journal_is_not_resumed(
 
 
 def start(*arguments: str | Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "openreg_conformance", *map(str, arguments)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    # A program that was started in the background ignores it, and so do its children.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-m", "openreg_conformance", *map(str, arguments)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_interrupt_ends_a_run_that_hangs_and_locks_its_file(
