@@ -94,10 +94,8 @@ std::shared_ptr<const OutputMetadata> cache(
         return !each.defined() ||
             (each.device().type() == device && each.has_storage());
       });
-  const auto resized = call.resized();
-  return are_there && !call.aliases_argument(made) &&
-          !call.has_hidden_change() && (resized.empty() || !call.has_overlap())
-      ? cache_output_metadata(key, made, resized)
+  return are_there && !call.aliases_argument(made) && !call.has_hidden_change()
+      ? cache_output_metadata(key, made, call.resized(), call.has_overlap())
       : nullptr;
 }
 

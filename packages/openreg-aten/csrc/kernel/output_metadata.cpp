@@ -263,7 +263,8 @@ bool was_seen(const CallKey& key) {
 std::shared_ptr<const OutputMetadata> cache_output_metadata(
     const CallKey& key,
     at::ArrayRef<at::Tensor> made,
-    at::ArrayRef<at::Tensor> resized) {
+    at::ArrayRef<at::Tensor> resized,
+    bool share_memory) {
   const uint64_t digest = digest_of(key);
   g_seen[digest % g_seen.size()].store(
       seen_now(digest), std::memory_order_relaxed);
@@ -275,8 +276,8 @@ std::shared_ptr<const OutputMetadata> cache_output_metadata(
     metadata.made.push_back(metadata_of(tensor));
   }
   for (const at::Tensor& tensor : resized) {
-    if (!tensor.is_non_overlapping_and_dense()) {
-      return nullptr; // its memory is more than its elements
+    if (share_memory || !tensor.is_non_overlapping_and_dense()) {
+      return nullptr; // or its memory is more than its elements
     }
     metadata.resized.push_back(metadata_of(tensor));
   }

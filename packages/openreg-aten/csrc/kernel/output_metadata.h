@@ -197,12 +197,13 @@ bool was_seen(const CallKey& key);
 
 /// Caches what a call makes, if its new tensors own their memory, and returns
 /// that; else null. `resized` are the tensors that it writes to, if it
-/// changes any; they may share no memory with other arguments, which kernels
-/// look for before they resize them.
+/// changes any; it is null, too, if these share memory with others, which
+/// kernels look for before they resize them.
 std::shared_ptr<const OutputMetadata> cache_output_metadata(
     const CallKey& key,
     at::ArrayRef<at::Tensor> made,
-    at::ArrayRef<at::Tensor> resized);
+    at::ArrayRef<at::Tensor> resized,
+    bool share_memory);
 
 /// Remembers that the CPU's kernel has run with the dtypes of a call.
 void remember_dtypes(const CallKey& key);

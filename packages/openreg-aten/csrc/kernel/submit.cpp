@@ -287,14 +287,12 @@ void run_and_remember(Call& call, const CallKey& key) {
     return;
   }
   const auto resized = *changed ? call.written() : std::vector<at::Tensor>();
-  const bool share_nothing =
-      std::all_of(resized.begin(), resized.end(), [](const at::Tensor& tensor) {
-        return tensor.storage().use_count() == 1;
+  const bool share_memory =
+      std::any_of(resized.begin(), resized.end(), [](const at::Tensor& tensor) {
+        return tensor.storage().use_count() > 1;
       });
-  if (share_nothing) {
-    cache_output_metadata(key, call.made(), resized);
-    remember_dtypes(key);
-  }
+  cache_output_metadata(key, call.made(), resized, share_memory);
+  remember_dtypes(key);
 }
 
 } // namespace
