@@ -321,3 +321,22 @@ def test_float64_keeps_its_precision_in_item(device: str) -> None:
     assert torch.tensor(2**62 + 1, device=device).item() == 2**62 + 1
     assert torch.tensor(2 - 3j, device=device).item() == 2 - 3j
     assert torch.tensor(True, device=device).item() is True
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements")
+@pytest.mark.parametrize("shape", [(1,), (4, 1)])
+def test_norm_of_a_number_does_not_depend_on_what_was_called_before(
+    to_device, shape: tuple[int, ...]
+) -> None:
+    # With a dim, the CPU's kernel looks at the first size of a tensor without any.
+    number = torch.full((), -4.826984902407649, dtype=torch.float64)
+    expected = torch.linalg.vector_norm(number, ord=0.9, dim=-1)
+    mine, other = to_device(number), to_device(torch.ones(shape, dtype=torch.float64))
+    for call in (
+        lambda: other + other,
+        other.sum,
+        lambda: torch.sum(other, (), out=other.new_empty(1)),
+    ):
+        call()
+        norm = torch.linalg.vector_norm(mine, ord=0.9, dim=-1)
+        assert norm.cpu().equal(expected)

@@ -19,6 +19,11 @@ namespace openreg::aten {
 namespace {
 
 void copy_geometry(const c10::TensorImpl& from, c10::TensorImpl& to) {
+  // linalg_vector_norm with a dim reads the first size of a tensor without
+  // dimensions, where one that was used before still has an old one.
+  if (C10_UNLIKELY(from.dim() == 0)) {
+    to.set_sizes_contiguous({0});
+  }
   to.set_sizes_and_strides(from.sizes(), from.strides(), from.storage_offset());
 }
 
@@ -140,7 +145,8 @@ at::Tensor& CpuAliases::alias(const at::Tensor& tensor, bool written) {
           impl->dtype() != made.dtype())) {
     made.set_storage_and_dtype(storage, impl->dtype());
   }
-  if (!has_geometry_of(made, *impl)) { // it may have had the same one before
+  // It may have had the same one before.
+  if (impl->dim() == 0 || !has_geometry_of(made, *impl)) {
     copy_geometry(*impl, made);
   }
   copy_flags(*impl, made);
