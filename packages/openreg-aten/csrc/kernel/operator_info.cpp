@@ -82,7 +82,7 @@ const std::set<std::string> kReadsValues = {
 
 // They give each element of a tensor a value, whatever its sizes.
 const std::set<std::string> kTakesAnySize = {
-    "aten::bernoulli_",
+    "aten::bernoulli_.float", // not with a tensor, whose sizes have to fit
     "aten::cauchy_",
     "aten::exponential_",
     "aten::fill_",
@@ -261,9 +261,10 @@ OperatorInfo make_info(const c10::OperatorHandle& op) {
   info.raises_versions = raises_versions_itself(op);
   info.raises_by_values =
       info.uses_generator || raises_by_values(schema.name());
-  info.takes_any_size = kTakesAnySize.count(schema.name()) > 0;
+  info.takes_any_size = kTakesAnySize.count(schema.name()) > 0 ||
+      kTakesAnySize.count(toString(op.operator_name())) > 0;
   info.reads_numbers = info.uses_generator || schema.name() == "aten::arange" ||
-      schema.name() == "aten::range";
+      schema.name() == "aten::range" || schema.name() == "aten::histc";
   info.promotes = op.hasTag(at::Tag::pointwise);
   info.refused_dtypes = wider_dtypes_of(op.operator_name()).refused;
   return info;

@@ -121,7 +121,7 @@ void CallKey::add(const at::Tensor& tensor) {
       static_cast<uint64_t>(impl.is_neg()) << 1 |
       static_cast<uint64_t>(impl.is_wrapped_number()));
   // Elements that overlap are an error.
-  if (!takes_any_size_ || !storages_.empty() ||
+  if (!takes_any_size_ || !memory_.empty() ||
       !impl.is_non_overlapping_and_dense()) {
     add_geometry(impl);
   }
@@ -131,14 +131,15 @@ void CallKey::add(const at::Tensor& tensor) {
     bytes_ += static_cast<size_t>(impl.numel()) * impl.itemsize();
   }
   const void* storage = impl.storage().unsafeGetStorageImpl();
-  const auto shared = std::find(storages_.begin(), storages_.end(), storage);
-  if (C10_UNLIKELY(shared != storages_.end())) {
-    add_number(static_cast<uint64_t>(shared - storages_.begin()));
-    add_number(static_cast<uint64_t>(impl.storage_offset()));
+  const int64_t begin =
+      impl.storage_offset() * static_cast<int64_t>(impl.itemsize());
+  const auto shared = by_storage_.find(
+      memory_, storage, [](const Memory& each) { return each.storage; });
+  if (C10_UNLIKELY(shared.has_value())) {
+    add_number(*shared);
+    add_number(static_cast<uint64_t>(begin - memory_[*shared].begin));
   }
-  if (storages_.size() < 8) {
-    storages_.push_back(storage);
-  }
+  memory_.push_back({storage, begin});
 }
 
 void CallKey::add(double value) {
@@ -260,14 +261,18 @@ bool was_seen(const CallKey& key) {
       seen_now(digest);
 }
 
+void remember_seen(const CallKey& key) {
+  const uint64_t digest = digest_of(key);
+  g_seen[digest % g_seen.size()].store(
+      seen_now(digest), std::memory_order_relaxed);
+}
+
 std::shared_ptr<const OutputMetadata> cache_output_metadata(
     const CallKey& key,
     at::ArrayRef<at::Tensor> made,
     at::ArrayRef<at::Tensor> resized,
     bool share_memory) {
-  const uint64_t digest = digest_of(key);
-  g_seen[digest % g_seen.size()].store(
-      seen_now(digest), std::memory_order_relaxed);
+  remember_seen(key);
   OutputMetadata metadata;
   for (const at::Tensor& tensor : made) {
     if (tensor.defined() && !owns_memory(tensor)) {
@@ -282,7 +287,7 @@ std::shared_ptr<const OutputMetadata> cache_output_metadata(
     metadata.resized.push_back(metadata_of(tensor));
   }
   auto entry = std::make_shared<const OutputMetadata>(std::move(metadata));
-  insert(digest, entry);
+  insert(digest_of(key), entry);
   return entry;
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "kernel/operator_info.h"
+#include "pointer_table.h"
 
 #include <ATen/core/IListRef.h>
 #include <ATen/core/List.h>
@@ -164,7 +165,12 @@ class CallKey {
   size_t bytes_ = 0;
   uint64_t digest_ = 0x2545f4914f6cdd1d;
   // Arguments that share memory: an operator may refuse it.
-  c10::SmallVector<const void*, 8> storages_;
+  struct Memory {
+    const void* storage;
+    int64_t begin; // the place of the first element, in bytes
+  };
+  c10::SmallVector<Memory, 8> memory_;
+  PointerTable by_storage_; // places in memory_
 };
 
 /// The metadata of a new tensor, or of one that a call has resized.
@@ -194,6 +200,9 @@ std::shared_ptr<const OutputMetadata> find_output_metadata(const CallKey& key);
 /// Whether the outputs of a call with this key were cached, or refused, before:
 /// a quick check, which may answer no for a key that was.
 bool was_seen(const CallKey& key);
+
+/// Remembers that, for a call whose outputs cannot be cached.
+void remember_seen(const CallKey& key);
 
 /// Caches what a call makes, if its new tensors own their memory, and returns
 /// that; else null. `resized` are the tensors that it writes to, if it
