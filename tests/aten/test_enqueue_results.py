@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -137,6 +138,7 @@ def test_result_that_a_kernel_leaves_conjugate_has_the_right_values(
         lambda x: F.huber_loss(x, x + 1, delta=-1.0),
         lambda x: F.smooth_l1_loss(x, x + 1, beta=-1.0),
         lambda x: torch.renorm(x.view(2, -1), -1.0, 0, 1.0),
+        lambda x: torch.histc(x, 4, 2.0, 1.0),
     ],
 )
 def test_number_that_a_kernel_refuses_is_an_error_of_the_call(
@@ -152,6 +154,7 @@ def test_number_that_a_kernel_refuses_is_an_error_of_the_call(
         F.huber_loss(on_device, on_device + 1, delta=1.0)
         F.smooth_l1_loss(on_device, on_device + 1, beta=1.0)
         torch.renorm(on_device.view(2, -1), 1.0, 0, 1.0)
+        torch.histc(on_device, 4, 1.0, 2.0)
     for _ in range(2):
         with pytest.raises(RuntimeError) as expected:
             refused(x)
@@ -176,13 +179,93 @@ def test_strides_with_a_conversion_do_not_depend_on_the_work_of_the_stream(
     held.release()
 
 
-def test_enqueued_result_in_a_tensor_of_another_size_is_warned_about(
+@pytest.mark.parametrize(
+    ("accepted", "refused"),
+    [
+        (
+            lambda x: torch.sin(x[:20], out=x[40:60]),
+            lambda x: torch.sin(x[30:50], out=x[40:60]),
+        ),
+        (
+            lambda x: torch.cat([*x[20:40].clone().split(2)], out=x[:20]),
+            lambda x: torch.cat([*x[20:38].clone().split(2), x[8:10]], out=x[:20]),
+        ),
+        (
+            lambda x: x.view(10, 6).bernoulli_(x.new_ones(6)),
+            lambda x: x.view(6, 10).bernoulli_(x.new_ones(6)),
+        ),
+    ],
+    ids=["overlap", "overlap with a late one of many", "probabilities"],
+)
+def test_arguments_that_do_not_fit_are_an_error_of_the_call(
+    accepted: Callable[[Tensor], Tensor],
+    refused: Callable[[Tensor], Tensor],
     device: str,
+    latch: Latches,
 ) -> None:
-    x = torch.rand(300, 300, device=device)
+    x = torch.arange(60.0)
+    on_device = x.to(device)
+    with pytest.raises(RuntimeError) as expected:
+        refused(x)
+    for _ in range(2):
+        held = latch()
+        threading.Timer(0.3, held.release).start()  # a call that fails waits
+        accepted(on_device), accepted(on_device)
+        with pytest.raises(RuntimeError) as raised:
+            refused(on_device)
+        assert str(raised.value) == str(expected.value)
+        torch.accelerator.synchronize()
+
+
+@pytest.mark.parametrize(
+    "resize",
+    [
+        lambda out: torch.mm(out[None], out[:, None], out=out.clone()),
+        lambda out: torch.sin(out[:7], out=out.clone()),
+        lambda out: torch.cummax(out[:7], 0, out=(out.clone(), out.long()))[0],
+        lambda out: torch.linspace(0, 1, 7, out=out.clone()),
+        lambda out: torch.linspace(0, 1, 9, out=out.view(3, 3).clone()),
+        lambda out: torch.linspace(0, 1, 0, out=out.new_empty(0, 3)),
+        lambda out: torch.arange(7, out=out.clone()),
+        lambda out: torch.eye(7, out=out.clone()),
+        lambda out: torch.narrow_copy(out, 0, 2, 3, out=out.clone()),
+        lambda out: torch.bernoulli(out[:7] * 0, out=out.clone()),
+    ],
+    ids=[
+        "product",
+        "pointwise",
+        "two",
+        "silent",
+        "of as many elements",
+        "without elements",
+        "in its own words",
+        "of no tensor",
+        "copy",
+        "random",
+    ],
+)
+def test_result_of_another_size_is_warned_about_as_on_the_cpu(
+    resize: Callable[[Tensor], Tensor],
+    device: str,
+    latch: Latches,
+    same: Callable[[Any, Any], None],
+) -> None:
+    def warned(out: Tensor) -> tuple[Tensor, list[str]]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            made = resize(out)
+        return made, [str(each.message) for each in caught]
+
+    x = torch.arange(9.0)
+    on_device = x.to(device)
+    expected, messages = warned(x)
     for _ in range(3):
-        with pytest.warns(UserWarning, match="resized"):
-            torch.mm(x, x, out=torch.empty(3, device=device))
+        held = latch()
+        threading.Timer(0.3, held.release).start()  # such calls wait
+        made, told = warned(on_device)
+        assert told == messages
+        torch.accelerator.synchronize()
+        same(made, expected)
 
 
 def test_result_that_gets_its_size_over_an_argument_is_as_on_the_cpu(

@@ -109,8 +109,8 @@ class Call {
     return aliases_ ? *aliases_ : aliases_.emplace(device_);
   }
   /// Gives written arguments the metadata that run() gave their aliases, and
-  /// the aliases back; returns whether there was any, or null if a later call
-  /// with the same metadata may do otherwise.
+  /// the aliases back; returns whether there was any, or null if an enqueued
+  /// call may do otherwise.
   std::optional<bool> finish() {
     if (!aliases_) {
       adopt();
@@ -118,9 +118,10 @@ class Call {
     }
     const bool changed = aliases_->write_back();
     adopt();
-    const bool changed_bits = aliases_->has_changed_bits();
+    const bool may_differ =
+        aliases_->has_changed_bits() || aliases_->has_resized_elements();
     aliases_.reset();
-    return changed_bits ? std::nullopt : std::optional(changed);
+    return may_differ ? std::nullopt : std::optional(changed);
   }
 
   Place place = Place::kAny;

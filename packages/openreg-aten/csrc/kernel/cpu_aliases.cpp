@@ -200,6 +200,8 @@ bool CpuAliases::write_back() {
     }
     if (C10_UNLIKELY(!has_geometry_of(alias, device))) {
       changed = true;
+      has_resized_elements_ = has_resized_elements_ ||
+          (device.numel() > 0 && device.sizes() != alias.sizes());
       copy_geometry(alias, device);
     }
     if (C10_UNLIKELY(

@@ -49,6 +49,11 @@ class CpuAliases {
   bool has_changed_bits() const {
     return has_changed_bits_;
   }
+  /// Whether one had elements, and got other sizes: kernels warn of that, most
+  /// of them, each in its own words.
+  bool has_resized_elements() const {
+    return has_resized_elements_;
+  }
 
   /// Whether an argument was a tensor of the host.
   bool has_host_tensors() const {
@@ -114,6 +119,7 @@ class CpuAliases {
   c10::DeviceIndex device_;
   bool has_host_tensors_ = false;
   bool has_changed_bits_ = false;
+  bool has_resized_elements_ = false;
   c10::SmallVector<SharedStorage, 4> storages_;
   c10::SmallVector<Aliased, 4> aliased_;
   PointerTable by_tensor_; // places in aliased_, and in storages_

@@ -124,6 +124,11 @@ bool StandInCall::run(const c10::OperatorHandle& op) {
     if (argument.written && stack_[argument.index].isTensor()) {
       written_.push_back(stack_[argument.index].toTensor());
       before_.push_back(read_metadata(written_.back()));
+      // Those in Python warn by Python of a result that has elements.
+      if (device_.is_meta() &&
+          op.schema().arguments()[argument.index].is_out()) {
+        written_.back().unsafeGetTensorImpl()->set_sizes_contiguous({0});
+      }
     }
   }
   const HiddenScope scope;
@@ -131,6 +136,13 @@ bool StandInCall::run(const c10::OperatorHandle& op) {
       c10::DispatchKeySet(
           device_.is_meta() ? c10::DispatchKey::Meta : c10::DispatchKey::CPU),
       &stack_);
+  for (size_t i = 0; i < written_.size(); ++i) {
+    const Metadata& before = before_[i];
+    if (device_.is_meta() && written_[i].sizes() == before.sizes) {
+      written_[i].unsafeGetTensorImpl()->set_sizes_and_strides(
+          before.sizes, before.strides); // it needs no others
+    }
+  }
   return !scope.has_warned();
 }
 
@@ -181,6 +193,9 @@ bool StandInCall::has_hidden_change() const {
     if (now.offset != before.offset || now.storage != before.storage ||
         now.conj != before.conj || now.neg != before.neg) {
       return true;
+    }
+    if (c10::multiply_integers(before.sizes) > 0 && now.sizes != before.sizes) {
+      return true; // kernels may warn of it, to the caller
     }
   }
   return is_resized() && resized().size() != written_.size();

@@ -47,8 +47,8 @@ class StandInCall {
   /// The results that are arguments, if an argument has other sizes or strides
   /// now.
   std::vector<at::Tensor> resized() const;
-  /// Whether an argument has changed in a way that a caller would not see if
-  /// the operator were enqueued.
+  /// Whether an argument has changed in a way that a caller would not see, or
+  /// not be warned of, if the operator were enqueued.
   bool has_hidden_change() const;
   /// Whether a result shares the memory of an argument.
   bool aliases_argument(const std::vector<at::Tensor>& results) const;

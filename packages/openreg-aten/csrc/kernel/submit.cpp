@@ -110,8 +110,8 @@ void enqueue_call(
   call.take(std::move(results));
 }
 
-/// Gives what a call writes to the sizes and strides of the results, with
-/// PyTorch's warning if it had elements.
+/// Gives what a call writes to the sizes and strides of the results. It has no
+/// elements: else the kernel, which may warn of that, runs at once.
 void resize_written(const Call& call, const OutputMetadata& outputs) {
   if (C10_LIKELY(outputs.resized.empty())) {
     return;
@@ -244,7 +244,7 @@ void run_by_message(Call& call, const orLaunchInfo* info) {
 }
 
 /// Runs a call on this thread; returns whether it gave arguments other sizes,
-/// or null if a later call with the same metadata may do otherwise.
+/// or null if an enqueued call may do otherwise.
 std::optional<bool> run(Call& call, size_t bytes) {
   if (is_captured(call.device())) {
     fail_capture(call);
@@ -282,8 +282,14 @@ std::optional<bool> run(Call& call, size_t bytes) {
 /// The same for a call with a key: what it made is cached.
 void run_and_remember(Call& call, const CallKey& key) {
   const auto changed = run(call, key.bytes());
-  if (!key.usable() || !changed || was_seen(key) ||
-      (*changed && !call.info().returns_all_written)) {
+  if (!key.usable() || was_seen(key)) {
+    return;
+  }
+  if (!changed) {
+    remember_seen(key); // or each such call would be run dry before
+    return;
+  }
+  if (*changed && !call.info().returns_all_written) {
     return;
   }
   const auto resized = *changed ? call.written() : std::vector<at::Tensor>();
