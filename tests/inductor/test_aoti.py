@@ -129,6 +129,7 @@ def test_model_may_end_before_its_kernels(loaded) -> None:
         """
 cpu, device = load("cpu"), load("openreg")
 given = arguments(8, "openreg")
+device(*given)  # the first call waits: it computes constants
 gate = threading.Event()
 Device(0).default_stream.launch(gate.wait, 60)
 results = device(*given)
@@ -138,6 +139,56 @@ print(equal(results, cpu(*arguments(8, "cpu"))))
 """,
         OPENREG_INLINE_BYTES="0",
     ) == ["True"]
+
+
+@pytest.mark.parametrize("inline_bytes", [0, 2**30])
+def test_first_call_waits_without_the_gil(loaded, inline_bytes: int) -> None:
+    assert loaded(
+        """
+cpu, device = load("cpu"), load("openreg")
+given = arguments(8, "openreg")
+gate = threading.Event()
+Device(0).default_stream.launch(gate.wait, 60)
+threading.Timer(0.5, gate.set).start()
+print(equal(device(*given), cpu(*arguments(8, "cpu"))))
+""",
+        OPENREG_INLINE_BYTES=str(inline_bytes),
+    ) == ["True"]
+
+
+def test_package_is_loaded_behind_a_held_stream(loaded) -> None:
+    assert loaded("""
+cpu = load("cpu")
+gate = threading.Event()
+Device(0).default_stream.launch(gate.wait, 60)
+threading.Timer(0.5, gate.set).start()
+print(equal(load("openreg")(*arguments(8, "openreg")), cpu(*arguments(8, "cpu"))))
+""") == ["True"]
+
+
+@pytest.mark.parametrize("inline_bytes", [0, 2**30])
+def test_threads_call_a_model_at_once(loaded, inline_bytes: int) -> None:
+    assert loaded(
+        """
+cpu, device = load("cpu"), load("openreg")
+batches = (2, 8, 17, 64)
+expected = {batch: cpu(*arguments(batch, "cpu")) for batch in batches}
+given = {batch: arguments(batch, "openreg") for batch in batches}
+right = []
+
+def work(batch):
+    for _ in range(10):
+        right.append(equal(device(*given[batch]), expected[batch]))
+
+threads = [threading.Thread(target=work, args=(batch,)) for batch in batches]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(len(right), all(right))
+""",
+        OPENREG_INLINE_BYTES=str(inline_bytes),
+    ) == ["40 True"]
 
 
 def test_constants_are_updated(loaded) -> None:

@@ -4,6 +4,7 @@
 #include "graph.h"
 #include "operand.h"
 #include "results.h"
+#include "runner.h"
 #include "translated.h"
 
 #include <torch/csrc/autograd/python_variable.h>

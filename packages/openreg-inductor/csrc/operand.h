@@ -19,11 +19,4 @@ C10_EXPORT void set_launch(LaunchCompiled launch);
 /// Launches a kernel. Throws what it throws.
 C10_EXPORT void launch(const Call& call);
 
-/// Registers the runner of models that AOTInductor has compiled, under the name
-/// that the device has now.
-C10_EXPORT void register_runner();
-
-/// The same for operators that Inductor compiles in eager mode.
-C10_EXPORT void register_eager_runner();
-
 } // namespace openreg::inductor

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Runs models that AOTInductor has compiled.
-#include "operand.h"
+#include "runner.h"
 
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/csrc/inductor/aoti_runner/model_container_runner.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace openreg::inductor {
@@ -23,6 +25,21 @@ c10::Device find_device(const std::string& name) {
   const c10::Device device(name);
   return device.has_index() ? device : guard_impl().getDevice();
 }
+
+/// Gives the GIL up for a scope, if this thread has it. PyTorch calls a model
+/// with it; the model waits, for its stream and for locks, and what runs on the
+/// stream, or has the locks, may need it.
+class WithoutGil {
+ public:
+  WithoutGil() {
+    if (Py_IsInitialized() && PyGILState_Check()) {
+      released_.emplace();
+    }
+  }
+
+ private:
+  std::optional<pybind11::gil_scoped_release> released_;
+};
 
 /// A model whose library has been loaded.
 class Runner final : public Base {
@@ -59,6 +76,7 @@ class Runner final : public Base {
   std::vector<at::Tensor> run_impl(
       std::vector<AtenTensorHandle>& inputs,
       void* stream) override {
+    const WithoutGil released;
     const c10::DeviceGuard guard(device_);
     void* current =
         guard_impl().getStreamNativeHandle(guard_impl().getStream(device_));
@@ -80,6 +98,7 @@ std::unique_ptr<Base> make_runner(
     const std::string& device,
     const std::string& folder,
     bool single_threaded) {
+  const WithoutGil released; // copies wait for the default stream
   const c10::DeviceGuard guard(find_device(device)); // constants go there
   return std::make_unique<Runner>(
       library, models, find_device(device), folder, single_threaded);
