@@ -141,6 +141,20 @@ print(equal(results, cpu(*arguments(8, "cpu"))))
     ) == ["True"]
 
 
+def test_model_may_be_alive_at_exit_behind_a_function_in_python(loaded) -> None:
+    assert loaded(
+        """
+device = load("openreg")
+given = arguments(8, "openreg")
+device(*given)
+Device(0).default_stream.launch(threading.Event().wait, 5)
+results = device(*given)
+print("end", flush=True)
+""",
+        OPENREG_INLINE_BYTES="0",
+    ) == ["end"]
+
+
 @pytest.mark.parametrize("inline_bytes", [0, 2**30])
 def test_first_call_waits_without_the_gil(loaded, inline_bytes: int) -> None:
     assert loaded(

@@ -7,6 +7,7 @@
 #include <torch/csrc/inductor/aoti_runner/model_container_runner.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <dlfcn.h>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,6 +42,14 @@ class WithoutGil {
   std::optional<pybind11::gil_scoped_release> released_;
 };
 
+bool is_finalizing() {
+#if PY_VERSION_HEX >= 0x030d0000
+  return Py_IsFinalizing() != 0;
+#else
+  return _Py_IsFinalizing() != 0;
+#endif
+}
+
 /// A model whose library has been loaded.
 class Runner final : public Base {
  public:
@@ -58,13 +67,23 @@ class Runner final : public Base {
             "cuda:" + std::to_string(device.index()),
             folder,
             single_threaded),
-        device_(device) {}
+        device_(device),
+        library_(dlopen(library.c_str(), RTLD_NOW | RTLD_NOLOAD)) {}
 
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
-  /// Waits for the kernels, whose code is about to be unloaded.
+  /// Waits for the kernels, whose code is about to be unloaded. While the
+  /// interpreter ends, what they wait for may need it: code and constants then
+  /// stay, since to free these waits, too.
   ~Runner() override {
+    if (is_finalizing()) {
+      static_cast<void>(library_.release());
+      delete_func_ = [](AOTInductorModelContainerHandle) {
+        return AOTI_RUNTIME_SUCCESS;
+      };
+      return;
+    }
     try {
       guard_impl().synchronizeDevice(device_.index());
     } catch (const std::exception& error) {
@@ -89,7 +108,14 @@ class Runner final : public Base {
   }
 
  private:
+  struct Close {
+    void operator()(void* library) const {
+      dlclose(library);
+    }
+  };
+
   c10::Device device_;
+  std::unique_ptr<void, Close> library_; // besides that of PyTorch
 };
 
 std::unique_ptr<Base> make_runner(
