@@ -59,7 +59,7 @@ def suites(chosen: list[str]) -> list[str]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     whole = metafunc.config.getoption("markexpr") == "whole"
-    marks = [pytest.mark.whole] if whole else []
+    marks = [pytest.mark.whole if whole else pytest.mark.slow]
     names = [pytest.param(name, marks=marks) for name in (BUGS if whole else FEW)]
     metafunc.parametrize("name", names)
 

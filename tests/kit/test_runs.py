@@ -303,6 +303,7 @@ def test_failures_that_are_expected_have_status_0(
     assert command(*arguments, "--expect", known).status == 0
 
 
+@pytest.mark.slow
 def test_exact_run_demands_the_bits_of_the_cpu(
     command: Command, tmp_path: Path
 ) -> None:
@@ -341,6 +342,7 @@ def test_exact_run_demands_the_bits_of_the_cpu(
         assert command(*arguments, "--exact", "--expect", known).status == status
 
 
+@pytest.mark.slow
 def test_exact_run_demands_the_random_numbers_of_the_cpu(
     command: Command, tmp_path: Path
 ) -> None:

@@ -159,6 +159,7 @@ def test_programs_of_observations_run_by_themselves() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_cpu_passes_every_suite(command: Command) -> None:
     done = command("run", "--device", "cpu", "--timeout", "240")
