@@ -205,6 +205,21 @@ print(len(right), all(right))
     ) == ["40 True"]
 
 
+def test_constants_are_updated_behind_a_held_stream(loaded) -> None:
+    assert loaded("""
+device = load("openreg")
+given = arguments(8, "openreg")
+device(*given)
+other = make_model(0).state_dict()
+new = {name: other[name].to("openreg") for name in device.get_constant_fqns()}
+gate = threading.Event()
+Device(0).default_stream.launch(gate.wait, 60)
+threading.Timer(0.5, gate.set).start()
+device.load_constants(new, check_full_update=True)
+print(equal(device(*given), load("cpu")(*arguments(8, "cpu"))))
+""") == ["True"]
+
+
 def test_constants_are_updated(loaded) -> None:
     assert loaded("""
 device = load("openreg")

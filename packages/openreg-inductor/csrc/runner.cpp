@@ -9,8 +9,11 @@
 
 #include <dlfcn.h>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <unordered_map>
 
 namespace openreg::inductor {
 namespace {
@@ -50,6 +53,19 @@ bool is_finalizing() {
 #endif
 }
 
+/// The functions of libraries that stand behind one pointer of a runner, by the
+/// containers that they are called with.
+template <typename Function>
+struct Originals {
+  std::mutex mutex;
+  std::unordered_map<AOTInductorModelContainerHandle, Function> functions;
+};
+template <auto member, typename Function>
+Originals<Function>& originals() {
+  static auto* value = new Originals<Function>; // models may end at exit
+  return *value;
+}
+
 /// A model whose library has been loaded.
 class Runner final : public Base {
  public:
@@ -68,7 +84,19 @@ class Runner final : public Base {
             folder,
             single_threaded),
         device_(device),
-        library_(dlopen(library.c_str(), RTLD_NOW | RTLD_NOLOAD)) {}
+        library_(dlopen(library.c_str(), RTLD_NOW | RTLD_NOLOAD)) {
+    // PyTorch calls these with the GIL, and they are not virtual.
+    release_gil_in<&Runner::extract_constants_map_func_>();
+    release_gil_in<&Runner::update_user_managed_constant_buffer_func_>();
+    release_gil_in<&Runner::update_constant_buffer_func_>();
+    release_gil_in<&Runner::update_constant_buffer_from_cpu_func_>();
+    release_gil_in<&Runner::update_inactive_constant_buffer_func_>();
+    release_gil_in<&Runner::run_const_fold_func_>();
+    release_gil_in<&Runner::swap_constant_buffer_func_>();
+    release_gil_in<&Runner::free_inactive_constant_buffer_func_>();
+    release_gil_in<&Runner::update_constants_from_blob_func_>();
+    release_gil_in<&Runner::delete_func_>();
+  }
 
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
@@ -108,6 +136,34 @@ class Runner final : public Base {
   }
 
  private:
+  /// Puts a function that gives the GIL up in front of one of the library.
+  template <auto member>
+  void release_gil_in() {
+    wrap<member>(this->*member);
+  }
+  template <auto member, typename... Arguments>
+  void wrap(AOTIRuntimeError (
+      *&function)(AOTInductorModelContainerHandle, Arguments...)) {
+    using Function = std::remove_reference_t<decltype(function)>;
+    if (function == nullptr) {
+      return; // the library has none
+    }
+    {
+      auto& all = originals<member, Function>();
+      const std::lock_guard lock(all.mutex);
+      all.functions.insert_or_assign(container_handle_, function);
+    }
+    function = [](AOTInductorModelContainerHandle container,
+                  Arguments... arguments) {
+      const WithoutGil released;
+      auto& all = originals<member, Function>();
+      std::unique_lock lock(all.mutex);
+      const Function original = all.functions.at(container);
+      lock.unlock();
+      return original(container, arguments...);
+    };
+  }
+
   struct Close {
     void operator()(void* library) const {
       dlclose(library);
