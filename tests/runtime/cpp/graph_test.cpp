@@ -148,7 +148,7 @@ TEST(orGraphLaunch, RunsForkedStreamsAtTheSameTime) {
   ASSERT_OK(orStreamSynchronize(stream));
 }
 
-TEST(orGraphLaunch, WaitsForThePartOfALaunchThatFoundAFullStream) {
+TEST(FullStream, TakesAPartOfAGraphThatTheNextLaunchWaitsFor) {
   const Stream stream;
   const Stream side;
   const Stream other;

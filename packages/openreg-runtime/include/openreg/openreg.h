@@ -869,10 +869,10 @@ OPENREG_API orError_t orGraphGetNodeCount(orGraph_t graph, size_t* count)
  * last launch of the graph. What was captured of other streams runs in streams
  * of the graph's own. A command that fails leaves its error as it would without
  * a graph; the others run. An injected failure counts the commands when they
- * run. Errors: InvalidValue (the stream is of another device than the captured
- * one), InvalidHandle, NotSupported (the stream is captured), Timeout (the
- * stream is full; it may have a part, which the next launch follows), [device].
- */
+ * run. A stream that is full may take a part, which the next launch follows.
+ * Errors: InvalidValue (the stream is of another device than the captured
+ * one), InvalidHandle, NotSupported (the stream is captured),
+ * [device]. */
 OPENREG_API orError_t orGraphLaunch(orGraph_t graph, orStream_t stream)
     OPENREG_NOEXCEPT;
 /* Writes the commands and their order to a file, in the language of Graphviz.
