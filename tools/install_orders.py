@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Installs the wheels of dist in many orders, and runs the README's examples.
 
-    python tools/install_orders.py
+    python tools/install_orders.py            all of them
+    python tools/install_orders.py --step 4   every fourth
 
 The environment of this interpreter needs torch and numpy, and no more. pip gets one
 wheel at a time, without its dependencies, so that the order is that of the test and
@@ -13,6 +14,7 @@ rank, a compiled product and a profile run in a fresh process.
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import os
 import re
@@ -131,9 +133,14 @@ def failures(tried: Sequence[Sequence[str]], program: str) -> Iterator[str]:
 
 def main() -> int:
     """Runs the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(description="Installs the wheels in many orders.")
+    parser.add_argument("--step", type=int, default=1, help="try one order of so many")
+    step = parser.parse_args().step
+    if step < 1:
+        parser.error(f"--step is {step}; accepted: 1 or more")
     program = examples(README.read_text(encoding="utf-8"))
     program += COLLECTIVE + COMPILED + PROFILED
-    tried = orders()
+    tried = orders()[::step]
     start = time.monotonic()
     failed = list(failures(tried, program))
     print(*failed, sep="\n", end="")
