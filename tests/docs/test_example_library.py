@@ -41,6 +41,7 @@ def test_suite_passes_as_it_is() -> None:
     assert outcomes.keys() > set().union(*(bug.found_by for bug in BUGS.values()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUGS)
 def test_planted_bug_is_found_on_the_device_only(name: str, tmp_path: Path) -> None:
     bug = BUGS[name]

@@ -88,6 +88,7 @@ print(torch.compile(lambda x: x.sin() + 1)(x).device)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("name", "path"),
@@ -107,6 +108,7 @@ def test_changed_source_is_named_and_nothing_is_compiled(run_python, name, path)
     assert result.stdout == "cpu\n"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("first", ["cudagraph_trees", "compile_fx"])
 def test_graphs_are_captured_whichever_module_is_imported_first(run_python, first):
@@ -126,6 +128,7 @@ def test_graphs_are_captured_whichever_module_is_imported_first(run_python, firs
     assert result.stdout == "1\n"
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_changed_source_of_graphs_is_named_by_the_mode_that_needs_it(run_python):
     source = CHANGED.format(name="get_manager", device="openreg")

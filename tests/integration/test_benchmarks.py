@@ -15,6 +15,7 @@ from support.programs import run, variables
 from support.scripts import Load
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
