@@ -268,6 +268,41 @@ def test_result_of_another_size_is_warned_about_as_on_the_cpu(
         same(made, expected)
 
 
+@pytest.mark.parametrize("count", [0, 4, 6, 9, 40])
+def test_new_call_with_a_result_of_another_size_does_not_wait(
+    count: int, device: str, latch: Latches, same: Callable[[Any, Any], None]
+) -> None:
+    vector, matrix = torch.rand(3), torch.rand(3, 6)
+    for call in (
+        lambda v, m, out: torch.matmul(v, m, out=out),
+        lambda v, m, out: torch.exp(m[:, 1:], out=out),
+        lambda v, m, out: torch.cat([v, v], out=out),
+        lambda v, m, out: torch.cumsum(m, 1, out=out),
+        lambda v, m, out: out.resize_(2, 6).copy_(m[:2]),
+    ):
+        on_device = vector.to(device), matrix.to(device), torch.ones(count).to(device)
+        held = latch()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected = call(vector, matrix, torch.ones(count))
+            made = call(*on_device)
+        assert held.holds
+        held.release()
+        same(made, expected)
+
+
+def test_resize_behind_a_busy_stream_keeps_what_the_stream_has_computed(
+    device: str, latch: Latches
+) -> None:
+    x = torch.zeros(5, device=device)
+    held = latch()
+    x.copy_(torch.arange(5.0, device=device) + 1)
+    x.resize_(70_000)[5:].fill_(7)
+    assert held.holds
+    held.release()
+    assert x[:6].tolist() == [1, 2, 3, 4, 5, 7]
+
+
 def test_result_that_gets_its_size_over_an_argument_is_as_on_the_cpu(
     device: str, latch: Latches
 ) -> None:

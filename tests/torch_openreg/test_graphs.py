@@ -7,6 +7,7 @@ import copy
 import gc
 import re
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -274,6 +275,25 @@ REFUSED: dict[str, tuple[Callable[[Tensor], object], str]] = {
     "synchronize": (lambda _: torch.accelerator.synchronize(), "all of device 0"),
     "query": (lambda _: torch.accelerator.current_stream().query(), "queried"),
 }
+
+
+def test_results_of_other_sizes_are_captured(side: torch.Stream) -> None:
+    vector, matrix = torch.rand(3, device="openreg"), torch.rand(3, 6, device="openreg")
+    product = torch.ones(6, device="openreg")
+    grown = torch.ones(2, device="openreg")
+
+    def step() -> Tensor:
+        torch.exp(matrix, out=grown)
+        return torch.matmul(vector, matrix, out=product)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch means to refuse such calls
+        graph, _ = captured(side, step)
+    for _ in range(2):
+        vector.uniform_(), matrix.uniform_()
+        graph.replay()
+        assert torch.equal(product.cpu(), vector.cpu() @ matrix.cpu())
+        assert torch.equal(grown.cpu(), matrix.cpu().exp())
 
 
 @pytest.mark.parametrize("case", REFUSED)

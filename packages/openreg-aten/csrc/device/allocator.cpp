@@ -137,13 +137,15 @@ void wait_for_memory(DeviceMemory& memory, std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
-/// Copies within a device, in the order of its current stream.
+/// Copies within a device, in the order of its current stream: at once if that
+/// has no work, or if the kernel that it runs asks.
 void copy_within(
     c10::DeviceIndex device,
     void* dst,
     const void* src,
     size_t count) {
-  if (!kernels_reach_memory()) {
+  const bool waits = is_captured(device) || is_busy(device);
+  if (!kernels_reach_memory() || (waits && !runs_here(device))) {
     return enqueue_copy(device, dst, src, count);
   }
   orLaunchInfo info = OPENREG_LAUNCH_INFO_INIT;
@@ -154,9 +156,7 @@ void copy_within(
   info.bytes = count;
   run_on_current_stream(
       device,
-      [&] { // which may be the kernel that asks
-        std::memcpy(to_kernel(dst), to_kernel(src), count);
-      },
+      [&] { std::memcpy(to_kernel(dst), to_kernel(src), count); },
       &info);
 }
 

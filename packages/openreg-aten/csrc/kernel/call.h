@@ -118,8 +118,8 @@ class Call {
     }
     const bool changed = aliases_->write_back();
     adopt();
-    const bool may_differ =
-        aliases_->has_changed_bits() || aliases_->has_resized_elements();
+    const bool may_differ = aliases_->has_changed_bits() ||
+        (info_.resizes_in_its_own_way && aliases_->has_resized_elements());
     aliases_.reset();
     return may_differ ? std::nullopt : std::optional(changed);
   }

@@ -49,8 +49,7 @@ class CpuAliases {
   bool has_changed_bits() const {
     return has_changed_bits_;
   }
-  /// Whether one had elements, and got other sizes: kernels warn of that, most
-  /// of them, each in its own words.
+  /// Whether one had elements, and got other sizes.
   bool has_resized_elements() const {
     return has_resized_elements_;
   }

@@ -114,7 +114,9 @@ std::shared_ptr<const OutputMetadata> ask_meta_kernel(
   const bool no_statistics = saves_no_statistics(name, stack);
   const bool no_input_gradient = makes_no_input_gradient(name, stack);
   const bool default_strides = have_default_strides(stack);
-  StandInCall call(info, std::move(stack), c10::kMeta);
+  // Meta kernels in Python warn by Python.
+  StandInCall call(
+      info, std::move(stack), c10::kMeta, StandInCall::Setting::kEmptyResults);
   if (!call.replace_arguments() || call.has_overlap() ||
       run(call, op) != Outcome::kDone) {
     return nullptr;
@@ -146,22 +148,25 @@ std::shared_ptr<const OutputMetadata> dry_run(
       !op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU)) {
     return nullptr;
   }
-  // Some kernels refuse to divide by zero, and others to index with one.
-  for (const bool ones : {false, true}) {
-    StandInCall call(info, Stack(stack), c10::kCPU, ones);
+  using Setting = StandInCall::Setting;
+  Setting setting = Setting::kZeros;
+  while (true) {
+    StandInCall call(info, Stack(stack), c10::kCPU, setting);
     if (!call.replace_arguments()) {
       return nullptr;
     }
-    switch (run(call, op)) {
-      case Outcome::kDone:
-        return cache(call, key, call.made(), c10::kCPU);
-      case Outcome::kWarned:
-        return nullptr;
-      case Outcome::kRaised:
-        break;
+    const Outcome outcome = run(call, op);
+    if (outcome == Outcome::kDone) {
+      return cache(call, key, call.made(), c10::kCPU);
     }
+    if (setting != Setting::kZeros) {
+      return nullptr;
+    }
+    // Some kernels refuse to divide by zero, and others to index with one. And
+    // it may have warned of nothing but a result of another size.
+    setting =
+        outcome == Outcome::kRaised ? Setting::kOnes : Setting::kEmptyResults;
   }
-  return nullptr;
 }
 
 } // namespace openreg::aten

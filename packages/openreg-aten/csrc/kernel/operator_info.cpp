@@ -85,13 +85,31 @@ const std::set<std::string> kTakesAnySize = {
     "aten::bernoulli_.float", // not with a tensor, whose sizes have to fit
     "aten::cauchy_",
     "aten::exponential_",
-    "aten::fill_",
+    "aten::fill_.Scalar",
+    "aten::fill_.Tensor",
     "aten::geometric_",
     "aten::log_normal_",
     "aten::normal_",
     "aten::random_",
+    "aten::random_.from",
+    "aten::random_.to",
     "aten::uniform_",
     "aten::zero_",
+};
+
+// They do not call at::native::resize_output, which warns.
+const std::set<std::string> kResizesInItsOwnWay = {
+    "aten::addbmm",
+    "aten::arange",
+    "aten::bernoulli",
+    "aten::eye",
+    "aten::linspace",
+    "aten::log_sigmoid_forward",
+    "aten::logspace",
+    "aten::multinomial",
+    "aten::narrow_copy",
+    "aten::randperm",
+    "aten::range",
 };
 
 // Kernels for integers, whose meta kernels do not look.
@@ -258,11 +276,11 @@ OperatorInfo make_info(const c10::OperatorHandle& op) {
   info.uses_generator = has(info, Kind::kGenerator);
   info.results_follow_from_metadata = follow_from_metadata(op, info);
   info.refuses_floats = kRefusesFloats.count(schema.name()) > 0;
+  info.resizes_in_its_own_way = kResizesInItsOwnWay.count(schema.name()) > 0;
   info.raises_versions = raises_versions_itself(op);
   info.raises_by_values =
       info.uses_generator || raises_by_values(schema.name());
-  info.takes_any_size = kTakesAnySize.count(schema.name()) > 0 ||
-      kTakesAnySize.count(toString(op.operator_name())) > 0;
+  info.takes_any_size = kTakesAnySize.count(toString(op.operator_name())) > 0;
   info.reads_numbers = info.uses_generator || schema.name() == "aten::arange" ||
       schema.name() == "aten::range" || schema.name() == "aten::histc";
   info.promotes = op.hasTag(at::Tag::pointwise);

@@ -40,6 +40,9 @@ struct OperatorInfo {
   bool reads_numbers;       // what is made, or refused, follows from floats too
   bool takes_any_size;      // of its first tensor, which it fills
   bool refuses_floats;      // the CPU's kernel does, and its meta kernel not
+  // If it gives a tensor with elements another size, then without PyTorch's
+  // warning of that, or in words of its own.
+  bool resizes_in_its_own_way;
   // The kernel raises the versions of what it writes, not ADInplaceOrView.
   bool raises_versions;
   bool raises_by_values; // its kernel, of floating point numbers too

@@ -54,6 +54,11 @@ uint64_t seen_now(uint64_t digest) {
   return digest ^ g_age.load(std::memory_order_relaxed) << 32;
 }
 
+void mark_seen(uint64_t digest) {
+  g_seen[digest % g_seen.size()].store(
+      seen_now(digest), std::memory_order_relaxed);
+}
+
 bool owns_memory(const at::Tensor& tensor) {
   return tensor.layout() == c10::kStrided &&
       !codec::has_components(*tensor.unsafeGetTensorImpl()) &&
@@ -262,9 +267,7 @@ bool was_seen(const CallKey& key) {
 }
 
 void remember_seen(const CallKey& key) {
-  const uint64_t digest = digest_of(key);
-  g_seen[digest % g_seen.size()].store(
-      seen_now(digest), std::memory_order_relaxed);
+  mark_seen(digest_of(key));
 }
 
 std::shared_ptr<const OutputMetadata> cache_output_metadata(
@@ -272,7 +275,8 @@ std::shared_ptr<const OutputMetadata> cache_output_metadata(
     at::ArrayRef<at::Tensor> made,
     at::ArrayRef<at::Tensor> resized,
     bool share_memory) {
-  remember_seen(key);
+  const uint64_t digest = digest_of(key);
+  mark_seen(digest);
   OutputMetadata metadata;
   for (const at::Tensor& tensor : made) {
     if (tensor.defined() && !owns_memory(tensor)) {
@@ -287,7 +291,7 @@ std::shared_ptr<const OutputMetadata> cache_output_metadata(
     metadata.resized.push_back(metadata_of(tensor));
   }
   auto entry = std::make_shared<const OutputMetadata>(std::move(metadata));
-  insert(digest_of(key), entry);
+  insert(digest, entry);
   return entry;
 }
 

@@ -124,8 +124,7 @@ bool StandInCall::run(const c10::OperatorHandle& op) {
     if (argument.written && stack_[argument.index].isTensor()) {
       written_.push_back(stack_[argument.index].toTensor());
       before_.push_back(read_metadata(written_.back()));
-      // Those in Python warn by Python of a result that has elements.
-      if (device_.is_meta() &&
+      if (setting_ == Setting::kEmptyResults &&
           op.schema().arguments()[argument.index].is_out()) {
         written_.back().unsafeGetTensorImpl()->set_sizes_contiguous({0});
       }
@@ -138,7 +137,8 @@ bool StandInCall::run(const c10::OperatorHandle& op) {
       &stack_);
   for (size_t i = 0; i < written_.size(); ++i) {
     const Metadata& before = before_[i];
-    if (device_.is_meta() && written_[i].sizes() == before.sizes) {
+    if (setting_ == Setting::kEmptyResults &&
+        written_[i].sizes() == before.sizes) {
       written_[i].unsafeGetTensorImpl()->set_sizes_and_strides(
           before.sizes, before.strides); // it needs no others
     }
@@ -194,8 +194,9 @@ bool StandInCall::has_hidden_change() const {
         now.conj != before.conj || now.neg != before.neg) {
       return true;
     }
-    if (c10::multiply_integers(before.sizes) > 0 && now.sizes != before.sizes) {
-      return true; // kernels may warn of it, to the caller
+    if (info_.resizes_in_its_own_way &&
+        c10::multiply_integers(before.sizes) > 0 && now.sizes != before.sizes) {
+      return true;
     }
   }
   return is_resized() && resized().size() != written_.size();
@@ -301,7 +302,7 @@ c10::Storage StandInCall::make_storage(const c10::TensorImpl& from) {
     auto* bytes = static_cast<unsigned char*>(std::calloc(size, 1));
     refused_ = bytes == nullptr;
     data = c10::DataPtr(bytes, bytes, &std::free, device_);
-    if (ones_ && !refused_ &&
+    if (setting_ == Setting::kOnes && !refused_ &&
         c10::isIntegralType(
             c10::typeMetaToScalarType(from.dtype()), /*includeBool=*/true)) {
       for (size_t i = 0; i < size; i += from.itemsize()) {

@@ -19,16 +19,24 @@ namespace openreg::aten {
 constexpr size_t kMostDryRunBytes = size_t{64} << 20;
 
 /// On the meta device stand-ins have no memory. On the CPU they are full of
-/// zeros, or, if they are integers and that is asked for, of ones; they share
-/// memory as the arguments do, and tensors of the host stand for themselves.
+/// zeros; they share memory as the arguments do, and tensors of the host stand
+/// for themselves.
 class StandInCall {
  public:
+  enum class Setting : uint8_t {
+    kZeros,
+    kOnes,         // integers are full of ones
+    kEmptyResults, // so that kernels do not warn of results with elements
+  };
   StandInCall(
       const OperatorInfo& info,
       torch::jit::Stack&& stack,
       c10::DeviceType device,
-      bool ones = false)
-      : info_(info), stack_(std::move(stack)), device_(device), ones_(ones) {}
+      Setting setting)
+      : info_(info),
+        stack_(std::move(stack)),
+        device_(device),
+        setting_(setting) {}
 
   /// Replaces the arguments; false if the operator does not accept one, or if
   /// stand-ins would need too much memory.
@@ -77,7 +85,7 @@ class StandInCall {
   const OperatorInfo& info_;
   torch::jit::Stack stack_;
   const c10::Device device_;
-  const bool ones_;
+  const Setting setting_;
   std::unordered_map<const c10::TensorImpl*, at::Tensor> tensors_;
   struct Shared {
     c10::Storage storage;

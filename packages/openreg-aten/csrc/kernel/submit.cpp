@@ -110,8 +110,8 @@ void enqueue_call(
   call.take(std::move(results));
 }
 
-/// Gives what a call writes to the sizes and strides of the results. It has no
-/// elements: else the kernel, which may warn of that, runs at once.
+/// Gives what a call writes to the sizes and strides of the results, with
+/// PyTorch's warning if it had elements.
 void resize_written(const Call& call, const OutputMetadata& outputs) {
   if (C10_LIKELY(outputs.resized.empty())) {
     return;

@@ -70,8 +70,8 @@ at::Tensor& set_whole_storage(at::Tensor& self, c10::Storage source) {
   return set_storage_offset(self, std::move(source), 0, {count}, {});
 }
 
-/// Needs no kernel, and waits for none unless it moves elements. What is new
-/// has no values, as on the CPU, unless PyTorch is to be deterministic.
+/// Needs no kernel, and waits for none. What is new has no values, as on the
+/// CPU, unless PyTorch is to be deterministic.
 const at::Tensor& resize_(
     const at::Tensor& self,
     at::IntArrayRef size,
