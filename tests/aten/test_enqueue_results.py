@@ -278,6 +278,7 @@ def test_new_call_with_a_result_of_another_size_does_not_wait(
         lambda v, m, out: torch.exp(m[:, 1:], out=out),
         lambda v, m, out: torch.cat([v, v], out=out),
         lambda v, m, out: torch.cumsum(m, 1, out=out),
+        lambda v, m, out: torch.geqrf(m[:, :3], out=(out, v.clone()))[0],
         lambda v, m, out: out.resize_(2, 6).copy_(m[:2]),
     ):
         on_device = vector.to(device), matrix.to(device), torch.ones(count).to(device)

@@ -149,24 +149,28 @@ std::shared_ptr<const OutputMetadata> dry_run(
     return nullptr;
   }
   using Setting = StandInCall::Setting;
-  Setting setting = Setting::kZeros;
-  while (true) {
-    StandInCall call(info, Stack(stack), c10::kCPU, setting);
-    if (!call.replace_arguments()) {
-      return nullptr;
-    }
-    const Outcome outcome = run(call, op);
-    if (outcome == Outcome::kDone) {
-      return cache(call, key, call.made(), c10::kCPU);
-    }
-    if (setting != Setting::kZeros) {
-      return nullptr;
-    }
-    // Some kernels refuse to divide by zero, and others to index with one. And
-    // it may have warned of nothing but a result of another size.
-    setting =
-        outcome == Outcome::kRaised ? Setting::kOnes : Setting::kEmptyResults;
+  StandInCall call(info, Stack(stack), c10::kCPU, Setting::kZeros);
+  if (!call.replace_arguments()) {
+    return nullptr;
   }
+  const Outcome outcome = run(call, op);
+  if (outcome == Outcome::kDone) {
+    return cache(call, key, call.made(), c10::kCPU);
+  }
+  // It may have warned of nothing but a result of another size. And some
+  // kernels refuse to divide by zero, and others to index with one.
+  const bool warned = outcome == Outcome::kWarned;
+  StandInCall again(
+      info,
+      Stack(stack),
+      c10::kCPU,
+      warned ? Setting::kEmptyResults : Setting::kOnes);
+  if (!again.replace_arguments() || run(again, op) != Outcome::kDone) {
+    return nullptr;
+  }
+  // Kernels may give an empty result other strides.
+  const StandInCall& right = warned ? call : again;
+  return cache(right, key, right.made(), c10::kCPU);
 }
 
 } // namespace openreg::aten
