@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -318,6 +318,32 @@ def test_trace_is_in_the_format_of_chrome(trace_of: TraceOf) -> None:
         if event["name"] == "thread_name"
     }
     assert (0, 0, "stream 0 (default)") in named
+
+
+def test_events_of_a_lane_nest_or_follow_each_other(trace_of: TraceOf) -> None:
+    """Perfetto drops an event that begins in another one and ends after it."""
+    x = torch.rand(64, 64, device="openreg", requires_grad=True)
+    side = torch.Stream("openreg:0")
+    with profile(activities=BOTH) as result, record_function("a range"):
+        with side:
+            torch.rand(64, 64, device="openreg").exp()
+        (x @ x).relu().sum().backward()
+        x.detach().cpu()
+    lanes = defaultdict(list)
+    for event in trace_of(result).events:
+        if event["ph"] == "X":
+            lanes[event["pid"], event["tid"]].append(event)
+    number = openreg_runtime.Stream.from_handle(side.stream_id).number
+    assert lanes.keys() >= {(0, 0), (0, number)}
+    for events in lanes.values():
+        around: list[float] = []
+        for event in sorted(events, key=lambda each: (each["ts"], -each["dur"])):
+            # Traces have microseconds with three digits.
+            while around and around[-1] <= event["ts"] + 0.002:
+                around.pop()
+            ended = event["ts"] + event["dur"]
+            assert not around or ended <= around[-1] + 0.002, event
+            around.append(ended)
 
 
 @pytest.mark.parametrize(
