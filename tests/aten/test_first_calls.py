@@ -286,6 +286,71 @@ def test_first_call_that_fails_raises_its_exception(
 @pytest.mark.parametrize(
     "call",
     [
+        pytest.param(lambda x: x.softmax(2), id="dimension"),
+        pytest.param(lambda x: x.softmax(-3), id="dimension from the end"),
+        pytest.param(lambda x: torch.addmm(x[None], x, x), id="addmm"),
+        pytest.param(lambda x: torch.addmm(x, x[:1], x), id="addmm of a row"),
+        pytest.param(lambda x: x[:2].addmm_(x, x), id="addmm in place"),
+        pytest.param(lambda x: torch.addmv(x, x, x[0]), id="addmv"),
+        pytest.param(lambda x: x[0, :2].addmv_(x, x[0]), id="addmv in place"),
+        pytest.param(lambda x: torch.bucketize(x, x), id="boundaries"),
+        pytest.param(
+            lambda x: x.index_add(0, torch.arange(2, device=x.device), x[:2, :1]),
+            id="index_add",
+        ),
+        pytest.param(
+            lambda x: x.index_select(0, torch.zeros_like(x, dtype=torch.int64)),
+            id="index_select",
+        ),
+        pytest.param(
+            lambda x: torch.linalg.vector_norm(x, dim=(0, -2)), id="dimension twice"
+        ),
+        pytest.param(
+            lambda x: F.batch_norm(x, x[:1].clone(), x[:1].clone(), training=True),
+            id="statistics",
+        ),
+        pytest.param(
+            lambda x: torch.native_group_norm(x, None, None, 1, len(x), 7, 1, 0.1),
+            id="group norm",
+        ),
+        pytest.param(
+            lambda x: torch.ops.aten.native_layer_norm_backward(
+                x, x, [len(x)], x[:, :1], x[:, :1], x, None, [True, True, False]
+            ),
+            id="gradient of a layer norm",
+        ),
+        pytest.param(
+            lambda x: torch.ops.aten._softmax_backward_data(x, x[None], 0, x.dtype),
+            id="gradient of softmax",
+        ),
+        pytest.param(
+            lambda x: F.nll_loss(
+                x[None, None],
+                torch.zeros_like(x[None, :1], dtype=torch.int64),
+                reduction="sum",
+            ),
+            id="target",
+        ),
+    ],
+)
+def test_shapes_that_a_meta_kernel_lets_pass_are_the_callers_error(
+    call: Callable[[Tensor], Any], device: str, latch: Latches
+) -> None:
+    size = next(SIZES) % 1000 + 3
+    host = torch.rand(size, size)
+    with pytest.raises((RuntimeError, IndexError)) as expected:
+        call(host)
+    x = host.to(device)
+    held = latch()
+    threading.Timer(0.3, held.release).start()
+    with pytest.raises(expected.type):
+        call(x)
+    torch.accelerator.synchronize()  # no kernel has failed
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
         pytest.param(lambda x, y: torch.gather(x, 0, y[1], out=y[0]), id="indices"),
         pytest.param(lambda x, y: torch.cumsum(x, 0, out=y[0]), id="out="),
         pytest.param(

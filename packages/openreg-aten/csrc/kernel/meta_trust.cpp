@@ -6,6 +6,7 @@
 // not asked about gets a dry run.
 #include "kernel/meta_trust.h"
 
+#include "kernel/refused_shapes.h"
 #include "kernel/structured.h"
 
 #include <algorithm>
@@ -263,31 +264,11 @@ bool may_refuse_number(const c10::OperatorHandle& op, const Stack& stack) {
   });
 }
 
-/// Shapes that the CPU's kernel refuses, and the meta kernel does not look at.
-bool has_refused_shapes(const std::string& name, const Stack& stack) {
-  if (name == "aten::bucketize.Tensor") {
-    return stack[1].toTensor().dim() != 1;
-  }
-  if (name == "aten::index_add" || name == "aten::index_add_" ||
-      name == "aten::index_add.out") {
-    const at::Tensor& self = stack[0].toTensor();
-    const at::Tensor& source = stack[3].toTensor();
-    const int64_t dim = stack[1].toInt();
-    c10::DimVector sizes(self.sizes());
-    const auto place = static_cast<size_t>(dim < 0 ? dim + self.dim() : dim);
-    if (place < sizes.size() && source.dim() == self.dim()) {
-      sizes[place] = source.size(dim);
-    }
-    return source.sizes() != at::IntArrayRef(sizes);
-  }
-  return false;
-}
-
 /// Whether the meta kernel says what the CPU's kernel makes of such arguments.
 bool is_right(const c10::OperatorHandle& op, const Stack& stack) {
   const std::string name = toString(op.operator_name());
   if (kWrong.count(name) > 0 || kWarns.count(op.operator_name().name) > 0 ||
-      has_refused_shapes(name, stack)) {
+      has_refused_shapes(op.operator_name().name, stack)) {
     return false;
   }
   if (kWrongInHalf.count(op.operator_name().name) > 0 &&

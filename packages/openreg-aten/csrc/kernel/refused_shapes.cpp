@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What kernels look at in shapes and meta kernels do not, operator by operator.
+#include "kernel/refused_shapes.h"
+
+#include <ATen/ExpandUtils.h>
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <unordered_map>
+
+namespace openreg::aten {
+namespace {
+
+using at::IntArrayRef;
+using torch::jit::Stack;
+
+/// An argument that may be left out, which is an undefined tensor then.
+at::Tensor tensor_of(const Stack& stack, size_t i) {
+  return stack[i].isTensor() ? stack[i].toTensor() : at::Tensor();
+}
+
+bool has_other_sizes(const at::Tensor& tensor, IntArrayRef sizes) {
+  return tensor.defined() && tensor.sizes() != sizes;
+}
+
+/// The sizes of the product in addmm() and addmv(). Those of its factors are
+/// looked at by meta kernels too.
+c10::DimVector product_sizes(const Stack& stack) {
+  const at::Tensor& right = stack[2].toTensor();
+  c10::DimVector sizes(stack[1].toTensor().sizes());
+  if (!sizes.empty()) {
+    sizes.pop_back();
+  }
+  if (right.dim() > 0) {
+    sizes.append(right.sizes().begin() + 1, right.sizes().end());
+  }
+  return sizes;
+}
+
+bool adds_to_what_does_not_expand(const Stack& stack) {
+  return !at::is_expandable_to(
+      stack[0].toTensor().sizes(), product_sizes(stack));
+}
+
+bool adds_in_place_to_other_sizes(const Stack& stack) {
+  return stack[0].toTensor().sizes() != IntArrayRef(product_sizes(stack));
+}
+
+bool has_boundaries_of_more_dimensions(const Stack& stack) {
+  return stack[1].toTensor().dim() != 1;
+}
+
+bool adds_source_of_other_sizes(const Stack& stack) {
+  const at::Tensor& self = stack[0].toTensor();
+  const at::Tensor& source = stack[3].toTensor();
+  const int64_t dim = stack[1].toInt();
+  c10::DimVector sizes(self.sizes());
+  const auto place = static_cast<size_t>(dim < 0 ? dim + self.dim() : dim);
+  if (place < sizes.size() && source.dim() == self.dim()) {
+    sizes[place] = source.size(dim);
+  }
+  return source.sizes() != IntArrayRef(sizes);
+}
+
+bool selects_by_more_than_a_vector(const Stack& stack) {
+  return stack[2].toTensor().dim() > 1;
+}
+
+bool names_no_dimension(const Stack& stack) {
+  const int64_t count = std::max<int64_t>(stack[0].toTensor().dim(), 1);
+  const int64_t dim = stack[1].toInt();
+  return dim < -count || dim >= count;
+}
+
+bool has_gradient_of_other_sizes(const Stack& stack) {
+  return has_other_sizes(stack[0].toTensor(), stack[1].toTensor().sizes());
+}
+
+bool names_a_dimension_twice(const Stack& stack) {
+  if (!stack[2].isIntList()) {
+    return false;
+  }
+  const int64_t count = stack[0].toTensor().dim();
+  std::set<int64_t> seen;
+  const auto dims = stack[2].toDimVector();
+  return std::any_of(dims.begin(), dims.end(), [&](int64_t dim) {
+    return !seen.insert(dim < 0 ? dim + count : dim).second;
+  });
+}
+
+bool has_target_of_other_sizes(const Stack& stack) {
+  const at::Tensor& input = stack[0].toTensor();
+  c10::DimVector sizes(input.sizes());
+  if (sizes.size() > 1) {
+    sizes.erase(sizes.begin() + 1); // the classes
+  }
+  return has_other_sizes(stack[1].toTensor(), sizes);
+}
+
+bool has_statistics_of_more_dimensions(const Stack& stack, size_t end) {
+  for (size_t i = 1; i < end; ++i) {
+    const at::Tensor each = tensor_of(stack, i);
+    if (each.defined() && each.dim() > 1) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool norms_batches_by_more_than_vectors(const Stack& stack) {
+  return has_statistics_of_more_dimensions(stack, /*end=*/5);
+}
+
+/// The gradient comes first, then what the norm had, and what it saved.
+bool has_gradients_of_such_batches(const Stack& stack) {
+  return has_statistics_of_more_dimensions(
+      Stack(stack.begin() + 1, stack.end()), /*end=*/6);
+}
+
+bool norms_groups_of_other_sizes(const Stack& stack) {
+  const int64_t batches = stack[3].toInt();
+  const int64_t channels = stack[4].toInt();
+  const int64_t rest = stack[5].toInt();
+  return batches < 0 || channels < 0 || rest < 0 ||
+      batches * channels * rest != stack[0].toTensor().numel();
+}
+
+bool normed_layers_of_other_sizes(const Stack& stack) {
+  const IntArrayRef input = stack[1].toTensor().sizes();
+  const auto normalized = stack[2].toDimVector();
+  return normalized.size() > input.size() ||
+      input.slice(input.size() - normalized.size()) !=
+      IntArrayRef(normalized) ||
+      has_other_sizes(tensor_of(stack, 5), normalized) ||
+      has_other_sizes(tensor_of(stack, 6), normalized);
+}
+
+using Refuses = bool (*)(const Stack& stack);
+
+const std::unordered_map<std::string, Refuses> kRefuses = {
+    {"aten::_log_softmax_backward_data", &has_gradient_of_other_sizes},
+    {"aten::_softmax", &names_no_dimension},
+    {"aten::_softmax_backward_data", &has_gradient_of_other_sizes},
+    {"aten::addmm", &adds_to_what_does_not_expand},
+    {"aten::addmm_", &adds_in_place_to_other_sizes},
+    {"aten::addmv", &adds_to_what_does_not_expand},
+    {"aten::addmv_", &adds_in_place_to_other_sizes},
+    {"aten::bucketize", &has_boundaries_of_more_dimensions},
+    {"aten::index_add", &adds_source_of_other_sizes},
+    {"aten::index_add_", &adds_source_of_other_sizes},
+    {"aten::index_select", &selects_by_more_than_a_vector},
+    {"aten::linalg_vector_norm", &names_a_dimension_twice},
+    {"aten::native_batch_norm", &norms_batches_by_more_than_vectors},
+    {"aten::native_batch_norm_backward", &has_gradients_of_such_batches},
+    {"aten::native_group_norm", &norms_groups_of_other_sizes},
+    {"aten::native_layer_norm_backward", &normed_layers_of_other_sizes},
+    {"aten::nll_loss2d_forward", &has_target_of_other_sizes},
+};
+
+} // namespace
+
+bool has_refused_shapes(const std::string& name, const Stack& stack) {
+  const auto found = kRefuses.find(name);
+  return found != kRefuses.end() && found->second(stack);
+}
+
+} // namespace openreg::aten
