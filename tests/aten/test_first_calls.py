@@ -310,6 +310,28 @@ def test_first_call_that_fails_raises_its_exception(
             id="statistics",
         ),
         pytest.param(
+            lambda x: torch.ops.aten._native_batch_norm_legit(
+                x, None, None, x[:1].clone(), x[:1].clone(), True, 0.1, 1e-5
+            ),
+            id="functional statistics",
+        ),
+        pytest.param(
+            lambda x: torch.ops.aten._batch_norm_with_update(
+                x, None, None, x[:1].clone(), x[:1].clone(), 0.1, 1e-5
+            ),
+            id="updated statistics",
+        ),
+        pytest.param(
+            lambda x: torch.ops.aten._adaptive_avg_pool2d(x[None], [1, 2, 2]),
+            id="sizes of a pool",
+        ),
+        pytest.param(
+            lambda x: torch.ops.aten._adaptive_avg_pool2d_backward(
+                x[None, None], x[None]
+            ),
+            id="gradient of a pool",
+        ),
+        pytest.param(
             lambda x: torch.native_group_norm(x, None, None, 1, len(x), 7, 1, 0.1),
             id="group norm",
         ),

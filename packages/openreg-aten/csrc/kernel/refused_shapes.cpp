@@ -100,23 +100,23 @@ bool has_target_of_other_sizes(const Stack& stack) {
   return has_other_sizes(stack[1].toTensor(), sizes);
 }
 
-bool has_statistics_of_more_dimensions(const Stack& stack, size_t end) {
+bool has_statistics_that_are_no_vectors(const Stack& stack, size_t end) {
   for (size_t i = 1; i < end; ++i) {
     const at::Tensor each = tensor_of(stack, i);
-    if (each.defined() && each.dim() > 1) {
+    if (each.defined() && each.dim() != 1) {
       return true;
     }
   }
   return false;
 }
 
-bool norms_batches_by_more_than_vectors(const Stack& stack) {
-  return has_statistics_of_more_dimensions(stack, /*end=*/5);
+bool norms_batches_by_no_vectors(const Stack& stack) {
+  return has_statistics_that_are_no_vectors(stack, /*end=*/5);
 }
 
 /// The gradient comes first, then what the norm had, and what it saved.
 bool has_gradients_of_such_batches(const Stack& stack) {
-  return has_statistics_of_more_dimensions(
+  return has_statistics_that_are_no_vectors(
       Stack(stack.begin() + 1, stack.end()), /*end=*/6);
 }
 
@@ -138,10 +138,22 @@ bool normed_layers_of_other_sizes(const Stack& stack) {
       has_other_sizes(tensor_of(stack, 6), normalized);
 }
 
+bool pools_to_other_than_two_sizes(const Stack& stack) {
+  return stack[1].toDimVector().size() != 2;
+}
+
+bool has_gradient_of_other_dimensions(const Stack& stack) {
+  return stack[0].toTensor().dim() != stack[1].toTensor().dim();
+}
+
 using Refuses = bool (*)(const Stack& stack);
 
 const std::unordered_map<std::string, Refuses> kRefuses = {
+    {"aten::_adaptive_avg_pool2d", &pools_to_other_than_two_sizes},
+    {"aten::_adaptive_avg_pool2d_backward", &has_gradient_of_other_dimensions},
+    {"aten::_batch_norm_with_update", &norms_batches_by_no_vectors},
     {"aten::_log_softmax_backward_data", &has_gradient_of_other_sizes},
+    {"aten::_native_batch_norm_legit", &norms_batches_by_no_vectors},
     {"aten::_softmax", &names_no_dimension},
     {"aten::_softmax_backward_data", &has_gradient_of_other_sizes},
     {"aten::addmm", &adds_to_what_does_not_expand},
@@ -153,7 +165,7 @@ const std::unordered_map<std::string, Refuses> kRefuses = {
     {"aten::index_add_", &adds_source_of_other_sizes},
     {"aten::index_select", &selects_by_more_than_a_vector},
     {"aten::linalg_vector_norm", &names_a_dimension_twice},
-    {"aten::native_batch_norm", &norms_batches_by_more_than_vectors},
+    {"aten::native_batch_norm", &norms_batches_by_no_vectors},
     {"aten::native_batch_norm_backward", &has_gradients_of_such_batches},
     {"aten::native_group_norm", &norms_groups_of_other_sizes},
     {"aten::native_layer_norm_backward", &normed_layers_of_other_sizes},
