@@ -358,7 +358,7 @@ def test_first_call_that_fails_raises_its_exception(
 def test_shapes_that_a_meta_kernel_lets_pass_are_the_callers_error(
     call: Callable[[Tensor], Any], device: str, latch: Latches
 ) -> None:
-    size = next(SIZES) % 1000 + 3
+    size = next(SIZES) % 1000 + 8  # not the 7 of a case
     host = torch.rand(size, size)
     with pytest.raises((RuntimeError, IndexError)) as expected:
         call(host)
