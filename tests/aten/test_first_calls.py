@@ -342,6 +342,15 @@ def test_first_call_that_fails_raises_its_exception(
             id="gradient of a layer norm",
         ),
         pytest.param(
+            lambda x: torch.ops.aten.glu_backward(x[None], x.repeat(1, 2), 1),
+            id="gradient of a gated linear unit",
+        ),
+        pytest.param(
+            lambda x: torch.ops.aten.rrelu_with_noise(x, x[:5].clone(), 0.1, 0.3, True),
+            id="noise",
+        ),
+        pytest.param(lambda x: torch.ormqr(x, x[0, :4], x[:7, :7]), id="reflectors"),
+        pytest.param(
             lambda x: torch.ops.aten._softmax_backward_data(x, x[None], 0, x.dtype),
             id="gradient of softmax",
         ),

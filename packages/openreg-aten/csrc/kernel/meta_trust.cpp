@@ -57,6 +57,7 @@ const std::set<std::string> kWrong = {
     "aten::native_batch_norm_backward.out",
     "aten::nonzero_static",
     "aten::normal.Tensor_float_out",
+    "aten::ormqr",
     "aten::ormqr.out",
     "aten::quantize_per_tensor",
     "aten::quantize_per_tensor.tensor_qparams",

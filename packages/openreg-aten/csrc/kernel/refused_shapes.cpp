@@ -146,6 +146,22 @@ bool has_gradient_of_other_dimensions(const Stack& stack) {
   return stack[0].toTensor().dim() != stack[1].toTensor().dim();
 }
 
+bool has_noise_of_other_sizes(const Stack& stack) {
+  return has_other_sizes(stack[1].toTensor(), stack[0].toTensor().sizes());
+}
+
+/// Of the half that a gated linear unit gives.
+bool has_gradient_of_other_halves(const Stack& stack) {
+  const at::Tensor& self = stack[1].toTensor();
+  const int64_t dim = stack[2].toInt();
+  c10::DimVector sizes(self.sizes());
+  const auto place = static_cast<size_t>(dim < 0 ? dim + self.dim() : dim);
+  if (place < sizes.size()) {
+    sizes[place] /= 2;
+  }
+  return has_other_sizes(stack[0].toTensor(), sizes);
+}
+
 using Refuses = bool (*)(const Stack& stack);
 
 const std::unordered_map<std::string, Refuses> kRefuses = {
@@ -161,6 +177,8 @@ const std::unordered_map<std::string, Refuses> kRefuses = {
     {"aten::addmv", &adds_to_what_does_not_expand},
     {"aten::addmv_", &adds_in_place_to_other_sizes},
     {"aten::bucketize", &has_boundaries_of_more_dimensions},
+    {"aten::gelu_backward", &has_gradient_of_other_sizes},
+    {"aten::glu_backward", &has_gradient_of_other_halves},
     {"aten::index_add", &adds_source_of_other_sizes},
     {"aten::index_add_", &adds_source_of_other_sizes},
     {"aten::index_select", &selects_by_more_than_a_vector},
@@ -170,6 +188,7 @@ const std::unordered_map<std::string, Refuses> kRefuses = {
     {"aten::native_group_norm", &norms_groups_of_other_sizes},
     {"aten::native_layer_norm_backward", &normed_layers_of_other_sizes},
     {"aten::nll_loss2d_forward", &has_target_of_other_sizes},
+    {"aten::rrelu_with_noise", &has_noise_of_other_sizes},
 };
 
 } // namespace
