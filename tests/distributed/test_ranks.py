@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import random
 import select
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import textwrap
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -113,23 +115,29 @@ def give_a_function(rank: int) -> object:
     return lambda: rank
 
 
-def test_results_come_back_by_rank():
-    found = run_ranks(total, 3, 10)
+@pytest.fixture(params=["spawn", "forkserver"])
+def start_method(request):
+    """Each way to start ranks."""
+    return request.param
+
+
+def test_results_come_back_by_rank(start_method):
+    found = run_ranks(total, 3, 10, start_method=start_method)
     assert found == [(19.0, 0, "0"), (19.0, 1, "1"), (19.0, 0, "2")]
 
 
-def test_a_function_can_make_the_group_as_under_torchrun(monkeypatch):
+def test_a_function_can_make_the_group_as_under_torchrun(start_method, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    found = run_ranks(environment, 2, backend=None)
+    found = run_ranks(environment, 2, backend=None, start_method=start_method)
     assert found == [("0", "2", "2", "1"), ("1", "2", "2", "1")]
     assert "OMP_NUM_THREADS" not in os.environ
 
 
 @pytest.mark.timeout(120)
-def test_a_failure_says_which_rank_and_what_the_others_did():
+def test_a_failure_says_which_rank_and_what_the_others_did(start_method):
     start = time.monotonic()
     with pytest.raises(RanksFailedError) as raised:
-        run_ranks(one_raises, 4, seconds=90, grace=3)
+        run_ranks(one_raises, 4, seconds=90, grace=6, start_method=start_method)
     assert time.monotonic() - start < 60
     text = str(raised.value)
     assert text.startswith("rank 1 of 4 failed first, after ")
@@ -147,10 +155,10 @@ def test_a_failure_says_which_rank_and_what_the_others_did():
     assert by_rank[1].exitcode == 0
 
 
-def test_ranks_that_hang_are_shown_and_ended_within_the_limit():
+def test_ranks_that_hang_are_shown_and_ended_within_the_limit(start_method):
     start = time.monotonic()
     with pytest.raises(RanksFailedError) as raised:
-        run_ranks(all_hang, 2, seconds=15, backend=None)
+        run_ranks(all_hang, 2, seconds=15, backend=None, start_method=start_method)
     assert time.monotonic() - start < 25
     text = str(raised.value)
     for rank in range(2):
@@ -159,17 +167,24 @@ def test_ranks_that_hang_are_shown_and_ended_within_the_limit():
     assert [each.exitcode for each in raised.value.ranks] == [-signal.SIGKILL] * 2
 
 
-def test_what_a_rank_started_ends_with_it(tmp_path):
-    ranks = run_each_rank(start_and_hang, 2, str(tmp_path), seconds=15, backend=None)
+def test_what_a_rank_started_ends_with_it(start_method, tmp_path):
+    ranks = run_each_rank(
+        start_and_hang,
+        2,
+        str(tmp_path),
+        seconds=15,
+        backend=None,
+        start_method=start_method,
+    )
     assert [each.running for each in ranks] == [True, False]
     for rank in range(2):
         for pid in (tmp_path / str(rank)).read_text().split():
             assert has_ended(int(pid))
 
 
-def test_a_crash_is_shown_with_its_signal_and_stack():
+def test_a_crash_is_shown_with_its_signal_and_stack(start_method):
     with pytest.raises(RanksFailedError) as raised:
-        run_ranks(crash, 2, backend=None)
+        run_ranks(crash, 2, backend=None, start_method=start_method)
     text = str(raised.value)
     assert "rank 0 of 2 failed first" in text
     assert "The process ended with signal SIGSEGV." in text
@@ -177,16 +192,15 @@ def test_a_crash_is_shown_with_its_signal_and_stack():
     assert "rank 1 of 2 returned, after " in text
 
 
-def test_a_process_that_ends_without_a_result_is_a_failure():
+def test_a_process_that_ends_without_a_result_is_a_failure(start_method):
     with pytest.raises(RanksFailedError, match="The process ended with 3"):
-        run_ranks(end_early, 1, backend=None)
+        run_ranks(end_early, 1, backend=None, start_method=start_method)
 
 
 @pytest.mark.parametrize("killed", [True, False])
-def test_a_rank_ends_though_its_child_lives(tmp_path, killed):
-    ranks = run_each_rank(
-        leave_a_child, 2, str(tmp_path), killed, seconds=40, backend=None
-    )
+def test_a_rank_ends_though_its_child_lives(start_method, tmp_path, killed):
+    run = partial(run_each_rank, backend=None, start_method=start_method)
+    ranks = run(leave_a_child, 2, str(tmp_path), killed, seconds=40)
     assert [each.running for each in ranks] == [False, False]
     assert ranks[1].exitcode == (-signal.SIGKILL if killed else 0)
     assert ("SIGKILL" in ranks[1].failure) == killed, ranks[1].failure
@@ -194,17 +208,61 @@ def test_a_rank_ends_though_its_child_lives(tmp_path, killed):
 
 
 @pytest.mark.timeout(90)
-def test_a_process_that_cannot_end_is_a_failure():
+def test_a_process_that_cannot_end_is_a_failure(start_method):
     with pytest.raises(RanksFailedError) as raised:
-        run_ranks(cannot_end, 1, seconds=15, backend=None)
+        run_ranks(cannot_end, 1, seconds=15, backend=None, start_method=start_method)
     text = str(raised.value)
     assert "The process did not end." in text
     assert "in wait_for_ever" in text
 
 
-def test_a_result_that_cannot_be_sent_is_a_failure():
+def test_a_result_that_cannot_be_sent_is_a_failure(start_method):
     with pytest.raises(RanksFailedError, match="rank 0 of 1 failed first"):
-        run_ranks(give_a_function, 1, backend=None)
+        run_ranks(give_a_function, 1, backend=None, start_method=start_method)
+
+
+def sees(rank: int) -> tuple[str, str, int, float]:
+    sys.stdout.write(f"rank {rank} prints\n")
+    sys.stdout.flush()
+    os.write(2, b"and tells\n")
+    variables = os.environ.get("OF_A_TEST", ""), os.environ["PYTEST_CURRENT_TEST"]
+    return *variables, torch.get_num_threads(), random.random()
+
+
+def test_ranks_have_the_environment_and_the_output_of_now(
+    start_method, monkeypatch, capfd
+):
+    now = os.environ["PYTEST_CURRENT_TEST"]
+    for value, threads in ("one", 1), ("other", 2):
+        monkeypatch.setenv("OF_A_TEST", value)
+        monkeypatch.setenv("OMP_NUM_THREADS", str(threads))  # read by import torch
+        first, second = run_ranks(sees, 2, backend=None, start_method=start_method)
+        assert first[:3] == second[:3] == (value, now, threads)
+        assert first[3] != second[3]
+        out, err = capfd.readouterr()
+        assert sorted(out.splitlines()) == ["rank 0 prints", "rank 1 prints"]
+        assert err == "and tells\n" * 2
+
+
+def number_of_parent(rank: int) -> int:
+    return os.getppid()
+
+
+def kill_parent(rank: int) -> None:
+    os.kill(os.getppid(), signal.SIGKILL)
+    wait_for_ever()
+
+
+def test_ranks_end_with_their_fork_server_and_the_next_have_another():
+    run = partial(run_each_rank, backend=None, start_method="forkserver")
+    (before,) = run(number_of_parent, 1)
+    (again,) = run(number_of_parent, 1)
+    assert before.value == again.value != os.getpid()
+    (killed,) = run(kill_parent, 1)
+    assert killed.failure == "The process ended without a result."
+    (after,) = run(number_of_parent, 1)
+    assert has_ended(before.value)
+    assert after.value not in (before.value, os.getpid())
 
 
 def test_wrong_arguments_are_refused():
@@ -214,6 +272,8 @@ def test_wrong_arguments_are_refused():
         run_ranks(end_early, 0)
     with pytest.raises(TypeError, match=r"size is 1\.5"):
         run_ranks(end_early, 1.5)
+    with pytest.raises(ValueError, match="start_method is 'fork', expected \"spawn\""):
+        run_ranks(end_early, 1, start_method="fork")
     with pytest.raises(TypeError, match="function is None"):
         run_ranks(None, 1)
     with pytest.raises(TypeError, match="seconds is '9'"):
@@ -250,7 +310,8 @@ SUITE = """
         openreg_ranks(wrong, 2)
 
     def test_hangs(openreg_ranks):
-        openreg_ranks(hangs, 2, backend=None, seconds=600)
+        method = os.environ["START_METHOD"]
+        openreg_ranks(hangs, 2, backend=None, seconds=600, start_method=method)
     """
 
 
@@ -283,12 +344,12 @@ def pids(folder: Path, names: list[str]) -> list[int]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_ranks_end_with_pytest(tmp_path, number):
+def test_ranks_end_with_pytest(start_method, tmp_path, number):
     with (tmp_path / "out").open("w") as out:
         process = subprocess.Popen(
             suite(tmp_path, "-k", "hangs"),
             cwd=tmp_path,
-            env=variables(),
+            env=variables(START_METHOD=start_method),
             stdout=out,
             stderr=out,
             # What starts the tests may ignore it, as a shell does in the background.
