@@ -20,7 +20,7 @@ import openreg_runtime as runtime
 from openreg_distributed import flight
 from support.limited_groups import begin
 from support.programs import run, variables
-from torch_openreg.testing import run_each_rank, run_ranks
+from support.ranks import run_each_rank, run_ranks
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
 

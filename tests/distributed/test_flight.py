@@ -20,7 +20,8 @@ from openreg_distributed import flight
 from support.latches import Latch
 from support.limited_groups import begin
 from support.programs import run, variables
-from torch_openreg.testing import RanksFailedError, run_each_rank, run_ranks
+from support.ranks import run_each_rank, run_ranks
+from torch_openreg.testing import RanksFailedError
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
 

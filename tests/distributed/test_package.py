@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 
 import openreg_distributed
-from torch_openreg.testing import run_ranks
+from support.ranks import run_ranks
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "distributed" / "train.py"
 

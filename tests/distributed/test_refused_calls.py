@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from torch_openreg.testing import run_ranks
+from support.ranks import run_ranks
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
 

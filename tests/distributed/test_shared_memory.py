@@ -16,7 +16,7 @@ import torch.distributed as dist
 
 from openreg_distributed import Options
 from support.processes import shared_memory
-from torch_openreg.testing import run_ranks
+from support.ranks import run_ranks
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
 

@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 
 from support.latches import Latch
-from torch_openreg.testing import run_ranks
+from support.ranks import run_ranks
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
 

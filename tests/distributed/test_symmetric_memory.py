@@ -15,7 +15,8 @@ import torch.distributed._symmetric_memory as symmetric_memory
 
 import openreg_runtime as runtime
 from support.latches import Latch
-from torch_openreg.testing import RanksFailedError, run_ranks
+from support.ranks import run_ranks
+from torch_openreg.testing import RanksFailedError
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from support.latches import Latch
-from torch_openreg.testing import run_ranks
+from support.ranks import run_ranks
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
 

@@ -18,7 +18,7 @@ from torch.distributed.tensor.experimental._attention import (
     set_rotate_method,
 )
 
-from torch_openreg.testing import run_ranks
+from support.ranks import run_ranks
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
 

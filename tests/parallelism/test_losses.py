@@ -43,7 +43,7 @@ from torch.distributed.tensor.parallel import (
 from torch.nn.functional import cross_entropy, mse_loss
 from torch.nn.parallel import DistributedDataParallel
 
-from torch_openreg.testing import run_ranks
+from support.ranks import run_ranks
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
 

@@ -16,7 +16,7 @@ from torch.profiler import profile
 
 import openreg_profiler
 from profiler.conftest import BOTH, Trace
-from torch_openreg.testing import run_ranks
+from support.ranks import run_ranks
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
 

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ranks of the tests: forked off a process that has imported PyTorch.
+
+Each test would import it once for each of its ranks otherwise. Programs of users start
+interpreters, and so do some tests: those of ``run_ranks`` itself, and of examples.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from torch_openreg import testing
+
+run_ranks = partial(testing.run_ranks, start_method="forkserver")
+run_each_rank = partial(testing.run_each_rank, start_method="forkserver")
