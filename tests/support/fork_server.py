@@ -2,19 +2,20 @@
 """Runs programs in children of a process that has imported torch, and no device.
 
 Importing torch takes seconds, and the tests run hundreds of programs. Each line of the
-input asks for one, in JSON: the ``path`` of a file or ``source``, its ``environment``,
-the files ``out`` and ``err`` and a limit of ``seconds``. Each line of the output is an
-exit status.
+input asks for one, in JSON: the ``path`` of a file or ``source``, its ``environment``
+and ``folder``, the files ``out`` and ``err`` and a limit of ``seconds``. Each line of
+the output is an exit status.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
-import runpy
 import signal
 import sys
 import types
+from pathlib import Path
 from typing import Any
 
 AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
@@ -46,6 +47,8 @@ def become(request: dict[str, Any]) -> None:
     os.close(nothing)
     os.environ.clear()
     os.environ.update(request["environment"])
+    if request["folder"]:
+        os.chdir(request["folder"])
     path = request["path"]
     sys.argv = [path or "-c"]
     sys.path[0] = os.path.dirname(path) if path else ""  # noqa: PTH120
@@ -54,14 +57,17 @@ def become(request: dict[str, Any]) -> None:
 os.environ[AUTOLOAD] = "0"
 import torch  # noqa: E402
 
+# A collection in a child would write to, and so copy, what all of them share.
+gc.freeze()
 asked = serve()
 become(asked)
 if os.environ.get(AUTOLOAD, "1") == "1":
     torch._import_device_backends()
+source = Path(asked["path"]).read_bytes() if asked["path"] else asked["source"]
+code = compile(source, asked["path"] or "<string>", "exec", dont_inherit=True)
+# It is there until the interpreter ends, as that of a program.
+main = sys.modules["__main__"] = types.ModuleType("__main__")
+main.__dict__["__builtins__"] = __builtins__
 if asked["path"]:
-    runpy.run_path(asked["path"], run_name="__main__")
-else:
-    code = compile(asked["source"], "<string>", "exec", dont_inherit=True)
-    main = sys.modules["__main__"] = types.ModuleType("__main__")
-    main.__dict__["__builtins__"] = __builtins__
-    exec(code, main.__dict__)
+    main.__file__ = asked["path"]
+exec(code, main.__dict__)

@@ -17,6 +17,8 @@ import pytest
 
 SECONDS = 50  # for a program
 
+NO_AUTOLOAD = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+
 # OPENREG_DEVICE_LAUNCHER of programs that do not import openreg_runtime.
 LAUNCHER = f"{sys.executable} -m openreg_runtime.device"
 
@@ -74,10 +76,22 @@ def run_python() -> Program:
     """
 
     def start(source: str, **environment: str) -> Ended:
-        autoload = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
         return run(
             *(sys.executable, "-c", textwrap.dedent(source)),
-            environment=os.environ | autoload | environment,
+            environment=os.environ | NO_AUTOLOAD | environment,
+        )
+
+    return start
+
+
+@pytest.fixture
+def fork_python(fork: Program) -> Program:
+    """Runs source as ``run_python`` does, and as ``fork``."""
+
+    def start(source: str, **environment: str) -> Ended:
+        return fork(
+            source=textwrap.dedent(source),
+            environment=os.environ | NO_AUTOLOAD | environment,
         )
 
     return start
@@ -92,24 +106,47 @@ def run_script(tmp_path: Path) -> Program:
     """
 
     def start(source: str, *options: str, **environment: str | None) -> Ended:
-        path = tmp_path / "script.py"
-        path.write_text(textwrap.dedent(source).lstrip("\n"))
-        merged = {**os.environ, **environment}
-        kept = {name: value for name, value in merged.items() if value is not None}
-        command = (sys.executable, *options, path)
-        return run(*command, environment=kept, folder=tmp_path)
+        command = (sys.executable, *options, written(tmp_path, source))
+        return run(*command, environment=changed(environment), folder=tmp_path)
 
     return start
+
+
+@pytest.fixture
+def fork_script(fork: Program, tmp_path: Path) -> Program:
+    """Runs source as ``run_script`` does, without options, and as ``fork``."""
+
+    def start(source: str, **environment: str | None) -> Ended:
+        return fork(
+            path=written(tmp_path, source),
+            folder=tmp_path,
+            environment=changed(environment),
+        )
+
+    return start
+
+
+def written(folder: Path, source: str) -> Path:
+    """Writes a script into a folder."""
+    path = folder / "script.py"
+    path.write_text(textwrap.dedent(source).lstrip("\n"))
+    return path
+
+
+def changed(environment: Mapping[str, str | None]) -> dict[str, str]:
+    """The environment with other variables, and without those that are ``None``."""
+    merged = {**os.environ, **environment}
+    return {name: value for name, value in merged.items() if value is not None}
 
 
 @pytest.fixture(scope="session")
 def fork(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     """Runs a file, or source as by ``python -c``, in a process of its own.
 
-    The function takes ``path`` or ``source``, and all of the ``environment``. The
-    process has imported PyTorch, and loads the device before the program begins (see
-    fork_server.py): variables that Python or PyTorch read when they start have no
-    effect.
+    The function takes ``path`` or ``source``, all of the ``environment`` and, if need
+    be, a working directory as ``folder``. The process has imported PyTorch, and loads
+    the device before the program begins (see fork_server.py): variables that Python or
+    PyTorch read when they start have no effect.
     """
     folder = tmp_path_factory.mktemp("programs")
     out, err = folder / "out", folder / "err"
@@ -124,12 +161,17 @@ def fork(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     requests, replies = server.stdin, server.stdout
 
     def start(
-        *, environment: Mapping[str, str], path: Path | None = None, source: str = ""
+        *,
+        environment: Mapping[str, str],
+        path: Path | None = None,
+        source: str = "",
+        folder: Path | None = None,
     ) -> Ended:
         request = {
             "path": str(path) if path else None,
             "source": source,
             "environment": dict(environment),
+            "folder": str(folder) if folder else None,
             "out": str(out),
             "err": str(err),
             "seconds": SECONDS,
