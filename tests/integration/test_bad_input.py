@@ -97,8 +97,10 @@ def test_wrong_environment_value_is_named_at_every_use(
         assert value in error
 
 
-def test_too_little_memory_gives_torch_out_of_memory_error(run_script: Program) -> None:
-    result = run_script(
+def test_too_little_memory_gives_torch_out_of_memory_error(
+    fork_script: Program,
+) -> None:
+    result = fork_script(
         """
         import torch
         held = torch.ones(8 << 20, dtype=torch.uint8, device="openreg")

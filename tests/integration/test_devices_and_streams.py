@@ -65,15 +65,15 @@ with ThreadPoolExecutor(8) as pool:
 
 @both_ways
 def test_eight_devices_train_in_one_process(
-    run_script: Program, inline_bytes: str
+    fork_script: Program, inline_bytes: str
 ) -> None:
-    result = run_script(
+    result = fork_script(
         EIGHT.replace("DEVICE", 'f"openreg:{index}"'),
         OPENREG_DEVICE_COUNT="8",
         OPENREG_INLINE_BYTES=inline_bytes,
     )
     assert result.returncode == 0, result.stderr
-    expected = run_script(EIGHT.replace("DEVICE", '"cpu"'))
+    expected = fork_script(EIGHT.replace("DEVICE", '"cpu"'))
     assert expected.returncode == 0, expected.stderr
     assert result.stdout == expected.stdout
     assert result.stderr == ""

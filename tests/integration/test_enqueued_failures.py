@@ -140,9 +140,9 @@ def test_failed_operator_of_a_backward_pass_is_named(
 
 
 def test_failed_operator_is_an_error_of_the_call_with_launch_blocking(
-    run_script: Program,
+    fork_script: Program,
 ) -> None:
-    result = run_script(
+    result = fork_script(
         """
         import torch
         weight = torch.ones(500, 500, device="openreg")

@@ -74,9 +74,9 @@ def test_exception_with_work_pending_shows_only_its_traceback(
 
 
 def test_failed_kernel_that_nobody_waits_for_does_not_abort_the_exit(
-    run_script: Program,
+    fork_script: Program,
 ) -> None:
-    result = run_script(
+    result = fork_script(
         """
         import torch
         x = torch.ones(4, device="openreg")
@@ -129,16 +129,16 @@ def test_exit_right_after_backward_is_clean(run_script: Program, attempt: int) -
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_loader_workers_beside_a_used_device(run_script: Program, method: str) -> None:
+def test_loader_workers_beside_a_used_device(fork_script: Program, method: str) -> None:
     item = "torch.full((3,), float(index))"
-    result = run_script(LOADER.replace("ITEM", item).replace("METHOD", method))
+    result = fork_script(LOADER.replace("ITEM", item).replace("METHOD", method))
     assert result.returncode == 0, result.stderr
     assert result.stdout == "total 6048.0 x [2.0, 2.0, 2.0, 2.0]\n"
     assert result.stderr == ""
 
 
 def test_device_in_a_forked_worker_is_refused_and_the_parent_goes_on(
-    run_script: Program,
+    fork_script: Program,
 ) -> None:
     item = 'torch.ones(3, device="openreg").cpu()'
     source = LOADER.replace("ITEM", item).replace("METHOD", "fork")
@@ -147,14 +147,14 @@ def test_device_in_a_forked_worker_is_refused_and_the_parent_goes_on(
         '    print("total"',
         '    except RuntimeError as error:\n      print(error)\n    print("total"',
     )
-    result = run_script(source)
+    result = fork_script(source)
     assert result.returncode == 0, result.stderr
     assert "Cannot re-initialize openreg in forked subprocess" in result.stdout
     assert result.stdout.endswith("total 0 x [2.0, 2.0, 2.0, 2.0]\n")
 
 
-def test_forked_child_that_leaves_the_device_alone_works(run_script: Program) -> None:
-    result = run_script(
+def test_forked_child_that_leaves_the_device_alone_works(fork_script: Program) -> None:
+    result = fork_script(
         """
         import os
         import torch

@@ -67,12 +67,21 @@ threading.Thread(target=train).start()
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("released", ["gate.set()", ""], ids=["runs", "is_held"])
 def test_process_ends_with_operators_enqueued(
-    run_script: Program, ending: str, released: str, inline_bytes: str
+    fork_script: Program, ending: str, released: str, inline_bytes: str
 ) -> None:
+    check_end(fork_script, ending, released, inline_bytes)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_new_interpreter_ends_with_operators_enqueued(
+    run_script: Program, ending: str
+) -> None:
+    check_end(run_script, ending, released="", inline_bytes="0")
+
+
+def check_end(start: Program, ending: str, released: str, inline_bytes: str) -> None:
     source, code = ENDINGS[ending]
-    result = run_script(
-        f"{HELD}{released}\n{source}", OPENREG_INLINE_BYTES=inline_bytes
-    )
+    result = start(f"{HELD}{released}\n{source}", OPENREG_INLINE_BYTES=inline_bytes)
     assert result.returncode == code, result
     assert result.stdout == "pending\n"
     if ending == "exception":
@@ -84,9 +93,9 @@ def test_process_ends_with_operators_enqueued(
 
 @both_ways
 def test_fork_with_operators_enqueued_leaves_both_processes_alone(
-    run_script: Program, inline_bytes: str
+    fork_script: Program, inline_bytes: str
 ) -> None:
-    result = run_script(
+    result = fork_script(
         HELD
         + """
 uses = {
@@ -128,12 +137,12 @@ print(loss.isfinite().item(), step().item() < loss.item())
     ]
 
 
-SPAWNED = """
+TRAIN = """
 import torch
 import torch.multiprocessing
 
-def train(rank, losses):
-    device = DEVICE
+def train(rank, losses, kind):
+    device = "cpu" if kind == "cpu" else f"openreg:{rank % 2}"
     torch.set_num_threads(1)
     torch.manual_seed(rank)
     model = torch.nn.Linear(200, 200).to(device)
@@ -149,25 +158,36 @@ def train(rank, losses):
     model(x).sum().backward()  # still under way when the process ends
 
 if __name__ == "__main__":
+    losses = torch.zeros(3)
+"""
+SPAWNED = (
+    TRAIN
+    + """
     y = torch.ones(300, 300, device="openreg")
     z = y @ y
-    ours, cpu = torch.zeros(3), torch.zeros(3)
-    ours.share_memory_()
-    torch.multiprocessing.spawn(train, (ours,), nprocs=3)
-    print(ours.tolist(), z.sum().item())
+    losses.share_memory_()
+    torch.multiprocessing.spawn(train, (losses, "openreg"), nprocs=3)
+    assert torch.equal(z.cpu(), torch.full((300, 300), 300.0))
+    print(losses.tolist())
 """
+)
+ON_THE_CPU = (
+    TRAIN
+    + """
+    for rank in range(3):
+        train(rank, losses, "cpu")
+    print(losses.tolist())
+"""
+)
 
 
 @both_ways
 def test_spawned_processes_train_and_end_with_operators_enqueued(
-    run_script: Program, inline_bytes: str
+    fork_script: Program, inline_bytes: str
 ) -> None:
-    result = run_script(
-        SPAWNED.replace("DEVICE", 'f"openreg:{rank % 2}"'),
-        OPENREG_INLINE_BYTES=inline_bytes,
-    )
+    result = fork_script(SPAWNED, OPENREG_INLINE_BYTES=inline_bytes)
     assert result.returncode == 0, result.stderr
-    expected = run_script(SPAWNED.replace("DEVICE", '"cpu"'))
+    expected = fork_script(ON_THE_CPU)
     assert expected.returncode == 0, expected.stderr
     assert result.stdout == expected.stdout
     assert result.stderr == ""
@@ -212,9 +232,9 @@ WAITING_AT_FIRST = [
 ]
 
 
-def test_host_waits_without_the_lock_of_the_interpreter(run_script: Program) -> None:
+def test_host_waits_without_the_lock_of_the_interpreter(fork_script: Program) -> None:
     """Before each statement comes a kernel in Python that another thread releases."""
-    result = run_script(
+    result = fork_script(
         f"""
         import copy, faulthandler, io, pickle, threading
         import torch
@@ -249,11 +269,11 @@ def test_host_waits_without_the_lock_of_the_interpreter(run_script: Program) -> 
 
 @pytest.mark.parametrize("event", [1, 10])
 def test_interrupt_of_a_meta_kernel_in_python_is_not_lost(
-    run_script: Program, event: int
+    fork_script: Program, event: int
 ) -> None:
     # The first call of an operator with new metadata asks PyTorch's meta kernel, parts
     # of which are in Python, where an interrupt may arrive.
-    ended = run_script(
+    ended = fork_script(
         f"""
         import sys
 

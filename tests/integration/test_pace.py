@@ -32,9 +32,11 @@ PROGRAM = """
 
 
 @pytest.mark.differs_in_process("pace")
-def test_bursts_of_small_operators_are_tried_both_ways(run_script: Program) -> None:
+def test_bursts_of_small_operators_are_tried_both_ways(fork_script: Program) -> None:
     # The first round has 32 intervals, of which five are run the other way.
-    ended = run_script(f"{PROGRAM}\n    print(counted(40, 64), counted(200, 64))", **ON)
+    ended = fork_script(
+        f"{PROGRAM}\n    print(counted(40, 64), counted(200, 64))", **ON
+    )
     assert not ended.returncode, ended.stderr
     first, second = map(int, ended.stdout.split())
     assert 64 <= first < 40 * 64
@@ -42,25 +44,25 @@ def test_bursts_of_small_operators_are_tried_both_ways(run_script: Program) -> N
 
 
 def test_bursts_are_enqueued_where_to_run_them_is_a_round_trip(
-    run_script: Program,
+    fork_script: Program,
 ) -> None:
     process = {"OPENREG_ISOLATION": "process"}
-    ended = run_script(f"{PROGRAM}\n    print(counted(40, 64))", **ON, **process)
+    ended = fork_script(f"{PROGRAM}\n    print(counted(40, 64))", **ON, **process)
     assert not ended.returncode, ended.stderr
     assert int(ended.stdout) >= 39 * 64  # all but some of the first
 
 
 @pytest.mark.parametrize("operators", [1, 8])
 def test_small_operators_that_are_waited_for_run_inline(
-    run_script: Program, operators: int
+    fork_script: Program, operators: int
 ) -> None:
-    ended = run_script(f"{PROGRAM}\n    print(counted(400, {operators}))", **ON)
+    ended = fork_script(f"{PROGRAM}\n    print(counted(400, {operators}))", **ON)
     assert not ended.returncode, ended.stderr
     assert int(ended.stdout) == 0
 
 
-def test_bursts_run_inline_with_the_setting(run_script: Program) -> None:
-    ended = run_script(
+def test_bursts_run_inline_with_the_setting(fork_script: Program) -> None:
+    ended = fork_script(
         f"{PROGRAM}\n    print(counted(200, 64))", OPENREG_ENQUEUE_BURSTS="0"
     )
     assert not ended.returncode, ended.stderr
@@ -68,9 +70,9 @@ def test_bursts_run_inline_with_the_setting(run_script: Program) -> None:
 
 
 def test_small_indices_out_of_range_are_the_errors_of_their_calls(
-    run_script: Program,
+    fork_script: Program,
 ) -> None:
-    ended = run_script(
+    ended = fork_script(
         """
         import torch
 

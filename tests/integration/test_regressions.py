@@ -13,8 +13,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from support.programs import Program
 
 
-def test_operator_reuses_cached_memory_before_it_runs_out(run_script: Program) -> None:
-    result = run_script(
+def test_operator_reuses_cached_memory_before_it_runs_out(fork_script: Program) -> None:
+    result = fork_script(
         """
         import torch
         x = torch.ones(2_500_000, device="openreg")
@@ -34,8 +34,8 @@ def test_operator_reuses_cached_memory_before_it_runs_out(run_script: Program) -
     )
 
 
-def test_cache_is_emptied_while_copies_are_under_way(run_script: Program) -> None:
-    result = run_script(
+def test_cache_is_emptied_while_copies_are_under_way(fork_script: Program) -> None:
+    result = fork_script(
         """
         import torch
         cached = torch.empty(7_500_000, device="openreg")

@@ -133,10 +133,10 @@ WAITING = [
 
 
 def test_waiting_for_copies_that_hold_the_last_reference_does_not_deadlock(
-    run_script: Program,
+    fork_script: Program,
 ) -> None:
     """The device lets go of tensors without the lock that the waiting host may hold."""
-    result = run_script(
+    result = fork_script(
         f"""
         import copy, faulthandler, io
         import torch

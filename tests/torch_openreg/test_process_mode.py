@@ -48,15 +48,15 @@ torch.set_num_threads(1)
 )
 
 
-def test_training_has_the_bits_of_the_cpu(run_python: Program) -> None:
+def test_training_has_the_bits_of_the_cpu(fork_python: Program) -> None:
     program = PREPARE + "print(curve('openreg') == curve('cpu'))"
-    done = run_python(
+    done = fork_python(
         program, OPENREG_ISOLATION="process", TORCH_DEVICE_BACKEND_AUTOLOAD="1"
     )
     assert (done.stdout, done.stderr) == ("True\n", "")
 
 
-def test_random_numbers_are_those_of_the_cpu(run_python: Program) -> None:
+def test_random_numbers_are_those_of_the_cpu(fork_python: Program) -> None:
     program = """
 import torch
 
@@ -75,14 +75,14 @@ def draw(device):
 
 print(draw("openreg") == draw("cpu"))
 """
-    done = run_python(
+    done = fork_python(
         program, OPENREG_ISOLATION="process", TORCH_DEVICE_BACKEND_AUTOLOAD="1"
     )
     assert (done.stdout, done.stderr) == ("True\n", "")
 
 
 def test_kernels_of_two_streams_have_the_settings_of_their_calls(
-    run_python: Program,
+    fork_python: Program,
 ) -> None:
     program = (
         PREPARE
@@ -113,7 +113,7 @@ thread.join()
 print(dtypes["first"], dtypes["second"])
 """
     )
-    done = run_python(
+    done = fork_python(
         program, OPENREG_ISOLATION="process", TORCH_DEVICE_BACKEND_AUTOLOAD="1"
     )
     assert (done.stdout, done.stderr) == ("torch.float32 torch.float64\n", "")
@@ -132,7 +132,7 @@ def test_lost_device_does_not_touch_the_other() -> None:
     assert "the error came after 0." in done.stdout, done
 
 
-def test_kernel_that_crashes_loses_its_device_alone(run_python: Program) -> None:
+def test_kernel_that_crashes_loses_its_device_alone(fork_python: Program) -> None:
     program = """
 import torch
 other = torch.arange(3, device="openreg:1")
@@ -149,7 +149,7 @@ for _ in range(2):
     assert torch.ones(2, device="openreg:0").tolist() == [1, 1]
 print(other.tolist())
 """
-    done = run_python(
+    done = fork_python(
         program, OPENREG_ISOLATION="process", TORCH_DEVICE_BACKEND_AUTOLOAD="1"
     )
     assert done.returncode == 0, done.stderr
@@ -158,7 +158,7 @@ print(other.tolist())
     assert "[0, 1, 2]" in done.stdout
 
 
-def test_device_without_memory_for_a_kernel_goes_on(run_python: Program) -> None:
+def test_device_without_memory_for_a_kernel_goes_on(fork_python: Program) -> None:
     program = (
         PREPARE
         + """
@@ -178,13 +178,13 @@ except RuntimeError as error:
 print((torch.ones(2, device="openreg") + 1).tolist())
 """
     )
-    done = run_python(
+    done = fork_python(
         program, OPENREG_ISOLATION="process", TORCH_DEVICE_BACKEND_AUTOLOAD="1"
     )
     assert done.stdout == "OutOfMemoryError True\n[2.0, 2.0]\n", done.stderr
 
 
-def test_warning_of_a_kernel_is_the_hosts(run_python: Program) -> None:
+def test_warning_of_a_kernel_is_the_hosts(fork_python: Program) -> None:
     program = """
 import warnings, torch
 x = torch.zeros(3, device="openreg")
@@ -193,14 +193,14 @@ with warnings.catch_warnings(record=True) as caught:
     torch.add(torch.ones(2, 2, device="openreg"), 1, out=x)
 print([str(each.message)[:40] for each in caught], x.tolist())
 """
-    done = run_python(
+    done = fork_python(
         program, OPENREG_ISOLATION="process", TORCH_DEVICE_BACKEND_AUTOLOAD="1"
     )
     assert "An output with one or more elements was" in done.stdout, done.stderr
     assert "[[2.0, 2.0], [2.0, 2.0]]" in done.stdout
 
 
-def test_operator_with_packed_weights_is_refused_by_name(run_python: Program) -> None:
+def test_operator_with_packed_weights_is_refused_by_name(fork_python: Program) -> None:
     program = """
 import torch
 weight = torch.quantize_per_tensor(torch.randn(4, 4), 0.1, 0, torch.qint8)
@@ -212,7 +212,7 @@ except NotImplementedError as error:
     print(error)
 print(x.int_repr().shape)
 """
-    done = run_python(
+    done = fork_python(
         program, OPENREG_ISOLATION="process", TORCH_DEVICE_BACKEND_AUTOLOAD="1"
     )
     assert "a call of quantized::linear has arguments or results" in done.stdout
@@ -220,7 +220,7 @@ print(x.int_repr().shape)
 
 
 @pytest.mark.parametrize("isolation", ["thread", "loopback", "process"])
-def test_operator_is_one_launch(run_python: Program, isolation: str) -> None:
+def test_operator_is_one_launch(fork_python: Program, isolation: str) -> None:
     program = """
 import torch
 from torch_openreg.testing import inject_failure
@@ -236,14 +236,14 @@ for work in (x.nonzero, lambda: x + 1, lambda: torch.unique(x)):
         except RuntimeError as error:
             print(failure.calls, "injected" in str(error))
 """
-    done = run_python(
+    done = fork_python(
         program, OPENREG_ISOLATION=isolation, TORCH_DEVICE_BACKEND_AUTOLOAD="1"
     )
     assert (done.stdout, done.stderr) == ("3 True\n" * 3, "")
 
 
 def test_generator_whose_first_message_fails_draws_what_the_cpu_draws(
-    run_python: Program,
+    fork_python: Program,
 ) -> None:
     program = """
 import torch
@@ -266,7 +266,7 @@ drawn = torch.rand(3, device="openreg", generator=generator)
 print(torch.equal(drawn.cpu(), torch.rand(3, generator=cpu.manual_seed(7))))
 """
     for inline_bytes in ("0", "65536"):
-        done = run_python(
+        done = fork_python(
             program,
             OPENREG_ISOLATION="process",
             OPENREG_INLINE_BYTES=inline_bytes,
@@ -275,7 +275,7 @@ print(torch.equal(drawn.cpu(), torch.rand(3, generator=cpu.manual_seed(7))))
         assert (done.stdout, done.stderr) == ("True\n" * 4, "")
 
 
-def test_device_forgets_generators_of_the_past(run_python: Program) -> None:
+def test_device_forgets_generators_of_the_past(fork_python: Program) -> None:
     program = (
         PREPARE
         + """
@@ -295,7 +295,7 @@ draw(6000)
 print(memory() - before)
 """
     )
-    done = run_python(
+    done = fork_python(
         program, OPENREG_ISOLATION="process", TORCH_DEVICE_BACKEND_AUTOLOAD="1"
     )
     assert int(done.stdout) < 5000, done.stderr  # KiB; 2.5 for each would be 15000
@@ -303,7 +303,7 @@ print(memory() - before)
 
 @pytest.mark.parametrize("isolation", ["thread", "process"])
 def test_copy_from_the_host_does_not_report_what_failed_before(
-    run_python: Program, isolation: str
+    fork_python: Program, isolation: str
 ) -> None:
     program = """
 import torch
@@ -321,7 +321,7 @@ except RuntimeError as error:
     print("injected" in str(error))
 print(x.tolist())
 """
-    done = run_python(
+    done = fork_python(
         program,
         OPENREG_ISOLATION=isolation,
         OPENREG_INLINE_BYTES="0",
@@ -330,7 +330,7 @@ print(x.tolist())
     assert done.stdout == "copied\nTrue\n[1.0, 1.0, 1.0]\n", done.stderr
 
 
-def test_quantized_tensor_goes_to_another_device_in_order(run_python: Program) -> None:
+def test_quantized_tensor_goes_to_another_device_in_order(fork_python: Program) -> None:
     program = """
 import torch
 numbers = torch.arange(120_000).remainder(200).float().reshape(300, 400)
@@ -341,7 +341,7 @@ for _ in range(5):
     moved = quantized.t().to("openreg:1")
     assert torch.equal(moved.cpu().int_repr(), expected.int_repr())
 """
-    done = run_python(
+    done = fork_python(
         program, OPENREG_ISOLATION="process", TORCH_DEVICE_BACKEND_AUTOLOAD="1"
     )
     assert done.returncode == 0, done.stderr
@@ -435,7 +435,7 @@ def test_rings_that_are_written_while_they_are_read_lose_the_device_at_most() ->
     assert (program.returncode, printed) == (0, "True True\n"), (seed, told)
 
 
-def test_tensor_of_more_than_64_dimensions_is_the_cpus(run_python: Program) -> None:
+def test_tensor_of_more_than_64_dimensions_is_the_cpus(fork_python: Program) -> None:
     program = """
 import torch
 x = torch.arange(2.0).reshape([1] * 70 + [2])
@@ -448,7 +448,7 @@ for each in (x, y):
         print(error)
 """
     for isolation in ("loopback", "process"):
-        done = run_python(
+        done = fork_python(
             program, OPENREG_ISOLATION=isolation, TORCH_DEVICE_BACKEND_AUTOLOAD="1"
         )
         refused = "only tensors with up to 64 dims are supported\n"
@@ -456,7 +456,7 @@ for each in (x, y):
 
 
 def test_operator_that_only_the_program_has_is_not_implemented(
-    run_python: Program,
+    fork_python: Program,
 ) -> None:
     program = """
 import torch
@@ -471,14 +471,14 @@ for _ in range(2):
         print(str(error).partition(":")[0])
 print(torch.ops.mine.plus(x.cpu()).tolist(), x.tolist())
 """
-    done = run_python(
+    done = fork_python(
         program, OPENREG_ISOLATION="process", TORCH_DEVICE_BACKEND_AUTOLOAD="1"
     )
     refused = "the process of a device has no operator mine\n"
     assert (done.stdout, done.stderr) == (2 * refused + "[2.0, 2.0] [1.0, 1.0]\n", "")
 
 
-def test_fake_sparse_tensors_have_metadata(run_python: Program) -> None:
+def test_fake_sparse_tensors_have_metadata(fork_python: Program) -> None:
     program = """
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -488,13 +488,13 @@ with FakeTensorMode():
     result = torch.sparse.sampled_addmm(sparse, dense, dense.t())
 print(result.layout, tuple(result.shape), result.device)
 """
-    done = run_python(
+    done = fork_python(
         program, OPENREG_ISOLATION="process", TORCH_DEVICE_BACKEND_AUTOLOAD="1"
     )
     assert done.stdout == "torch.sparse_csr (3, 3) openreg:0\n", done.stderr
 
 
-def test_kernel_that_hangs_is_named_and_ended_by_a_reset(run_python: Program) -> None:
+def test_kernel_that_hangs_is_named_and_ended_by_a_reset(fork_python: Program) -> None:
     program = """
 import time
 import torch
@@ -516,7 +516,7 @@ del x, y
 torch.openreg.reset_device(0)
 print(torch.ones(2, device="openreg:0").tolist(), time.monotonic() - begin < 10)
 """
-    done = run_python(
+    done = fork_python(
         program,
         OPENREG_ISOLATION="process",
         OPENREG_INLINE_BYTES="0",

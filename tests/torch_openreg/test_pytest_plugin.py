@@ -12,27 +12,48 @@ from pathlib import Path
 
 import pytest
 
-from support.programs import run, variables
+from support.programs import Program, run, variables
 
 Suite = Callable[..., str]
 
 
 @pytest.fixture
-def suite(tmp_path: Path) -> Suite:
-    """Runs a file of tests in a fresh process; returns what pytest prints."""
+def suite(fork: Program, tmp_path: Path) -> Suite:
+    """Runs a file of tests in a process of its own; returns what pytest prints."""
 
     def start(source: str, *options: str) -> str:
-        (tmp_path / "test_it.py").write_text(textwrap.dedent(source))
-        (tmp_path / "pytest.ini").write_text("[pytest]\n")
-        result = run(
-            *(sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider"),
-            *options,
+        arguments = prepared(tmp_path, source, *options)
+        result = fork(
+            source=f"import pytest, sys\nsys.exit(pytest.main({arguments}))",
             environment=variables(),
             folder=tmp_path,
         )
         return result.stdout + result.stderr
 
     return start
+
+
+@pytest.fixture
+def fresh_suite(tmp_path: Path) -> Suite:
+    """Runs it in a new interpreter, where pytest comes before PyTorch."""
+
+    def start(source: str, *options: str) -> str:
+        arguments = prepared(tmp_path, source, *options)
+        result = run(
+            *(sys.executable, "-m", "pytest", *arguments),
+            environment=variables(),
+            folder=tmp_path,
+        )
+        return result.stdout + result.stderr
+
+    return start
+
+
+def prepared(folder: Path, source: str, *options: str) -> list[str]:
+    """Writes the file, and returns the arguments of pytest."""
+    (folder / "test_it.py").write_text(textwrap.dedent(source))
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    return ["-rA", "-p", "no:cacheprovider", *options]
 
 
 def outcomes(output: str) -> dict[str, str]:
@@ -50,8 +71,8 @@ def test_plugin_is_an_entry_point_of_the_package() -> None:
     assert plugin.dist.name == "torch-openreg"
 
 
-def test_suite_that_uses_no_fixture_does_not_import_torch(suite: Suite) -> None:
-    output = suite(
+def test_suite_that_uses_no_fixture_does_not_import_torch(fresh_suite: Suite) -> None:
+    output = fresh_suite(
         """
         import sys
         def test_it(pytestconfig):
@@ -219,12 +240,12 @@ def test_launches_block_by_an_option(suite: Suite) -> None:
 
 
 def test_options_come_before_a_conftest_that_uses_the_device(
-    suite: Suite, tmp_path: Path
+    fresh_suite: Suite, tmp_path: Path
 ) -> None:
     (tmp_path / "conftest.py").write_text(
         "import torch; torch.ones(1, device='openreg')"
     )
-    output = suite(
+    output = fresh_suite(
         "def test_it(openreg_devices): assert len(openreg_devices) == 4",
         "--openreg-device-count=4",
     )

@@ -54,9 +54,9 @@ device = "openreg:0"
 isolations = pytest.mark.parametrize("isolation", ["thread", "process"])
 
 
-def output(run_python: Program, program: str, isolation: str) -> str:
+def output(fork_python: Program, program: str, isolation: str) -> str:
     """Runs a program; returns what it printed."""
-    done = run_python(
+    done = fork_python(
         PREPARE + program,
         OPENREG_ISOLATION=isolation,
         TORCH_DEVICE_BACKEND_AUTOLOAD="1",
@@ -67,7 +67,7 @@ def output(run_python: Program, program: str, isolation: str) -> str:
 
 @isolations
 def test_lost_device_trains_again_after_a_reset(
-    run_python: Program, isolation: str
+    fork_python: Program, isolation: str
 ) -> None:
     program = f"""
 expected = list(losses())
@@ -79,12 +79,12 @@ for _ in range(3):
     assert list(losses()) == expected
 print(other.tolist())
 """
-    assert output(run_python, program, isolation) == "[0, 1, 2, 3, 4]\n"
+    assert output(fork_python, program, isolation) == "[0, 1, 2, 3, 4]\n"
 
 
 @isolations
 def test_tensors_of_before_keep_their_addresses_to_themselves(
-    run_python: Program, isolation: str
+    fork_python: Program, isolation: str
 ) -> None:
     program = """
 old = [torch.ones(size, device=device) for size in (10, 1000, 1 << 20, 9 << 20)]
@@ -103,12 +103,12 @@ torch.openreg.empty_cache()
 free, total = torch.openreg.mem_get_info(0)
 print(total - free)
 """
-    assert output(run_python, program, isolation) == "0 0\n{3.0} {4.0}\n0\n"
+    assert output(fork_python, program, isolation) == "0 0\n{3.0} {4.0}\n0\n"
 
 
 @isolations
 def test_streams_end_and_the_default_stream_goes_on(
-    run_python: Program, isolation: str
+    fork_python: Program, isolation: str
 ) -> None:
     program = """
 stream = torch.Stream(device)
@@ -120,10 +120,10 @@ print("destroyed" in fails(stream.synchronize) or "stream" in fails(stream.synch
 with torch.openreg.stream(torch.openreg.Stream(0)):
     print((torch.ones(3, device=device) + 1).tolist())
 """
-    assert output(run_python, program, isolation) == "True\nTrue\n[2.0, 2.0, 2.0]\n"
+    assert output(fork_python, program, isolation) == "True\nTrue\n[2.0, 2.0, 2.0]\n"
 
 
-def test_reset_ends_what_a_process_runs(run_python: Program) -> None:
+def test_reset_ends_what_a_process_runs(fork_python: Program) -> None:
     program = """
 x = torch.rand(700, 700, device=device)
 pinned = torch.empty(700, 700).pin_memory()
@@ -134,10 +134,10 @@ torch.openreg.reset_device()
 print(time.monotonic() - start < 5)
 print(torch.ones(2, device=device).tolist())
 """
-    assert output(run_python, program, "process") == "True\n[1.0, 1.0]\n"
+    assert output(fork_python, program, "process") == "True\n[1.0, 1.0]\n"
 
 
-def test_mistakes_are_named(run_python: Program) -> None:
+def test_mistakes_are_named(fork_python: Program) -> None:
     program = """
 print(fails(lambda: torch.openreg.reset_device(7)))
 errors = []
@@ -150,7 +150,7 @@ print(*errors)
 x = torch.ones(2, device=device)
 print(x.tolist())
 """
-    first, second, last = output(run_python, program, "thread").splitlines()
+    first, second, last = output(fork_python, program, "thread").splitlines()
     assert "7" in first
     assert "a kernel cannot wait for its own stream" in second
     assert last == "[1.0, 1.0]"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import gc
 import select
-import sys
 import textwrap
 from collections.abc import Callable
 from multiprocessing.reduction import ForkingPickler
@@ -16,7 +15,7 @@ import pytest
 import torch
 import torch.multiprocessing as mp
 
-from support.programs import run, variables
+from support.programs import Program, variables
 from torch_openreg import _sharing
 
 Script = Callable[..., list[str]]
@@ -26,7 +25,7 @@ not_shared = pytest.mark.differs_in_process("shared memory", run=False)
 
 
 @pytest.fixture
-def script(tmp_path: Path) -> Script:
+def script(fork: Program, tmp_path: Path) -> Script:
     """Runs functions and a main part as a file, which a spawned process can import."""
 
     def start(functions: str, main: str, **environment: str) -> list[str]:
@@ -37,7 +36,7 @@ def script(tmp_path: Path) -> Script:
             + "\nif __name__ == '__main__':\n    spawn = mp.get_context('spawn')\n"
             + textwrap.indent(textwrap.dedent(main), "    ")
         )
-        result = run(sys.executable, path, environment=variables(**environment))
+        result = fork(path=path, environment=variables(**environment))
         assert result.returncode == 0, result.stderr
         return result.stdout.splitlines()
 
