@@ -106,8 +106,13 @@ def run_script(tmp_path: Path) -> Program:
     """
 
     def start(source: str, *options: str, **environment: str | None) -> Ended:
-        command = (sys.executable, *options, written(tmp_path, source))
-        return run(*command, environment=changed(environment), folder=tmp_path)
+        script = written(tmp_path, source)
+        return run(
+            *(sys.executable, *options),
+            script,
+            environment=changed(environment),
+            folder=tmp_path,
+        )
 
     return start
 
