@@ -109,7 +109,7 @@ class EnqueuedCall {
   }
 
   /// Starts it on its way.
-  void launch(orStream_t stream, const orLaunchInfo& info) {
+  void launch(orStream_t stream, const orLaunchInfo* info) {
     const auto cleanup = [](void* args) {
       complete(static_cast<EnqueuedCall*>(args));
     };
@@ -124,7 +124,7 @@ class EnqueuedCall {
           },
           this,
           cleanup,
-          &info));
+          info));
       return;
     }
     OPENREG_CHECK(orLaunchKernelWithInfo(
@@ -132,7 +132,7 @@ class EnqueuedCall {
         [](void* args) { static_cast<EnqueuedCall*>(args)->run(); },
         this,
         cleanup,
-        &info));
+        info));
   }
 
   void run() {
@@ -346,7 +346,7 @@ void enqueue(
     const std::vector<at::Tensor>& results,
     uint64_t digest,
     bool by_message,
-    const orLaunchInfo& info) {
+    const orLaunchInfo* info) {
   EnqueuedCall* call = take_call();
   try {
     call->prepare(

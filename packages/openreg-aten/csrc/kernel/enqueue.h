@@ -27,7 +27,7 @@ std::vector<at::Tensor> make_results(
 /// have other strides than the kernel gives them, it is told to the call that
 /// `digest` stands for, so that the next one has the kernel's; 0 is none. With
 /// `by_message` the call is encoded, if its arguments have an encoding. `info`
-/// says what it is.
+/// says what it is, and may be null where nobody asks.
 void enqueue(
     const c10::OperatorHandle& op,
     c10::DeviceIndex device,
@@ -36,6 +36,6 @@ void enqueue(
     const std::vector<at::Tensor>& results,
     uint64_t digest,
     bool by_message,
-    const orLaunchInfo& info);
+    const orLaunchInfo* info);
 
 } // namespace openreg::aten

@@ -97,6 +97,12 @@ void enqueue_call(
     uint64_t digest,
     size_t bytes) {
   count(call, DispatchPath::kEnqueued);
+  const bool by_message = call.may_be_sent && sends_messages();
+  // A replay of a graph may be recorded, and a lost device names its messages.
+  std::optional<orLaunchInfo> described;
+  if (records_activity() || captures_underway() || by_message) {
+    described = info_of(call, bytes);
+  }
   auto arguments = call.alias_for_later();
   enqueue(
       call.target(),
@@ -105,8 +111,8 @@ void enqueue_call(
       std::move(arguments),
       results,
       digest,
-      call.may_be_sent && sends_messages(),
-      info_of(call, bytes));
+      by_message,
+      described ? &*described : nullptr);
   call.take(std::move(results));
 }
 
