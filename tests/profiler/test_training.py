@@ -201,6 +201,22 @@ def test_schedule_hands_over_each_cycle_and_leaves_nothing(tmp_path: Path) -> No
     assert [each for each in recording.take() if each.kind == "kernel"] == []
 
 
+def test_itt_marks_the_ranges_of_a_step_on_the_device() -> None:
+    assert torch.profiler.itt.is_available()
+    x = torch.arange(6.0).view(2, 3)
+    gradients = []
+    for device in ("cpu", "openreg"):
+        leaf = x.to(device).detach().requires_grad_()
+        with torch.autograd.profiler.emit_itt():
+            torch.profiler.itt.range_push("step")
+            leaf.exp().sum().backward()
+            torch.profiler.itt.mark("end")
+            torch.profiler.itt.range_pop()
+        assert leaf.grad is not None
+        gradients.append(leaf.grad.cpu())
+    assert torch.equal(*gradients)
+
+
 def test_steps_are_ranges_on_the_device(tmp_path: Path) -> None:
     training = Training()
     with profile(
