@@ -179,6 +179,28 @@ def test_strides_with_a_conversion_do_not_depend_on_the_work_of_the_stream(
     held.release()
 
 
+def test_new_strides_with_a_conversion_are_those_of_the_converted_operands(
+    device: str, latch: Latches
+) -> None:
+    import torch._dynamo  # with it, meta kernels in Python are asked
+
+    x = torch.empty_strided((2, 1, 4, 5), (20, 1, 5, 1), dtype=torch.complex64).zero_()
+    y = torch.rand(2, 1, 1, 5).expand(2, 1, 4, 5)
+    on_device = torch.empty_strided(
+        x.shape, x.stride(), dtype=x.dtype, device=device
+    ).zero_()
+    divisor = torch.rand(2, 1, 1, 5, device=device).expand(2, 1, 4, 5)
+    assert (on_device.stride(), divisor.stride()) == (x.stride(), y.stride())
+    for call in (torch.div, torch.add, torch.mul, torch.sub, torch.pow):
+        # The kernel has run with these dtypes, with other strides.
+        call(x.to(device).contiguous(), divisor.contiguous())
+        held = latch()
+        result = call(on_device, divisor)
+        assert held.holds
+        held.release()
+        assert result.stride() == call(x, y).stride()
+
+
 @pytest.mark.parametrize(
     ("accepted", "refused"),
     [

@@ -282,6 +282,22 @@ bool is_right(const c10::OperatorHandle& op, const Stack& stack) {
   return kWrongWithStrides.count(name) == 0 || have_default_strides(stack);
 }
 
+/// Whether operands are converted to one dtype, and strides matter: the CPU's
+/// kernel takes those of the converted copies.
+bool converts_strided(const OperatorInfo& info, const Stack& stack) {
+  ScalarType first = ScalarType::Undefined;
+  return info.promotes &&
+      !all_tensors(
+             stack,
+             [&](const at::Tensor& tensor) {
+               if (tensor.dim() > 0 && first == ScalarType::Undefined) {
+                 first = tensor.scalar_type();
+               }
+               return tensor.dim() == 0 || tensor.scalar_type() == first;
+             }) &&
+      !have_default_strides(stack);
+}
+
 /// Whether a tensor that is read has no elements, or, on the device, no
 /// dimensions where those matter: kernels refuse some of these, and meta
 /// kernels do not.
@@ -317,8 +333,8 @@ bool trusts_meta_kernel(
     const Stack& stack) {
   return op.hasComputedKernelForDispatchKey(c10::DispatchKey::Meta) &&
       (has_run_with_dtypes(key) || are_usual_dtypes(op, stack)) &&
-      is_right(op, stack) && !reads_edge_case(info, stack) &&
-      !may_refuse_number(op, stack);
+      is_right(op, stack) && !converts_strided(info, stack) &&
+      !reads_edge_case(info, stack) && !may_refuse_number(op, stack);
 }
 
 } // namespace openreg::aten
