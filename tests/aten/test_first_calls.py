@@ -349,6 +349,20 @@ def test_first_call_that_fails_raises_its_exception(
             lambda x: torch.ops.aten.rrelu_with_noise(x, x[:5].clone(), 0.1, 0.3, True),
             id="noise",
         ),
+        pytest.param(
+            lambda x: torch.ops.aten.rrelu_with_noise_(
+                x, x[:5].clone(), 0.1, 0.3, True
+            ),
+            id="noise in place",
+        ),
+        pytest.param(
+            lambda x: torch.ops.aten.native_layer_norm_backward(
+                x, x, [len(x)], x[:, :1], x[:, :1], None, x[0], [True, True, False]
+            ),
+            id="gradient of no weight",
+        ),
+        pytest.param(lambda x: x.sort(2), id="dimension of a sort"),
+        pytest.param(lambda x: x.sort(dim=-3, stable=True), id="of a stable sort"),
         pytest.param(lambda x: torch.ormqr(x, x[0, :4], x[:7, :7]), id="reflectors"),
         pytest.param(
             lambda x: torch.ops.aten._softmax_backward_data(x, x[None], 0, x.dtype),

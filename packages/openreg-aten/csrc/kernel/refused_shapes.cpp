@@ -71,8 +71,12 @@ bool selects_by_more_than_a_vector(const Stack& stack) {
 
 bool names_no_dimension(const Stack& stack) {
   const int64_t count = std::max<int64_t>(stack[0].toTensor().dim(), 1);
-  const int64_t dim = stack[1].toInt();
-  return dim < -count || dim >= count;
+  // The dimension is the first number; a bool may come before it.
+  const auto dim =
+      std::find_if(stack.begin(), stack.end(), [](const c10::IValue& value) {
+        return value.isInt();
+      });
+  return dim != stack.end() && (dim->toInt() < -count || dim->toInt() >= count);
 }
 
 bool has_gradient_of_other_sizes(const Stack& stack) {
@@ -131,6 +135,12 @@ bool norms_groups_of_other_sizes(const Stack& stack) {
 bool normed_layers_of_other_sizes(const Stack& stack) {
   const IntArrayRef input = stack[1].toTensor().sizes();
   const auto normalized = stack[2].toDimVector();
+  const auto wanted = stack[7].toBoolList();
+  for (const size_t i : {1, 2}) { // weight and bias
+    if (wanted[i] && !tensor_of(stack, 4 + i).defined()) {
+      return true; // a gradient of what there is not
+    }
+  }
   return normalized.size() > input.size() ||
       input.slice(input.size() - normalized.size()) !=
       IntArrayRef(normalized) ||
@@ -189,6 +199,8 @@ const std::unordered_map<std::string, Refuses> kRefuses = {
     {"aten::native_layer_norm_backward", &normed_layers_of_other_sizes},
     {"aten::nll_loss2d_forward", &has_target_of_other_sizes},
     {"aten::rrelu_with_noise", &has_noise_of_other_sizes},
+    {"aten::rrelu_with_noise_", &has_noise_of_other_sizes},
+    {"aten::sort", &names_no_dimension},
 };
 
 } // namespace
