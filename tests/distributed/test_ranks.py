@@ -221,27 +221,30 @@ def test_a_result_that_cannot_be_sent_is_a_failure(start_method):
         run_ranks(give_a_function, 1, backend=None, start_method=start_method)
 
 
-def sees(rank: int) -> tuple[str, str, int, float]:
+def sees(rank: int) -> tuple[str, str, str, int, float]:
     sys.stdout.write(f"rank {rank} prints\n")
     sys.stdout.flush()
     os.write(2, b"and tells\n")
     variables = os.environ.get("OF_A_TEST", ""), os.environ["PYTEST_CURRENT_TEST"]
-    return *variables, torch.get_num_threads(), random.random()
+    return *variables, str(Path.cwd()), torch.get_num_threads(), random.random()
 
 
-def test_ranks_have_the_environment_and_the_output_of_now(
-    start_method, monkeypatch, capfd
+def test_ranks_have_the_environment_the_folder_and_the_output_of_now(
+    start_method, monkeypatch, capfd, tmp_path
 ):
     now = os.environ["PYTEST_CURRENT_TEST"]
     for value, threads in ("one", 1), ("other", 2):
         monkeypatch.setenv("OF_A_TEST", value)
         monkeypatch.setenv("OMP_NUM_THREADS", str(threads))  # read by import torch
-        first, second = run_ranks(sees, 2, backend=None, start_method=start_method)
-        assert first[:3] == second[:3] == (value, now, threads)
-        assert first[3] != second[3]
-        out, err = capfd.readouterr()
-        assert sorted(out.splitlines()) == ["rank 0 prints", "rank 1 prints"]
-        assert err == "and tells\n" * 2
+        for folder in tmp_path / value, tmp_path:  # of the same server
+            folder.mkdir(exist_ok=True)
+            monkeypatch.chdir(folder)
+            first, second = run_ranks(sees, 2, backend=None, start_method=start_method)
+            assert first[:4] == second[:4] == (value, now, str(folder), threads)
+            assert first[4] != second[4]
+            out, err = capfd.readouterr()
+            assert sorted(out.splitlines()) == ["rank 0 prints", "rank 1 prints"]
+            assert err == "and tells\n" * 2
 
 
 def number_of_parent(rank: int) -> int:
@@ -263,6 +266,35 @@ def test_ranks_end_with_their_fork_server_and_the_next_have_another():
     (after,) = run(number_of_parent, 1)
     assert has_ended(before.value)
     assert after.value not in (before.value, os.getpid())
+
+
+def test_program_ends_though_what_it_forked_lives(run_script, tmp_path):
+    ended = run_script(
+        """
+        import os, time
+        from multiprocessing import resource_tracker
+        from torch_openreg.testing import run_ranks
+
+        def number(rank):
+            return os.getpid()
+
+        if __name__ == "__main__":
+            run_ranks(number, 1, backend=None, start_method="forkserver")
+            child = os.fork()
+            if child == 0:
+                os.closerange(0, 3)
+                os.close(resource_tracker.getfd())  # it has the standard error, too
+                time.sleep(600)
+            with open("child", "w") as file:
+                file.write(str(child))
+        else:
+            print("imported")
+        """,
+        PYTHONUNBUFFERED=None,
+    )
+    os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
+    # What the server has printed is its own, and not that of the rank, too.
+    assert (ended.returncode, ended.stdout) == (0, "imported\n"), ended.stderr
 
 
 def test_wrong_arguments_are_refused():

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.connection import wait as wait_for
+from pathlib import Path
 from typing import Any
 
 _FORK = b"fork"
@@ -52,7 +53,8 @@ class ForkedProcess:
     def kill(self) -> None:
         """Ends it."""
         if self.exitcode is None and not self._server.is_closed:
-            os.kill(self.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has ended with its server
+                os.kill(self.pid, signal.SIGKILL)
 
     def join(self) -> None:
         """Waits for its end."""
@@ -109,9 +111,11 @@ class ForkServer:
     ) -> ForkedProcess:
         """Runs ``target(connection, *arguments)`` in a child.
 
-        The child has the environment, the search path and the output of this process.
+        The child has the environment, the working directory, the search path and the
+        output of this process.
         """
-        request = pickle.dumps((dict(os.environ), sys.path, target, arguments))
+        here = dict(os.environ), Path.cwd(), sys.path
+        request = pickle.dumps((here, target, arguments))
         with os.fdopen(os.memfd_create("request"), "w+b") as file:
             file.write(request)
             file.seek(0)
@@ -136,7 +140,14 @@ class ForkServer:
         return self._socket.fileno() == -1
 
     def close(self) -> None:
-        """Lets the server end, and its children with it."""
+        """Lets the server end, and its children with it.
+
+        In a process that was forked, it closes what that has inherited.
+        """
+        if self.made_for[0] == os.getpid() and not self.is_closed:
+            with suppress(OSError):  # the server has ended
+                # It ends although what this process has forked keeps the socket, too.
+                self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
 
@@ -150,35 +161,40 @@ def _serve(server: socket.socket) -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
     assert parent.pid is not None
-    with suppress(ProcessLookupError):
+    try:
         ended = os.pidfd_open(parent.pid)
-        while wait_for([server, ended]) == [server]:
-            message, files, *_ = socket.recv_fds(server, _LONGEST, 4)
-            if not message:
-                return
-            if message == _READY:
-                server.send(_READY)
-                continue
-            if message != _FORK:
-                _, status = os.waitpid(int(message), 0)
-                server.send(str(os.waitstatus_to_exitcode(status)).encode())
-                continue
-            child = os.fork()
-            if child == 0:
-                signal.signal(signal.SIGINT, interrupt)
-                os.close(ended)
-                server.close()
-                _become(*files)
-                return
-            for file in files:
-                os.close(file)
-            server.send(str(child).encode())
+    except ProcessLookupError:
+        return
+    while wait_for([server, ended]) == [server]:
+        message, files, *_ = socket.recv_fds(server, _LONGEST, 4)
+        if not message:
+            return
+        if message == _READY:
+            server.send(_READY)
+            continue
+        if message != _FORK:
+            _, status = os.waitpid(int(message), 0)
+            server.send(str(os.waitstatus_to_exitcode(status)).encode())
+            continue
+        # Each child would write what the main module has printed.
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGINT, interrupt)
+            os.close(ended)
+            server.close()
+            _become(*files)
+            return
+        for file in files:
+            os.close(file)
+        server.send(str(child).encode())
 
 
 def _become(request: int, connection: int, out: int, err: int) -> None:
     """Runs in the child."""
     with os.fdopen(request, "rb") as file:
-        environment, sys.path[:], target, arguments = pickle.load(file)
+        (environment, folder, sys.path[:]), target, arguments = pickle.load(file)
+    os.chdir(folder)
     for number, output in enumerate((out, err), start=1):
         os.dup2(output, number)
         os.close(output)
