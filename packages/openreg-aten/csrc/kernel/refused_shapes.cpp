@@ -26,6 +26,12 @@ bool has_other_sizes(const at::Tensor& tensor, IntArrayRef sizes) {
   return tensor.defined() && tensor.sizes() != sizes;
 }
 
+/// The place of a dimension that may count from the end; of one that there is
+/// not, no place of the tensor.
+size_t place_of(int64_t dim, const at::Tensor& tensor) {
+  return static_cast<size_t>(dim < 0 ? dim + tensor.dim() : dim);
+}
+
 /// The sizes of the product in addmm() and addmv(). Those of its factors are
 /// looked at by meta kernels too.
 c10::DimVector product_sizes(const Stack& stack) {
@@ -58,7 +64,7 @@ bool adds_source_of_other_sizes(const Stack& stack) {
   const at::Tensor& source = stack[3].toTensor();
   const int64_t dim = stack[1].toInt();
   c10::DimVector sizes(self.sizes());
-  const auto place = static_cast<size_t>(dim < 0 ? dim + self.dim() : dim);
+  const size_t place = place_of(dim, self);
   if (place < sizes.size() && source.dim() == self.dim()) {
     sizes[place] = source.size(dim);
   }
@@ -87,11 +93,10 @@ bool names_a_dimension_twice(const Stack& stack) {
   if (!stack[2].isIntList()) {
     return false;
   }
-  const int64_t count = stack[0].toTensor().dim();
-  std::set<int64_t> seen;
+  std::set<size_t> seen;
   const auto dims = stack[2].toDimVector();
   return std::any_of(dims.begin(), dims.end(), [&](int64_t dim) {
-    return !seen.insert(dim < 0 ? dim + count : dim).second;
+    return !seen.insert(place_of(dim, stack[0].toTensor())).second;
   });
 }
 
@@ -104,8 +109,11 @@ bool has_target_of_other_sizes(const Stack& stack) {
   return has_other_sizes(stack[1].toTensor(), sizes);
 }
 
-bool has_statistics_that_are_no_vectors(const Stack& stack, size_t end) {
-  for (size_t i = 1; i < end; ++i) {
+bool has_statistics_that_are_no_vectors(
+    const Stack& stack,
+    size_t begin,
+    size_t end) {
+  for (size_t i = begin; i < end; ++i) {
     const at::Tensor each = tensor_of(stack, i);
     if (each.defined() && each.dim() != 1) {
       return true;
@@ -115,13 +123,12 @@ bool has_statistics_that_are_no_vectors(const Stack& stack, size_t end) {
 }
 
 bool norms_batches_by_no_vectors(const Stack& stack) {
-  return has_statistics_that_are_no_vectors(stack, /*end=*/5);
+  return has_statistics_that_are_no_vectors(stack, /*begin=*/1, /*end=*/5);
 }
 
 /// The gradient comes first, then what the norm had, and what it saved.
 bool has_gradients_of_such_batches(const Stack& stack) {
-  return has_statistics_that_are_no_vectors(
-      Stack(stack.begin() + 1, stack.end()), /*end=*/6);
+  return has_statistics_that_are_no_vectors(stack, /*begin=*/2, /*end=*/7);
 }
 
 bool norms_groups_of_other_sizes(const Stack& stack) {
@@ -163,9 +170,8 @@ bool has_noise_of_other_sizes(const Stack& stack) {
 /// Of the half that a gated linear unit gives.
 bool has_gradient_of_other_halves(const Stack& stack) {
   const at::Tensor& self = stack[1].toTensor();
-  const int64_t dim = stack[2].toInt();
   c10::DimVector sizes(self.sizes());
-  const auto place = static_cast<size_t>(dim < 0 ? dim + self.dim() : dim);
+  const size_t place = place_of(stack[2].toInt(), self);
   if (place < sizes.size()) {
     sizes[place] /= 2;
   }
