@@ -167,6 +167,53 @@ def equal_tags_keep_their_order(rank: int) -> None:
             assert torch.equal(found.cpu(), wanted)
 
 
+def large_results_are_whole(rank: int) -> None:
+    """Of odd sizes and at odd addresses, as stores past the caches do not like them."""
+    ranks = dist.get_world_size()
+    count = (9 << 20) + 7 + ranks
+    places = iter(range(1, 20, 2))
+
+    def empty(size: int) -> torch.Tensor:
+        place = next(places)
+        return torch.empty(size + place, dtype=torch.uint8, device=DEVICE)[place:]
+
+    given = [random(each, count * ranks, torch.uint8) for each in range(ranks)]
+    own = given[rank].to(DEVICE)
+    parts = [each[:count] for each in given]
+
+    tensor = empty(count * ranks)
+    tensor.copy_(own)
+    dist.broadcast(tensor, 1)
+    assert torch.equal(tensor.cpu(), given[1])
+
+    dist.all_gather_single(tensor, own[:count])
+    assert torch.equal(tensor.cpu(), torch.cat(parts))
+
+    dist.all_to_all_single(tensor, own)
+    wanted = [each.view(ranks, count)[rank] for each in given]
+    assert torch.equal(tensor.cpu(), torch.cat(wanted))
+
+    whole = empty(count * ranks)
+    dist.scatter(whole, [each.to(DEVICE) for each in given] if rank == 0 else None)
+    assert torch.equal(whole.cpu(), given[rank])
+
+    all_of_them = [empty(count * ranks) for _ in given] if rank == 0 else None
+    dist.gather(own, all_of_them)
+    for found, source in zip(all_of_them or (), given, strict=False):
+        assert torch.equal(found.cpu(), source)
+
+    summed = empty(count * ranks)
+    longer = torch.cat([own] * ranks)
+    dist.reduce_scatter_single(summed, longer)
+    assert torch.equal(summed.cpu(), sum_in_order(given))
+
+    if rank == 0:
+        dist.send(own, 1)
+    elif rank == 1:
+        dist.recv(whole, 0)
+        assert torch.equal(whole.cpu(), given[0])
+
+
 def all_send_before_they_receive(rank: int) -> None:
     ranks = dist.get_world_size()
     given = torch.full((1 << 22,), float(rank), device=DEVICE)
@@ -209,6 +256,7 @@ def everything(rank: int) -> None:
         large_data_goes_in_pieces,
         parts_of_one_tensor,
         messages_are_found_by_tag,
+        large_results_are_whole,
         equal_tags_keep_their_order,
         all_send_before_they_receive,
         a_large_message_of_any_rank,

@@ -248,7 +248,8 @@ OcclBackend::OcclBackend(
                {},
                options_->global_ranks_in_group,
                engine_->token()},
-              options_->global_ranks_in_group.at(static_cast<size_t>(rank_)))) {
+              options_->global_ranks_in_group.at(static_cast<size_t>(rank_)))),
+      patience_(Patience::of_attempts(size_)) {
   init();
 }
 

@@ -201,7 +201,7 @@ class OcclBackend final : public c10d::Backend {
 
   const std::shared_ptr<CallerStreams> callers_ =
       std::make_shared<CallerStreams>();
-  Patience patience_{std::chrono::microseconds(30)};
+  Patience patience_; // of attempts
 
   std::mutex mutex_; // streams get work in the order of the numbers
   std::map<LaneKey, std::unique_ptr<LaneState>> lanes_;

@@ -6,6 +6,13 @@
 
 namespace openreg::distributed {
 
+Patience Patience::of_attempts(int ranks) {
+  using std::chrono::microseconds;
+  return static_cast<unsigned>(ranks) <= std::thread::hardware_concurrency()
+      ? Patience(microseconds(100), 16, 4)
+      : Patience(microseconds(30), 4, 16);
+}
+
 /// Leaves the core to its other thread for a moment, or to one that waits for a
 /// core: it may be the one that is waited for.
 void Patience::relax() {

@@ -2,10 +2,11 @@
 // A message is cut into parts, for which each pair of ranks has a few places.
 #include "shared/mailbox.h"
 
+#include "shared/copy.h"
+
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace openreg::distributed {
@@ -24,6 +25,7 @@ const Mailbox::Transfer Mailbox::kNobody{};
 
 Mailbox::Mailbox(Peers& peers)
     : peers_(peers),
+      patience_(Patience::of_attempts(peers.size())),
       outboxes_(static_cast<size_t>(peers.size())),
       inboxes_(static_cast<size_t>(peers.size())) {}
 
@@ -53,9 +55,7 @@ bool Mailbox::send(Transfer& transfer) {
     part = {transfer.size, transfer.tag};
     const size_t count =
         std::min(transfer.size - transfer.done, Segment::kPartBytes);
-    if (count > 0) {
-      std::memcpy(bytes_of(part), transfer.data + transfer.done, count);
-    }
+    copy_bytes(bytes_of(part), transfer.data + transfer.done, count);
     transfer.done += count;
     transfer.finished = transfer.done == transfer.size;
     channel.written.store(number + 1, std::memory_order_release);
@@ -86,12 +86,11 @@ bool Mailbox::read_parts(int from, std::byte* data, size_t size, size_t& done) {
       return moved;
     }
     const size_t count = std::min(size - done, Segment::kPartBytes);
-    if (count > 0) {
-      std::memcpy(
-          data + done,
-          bytes_of(segment.part(from, peers_.rank(), number)),
-          count);
-    }
+    store_bytes(
+        data + done,
+        bytes_of(segment.part(from, peers_.rank(), number)),
+        count,
+        size);
     done += count;
     channel.read.store(number + 1, std::memory_order_release);
     peers_.ring(from);
@@ -109,9 +108,7 @@ bool Mailbox::receive_kept(Transfer& transfer, int from, Inbox& inbox) {
     return false;
   }
   check_size(transfer, from, found->bytes.size());
-  if (transfer.size > 0) {
-    std::memcpy(transfer.data, found->bytes.data(), transfer.size);
-  }
+  copy_bytes(transfer.data, found->bytes.data(), transfer.size);
   inbox.kept.erase(found);
   transfer.peer = from;
   transfer.finished = true;

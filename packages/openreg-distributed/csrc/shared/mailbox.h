@@ -74,7 +74,7 @@ class Mailbox {
       const;
 
   Peers& peers_;
-  Patience patience_{std::chrono::microseconds(30)}; // of attempts
+  Patience patience_; // of attempts
   std::vector<Outbox> outboxes_;
   std::vector<Inbox> inboxes_;
 };

@@ -143,7 +143,7 @@ class Peers {
   int rank_;
   std::vector<std::shared_ptr<const Process>> processes_;
   std::mutex leaving_;
-  Patience patience_{std::chrono::microseconds(15)};
+  Patience patience_{std::chrono::microseconds(15), 4, 16};
 };
 
 } // namespace openreg::distributed

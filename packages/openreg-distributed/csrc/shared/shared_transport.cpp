@@ -4,13 +4,13 @@
 #include "shared/shared_transport.h"
 
 #include "combine.h"
+#include "shared/copy.h"
 
 #include <ATen/ATen.h>
 #include <c10/util/Exception.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace openreg::distributed {
@@ -39,12 +39,6 @@ size_t pieces_of(size_t bytes, size_t piece) {
 /// many.
 size_t clipped(size_t bytes, size_t first, size_t size) {
   return first >= bytes ? 0 : std::min(size, bytes - first);
-}
-
-void copy_bytes(std::byte* to, const std::byte* from, size_t size) {
-  if (size > 0 && to != from) {
-    std::memmove(to, from, size);
-  }
 }
 
 const char* name_of(ReduceOp::RedOpType operation) {
@@ -250,7 +244,7 @@ SharedTransport::SharedTransport(
     std::vector<std::shared_ptr<const Process>> processes,
     Milliseconds timeout)
     : peers_(std::move(segment), rank, std::move(processes)),
-      patience_(std::chrono::microseconds(30)),
+      patience_(Patience::of_attempts(peers_.size())),
       mailbox_(peers_),
       timeout_(timeout) {}
 
@@ -277,7 +271,7 @@ void SharedTransport::broadcast(
     });
     if (rank() != root) {
       steps.wait_for(root);
-      copy_bytes(data_of(bytes) + first, steps.slot(root), count);
+      store_bytes(data_of(bytes) + first, steps.slot(root), count, size);
     }
   }
 }
@@ -407,7 +401,8 @@ void SharedTransport::reduce_scatter(
     }
     // The result may be this rank's part of what it gives.
     combine(steps.own_result(), given, count, buffer.scalar_type(), op);
-    copy_bytes(data_of(result) + first, steps.own_result(), count);
+    store_bytes(
+        data_of(result) + first, steps.own_result(), count, size_of(result));
   }
 }
 
@@ -432,10 +427,11 @@ void SharedTransport::allgather(
     steps.wait_for_all();
     for (int other = 0; other < size(); ++other) {
       const at::Tensor& output = outputs[static_cast<size_t>(other)];
-      copy_bytes(
+      store_bytes(
           data_of(output) + first,
           other == rank() ? data_of(input) + first : steps.slot(other),
-          clipped(size_of(output), first, Segment::kSlotBytes));
+          clipped(size_of(output), first, Segment::kSlotBytes),
+          all);
     }
   }
 }
@@ -455,10 +451,11 @@ void SharedTransport::gather(
     if (rank() == root) {
       steps.wait_for_all();
       for (int other = 0; other < this->size(); ++other) {
-        copy_bytes(
+        store_bytes(
             data_of(outputs[static_cast<size_t>(other)]) + first,
             steps.slot(other),
-            count);
+            count,
+            size);
       }
     }
   }
@@ -481,10 +478,11 @@ void SharedTransport::scatter(
       }
     });
     steps.wait_for(root);
-    copy_bytes(
+    store_bytes(
         data_of(output) + first,
         steps.slot(root) + static_cast<size_t>(rank()) * share,
-        count);
+        count,
+        size);
   }
 }
 
@@ -500,6 +498,10 @@ void SharedTransport::alltoall(
   const auto sizes_in = [](const std::byte* slot) {
     return reinterpret_cast<const uint64_t*>(slot + Segment::kSlotBytes);
   };
+  size_t all = 0;
+  for (const at::Tensor& output : outputs) {
+    all += size_of(output);
+  }
   Steps steps(*this, call_of(OpType::ALLTOALL, 0), timeout);
   size_t largest = 1;
   for (size_t first = 0; first < largest; first += share) {
@@ -538,10 +540,11 @@ void SharedTransport::alltoall(
                 " takes ",
                 size));
       }
-      copy_bytes(
+      store_bytes(
           data_of(outputs[other]) + first,
           other == own ? data_of(inputs[own]) + first : given + own * share,
-          clipped(size, first, share));
+          clipped(size, first, share),
+          all);
     }
   }
 }
