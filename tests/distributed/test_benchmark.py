@@ -21,6 +21,7 @@ MORE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_quick_run_prints_ratios_for_every_row(tmp_path):
     report = tmp_path / "collectives.json"

@@ -31,6 +31,7 @@ def losses_without_a_restart(steps: int) -> list[float]:
     return losses
 
 
+@pytest.mark.slow
 @pytest.mark.differs_in_process("occl", run=False)
 @pytest.mark.timeout(200)
 def test_training_goes_on_from_the_checkpoint(tmp_path):

@@ -50,6 +50,7 @@ def run_scripts(rank: int, folder: Path, commands: list[list[str]]) -> list[str]
     return printed
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_each_prints_what_it_says(tmp_path):
     plain = [script for script in SCRIPTS if script not in (CHECKPOINT, ELASTIC)]

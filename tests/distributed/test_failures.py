@@ -217,7 +217,9 @@ def test_a_killed_rank_fails_the_collective(share_memory):
 
 
 @pytest.mark.timeout(200)
-@pytest.mark.parametrize("transport", ["shared", "gloo"])
+@pytest.mark.parametrize(
+    "transport", ["shared", pytest.param("gloo", marks=pytest.mark.slow)]
+)
 def test_a_rank_is_killed_in_each_collective(transport):
     program = Path(__file__).parents[2] / "tools" / "lose_ranks.py"
     options = ("--kills", "1", "--limit", "10", "--transport", transport)

@@ -115,7 +115,7 @@ def give_a_function(rank: int) -> object:
     return lambda: rank
 
 
-@pytest.fixture(params=["spawn", "forkserver"])
+@pytest.fixture(params=[pytest.param("spawn", marks=pytest.mark.slow), "forkserver"])
 def start_method(request):
     """Each way to start ranks."""
     return request.param
@@ -355,7 +355,9 @@ def suite(folder: Path, *options: str) -> list[str]:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("mode", ["prepend", "importlib"])
+@pytest.mark.parametrize(
+    "mode", [pytest.param("prepend", marks=pytest.mark.slow), "importlib"]
+)
 def test_the_fixture_runs_functions_of_a_test_file(tmp_path, mode):
     command = suite(tmp_path, f"--import-mode={mode}", "-k", "not hangs")
     ended = run(*command, environment=variables(), folder=tmp_path, seconds=100)

@@ -72,7 +72,9 @@ def train(rank: int, make: Callable[[str], nn.Module], device: str) -> list[floa
     return losses
 
 
-@pytest.mark.parametrize("make", [ddp, fsdp2, tensor_parallel])
+@pytest.mark.parametrize(
+    "make", [pytest.param(ddp, marks=pytest.mark.slow), fsdp2, tensor_parallel]
+)
 @pytest.mark.timeout(120)
 def test_losses_are_those_of_the_cpu(make):
     wanted = run_ranks(train, 2, make, "cpu", backend="gloo", start_method="forkserver")

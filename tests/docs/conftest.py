@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,24 @@ DOCS = ROOT / "docs"
 
 
 Page = Callable[[str], str]
+
+COMPILES = re.compile(r"torch\.compile\(|aoti|_inductor")
+
+
+def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
+    """Marks tests of programs that a compiler compiles as slow."""
+    for item in items:
+        parameters = item.callspec.params if hasattr(item, "callspec") else {}
+        of_test = parameters.get("path")
+        of_mechanism = parameters.get("name", parameters.get("mechanism"))
+        without = DOCS / "examples/without" / f"no_{of_mechanism}.py"
+        path = of_test if isinstance(of_test, Path) else without
+        if (
+            path.suffix == ".py"
+            and path.is_file()
+            and COMPILES.search(path.read_text(encoding="utf-8"))
+        ):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

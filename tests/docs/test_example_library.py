@@ -35,6 +35,7 @@ def run_suite(folder: Path) -> tuple[dict[str, str], str]:
     return {name: outcome for outcome, name in found}, result.stdout + result.stderr
 
 
+@pytest.mark.slow
 def test_suite_passes_as_it_is() -> None:
     outcomes, output = run_suite(EXAMPLE)
     assert set(outcomes.values()) == {"PASSED"}, output

@@ -139,6 +139,7 @@ def test_changed_source_of_graphs_is_named_by_the_mode_that_needs_it(run_python)
     assert "these functions are others: cudagraph_trees:get_manager" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_devices_in_processes_are_refused_by_name(run_python, tmp_path):
     result = run_python(
@@ -154,6 +155,7 @@ def test_devices_in_processes_are_refused_by_name(run_python, tmp_path):
     assert "OPENREG_ISOLATION=process does not give: set it to" in result.stderr
 
 
+@pytest.mark.slow
 def test_patches_are_printed_for_another_torch(run_python):
     module = "openreg_inductor._patches"
     source = f"import runpy; runpy.run_module({module!r}, run_name='__main__')"

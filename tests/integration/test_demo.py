@@ -83,6 +83,7 @@ def test_demo_prints_the_table_and_leaves_its_files(
         assert torch.equal(there[name].cpu(), value)
 
 
+@pytest.mark.slow
 def test_demo_learns_in_both_precisions(demo: ModuleType, device: str) -> None:
     full = demo.train(device, progress=False)
     mixed = demo.train(device, autocast=True, progress=False)

@@ -72,6 +72,7 @@ def test_process_ends_with_operators_enqueued(
     check_end(fork_script, ending, released, inline_bytes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_new_interpreter_ends_with_operators_enqueued(
     run_script: Program, ending: str
@@ -181,6 +182,7 @@ ON_THE_CPU = (
 )
 
 
+@pytest.mark.slow
 @both_ways
 def test_spawned_processes_train_and_end_with_operators_enqueued(
     fork_script: Program, inline_bytes: str

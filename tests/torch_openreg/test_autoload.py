@@ -45,31 +45,36 @@ def interpreter(fresh_interpreter: Program) -> Program:
     return fresh_interpreter
 
 
+ORDERS = [
+    "import torch",
+    "import torch_openreg",
+    "import openreg_aten; import torch_openreg",
+    "import openreg_distributed",
+    "from torch.openreg import Stream",
+]
+MORE_ORDERS = [
+    "import torch; import torch_openreg",
+    "import torch_openreg.openreg",
+    "import torch.openreg",
+    "import torch.openreg.amp",
+    "import openreg_runtime",
+    "import openreg_aten",
+    "import openreg_amp",
+    "import openreg_distributed, torch_openreg",
+    "import openreg_inductor",
+    "import openreg_inductor, torch_openreg",
+    "import openreg_profiler",
+    "import openreg_profiler, torch_openreg",
+    "import torch.distributed",
+    "import torch_openreg; torch_openreg._autoload()",
+    "import torch_openreg; torch_openreg.register(); torch_openreg.register()",
+    "import torch.nn",
+]
+
+
 @pytest.mark.parametrize(
     "first",
-    [
-        "import torch",
-        "import torch_openreg",
-        "import torch; import torch_openreg",
-        "import torch_openreg.openreg",
-        "import torch.openreg",
-        "import torch.openreg.amp",
-        "import openreg_runtime",
-        "import openreg_aten",
-        "import openreg_aten; import torch_openreg",
-        "import openreg_amp",
-        "import openreg_distributed",
-        "import openreg_distributed, torch_openreg",
-        "import openreg_inductor",
-        "import openreg_inductor, torch_openreg",
-        "import openreg_profiler",
-        "import openreg_profiler, torch_openreg",
-        "import torch.distributed",
-        "import torch_openreg; torch_openreg._autoload()",
-        "import torch_openreg; torch_openreg.register(); torch_openreg.register()",
-        "import torch.nn",
-        "from torch.openreg import Stream",
-    ],
+    [*ORDERS, *(pytest.param(each, marks=pytest.mark.slow) for each in MORE_ORDERS)],
 )
 def test_device_is_complete_after_first_import(output: Output, first: str) -> None:
     assert output(f"{first}\n{IS_COMPLETE}") == "complete"

@@ -275,6 +275,7 @@ VIEWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", VIEWS)
 def test_viewer_of_pytorch_shows_a_training_step(tmp_path: Path, kind: str) -> None:
     dump, page = tmp_path / "step.pickle", tmp_path / "step.html"

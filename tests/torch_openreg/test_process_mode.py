@@ -119,6 +119,8 @@ print(dtypes["first"], dtypes["second"])
     assert (done.stdout, done.stderr) == ("torch.float32 torch.float64\n", "")
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_lost_device_does_not_touch_the_other() -> None:
     program = Path(__file__).parents[2] / "tools" / "lose_devices.py"
     seed = str(random.randrange(1000))
@@ -127,6 +129,7 @@ def test_lost_device_does_not_touch_the_other() -> None:
     done = run(
         *(sys.executable, program, *counts, "--seed", seed),
         environment=os.environ | {"TORCH_DEVICE_BACKEND_AUTOLOAD": "1"},
+        seconds=250,
     )
     assert done.returncode == 0, (seed, done.stderr)
     assert "the error came after 0." in done.stdout, done
