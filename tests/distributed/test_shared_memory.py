@@ -188,6 +188,9 @@ def large_results_are_whole(rank: int) -> None:
 
     dist.all_gather_single(tensor, own[:count])
     assert torch.equal(tensor.cpu(), torch.cat(parts))
+    tensor.view(ranks, count)[rank] += 1
+    dist.all_gather_single(tensor, tensor.view(ranks, count)[rank])  # in place
+    assert torch.equal(tensor.cpu(), torch.cat(parts) + 1)
 
     dist.all_to_all_single(tensor, own)
     wanted = [each.view(ranks, count)[rank] for each in given]

@@ -17,22 +17,22 @@ DOCS = ROOT / "docs"
 
 Page = Callable[[str], str]
 
-COMPILES = re.compile(r"torch\.compile\(|aoti|_inductor")
+COMPILES = re.compile(r"torch\.compile\((?!.*eager)|aoti|_inductor")
 
 
 def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
     """Marks tests of programs that a compiler compiles as slow."""
     for item in items:
-        parameters = item.callspec.params if hasattr(item, "callspec") else {}
-        of_test = parameters.get("path")
-        of_mechanism = parameters.get("name", parameters.get("mechanism"))
-        without = DOCS / "examples/without" / f"no_{of_mechanism}.py"
-        path = of_test if isinstance(of_test, Path) else without
-        if (
-            path.suffix == ".py"
-            and path.is_file()
-            and COMPILES.search(path.read_text(encoding="utf-8"))
+        if Path(__file__).parent not in item.path.parents or not hasattr(
+            item, "callspec"
         ):
+            continue
+        path = item.callspec.params.get("path")
+        if name := item.callspec.params.get("name"):
+            path = DOCS / f"examples/without/no_{name}.py"
+        if path is None or path.suffix != ".py" or not path.is_file():
+            continue
+        if COMPILES.search(path.read_text(encoding="utf-8")):
             item.add_marker(pytest.mark.slow)
 
 

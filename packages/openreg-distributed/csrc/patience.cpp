@@ -2,15 +2,25 @@
 // What a thread does while it spins.
 #include "patience.h"
 
+#include <sched.h>
 #include <thread>
 
 namespace openreg::distributed {
+namespace {
+
+/// How many this thread may use. hardware_concurrency() has those of the
+/// machine.
+int cores() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+} // namespace
 
 Patience Patience::of_attempts(int ranks) {
   using std::chrono::microseconds;
-  return static_cast<unsigned>(ranks) <= std::thread::hardware_concurrency()
-      ? Patience(microseconds(100), 16, 4)
-      : Patience(microseconds(30), 4, 16);
+  return ranks <= cores() ? Patience(microseconds(100), 16, 4)
+                          : Patience(microseconds(30), 4, 16);
 }
 
 /// Leaves the core to its other thread for a moment, or to one that waits for a

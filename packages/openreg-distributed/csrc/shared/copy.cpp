@@ -60,7 +60,7 @@ void store_bytes(
     size_t size,
     size_t total) {
   const bool overlaps = to < from + size && from < to + size;
-  if (total < kLarge || overlaps) {
+  if (size == 0 || total < kLarge || overlaps) {
     copy_bytes(to, from, size);
   } else {
     stream(to, from, size);

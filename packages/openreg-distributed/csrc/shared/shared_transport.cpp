@@ -455,7 +455,7 @@ void SharedTransport::gather(
             data_of(outputs[static_cast<size_t>(other)]) + first,
             steps.slot(other),
             count,
-            size);
+            size * outputs.size());
       }
     }
   }
