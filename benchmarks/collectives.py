@@ -45,7 +45,8 @@ class Row:
         by_gloo: Quartiles of the time of occl by that of gloo in the same round.
         by_memcpy: Quartiles of the time of occl by that of memcpy, or None.
         rounds: How many rounds were taken.
-        calls: Calls in each batch of a round.
+        calls: Calls in each batch of a round, by side. A batch takes as long on each:
+            ranks do not begin it at quite the same time.
     """
 
     name: str
@@ -56,7 +57,7 @@ class Row:
     by_gloo: list[float]
     by_memcpy: list[float] | None
     rounds: int
-    calls: int
+    calls: dict[str, int]
 
 
 Group = dist.ProcessGroup | None
@@ -180,20 +181,24 @@ def timed(work: Work, side: str, calls: int) -> float:
     return slowest(batch(work, DEVICES.get(side, "cpu"), calls))
 
 
+def calls_for(work: Work, side: str, seconds: float) -> int:
+    """Returns how many calls take about so long."""
+    calls = 1
+    while (taken := timed(work, side, calls)) < seconds / 4:
+        calls *= 2
+    return max(1, round(calls * seconds / taken))
+
+
 def measure(case: str, over_gloo: Group, rounds: int, seconds: float) -> Row:
     """Measures a case on all sides in turn."""
     works = sides_of(case, over_gloo)
-    calls = 1
-    while (taken := timed(works["gloo"], "gloo", calls)) < seconds / 4:
-        calls *= 2
-    calls = max(1, round(calls * seconds / taken))
     order = list(works)
+    calls = {side: calls_for(works[side], side, seconds) for side in order}
     times: dict[str, list[float]] = {side: [] for side in order}
-    for side in order:
-        timed(works[side], side, calls)
     for _ in range(rounds):
         for side in order:
-            times[side].append(timed(works[side], side, calls) / calls * 1e6)
+            taken = timed(works[side], side, calls[side])
+            times[side].append(taken / calls[side] * 1e6)
         order.reverse()
 
     def ratio(by: str) -> list[float]:

@@ -463,8 +463,16 @@ def wrong_calls_name_what_is_wrong(rank: int) -> None:
         dist.all_reduce(floats, dist.ReduceOp.BAND)
     with pytest.raises(RuntimeError, match="have no AVG"):
         dist.all_reduce(floats.bool(), dist.ReduceOp.AVG)
-    with pytest.raises((RuntimeError, ValueError)):
-        dist.all_to_all_single(floats, floats, [1, 1, 2], [1, 1, 1])
+    for splits, match in {
+        (1, 1, 2): r"split sizes add up to 4, but the tensor has the shape \[3\]",
+        (2, 2, -1): "split sizes cannot be negative, but one is -1",
+        (1, 2): "expected 3 split sizes, but got 2",
+    }.items():
+        for given in ((splits, (1, 1, 1)), ((1, 1, 1), splits)):
+            with pytest.raises(RuntimeError, match=match):
+                dist.all_to_all_single(
+                    torch.ones_like(floats), floats, *map(list, given)
+                )
     with pytest.raises(RuntimeError, match="refers to a single memory location"):
         dist.all_reduce(floats[:1].expand(3))
     backend = dist.group.WORLD._get_backend(torch.device(DEVICE))

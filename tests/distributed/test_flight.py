@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import datetime
+import gc
 import json
 import os
 import sys
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -274,6 +276,32 @@ def test_a_finalizer_may_call_a_collective():
     environment["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "1"
     done = run(sys.executable, "-c", FINALIZERS, environment=environment)
     assert done.stdout == "[1.0, 1.0, 1.0, 1.0]\n", done.stderr
+
+
+def many_places_call(rank: int) -> None:
+    names = {"dist": dist, "tensor": torch.ones(2, device=DEVICE)}
+    codes = []
+    for number in range(1500):
+        source = f"def place_{number}():\n  dist.all_reduce(tensor)\nplace_{number}()"
+        code = compile(source, f"file_{number}.py", "exec")
+        codes.append(weakref.ref(code))
+        exec(code, names)
+        del names[f"place_{number}"], code
+    found = []
+    for entry in flight.record()["entries"][-1500:]:
+        own = [each for each in entry["frames"] if each["filename"][:5] == "file_"]
+        found.append([(each["name"], each["filename"], each["line"]) for each in own])
+    assert found == [
+        [(f"place_{i}", f"file_{i}.py", 2), ("<module>", f"file_{i}.py", 3)]
+        for i in range(1500)
+    ]
+    gc.collect()
+    assert codes[0]() is None
+    assert sum(code() is not None for code in codes) <= 1024
+
+
+def test_each_call_has_the_frames_of_its_place():
+    run_ranks(many_places_call, 1, backend="occl")
 
 
 def only_the_last_calls_are_kept(rank: int) -> None:

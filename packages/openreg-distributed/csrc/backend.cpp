@@ -24,19 +24,6 @@ constexpr Milliseconds kShutdownPatience{10'000};
 constexpr int kAnyPeer = -1;
 constexpr int kAllPeers = -2; // the lane of batches
 
-/// As NCCL's records name it: `send 0->1`, `recv 1<-0`.
-std::string name_of(const PeerOp& op, int rank) {
-  switch (op.kind) {
-    case PeerOp::Kind::kSend:
-      return c10::str(kBackendName, ":send ", rank, "->", op.peer);
-    case PeerOp::Kind::kRecv:
-      return c10::str(kBackendName, ":recv ", rank, "<-", op.peer);
-    case PeerOp::Kind::kRecvAny:
-      break;
-  }
-  return c10::str(kBackendName, ":recvAnysource ", rank, "<-any");
-}
-
 uint64_t bytes_of(const std::vector<at::Tensor>& tensors) {
   return std::accumulate(
       tensors.begin(),
@@ -73,6 +60,9 @@ at::Tensor view_of(
   }
   void* pointer = nullptr;
   check(orGetKernelPointer(&pointer, device_pointer));
+  if (!kept) { // which is most often so, and cheaper
+    return at::from_blob(pointer, tensor.sizes(), tensor.strides(), options);
+  }
   return at::from_blob(
       pointer, tensor.sizes(), tensor.strides(), [kept](void*) {}, options);
 }
@@ -198,8 +188,9 @@ c10d::ReduceOp host_op(const c10d::ReduceOp& op) {
   return c10d::makePreMulSum(read(given->tensor_factor));
 }
 
-/// Parts of a tensor along its first dimension; equal ones without sizes.
-Tensors parts_of(
+/// Sizes of the parts of a tensor along its first dimension; equal ones if none
+/// are given.
+std::vector<int64_t> splits_of(
     const at::Tensor& tensor,
     const std::vector<int64_t>& sizes,
     int ranks) {
@@ -211,20 +202,23 @@ Tensors parts_of(
         " cannot be divided among ",
         ranks,
         " ranks");
-    return tensor.split_with_sizes(
-        std::vector<int64_t>(
-            static_cast<size_t>(ranks), tensor.size(0) / ranks),
-        0);
+    return std::vector<int64_t>(
+        static_cast<size_t>(ranks), tensor.size(0) / ranks);
   }
   check_count(sizes.size(), ranks, "split sizes");
-  const int64_t sum = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  int64_t sum = 0;
+  for (const int64_t size : sizes) {
+    TORCH_CHECK(
+        size >= 0, "occl: split sizes cannot be negative, but one is ", size);
+    sum += size;
+  }
   TORCH_CHECK(
       tensor.dim() > 0 && sum == tensor.size(0),
       "occl: split sizes add up to ",
       sum,
       ", but the tensor has the shape ",
       tensor.sizes());
-  return tensor.split_with_sizes(sizes, 0);
+  return sizes;
 }
 
 } // namespace
@@ -247,6 +241,7 @@ OcclBackend::OcclBackend(
               {options_->group_name,
                {},
                options_->global_ranks_in_group,
+               rank_,
                engine_->token()},
               options_->global_ranks_in_group.at(static_cast<size_t>(rank_)))),
       patience_(Patience::of_attempts(size_)) {
@@ -441,26 +436,24 @@ OcclBackend::record(const Call& call, bool is_collective, const Stack& stack) {
   }
   FlightCall common;
   common.group = flight_group_;
-  common.is_message = !is_collective;
   common.collective = collectives_;
   common.exchange = exchanges_;
   common.timeout =
       call.timeout == c10d::kUnsetTimeout ? options_->timeout : call.timeout;
-  std::vector<FlightCall> calls;
+  c10::SmallVector<FlightCall, 1> calls;
   for (const PeerOp& op : call.messages) {
     FlightCall& each = calls.emplace_back(common);
-    each.name = name_of(op, rank_);
-    each.tag = op.tag;
-    (op.kind == PeerOp::Kind::kSend ? each.inputs : each.outputs) =
-        Shapes({op.tensor});
+    each.message = {op.kind, op.peer, op.tag};
+    (op.kind == PeerOp::Kind::kSend ? each.inputs : each.outputs)
+        .add(op.tensor);
   }
   if (is_collective) {
     FlightCall& each = calls.emplace_back(common);
-    each.name = std::string(kBackendName) + ":" + call.name;
-    each.inputs = Shapes(call.inputs);
-    each.outputs = Shapes(call.outputs);
+    each.name = call.name;
+    each.inputs.add(call.inputs);
+    each.outputs.add(call.outputs);
   }
-  return flight.add(std::move(calls), stack);
+  return flight.add(calls, stack);
 }
 
 /// NCCL, too, has a communicator for that device only.
@@ -965,10 +958,12 @@ OcclBackend::WorkPtr OcclBackend::alltoall_base(
        {input},
        {output},
        options.timeout},
-      [out = parts_of(written(output), output_splits, size_),
-       in = parts_of(read(input), input_splits, size_),
+      [out = written(output),
+       in = read(input),
+       out_splits = splits_of(output, output_splits, size_),
+       in_splits = splits_of(input, input_splits, size_),
        timeout = options.timeout](Engine& engine) {
-        engine.alltoall(out, in, timeout);
+        engine.alltoall_flat(out, in, out_splits, in_splits, timeout);
         return -1;
       });
 }

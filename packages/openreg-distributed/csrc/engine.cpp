@@ -3,6 +3,7 @@
 #include "engine.h"
 
 #include "reduction.h"
+#include "shared/copy.h"
 #include "shared/shared_transport.h"
 
 #include <ATen/ATen.h>
@@ -14,62 +15,79 @@
 namespace openreg::distributed {
 namespace {
 
-/// The bytes of a contiguous tensor, which they keep alive.
-at::Tensor bytes_of(const at::Tensor& tensor) {
-  const auto size = static_cast<int64_t>(tensor.nbytes());
-  const auto options = at::TensorOptions().dtype(at::kByte);
-  if (size == 0) {
-    return at::empty({0}, options);
-  }
-  return at::from_blob(tensor.data_ptr(), {size}, [tensor](void*) {}, options);
-}
-
 /// Where a result goes: the tensor's memory, or a copy that store() brings
 /// there.
 class Target {
  public:
   explicit Target(const at::Tensor& tensor)
-      : tensor_(tensor),
-        dense_(tensor.contiguous()),
-        bytes_(bytes_of(dense_)) {}
+      : tensor_(tensor), bytes_(Bytes::of(tensor.contiguous())) {}
 
-  const at::Tensor& bytes() const {
+  const Bytes& bytes() const {
     return bytes_;
   }
   void store() const {
-    if (!dense_.is_same(tensor_)) {
-      tensor_.copy_(dense_);
+    if (!bytes_.owner.is_same(tensor_)) {
+      tensor_.copy_(bytes_.owner);
     }
   }
 
  private:
   at::Tensor tensor_;
-  at::Tensor dense_;
-  at::Tensor bytes_;
+  Bytes bytes_;
 };
 
-Tensors bytes_of(const std::vector<Target>& targets) {
-  Tensors all;
+BytesList bytes_of(const std::vector<Target>& targets) {
+  BytesList all;
   for (const Target& target : targets) {
     all.push_back(target.bytes());
   }
   return all;
 }
 
+/// Parts that follow each other. `counts` are of units of which `bytes` has
+/// `whole`.
+BytesList parts_of(
+    const Bytes& bytes,
+    const std::vector<int64_t>& counts,
+    int64_t whole) {
+  BytesList parts;
+  const size_t unit = whole == 0 ? 0 : bytes.size / static_cast<size_t>(whole);
+  size_t first = 0;
+  for (const int64_t count : counts) {
+    parts.push_back(bytes.part(first, static_cast<size_t>(count) * unit));
+    first += parts.back().size;
+  }
+  return parts;
+}
+
+BytesList equal_parts_of(const Bytes& bytes, int parts) {
+  return parts_of(
+      bytes, std::vector<int64_t>(static_cast<size_t>(parts), 1), parts);
+}
+
 /// What a collective reads, or a copy if it writes there before it has read
 /// all. It may be all of the output with the number `same`.
-at::Tensor apart(const at::Tensor& input, const Tensors& outputs, size_t same) {
-  const auto* begin = static_cast<const std::byte*>(input.const_data_ptr());
-  const auto* end = begin + input.numel();
+Bytes apart(const Bytes& input, const BytesList& outputs, size_t same) {
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const auto* other =
-        static_cast<const std::byte*>(outputs[i].const_data_ptr());
-    const auto* other_end = other + outputs[i].numel();
-    if (begin < other_end && other < end && (i != same || begin != other)) {
-      return input.clone();
+    const Bytes& other = outputs[i];
+    if (input.data < other.data + other.size &&
+        other.data < input.data + input.size &&
+        (i != same || input.data != other.data)) {
+      const Bytes copy =
+          Bytes::of(at::empty({static_cast<int64_t>(input.size)}, at::kByte));
+      copy_bytes(copy.data, input.data, input.size);
+      return copy;
     }
   }
   return input;
+}
+
+BytesList apart(const BytesList& inputs, const BytesList& outputs) {
+  BytesList all;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    all.push_back(apart(inputs[i], outputs, i));
+  }
+  return all;
 }
 
 } // namespace
@@ -169,17 +187,11 @@ void Engine::allgather(
     const at::Tensor& input,
     Milliseconds timeout) {
   const std::vector<Target> targets(outputs.begin(), outputs.end());
-  const Tensors out = bytes_of(targets);
-  const bool empty = std::all_of(out.begin(), out.end(), [](const auto& each) {
-    return each.numel() == 0;
-  });
-  if (empty) {
+  const BytesList out = bytes_of(targets);
+  if (total_of(out) == 0) {
     return;
   }
-  transport_->allgather(
-      out,
-      apart(bytes_of(input.contiguous()), out, static_cast<size_t>(rank())),
-      timeout);
+  transport_->allgather(out, own_part(input, out), timeout);
   for (const Target& target : targets) {
     target.store();
   }
@@ -193,11 +205,8 @@ void Engine::allgather_flat(
     return;
   }
   const Target target(output);
-  const Tensors out = target.bytes().chunk(size());
-  transport_->allgather(
-      out,
-      apart(bytes_of(input.contiguous()), out, static_cast<size_t>(rank())),
-      timeout);
+  const BytesList out = equal_parts_of(target.bytes(), size());
+  transport_->allgather(out, own_part(input, out), timeout);
   target.store();
 }
 
@@ -247,6 +256,10 @@ void Engine::reduce_scatter(
   reduction.store(output, result);
 }
 
+Bytes Engine::own_part(const at::Tensor& input, const BytesList& out) const {
+  return apart(Bytes::of(input.contiguous()), out, static_cast<size_t>(rank()));
+}
+
 void Engine::gather(
     const Tensors& outputs,
     const at::Tensor& input,
@@ -256,12 +269,8 @@ void Engine::gather(
     return;
   }
   const std::vector<Target> targets(outputs.begin(), outputs.end());
-  const Tensors out = bytes_of(targets);
-  transport_->gather(
-      out,
-      apart(bytes_of(input.contiguous()), out, static_cast<size_t>(rank())),
-      root,
-      timeout);
+  const BytesList out = bytes_of(targets);
+  transport_->gather(out, own_part(input, out), root, timeout);
   for (const Target& target : targets) {
     target.store();
   }
@@ -276,9 +285,9 @@ void Engine::scatter(
     return;
   }
   const Target target(output);
-  Tensors in;
+  BytesList in;
   for (const at::Tensor& input : inputs) {
-    in.push_back(apart(bytes_of(input.contiguous()), {target.bytes()}, 0));
+    in.push_back(apart(Bytes::of(input.contiguous()), {target.bytes()}, 0));
   }
   transport_->scatter(target.bytes(), in, root, timeout);
   target.store();
@@ -289,15 +298,29 @@ void Engine::alltoall(
     const Tensors& inputs,
     Milliseconds timeout) {
   const std::vector<Target> targets(outputs.begin(), outputs.end());
-  const Tensors out = bytes_of(targets);
-  Tensors in;
+  const BytesList out = bytes_of(targets);
+  BytesList in;
   for (const at::Tensor& input : inputs) {
-    in.push_back(apart(bytes_of(input.contiguous()), out, in.size()));
+    in.push_back(Bytes::of(input.contiguous()));
   }
-  transport_->alltoall(out, in, timeout);
+  transport_->alltoall(out, apart(in, out), timeout);
   for (const Target& target : targets) {
     target.store();
   }
+}
+
+void Engine::alltoall_flat(
+    const at::Tensor& output,
+    const at::Tensor& input,
+    const std::vector<int64_t>& output_splits,
+    const std::vector<int64_t>& input_splits,
+    Milliseconds timeout) {
+  const Target target(output);
+  const BytesList out = parts_of(target.bytes(), output_splits, output.size(0));
+  const BytesList in =
+      parts_of(Bytes::of(input.contiguous()), input_splits, input.size(0));
+  transport_->alltoall(out, apart(in, out), timeout);
+  target.store();
 }
 
 void Engine::barrier(Milliseconds timeout) {
@@ -350,7 +373,7 @@ Engine::SelfPairs Engine::pairs_with_self(
 }
 
 int Engine::exchange(const std::vector<PeerOp>& ops) {
-  std::vector<PeerOp> others;
+  std::vector<Message> others;
   std::vector<Target> targets;
   for (const PeerOp& op : ops) {
     if (op.peer == rank()) {

@@ -88,6 +88,14 @@ class Engine {
       Milliseconds timeout);
   void
   alltoall(const Tensors& outputs, const Tensors& inputs, Milliseconds timeout);
+  /// The splits, one for each rank, are sizes in the first dimension, and add
+  /// up to it.
+  void alltoall_flat(
+      const at::Tensor& output,
+      const at::Tensor& input,
+      const std::vector<int64_t>& output_splits,
+      const std::vector<int64_t>& input_splits,
+      Milliseconds timeout);
   void barrier(Milliseconds timeout);
   using SelfPairs = std::vector<std::pair<const PeerOp*, const PeerOp*>>;
   /// Each receive of this rank from itself, with its send. Throws if one lacks
@@ -118,6 +126,8 @@ class Engine {
   }
 
  private:
+  /// What this rank gives for its output among those of all.
+  Bytes own_part(const at::Tensor& input, const BytesList& outputs) const;
   void reduce_scatter(
       const at::Tensor& output,
       const at::Tensor& input,

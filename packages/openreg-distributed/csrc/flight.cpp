@@ -28,6 +28,7 @@ namespace {
 
 // The version of PyTorch's fields.
 constexpr const char* kVersion = "2.10";
+constexpr const char* kPrefix = "occl:";
 
 uint64_t number_of(const char* name) {
   orSetting setting = OPENREG_SETTING_INIT;
@@ -64,18 +65,38 @@ std::string list_of(const Values& values, const Text& text) {
   return json + "]";
 }
 
-std::string numbers(const std::vector<int64_t>& values) {
-  return list_of(values, [](int64_t value) { return std::to_string(value); });
-}
-
 std::string sizes_of(const Shapes& shapes) {
-  return list_of(shapes.sizes, numbers);
+  std::vector<std::string> each;
+  shapes.for_each([&](at::ScalarType /*type*/, at::IntArrayRef sizes) {
+    each.push_back(
+        list_of(sizes, [](int64_t value) { return std::to_string(value); }));
+  });
+  return list_of(each, [](const std::string& sizes) { return sizes; });
 }
 
 std::string types_of(const Shapes& shapes) {
-  return list_of(shapes.types, [](at::ScalarType type) {
-    return quoted(c10::toString(type));
+  std::vector<std::string> each;
+  shapes.for_each([&](at::ScalarType type, at::IntArrayRef /*sizes*/) {
+    each.push_back(quoted(c10::toString(type)));
   });
+  return list_of(each, [](const std::string& type) { return type; });
+}
+
+/// As the profiler shows a collective; of a message as NCCL's records name it:
+/// `send 0->1`, `recv 1<-0`.
+std::string name_of(const FlightCall& call, int rank) {
+  if (!call.message) {
+    return c10::str(kPrefix, call.name);
+  }
+  switch (call.message->kind) {
+    case PeerOp::Kind::kSend:
+      return c10::str(kPrefix, "send ", rank, "->", call.message->rank);
+    case PeerOp::Kind::kRecv:
+      return c10::str(kPrefix, "recv ", rank, "<-", call.message->rank);
+    case PeerOp::Kind::kRecvAny:
+      break;
+  }
+  return c10::str(kPrefix, "recvAnysource ", rank, "<-any");
 }
 
 std::string time_of(int64_t time) {
@@ -98,10 +119,15 @@ void make_own_folder(const std::string& path) {
 
 } // namespace
 
-Shapes::Shapes(const Tensors& tensors) {
+void Shapes::add(const at::Tensor& tensor) {
+  numbers_.push_back(static_cast<int64_t>(tensor.scalar_type()));
+  numbers_.push_back(tensor.dim());
+  numbers_.append(tensor.sizes().begin(), tensor.sizes().end());
+}
+
+void Shapes::add(const Tensors& tensors) {
   for (const at::Tensor& tensor : tensors) {
-    sizes.push_back(tensor.sizes().vec());
-    types.push_back(tensor.scalar_type());
+    add(tensor);
   }
 }
 
@@ -167,7 +193,7 @@ Stack FlightRecord::stack() const {
 }
 
 FlightRecord::Span FlightRecord::add(
-    std::vector<FlightCall> calls,
+    c10::ArrayRef<FlightCall> calls,
     const Stack& stack) {
   if (!keeps_calls() || calls.empty()) {
     return {};
@@ -175,7 +201,7 @@ FlightRecord::Span FlightRecord::add(
   const int64_t now = c10::getTime();
   const std::lock_guard lock(mutex_);
   const Span span{next_, next_ + calls.size()};
-  for (FlightCall& call : calls) {
+  for (const FlightCall& call : calls) {
     const size_t place = next_ % capacity_;
     if (ring_.size() <= place) {
       ring_.resize(std::min(capacity_, std::max(2 * place, size_t{16})));
@@ -185,7 +211,7 @@ FlightRecord::Span FlightRecord::add(
     if (entry.id != 0 && entry.ended == 0 && unended_.size() < capacity_) {
       unended_.emplace(entry.id, std::move(entry));
     }
-    entry = Entry{next_++, std::move(call), stack, now, 0, 0, {}};
+    entry = Entry{next_++, call, stack, now, 0, 0, {}};
   }
   return span;
 }
@@ -246,7 +272,7 @@ void FlightRecord::append(std::string& json, const Entry& entry) const {
       "{\"record_id\": ",
       entry.id - 1,
       ", \"profiling_name\": ",
-      quoted(call.name),
+      quoted(name_of(call, group.rank)),
       ", \"state\": \"",
       state,
       "\", \"pg_id\": ",
@@ -256,15 +282,15 @@ void FlightRecord::append(std::string& json, const Entry& entry) const {
       ", ",
       quoted(group.description),
       "], \"is_p2p\": ",
-      call.is_message ? "true" : "false",
+      call.message ? "true" : "false",
       ", \"collective_seq_id\": ",
       call.collective,
       ", \"p2p_seq_id\": ",
       call.exchange,
       ", \"op_id\": ",
       entry.id);
-  if (call.tag) {
-    json += c10::str(", \"tag\": ", *call.tag);
+  if (call.message) {
+    json += c10::str(", \"tag\": ", call.message->tag);
   }
   json += c10::str(
       ", \"input_sizes\": ",
@@ -293,9 +319,9 @@ void FlightRecord::append(std::string& json, const Entry& entry) const {
           [](const Frame& frame) {
             return c10::str(
                 "{\"name\": ",
-                quoted(frame.code->function),
+                quoted(frame.function),
                 ", \"filename\": ",
-                quoted(frame.code->file),
+                quoted(frame.file),
                 ", \"line\": ",
                 frame.line,
                 "}");

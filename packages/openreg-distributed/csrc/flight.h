@@ -9,6 +9,8 @@
 #include "python_stack.h"
 #include "transport.h"
 
+#include <c10/util/SmallVector.h>
+
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -19,29 +21,48 @@
 namespace openreg::distributed {
 
 /// Sizes and types of tensors, without the tensors.
-struct Shapes {
-  Shapes() = default;
-  explicit Shapes(const Tensors& tensors);
+class Shapes {
+ public:
+  void add(const at::Tensor& tensor);
+  void add(const Tensors& tensors);
 
-  std::vector<std::vector<int64_t>> sizes;
-  std::vector<at::ScalarType> types;
+  /// Calls `function(type, sizes)` for each.
+  template <typename Function>
+  void for_each(const Function& function) const {
+    for (size_t i = 0; i < numbers_.size();) {
+      const auto type = static_cast<at::ScalarType>(numbers_[i]);
+      const auto dims = static_cast<size_t>(numbers_[i + 1]);
+      function(type, at::IntArrayRef(&numbers_[i] + 2, dims));
+      i += 2 + dims;
+    }
+  }
+
+ private:
+  // Of each: its type, how many sizes it has, and these. Few fit in here.
+  c10::SmallVector<int64_t, 6> numbers_;
 };
 
 struct FlightGroup {
   std::string name;
   std::string description;
   std::vector<uint64_t> ranks; // as the default group counts them
+  int rank = -1;               // this one, as the group counts
   uint64_t token = 0;          // no other group has it, whatever its name
 };
 
-/// A collective, or one message.
+/// A collective, or one message. Calls are many, and few are ever read: texts
+/// are made when they are.
 struct FlightCall {
-  uint64_t group = 0; // what add_group() returned
-  bool is_message = false;
+  uint64_t group = 0;    // what add_group() returned
+  const char* name = ""; // of a collective; valid for good
+  struct Peer {
+    PeerOp::Kind kind;
+    int rank;
+    int tag;
+  };
+  std::optional<Peer> message;
   uint64_t collective = 0; // numbers of the last ones of the group
   uint64_t exchange = 0;
-  std::string name; // as the profiler shows it
-  std::optional<int> tag;
   Shapes inputs;
   Shapes outputs;
   Milliseconds timeout{};
@@ -75,7 +96,7 @@ class FlightRecord {
     uint64_t first = 0;
     uint64_t end = 0;
   };
-  Span add(std::vector<FlightCall> calls, const Stack& stack);
+  Span add(c10::ArrayRef<FlightCall> calls, const Stack& stack);
   /// The stack for add(), if they are kept. It may wait for the GIL, so the
   /// caller must hold no lock.
   Stack stack() const;

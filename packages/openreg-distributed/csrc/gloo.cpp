@@ -2,11 +2,15 @@
 // Waiting for gloo, which has threads of its own, so that abort() can end it.
 #include "gloo.h"
 
+#include "shared/copy.h"
+
 #include <ATen/ATen.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstdint>
+#include <functional>
 #include <mutex>
 #include <numeric>
 #include <optional>
@@ -24,46 +28,59 @@ Options with_timeout(Milliseconds timeout) {
   return options;
 }
 
-at::Tensor new_bytes(int64_t size) {
-  return at::empty({size}, at::TensorOptions().dtype(at::kByte));
+at::Tensor new_bytes(size_t size) {
+  return at::empty(
+      {static_cast<int64_t>(size)}, at::TensorOptions().dtype(at::kByte));
 }
 
-std::vector<int64_t> sizes_of(const Tensors& tensors) {
+/// `keep` keeps the memory: gloo's threads may use it after an abort.
+at::Tensor tensor_of(const Bytes& bytes, std::function<void(void*)> keep) {
+  return at::from_blob(
+      bytes.data,
+      {static_cast<int64_t>(bytes.size)},
+      std::move(keep),
+      at::TensorOptions().dtype(at::kByte));
+}
+
+at::Tensor tensor_of(const Bytes& bytes) {
+  return bytes.size == 0 ? new_bytes(0)
+                         : tensor_of(bytes, [owner = bytes.owner](void*) {});
+}
+
+Tensors tensors_of(const BytesList& list) {
+  Tensors tensors;
+  for (const Bytes& bytes : list) {
+    tensors.push_back(tensor_of(bytes));
+  }
+  return tensors;
+}
+
+std::vector<int64_t> sizes_of(const BytesList& list) {
   std::vector<int64_t> sizes;
-  for (const at::Tensor& tensor : tensors) {
-    sizes.push_back(tensor.numel());
+  for (const Bytes& bytes : list) {
+    sizes.push_back(static_cast<int64_t>(bytes.size));
   }
   return sizes;
 }
 
-int64_t sum_of(const std::vector<int64_t>& sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
-}
-
-/// Vectors of bytes that follow each other in memory as one, without a copy.
-std::optional<at::Tensor> whole_of(const Tensors& tensors) {
-  std::byte* begin = nullptr;
-  std::byte* end = nullptr;
-  for (const at::Tensor& tensor : tensors) {
-    if (tensor.numel() == 0) {
+/// Those that follow each other in memory as one, without a copy.
+std::optional<at::Tensor> whole_of(const BytesList& list) {
+  Bytes whole;
+  for (const Bytes& bytes : list) {
+    if (bytes.size == 0) {
       continue;
     }
-    auto* data = static_cast<std::byte*>(tensor.data_ptr());
-    if (begin == nullptr) {
-      begin = data;
-    } else if (data != end) {
+    if (whole.size == 0) {
+      whole.data = bytes.data;
+    } else if (bytes.data != whole.data + whole.size) {
       return std::nullopt;
     }
-    end = data + tensor.numel();
+    whole.size += bytes.size;
   }
-  if (begin == nullptr) {
+  if (whole.size == 0) {
     return std::nullopt;
   }
-  return at::from_blob(
-      begin,
-      {end - begin},
-      [tensors](void*) {},
-      at::TensorOptions().dtype(at::kByte));
+  return tensor_of(whole, [list](void*) {});
 }
 
 } // namespace
@@ -162,12 +179,12 @@ void GlooTransport::abort() {
 }
 
 void GlooTransport::broadcast(
-    const at::Tensor& bytes,
+    const Bytes& bytes,
     int root,
     Milliseconds timeout) {
   auto options = with_timeout<c10d::BroadcastOptions>(timeout);
   options.rootRank = root;
-  Tensors buffers{bytes};
+  Tensors buffers{tensor_of(bytes)};
   wait(gloo_->broadcast(buffers, options));
 }
 
@@ -206,68 +223,78 @@ void GlooTransport::reduce_scatter(
 }
 
 void GlooTransport::allgather(
-    const Tensors& outputs,
-    const at::Tensor& input,
+    const BytesList& outputs,
+    const Bytes& input,
     Milliseconds timeout) {
   const auto options = with_timeout<c10d::AllgatherOptions>(timeout);
-  const std::vector<int64_t> sizes = sizes_of(outputs);
-  const int64_t largest = *std::max_element(sizes.begin(), sizes.end());
-  std::vector<Tensors> out{outputs};
-  Tensors in{input};
-  if (std::count(sizes.begin(), sizes.end(), largest) == size()) {
+  size_t largest = 0;
+  size_t smallest = SIZE_MAX;
+  for (const Bytes& output : outputs) {
+    largest = std::max(largest, output.size);
+    smallest = std::min(smallest, output.size);
+  }
+  if (smallest == largest) {
+    std::vector<Tensors> out{tensors_of(outputs)};
+    Tensors in{tensor_of(input)};
     wait(gloo_->allgather(out, in, options));
     return;
   }
   // gloo has one size for all.
-  out.front() = new_bytes(largest * size()).chunk(size());
-  in.front() = new_bytes(largest);
-  in.front().narrow(0, 0, input.numel()).copy_(input);
+  const Bytes all = Bytes::of(new_bytes(largest * outputs.size()));
+  const Bytes own = Bytes::of(new_bytes(largest));
+  copy_bytes(own.data, input.data, input.size);
+  BytesList parts;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    parts.push_back(all.part(i * largest, largest));
+  }
+  std::vector<Tensors> out{tensors_of(parts)};
+  Tensors in{tensor_of(own)};
   wait(gloo_->allgather(out, in, options));
   for (size_t i = 0; i < outputs.size(); ++i) {
-    outputs[i].copy_(out.front()[i].narrow(0, 0, sizes[i]));
+    copy_bytes(outputs[i].data, parts[i].data, outputs[i].size);
   }
 }
 
 void GlooTransport::gather(
-    const Tensors& outputs,
-    const at::Tensor& input,
+    const BytesList& outputs,
+    const Bytes& input,
     int root,
     Milliseconds timeout) {
   auto options = with_timeout<c10d::GatherOptions>(timeout);
   options.rootRank = root;
   std::vector<Tensors> out;
   if (rank() == root) {
-    out.push_back(outputs);
+    out.push_back(tensors_of(outputs));
   }
-  Tensors in{input};
+  Tensors in{tensor_of(input)};
   wait(gloo_->gather(out, in, options));
 }
 
 void GlooTransport::scatter(
-    const at::Tensor& output,
-    const Tensors& inputs,
+    const Bytes& output,
+    const BytesList& inputs,
     int root,
     Milliseconds timeout) {
   auto options = with_timeout<c10d::ScatterOptions>(timeout);
   options.rootRank = root;
   std::vector<Tensors> in;
   if (rank() == root) {
-    in.push_back(inputs);
+    in.push_back(tensors_of(inputs));
   }
-  Tensors out{output};
+  Tensors out{tensor_of(output)};
   wait(gloo_->scatter(out, in, options));
 }
 
 void GlooTransport::alltoall(
-    const Tensors& outputs,
-    const Tensors& inputs,
+    const BytesList& outputs,
+    const BytesList& inputs,
     Milliseconds timeout) {
   std::vector<int64_t> out_sizes = sizes_of(outputs);
   std::vector<int64_t> in_sizes = sizes_of(inputs);
   const auto whole = whole_of(outputs);
-  at::Tensor out = whole ? *whole : new_bytes(sum_of(out_sizes));
   const auto given = whole_of(inputs);
-  at::Tensor in = given ? *given : at::cat(inputs);
+  at::Tensor out = whole ? *whole : new_bytes(total_of(outputs));
+  at::Tensor in = given ? *given : at::cat(tensors_of(inputs));
   wait(gloo_->alltoall_base( // takes what the sizes hold
       out,
       in,
@@ -277,10 +304,10 @@ void GlooTransport::alltoall(
   if (whole) {
     return;
   }
-  int64_t first = 0;
-  for (const at::Tensor& output : outputs) {
-    output.copy_(out.narrow(0, first, output.numel()));
-    first += output.numel();
+  const auto* next = static_cast<const std::byte*>(out.const_data_ptr());
+  for (const Bytes& output : outputs) {
+    copy_bytes(output.data, next, output.size);
+    next += output.size;
   }
 }
 
@@ -288,20 +315,21 @@ void GlooTransport::barrier(Milliseconds timeout) {
   wait(gloo_->barrier(with_timeout<c10d::BarrierOptions>(timeout)));
 }
 
-int GlooTransport::exchange(const std::vector<PeerOp>& ops) {
+int GlooTransport::exchange(const std::vector<Message>& messages) {
   std::vector<c10::intrusive_ptr<c10d::Work>> works;
-  for (const PeerOp& op : ops) {
-    Tensors buffers{op.tensor};
+  for (const Message& each : messages) {
+    Tensors buffers{tensor_of(each.bytes)};
     works.push_back(
-        op.kind == PeerOp::Kind::kSend ? gloo_->send(buffers, op.peer, op.tag)
-            : op.kind == PeerOp::Kind::kRecv
-            ? gloo_->recv(buffers, op.peer, op.tag)
-            : gloo_->recvAnysource(buffers, op.tag));
+        each.kind == PeerOp::Kind::kSend
+            ? gloo_->send(buffers, each.peer, each.tag)
+            : each.kind == PeerOp::Kind::kRecv
+            ? gloo_->recv(buffers, each.peer, each.tag)
+            : gloo_->recvAnysource(buffers, each.tag));
   }
   int source = -1;
-  for (size_t i = 0; i < ops.size(); ++i) {
+  for (size_t i = 0; i < messages.size(); ++i) {
     wait_for_peer(works[i]);
-    if (ops[i].kind == PeerOp::Kind::kRecvAny) {
+    if (messages[i].kind == PeerOp::Kind::kRecvAny) {
       source = works[i]->sourceRank();
     }
   }

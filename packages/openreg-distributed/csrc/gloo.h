@@ -36,8 +36,7 @@ class GlooTransport final : public Transport {
   void abort() override;
   void fail(const std::string& /*why*/) override {}
 
-  void broadcast(const at::Tensor& bytes, int root, Milliseconds timeout)
-      override;
+  void broadcast(const Bytes& bytes, int root, Milliseconds timeout) override;
   void allreduce(
       const at::Tensor& buffer,
       const c10d::ReduceOp& op,
@@ -54,25 +53,25 @@ class GlooTransport final : public Transport {
       const c10d::ReduceOp& op,
       Milliseconds timeout) override;
   void allgather(
-      const Tensors& outputs,
-      const at::Tensor& input,
+      const BytesList& outputs,
+      const Bytes& input,
       Milliseconds timeout) override;
   void gather(
-      const Tensors& outputs,
-      const at::Tensor& input,
+      const BytesList& outputs,
+      const Bytes& input,
       int root,
       Milliseconds timeout) override;
   void scatter(
-      const at::Tensor& output,
-      const Tensors& inputs,
+      const Bytes& output,
+      const BytesList& inputs,
       int root,
       Milliseconds timeout) override;
   void alltoall(
-      const Tensors& outputs,
-      const Tensors& inputs,
+      const BytesList& outputs,
+      const BytesList& inputs,
       Milliseconds timeout) override;
   void barrier(Milliseconds timeout) override;
-  int exchange(const std::vector<PeerOp>& ops) override;
+  int exchange(const std::vector<Message>& messages) override;
 
  private:
   void wait(const c10::intrusive_ptr<c10d::Work>& work);

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads the frames of the interpreter.
+// Reads the frames of the interpreter. A program makes its calls at few places,
+// of which the text is made once.
 #include "python_stack.h"
 
+#include <algorithm>
+#include <array>
+#include <functional>
 #include <pybind11/pybind11.h>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -12,6 +17,61 @@ namespace openreg::distributed {
 namespace {
 
 constexpr size_t kMostFrames = 32;
+constexpr size_t kMostStacks = 1024;
+
+struct Place {
+  PyObject* code;
+  int instruction; // its offset
+
+  bool operator==(const Place&) const = default;
+};
+using Places = std::span<const Place>;
+
+struct Hash {
+  using is_transparent = void;
+  size_t operator()(Places places) const {
+    size_t sum = places.size();
+    for (const Place& place : places) {
+      sum = sum * 31 + std::hash<PyObject*>()(place.code) +
+          static_cast<size_t>(place.instruction);
+    }
+    return sum;
+  }
+};
+
+struct Equal {
+  using is_transparent = void;
+  bool operator()(Places one, Places other) const {
+    return std::ranges::equal(one, other);
+  }
+};
+
+/// Stacks by their places, whose code it keeps: another one could get its
+/// address. The GIL guards it.
+using Stacks = std::unordered_map<std::vector<Place>, Stack, Hash, Equal>;
+
+Stacks& known() {
+  static auto* value = new Stacks;
+  return *value;
+}
+
+/// Those of this thread, innermost first, as far as there is room for them.
+/// Nothing keeps their code but the frames.
+size_t read_places(std::span<Place> places) {
+  size_t count = 0;
+  PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
+  while (frame != nullptr && count < places.size()) {
+    PyCodeObject* code = PyFrame_GetCode(frame);
+    places[count++] = {
+        reinterpret_cast<PyObject*>(code), PyFrame_GetLasti(frame)};
+    Py_DECREF(code);
+    PyFrameObject* back = PyFrame_GetBack(frame);
+    Py_DECREF(frame);
+    frame = back;
+  }
+  Py_XDECREF(frame);
+  return count;
+}
 
 std::string text_of(PyObject* text) {
   const char* utf8 = PyUnicode_AsUTF8(text);
@@ -22,34 +82,36 @@ std::string text_of(PyObject* text) {
   return utf8;
 }
 
-/// What was found out about a code object, which the frames of each call of it
-/// share.
-struct Known {
-  std::shared_ptr<const Code> code;
-  std::unordered_map<int, int> lines; // by the offset of the instruction
-};
-
-/// Those of code objects that are alive. The GIL guards it.
-std::unordered_map<PyObject*, Known>& known() {
-  static auto* value = new std::unordered_map<PyObject*, Known>;
-  return *value;
+Stack text_of(Places places) {
+  std::vector<Frame> frames;
+  for (const Place& place : places) {
+    auto* code = reinterpret_cast<PyCodeObject*>(place.code);
+    frames.push_back(
+        {text_of(code->co_qualname),
+         text_of(code->co_filename),
+         PyCode_Addr2Line(code, place.instruction)});
+  }
+  return std::make_shared<const std::vector<Frame>>(std::move(frames));
 }
 
-Known& known_of(const py::object& code) {
-  const auto [found, is_new] = known().try_emplace(code.ptr());
-  Known& entry = found->second;
-  if (is_new) {
-    const auto* fields = reinterpret_cast<const PyCodeObject*>(code.ptr());
-    entry.code = std::make_shared<const Code>(
-        Code{text_of(fields->co_qualname), text_of(fields->co_filename)});
-    // This may run finalizers, which may come here again.
-    py::weakref(code, py::cpp_function([key = code.ptr()](py::handle weak) {
-                  known().erase(key);
-                  weak.dec_ref();
-                }))
-        .release();
+void keep(Places places, const Stack& stack) {
+  Stacks dropped;
+  if (known().size() == kMostStacks) {
+    dropped.swap(known());
   }
-  return entry;
+  const auto [entry, is_new] =
+      known().emplace(std::vector<Place>(places.begin(), places.end()), stack);
+  if (is_new) {
+    for (const Place& place : entry->first) {
+      Py_INCREF(place.code);
+    }
+  }
+  // The end of code may run more of it, which may come here again.
+  for (const auto& [old, text] : dropped) {
+    for (const Place& place : old) {
+      Py_DECREF(place.code);
+    }
+  }
 }
 
 } // namespace
@@ -61,24 +123,16 @@ Stack python_stack() {
   if (PyGILState_GetThisThreadState() == nullptr) {
     return nullptr;
   }
-  std::vector<Frame> frames;
   const py::gil_scoped_acquire gil;
-  auto frame = py::reinterpret_steal<py::object>(
-      reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
-  while (frame && frames.size() < kMostFrames) {
-    auto* raw = reinterpret_cast<PyFrameObject*>(frame.ptr());
-    const auto code = py::reinterpret_steal<py::object>(
-        reinterpret_cast<PyObject*>(PyFrame_GetCode(raw)));
-    Known& found = known_of(code);
-    const auto [line, is_new] = found.lines.try_emplace(PyFrame_GetLasti(raw));
-    if (is_new) {
-      line->second = PyFrame_GetLineNumber(raw);
-    }
-    frames.push_back({found.code, line->second});
-    frame = py::reinterpret_steal<py::object>(
-        reinterpret_cast<PyObject*>(PyFrame_GetBack(raw)));
+  std::array<Place, kMostFrames> room{};
+  const Places places(room.data(), read_places(room));
+  const auto found = known().find(places);
+  if (found != known().end()) {
+    return found->second;
   }
-  return std::make_shared<const std::vector<Frame>>(std::move(frames));
+  const Stack stack = text_of(places);
+  keep(places, stack);
+  return stack;
 }
 
 } // namespace openreg::distributed

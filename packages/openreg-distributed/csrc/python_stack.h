@@ -8,19 +8,14 @@
 
 namespace openreg::distributed {
 
-/// A code object of Python, as text: what reads it later may not wait for the
-/// GIL.
-struct Code {
+struct Frame {
   std::string function;
   std::string file;
-};
-
-struct Frame {
-  std::shared_ptr<const Code> code;
   int line;
 };
 
-/// Frames, innermost first. Null in a thread without Python.
+/// Frames, innermost first, as text: what reads it later may not wait for the
+/// GIL. Null in a thread without Python.
 using Stack = std::shared_ptr<const std::vector<Frame>>;
 
 /// That of this thread.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which threads attempt something.
+// Sizes of lists, and which threads attempt something.
 #include "transport.h"
 
 namespace openreg::distributed {
@@ -8,6 +8,14 @@ namespace {
 thread_local bool t_attempts = false;
 
 } // namespace
+
+size_t total_of(const BytesList& list) {
+  size_t total = 0;
+  for (const Bytes& each : list) {
+    total += each.size;
+  }
+  return total;
+}
 
 Attempt::Attempt() {
   t_attempts = true;

@@ -7,6 +7,7 @@
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,32 @@ struct PeerOp {
   enum class Kind { kSend, kRecv, kRecvAny };
   Kind kind;
   at::Tensor tensor;
+  int peer;
+  int tag;
+};
+
+/// Memory of the host, which `owner` keeps.
+struct Bytes {
+  std::byte* data = nullptr;
+  size_t size = 0;
+  at::Tensor owner;
+
+  /// Those of a contiguous tensor.
+  static Bytes of(const at::Tensor& tensor) {
+    return {
+        static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes(), tensor};
+  }
+  Bytes part(size_t first, size_t count) const {
+    return {data + first, count, owner};
+  }
+};
+using BytesList = std::vector<Bytes>;
+size_t total_of(const BytesList& list);
+
+/// A PeerOp, of bytes.
+struct Message {
+  PeerOp::Kind kind;
+  Bytes bytes;
   int peer;
   int tag;
 };
@@ -43,8 +70,8 @@ class Attempt {
   static bool runs_here();
 };
 
-/// Tensors are contiguous vectors of host memory. Those that are reduced have a
-/// type of gloo; all others are bytes.
+/// Tensors, which are reduced, are contiguous vectors of host memory, of a type
+/// of gloo.
 class Transport {
  public:
   Transport() = default;
@@ -65,7 +92,7 @@ class Transport {
   virtual void fail(const std::string& why) = 0;
 
   virtual void
-  broadcast(const at::Tensor& bytes, int root, Milliseconds timeout) = 0;
+  broadcast(const Bytes& bytes, int root, Milliseconds timeout) = 0;
   virtual void allreduce(
       const at::Tensor& buffer,
       const c10d::ReduceOp& op,
@@ -85,29 +112,29 @@ class Transport {
       Milliseconds timeout) = 0;
   /// Outputs may differ in size: each as large as the input of its rank.
   virtual void allgather(
-      const Tensors& outputs,
-      const at::Tensor& input,
+      const BytesList& outputs,
+      const Bytes& input,
       Milliseconds timeout) = 0;
   /// `outputs` is empty but on the root.
   virtual void gather(
-      const Tensors& outputs,
-      const at::Tensor& input,
+      const BytesList& outputs,
+      const Bytes& input,
       int root,
       Milliseconds timeout) = 0;
   /// `inputs` is empty but on the root.
   virtual void scatter(
-      const at::Tensor& output,
-      const Tensors& inputs,
+      const Bytes& output,
+      const BytesList& inputs,
       int root,
       Milliseconds timeout) = 0;
   virtual void alltoall(
-      const Tensors& outputs,
-      const Tensors& inputs,
+      const BytesList& outputs,
+      const BytesList& inputs,
       Milliseconds timeout) = 0;
   virtual void barrier(Milliseconds timeout) = 0;
   /// Begins all of them, none with the rank itself, and waits for all. Returns
   /// the rank that the last receive from any rank got its data of, or -1.
-  virtual int exchange(const std::vector<PeerOp>& ops) = 0;
+  virtual int exchange(const std::vector<Message>& messages) = 0;
 };
 
 } // namespace openreg::distributed

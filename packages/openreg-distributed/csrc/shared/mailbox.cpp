@@ -101,7 +101,7 @@ bool Mailbox::read_parts(int from, std::byte* data, size_t size, size_t& done) {
 
 bool Mailbox::receive_kept(Transfer& transfer, int from, Inbox& inbox) {
   const auto found = std::find_if(
-      inbox.kept.begin(), inbox.kept.end(), [&](const Message& message) {
+      inbox.kept.begin(), inbox.kept.end(), [&](const Kept& message) {
         return message.tag == transfer.tag;
       });
   if (found == inbox.kept.end()) {
@@ -122,9 +122,9 @@ bool Mailbox::keep(int from, Inbox& inbox) {
       return false;
     }
     inbox.partial.emplace(
-        Message{part->tag, std::vector<std::byte>(part->message_bytes)});
+        Kept{part->tag, std::vector<std::byte>(part->message_bytes)});
   }
-  Message& message = *inbox.partial;
+  Kept& message = *inbox.partial;
   const bool moved = read_parts(
       from, message.bytes.data(), message.bytes.size(), message.done);
   if (moved && message.done == message.bytes.size()) {
@@ -299,16 +299,16 @@ void Mailbox::attempt(std::vector<Transfer>& transfers) {
 }
 
 int Mailbox::exchange(
-    const std::vector<PeerOp>& ops,
+    const std::vector<Message>& messages,
     const Deadline& deadline) {
   std::vector<Transfer> transfers;
-  for (const PeerOp& op : ops) {
+  for (const Message& each : messages) {
     transfers.push_back(
-        {op.kind,
-         op.kind == PeerOp::Kind::kRecvAny ? -1 : op.peer,
-         op.tag,
-         static_cast<std::byte*>(op.tensor.data_ptr()),
-         static_cast<size_t>(op.tensor.numel())});
+        {each.kind,
+         each.kind == PeerOp::Kind::kRecvAny ? -1 : each.peer,
+         each.tag,
+         each.bytes.data,
+         each.bytes.size});
   }
   const auto finished = [&] {
     return std::all_of(

@@ -17,7 +17,7 @@ class Mailbox {
   explicit Mailbox(Peers& peers);
 
   /// As Transport::exchange().
-  int exchange(const std::vector<PeerOp>& ops, const Deadline& deadline);
+  int exchange(const std::vector<Message>& messages, const Deadline& deadline);
 
  private:
   struct Transfer {
@@ -34,7 +34,7 @@ class Mailbox {
   static const Transfer kNobody;
 
   // What came before anybody asked for its tag.
-  struct Message {
+  struct Kept {
     int64_t tag;
     std::vector<std::byte> bytes;
     size_t done = 0;
@@ -49,8 +49,8 @@ class Mailbox {
   struct Inbox {
     std::mutex mutex;
     const Transfer* owner = nullptr;
-    std::optional<Message> partial;
-    std::deque<Message> kept;
+    std::optional<Kept> partial;
+    std::deque<Kept> kept;
   };
 
   // These do what can be done at once, and return whether that was anything.

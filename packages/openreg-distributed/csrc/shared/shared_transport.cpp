@@ -257,21 +257,21 @@ void SharedTransport::abort() {
 }
 
 void SharedTransport::broadcast(
-    const at::Tensor& bytes,
+    const Bytes& bytes,
     int root,
     Milliseconds timeout) {
-  const size_t size = size_of(bytes);
+  const size_t size = bytes.size;
   Steps steps(*this, call_of(OpType::BROADCAST, size, root), timeout);
   for (size_t first = 0; first < size; first += Segment::kSlotBytes) {
     const size_t count = clipped(size, first, Segment::kSlotBytes);
     steps.give([&](std::byte* slot) {
       if (rank() == root) {
-        copy_bytes(slot, data_of(bytes) + first, count);
+        copy_bytes(slot, bytes.data + first, count);
       }
     });
     if (rank() != root) {
       steps.wait_for(root);
-      store_bytes(data_of(bytes) + first, steps.slot(root), count, size);
+      store_bytes(bytes.data + first, steps.slot(root), count, size);
     }
   }
 }
@@ -407,52 +407,50 @@ void SharedTransport::reduce_scatter(
 }
 
 void SharedTransport::allgather(
-    const Tensors& outputs,
-    const at::Tensor& input,
+    const BytesList& outputs,
+    const Bytes& input,
     Milliseconds timeout) {
   size_t largest = 0;
-  size_t all = 0;
-  for (const at::Tensor& output : outputs) {
-    largest = std::max(largest, size_of(output));
-    all += size_of(output);
+  for (const Bytes& output : outputs) {
+    largest = std::max(largest, output.size);
   }
+  const size_t all = total_of(outputs);
   Steps steps(*this, call_of(OpType::ALLGATHER, all), timeout);
   for (size_t first = 0; first < largest; first += Segment::kSlotBytes) {
     steps.give([&](std::byte* slot) {
       copy_bytes(
           slot,
-          data_of(input) + first,
-          clipped(size_of(input), first, Segment::kSlotBytes));
+          input.data + first,
+          clipped(input.size, first, Segment::kSlotBytes));
     });
     steps.wait_for_all();
     for (int other = 0; other < size(); ++other) {
-      const at::Tensor& output = outputs[static_cast<size_t>(other)];
+      const Bytes& output = outputs[static_cast<size_t>(other)];
       store_bytes(
-          data_of(output) + first,
-          other == rank() ? data_of(input) + first : steps.slot(other),
-          clipped(size_of(output), first, Segment::kSlotBytes),
+          output.data + first,
+          other == rank() ? input.data + first : steps.slot(other),
+          clipped(output.size, first, Segment::kSlotBytes),
           all);
     }
   }
 }
 
 void SharedTransport::gather(
-    const Tensors& outputs,
-    const at::Tensor& input,
+    const BytesList& outputs,
+    const Bytes& input,
     int root,
     Milliseconds timeout) {
-  const size_t size = size_of(input);
+  const size_t size = input.size;
   Steps steps(*this, call_of(OpType::GATHER, size, root), timeout);
   for (size_t first = 0; first < size; first += Segment::kSlotBytes) {
     const size_t count = clipped(size, first, Segment::kSlotBytes);
-    steps.give([&](std::byte* slot) {
-      copy_bytes(slot, data_of(input) + first, count);
-    });
+    steps.give(
+        [&](std::byte* slot) { copy_bytes(slot, input.data + first, count); });
     if (rank() == root) {
       steps.wait_for_all();
       for (int other = 0; other < this->size(); ++other) {
         store_bytes(
-            data_of(outputs[static_cast<size_t>(other)]) + first,
+            outputs[static_cast<size_t>(other)].data + first,
             steps.slot(other),
             count,
             size * outputs.size());
@@ -462,11 +460,11 @@ void SharedTransport::gather(
 }
 
 void SharedTransport::scatter(
-    const at::Tensor& output,
-    const Tensors& inputs,
+    const Bytes& output,
+    const BytesList& inputs,
     int root,
     Milliseconds timeout) {
-  const size_t size = size_of(output);
+  const size_t size = output.size;
   const size_t share = share_of_slot(this->size());
   Steps steps(*this, call_of(OpType::SCATTER, size, root), timeout);
   steps.check_attempt(size <= share);
@@ -474,12 +472,12 @@ void SharedTransport::scatter(
     const size_t count = clipped(size, first, share);
     steps.give([&](std::byte* slot) {
       for (size_t other = 0; other < inputs.size(); ++other) {
-        copy_bytes(slot + other * share, data_of(inputs[other]) + first, count);
+        copy_bytes(slot + other * share, inputs[other].data + first, count);
       }
     });
     steps.wait_for(root);
     store_bytes(
-        data_of(output) + first,
+        output.data + first,
         steps.slot(root) + static_cast<size_t>(rank()) * share,
         count,
         size);
@@ -487,8 +485,8 @@ void SharedTransport::scatter(
 }
 
 void SharedTransport::alltoall(
-    const Tensors& outputs,
-    const Tensors& inputs,
+    const BytesList& outputs,
+    const BytesList& inputs,
     Milliseconds timeout) {
   const auto ranks = static_cast<size_t>(size());
   const auto own = static_cast<size_t>(rank());
@@ -498,20 +496,17 @@ void SharedTransport::alltoall(
   const auto sizes_in = [](const std::byte* slot) {
     return reinterpret_cast<const uint64_t*>(slot + Segment::kSlotBytes);
   };
-  size_t all = 0;
-  for (const at::Tensor& output : outputs) {
-    all += size_of(output);
-  }
+  const size_t all = total_of(outputs);
   Steps steps(*this, call_of(OpType::ALLTOALL, 0), timeout);
   size_t largest = 1;
   for (size_t first = 0; first < largest; first += share) {
     steps.give([&](std::byte* slot) {
       for (size_t other = 0; other < ranks; ++other) {
-        const size_t size = size_of(inputs[other]);
+        const size_t size = inputs[other].size;
         if (other != own) {
           copy_bytes(
               slot + other * share,
-              data_of(inputs[other]) + first,
+              inputs[other].data + first,
               clipped(size, first, share));
         }
         const_cast<uint64_t*>(sizes_in(slot))[other] = size;
@@ -526,7 +521,7 @@ void SharedTransport::alltoall(
     for (size_t other = 0; other < ranks; ++other) {
       const std::byte* given = steps.slot(static_cast<int>(other));
       const uint64_t* sizes = sizes_in(given);
-      const size_t size = size_of(outputs[other]);
+      const size_t size = outputs[other].size;
       if (sizes[own] != size) {
         C10_THROW_ERROR(
             DistBackendError,
@@ -541,8 +536,8 @@ void SharedTransport::alltoall(
                 size));
       }
       store_bytes(
-          data_of(outputs[other]) + first,
-          other == own ? data_of(inputs[own]) + first : given + own * share,
+          outputs[other].data + first,
+          other == own ? inputs[own].data + first : given + own * share,
           clipped(size, first, share),
           all);
     }
@@ -555,8 +550,8 @@ void SharedTransport::barrier(Milliseconds timeout) {
   steps.wait_for_all();
 }
 
-int SharedTransport::exchange(const std::vector<PeerOp>& ops) {
-  return mailbox_.exchange(ops, Deadline(timeout_.load()));
+int SharedTransport::exchange(const std::vector<Message>& messages) {
+  return mailbox_.exchange(messages, Deadline(timeout_.load()));
 }
 
 } // namespace openreg::distributed
