@@ -281,6 +281,19 @@ def all_gather_into_tensors_coalesced(rank: int) -> None:
 
 
 @case
+def all_gather_coalesced(rank: int) -> None:
+    backend = dist.group.WORLD._get_backend(torch.device(DEVICE))
+    # Of each rank two tensors, and they differ in size between the ranks.
+    shapes = [[(rank + 1, 3), (4 - rank,)] for rank in range(RANKS)]
+    inputs = [values(rank, torch.float32, shape).to(DEVICE) for shape in shapes[rank]]
+    outputs = [[torch.zeros(shape, device=DEVICE) for shape in own] for own in shapes]
+    backend.allgather_coalesced(outputs, inputs).wait()
+    for source, own in enumerate(shapes):
+        for output, shape in zip(outputs[source], own, strict=True):
+            expect(output, values(source, torch.float32, shape), (source, shape))
+
+
+@case
 def reduce_scatter(rank: int) -> None:
     for dtype, layout, shape in every():
         for op in operations(dtype):
@@ -370,12 +383,25 @@ def all_to_all_single_of_different_sizes(rank: int) -> None:
     sends = [[source + to for to in range(RANKS)] for source in range(RANKS)]
     receives = [sends[source][rank] for source in range(RANKS)]
     for dtype in DTYPES:
-        input = values(rank, dtype, (sum(sends[rank]), 2)).to(DEVICE)
-        output = torch.zeros(sum(receives), 2).to(dtype).to(DEVICE)
-        dist.all_to_all_single(output, input, receives, sends[rank])
-        for source, part in enumerate(output.split(receives)):
-            rows = values(source, dtype, (sum(sends[source]), 2))
-            expect(part, rows.split(sends[source])[rank], dtype)
+        for layout in ("contiguous", "strided", "transposed"):
+            input = place(values(rank, dtype, (sum(sends[rank]), 2)), layout)
+            output = blank((sum(receives), 2), dtype, layout)
+            dist.all_to_all_single(output, input, receives, sends[rank])
+            for source, part in enumerate(output.split(receives)):
+                rows = values(source, dtype, (sum(sends[source]), 2))
+                expect(part, rows.split(sends[source])[rank], (dtype, layout))
+
+
+@case
+def all_to_all_single_of_overlapping_tensors(rank: int) -> None:
+    for first in (0, 1, 3):  # where the output begins in the memory of the input
+        memory = torch.zeros(2 * RANKS + 3, 2, device=DEVICE)
+        input = memory[: 2 * RANKS].copy_(values(rank, torch.float32, (2 * RANKS, 2)))
+        output = memory[first : first + 2 * RANKS]
+        dist.all_to_all_single(output, input)
+        for source, part in enumerate(output.split(2)):
+            rows = values(source, torch.float32, (2 * RANKS, 2))
+            expect(part, rows.split(2)[rank], first)
 
 
 @case
@@ -464,7 +490,9 @@ def wrong_calls_name_what_is_wrong(rank: int) -> None:
     with pytest.raises(RuntimeError, match="have no AVG"):
         dist.all_reduce(floats.bool(), dist.ReduceOp.AVG)
     for splits, match in {
-        (1, 1, 2): r"split sizes add up to 4, but the tensor has the shape \[3\]",
+        (1, 1, 2): r"split sizes \[1, 1, 2\] do not add up to .* of shape \[3\]",
+        (1, 1, 0): r"split sizes \[1, 1, 0\] do not add up to .* of shape \[3\]",
+        (2**63 - 1, 2**63 - 1, 5): "do not add up to",
         (2, 2, -1): "split sizes cannot be negative, but one is -1",
         (1, 2): "expected 3 split sizes, but got 2",
     }.items():
@@ -476,6 +504,9 @@ def wrong_calls_name_what_is_wrong(rank: int) -> None:
     with pytest.raises(RuntimeError, match="refers to a single memory location"):
         dist.all_reduce(floats[:1].expand(3))
     backend = dist.group.WORLD._get_backend(torch.device(DEVICE))
+    larger = [[torch.zeros(8, device=DEVICE)] for _ in range(RANKS)]
+    with pytest.raises(RuntimeError, match=r"shape \[3\] has an output of shape \[8\]"):
+        backend.allgather_coalesced(larger, [floats])
     options = dist.BroadcastOptions()
     options.rootRank = RANKS
     with pytest.raises(RuntimeError, match="the root is 3, but the group has 3 ranks"):

@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import time
+import types
 import weakref
 from pathlib import Path
 from typing import Any
@@ -278,30 +279,59 @@ def test_a_finalizer_may_call_a_collective():
     assert done.stdout == "[1.0, 1.0, 1.0, 1.0]\n", done.stderr
 
 
+def code_at(number: int) -> types.CodeType:
+    """Code of a file of its own, which calls twice."""
+    call = "  dist.all_reduce(tensor)\n"
+    source = f"def place_{number}():\n{call}{call}place_{number}()"
+    return compile(source, f"file_{number}.py", "exec")
+
+
 def many_places_call(rank: int) -> None:
     names = {"dist": dist, "tensor": torch.ones(2, device=DEVICE)}
     codes = []
-    for number in range(1500):
-        source = f"def place_{number}():\n  dist.all_reduce(tensor)\nplace_{number}()"
-        code = compile(source, f"file_{number}.py", "exec")
+    for number in range(700):
+        code = code_at(number)
         codes.append(weakref.ref(code))
         exec(code, names)
         del names[f"place_{number}"], code
     found = []
-    for entry in flight.record()["entries"][-1500:]:
+    for entry in flight.record()["entries"][-1400:]:
         own = [each for each in entry["frames"] if each["filename"][:5] == "file_"]
         found.append([(each["name"], each["filename"], each["line"]) for each in own])
     assert found == [
-        [(f"place_{i}", f"file_{i}.py", 2), ("<module>", f"file_{i}.py", 3)]
-        for i in range(1500)
+        [(f"place_{i}", f"file_{i}.py", line), ("<module>", f"file_{i}.py", 4)]
+        for i in range(700)
+        for line in (2, 3)
     ]
     gc.collect()
     assert codes[0]() is None
-    assert sum(code() is not None for code in codes) <= 1024
 
 
 def test_each_call_has_the_frames_of_its_place():
     run_ranks(many_places_call, 1, backend="occl")
+
+
+def code_calls_as_it_ends(rank: int) -> None:
+    names = {"dist": dist, "tensor": torch.ones(2, device=DEVICE)}
+    ended = []
+
+    def end(code: weakref.ref) -> None:
+        ended.append(code)
+        exec(code_at(10_000 + len(ended)), names)
+
+    codes = []
+    for number in range(700):
+        code = code_at(number)
+        codes.append(weakref.ref(code, end))
+        exec(code, names)
+        del names[f"place_{number}"], code
+    gc.collect()
+    assert len(ended) > 100
+    assert names["tensor"].tolist() == [1.0, 1.0]
+
+
+def test_code_may_call_a_collective_as_it_ends():
+    run_ranks(code_calls_as_it_ends, 1, backend="occl")
 
 
 def only_the_last_calls_are_kept(rank: int) -> None:

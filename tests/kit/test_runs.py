@@ -215,8 +215,9 @@ def start(*arguments: str | Path) -> subprocess.Popen[str]:
         signal.signal(signal.SIGINT, before)
 
 
-def test_interrupt_ends_a_run_that_hangs_and_locks_its_file(
-    command: Command, tmp_path: Path
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_ends_a_run_that_hangs_and_locks_its_file(
+    command: Command, tmp_path: Path, number: signal.Signals
 ) -> None:
     plugin, path = tmp_path / "hangs.py", tmp_path / "out.json"
     pid = tmp_path / "pid"
@@ -240,9 +241,9 @@ def test_interrupt_ends_a_run_that_hangs_and_locks_its_file(
     other = command(*arguments)
     assert other.status == 2
     assert f"another run writes {path}.journal" in other.errors
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, errors = process.communicate(timeout=60)
-    assert process.returncode == 128 + signal.SIGINT
+    assert process.returncode == 128 + number
     assert "interrupted; the same command with --resume goes on" in errors
     assert "Traceback" not in errors
     with pytest.raises(ProcessLookupError):

@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from pathlib import Path
 
 import pytest
 
+from upstream.expected_failures import expected_failures
+
+# How many ranks there are, each with a device. The import below counts the devices.
+RANKS = os.environ.setdefault("UPSTREAM_RANKS", "2")
+os.environ["OPENREG_DEVICE_COUNT"] = RANKS
+
 with warnings.catch_warnings(action="ignore"):  # of what is not installed
     import torch.testing._internal.common_distributed  # noqa: F401
-
-from upstream.expected_failures import expected_failures
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -178,6 +178,20 @@ void check_scattered(
       whole.numel());
 }
 
+void check_own_output(
+    const at::Tensor& input,
+    const at::Tensor& output,
+    const char* name) {
+  TORCH_CHECK(
+      output.numel() == input.numel(),
+      "occl: ",
+      name,
+      " of a tensor of shape ",
+      input.sizes(),
+      " has an output of shape ",
+      output.sizes());
+}
+
 /// A factor of PREMUL_SUM may be a tensor of the device.
 c10d::ReduceOp host_op(const c10d::ReduceOp& op) {
   auto* given = dynamic_cast<c10d::PreMulSumSupplement*>(op.supplement_.get());
@@ -206,17 +220,17 @@ std::vector<int64_t> splits_of(
         static_cast<size_t>(ranks), tensor.size(0) / ranks);
   }
   check_count(sizes.size(), ranks, "split sizes");
-  int64_t sum = 0;
+  int64_t left = tensor.dim() > 0 ? tensor.size(0) : -1;
   for (const int64_t size : sizes) {
     TORCH_CHECK(
         size >= 0, "occl: split sizes cannot be negative, but one is ", size);
-    sum += size;
+    left = size <= left ? left - size : -1; // their sum may be too large
   }
   TORCH_CHECK(
-      tensor.dim() > 0 && sum == tensor.size(0),
-      "occl: split sizes add up to ",
-      sum,
-      ", but the tensor has the shape ",
+      left == 0,
+      "occl: split sizes ",
+      at::IntArrayRef(sizes),
+      " do not add up to the first dimension of a tensor of shape ",
       tensor.sizes());
   return sizes;
 }
@@ -676,12 +690,7 @@ OcclBackend::WorkPtr OcclBackend::allgather(
   for (const at::Tensor& output : out) {
     check_same_type(input, output);
   }
-  TORCH_CHECK(
-      out[static_cast<size_t>(rank_)].numel() == input.numel(),
-      "occl: allgather of a tensor of shape ",
-      input.sizes(),
-      " has an output of shape ",
-      out[static_cast<size_t>(rank_)].sizes());
+  check_own_output(input, out[static_cast<size_t>(rank_)], "allgather");
   return issue(
       {OpType::ALLGATHER,
        "all_gather",
@@ -728,6 +737,9 @@ OcclBackend::WorkPtr OcclBackend::allgather_coalesced(
     check_count(list.size(), static_cast<int>(inputs.size()), "outputs");
     for (size_t i = 0; i < inputs.size(); ++i) {
       check_same_type(inputs[i], list[i]);
+      if (&list == &outputs[static_cast<size_t>(rank_)]) {
+        check_own_output(inputs[i], list[i], "allgather_coalesced");
+      }
       views[i].push_back(written(list[i]));
       all.push_back(list[i]);
     }

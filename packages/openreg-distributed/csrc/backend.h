@@ -18,8 +18,6 @@
 
 namespace openreg::distributed {
 
-constexpr const char* kBackendName = "occl";
-
 struct OcclOptions final : c10d::Backend::Options {
   explicit OcclOptions(Milliseconds limit = kBackendDefaultTimeout)
       : c10d::Backend::Options(kBackendName, limit) {}

@@ -70,9 +70,7 @@ BytesList equal_parts_of(const Bytes& bytes, int parts) {
 Bytes apart(const Bytes& input, const BytesList& outputs, size_t same) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Bytes& other = outputs[i];
-    if (input.data < other.data + other.size &&
-        other.data < input.data + input.size &&
-        (i != same || input.data != other.data)) {
+    if (input.overlaps(other) && (i != same || input.data != other.data)) {
       const Bytes copy =
           Bytes::of(at::empty({static_cast<int64_t>(input.size)}, at::kByte));
       copy_bytes(copy.data, input.data, input.size);

@@ -28,7 +28,6 @@ namespace {
 
 // The version of PyTorch's fields.
 constexpr const char* kVersion = "2.10";
-constexpr const char* kPrefix = "occl:";
 
 uint64_t number_of(const char* name) {
   orSetting setting = OPENREG_SETTING_INIT;
@@ -86,17 +85,17 @@ std::string types_of(const Shapes& shapes) {
 /// `send 0->1`, `recv 1<-0`.
 std::string name_of(const FlightCall& call, int rank) {
   if (!call.message) {
-    return c10::str(kPrefix, call.name);
+    return c10::str(kBackendName, ":", call.name);
   }
   switch (call.message->kind) {
     case PeerOp::Kind::kSend:
-      return c10::str(kPrefix, "send ", rank, "->", call.message->rank);
+      return c10::str(kBackendName, ":send ", rank, "->", call.message->rank);
     case PeerOp::Kind::kRecv:
-      return c10::str(kPrefix, "recv ", rank, "<-", call.message->rank);
+      return c10::str(kBackendName, ":recv ", rank, "<-", call.message->rank);
     case PeerOp::Kind::kRecvAny:
       break;
   }
-  return c10::str(kPrefix, "recvAnysource ", rank, "<-any");
+  return c10::str(kBackendName, ":recvAnysource ", rank, "<-any");
 }
 
 std::string time_of(int64_t time) {

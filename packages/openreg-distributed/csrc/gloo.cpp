@@ -33,7 +33,7 @@ at::Tensor new_bytes(size_t size) {
       {static_cast<int64_t>(size)}, at::TensorOptions().dtype(at::kByte));
 }
 
-/// `keep` keeps the memory: gloo's threads may use it after an abort.
+/// `keep` keeps copies: gloo's threads may use them after an abort.
 at::Tensor tensor_of(const Bytes& bytes, std::function<void(void*)> keep) {
   return at::from_blob(
       bytes.data,
@@ -295,6 +295,9 @@ void GlooTransport::alltoall(
   const auto given = whole_of(inputs);
   at::Tensor out = whole ? *whole : new_bytes(total_of(outputs));
   at::Tensor in = given ? *given : at::cat(tensors_of(inputs));
+  if (Bytes::of(in).overlaps(Bytes::of(out))) {
+    in = in.clone(); // gloo writes parts while others are still to be read
+  }
   wait(gloo_->alltoall_base( // takes what the sizes hold
       out,
       in,

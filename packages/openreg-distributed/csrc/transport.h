@@ -13,6 +13,8 @@
 
 namespace openreg::distributed {
 
+constexpr const char* kBackendName = "occl";
+
 using Tensors = std::vector<at::Tensor>;
 using Milliseconds = std::chrono::milliseconds;
 
@@ -25,7 +27,8 @@ struct PeerOp {
   int tag;
 };
 
-/// Memory of the host, which `owner` keeps.
+/// Memory of the host, which is that of `owner`: a copy, which it keeps, or a
+/// device's, which it does not.
 struct Bytes {
   std::byte* data = nullptr;
   size_t size = 0;
@@ -38,6 +41,9 @@ struct Bytes {
   }
   Bytes part(size_t first, size_t count) const {
     return {data + first, count, owner};
+  }
+  bool overlaps(const Bytes& other) const {
+    return data < other.data + other.size && other.data < data + size;
   }
 };
 using BytesList = std::vector<Bytes>;

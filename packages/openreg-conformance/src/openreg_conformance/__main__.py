@@ -2,18 +2,20 @@
 """The command line.
 
 Exit status: 0 if nothing failed that was not expected to, 1 if something did, 2 for bad
-usage or a device that is not there.
+usage or a device that is not there, and 128 and the number of a signal that ended it.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -134,7 +136,8 @@ def _run(options: argparse.Namespace) -> int:
     _check_outputs(options)
     journal = Journal(_journal_of(options.json), resume=options.resume)
     try:
-        report = Run(settings, journal, Progress()).execute()
+        with _ends_as_interrupted():
+            report = Run(settings, journal, Progress()).execute()
         status = _show(report, known, options)
         journal.remove()
     except UnusableError as error:
@@ -142,6 +145,23 @@ def _run(options: argparse.Namespace) -> int:
     finally:
         journal.close()
     return status
+
+
+@contextlib.contextmanager
+def _ends_as_interrupted() -> Iterator[None]:
+    """Lets SIGTERM end a run as Ctrl-C does, which ends the workers too."""
+
+    def interrupt(number: int, _frame: object) -> None:
+        raise KeyboardInterrupt(number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield  # who has the signals is the caller's affair
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
@@ -231,11 +251,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"openreg-conformance: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
         can = options.command == "run" and options.json is not None
         more = "; the same command with --resume goes on" if can else ""
         print(f"\nopenreg-conformance: interrupted{more}", file=sys.stderr)
-        return 128 + signal.SIGINT
+        return 128 + (interrupt.args[0] if interrupt.args else signal.SIGINT)
 
 
 if __name__ == "__main__":
