@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import select
@@ -80,6 +81,34 @@ def aborted(rank: int, share_memory: bool) -> float:
     seconds = time.monotonic() - start
     dist.destroy_process_group()
     return seconds
+
+
+def late_after_an_abort(rank: int, share_memory: bool) -> None:
+    begin(60, share_memory)
+    store = dist.distributed_c10d._get_default_store()
+    size = 1 << 18
+    if rank == 1:
+        store.wait(["aborted"])
+        with contextlib.suppress(dist.DistBackendError, RuntimeError):
+            dist.broadcast(torch.ones(size, device=DEVICE), 1)
+            torch.accelerator.synchronize()
+        store.set("sent", "")
+        return
+    tensor = torch.zeros(size, device=DEVICE)
+    work = dist.broadcast(tensor, 1, async_op=True)
+    work.wait()  # the stream waits, and the memory could be used again behind that
+    while flight.record()["entries"][-1]["state"] != "started":
+        time.sleep(0.01)
+    time.sleep(0.1)  # for gloo to begin
+    dist.group.WORLD._get_backend(torch.device(DEVICE)).abort()
+    with pytest.raises(torch.AcceleratorError, match="abort"):
+        torch.accelerator.synchronize()
+    del tensor, work
+    others = [torch.zeros(size, device=DEVICE) for _ in range(4)]
+    store.set("aborted", "")
+    store.wait(["sent"])
+    time.sleep(0.5)
+    assert [other.any().item() for other in others] == [False] * 4
 
 
 def timed_wait(rank: int) -> None:
@@ -239,6 +268,11 @@ def test_abort_ends_what_waits(share_memory):
     first, _ = run_each_rank(aborted, 2, share_memory, backend=None)
     assert not first.failure, first.failure
     assert first.value < 4
+
+
+@TRANSPORTS
+def test_a_rank_that_comes_after_an_abort_writes_to_no_other_tensor(share_memory):
+    run_ranks(late_after_an_abort, 2, share_memory, backend=None)
 
 
 def test_a_wait_with_a_limit_ends_and_the_collective_goes_on():

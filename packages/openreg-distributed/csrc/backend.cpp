@@ -278,7 +278,7 @@ OcclBackend::~OcclBackend() {
   }
   pending_->abort();
   for (const Running& each : running) {
-    each.memory->leave_if_used(*each.outcome);
+    each.memory->settle();
   }
   FlightRecord::get().remove_group(flight_group_);
 }
@@ -294,6 +294,12 @@ std::vector<OcclBackend::Running> OcclBackend::take_running() {
     lane->running.clear();
   }
   return running;
+}
+
+OcclBackend::Ended::~Ended() {
+  for (const Running& each : calls) {
+    each.memory->settle();
+  }
 }
 
 void OcclBackend::LaneState::take_ended(std::vector<Running>& ended) {
@@ -362,7 +368,7 @@ void OcclBackend::shutdown() {
   }
   abort();
   for (const Running& each : running) {
-    each.memory->leave_if_used(*each.outcome);
+    each.memory->settle();
   }
 }
 
@@ -496,8 +502,10 @@ OcclBackend::WorkPtr OcclBackend::issue(
       "occl: ",
       call.name,
       " cannot be captured in a graph");
-  auto memory = std::make_shared<Memory>(call.inputs, call.outputs);
-  std::vector<Running> ended; // what they keep may need the GIL: not locked
+  auto outcome = std::make_shared<Outcome>();
+  auto memory = std::make_shared<Memory>(
+      call.inputs, call.outputs, outcome, engine_->has_threads());
+  Ended ended;
   const Stack stack = FlightRecord::get().stack();
   const std::lock_guard lock(mutex_);
   const CallName name{
@@ -521,10 +529,9 @@ OcclBackend::WorkPtr OcclBackend::issue(
     LaneState& state = lane_of({call.device, lane});
     const c10::Stream stream = state.stream.get();
     for (auto& each : lanes_) {
-      each.second->take_ended(ended);
+      each.second->take_ended(ended.calls);
     }
     const bool attempts = may_attempt(call, lane, stream);
-    auto outcome = std::make_shared<Outcome>();
     OcclWork::Issued issued;
     issued.type = call.type;
     issued.title = std::string(kBackendName) + ":" + call.name;

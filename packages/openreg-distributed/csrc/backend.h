@@ -170,6 +170,16 @@ class OcclBackend final : public c10d::Backend {
     std::shared_ptr<Outcome> outcome;
     std::shared_ptr<Memory> memory;
   };
+  /// Gives up the memory of calls, which may need the GIL: while no lock is
+  /// held.
+  struct Ended {
+    std::vector<Running> calls;
+
+    Ended() = default;
+    ~Ended();
+    Ended(const Ended&) = delete;
+    Ended& operator=(const Ended&) = delete;
+  };
   struct LaneState {
     explicit LaneState(c10::DeviceIndex device) : stream(device) {}
     /// They end in their order.

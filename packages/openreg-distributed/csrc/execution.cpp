@@ -53,6 +53,7 @@ bool Execution::run(bool is_attempt) {
   FlightRecord::get().set_started(span_);
   std::string why = engine_->failure();
   int source = -1;
+  bool abandoned = false;
   if (why.empty()) {
     try {
       source = task_(*engine_);
@@ -61,6 +62,7 @@ bool Execution::run(bool is_attempt) {
       return false;
     } catch (const std::exception& error) {
       why = text_of(error);
+      abandoned = engine_->threads_run();
     }
   }
   task_ = nullptr;
@@ -68,23 +70,25 @@ bool Execution::run(bool is_attempt) {
     FlightRecord::get().set_ended(span_, {});
     outcome_->finish(nullptr, source);
   } else {
-    end_with("failed: " + why);
+    end_with("failed: " + why, abandoned);
   }
   return true;
 }
 
 void Execution::drop() {
   if (!outcome_->is_finished()) {
-    end_with("did not run: the device has failed");
+    end_with("did not run: the device has failed", /*is_abandoned=*/false);
   }
 }
 
-void Execution::end_with(const std::string& what) {
+void Execution::end_with(const std::string& what, bool is_abandoned) {
   const std::string message = c10::str("occl: ", name_.text(), " ", what);
   const std::string where = fail(message, *engine_, span_);
   outcome_->finish(
       std::make_exception_ptr(
-          C10_BUILD_ERROR(DistBackendError, message + where)));
+          C10_BUILD_ERROR(DistBackendError, message + where)),
+      /*source_rank=*/-1,
+      is_abandoned);
 }
 
 } // namespace openreg::distributed

@@ -45,7 +45,7 @@ class Execution {
  private:
   bool run(bool is_attempt);
   /// Ends one that has run, too.
-  void end_with(const std::string& what);
+  void end_with(const std::string& what, bool is_abandoned);
 
   Task task_; // ends before others learn of the end
   const CallName name_;

@@ -178,6 +178,11 @@ void GlooTransport::abort() {
   progress_->condition.notify_all();
 }
 
+bool GlooTransport::threads_run() const {
+  const std::lock_guard lock(progress_->mutex);
+  return progress_->running != 0;
+}
+
 void GlooTransport::broadcast(
     const Bytes& bytes,
     int root,

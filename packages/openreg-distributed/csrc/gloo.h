@@ -30,6 +30,10 @@ class GlooTransport final : public Transport {
   bool can_attempt() const override {
     return false;
   }
+  bool has_threads() const override {
+    return true;
+  }
+  bool threads_run() const override;
   void set_timeout(Milliseconds timeout) override {
     gloo_->setTimeout(timeout);
   }

@@ -11,7 +11,10 @@
 
 namespace openreg::distributed {
 
-void Outcome::finish(std::exception_ptr failure, int source_rank) {
+void Outcome::finish(
+    std::exception_ptr failure,
+    int source_rank,
+    bool is_abandoned) {
   {
     const std::lock_guard lock(mutex_);
     if (finished_) {
@@ -20,12 +23,18 @@ void Outcome::finish(std::exception_ptr failure, int source_rank) {
     finished_ = true;
     failure_ = std::move(failure);
     source_rank_ = source_rank;
+    is_abandoned_ = is_abandoned;
   }
   condition_.notify_all();
 }
 
 bool Outcome::is_finished() const {
   return finished_;
+}
+
+bool Outcome::is_abandoned() const {
+  const std::lock_guard lock(mutex_);
+  return is_abandoned_;
 }
 
 std::exception_ptr Outcome::failure() const {
@@ -51,7 +60,10 @@ int Outcome::source_rank() const {
 
 Memory::Memory(
     const std::vector<at::Tensor>& inputs,
-    const std::vector<at::Tensor>& outputs) {
+    const std::vector<at::Tensor>& outputs,
+    std::shared_ptr<const Outcome> outcome,
+    bool until_end)
+    : outcome_(std::move(outcome)), until_end_(until_end) {
   for (const auto* tensors : {&inputs, &outputs}) {
     for (const at::Tensor& tensor : *tensors) {
       storages_.push_back(tensor.storage());
@@ -60,13 +72,19 @@ Memory::Memory(
 }
 
 void Memory::give_up() {
-  take(); // and drop it, after the lock
+  if (!until_end_) {
+    take(); // and drop it, after the lock
+  } else if (outcome_->is_finished()) {
+    settle();
+  }
 }
 
-void Memory::leave_if_used(const Outcome& outcome) {
-  if (!outcome.is_finished()) {
+void Memory::settle() {
+  std::vector<c10::Storage> storages = take();
+  if (!outcome_->is_finished() || outcome_->is_abandoned()) {
     static_cast<void>(
-        std::make_unique<std::vector<c10::Storage>>(take()).release());
+        std::make_unique<std::vector<c10::Storage>>(std::move(storages))
+            .release());
   }
 }
 

@@ -21,9 +21,14 @@ namespace openreg::distributed {
 /// How a collective ended; what the stream's thread tells the others.
 class Outcome {
  public:
-  /// Only the first call counts.
-  void finish(std::exception_ptr failure, int source_rank = -1);
+  /// Only the first call counts. `is_abandoned` if threads that nobody can stop
+  /// may still use the memory.
+  void finish(
+      std::exception_ptr failure,
+      int source_rank = -1,
+      bool is_abandoned = false);
   bool is_finished() const;
+  bool is_abandoned() const;
   /// Null while it runs, and if it succeeded.
   std::exception_ptr failure() const;
   /// Waits; without a limit for 0. Returns whether it has finished.
@@ -36,26 +41,33 @@ class Outcome {
   std::atomic<bool> finished_ = false; // changed under the lock
   std::exception_ptr failure_;
   int source_rank_ = -1;
+  bool is_abandoned_ = false;
 };
 
 /// The memory of a collective, kept until a stream waits for its end, as NCCL
 /// does. What that stream's memory is used for after that comes later, so that
-/// the collective may still run. It is given up on threads of the caller: a
-/// storage can have an object of Python, whose end takes the GIL.
+/// the collective may still run. Where other threads than the stream's use it,
+/// which an abort does not stop, it is kept until the collective has ended. It
+/// is given up on threads of the caller: a storage can have an object of
+/// Python, whose end takes the GIL.
 class Memory {
  public:
   Memory(
       const std::vector<at::Tensor>& inputs,
-      const std::vector<at::Tensor>& outputs);
+      const std::vector<at::Tensor>& outputs,
+      std::shared_ptr<const Outcome> outcome,
+      bool until_end);
   /// To be called when the current stream waits for the end.
   void give_up();
-  /// Keeps the memory for ever if the collective has not ended: nobody is left
-  /// to wait for it.
-  void leave_if_used(const Outcome& outcome);
+  /// To be called at the end, or when nobody is left to wait for it. Keeps the
+  /// memory for ever if it may still be used.
+  void settle();
 
  private:
   std::vector<c10::Storage> take();
 
+  const std::shared_ptr<const Outcome> outcome_;
+  const bool until_end_;
   std::mutex mutex_;
   std::vector<c10::Storage> storages_;
 };
