@@ -316,6 +316,40 @@ def max_autotune(x: Tensor, y: Tensor) -> Tensor:
     return (x @ y).relu() + 1
 
 
+@function((2, 3, 16, 8), (2, 3, 16, 8), mode="max-autotune-no-cudagraphs")
+def max_autotune_of_batches(x: Tensor, y: Tensor) -> Any:
+    return x[0] @ y[0].mT, (x @ y.mT).softmax(-1) @ y
+
+
+# Tiles of vectors whose rest is done number by number.
+TAILS = [(3, 5, 9), (3, 13, 10), (2, 9, 9), (4, 11, 13)]
+MASKS = [torch.arange(a * b * c).view(a, c, b) % 3 > 0 for a, b, c in TAILS]
+
+
+@function(*TAILS, *MASKS)
+def masked_tails(*given: Tensor) -> Any:
+    kept = [
+        torch.where(mask.mT, x, 0)
+        for x, mask in zip(given[: len(TAILS)], given[len(TAILS) :], strict=True)
+    ]
+    return [(x.sum((0, 2)), (x * x.exp()).sum((0, 2)), x.sum(1)) for x in kept]
+
+
+@function((6,), torch.tensor(3.0))
+def scalars_of_the_host(x: Tensor, scalar: Tensor) -> Any:
+    one, two = torch.tensor(1.0), torch.tensor(2)
+    return (
+        torch.where(x > 0, one, x),
+        torch.fmax(x + 1, one),
+        torch.maximum(one, x),
+        one - x.sum(),
+        two**x,
+        torch.atan2(one, x) + (one + 3) * x,
+        scalar * x + two,
+        torch.where(x > 0, scalar, one),
+    )
+
+
 # ---- features --------------------------------------------------------------------
 
 

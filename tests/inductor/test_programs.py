@@ -24,6 +24,7 @@ MODES = {
 }
 # Where results are not equal bit by bit, the reason.
 CLOSE = {
+    "max_autotune_of_batches": "the kernel that was faster is taken, as on the CPU",
     "scatters": "threads of OpenMP add atomically, in any order, as on the CPU",
 }
 # Programs that Inductor writes no kernels for: it calls operators, or runs nothing.

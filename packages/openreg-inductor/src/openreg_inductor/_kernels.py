@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The operators of kernels that differ from the CPU's.
+"""The kernels, whose operators differ from the CPU's in one thing.
 
 There, a division of integers that rounds towards zero is the processor's own, which
 ends the process if the divisor is zero.
@@ -7,6 +7,7 @@ ends the process if the divisor is zero.
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
 from torch._inductor.codegen import cpp
@@ -41,6 +42,16 @@ class _Tile2DOverrides(_Division, cpp.CppTile2DOverrides):
 
 class _Kernel(cpp.CppKernel):
     overrides = _Overrides
+
+
+# It asks whether the class is CppKernel itself, and means a kernel of numbers: the rest
+# of a tile, which runs once for all of a loop.
+_conditions = cpp.CppKernel.codegen_conditions
+_Kernel.codegen_conditions = FunctionType(  # type: ignore[method-assign]
+    _conditions.__code__,
+    {**vars(cpp), "CppKernel": _Kernel},
+    argdefs=_conditions.__defaults__,
+)
 
 
 class _VecKernel(cpp.CppVecKernel):

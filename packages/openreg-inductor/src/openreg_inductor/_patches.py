@@ -22,6 +22,9 @@ from importlib import metadata
 from types import CodeType, FunctionType
 from typing import Any
 
+import torch
+from torch import Tensor
+
 
 class UpstreamChangedError(RuntimeError):
     """A function of torch is not the one that the package was written for."""
@@ -82,6 +85,7 @@ _RELIED_ON = {
     "codegen.common:DeviceOpOverrides": "bbf1796c24d26f71",
     "codegen.common:KernelArgs.cpp_argdefs": "f8c0bd13b3bea6eb",
     "codegen.common:register_backend_for_device": "06b0018337d312c4",
+    "codegen.cpp:CppKernel.codegen_conditions": "ef81cc84b8e3f08d",
     "codegen.cpp:CppKernelProxy": "50a30db5933f9eb3",
     "codegen.cpp:CppOverrides.floordiv": "9263dcc4d9fb2429",
     "codegen.cpp:CppScheduling.codegen_node": "f6b5dea1046bcd2c",
@@ -109,10 +113,12 @@ _RELIED_ON = {
     "codegen.wrapper:PythonWrapperCodegen.write_header": "d6fd237aaaa5c835",
     "codegen.wrapper:SubgraphPythonWrapperCodegen": "47d1dd7a0f6617da",
     "graph:GraphLowering.decide_layout_opt": "bef90675b8c18d39",
+    "lowering:make_pointwise": "c6b4e7d7d661b15b",
     "scheduler:Scheduler._codegen": "28c7c9e114462bb2",
     "scheduler:BaseSchedulerNode.is_gpu": "7a35d07c81f86bdd",
     "scheduler:Scheduler.should_partition": "b953e7d6020b098f",
     "scheduler:Scheduler._has_multi_stream_nodes": "26c258b3f72e2600",
+    "select_algorithm:AlgorithmSelectorCache.generate_example_value": "ec1e88f807e56d80",  # noqa: E501
     "template_heuristics.registry:register_template_heuristic": "a10c3fb19a7440ba",
     "utils:device_need_guard": "b39413cad80d0aea",
 }
@@ -140,8 +146,19 @@ def apply(device: str) -> None:
     scheduler: Any = importlib.import_module("torch._inductor.scheduler")
     # Convolutions are in channels_last, as on the CPU.
     graph.SUPPORTED_MKLDNN_DEVICES += (device,)
+    _let_the_device_have_the_result(device)
     needs_guard = scheduler.device_need_guard
     scheduler.device_need_guard = lambda name: name == device or needs_guard(name)
+
+
+def _let_the_device_have_the_result(device: str) -> None:
+    """Lets a tensor of the device choose where a result is, beside scalars of the host.
+
+    Inductor asks for a GPU, and takes the device of the first argument if none is one.
+    """
+    lowering: Any = importlib.import_module("torch._inductor.lowering")
+    is_gpu = lowering.is_gpu  # which only make_pointwise() calls there
+    lowering.is_gpu = lambda name: name == device or is_gpu(name)
 
 
 def _let_partitions_be_captured(device: str) -> None:
@@ -216,8 +233,18 @@ def _with_constant(code: CodeType, alike: _Alike) -> CodeType:
 
 
 def _register_autotuning(device: str) -> None:
-    """Gives the device the CPU's choices of templates."""
+    """Gives the device the CPU's choices of templates, which are timed on the CPU."""
+    from torch._inductor.select_algorithm import AlgorithmSelectorCache
     from torch._inductor.template_heuristics import registry
+
+    generate = AlgorithmSelectorCache.generate_example_value
+
+    def on_host(size: Any, stride: Any, place: torch.device, *rest: Any) -> Tensor:
+        place = torch.device("cpu") if place.type == device else place
+        return generate(size, stride, place, *rest)
+
+    # The kernels are the same there, and take pointers of the host.
+    AlgorithmSelectorCache.generate_example_value = staticmethod(on_host)
 
     for template, of, operator in [*registry._TEMPLATE_HEURISTIC_REGISTRY]:
         if of == "cpu" and template is not None:
@@ -274,6 +301,6 @@ def _hashes() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    import torch._inductor.compile_fx  # noqa: F401
+    import torch._inductor.compile_fx
 
     print(*_hashes(), sep="\n")  # noqa: T201  (a program)
