@@ -45,6 +45,7 @@ LAYERS = {
         "gil",
         "maker",
         "gathered",
+        "copy",
         "patience",
         "transport",
         "gloo",

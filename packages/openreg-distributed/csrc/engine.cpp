@@ -2,8 +2,8 @@
 // What only moves data moves bytes, so that it has every type.
 #include "engine.h"
 
+#include "copy.h"
 #include "reduction.h"
-#include "shared/copy.h"
 #include "shared/shared_transport.h"
 
 #include <ATen/ATen.h>

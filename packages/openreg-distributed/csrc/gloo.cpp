@@ -2,7 +2,7 @@
 // Waiting for gloo, which has threads of its own, so that abort() can end it.
 #include "gloo.h"
 
-#include "shared/copy.h"
+#include "copy.h"
 
 #include <ATen/ATen.h>
 #include <c10/util/Exception.h>

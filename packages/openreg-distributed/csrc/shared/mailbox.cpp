@@ -2,7 +2,7 @@
 // A message is cut into parts, for which each pair of ranks has a few places.
 #include "shared/mailbox.h"
 
-#include "shared/copy.h"
+#include "copy.h"
 
 #include <c10/util/Exception.h>
 

@@ -4,7 +4,7 @@
 #include "shared/shared_transport.h"
 
 #include "combine.h"
-#include "shared/copy.h"
+#include "copy.h"
 
 #include <ATen/ATen.h>
 #include <c10/util/Exception.h>

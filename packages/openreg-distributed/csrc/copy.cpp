@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Stores past the caches, where the compiler has them.
-#include "shared/copy.h"
+#include "copy.h"
 
 #include <algorithm>
 #include <cstdint>

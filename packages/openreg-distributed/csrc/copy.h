@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies between the tensors and what the ranks share.
+// Copies between tensors, and between them and what the ranks share.
 #pragma once
 
 #include <cstddef>
