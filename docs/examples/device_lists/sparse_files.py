@@ -5,9 +5,9 @@
 # place: torch/_tensor.py: Tensor._reduce_ex_internal
 # asks: torch._C._get_privateuse1_backend_name()
 # means: `torch.save` writes a sparse tensor as one of the CPU, for which `torch.load`
-#   takes no function as `map_location`. A file of the old format, without zip, is read
-#   before its bytes are there: its indices and values are any numbers, without an error
-# noticed: an error
+#   takes no function as `map_location`, which is an error. A file of the old format,
+#   without zip, is read before its bytes are there: indices and values are any numbers
+# noticed: nothing
 # way: closed
 
 import io

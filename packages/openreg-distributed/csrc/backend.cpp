@@ -178,7 +178,7 @@ void check_scattered(
       whole.numel());
 }
 
-void check_own_output(
+void check_output(
     const at::Tensor& input,
     const at::Tensor& output,
     const char* name) {
@@ -697,7 +697,7 @@ OcclBackend::WorkPtr OcclBackend::allgather(
   for (const at::Tensor& output : out) {
     check_same_type(input, output);
   }
-  check_own_output(input, out[static_cast<size_t>(rank_)], "allgather");
+  check_output(input, out[static_cast<size_t>(rank_)], "allgather");
   return issue(
       {OpType::ALLGATHER,
        "all_gather",
@@ -744,12 +744,15 @@ OcclBackend::WorkPtr OcclBackend::allgather_coalesced(
     check_count(list.size(), static_cast<int>(inputs.size()), "outputs");
     for (size_t i = 0; i < inputs.size(); ++i) {
       check_same_type(inputs[i], list[i]);
-      if (&list == &outputs[static_cast<size_t>(rank_)]) {
-        check_own_output(inputs[i], list[i], "allgather_coalesced");
-      }
       views[i].push_back(written(list[i]));
       all.push_back(list[i]);
     }
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    check_output(
+        inputs[i],
+        outputs[static_cast<size_t>(rank_)][i],
+        "allgather_coalesced");
   }
   return issue(
       {OpType::ALLGATHER_COALESCED,
@@ -808,12 +811,7 @@ OcclBackend::WorkPtr OcclBackend::gather(
     check_count(out.size(), size_, "outputs");
     for (const at::Tensor& output : out) {
       check_same_type(input, output);
-      TORCH_CHECK(
-          output.numel() == input.numel(),
-          "occl: gather of a tensor of shape ",
-          input.sizes(),
-          " has an output of shape ",
-          output.sizes());
+      check_output(input, output, "gather");
     }
   } else {
     TORCH_CHECK(

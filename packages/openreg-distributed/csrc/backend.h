@@ -170,8 +170,8 @@ class OcclBackend final : public c10d::Backend {
     std::shared_ptr<Outcome> outcome;
     std::shared_ptr<Memory> memory;
   };
-  /// Gives up the memory of calls, which may need the GIL: while no lock is
-  /// held.
+  /// Gives up the memory of calls at its end. That may take the GIL, so no lock
+  /// may be held then.
   struct Ended {
     std::vector<Running> calls;
 

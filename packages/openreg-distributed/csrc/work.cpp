@@ -81,7 +81,8 @@ void Memory::give_up() {
 
 void Memory::settle() {
   std::vector<c10::Storage> storages = take();
-  if (!outcome_->is_finished() || outcome_->is_abandoned()) {
+  if (!storages.empty() &&
+      (!outcome_->is_finished() || outcome_->is_abandoned())) {
     static_cast<void>(
         std::make_unique<std::vector<c10::Storage>>(std::move(storages))
             .release());

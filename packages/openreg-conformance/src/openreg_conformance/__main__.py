@@ -161,7 +161,7 @@ def _ends_as_interrupted() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
 def _check_outputs(options: argparse.Namespace) -> None:

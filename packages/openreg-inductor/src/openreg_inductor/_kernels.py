@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The kernels, whose operators differ from the CPU's in one thing.
+"""The classes of kernels, and the operator of theirs that differs from the CPU's.
 
 There, a division of integers that rounds towards zero is the processor's own, which
 ends the process if the divisor is zero.

@@ -239,9 +239,9 @@ def _register_autotuning(device: str) -> None:
 
     generate = AlgorithmSelectorCache.generate_example_value
 
-    def on_host(size: Any, stride: Any, place: torch.device, *rest: Any) -> Tensor:
-        place = torch.device("cpu") if place.type == device else place
-        return generate(size, stride, place, *rest)
+    def on_host(size: Any, stride: Any, place: Any, *rest: Any) -> Tensor:
+        host = torch.device(place).type == device
+        return generate(size, stride, "cpu" if host else place, *rest)
 
     # The kernels are the same there, and take pointers of the host.
     AlgorithmSelectorCache.generate_example_value = staticmethod(on_host)
