@@ -97,6 +97,7 @@ def prefix(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.timeout(200)  # it starts two interpreters after another, with PyTorch
 @pytest.mark.parametrize("share_memory", [True, False], ids=["shared memory", "gloo"])
 def test_the_rank_that_does_not_come_is_named(prefix, share_memory):
     first, _ = run_each_rank(
