@@ -23,7 +23,6 @@ from types import CodeType, FunctionType
 from typing import Any
 
 import torch
-from torch import Tensor
 
 
 class UpstreamChangedError(RuntimeError):
@@ -234,17 +233,18 @@ def _with_constant(code: CodeType, alike: _Alike) -> CodeType:
 
 def _register_autotuning(device: str) -> None:
     """Gives the device the CPU's choices of templates, which are timed on the CPU."""
-    from torch._inductor.select_algorithm import AlgorithmSelectorCache
     from torch._inductor.template_heuristics import registry
 
-    generate = AlgorithmSelectorCache.generate_example_value
+    algorithms: Any = importlib.import_module("torch._inductor.select_algorithm")
+    selector = algorithms.AlgorithmSelectorCache
+    generate = selector.generate_example_value
 
-    def on_host(size: Any, stride: Any, place: Any, *rest: Any) -> Tensor:
+    def on_host(size: Any, stride: Any, place: Any, *rest: Any) -> Any:
         host = torch.device(place).type == device
         return generate(size, stride, "cpu" if host else place, *rest)
 
     # The kernels are the same there, and take pointers of the host.
-    AlgorithmSelectorCache.generate_example_value = staticmethod(on_host)
+    selector.generate_example_value = staticmethod(on_host)
 
     for template, of, operator in [*registry._TEMPLATE_HEURISTIC_REGISTRY]:
         if of == "cpu" and template is not None:
