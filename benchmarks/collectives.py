@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from models import GPT, training_step
-from side_by_side import Make, Work, batch, machine, synchronize
+from side_by_side import Make, Work, batch, calls_for, machine, synchronize
 from torch.nn.parallel import DistributedDataParallel
 
 from openreg_distributed import Options
@@ -181,20 +181,14 @@ def timed(work: Work, side: str, calls: int) -> float:
     return slowest(batch(work, DEVICES.get(side, "cpu"), calls))
 
 
-def calls_for(work: Work, side: str, seconds: float) -> int:
-    """Returns how many calls take about so long; the first one is another matter."""
-    timed(work, side, 1)
-    calls = 1
-    while (taken := timed(work, side, calls)) < seconds / 4:
-        calls *= 2
-    return max(1, round(calls * seconds / taken))
-
-
 def measure(case: str, over_gloo: Group, rounds: int, seconds: float) -> Row:
     """Measures a case on all sides in turn."""
     works = sides_of(case, over_gloo)
     order = list(works)
-    calls = {side: calls_for(works[side], side, seconds) for side in order}
+    calls = {}
+    for side, work in works.items():
+        timed(work, side, 1)  # the first call is another matter
+        calls[side] = calls_for(work, side, seconds, timed)
     times: dict[str, list[float]] = {side: [] for side in order}
     for _ in range(rounds):
         for side in order:

@@ -65,10 +65,22 @@ def batch(work: Work, device: str, calls: int) -> float:
     return time.perf_counter() - start
 
 
-def calls_for(work: Work, device: str, seconds: float) -> int:
-    """Finds how many calls fill about ``seconds``; warms the operation up as well."""
+def calls_for(
+    work: Work,
+    device: str,
+    seconds: float,
+    timed: Callable[[Work, str, int], float] = batch,
+) -> int:
+    """Finds how many calls fill about ``seconds``; warms the operation up as well.
+
+    Args:
+        work: What a call does.
+        device: Where.
+        seconds: How long a batch is to take.
+        timed: How the time of a batch is taken.
+    """
     calls = 1
-    while (taken := batch(work, device, calls)) < seconds / 4:
+    while (taken := timed(work, device, calls)) < seconds / 4:
         calls *= 2
     return max(1, round(calls * seconds / taken))
 
