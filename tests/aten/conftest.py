@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -105,8 +106,10 @@ def settled_memory() -> Callable[[int], int]:
     """Gives a function that reads device 0's allocated bytes and expects a value.
 
     The device's autograd thread, and a stream, let go of their last block soon after
-    the caller goes on, so the function reads again for a while.
+    the caller goes on, so the function reads again for a while. Earlier tests may have
+    left tensors in reference cycles, such as the modules of a traced network.
     """
+    gc.collect()
 
     def read(expected: int) -> int:
         deadline = time.monotonic() + 10

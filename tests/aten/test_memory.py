@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -28,7 +27,6 @@ def take(size: int, device: str) -> Tensor:
 @pytest.fixture(autouse=True)
 def empty_pool(device: str, settled_memory: Callable[[int], int]) -> Iterator[None]:
     """Starts and ends every test with nothing allocated and nothing cached."""
-    gc.collect()
     assert settled_memory(0) == 0, "an earlier test holds memory"
     torch.accelerator.empty_cache()
     assert torch.accelerator.memory_reserved(0) == 0

@@ -7,7 +7,6 @@ are the work that still uses a block.
 
 from __future__ import annotations
 
-import gc
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -38,7 +37,6 @@ def pinned(value: int, size: int) -> Tensor:
 @pytest.fixture(autouse=True)
 def empty_pool(device: str, settled_memory: Callable[[int], int]) -> Iterator[None]:
     """Starts and ends every test with nothing allocated and nothing cached."""
-    gc.collect()
     assert settled_memory(0) == 0, "an earlier test holds memory"
     torch.accelerator.empty_cache()
     assert torch.accelerator.memory_reserved(0) == 0
