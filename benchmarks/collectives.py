@@ -42,7 +42,9 @@ class Row:
         gloo_us: Median time of one call on the CPU.
         over_gloo_us: Median time on the device with occl over gloo, or None.
         occl_us: Median time of one call on the device with memory that ranks share.
-        by_gloo: Quartiles of the time of occl by that of gloo in the same round.
+        over_by_gloo: Quartiles of the time of occl over gloo by that of gloo in
+            the same round, or None.
+        by_gloo: The same of occl with memory that ranks share.
         by_memcpy: Quartiles of the time of occl by that of memcpy, or None.
         rounds: How many rounds were taken.
         calls: Calls in each batch of a round, by side. A batch takes as long on each:
@@ -54,7 +56,8 @@ class Row:
     gloo_us: float
     over_gloo_us: float | None
     occl_us: float
-    by_gloo: list[float]
+    over_by_gloo: list[float] | None
+    by_gloo: list[float] | None
     by_memcpy: list[float] | None
     rounds: int
     calls: dict[str, int]
@@ -196,8 +199,10 @@ def measure(case: str, over_gloo: Group, rounds: int, seconds: float) -> Row:
             times[side].append(taken / calls[side] * 1e6)
         order.reverse()
 
-    def ratio(by: str) -> list[float]:
-        ratios = [a / b for a, b in zip(times["occl"], times[by], strict=True)]
+    def ratio(side: str, by: str) -> list[float] | None:
+        if side not in times or by not in times:
+            return None
+        ratios = [a / b for a, b in zip(times[side], times[by], strict=True)]
         return statistics.quantiles(ratios, n=4, method="inclusive")
 
     medians = {side: statistics.median(each) for side, each in times.items()}
@@ -207,8 +212,9 @@ def measure(case: str, over_gloo: Group, rounds: int, seconds: float) -> Row:
         medians["gloo"],
         medians.get("over gloo"),
         medians["occl"],
-        ratio("gloo"),
-        ratio("memcpy") if "memcpy" in times else None,
+        ratio("over gloo", "gloo"),
+        ratio("occl", "gloo"),
+        ratio("occl", "memcpy"),
         rounds,
         calls,
     )
@@ -228,7 +234,7 @@ def line(row: Row) -> str:
     over = "" if row.over_gloo_us is None else f"{row.over_gloo_us:.1f}"
     return (
         f"{row.name:<26}{copy:>12}{row.gloo_us:>12.1f}{over:>13}{row.occl_us:>12.1f}"
-        f"{shown(row.by_gloo):>20}{shown(row.by_memcpy):>26}"
+        f"{shown(row.over_by_gloo):>20}{shown(row.by_gloo):>20}{shown(row.by_memcpy):>26}"
     )
 
 
@@ -257,7 +263,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(", ".join(f"{key} {value}" for key, value in machine().items()))
     heads = "".join(f"{side + ' us':>{max(12, len(side) + 4)}}" for side in SIDES)
     ranks = f"{RANKS} ranks"
-    print(f"{ranks:<26}{heads}{'occl/gloo':>20}{'occl/memcpy':>26}", flush=True)
+    print(
+        f"{ranks:<26}{heads}{'over/gloo':>20}{'occl/gloo':>20}{'occl/memcpy':>26}",
+        flush=True,
+    )
     rows, _ = run_ranks(serve, RANKS, options.case, rounds, seconds, seconds=3600)
     if options.json is not None:
         report = {"machine": machine(), "rows": [asdict(row) for row in rows]}
