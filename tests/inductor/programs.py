@@ -347,6 +347,8 @@ def scalars_of_the_host(x: Tensor, scalar: Tensor) -> Any:
         torch.atan2(one, x) + (one + 3) * x,
         scalar * x + two,
         torch.where(x > 0, scalar, one),
+        torch.addcmul(one, x, x),
+        torch.addcdiv(scalar, x, x * x + 1, value=0.5),
     )
 
 

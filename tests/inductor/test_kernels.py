@@ -136,6 +136,25 @@ def test_index_out_of_bounds_raises_the_cpus_words_and_the_device_goes_on(size):
     assert compiled(x, at).cpu().equal(expected)
 
 
+def test_masked_booleans_are_not_read_before_the_first_tensor_of_the_memory(
+    run_python,
+):
+    ended = run_python("""
+        import torch
+        import torch_openreg
+        from torch.nn.functional import pad
+
+        def padded(x, y):
+            return pad(x, (1, 1), value=True) & y
+
+        x, y = torch.tensor([True, False] * 20), torch.ones(42, dtype=torch.bool)
+        first = x.to("openreg")  # nothing lies before it
+        result = torch.compile(padded)(first, y.to("openreg"))
+        print(result.cpu().equal(padded(x, y)))
+    """)
+    assert ended.stdout.split() == ["True"], ended.stderr
+
+
 def test_failure_of_a_stream_is_its_own():
     compiled = torch.compile(divide, dynamic=False)
     x = torch.arange(1000, device="openreg")

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The classes of kernels, and the operator of theirs that differs from the CPU's.
+"""The classes of kernels, and what of theirs differs from the CPU's.
 
 There, a division of integers that rounds towards zero is the processor's own, which
-ends the process if the divisor is zero.
+ends the process if the divisor is zero, and a vector of booleans is loaded whole where
+a mask takes a part.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any
 
+import torch
 from torch._inductor.codegen import cpp
 
 _FUNCTION = "openreg::inductor::truncate_divide_integral("
@@ -56,6 +58,25 @@ _Kernel.codegen_conditions = FunctionType(  # type: ignore[method-assign]
 
 class _VecKernel(cpp.CppVecKernel):
     overrides = _VecOverrides
+
+    def _get_vec_load_line(
+        self, var: str, index: Any, dtype: torch.dtype, load_mask: Any = None
+    ) -> str:
+        if dtype != torch.bool or load_mask is None:
+            line: str = super()._get_vec_load_line(var, index, dtype, load_mask)
+            return line
+        # The CPU's loads what is masked, too, which may lie before the first tensor of
+        # the device's memory, or behind the last one.
+        line = super()._get_vec_load_line(
+            f"reinterpret_cast<const unsigned char*>({var})",
+            index,
+            torch.uint8,
+            load_mask,
+        )
+        return (
+            f"{self._get_mask_type()}::from("
+            f"at::vec::VectorizedN<unsigned char,1>({line}))"
+        )
 
 
 class _Tile2DKernel(cpp.CppTile2DKernel, _VecKernel):

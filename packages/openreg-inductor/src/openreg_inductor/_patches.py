@@ -14,10 +14,11 @@ another version of torch: ``python -m openreg_inductor._patches`` prints the has
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from types import CodeType, FunctionType
 from typing import Any
@@ -90,6 +91,7 @@ _RELIED_ON = {
     "codegen.cpp:CppScheduling.codegen_node": "f6b5dea1046bcd2c",
     "codegen.cpp:CppScheduling.define_kernel": "37b7943cbb771ad3",
     "codegen.cpp:CppScheduling.flush": "59f20c9f56f934c4",
+    "codegen.cpp:CppVecKernel._get_vec_load_line": "874c8487f4c1dc83",
     "codegen.cpp:CppVecOverrides.__new__": "830f8c4a517a1c91",
     "codegen.cpp:CppVecOverrides.floordiv": "566bdffe10694abe",
     "codegen.cpp:KernelGroup": "34958dc65914e755",
@@ -112,6 +114,8 @@ _RELIED_ON = {
     "codegen.wrapper:PythonWrapperCodegen.write_header": "d6fd237aaaa5c835",
     "codegen.wrapper:SubgraphPythonWrapperCodegen": "47d1dd7a0f6617da",
     "graph:GraphLowering.decide_layout_opt": "bef90675b8c18d39",
+    "lowering:addcdiv": "0448b8195354c0a5",
+    "lowering:addcmul": "4ec08c5b9ae0d10f",
     "lowering:make_pointwise": "c6b4e7d7d661b15b",
     "scheduler:Scheduler._codegen": "28c7c9e114462bb2",
     "scheduler:BaseSchedulerNode.is_gpu": "7a35d07c81f86bdd",
@@ -153,11 +157,26 @@ def apply(device: str) -> None:
 def _let_the_device_have_the_result(device: str) -> None:
     """Lets a tensor of the device choose where a result is, beside scalars of the host.
 
-    Inductor asks for a GPU, and takes the device of the first argument if none is one.
+    Inductor asks for a GPU, and takes the device of the first argument if none is one;
+    in two functions without a question.
     """
     lowering: Any = importlib.import_module("torch._inductor.lowering")
     is_gpu = lowering.is_gpu  # which only make_pointwise() calls there
     lowering.is_gpu = lambda name: name == device or is_gpu(name)
+
+    def beside(lower: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(lower)
+        def lowered(first: Any, *others: Any, **rest: Any) -> Any:
+            places = (other.get_device() for other in others)
+            own = next((place for place in places if place.type == device), None)
+            if own is not None:
+                first = lowering.to_device(first, own)
+            return lower(first, *others, **rest)
+
+        return lowered
+
+    for operator in (torch.ops.aten.addcmul.default, torch.ops.aten.addcdiv.default):
+        lowering.lowerings[operator] = beside(lowering.lowerings[operator])
 
 
 def _let_partitions_be_captured(device: str) -> None:
