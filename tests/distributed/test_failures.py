@@ -82,18 +82,25 @@ def aborted(rank: int, share_memory: bool) -> float:
     return seconds
 
 
-def late_after_an_abort(rank: int, share_memory: bool) -> None:
+def late_after_an_abort(rank: int, share_memory: bool, receives: bool) -> None:
     begin(60, share_memory)
     store = dist.distributed_c10d._get_default_store()
     size = 1 << 18
     if rank == 1:
         store.wait(["aborted"])
-        dist.broadcast(torch.ones(size, device=DEVICE), 1)
-        torch.accelerator.synchronize()
+        ones = torch.ones(size, device=DEVICE)
+        if receives:
+            dist.isend(ones, 0)  # to nobody
+        else:
+            dist.broadcast(ones, 1)
+            torch.accelerator.synchronize()
+        time.sleep(0.5)
         store.set("sent", "")
         return
     tensor = torch.zeros(size, device=DEVICE)
-    work = dist.broadcast(tensor, 1, async_op=True)
+    work = (
+        dist.irecv(tensor, 1) if receives else dist.broadcast(tensor, 1, async_op=True)
+    )
     work.wait()  # the stream waits, and the memory could be used again behind that
     while flight.record()["entries"][-1]["state"] != "started":
         time.sleep(0.01)
@@ -105,7 +112,6 @@ def late_after_an_abort(rank: int, share_memory: bool) -> None:
     others = [torch.zeros(size, device=DEVICE) for _ in range(4)]
     store.set("aborted", "")
     store.wait(["sent"])
-    time.sleep(0.5)
     assert [other.any().item() for other in others] == [False] * 4
 
 
@@ -269,8 +275,11 @@ def test_abort_ends_what_waits(share_memory):
 
 
 @TRANSPORTS
-def test_a_rank_that_comes_after_an_abort_writes_to_no_other_tensor(share_memory):
-    run_ranks(late_after_an_abort, 2, share_memory, backend=None)
+@pytest.mark.parametrize("receives", [False, True], ids=["broadcast", "recv"])
+def test_a_rank_that_comes_after_an_abort_writes_to_no_other_tensor(
+    share_memory, receives
+):
+    run_ranks(late_after_an_abort, 2, share_memory, receives, backend=None)
 
 
 def test_a_wait_with_a_limit_ends_and_the_collective_goes_on():

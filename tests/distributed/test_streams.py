@@ -14,6 +14,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
+from openreg_distributed import Options
 from support.latches import Latch
 from support.ranks import run_ranks
 
@@ -133,6 +134,27 @@ def memory_comes_back_with_a_wait(rank: int) -> None:
     latch.release()
     assert first.tolist() == [3.0] * 4
     assert nines.sum().item() == 9 * (1 << 20)
+
+
+def memory_of_a_message_comes_back_with_a_wait(rank: int, share_memory: bool) -> None:
+    group = dist.new_group(pg_options=Options(share_memory=share_memory))
+    tensor = torch.full((1 << 20,), rank + 1.0, device=DEVICE)
+    other = torch.zeros_like(tensor)
+    dist.all_reduce(torch.ones(1, device=DEVICE), group=group)
+    torch.accelerator.synchronize()
+    latch = latch_on(torch.accelerator.current_stream())
+    works = [dist.isend(tensor, 1 - rank, group), dist.irecv(other, 1 - rank, group)]
+    for work in works:
+        work.wait()
+    first = other[:4].clone()
+    before = torch.openreg.memory_allocated()
+    del tensor, other, works, work
+    assert torch.openreg.memory_allocated() == before - 8 * (1 << 20)
+    nines = [torch.full((1 << 20,), 9.0, device=DEVICE) for _ in range(2)]
+    assert latch.holds
+    latch.release()
+    assert first.tolist() == [2.0 - rank] * 4
+    assert [each.sum().item() for each in nines] == [9 * (1 << 20)] * 2
 
 
 def objects_of_storages_end_on_threads_of_python(rank: int) -> None:
@@ -383,6 +405,11 @@ def test_memory_is_kept_while_a_collective_runs():
 
 def test_memory_comes_back_when_a_stream_waits():
     run_ranks(memory_comes_back_with_a_wait, 2, backend="occl")
+
+
+@pytest.mark.parametrize("share_memory", [True, False], ids=["shared memory", "gloo"])
+def test_memory_of_a_message_comes_back_when_a_stream_waits(share_memory):
+    run_ranks(memory_of_a_message_comes_back_with_a_wait, 2, share_memory)
 
 
 def test_objects_of_storages_end_on_threads_of_python():

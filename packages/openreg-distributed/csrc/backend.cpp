@@ -502,9 +502,11 @@ OcclBackend::WorkPtr OcclBackend::issue(
       "occl: ",
       call.name,
       " cannot be captured in a graph");
+  // An abort does end sends and receives of gloo.
+  const bool until_end = !lane && !engine_->shares_memory();
   auto outcome = std::make_shared<Outcome>();
-  auto memory = std::make_shared<Memory>(
-      call.inputs, call.outputs, outcome, engine_->has_threads());
+  auto memory =
+      std::make_shared<Memory>(call.inputs, call.outputs, outcome, until_end);
   Ended ended;
   const Stack stack = FlightRecord::get().stack();
   const std::lock_guard lock(mutex_);

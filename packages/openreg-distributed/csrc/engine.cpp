@@ -60,11 +60,6 @@ BytesList parts_of(
   return parts;
 }
 
-BytesList equal_parts_of(const Bytes& bytes, int parts) {
-  return parts_of(
-      bytes, std::vector<int64_t>(static_cast<size_t>(parts), 1), parts);
-}
-
 /// What a collective reads, or a copy if it writes there before it has read
 /// all. It may be all of the output with the number `same`.
 Bytes apart(const Bytes& input, const BytesList& outputs, size_t same) {
@@ -203,7 +198,8 @@ void Engine::allgather_flat(
     return;
   }
   const Target target(output);
-  const BytesList out = equal_parts_of(target.bytes(), size());
+  const BytesList out =
+      equal_parts(target.bytes(), static_cast<size_t>(size()));
   transport_->allgather(out, own_part(input, out), timeout);
   target.store();
 }

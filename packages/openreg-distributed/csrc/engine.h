@@ -124,13 +124,9 @@ class Engine {
   bool shares_memory() const {
     return transport_ != &gloo_;
   }
-  /// Whether threads that an abort does not stop use the memory of calls, and
-  /// whether they do now.
-  bool has_threads() const {
-    return transport_->has_threads();
-  }
+  /// Whether threads that an abort does not stop use the memory of calls.
   bool threads_run() const {
-    return transport_->threads_run();
+    return gloo_.threads_run();
   }
 
  private:

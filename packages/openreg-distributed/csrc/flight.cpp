@@ -64,21 +64,26 @@ std::string list_of(const Values& values, const Text& text) {
   return json + "]";
 }
 
-std::string sizes_of(const Shapes& shapes) {
-  std::vector<std::string> each;
-  shapes.for_each([&](at::ScalarType /*type*/, at::IntArrayRef sizes) {
-    each.push_back(
-        list_of(sizes, [](int64_t value) { return std::to_string(value); }));
+/// The same, of what `text` makes of the type and the sizes of each.
+template <typename Text>
+std::string list_of_each(const Shapes& shapes, const Text& text) {
+  std::vector<std::string> texts;
+  shapes.for_each([&](at::ScalarType type, at::IntArrayRef sizes) {
+    texts.push_back(text(type, sizes));
   });
-  return list_of(each, [](const std::string& sizes) { return sizes; });
+  return list_of(texts, [](const std::string& each) { return each; });
+}
+
+std::string sizes_of(const Shapes& shapes) {
+  return list_of_each(shapes, [](at::ScalarType, at::IntArrayRef sizes) {
+    return list_of(sizes, [](int64_t size) { return std::to_string(size); });
+  });
 }
 
 std::string types_of(const Shapes& shapes) {
-  std::vector<std::string> each;
-  shapes.for_each([&](at::ScalarType type, at::IntArrayRef /*sizes*/) {
-    each.push_back(quoted(c10::toString(type)));
+  return list_of_each(shapes, [](at::ScalarType type, at::IntArrayRef) {
+    return quoted(c10::toString(type));
   });
-  return list_of(each, [](const std::string& type) { return type; });
 }
 
 /// As the profiler shows a collective; of a message as NCCL's records name it:

@@ -232,26 +232,20 @@ void GlooTransport::allgather(
     const Bytes& input,
     Milliseconds timeout) {
   const auto options = with_timeout<c10d::AllgatherOptions>(timeout);
-  size_t largest = 0;
-  size_t smallest = SIZE_MAX;
-  for (const Bytes& output : outputs) {
-    largest = std::max(largest, output.size);
-    smallest = std::min(smallest, output.size);
-  }
-  if (smallest == largest) {
+  const std::vector<int64_t> sizes = sizes_of(outputs);
+  const auto [smallest, most] = std::minmax_element(sizes.begin(), sizes.end());
+  if (*smallest == *most) {
     std::vector<Tensors> out{tensors_of(outputs)};
     Tensors in{tensor_of(input)};
     wait(gloo_->allgather(out, in, options));
     return;
   }
   // gloo has one size for all.
+  const auto largest = static_cast<size_t>(*most);
   const Bytes all = Bytes::of(new_bytes(largest * outputs.size()));
   const Bytes own = Bytes::of(new_bytes(largest));
   copy_bytes(own.data, input.data, input.size);
-  BytesList parts;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    parts.push_back(all.part(i * largest, largest));
-  }
+  const BytesList parts = equal_parts(all, outputs.size());
   std::vector<Tensors> out{tensors_of(parts)};
   Tensors in{tensor_of(own)};
   wait(gloo_->allgather(out, in, options));

@@ -23,6 +23,8 @@ class GlooTransport final : public Transport {
   int size() const {
     return gloo_->getSize();
   }
+  /// True while threads of gloo, which abort() does not stop, use memory.
+  bool threads_run() const;
 
   bool keeps_inputs() const override {
     return false;
@@ -30,10 +32,6 @@ class GlooTransport final : public Transport {
   bool can_attempt() const override {
     return false;
   }
-  bool has_threads() const override {
-    return true;
-  }
-  bool threads_run() const override;
   void set_timeout(Milliseconds timeout) override {
     gloo_->setTimeout(timeout);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sizes of lists, and which threads attempt something.
+// Lists of bytes, and which threads attempt something.
 #include "transport.h"
 
 namespace openreg::distributed {
@@ -15,6 +15,15 @@ size_t total_of(const BytesList& list) {
     total += each.size;
   }
   return total;
+}
+
+BytesList equal_parts(const Bytes& bytes, size_t parts) {
+  const size_t size = bytes.size / parts;
+  BytesList list;
+  for (size_t i = 0; i < parts; ++i) {
+    list.push_back(bytes.part(i * size, size));
+  }
+  return list;
 }
 
 Attempt::Attempt() {

@@ -48,6 +48,8 @@ struct Bytes {
 };
 using BytesList = std::vector<Bytes>;
 size_t total_of(const BytesList& list);
+/// Parts of one size that follow each other.
+BytesList equal_parts(const Bytes& bytes, size_t parts);
 
 /// A PeerOp, of bytes.
 struct Message {
@@ -90,10 +92,6 @@ class Transport {
   /// True if one collective, or an exchange of one message that is not from any
   /// rank, can be attempted while no other runs.
   virtual bool can_attempt() const = 0;
-  /// True if threads of its own use the tensors, which abort() does not stop.
-  virtual bool has_threads() const = 0;
-  /// True while they do.
-  virtual bool threads_run() const = 0;
   /// The limit of exchange() from now on.
   virtual void set_timeout(Milliseconds timeout) = 0;
   /// Ends what waits, with an error, and all that comes.

@@ -82,13 +82,10 @@ std::unique_ptr<SharedTransport> SharedTransport::connect(
     own.token = segment->token();
   }
   const auto gather = [&](const at::Tensor& rows, const at::Tensor& row) {
-    const Bytes all_rows = Bytes::of(rows);
-    const Bytes own_row = Bytes::of(row);
-    BytesList outputs;
-    for (size_t i = 0; i < static_cast<size_t>(size); ++i) {
-      outputs.push_back(all_rows.part(i * own_row.size, own_row.size));
-    }
-    rendezvous.allgather(outputs, own_row, timeout);
+    rendezvous.allgather(
+        equal_parts(Bytes::of(rows), static_cast<size_t>(size)),
+        Bytes::of(row),
+        timeout);
   };
   const auto all = all_gathered(own, size, gather);
   const Invitation& first = all.front();

@@ -35,12 +35,6 @@ class SharedTransport final : public Transport {
   bool can_attempt() const override {
     return true;
   }
-  bool has_threads() const override {
-    return false;
-  }
-  bool threads_run() const override {
-    return false;
-  }
   void set_timeout(Milliseconds timeout) override {
     timeout_.store(timeout);
   }
