@@ -258,6 +258,7 @@ def _register_autotuning(device: str) -> None:
     selector = algorithms.AlgorithmSelectorCache
     generate = selector.generate_example_value
 
+    @functools.wraps(generate)
     def on_host(size: Any, stride: Any, place: Any, *rest: Any) -> Any:
         host = torch.device(place).type == device
         return generate(size, stride, "cpu" if host else place, *rest)
