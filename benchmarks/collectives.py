@@ -44,7 +44,7 @@ class Row:
         occl_us: Median time of one call on the device with memory that ranks share.
         over_by_gloo: Quartiles of the time of occl over gloo by that of gloo in
             the same round, or None.
-        by_gloo: The same of occl with memory that ranks share.
+        by_gloo: The same of occl with memory that ranks share; never None.
         by_memcpy: Quartiles of the time of occl by that of memcpy, or None.
         rounds: How many rounds were taken.
         calls: Calls in each batch of a round, by side. A batch takes as long on each:
@@ -264,7 +264,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     heads = "".join(f"{side + ' us':>{max(12, len(side) + 4)}}" for side in SIDES)
     ranks = f"{RANKS} ranks"
     print(
-        f"{ranks:<26}{heads}{'over/gloo':>20}{'occl/gloo':>20}{'occl/memcpy':>26}",
+        f"{ranks:<26}{heads}{'over gloo/gloo':>20}{'occl/gloo':>20}{'occl/memcpy':>26}",
         flush=True,
     )
     rows, _ = run_ranks(serve, RANKS, options.case, rounds, seconds, seconds=3600)

@@ -75,7 +75,7 @@ def calls_for(
 
     Args:
         work: What a call does.
-        device: Where.
+        device: Where; what ``timed`` takes for it.
         seconds: How long a batch is to take.
         timed: How the time of a batch is taken.
     """

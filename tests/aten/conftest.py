@@ -105,9 +105,10 @@ def both(device: str) -> Callable[..., Any]:
 def settled_memory() -> Callable[[int], int]:
     """Gives a function that reads device 0's allocated bytes and expects a value.
 
-    The device's autograd thread, and a stream, let go of their last block soon after
-    the caller goes on, so the function reads again for a while. Earlier tests may have
-    left tensors in reference cycles, such as the modules of a traced network.
+    Garbage is collected first: earlier tests may have left tensors in reference cycles,
+    such as the modules of a traced network. The device's autograd thread, and a stream,
+    let go of their last block soon after the caller goes on, so the function reads
+    again for a while.
     """
     gc.collect()
 

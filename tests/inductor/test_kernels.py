@@ -136,22 +136,34 @@ def test_index_out_of_bounds_raises_the_cpus_words_and_the_device_goes_on(size):
     assert compiled(x, at).cpu().equal(expected)
 
 
-def test_masked_booleans_are_not_read_before_the_first_tensor_of_the_memory(
-    run_python,
+MASKED_AT_THE_EDGE = """
+    import torch
+    import torch_openreg
+    from torch.nn.functional import pad
+
+    def padded(x, y):
+        return pad(x, {padding}, value=1) * y
+
+    x = torch.arange({rows} * 12).remainder(3).eq(0).to(torch.{dtype})
+    x = x.view({rows}, 12)
+    y = torch.ones(padded(x, 1).shape, dtype=x.dtype)
+    edge = x.to("openreg")
+    result = torch.compile(padded, dynamic=False)(edge, y.to("openreg"))
+    print(result.cpu().equal(padded(x, y)))
+"""
+
+
+@pytest.mark.parametrize("dtype", ["bool", "float", "bfloat16", "int64"])
+@pytest.mark.parametrize("rows", [3, 1 << 20], ids=["few", "many"])
+@pytest.mark.parametrize("padding", [(1, 0), (0, 0, 1, 0)], ids=["columns", "rows"])
+def test_what_is_masked_is_not_read_where_no_memory_is(
+    run_python, dtype, rows, padding
 ):
-    ended = run_python("""
-        import torch
-        import torch_openreg
-        from torch.nn.functional import pad
-
-        def padded(x, y):
-            return pad(x, (1, 1), value=True) & y
-
-        x, y = torch.tensor([True, False] * 20), torch.ones(42, dtype=torch.bool)
-        first = x.to("openreg")  # nothing lies before it
-        result = torch.compile(padded)(first, y.to("openreg"))
-        print(result.cpu().equal(padded(x, y)))
-    """)
+    # Nothing lies before the first tensor, and nothing behind one of whole MiB.
+    ended = run_python(
+        MASKED_AT_THE_EDGE.format(dtype=dtype, rows=rows, padding=padding),
+        OPENREG_MEMORY_CHECK="1",
+    )
     assert ended.stdout.split() == ["True"], ended.stderr
 
 

@@ -502,7 +502,7 @@ OcclBackend::WorkPtr OcclBackend::issue(
       "occl: ",
       call.name,
       " cannot be captured in a graph");
-  // An abort does end sends and receives of gloo.
+  // Sends and receives of gloo use no memory after their end (gloo.cpp).
   const bool until_end = !lane && !engine_->shares_memory();
   auto outcome = std::make_shared<Outcome>();
   auto memory =

@@ -233,8 +233,8 @@ void GlooTransport::allgather(
     Milliseconds timeout) {
   const auto options = with_timeout<c10d::AllgatherOptions>(timeout);
   const std::vector<int64_t> sizes = sizes_of(outputs);
-  const auto [smallest, most] = std::minmax_element(sizes.begin(), sizes.end());
-  if (*smallest == *most) {
+  const auto [least, most] = std::minmax_element(sizes.begin(), sizes.end());
+  if (*least == *most) {
     std::vector<Tensors> out{tensors_of(outputs)};
     Tensors in{tensor_of(input)};
     wait(gloo_->allgather(out, in, options));
@@ -318,6 +318,9 @@ void GlooTransport::barrier(Milliseconds timeout) {
 }
 
 int GlooTransport::exchange(const std::vector<Message>& messages) {
+  // They have the buffers of gloo, which end with them here, after an error as
+  // well: that waits until no thread of gloo uses the memory, and none can
+  // after it.
   std::vector<c10::intrusive_ptr<c10d::Work>> works;
   for (const Message& each : messages) {
     Tensors buffers{tensor_of(each.bytes)};

@@ -82,7 +82,7 @@ void Memory::give_up() {
 void Memory::settle() {
   std::vector<c10::Storage> storages = take();
   if (!storages.empty() &&
-      (!outcome_->is_finished() || outcome_->is_abandoned())) {
+      (!outcome_->is_finished() || (until_end_ && outcome_->is_abandoned()))) {
     static_cast<void>(
         std::make_unique<std::vector<c10::Storage>>(std::move(storages))
             .release());

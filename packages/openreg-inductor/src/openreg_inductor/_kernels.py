@@ -2,8 +2,8 @@
 """The classes of kernels, and what of theirs differs from the CPU's.
 
 There, a division of integers that rounds towards zero is the processor's own, which
-ends the process if the divisor is zero, and a vector of booleans is loaded whole where
-a mask takes a part.
+ends the process if the divisor is zero. What a mask leaves out is loaded all the same
+if it is boolean, or behind the end of a row: there may be no memory of the device.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch._inductor.codegen import cpp
 
+_cpp: Any = cpp  # whose functions have no types
 _FUNCTION = "openreg::inductor::truncate_divide_integral("
 
 
@@ -62,21 +63,29 @@ class _VecKernel(cpp.CppVecKernel):
     def _get_vec_load_line(
         self, var: str, index: Any, dtype: torch.dtype, load_mask: Any = None
     ) -> str:
-        if dtype != torch.bool or load_mask is None:
+        is_tail = self.num_elems != self.tiling_factor
+        if load_mask is None or (dtype != torch.bool and not is_tail):
             line: str = super()._get_vec_load_line(var, index, dtype, load_mask)
             return line
-        # The CPU's loads what is masked, too, which may lie before the first tensor of
-        # the device's memory, or behind the last one.
-        line = super()._get_vec_load_line(
-            f"reinterpret_cast<const unsigned char*>({var})",
-            index,
-            torch.uint8,
-            load_mask,
+        kind = self._get_mask_type(torch.float)
+        mask = (
+            self._get_mask_cast(load_mask, torch.float)
+            if load_mask.is_vec
+            else f"{kind}::from({load_mask})"
         )
-        return (
-            f"{self._get_mask_type()}::from("
-            f"at::vec::VectorizedN<unsigned char,1>({line}))"
-        )
+        if is_tail:
+            count = _cpp.cexpr_index(self.num_elems)
+            mask = f"{kind}::set({kind}(), {mask}, {count})"
+        source = f"{var} + {_cpp.cexpr_index(index)}"
+        if dtype == torch.bool:
+            bits = f"reinterpret_cast<const unsigned char*>({source})"
+            bits = f"{mask}.template loadu<unsigned char,1>({bits})"
+            return (
+                f"{self._get_mask_type()}::from("
+                f"at::vec::VectorizedN<unsigned char,1>({bits}))"
+            )
+        of = f"{_cpp.DTYPE_TO_CPP[dtype]},{self._get_num_vectors(dtype)}"
+        return f"{mask}.template loadu<{of}>({source})"
 
 
 class _Tile2DKernel(cpp.CppTile2DKernel, _VecKernel):

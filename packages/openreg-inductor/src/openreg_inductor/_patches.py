@@ -157,8 +157,8 @@ def apply(device: str) -> None:
 def _let_the_device_have_the_result(device: str) -> None:
     """Lets a tensor of the device choose where a result is, beside scalars of the host.
 
-    Inductor asks for a GPU, and takes the device of the first argument if none is one;
-    in two functions without a question.
+    Inductor asks for a GPU, and takes the device of the first argument if none is one.
+    Two functions do not ask.
     """
     lowering: Any = importlib.import_module("torch._inductor.lowering")
     is_gpu = lowering.is_gpu  # which only make_pointwise() calls there
@@ -168,7 +168,7 @@ def _let_the_device_have_the_result(device: str) -> None:
         @functools.wraps(lower)
         def lowered(first: Any, *others: Any, **rest: Any) -> Any:
             places = (other.get_device() for other in others)
-            own = next((place for place in places if place.type == device), None)
+            own = next((at for at in places if at and at.type == device), None)
             if own is not None:
                 first = lowering.to_device(first, own)
             return lower(first, *others, **rest)
@@ -260,8 +260,8 @@ def _register_autotuning(device: str) -> None:
 
     @functools.wraps(generate)
     def on_host(size: Any, stride: Any, place: Any, *rest: Any) -> Any:
-        host = torch.device(place).type == device
-        return generate(size, stride, "cpu" if host else place, *rest)
+        is_own = torch.device(place).type == device
+        return generate(size, stride, "cpu" if is_own else place, *rest)
 
     # The kernels are the same there, and take pointers of the host.
     selector.generate_example_value = staticmethod(on_host)
