@@ -82,6 +82,30 @@ def aborted(rank: int, share_memory: bool) -> float:
     return seconds
 
 
+def message_beside_a_stuck_collective(rank: int, share_memory: bool) -> None:
+    begin(60, share_memory)
+    dist.barrier()  # the group lets go of what it has kept before
+    store = dist.distributed_c10d._get_default_store()
+    if rank == 1:
+        store.wait(["aborted"])
+        return
+    before = torch.openreg.memory_allocated()
+    received = torch.ones(1 << 20, device=DEVICE)
+    reduced = torch.ones(1 << 18, device=DEVICE)
+    kept = 0 if share_memory else reduced.nbytes  # gloo never ends it
+    works = [dist.irecv(received, 1), dist.all_reduce(reduced, async_op=True)]
+    while flight.record()["entries"][-1]["state"] != "started":
+        time.sleep(0.01)
+    dist.group.WORLD._get_backend(torch.device(DEVICE)).abort()
+    for work in works:
+        with pytest.raises(dist.DistBackendError, match="abort"):
+            work.wait(datetime.timedelta(seconds=30))
+    del work, works, received, reduced
+    dist.destroy_process_group()
+    assert torch.openreg.memory_allocated() == before + kept
+    store.set("aborted", "")
+
+
 def late_after_an_abort(rank: int, share_memory: bool, receives: bool) -> None:
     begin(60, share_memory)
     store = dist.distributed_c10d._get_default_store()
@@ -272,6 +296,11 @@ def test_abort_ends_what_waits(share_memory):
     first, _ = run_each_rank(aborted, 2, share_memory, backend=None)
     assert not first.failure, first.failure
     assert first.value < 4
+
+
+@TRANSPORTS
+def test_memory_of_a_message_comes_back_beside_a_stuck_collective(share_memory):
+    run_ranks(message_beside_a_stuck_collective, 2, share_memory, backend=None)
 
 
 @TRANSPORTS
