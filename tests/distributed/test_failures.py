@@ -96,6 +96,7 @@ def message_beside_a_stuck_collective(rank: int, share_memory: bool) -> None:
     works = [dist.irecv(received, 1), dist.all_reduce(reduced, async_op=True)]
     while flight.record()["entries"][-1]["state"] != "started":
         time.sleep(0.01)
+    time.sleep(0.1)  # for gloo to begin
     dist.group.WORLD._get_backend(torch.device(DEVICE)).abort()
     for work in works:
         with pytest.raises(dist.DistBackendError, match="abort"):

@@ -10,6 +10,9 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor
+from torch._dynamo.utils import counters
+from torch._inductor.utils import fresh_cache
+from torch.nn.functional import pad
 
 from openreg_runtime import Device
 
@@ -122,6 +125,48 @@ def test_division_by_zero_raises_the_cpus_words_and_the_device_goes_on(size, rou
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
         waited(compiled, x, two * 0)
     assert compiled(x, two).cpu().equal(expected)
+
+
+def divided(x: Tensor, y: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    return torch.bmm(x, y) * torch.div(i, j, rounding_mode="trunc")
+
+
+def picked(x: Tensor, y: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    return torch.bmm(x, y) * y.flatten()[i // 7 + 3000]
+
+
+def masked(x: Tensor, y: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    return torch.bmm(x, y) * pad(i[..., 1:] > j[..., 1:], (1, 0), value=True)
+
+
+@pytest.mark.parametrize(
+    ("product", "fused", "words"),
+    [
+        (divided, 0, "ZeroDivisionError"),
+        (picked, 0, "out of bounds"),
+        (masked, 1, None),
+    ],
+)
+def test_what_follows_a_template_may_refuse_values(product, fused, words):
+    options = {"max_autotune": True, "max_autotune_gemm_backends": "CPP"}
+    compiled = torch.compile(product, options=options)
+    x, y = torch.randn(3, 32, 40), torch.randn(3, 40, 48)
+    i = torch.arange(-2000, -2000 + 3 * 32 * 48).view(3, 32, 48)
+    given = [each.to("openreg") for each in (x, y, i, torch.full_like(i, 7))]
+    counters.clear()
+    expected = product(*(each.cpu() for each in given))
+    with fresh_cache():  # which has no counts
+        torch.testing.assert_close(compiled(*given).cpu(), expected)
+    assert counters["inductor"]["cpp_templated_kernel_counter"] == 1
+    assert counters["inductor"]["cpp_epilogue_fusion_counter"] == fused
+    given[2][1, 2, 3], given[3][1, 2, 3] = 1 << 40, 0
+    if words is None:
+        expected = product(*(each.cpu() for each in given))
+        torch.testing.assert_close(compiled(*given).cpu(), expected)
+    else:
+        with pytest.raises((RuntimeError, IndexError), match=words):
+            waited(compiled, *given)
+    assert given[0].cpu().equal(x)
 
 
 @pytest.mark.parametrize("size", [10, 100_000])
@@ -266,6 +311,8 @@ def test_second_process_hits_the_cache_and_a_changed_package_does_not(
     source = """
         import torch
         from torch._dynamo.utils import counters
+from torch._inductor.utils import fresh_cache
+from torch.nn.functional import pad
         {change}
         x = torch.arange(6.0, device="openreg")
         print(torch.compile(lambda x: x.sin() + 2)(x).sum().item())

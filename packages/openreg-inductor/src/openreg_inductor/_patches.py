@@ -88,9 +88,15 @@ _RELIED_ON = {
     "codegen.cpp:CppKernel.codegen_conditions": "ef81cc84b8e3f08d",
     "codegen.cpp:CppKernelProxy": "50a30db5933f9eb3",
     "codegen.cpp:CppOverrides.floordiv": "9263dcc4d9fb2429",
+    "codegen.cpp:CppScheduling.codegen_template": "b9c589d4319fcfd6",
+    "codegen.cpp:CppScheduling.can_fuse_vertical": "a5e69dfc2a49a517",
     "codegen.cpp:CppScheduling.codegen_node": "f6b5dea1046bcd2c",
     "codegen.cpp:CppScheduling.define_kernel": "37b7943cbb771ad3",
     "codegen.cpp:CppScheduling.flush": "59f20c9f56f934c4",
+    "codegen.cpp:CppVecKernel._get_mask_cast": "605576757a6254e7",
+    "codegen.cpp:CppVecKernel._get_mask_type": "d56577156c0f2d3b",
+    "codegen.cpp:CppVecKernel._get_num_vectors": "21dfffe9d26c73b8",
+    "codegen.cpp:CppVecKernel.load": "1105641cb5303199",
     "codegen.cpp:CppVecKernel._get_vec_load_line": "874c8487f4c1dc83",
     "codegen.cpp:CppVecOverrides.__new__": "830f8c4a517a1c91",
     "codegen.cpp:CppVecOverrides.floordiv": "566bdffe10694abe",
@@ -98,6 +104,8 @@ _RELIED_ON = {
     "codegen.cpp:LoopLevel.lines": "79ec544f12b90e85",
     "codegen.cpp:WorkSharing": "d8370346a3227ef3",
     "codecache:_get_cpp_wrapper_header": "44c4cea30d1816a3",
+    "codegen.cpp_template_kernel:CppTemplateKernel.store_pointwise_nodes": "cc9e48faf1452c74",  # noqa: E501
+    "codegen.cpp_template_kernel:CppTemplateKernel.store_grouped_gemm_pointwise_nodes": "0c5762f08c758089",  # noqa: E501
     "codegen.cpp_wrapper_cpu:CppWrapperCpu._define_kernel_helper": "45d640c49625ae4f",
     "codegen.cpp_wrapper_cpu:CppWrapperCpu._generate_end_jit": "4dea137f2b74d965",
     "codegen.cpp_wrapper_cpu:CppWrapperCpu._generate_kernel_call_helper": "8e8f683096a4df27",  # noqa: E501

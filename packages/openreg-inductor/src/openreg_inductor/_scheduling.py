@@ -4,14 +4,24 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 from torch._inductor import config
+from torch._inductor.codegen import cpp_template_kernel
 from torch._inductor.codegen.cpp import CppScheduling
 from torch._inductor.utils import IndentedBuffer, Placeholder, get_fused_kernel_name
 from torch._inductor.virtualized import V
 
 import openreg_runtime
 from openreg_inductor import _kernels
+
+# Operators that refuse values of integers: a divisor of zero, an index out of bounds.
+_REFUSING = ("floordiv", "truncdiv", "remainder", "mod", "check_bounds")
+
+
+def _may_raise(node: Any) -> bool:
+    body = getattr(node, "_body", None)
+    return body is not None and any(map(body.has_op, _REFUSING))
 
 
 class Scheduling(CppScheduling):
@@ -65,6 +75,21 @@ class Scheduling(CppScheduling):
         definition.writeline("''')")
         wrapper.define_kernel(name, definition.getvalue(), gpu=False)
         return name
+
+    def codegen_template(self, *args: Any, **kwargs: Any) -> Any:
+        """Writes a kernel of a template, and in it those of what is fused to it."""
+        # They take the class by its name.
+        own = _kernels.KernelProxy
+        with patch.object(cpp_template_kernel, "CppKernelProxy", own):
+            return super().codegen_template(*args, **kwargs)
+
+    def can_fuse_vertical(self, node1: Any, node2: Any) -> bool:
+        """Tells whether nodes can be one kernel."""
+        # A template has no place for the exceptions of its threads.
+        if node1.is_template() and any(map(_may_raise, node2.get_nodes())):
+            return False
+        can: bool = super().can_fuse_vertical(node1, node2)  # type: ignore[no-untyped-call]
+        return can
 
     def codegen_node(self, node: Any) -> None:
         """Writes a kernel, or adds it to those that are gathered."""
