@@ -15,8 +15,16 @@ from torch._inductor.virtualized import V
 import openreg_runtime
 from openreg_inductor import _kernels
 
-# Operators that refuse values of integers: a divisor of zero, an index out of bounds.
-_REFUSING = ("floordiv", "truncdiv", "remainder", "mod", "check_bounds")
+# Operators that refuse values: a divisor of zero, an index out of bounds, what the
+# program asserts.
+_REFUSING = (
+    "floordiv",
+    "truncdiv",
+    "remainder",
+    "mod",
+    "check_bounds",
+    "device_assert_async",
+)
 
 
 def _may_raise(node: Any) -> bool:
@@ -85,7 +93,7 @@ class Scheduling(CppScheduling):
 
     def can_fuse_vertical(self, node1: Any, node2: Any) -> bool:
         """Tells whether nodes can be one kernel."""
-        # A template has no place for the exceptions of its threads.
+        # The template of a product has no place for the exceptions of its threads.
         if node1.is_template() and any(map(_may_raise, node2.get_nodes())):
             return False
         can: bool = super().can_fuse_vertical(node1, node2)  # type: ignore[no-untyped-call]
