@@ -166,3 +166,13 @@ def test_backward_gives_gradients_in_the_type_of_the_weight(device, dtype):
     for ours, cpu in zip(gradients(device), gradients("cpu"), strict=True):
         assert ours.dtype == torch.float32
         torch.testing.assert_close(ours.cpu(), cpu, atol=2e-2, rtol=2e-2)
+
+
+def test_functions_of_higher_order_operators_are_within_autocast(device):
+    x = torch.randn(4, 4).to(device)
+    with torch.autocast(device, dtype=torch.bfloat16):
+        cond = torch.ops.higher_order.cond
+        result = cond(x.sum() > 0, lambda x: x @ x, lambda x: x @ -x, (x,))
+    assert result.dtype == torch.bfloat16
+    expected = x.cpu().bfloat16() @ x.cpu().bfloat16()
+    assert result.abs().cpu().equal(expected.abs())

@@ -54,24 +54,178 @@ def test_attention_has_the_bits_of_the_cpu(compiled, masked, dtype):
     assert kernels or not compiled
 
 
-@pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
-def test_backward_is_refused_in_the_words_for_the_cpu(compiled):
-    words = []
-    for device in ("cpu", "openreg"):
+def on_cpu(
+    q: Tensor, k: Tensor, v: Tensor, score=None, mask=None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What FlexAttention computes, of tensors of the CPU, and one score at a time."""
+    groups = q.size(1) // k.size(1)
+    k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
+    scores = q.float() @ k.float().transpose(-2, -1) / q.size(-1) ** 0.5
+    index = torch.meshgrid(*map(torch.arange, scores.shape), indexing="ij")
+    if score is not None:
+        scores = score(scores, *index)
+    if mask is not None:
+        scores = scores.masked_fill(~mask(*index), -torch.inf)
+    weights = scores.softmax(-1).nan_to_num(0)
+    return weights.to(v.dtype) @ v, scores.logsumexp(-1), scores.amax(-1)
+
+
+def gradients(out: Tensor, inputs: list[Tensor], seed: int = 1) -> list[Tensor]:
+    torch.manual_seed(seed)
+    return list(torch.autograd.grad(out, inputs, torch.randn(out.shape).to(out)))
+
+
+def close(ours: list[Tensor], expected: list[Tensor]) -> None:
+    for one, other in zip(ours, expected, strict=True):
+        torch.testing.assert_close(
+            one.detach().cpu(), other.detach(), rtol=1e-4, atol=1e-5
+        )
+
+
+def compiles(compiled: bool, **options):
+    torch.compiler.reset()
+    return (
+        torch.compile(flex_attention, fullgraph=True, **options)
+        if compiled
+        else flex_attention
+    )
+
+
+def each(count: int, device: str, *shape: int) -> list[Tensor]:
+    torch.manual_seed(0)
+    return [torch.randn(shape).to(device).requires_grad_() for _ in range(count)]
+
+
+both = pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
+
+
+@both
+@pytest.mark.parametrize("masked", [False, True], ids=["whole", "masked"])
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+def test_gradients_are_those_of_the_formula(compiled, masked, dynamic):
+    run = compiles(compiled, dynamic=dynamic)
+    for length in (64, 100) if dynamic else (64,):
+        mask = None
+        if masked:
+            mask = create_block_mask(causal, 2, 4, length, length, device="openreg")
+        ours = each(3, "openreg", 2, 4, length, 16)
+        out = run(*ours, score_mod=biased, block_mask=mask)
+        inputs = each(3, "cpu", 2, 4, length, 16)
+        expected = on_cpu(*inputs, biased, causal if masked else None)[0]
+        close([out], [expected])
+        close(gradients(out, ours), gradients(expected, inputs))
+
+
+@both
+def test_what_a_function_captures_has_gradients(compiled):
+    def losses(device: str, attention) -> list[Tensor]:
+        q, k, v = each(3, device, 2, 4, 48, 16)
+        bias, scale = each(1, device, 48, 48)[0], each(1, device, 4)[0]
+
+        def score(score, b, h, q, kv):
+            return score * scale[h] + bias[q, kv]
+
+        out = attention(q, k, v, score_mod=score)
+        return [out, *gradients(out, [q, k, v, bias, scale])]
+
+    run = compiles(compiled)
+    ours = losses("openreg", run)
+    expected = losses("cpu", lambda q, k, v, score_mod: on_cpu(q, k, v, score_mod)[0])
+    close(ours, expected)
+
+
+@both
+def test_heads_share_keys_and_values(compiled):
+    def of(device: str) -> list[Tensor]:
+        return [*each(1, device, 2, 4, 40, 16), *each(2, device, 2, 2, 40, 16)]
+
+    ours, inputs = of("openreg"), of("cpu")
+    out = compiles(compiled)(*ours, enable_gqa=True)
+    expected = on_cpu(*inputs)[0]
+    close([out, *gradients(out, ours)], [expected, *gradients(expected, inputs)])
+
+
+@both
+@pytest.mark.parametrize("grad", [False, True])
+def test_sums_and_largest_scores_are_returned(compiled, grad):
+    with torch.set_grad_enabled(grad):
+        out, more = compiles(compiled)(
+            *tensors("openreg"),
+            score_mod=biased,
+            return_aux=AuxRequest(lse=True, max_scores=True),
+        )
+    close([out, more.lse, more.max_scores], list(on_cpu(*tensors("cpu"), biased)))
+
+
+@both
+def test_gradients_of_the_sums_are_those_of_the_formula(compiled):
+    ours, inputs = each(3, "openreg", *SHAPE), each(3, "cpu", *SHAPE)
+    _, more = compiles(compiled)(*ours, return_aux=AuxRequest(lse=True))
+    close(gradients(more.lse, ours[:2]), gradients(on_cpu(*inputs)[1], inputs[:2]))
+
+
+@both
+def test_a_row_that_attends_to_nothing_is_zero(compiled):
+    def late(b, h, q, kv):
+        return (q >= kv) & (q > 9)
+
+    mask = create_block_mask(late, 2, 4, 64, 64, device="openreg")
+    ours, inputs = (each(3, device, 2, 4, 64, 16) for device in ("openreg", "cpu"))
+    out = compiles(compiled)(*ours, block_mask=mask)
+    assert not out[:, :, :10].any()
+    expected = on_cpu(*inputs, mask=late)[0]
+    close([out], [expected])
+    assert not any(grad.isnan().any() for grad in gradients(out, ours))
+
+
+def test_a_compiled_step_waits_for_nothing(latch):
+    ours = each(3, "openreg", 2, 4, 64, 16)
+    run = compiles(True)
+    for _ in range(2):
+        gradients(run(*ours, score_mod=biased), ours)
+    torch.accelerator.synchronize()
+    seed = torch.randn(2, 4, 64, 16).to("openreg")
+    held = latch()
+    with torch.openreg.operator_paths() as paths:
+        found = torch.autograd.grad(run(*ours, score_mod=biased), ours, seed)
+    assert held.holds
+    held.release()
+    assert {path for _, path in paths.calls} == {"enqueued"}
+    inputs = each(3, "cpu", 2, 4, 64, 16)
+    expected = torch.autograd.grad(on_cpu(*inputs, biased)[0], inputs, seed.cpu())
+    close(list(found), list(expected))
+
+
+def test_inference_of_tensors_with_gradients_takes_the_template():
+    run = compiles(True)
+    with torch.no_grad():
+        ours = run(*each(3, "openreg", *SHAPE), score_mod=biased)
         torch.compiler.reset()
-        run = torch.compile(flex_attention) if compiled else flex_attention
-        inputs = [each.requires_grad_() for each in tensors(device)]
-        with pytest.raises(NotImplementedError) as refused:
-            run(*inputs)
-        words.append(str(refused.value).splitlines()[0])
-    assert words[0] == words[1]
-    assert words[0].startswith("FlexAttention does not support backward on CPU.")
+        assert ours.cpu().equal(run(*tensors("cpu"), score_mod=biased))
 
 
-def test_largest_scores_are_refused_in_the_words_for_the_cpu():
-    words = []
-    for device in ("cpu", "openreg"):
-        with pytest.raises(NotImplementedError) as refused:
-            flex_attention(*tensors(device), return_aux=AuxRequest(max_scores=True))
-        words.append(str(refused.value))
-    assert words[0] == words[1]
+@both
+def test_a_division_by_zero_in_a_function_raises(compiled):
+    zero = torch.zeros((), dtype=torch.long, device="openreg")
+
+    def score(score, b, h, q, kv):
+        return score + torch.div(kv, zero, rounding_mode="trunc")
+
+    def run() -> None:
+        compiles(compiled)(*tensors("openreg"), score_mod=score)
+        torch.accelerator.synchronize()
+
+    with torch.no_grad(), pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        run()
+    assert torch.ones(2, device="openreg").sum() == 2
+
+
+@both
+def test_autocast_lowers_the_precision(compiled):
+    inputs = each(3, "openreg", *SHAPE)
+    with torch.autocast("openreg", dtype=torch.bfloat16):
+        out = compiles(compiled)(*inputs)
+    assert out.dtype == torch.bfloat16
+    expected = on_cpu(*(each.bfloat16() for each in tensors("cpu")))[0]
+    torch.testing.assert_close(out.detach().cpu(), expected, rtol=2e-2, atol=2e-2)
+    assert [each.dtype for each in gradients(out, inputs)] == [torch.float] * 3

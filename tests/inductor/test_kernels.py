@@ -169,6 +169,21 @@ def test_what_follows_a_template_may_refuse_values(product, fused, words):
     assert given[0].cpu().equal(x)
 
 
+@pytest.mark.parametrize("dtype", [torch.float, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("sizes", [(8, 37, 16, 37), (3, 5, 100, 33), (2, 64, 64, 64)])
+def test_templates_store_products_that_no_tile_divides(sizes, dtype):
+    batch, rows, inner, columns = sizes
+    options = {"max_autotune": True, "max_autotune_gemm_backends": "CPP"}
+    compiled = torch.compile(torch.bmm, options=options, dynamic=False)
+    x, y = torch.randn(batch, rows, inner), torch.randn(batch, inner, columns)
+    x, y = x.to(dtype), y.to(dtype)
+    counters.clear()
+    with fresh_cache():
+        ours = compiled(x.to("openreg"), y.to("openreg")).cpu()
+    assert counters["inductor"]["cpp_templated_kernel_counter"] == 1
+    torch.testing.assert_close(ours, x @ y)
+
+
 @pytest.mark.parametrize("size", [10, 100_000])
 def test_index_out_of_bounds_raises_the_cpus_words_and_the_device_goes_on(size):
     compiled = torch.compile(pick, dynamic=False)

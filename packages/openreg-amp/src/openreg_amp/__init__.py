@@ -37,7 +37,7 @@ def _check_torch_version(built_for: str, found: str) -> None:
 
 _check_torch_version(_BUILT_FOR, torch.__version__)
 
-from . import _C  # noqa: E402 - must not load against another torch
+from . import _C, _higher_order  # noqa: E402 - must not load against another torch
 
 
 def _is_enabled() -> bool:
@@ -80,4 +80,5 @@ def _attach() -> None:
 
 if _enabled:
     _C.register_autocast()
+    _higher_order.let_through()
 _attach()

@@ -18,14 +18,18 @@ from torch._inductor.custom_graph_pass import (
     get_hash_for_files,
 )
 
-from openreg_inductor import _patches
+from openreg_inductor import _dense_attention, _patches
 
 
-class _CacheKey(CustomGraphModulePass):
-    """Makes the package a part of the keys of Inductor's caches: changes nothing."""
+class _Pass(CustomGraphModulePass):
+    """What the device changes in a graph; a part of the keys of Inductor's caches."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
 
     def __call__(self, gm: torch.fx.GraphModule) -> None:
-        """Leaves the graph as it is."""
+        """Writes as operators what has no template for the device."""
+        _dense_attention.decompose(gm, self.device)
 
     def uuid(self) -> tuple[str, bytes]:
         """The version, and a hash of all files that generated code depends on."""
@@ -56,7 +60,7 @@ def register() -> None:
         _scheduling.Scheduling,
         _wrapper.Wrapper,
         _cpp_wrapper.CppWrapper,
-        device_custom_pass=_CacheKey(),
+        device_custom_pass=_Pass(device),
     )
 
 

@@ -72,13 +72,14 @@ _GRAPHS = {
     "cudagraph_trees:cudagraphify_impl": "aca69fb50b4c8095",
     "cudagraph_trees:get_manager": "54fae48f17b852a9",
 }
-# Functions of FlexAttention, whose place is taken when they are imported.
+# The function of FlexAttention whose place is taken when it is imported.
 _ATTENTION = {
-    "torch.nn.attention.flex_attention:_apply_kernel_options": "cc5335cf1a2404dd",
     "torch.nn.attention.flex_attention:_validate_device": "f85d0c9ead4d0073",
 }
 # What the package derives from, or whose text it reads, or whose place it takes.
 _RELIED_ON = {
+    "torch._higher_order_ops.flex_attention:sdpa_dense": "c9afca600f5135a7",
+    "torch._higher_order_ops.flex_attention:sdpa_dense_backward": "3a5ea144c4bf2493",
     "async_compile:AsyncCompile.cpp_pybinding": "cc99f2574aeb5f9b",
     "codecache:CppCodeCache.load_async": "9ac835f9c8c0bdac",
     "codecache:CppPythonBindingsCodeCache": "93f2c3b90b91772f",
@@ -104,6 +105,7 @@ _RELIED_ON = {
     "codegen.cpp:LoopLevel.lines": "79ec544f12b90e85",
     "codegen.cpp:WorkSharing": "d8370346a3227ef3",
     "codecache:_get_cpp_wrapper_header": "44c4cea30d1816a3",
+    "codegen.cpp_template_kernel:CppTemplateKernel.store_output": "72ecf3c8e0053e47",
     "codegen.cpp_template_kernel:CppTemplateKernel.store_pointwise_nodes": "cc9e48faf1452c74",  # noqa: E501
     "codegen.cpp_template_kernel:CppTemplateKernel.store_grouped_gemm_pointwise_nodes": "0c5762f08c758089",  # noqa: E501
     "codegen.cpp_wrapper_cpu:CppWrapperCpu._define_kernel_helper": "45d640c49625ae4f",
@@ -158,6 +160,7 @@ def apply(device: str) -> None:
     # Convolutions are in channels_last, as on the CPU.
     graph.SUPPORTED_MKLDNN_DEVICES += (device,)
     _let_the_device_have_the_result(device)
+    _let_templates_store_what_is_local(device)
     needs_guard = scheduler.device_need_guard
     scheduler.device_need_guard = lambda name: name == device or needs_guard(name)
 
@@ -185,6 +188,26 @@ def _let_the_device_have_the_result(device: str) -> None:
 
     for operator in (torch.ops.aten.addcmul.default, torch.ops.aten.addcdiv.default):
         lowering.lowerings[operator] = beside(lowering.lowerings[operator])
+
+
+def _let_templates_store_what_is_local(device: str) -> None:
+    """Lets a kernel of a template store its local buffers in memory of the device.
+
+    They are of the CPU there, and would be copied to the device by another kernel.
+    """
+    templates: Any = importlib.import_module(
+        "torch._inductor.codegen.cpp_template_kernel"
+    )
+    store = templates.CppTemplateKernel.store_output
+
+    @functools.wraps(store)
+    def store_output(self: Any, dst: Any, src: Any, *args: Any, **rest: Any) -> Any:
+        own = dst.get_device()
+        if own.type == device:
+            src.get_layout().device = own
+        return store(self, dst, src, *args, **rest)
+
+    templates.CppTemplateKernel.store_output = store_output
 
 
 def _let_partitions_be_captured(device: str) -> None:

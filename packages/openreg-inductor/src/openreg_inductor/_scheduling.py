@@ -7,7 +7,7 @@ from typing import Any
 from unittest.mock import patch
 
 from torch._inductor import config
-from torch._inductor.codegen import cpp_template_kernel
+from torch._inductor.codegen import cpp, cpp_template_kernel
 from torch._inductor.codegen.cpp import CppScheduling
 from torch._inductor.utils import IndentedBuffer, Placeholder, get_fused_kernel_name
 from torch._inductor.virtualized import V
@@ -86,9 +86,12 @@ class Scheduling(CppScheduling):
 
     def codegen_template(self, *args: Any, **kwargs: Any) -> Any:
         """Writes a kernel of a template, and in it those of what is fused to it."""
-        # They take the class by its name.
+        # They take the class by its name; FlexAttention's takes it from its module.
         own = _kernels.KernelProxy
-        with patch.object(cpp_template_kernel, "CppKernelProxy", own):
+        with (
+            patch.object(cpp_template_kernel, "CppKernelProxy", own),
+            patch.object(cpp, "CppKernelProxy", own),
+        ):
             return super().codegen_template(*args, **kwargs)
 
     def can_fuse_vertical(self, node1: Any, node2: Any) -> bool:

@@ -69,11 +69,11 @@ def may_raise(source: str) -> bool:
 def rewrite(source: str) -> str:
     """Gives the only kernel of a source its own way to refuse values."""
     body = rewrite_body(source)
+    if divides(source):
+        return body.replace(_PREFIX, _DIVISION_PREFIX, 1)
     if not may_raise(source) or _BEGIN not in source:
         return body
-    if not divides(source):
-        return body.replace(_PREFIX, f"{_PREFIX}\n{_FAILURES}", 1)
-    return body.replace(_PREFIX, _DIVISION_PREFIX, 1)
+    return body.replace(_PREFIX, f"{_PREFIX}\n{_FAILURES}", 1)
 
 
 def rewrite_body(source: str) -> str:

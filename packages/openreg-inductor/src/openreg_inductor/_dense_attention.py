@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""FlexAttention for which Inductor has no template in C++, as operators that it has.
+
+PyTorch's template for the CPU computes what attends, and neither what a backward pass
+reads nor the backward pass. PyTorch's eager mode computes these from the whole matrix
+of scores. Here, the same is traced into the graph, and Inductor compiles it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import fx
+from torch._dispatch.python import enable_python_dispatcher
+from torch._higher_order_ops.flex_attention import (
+    flex_attention,
+    flex_attention_backward,
+    sdpa_dense,
+    sdpa_dense_backward,
+)
+from torch._inductor.decomposition import select_decomp_table
+from torch._inductor.virtualized import V
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils import _pytree as pytree
+
+_BUFFERS = -2  # the argument with what the function of the scores captures
+_OPTIONS = -3
+
+
+def decompose(gm: fx.GraphModule, device: str) -> None:
+    """Replaces the calls for which there is no template.
+
+    Args:
+        gm: The graph of a forward or backward pass, which is changed in place.
+        device: The name of the device; calls on other devices are left.
+    """
+    calls = [
+        *_calls(gm, flex_attention, device),
+        *_calls(gm, flex_attention_backward, device),
+    ]
+    for call in calls:
+        if call.target is flex_attention_backward:
+            _inline(gm, call, sdpa_dense_backward)
+        elif any(user.users for user in call.users if user.args[1] != 0):
+            _inline(gm, call, sdpa_dense)
+        else:
+            options: Any = call.args[_OPTIONS]
+            options = options | {"OUTPUT_LOGSUMEXP": False, "OUTPUT_MAX": False}
+            call.update_arg(len(call.args) + _OPTIONS, options)
+    if calls:
+        gm.graph.eliminate_dead_code()
+        gm.recompile()
+
+
+def _calls(gm: fx.GraphModule, target: Any, device: str) -> Iterator[fx.Node]:
+    for node in gm.graph.find_nodes(op="call_function", target=target):
+        if node.args[0].meta["val"].device.type == device:
+            yield node
+
+
+def _inline(gm: fx.GraphModule, call: fx.Node, dense: Any) -> None:
+    """Writes the operators of a call in its place."""
+    wanted = _with_gradients(call)
+    leaves, spec = pytree.tree_flatten(call.args)
+    nodes = dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, fx.Node))
+    functions = {
+        node: getattr(gm, str(node.target)) for node in nodes if node.op == "get_attr"
+    }
+    functions = {
+        node: value
+        for node, value in functions.items()
+        if isinstance(value, fx.GraphModule)
+    }
+    inputs = [node for node in nodes if node not in functions]
+
+    def run(*values: Any) -> Any:
+        known = {**functions, **dict(zip(inputs, values, strict=True))}
+        for node in wanted:
+            known[node].requires_grad = True
+        args = [known[leaf] if isinstance(leaf, fx.Node) else leaf for leaf in leaves]
+        return dense(*pytree.tree_unflatten(args, spec))
+
+    with V.fake_mode, enable_python_dispatcher(), torch.no_grad():
+        traced = make_fx(
+            torch.func.functionalize(run), decomposition_table=select_decomp_table()
+        )(*(node.meta["val"] for node in inputs))
+    _replace(call, _copy(gm, call, traced, inputs))
+
+
+def _with_gradients(call: fx.Node) -> set[fx.Node]:
+    """Returns what a function of scores captured, and may have gradients.
+
+    The dense backward pass asks each whether it requires one.
+    """
+    if call.target is not flex_attention_backward:
+        return set()
+    buffers: Any = call.args[_BUFFERS]
+    values = {node: node.meta["val"] for node in buffers if isinstance(node, fx.Node)}
+    return {
+        node
+        for node, value in values.items()
+        if isinstance(value, torch.Tensor)
+        and (value.is_floating_point() or value.is_complex())
+    }
+
+
+def _copy(
+    gm: fx.GraphModule, call: fx.Node, traced: fx.GraphModule, inputs: list[fx.Node]
+) -> Any:
+    """Copies a traced graph before a call, and returns the nodes of its results."""
+    here = dict(zip(traced.graph.find_nodes(op="placeholder"), inputs, strict=True))
+    with gm.graph.inserting_before(call):
+        for node in traced.graph.nodes:
+            if node.op == "get_attr":
+                name = f"{call.name}_{node.target}"
+                gm.register_buffer(name, getattr(traced, node.target))
+                here[node] = gm.graph.get_attr(name)
+                here[node].meta = dict(node.meta)
+            elif node.op == "call_function":
+                here[node] = gm.graph.node_copy(node, here.__getitem__)
+    return fx.map_arg(traced.graph.output_node().args[0], here.__getitem__)
+
+
+def _replace(node: fx.Node, result: Any) -> None:
+    """Gives the users of a result, or of the items of a tuple, what stands for them."""
+    if isinstance(result, fx.Node):
+        node.replace_all_uses_with(result)
+    for user in list(node.users):
+        assert user.target is operator.getitem
+        _replace(user, result[user.args[1]])
+    node.graph.erase_node(node)
