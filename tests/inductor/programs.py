@@ -349,6 +349,7 @@ def scalars_of_the_host(x: Tensor, scalar: Tensor) -> Any:
         torch.where(x > 0, scalar, one),
         torch.addcmul(one, x, x),
         torch.addcdiv(scalar, x, x * x + 1, value=0.5),
+        *torch._foreach_addcmul([one, x, scalar], [x, x, x], [x, x + 1, x], value=2),
     )
 
 

@@ -169,24 +169,33 @@ def _let_the_device_have_the_result(device: str) -> None:
     """Lets a tensor of the device choose where a result is, beside scalars of the host.
 
     Inductor asks for a GPU, and takes the device of the first argument if none is one.
-    Two functions do not ask.
+    Two functions do not ask, nor do their lists.
     """
     lowering: Any = importlib.import_module("torch._inductor.lowering")
     is_gpu = lowering.is_gpu  # which only make_pointwise() calls there
     lowering.is_gpu = lambda name: name == device or is_gpu(name)
 
+    def placed(first: Any, *others: Any) -> Any:
+        if isinstance(first, list | tuple):
+            return [placed(*each) for each in zip(first, *others, strict=True)]
+        places = (other.get_device() for other in others)
+        own = next((at for at in places if at and at.type == device), None)
+        return first if own is None else lowering.to_device(first, own)
+
     def beside(lower: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(lower)
-        def lowered(first: Any, *others: Any, **rest: Any) -> Any:
-            places = (other.get_device() for other in others)
-            own = next((at for at in places if at and at.type == device), None)
-            if own is not None:
-                first = lowering.to_device(first, own)
-            return lower(first, *others, **rest)
+        def lowered(first: Any, one: Any, other: Any, *args: Any, **rest: Any) -> Any:
+            return lower(placed(first, one, other), one, other, *args, **rest)
 
         return lowered
 
-    for operator in (torch.ops.aten.addcmul.default, torch.ops.aten.addcdiv.default):
+    aten = torch.ops.aten
+    for operator in (
+        aten.addcmul.default,
+        aten.addcdiv.default,
+        aten._foreach_addcmul.Scalar,
+        aten._foreach_addcdiv.Scalar,
+    ):
         lowering.lowerings[operator] = beside(lowering.lowerings[operator])
 
 
