@@ -7,6 +7,7 @@ each attempt to compile for it says so.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from typing import Any, NoReturn
@@ -18,18 +19,21 @@ from torch._inductor.custom_graph_pass import (
     get_hash_for_files,
 )
 
-from openreg_inductor import _dense_attention, _patches
+from openreg_inductor import _patches
 
 
 class _Pass(CustomGraphModulePass):
     """What the device changes in a graph; a part of the keys of Inductor's caches."""
 
-    def __init__(self, device: str) -> None:
+    def __init__(
+        self, device: str, decompose: Callable[[torch.fx.GraphModule, str], None]
+    ) -> None:
         self.device = device
+        self.decompose = decompose
 
     def __call__(self, gm: torch.fx.GraphModule) -> None:
         """Writes as operators what has no template for the device."""
-        _dense_attention.decompose(gm, self.device)
+        self.decompose(gm, self.device)
 
     def uuid(self) -> tuple[str, bytes]:
         """The version, and a hash of all files that generated code depends on."""
@@ -50,8 +54,15 @@ def register() -> None:
         refused: Any = _Refusal("Refused", (), {})
         common.register_backend_for_device(device, refused, refused, refused)
         return
-    # They derive from classes that were checked above.
-    from openreg_inductor import _aoti, _cpp_wrapper, _overrides, _scheduling, _wrapper
+    # They use what was checked above.
+    from openreg_inductor import (
+        _aoti,
+        _cpp_wrapper,
+        _dense_attention,
+        _overrides,
+        _scheduling,
+        _wrapper,
+    )
 
     _aoti.enable(device)
     common.register_device_op_overrides(device, _overrides.Overrides())
@@ -60,7 +71,7 @@ def register() -> None:
         _scheduling.Scheduling,
         _wrapper.Wrapper,
         _cpp_wrapper.CppWrapper,
-        device_custom_pass=_Pass(device),
+        device_custom_pass=_Pass(device, _dense_attention.decompose),
     )
 
 
