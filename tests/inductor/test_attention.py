@@ -116,6 +116,17 @@ def test_gradients_are_those_of_the_formula(compiled, masked, dynamic):
         close(gradients(out, ours), gradients(expected, inputs))
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_gradients_of_low_precision_are_those_of_eager_mode(dtype):
+    found = []
+    for compiled in (False, True):
+        inputs = [each.requires_grad_() for each in tensors("openreg", dtype)]
+        out = compiles(compiled)(*inputs, score_mod=biased)
+        found.append([each.cpu() for each in (out.detach(), *gradients(out, inputs))])
+    for eager, ours in zip(*found, strict=True):
+        torch.testing.assert_close(ours, eager, rtol=2e-2, atol=2e-2)
+
+
 @both
 def test_what_a_function_captures_has_gradients(compiled):
     def losses(device: str, attention) -> list[Tensor]:

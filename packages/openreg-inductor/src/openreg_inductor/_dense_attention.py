@@ -70,7 +70,7 @@ def _inline(gm: fx.GraphModule, call: fx.Node, dense: Any) -> None:
         node: getattr(gm, str(node.target)) for node in nodes if node.op == "get_attr"
     }
     functions = {
-        node: value
+        node: _Function(value).run
         for node, value in functions.items()
         if isinstance(value, fx.GraphModule)
     }
@@ -88,6 +88,23 @@ def _inline(gm: fx.GraphModule, call: fx.Node, dense: Any) -> None:
             torch.func.functionalize(run), decomposition_table=select_decomp_table()
         )(*(node.meta["val"] for node in inputs))
     _replace(call, _copy(gm, call, traced, inputs))
+
+
+class _Function(fx.Interpreter):
+    """Runs a function of scores, traced for one, in operators that vmap batches."""
+
+    def call_function(
+        self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Calls an operator, and another one where vmap would call it once a score."""
+        if target is torch.ops.prims.convert_element_type.default:
+            return args[0].to(args[1])
+        return super().call_function(target, args, kwargs)
+
+    def output(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Returns lists as such, for vmap to know them."""
+        result = super().output(target, args, kwargs)
+        return list(result) if isinstance(result, list) else result
 
 
 def _with_gradients(call: fx.Node) -> set[fx.Node]:
