@@ -60,7 +60,8 @@ def on_cpu(
     """What FlexAttention computes, of tensors of the CPU, and one score at a time."""
     groups = q.size(1) // k.size(1)
     k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
-    scores = q.float() @ k.float().transpose(-2, -1) / q.size(-1) ** 0.5
+    wide = torch.promote_types(q.dtype, torch.float)
+    scores = q.to(wide) @ k.to(wide).transpose(-2, -1) / q.size(-1) ** 0.5
     index = torch.meshgrid(*map(torch.arange, scores.shape), indexing="ij")
     if score is not None:
         scores = score(scores, *index)
@@ -138,6 +139,28 @@ def test_what_a_function_captures_has_gradients(compiled):
 
         out = attention(q, k, v, score_mod=score)
         return [out, *gradients(out, [q, k, v, bias, scale])]
+
+    run = compiles(compiled)
+    ours = losses("openreg", run)
+    expected = losses("cpu", lambda q, k, v, score_mod: on_cpu(q, k, v, score_mod)[0])
+    close(ours, expected)
+
+
+@both
+@pytest.mark.parametrize("dtype", [torch.float, torch.double], ids=str)
+def test_what_a_function_captures_may_need_no_gradient(compiled, dtype):
+    def losses(device: str, attention) -> list[Tensor]:
+        q, k, v, bias = each(4, device, 2, 4, 48, 48)
+        q, k, v, bias = (x.detach().to(dtype).requires_grad_() for x in (q, k, v, bias))
+        slopes = torch.linspace(0.1, 0.4, 4).to(device, dtype)
+        lengths = torch.tensor([48, 20]).to(device)
+
+        def score(score, b, h, q, kv):
+            known = torch.where(kv < lengths[b], score, -30.0)
+            return known - slopes[h] * (q - kv).abs().to(dtype) + bias[b, h, q, kv]
+
+        out = attention(q, k, v, score_mod=score)
+        return [out, *gradients(out, [q, k, v, bias])]
 
     run = compiles(compiled)
     ours = losses("openreg", run)

@@ -26,8 +26,9 @@ from torch._inductor.virtualized import V
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
-_BUFFERS = -2  # the argument with what the function of the scores captures
-_OPTIONS = -3
+# Arguments of both operators: what the function of the scores captured, and options.
+_BUFFERS, _OPTIONS = -2, -3
+_JOINT = -6  # of the backward pass: the function with its gradients
 
 
 def decompose(gm: fx.GraphModule, device: str) -> None:
@@ -45,7 +46,7 @@ def decompose(gm: fx.GraphModule, device: str) -> None:
         if call.target is flex_attention_backward:
             _inline(gm, call, sdpa_dense_backward)
         elif any(user.users for user in call.users if user.args[1] != 0):
-            _inline(gm, call, sdpa_dense)
+            _inline(gm, call, _forward)
         else:
             options: Any = call.args[_OPTIONS]
             options = options | {"OUTPUT_LOGSUMEXP": False, "OUTPUT_MAX": False}
@@ -53,6 +54,12 @@ def decompose(gm: fx.GraphModule, device: str) -> None:
     if calls:
         gm.graph.eliminate_dead_code()
         gm.recompile()
+
+
+def _forward(*args: Any) -> tuple[torch.Tensor, ...]:
+    out, sums, largest = sdpa_dense(*args)
+    # What was traced before takes them for float32, also of attention in float64.
+    return out, sums.float(), largest.float()
 
 
 def _calls(gm: fx.GraphModule, target: Any, device: str) -> Iterator[fx.Node]:
@@ -63,7 +70,7 @@ def _calls(gm: fx.GraphModule, target: Any, device: str) -> Iterator[fx.Node]:
 
 def _inline(gm: fx.GraphModule, call: fx.Node, dense: Any) -> None:
     """Writes the operators of a call in its place."""
-    wanted = _with_gradients(call)
+    wanted = _with_gradients(gm, call)
     leaves, spec = pytree.tree_flatten(call.args)
     nodes = dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, fx.Node))
     functions = {
@@ -107,20 +114,22 @@ class _Function(fx.Interpreter):
         return list(result) if isinstance(result, list) else result
 
 
-def _with_gradients(call: fx.Node) -> set[fx.Node]:
-    """Returns what a function of scores captured, and may have gradients.
+def _with_gradients(gm: fx.GraphModule, call: fx.Node) -> set[fx.Node]:
+    """Returns what a function of scores captured, and a backward pass has gradients of.
 
     The dense backward pass asks each whether it requires one.
     """
     if call.target is not flex_attention_backward:
         return set()
-    buffers: Any = call.args[_BUFFERS]
-    values = {node: node.meta["val"] for node in buffers if isinstance(node, fx.Node)}
+    joint, buffers = call.args[_JOINT], call.args[_BUFFERS]
+    assert isinstance(joint, fx.Node)
+    assert isinstance(buffers, tuple)
+    results: Any = getattr(gm, str(joint.target)).graph.output_node().args[0]
+    gradients = results[len(results) - len(buffers) :]
     return {
-        node
-        for node, value in values.items()
-        if isinstance(value, torch.Tensor)
-        and (value.is_floating_point() or value.is_complex())
+        buffer
+        for buffer, gradient in zip(buffers, gradients, strict=True)
+        if isinstance(buffer, fx.Node) and gradient is not None
     }
 
 
