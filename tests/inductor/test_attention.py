@@ -255,6 +255,30 @@ def test_a_division_by_zero_in_a_function_raises(compiled):
 
 
 @both
+@pytest.mark.parametrize("grad", [False, True])
+def test_a_captured_tensor_of_another_device_is_refused(compiled, grad):
+    slopes = torch.ones(4)
+
+    def score(score, b, h, q, kv):
+        return score * slopes[h]
+
+    words = "Expected all tensors to be on the same device"
+    with torch.set_grad_enabled(grad), pytest.raises(RuntimeError, match=words):
+        compiles(compiled)(*tensors("openreg"), score_mod=score)
+
+
+@both
+def test_a_captured_number_of_the_host_is_taken(compiled):
+    slope = torch.tensor(0.25)
+
+    def score(score, b, h, q, kv):
+        return score * slope
+
+    out = compiles(compiled)(*tensors("openreg"), score_mod=score)
+    close([out], [on_cpu(*tensors("cpu"), score)[0]])
+
+
+@both
 def test_autocast_lowers_the_precision(compiled):
     inputs = each(3, "openreg", *SHAPE)
     with torch.autocast("openreg", dtype=torch.bfloat16):

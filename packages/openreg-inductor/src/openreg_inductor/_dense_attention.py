@@ -26,8 +26,9 @@ from torch._inductor.virtualized import V
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
-# Arguments of both operators: what the function of the scores captured, and options.
-_BUFFERS, _OPTIONS = -2, -3
+# Arguments of both operators: what the function of the scores captured, what that of
+# the mask did, and options.
+_BUFFERS, _MASK_BUFFERS, _OPTIONS = -2, -1, -3
 _JOINT = -6  # of the backward pass: the function with its gradients
 
 
@@ -37,12 +38,16 @@ def decompose(gm: fx.GraphModule, device: str) -> None:
     Args:
         gm: The graph of a forward or backward pass, which is changed in place.
         device: The name of the device; calls on other devices are left.
+
+    Raises:
+        RuntimeError: If a function captures a tensor of another device.
     """
     calls = [
         *_calls(gm, flex_attention, device),
         *_calls(gm, flex_attention_backward, device),
     ]
     for call in calls:
+        _check_devices(call)
         if call.target is flex_attention_backward:
             _inline(gm, call, sdpa_dense_backward)
         elif any(user.users for user in call.users if user.args[1] != 0):
@@ -66,6 +71,21 @@ def _calls(gm: fx.GraphModule, target: Any, device: str) -> Iterator[fx.Node]:
     for node in gm.graph.find_nodes(op="call_function", target=target):
         if node.args[0].meta["val"].device.type == device:
             yield node
+
+
+def _check_devices(call: fx.Node) -> None:
+    """Looks for captured tensors of other devices, but for numbers of the host."""
+    query: Any = call.args[0]
+    place = query.meta["val"].device
+    buffers: Any = (call.args[_BUFFERS], call.args[_MASK_BUFFERS])
+    for node in pytree.tree_leaves(buffers):
+        value = node.meta.get("val") if isinstance(node, fx.Node) else None
+        if isinstance(value, torch.Tensor) and value.device != place and value.dim():
+            raise RuntimeError(
+                "Expected all tensors to be on the same device, but query is on "
+                f"{place}, and a function of flex_attention captures a tensor on "
+                f"{value.device}"
+            )
 
 
 def _inline(gm: fx.GraphModule, call: fx.Node, dense: Any) -> None:
