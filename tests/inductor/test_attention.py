@@ -278,6 +278,84 @@ def test_a_captured_number_of_the_host_is_taken(compiled):
     close([out], [on_cpu(*tensors("cpu"), score)[0]])
 
 
+def test_inference_in_double_precision_is_that_of_the_formula():
+    ours, expected = (tensors(device, torch.double) for device in ("openreg", "cpu"))
+    with torch.no_grad():
+        out = compiles(True)(*ours, score_mod=biased)
+    assert out.dtype == torch.double
+    torch.testing.assert_close(out.cpu(), on_cpu(*expected, biased)[0])
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_what_follows_is_compiled_with_it(grad):
+    def run(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return q + flex_attention(q.sin(), k, v, score_mod=biased).cos()
+
+    torch.compiler.reset()
+    ours, inputs = each(3, "openreg", *SHAPE), each(3, "cpu", *SHAPE)
+    with torch.set_grad_enabled(grad):
+        out = torch.compile(run, fullgraph=True)(*ours)
+        q, k, v = inputs
+        expected = q + on_cpu(q.sin(), k, v, biased)[0].cos()
+    close([out], [expected])
+    if grad:
+        close(gradients(out, ours), gradients(expected, inputs))
+
+
+def test_a_captured_tensor_that_no_score_follows_has_zeros_for_a_gradient():
+    bias = torch.randn(128, 128).to("openreg").requires_grad_()
+
+    def score(score, b, h, q, kv):
+        return torch.where(bias[q, kv] > 0, score, score - 1)
+
+    inputs = [*each(3, "openreg", *SHAPE), bias]
+    out = compiles(True)(*inputs[:3], score_mod=score)
+    found = gradients(out, inputs)
+    assert not found[-1].any()
+    q, k, v = each(3, "cpu", *SHAPE)
+    bias = bias.detach().cpu()
+    expected = on_cpu(q, k, v, score)[0]
+    close(found[:3], gradients(expected, [q, k, v]))
+
+
+def test_another_backend_is_refused():
+    run = compiles(True)
+    with pytest.raises(RuntimeError, match="BACKEND='FLASH' but flash attention"):
+        run(*tensors("openreg"), return_lse=True, kernel_options={"BACKEND": "FLASH"})
+
+
+class Attending(torch.nn.Module):
+    """Attention whose query and bias are parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.query = torch.nn.Parameter(torch.randn(2, 2, 32, 16))
+        self.bias = torch.nn.Parameter(torch.randn(32, 32))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        def score(score, b, h, q, kv):
+            return score + self.bias[q, kv]
+
+        wanted = AuxRequest(lse=True)
+        out, more = flex_attention(self.query, x, x, score_mod=score, return_aux=wanted)
+        return out, more.lse
+
+
+@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
+def test_a_model_is_compiled_ahead_of_time(tmp_path):
+    model, x = torch.nn.Sequential(Attending()), torch.randn(2, 2, 32, 16)
+    query, bias = (each.detach() for each in model.parameters())
+    expected = on_cpu(query, x, x, lambda score, b, h, q, kv: score + bias[q, kv])[:2]
+    with torch.no_grad():
+        program = torch.export.export(model.to("openreg"), (x.to("openreg"),))
+        path = torch._inductor.aoti_compile_and_package(
+            program, package_path=str(tmp_path / "model.pt2")
+        )
+        loaded = torch._inductor.aoti_load_package(path)
+        close(list(loaded(x.to("openreg"))), list(expected))
+
+
 @both
 def test_autocast_lowers_the_precision(compiled):
     inputs = each(3, "openreg", *SHAPE)

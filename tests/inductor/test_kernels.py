@@ -335,7 +335,7 @@ def test_second_process_hits_the_cache_and_a_changed_package_does_not(
     change = """
         import torch._inductor.compile_fx
         from openreg_inductor import _backend
-        _backend._CacheKey.uuid = lambda self: "another"
+        _backend._Pass.uuid = lambda self: "another"
     """
     environment = {"TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
     said = []

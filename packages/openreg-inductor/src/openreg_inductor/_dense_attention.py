@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """FlexAttention for which Inductor has no template in C++, as operators that it has.
 
-PyTorch's template for the CPU computes what attends, and neither what a backward pass
-reads nor the backward pass. PyTorch's eager mode computes these from the whole matrix
-of scores. Here, the same is traced into the graph, and Inductor compiles it.
+PyTorch's template for the CPU computes the output of attention in three types, and
+neither the log-sum-exp of the scores, nor the largest of them, nor gradients. PyTorch's
+eager mode computes all of these from the matrix of scores. Here, the same is traced
+into the graph, and Inductor compiles it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from torch._higher_order_ops.flex_attention import (
     sdpa_dense_backward,
 )
 from torch._inductor.decomposition import select_decomp_table
+from torch._inductor.kernel.flex.flex_cpu import check_cpu_supported
 from torch._inductor.virtualized import V
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
@@ -40,25 +42,39 @@ def decompose(gm: fx.GraphModule, device: str) -> None:
         device: The name of the device; calls on other devices are left.
 
     Raises:
-        RuntimeError: If a function captures a tensor of another device.
+        RuntimeError: If a function captures a tensor of another device, or if the
+            kernel options ask for a backend that has other results.
     """
     calls = [
         *_calls(gm, flex_attention, device),
         *_calls(gm, flex_attention_backward, device),
     ]
     for call in calls:
-        _check_devices(call)
+        options: Any = call.args[_OPTIONS]
+        _check(call, options)
         if call.target is flex_attention_backward:
-            _inline(gm, call, sdpa_dense_backward)
-        elif any(user.users for user in call.users if user.args[1] != 0):
-            _inline(gm, call, _forward)
-        else:
-            options: Any = call.args[_OPTIONS]
+            _inline(gm, call, _backward)
+        elif _has_template(call):
             options = options | {"OUTPUT_LOGSUMEXP": False, "OUTPUT_MAX": False}
             call.update_arg(len(call.args) + _OPTIONS, options)
+        else:
+            _inline(gm, call, _forward)
     if calls:
         gm.graph.eliminate_dead_code()
         gm.recompile()
+
+
+def _has_template(call: fx.Node) -> bool:
+    """Tells whether the template computes all that is used of a call's results."""
+    tensors: Any = call.args[:3]
+    types = {node.meta["val"].dtype for node in tensors}
+    more = any(user.users for user in call.users if user.args[1] != 0)
+    return (
+        not more
+        and len(types) == 1
+        and types <= {torch.float, torch.bfloat16, torch.half}
+        and bool(check_cpu_supported())  # type: ignore[no-untyped-call]
+    )
 
 
 def _forward(*args: Any) -> tuple[torch.Tensor, ...]:
@@ -67,14 +83,27 @@ def _forward(*args: Any) -> tuple[torch.Tensor, ...]:
     return out, sums.float(), largest.float()
 
 
+def _backward(*args: Any) -> Any:
+    *gradients, captured = sdpa_dense_backward(*args)
+    # What was traced before takes each tensor to have one; of these, autograd uses
+    # those that require one. One that nothing depends on has none here.
+    filled = [
+        torch.zeros_like(buffer)
+        if gradient is None and isinstance(buffer, torch.Tensor)
+        else gradient
+        for buffer, gradient in zip(args[_BUFFERS], captured, strict=True)
+    ]
+    return *gradients, tuple(filled)
+
+
 def _calls(gm: fx.GraphModule, target: Any, device: str) -> Iterator[fx.Node]:
     for node in gm.graph.find_nodes(op="call_function", target=target):
         if node.args[0].meta["val"].device.type == device:
             yield node
 
 
-def _check_devices(call: fx.Node) -> None:
-    """Looks for captured tensors of other devices, but for numbers of the host."""
+def _check(call: fx.Node, options: Any) -> None:
+    """Refuses captured tensors of other devices, but for numbers of the host."""
     query: Any = call.args[0]
     place = query.meta["val"].device
     buffers: Any = (call.args[_BUFFERS], call.args[_MASK_BUFFERS])
@@ -86,6 +115,11 @@ def _check_devices(call: fx.Node) -> None:
                 f"{place}, and a function of flex_attention captures a tensor on "
                 f"{value.device}"
             )
+    if options.get("BACKEND") == "FLASH":
+        raise RuntimeError(
+            "BACKEND='FLASH' but flash attention cannot be used: "
+            f"there is no such kernel for {place.type}. Use BACKEND='AUTO'"
+        )
 
 
 def _inline(gm: fx.GraphModule, call: fx.Node, dense: Any) -> None:
@@ -94,12 +128,10 @@ def _inline(gm: fx.GraphModule, call: fx.Node, dense: Any) -> None:
     leaves, spec = pytree.tree_flatten(call.args)
     nodes = dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, fx.Node))
     functions = {
-        node: getattr(gm, str(node.target)) for node in nodes if node.op == "get_attr"
-    }
-    functions = {
         node: _Function(value).run
-        for node, value in functions.items()
-        if isinstance(value, fx.GraphModule)
+        for node in nodes
+        if node.op == "get_attr"
+        and isinstance(value := _attribute(gm, node), fx.GraphModule)
     }
     inputs = [node for node in nodes if node not in functions]
 
@@ -115,6 +147,10 @@ def _inline(gm: fx.GraphModule, call: fx.Node, dense: Any) -> None:
             torch.func.functionalize(run), decomposition_table=select_decomp_table()
         )(*(node.meta["val"] for node in inputs))
     _replace(call, _copy(gm, call, traced, inputs))
+
+
+def _attribute(gm: fx.GraphModule, node: fx.Node) -> Any:
+    return operator.attrgetter(str(node.target))(gm)
 
 
 class _Function(fx.Interpreter):
@@ -144,7 +180,7 @@ def _with_gradients(gm: fx.GraphModule, call: fx.Node) -> set[fx.Node]:
     joint, buffers = call.args[_JOINT], call.args[_BUFFERS]
     assert isinstance(joint, fx.Node)
     assert isinstance(buffers, tuple)
-    results: Any = getattr(gm, str(joint.target)).graph.output_node().args[0]
+    results: Any = _attribute(gm, joint).graph.output_node().args[0]
     gradients = results[len(results) - len(buffers) :]
     return {
         buffer

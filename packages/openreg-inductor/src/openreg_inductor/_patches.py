@@ -72,14 +72,26 @@ _GRAPHS = {
     "cudagraph_trees:cudagraphify_impl": "aca69fb50b4c8095",
     "cudagraph_trees:get_manager": "54fae48f17b852a9",
 }
-# The function of FlexAttention whose place is taken when it is imported.
+# The function of FlexAttention whose place is taken when it is imported, and what is
+# done around it.
 _ATTENTION = {
+    "torch._higher_order_ops.flex_attention:_flex_attention_autocast_impl": "7cbdc3dc1071c5e8",  # noqa: E501
+    "torch.amp.autocast_mode:_cast": "817481d361a8f18d",
+    "torch.nn.attention.flex_attention:_apply_kernel_options": "cc5335cf1a2404dd",
     "torch.nn.attention.flex_attention:_validate_device": "f85d0c9ead4d0073",
 }
 # What the package derives from, or whose text it reads, or whose place it takes.
 _RELIED_ON = {
+    "torch._higher_order_ops.flex_attention:_math_attention_inner": "93032d6083ed3d7f",
+    "torch._higher_order_ops.flex_attention:_permute_strides": "57ad28222b07b080",
+    "torch._higher_order_ops.flex_attention:create_fw_bw_graph": "5e0cf3fb9078f0ba",
+    "torch._higher_order_ops.flex_attention:flex_attention_backward_fake_tensor_mode": "6a297e2f68b86f24",  # noqa: E501
+    "torch._higher_order_ops.flex_attention:flex_attention_fake_impl": "da26162dcf28cd24",  # noqa: E501
+    "torch._higher_order_ops.flex_attention:math_attention": "8b700acde5a840e6",
     "torch._higher_order_ops.flex_attention:sdpa_dense": "c9afca600f5135a7",
     "torch._higher_order_ops.flex_attention:sdpa_dense_backward": "3a5ea144c4bf2493",
+    "torch._higher_order_ops.flex_attention:trace_flex_attention": "6406241e5a189ccf",
+    "torch._higher_order_ops.flex_attention:trace_flex_attention_backward": "9da6b987f6c4b830",  # noqa: E501
     "async_compile:AsyncCompile.cpp_pybinding": "cc99f2574aeb5f9b",
     "codecache:CppCodeCache.load_async": "9ac835f9c8c0bdac",
     "codecache:CppPythonBindingsCodeCache": "93f2c3b90b91772f",
@@ -105,6 +117,8 @@ _RELIED_ON = {
     "codegen.cpp:LoopLevel.lines": "79ec544f12b90e85",
     "codegen.cpp:WorkSharing": "d8370346a3227ef3",
     "codecache:_get_cpp_wrapper_header": "44c4cea30d1816a3",
+    "codegen.cpp_flex_attention_template:CppFlexAttentionTemplate.modification": "a5c3aa25b420c9e1",  # noqa: E501
+    "codegen.cpp_template_kernel:CppTemplateKernel.define_buffer": "4a97f04c67871494",
     "codegen.cpp_template_kernel:CppTemplateKernel.store_output": "72ecf3c8e0053e47",
     "codegen.cpp_template_kernel:CppTemplateKernel.store_pointwise_nodes": "cc9e48faf1452c74",  # noqa: E501
     "codegen.cpp_template_kernel:CppTemplateKernel.store_grouped_gemm_pointwise_nodes": "0c5762f08c758089",  # noqa: E501
@@ -123,9 +137,13 @@ _RELIED_ON = {
     "codegen.wrapper:PythonWrapperCodegen.make_allocation": "99e925fd3e818f7b",
     "codegen.wrapper:PythonWrapperCodegen.write_header": "d6fd237aaaa5c835",
     "codegen.wrapper:SubgraphPythonWrapperCodegen": "47d1dd7a0f6617da",
+    "fx_passes.post_grad:post_grad_passes": "442e38b4b56d93d5",
     "graph:GraphLowering.decide_layout_opt": "bef90675b8c18d39",
+    "kernel.flex.flex_cpu:check_cpu_supported": "c41dcf9f3e7b8431",
+    "kernel.flex.flex_cpu:lower_cpu": "0c7dbb0aef7013ce",
     "lowering:addcdiv": "0448b8195354c0a5",
     "lowering:addcmul": "4ec08c5b9ae0d10f",
+    "lowering:register_foreach_pointwise": "d4e7c108404f781b",
     "lowering:make_pointwise": "c6b4e7d7d661b15b",
     "scheduler:Scheduler._codegen": "28c7c9e114462bb2",
     "scheduler:BaseSchedulerNode.is_gpu": "7a35d07c81f86bdd",

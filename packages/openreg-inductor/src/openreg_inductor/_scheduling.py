@@ -9,6 +9,7 @@ from unittest.mock import patch
 from torch._inductor import config
 from torch._inductor.codegen import cpp, cpp_template_kernel
 from torch._inductor.codegen.cpp import CppScheduling
+from torch._inductor.codegen.cpp_flex_attention_template import CppFlexAttentionTemplate
 from torch._inductor.utils import IndentedBuffer, Placeholder, get_fused_kernel_name
 from torch._inductor.virtualized import V
 
@@ -96,9 +97,14 @@ class Scheduling(CppScheduling):
 
     def can_fuse_vertical(self, node1: Any, node2: Any) -> bool:
         """Tells whether nodes can be one kernel."""
-        # The template of a product has no place for the exceptions of its threads.
-        if node1.is_template() and any(map(_may_raise, node2.get_nodes())):
-            return False
+        if node1.is_template():
+            template = node1.get_template_node().template
+            # The template of a product has no place for the exceptions of its threads,
+            # and that of FlexAttention for what follows.
+            if isinstance(template, CppFlexAttentionTemplate) or any(
+                map(_may_raise, node2.get_nodes())
+            ):
+                return False
         can: bool = super().can_fuse_vertical(node1, node2)  # type: ignore[no-untyped-call]
         return can
 
