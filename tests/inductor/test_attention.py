@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import (
     AuxRequest,
+    BlockMask,
     create_block_mask,
     flex_attention,
 )
@@ -316,6 +317,72 @@ def test_a_captured_tensor_that_no_score_follows_has_zeros_for_a_gradient():
     bias = bias.detach().cpu()
     expected = on_cpu(q, k, v, score)[0]
     close(found[:3], gradients(expected, [q, k, v]))
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["partial", "full"])
+def test_gradients_are_those_of_the_blocks_in_the_mask(full):
+    counts = torch.tensor([1, 2, 1, 3]).view(1, 1, 4)
+    listed = [[1, 0, 0, 0], [0, 3, 0, 0], [2, 0, 0, 0], [0, 1, 3, 0]]
+    indices = torch.tensor(listed).view(1, 1, 4, 4)
+    blocks = torch.zeros(4, 4, dtype=torch.bool)
+    for row, (count, places) in enumerate(zip(counts.flatten(), listed, strict=True)):
+        blocks[row, places[:count]] = True
+    slopes = torch.randn(64)
+
+    def run(device: str, attention) -> list[Tensor]:
+        q, k, v, bias = [*each(3, device, 2, 4, 64, 16), *each(1, device, 16)]
+
+        known = slopes.to(device)
+
+        def score(score, b, h, q, kv):
+            return score + bias[kv % 16] * known[(q - kv).abs()]
+
+        out = attention(q, k, v, score)
+        return [out, *gradients(out, [q, k, v, bias])]
+
+    def ours(q, k, v, score):
+        place = (each.int().to("openreg") for each in (counts, indices))
+        none = (
+            torch.zeros_like(each).int().to("openreg") for each in (counts, indices)
+        )
+        mask = BlockMask.from_kv_blocks(
+            *((*none, *place) if full else place),
+            BLOCK_SIZE=16,
+            mask_mod=None if full else causal,
+        )
+        return compiles(True)(q, k, v, score_mod=score, block_mask=mask)
+
+    def visible(b, h, q, kv):
+        seen = blocks[q // 16, kv // 16]
+        return seen if full else seen & (q >= kv)
+
+    def expected(q, k, v, score):
+        return on_cpu(q, k, v, score, visible)[0]
+
+    close(run("openreg", ours), run("cpu", expected))
+
+
+def test_what_is_out_of_bounds_in_no_block_raises_nothing():
+    bias = torch.randn(32).to("openreg").requires_grad_()
+
+    def score(score, b, h, q, kv):
+        return score + bias[q]
+
+    def rows(b, h, q, kv):
+        return q < 32
+
+    mask = create_block_mask(rows, None, None, 64, 64, device="openreg", BLOCK_SIZE=32)
+    inputs = [*each(3, "openreg", 2, 4, 64, 16), bias]
+    out = compiles(True)(*inputs[:3], score_mod=score, block_mask=mask)
+    found = gradients(out, inputs)
+    q, k, v = each(3, "cpu", 2, 4, 64, 16)
+    table = bias.detach().cpu().requires_grad_()
+
+    def on_host(score, b, h, q, kv):
+        return score + table[q % 32]
+
+    expected = on_cpu(q, k, v, on_host, rows)[0]
+    close([out, *found], [expected, *gradients(expected, [q, k, v, table])])
 
 
 def test_another_backend_is_refused():

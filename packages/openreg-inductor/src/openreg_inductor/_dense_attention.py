@@ -31,7 +31,9 @@ from torch.utils import _pytree as pytree
 # Arguments of both operators: what the function of the scores captured, what that of
 # the mask did, and options.
 _BUFFERS, _MASK_BUFFERS, _OPTIONS = -2, -1, -3
+_BLOCK_MASK = -5
 _JOINT = -6  # of the backward pass: the function with its gradients
+_NO_BLOCKS = 1 << 30  # the size of the only block, if there is no mask
 
 
 def decompose(gm: fx.GraphModule, device: str) -> None:
@@ -69,8 +71,16 @@ def _has_template(call: fx.Node) -> bool:
     tensors: Any = call.args[:3]
     types = {node.meta["val"].dtype for node in tensors}
     more = any(user.users for user in call.users if user.args[1] != 0)
+    captured: Any = (call.args[_BUFFERS], call.args[_MASK_BUFFERS])
+    # The template mixes up the names of numbers that are not known yet.
+    symbols = any(
+        isinstance(node.meta["val"], torch.SymInt)
+        for node in pytree.tree_leaves(captured)
+        if isinstance(node, fx.Node)
+    )
     return (
         not more
+        and not symbols
         and len(types) == 1
         and types <= {torch.float, torch.bfloat16, torch.half}
         and bool(check_cpu_supported())  # type: ignore[no-untyped-call]
@@ -128,7 +138,7 @@ def _inline(gm: fx.GraphModule, call: fx.Node, dense: Any) -> None:
     leaves, spec = pytree.tree_flatten(call.args)
     nodes = dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, fx.Node))
     functions = {
-        node: _Function(value).run
+        node: _Function(value)
         for node in nodes
         if node.op == "get_attr"
         and isinstance(value := _attribute(gm, node), fx.GraphModule)
@@ -140,7 +150,7 @@ def _inline(gm: fx.GraphModule, call: fx.Node, dense: Any) -> None:
         for node in wanted:
             known[node].requires_grad = True
         args = [known[leaf] if isinstance(leaf, fx.Node) else leaf for leaf in leaves]
-        return dense(*pytree.tree_unflatten(args, spec))
+        return dense(*_within_blocks(*pytree.tree_unflatten(args, spec)))
 
     with V.fake_mode, enable_python_dispatcher(), torch.no_grad():
         traced = make_fx(
@@ -154,20 +164,96 @@ def _attribute(gm: fx.GraphModule, node: fx.Node) -> Any:
 
 
 class _Function(fx.Interpreter):
-    """Runs a function of scores, traced for one, in operators that vmap batches."""
+    """Runs a function of one score, or of its place, in operators that vmap batches."""
+
+    within: torch.Tensor | None = None  # whether the place is in a block of the mask
+
+    def __call__(self, *args: Any) -> Any:
+        """Calls the function."""
+        return self.run(*args)
 
     def call_function(
         self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Calls an operator, and another one where vmap would call it once a score."""
+        """Calls an operator, or one in its place."""
+        # vmap would call this one once a score.
         if target is torch.ops.prims.convert_element_type.default:
             return args[0].to(args[1])
+        if self.within is not None and target in _INDEXING:
+            args = (args[0], [self._safe(index) for index in args[1]], *args[2:])
         return super().call_function(target, args, kwargs)
 
     def output(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Returns lists as such, for vmap to know them."""
         result = super().output(target, args, kwargs)
         return list(result) if isinstance(result, list) else result
+
+    def _safe(self, index: Any) -> Any:
+        """Gives a place that nobody asked for an index that is not out of bounds."""
+        if not isinstance(index, torch.Tensor) or index.dtype == torch.bool:
+            return index
+        assert self.within is not None
+        return torch.where(self.within, index, 0)
+
+
+_INDEXING = {
+    torch.ops.aten.index.Tensor,
+    torch.ops.aten._unsafe_index.Tensor,
+    torch.ops.aten.index_put.default,
+    torch.ops.aten._unsafe_index_put.default,
+    torch.ops.flex_lib.zeros_and_scatter.default,
+}
+
+
+def _within_blocks(*args: Any) -> list[Any]:
+    """Limits the functions of a call to the blocks of its mask.
+
+    A kernel calls them for these only. The formula calls them everywhere, and knows no
+    blocks.
+    """
+    result = list(args)
+    *facts, mask = result[_BLOCK_MASK]
+    rows, columns = facts[-2:]
+    if not isinstance(columns, torch.SymInt) and columns >= _NO_BLOCKS:
+        return result
+    width = (args[1].size(-2) + columns - 1) // columns
+    partial, full = (
+        None if count is None else _matrix(count, indices, width)
+        for count, indices in (facts[2:4], facts[4:6])
+    )
+
+    def listed(blocks: Any, *place: torch.Tensor) -> Any:
+        b, h, q, kv = place
+        at = [b % blocks.size(0), h % blocks.size(1), q // rows, kv // columns]
+        return torch.ops.aten.index(blocks, at)
+
+    def masked(*values: Any) -> Any:
+        place = values[:4]
+        mask.within = listed(partial, *place)
+        found = mask.within & mask(*values)
+        return found if full is None else found | listed(full, *place)
+
+    def scored(function: _Function) -> Any:
+        def run(score: torch.Tensor, *values: Any) -> Any:
+            place = values[:4]
+            function.within = listed(partial, *place)
+            if full is not None:
+                function.within = function.within | listed(full, *place)
+            return function(score, *values)
+
+        return run
+
+    result[_BLOCK_MASK] = (*facts, masked)
+    return [scored(each) if isinstance(each, _Function) else each for each in result]
+
+
+def _matrix(count: torch.Tensor, indices: torch.Tensor, width: Any) -> torch.Tensor:
+    """Makes a row of booleans of the blocks that are listed for each row."""
+    places = torch.arange(indices.size(-1), device=count.device)
+    listed = places < count.unsqueeze(-1)
+    none = count.new_zeros((*count.shape, width + 1), dtype=torch.bool)
+    at = torch.where(listed, indices, width).long()
+    return none.scatter(-1, at, True)[..., :width]
 
 
 def _with_gradients(gm: fx.GraphModule, call: fx.Node) -> set[fx.Node]:
