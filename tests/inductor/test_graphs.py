@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch._dynamo.utils import counters
+from torch._higher_order_ops import while_loop
 from torch._inductor import config
 
 from openreg_runtime import Device
@@ -434,6 +435,31 @@ def test_function_whose_capture_fails_runs_as_it_is_and_the_log_says_why(caplog)
             assert graphed(x).cpu().eq(8 * i * i + 1).all()
     assert graphs() == 0
     assert "aten::_local_scalar_dense cannot be captured" in caplog.text
+
+
+def chosen(x: Tensor) -> Tensor:
+    return torch.cond(x.sum() > 6, lambda x: x - 1, lambda x: x + 1, (x,)) * 2
+
+
+def repeated(x: Tensor) -> Tensor:
+    def inner(i: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        return i + 1, (x * 0.5).tanh()
+
+    zero = torch.zeros((), dtype=torch.long, device=x.device)
+    return while_loop(lambda i, x: i < 3, inner, (zero, x))[1] + 1
+
+
+@pytest.mark.parametrize("run", [chosen, repeated])
+def test_what_follows_control_flow_has_the_numbers_of_the_default_mode(run, caplog):
+    graphed, kept, expected = captured(run), [], []
+    with torch.no_grad(), caplog.at_level(logging.WARNING):
+        for i in range(5):
+            x = torch.full((2,), i + 1.0)
+            kept.append(graphed(x.to("openreg")))
+            expected.append(run(x))
+    for ours, other in zip(kept, expected, strict=True):
+        torch.testing.assert_close(ours.cpu(), other)
+    assert "an input with several parts" in caplog.text
 
 
 def test_skip_is_an_error_if_the_program_wants_so():

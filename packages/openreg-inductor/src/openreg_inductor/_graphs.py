@@ -206,6 +206,8 @@ class _Graphed:
 
     def _reason_against(self, inputs: list[Any]) -> str | None:
         for i, each in enumerate(inputs):
+            if isinstance(each, list | tuple):  # of what torch.cond returned
+                return f"skipping cudagraphs due to an input with several parts ({i})"
             if isinstance(each, Tensor) and each.device != self._device:
                 return f"skipping cudagraphs due to an input of {each.device} ({i})"
         written = self._mutated - self._static
