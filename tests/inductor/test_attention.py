@@ -279,6 +279,16 @@ def test_a_captured_number_of_the_host_is_taken(compiled):
     close([out], [on_cpu(*tensors("cpu"), score)[0]])
 
 
+def test_gradients_in_double_precision_have_its_digits():
+    found = []
+    for compiled in (False, True):
+        inputs = [x.requires_grad_() for x in tensors("openreg", torch.double)]
+        out = compiles(compiled)(*inputs, score_mod=biased)
+        found.append([x.cpu() for x in gradients(out.sin(), inputs)])
+    for eager, ours in zip(*found, strict=True):
+        torch.testing.assert_close(ours, eager, rtol=1e-10, atol=1e-12)
+
+
 def test_inference_in_double_precision_is_that_of_the_formula():
     ours, expected = (tensors(device, torch.double) for device in ("openreg", "cpu"))
     with torch.no_grad():
@@ -383,6 +393,45 @@ def test_what_is_out_of_bounds_in_no_block_raises_nothing():
 
     expected = on_cpu(q, k, v, on_host, rows)[0]
     close([out, *found], [expected, *gradients(expected, [q, k, v, table])])
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        lambda s, kv, t, n: s + t[31 - kv % 31].sqrt(),
+        lambda s, kv, t, n: s + t[kv % 32] * (32.0 - kv).sqrt(),
+        lambda s, kv, t, n: s + torch.div(kv, n[0] - kv, rounding_mode="trunc") * t[1],
+        lambda s, kv, t, n: (
+            t[kv % 32] - torch.gather(n, 0, kv.reshape(-1)).reshape(kv.shape) * s * 0.01
+        ),
+    ],
+    ids=["read", "scattered", "divided", "gathered"],
+)
+def test_no_place_without_a_block_adds_to_a_gradient(score):
+    def columns(b, h, q, kv):
+        return kv < 32
+
+    mask = create_block_mask(
+        columns, None, None, 64, 64, device="openreg", BLOCK_SIZE=32
+    )
+    table, count = torch.linspace(0.1, 1, 32), torch.full((32,), 32)
+
+    def run(device: str, attention) -> list[Tensor]:
+        t, n = table.to(device).requires_grad_(), count.to(device)
+        inputs = each(3, device, 1, 2, 64, 16)
+        out = attention(*inputs, lambda s, b, h, q, kv: score(s, kv, t, n))
+        return [out, *gradients(out, [*inputs, t])]
+
+    def ours(q, k, v, modify):
+        return compiles(True)(q, k, v, score_mod=modify, block_mask=mask)
+
+    def expected(q, k, v, modify):  # of the columns that attend
+        q, k, v = q, k[:, :, :32], v[:, :, :32]
+        scores = q @ k.mT / 4
+        index = torch.meshgrid(*map(torch.arange, scores.shape), indexing="ij")
+        return modify(scores, *index).softmax(-1) @ v
+
+    close(run("openreg", ours), run("cpu", expected))
 
 
 def test_another_backend_is_refused():

@@ -10,7 +10,7 @@ into the graph, and Inductor compiles it.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -32,7 +32,8 @@ from torch.utils import _pytree as pytree
 # the mask did, and options.
 _BUFFERS, _MASK_BUFFERS, _OPTIONS = -2, -1, -3
 _BLOCK_MASK = -5
-_JOINT = -6  # of the backward pass: the function with its gradients
+# Of the backward pass: the function of the scores, and it with its gradients.
+_FUNCTION, _JOINT = -7, -6
 _NO_BLOCKS = 1 << 30  # the size of the only block, if there is no mask
 
 
@@ -94,6 +95,10 @@ def _forward(*args: Any) -> tuple[torch.Tensor, ...]:
 
 
 def _backward(*args: Any) -> Any:
+    if args[0].dtype == torch.double:
+        given: list[Any] = [*args[:3], args[_FUNCTION], *args[_BLOCK_MASK:]]
+        _, sums, _ = sdpa_dense(*given)
+        args = (*args[:4], sums, *args[5:])  # with all of their digits
     *gradients, captured = sdpa_dense_backward(*args)
     # What was traced before takes each tensor to have one; of these, autograd uses
     # those that require one. One that nothing depends on has none here.
@@ -179,8 +184,8 @@ class _Function(fx.Interpreter):
         # vmap would call this one once a score.
         if target is torch.ops.prims.convert_element_type.default:
             return args[0].to(args[1])
-        if self.within is not None and target in _INDEXING:
-            args = (args[0], [self._safe(index) for index in args[1]], *args[2:])
+        if self.within is not None and target in _SAFE:
+            args = _SAFE[target](self.within, *args)
         return super().call_function(target, args, kwargs)
 
     def output(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -188,20 +193,49 @@ class _Function(fx.Interpreter):
         result = super().output(target, args, kwargs)
         return list(result) if isinstance(result, list) else result
 
-    def _safe(self, index: Any) -> Any:
-        """Gives a place that nobody asked for an index that is not out of bounds."""
-        if not isinstance(index, torch.Tensor) or index.dtype == torch.bool:
-            return index
-        assert self.within is not None
-        return torch.where(self.within, index, 0)
+
+# Where no block of the mask is, nobody asked for a value: what the operators get there
+# is none that they refuse, and what they add up is zero.
+def _index(within: torch.Tensor, table: Any, indices: Any, *args: Any) -> Any:
+    safe = [
+        torch.where(within, index, 0)
+        if isinstance(index, torch.Tensor) and index.dtype != torch.bool
+        else index
+        for index in indices
+    ]
+    return table, safe, *args
 
 
-_INDEXING = {
-    torch.ops.aten.index.Tensor,
-    torch.ops.aten._unsafe_index.Tensor,
-    torch.ops.aten.index_put.default,
-    torch.ops.aten._unsafe_index_put.default,
-    torch.ops.flex_lib.zeros_and_scatter.default,
+def _scatter(
+    within: torch.Tensor, table: Any, indices: Any, values: Any, *args: Any
+) -> Any:
+    return _index(within, table, indices, torch.where(within, values, 0), *args)
+
+
+def _gather(
+    within: torch.Tensor, table: Any, dim: int, index: torch.Tensor, *args: Any
+) -> Any:
+    return table, dim, torch.where(within, index, 0), *args
+
+
+def _divide(within: torch.Tensor, number: Any, divisor: Any, *args: Any) -> Any:
+    if isinstance(divisor, torch.Tensor) and not divisor.is_floating_point():
+        divisor = torch.where(within, divisor, 1)
+    return number, divisor, *args
+
+
+_aten = torch.ops.aten
+_SAFE: dict[Any, Callable[..., Any]] = {
+    _aten.index.Tensor: _index,
+    _aten._unsafe_index.Tensor: _index,
+    _aten.gather.default: _gather,
+    _aten.index_put.default: _scatter,
+    _aten._unsafe_index_put.default: _scatter,
+    torch.ops.flex_lib.zeros_and_scatter.default: _scatter,
+    _aten.div.Tensor_mode: _divide,
+    _aten.floor_divide.default: _divide,
+    _aten.remainder.Tensor: _divide,
+    _aten.fmod.Tensor: _divide,
 }
 
 
@@ -214,7 +248,7 @@ def _within_blocks(*args: Any) -> list[Any]:
     result = list(args)
     *facts, mask = result[_BLOCK_MASK]
     rows, columns = facts[-2:]
-    if not isinstance(columns, torch.SymInt) and columns >= _NO_BLOCKS:
+    if all(isinstance(each, int) and each >= _NO_BLOCKS for each in (rows, columns)):
         return result
     width = (args[1].size(-2) + columns - 1) // columns
     partial, full = (
