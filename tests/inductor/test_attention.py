@@ -257,6 +257,30 @@ def test_a_division_by_zero_in_a_function_raises(compiled):
 
 @both
 @pytest.mark.parametrize("grad", [False, True])
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
+def test_what_is_captured_may_be_computed_beside(compiled, grad):
+    def run(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
+        near, far = bias.sin(), (2 * bias).mT
+
+        def score(score, b, h, q, kv):
+            return score + near[h, q, kv] * far[h, q, kv]
+
+        return flex_attention(q, k, v, score_mod=score)
+
+    torch.compiler.reset()
+    ours = [*each(3, "openreg", 2, 4, 64, 16), *each(1, "openreg", 4, 64, 64)]
+    q, k, v, bias = [*each(3, "cpu", 2, 4, 64, 16), *each(1, "cpu", 4, 64, 64)]
+    with torch.set_grad_enabled(grad):
+        out = (torch.compile(run, fullgraph=True) if compiled else run)(*ours)
+    table = bias.sin() * (2 * bias).mT
+    expected = on_cpu(q, k, v, lambda s, b, h, q, kv: s + table[h, q, kv])[0]
+    close([out], [expected])
+    if grad:
+        close(gradients(out, ours), gradients(expected, [q, k, v, bias]))
+
+
+@both
+@pytest.mark.parametrize("grad", [False, True])
 def test_a_captured_tensor_of_another_device_is_refused(compiled, grad):
     slopes = torch.ones(4)
 

@@ -22,6 +22,7 @@ from torch._higher_order_ops.flex_attention import (
     sdpa_dense,
     sdpa_dense_backward,
 )
+from torch._inductor import inductor_prims
 from torch._inductor.decomposition import select_decomp_table
 from torch._inductor.kernel.flex.flex_cpu import check_cpu_supported
 from torch._inductor.virtualized import V
@@ -60,6 +61,7 @@ def decompose(gm: fx.GraphModule, device: str) -> None:
         elif _has_template(call):
             options = options | {"OUTPUT_LOGSUMEXP": False, "OUTPUT_MAX": False}
             call.update_arg(len(call.args) + _OPTIONS, options)
+            _compute_captured(gm, call)
         else:
             _inline(gm, call, _forward)
     if calls:
@@ -86,6 +88,22 @@ def _has_template(call: fx.Node) -> bool:
         and types <= {torch.float, torch.bfloat16, torch.half}
         and bool(check_cpu_supported())  # type: ignore[no-untyped-call]
     )
+
+
+def _compute_captured(gm: fx.GraphModule, call: fx.Node) -> None:
+    """Lets what is captured be computed before, as the template knows no other."""
+    for position in (_BUFFERS, _MASK_BUFFERS):
+        captured: Any = call.args[position]
+        for node in captured:
+            if isinstance(node, fx.Node) and node.op == "call_function":
+                value = node.meta["val"]
+                if isinstance(value, torch.Tensor):
+                    with gm.graph.inserting_before(call):
+                        computed = gm.graph.call_function(
+                            inductor_prims.force_stride_order, (node, value.stride())
+                        )
+                    computed.meta = dict(node.meta)
+                    call.replace_input_with(node, computed)
 
 
 def _forward(*args: Any) -> tuple[torch.Tensor, ...]:
