@@ -74,12 +74,9 @@ def _has_template(call: fx.Node) -> bool:
     tensors: Any = call.args[:3]
     types = {node.meta["val"].dtype for node in tensors}
     more = any(user.users for user in call.users if user.args[1] != 0)
-    captured: Any = (call.args[_BUFFERS], call.args[_MASK_BUFFERS])
     # The template mixes up the names of numbers that are not known yet.
     symbols = any(
-        isinstance(node.meta["val"], torch.SymInt)
-        for node in pytree.tree_leaves(captured)
-        if isinstance(node, fx.Node)
+        isinstance(node.meta["val"], torch.SymInt) for node in _captured(call)
     )
     return (
         not more
@@ -92,18 +89,15 @@ def _has_template(call: fx.Node) -> bool:
 
 def _compute_captured(gm: fx.GraphModule, call: fx.Node) -> None:
     """Lets what is captured be computed before, as the template knows no other."""
-    for position in (_BUFFERS, _MASK_BUFFERS):
-        captured: Any = call.args[position]
-        for node in captured:
-            if isinstance(node, fx.Node) and node.op == "call_function":
-                value = node.meta["val"]
-                if isinstance(value, torch.Tensor):
-                    with gm.graph.inserting_before(call):
-                        computed = gm.graph.call_function(
-                            inductor_prims.force_stride_order, (node, value.stride())
-                        )
-                    computed.meta = dict(node.meta)
-                    call.replace_input_with(node, computed)
+    for node in _captured(call):
+        value = node.meta["val"] if node.op == "call_function" else None
+        if isinstance(value, torch.Tensor):
+            with gm.graph.inserting_before(call):
+                computed = gm.graph.call_function(
+                    inductor_prims.force_stride_order, (node, value.stride())
+                )
+            computed.meta = dict(node.meta)
+            call.replace_input_with(node, computed)
 
 
 def _forward(*args: Any) -> tuple[torch.Tensor, ...]:
@@ -135,13 +129,18 @@ def _calls(gm: fx.GraphModule, target: Any, device: str) -> Iterator[fx.Node]:
             yield node
 
 
+def _captured(call: fx.Node) -> list[fx.Node]:
+    """Returns what the functions of a call captured, but for constants; each once."""
+    buffers: Any = (*call.args[_BUFFERS], *call.args[_MASK_BUFFERS])  # type: ignore[misc]
+    return list(dict.fromkeys(each for each in buffers if isinstance(each, fx.Node)))
+
+
 def _check(call: fx.Node, options: Any) -> None:
     """Refuses captured tensors of other devices, but for numbers of the host."""
     query: Any = call.args[0]
     place = query.meta["val"].device
-    buffers: Any = (call.args[_BUFFERS], call.args[_MASK_BUFFERS])
-    for node in pytree.tree_leaves(buffers):
-        value = node.meta.get("val") if isinstance(node, fx.Node) else None
+    for node in _captured(call):
+        value = node.meta.get("val")
         if isinstance(value, torch.Tensor) and value.device != place and value.dim():
             raise RuntimeError(
                 "Expected all tensors to be on the same device, but query is on "
@@ -269,10 +268,12 @@ def _within_blocks(*args: Any) -> list[Any]:
     if all(isinstance(each, int) and each >= _NO_BLOCKS for each in (rows, columns)):
         return result
     width = (args[1].size(-2) + columns - 1) // columns
+    partial: Any
     partial, full = (
         None if count is None else _matrix(count, indices, width)
         for count, indices in (facts[2:4], facts[4:6])
     )
+    both = partial if full is None else partial | full
 
     def listed(blocks: Any, *place: torch.Tensor) -> Any:
         b, h, q, kv = place
@@ -287,10 +288,7 @@ def _within_blocks(*args: Any) -> list[Any]:
 
     def scored(function: _Function) -> Any:
         def run(score: torch.Tensor, *values: Any) -> Any:
-            place = values[:4]
-            function.within = listed(partial, *place)
-            if full is not None:
-                function.within = function.within | listed(full, *place)
+            function.within = listed(both, *values[:4])
             return function(score, *values)
 
         return run
