@@ -279,6 +279,26 @@ def test_what_is_captured_may_be_computed_beside(compiled, grad):
         close(gradients(out, ours), gradients(expected, [q, k, v, bias]))
 
 
+@pytest.mark.parametrize("shape", [(), (1,)], ids=str)
+def test_a_captured_number_may_be_computed_beside(shape):
+    def run(q: Tensor, k: Tensor, v: Tensor, number: Tensor) -> Tensor:
+        factor = number.sigmoid()
+
+        def score(score, b, h, q, kv):
+            return score * (factor[h * 0] if shape else factor)
+
+        return flex_attention(q, k, v, score_mod=score)
+
+    torch.compiler.reset()
+    number = torch.full(shape, 0.5)
+    with torch.no_grad():
+        compiled = torch.compile(run, fullgraph=True)
+        out = compiled(*tensors("openreg"), number.to("openreg"))
+    factor = number.sigmoid()
+    expected = on_cpu(*tensors("cpu"), lambda s, b, h, q, kv: s * factor)[0]
+    close([out], [expected])
+
+
 @both
 @pytest.mark.parametrize("grad", [False, True])
 def test_a_captured_tensor_of_another_device_is_refused(compiled, grad):
@@ -425,11 +445,12 @@ def test_what_is_out_of_bounds_in_no_block_raises_nothing():
         lambda s, kv, t, n: s + t[31 - kv % 31].sqrt(),
         lambda s, kv, t, n: s + t[kv % 32] * (32.0 - kv).sqrt(),
         lambda s, kv, t, n: s + torch.div(kv, n[0] - kv, rounding_mode="trunc") * t[1],
+        lambda s, kv, t, n: s + (7 % (kv - n[0])) * t[1],
         lambda s, kv, t, n: (
             t[kv % 32] - torch.gather(n, 0, kv.reshape(-1)).reshape(kv.shape) * s * 0.01
         ),
     ],
-    ids=["read", "scattered", "divided", "gathered"],
+    ids=["read", "scattered", "divided", "remainder", "gathered"],
 )
 def test_no_place_without_a_block_adds_to_a_gradient(score):
     def columns(b, h, q, kv):

@@ -27,6 +27,7 @@ from torch._inductor.decomposition import select_decomp_table
 from torch._inductor.kernel.flex.flex_cpu import check_cpu_supported
 from torch._inductor.virtualized import V
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils import _pytree as pytree
 
 # Arguments of both operators: what the function of the scores captured, what that of
@@ -78,13 +79,21 @@ def _has_template(call: fx.Node) -> bool:
     symbols = any(
         isinstance(node.meta["val"], torch.SymInt) for node in _captured(call)
     )
+    # It takes what is computed from memory, which nothing asks for if it is one number.
+    numbers = any(map(_is_computed_number, _captured(call)))
     return (
         not more
         and not symbols
+        and not numbers
         and len(types) == 1
         and types <= {torch.float, torch.bfloat16, torch.half}
         and bool(check_cpu_supported())  # type: ignore[no-untyped-call]
     )
+
+
+def _is_computed_number(node: fx.Node) -> bool:
+    value = node.meta["val"] if node.op == "call_function" else None
+    return isinstance(value, torch.Tensor) and statically_known_true(value.numel() <= 1)
 
 
 def _compute_captured(gm: fx.GraphModule, call: fx.Node) -> None:
@@ -252,6 +261,7 @@ _SAFE: dict[Any, Callable[..., Any]] = {
     _aten.div.Tensor_mode: _divide,
     _aten.floor_divide.default: _divide,
     _aten.remainder.Tensor: _divide,
+    _aten.remainder.Scalar_Tensor: _divide,
     _aten.fmod.Tensor: _divide,
 }
 
