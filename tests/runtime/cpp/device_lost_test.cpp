@@ -74,7 +74,8 @@ TEST(orDeviceLose, WhatRunsEndsAndWhatIsQueuedIsDropped) {
   ASSERT_OK(orLaunchHostFunc(
       stream,
       [](void* p) { *static_cast<std::atomic<bool>*>(p) = true; },
-      &ran));
+      &ran,
+      nullptr));
   started.wait();
   ASSERT_OK(orDeviceLose(0));
   EXPECT_EQ(orStreamQuery(stream), orErrorDeviceLost);

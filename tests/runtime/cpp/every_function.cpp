@@ -370,9 +370,9 @@ const std::vector<Row>& rows() {
           .may_be_null({2}),
       row("orLaunchHostFunc",
           orLaunchHostFunc,
-          GIVE(w.stream, nothing, nullptr),
+          GIVE(w.stream, nothing, nullptr, nullptr),
           kRejectsNull | kNeedsSettings)
-          .may_be_null({2}),
+          .may_be_null({2, 3}),
       row("orSetExecutor", orSetExecutor, GIVE(&kEchoExecutor), kRejectsNull),
       row<orStream_t,
           const char*,

@@ -146,7 +146,7 @@ TEST(orFailureInject, EachSiteCountsItsCalls) {
   const Stream stream;
   ASSERT_OK(orLaunchKernel(stream, [] {}));
   ASSERT_OK(orLaunchKernelBlocking(stream, nothing, nullptr));
-  ASSERT_OK(orLaunchHostFunc(stream, nothing, nullptr)); // of the host
+  ASSERT_OK(orLaunchHostFunc(stream, nothing, nullptr, nullptr)); // of the host
   ASSERT_OK(orMemcpy(block.get(), pinned.get(), 8, orMemcpyDefault));
   ASSERT_OK(
       orMemcpyAsync(target.get(), pinned.get(), 8, orMemcpyDefault, stream));
@@ -288,7 +288,7 @@ TEST(orLaunchHostFunc, IsHitByNoFailure) {
   const Stream stream;
   bool ran = false;
   ASSERT_OK(orLaunchHostFunc(
-      stream, [](void* p) { *static_cast<bool*>(p) = true; }, &ran));
+      stream, [](void* p) { *static_cast<bool*>(p) = true; }, &ran, nullptr));
   EXPECT_OK(orStreamSynchronize(stream));
   EXPECT_TRUE(ran);
 }

@@ -75,7 +75,7 @@ TEST(orGraphLaunch, RunsCopiesSetsMessagesAndFunctionsOfTheHost) {
       &said,
       nullptr));
   ASSERT_OK(orLaunchHostFunc(
-      stream, [](void* data) { ++*static_cast<int*>(data); }, &calls));
+      stream, [](void* data) { ++*static_cast<int*>(data); }, &calls, nullptr));
   ASSERT_OK(captured.end());
   std::size_t count = 0;
   ASSERT_OK(orGraphGetNodeCount(captured.graph(), &count));

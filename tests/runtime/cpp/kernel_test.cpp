@@ -310,7 +310,8 @@ TEST(orLaunchHostFunc, RunsInTheOrderOfTheStream) {
   ASSERT_OK(orLaunchHostFunc(
       stream,
       [](void* p) { static_cast<std::vector<int>*>(p)->push_back(2); },
-      &order));
+      &order,
+      nullptr));
   ASSERT_OK(orLaunchKernel(stream, [&order] { order.push_back(3); }));
   EXPECT_TRUE(order.empty());
   latch.release();
@@ -321,9 +322,34 @@ TEST(orLaunchHostFunc, RunsInTheOrderOfTheStream) {
 TEST(orLaunchHostFunc, ThrowingFunctionIsAFailureOfTheStream) {
   const Stream stream;
   ASSERT_OK(orLaunchHostFunc(
-      stream, [](void*) { throw std::runtime_error("broken"); }, nullptr));
+      stream,
+      [](void*) { throw std::runtime_error("broken"); },
+      nullptr,
+      nullptr));
   EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
   EXPECT_MESSAGE("broken");
+}
+
+TEST(orLaunchHostFunc, CleanupIsCalledAlsoIfTheFunctionIsDropped) {
+  struct Seen {
+    int ran = 0;
+    int cleaned = 0;
+  } seen;
+  const Stream stream;
+  const auto call_it = [&] {
+    return orLaunchHostFunc(
+        stream,
+        [](void* p) { ++static_cast<Seen*>(p)->ran; },
+        &seen,
+        [](void* p) { ++static_cast<Seen*>(p)->cleaned; });
+  };
+  ASSERT_OK(call_it());
+  ASSERT_OK(orStreamSynchronize(stream));
+  ASSERT_OK(orLaunchKernel(stream, [] { throw std::runtime_error("broken"); }));
+  ASSERT_OK(call_it());
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+  EXPECT_EQ(seen.ran, 1);
+  EXPECT_EQ(seen.cleaned, 2);
 }
 
 TEST(orLaunchHostFunc, MayLaunchButNotWait) {
@@ -336,7 +362,8 @@ TEST(orLaunchHostFunc, MayLaunchButNotWait) {
         EXPECT_EQ(orStreamSynchronize(own), orErrorNotPermitted);
         EXPECT_OK(orLaunchKernel(own, [] {}));
       },
-      &handle));
+      &handle,
+      nullptr));
   ASSERT_OK(orStreamSynchronize(stream));
 }
 

@@ -188,7 +188,8 @@ TEST(FullStream, IsTimeoutIfWaitsHaveALimit) {
   ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 20));
   EXPECT_EQ(orLaunchKernel(stream, [] {}), orErrorTimeout);
   EXPECT_MESSAGE("still holds 16384 commands");
-  EXPECT_EQ(orLaunchHostFunc(stream, [](void*) {}, nullptr), orErrorTimeout);
+  EXPECT_EQ(
+      orLaunchHostFunc(stream, [](void*) {}, nullptr, nullptr), orErrorTimeout);
   ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 0));
 }
 

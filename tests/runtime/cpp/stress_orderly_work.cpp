@@ -165,7 +165,12 @@ void Worker::call_host(Lane& lane) {
     ++*static_cast<std::atomic<std::uint64_t>*>(p);
   };
   if (ok(lane,
-         CALL(orLaunchHostFunc, lane.stream, count, &lane.host_calls_run))) {
+         CALL(
+             orLaunchHostFunc,
+             lane.stream,
+             count,
+             &lane.host_calls_run,
+             nullptr))) {
     ++lane.host_calls;
   }
 }

@@ -187,7 +187,7 @@ void Worker::launch() {
       });
       break;
     case 3:
-      CALL(orLaunchHostFunc, own, [](void*) {}, nullptr);
+      CALL(orLaunchHostFunc, own, [](void*) {}, nullptr, nullptr);
       break;
     default:
       CALL(orLaunchKernelBlocking, own, [](void*) {}, nullptr);

@@ -173,12 +173,15 @@ orError_t orLaunchKernel(
   });
 }
 
-orError_t
-orLaunchHostFunc(orStream_t stream, orHostFn_t fn, void* userData) noexcept {
+orError_t orLaunchHostFunc(
+    orStream_t stream,
+    orHostFn_t fn,
+    void* userData,
+    orKernel_t cleanup) noexcept {
   return api_call("orLaunchHostFunc", [&] {
     check_not_null(reinterpret_cast<const void*>(fn), "fn");
     Stream& object = stream_of(stream);
-    object.call({fn, userData}, object.check_usable());
+    object.call({fn, userData, cleanup}, object.check_usable());
   });
 }
 

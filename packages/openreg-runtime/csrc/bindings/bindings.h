@@ -138,8 +138,6 @@ const char* name_of_kernel(nb::handle callable);
 void launch_host(orStream_t stream, nb::handle callable, nb::handle args);
 /// Keeps `objects` alive until the work that `stream` has now is done.
 void hold(orStream_t stream, nb::handle objects);
-/// Lets go of what a device held when it was reset.
-void release_dropped(int device);
 /// `object` for threads without the GIL: the last copy releases it.
 std::shared_ptr<void> share(nb::handle object);
 /// Calls `release`, which frees something after the work that uses it: now, or

@@ -110,7 +110,6 @@ void reset(const Device& device) {
     }
     return error;
   }));
-  release_dropped(device.index);
 }
 
 std::tuple<int, int, int> version() {

@@ -158,43 +158,6 @@ void run(const Call& call) {
   }
 }
 
-/// The functions of the host that are enqueued. A failed device drops them
-/// without a word: they are found here when it is reset.
-struct HostCalls {
-  struct Entry {
-    std::unique_ptr<Call> call;
-    int device;
-    std::uint64_t resets; // of the device, when it was enqueued
-  };
-  std::mutex mutex; // may be locked with the GIL; nothing takes the GIL in it
-  std::unordered_map<std::uintptr_t, Entry> entries;
-  std::uintptr_t next = 1;
-};
-
-HostCalls& host_calls() {
-  static auto* value = new HostCalls;
-  return *value;
-}
-
-std::unique_ptr<Call> take_host_call(std::uintptr_t number) {
-  const std::lock_guard lock(host_calls().mutex);
-  const auto node = host_calls().entries.extract(number);
-  return node.empty() ? nullptr : std::move(node.mapped().call);
-}
-
-void run_host_call(void* number) {
-  if (auto call = take_host_call(reinterpret_cast<std::uintptr_t>(number))) {
-    run(*call);
-  }
-}
-
-bool is_captured(orStream_t stream) {
-  orStreamCaptureStatus status = orStreamCaptureStatusNone;
-  std::uint64_t id = 0;
-  check(orStreamGetCaptureInfo(stream, &status, &id));
-  return status != orStreamCaptureStatusNone;
-}
-
 void enqueue_kernel(
     orStream_t stream,
     std::unique_ptr<Call> call,
@@ -216,29 +179,17 @@ void enqueue_kernel(
 }
 
 void enqueue_host_call(orStream_t stream, std::unique_ptr<Call> call) {
-  if (is_captured(stream)) {
-    // The graph keeps what it calls, which only a kernel can.
-    enqueue_kernel(stream, std::move(call), "host function");
-    return;
-  }
-  int device = 0;
-  check(orStreamGetDevice(stream, &device));
-  std::uintptr_t number = 0;
-  {
-    HostCalls& calls = host_calls();
-    const std::lock_guard lock(calls.mutex);
-    number = calls.next++;
-    calls.entries.emplace(
-        number, HostCalls::Entry{std::move(call), device, resets_of(device)});
-  }
   const orError_t error = without_gil([&] {
     return orLaunchHostFunc(
-        stream, run_host_call, reinterpret_cast<void*>(number));
+        stream,
+        [](void* block) { run(*static_cast<Call*>(block)); },
+        call.get(),
+        [](void* block) { delete static_cast<Call*>(block); });
   });
-  if (error != orSuccess) {
-    take_host_call(number);
-    check(error);
+  if (error == orSuccess) {
+    static_cast<void>(call.release()); // the stream's from here on
   }
+  check(error);
 }
 
 /// Runs while Python's own exit handlers do, the last time that a kernel may
@@ -285,21 +236,6 @@ void launch_host(orStream_t stream, nb::handle callable, nb::handle args) {
 
 void hold(orStream_t stream, nb::handle objects) {
   enqueue_host_call(stream, std::make_unique<Call>(nb::handle(), objects));
-}
-
-void release_dropped(int device) {
-  std::vector<std::unique_ptr<Call>> dropped; // they go without the lock
-  const std::lock_guard lock(host_calls().mutex);
-  auto& entries = host_calls().entries;
-  for (auto entry = entries.begin(); entry != entries.end();) {
-    HostCalls::Entry& call = entry->second;
-    if (call.device == device && call.resets < resets_of(device)) {
-      dropped.push_back(std::move(call.call));
-      entry = entries.erase(entry);
-    } else {
-      ++entry;
-    }
-  }
 }
 
 std::shared_ptr<void> share(nb::handle object) {

@@ -15,20 +15,12 @@ namespace {
 /// Gives the argument block of a node back. What that throws is lost: no stream
 /// is left to keep it.
 void release(const Graph::Node& node) noexcept {
-  const auto* command = std::get_if<Command>(&node);
-  if (command == nullptr) {
+  const Cleanup cleanup = cleanup_of(node);
+  if (cleanup.function == nullptr) {
     return;
   }
   try {
-    if (const auto* launch = std::get_if<Launch>(command)) {
-      if (launch->cleanup != nullptr) {
-        launch->cleanup(launch->args);
-      }
-    } else if (const auto* message = std::get_if<Message>(command)) {
-      if (message->cleanup != nullptr) {
-        message->cleanup(message->args);
-      }
-    }
+    cleanup.function(cleanup.args);
   } catch (...) {
     return;
   }

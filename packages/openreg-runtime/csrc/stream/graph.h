@@ -24,7 +24,29 @@ namespace openreg {
 struct HostCall {
   orHostFn_t function;
   void* data;
+  orKernel_t cleanup;
 };
+
+/// What a graph or a stream calls once an argument block is used no more.
+struct Cleanup {
+  orKernel_t function = nullptr; // null: nothing
+  void* args = nullptr;
+};
+template <typename Action>
+Cleanup cleanup_of(const Action& action) {
+  if (const auto* host = std::get_if<HostCall>(&action)) {
+    return {host->cleanup, host->data};
+  }
+  const auto* command = std::get_if<Command>(&action);
+  if (command == nullptr) {
+    return {};
+  }
+  if (const auto* launch = std::get_if<Launch>(command)) {
+    return {launch->cleanup, launch->args};
+  }
+  const auto* message = std::get_if<Message>(command);
+  return message ? Cleanup{message->cleanup, message->args} : Cleanup{};
+}
 
 class Graph {
  public:

@@ -134,13 +134,8 @@ bool is_message(const Action& action) {
 /// is an error, if there is none yet.
 template <typename Action>
 void release(const Action& action, std::optional<Error>& error) {
-  const auto* command = std::get_if<Command>(&action);
-  const auto* launch = command ? std::get_if<Launch>(command) : nullptr;
-  const auto* message = command ? std::get_if<Message>(command) : nullptr;
-  const orKernel_t cleanup = launch ? launch->cleanup
-      : message                     ? message->cleanup
-                                    : nullptr;
-  if (cleanup == nullptr) {
+  const Cleanup cleanup = cleanup_of(action);
+  if (cleanup.function == nullptr) {
     return;
   }
   const LastErrorScope scope;
@@ -148,7 +143,7 @@ void release(const Action& action, std::optional<Error>& error) {
     set_last_error("orLaunchKernel", error->code, error->message);
   }
   try {
-    cleanup(launch ? launch->args : message->args);
+    cleanup.function(cleanup.args);
   } catch (...) {
     if (!error) {
       error = error_of("the cleanup of a launch");

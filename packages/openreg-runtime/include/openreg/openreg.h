@@ -757,12 +757,14 @@ OPENREG_API orError_t orLaunchKernelBlocking(
     orKernel_t kernel,
     void* args) OPENREG_NOEXCEPT;
 /* Enqueues a function of the host: as a kernel, but not one of the device, so
- * that no failure is injected. Errors: InvalidValue, InvalidHandle, [device].
- */
+ * that no failure is injected. `cleanup(userData)`, if not null, is called when
+ * the function has run or was dropped. Errors: InvalidValue, InvalidHandle,
+ * [device]. */
 OPENREG_API orError_t orLaunchHostFunc(
     orStream_t stream,
     orHostFn_t fn,
-    void* userData) OPENREG_NOEXCEPT;
+    void* userData,
+    orKernel_t cleanup) OPENREG_NOEXCEPT;
 
 /* Brings the executor of messages, one for the process. To bring the same again
  * does nothing. Errors: InvalidValue. */
