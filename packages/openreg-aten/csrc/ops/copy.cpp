@@ -16,6 +16,7 @@
 #include "device/stream_event.h"
 #include "kernel/cpu_aliases.h"
 #include "kernel/enqueue.h"
+#include "kernel/extent.h"
 #include "kernel/submit.h"
 #include "mechanism.h"
 #include "ops/transfer.h"
@@ -47,6 +48,16 @@ void check_device_type(const at::Tensor& tensor, const char* argument) {
       " is not supported (argument ",
       argument,
       ")");
+}
+
+void check_extent(
+    const at::Tensor& tensor,
+    const char* op,
+    const char* argument) {
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  if (C10_UNLIKELY(tensor.has_storage() && !lies_in_storage(impl))) {
+    throw_outside_storage(impl, op, argument);
+  }
 }
 
 /// Whether the CPU's copy refuses it: elements that overlap.
@@ -222,6 +233,8 @@ copy_tensor(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
   if (src._is_zerotensor()) {
     return self.zero_();
   }
+  check_extent(self, "aten::copy_", "self");
+  check_extent(src, "aten::copy_", "src");
   const auto description = describe_copy(self, src);
   // A lazily copied storage gets a buffer of its own before it is held or seen.
   self.storage().unsafeGetStorageImpl()->mutable_data();
@@ -299,6 +312,7 @@ class ItemCall final : public Call {
 
 at::Scalar local_scalar_dense(const at::Tensor& self) {
   TORCH_CHECK(self.numel() > 0, "Empty tensor not supported");
+  check_extent(self, "aten::_local_scalar_dense", "self");
   ItemCall call(self);
   submit(call);
   return call.result();
