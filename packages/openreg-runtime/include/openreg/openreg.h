@@ -817,8 +817,8 @@ OPENREG_API orError_t orEventQuery(orEvent_t event) OPENREG_NOEXCEPT;
 /* Waits until the last record is reached.
  * Errors: InvalidHandle, NotPermitted, Timeout, [device]. */
 OPENREG_API orError_t orEventSynchronize(orEvent_t event) OPENREG_NOEXCEPT;
-/* Milliseconds between two reached records of events with timing.
- * Errors: InvalidValue, InvalidHandle, NotReady. */
+/* Milliseconds between two reached records of events with timing, on streams of
+ * one device. Errors: InvalidValue, InvalidHandle, NotReady. */
 OPENREG_API orError_t
 orEventElapsedTime(float* ms, orEvent_t start, orEvent_t end) OPENREG_NOEXCEPT;
 /* Ends the handle at once; who waits for the event goes on waiting.
