@@ -106,7 +106,8 @@ bool has_number(c10::ScalarType dtype, const c10::Scalar& value) {
 bool lie_in_storages(const c10::SmallVectorImpl<at::OperandInfo>& operands) {
   return std::all_of(
       operands.begin(), operands.end(), [](const at::OperandInfo& operand) {
-        return lies_in_storage(*operand.tensor_base().unsafeGetTensorImpl());
+        return operand.is_output || // it is new, or one of the inputs as well
+            lies_in_storage(*operand.tensor_base().unsafeGetTensorImpl());
       });
 }
 
