@@ -35,8 +35,8 @@ Every public name of `torch.cuda`, `torch.xpu`, `torch.mps` and `torch.accelerat
 [torch.openreg](python.md) explains the names that are there. `tools/comparison.py` writes this page, and fails for a name
 without an answer.
 
-`torch.accelerator` itself serves the device; "by `torch.accelerator`" means that its function works on openreg. All of its
-functions do; its class `Graph`, for which PyTorch lets a backend register an implementation, has none yet.
+`torch.accelerator` itself serves the device; "by `torch.accelerator`" means that its function or class works on openreg. All
+of them do, also the class `Graph`, whose implementation is the mechanism [`graph`](mechanisms/graph.md).
 
 | name | cuda | xpu | mps | accelerator | openreg | |
 | --- | --- | --- | --- | --- | --- | --- |

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import warnings
 from collections.abc import Callable
 
 import pytest
@@ -165,6 +166,120 @@ def test_non_blocking_copies_from_and_to_pinned_memory_leave_the_host_free(
     held.release()
     torch.accelerator.synchronize(0)
     assert target.equal(source)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_non_blocking_copy_to_overlapping_elements_is_an_error_of_the_call(
+    device: str, latch: Latches, path: str
+) -> None:
+    start, end = ends(path, device)
+    source, target = torch.ones(3, 4, device=start), torch.zeros(4, device=end)
+    if path == "h2d":
+        source = source.pin_memory()
+    if path == "d2h":
+        target = target.pin_memory()
+    held = latch() if path in ("h2d", "d2h") else None
+    with pytest.raises(RuntimeError, match="more than one element of the written-to"):
+        target.expand(3, 4).copy_(source, non_blocking=True)
+    if held is not None:
+        held.release()
+    torch.accelerator.synchronize(0)
+    assert not target.any()
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_non_blocking_copy_of_complex_to_real_warns_at_the_call(
+    device: str, path: str
+) -> None:
+    start, end = ends(path, device)
+    z = torch.randn(3, 4, dtype=torch.complex64)
+    source, target = z.to(start), torch.zeros(3, 4, device=end)
+    if path == "h2d":
+        source = source.pin_memory()
+    if path == "d2h":
+        target = target.pin_memory()
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match="discards the imaginary part") as warned:
+            target.copy_(source, non_blocking=True)
+        assert len(warned) == 1
+        with pytest.warns(UserWarning, match="discards the imaginary part"):
+            target.t().copy_(source.t().conj(), non_blocking=True)
+        torch.accelerator.synchronize()
+    finally:
+        torch.set_warn_always(before)
+    assert target.cpu().equal(z.real)
+
+
+def test_copy_of_complex_to_real_is_enqueued(device: str, latch: Latches) -> None:
+    z = torch.randn(500, dtype=torch.complex64).pin_memory()
+    moved, target = (torch.zeros(500, device=device) for _ in range(2))
+    on_device = z.to(device)
+    held = latch()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        moved.copy_(z, non_blocking=True)
+        target.copy_(on_device)
+    assert not torch.accelerator.current_stream(0).query()
+    held.release()
+    assert moved.cpu().equal(z.real)
+    assert target.cpu().equal(z.real)
+
+
+def test_non_blocking_copy_of_complex_to_bool_sees_imaginary_parts(
+    device: str,
+) -> None:
+    z = torch.tensor([0, 1, 1j]).pin_memory()
+    moved = torch.zeros(3, dtype=torch.bool, device=device)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        moved.copy_(z, non_blocking=True)
+    assert moved.tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("path", ["h2d", "d2h"])
+def test_non_blocking_copy_with_a_wrong_shape_is_an_error_of_the_call(
+    device: str, path: str
+) -> None:
+    start, end = ends(path, device)
+    source, target = torch.ones(3, device=start), torch.zeros(4, device=end)
+    if path == "h2d":
+        source = source.to(torch.complex64).pin_memory()
+    else:
+        target = target.pin_memory()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RuntimeError, match="must match the size"):
+            target.copy_(source, non_blocking=True)
+
+
+def test_non_blocking_copies_of_every_pair_of_dtypes_fail_as_others_do(
+    device: str,
+) -> None:
+    dtypes = [*DTYPES, torch.uint16, torch.complex32, torch.bits8]
+
+    def outcome(source: Tensor, target: Tensor, non_blocking: bool) -> str:
+        try:
+            target.copy_(source, non_blocking=non_blocking)
+        except RuntimeError as error:
+            return str(error)
+        finally:
+            torch.accelerator.synchronize(0)
+        return "copied"
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for source, target in itertools.product(dtypes, dtypes):
+            for down in (False, True):
+                one = torch.empty(2, dtype=source, device=device if down else "cpu")
+                other = torch.empty(2, dtype=target, device="cpu" if down else device)
+                if down:
+                    other = other.pin_memory()
+                else:
+                    one = one.pin_memory()
+                both = {outcome(one, other, early) for early in (False, True)}
+                assert len(both) == 1, (source, target, both)
 
 
 def test_non_blocking_copy_holds_what_it_uses(device: str, latch: Latches) -> None:

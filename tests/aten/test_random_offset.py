@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import copy
+import io
 import pickle
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
@@ -38,6 +38,13 @@ def generator(device: str) -> torch.Generator:
 def offset_at(draws: int) -> int:
     """The offset after so many numbers of 32 bits, as the page says."""
     return draws // 16 * 4 + (draws % 16 << 58)
+
+
+def offset_keeping(draws: int, since: int) -> int:
+    """The same for a generator that keeps a normal, drawn ``since`` numbers ago."""
+    width = since.bit_length()
+    rest = draws % 16 << (53 - width)
+    return 1 << 62 | width << 57 | since << (57 - width) | rest | draws // 16 * 4
 
 
 def numbers(generator: torch.Generator, count: int = 40) -> torch.Tensor:
@@ -132,72 +139,174 @@ def test_many_states_can_be_set_back_in_any_order(generator: torch.Generator) ->
         assert torch.equal(numbers(generator, 700), expected)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_normal_that_is_kept_for_later_is_in_the_state(
-    device: str, generator: torch.Generator, dtype: torch.dtype
+# Leave a normal for later, right behind the numbers that it is made of or not.
+KEEPING: dict[str, Callable[[str, torch.Generator], object]] = {
+    "float32": lambda d, g: torch.randn(3, device=d, generator=g),
+    "float64": lambda d, g: torch.randn(3, device=d, dtype=torch.float64, generator=g),
+    "bfloat16": lambda d, g: torch.randn(
+        5, device=d, dtype=torch.bfloat16, generator=g
+    ),
+    "log_normal": lambda d, g: torch.empty(1, device=d).log_normal_(generator=g),
+    "then_others": lambda d, g: (
+        torch.randn(7, device=d, generator=g),
+        torch.rand(100_003, device=d, generator=g),
+    ),
+    "then_many": lambda d, g: (
+        torch.rand(50_001, device=d, generator=g),
+        torch.randn(1, device=d, generator=g),
+        torch.rand(1_000_001, device=d, generator=g),
+    ),
+    "gamma": lambda d, g: torch._standard_gamma(
+        torch.full((5,), 0.7, device=d), generator=g
+    ),
+    "poisson": lambda d, g: torch.poisson(
+        torch.full((3,), 30.0, device=d), generator=g
+    ),
+    "twice": lambda d, g: (
+        torch.randn(3, device=d, generator=g),
+        torch.randn(4, device=d, generator=g),
+    ),
+}
+
+
+def restored(state: torch.Tensor, device: str) -> torch.Generator:
+    generator = torch.Generator(device)
+    generator.set_state(state)
+    return generator
+
+
+def from_offset(generator: torch.Generator) -> torch.Generator:
+    other = torch.Generator(generator.device)
+    other.manual_seed(generator.initial_seed())
+    other.set_offset(generator.get_offset())
+    return other
+
+
+def saved(state: torch.Tensor) -> torch.Tensor:
+    file = io.BytesIO()
+    torch.save(state, file)
+    file.seek(0)
+    return torch.load(file)
+
+
+STATES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "itself": lambda state: state,
+    "clone": torch.clone,
+    "numpy": lambda state: torch.from_numpy(state.numpy().copy()),
+    "bytes": lambda state: torch.frombuffer(
+        bytearray(state.numpy().tobytes()), dtype=torch.uint8
+    ),
+    "list": lambda state: torch.tensor(state.tolist(), dtype=torch.uint8),
+    "pickle": lambda state: pickle.loads(pickle.dumps(state)),
+    "save": saved,
+    "deepcopy": copy.deepcopy,
+    "to": lambda state: state.to(openreg_aten._C.default_generator(0).device).cpu(),
+    "part": lambda state: torch.cat([state, state])[state.numel() :],
+}
+
+
+def later_numbers(device: str, generator: torch.Generator) -> torch.Tensor:
+    """Takes the normal that is kept, if there is one, and others."""
+    normals = torch.randn(4, device=device, generator=generator)
+    rest = torch.rand(20, device=device, generator=generator)
+    return torch.cat([normals, rest]).cpu()
+
+
+@pytest.mark.parametrize("copied", STATES)
+@pytest.mark.parametrize("name", KEEPING)
+def test_state_is_its_bytes(
+    device: str, generator: torch.Generator, name: str, copied: str
 ) -> None:
     on_cpu = torch.Generator().manual_seed(7)
-    torch.randn(3, device=device, dtype=dtype, generator=generator)
-    torch.randn(3, dtype=dtype, generator=on_cpu)
+    KEEPING[name]("cpu", on_cpu)
+    KEEPING[name](device, generator)
+    expected = later_numbers("cpu", on_cpu)
     state = generator.get_state()
-    assert state.numel() == 16
-    offset = generator.get_offset()
-    expected = torch.randn(5, dtype=dtype, generator=on_cpu)
+    assert state.untyped_storage().nbytes() == state.numel() == 16
     for _ in range(2):
-        drawn = torch.randn(5, device=device, dtype=dtype, generator=generator)
-        assert torch.equal(drawn.cpu(), expected)
-        assert generator.get_state().untyped_storage().nbytes() == 16
-        generator.set_state(state)
-        assert generator.get_offset() == offset
+        other = restored(STATES[copied](state), device)
+        assert other.get_state().equal(state)
+        assert other.get_offset() == generator.get_offset()
+        assert later_numbers(device, other).equal(expected)
+    assert later_numbers(device, generator).equal(expected)
+    generator.set_state(STATES[copied](state))
+    assert later_numbers(device, generator).equal(expected)
 
 
-def test_copies_of_a_state_have_the_normal_that_is_kept(
-    device: str, generator: torch.Generator, tmp_path: Path
+@pytest.mark.parametrize("name", KEEPING)
+def test_offset_has_the_normal_that_is_kept(
+    device: str, generator: torch.Generator, name: str
 ) -> None:
-    torch.randn(3, device=device, generator=generator)
-    state = generator.get_state()
-    torch.save(state, tmp_path / "state")
-    states = [
-        state,
-        copy.deepcopy(state),
-        pickle.loads(pickle.dumps(state)),
-        torch.load(tmp_path / "state"),
-    ]
-    expected = torch.randn(5, device=device, generator=generator)
-    for each in states:
-        generator.set_state(each)
-        drawn = torch.randn(5, device=device, generator=generator)
-        assert torch.equal(drawn, expected)
+    on_cpu = torch.Generator().manual_seed(7)
+    KEEPING[name]("cpu", on_cpu)
+    KEEPING[name](device, generator)
+    expected = later_numbers("cpu", on_cpu)
+    other = from_offset(generator)
+    assert other.get_offset() == generator.get_offset()
+    generator.set_offset(generator.get_offset())
+    for each in (generator, other):
+        assert later_numbers(device, each).equal(expected)
+    assert generator.get_offset() == other.get_offset()
 
 
-def test_another_state_of_the_bytes_has_no_normal(
+def test_normal_that_is_taken_leaves_a_plain_offset(
     device: str, generator: torch.Generator
 ) -> None:
     torch.randn(3, device=device, generator=generator)
-    twin = torch.Generator(device)
-    twin.set_state(generator.get_state().clone())
-    assert twin.get_offset() == generator.get_offset()
-    without = torch.randn(5, device=device, generator=twin)
-    assert not torch.equal(without, torch.randn(5, device=device, generator=generator))
+    assert generator.get_offset() == offset_keeping(8, since=0)
+    numbers(generator, 5)
+    assert generator.get_offset() == offset_keeping(13, since=5)
+    torch.randn(1, device=device, generator=generator)
+    assert generator.get_offset() == offset_at(13)
 
-    torch.randn(2, device=device, generator=generator)
+
+def test_state_in_the_middle_of_many_keeps_its_normal(
+    device: str, generator: torch.Generator
+) -> None:
+    # Half of the positions that get_state() has to find lie before others.
+    on_cpu = torch.Generator().manual_seed(7)
+    kept = []
+    for count in (1, 3, 700, 5, 15, 16, 17, 624, 1):
+        for d, g in (("cpu", on_cpu), (device, generator)):
+            torch.randn(count, device=d, generator=g)
+            torch.rand(count, device=d, generator=g)
+        kept.append((generator.get_state().clone(), on_cpu.get_state()))
+    for state, expected in reversed(kept):
+        generator.set_state(state)
+        on_cpu.set_state(expected)
+        assert later_numbers(device, generator).equal(later_numbers("cpu", on_cpu))
+
+
+def test_state_without_room_for_an_old_normal_is_that_of_the_cpu(
+    device: str, generator: torch.Generator
+) -> None:
+    generator.set_offset(offset_keeping((1 << 34) - 16, since=1 << 19))
+    assert generator.get_offset() == offset_keeping((1 << 34) - 16, since=1 << 19)
+    numbers(generator, 32)
+    state = generator.get_state()
+    assert state.numel() == 5056
+    with pytest.raises(RuntimeError, match="has no offset"):
+        generator.get_offset()
+    on_cpu = torch.Generator()
+    on_cpu.set_state(state)
+    expected = later_numbers("cpu", on_cpu)
+    assert later_numbers(device, restored(state.clone(), device)).equal(expected)
+    part = torch.cat([state, state])[5056:]
+    assert later_numbers(device, restored(part, device)).equal(expected)
+    assert later_numbers(device, generator).equal(expected)
+    assert generator.get_state().numel() == 16  # the normal has been taken
+
+
+def test_offset_of_a_state_that_dtensor_moved_goes_on(
+    device: str, generator: torch.Generator
+) -> None:
+    torch.randn(3, device=device, generator=generator)
     state = generator.get_state()
     state[8:].view(torch.int64).add_(4)  # as DTensor does, but in place
     generator.set_state(state)
-    twin.manual_seed(7).set_offset(generator.get_offset())
-    drawn = [torch.randn(3, device=device, generator=g) for g in (generator, twin)]
-    assert torch.equal(*drawn)
-
-
-def test_offset_leaves_no_normal_for_later(
-    device: str, generator: torch.Generator
-) -> None:
-    torch.randn(3, device=device, generator=generator)
-    generator.set_offset(generator.get_offset())
-    twin = torch.Generator(device).manual_seed(7)
-    twin.set_offset(offset_at(8))
-    drawn = [torch.randn(3, device=device, generator=g) for g in (generator, twin)]
-    assert torch.equal(*drawn)
+    uniform = torch.rand(40, device=device, generator=generator).cpu()
+    expected = torch.rand(64, generator=torch.Generator().manual_seed(7))
+    assert uniform.equal(expected[24:])
 
 
 def test_state_of_the_cpu_has_an_offset(generator: torch.Generator) -> None:
@@ -272,8 +381,11 @@ def test_offset_that_is_set_does_not_wait_for_enqueued_numbers(
     ("offset", "message"),
     [
         (6, "offset must be a multiple of 4, got 6"),
-        (-4, r"from 0 to 2\^62 - 1, got -4"),
+        (-4, r"from 0 to 2\^62 - 1, .* got -4"),
         (2**62, r"from 0 to 2\^62 - 1"),
+        (offset_keeping(3, since=0), "that get_offset"),
+        (offset_keeping(20, since=17), "that get_offset"),
+        (offset_keeping(20, since=16) + 1, "must be a multiple of 4"),
         (2**64, "verflow"),
         ("4", "expected a long, but got str"),
         (1.5, "expected a long, but got float"),

@@ -57,6 +57,24 @@ def sparse(rank: int) -> None:
         assert torch.equal(given.to_dense().cpu(), torch.eye(2))
 
 
+def outside(rank: int) -> None:
+    tensor, parts = torch.ones(2, device=DEVICE), torch.ones(4, device=DEVICE)
+    for call in (
+        lambda: dist.all_reduce(tensor),
+        lambda: dist.broadcast(tensor, 0),
+        lambda: dist.all_gather_into_tensor(parts, tensor),
+        lambda: dist.reduce_scatter_tensor(tensor, parts),
+    ):
+        tensor.untyped_storage().resize_(0)
+        with pytest.raises(RuntimeError, match="needs 8 bytes of its storage"):
+            call()
+        tensor.untyped_storage().resize_(8)
+        tensor.fill_(1)
+        call()
+    dist.all_reduce(tensor.fill_(1))
+    assert tensor.tolist() == [2.0, 2.0]
+
+
 def captured(rank: int) -> None:
     tensor = torch.ones(2, device=DEVICE)
     graph = torch.accelerator.Graph()
@@ -138,3 +156,7 @@ def test_the_error_of_a_stream_has_no_stack_of_cpp():
 
 def test_a_collective_cannot_be_captured_and_the_group_goes_on():
     run_ranks(captured, 2)
+
+
+def test_a_tensor_outside_its_storage_is_refused():
+    run_ranks(outside, 2)

@@ -320,6 +320,21 @@ def test_tensor_of_another_device_is_refused():
         compiled(x, torch.ones(5, device="openreg:1"))
 
 
+@pytest.mark.parametrize("wrapper", ["python", "cpp"])
+def test_tensor_outside_its_storage_is_refused_by_the_kernels_name(wrapper):
+    with torch._inductor.config.patch(cpp_wrapper=wrapper == "cpp"):
+        compiled = torch.compile(lambda x, y: x * 2 + y)
+        x, y = (torch.ones(4, 4, device="openreg") for _ in range(2))
+        expected = compiled(x, y)
+        y.untyped_storage().resize_(0)
+        words = r"kernel \w+: tensor 2 of its arguments, .* needs 64 bytes .* has 0"
+        with pytest.raises(RuntimeError, match=words):
+            compiled(x, y)
+        y.untyped_storage().resize_(64)
+        y.fill_(1)
+        assert compiled(x, y).equal(expected)
+
+
 def test_second_process_hits_the_cache_and_a_changed_package_does_not(
     run_python, tmp_path
 ):

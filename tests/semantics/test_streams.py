@@ -236,6 +236,20 @@ def test_elapsed_time_needs_events_that_were_timed() -> None:
         torch.openreg.Event().elapsed_time(end)
 
 
+def test_elapsed_time_of_events_of_two_devices_is_an_error() -> None:
+    # cudaEventElapsedTime: invalid resource handle.
+    events = []
+    for index in range(2):
+        with torch.openreg.device(index):
+            events.append(torch.openreg.Event(enable_timing=True))
+            events[-1].record()
+        events[-1].synchronize()
+    message = "recorded on device 0, and end on device 1: expected two events of one"
+    with pytest.raises(RuntimeError, match=message):
+        events[0].elapsed_time(events[1])
+    assert events[1].elapsed_time(events[1]) == 0
+
+
 def test_streams_compare_by_what_they_are() -> None:
     # torch.Stream.__eq__ and __hash__, torch/csrc/Stream.cpp.
     side = torch.openreg.Stream()

@@ -8,6 +8,7 @@
 #include <openreg/openreg.h>
 
 #include <ATen/ATen.h>
+#include <ATen/EmptyTensor.h>
 #include <ATen/MemoryOverlap.h>
 #include <c10/util/Exception.h>
 
@@ -46,6 +47,25 @@ void check_tensor(const at::Tensor& tensor) {
       tensor.layout() == c10::kStrided,
       "occl needs dense tensors, but got one of layout ",
       tensor.layout());
+  const size_t needed = at::detail::computeStorageNbytes(
+      tensor.sizes(),
+      tensor.strides(),
+      tensor.itemsize(),
+      static_cast<size_t>(tensor.storage_offset()));
+  TORCH_CHECK(
+      tensor.numel() == 0 || needed <= tensor.storage().nbytes(),
+      "occl: a tensor of shape ",
+      tensor.sizes(),
+      " and dtype ",
+      tensor.scalar_type(),
+      " needs ",
+      needed,
+      " bytes of its storage, which has ",
+      tensor.storage().nbytes(),
+      ": resize the storage before the call, with "
+      "tensor.untyped_storage().resize_(",
+      needed,
+      ")");
 }
 
 /// The device's memory of a tensor as one of the host, with the same geometry.

@@ -17,8 +17,13 @@ namespace openreg::inductor {
 /// The capsule openreg_inductor._C.launcher. Both functions need the GIL, and
 /// return false with an exception of Python's set.
 struct Launcher {
-  /// Looks at a tensor.
-  bool (*find_operand)(PyObject* tensor, int64_t device, Operand& operand);
+  /// Looks at a tensor, number `number` of those that `kernel` gets.
+  bool (*find_operand)(
+      PyObject* tensor,
+      int64_t device,
+      const char* kernel,
+      size_t number,
+      Operand& operand);
   /// Runs the kernel in stream order, or enqueues it.
   bool (*launch)(const Call& call);
 };
@@ -31,6 +36,7 @@ struct PythonError {};
 /// The arguments of one call of the Python function: the device's index, and
 /// those of the kernel.
 struct Arguments {
+  const char* kernel; // its name
   PyObject* const* values;
   int64_t device;
   Facts facts;
@@ -41,7 +47,12 @@ auto parse(Arguments& arguments, size_t number) {
   PyObject* value = arguments.values[number];
   if constexpr (std::is_pointer_v<T>) {
     Operand operand{};
-    if (!launcher->find_operand(value, arguments.device, operand)) {
+    if (!launcher->find_operand(
+            value,
+            arguments.device,
+            arguments.kernel,
+            arguments.facts.tensors + 1,
+            operand)) {
       throw PythonError();
     }
     return bind<T>(operand, arguments.facts);
@@ -62,12 +73,11 @@ auto parse(Arguments& arguments, size_t number) {
 }
 
 template <auto Kernel, typename... Args>
-PyObject*
-launch(const char* name, bool may_raise, Arguments& arguments, Args... args) {
+PyObject* launch(bool may_raise, Arguments& arguments, Args... args) {
   // In braces, so that the arguments are parsed before this is called.
   Bound<Kernel, Args...> bound{{args...}};
-  const Call call =
-      bound.describe(name, may_raise, arguments.device, arguments.facts);
+  const Call call = bound.describe(
+      arguments.kernel, may_raise, arguments.device, arguments.facts);
   if (!launcher->launch(call)) {
     throw PythonError();
   }
@@ -77,6 +87,7 @@ launch(const char* name, bool may_raise, Arguments& arguments, Args... args) {
 /// Runs the body of the Python function.
 template <typename Body>
 PyObject* guarded(
+    const char* kernel,
     PyObject* const* values,
     Py_ssize_t given,
     Py_ssize_t expected,
@@ -87,7 +98,7 @@ PyObject* guarded(
           "a compiled kernel takes " + std::to_string(expected) +
           " arguments, but " + std::to_string(given) + " were given");
     }
-    Arguments arguments{values, 0, {}};
+    Arguments arguments{kernel, values, 0, {}};
     arguments.device = parse<int64_t>(arguments, 0);
     return body(arguments);
   } catch (const PythonError&) {

@@ -16,6 +16,7 @@ namespace openreg::inductor {
 
 /// What is found out about the arguments of one call.
 struct Facts {
+  size_t tensors = 0;   // how many there are
   size_t bytes = 0;     // of all tensors
   bool on_host = false; // the kernel reads or writes memory of the host
 };
@@ -37,6 +38,7 @@ struct Input {
 /// Makes the kernel's argument of type T, a pointer, from a tensor.
 template <typename T>
 auto bind(const Operand& operand, Facts& facts) {
+  facts.tensors += 1;
   facts.bytes += operand.bytes;
   using Element = std::remove_pointer_t<T>;
   auto* data = static_cast<T>(operand.data);

@@ -15,13 +15,18 @@ namespace py = pybind11;
 namespace openreg::inductor {
 namespace {
 
-bool find_operand_of(PyObject* value, int64_t device, Operand& operand) {
+bool find_operand_of(
+    PyObject* value,
+    int64_t device,
+    const char* kernel,
+    size_t number,
+    Operand& operand) {
   return translated([&] {
     TORCH_CHECK_TYPE(
         THPVariable_Check(value),
         "a compiled kernel expected a torch.Tensor, not ",
         Py_TYPE(value)->tp_name);
-    operand = find_operand(THPVariable_Unpack(value), device);
+    operand = find_operand(THPVariable_Unpack(value), device, kernel, number);
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include <openreg/openreg.h>
 
+#include <ATen/EmptyTensor.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/csrc/inductor/aoti_torch/utils.h>
 
@@ -37,11 +38,57 @@ AddressRange load_range() {
       distance};
 }
 
+/// Throws if the storage was resized to fewer bytes than the tensor needs.
+void check_extent(const at::Tensor& tensor, const char* kernel, size_t number) {
+  const size_t nbytes = tensor.storage().nbytes();
+  const size_t end =
+      tensor.nbytes() + tensor.storage_offset() * tensor.itemsize();
+  if (C10_LIKELY(end <= nbytes && tensor.is_non_overlapping_and_dense())) {
+    return;
+  }
+  const size_t needed = at::detail::computeStorageNbytes(
+      tensor.sizes(),
+      tensor.strides(),
+      tensor.itemsize(),
+      static_cast<size_t>(tensor.storage_offset()));
+  if (needed > nbytes && tensor.numel() > 0) {
+    throw c10::AcceleratorError(
+        {__func__, __FILE__, __LINE__},
+        orErrorIllegalAddress,
+        c10::str(
+            "OpenReg error: ",
+            orGetErrorString(orErrorIllegalAddress),
+            " (",
+            orGetErrorName(orErrorIllegalAddress),
+            "): the compiled kernel ",
+            kernel,
+            ": tensor ",
+            number,
+            " of its arguments, with shape ",
+            tensor.sizes(),
+            " and dtype ",
+            tensor.scalar_type(),
+            ", needs ",
+            needed,
+            " bytes of its storage, which has ",
+            nbytes,
+            ". Resize the storage before the call, with "
+            "tensor.untyped_storage().resize_(",
+            needed,
+            ")"));
+  }
+}
+
 std::atomic<LaunchCompiled> launch_compiled{nullptr};
 
 } // namespace
 
-Operand find_operand(const at::Tensor& tensor, int64_t device) {
+Operand find_operand(
+    const at::Tensor& tensor,
+    int64_t device,
+    const char* kernel,
+    size_t number) {
+  check_extent(tensor, kernel, number);
   static const AddressRange range = load_range();
   auto* address = static_cast<std::byte*>(tensor.data_ptr());
   if (address < range.begin || address >= range.end) {
@@ -71,10 +118,15 @@ void launch(const Call& call) {
 AOTITorchError openreg_inductor_find_operand(
     AtenTensorHandle tensor,
     int64_t device,
+    const char* kernel,
+    size_t number,
     openreg::inductor::Operand* operand) {
   AOTI_TORCH_CONVERT_EXCEPTION_TO_ERROR_CODE({
     *operand = openreg::inductor::find_operand(
-        *torch::aot_inductor::tensor_handle_to_tensor_pointer(tensor), device);
+        *torch::aot_inductor::tensor_handle_to_tensor_pointer(tensor),
+        device,
+        kernel,
+        number);
   });
 }
 

@@ -8,8 +8,13 @@
 
 namespace openreg::inductor {
 
-/// Looks at a tensor. Throws if it is on another device.
-C10_EXPORT Operand find_operand(const at::Tensor& tensor, int64_t device);
+/// Looks at a tensor, number `number` of those that `kernel` gets. Throws if it
+/// is on another device, or does not lie in its storage.
+C10_EXPORT Operand find_operand(
+    const at::Tensor& tensor,
+    int64_t device,
+    const char* kernel,
+    size_t number);
 
 using LaunchCompiled = void (*)(const Call& call);
 

@@ -9,10 +9,13 @@
 
 extern "C" {
 
-/// Looks at a tensor: where a kernel of the device finds it.
+/// Looks at a tensor, number `number` of those that `kernel` gets: where a
+/// kernel of the device finds it.
 AOTI_TORCH_EXPORT AOTITorchError openreg_inductor_find_operand(
     AtenTensorHandle tensor,
     int64_t device,
+    const char* kernel,
+    size_t number,
     openreg::inductor::Operand* operand);
 
 /// Runs a kernel in the order of the current stream, or enqueues it.

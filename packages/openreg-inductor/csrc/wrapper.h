@@ -43,10 +43,15 @@ class DeviceGuard {
 
 /// Makes the kernel's argument of type T from a tensor or number.
 template <typename T, typename Value>
-auto convert(const Value& value, int64_t device, Facts& facts) {
+auto convert(
+    const Value& value,
+    int64_t device,
+    const char* kernel,
+    Facts& facts) {
   if constexpr (std::is_pointer_v<T>) {
     Operand operand{};
-    check(openreg_inductor_find_operand(value.get(), device, &operand));
+    check(openreg_inductor_find_operand(
+        value.get(), device, kernel, facts.tensors + 1, &operand));
     return bind<T>(operand, facts);
   } else {
     return static_cast<T>(value);
@@ -66,9 +71,10 @@ struct Launch<Kernel> {
       const Values&... values) {
     static const char* const kept = openreg_inductor_keep_name(name);
     Facts facts;
-    using Each =
-        Bound<Kernel, decltype(convert<Params>(values, device, facts))...>;
-    Each bound{{convert<Params>(values, device, facts)...}};
+    using Each = Bound<
+        Kernel,
+        decltype(convert<Params>(values, device, kept, facts))...>;
+    Each bound{{convert<Params>(values, device, kept, facts)...}};
     const Call call = bound.describe(kept, may_raise, device, facts);
     check(openreg_inductor_launch(&call));
   }

@@ -268,6 +268,25 @@ TEST(orEventElapsedTime, NeedsRecordsAndTiming) {
   EXPECT_EQ(orEventElapsedTime(&ms, recorded, untimed), orErrorInvalidHandle);
 }
 
+TEST(orEventElapsedTime, OfTwoDevicesIsInvalidHandleAndNamesBoth) {
+  const Event start;
+  const Event end;
+  ASSERT_OK(orEventRecord(start, nullptr));
+  {
+    const CurrentDevice other(1);
+    ASSERT_OK(orEventRecord(end, nullptr));
+    ASSERT_OK(orEventSynchronize(end));
+  }
+  ASSERT_OK(orEventSynchronize(start));
+  float ms = -1;
+  EXPECT_EQ(orEventElapsedTime(&ms, start, end), orErrorInvalidHandle);
+  EXPECT_EQ(ms, -1);
+  const std::string message = orGetErrorMessage();
+  EXPECT_NE(message.find("device 0, and end on device 1"), std::string::npos)
+      << message;
+  EXPECT_OK(orEventElapsedTime(&ms, start, start));
+}
+
 TEST(orEventCreate, HasTiming) {
   orEvent_t event = nullptr;
   ASSERT_OK(orEventCreate(&event));

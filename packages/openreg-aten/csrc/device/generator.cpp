@@ -33,67 +33,31 @@ FetchGenerator g_fetch = nullptr;
 struct SeedAndOffset {
   uint64_t seed;
   uint64_t offset;
-
-  bool operator==(const SeedAndOffset&) const = default;
 };
 
-/// A state of 16 bytes, and the normals that the generator keeps with them,
-/// behind these 16 bytes in the storage of the tensor. Pickling and
-/// copy.deepcopy take the storage. Who makes another state of the 16 bytes, as
-/// DTensor does, leaves the normals behind, which are none of that state.
-struct StateWithNormals {
-  static constexpr uint64_t kName = 0x736c616d726f6e21; // "!normals"
-
-  SeedAndOffset state;
-  SeedAndOffset owner; // the state that the normals are of
-  uint64_t name = kName;
-  double of_double = 0;
-  float of_float = 0;
-  uint16_t has_double = 0;
-  uint16_t has_float = 0;
-};
-// No row of states in one storage is as long.
-static_assert(sizeof(StateWithNormals) % sizeof(SeedAndOffset) != 0);
-
-GeneratorState::Normals kept_normals(const at::Generator& cpu) {
-  const std::lock_guard lock(cpu.unsafeGetGeneratorImpl()->mutex_);
-  auto* impl = cpu.get<at::CPUGeneratorImpl>();
-  return {impl->next_float_normal_sample(), impl->next_double_normal_sample()};
-}
-
-c10::intrusive_ptr<c10::TensorImpl> to_tensor(
-    const SeedAndOffset& state,
-    const GeneratorState::Normals& kept) {
-  StateWithNormals all{state, state};
-  all.of_double = kept.of_double.value_or(0);
-  all.of_float = kept.of_float.value_or(0);
-  all.has_double = static_cast<uint16_t>(kept.of_double.has_value());
-  all.has_float = static_cast<uint16_t>(kept.of_float.has_value());
-  const bool some = kept.of_double || kept.of_float;
-  const std::size_t size = some ? sizeof(all) : sizeof(state);
-  const auto tensor = at::detail::empty_cpu(
-      {static_cast<int64_t>(size)}, at::TensorOptions(at::kByte));
-  std::memcpy(tensor.mutable_data_ptr(), &all, size);
-  tensor.unsafeGetTensorImpl()->set_sizes_contiguous({sizeof(state)});
+c10::intrusive_ptr<c10::TensorImpl> to_tensor(const SeedAndOffset& state) {
+  const auto tensor =
+      at::detail::empty_cpu({sizeof(state)}, at::TensorOptions(at::kByte));
+  std::memcpy(tensor.mutable_data_ptr(), &state, sizeof(state));
   return tensor.getIntrusivePtr();
 }
 
-std::pair<SeedAndOffset, GeneratorState::Normals> from_tensor(
-    const c10::TensorImpl& tensor) {
-  StateWithNormals all{};
-  std::memcpy(&all.state, tensor.data(), sizeof(all.state));
-  GeneratorState::Normals kept;
-  if (tensor.storage_offset() == 0 &&
-      tensor.storage().nbytes() == sizeof(all)) {
-    std::memcpy(&all, tensor.data(), sizeof(all));
-    if (all.name == StateWithNormals::kName && all.owner == all.state) {
-      kept.of_double =
-          all.has_double != 0 ? std::optional(all.of_double) : std::nullopt;
-      kept.of_float =
-          all.has_float != 0 ? std::optional(all.of_float) : std::nullopt;
-    }
-  }
-  return {all.state, kept};
+SeedAndOffset from_tensor(const c10::TensorImpl& tensor) {
+  SeedAndOffset state{};
+  std::memcpy(&state, tensor.data(), sizeof(state));
+  return state;
+}
+
+/// A CPU generator with a state of the CPU. The generator reads a state that
+/// does not begin its storage from a wrong address, so it gets a copy.
+at::Generator cpu_generator_with(const c10::TensorImpl& state) {
+  at::detail::check_rng_state(state);
+  const auto copy =
+      at::detail::empty_cpu({state.numel()}, at::TensorOptions(at::kByte));
+  std::memcpy(copy.mutable_data_ptr(), state.data(), copy.nbytes());
+  auto made = at::make_generator<at::CPUGeneratorImpl>();
+  made.unsafeGetGeneratorImpl()->set_state(*copy.unsafeGetTensorImpl());
+  return made;
 }
 
 class GeneratorImpl final : public c10::GeneratorImpl {
@@ -128,7 +92,7 @@ class GeneratorImpl final : public c10::GeneratorImpl {
   void set_offset(uint64_t offset) override {
     check_not_captured("set_offset");
     if (g_offset) {
-      return state()->set_offset(current_seed(), offset, {});
+      return state()->set_offset(current_seed(), offset);
     }
     TORCH_CHECK(
         offset == 0,
@@ -144,14 +108,15 @@ class GeneratorImpl final : public c10::GeneratorImpl {
     const auto offset = state->offset_of(snapshot);
     TORCH_CHECK(
         offset,
-        "the offset of this OpenReg Generator is not known: its state was set "
-        "as a whole, and is none that seed ",
+        "this OpenReg Generator has no offset: either its state was set as a "
+        "whole and is not one that seed ",
         snapshot.cpu.current_seed(),
-        " reaches in 2^30 draws");
+        " reaches in 2^30 draws, or it keeps a normal that was drawn too long "
+        "ago; its get_state() returns all 5056 bytes of the CPU generator");
     return *offset;
   }
 
-  /// 16 bytes, a seed and an offset, unless its offset is not known.
+  /// 16 bytes, a seed and an offset; the CPU's bytes if there is no offset.
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
     check_not_captured("get_state");
     const auto [state, snapshot] = drawn();
@@ -160,20 +125,17 @@ class GeneratorImpl final : public c10::GeneratorImpl {
       const std::lock_guard lock(snapshot.cpu.unsafeGetGeneratorImpl()->mutex_);
       return snapshot.cpu.unsafeGetGeneratorImpl()->get_state();
     }
-    return to_tensor(
-        {snapshot.cpu.current_seed(), *offset}, kept_normals(snapshot.cpu));
+    return to_tensor({snapshot.cpu.current_seed(), *offset});
   }
   void set_state(const c10::TensorImpl& state) override {
     check_not_captured("set_state");
     if (g_offset && state.numel() == sizeof(SeedAndOffset)) {
       at::detail::check_rng_state(state);
-      const auto [parts, kept] = from_tensor(state);
-      this->state()->set_offset(parts.seed, parts.offset, kept);
+      const auto [seed, offset] = from_tensor(state);
+      this->state()->set_offset(seed, offset);
       return;
     }
-    auto made = at::make_generator<at::CPUGeneratorImpl>();
-    made.unsafeGetGeneratorImpl()->set_state(state);
-    this->state()->set_generator(std::move(made));
+    this->state()->set_generator(cpu_generator_with(state));
   }
 
   c10::intrusive_ptr<c10::GeneratorImpl> graphsafe_get_state() const override {

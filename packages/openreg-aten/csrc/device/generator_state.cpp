@@ -2,11 +2,14 @@
 // The positions of generators: found by going on from known ones.
 #include "device/generator_state.h"
 
+#include "device/kept_normal.h"
 #include "device/stream_event.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <c10/util/Exception.h>
 
+#include <bit>
+#include <tuple>
 #include <utility>
 
 namespace openreg::aten {
@@ -18,31 +21,77 @@ constexpr uint64_t kSoon = uint64_t{1} << 30;
 constexpr uint64_t kMostDraws = uint64_t{1} << 60;
 
 constexpr uint64_t kDrawsOfFour = 16;
+constexpr int kRestBits = 4;
 constexpr int kRestBit = 58;
+constexpr int kKeptBit = 62;  // the generator keeps a normal
+constexpr int kWidthBit = 57; // the bits of the distance to it lie below
+constexpr uint64_t kMostWidth = 31;
 
-uint64_t to_draws(uint64_t offset) {
-  TORCH_CHECK(
-      offset < uint64_t{kDrawsOfFour} << kRestBit,
-      "expected an offset from 0 to 2^62 - 1, got ",
-      static_cast<int64_t>(offset));
-  TORCH_CHECK(offset % 4 == 0, "offset must be a multiple of 4, got ", offset);
-  const uint64_t fours = offset % (uint64_t{1} << kRestBit) / 4;
-  return fours * kDrawsOfFour + (offset >> kRestBit);
+constexpr uint64_t low_bits(uint64_t value, int count) {
+  return value & ((uint64_t{1} << count) - 1);
 }
 
-uint64_t to_offset(uint64_t draws) {
-  return draws / kDrawsOfFour * 4 | (draws % kDrawsOfFour) << kRestBit;
+/// What an offset holds.
+struct Draws {
+  uint64_t count;                       // the position
+  std::optional<uint64_t> since_normal; // that was drawn and is kept
+};
+
+Draws to_draws(uint64_t offset) {
+  const bool kept = (offset >> kKeptBit) == 1;
+  const int width =
+      kept ? static_cast<int>(low_bits(offset >> kWidthBit, 5)) : 0;
+  const int rest_bit = kept ? kWidthBit - width - kRestBits : kRestBit;
+  const uint64_t fours = low_bits(offset, rest_bit) / 4;
+  Draws draws{
+      fours * kDrawsOfFour + low_bits(offset >> rest_bit, kRestBits), {}};
+  if (kept) {
+    draws.since_normal = low_bits(offset >> (kWidthBit - width), width);
+  }
+  TORCH_CHECK(
+      offset >> kKeptBit == 0 ||
+          (kept && draws.count >= *draws.since_normal + kDrawsOfNormals),
+      "expected an offset from 0 to 2^62 - 1, or one that get_offset() "
+      "returned, got ",
+      static_cast<int64_t>(offset));
+  TORCH_CHECK(offset % 4 == 0, "offset must be a multiple of 4, got ", offset);
+  return draws;
+}
+
+/// Nothing if an offset cannot hold both numbers. DTensor adds to an offset, so
+/// one bit stays free above the position.
+std::optional<uint64_t> to_offset(const Draws& draws) {
+  const uint64_t fours = draws.count / kDrawsOfFour * 4;
+  const uint64_t rest = draws.count % kDrawsOfFour;
+  if (!draws.since_normal) {
+    return fours | rest << kRestBit;
+  }
+  const auto width = static_cast<uint64_t>(std::bit_width(*draws.since_normal));
+  if (width > kMostWidth) {
+    return std::nullopt;
+  }
+  const int distance_bit = kWidthBit - static_cast<int>(width);
+  const int rest_bit = distance_bit - kRestBits;
+  if (fours >> (rest_bit - 1) != 0) {
+    return std::nullopt;
+  }
+  return uint64_t{1} << kKeptBit | width << kWidthBit |
+      *draws.since_normal << distance_bit | rest << rest_bit | fours;
 }
 
 GeneratorState::Position start_of(uint64_t seed) {
-  return {at::mt19937(seed).data(), 0};
+  return {at::mt19937(seed).data(), 0, std::nullopt};
 }
 
-at::Generator generator_at(const at::mt19937_data_pod& engine) {
-  auto made = at::make_generator<at::CPUGeneratorImpl>(engine.seed_);
-  at::mt19937 set;
-  set.set_data(engine);
-  made.get<at::CPUGeneratorImpl>()->set_engine(set);
+at::Generator generator_at(const GeneratorState::Position& position) {
+  auto made = at::make_generator<at::CPUGeneratorImpl>(position.engine.seed_);
+  at::mt19937 twister;
+  twister.set_data(position.engine);
+  auto* cpu = made.get<at::CPUGeneratorImpl>();
+  cpu->set_engine(twister);
+  if (position.normal) {
+    cpu->set_next_double_normal_sample(position.normal->value);
+  }
   return made;
 }
 
@@ -76,29 +125,25 @@ void GeneratorState::set_seed(uint64_t seed) {
   put(at::make_generator<at::CPUGeneratorImpl>(seed), start_of(seed));
 }
 
-void GeneratorState::set_offset(
-    uint64_t seed,
-    uint64_t offset,
-    const Normals& kept) {
-  const uint64_t draws = to_draws(offset);
-  Position best = start_of(seed);
-  {
-    const std::lock_guard lock(mutex_);
-    for (const Position& each : recent_) {
-      if (each.engine.seed_ == seed && each.draws >= best.draws &&
-          each.draws <= draws) {
-        best = each;
-      }
-    }
+void GeneratorState::set_offset(uint64_t seed, uint64_t offset) {
+  const Draws draws = to_draws(offset);
+  const auto go_on = [](Position& position, uint64_t to) {
+    skip(position.engine, to - position.draws);
+    position.draws = to;
+  };
+  Position position;
+  if (draws.since_normal) {
+    const uint64_t behind = draws.count - *draws.since_normal;
+    position = nearest(seed, behind - kDrawsOfNormals);
+    go_on(position, behind - kDrawsOfNormals);
+    position.normal = Normal{kept_normal_at(position.engine), behind};
+  } else {
+    position = nearest(seed, draws.count);
+    position.normal.reset();
   }
-  skip(best.engine, draws - best.draws);
-  best.draws = draws;
-  at::Generator made = generator_at(best.engine);
-  auto* cpu = made.get<at::CPUGeneratorImpl>();
-  cpu->set_next_float_normal_sample(kept.of_float);
-  cpu->set_next_double_normal_sample(kept.of_double);
-  put(std::move(made), best);
-  remember(best);
+  go_on(position, draws.count);
+  put(generator_at(position), position);
+  remember(position);
 }
 
 void GeneratorState::set_generator(at::Generator cpu) {
@@ -106,9 +151,13 @@ void GeneratorState::set_generator(at::Generator cpu) {
 }
 
 std::optional<uint64_t> GeneratorState::offset_of(const Snapshot& snapshot) {
-  const at::mt19937_data_pod engine = [&snapshot] {
-    const std::lock_guard lock(snapshot.cpu.unsafeGetGeneratorImpl()->mutex_);
-    return snapshot.cpu.get<at::CPUGeneratorImpl>()->engine().data();
+  auto* cpu = snapshot.cpu.get<at::CPUGeneratorImpl>();
+  const auto [engine, kept, kept_float] = [cpu] {
+    const std::lock_guard lock(cpu->mutex_);
+    return std::tuple(
+        cpu->engine().data(),
+        cpu->next_double_normal_sample(),
+        cpu->next_float_normal_sample());
   }();
   {
     const std::lock_guard lock(mutex_);
@@ -116,20 +165,56 @@ std::optional<uint64_t> GeneratorState::offset_of(const Snapshot& snapshot) {
       return std::nullopt;
     }
   }
-  const Position from = snapshot.origin.value_or(start_of(engine.seed_));
-  const auto more =
-      draws_between(from.engine, engine, snapshot.origin ? kMostDraws : kSoon);
-  if (more) {
-    remember({engine, from.draws + *more});
+  const std::optional<Position> found = [&]() -> std::optional<Position> {
+    const Position from = snapshot.origin.value_or(start_of(engine.seed_));
+    const auto more = draws_between(
+        from.engine, engine, snapshot.origin ? kMostDraws : kSoon);
+    if (!more || kept_float) { // which no kernel of PyTorch keeps
+      return std::nullopt;
+    }
+    Position position{engine, from.draws + *more, std::nullopt};
+    if (kept && from.normal && from.normal->value == *kept) {
+      position.normal = from.normal;
+    } else if (kept) {
+      const auto draws = draws_to_kept_normal(from.engine, *more, *kept);
+      if (!draws) {
+        return std::nullopt;
+      }
+      position.normal = Normal{*kept, from.draws + *draws};
+    }
+    return position;
+  }();
+  if (found) {
+    remember(*found);
   }
   const std::lock_guard lock(mutex_);
   if (cpu_ == snapshot.cpu) {
-    lost_ = !more;
-    if (more) {
-      origin_ = Position{engine, from.draws + *more};
+    lost_ = !found;
+    if (found) {
+      origin_ = found;
     }
   }
-  return more ? std::optional(to_offset(from.draws + *more)) : std::nullopt;
+  if (!found) {
+    return std::nullopt;
+  }
+  Draws draws{found->draws, std::nullopt};
+  if (found->normal) {
+    draws.since_normal = found->draws - found->normal->draws;
+  }
+  return to_offset(draws);
+}
+
+GeneratorState::Position GeneratorState::nearest(uint64_t seed, uint64_t draws)
+    const {
+  Position best = start_of(seed);
+  const std::lock_guard lock(mutex_);
+  for (const Position& each : recent_) {
+    if (each.engine.seed_ == seed && each.draws >= best.draws &&
+        each.draws <= draws) {
+      best = each;
+    }
+  }
+  return best;
 }
 
 void GeneratorState::put(at::Generator cpu, std::optional<Position> origin) {

@@ -9,6 +9,14 @@
 // element to it for an element that another rank draws, and the kernels take
 // one to four numbers for an element: so 4 of an offset are 16 numbers, and the
 // rest of a position, which is less than 16, is in the bits from 2^58 on.
+//
+// Bit 62 marks the offset of a generator that keeps a normal (kept_normal.h).
+// Such an offset also holds the distance, in numbers, from the position of that
+// normal to the generator's. The distance takes as many bits as it needs, below
+// five bits that hold their count:
+//
+//   bit    63  62  61..57  57-n..56    53-n..56-n  2..52-n   1..0
+//   holds  0   1   n       distance    rest        position  0
 #pragma once
 
 #include "device/mersenne.h"
@@ -26,15 +34,16 @@ namespace openreg::aten {
 /// A CPU generator, and what is known of its position. Safe in all threads.
 class GeneratorState {
  public:
+  /// The normal that the CPU generator keeps, and the position behind the
+  /// numbers that it is made of.
+  struct Normal {
+    double value;
+    uint64_t draws;
+  };
   struct Position {
     at::mt19937_data_pod engine;
     uint64_t draws;
-  };
-  /// Normals that are drawn one by one come in pairs: the second ones, which
-  /// the CPU generator keeps for the next draw.
-  struct Normals {
-    std::optional<float> of_float;
-    std::optional<double> of_double;
+    std::optional<Normal> normal;
   };
   /// The CPU generator at some time, who drew from it last, and a position that
   /// it had before.
@@ -57,18 +66,23 @@ class GeneratorState {
   // Enqueued kernels keep the CPU generator that they have, so a new beginning
   // waits for none of them.
   void set_seed(uint64_t seed);
-  /// Throws unless `offset` is a multiple of 4 from 0 to 2^62 - 1.
-  void set_offset(uint64_t seed, uint64_t offset, const Normals& kept);
+  /// Throws unless `offset` is a multiple of 4 from 0 to 2^62 - 1, or that of a
+  /// generator that keeps a normal.
+  void set_offset(uint64_t seed, uint64_t offset);
   /// Takes the CPU generator `cpu`, whose position is not known.
   void set_generator(at::Generator cpu);
 
-  /// The offset of a snapshot whose kernels have drawn; nothing if the state
-  /// was set as a whole, and is none that the seed reaches soon.
+  /// The offset of a snapshot whose kernels have drawn. Nothing if the state
+  /// was set as a whole and the seed does not reach it soon, or if the
+  /// generator keeps a normal from numbers too far back for an offset to hold
+  /// both positions.
   std::optional<uint64_t> offset_of(const Snapshot& snapshot);
 
  private:
   void put(at::Generator cpu, std::optional<Position> origin);
   void remember(const Position& position);
+  /// The nearest known position of `seed` that is not behind `draws`.
+  Position nearest(uint64_t seed, uint64_t draws) const;
 
   mutable std::mutex mutex_;
   at::Generator cpu_;

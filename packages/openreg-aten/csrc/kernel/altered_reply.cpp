@@ -23,7 +23,7 @@ std::vector<at::Tensor> run_with_reply(
       name.c_str(), overload.c_str());
   const OperatorInfo& info = info_of(op);
   const c10::DeviceIndex device = tensors.at(0).get_device();
-  CpuAliases aliases(device);
+  CpuAliases aliases(op, device);
   torch::jit::Stack stack;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     stack.emplace_back(

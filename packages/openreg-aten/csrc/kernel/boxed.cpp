@@ -6,6 +6,7 @@
 #include "kernel/cpu_aliases.h"
 #include "kernel/device_finder.h"
 #include "kernel/dispatch_paths.h"
+#include "kernel/extent.h"
 #include "kernel/operator_info.h"
 #include "kernel/output_metadata.h"
 #include "kernel/submit.h"
@@ -273,6 +274,7 @@ class BoxedCall final : public Call {
 /// weights. The object is the CPU's and may keep arguments, so these are
 /// copies.
 void run_on_host(
+    const c10::OperatorHandle& op,
     const OperatorInfo& info,
     Stack& stack,
     const c10::OperatorHandle& target,
@@ -281,6 +283,7 @@ void run_on_host(
     return tensor.defined() ? tensor.cpu() : tensor;
   };
   const size_t base = stack.size() - info.argument_count;
+  check_extents(op, info, at::ArrayRef<c10::IValue>(stack).slice(base));
   for (const auto& argument : info.arguments) {
     c10::IValue& value = stack[base + argument.index];
     if (value.isTensor()) {
@@ -320,7 +323,7 @@ void run_boxed(
     if (counts_paths()) {
       count_path(op.operator_name(), DispatchPath::kBoxed);
     }
-    run_on_host(info, *stack, target, cpu_key);
+    run_on_host(op, info, *stack, target, cpu_key);
   } else if (
       C10_UNLIKELY(
           cpu_key == c10::DispatchKey::CPU &&

@@ -106,7 +106,7 @@ class Call {
 
   /// The aliases of the arguments; a call that needs none has none.
   CpuAliases& aliases() {
-    return aliases_ ? *aliases_ : aliases_.emplace(device_);
+    return aliases_ ? *aliases_ : aliases_.emplace(op_, device_);
   }
   /// Gives written arguments the metadata that run() gave their aliases, and
   /// the aliases back; returns whether there was any, or null if an enqueued

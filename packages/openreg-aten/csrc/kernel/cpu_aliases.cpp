@@ -7,6 +7,7 @@
 #include "device/bytes.h"
 #include "device/device.h"
 #include "kernel/device_finder.h"
+#include "kernel/extent.h"
 #include "kernel/host_tensors.h"
 
 #include <ATen/quantized/QTensorImpl.h>
@@ -136,6 +137,9 @@ at::Tensor& CpuAliases::alias(const at::Tensor& tensor, bool written) {
     }
     return aliased.alias->tensor;
   }
+  if (C10_UNLIKELY(!lies_in_storage(*impl))) {
+    throw_outside_storage(*impl);
+  }
   CpuAliasPtr alias = make_alias_of(*impl);
   c10::TensorImpl& made = *alias->tensor.unsafeGetTensorImpl();
   const c10::Storage& storage = share_storage(impl->storage(), written, *alias);
@@ -162,6 +166,7 @@ at::Tensor& CpuAliases::alias(at::Tensor&& tensor, bool written) {
 at::Tensor& CpuAliases::alias_argument(
     const at::Tensor& tensor,
     const OperatorInfo::Argument& argument) {
+  argument_ = &argument;
   if (C10_LIKELY(
           tensor.defined() && tensor.device().type() == c10::kPrivateUse1)) {
     return alias(tensor, argument.written);
@@ -169,8 +174,20 @@ at::Tensor& CpuAliases::alias_argument(
   if (tensor.defined() && !is_accepted_from_host(tensor, argument)) {
     throw_two_devices(device_, tensor);
   }
+  if (tensor.defined() && tensor.has_storage() &&
+      !lies_in_storage(*tensor.unsafeGetTensorImpl())) {
+    throw_outside_storage(*tensor.unsafeGetTensorImpl());
+  }
   has_host_tensors_ = has_host_tensors_ || tensor.defined();
   return const_cast<at::Tensor&>(tensor);
+}
+
+void CpuAliases::throw_outside_storage(const c10::TensorImpl& tensor) const {
+  const auto& arguments = op_.schema().arguments();
+  openreg::aten::throw_outside_storage(
+      tensor,
+      toString(op_.operator_name()),
+      argument_ != nullptr ? arguments[argument_->index].name() : "self");
 }
 
 bool CpuAliases::write_back() {

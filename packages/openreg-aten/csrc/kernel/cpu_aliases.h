@@ -21,7 +21,9 @@ namespace openreg::aten {
 /// besides that of a tensor's Python object takes the GIL; they outlive it.
 class CpuAliases {
  public:
-  explicit CpuAliases(c10::DeviceIndex device) : device_(device) {}
+  /// For a kernel of `op`, which must live as long.
+  CpuAliases(const c10::OperatorHandle& op, c10::DeviceIndex device)
+      : op_(op), device_(device) {}
   CpuAliases(const CpuAliases&) = delete;
   CpuAliases& operator=(const CpuAliases&) = delete;
   ~CpuAliases();
@@ -29,7 +31,8 @@ class CpuAliases {
   /// A CPU tensor over the memory of a device tensor. The same tensor gives the
   /// same alias, and tensors that share a storage give aliases that do: kernels
   /// look at both. What a kernel changes of a `written` tensor's size, strides
-  /// or buffer is written back by write_back().
+  /// or buffer is written back by write_back(). Throws for a tensor that does
+  /// not lie in its storage.
   at::Tensor& alias(const at::Tensor& tensor, bool written);
   /// The same for a tensor that nobody else keeps.
   at::Tensor& alias(at::Tensor&& tensor, bool written);
@@ -96,6 +99,8 @@ class CpuAliases {
   at::Tensor adopt_components(const at::Tensor& result);
   void write_back_components(const Aliased& aliased);
 
+  [[noreturn]] void throw_outside_storage(const c10::TensorImpl& tensor) const;
+
   /// An alias of the kind of tensor that `impl` is, over nothing yet.
   CpuAliasPtr make_alias_of(c10::TensorImpl& impl);
 
@@ -115,6 +120,8 @@ class CpuAliases {
   /// The device storage for the storage of a result.
   c10::Storage device_storage(const c10::Storage& result);
 
+  const c10::OperatorHandle& op_;
+  const OperatorInfo::Argument* argument_ = nullptr; // that is being aliased
   c10::DeviceIndex device_;
   bool has_host_tensors_ = false;
   bool has_changed_bits_ = false;

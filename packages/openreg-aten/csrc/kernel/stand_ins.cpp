@@ -3,6 +3,7 @@
 #include "kernel/stand_ins.h"
 
 #include "kernel/cpu_allocator.h"
+#include "kernel/extent.h"
 #include "kernel/host_tensors.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -239,6 +240,7 @@ at::Tensor StandInCall::stand_in_of(
   }
   const bool written = argument.written;
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
+  refused_ = refused_ || !lies_in_storage(*impl);
   const void* storage = impl->storage().unsafeGetStorageImpl();
   const auto shared = storages_.find(storage);
   if (shared == storages_.end()) {

@@ -103,6 +103,14 @@ bool has_number(c10::ScalarType dtype, const c10::Scalar& value) {
       magnitude <= largest_of(c10::toRealValueType(dtype));
 }
 
+bool lie_in_storages(const c10::SmallVectorImpl<at::OperandInfo>& operands) {
+  return std::all_of(
+      operands.begin(), operands.end(), [](const at::OperandInfo& operand) {
+        return operand.is_output || // it is new, or one of the inputs as well
+            lies_in_storage(*operand.tensor_base().unsafeGetTensorImpl());
+      });
+}
+
 void move_to_cpu(
     c10::SmallVectorImpl<at::OperandInfo>& operands,
     c10::ScalarType common_dtype) {

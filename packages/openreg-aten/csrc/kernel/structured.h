@@ -9,6 +9,7 @@
 #pragma once
 
 #include "kernel/device_checks.h"
+#include "kernel/extent.h"
 #include "kernel/typed.h"
 #include "kernel/wider.h"
 
@@ -43,6 +44,9 @@ template <typename Argument>
 bool has_number(c10::ScalarType, const Argument&) {
   return true;
 }
+
+/// Whether all operands lie in their storages.
+bool lie_in_storages(const c10::SmallVectorImpl<at::OperandInfo>& operands);
 
 /// Tells the operands of an iterator that they are the CPU's.
 void move_to_cpu(
@@ -108,6 +112,9 @@ class Iterator final : public Structured {
   bool has_host_operand() const {
     return openreg::aten::has_host_operand(this->operands_);
   }
+  bool lies_in_storages() const {
+    return lie_in_storages(this->operands_);
+  }
   /// Moves the operands to the CPU, for impl().
   void move_to_cpu() {
     openreg::aten::move_to_cpu(this->operands_, this->common_dtype_);
@@ -153,6 +160,9 @@ class StructuredCall final : public TypedCall<Operator> {
   }
   // [docs: structured-run]
   void alias() override {
+    if (C10_UNLIKELY(!iterator_.lies_in_storages())) {
+      check_extents(this->op(), this->info(), this->arguments()); // throws
+    }
     iterator_.move_to_cpu();
   }
   void run() override {

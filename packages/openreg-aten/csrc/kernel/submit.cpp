@@ -9,6 +9,7 @@
 #include "device/device.h"
 #include "device/launch.h"
 #include "kernel/cpu_allocator.h"
+#include "kernel/device_name.h"
 #include "kernel/enqueue.h"
 #include "kernel/first_call.h"
 #include "kernel/kernel_run.h"
@@ -185,6 +186,20 @@ void fail_capture(const Call& call) {
   }
 }
 
+/// Runs `work`. An error about a dtype that has no kernel names the device.
+template <typename Work>
+void naming_device(const Work& work) {
+  try {
+    work();
+  } catch (const c10::NotImplementedError& error) {
+    std::string text = name_device(error.msg());
+    if (text == error.msg()) {
+      throw;
+    }
+    throw c10::NotImplementedError(std::move(text), error.backtrace());
+  }
+}
+
 /// Runs a call on this thread as the executor does; without a message, if its
 /// arguments or results have no encoding. `info`, which may be null, is what
 /// the device does.
@@ -266,9 +281,11 @@ std::optional<bool> run(Call& call, size_t bytes) {
     described = info_of(call, bytes);
   }
   const orLaunchInfo* info = described ? &*described : nullptr;
-  if (C10_UNLIKELY(call.may_be_sent && sends_messages())) {
-    run_by_message(call, info);
-  } else {
+  naming_device([&] {
+    if (C10_UNLIKELY(call.may_be_sent && sends_messages())) {
+      run_by_message(call, info);
+      return;
+    }
     if (!call.runs_on_host) {
       check_may_run_here(call);
     }
@@ -280,7 +297,7 @@ std::optional<bool> run(Call& call, size_t bytes) {
           call.run();
         },
         info);
-  }
+  });
   note_inline_run(call.device());
   return call.finish();
 }

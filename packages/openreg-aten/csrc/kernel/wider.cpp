@@ -2,6 +2,8 @@
 // Casts the arguments of a call, calls again, and casts the results back.
 #include "kernel/wider.h"
 
+#include "kernel/extent.h"
+
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 
@@ -116,6 +118,7 @@ class WidenedCall {
 
   void run() {
     const std::vector<c10::IValue> originals = arguments();
+    check_extents(op_, info_, originals);
     for (const auto& argument : info_.arguments) {
       const c10::IValue& original = originals[argument.index];
       if (argument.written && original.isTensor()) {

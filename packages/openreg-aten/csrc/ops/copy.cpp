@@ -16,11 +16,13 @@
 #include "device/stream_event.h"
 #include "kernel/cpu_aliases.h"
 #include "kernel/enqueue.h"
+#include "kernel/extent.h"
 #include "kernel/submit.h"
 #include "mechanism.h"
 #include "ops/transfer.h"
 
 #include <ATen/Dispatch_v2.h>
+#include <ATen/EmptyTensor.h>
 #include <ATen/ExpandUtils.h>
 #include <ATen/MemoryOverlap.h>
 #include <ATen/ops/copy_native.h>
@@ -28,6 +30,8 @@
 #include <torch/library.h>
 
 #include <array>
+#include <atomic>
+#include <cstring>
 #include <optional>
 
 namespace openreg::aten {
@@ -49,10 +53,61 @@ void check_device_type(const at::Tensor& tensor, const char* argument) {
       ")");
 }
 
+void check_extent(
+    const at::Tensor& tensor,
+    const char* op,
+    const char* argument) {
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  if (C10_UNLIKELY(tensor.has_storage() && !lies_in_storage(impl))) {
+    throw_outside_storage(impl, op, argument);
+  }
+}
+
 /// Whether the CPU's copy refuses it: elements that overlap.
 bool overlaps(const at::Tensor& dst, const at::Tensor& src) {
   return at::has_internal_overlap(dst) == at::MemOverlap::Yes ||
       at::get_overlap_status(dst, src) == at::MemOverlapStatus::Partial;
+}
+
+/// Throws the CPU's error about a pair of dtypes without a copy, which an
+/// enqueued copy would raise at a later call. The first copy of a pair tries it
+/// with one element.
+void check_dtypes(c10::ScalarType to, c10::ScalarType from) {
+  constexpr auto kDtypes = static_cast<size_t>(c10::ScalarType::NumOptions);
+  static_assert(kDtypes <= 64);
+  static std::array<std::atomic<uint64_t>, kDtypes> known{};
+  const uint64_t bit = uint64_t{1} << static_cast<unsigned>(from);
+  auto& known_to = known.at(static_cast<size_t>(to));
+  if (C10_LIKELY((known_to.load(std::memory_order_relaxed) & bit) != 0)) {
+    return;
+  }
+  const auto zero = [](c10::ScalarType dtype) {
+    at::Tensor made = at::detail::empty_cpu({1}, at::TensorOptions(dtype));
+    std::memset(made.mutable_data_ptr(), 0, made.nbytes());
+    return made;
+  };
+  at::Tensor target = zero(to);
+  at::native::copy_(target, zero(from), /*non_blocking=*/false);
+  known_to.fetch_or(bit, std::memory_order_relaxed);
+}
+
+/// The real parts of a complex tensor, as a view.
+at::Tensor real_part(const at::Tensor& tensor) {
+  const c10::TensorImpl& from = *tensor.unsafeGetTensorImpl();
+  at::Tensor made = at::detail::make_tensor<c10::TensorImpl>(
+      c10::Storage(from.storage()),
+      c10::DispatchKeySet(
+          on_device(tensor) ? c10::DispatchKey::PrivateUse1
+                            : c10::DispatchKey::CPU),
+      c10::scalarTypeToTypeMeta(c10::toRealValueType(tensor.scalar_type())));
+  c10::DimVector strides(from.strides());
+  for (int64_t& stride : strides) {
+    stride *= 2;
+  }
+  c10::TensorImpl& to = *made.unsafeGetTensorImpl();
+  to.set_sizes_and_strides(from.sizes(), strides, 2 * from.storage_offset());
+  to._set_neg(from.is_neg());
+  return made;
 }
 
 /// A copy within a device, between two, or between host and device.
@@ -147,7 +202,8 @@ bool is_asynchronous(
     c10::DeviceIndex device) {
   const at::Tensor& host = on_device(dst) ? src : dst;
   return host.is_pinned() &&
-      // A wrong shape is an error of the call.
+      // Wrong shapes and quantizers are errors of the call.
+      !dst.is_quantized() && !src.is_quantized() &&
       at::is_expandable_to(src.sizes(), dst.sizes()) &&
       // False if it was registered by the program, which may free it any time.
       record_pinned_use(host.storage(), current_stream(device));
@@ -158,6 +214,7 @@ void copy_between_host_and_device(
     at::Tensor& dst,
     const at::Tensor& src,
     bool async) {
+  at::assert_no_internal_overlap(dst); // at the call, as all errors
   const c10::DeviceIndex device = (on_device(dst) ? dst : src).device().index();
   CopyCall call(dst, src, device);
   call.place = Call::Place::kTurn;
@@ -185,7 +242,6 @@ void copy_on_devices(at::Tensor& dst, const at::Tensor& src) {
   const c10::DeviceIndex source = src.device().index();
   const c10::DeviceIndex target = dst.device().index();
   const bool can_be_enqueued = !dst.is_quantized() && !src.is_quantized() &&
-      !(src.is_complex() && !dst.is_complex()) && // which warns
       at::is_expandable_to(src.sizes(), dst.sizes()) && !overlaps(dst, src);
   if (source != target && !kernels_reach_memory()) {
     transfer_between_devices(dst, src);
@@ -221,6 +277,20 @@ copy_tensor(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
       "`.clone()`, if you want a mutable zero tensor.");
   if (src._is_zerotensor()) {
     return self.zero_();
+  }
+  check_extent(self, "aten::copy_", "self");
+  check_extent(src, "aten::copy_", "src");
+  // Errors and warnings that follow from metadata come here, at the call: those
+  // of a kernel on a stream come too late. The CPU's copy refuses the rest.
+  const bool is_quantized = self.is_quantized() || src.is_quantized();
+  if (!is_quantized && self.numel() > 0 && !overlaps(self, src) &&
+      at::is_expandable_to(src.sizes(), self.sizes())) {
+    if (src.is_complex() && !self.is_complex() && self.dtype() != at::kBool) {
+      TORCH_WARN_ONCE(
+          "Casting complex values to real discards the imaginary part");
+      return copy_tensor(self, real_part(src), non_blocking);
+    }
+    check_dtypes(self.scalar_type(), src.scalar_type());
   }
   const auto description = describe_copy(self, src);
   // A lazily copied storage gets a buffer of its own before it is held or seen.
@@ -299,6 +369,7 @@ class ItemCall final : public Call {
 
 at::Scalar local_scalar_dense(const at::Tensor& self) {
   TORCH_CHECK(self.numel() > 0, "Empty tensor not supported");
+  check_extent(self, "aten::_local_scalar_dense", "self");
   ItemCall call(self);
   submit(call);
   return call.result();

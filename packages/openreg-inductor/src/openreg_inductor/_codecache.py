@@ -22,8 +22,8 @@ _HEADERS = _source.headers("launch.h", "bound.h", "binding.h")
 _FUNCTION = """
 static PyObject* kernel_py(PyObject*, PyObject* const* values, Py_ssize_t given) {{
   using namespace openreg::inductor;
-  return guarded(values, given, {count}, [](Arguments& arguments) {{
-    return launch<&kernel>("{name}", {may_raise}, arguments{parsed});
+  return guarded("{name}", values, given, {count}, [](Arguments& arguments) {{
+    return launch<&kernel>({may_raise}, arguments{parsed});
   }});
 }}
 

@@ -7,6 +7,7 @@
 #include "device/runtime.h"
 #include "device/stream_handles.h"
 #include "stream/capture.h"
+#include "stream/stream.h"
 
 #include <chrono>
 #include <string>
@@ -38,6 +39,19 @@ Event::Kind kind_of(unsigned int flags) {
             ": orEventInterprocess needs orEventDisableTiming too");
   }
   return Event::Kind::kShared;
+}
+
+/// Devices have clocks of their own.
+void check_same_device(const Point& start, const Point& end) {
+  const int first = start.stream()->device();
+  const int second = end.stream()->device();
+  if (first != second) {
+    throw Failure(
+        orErrorInvalidHandle,
+        "start was recorded on device " + std::to_string(first) +
+            ", and end on device " + std::to_string(second) +
+            ": expected two events of one device");
+  }
 }
 
 /// What the C function of that name does.
@@ -157,6 +171,7 @@ orEventElapsedTime(float* ms, orEvent_t start, orEvent_t end) noexcept {
         point->stream()->check_usable();
       }
     }
+    check_same_device(*from, *to);
     if (!from->reached() || !to->reached()) {
       result = not_ready(
           "orEventElapsedTime: the work before an event is still queued or "

@@ -116,7 +116,7 @@ void init_event(nb::module_& m) {
           "Raises:\n"
           "    OpenRegError: If one was not recorded, not reached yet, or "
           "made\n"
-          "        without timing.")
+          "        without timing, or if both were recorded on two devices.")
       .def(
           "__eq__",
           [](const Event& self, const Event& other) {

@@ -829,8 +829,9 @@ OPENREG_API orError_t orEventQuery(orEvent_t event) OPENREG_NOEXCEPT;
  * the error of that work, at each call.
  * Errors: InvalidHandle, NotPermitted, LaunchFailure, Timeout, [device]. */
 OPENREG_API orError_t orEventSynchronize(orEvent_t event) OPENREG_NOEXCEPT;
-/* Milliseconds between two reached records of events with timing. If the work
- * before one of them failed: the error of that work, at each call.
+/* Milliseconds between two reached records of events with timing, on streams of
+ * one device. If the work before one of them failed: the error of that work, at
+ * each call.
  * Errors: InvalidValue, InvalidHandle, NotReady, LaunchFailure, [device]. */
 OPENREG_API orError_t
 orEventElapsedTime(float* ms, orEvent_t start, orEvent_t end) OPENREG_NOEXCEPT;

@@ -35,6 +35,7 @@ _SPELLINGS = (
     (r"\b{device}(\w+)Type\b", r"torch.\1Tensor"),
     (r"torch\.{device}\.(?=(sparse\.)?\w+(Tensor|Storage))", "torch."),
     (r"(PrivateUse1|CUDA|XPU|MPS|CPU)\b", "<Device>"),
+    (r'"(\w+)_(cpu|{device})((_\w*)?" not implemented for)', r'"\1_<device>\3'),
     (r"0x[0-9a-f]+", "<address>"),
     (r"\b{device}(:0)?\b", "<device>"),
 )
