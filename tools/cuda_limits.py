@@ -18,6 +18,7 @@ from workspace import ROOT
 
 TABLE = ROOT / "packages" / "openreg-aten" / "csrc" / "ops" / "cuda_limits.def"
 PAGE = ROOT / "docs" / "cuda_limits.md"
+EXAMPLE = ROOT / "docs" / "examples" / "cuda_limits.py"
 
 _ROW = re.compile(r"^(CUDA_\w+)\((.*)\)$", re.M)
 _CELL = re.compile(r'"([^"]*)"|(\w+)')
@@ -35,6 +36,16 @@ that consists of others, such as `matmul`, `linear`, `einsum` or `cross_entropy`
 in `aten/src/ATen` of PyTorch; they were read at versions near 2.13, and the table has not been run against a GPU. The
 dtypes are those that PyTorch's operator database (`dtypes` and `dtypesIfCUDA`) has for the CPU and not for CUDA; a test
 compares the two. `tools/cuda_limits.py` writes this page from `csrc/ops/cuda_limits.def` of openreg-aten.
+
+<!-- quote: examples/cuda_limits.py
+start-at: # environment
+-->
+
+[`docs/examples/cuda_limits.py`](examples/cuda_limits.py)
+
+```python
+{example}
+```
 
 ## Dtypes
 
@@ -138,7 +149,9 @@ def page() -> str:
             if row.kind in ("CUDA_REFUSES_DTYPES", "CUDA_REJECTS_DTYPES")
         )
     ]
+    source = EXAMPLE.read_text(encoding="utf-8")
     return TEXT.format(
+        example=source[source.index("# environment") :].rstrip("\n"),
         dtypes_count=len(dtypes),
         dtypes="\n".join(dtypes),
         missing="\n".join(
