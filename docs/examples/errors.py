@@ -10,7 +10,7 @@ try:
 except OpenRegError as error:
     print(error.name)
     # prints: orErrorLaunchFailure
-stream.synchronize()  # reported once; the stream goes on
+stream.synchronize()  # reported once; the stream accepts work again
 
 block = Buffer(16)
 try:

@@ -16,9 +16,17 @@ bool needs_each_wait() {
   return c10::impl::GPUTrace::get_trace() != nullptr;
 }
 
+/// Whether a call has ended; it may have failed, which its outcome tells.
+bool is_reached(const std::shared_ptr<c10::Event>& end) {
+  try {
+    return end->query();
+  } catch (const c10::Error&) {
+    return true;
+  }
+}
+
 bool all_reached(const CallerStreams::Ends& ends) {
-  return std::all_of(
-      ends.begin(), ends.end(), [](const auto& end) { return end->query(); });
+  return std::all_of(ends.begin(), ends.end(), &is_reached);
 }
 
 } // namespace
@@ -30,7 +38,9 @@ std::optional<CallerStreams::Waiting> CallerStreams::find(
   }
   const Progress progress = progress_of(caller);
   if (progress.is_idle()) {
-    return Waiting{progress.enqueued, {}};
+    // The failure of a stream has to flow into the call, by an event.
+    return has_failed(caller) ? std::nullopt
+                              : std::optional(Waiting{progress.enqueued, {}});
   }
   const std::lock_guard lock(mutex_);
   const auto found = waiting_.find(caller);
@@ -62,7 +72,7 @@ CallerStreams::Place CallerStreams::follow(
   event->block(stream);
   const uint64_t commands = progress_of(caller).enqueued;
   // A stream without work records nothing, and another thread may use it too.
-  if (needs_each_wait() || commands != before + 1 || event->query()) {
+  if (needs_each_wait() || commands != before + 1 || is_reached(event)) {
     return {};
   }
   return {caller, commands};
@@ -71,14 +81,12 @@ CallerStreams::Place CallerStreams::follow(
 void CallerStreams::wait(
     const c10::Stream& caller,
     const std::shared_ptr<c10::Event>& end,
-    const Place& issued,
-    const std::function<void()>& check) {
+    const Place& issued) {
   if (needs_each_wait()) {
     end->block(caller);
-    launch_on_host(caller, check);
     return;
   }
-  if (end->query()) {
+  if (is_reached(end)) {
     return;
   }
   const uint64_t before = progress_of(caller).enqueued;
@@ -88,20 +96,17 @@ void CallerStreams::wait(
   }
   end->block(caller);
   // Had it been reached before, it might not be in the stream.
-  const bool is_enqueued = !end->query();
-  launch_on_host(caller, check);
+  const bool is_enqueued = !is_reached(end);
   const uint64_t commands = progress_of(caller).enqueued;
-  if (!waiting || !is_enqueued || commands != waiting->commands + 2) {
+  if (!waiting || !is_enqueued || commands != waiting->commands + 1) {
     return;
   }
-  std::erase_if(waiting->ends, [](const auto& each) { return each->query(); });
+  std::erase_if(waiting->ends, &is_reached);
   waiting->ends.push_back(end);
   waiting->commands = commands;
   const std::lock_guard lock(mutex_);
-  // Of this device: a query throws where a device was lost.
-  std::erase_if(waiting_, [&caller](const auto& entry) {
-    return entry.first.device() == caller.device() &&
-        all_reached(entry.second.ends);
+  std::erase_if(waiting_, [](const auto& entry) {
+    return all_reached(entry.second.ends);
   });
   waiting_.insert_or_assign(caller, std::move(*waiting));
 }

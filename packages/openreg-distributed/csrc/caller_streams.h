@@ -7,7 +7,6 @@
 #include "streams.h"
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -34,13 +33,12 @@ class CallerStreams {
   /// Lets `stream` wait for what `caller` has to do.
   Place follow(const c10::Stream& caller, const c10::Stream& stream) const;
 
-  /// Lets `caller` wait for `end` of a call that comes after `issued`, and then
-  /// run `check`, if the call has not ended.
+  /// Makes `caller` wait for `end` of a call that comes after `issued`, if the
+  /// call has not ended. If the call fails, so does the stream.
   void wait(
       const c10::Stream& caller,
       const std::shared_ptr<c10::Event>& end,
-      const Place& issued,
-      const std::function<void()>& check);
+      const Place& issued);
 
  private:
   struct Waiting {

@@ -7,6 +7,7 @@
 #include <c10/util/Exception.h>
 
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 namespace openreg::distributed {
@@ -38,6 +39,16 @@ Execution::Execution(
 
 void Execution::run() {
   run(/*is_attempt=*/false);
+  const auto failure = outcome_->failure();
+  if (!failure) {
+    return;
+  }
+  try {
+    std::rethrow_exception(failure);
+  } catch (const c10::Error& error) {
+    // The stream's error has all of what(), and so the stack of C++.
+    throw std::runtime_error(error.what_without_backtrace());
+  }
 }
 
 bool Execution::attempt() {
@@ -77,7 +88,7 @@ bool Execution::run(bool is_attempt) {
 
 void Execution::drop() {
   if (!outcome_->is_finished()) {
-    end_with("did not run: the device has failed", /*is_abandoned=*/false);
+    end_with("did not run: " + why_dropped(), /*is_abandoned=*/false);
   }
 }
 

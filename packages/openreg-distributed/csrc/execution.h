@@ -34,7 +34,8 @@ class Execution {
       std::shared_ptr<Outcome> outcome,
       FlightRecord::Span span);
 
-  /// Returns when the call has ended, well or not.
+  /// Returns when the call has ended. Throws its failure, which fails the
+  /// stream and so all that waits for it.
   void run();
   /// Runs it if it need not wait for other ranks. Returns whether it has ended;
   /// otherwise run() has to follow.

@@ -69,6 +69,12 @@ OwnStream::OwnStream(c10::DeviceIndex device)
     : handle_(create_stream(device)), stream_(wrap(device, handle_)) {}
 
 OwnStream::~OwnStream() {
+  // A call of the group has reported its failure, which the device must not
+  // report again.
+  if (orStreamQuery(handle_) != orErrorNotReady) {
+    static_cast<void>(orStreamSynchronize(handle_));
+    static_cast<void>(orGetLastError());
+  }
   const orError_t error = orStreamDestroy(handle_);
   // A forked child drops the objects that it inherited without a word.
   if (error != orSuccess && error != orErrorInitialization) {
@@ -126,6 +132,22 @@ Progress progress_of(const c10::Stream& stream) {
   return progress;
 }
 
+bool has_failed(const c10::Stream& stream) {
+  if (is_captured(stream)) { // which a query would fail
+    return false;
+  }
+  const orError_t error = orStreamQuery(handle_of(stream));
+  if (error == orSuccess || error == orErrorNotReady) {
+    return false;
+  }
+  static_cast<void>(orGetLastError());
+  return true;
+}
+
+std::string why_dropped() {
+  return orGetErrorMessage();
+}
+
 void launch(
     const c10::Stream& stream,
     std::function<void()> run,
@@ -146,16 +168,6 @@ void launch(
       &info);
   check(error);
   static_cast<void>(command.release()); // the runtime ends it
-}
-
-void launch_on_host(
-    const c10::Stream& stream,
-    std::function<void()> run,
-    std::function<void()> end) {
-  orLaunchInfo info = OPENREG_LAUNCH_INFO_INIT;
-  info.name = "occl";
-  info.kind = orActivityHostFunc;
-  launch(stream, std::move(run), std::move(end), info);
 }
 
 } // namespace openreg::distributed

@@ -82,18 +82,19 @@ struct Progress {
 };
 Progress progress_of(const c10::Stream& stream);
 
-/// Enqueues `run`. `end` is called after it, and also if the device has failed
-/// and drops it; neither may throw but `run`, which so fails the stream.
+/// Whether a stream without work has a failure that nobody has reported.
+bool has_failed(const c10::Stream& stream);
+
+/// Enqueues `run`. `end` is called after it, and also if the device or the
+/// stream has failed and drops it: why_dropped() then has the reason. Only
+/// `run` may throw, which fails the stream.
 void launch(
     const c10::Stream& stream,
     std::function<void()> run,
     std::function<void()> end,
     const orLaunchInfo& info);
 
-/// Enqueues what is no work of the device.
-void launch_on_host(
-    const c10::Stream& stream,
-    std::function<void()> run,
-    std::function<void()> end = {});
+/// In `end`: the failure for which `run` was dropped.
+std::string why_dropped();
 
 } // namespace openreg::distributed

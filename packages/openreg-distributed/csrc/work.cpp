@@ -203,19 +203,7 @@ void OcclWork::wait_on_host(std::chrono::milliseconds timeout) const {
 
 void OcclWork::synchronize() {
   if (end_) {
-    // The stream must not go on with what a failed collective has left.
-    callers_->wait(current_stream(device_), end_, place_, [outcome = outcome_] {
-      const auto failure = outcome->failure();
-      if (!failure) {
-        return;
-      }
-      try {
-        std::rethrow_exception(failure);
-      } catch (const c10::Error& error) {
-        // The stream's error has all of what(), and so the stack of C++.
-        throw std::runtime_error(error.what_without_backtrace());
-      }
-    });
+    callers_->wait(current_stream(device_), end_, place_);
   }
   memory_->give_up();
   if (outcome_->is_finished()) {

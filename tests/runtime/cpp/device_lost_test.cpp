@@ -129,7 +129,7 @@ TEST(orDeviceLose, DroppedWorkIsNeverSaidToBeDone) {
   }
 }
 
-TEST(orDeviceLose, ReleasesStreamsOfOtherDevicesThatWait) {
+TEST(orDeviceLose, FailsStreamsOfOtherDevicesThatWait) {
   const ResetAtTheEnd reset;
   const orStream_t lost = new_stream();
   const Event event;
@@ -140,7 +140,8 @@ TEST(orDeviceLose, ReleasesStreamsOfOtherDevicesThatWait) {
   ASSERT_OK(orStreamWaitEvent(waiting, event, 0));
   ASSERT_OK(orDeviceLose(0));
   latch.release();
-  EXPECT_OK(orStreamSynchronize(waiting));
+  EXPECT_EQ(orStreamSynchronize(waiting), orErrorDeviceLost);
+  EXPECT_OK(orStreamSynchronize(waiting)) << "its own device is not lost";
 }
 
 TEST(orDeviceLose, EndsItsOwnWaitForAnotherDevice) {

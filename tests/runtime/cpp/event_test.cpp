@@ -53,13 +53,92 @@ TEST(orEventSynchronize, BehindItsOwnKernelIsNotPermitted) {
   ASSERT_OK(orStreamSynchronize(stream));
 }
 
-TEST(orEventSynchronize, ReportsNoFailureOfAKernel) {
+TEST(orEventSynchronize, ReportsTheFailureOfAKernelBeforeIt) {
   const Stream stream;
   const Event event;
   ASSERT_OK(orLaunchKernel(stream, [] { throw std::runtime_error("broken"); }));
   ASSERT_OK(orEventRecord(event, stream));
-  EXPECT_OK(orEventSynchronize(event));
+  for (int call = 0; call < 2; ++call) {
+    EXPECT_EQ(orEventSynchronize(event), orErrorLaunchFailure);
+    EXPECT_MESSAGE("broken");
+    EXPECT_EQ(orEventQuery(event), orErrorLaunchFailure);
+  }
   EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+  ASSERT_OK(orEventRecord(event, stream));
+  EXPECT_OK(orEventSynchronize(event)) << "a record after the report is good";
+}
+
+TEST(orEventElapsedTime, ReportsTheFailureOfAKernelBeforeIt) {
+  const Stream stream;
+  const Event start;
+  const Event end;
+  float time = 0;
+  ASSERT_OK(orEventRecord(start, stream));
+  ASSERT_OK(orLaunchKernel(stream, [] { throw std::runtime_error("broken"); }));
+  ASSERT_OK(orEventRecord(end, stream));
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+  EXPECT_EQ(orEventElapsedTime(&time, start, end), orErrorLaunchFailure);
+  EXPECT_EQ(orEventElapsedTime(&time, end, start), orErrorLaunchFailure);
+  EXPECT_MESSAGE("broken");
+}
+
+TEST(orEventRecord, OnAnIdleStreamKeepsAFailureThatNobodyReported) {
+  const Stream stream;
+  const Event event;
+  ASSERT_OK(orLaunchKernel(stream, [] { throw std::runtime_error("broken"); }));
+  while (orStreamQuery(stream) == orErrorNotReady) {
+  }
+  ASSERT_OK(orEventRecord(event, stream));
+  EXPECT_EQ(orEventQuery(event), orErrorLaunchFailure);
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+}
+
+TEST(orStreamWaitEvent, FailsTheStreamWithTheFailureBeforeTheEvent) {
+  const Stream broken;
+  const Stream waiting;
+  const Stream last;
+  const Event event;
+  const Event second;
+  Latch latch(broken);
+  bool ran = false;
+  ASSERT_OK(orLaunchKernel(broken, [] { throw std::runtime_error("broken"); }));
+  ASSERT_OK(orEventRecord(event, broken));
+  ASSERT_OK(orStreamWaitEvent(waiting, event, 0));
+  ASSERT_OK(orLaunchKernel(waiting, [&ran] { ran = true; }));
+  ASSERT_OK(orEventRecord(second, waiting));
+  ASSERT_OK(orStreamWaitEvent(last, second, 0));
+  latch.release();
+  EXPECT_EQ(orStreamSynchronize(last), orErrorLaunchFailure);
+  EXPECT_MESSAGE("broken");
+  EXPECT_EQ(orEventSynchronize(second), orErrorLaunchFailure);
+  EXPECT_EQ(orStreamSynchronize(waiting), orErrorLaunchFailure);
+  EXPECT_EQ(orStreamSynchronize(broken), orErrorLaunchFailure);
+  EXPECT_FALSE(ran);
+  EXPECT_OK(orDeviceSynchronize());
+}
+
+TEST(orStreamWaitEvent, FailsTheStreamIfTheFailureIsOlderThanTheWait) {
+  const Stream broken;
+  const Stream waiting;
+  const Event event;
+  ASSERT_OK(orLaunchKernel(broken, [] { throw std::runtime_error("broken"); }));
+  ASSERT_OK(orEventRecord(event, broken));
+  EXPECT_EQ(orStreamSynchronize(broken), orErrorLaunchFailure);
+  ASSERT_OK(orStreamWaitEvent(waiting, event, 0));
+  EXPECT_EQ(orStreamSynchronize(waiting), orErrorLaunchFailure);
+}
+
+TEST(orDeviceSynchronize, ReportsAFailureThatFlowedToOtherStreamsOnce) {
+  const Stream broken;
+  const Stream waiting;
+  const Event event;
+  ASSERT_OK(orLaunchKernel(broken, [] { throw std::runtime_error("broken"); }));
+  ASSERT_OK(orEventRecord(event, broken));
+  ASSERT_OK(orStreamWaitEvent(waiting, event, 0));
+  EXPECT_EQ(orDeviceSynchronize(), orErrorLaunchFailure);
+  EXPECT_OK(orDeviceSynchronize());
+  EXPECT_OK(orStreamSynchronize(waiting));
+  EXPECT_OK(orStreamSynchronize(broken));
 }
 
 TEST(orEventRecord, AgainCountsTheLastRecord) {

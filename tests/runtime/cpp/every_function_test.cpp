@@ -121,6 +121,7 @@ TEST(EveryFunction, AfterAFailedKernelIsLaunchFailureWhereDocumented) {
     const Call call = row.call(world);
     ASSERT_OK(
         orLaunchKernel(world.stream, [] { throw std::runtime_error("x"); }));
+    ASSERT_OK(orEventRecord(world.later, world.stream));
     while (orStreamQuery(world.stream) == orErrorNotReady) {
       std::this_thread::yield();
     }

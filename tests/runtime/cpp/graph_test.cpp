@@ -178,7 +178,7 @@ TEST(FullStream, TakesAPartOfAGraphThatTheNextLaunchWaitsFor) {
   EXPECT_EQ(order, "ababc");
 }
 
-TEST(orGraphLaunch, LeavesTheFailureOfAKernelAndRunsTheOthers) {
+TEST(orGraphLaunch, LeavesTheFailureOfAKernelAndDropsTheNextOnes) {
   const Stream stream;
   int runs = 0;
   Captured captured(stream);
@@ -189,8 +189,59 @@ TEST(orGraphLaunch, LeavesTheFailureOfAKernelAndRunsTheOthers) {
     ASSERT_OK(orGraphLaunch(captured.graph(), stream));
     EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
     EXPECT_MESSAGE("out of luck");
-    EXPECT_EQ(runs, launch);
+    EXPECT_OK(orStreamSynchronize(stream));
+    EXPECT_EQ(runs, 0) << launch;
   }
+}
+
+TEST(orGraphLaunch, PassesTheFailureOfABranchOnAndRunsAgainOnceItIsReported) {
+  const Stream stream;
+  const Stream side;
+  const Event fork;
+  const Event join;
+  bool fails = true;
+  int runs = 0;
+  Captured captured(stream);
+  ASSERT_OK(orEventRecord(fork, stream));
+  ASSERT_OK(orStreamWaitEvent(side, fork, 0));
+  enqueue(side, [&fails] {
+    if (fails) {
+      throw std::runtime_error("out of luck");
+    }
+  });
+  ASSERT_OK(orEventRecord(join, side));
+  ASSERT_OK(orStreamWaitEvent(stream, join, 0));
+  enqueue(stream, [&runs] { ++runs; });
+  ASSERT_OK(captured.end());
+  ASSERT_OK(orGraphLaunch(captured.graph(), stream));
+  ASSERT_OK(orGraphLaunch(captured.graph(), stream));
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+  EXPECT_MESSAGE("out of luck");
+  EXPECT_EQ(runs, 0);
+  EXPECT_OK(orDeviceSynchronize()) << "the branch keeps nothing";
+  fails = false;
+  ASSERT_OK(orGraphLaunch(captured.graph(), stream));
+  EXPECT_OK(orStreamSynchronize(stream));
+  EXPECT_EQ(runs, 1);
+}
+
+TEST(orGraphLaunch, OnAnotherStreamFailsWithTheLastLaunch) {
+  const Stream stream;
+  const Stream other;
+  bool fails = true;
+  Captured captured(stream);
+  enqueue(stream, [&fails] {
+    if (std::exchange(fails, false)) {
+      throw std::runtime_error("out of luck");
+    }
+  });
+  ASSERT_OK(captured.end());
+  ASSERT_OK(orGraphLaunch(captured.graph(), stream));
+  ASSERT_OK(orGraphLaunch(captured.graph(), other));
+  EXPECT_EQ(orStreamSynchronize(other), orErrorLaunchFailure);
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+  ASSERT_OK(orGraphLaunch(captured.graph(), stream));
+  EXPECT_OK(orStreamSynchronize(stream));
 }
 
 TEST(orGraphLaunch, CountsItsCommandsForAnInjectedFailure) {

@@ -32,7 +32,76 @@ TEST(orLaunchKernel, ThrowingKernelIsReportedOnceAtTheNextWait) {
   ASSERT_OK(orLaunchKernel(stream, [&count] { ++count; }));
   EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
   EXPECT_MESSAGE("broken");
-  EXPECT_EQ(count, 1) << "the stream goes on";
+  EXPECT_EQ(count, 0) << "the work behind the failure is dropped";
+  ASSERT_OK(orLaunchKernel(stream, [&count] { ++count; }));
+  EXPECT_OK(orStreamSynchronize(stream));
+  EXPECT_EQ(count, 1) << "the failure was reported";
+}
+
+TEST(orLaunchKernelBlocking, BehindAFailureReturnsItAndDoesNotRun) {
+  const Stream stream;
+  int count = 0;
+  const orKernel_t kernel = [](void* p) { ++*static_cast<int*>(p); };
+  ASSERT_OK(orLaunchKernel(stream, [] { throw std::runtime_error("broken"); }));
+  EXPECT_EQ(
+      orLaunchKernelBlocking(stream, kernel, &count), orErrorLaunchFailure);
+  EXPECT_MESSAGE("broken");
+  EXPECT_EQ(count, 0);
+  EXPECT_OK(orLaunchKernelBlocking(stream, kernel, &count));
+  EXPECT_EQ(count, 1);
+}
+
+TEST(orLaunchKernel, CleanupFindsTheErrorOfAKernelThatFailedOrWasDropped) {
+  struct Seen {
+    orError_t failed = orSuccess;
+    std::string of_dropped;
+    orError_t ran = orErrorUnknown;
+  } seen;
+  const Stream stream;
+  ASSERT_OK(orLaunchKernel(
+      stream,
+      [](void*) { throw std::runtime_error("broken"); },
+      &seen,
+      [](void* p) { static_cast<Seen*>(p)->failed = orGetLastError(); }));
+  ASSERT_OK(orLaunchKernel(
+      stream,
+      [](void*) {},
+      &seen,
+      [](void* p) {
+        static_cast<Seen*>(p)->of_dropped = orGetErrorMessage();
+      }));
+  EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+  ASSERT_OK(orLaunchKernel(
+      stream,
+      [](void*) {},
+      &seen,
+      [](void* p) { static_cast<Seen*>(p)->ran = orGetLastError(); }));
+  EXPECT_OK(orStreamSynchronize(stream));
+  EXPECT_EQ(seen.failed, orErrorLaunchFailure);
+  EXPECT_NE(seen.of_dropped.find("broken"), std::string::npos);
+  EXPECT_EQ(seen.ran, orSuccess);
+}
+
+TEST(orStreamSynchronize, KeepsAFailureForThreadsWhoseWorkWasDroppedMeanwhile) {
+  const Stream stream;
+  Latch latch(stream);
+  ASSERT_OK(orLaunchKernel(stream, [] { throw std::runtime_error("broken"); }));
+  Signal waits;
+  orError_t of_other = orSuccess;
+  std::thread other([&] {
+    waits.set();
+    of_other = orStreamSynchronize(stream);
+  });
+  waits.wait();
+  bool ran = false;
+  ASSERT_OK(orLaunchKernel(stream, [&ran] { ran = true; }));
+  latch.release();
+  const orError_t of_this = orStreamSynchronize(stream);
+  other.join();
+  // Either the other call came first, and must leave the failure, or it waited
+  // for this launch too, and one of the two had it.
+  EXPECT_TRUE(of_this != orSuccess || of_other != orSuccess);
+  EXPECT_EQ(ran, false);
   EXPECT_OK(orStreamSynchronize(stream));
 }
 

@@ -37,7 +37,7 @@ TEST(orStreamQuery, FailureStays) {
   const Event event;
   ASSERT_OK(orLaunchKernel(stream, [] { throw std::runtime_error("broken"); }));
   ASSERT_OK(orEventRecord(event, stream));
-  ASSERT_OK(orEventSynchronize(event));
+  ASSERT_EQ(orEventSynchronize(event), orErrorLaunchFailure);
   EXPECT_EQ(orStreamQuery(stream), orErrorLaunchFailure);
   EXPECT_EQ(orStreamQuery(stream), orErrorLaunchFailure);
   EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);

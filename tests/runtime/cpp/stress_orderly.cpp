@@ -16,9 +16,14 @@ bool Worker::ok(
   if (error == orSuccess) {
     return true;
   }
+  // The work behind a failure was dropped. A sticky one may have come with an
+  // event of another device.
+  if (sticks(error) || error == orErrorLaunchFailure) {
+    spoil(lane);
+    lane.dropped = true;
+  }
   if (sticks(error)) {
     lost_ = lane.device;
-    spoil(lane);
   } else if (
       error != orErrorLaunchFailure && error != orErrorMemoryAllocation &&
       std::find(accepted.begin(), accepted.end(), error) == accepted.end()) {
@@ -27,15 +32,11 @@ bool Worker::ok(
   return false;
 }
 
-/// From here on nothing is known of the data of a lane, and what came from it.
+/// From here on nothing is known of the data of a lane. The failure has flowed
+/// to the streams that have copies of the data.
 void Worker::spoil(Lane& lane) {
   for (Buffer& buffer : lane.buffers) {
     buffer.content.reset();
-  }
-  for (Lane& to : lanes_) {
-    if (to.sources.erase(&lane) > 0) {
-      spoil(to);
-    }
   }
 }
 
@@ -44,6 +45,7 @@ bool Worker::ready(Lane& lane) {
   if (!ok(lane, CALL(orSetDevice, lane.device))) {
     return false;
   }
+  learn(lane);
   const std::uint64_t epoch = world_.epochs[lane.device];
   if (lane.epoch != epoch) {
     spoil(lane);
@@ -51,6 +53,7 @@ bool Worker::ready(Lane& lane) {
     lane.stream = nullptr;
     lane.in_is_read = false;
     lane.host_calls = lane.host_calls_run;
+    lane.dropped = false;
     for (Buffer& buffer : lane.buffers) {
       buffer.data = nullptr;
     }
@@ -78,16 +81,23 @@ bool Worker::ready(Lane& lane) {
       (lane.event != nullptr || ok(lane, CALL(orEventCreate, &lane.event)));
 }
 
+/// True if a recovery of the device, which runs alone, took a failure that may
+/// be the lane's.
+bool Worker::learn(Lane& lane) {
+  const std::uint64_t taken = world_.taken[lane.device];
+  if (std::exchange(lane.taken, taken) == taken) {
+    return false;
+  }
+  spoil(lane);
+  lane.dropped = true;
+  return true;
+}
+
 /// Waits for the work of a lane. If that succeeds, no failure has hit it.
 bool Worker::wait(Lane& lane) {
   if (lane.epoch != world_.epochs[lane.device]) {
     spoil(lane); // its stream ended with the device
     return false;
-  }
-  for (Lane* source : std::exchange(lane.sources, {})) {
-    if (!wait(*source)) {
-      spoil(lane);
-    }
   }
   const orError_t error = CALL(orStreamSynchronize, lane.stream);
   const bool done = ok(lane, error);
@@ -98,23 +108,17 @@ bool Worker::wait(Lane& lane) {
     return false;
   }
   lane.in_is_read = false;
+  const bool taken = learn(lane);
+  if (std::exchange(lane.dropped, false)) {
+    lane.host_calls = lane.host_calls_run;
+  }
   if (lane.host_calls != lane.host_calls_run) {
     fail(
         "%llu host functions were enqueued and %llu have run",
         static_cast<unsigned long long>(lane.host_calls),
         static_cast<unsigned long long>(lane.host_calls_run.load()));
   }
-  const std::uint64_t taken = world_.taken[lane.device];
-  if (std::exchange(lane.taken, taken) != taken) {
-    spoil(lane);
-    return false;
-  }
-  for (Lane& to : lanes_) {
-    if (done) {
-      to.sources.erase(&lane);
-    }
-  }
-  return done;
+  return done && !taken;
 }
 
 /// Asks what must be right whatever happens.

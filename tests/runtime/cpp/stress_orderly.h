@@ -6,7 +6,6 @@
 #include "stress_world.h"
 
 #include <optional>
-#include <set>
 #include <vector>
 
 namespace stress::orderly {
@@ -43,7 +42,7 @@ struct Lane {
   bool in_is_read = false;
   std::uint64_t host_calls = 0;
   std::atomic<std::uint64_t> host_calls_run{0};
-  std::set<Lane*> sources; // whose data it has, and who may still fail
+  bool dropped = false; // work since the last wait, perhaps
 };
 
 class Worker {
@@ -76,6 +75,7 @@ class Worker {
   bool ok(Lane& lane, orError_t error, std::initializer_list<orError_t> = {});
   void spoil(Lane& lane);
   bool ready(Lane& lane);
+  bool learn(Lane& lane);
   bool wait(Lane& lane);
   void step();
   void end();

@@ -157,7 +157,6 @@ void Worker::copy_to_other(Lane& lane) {
   }
   if (copied) {
     to.buffers[0].content = lane.buffers[0].content;
-    to.sources.insert(&lane);
   }
 }
 

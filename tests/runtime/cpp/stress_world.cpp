@@ -72,22 +72,26 @@ void World::prepare(Log& log, int device) {
   }
 }
 
+/// Takes the failures of streams, which are reported one by one.
+void World::take_failures(Log& log, int device) {
+  expect_success(STRESS_CALL(log, orSetDevice, device), "recover");
+  while (STRESS_CALL(log, orDeviceSynchronize) != orSuccess) {
+    ++taken[device];
+    // A failure that came with an event of a lost device is one of a stream.
+    if (sticks(STRESS_CALL(log, orStreamQuery, nullptr))) {
+      return;
+    }
+  }
+}
+
 void World::recover(Log& log, int device) {
   log.doing("waiting to be alone");
   gate.close();
-  expect_success(STRESS_CALL(log, orSetDevice, device), "recover");
-  orError_t error = orErrorUnknown;
-  do { // failures of streams are reported one by one
-    error = STRESS_CALL(log, orDeviceSynchronize);
-    taken[device] += error == orErrorLaunchFailure ? 1 : 0;
-  } while (error == orErrorLaunchFailure);
-  if (sticks(error)) {
+  take_failures(log, device);
+  if (sticks(STRESS_CALL(log, orStreamQuery, nullptr))) {
     // Copies by other devices may be queued that use blocks of this one.
     for (int other = 0; other < kOrderlyDevices; ++other) {
-      expect_success(STRESS_CALL(log, orSetDevice, other), "recover");
-      while (STRESS_CALL(log, orDeviceSynchronize) == orErrorLaunchFailure) {
-        ++taken[other];
-      }
+      take_failures(log, other);
     }
     expect_success(STRESS_CALL(log, orSetDevice, device), "recover");
     expect_success(STRESS_CALL(log, orDeviceReset), "recover");

@@ -75,6 +75,7 @@ class World {
 
  private:
   void prepare(Log& log, int device);
+  void take_failures(Log& log, int device);
 
   orResourceUsage before_ = OPENREG_RESOURCE_USAGE_INIT;
 };

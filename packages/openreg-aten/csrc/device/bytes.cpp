@@ -6,7 +6,6 @@
 #include "device/error.h"
 #include "device/gil.h"
 #include "device/stream.h"
-#include "device/stream_event.h"
 
 namespace openreg::aten {
 
@@ -17,18 +16,9 @@ void copy_bytes(
     std::size_t size,
     bool async) {
   enqueue_copy(device, dst, src, size);
-  if (async) {
-    return;
+  if (!async) { // a failed stream has dropped the copy
+    synchronize_current_stream(device);
   }
-  if (is_device_pointer(dst)) { // earlier failures are not its own
-    const GilRelease released;
-    const StreamEvent copied(current_handle(device));
-    copied.wait();
-    if (copied.reached()) {
-      return;
-    }
-  }
-  synchronize_current_stream(device);
 }
 
 void enqueue_copy(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Events of the device's own. What fails here has been reported to who waits
-// for the work, or will be.
+// Events of the device's own. A failure of the work before an event is reported
+// by the call that waits for its stream.
 #include "device/stream_event.h"
 
 namespace openreg::aten {

@@ -10,7 +10,9 @@
 namespace openreg::aten {
 
 /// The end of the work that a stream has now. Never throws: a device that
-/// failed, and a stream that is gone, do no more work.
+/// failed, and a stream that is gone, do no more work. The failure of a stream
+/// stays there, for the call that waits for the stream, and flows to the
+/// streams that hold().
 class StreamEvent {
  public:
   explicit StreamEvent(orStream_t stream) noexcept;
@@ -28,7 +30,8 @@ class StreamEvent {
   /// Waits, as long as the device's limit of waits allows. A kernel that would
   /// wait for its own stream does not.
   void wait() const noexcept;
-  /// Lets later work of `stream` wait.
+  /// Makes later work of `stream` wait, and fail if the work before the event
+  /// failed.
   void hold(orStream_t stream) const noexcept;
 
  private:

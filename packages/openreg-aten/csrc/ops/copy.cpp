@@ -164,7 +164,7 @@ void copy_between_host_and_device(
   const bool returns_early = async && is_asynchronous(dst, src, device);
   if (!kernels_reach_memory()) {
     if (!on_device(dst) && !returns_early) {
-      synchronize_current_stream(device); // reports what failed
+      synchronize_current_stream(device); // reports an earlier failure
     }
     transfer_with_host(dst, src, returns_early);
     return;
@@ -172,7 +172,7 @@ void copy_between_host_and_device(
   if (returns_early) {
     call.place = Call::Place::kQueue;
   } else if (!on_device(dst)) {
-    // The host is about to look: what failed earlier on the stream is reported.
+    // The host is about to read: report an earlier failure of the stream.
     synchronize_current_stream(device);
   }
   submit(call);

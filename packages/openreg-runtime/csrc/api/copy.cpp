@@ -139,6 +139,9 @@ void wait_for_source(const Stream& executing, const void* src) {
       source.check_may_run();
     } else {
       source.drain(source.deadline());
+      if (auto failure = source.failure()) {
+        throw Failure(std::move(*failure));
+      }
     }
   }
 }

@@ -102,10 +102,13 @@ orError_t orEventQuery(orEvent_t event) noexcept {
       point->check();
       result = not_ready(
           "orEventQuery: the work before the event is still queued or running");
-    } else if (stream != nullptr) {
+      return;
+    }
+    if (stream != nullptr) {
       // A lost device drops the work before the event.
       stream->check_usable_since(epoch);
     }
+    point->check_work();
   });
   return error == orSuccess ? result : error;
 }
@@ -121,6 +124,7 @@ orError_t orEventSynchronize(orEvent_t event) noexcept {
     if (stream == nullptr) {
       auto& device = runtime().device(current_device());
       point->wait(device.state().deadline());
+      point->check_work();
       return;
     }
     const auto epoch = stream->check_usable();
@@ -129,6 +133,7 @@ orError_t orEventSynchronize(orEvent_t event) noexcept {
       point->wait(stream->deadline());
     }
     stream->check_usable_since(epoch); // as in orEventQuery
+    point->check_work();
   });
 }
 
@@ -146,14 +151,20 @@ orEventElapsedTime(float* ms, orEvent_t start, orEvent_t end) noexcept {
           orErrorInvalidHandle,
           "start and end must both be recorded, and created with timing");
     }
-    check_not_captured(*from);
-    check_not_captured(*to);
+    for (const auto& point : {from, to}) {
+      check_not_captured(*point);
+      if (point->stream() != nullptr) {
+        point->stream()->check_usable();
+      }
+    }
     if (!from->reached() || !to->reached()) {
       result = not_ready(
           "orEventElapsedTime: the work before an event is still queued or "
           "running");
       return;
     }
+    from->check_work();
+    to->check_work();
     *ms = std::chrono::duration<float, std::milli>(to->time() - from->time())
               .count();
   });

@@ -18,6 +18,7 @@ void DeviceState::fail(Error error) {
   const std::lock_guard lock(mutex_);
   if (!failed()) {
     error_ = std::move(error);
+    number_error(error_);
     status_.fetch_add(1, std::memory_order_release);
   }
 }
@@ -25,6 +26,7 @@ void DeviceState::fail(Error error) {
 void DeviceState::fail_again(Error error) {
   const std::lock_guard lock(mutex_);
   error_ = std::move(error);
+  number_error(error_);
   if (!failed()) {
     status_.fetch_add(1, std::memory_order_release);
   }

@@ -120,6 +120,13 @@ const ErrorDescription& describe(orError_t code) noexcept {
   return kUnknown;
 }
 
+void number_error(Error& error) noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  if (error.number == 0) {
+    error.number = ++last;
+  }
+}
+
 orError_t set_last_error(
     const char* function,
     orError_t code,

@@ -8,6 +8,7 @@
 
 #include <openreg/openreg.h>
 
+#include <cstdint>
 #include <exception>
 #include <new>
 #include <optional>
@@ -21,7 +22,13 @@ namespace openreg {
 struct Error {
   orError_t code = orSuccess;
   std::string message;
+  // Of a failure that streams and events share, so that it is recognized; 0 for
+  // one that nobody shares yet.
+  std::uint64_t number = 0;
 };
+
+/// Numbers an error that has no number.
+void number_error(Error& error) noexcept;
 
 /// Thrown inside the library; never crosses the C boundary.
 class Failure : public std::exception {

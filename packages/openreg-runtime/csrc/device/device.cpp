@@ -489,7 +489,7 @@ void Device::recycle_ended_streams() {
         return !stream->retire(); // until its worker is gone
       });
   for (auto stream = ended; stream != retired_.end(); ++stream) {
-    auto failure = (*stream)->take_failure();
+    auto failure = (*stream)->failure(); // which reuse() forgets
     if (failure && !failure_of_ended_) {
       failure_of_ended_ = std::move(failure);
     }
@@ -541,13 +541,21 @@ void Device::synchronize() {
 }
 
 std::optional<Error> Device::take_failure() {
+  std::optional<Error> failure;
   for (Stream* stream : all_streams()) {
-    if (auto failure = stream->take_failure()) {
-      return failure;
+    if (failure) {
+      stream->forget_failure(*failure); // if it flowed there
+    } else {
+      failure = stream->take_failure();
     }
   }
   const std::lock_guard lock(streams_mutex_);
-  return std::exchange(failure_of_ended_, std::nullopt);
+  if (!failure ||
+      (failure_of_ended_ && failure_of_ended_->number == failure->number)) {
+    const auto of_ended = std::exchange(failure_of_ended_, std::nullopt);
+    return failure ? failure : of_ended;
+  }
+  return failure;
 }
 
 void Device::reset() {

@@ -60,7 +60,9 @@ class GraphObject {
           &runtime().device(branch.device).create_stream(branch.priority));
     }
     // The argument blocks are those of the last launch.
-    stream.wait(end_, branches[0].epoch);
+    if (!last_failure_was_reported()) {
+      stream.wait(end_, branches[0].epoch);
+    }
     try {
       give_steps(stream);
     } catch (...) { // such as a full stream: the next launch follows this part
@@ -106,6 +108,15 @@ class GraphObject {
     }
   }
 
+  /// Whether the last launch has failed, and a call has returned its failure.
+  bool last_failure_was_reported() const {
+    if (!end_ || !end_->reached() || end_->failure() == nullptr) {
+      return false;
+    }
+    const auto left = end_->stream()->failure();
+    return !left || left->number != end_->failure()->number;
+  }
+
   /// Lets the stream wait for what those of the other branches were given.
   void join_branches(Stream& stream) {
     for (std::size_t i = 0; i < streams_.size(); ++i) {
@@ -119,6 +130,11 @@ class GraphObject {
     const auto end = std::make_shared<LocalPoint>(stream);
     stream.record(end, graph_->branches()[0].epoch);
     end_ = end; // it will be reached
+    // Their failures have flowed to the stream of the launch, which reports
+    // them.
+    for (std::size_t i = 0; i < streams_.size(); ++i) {
+      streams_[i]->forget_failure_in_order(graph_->branches()[i + 1].epoch);
+    }
   }
 
   mutable std::mutex mutex_;

@@ -75,6 +75,7 @@ SharedEvent::Ticket SharedEvent::take() {
     const ProcessId owner = word_of(taken + 1).load();
     if (owner == 0 || !alive(owner)) {
       if (state_->taken.compare_exchange_weak(taken, taken + 1)) {
+        state_->failures[(taken + 1) % kWords].store(0);
         word_of(taken + 1).store(self);
         return taken + 1;
       }
@@ -94,6 +95,27 @@ void SharedEvent::publish(Ticket ticket) noexcept {
   Ticket last = state_->last.load();
   while (last < ticket && !state_->last.compare_exchange_weak(last, ticket)) {
   }
+}
+
+void SharedEvent::set_failure(Ticket ticket, const Error& error) noexcept {
+  state_->failures[ticket % kWords] = static_cast<std::uint32_t>(error.code);
+  Ticket nobody = 0;
+  if (state_->text_of.compare_exchange_strong(nobody, ticket)) {
+    const std::size_t size = std::min(error.message.size(), kMostText - 1);
+    error.message.copy(state_->text.data(), size); // the file has zeros
+    state_->text_is_complete = true;
+  }
+}
+
+std::shared_ptr<const Error> SharedEvent::failure(Ticket ticket) const {
+  const std::uint32_t code = state_->failures[ticket % kWords];
+  if (code == 0 || state_->taken.load() - ticket >= kWords) {
+    return nullptr;
+  }
+  Error error{static_cast<orError_t>(code), "in another process: "};
+  const bool has_text = state_->text_of == ticket && state_->text_is_complete;
+  error.message += has_text ? state_->text.data() : describe(error.code).text;
+  return std::make_shared<const Error>(std::move(error));
 }
 
 void SharedEvent::reach(Ticket ticket) noexcept {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/device_state.h"
+#include "base/error.h"
 #include "ipc/handle.h"
 
 #include <array>
@@ -36,6 +37,10 @@ class SharedEvent {
   Ticket take();
   /// Makes it the last record, unless a later one is that already.
   void publish(Ticket ticket) noexcept;
+  /// Says, before the record is reached, that the work before it failed.
+  void set_failure(Ticket ticket, const Error& error) noexcept;
+  /// The failure of a record that is reached, or null.
+  std::shared_ptr<const Error> failure(Ticket ticket) const;
   void reach(Ticket ticket) noexcept;
   /// The last record.
   Ticket last() const noexcept;
@@ -47,11 +52,18 @@ class SharedEvent {
 
  private:
   static constexpr std::size_t kWords = std::size_t{1} << 14;
+  static constexpr std::size_t kMostText = 1024; // more is cut off
   struct State {
     std::atomic<Ticket> taken;
     std::atomic<Ticket> last;
     std::atomic<std::uint32_t> changes; // what waiting threads sleep on
     std::array<std::atomic<ProcessId>, kWords> unreached;
+    // Of the record that has the word: the code of its failure, or 0.
+    std::array<std::atomic<std::uint32_t>, kWords> failures;
+    // The text of the first failure.
+    std::atomic<Ticket> text_of; // the record that failed; 0: none
+    std::atomic<bool> text_is_complete;
+    std::array<char, kMostText> text;
   };
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 

@@ -2,7 +2,6 @@
 // Events and their handles.
 #include "stream/event.h"
 
-#include "base/error.h"
 #include "base/handle_table.h"
 #include "base/system_thread.h"
 #include "stream/wait_graph.h"
@@ -33,11 +32,26 @@ bool LocalPoint::wait_until(Clock::time_point time) {
   return condition_.wait_until(lock, time, [this] { return reached(); });
 }
 
+void Point::check_work() const {
+  if (const auto error = failure()) {
+    throw Failure(*error);
+  }
+}
+
 SharedPoint::~SharedPoint() {
   // Its stream did not take it, so nothing else would.
   if (stream() != nullptr) {
     stamp();
   }
+}
+
+void SharedPoint::fail(const Error& error) {
+  Point::fail(error);
+  event_->set_failure(ticket_, error);
+}
+
+std::shared_ptr<const Error> SharedPoint::failure() const {
+  return stream() != nullptr ? Point::failure() : event_->failure(ticket_);
 }
 
 void SharedPoint::stamp() {

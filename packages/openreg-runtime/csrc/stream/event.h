@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/device_state.h"
+#include "base/error.h"
 #include "ipc/event.h"
 #include "ipc/handle.h"
 
@@ -47,6 +48,18 @@ class Point {
     completed_ = &completed;
     position_ = position;
   }
+  /// Notes that the work before the point failed or was dropped: whatever waits
+  /// for the point fails with that error. Called before the point is reached.
+  virtual void fail(const Error& error) {
+    failure_ = std::make_shared<const Error>(error);
+  }
+  /// The failure of the work before the point, or null; known once the point is
+  /// reached.
+  virtual std::shared_ptr<const Error> failure() const {
+    return failure_;
+  }
+  /// Throws that failure, if there is one.
+  void check_work() const;
   /// Notes the time, before the command is completed.
   virtual void stamp() {}
   /// Reaches the point, if it is not placed, and wakes who waits for it.
@@ -73,6 +86,7 @@ class Point {
   virtual bool was_reached() const noexcept = 0;
 
   const Stream* const stream_;
+  std::shared_ptr<const Error> failure_;
   const std::atomic<std::uint64_t>* completed_ = nullptr; // of the stream
   std::uint64_t position_ = 0;
 };
@@ -119,6 +133,8 @@ class SharedPoint final : public Point {
   ipc::SharedEvent::Ticket ticket() const noexcept {
     return ticket_;
   }
+  void fail(const Error& error) override;
+  std::shared_ptr<const Error> failure() const override;
   void stamp()
       override; // other processes see it reached before the stream goes on
   void reach() override;

@@ -129,8 +129,9 @@ bool is_message(const Action& action) {
   return command != nullptr && std::holds_alternative<Message>(*command);
 }
 
-/// Gives the argument block of a launch back. What that throws is an error, if
-/// there is none yet.
+/// Calls the cleanup of a launch, which finds the error of a launch that failed
+/// or was dropped as the last error of the thread. An exception of the cleanup
+/// is an error, if there is none yet.
 template <typename Action>
 void release(const Action& action, std::optional<Error>& error) {
   const auto* command = std::get_if<Command>(&action);
@@ -141,6 +142,10 @@ void release(const Action& action, std::optional<Error>& error) {
                                     : nullptr;
   if (cleanup == nullptr) {
     return;
+  }
+  const LastErrorScope scope;
+  if (error) {
+    set_last_error("orLaunchKernel", error->code, error->message);
   }
   try {
     cleanup(launch ? launch->args : message->args);
@@ -255,8 +260,12 @@ void Stream::run_entry(Entry&& entry) {
     begin_record(entry, nested);
   }
   Lock lock(mutex_);
+  std::optional<Error> before;
   if (!nested) {
     acquire_executor(lock, entry.epoch);
+    if (has_failure_) {
+      before = failure_;
+    }
   }
   lock.unlock();
   // Who waits for the command that runs here waits for this stream too.
@@ -273,9 +282,9 @@ void Stream::run_entry(Entry&& entry) {
       inject_failure(entry);
     }
     // The caller cannot leave what it waits for.
-    const auto before = lane_->exchange_limit(state_.wait_timeout());
-    error = execute(entry);
-    lane_->exchange_limit(before);
+    const auto limit = lane_->exchange_limit(state_.wait_timeout());
+    error = execute(entry, before);
+    lane_->exchange_limit(limit);
     if (!error) {
       error = state_.failure_since(entry.epoch); // it may have been dropped
     }
@@ -285,8 +294,11 @@ void Stream::run_entry(Entry&& entry) {
   }
   if (!nested || of_cleanup) {
     lock.lock();
+    if (before) {
+      forget_failure_locked(); // the caller learns of it
+    }
     if (of_cleanup) {
-      keep_failure(std::move(*of_cleanup));
+      keep_failure(std::move(*of_cleanup), /*dropped=*/false);
     }
     if (!nested) {
       finish_turn();
@@ -332,15 +344,29 @@ void Stream::record(std::shared_ptr<Point> point, Epoch epoch) {
     return;
   }
   check_accepts(epoch);
+  if (failure_) {
+    point->fail(*failure_);
+  }
   lock.unlock();
   point->reach();
+}
+
+void Stream::forget_failure_in_order(Epoch epoch) {
+  Lock lock(mutex_);
+  if (idle_locked()) {
+    check_accepts(epoch);
+    forget_failure_locked();
+  } else {
+    push(lock, {Forget{}, epoch});
+  }
 }
 
 void Stream::wait(std::shared_ptr<Point> point, Epoch epoch) {
   if (!point) {
     return;
   }
-  if (wait_in_capture(*point, epoch) || point->reached()) {
+  if (wait_in_capture(*point, epoch) ||
+      (point->reached() && point->failure() == nullptr)) {
     return;
   }
   Lock lock(mutex_);
@@ -360,6 +386,9 @@ std::pair<std::uint64_t, std::uint64_t> Stream::progress() const {
 }
 
 std::optional<Error> Stream::failure() const {
+  if (!has_failure_) {
+    return std::nullopt;
+  }
   const std::lock_guard lock(mutex_);
   return failure_;
 }
@@ -401,7 +430,8 @@ void Stream::check_may_run() const {
 
 void Stream::drain(const Deadline& deadline) {
   check_may_wait();
-  if (idle() && !state_.failed()) { // for a reset, see check_accepts()
+  // For a reset, see check_accepts().
+  if (idle() && !state_.failed() && !has_failure_) {
     return;
   }
   Lock lock(mutex_);
@@ -414,6 +444,7 @@ void Stream::drain(const Deadline& deadline) {
         [this, target] { return completed_ >= target; },
         target,
         deadline);
+    drained_ = std::max(drained_, target);
   } while (launches != launches_of_its_kernels_);
 }
 
@@ -429,8 +460,24 @@ std::optional<Error> Stream::take_failure() {
     return std::nullopt;
   }
   const std::lock_guard lock(mutex_);
+  std::optional<Error> failure = failure_;
+  if (last_dropped_ <= drained_) {
+    forget_failure_locked();
+  }
+  return failure;
+}
+
+void Stream::forget_failure(const Error& reported) {
+  const std::lock_guard lock(mutex_);
+  if (failure_ && failure_->number == reported.number &&
+      last_dropped_ <= drained_) {
+    forget_failure_locked();
+  }
+}
+
+void Stream::forget_failure_locked() noexcept {
+  failure_.reset();
   has_failure_ = false;
-  return std::exchange(failure_, std::nullopt);
 }
 
 void Stream::settle(Point::Clock::time_point deadline) {
@@ -469,6 +516,7 @@ bool Stream::retire() {
 void Stream::reuse() {
   const std::lock_guard lock(mutex_);
   retired_ = false;
+  forget_failure_locked();
 }
 
 void Stream::push(Lock& lock, Entry&& entry) {
@@ -615,7 +663,7 @@ void Stream::end_idle_worker() noexcept {
 
 /// Whether the next command may begin before those that began are finished.
 bool Stream::queues_next() const noexcept {
-  if (queue_.empty() || queue_.front().hit != nullptr) {
+  if (queue_.empty() || queue_.front().hit != nullptr || failure_) {
     return false;
   }
   const auto* command = std::get_if<Command>(&queue_.front().action);
@@ -629,7 +677,8 @@ void Stream::execute_queued(Lock& lock, std::uint64_t most) {
     Entry entry;
     std::optional<Error> error; // it failed at its beginning
   };
-  std::deque<Begun> begun; // the lane has pointers to what is in there
+  std::deque<Begun> begun;    // the lane has pointers to what is in there
+  std::optional<Error> first; // failure; the commands behind it are dropped
   std::uint64_t room = std::min(most, kMostInTurn);
   const auto may_begin = [&] { return room > 0 && queues_next(); };
   const RunningScope scope(this, /*part=*/false, /*pipelined=*/true);
@@ -660,7 +709,12 @@ void Stream::execute_queued(Lock& lock, std::uint64_t most) {
     }
     lock.lock();
     if (oldest.error) {
-      keep_failure(std::move(*oldest.error));
+      const bool dropped = first.has_value();
+      if (!dropped) {
+        first = std::move(oldest.error);
+        number_error(*first);
+      }
+      keep_failure(*first, dropped);
     }
     begun.pop_front();
     if (!begun.empty() || may_begin()) { // else finish_turn() counts it
@@ -679,8 +733,10 @@ void Stream::execute_next(Lock& lock, std::uint64_t most) {
     return;
   }
   busy_ = true;
+  const std::optional<Error> before = failure_;
   std::optional<Error> error;
   std::shared_ptr<Point> recorded;
+  bool forgets = false;
   {
     // The argument block goes before the turn ends: whoever waited finds all
     // that it held released. What releases it may not wait either.
@@ -689,11 +745,15 @@ void Stream::execute_next(Lock& lock, std::uint64_t most) {
     queue_.pop_front();
     lock.unlock();
     if (const auto* record = std::get_if<Record>(&entry.action)) {
-      recorded =
-          record->point; // also on a failed device: nobody waits for ever
+      recorded = record->point; // also behind a failure: each wait ends
+      if (const auto failure = failure_before(entry.epoch, before)) {
+        recorded->fail(*failure);
+      }
       recorded->stamp();
+    } else if (std::holds_alternative<Forget>(entry.action)) {
+      forgets = true;
     } else {
-      error = execute(entry);
+      error = execute(entry, before);
     }
     release(entry.action, error);
     if (error && !state_.usable_since(entry.epoch)) {
@@ -701,8 +761,10 @@ void Stream::execute_next(Lock& lock, std::uint64_t most) {
     }
   }
   lock.lock();
-  if (error) {
-    keep_failure(std::move(*error));
+  if (forgets) {
+    forget_failure_locked();
+  } else if (error) {
+    keep_failure(std::move(*error), /*dropped=*/before.has_value());
   }
   finish_turn();
   if (recorded) {
@@ -710,10 +772,13 @@ void Stream::execute_next(Lock& lock, std::uint64_t most) {
   }
 }
 
-/// Returns the failure of the entry, or why it was dropped.
-std::optional<Error> Stream::execute(const Entry& entry) {
+/// Returns the failure of the entry, or why it was dropped: `before` is the
+/// failure of the stream when its turn came.
+std::optional<Error> Stream::execute(
+    const Entry& entry,
+    const std::optional<Error>& before) {
   return recorded(
-      entry.ticket.get(), [&] { return execute_unrecorded(entry); });
+      entry.ticket.get(), [&] { return execute_unrecorded(entry, before); });
 }
 
 /// Does what a ticket, which may be null, is for.
@@ -733,9 +798,24 @@ std::optional<Error> Stream::recorded(
   return error;
 }
 
-std::optional<Error> Stream::execute_unrecorded(const Entry& entry) {
-  if (auto failure = state_.failure_since(entry.epoch)) {
+/// Why a command of that epoch cannot run now, if so.
+std::optional<Error> Stream::failure_before(
+    Epoch epoch,
+    const std::optional<Error>& before) const {
+  auto failure = state_.failure_since(epoch);
+  return failure ? failure : before;
+}
+
+std::optional<Error> Stream::execute_unrecorded(
+    const Entry& entry,
+    const std::optional<Error>& before) {
+  if (auto failure = failure_before(entry.epoch, before)) {
     return failure;
+  }
+  if (const auto* wait = std::get_if<Wait>(&entry.action)) {
+    std::optional<Error> failure;
+    auto error = attempt([&] { failure = wait_for(*wait->point); });
+    return error ? error : failure;
   }
   if (const auto* run = std::get_if<GraphRun>(&entry.action)) {
     return execute_run(*run, entry.epoch);
@@ -751,10 +831,9 @@ std::optional<Error> Stream::execute_unrecorded(const Entry& entry) {
   });
 }
 
-/// Returns the first failure.
+/// Returns the failure of a node; those behind it are dropped.
 std::optional<Error> Stream::execute_run(const GraphRun& run, Epoch epoch) {
   const auto& nodes = run.graph->branches()[run.branch].nodes;
-  std::optional<Error> first;
   for (std::size_t i = run.nodes.begin; i < run.nodes.end; ++i) {
     const Graph::Node& node = nodes[i];
     const auto* command = std::get_if<Command>(&node);
@@ -772,14 +851,14 @@ std::optional<Error> Stream::execute_run(const GraphRun& run, Epoch epoch) {
     auto* ticket =
         run.tickets.empty() ? nullptr : run.tickets[i - run.nodes.begin].get();
     auto error = recorded(ticket, [&] { return attempt(work); });
-    if (error && !first) {
-      first = std::move(error);
+    if (!error) {
+      error = state_.failure_since(epoch);
     }
-    if (!state_.usable_since(epoch)) {
-      return first ? first : state_.failure_since(epoch);
+    if (error) {
+      return error;
     }
   }
-  return first;
+  return std::nullopt;
 }
 
 /// Returns what `work` throws; a failure that sticks is one of the device.
@@ -802,33 +881,40 @@ std::optional<Error> Stream::attempt(const Work& work) {
 void Stream::act(const Action& action) {
   if (const auto* command = std::get_if<Command>(&action)) {
     lane_->execute(*command);
-  } else if (const auto* host = std::get_if<HostCall>(&action)) {
-    host->function(host->data);
   } else {
-    wait_for(*std::get<Wait>(action).point);
+    const auto& host = std::get<HostCall>(action);
+    host.function(host.data);
   }
 }
 
-void Stream::wait_for(Point& point) const {
-  if (point.reached()) {
-    return;
+/// Returns the failure of the work before the point.
+std::optional<Error> Stream::wait_for(Point& point) const {
+  std::optional<WaitEdge> edge; // for kernels that wait for this stream
+  if (!point.reached()) {
+    edge.emplace(point);
   }
-  const WaitEdge edge(point); // for kernels that wait for this stream
   // In slices: a device that is lost meanwhile waits for nobody, and neither
   // does a process that exits.
   constexpr std::chrono::milliseconds kSlice{20};
   while (!point.wait_until(Point::Clock::now() + kSlice)) {
     if (state_.failed() || process::exiting()) {
-      return;
+      return std::nullopt;
     }
   }
+  const auto failure = point.failure();
+  return failure ? std::optional(*failure) : std::nullopt;
 }
 
-/// The first failure counts.
-void Stream::keep_failure(Error error) {
+/// The first failure counts; `dropped` if the command of this turn is behind
+/// it.
+void Stream::keep_failure(Error error, bool dropped) {
+  number_error(error);
   if (!failure_) {
     failure_ = std::move(error);
     has_failure_ = true;
+  }
+  if (dropped) {
+    last_dropped_ = completed_ + 1;
   }
 }
 

@@ -15,11 +15,13 @@
 // it; what it enqueues comes after it, and from then on it can run nothing
 // there that would have to come later still.
 //
-// Errors: a command that throws leaves its error on the stream; the next call
-// that synchronizes with the stream returns and forgets it. An error that
-// sticks goes to the device instead, whose streams then drop their commands.
-// A command belongs to the epoch of the device in which its call was checked:
-// after a reset it is refused, or dropped.
+// Errors: a command that throws leaves its error on the stream, which drops its
+// commands until a call that waits for the stream has returned the error. An
+// event that is recorded behind the error keeps it, and streams that wait for
+// the event fail with it: nothing is computed from the results of a command
+// that failed. An error that sticks goes to the device instead, whose streams
+// then drop their commands. A command belongs to the epoch of the device in
+// which its call was checked: after a reset it is refused, or dropped.
 #pragma once
 
 #include "backend/backend.h"
@@ -106,6 +108,9 @@ class Stream {
   std::pair<std::uint64_t, std::uint64_t> progress() const;
   /// The failure that a command left, which stays.
   std::optional<Error> failure() const;
+  /// Forgets that failure when the stream comes to this: events have passed it
+  /// on to streams that report it.
+  void forget_failure_in_order(Epoch epoch);
   /// True if this thread runs a command of the stream, also as a part of what
   /// it runs now.
   bool runs_here() const noexcept;
@@ -123,8 +128,12 @@ class Stream {
   Deadline deadline() const {
     return state_.deadline();
   }
-  /// Returns and forgets the failure.
+  /// Returns the failure, and forgets it unless commands that were enqueued
+  /// after the last drain() began have been dropped: their caller has to learn
+  /// of it too.
   std::optional<Error> take_failure();
+  /// Forgets the failure if it is that one.
+  void forget_failure(const Error& reported);
   /// Waits until no command runs, at most until `deadline`.
   void settle(Point::Clock::time_point deadline);
   /// Drops what is queued, at exit.
@@ -144,12 +153,14 @@ class Stream {
   struct Wait {
     std::shared_ptr<Point> point;
   };
+  struct Forget {}; // the failure
   /// Makes a waiting thread the executor. It is never the first of the queue
   /// while there is no executor.
   struct Turn {
     bool* granted; // null: nobody waits for it any more
   };
-  using Action = std::variant<Command, HostCall, Record, Wait, Turn, GraphRun>;
+  using Action =
+      std::variant<Command, HostCall, Record, Wait, Forget, Turn, GraphRun>;
   struct Entry {
     Action action;
     Epoch epoch;
@@ -175,16 +186,24 @@ class Stream {
   void execute_next(Lock& lock, std::uint64_t most);
   void execute_queued(Lock& lock, std::uint64_t most);
   bool queues_next() const noexcept;
-  std::optional<Error> execute(const Entry& entry);
+  std::optional<Error> execute(
+      const Entry& entry,
+      const std::optional<Error>& before);
+  std::optional<Error> failure_before(
+      Epoch epoch,
+      const std::optional<Error>& before) const;
   std::optional<Error> execute_run(const GraphRun& run, Epoch epoch);
-  std::optional<Error> execute_unrecorded(const Entry& entry);
+  std::optional<Error> execute_unrecorded(
+      const Entry& entry,
+      const std::optional<Error>& before);
   template <typename Work>
   std::optional<Error> recorded(activity::Ticket* ticket, const Work& work);
   template <typename Work>
   std::optional<Error> attempt(const Work& work);
   void act(const Action& action);
-  void wait_for(Point& point) const;
-  void keep_failure(Error error);
+  std::optional<Error> wait_for(Point& point) const;
+  void keep_failure(Error error, bool dropped);
+  void forget_failure_locked() noexcept;
   void finish_turn();
   void wake_waiting();
   void pass_turn();
@@ -237,6 +256,8 @@ class Stream {
   std::size_t branch_ = 0;                    // of it
   std::optional<Error> failure_;
   std::atomic<bool> has_failure_{false}; // changed under the lock
+  std::uint64_t last_dropped_ = 0; // the number of the last command dropped
+  std::uint64_t drained_ = 0;      // a drain() has waited for so many
 };
 
 /// The stream whose command this thread is running, innermost, or null.

@@ -708,12 +708,14 @@ OPENREG_API orError_t orDeviceGetEnqueueCounter(
 OPENREG_API orError_t orStreamRunsHere(orStream_t stream, int* here)
     OPENREG_NOEXCEPT;
 /* Waits for all work enqueued so far, also for what its kernels enqueue on the
- * stream meanwhile; returns, and forgets, the failure that a kernel of it left.
+ * stream meanwhile; returns, and forgets, the failure that a kernel of it left,
+ * or that came with an event that the stream waited for.
  * Errors: InvalidHandle, LaunchFailure, NotPermitted, Timeout, [device].
  */
 OPENREG_API orError_t orStreamSynchronize(orStream_t stream) OPENREG_NOEXCEPT;
-/* Later work of `stream` waits for what `event` recorded last; an event that
- * was never recorded holds nothing. `flags` must be 0.
+/* Later work of `stream` waits for the last record of `event`; an event that
+ * was never recorded holds nothing. If the work before the record failed, the
+ * stream fails with the same error. `flags` must be 0.
  * Errors: InvalidValue, InvalidHandle, [device]. */
 OPENREG_API orError_t orStreamWaitEvent(
     orStream_t stream,
@@ -732,18 +734,23 @@ OPENREG_API orError_t orDeviceGetStreamPriorityRange(
 /* Enqueues `kernel(args)`, which runs on any thread, with the device of the
  * stream as the current one and a last error of its own. A stream holds 16384
  * commands; a call that would add work to a full one waits, unless a kernel
- * makes it. When the kernel has run, or was dropped because the device failed,
- * `cleanup(args)` is called if it is not null; neither may wait for the stream,
- * nor end its thread. If one throws, that leaves orErrorLaunchFailure on the
- * stream. If the launch itself fails, `args` stay with the caller. At exit
- * neither is called any more. Errors: InvalidValue, InvalidHandle, [device]. */
+ * makes it. When the kernel has run, or was dropped because the device or
+ * earlier work of the stream failed, `cleanup(args)` is called if it is not
+ * null; neither may wait for the stream, nor end its thread. For a kernel that
+ * failed or was dropped, orGetLastError() in the cleanup returns the error. If
+ * one throws, that leaves orErrorLaunchFailure on the stream, which drops its
+ * later work until a call that waits for it has returned the error. If the
+ * launch itself fails, `args` stay with the caller. At exit neither is called
+ * any more. Errors: InvalidValue, InvalidHandle, [device]. */
 OPENREG_API orError_t orLaunchKernel(
     orStream_t stream,
     orKernel_t kernel,
     void* args,
     orKernel_t cleanup) OPENREG_NOEXCEPT;
 /* Runs `kernel(args)` in stream order and returns when it has run, on the
- * calling thread. A kernel that throws is orErrorLaunchFailure at once.
+ * calling thread. A kernel that throws is orErrorLaunchFailure at once. If
+ * earlier work of the stream failed, the kernel does not run: the call returns,
+ * and forgets, that failure.
  * Errors: InvalidValue, InvalidHandle, LaunchFailure, Timeout, [device]. */
 OPENREG_API orError_t orLaunchKernelBlocking(
     orStream_t stream,
@@ -812,13 +819,17 @@ orEventCreateWithFlags(orEvent_t* event, unsigned int flags) OPENREG_NOEXCEPT;
 OPENREG_API orError_t orEventRecord(orEvent_t event, orStream_t stream)
     OPENREG_NOEXCEPT;
 /* orSuccess when the last record was reached, or nothing was recorded;
- * orErrorNotReady otherwise. Errors: NotReady, InvalidHandle, [device]. */
+ * orErrorNotReady otherwise. If the work before the record failed: the error of
+ * that work, at each call. Errors: NotReady, InvalidHandle, LaunchFailure,
+ * [device]. */
 OPENREG_API orError_t orEventQuery(orEvent_t event) OPENREG_NOEXCEPT;
-/* Waits until the last record is reached.
- * Errors: InvalidHandle, NotPermitted, Timeout, [device]. */
+/* Waits until the last record is reached. If the work before the record failed:
+ * the error of that work, at each call.
+ * Errors: InvalidHandle, NotPermitted, LaunchFailure, Timeout, [device]. */
 OPENREG_API orError_t orEventSynchronize(orEvent_t event) OPENREG_NOEXCEPT;
-/* Milliseconds between two reached records of events with timing.
- * Errors: InvalidValue, InvalidHandle, NotReady. */
+/* Milliseconds between two reached records of events with timing. If the work
+ * before one of them failed: the error of that work, at each call.
+ * Errors: InvalidValue, InvalidHandle, NotReady, LaunchFailure, [device]. */
 OPENREG_API orError_t
 orEventElapsedTime(float* ms, orEvent_t start, orEvent_t end) OPENREG_NOEXCEPT;
 /* Ends the handle at once; who waits for the event goes on waiting.

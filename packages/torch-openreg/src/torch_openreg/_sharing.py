@@ -176,13 +176,14 @@ def _send(storage: torch.UntypedStorage) -> tuple[Any, ...]:
     """Returns what the other process needs, and keeps the memory for it."""
     global _count
     collect()
-    _C.synchronize(storage.device.index)  # the other process cannot wait for a stream
     process = context.get_spawning_popen()
     try:
+        # The other process cannot wait for a stream.
+        _C.synchronize(storage.device.index)
         handle, offset = _C.ipc_handle(storage)
     except torch.AcceleratorError as error:
-        # A queue pickles in a thread, where an error is lost: its reader gets this one.
-        if process is None and "orErrorNotSupported" in str(error):
+        # A queue pickles in a thread, which loses errors: its reader raises this one.
+        if process is None:
             return (str(error),)
         raise
     reader, writer = os.pipe()

@@ -28,7 +28,8 @@ struct CommandFrame {
   std::uint64_t address; // of the device, as the host names it
   std::uint64_t source;
   std::uint64_t size;
-  std::uint64_t measured; // 1: the reply says when it ran
+  std::uint32_t measured;    // 1: the reply says when it ran
+  std::uint32_t follows = 0; // 1: dropped if the one before it failed
 };
 
 /// `size` bytes follow: what was asked for, or the text of an error.

@@ -80,6 +80,10 @@ class Connection final : private Peer, private Running {
   void measure(bool measured) noexcept {
     measured_ = measured;
   }
+  /// Whether the device drops the next commands if the one before them failed.
+  void follow(bool follows) noexcept {
+    follows_ = follows;
+  }
   /// What it said of the last one that was answered.
   Span span() const noexcept {
     return span_;
@@ -142,6 +146,7 @@ class Connection final : private Peer, private Running {
   std::atomic<const char*> running_name_{nullptr};
   std::uint64_t limit_ = 0;
   bool measured_ = false;
+  bool follows_ = false;
   Span span_;
   Clock::time_point checked_;
   Clock::duration silence_{};
@@ -193,6 +198,7 @@ Connection::~Connection() {
 void Connection::send(CommandFrame frame, const void* data, std::size_t size) {
   process_->check();
   frame.measured = measured_ ? 1 : 0;
+  frame.follows = follows_ ? 1 : 0;
   transfer([&] {
     Reading device{*this};
     commands_.write(&frame, sizeof(frame), device);
@@ -654,6 +660,7 @@ void ProcessLane::push(Begun&& begun, const Send& send) {
   Connection& to = *begun_.back().connection;
   to.set_limit(limit());
   to.measure(is_measured());
+  to.follow(begun_.size() > 1);
   try {
     send(to);
   } catch (...) {

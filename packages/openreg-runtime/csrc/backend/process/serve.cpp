@@ -121,7 +121,12 @@ class Server {
       replied_ = false;
       started_ = command.measured != 0 ? activity::now() : 0;
       to_skip_ = has_bytes(command) ? command.size : 0;
+      const bool drops = command.follows != 0 && failed_;
+      failed_ = false;
       try {
+        if (drops) {
+          throw Failure(orErrorLaunchFailure, "an earlier command failed");
+        }
         run(command);
         if (!replied_) {
           reply(orSuccess, nullptr, 0);
@@ -160,6 +165,7 @@ class Server {
     replies_.publish();
   }
   void fail(orError_t error, const char* text) {
+    failed_ = true;
     std::vector<std::byte> rest(std::min<std::uint64_t>(to_skip_, 1 << 16));
     while (to_skip_ > 0) {
       read(rest.data(), std::min<std::uint64_t>(to_skip_, rest.size()));
@@ -229,6 +235,7 @@ class Server {
   std::vector<std::byte> message_;
   std::uint64_t to_skip_ = 0; // bytes of the command that nobody read
   bool replied_ = false;
+  bool failed_ = false;       // the last command did
   std::uint64_t started_ = 0; // 0: the command is not measured
 };
 
