@@ -30,7 +30,8 @@ HEADERS = Path("packages/openreg-runtime/include/openreg")
 TESTS = Path("tests/runtime/cpp")
 TABLE_SUITE = "EveryFunction"
 SUCCESS = "orSuccess"
-DEVICE_CODES = ("orErrorDeviceLost", "orErrorIllegalAddress")  # what [device] means
+# What [device] means.
+DEVICE_CODES = ("orErrorDeviceLost", "orErrorIllegalAddress", "orErrorAssert")
 # The header says once, for all functions, when they return these.
 ALWAYS_ALLOWED = frozenset({SUCCESS, "orErrorInitialization", "orErrorUnknown"})
 

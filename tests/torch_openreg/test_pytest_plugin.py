@@ -250,3 +250,60 @@ def test_options_come_before_a_conftest_that_uses_the_device(
         "--openreg-device-count=4",
     )
     assert outcomes(output) == {"test_it": "passed"}, output
+
+
+SHOWS_LIMITS = """
+    import openreg_runtime
+    import torch
+    def test_it(openreg_device):
+        value = openreg_runtime.setting("OPENREG_CUDA_LIMITS").value
+        assert False, f"limits: {value}"
+    """
+
+
+@pytest.mark.parametrize(
+    ("ini", "options", "value"),
+    [
+        ("", [], "1"),
+        ("openreg_cuda_limits = false", [], "0"),
+        ("", ["--openreg-no-cuda-limits"], "0"),
+    ],
+)
+def test_cuda_limits_are_on_unless_the_suite_says_otherwise(
+    fresh_suite: Suite, tmp_path: Path, ini: str, options: list[str], value: str
+) -> None:
+    conftest = tmp_path / "pyproject.toml"
+    conftest.write_text(f"[tool.pytest.ini_options]\n{ini}\n")
+    output = fresh_suite(SHOWS_LIMITS, "-c", str(conftest), *options)
+    assert f"limits: {value}" in output
+
+
+def test_environment_takes_precedence_over_the_suites_cuda_limits(
+    fork: Program, tmp_path: Path
+) -> None:
+    arguments = prepared(tmp_path, SHOWS_LIMITS)
+    result = fork(
+        source=f"import pytest, sys\nsys.exit(pytest.main({arguments}))",
+        environment=variables(OPENREG_CUDA_LIMITS="0"),
+        folder=tmp_path,
+    )
+    assert "limits: 0" in result.stdout
+
+
+def test_device_on_which_an_assertion_failed_is_reset_for_the_next_test(
+    fresh_suite: Suite,
+) -> None:
+    output = fresh_suite(
+        """
+        import torch
+        def test_bad(openreg_device):
+            torch.ones(3, device=openreg_device)[torch.tensor([9], device="openreg")]
+        def test_good(openreg_device):
+            assert torch.ones(3, device=openreg_device).sum() == 3
+        """
+    )
+    assert "device-side assert triggered" in output
+    assert "ERROR test_it.py::test_bad" in output
+    assert "PASSED test_it.py::test_good" in output
+    assert "1 error" in output
+    assert "2 passed" in output

@@ -33,7 +33,8 @@ constexpr orError_t kAll[] = {
     orErrorStreamCaptureUnjoined,
     orErrorStreamCaptureIsolation,
     orErrorCapturedEvent,
-    orErrorStreamCaptureWrongThread};
+    orErrorStreamCaptureWrongThread,
+    orErrorAssert};
 
 TEST(orGetErrorName, IsDifferentForEachCode) {
   std::set<std::string> names;

@@ -106,6 +106,15 @@ TEST(EveryFunction, AfterAnIllegalAddressIsIllegalAddressWhereDocumented) {
   }
 }
 
+TEST(EveryFunction, AfterAFailedAssertionIsAssertWhereDocumented) {
+  for (const Row& row : rows()) {
+    World world;
+    const Call call = row.call(world);
+    ASSERT_OK(orDeviceAssertFail(0, "an index is out of range"));
+    EXPECT_EQ(call(), expected(row, orErrorAssert)) << row.name;
+  }
+}
+
 TEST(EveryFunction, AfterAFailedKernelIsLaunchFailureWhereDocumented) {
   for (const Row& row : rows()) {
     World world;

@@ -201,6 +201,9 @@ TEST(orIpcOpenMemHandle, FailedDeviceKeepsItsFailure) {
     }
     EXPECT_EQ(orIpcOpenMemHandle(&pointer, handle, 0), orErrorIllegalAddress);
     ASSERT_OK(orDeviceReset());
+    ASSERT_OK(orDeviceAssertFail(0, "an assertion"));
+    EXPECT_EQ(orIpcOpenMemHandle(&pointer, handle, 0), orErrorAssert);
+    ASSERT_OK(orDeviceReset());
     ASSERT_OK(orIpcOpenMemHandle(&pointer, handle, 0));
     ASSERT_OK(orIpcCloseMemHandle(pointer));
     other.signal();

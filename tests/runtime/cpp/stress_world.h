@@ -32,7 +32,8 @@ inline bool chance(Random& random, double probability) {
 }
 
 inline bool sticks(orError_t error) {
-  return error == orErrorDeviceLost || error == orErrorIllegalAddress;
+  return error == orErrorDeviceLost || error == orErrorIllegalAddress ||
+      error == orErrorAssert;
 }
 
 /// Lets many threads in, or one that wants to be alone, which goes first.

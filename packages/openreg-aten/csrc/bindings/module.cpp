@@ -19,6 +19,7 @@
 #include "kernel/message.h"
 #include "kernel/message_counts.h"
 #include "mechanism.h"
+#include "ops/cuda_limits.h"
 
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/Generator.h>
@@ -123,6 +124,9 @@ NB_MODULE(_C, m) {
         translated([&] {
           set_executor(); // before a device starts, which loads it
           enable_mechanisms(disabled);
+          if (cuda_limits_setting()) {
+            enable_cuda_limits();
+          }
         });
       },
       nb::arg("disabled"));

@@ -13,6 +13,7 @@ namespace {
 
 constexpr const char* kInlineBytes = "OPENREG_INLINE_BYTES";
 constexpr const char* kBursts = "OPENREG_ENQUEUE_BURSTS";
+constexpr const char* kCudaLimits = "OPENREG_CUDA_LIMITS";
 
 std::uint64_t number_of(const char* name) {
   orSetting setting = OPENREG_SETTING_INIT;
@@ -35,6 +36,17 @@ void register_settings() {
       orSettingSwitch,
       "0 runs small operators on idle streams inline, always; 1 enqueues them "
       "where that is measured to be faster"));
+  OPENREG_CHECK(orRegisterSetting(
+      kCudaLimits,
+      "0",
+      orSettingSwitch,
+      "1 refuses what CUDA refuses: dtypes, non-deterministic operators, and "
+      "indices by an assertion that fails the device"));
+}
+
+bool cuda_limits_setting() {
+  register_settings();
+  return number_of(kCudaLimits) == 1;
 }
 
 bool is_thread_setting() {

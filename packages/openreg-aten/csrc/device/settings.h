@@ -22,4 +22,7 @@ bool is_thread_setting();
 /// OPENREG_ENQUEUE_BURSTS. Throws if the value is wrong.
 bool enqueue_bursts_setting();
 
+/// OPENREG_CUDA_LIMITS. Throws if the value is wrong.
+OPENREG_ATEN_API bool cuda_limits_setting();
+
 } // namespace openreg::aten

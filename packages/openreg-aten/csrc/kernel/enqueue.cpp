@@ -9,6 +9,7 @@
 #include "device/error.h"
 #include "device/stream.h"
 #include "device/tensor.h"
+#include "kernel/device_asserts.h"
 #include "kernel/dispatch_paths.h"
 #include "kernel/kernel_run.h"
 #include "kernel/message.h"
@@ -189,6 +190,7 @@ class EnqueuedCall {
     if (digest_ != 0) {
       forget_output_metadata(digest_);
     }
+    assert_on_device(*op_, current_device(), what);
     throw std::runtime_error(toString(op_->operator_name()) + ": " + what);
   }
 

@@ -130,6 +130,13 @@ orError_t orDeviceLose(int device) noexcept {
   });
 }
 
+orError_t orDeviceAssertFail(int device, const char* message) noexcept {
+  return api_call("orDeviceAssertFail", [&] {
+    check_not_null(message, "message");
+    runtime().device(device).state().fail({orErrorAssert, message});
+  });
+}
+
 orError_t orDeviceSetLimit(orLimit limit, size_t value) noexcept {
   return api_call("orDeviceSetLimit", [&] {
     auto& device = runtime().device(current_device());

@@ -41,7 +41,8 @@ class DeviceState {
 
   /// True if a failure of this kind leaves the device unusable.
   static bool sticks(orError_t code) noexcept {
-    return code == orErrorDeviceLost || code == orErrorIllegalAddress;
+    return code == orErrorDeviceLost || code == orErrorIllegalAddress ||
+        code == orErrorAssert;
   }
   bool failed() const noexcept {
     return status_.load(std::memory_order_acquire) % 2 == 1;

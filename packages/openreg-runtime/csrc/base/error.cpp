@@ -69,6 +69,7 @@ constexpr ErrorDescription kDescriptions[] = {
      "orErrorStreamCaptureWrongThread",
      "attempt to terminate a thread-local capture sequence from another "
      "thread"},
+    {orErrorAssert, "orErrorAssert", "device-side assert triggered"},
 };
 
 /// Deletes the message of a thread when the thread ends: after its thread_local

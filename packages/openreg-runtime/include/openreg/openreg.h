@@ -28,13 +28,12 @@
  *                     stream that does, when that process ended before it
  *                     reached the record; what enqueues work, when the system
  *                     starts no thread for it
- * [device] stands for DeviceLost and IllegalAddress, which a failed device
- * keeps: all these functions return the failure until orDeviceReset(). That is
- * also so for the devices of pointers. What a reset by another thread overtakes
- * is DeviceLost. Once the process exits, waits end with Timeout after 200 ms.
- * With
- * OPENREG_LAUNCH_BLOCKING=1 what enqueues work also waits for it, and returns
- * what orStreamSynchronize() would.
+ * [device] stands for DeviceLost, IllegalAddress and Assert, which a failed
+ * device keeps: all these functions return the failure until orDeviceReset().
+ * That is also so for the devices of pointers. What a reset by another thread
+ * overtakes is DeviceLost. Once the process exits, waits end with Timeout after
+ * 200 ms. With OPENREG_LAUNCH_BLOCKING=1 what enqueues work also waits for it,
+ * and returns what orStreamSynchronize() would.
  *
  * In a kernel: a call on the stream of the kernel that does not enqueue is a
  * part of the kernel. After work that the kernel itself has enqueued there it
@@ -109,7 +108,8 @@ typedef enum orError_t {
   orErrorStreamCaptureUnjoined = 22,
   orErrorStreamCaptureIsolation = 23,
   orErrorCapturedEvent = 24,
-  orErrorStreamCaptureWrongThread = 25
+  orErrorStreamCaptureWrongThread = 25,
+  orErrorAssert = 26
 } orError_t;
 
 typedef enum orMemcpyKind {
@@ -956,6 +956,11 @@ OPENREG_API orError_t orFailureRemove(orFailure_t failure) OPENREG_NOEXCEPT;
  * queued is dropped, and it fails with orErrorDeviceLost until orDeviceReset().
  * Errors: InvalidDevice. */
 OPENREG_API orError_t orDeviceLose(int device) OPENREG_NOEXCEPT;
+/* Fails a device as a failed assertion in a kernel does: what it has queued is
+ * dropped, and it fails with orErrorAssert and `message` until orDeviceReset().
+ * A kernel may call it, too. Errors: InvalidValue, InvalidDevice. */
+OPENREG_API orError_t orDeviceAssertFail(int device, const char* message)
+    OPENREG_NOEXCEPT;
 
 #if defined(__cplusplus)
 } /* extern "C" */

@@ -34,6 +34,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run all work before its call returns; sets OPENREG_LAUNCH_BLOCKING=1",
     )
+    group.addoption(
+        "--openreg-no-cuda-limits",
+        action="store_true",
+        help="run what CUDA would refuse; sets OPENREG_CUDA_LIMITS=0",
+    )
+    parser.addini(
+        "openreg_cuda_limits",
+        "whether openreg devices refuse what CUDA refuses; false leaves"
+        " OPENREG_CUDA_LIMITS as it is",
+        type="bool",
+        default=True,
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -44,6 +56,10 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         os.environ["OPENREG_DEVICE_COUNT"] = options.openreg_device_count
     if options.openreg_launch_blocking:
         os.environ["OPENREG_LAUNCH_BLOCKING"] = "1"
+    if options.openreg_no_cuda_limits:
+        os.environ["OPENREG_CUDA_LIMITS"] = "0"
+    elif early_config.getini("openreg_cuda_limits"):
+        os.environ.setdefault("OPENREG_CUDA_LIMITS", "1")
 
 
 @pytest.fixture
@@ -51,7 +67,8 @@ def openreg_device() -> Iterator[torch.device]:
     """An openreg device, which is current in the test.
 
     Afterwards its work is waited for, so that what failed in it fails this test and no
-    later one, and the former device and stream are current again.
+    later one, and the former device and stream are current again. A device that has
+    failed for good, as by an index out of range, is reset.
     """
     with _kept_state():
         import torch
@@ -85,9 +102,29 @@ def _kept_state() -> Iterator[None]:
         after.callback(openreg.set_device, openreg.current_device())
         for index in range(openreg.device_count()):
             after.callback(openreg.set_stream, openreg.current_stream(index))
-            after.callback(openreg.synchronize, index)
+            after.callback(_finish, index)
         openreg.set_device(0)
         yield
+
+
+def _finish(index: int) -> None:
+    """Waits for a device, and resets one that has failed for the tests that follow.
+
+    Raises:
+        torch.AcceleratorError: What the work of the device has left.
+    """
+    import torch
+
+    from torch_openreg import openreg
+
+    try:
+        openreg.synchronize(index)
+    except torch.AcceleratorError:
+        try:
+            openreg.synchronize(index)
+        except torch.AcceleratorError:  # a failure that stays
+            openreg.reset_device(index)
+        raise
 
 
 @pytest.fixture
