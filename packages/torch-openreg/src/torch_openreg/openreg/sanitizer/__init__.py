@@ -83,7 +83,8 @@ def enabled() -> Iterator[None]:
 def is_enabled() -> bool:
     """Tells whether the sanitizer is enabled, in whatever thread.
 
-    It is not in a forked child, which cannot use the devices.
+    It is not in a child that was forked after its parent had used a device, for such a
+    child cannot use devices.
     """
     mode = _loaded()
     return mode is not None and mode.is_running()

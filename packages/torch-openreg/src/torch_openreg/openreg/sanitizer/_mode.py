@@ -247,7 +247,7 @@ def _listen() -> None:
         _gpu_trace.MemoryDeallocationCallbacks.add_callback(_on_free)
         _listening = True
         atexit.register(_end)
-        os.register_at_fork(after_in_child=_forget)
+        os.register_at_fork(after_in_child=_begin_again)
 
 
 def _add(callbacks: Any, note: Callable[..., object]) -> None:
@@ -278,8 +278,12 @@ def _user_thread() -> int:
     return _thread.user or threading.get_ident()
 
 
-def _forget() -> None:
-    """Leaves the devices, which a forked child cannot use, to the parent."""
+def _begin_again() -> None:
+    """Begins a new analysis in a forked child, if the child can use devices.
+
+    It cannot if the parent has used one. The parent's lock may be another thread's.
+    """
     global _analysis, _lock
     _lock = threading.RLock()
-    _analysis = None
+    if _analysis is not None:
+        _analysis = None if _C.is_in_bad_fork() else Analysis()
