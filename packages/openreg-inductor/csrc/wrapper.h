@@ -45,7 +45,7 @@ class DeviceGuard {
 template <typename T, typename Value>
 auto convert(const Value& value, int64_t device, Facts& facts) {
   if constexpr (std::is_pointer_v<T>) {
-    Operand operand{};
+    Operand operand = unbound<T>();
     check(openreg_inductor_find_operand(value.get(), device, &operand));
     return bind<T>(operand, facts);
   } else {
