@@ -8,6 +8,7 @@ Threads that Python starts get one when they start.
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import os
 import sys
 import threading
@@ -68,7 +69,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         _thread.user = self.thread
         call = analysis.begin(func, args, kwargs, user_place(self.thread))
         result = func(*args, **kwargs)
-        analysis.end(call, result)
+        analysis.end(call, func, result)
         return result
 
 
@@ -223,11 +224,11 @@ def _listen() -> None:
             return
         _gpu_trace.activate("the sanitizer")
         _add(_gpu_trace.EventCreationCallbacks, lambda a, e: a.order.create_event(e))
-        _add(_gpu_trace.EventDeletionCallbacks, lambda a, e: a.order.delete_event(e))
-        _add(_gpu_trace.EventRecordCallbacks, lambda a, *e: a.order.record_state(*e))
+        _add(_gpu_trace.EventDeletionCallbacks, lambda a, e: a.delete_event(e))
+        _add(_gpu_trace.EventRecordCallbacks, lambda a, *e: a.record_event(*e))
         _add(
             _gpu_trace.EventWaitCallbacks,
-            lambda a, event, stream: a.order.wait_for_event(stream, event),
+            lambda a, event, stream: a.wait_for_event(stream, event),
         )
         _add(
             _gpu_trace.EventSynchronizationCallbacks,
@@ -245,6 +246,11 @@ def _listen() -> None:
         )
         _gpu_trace.MemoryAllocationCallbacks.add_callback(_on_allocation)
         _gpu_trace.MemoryDeallocationCallbacks.add_callback(_on_free)
+        _C.set_graph_listener(_on_graph)
+        if importlib.util.find_spec("openreg_inductor") is not None:
+            from openreg_inductor._C import set_observer
+
+            set_observer(_on_kernel)
         _listening = True
         atexit.register(_end)
         os.register_at_fork(after_in_child=_begin_again)
@@ -271,6 +277,42 @@ def _on_free(address: int) -> None:
     analysis = _analysis
     if analysis is not None:
         analysis.note_free(address, user_place(_user_thread()))
+
+
+def _on_graph(event: str, capture: int, stream: int) -> None:
+    """Notes what happens to a graph.
+
+    Raises:
+        UnsynchronizedAccessError: If it is a replay that nothing orders after other
+            uses of its memory.
+    """
+    analysis = _analysis
+    if analysis is None:
+        return
+    if event == "reset":
+        analysis.note_end_of_graph(capture)
+    elif event == "replay":
+        place = user_place(_user_thread())
+        analysis.replay(capture, stream, _C.current_device(), place)
+    elif event == "capture begun":
+        analysis.begin_capture(capture)
+    else:
+        analysis.end_capture(capture, failed=event == "capture failed")
+
+
+def _on_kernel(
+    name: str, device: int, operands: list[tuple[torch.Tensor, bool]]
+) -> None:
+    """Notes a compiled kernel of a thread that takes part.
+
+    Raises:
+        UnsynchronizedAccessError: If nothing orders it after other uses of its memory.
+    """
+    analysis = _analysis
+    # Within an operator the thread has no mode: the operator stands for its kernels.
+    if analysis is not None and any(map(_is_watch, _get_current_dispatch_mode_stack())):
+        place = user_place(_user_thread())
+        analysis.launch_kernel(f"compiled::{name}", device, operands, place)
 
 
 def _user_thread() -> int:
