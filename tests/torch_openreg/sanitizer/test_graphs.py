@@ -143,6 +143,7 @@ def replay_with_pinned_memory_and_waits(main: torch.Stream, side: torch.Stream) 
         x.fill_(i)
         graph.replay()
         assert y.cpu().tolist() == out.tolist() == [2.0 * i] * 8
+        x.numpy()[:] = 7
 
 
 def replays_of_one_graph_on_two_streams(main: torch.Stream, side: torch.Stream) -> None:

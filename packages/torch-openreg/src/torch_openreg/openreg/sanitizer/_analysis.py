@@ -17,13 +17,14 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._pytree import tree_leaves
 
 from openreg_aten import _C
-from torch_openreg._lines import Place
+from torch_openreg._lines import Place, user_place
 from torch_openreg._waits import COPIES, UNTAGGED, cause_of_wait
 from torch_openreg.openreg._utils import device_type
 from torch_openreg.openreg.streams import default_stream
 
 from ._errors import Access, UnsynchronizedAccessError, UseAfterFreeError
 from ._graphs import Capture, is_host
+from ._host_writes import PendingReads
 from ._memory import (
     Life,
     Memory,
@@ -123,6 +124,8 @@ class Analysis:
         # owner collects garbage.
         self._freed: deque[_Freed] = deque()
         self._ended_graphs: deque[int] = deque()
+        self._host_reads = PendingReads()
+        self._host_writes: deque[UnsynchronizedAccessError] = deque()  # not raised yet
         self._captures: dict[int, Capture] = {}  # of graphs that can be replayed, too
         self._captured_events: dict[int, Capture] = {}
 
@@ -180,6 +183,32 @@ class Analysis:
         with self.lock:
             self.order.synchronize_device(device)
             self._device_memory.prune(self._is_over)
+
+    def find_host_writes(self, thread: int, *, at_end: bool = False) -> None:
+        """Looks for writes without an operator, where the host may have waited.
+
+        Args:
+            thread: The one that runs the program.
+            at_end: Whether the analysis ends.
+        """
+        with self.lock:
+            if self._host_reads:
+                is_over = (lambda _: True) if at_end else self._is_over
+                changed = self._host_reads.take_changed(is_over)
+                self._note_host_writes(changed, user_place(thread))
+
+    def _note_host_writes(self, reads: list[Use], place: Place | None) -> None:
+        for read in reads:
+            self._host_writes.append(_host_write_error(read, place))
+
+    def raise_host_write(self) -> None:
+        """Raises the error of a write without an operator, if one has been found.
+
+        Raises:
+            UnsynchronizedAccessError: The first one that was not raised yet.
+        """
+        if self._host_writes:
+            raise self._host_writes.popleft()
 
     def _is_over(self, use: Use) -> bool:
         return self.order.is_ordered_after(HOST, use.number, use.stream)
@@ -260,6 +289,7 @@ class Analysis:
             UnsynchronizedAccessError: If memory of the graph may still be in use
                 elsewhere, or was freed.
         """
+        self.raise_host_write()
         with self.lock:
             self.end_lives()
             capture = self._captures.get(number)
@@ -279,11 +309,23 @@ class Analysis:
             if conflict is not None:
                 raise _error(*conflict)
             for use in uses:
+                if is_host(use):
+                    self._watch_host_memory(use)
                 self._memory_of(use).add(use)
             capture.last = self.order.clock([stream])
 
     def _memory_of(self, use: Use) -> Memory:
         return self._host_memory if is_host(use) else self._device_memory
+
+    def _watch_host_memory(self, use: Use) -> None:
+        """Notes that a stream is about to read pinned memory, or to write to it."""
+        if use.writes:
+            changed = self._host_reads.take_changed_in(use.region)
+            self._note_host_writes(changed, use.place)
+            return
+        pending = self._host_memory.uses(use.region, writes=False)
+        if all(map(self._is_over, pending)):  # otherwise a stream writes to it first
+            self._host_reads.add(use)
 
     # ---- operators
 
@@ -299,6 +341,7 @@ class Analysis:
         Raises:
             UnsynchronizedAccessError: If an argument may still be in use elsewhere.
         """
+        self.raise_host_write()
         operands = list(_arguments(func, args, kwargs))
         devices = {each.tensor.device for each in operands} | _target(func, kwargs)
         devices = {device for device in devices if device.type == device_type()}
@@ -343,6 +386,10 @@ class Analysis:
                 if call.waits:
                     for stream in call.streams.values() - call.captures.keys():
                         self.order.all_streams_wait_for_stream(stream)
+                    changed = self._host_reads.take_changed(self._is_over)
+                    self._note_host_writes(changed, call.place)
+        if call.waits:
+            self.raise_host_write()
 
     def launch_kernel(
         self,
@@ -362,6 +409,7 @@ class Analysis:
         Raises:
             UnsynchronizedAccessError: If an operand may still be in use elsewhere.
         """
+        self.raise_host_write()
         with self.lock:
             self.end_lives()
             self._calls += 1
@@ -440,6 +488,8 @@ class Analysis:
                 capture.conflict = capture.conflict or conflict
         if called or conflict is None:  # otherwise the operator is not called
             for use, memory, capture, kept in uses.values():
+                if kept and memory is self._host_memory:
+                    self._watch_host_memory(use)
                 if kept:
                     memory.add(use)
                 if kept and capture is not None:
@@ -608,6 +658,24 @@ def _error(use: Use, previous: Use) -> UnsynchronizedAccessError:
         advice,
         freed=_line(previous.life.freed),
         previously_allocated=_line(previous.life.allocated),
+    )
+
+
+def _host_write_error(read: Use, place: Place | None) -> UnsynchronizedAccessError:
+    write = Access(
+        "a write without an operator: by NumPy, or through a pointer",
+        True,
+        ("the memory",),
+        "the host",
+        f"before {place or 'an unknown line'}",
+    )
+    return UnsynchronizedAccessError(
+        write,
+        _access(read),
+        read.region.start,
+        _line(read.life.allocated),
+        "The host has to wait for the stream first: synchronize it, its device or an "
+        "event.",
     )
 
 

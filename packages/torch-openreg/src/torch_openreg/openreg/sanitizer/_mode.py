@@ -114,10 +114,14 @@ def disable() -> None:
     if _thread.enabled:
         leave()
         _thread.enabled = False
-    with _lock:
+    try:
         if _enabled:
-            stop()
-        _enabled = False
+            report()
+    finally:
+        with _lock:
+            if _enabled:
+                stop()
+            _enabled = False
 
 
 def start() -> None:
@@ -146,12 +150,34 @@ def stop() -> None:
             _end()
 
 
+def report() -> None:
+    """Raises the error of a write without an operator that was found, if there is one.
+
+    If the analysis has no other user, it looks for one, for nothing may wait any more.
+
+    Raises:
+        UnsynchronizedAccessError: For the first such write.
+    """
+    analysis = _analysis
+    if analysis is not None:
+        if _users <= 1:
+            analysis.find_host_writes(_user_thread(), at_end=True)
+        analysis.raise_host_write()
+
+
 def _end() -> None:
     global _analysis
     with _lock:
         if _analysis is not None:
             _analysis = None
             _watch_new_threads(False)
+
+
+def _end_with_the_process() -> None:
+    try:
+        report()
+    finally:
+        _end()
 
 
 def is_running() -> bool:
@@ -252,7 +278,7 @@ def _listen() -> None:
 
             set_observer(_on_kernel)
         _listening = True
-        atexit.register(_end)
+        atexit.register(_end_with_the_process)
         os.register_at_fork(after_in_child=_begin_again)
 
 
@@ -263,6 +289,7 @@ def _add(callbacks: Any, note: Callable[..., object]) -> None:
             with analysis.lock:
                 analysis.end_lives()
                 note(analysis, *ids)
+                analysis.find_host_writes(_user_thread())
 
     callbacks.add_callback(listen)
 
