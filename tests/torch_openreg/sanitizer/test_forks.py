@@ -89,5 +89,6 @@ def test_race_on_a_rank_fails_it(
     start_method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENREG_SANITIZER", "1")
-    for rank in run_each_rank(race_on_a_rank, 2, start_method=start_method):
+    ranks = run_each_rank(race_on_a_rank, 2, backend=None, start_method=start_method)
+    for rank in ranks:
         assert "UnsynchronizedAccessError: possible data race" in rank.failure
