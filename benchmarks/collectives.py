@@ -265,7 +265,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"{ranks:<26}{heads}{'over gloo/gloo':>20}{'occl/gloo':>20}{'occl/memcpy':>26}",
         flush=True,
     )
-    rows, _ = run_ranks(serve, RANKS, options.case, rounds, seconds, seconds=3600)
+    rows, _ = run_ranks(
+        serve,
+        RANKS,
+        options.case,
+        rounds,
+        seconds,
+        seconds=3600,
+        backend="cpu:gloo,openreg:occl",
+    )
     if options.json is not None:
         report = {"machine": machine(), "rows": [asdict(row) for row in rows]}
         options.json.write_text(json.dumps(report, indent=2) + "\n")

@@ -76,6 +76,7 @@ LAYERS = {
         "runtime",
         "wrapper",
         "aoti",
+        "raised",
         "operand",
         "runner",
         "translated",

@@ -20,7 +20,7 @@ if __name__ == "__main__":
         run_ranks(step, 2, seconds=50)
     except RanksFailedError as error:
         for line in str(error).splitlines():
-            if re.match(r"rank |    ValueError", line):
+            if re.match(r"rank \d of |    ValueError", line):
                 print(re.sub(r" [\d.]+ s", " ... s", line))
 # prints: rank 1 of 2 failed first, after ... s:
 # prints:     ValueError: an empty batch

@@ -45,7 +45,8 @@ def total(rank: int, more: int) -> tuple[float, int, str]:
     x = torch.full((2,), rank + 1.0, device="openreg")
     dist.all_reduce(x)
     here = torch.ones(1)
-    dist.all_reduce(here)  # the default group is of the CPU too
+    if dist.get_backend_config() != "openreg:occl":
+        dist.all_reduce(here)
     index = torch.accelerator.current_device_index()
     return x[0].item() + here.item() + more, index, os.environ["LOCAL_RANK"]
 
@@ -123,6 +124,23 @@ def start_method(request):
 
 def test_results_come_back_by_rank(start_method):
     found = run_ranks(total, 3, 10, start_method=start_method)
+    assert found == [(17.0, 0, "0"), (17.0, 1, "1"), (17.0, 0, "2")]
+
+
+def sum_on_the_host(rank: int) -> float:
+    here = torch.ones(1)
+    dist.all_reduce(here)
+    return here.item()
+
+
+def test_default_group_refuses_tensors_of_the_host_as_with_nccl():
+    for each in run_each_rank(sum_on_the_host, 2, start_method="forkserver"):
+        assert "No backend type associated with device type cpu" in each.failure
+
+
+def test_group_of_both_backends_takes_tensors_of_both(start_method):
+    both = "cpu:gloo,openreg:occl"
+    found = run_ranks(total, 3, 10, backend=both, start_method=start_method)
     assert found == [(19.0, 0, "0"), (19.0, 1, "1"), (19.0, 0, "2")]
 
 
@@ -137,7 +155,14 @@ def test_a_function_can_make_the_group_as_under_torchrun(start_method, monkeypat
 def test_a_failure_says_which_rank_and_what_the_others_did(start_method):
     start = time.monotonic()
     with pytest.raises(RanksFailedError) as raised:
-        run_ranks(one_raises, 4, seconds=90, grace=6, start_method=start_method)
+        run_ranks(
+            one_raises,
+            4,
+            seconds=90,
+            grace=6,
+            backend="gloo",
+            start_method=start_method,
+        )
     assert time.monotonic() - start < 60
     text = str(raised.value)
     assert text.startswith("rank 1 of 4 failed first, after ")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+import torch.distributed as dist
 from torch import nn
 
 from torch_openreg.testing import run_ranks
@@ -70,6 +71,26 @@ def train(rank: int, make: Callable[[str], nn.Module], device: str) -> list[floa
         optimizer.step()
         losses.append(loss.item())
     return losses
+
+
+def train_without_a_name(rank: int, device: str) -> list[float]:
+    dist.init_process_group()
+    losses = train(rank, ddp, device)
+    group = dist.new_group()
+    total = torch.ones(1, device=device)
+    dist.all_reduce(total, group=group)
+    assert total.item() == 2
+    dist.destroy_process_group()
+    return losses
+
+
+def test_group_without_a_name_of_a_backend_trains_as_on_the_cpu():
+    wanted = run_ranks(train, 2, ddp, "cpu", backend="gloo", start_method="forkserver")
+    found = run_ranks(
+        train_without_a_name, 2, "openreg", backend=None, start_method="forkserver"
+    )
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other)
 
 
 @pytest.mark.parametrize(

@@ -265,3 +265,90 @@ print(equal(results, cpu(*arguments(4, "cpu"))))
 """,
         OPENREG_INLINE_BYTES=str(inline_bytes),
     ) == ["True", "True"]
+
+
+SANITIZED = """
+from torch.openreg import sanitizer
+device = load("openreg")
+device(*arguments(4, "openreg"))  # the first call computes constants
+main, side = torch.accelerator.current_stream(), torch.Stream("openreg")
+
+def look(program):
+    torch.accelerator.synchronize()
+    try:
+        with sanitizer.enabled():
+            program(*arguments(4, "openreg"))
+    except sanitizer.UnsynchronizedAccessError as error:
+        names = [use.operator for use in (error.previous, error.current)]
+        print([name.partition("_")[0] for name in names if "compiled" in name])
+    else:
+        print("not reported")
+"""
+
+
+def test_sanitizer_does_not_report_models_that_wait(loaded) -> None:
+    assert (
+        loaded(
+            f"""
+{SANITIZED}
+def plain(rows, divisors):
+    for _ in range(3):
+        results = device(rows, divisors)
+        rows.copy_(rows.flip(0))
+    on_host(results)
+
+def side_stream(rows, divisors):
+    side.wait_stream(main)
+    with side:
+        results = device(rows, divisors)
+    main.wait_stream(side)
+    rows.zero_()
+    [result.sum() for result in results]
+
+def prefetch(rows, divisors):
+    for batch in (rows.cpu().pin_memory(), rows.cpu().pin_memory()):
+        with side:
+            there = batch.to("openreg", non_blocking=True)
+        main.wait_stream(side)
+        there.record_stream(main)
+        on_host(device(there, divisors))
+
+look(plain)
+look(side_stream)
+look(prefetch)
+"""
+        )
+        == ["not reported"] * 3
+    )
+
+
+def test_sanitizer_reports_kernels_of_a_model(loaded) -> None:
+    assert (
+        loaded(
+            f"""
+{SANITIZED}
+def input_of_another_stream(rows, divisors):
+    side.wait_stream(main)
+    divisors.add_(1)
+    with side:
+        device(rows, divisors)
+
+def result_without_a_wait(rows, divisors):
+    side.wait_stream(main)
+    results = device(rows, divisors)
+    with side:
+        results[3].sum()
+
+def input_written_meanwhile(rows, divisors):
+    side.wait_stream(main)
+    results = device(rows, divisors)
+    with side:
+        divisors.fill_(2)
+
+look(input_of_another_stream)
+look(result_without_a_wait)
+look(input_written_meanwhile)
+"""
+        )
+        == ["['compiled::cpp']"] * 3
+    )

@@ -3,6 +3,8 @@
 
 Each test would import it once for each of its ranks otherwise. Programs of users start
 interpreters, and so do some tests: those of ``run_ranks`` itself, and of examples.
+
+The default group has gloo for tensors of the CPU, which many tests compare with.
 """
 
 from __future__ import annotations
@@ -11,5 +13,7 @@ from functools import partial
 
 from torch_openreg import testing
 
-run_ranks = partial(testing.run_ranks, start_method="forkserver")
-run_each_rank = partial(testing.run_each_rank, start_method="forkserver")
+_BOTH = "cpu:gloo,openreg:occl"
+
+run_ranks = partial(testing.run_ranks, backend=_BOTH, start_method="forkserver")
+run_each_rank = partial(testing.run_each_rank, backend=_BOTH, start_method="forkserver")

@@ -497,3 +497,76 @@ def test_event_class_knows_the_events_of_the_device() -> None:
     assert not isinstance(torch.Event("cpu"), Event)
     assert not isinstance(Stream(), Event)
     assert issubclass(Event, torch.Event)
+
+
+class Named(Event):
+    """An event with an ``__init__`` of its own, as programs make of torch.cuda's."""
+
+    def __new__(cls, name: str, **options: bool) -> Named:
+        return super().__new__(cls, **options)
+
+    def __init__(self, name: str, **options: bool) -> None:
+        super().__init__()
+        self.name = name
+
+
+class Counted(Stream):
+    """A stream with an ``__init__`` of its own."""
+
+    made = 0
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        type(self).made += 1
+        self.number = self.made
+
+
+def test_subclass_of_event_keeps_its_class_and_runs_its_init() -> None:
+    event = Named("start")
+    assert type(event) is Named
+    assert event.name == "start"
+    assert isinstance(event, (Named, Event, torch.Event))
+    assert event.device.type == "openreg"
+
+
+def test_only_an_object_of_a_subclass_is_its_instance() -> None:
+    for event in (Event(), torch.Event("openreg"), Stream().record_event()):
+        assert isinstance(event, Event)
+        assert not isinstance(event, Named)
+
+
+def test_event_of_a_subclass_orders_work_and_measures_time() -> None:
+    start = Named("start", enable_timing=True)
+    end = Named("end", enable_timing=True)
+    plain = Event(enable_timing=True)
+    stream = Stream()
+    start.record(stream)
+    assert stream.record_event(end) is end
+    plain.record(stream)
+    torch.openreg.current_stream().wait_event(end)
+    end.wait()
+    plain.synchronize()
+    assert end.query()
+    assert 0 <= start.elapsed_time(end) < 60_000
+    assert 0 <= start.elapsed_time(plain) < 60_000
+
+
+def test_elapsed_time_of_a_subclass_names_what_is_wrong() -> None:
+    start = Named("start", enable_timing=True)
+    end = Named("end", enable_timing=True)
+    with pytest.raises(ValueError, match="must be recorded"):
+        start.elapsed_time(end)
+    with pytest.raises(ValueError, match="enable_timing=True"):
+        start.elapsed_time(Named("untimed"))
+    with pytest.raises(TypeError, match=r"end_event must be of type torch\S*Event"):
+        start.elapsed_time(1.0)  # type: ignore[arg-type]
+
+
+def test_subclass_of_stream_keeps_its_class_and_runs_its_init() -> None:
+    before = Counted.made
+    first, second = Counted(), Counted("openreg:1", priority=-1)
+    assert [type(first), type(second)] == [Counted, Counted]
+    assert [first.number, second.number] == [before + 1, before + 2]
+    assert (second.device, second.priority) == (torch.device("openreg:1"), -1)
+    with first:
+        assert torch.openreg.current_stream() == first
+    first.wait_event(second.record_event())

@@ -110,7 +110,8 @@ def compare(rank: int, part: int) -> tuple[Counter[str], list[str]]:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_operators_on_dtensors_do_what_they_do_on_the_cpu(part):
-    ranks = run_ranks(compare, 2, part, seconds=850)
+    both = "cpu:gloo,openreg:occl"
+    ranks = run_ranks(compare, 2, part, seconds=850, backend=both)
     for counts, different in ranks:
         assert different == [], counts
         assert counts["same"] > 100

@@ -57,6 +57,12 @@ def main(folder: Path) -> None:
             "<torch/csrc/inductor/aoti_torch/generated/c_shim_aten.h>",
             '"c_shim_openreg.h"',
         )
+        text = text.replace(
+            "AOTI_TORCH_CONVERT_EXCEPTION_TO_ERROR_CODE(",
+            "OPENREG_CONVERT_EXCEPTION_TO_ERROR_CODE(",
+        )
+        if suffix == "cpp":
+            text = f'#include "raised.h"\n{text}'
         (folder / f"c_shim_openreg.{suffix}").write_text(text, encoding="utf-8")
 
 

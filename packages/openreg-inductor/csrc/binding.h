@@ -46,7 +46,7 @@ template <typename T>
 auto parse(Arguments& arguments, size_t number) {
   PyObject* value = arguments.values[number];
   if constexpr (std::is_pointer_v<T>) {
-    Operand operand{};
+    Operand operand = unbound<T>();
     if (!launcher->find_operand(
             value,
             arguments.device,

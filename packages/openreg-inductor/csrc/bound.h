@@ -35,6 +35,12 @@ struct Input {
   }
 };
 
+/// What is known of an argument of type T, a pointer, before its tensor is.
+template <typename T>
+constexpr Operand unbound() {
+  return {nullptr, 0, false, !std::is_const_v<std::remove_pointer_t<T>>};
+}
+
 /// Makes the kernel's argument of type T, a pointer, from a tensor.
 template <typename T>
 auto bind(const Operand& operand, Facts& facts) {

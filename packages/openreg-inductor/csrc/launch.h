@@ -13,6 +13,7 @@ struct Operand {
   void* data;   // where a kernel of the device finds it
   size_t bytes; // of its elements
   bool on_host; // its memory is the host's
+  bool writes;  // the kernel may write to it; set by the caller
 };
 
 /// A kernel and its arguments; openreg-aten has the same struct.

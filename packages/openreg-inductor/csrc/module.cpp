@@ -7,8 +7,12 @@
 #include "runner.h"
 #include "translated.h"
 
+#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
+
+#include <utility>
+#include <vector>
 
 namespace py = pybind11;
 
@@ -26,12 +30,48 @@ bool find_operand_of(
         THPVariable_Check(value),
         "a compiled kernel expected a torch.Tensor, not ",
         Py_TYPE(value)->tp_name);
-    operand = find_operand(THPVariable_Unpack(value), device, kernel, number);
+    find_operand(THPVariable_Unpack(value), device, kernel, number, operand);
   });
 }
 
 bool try_launch(const Call& call) {
   return translated([&] { launch(call); });
+}
+
+PyObject* python_observer = nullptr; // callable, guarded by the GIL
+
+/// Throws what the observer raises as PyTorch's python_error.
+void call_observer(const Call& call, const std::vector<Observed>& operands) {
+  if (!Py_IsInitialized()) {
+    return;
+  }
+  const py::gil_scoped_acquire gil;
+  if (python_observer == nullptr) {
+    return;
+  }
+  py::list described;
+  for (const Observed& each : operands) {
+    described.append(
+        py::make_tuple(
+            py::reinterpret_steal<py::object>(THPVariable_Wrap(each.tensor)),
+            each.writes));
+  }
+  try {
+    py::reinterpret_borrow<py::function>(python_observer)(
+        call.name, call.device, described);
+  } catch (py::error_already_set& raised) {
+    raised.restore();
+    python_error error;
+    error.persist();
+    throw error;
+  }
+}
+
+void set_observer(py::object observer) {
+  PyObject* previous = std::exchange(
+      python_observer, observer.is_none() ? nullptr : observer.release().ptr());
+  set_observe(python_observer == nullptr ? nullptr : &call_observer);
+  Py_XDECREF(previous);
 }
 
 const Launcher functions{&find_operand_of, &try_launch};
@@ -53,6 +93,11 @@ PYBIND11_MODULE(_C, m) {
   m.doc() = "Launches the kernels that Inductor writes for OpenReg devices.";
   set_launch(find_launch_compiled());
   m.attr("launcher") = py::capsule(&functions, "openreg_inductor._C.launcher");
+  m.def(
+      "set_observer",
+      &set_observer,
+      py::arg("observer"),
+      "Sets a function of name, device and operands that sees each launch.");
   m.def(
       "register_runner",
       &register_runner,

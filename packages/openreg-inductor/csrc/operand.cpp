@@ -2,6 +2,7 @@
 // What wrappers call: the arguments of kernels, their launch, and devices.
 #include "operand.h"
 
+#include "raised.h"
 #include "runtime.h"
 
 #include <openreg/openreg.h>
@@ -14,6 +15,8 @@
 #include <mutex>
 #include <string>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 namespace openreg::inductor {
 namespace {
@@ -81,26 +84,45 @@ void check_extent(const at::Tensor& tensor, const char* kernel, size_t number) {
 
 std::atomic<LaunchCompiled> launch_compiled{nullptr};
 
+std::atomic<Observe> observe_launch{nullptr};
+thread_local std::vector<Observed> observed; // of the launch to come
+
+thread_local RaisedScope* raised_scope = nullptr; // the innermost
+
 } // namespace
 
-Operand find_operand(
+void find_operand(
     const at::Tensor& tensor,
     int64_t device,
     const char* kernel,
-    size_t number) {
+    size_t number,
+    Operand& operand) {
   check_extent(tensor, kernel, number);
   static const AddressRange range = load_range();
   auto* address = static_cast<std::byte*>(tensor.data_ptr());
-  if (address < range.begin || address >= range.end) {
-    return {address, tensor.nbytes(), address != nullptr};
+  operand.data = address;
+  operand.bytes = tensor.nbytes();
+  operand.on_host = address != nullptr;
+  if (address >= range.begin && address < range.end) {
+    if (tensor.device().index() != device) {
+      observed.clear();
+    }
+    TORCH_CHECK(
+        tensor.device().index() == device,
+        "a compiled kernel of device ",
+        device,
+        " got a tensor of ",
+        tensor.device());
+    operand.data = address + range.distance;
+    operand.on_host = false;
   }
-  TORCH_CHECK(
-      tensor.device().index() == device,
-      "a compiled kernel of device ",
-      device,
-      " got a tensor of ",
-      tensor.device());
-  return {address + range.distance, tensor.nbytes(), false};
+  if (C10_UNLIKELY(observe_launch.load() != nullptr)) {
+    observed.push_back({tensor, operand.writes});
+  }
+}
+
+void set_observe(Observe observe) {
+  observe_launch = observe;
 }
 
 void set_launch(LaunchCompiled launch) {
@@ -110,7 +132,24 @@ void set_launch(LaunchCompiled launch) {
 void launch(const Call& call) {
   const LaunchCompiled found = launch_compiled;
   TORCH_CHECK(found != nullptr, "a kernel needs the module openreg_aten._C");
+  if (const Observe observe = observe_launch) {
+    const auto operands = std::exchange(observed, {});
+    observe(call, operands);
+  }
   found(call);
+}
+
+RaisedScope::RaisedScope() noexcept
+    : outer_(std::exchange(raised_scope, this)) {}
+
+RaisedScope::~RaisedScope() {
+  raised_scope = outer_;
+}
+
+void RaisedScope::keep() noexcept {
+  if (raised_scope != nullptr) {
+    raised_scope->raised_ = std::current_exception();
+  }
 }
 
 } // namespace openreg::inductor
@@ -122,16 +161,17 @@ AOTITorchError openreg_inductor_find_operand(
     size_t number,
     openreg::inductor::Operand* operand) {
   AOTI_TORCH_CONVERT_EXCEPTION_TO_ERROR_CODE({
-    *operand = openreg::inductor::find_operand(
+    openreg::inductor::find_operand(
         *torch::aot_inductor::tensor_handle_to_tensor_pointer(tensor),
         device,
         kernel,
-        number);
+        number,
+        *operand);
   });
 }
 
 AOTITorchError openreg_inductor_launch(const openreg::inductor::Call* call) {
-  AOTI_TORCH_CONVERT_EXCEPTION_TO_ERROR_CODE(
+  OPENREG_CONVERT_EXCEPTION_TO_ERROR_CODE(
       { openreg::inductor::launch(*call); });
 }
 

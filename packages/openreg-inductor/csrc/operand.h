@@ -6,15 +6,29 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <vector>
+
 namespace openreg::inductor {
 
 /// Looks at a tensor, number `number` of those that `kernel` gets. Throws if it
 /// is on another device, or does not lie in its storage.
-C10_EXPORT Operand find_operand(
+C10_EXPORT void find_operand(
     const at::Tensor& tensor,
     int64_t device,
     const char* kernel,
-    size_t number);
+    size_t number,
+    Operand& operand);
+
+/// A tensor among the arguments of a kernel that is about to be launched.
+struct Observed {
+  at::Tensor tensor;
+  bool writes;
+};
+/// May throw, and the kernel is not launched then.
+using Observe =
+    void (*)(const Call& call, const std::vector<Observed>& operands);
+/// Sets the one function that sees each launch, or none (null).
+C10_EXPORT void set_observe(Observe observe);
 
 using LaunchCompiled = void (*)(const Call& call);
 

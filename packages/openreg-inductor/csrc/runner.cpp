@@ -2,8 +2,11 @@
 // Runs models that AOTInductor has compiled.
 #include "runner.h"
 
+#include "raised.h"
+
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/inductor/aoti_runner/model_container_runner.h>
 #include <torch/csrc/utils/pybind.h>
 
@@ -28,6 +31,23 @@ const c10::impl::DeviceGuardImplInterface& guard_impl() {
 c10::Device find_device(const std::string& name) {
   const c10::Device device(name);
   return device.has_index() ? device : guard_impl().getDevice();
+}
+
+/// Throws the exception again if it is Python's, such as one of a sanitizer: in
+/// C a model has lost its type.
+void raise_python_error(const std::exception_ptr& raised) {
+  if (raised == nullptr) {
+    return;
+  }
+  try {
+    std::rethrow_exception(raised);
+  } catch (python_error& error) {
+    const pybind11::gil_scoped_acquire gil;
+    error.restore();
+    throw pybind11::error_already_set();
+  } catch (const std::exception&) {
+    // Its words are those of the model's exception.
+  }
 }
 
 /// Gives the GIL up for a scope, if this thread has it. PyTorch calls a model
@@ -132,7 +152,13 @@ class Runner final : public Base {
         "a model runs on the current stream of ",
         device_,
         ": make the stream current, and pass no other");
-    return Base::run_impl(inputs, current);
+    const RaisedScope scope;
+    try {
+      return Base::run_impl(inputs, current);
+    } catch (const std::exception&) {
+      raise_python_error(scope.raised());
+      throw;
+    }
   }
 
  private:

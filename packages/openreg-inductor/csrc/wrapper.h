@@ -49,7 +49,7 @@ auto convert(
     const char* kernel,
     Facts& facts) {
   if constexpr (std::is_pointer_v<T>) {
-    Operand operand{};
+    Operand operand = unbound<T>();
     check(openreg_inductor_find_operand(
         value.get(), device, kernel, facts.tensors + 1, &operand));
     return bind<T>(operand, facts);

@@ -32,5 +32,7 @@ auto translated(Body&& body) {
 void define_memory(nanobind::module_& m);
 /// Adds the functions on streams.
 void define_streams(nanobind::module_& m);
+/// Adds the functions on traces of graphs.
+void define_trace(nanobind::module_& m);
 
 } // namespace openreg::aten

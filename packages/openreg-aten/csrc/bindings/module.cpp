@@ -245,6 +245,7 @@ NB_MODULE(_C, m) {
 
   define_memory(m);
   define_streams(m);
+  define_trace(m);
 
   m.def(
       "tensor_flags",

@@ -5,6 +5,8 @@
 #include "bindings/bindings.h"
 #include "device/error.h"
 
+#include <torch/csrc/Event.h>
+
 #include <nanobind/stl/pair.h>
 
 #include <chrono>
@@ -29,6 +31,13 @@ std::pair<int, int> priority_range() {
   int greatest = 0;
   OPENREG_CHECK(orDeviceGetStreamPriorityRange(&least, &greatest));
   return {least, greatest};
+}
+
+const c10::Event& event_of(nb::handle value) {
+  if (PyObject_TypeCheck(value.ptr(), THPEventClass) == 0) {
+    throw nb::type_error("expected a torch.Event");
+  }
+  return reinterpret_cast<THPEvent*>(value.ptr())->event;
 }
 
 /// Enqueues a kernel that takes `cycles` of a clock of a gigahertz.
@@ -81,6 +90,16 @@ void define_streams(nb::module_& m) {
       },
       nb::arg("stream"),
       nb::arg("cycles"));
+  m.def(
+      "elapsed_time",
+      [](nb::handle start, nb::handle end) {
+        return translated(
+            [&] { return event_of(start).elapsedTime(event_of(end)); });
+      },
+      nb::arg("start"),
+      nb::arg("end"),
+      nb::sig(
+          "def elapsed_time(start: torch.Event, end: torch.Event) -> float"));
   m.def("stream_priority_range", [] { return translated(&priority_range); });
 }
 

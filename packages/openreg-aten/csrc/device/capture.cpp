@@ -75,8 +75,12 @@ orError_t end_capture(
   return error;
 }
 
+uint64_t capture_id(orStream_t stream) {
+  return captures_underway() ? id_of(stream) : 0;
+}
+
 std::shared_ptr<Capture> capture_of(orStream_t stream) {
-  const uint64_t id = captures_underway() ? id_of(stream) : 0;
+  const uint64_t id = capture_id(stream);
   if (id == 0) {
     return nullptr;
   }

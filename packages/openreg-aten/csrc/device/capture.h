@@ -9,6 +9,7 @@
 #pragma once
 
 #include "device/generator_state.h"
+#include "export.h"
 
 #include <openreg/openreg.h>
 
@@ -68,6 +69,9 @@ orError_t end_capture(
     const std::shared_ptr<Capture>& capture,
     orGraph_t* graph);
 
+/// The runtime's number of the capture that a stream belongs to; 0 if it
+/// belongs to none. Never throws.
+OPENREG_ATEN_API uint64_t capture_id(orStream_t stream);
 /// The capture that a stream belongs to, or null. Never throws.
 std::shared_ptr<Capture> capture_of(orStream_t stream);
 /// Whether the current stream of a device is captured.

@@ -7,6 +7,7 @@
 #include "device/graph_pools.h"
 #include "device/stream.h"
 #include "device/stream_event.h"
+#include "device/trace.h"
 #include "mechanism.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -123,6 +124,8 @@ class Graph final : public at::GraphImplInterface {
     }
     capture_ = std::move(capture);
     stream_ = stream;
+    id_ = capture_id(handle_of(stream));
+    trace_graph(GraphEvent::kCaptureBegun, id_, handle_of(stream));
   }
 
   void capture_end() override {
@@ -133,8 +136,10 @@ class Graph final : public at::GraphImplInterface {
     const orError_t error = end_capture(handle_of(stream_), capture_, &graph_);
     if (error != orSuccess && error != orErrorStreamCaptureWrongThread) {
       drop_capture();
+      trace_graph(GraphEvent::kCaptureFailed, id_, handle_of(stream_));
     }
     OPENREG_CHECK(error);
+    trace_graph(GraphEvent::kCaptureEnded, id_, handle_of(stream_));
     size_t nodes = 0;
     OPENREG_CHECK(orGraphGetNodeCount(graph_, &nodes));
     if (nodes == 0) {
@@ -161,9 +166,13 @@ class Graph final : public at::GraphImplInterface {
     const c10::DeviceIndex device = stream_.device_index();
     const CurrentDevice scope(device);
     const orStream_t stream = current_handle(device);
+    const bool refused = is_captured(device); // by the runtime
+    if (!refused) {
+      trace_graph(GraphEvent::kReplay, id_, stream);
+    }
     const GilRelease released; // a full stream waits
     const std::lock_guard lock(replaying_);
-    if (is_captured(device)) { // which the runtime refuses
+    if (refused) {
       OPENREG_CHECK(orGraphLaunch(graph_, stream));
       return;
     }
@@ -195,6 +204,9 @@ class Graph final : public at::GraphImplInterface {
     }
     drop_capture();
     instantiated_ = false;
+    if (const uint64_t id = std::exchange(id_, 0)) {
+      trace_graph(GraphEvent::kReset, id, nullptr);
+    }
   }
 
   c10::MempoolId_t pool() const override {
@@ -260,6 +272,7 @@ class Graph final : public at::GraphImplInterface {
   std::shared_ptr<Capture> capture_;
   orGraph_t graph_ = nullptr; // null until the capture has ended
   c10::Stream stream_ = default_stream(0);
+  uint64_t id_ = 0; // of the capture
   std::mutex replaying_;
   orStream_t last_ = nullptr; // of the last replay, which follows all others
 };

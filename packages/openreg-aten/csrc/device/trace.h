@@ -4,6 +4,9 @@
 #pragma once
 
 #include "device/gil.h"
+#include "export.h"
+
+#include <openreg/openreg.h>
 
 #include <c10/core/Device.h>
 #include <c10/core/impl/GPUTrace.h>
@@ -43,5 +46,24 @@ inline uintptr_t trace_id(const void* handle) {
 
 /// The stream that stands for the host, where an event is found reached.
 constexpr uintptr_t kTracedHost = 0;
+
+/// What happens to a graph. PyTorch's trace has no callbacks for graphs.
+enum class GraphEvent : std::uint8_t {
+  kCaptureBegun,
+  kCaptureEnded,
+  kCaptureFailed, // at its end
+  kReplay,        // is about to be enqueued
+  kReset,
+};
+
+/// Receives the events of graphs. `capture` is the runtime's number of the
+/// capture that recorded the graph, `stream` the stream of the capture or of
+/// the replay. It may throw, except for kReset.
+using GraphListener =
+    void (*)(GraphEvent event, uint64_t capture, orStream_t stream);
+/// Sets the one listener, or none (null).
+OPENREG_ATEN_API void set_graph_listener(GraphListener listener);
+/// Calls the listener, if there is one. No lock may be held, as for trace().
+void trace_graph(GraphEvent event, uint64_t capture, orStream_t stream);
 
 } // namespace openreg::aten

@@ -7,11 +7,14 @@ still half imported.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from torch._C._distributed_c10d import Backend
 
 _NAME = "occl"
@@ -55,4 +58,17 @@ def _create(options: Any, backend_options: Any) -> Backend:
     """Makes the backend of a group, as ``torch.distributed`` asks for it."""
     from openreg_distributed import _engine
 
+    _set_default_backend(sys._getframe(1))
     return _engine.create(options, backend_options)
+
+
+def _set_default_backend(caller: FrameType) -> None:
+    """Makes occl the default backend of a group that is made without a name of one.
+
+    PyTorch makes gloo its default unless it has NCCL, and then DistributedDataParallel
+    does not find that default: "Could not find backend type 1". The group is known to
+    nobody yet but the function of PyTorch that makes it, and calls us.
+    """
+    group = caller.f_locals.get("pg")
+    if caller.f_locals.get("backend") == "undefined" and group is not None:
+        group._set_default_backend(type(group).BackendType.CUSTOM)

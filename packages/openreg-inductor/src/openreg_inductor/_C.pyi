@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Types of the compiled module."""
 
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -8,6 +9,9 @@ import torch
 
 launcher: object  # a capsule, for generated kernels
 
+def set_observer(
+    observer: Callable[[str, int, list[tuple[torch.Tensor, bool]]], None] | None,
+) -> None: ...
 def register_eager_runner() -> None: ...
 def register_runner() -> None: ...
 def empty_strided(

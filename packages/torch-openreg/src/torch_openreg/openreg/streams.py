@@ -161,6 +161,8 @@ def get_stream_from_external(data_ptr: int, device: Device = None) -> Stream:
 
 class _EventOfDevice(type):
     def __instancecheck__(cls, instance: object) -> bool:
+        if cls is not Event:
+            return super().__instancecheck__(instance)
         return (
             isinstance(instance, torch.Event) and instance.device.type == device_type()
         )
@@ -169,8 +171,10 @@ class _EventOfDevice(type):
 class Event(torch.Event, metaclass=_EventOfDevice):
     """A mark in a stream, to wait for or to measure time. As ``torch.cuda.Event``.
 
-    Every ``torch.Event`` of the device is an instance. What a call returns is one too,
-    since ``torch.Event.elapsed_time`` accepts no object of a subclass.
+    Every ``torch.Event`` of the device is an instance, and a call of this class returns
+    a ``torch.Event``: the methods of ``torch.Event`` and ``torch.Stream`` that take an
+    event accept no object of a subclass. A call of a subclass returns an object of that
+    subclass, which the methods of this class and of :class:`Stream` accept.
 
     Args:
         enable_timing: Whether ``elapsed_time`` (in milliseconds) may be asked of it.
@@ -196,9 +200,25 @@ class Event(torch.Event, metaclass=_EventOfDevice):
                 "torch.openreg.Event: interprocess=True is not supported, an event "
                 "stays within its process"
             )
-        return torch.Event(
-            device_type(), enable_timing=enable_timing, blocking=blocking
+        made: type[torch.Event] = torch.Event if cls is Event else cls
+        return torch.Event.__new__(
+            made, device_type(), enable_timing=enable_timing, blocking=blocking
         )
+
+    def elapsed_time(self, end_event: torch.Event) -> float:
+        """Returns the milliseconds from this event to another one.
+
+        Args:
+            end_event: An event that was recorded later.
+
+        Raises:
+            RuntimeError: If one of them is not completed, or of another type of device.
+            TypeError: If ``end_event`` is no event.
+            ValueError: If one of them was not recorded, or was made without
+                ``enable_timing``.
+        """
+        _check_type("elapsed_time: end_event", end_event, torch.Event)
+        return _C.elapsed_time(self, end_event)
 
 
 def current_stream(device: Device = None) -> Stream:

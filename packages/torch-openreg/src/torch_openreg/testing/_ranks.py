@@ -84,7 +84,7 @@ def run_ranks(
     *arguments: Any,
     seconds: float = 60,
     grace: float = 10,
-    backend: str | None = "",
+    backend: str | None = "occl",
     start_method: str = "spawn",
 ) -> list[Any]:
     """Runs ``function(rank, *arguments)`` on ranks, each in a process of its own.
@@ -100,8 +100,10 @@ def run_ranks(
         arguments: What each rank is given.
         seconds: The limit for all ranks together; that of the group is the same.
         grace: The limit for the other ranks, once one has failed.
-        backend: That of the group, for ``init_process_group``; the default one is gloo
-            for the CPU and occl for the device. If None, the function makes the group.
+        backend: The backend of the group, for ``init_process_group``. With occl alone a
+            collective on CPU tensors is an error, as with NCCL alone.
+            "cpu:gloo,openreg:occl" accepts both kinds of tensors. If None, the function
+            makes the group.
         start_method: "spawn" starts an interpreter for each rank, as torchrun does, and
             "forkserver" forks a process that has imported PyTorch, in a tenth of the
             time.
@@ -132,7 +134,7 @@ def run_each_rank(
     *arguments: Any,
     seconds: float = 60,
     grace: float = 10,
-    backend: str | None = "",
+    backend: str | None = "occl",
     start_method: str = "spawn",
 ) -> list[Rank]:
     """Runs ranks as ``run_ranks`` does, for tests in which some are to fail.
@@ -319,14 +321,12 @@ def _group(call: _Call, rank: int) -> Iterator[None]:
     import openreg_distributed
 
     openreg_distributed.register()
-    device = torch._C._get_privateuse1_backend_name()
     torch.accelerator.set_device_index(rank % torch.accelerator.device_count())
     if call.backend is None:
         yield
         return
     distributed.init_process_group(
-        call.backend or f"cpu:gloo,{device}:occl",
-        timeout=timedelta(seconds=call.seconds),
+        call.backend, timeout=timedelta(seconds=call.seconds)
     )
     yield
     # Not after an error: this rank ends, which fails the collectives of the others.

@@ -52,6 +52,8 @@ def disable() -> None:
 
     Raises:
         RuntimeError: If a dispatch mode was entered since, and not left.
+        UnsynchronizedAccessError: If the host has written to pinned memory without an
+            operator, as NumPy does, while a stream may read it.
     """
     mode = _loaded()
     if mode is not None:
@@ -66,6 +68,8 @@ def enabled() -> Iterator[None]:
 
     Raises:
         RuntimeError: If ``OPENREG_DISABLE`` names ``gpu_trace`` or ``device_module``.
+        UnsynchronizedAccessError: At the end of the block, for what :func:`disable`
+            reports.
     """
     from . import _mode
 
@@ -76,6 +80,7 @@ def enabled() -> Iterator[None]:
             yield
         finally:
             _mode.leave()
+        _mode.report()
     finally:
         _mode.stop()
 
@@ -83,7 +88,8 @@ def enabled() -> Iterator[None]:
 def is_enabled() -> bool:
     """Tells whether the sanitizer is enabled, in whatever thread.
 
-    It is not in a forked child, which cannot use the devices.
+    It is not in a child that was forked after its parent had used a device, for such a
+    child cannot use devices.
     """
     mode = _loaded()
     return mode is not None and mode.is_running()

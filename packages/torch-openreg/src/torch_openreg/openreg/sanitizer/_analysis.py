@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -17,12 +17,14 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._pytree import tree_leaves
 
 from openreg_aten import _C
-from torch_openreg._lines import Place
+from torch_openreg._lines import Place, user_place
 from torch_openreg._waits import COPIES, UNTAGGED, cause_of_wait
 from torch_openreg.openreg._utils import device_type
 from torch_openreg.openreg.streams import default_stream
 
 from ._errors import Access, UnsynchronizedAccessError, UseAfterFreeError
+from ._graphs import Capture, is_host
+from ._host_writes import PendingReads
 from ._memory import (
     Life,
     Memory,
@@ -81,20 +83,22 @@ class Call:
     """An operator that has begun.
 
     Attributes:
-        func: The operator.
+        operator: Its schema, or the name of a compiled kernel.
         number: Its place in the order of the program.
         place: The line of the program.
         storages: Addresses of its arguments' storages.
         streams: The stream to which each device's part goes.
+        captures: For each of them that is captured, the capture.
         copies: Whether it copies between devices, or a device and the host.
         waits: Whether the host waits until it is completed.
     """
 
-    func: torch._ops.OpOverload
+    operator: torch.FunctionSchema | str
     number: int
     place: Place | None
     storages: set[int]
     streams: dict[torch.device, int]
+    captures: dict[int, Capture]
     copies: bool
     waits: bool
 
@@ -119,6 +123,11 @@ class Analysis:
         # Filled without the lock: a tensor may end anywhere, also where the lock's
         # owner collects garbage.
         self._freed: deque[_Freed] = deque()
+        self._ended_graphs: deque[int] = deque()
+        self._host_reads = PendingReads()
+        self._host_writes: deque[UnsynchronizedAccessError] = deque()  # not raised yet
+        self._captures: dict[int, Capture] = {}  # of graphs that can be replayed, too
+        self._captured_events: dict[int, Capture] = {}
 
     # ---- memory
 
@@ -126,7 +135,9 @@ class Analysis:
         """Notes a block that has been handed out."""
         with self.lock:
             self.end_lives()
-            self._lives[address] = _new_life(address, place)
+            life = _new_life(address, place)
+            life.capture = self._capture_of(life.stream)
+            self._lives[address] = life
 
     def note_free(self, address: int, place: Place | None) -> None:
         """Notes the end of a block, before the allocator learns of it."""
@@ -135,13 +146,18 @@ class Analysis:
             self._freed.append(_Freed(address, block[-1], place))
 
     def end_lives(self) -> None:
-        """Takes in what :meth:`note_free` noted: before any later event or wait."""
+        """Takes in what was noted without the lock: before any later event or wait."""
         while self._freed:
             freed = self._freed.popleft()
             life = self._lives.pop(freed.address, None)
             if life is not None:
+                capture = life.capture
+                order = capture.order if capture and capture.underway else self.order
+                life.ended = True
                 life.freed = freed.place
-                life.waited_for = self.order.clock(freed.streams)
+                life.waited_for, life.waited_in = order.clock(freed.streams), order
+        while self._ended_graphs:
+            self._captures.pop(self._ended_graphs.popleft(), None)
 
     def _life(self, tensor: torch.Tensor, place: Place | None) -> Life:
         address = storage_address(tensor)
@@ -168,6 +184,32 @@ class Analysis:
             self.order.synchronize_device(device)
             self._device_memory.prune(self._is_over)
 
+    def find_host_writes(self, thread: int, *, at_end: bool = False) -> None:
+        """Looks for writes without an operator, where the host may have waited.
+
+        Args:
+            thread: The one that runs the program.
+            at_end: Whether the analysis ends.
+        """
+        with self.lock:
+            if self._host_reads:
+                is_over = (lambda _: True) if at_end else self._is_over
+                changed = self._host_reads.take_changed(is_over)
+                self._note_host_writes(changed, user_place(thread))
+
+    def _note_host_writes(self, reads: list[Use], place: Place | None) -> None:
+        for read in reads:
+            self._host_writes.append(_host_write_error(read, place))
+
+    def raise_host_write(self) -> None:
+        """Raises the error of a write without an operator, if one has been found.
+
+        Raises:
+            UnsynchronizedAccessError: The first one that was not raised yet.
+        """
+        if self._host_writes:
+            raise self._host_writes.popleft()
+
     def _is_over(self, use: Use) -> bool:
         return self.order.is_ordered_after(HOST, use.number, use.stream)
 
@@ -176,6 +218,114 @@ class Analysis:
         storage = use.life.segment
         assert isinstance(storage, StorageWeakRef)
         return storage.expired() or self._is_over(use)  # type: ignore[no-untyped-call]
+
+    def record_event(self, event: int, stream: int) -> None:
+        """Notes that an event was recorded on a stream."""
+        capture = self._capture_of(stream)
+        if capture is None:
+            self._captured_events.pop(event, None)
+            self.order.record_state(event, stream)
+        else:
+            self._captured_events[event] = capture
+            capture.order.record_state(event, stream)
+
+    def wait_for_event(self, stream: int, event: int) -> None:
+        """Notes that a stream, or the host, waits for an event."""
+        capture = self._captured_events.get(event)
+        if capture is None:
+            self.order.wait_for_event(stream, event)
+        elif stream != HOST:  # which cannot wait for work that does not run
+            capture.order.wait_for_event(stream, event)
+
+    def delete_event(self, event: int) -> None:
+        """Notes the end of an event."""
+        self._captured_events.pop(event, None)
+        self.order.delete_event(event)
+
+    # ---- graphs
+
+    def _capture_of(self, stream: int) -> Capture | None:
+        """Returns the capture that a stream belongs to."""
+        number = _C.capture_id(stream)
+        if not number:
+            return None
+        if number not in self._captures:  # it began before the sanitizer
+            self._captures[number] = Capture()
+        return self._captures[number]
+
+    def begin_capture(self, number: int) -> None:
+        """Notes that a capture begins."""
+        with self.lock:
+            self.end_lives()
+            self._captures[number] = Capture()
+
+    def end_capture(self, number: int, *, failed: bool) -> None:
+        """Notes that a capture has ended.
+
+        Raises:
+            UnsynchronizedAccessError: If it failed, and an operator of it was reported:
+                the error of the failure takes the place of that report.
+        """
+        with self.lock:
+            self.end_lives()
+            capture = self._captures.get(number)
+            if capture is None:
+                return
+            capture.end()
+            conflict = capture.conflict if failed else None
+        if conflict is not None:
+            raise _error(*conflict)
+
+    def note_end_of_graph(self, number: int) -> None:
+        """Notes that a graph can no longer be replayed."""
+        self._ended_graphs.append(number)
+
+    def replay(
+        self, number: int, stream: int, device: int, place: Place | None
+    ) -> None:
+        """Notes that a stream is about to be given a graph.
+
+        Raises:
+            UnsynchronizedAccessError: If memory of the graph may still be in use
+                elsewhere, or was freed.
+        """
+        self.raise_host_write()
+        with self.lock:
+            self.end_lives()
+            capture = self._captures.get(number)
+            if capture is None:
+                return
+            self._calls += 1
+            self.order.launch(stream, device, self._calls)
+            self.order.wait_for_clock(stream, capture.last)
+            where = torch.device(device_type(), device)
+            uses = capture.replay(self._calls, stream, where, place)
+            for use in uses:
+                if use.life.ended and use.life.capture is None:
+                    raise _freed_error(use)
+            conflict = None
+            for use in uses:
+                conflict = conflict or self._find(self._memory_of(use), use, self.order)
+            if conflict is not None:
+                raise _error(*conflict)
+            for use in uses:
+                if is_host(use):
+                    self._watch_host_memory(use)
+                self._memory_of(use).add(use)
+            capture.last = self.order.clock([stream])
+
+    def _memory_of(self, use: Use) -> Memory:
+        return self._host_memory if is_host(use) else self._device_memory
+
+    def _watch_host_memory(self, use: Use) -> None:
+        """Notes that a stream is about to read pinned memory, or to write to it."""
+        if use.writes:
+            changed = self._host_reads.take_changed_in(use.region)
+            self._note_host_writes(changed, use.place)
+            return
+        pending = self._host_memory.uses(use.region, writes=False)
+        if all(map(self._is_over, pending)):  # otherwise a stream writes to it first
+            self._host_reads.add(use)
 
     # ---- operators
 
@@ -191,6 +341,7 @@ class Analysis:
         Raises:
             UnsynchronizedAccessError: If an argument may still be in use elsewhere.
         """
+        self.raise_host_write()
         operands = list(_arguments(func, args, kwargs))
         devices = {each.tensor.device for each in operands} | _target(func, kwargs)
         devices = {device for device in devices if device.type == device_type()}
@@ -198,29 +349,29 @@ class Analysis:
             self.end_lives()
             self._calls += 1
             call = Call(
-                func,
+                func._schema,
                 self._calls,
                 place,
                 {storage_address(each.tensor) for each in operands},
+                {},
                 {},
                 bool(devices) and func._schema.name in COPIES,
                 bool(devices) and cause_of_wait(func, args, kwargs) is not None,
             )
             self._launch(call, devices)
-            if call.copies:
-                self.order.wait_for_each_other([*call.streams.values()])
+            self._join_copies(call)
             if _has_kernel(func):
                 self._use(call, operands, called=False)
         return call
 
-    def end(self, call: Call, result: Any) -> None:
+    def end(self, call: Call, func: torch._ops.OpOverload, result: Any) -> None:
         """Notes what an operator has returned.
 
         Raises:
             UnsynchronizedAccessError: If it lies in memory that may still be in use.
         """
         made = [
-            _Operand(tensor, "output", reads=False, writes=_fills(call.func))
+            _Operand(tensor, "output", reads=False, writes=_fills(func))
             for tensor in _strided(result)
             if storage_address(tensor) not in call.storages
         ]
@@ -231,19 +382,70 @@ class Analysis:
             try:
                 self._use(call, made, called=True)
             finally:
-                if call.copies:
-                    self.order.wait_for_each_other([*call.streams.values()])
+                self._join_copies(call)
                 if call.waits:
-                    for stream in call.streams.values():
+                    for stream in call.streams.values() - call.captures.keys():
                         self.order.all_streams_wait_for_stream(stream)
+                    changed = self._host_reads.take_changed(self._is_over)
+                    self._note_host_writes(changed, call.place)
+        if call.waits:
+            self.raise_host_write()
+
+    def launch_kernel(
+        self,
+        name: str,
+        device: int,
+        operands: list[tuple[torch.Tensor, bool]],
+        place: Place | None,
+    ) -> None:
+        """Notes a compiled kernel that is about to be launched.
+
+        Args:
+            name: Its name.
+            device: The index of the device that it runs on.
+            operands: Its tensors, and whether it may write to each.
+            place: The line of the program.
+
+        Raises:
+            UnsynchronizedAccessError: If an operand may still be in use elsewhere.
+        """
+        self.raise_host_write()
+        with self.lock:
+            self.end_lives()
+            self._calls += 1
+            call = Call(
+                name, self._calls, place, set(), {}, {}, copies=False, waits=False
+            )
+            self._launch(call, {torch.device(device_type(), device)})
+            used = [
+                _Operand(tensor, f"argument {i}", reads=not writes, writes=writes)
+                for i, (tensor, writes) in enumerate(operands)
+            ]
+            self._use(call, used, called=False)
 
     def _launch(self, call: Call, devices: set[torch.device]) -> None:
         for device in devices - call.streams.keys():
-            call.streams[device] = _current_stream(device)
-            self.order.launch(call.streams[device], device.index, call.number)
+            stream = call.streams[device] = _current_stream(device)
+            capture = self._capture_of(stream)
+            if capture is not None:
+                call.captures[stream] = capture
+            order = self._order_of(call, stream)
+            order.launch(stream, device.index, call.number)
+
+    def _order_of(self, call: Call, stream: int) -> Order:
+        capture = call.captures.get(stream)
+        return self.order if capture is None else capture.order
+
+    def _join_copies(self, call: Call) -> None:
+        """Orders the streams of a copy between two devices after each other."""
+        if call.copies and len(call.streams) > 1:
+            streams = [*call.streams.values()]
+            order, *others = {self._order_of(call, stream) for stream in streams}
+            if not others:  # otherwise the copy is refused
+                order.wait_for_each_other(streams)
 
     def _use(self, call: Call, operands: list[_Operand], *, called: bool) -> None:
-        uses: dict[Region, tuple[Memory, Use, bool]] = {}
+        uses: dict[Region, _Planned] = {}
         if self._host_memory:
             self._host_memory.prune(self._is_past)
         for tensor, name, reads, writes in operands:
@@ -251,11 +453,18 @@ class Analysis:
             if region is None or not (reads or writes):
                 continue
             if region in uses:
-                use = uses[region][1]
+                use = uses[region].use
                 use.writes = use.writes or writes
                 use.arguments.append(name)
                 continue
-            memory, stream, kept = self._user(call, tensor)
+            stream, kept = self._user(call, tensor)
+            capture = call.captures.get(stream)
+            if capture is not None:
+                memory = capture.memory
+            elif tensor.device.type == device_type():
+                memory = self._device_memory
+            else:
+                memory = self._host_memory
             if not (kept or memory.uses(region, writes=True)):
                 continue
             life = self._life(tensor, call.place)
@@ -266,51 +475,67 @@ class Analysis:
                 writes=writes,
                 region=region,
                 life=life,
-                operator=call.func._schema,
+                operator=call.operator,
                 arguments=[name],
                 place=call.place,
             )
-            uses[region] = memory, use, kept
+            uses[region] = _Planned(use, memory, capture, kept)
         conflict = None
-        for memory, use, _ in uses.values():
-            conflict = conflict or self._find(memory, use)
+        for use, memory, capture, _ in uses.values():
+            order = self.order if capture is None else capture.order
+            conflict = conflict or self._find(memory, use, order)
+            if capture is not None:
+                capture.conflict = capture.conflict or conflict
         if called or conflict is None:  # otherwise the operator is not called
-            for memory, use, kept in uses.values():
+            for use, memory, capture, kept in uses.values():
+                if kept and memory is self._host_memory:
+                    self._watch_host_memory(use)
                 if kept:
                     memory.add(use)
+                if kept and capture is not None:
+                    capture.note(use)
         if conflict is not None:
             # Not by a name of ours: the traceback would hold the frame, which holds
             # the error, and the program's tensors with them.
             raise _error(*conflict)
 
-    def _user(self, call: Call, tensor: torch.Tensor) -> tuple[Memory, int, bool]:
-        """Returns a tensor's memory, who uses it, and whether that is to be kept."""
+    def _user(self, call: Call, tensor: torch.Tensor) -> tuple[int, bool]:
+        """Returns who uses a tensor, and whether that is to be kept."""
         if tensor.device.type == device_type():
-            return self._device_memory, call.streams[tensor.device], True
+            return call.streams[tensor.device], True
         if not call.copies:
-            return self._host_memory, HOST, False
+            return HOST, False
         (stream,) = call.streams.values()
         behind = not call.waits and tensor.is_pinned()
-        return self._host_memory, stream if call.waits or behind else HOST, behind
+        return stream if call.waits or behind else HOST, behind
 
-    def _find(self, memory: Memory, use: Use) -> tuple[Use, Use] | None:
+    def _find(self, memory: Memory, use: Use, order: Order) -> tuple[Use, Use] | None:
         for previous in memory.uses(use.region, writes=use.writes):
-            if self._conflict(use, previous):
+            if _conflict(use, previous, order):
                 return use, previous
         return None
 
-    def _conflict(self, use: Use, previous: Use) -> bool:
-        if previous.stream in (use.stream, HOST) or self.order.is_ordered_after(
-            use.stream, previous.number, previous.stream
-        ):
+
+class _Planned(NamedTuple):
+    use: Use
+    memory: Memory
+    capture: Capture | None
+    kept: bool
+
+
+def _conflict(use: Use, previous: Use, order: Order) -> bool:
+    if previous.stream in (use.stream, HOST) or order.is_ordered_after(
+        use.stream, previous.number, previous.stream
+    ):
+        return False
+    life = previous.life
+    if life is not use.life:
+        if life.segment != use.life.segment:
+            return False  # the device had it back in between
+        over = life.waited_for.get(previous.stream, -1)
+        if life.waited_in is order and previous.number <= over:
             return False
-        if previous.life is not use.life:
-            if previous.life.segment != use.life.segment:
-                return False  # the device had it back in between
-            over = previous.life.waited_for.get(previous.stream, -1)
-            if previous.number <= over:
-                return False
-        return overlap(use.region, previous.region)
+    return overlap(use.region, previous.region)
 
 
 def _new_life(address: int, place: Place | None) -> Life:
@@ -408,7 +633,10 @@ def _error(use: Use, previous: Use) -> UnsynchronizedAccessError:
     current, earlier = _access(use), _access(previous)
     address = max(use.region.start, previous.region.start)
     allocated = _line(use.life.allocated)
-    if previous.life is use.life:
+    # Replays go on using what was freed and handed out again in the pool of a graph.
+    replayed = use.by_replay or previous.by_replay
+    shared = replayed and use.life.capture is not None
+    if previous.life is use.life or shared:
         advice = (
             "The host has to wait for the stream first: synchronize it, its device or "
             "an event."
@@ -433,6 +661,38 @@ def _error(use: Use, previous: Use) -> UnsynchronizedAccessError:
     )
 
 
+def _host_write_error(read: Use, place: Place | None) -> UnsynchronizedAccessError:
+    write = Access(
+        "a write without an operator: by NumPy, or through a pointer",
+        True,
+        ("the memory",),
+        "the host",
+        f"before {place or 'an unknown line'}",
+    )
+    return UnsynchronizedAccessError(
+        write,
+        _access(read),
+        read.region.start,
+        _line(read.life.allocated),
+        "The host has to wait for the stream first: synchronize it, its device or an "
+        "event.",
+    )
+
+
+def _freed_error(use: Use) -> UseAfterFreeError:
+    captured = replace(use, place=use.captured, captured=None, by_replay=False)
+    return UseAfterFreeError(
+        _access(use),
+        _access(captured)._replace(where="a captured stream"),
+        use.region.start,
+        None,
+        "A graph keeps addresses, and no tensors: keep the tensor as long as the graph "
+        "is replayed.",
+        freed=_line(use.life.freed),
+        previously_allocated=_line(use.life.allocated),
+    )
+
+
 def _line(place: Place | None) -> str | None:
     return None if place is None else str(place)
 
@@ -444,6 +704,7 @@ def _access(use: Use) -> Access:
         tuple(use.arguments),
         _words(use),
         _line(use.place) or "unknown line",
+        (_line(use.captured) or "unknown line") if use.by_replay else None,
     )
 
 

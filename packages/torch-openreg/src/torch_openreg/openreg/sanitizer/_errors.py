@@ -10,11 +10,13 @@ class Access(NamedTuple):
     """The use of a piece of memory by an operator.
 
     Attributes:
-        operator: Schema of the operator.
+        operator: Schema of the operator, or the name of a compiled kernel.
         writes: Whether it writes to the memory, or only reads from it.
         arguments: The operator's names for it; ``output`` for what it makes.
         where: The stream that does it, in words, or ``the host``.
         line: The line of the program: ``file:number: text``.
+        captured: For the use by the replay of a graph, the line of the operator when it
+            was captured; ``line`` is the line of the replay.
     """
 
     operator: str
@@ -22,14 +24,16 @@ class Access(NamedTuple):
     arguments: tuple[str, ...]
     where: str
     line: str
+    captured: str | None = None
 
     def __str__(self) -> str:
-        return (
+        text = (
             f"  {self.operator}\n"
             f"    {'writing to' if self.writes else 'reading from'} "
             f"{', '.join(self.arguments)}, on {self.where}\n"
             f"    {self.line}"
         )
+        return f"{text}\n    captured at {self.captured}" if self.captured else text
 
 
 class UnsynchronizedAccessError(RuntimeError):

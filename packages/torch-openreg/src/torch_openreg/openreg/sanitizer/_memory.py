@@ -12,13 +12,16 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
 from torch_openreg._lines import Place
 
-from ._order import Clock
+from ._order import Clock, Order
+
+if TYPE_CHECKING:
+    from ._graphs import Capture
 
 # Uses of parts of a cell that are kept; where there are more, the oldest are forgotten.
 _PARTS = 32
@@ -35,16 +38,23 @@ class Life:
         segment: What the block is a part of. Between two of them lies a wait.
         stream: The stream whose later work reuses the block.
         allocated: The line that allocated it.
+        capture: The capture whose pool it came from, if any. No other program memory
+            comes from such a pool, and replays use the block after its end, too.
+        ended: Whether it was freed.
         freed: The line that freed it.
         waited_for: What completes before the block is reused, besides work of its own
             stream, since ``record_stream`` said so.
+        waited_in: The order to which the clock ``waited_for`` belongs.
     """
 
     segment: object
     stream: int
     allocated: Place | None
+    capture: Capture | None = None
+    ended: bool = False
     freed: Place | None = None
     waited_for: Clock = field(default_factory=dict)
+    waited_in: Order | None = None
 
 
 #: Sizes and strides in bytes.
@@ -70,9 +80,12 @@ class Use:
         writes: Whether it writes.
         region: The bytes.
         life: The block that they are part of.
-        operator: Schema.
+        operator: Schema, or the name of a compiled kernel.
         arguments: The schema's names.
         place: The line of the program.
+        captured: For the use by a replay, the line that was captured; ``place`` is the
+            line of the replay then.
+        by_replay: Whether the replay of a graph uses it.
     """
 
     number: int
@@ -81,9 +94,11 @@ class Use:
     writes: bool
     region: Region
     life: Life
-    operator: torch.FunctionSchema
+    operator: torch.FunctionSchema | str
     arguments: list[str]
     place: Place | None
+    captured: Place | None = None
+    by_replay: bool = False
 
 
 @dataclass(eq=False, slots=True)

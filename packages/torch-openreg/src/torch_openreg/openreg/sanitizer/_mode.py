@@ -8,6 +8,7 @@ Threads that Python starts get one when they start.
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import os
 import sys
 import threading
@@ -68,7 +69,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         _thread.user = self.thread
         call = analysis.begin(func, args, kwargs, user_place(self.thread))
         result = func(*args, **kwargs)
-        analysis.end(call, result)
+        analysis.end(call, func, result)
         return result
 
 
@@ -113,10 +114,14 @@ def disable() -> None:
     if _thread.enabled:
         leave()
         _thread.enabled = False
-    with _lock:
+    try:
         if _enabled:
-            stop()
-        _enabled = False
+            report()
+    finally:
+        with _lock:
+            if _enabled:
+                stop()
+            _enabled = False
 
 
 def start() -> None:
@@ -145,12 +150,34 @@ def stop() -> None:
             _end()
 
 
+def report() -> None:
+    """Raises the error of a write without an operator that was found, if there is one.
+
+    If the analysis has no other user, it looks for one, for nothing may wait any more.
+
+    Raises:
+        UnsynchronizedAccessError: For the first such write.
+    """
+    analysis = _analysis
+    if analysis is not None:
+        if _users <= 1:
+            analysis.find_host_writes(_user_thread(), at_end=True)
+        analysis.raise_host_write()
+
+
 def _end() -> None:
     global _analysis
     with _lock:
         if _analysis is not None:
             _analysis = None
             _watch_new_threads(False)
+
+
+def _end_with_the_process() -> None:
+    try:
+        report()
+    finally:
+        _end()
 
 
 def is_running() -> bool:
@@ -223,11 +250,11 @@ def _listen() -> None:
             return
         _gpu_trace.activate("the sanitizer")
         _add(_gpu_trace.EventCreationCallbacks, lambda a, e: a.order.create_event(e))
-        _add(_gpu_trace.EventDeletionCallbacks, lambda a, e: a.order.delete_event(e))
-        _add(_gpu_trace.EventRecordCallbacks, lambda a, *e: a.order.record_state(*e))
+        _add(_gpu_trace.EventDeletionCallbacks, lambda a, e: a.delete_event(e))
+        _add(_gpu_trace.EventRecordCallbacks, lambda a, *e: a.record_event(*e))
         _add(
             _gpu_trace.EventWaitCallbacks,
-            lambda a, event, stream: a.order.wait_for_event(stream, event),
+            lambda a, event, stream: a.wait_for_event(stream, event),
         )
         _add(
             _gpu_trace.EventSynchronizationCallbacks,
@@ -245,9 +272,14 @@ def _listen() -> None:
         )
         _gpu_trace.MemoryAllocationCallbacks.add_callback(_on_allocation)
         _gpu_trace.MemoryDeallocationCallbacks.add_callback(_on_free)
+        _C.set_graph_listener(_on_graph)
+        if importlib.util.find_spec("openreg_inductor") is not None:
+            from openreg_inductor._C import set_observer
+
+            set_observer(_on_kernel)
         _listening = True
-        atexit.register(_end)
-        os.register_at_fork(after_in_child=_forget)
+        atexit.register(_end_with_the_process)
+        os.register_at_fork(after_in_child=_begin_again)
 
 
 def _add(callbacks: Any, note: Callable[..., object]) -> None:
@@ -257,6 +289,7 @@ def _add(callbacks: Any, note: Callable[..., object]) -> None:
             with analysis.lock:
                 analysis.end_lives()
                 note(analysis, *ids)
+                analysis.find_host_writes(_user_thread())
 
     callbacks.add_callback(listen)
 
@@ -273,13 +306,53 @@ def _on_free(address: int) -> None:
         analysis.note_free(address, user_place(_user_thread()))
 
 
+def _on_graph(event: str, capture: int, stream: int) -> None:
+    """Notes what happens to a graph.
+
+    Raises:
+        UnsynchronizedAccessError: If it is a replay that nothing orders after other
+            uses of its memory.
+    """
+    analysis = _analysis
+    if analysis is None:
+        return
+    if event == "reset":
+        analysis.note_end_of_graph(capture)
+    elif event == "replay":
+        place = user_place(_user_thread())
+        analysis.replay(capture, stream, _C.current_device(), place)
+    elif event == "capture begun":
+        analysis.begin_capture(capture)
+    else:
+        analysis.end_capture(capture, failed=event == "capture failed")
+
+
+def _on_kernel(
+    name: str, device: int, operands: list[tuple[torch.Tensor, bool]]
+) -> None:
+    """Notes a compiled kernel of a thread that takes part.
+
+    Raises:
+        UnsynchronizedAccessError: If nothing orders it after other uses of its memory.
+    """
+    analysis = _analysis
+    # Within an operator the thread has no mode: the operator stands for its kernels.
+    if analysis is not None and any(map(_is_watch, _get_current_dispatch_mode_stack())):
+        place = user_place(_user_thread())
+        analysis.launch_kernel(f"compiled::{name}", device, operands, place)
+
+
 def _user_thread() -> int:
     """Returns the thread for which this one works."""
     return _thread.user or threading.get_ident()
 
 
-def _forget() -> None:
-    """Leaves the devices, which a forked child cannot use, to the parent."""
+def _begin_again() -> None:
+    """Begins a new analysis in a forked child, if the child can use devices.
+
+    It cannot if the parent has used one. The parent's lock may be another thread's.
+    """
     global _analysis, _lock
     _lock = threading.RLock()
-    _analysis = None
+    if _analysis is not None:
+        _analysis = None if _C.is_in_bad_fork() else Analysis()

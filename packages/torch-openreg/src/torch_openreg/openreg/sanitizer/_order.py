@@ -30,6 +30,11 @@ class Order(csan.StreamSynchronizations):
         self._devices[stream] = device
         self.update_seq_num(stream, number)
 
+    def wait_for_clock(self, stream: int, clock: Clock) -> None:
+        """Orders all later work of a stream after the work that a clock includes."""
+        self._ensure_stream_exists(stream)
+        self._state_wait_for_other(self.current_sync_states[stream], clock)
+
     def wait_for_each_other(self, streams: list[int]) -> None:
         """Orders all later work of the streams after all work that they have."""
         for stream in streams:

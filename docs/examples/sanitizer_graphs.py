@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A race between the replay of a graph and the next input on another stream."""
+
+import re
+
+import torch
+from torch.openreg import sanitizer
+
+side = torch.Stream("openreg")
+
+try:
+    with sanitizer.enabled():
+        x = torch.zeros(4, device="openreg")
+        graph = torch.accelerator.Graph()
+        with torch.Stream("openreg"), graph:
+            y = x * 2
+        graph.replay()
+        with side:
+            x.fill_(1)
+except sanitizer.UnsynchronizedAccessError as error:
+    report = re.sub(r"/\S*/|0x\w+", "...", str(error))  # without folders and addresses
+    print(report.replace(str(side.stream_id), "7"))
+# prints: possible data race: nothing orders two uses of the memory at address ...:
+# prints:   aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)
+# prints:     writing to self, on stream 7 of openreg:0
+# prints:     ...sanitizer_graphs.py:19: x.fill_(1)
+# prints: and earlier
+# prints:   aten::mul.Tensor(Tensor self, Tensor other) -> Tensor
+# prints:     reading from self, on the default stream of openreg:0
+# prints:     ...sanitizer_graphs.py:17: graph.replay()
+# prints:     captured at ...sanitizer_graphs.py:16: y = x * 2
+# prints: allocated at ...sanitizer_graphs.py:13: x = torch.zeros(4, device="openreg")
+# prints: One stream has to wait for the other: by wait_stream, or by an event.
