@@ -6,16 +6,15 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from pathlib import Path
 from typing import Any
 
 import libopenreg
 import openreg_aten._C  # noqa: F401  (it has the launch)
 from openreg_inductor import _C
+from openreg_inductor._source import FOLDER
 
-_FOLDER = Path(__file__).parent
 _SUFFIX = "dylib" if sys.platform == "darwin" else "so"
-_LIBRARY = _FOLDER / "lib" / f"libopenreg_inductor.{_SUFFIX}"
+_LIBRARY = FOLDER / "lib" / f"libopenreg_inductor.{_SUFFIX}"
 
 
 def register() -> None:
@@ -57,7 +56,7 @@ def enable(device: str) -> None:
         if device_type == device:
             # What PyTorch's runtime in a model includes.
             options[1].extend(
-                [str(_FOLDER / "cuda_names"), str(libopenreg.find("include"))]
+                [str(FOLDER / "cuda_names"), str(libopenreg.find("include"))]
             )
         return options
 

@@ -20,6 +20,7 @@ from torch._inductor.custom_graph_pass import (
 )
 
 from openreg_inductor import _patches
+from openreg_inductor._source import FOLDER
 
 
 class _Pass(CustomGraphModulePass):
@@ -38,7 +39,7 @@ class _Pass(CustomGraphModulePass):
     def uuid(self) -> tuple[str, bytes]:
         """The version, and a hash of all files that generated code depends on."""
         folder = Path(__file__).parent
-        files = sorted([*folder.glob("*.py"), *folder.glob("*.h")])
+        files = sorted([*folder.glob("*.py"), *FOLDER.glob("*.h")])
         return metadata.version("openreg-inductor"), get_hash_for_files(
             tuple(str(file) for file in files)
         )

@@ -13,6 +13,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from openreg_inductor import _build
+
+# Of the headers and the library: an editable install keeps built files elsewhere.
+FOLDER = Path(_build.__file__).parent
+
 _PREFIX = "#include <torch/csrc/inductor/cpp_prefix.h>"
 _BEGIN = "std::atomic<int> inductor_cpu_integer_div_error{0};"
 _FLAG = re.compile(r"^\s*inductor_cpu_integer_div_error_flag = .*;\n", re.MULTILINE)
@@ -23,8 +28,7 @@ _DIVIDES = re.compile(
 _CHECKS = re.compile(r"\bTORCH_CHECK\(")
 _LOOP = re.compile(r"#pragma omp for\b(?:.*collapse\((\d+)\))?")
 _FAILURES, _DIVIDE = (
-    (Path(__file__).parent / name).read_text(encoding="utf-8")
-    for name in ("failures.h", "divide.h")
+    (FOLDER / name).read_text(encoding="utf-8") for name in ("failures.h", "divide.h")
 )
 # PyTorch's functions write to this name. Here it is null, so that they throw.
 _DIVISION_PREFIX = (
@@ -49,7 +53,7 @@ def headers(*names: str) -> str:
     """
     parts = []
     for name in names:
-        text = (Path(__file__).parent / name).read_text(encoding="utf-8")
+        text = (FOLDER / name).read_text(encoding="utf-8")
         guard = f"OPENREG_INDUCTOR_{name.upper().replace('.', '_')}"
         text = _NOT_IN_TEXT.sub("", text)
         parts.append(f"#ifndef {guard}\n#define {guard}\n{text}#endif\n")
