@@ -583,6 +583,24 @@ def checkpointing(device: str) -> Any:
 
 
 @program
+def checkpointed_attention(device: str) -> Any:
+    """The generator of the device is an argument of the attention in both passes."""
+    torch.manual_seed(0)
+    x = torch.randn(2, 4, 32, 16).to(device).requires_grad_()
+
+    def block(x: Tensor) -> Tensor:
+        return nn.functional.scaled_dot_product_attention(x, x, x).relu()
+
+    @torch.compile(fullgraph=True)
+    def run(x: Tensor) -> Tensor:
+        return checkpoint(block, x, use_reentrant=False).square().sum()
+
+    loss = run(x)
+    loss.backward()
+    return loss, x.grad
+
+
+@program
 def function_transforms(device: str) -> Any:
     torch.manual_seed(0)
     x, weight = torch.randn(6, 5).to(device), torch.randn(5).to(device)

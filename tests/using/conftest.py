@@ -14,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+Launch = Run
 
 # Without the libraries nothing is collected, which fails a run of this folder alone.
 if importlib.util.find_spec("transformers") is None:
@@ -40,5 +41,16 @@ def run(tmp_path: Path) -> Run:
             timeout=280,
             check=False,
         )
+
+    return call
+
+
+@pytest.fixture
+def launch(run: Run) -> Launch:
+    """Runs a program as :func:`run` does, by torchrun on two ranks."""
+
+    def call(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        torchrun = ("-m", "torch.distributed.run", "--standalone")
+        return run(*torchrun, "--nproc-per-node=2", *arguments, **environment)
 
     return call

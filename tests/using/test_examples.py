@@ -23,6 +23,12 @@ def printed(text: str) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
 
 
+def said_by(path: Path) -> dict[str, str]:
+    """Reads the lines that a program says it prints on the device alone."""
+    said = re.findall(r"# prints: (.*)$", path.read_text(encoding="utf-8"), re.M)
+    return {key: text for key, _, text in (line.partition(": ") for line in said)}
+
+
 def value(text: str) -> Any:
     """Returns numbers as such, and other values as text."""
     try:
@@ -48,12 +54,11 @@ def test_program_has_the_cpu_numbers(run: Run, path: Path) -> None:
             assert value(there[key]) == rounded
         else:
             assert there[key] == expected
-    said = re.findall(r"# prints: (.*)$", path.read_text(encoding="utf-8"), re.M)
-    for line in said:
-        key, _, text = line.partition(": ")
+    said = said_by(path)
+    for key, text in said.items():
         assert there[key] == text
     # What the device alone prints has to be said.
-    assert set(there) - set(here) <= {line.partition(": ")[0] for line in said}
+    assert set(there) - set(here) <= set(said)
 
 
 def test_accelerate_does_not_know_the_device_unless_told(run: Run) -> None:

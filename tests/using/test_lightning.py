@@ -10,20 +10,6 @@ import torch
 
 from torch_openreg.integrations.lightning import OpenRegAccelerator
 
-from .conftest import Run
-
-# Python raises the same where the package is not installed.
-WITHOUT_LIGHTNING = """
-import sys
-
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name == "lightning":
-            raise ModuleNotFoundError("No module named 'lightning'", name=name)
-
-sys.meta_path.insert(0, Absent())
-import torch_openreg.integrations.lightning
-"""
 COUNT = torch.openreg.device_count()
 
 
@@ -64,9 +50,3 @@ def test_statistics_count_memory() -> None:
     kept = torch.ones(1024, device="openreg:1")
     stats = OpenRegAccelerator().get_device_stats(kept.device)
     assert stats["allocated_bytes.all.current"] >= kept.nbytes
-
-
-def test_missing_lightning_is_a_clear_error(run: Run) -> None:
-    ended = run("-c", WITHOUT_LIGHTNING)
-    assert ended.returncode == 1
-    assert "needs the package lightning, which is not installed" in ended.stderr

@@ -18,6 +18,7 @@ import functools
 import hashlib
 import importlib
 import inspect
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from types import CodeType, FunctionType
@@ -80,8 +81,11 @@ _ATTENTION = {
     "torch.nn.attention.flex_attention:_apply_kernel_options": "cc5335cf1a2404dd",
     "torch.nn.attention.flex_attention:_validate_device": "f85d0c9ead4d0073",
 }
+# The function that takes the generator of CUDA for a random operator.
+_TAKES_GENERATORS = "ir:ExternKernel.process_kernel"
 # What the package derives from, or whose text it reads, or whose place it takes.
 _RELIED_ON = {
+    "torch._functorch._aot_autograd.utils:get_default_generator": "2505ac089c68b5e5",
     "torch._higher_order_ops.flex_attention:_math_attention_inner": "93032d6083ed3d7f",
     "torch._higher_order_ops.flex_attention:_permute_strides": "57ad28222b07b080",
     "torch._higher_order_ops.flex_attention:create_fw_bw_graph": "5e0cf3fb9078f0ba",
@@ -138,6 +142,7 @@ _RELIED_ON = {
     "codegen.wrapper:PythonWrapperCodegen.write_header": "d6fd237aaaa5c835",
     "codegen.wrapper:SubgraphPythonWrapperCodegen": "47d1dd7a0f6617da",
     "fx_passes.post_grad:post_grad_passes": "442e38b4b56d93d5",
+    _TAKES_GENERATORS: "9e295c1f26fb711d",
     "graph:GraphLowering.decide_layout_opt": "bef90675b8c18d39",
     "kernel.flex.flex_cpu:check_cpu_supported": "c41dcf9f3e7b8431",
     "kernel.flex.flex_cpu:lower_cpu": "0c7dbb0aef7013ce",
@@ -172,6 +177,7 @@ def apply(device: str) -> None:
             function.__code__ = _with_constant(function.__code__, _Alike(name, device))
     _let_partitions_be_captured(device)
     _register_autotuning(device)
+    _accept_generators_of_any_device()
 
     graph: Any = importlib.import_module("torch._inductor.graph")
     scheduler: Any = importlib.import_module("torch._inductor.scheduler")
@@ -235,6 +241,30 @@ def _let_templates_store_what_is_local(device: str) -> None:
         return store(self, dst, src, *args, **rest)
 
     templates.CppTemplateKernel.store_output = store_output
+
+
+def _accept_generators_of_any_device() -> None:
+    """Makes calls of random operators accept the generator of any device.
+
+    Under checkpointing, AOTAutograd passes a generator to an operator that may draw
+    numbers, such as attention, for each device that is registered for it. Inductor
+    then asserts that the generator is CUDA's, and takes it from ``torch.cuda``.
+    """
+    ir: Any = importlib.import_module("torch._inductor.ir")
+    function = _find(_TAKES_GENERATORS)
+    source = textwrap.dedent(inspect.getsource(function))
+    for name in ("arg", "x"):
+        source = source.replace(f'assert {name}.device.type == "cuda" and ', "assert ")
+        source = source.replace(
+            "torch.cuda.default_generators[device_index]",
+            "torch._functorch._aot_autograd.utils.get_default_generator"
+            f"({name}.device)",
+            1,
+        )
+    source = "\n" * (function.__code__.co_firstlineno - 1) + source  # for tracebacks
+    scope: dict[str, Any] = {}
+    exec(compile(source, ir.__file__, "exec"), vars(ir), scope)
+    function.__code__ = scope[function.__name__].__func__.__code__
 
 
 def _let_partitions_be_captured(device: str) -> None:

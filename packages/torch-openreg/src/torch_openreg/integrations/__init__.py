@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Classes that other libraries want to be given for a device they do not know.
+"""The device for libraries that keep lists of the devices they know.
 
-Each module is named after its library and imports it; nothing else does.
+Each module is named after its library and imports it; nothing else does. A library is
+left alone until a program calls the function of the module: ``accelerate.enable``,
+``deepspeed.enable`` or ``lightning.register``.
 """

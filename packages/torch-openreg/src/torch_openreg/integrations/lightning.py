@@ -2,7 +2,15 @@
 """The device for Lightning's Trainer and Fabric, of the package ``lightning``.
 
 Lightning's own lists of devices end with CUDA, MPS and XLA. It takes a device that is
-not among them from a strategy::
+not among them from registries. :func:`register` puts openreg there::
+
+    from lightning.pytorch import Trainer
+    from torch_openreg.integrations import lightning as openreg_lightning
+
+    openreg_lightning.register()
+    trainer = Trainer(accelerator="openreg", devices=2, strategy="ddp_openreg")
+
+Without the registries, objects do the same. For one device::
 
     from lightning.pytorch import Trainer
     from lightning.pytorch.plugins import MixedPrecision
@@ -14,7 +22,7 @@ not among them from a strategy::
         plugins=[MixedPrecision("bf16-mixed", "openreg")],
     )
 
-Fabric has the same names in ``lightning.fabric``.
+Fabric takes the same names and classes, and ``OpenRegFabricDDPStrategy``.
 """
 
 from __future__ import annotations
@@ -25,19 +33,38 @@ import torch
 
 from torch_openreg import openreg
 
-try:
-    from lightning.pytorch.accelerators import Accelerator
-except ModuleNotFoundError as error:
-    if error.name != "lightning":
-        raise  # lightning is there, and lacks something itself
-    raise ModuleNotFoundError(
-        "torch_openreg.integrations.lightning needs the package lightning, which is "
-        "not installed: pip install lightning (pytorch-lightning and lightning-fabric "
-        "have other classes, and do not take this one)",
-        name="lightning",
-    ) from error
+from ._library import check_parameters, require
 
-__all__ = ["OpenRegAccelerator"]
+require(
+    "lightning",
+    " (pytorch-lightning and lightning-fabric have other classes, and do not take "
+    "this one)",
+)
+
+from lightning.fabric.accelerators import (  # noqa: E402
+    ACCELERATOR_REGISTRY as _FABRIC_ACCELERATORS,
+)
+from lightning.fabric.strategies import (  # noqa: E402
+    STRATEGY_REGISTRY as _FABRIC_STRATEGIES,
+)
+from lightning.fabric.strategies import (  # noqa: E402
+    DDPStrategy as _FabricDDPStrategy,
+)
+from lightning.pytorch.accelerators import (  # noqa: E402
+    Accelerator,
+    AcceleratorRegistry,
+)
+from lightning.pytorch.strategies import DDPStrategy, StrategyRegistry  # noqa: E402
+
+__all__ = [
+    "OpenRegAccelerator",
+    "OpenRegDDPStrategy",
+    "OpenRegFabricDDPStrategy",
+    "register",
+    "unregister",
+]
+
+_TESTED = "2.6.6"
 
 
 class OpenRegAccelerator(Accelerator):  # type: ignore[misc] # mypy skips lightning
@@ -131,3 +158,61 @@ class OpenRegAccelerator(Accelerator):  # type: ignore[misc] # mypy skips lightn
     def name() -> str:
         """Returns the name of the device's type."""
         return "openreg"
+
+
+class OpenRegDDPStrategy(DDPStrategy):  # type: ignore[misc] # mypy skips lightning
+    """DDP for Lightning's Trainer, on the devices of ``OpenRegAccelerator``.
+
+    Lightning's own class wraps the model on a stream of CUDA wherever the device is not
+    the CPU. The arguments are those of Lightning's class.
+    """
+
+    def determine_ddp_device_ids(self) -> None:
+        """Returns None, by which DDP takes the device from the model."""
+        return
+
+
+class OpenRegFabricDDPStrategy(_FabricDDPStrategy):  # type: ignore[misc]
+    """DDP for Lightning's Fabric, as :class:`OpenRegDDPStrategy` is for the Trainer."""
+
+    def _determine_ddp_device_ids(self) -> None:
+        return
+
+
+check_parameters(
+    "lightning",
+    _TESTED,
+    "DDPStrategy.determine_ddp_device_ids",
+    getattr(DDPStrategy, "determine_ddp_device_ids", None),
+    ["self"],
+)
+check_parameters(
+    "lightning",
+    _TESTED,
+    "fabric.strategies.DDPStrategy._determine_ddp_device_ids",
+    getattr(_FabricDDPStrategy, "_determine_ddp_device_ids", None),
+    ["self"],
+)
+
+_ENTRIES: list[tuple[Any, str, type]] = [
+    (AcceleratorRegistry, "openreg", OpenRegAccelerator),
+    (_FABRIC_ACCELERATORS, "openreg", OpenRegAccelerator),
+    (StrategyRegistry, "ddp_openreg", OpenRegDDPStrategy),
+    (_FABRIC_STRATEGIES, "ddp_openreg", OpenRegFabricDDPStrategy),
+]
+
+
+def register() -> None:
+    """Adds the accelerator ``"openreg"`` and the strategy ``"ddp_openreg"`` by name.
+
+    Both Trainer and Fabric know them then, in this process. A second call does nothing.
+    """
+    for registry, name, made in _ENTRIES:
+        registry.register(name, made, description=made.__name__, override=True)
+
+
+def unregister() -> None:
+    """Undoes :func:`register`."""
+    for registry, name, _ in _ENTRIES:
+        if name in registry:
+            registry.remove(name)
