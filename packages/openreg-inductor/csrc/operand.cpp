@@ -82,6 +82,32 @@ void check_extent(const at::Tensor& tensor, const char* kernel, size_t number) {
   }
 }
 
+/// Throws if a kernel cannot get the tensor.
+void look_at(
+    const at::Tensor& tensor,
+    int64_t device,
+    const char* kernel,
+    size_t number,
+    Operand& operand) {
+  check_extent(tensor, kernel, number);
+  static const AddressRange range = load_range();
+  auto* address = static_cast<std::byte*>(tensor.data_ptr());
+  operand.data = address;
+  operand.bytes = tensor.nbytes();
+  operand.on_host = address != nullptr;
+  if (address < range.begin || address >= range.end) {
+    return;
+  }
+  TORCH_CHECK(
+      tensor.device().index() == device,
+      "a compiled kernel of device ",
+      device,
+      " got a tensor of ",
+      tensor.device());
+  operand.data = address + range.distance;
+  operand.on_host = false;
+}
+
 std::atomic<LaunchCompiled> launch_compiled{nullptr};
 
 std::atomic<Observe> observe_launch{nullptr};
@@ -97,24 +123,11 @@ void find_operand(
     const char* kernel,
     size_t number,
     Operand& operand) {
-  check_extent(tensor, kernel, number);
-  static const AddressRange range = load_range();
-  auto* address = static_cast<std::byte*>(tensor.data_ptr());
-  operand.data = address;
-  operand.bytes = tensor.nbytes();
-  operand.on_host = address != nullptr;
-  if (address >= range.begin && address < range.end) {
-    if (tensor.device().index() != device) {
-      observed.clear();
-    }
-    TORCH_CHECK(
-        tensor.device().index() == device,
-        "a compiled kernel of device ",
-        device,
-        " got a tensor of ",
-        tensor.device());
-    operand.data = address + range.distance;
-    operand.on_host = false;
+  try {
+    look_at(tensor, device, kernel, number, operand);
+  } catch (...) {
+    observed.clear(); // the kernel is not launched
+    throw;
   }
   if (C10_UNLIKELY(observe_launch.load() != nullptr)) {
     observed.push_back({tensor, operand.writes});
