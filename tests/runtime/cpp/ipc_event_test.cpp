@@ -179,6 +179,45 @@ TEST(orIpcOpenEventHandle, EndOfTheRecorderIsUnknownToAllWaits) {
   });
 }
 
+TEST(orIpcOpenEventHandle, FailureOfTheRecorderFlowsToTheOtherProcess) {
+  EXPECT_TWO_PROCESSES(
+      [](OtherProcess other) {
+        const Stream stream;
+        const Event event(kShared);
+        Latch latch(stream);
+        ASSERT_OK(
+            orLaunchKernel(stream, [] { throw std::runtime_error("broken"); }));
+        ASSERT_OK(orEventRecord(event, stream));
+        other.send(handle_of(event));
+        other.wait();
+        latch.release();
+        EXPECT_EQ(orEventSynchronize(event), orErrorLaunchFailure);
+        EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+        other.wait();
+        ASSERT_OK(orEventRecord(event, stream));
+        other.signal();
+        other.wait();
+      },
+      [](OtherProcess other) {
+        const OpenedEvent event(other);
+        const Stream stream;
+        bool ran = false;
+        ASSERT_OK(orStreamWaitEvent(stream, event, 0));
+        ASSERT_OK(orLaunchKernel(stream, [&ran] { ran = true; }));
+        other.signal();
+        EXPECT_EQ(orEventSynchronize(event), orErrorLaunchFailure);
+        EXPECT_MESSAGE(
+            "in another process: a kernel threw an exception: broken");
+        EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+        EXPECT_MESSAGE("broken");
+        EXPECT_FALSE(ran);
+        other.signal();
+        other.wait();
+        EXPECT_OK(orEventSynchronize(event)) << "it was recorded again";
+        other.signal();
+      });
+}
+
 TEST(orIpcOpenEventHandle, ReachedRecordOutlivesItsProcess) {
   EXPECT_TWO_PROCESSES(offer_a_held_event, [](OtherProcess other) {
     const OpenedEvent event(other);
