@@ -12,7 +12,8 @@ typedef enum orError_t {
   orErrorInvalidValue = 3, /* a comment */
   orErrorNotPermitted = 7,
   orErrorIllegalAddress = 11,
-  orErrorDeviceLost = 12
+  orErrorDeviceLost = 12,
+  orErrorAssert = 26
 } orError_t;
 
 /* Never null. */
@@ -61,6 +62,7 @@ TEST(EveryFunction, NullPointerIsInvalidValue) {
 TEST(EveryFunction, OnAFailedDevice) {
   EXPECT_EQ(call(), expected(row, orErrorDeviceLost));
   EXPECT_EQ(call(), expected(row, orErrorIllegalAddress));
+  EXPECT_EQ(call(), expected(row, orErrorAssert));
 }
 """
 
@@ -155,6 +157,7 @@ def test_gap_is_a_row_without_the_trait_that_a_test_asks_for(find_gaps):
 def test_gap_is_a_row_that_never_succeeds(find_gaps):
     change = ("orUse, GIVE()),", "orUse, GIVE())\n  .returns(orErrorNotPermitted),")
     assert find_gaps(change) == [
+        "orUse returns orErrorAssert in no test",
         "orUse returns orErrorDeviceLost in no test",
         "orUse returns orErrorIllegalAddress in no test",
     ]
@@ -213,5 +216,5 @@ def test_written_codes_are_a_table_in_cpp(checker, tmp_path):
     assert file.read_text().splitlines() == [
         '{"orGetErrorName", {}},',
         '{"orMake", {orErrorInvalidValue, orErrorNotPermitted}},',
-        '{"orUse", {orErrorDeviceLost, orErrorIllegalAddress}},',
+        '{"orUse", {orErrorAssert, orErrorDeviceLost, orErrorIllegalAddress}},',
     ]
