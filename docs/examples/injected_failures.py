@@ -20,11 +20,12 @@ stream = Stream()
 with failures.inject_failure("launch", first=2, period=2):
     for number in range(1, 6):
         stream.launch(print, "kernel", number)
-    try:
-        stream.synchronize()
-    except OpenRegError as error:
-        print(error)
+        try:
+            stream.synchronize()
+        except OpenRegError as error:
+            print(error)
 # prints: kernel 1
-# prints: kernel 3
-# prints: kernel 5
 # prints: orStreamSynchronize: injected failure: launch number 2 on device 0
+# prints: kernel 3
+# prints: orStreamSynchronize: injected failure: launch number 4 on device 0
+# prints: kernel 5

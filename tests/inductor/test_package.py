@@ -27,7 +27,7 @@ def test_import_of_torch_imports_no_compiler(run_python):
     )
     assert result.returncode == 0, result.stderr
     loaded, compilers = result.stdout.splitlines()
-    own = ["_C", "_aoti", "_build", "_registration"]
+    own = ["_C", "_aoti", "_build", "_registration", "_source"]
     names = [f"openreg_inductor.{name}" for name in own]
     assert loaded == str(["openreg_inductor", *names])
     assert compilers == "[]"

@@ -27,13 +27,14 @@ EXECUTOR = r"""
 #include <thread>
 
 namespace {
-void execute(const void* message, size_t size, orReply_t reply, void* args) {
+int execute(const void* message, size_t size, orReply_t reply, void* args) {
   const std::string text(static_cast<const char*>(message), size);
   if (text == "crash") std::abort();
   if (text == "fail") throw std::runtime_error("the executor cannot do this");
   if (text == "nap") std::this_thread::sleep_for(std::chrono::milliseconds(100));
   if (text == "sleep") std::this_thread::sleep_for(std::chrono::hours(1));
   reply(args, text.data(), text.size());
+  return text == "describe a failure" ? 1 : 0;
 }
 }  // namespace
 
@@ -55,6 +56,7 @@ PROGRAM = r"""
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -101,6 +103,17 @@ CASES = {
   send(stream, "after", keep, &replies);
   report("wait", orStreamSynchronize(stream));
   report("again", orStreamSynchronize(stream));
+  send(stream, "later", keep, &replies);
+  expect(orStreamSynchronize(stream));
+  std::printf("%zu %s\n", replies.size(), replies.at(0).c_str());
+""",
+    "described failure": r"""
+  send(stream, "nap", ignore, nullptr);
+  send(stream, "describe a failure", [](void*, const void*, size_t) {
+    throw std::runtime_error("as the reply says");
+  }, nullptr);
+  send(stream, "crash", keep, &replies);
+  report("wait", orStreamSynchronize(stream));
   send(stream, "later", keep, &replies);
   expect(orStreamSynchronize(stream));
   std::printf("%zu %s\n", replies.size(), replies.at(0).c_str());
@@ -230,6 +243,14 @@ def test_failure_drops_the_messages_behind_it(programs: tuple[Path, Path]) -> No
     assert first.startswith("wait: orStreamSynchronize: ")
     assert "the executor cannot do this" in first
     assert others == ["again: done", "1 later"]
+
+
+def test_failure_that_a_reply_describes_drops_the_messages_behind_it(
+    programs: tuple[Path, Path],
+) -> None:
+    first, rest = lines(programs, "described failure")
+    assert "as the reply says" in first
+    assert rest == "1 later"
 
 
 def test_reply_of_an_enqueued_message_cannot_run_one_on_its_stream(

@@ -305,7 +305,7 @@ print(memory() - before)
 
 
 @pytest.mark.parametrize("isolation", ["thread", "process"])
-def test_copy_from_the_host_does_not_report_what_failed_before(
+def test_copy_from_the_host_raises_an_earlier_failure_that_dropped_it(
     fork_python: Program, isolation: str
 ) -> None:
     program = """
@@ -315,13 +315,12 @@ x = torch.zeros(3, device="openreg")
 pinned = torch.ones(3).pin_memory()
 with inject_failure("launch"):
     x + 1
-x.copy_(pinned)
-pinned.zero_()
-print("copied")
 try:
-    torch.accelerator.synchronize()
+    x.copy_(pinned)
 except RuntimeError as error:
     print("injected" in str(error))
+x.copy_(pinned)
+pinned.zero_()
 print(x.tolist())
 """
     done = fork_python(
@@ -330,7 +329,36 @@ print(x.tolist())
         OPENREG_INLINE_BYTES="0",
         TORCH_DEVICE_BACKEND_AUTOLOAD="1",
     )
-    assert done.stdout == "copied\nTrue\n[1.0, 1.0, 1.0]\n", done.stderr
+    assert done.stdout == "True\n[1.0, 1.0, 1.0]\n", done.stderr
+
+
+@pytest.mark.parametrize("isolation", ["thread", "loopback", "process"])
+def test_work_behind_a_failed_operator_is_dropped(
+    fork_python: Program, isolation: str
+) -> None:
+    program = """
+import torch
+source, counter = (torch.zeros(2**18, device="openreg") for _ in range(2))
+good, bad = (torch.full((2**18,), n, device="openreg") for n in (0, 2**19))
+square = torch.randn(900, 900, device="openreg")
+source.index_select(0, good)  # so that the shape of the result is known
+counter.add_(0)
+torch.accelerator.synchronize()
+for _ in range(8):
+    square @ square  # so that the operators below are sent ahead
+source.index_select(0, bad)
+counter.add_(1)
+counter.add_(1)
+try:
+    torch.accelerator.synchronize()
+except RuntimeError as error:
+    print("out of range" in str(error))
+print(counter.max().item())
+"""
+    done = fork_python(
+        program, OPENREG_ISOLATION=isolation, TORCH_DEVICE_BACKEND_AUTOLOAD="1"
+    )
+    assert done.stdout == "True\n0.0\n", done.stderr
 
 
 def test_quantized_tensor_goes_to_another_device_in_order(fork_python: Program) -> None:

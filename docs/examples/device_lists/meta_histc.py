@@ -25,4 +25,4 @@ try:
 except NotImplementedError as error:
     print(error)
 # prints: [0, 3]
-# without it: "histogram_cpu" not implemented for 'Long'
+# without it: "histogram_openreg" not implemented for 'Long'

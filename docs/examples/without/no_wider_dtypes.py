@@ -9,4 +9,4 @@ volume = torch.arange(8.0, device="openreg").half().view(1, 2, 2, 2)
 print(torch.nn.functional.avg_pool3d(volume, 2).flatten())
 # prints: [1, 0, 2, 1]
 # prints: tensor([3.5000], device='openreg:0', dtype=torch.float16)
-# without it: "histogram_cpu" not implemented for 'Int'
+# without it: "histogram_openreg" not implemented for 'Int'

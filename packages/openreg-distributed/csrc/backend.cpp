@@ -459,8 +459,8 @@ bool OcclBackend::may_attempt(
         std::all_of(
                awaited->begin(),
                awaited->end(),
-               [](const auto& end) { return end->query(); }) &&
-        (lane || !last_collective_ || last_collective_->query());
+               [](const auto& end) { return is_reached(*end); }) &&
+        (lane || !last_collective_ || is_reached(*last_collective_));
   });
 }
 
@@ -609,6 +609,10 @@ OcclBackend::WorkPtr OcclBackend::issue(
     }
     return work;
   } catch (std::exception& error) {
+    // A launch that blocks the host throws the failure of a call that has run.
+    if (const auto failure = outcome ? outcome->failure() : nullptr) {
+      std::rethrow_exception(failure);
+    }
     // The other ranks would wait for this one, which may not come to it.
     const std::string what =
         c10::str("occl: ", name.text(), " could not be enqueued");

@@ -16,17 +16,10 @@ bool needs_each_wait() {
   return c10::impl::GPUTrace::get_trace() != nullptr;
 }
 
-/// Whether a call has ended; it may have failed, which its outcome tells.
-bool is_reached(const std::shared_ptr<c10::Event>& end) {
-  try {
-    return end->query();
-  } catch (const c10::Error&) {
-    return true;
-  }
-}
-
 bool all_reached(const CallerStreams::Ends& ends) {
-  return std::all_of(ends.begin(), ends.end(), &is_reached);
+  return std::all_of(ends.begin(), ends.end(), [](const auto& end) {
+    return is_reached(*end);
+  });
 }
 
 } // namespace
@@ -72,7 +65,7 @@ CallerStreams::Place CallerStreams::follow(
   event->block(stream);
   const uint64_t commands = progress_of(caller).enqueued;
   // A stream without work records nothing, and another thread may use it too.
-  if (needs_each_wait() || commands != before + 1 || is_reached(event)) {
+  if (needs_each_wait() || commands != before + 1 || is_reached(*event)) {
     return {};
   }
   return {caller, commands};
@@ -86,7 +79,7 @@ void CallerStreams::wait(
     end->block(caller);
     return;
   }
-  if (is_reached(end)) {
+  if (is_reached(*end)) {
     return;
   }
   const uint64_t before = progress_of(caller).enqueued;
@@ -96,12 +89,13 @@ void CallerStreams::wait(
   }
   end->block(caller);
   // Had it been reached before, it might not be in the stream.
-  const bool is_enqueued = !is_reached(end);
+  const bool is_enqueued = !is_reached(*end);
   const uint64_t commands = progress_of(caller).enqueued;
   if (!waiting || !is_enqueued || commands != waiting->commands + 1) {
     return;
   }
-  std::erase_if(waiting->ends, &is_reached);
+  std::erase_if(
+      waiting->ends, [](const auto& each) { return is_reached(*each); });
   waiting->ends.push_back(end);
   waiting->commands = commands;
   const std::lock_guard lock(mutex_);

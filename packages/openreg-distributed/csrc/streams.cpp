@@ -100,6 +100,14 @@ std::shared_ptr<c10::Event> record_event(
   return event;
 }
 
+bool is_reached(const c10::Event& event) {
+  try {
+    return event.query();
+  } catch (const c10::Error&) {
+    return true; // the failure of that work
+  }
+}
+
 orLaunchInfo describe_call(const std::string& name, uint64_t bytes) {
   static std::mutex mutex;
   static auto* names = new std::unordered_set<std::string>; // valid for good

@@ -59,6 +59,9 @@ std::shared_ptr<c10::Event> record_event(
     const c10::Stream& stream,
     bool has_time = false);
 
+/// Whether the work before an event has ended, well or not.
+bool is_reached(const c10::Event& event);
+
 /// What profilers are told of a call: a kernel with this name that reads and
 /// writes so many bytes.
 orLaunchInfo describe_call(const std::string& name, uint64_t bytes);

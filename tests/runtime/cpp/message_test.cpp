@@ -26,7 +26,7 @@ TEST(orSetExecutor, SameAgainDoesNothingAndAnotherIsInvalidValue) {
   ASSERT_OK(orSetExecutor(&kEchoExecutor));
   EXPECT_OK(orSetExecutor(&kEchoExecutor));
   orExecutor other = kEchoExecutor;
-  other.execute = [](const void*, size_t, orReply_t, void*) {};
+  other.execute = [](const void*, size_t, orReply_t, void*) { return 0; };
   EXPECT_EQ(orSetExecutor(&other), orErrorInvalidValue);
   EXPECT_MESSAGE("expected one executor in a process");
 }

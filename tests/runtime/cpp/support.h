@@ -37,12 +37,12 @@ T* kernel_pointer(T* pointer) {
 }
 
 /// Replies with the message, or fails if that is "fail".
-inline void
-echo(const void* message, size_t size, orReply_t reply, void* args) {
+inline int echo(const void* message, size_t size, orReply_t reply, void* args) {
   if (std::string(static_cast<const char*>(message), size) == "fail") {
     throw std::runtime_error("the message said so");
   }
   reply(args, message, size);
+  return 0;
 }
 inline constexpr orExecutor kEchoExecutor{
     sizeof(orExecutor),

@@ -136,7 +136,10 @@ class Graph final : public at::GraphImplInterface {
     const orError_t error = end_capture(handle_of(stream_), capture_, &graph_);
     if (error != orSuccess && error != orErrorStreamCaptureWrongThread) {
       drop_capture();
-      trace_graph(GraphEvent::kCaptureFailed, id_, handle_of(stream_));
+      const uint64_t id = std::exchange(id_, 0);
+      const std::string message = orGetErrorMessage();
+      trace_graph(GraphEvent::kCaptureFailed, id, handle_of(stream_));
+      trace_graph(GraphEvent::kReset, id, nullptr);
     }
     OPENREG_CHECK(error);
     trace_graph(GraphEvent::kCaptureEnded, id_, handle_of(stream_));

@@ -624,6 +624,11 @@ void execute(codec::ByteSpan message, Bytes& reply) try {
            "library registers (see OPENREG_ISOLATION)"});
 }
 
+bool describes_failure(const Bytes& reply) {
+  Reader in(reply);
+  return in.get_enum<ReplyTag>() == ReplyTag::kFailed;
+}
+
 void set_executor() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -645,7 +650,9 @@ void set_executor() {
             execute({static_cast<const std::uint8_t*>(message), size}, bytes);
             warnings.append_to(bytes);
           }
+          const bool failed = describes_failure(bytes);
           reply(args, bytes.data(), bytes.size());
+          return failed ? 1 : 0;
         };
     executor.libraries = paths.data();
     executor.libraryCount = paths.size();

@@ -270,6 +270,9 @@ std::vector<Row> rows_of(
 }
 
 bool is_assertion(const c10::OperatorName& name, std::string_view what) {
+  if (what.starts_with("Boolean value of Tensor with")) {
+    return false; // the host checks sizes
+  }
   const auto& rows = table().assertions;
   return std::any_of(rows.begin(), rows.end(), [&](const AssertionRow& row) {
     return what.find(row.text) != std::string_view::npos &&

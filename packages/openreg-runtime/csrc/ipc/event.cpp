@@ -115,6 +115,10 @@ std::shared_ptr<const Error> SharedEvent::failure(Ticket ticket) const {
   Error error{static_cast<orError_t>(code), "in another process: "};
   const bool has_text = state_->text_of == ticket && state_->text_is_complete;
   error.message += has_text ? state_->text.data() : describe(error.code).text;
+  // The same number for every stream that waits; no local failure has this bit.
+  const auto address = reinterpret_cast<std::uintptr_t>(state_);
+  error.number =
+      (std::uint64_t{1} << 63) | (address * kWords + ticket % kWords) >> 1;
   return std::make_shared<const Error>(std::move(error));
 }
 

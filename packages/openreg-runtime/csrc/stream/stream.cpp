@@ -552,7 +552,8 @@ void Stream::push(Lock& lock, Entry&& entry) {
 /// callers make with locks held. Throws orErrorTimeout.
 void Stream::wait_for_room(Lock& lock, const Entry& entry) {
   const bool waits = !std::holds_alternative<Record>(entry.action) &&
-      !std::holds_alternative<Wait>(entry.action);
+      !std::holds_alternative<Wait>(entry.action) &&
+      !std::holds_alternative<Forget>(entry.action);
   if (!waits || t_running != nullptr) {
     return;
   }
@@ -675,7 +676,7 @@ void Stream::execute_queued(Lock& lock, std::uint64_t most) {
   std::deque<Begun> begun;    // the lane has pointers to what is in there
   std::optional<Error> first; // failure; the commands behind it are dropped
   std::uint64_t room = std::min(most, kMostInTurn);
-  const auto may_begin = [&] { return room > 0 && queues_next(); };
+  const auto may_begin = [&] { return room > 0 && !first && queues_next(); };
   const RunningScope scope(this, /*part=*/false, /*pipelined=*/true);
   do {
     for (; may_begin(); --room) {

@@ -323,9 +323,11 @@ typedef struct orFailureSpec {
 
 /* Takes the reply to a message, which is valid until it returns. */
 typedef void (*orReply_t)(void* args, const void* reply, size_t size);
-/* Runs a message on the device, and calls `reply(args, ...)` once. What it
- * throws is the failure of the message. */
-typedef void (*orExecute_t)(
+/* Runs a message on the device, and calls `reply(args, ...)` once. An exception
+ * is the failure of the message. Returns 0, or 1 if the reply describes a
+ * failure: then the device drops messages that were sent before the host knew.
+ */
+typedef int (*orExecute_t)(
     const void* message,
     size_t size,
     orReply_t reply,
@@ -758,8 +760,8 @@ OPENREG_API orError_t orLaunchKernelBlocking(
     void* args) OPENREG_NOEXCEPT;
 /* Enqueues a function of the host: as a kernel, but not one of the device, so
  * that no failure is injected. `cleanup(userData)`, if not null, is called when
- * the function has run or was dropped. Errors: InvalidValue, InvalidHandle,
- * [device]. */
+ * the function has run or was dropped. If the call fails, `userData` stays with
+ * the caller. Errors: InvalidValue, InvalidHandle, [device]. */
 OPENREG_API orError_t orLaunchHostFunc(
     orStream_t stream,
     orHostFn_t fn,

@@ -172,18 +172,34 @@ def _rebuild_compressed(
     )
 
 
+def _feeds_a_queue() -> bool:
+    return threading.current_thread().name == "QueueFeederThread"
+
+
+def _wait_for_work(device: torch.device) -> None:
+    """Waits for the device, since the other process cannot wait for its streams.
+
+    The event raises a failure of the default stream and leaves it there: the program
+    has to learn of it too.
+    """
+    event = torch.Event(device)
+    event.record(torch.openreg.default_stream(device))
+    event.synchronize()
+    _C.synchronize(device.index)
+
+
 def _send(storage: torch.UntypedStorage) -> tuple[Any, ...]:
     """Returns what the other process needs, and keeps the memory for it."""
     global _count
     collect()
     process = context.get_spawning_popen()
     try:
-        # The other process cannot wait for a stream.
-        _C.synchronize(storage.device.index)
+        _wait_for_work(storage.device)
         handle, offset = _C.ipc_handle(storage)
     except torch.AcceleratorError as error:
-        # A queue pickles in a thread, which loses errors: its reader raises this one.
-        if process is None:
+        # A queue pickles in a thread, where an error is lost: its reader gets this one.
+        is_refused = "orErrorNotSupported" in str(error)
+        if process is None and (is_refused or _feeds_a_queue()):
             return (str(error),)
         raise
     reader, writer = os.pipe()

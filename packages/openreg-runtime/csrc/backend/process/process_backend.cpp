@@ -773,6 +773,9 @@ void ProcessLane::copy(
       std::move(src.pin)};
   push(std::move(begun), [&](Connection& to) {
     for (std::size_t row = 0; row < height; ++row) {
+      if (row == 1) {
+        to.follow(true); // a row that fails fails the copy
+      }
       const std::uint64_t target = number_of(dst.address + row * dst_pitch);
       const std::byte* from = src.address + row * src_pitch;
       if (src.device < 0) {

@@ -219,13 +219,14 @@ class Server {
     }
     message_.resize(command.size); // a copy: the host could change its bytes
     read(message_.data(), message_.size());
-    executor().execute(
+    const int has_failed = executor().execute(
         message_.data(),
         message_.size(),
         [](void* self, const void* data, std::size_t size) {
           static_cast<Server*>(self)->reply(orSuccess, data, size);
         },
         this);
+    failed_ = has_failed != 0;
   }
 
   const Memory& memory_;
