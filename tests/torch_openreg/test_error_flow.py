@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.multiprocessing as mp
 from torch import nn
 from torch.nn import functional as F
 
@@ -389,6 +390,31 @@ def test_loss_of_a_device_fails_streams_of_others_that_wait_for_it(
         """
     )
     assert ended.stdout == "True\n2.0\n", ended
+
+
+@pytest.mark.differs_in_process("shared memory", run=False)
+@pytest.mark.parametrize("on_side_stream", [False, True])
+def test_tensor_that_is_sent_leaves_the_error_to_its_program(
+    failed: Failed, on_side_stream: bool
+) -> None:
+    stream = torch.Stream(FIRST) if on_side_stream else current()
+    here, there = mp.Pipe()
+    queue = mp.get_context("spawn").Queue()
+    with stream:
+        result = failed()
+        with pytest.raises(RuntimeError, match="index out of range"):
+            here.send(result)
+        queue.put(result)  # from a thread of the queue
+        with pytest.raises(RuntimeError, match=r"could not share it: .*out of range"):
+            queue.get(timeout=30)
+        with pytest.raises(RuntimeError, match="index out of range"):
+            result.sum().item()
+    assert not there.poll()
+    queue.close()
+    queue.join_thread()
+    forget_failures()
+    here.send(torch.ones(2, device=FIRST))
+    assert there.recv().tolist() == [1, 1]
 
 
 # ---- sweeps

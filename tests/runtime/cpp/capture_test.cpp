@@ -172,6 +172,19 @@ TEST(orStreamEndCapture, RefusesWorkOfAStreamThatWasNotWaitedFor) {
   EXPECT_EQ(status_of(other), orStreamCaptureStatusNone);
 }
 
+TEST(orStreamWaitEvent, RefusesToMakeTheDefaultStreamAPartOfACapture) {
+  const Stream stream;
+  const Event event;
+  ASSERT_OK(orStreamBeginCapture(stream, orStreamCaptureModeGlobal));
+  ASSERT_OK(orEventRecord(event, stream));
+  EXPECT_EQ(
+      orStreamWaitEvent(nullptr, event, 0), orErrorStreamCaptureUnsupported);
+  EXPECT_MESSAGE("the default stream of device 0 was to wait");
+  orGraph_t graph = nullptr;
+  EXPECT_EQ(
+      orStreamEndCapture(stream, &graph), orErrorStreamCaptureInvalidated);
+}
+
 TEST(orStreamWaitEvent, OfUncapturedWorkIsIsolation) {
   const Stream stream;
   const Stream other;

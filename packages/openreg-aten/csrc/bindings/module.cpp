@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The Python module openreg_aten._C.
 #include "bindings/bindings.h"
+#include "device/all_streams.h"
 #include "device/backend_meta.h"
 #include "device/device.h"
 #include "device/exit.h"
@@ -226,6 +227,16 @@ NB_MODULE(_C, m) {
           const auto index = to_index(device);
           const nb::gil_scoped_release release;
           synchronize_device(index);
+        });
+      },
+      nb::arg("device"));
+  m.def(
+      "wait_for_all_streams",
+      [](int device) {
+        translated([&] {
+          const auto index = to_index(device);
+          const nb::gil_scoped_release release;
+          wait_for_all_streams(index);
         });
       },
       nb::arg("device"));

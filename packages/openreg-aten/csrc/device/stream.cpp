@@ -2,6 +2,7 @@
 // Current streams per thread, and the stream pool.
 #include "device/stream.h"
 
+#include "device/all_streams.h"
 #include "device/device.h"
 #include "device/error.h"
 #include "device/gil.h"
@@ -199,6 +200,32 @@ void synchronize_current_stream(c10::DeviceIndex device) {
   const GilRelease without_gil; // what is waited for may need it
   note_host_wait();
   OPENREG_CHECK(orStreamSynchronize(current_handle(device)));
+}
+
+void wait_for_all_streams(c10::DeviceIndex device) {
+  const c10::DeviceIndex index = index_or_current(device);
+  std::vector<orStream_t> handles{handle_of(index, 0)};
+  {
+    Pool& pool = *devices().pools[static_cast<std::size_t>(index)];
+    const std::lock_guard lock(pool.mutex);
+    for (const Pool::Ring& ring : pool.rings) {
+      for (const c10::StreamId id : ring.streams) {
+        handles.push_back(handle_of(index, id));
+      }
+    }
+  }
+  const GilRelease without_gil;
+  note_host_wait();
+  for (orStream_t handle : handles) {
+    orEvent_t event = nullptr;
+    OPENREG_CHECK(orEventCreateWithFlags(&event, orEventDisableTiming));
+    orError_t error = orEventRecord(event, handle);
+    if (error == orSuccess) {
+      error = orEventSynchronize(event);
+    }
+    static_cast<void>(orEventDestroy(event));
+    OPENREG_CHECK(error);
+  }
 }
 
 orStream_t handle_of(const c10::Stream& stream) {

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "device/runtime.h"
 #include "device/stream_handles.h"
+#include "stream/capture.h"
 
 #include <algorithm>
 #include <string>
@@ -33,6 +34,20 @@ orError_t create_stream(
     *stream = make_stream(
         device, std::clamp(priority, kGreatestPriority, kLeastPriority));
   });
+}
+
+/// The default stream is no part of a graph, also not by an event.
+void refuse_default_stream_in_capture(
+    const Stream& stream,
+    const Point* point) {
+  Capture* capture = point != nullptr ? point->capture() : nullptr;
+  if (capture != nullptr && !capture->ended() && !stream.runs_here() &&
+      &stream == &runtime().device(stream.device()).default_stream()) {
+    capture->refuse(
+        orErrorStreamCaptureUnsupported,
+        "the default stream of device " + std::to_string(stream.device()) +
+            " was to wait for an event of the capture");
+  }
 }
 
 } // namespace
@@ -132,6 +147,7 @@ orError_t orStreamWaitEvent(
     check_no_flags(flags);
     Stream& object = stream_of(stream);
     const auto point = event_of(event).last();
+    refuse_default_stream_in_capture(object, point.get());
     object.wait(point, object.check_usable());
   });
 }

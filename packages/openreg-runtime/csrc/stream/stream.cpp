@@ -548,8 +548,8 @@ void Stream::push(Lock& lock, Entry&& entry) {
 }
 
 /// Waits until the queue is no longer full. Not a kernel, which may hold what
-/// has to end first, nor a record or a wait, which cost nothing and which
-/// callers make with locks held. Throws orErrorTimeout.
+/// has to end first, nor a record, a wait or a forget, which cost nothing and
+/// which callers make with locks held. Throws orErrorTimeout.
 void Stream::wait_for_room(Lock& lock, const Entry& entry) {
   const bool waits = !std::holds_alternative<Record>(entry.action) &&
       !std::holds_alternative<Wait>(entry.action) &&

@@ -718,7 +718,7 @@ OPENREG_API orError_t orStreamSynchronize(orStream_t stream) OPENREG_NOEXCEPT;
 /* Later work of `stream` waits for the last record of `event`; an event that
  * was never recorded holds nothing. If the work before the record failed, the
  * stream fails with the same error. `flags` must be 0.
- * Errors: InvalidValue, InvalidHandle, [device]. */
+ * Errors: InvalidValue, InvalidHandle, StreamCaptureUnsupported, [device]. */
 OPENREG_API orError_t orStreamWaitEvent(
     orStream_t stream,
     orEvent_t event,

@@ -176,25 +176,14 @@ def _feeds_a_queue() -> bool:
     return threading.current_thread().name == "QueueFeederThread"
 
 
-def _wait_for_work(device: torch.device) -> None:
-    """Waits for the device, since the other process cannot wait for its streams.
-
-    The event raises a failure of the default stream and leaves it there: the program
-    has to learn of it too.
-    """
-    event = torch.Event(device)
-    event.record(torch.openreg.default_stream(device))
-    event.synchronize()
-    _C.synchronize(device.index)
-
-
 def _send(storage: torch.UntypedStorage) -> tuple[Any, ...]:
     """Returns what the other process needs, and keeps the memory for it."""
     global _count
     collect()
     process = context.get_spawning_popen()
     try:
-        _wait_for_work(storage.device)
+        # The other process cannot wait for a stream. A failure stays where it is.
+        _C.wait_for_all_streams(storage.device.index)
         handle, offset = _C.ipc_handle(storage)
     except torch.AcceleratorError as error:
         # A queue pickles in a thread, where an error is lost: its reader gets this one.
