@@ -2,6 +2,8 @@
 // A wait for a device that leaves failures to the program.
 #pragma once
 
+#include "export.h"
+
 #include <c10/core/Device.h>
 
 namespace openreg::aten {
@@ -9,6 +11,6 @@ namespace openreg::aten {
 /// Waits for the default stream and the pool streams of a device. Throws a
 /// failure of their work, which stays on its stream: synchronize_device() would
 /// take it from the program.
-void wait_for_all_streams(c10::DeviceIndex device);
+OPENREG_ATEN_API void wait_for_all_streams(c10::DeviceIndex device);
 
 } // namespace openreg::aten
