@@ -130,7 +130,7 @@ def _finish(index: int) -> None:
                 openreg.synchronize(index)
             except torch.AcceleratorError as error:
                 failure = failure or error
-                other_failures += error.error_code != _LAUNCH_FAILURE
+                other_failures += getattr(error, "error_code", None) != _LAUNCH_FAILURE
             else:
                 break
             if other_failures == 2:  # a failure that stays
