@@ -57,7 +57,7 @@ same one of these dtypes, `first` that only the first tensor counts. Wrong sizes
 | --- | --- | --- | --- | --- | --- |
 {dtypes}
 
-An operator that is not empty is one without a tensor of no elements. `resizes` means that the output has other sizes
+`not empty`: every tensor has elements. `resizes` means that the output has other sizes
 than the input.
 
 ## Operators without a kernel
@@ -79,9 +79,9 @@ deterministic implementation, but you set 'torch.use_deterministic_algorithms(Tr
 {determinism}
 
 `max_unpool1d`, `max_unpool2d`, `max_unpool3d` and `put_` without `accumulate` are refused on every device, so they are no
-rows. `F.interpolate` with `bilinear` and `trilinear` takes another way in this mode, on openreg as on CUDA; the rows are
+rows. `F.interpolate` with `bilinear` and `trilinear` uses a different path in this mode, on openreg as on CUDA; the rows are
 for calls of the operators. Two operators are refused by CUDA only where nothing in Python has replaced them before, and
-are no rows: `replication_pad*_backward`, for which `F.pad` has another way on CUDA, and
+are no rows: `replication_pad*_backward`, for which `F.pad` uses a different path on CUDA, and
 `max_pool3d_with_indices_backward`. `cumsum` and `kthvalue` are not refused by these versions of PyTorch, although the
 documentation of `torch.use_deterministic_algorithms` lists `cumsum`.
 
@@ -89,9 +89,9 @@ documentation of `torch.use_deterministic_algorithms` lists `cumsum`.
 
 A kernel of CUDA that finds an index out of range cannot raise an exception: an assertion fails, the call has long
 returned, and the device is unusable to the end of the process. With the limits these errors of the CPU's kernels do the
-same: the call succeeds, its results have any values, and every later call for the device raises
+same: the call succeeds, its results are undefined, and every later call for the device raises
 `torch.AcceleratorError`, "device-side assert triggered", with the operator and the CPU's text. Unlike CUDA's,
-the device works again after `torch.openreg.reset_device()`, which ends all its memory. With
+the device works again after `torch.openreg.reset_device()`, which frees all its memory. With
 `OPENREG_LAUNCH_BLOCKING=1` the call raises the error itself, and so does a call with a result whose shape depends on
 values, or that warns.
 

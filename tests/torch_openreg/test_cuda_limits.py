@@ -347,7 +347,7 @@ ASSERTIONS = {
     "x.masked_scatter_(x == x, y)": "Number of elements of source < number",
     "torch._assert_async(x.sum() * 0)": "Expected Tensor with single nonzero value",
 }
-# Each one on a device of its own time: it is reset after each.
+# The device is reset after each.
 LOSSES = f"""
     for text in {list(ASSERTIONS)!r}:
         x = torch.rand(3, 4, device="openreg")

@@ -142,6 +142,33 @@ def test_failure_of_pending_work_belongs_to_its_test(suite: Suite) -> None:
     assert re.search(r"^ERROR test_it.py::test_enqueues", output, re.MULTILINE)
 
 
+def test_failures_of_two_streams_leave_the_memory_of_the_device(suite: Suite) -> None:
+    output = suite(
+        """
+        import pytest, torch
+        from torch_openreg.testing import inject_failure
+        @pytest.fixture(scope="module")
+        def kept():
+            return torch.full((5,), 3.0, device="openreg")
+        def copy(device):
+            source = torch.ones(1000, pin_memory=True)
+            target = torch.empty(1000, device=device)
+            with inject_failure("launch"), inject_failure("copy"):
+                target.copy_(source, non_blocking=True)
+        def test_enqueues(kept, openreg_device):
+            assert kept.tolist() == [3.0] * 5
+            copy(openreg_device)
+            with torch.Stream(openreg_device):
+                copy(openreg_device)
+        def test_after(kept, openreg_device):
+            assert kept.tolist() == [3.0] * 5
+        """
+    )
+    assert outcomes(output)["test_after"] == "passed", output
+    assert re.search(r"^ERROR test_it.py::test_enqueues", output, re.MULTILINE)
+    assert "1 error" in output
+
+
 def test_memory_limit_ends_with_its_test(suite: Suite) -> None:
     output = suite(
         """

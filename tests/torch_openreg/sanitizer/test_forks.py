@@ -54,10 +54,10 @@ def child(results):
     thread.start()
     thread.join()
 context = multiprocessing.get_context("fork")
-results = context.SimpleQueue()
+results = context.Queue()
 process = context.Process(target=child, args=(results,))
 process.start()
-print(results.get(), results.get())
+print(results.get(timeout=60), results.get(timeout=60))
 process.join()
 print(process.exitcode)
 """
@@ -76,6 +76,80 @@ with torch.openreg.sanitizer.enabled():
     os.waitpid(child, 0)
 """
     assert output(source) == "found"
+
+
+THREAD_IN_A_BLOCK = """
+    with torch.openreg.sanitizer.enabled():
+        thread = threading.Thread(target=lambda: print("thread"))
+        thread.start()
+        thread.join()
+    print(torch.openreg.sanitizer.is_enabled())
+"""
+
+
+def test_threads_and_blocks_of_a_child_that_cannot_use_devices(output: Output) -> None:
+    source = f"""
+import os, threading, torch
+def child():
+    print(torch.openreg.sanitizer.is_enabled())
+    {THREAD_IN_A_BLOCK}
+with torch.openreg.sanitizer.enabled():
+    torch.ones(3, device="openreg")
+    pid = os.fork()
+    if not pid:
+        child()
+if not pid:
+    print(torch.openreg.sanitizer.is_enabled(), flush=True)
+    os._exit(0)
+print(os.waitpid(pid, 0)[1], torch.openreg.sanitizer.is_enabled())
+"""
+    assert output(source) == "False\nthread\nFalse\nFalse\n0 False"
+
+
+def test_child_of_enable_that_cannot_use_devices(output: Output) -> None:
+    source = f"""
+import os, threading, torch
+torch.ones(3, device="openreg")
+pid = os.fork()
+if not pid:
+    {THREAD_IN_A_BLOCK}
+    torch.openreg.sanitizer.disable()
+    print(torch.openreg.sanitizer.is_enabled(), flush=True)
+    os._exit(0)
+print(os.waitpid(pid, 0)[1], torch.openreg.sanitizer.is_enabled())
+"""
+    assert output(source, OPENREG_SANITIZER="1") == "thread\nFalse\nFalse\n0 True"
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_block_of_another_thread_does_not_count_in_a_child(
+    output: Output, inside: bool
+) -> None:
+    block = "torch.openreg.sanitizer.enabled()" if inside else "nullcontext()"
+    source = f"""
+import os, threading, torch
+from contextlib import nullcontext
+entered, forked = threading.Event(), threading.Event()
+def hold():
+    with torch.openreg.sanitizer.enabled():
+        entered.set()
+        forked.wait()
+thread = threading.Thread(target=hold)
+thread.start()
+entered.wait()
+with {block}:
+    pid = os.fork()
+    if not pid:
+        print(torch.openreg.sanitizer.is_enabled())
+if not pid:
+    print(torch.openreg.sanitizer.is_enabled(), threading.getprofile(), flush=True)
+    os._exit(0)
+print(os.waitpid(pid, 0)[1], torch.openreg.sanitizer.is_enabled())
+forked.set()
+thread.join()
+print(torch.openreg.sanitizer.is_enabled())
+"""
+    assert output(source) == f"{inside}\nFalse None\n0 True\nFalse"
 
 
 def race_on_a_rank(rank: int) -> None:

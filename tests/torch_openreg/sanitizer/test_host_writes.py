@@ -192,6 +192,15 @@ def other_part_of_the_memory(main: torch.Stream, side: torch.Stream) -> None:
     main.synchronize()
 
 
+def part_of_a_lazy_copy(main: torch.Stream, side: torch.Stream) -> None:
+    host = torch.arange(24.0).reshape(6, 4).pin_memory()
+    copy = torch._lazy_clone(host)
+    x = new(6, 2)
+    x.copy_(copy[:, :2], non_blocking=True)
+    main.synchronize()
+    assert x[5].tolist() == [20.0, 21.0]
+
+
 def memory_that_a_stream_writes_and_reads(
     main: torch.Stream, side: torch.Stream
 ) -> None:
@@ -222,6 +231,7 @@ def operators_of_the_host_in_turn(main: torch.Stream, side: torch.Stream) -> Non
     "program",
     [
         other_part_of_the_memory,
+        part_of_a_lazy_copy,
         memory_that_a_stream_writes_and_reads,
         memory_that_ends_before_the_copy,
         operators_of_the_host_in_turn,

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _FAILED = pytest.StashKey[bool]()
 
+_LAUNCH_FAILURE = 8  # orErrorLaunchFailure, which a device survives
+_MOST_STREAMS = 1000  # whose failures are taken from a device
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds the options that set environment variables of the devices."""
@@ -110,21 +113,33 @@ def _kept_state() -> Iterator[None]:
 def _finish(index: int) -> None:
     """Waits for a device, and resets one that has failed for the tests that follow.
 
+    A call reports the failure of one stream, and the next call that of another stream.
+
     Raises:
-        torch.AcceleratorError: What the work of the device has left.
+        torch.AcceleratorError: The first failure that the work of the device has left.
     """
     import torch
 
     from torch_openreg import openreg
 
+    failure: torch.AcceleratorError | None = None
+    other_failures = 0
     try:
-        openreg.synchronize(index)
-    except torch.AcceleratorError:
-        try:
-            openreg.synchronize(index)
-        except torch.AcceleratorError:  # a failure that stays
-            openreg.reset_device(index)
-        raise
+        for _ in range(_MOST_STREAMS):
+            try:
+                openreg.synchronize(index)
+            except torch.AcceleratorError as error:
+                failure = failure or error
+                other_failures += getattr(error, "error_code", None) != _LAUNCH_FAILURE
+            else:
+                break
+            if other_failures == 2:  # a failure that stays
+                openreg.reset_device(index)
+                break
+        if failure is not None:
+            raise failure
+    finally:
+        del failure  # its traceback holds this frame
 
 
 @pytest.fixture

@@ -92,7 +92,7 @@ def enable() -> None:
 
 
 class _Methods:
-    """What DeepSpeed asks of an accelerator, by the names of its abstract class."""
+    """The methods DeepSpeed requires of an accelerator, by its abstract class."""
 
     _name = "openreg"
     _communication_backend_name = "occl"
@@ -302,7 +302,7 @@ def _initialize(self: Any) -> None:
 
 
 def _without_kernels(base: type, class_name: str) -> type:
-    """Makes the builder of an extension that openreg has not."""
+    """Makes the builder of an extension that openreg lacks."""
 
     def load(*_: Any, **__: Any) -> None:
         raise ValueError(

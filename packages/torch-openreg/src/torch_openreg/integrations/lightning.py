@@ -205,7 +205,8 @@ _ENTRIES: list[tuple[Any, str, type]] = [
 def register() -> None:
     """Adds the accelerator ``"openreg"`` and the strategy ``"ddp_openreg"`` by name.
 
-    Both Trainer and Fabric know them then, in this process. A second call does nothing.
+    Both Trainer and Fabric know them then, in this process. A second call registers the
+    same classes again.
     """
     for registry, name, made in _ENTRIES:
         registry.register(name, made, description=made.__name__, override=True)

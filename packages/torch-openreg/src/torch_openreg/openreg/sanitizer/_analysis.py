@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -207,7 +208,7 @@ class Analysis:
         Raises:
             UnsynchronizedAccessError: The first one that was not raised yet.
         """
-        if self._host_writes:
+        with suppress(IndexError):  # there is none, or another thread raises it
             raise self._host_writes.popleft()
 
     def _is_over(self, use: Use) -> bool:

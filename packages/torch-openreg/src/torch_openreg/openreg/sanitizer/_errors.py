@@ -17,6 +17,11 @@ class Access(NamedTuple):
         line: The line of the program: ``file:number: text``.
         captured: For the use by the replay of a graph, the line of the operator when it
             was captured; ``line`` is the line of the replay.
+
+    A write of the host that no operator does, such as one by NumPy, has a description
+    as its ``operator``, which begins with ``a write without an operator``. Its
+    ``arguments`` are ``("the memory",)``, and its ``line`` is ``before`` and the line
+    that waited for the stream, or ``before an unknown line``.
     """
 
     operator: str

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from ._memory import Region, Use, overlap
+from ._memory import Region, Use, overlap, storage_address
 
 _CHUNK = 1 << 20  # bytes, so that a fingerprint takes little memory
 
@@ -81,7 +81,7 @@ def _fingerprint(use: Use) -> Fingerprint | None:
     sizes, strides = zip(*gaps, strict=True)
     with torch._C._DisableTorchDispatch():
         every = torch.empty(0, dtype=torch.uint8).set_(storage)
-        offset = start - storage.data_ptr()
+        offset = start - storage_address(every)
         part = every.as_strided(sizes, strides, offset).contiguous()
         return _hash(part.data_ptr(), part.numel())
 

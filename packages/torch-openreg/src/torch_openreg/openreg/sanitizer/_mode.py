@@ -80,12 +80,14 @@ class _Thread(threading.local):
         mode: The mode that it entered itself. Autograd passes it on to other threads.
         parts: How often it joined and has not left.
         enabled: Whether one of the parts is that of :func:`enable`.
+        blocks: How often it called :func:`start`, and has not called :func:`stop`.
         user: The thread for which it works, if it has run operators of the mode.
     """
 
     mode: _Watch | None = None
     parts = 0
     enabled = False
+    blocks = 0
     user: int | None = None
 
 
@@ -101,7 +103,7 @@ def enable() -> None:
     _listen()
     with _lock:
         if not _enabled:
-            start()
+            _begin()
         _enabled = True
     if not _thread.enabled:
         join()
@@ -120,7 +122,7 @@ def disable() -> None:
     finally:
         with _lock:
             if _enabled:
-                stop()
+                _drop()
             _enabled = False
 
 
@@ -132,6 +134,17 @@ def start() -> None:
     Raises:
         RuntimeError: If ``OPENREG_DISABLE`` leaves out what it needs.
     """
+    _begin()
+    _thread.blocks += 1
+
+
+def stop() -> None:
+    """Ends the analysis, if nobody shares it any more."""
+    _thread.blocks -= 1
+    _drop()
+
+
+def _begin() -> None:
     global _analysis, _users
     _listen()
     with _lock:
@@ -141,11 +154,11 @@ def start() -> None:
             _watch_new_threads(True)
 
 
-def stop() -> None:
-    """Ends the analysis, if nobody shares it any more."""
+def _drop() -> None:
     global _users
     with _lock:
-        _users -= 1
+        if _users:  # a forked child may leave blocks that do not count in it
+            _users -= 1
         if not _users:
             _end()
 
@@ -199,6 +212,8 @@ def leave() -> None:
     Raises:
         RuntimeError: If it is the last, and another dispatch mode lies over it.
     """
+    if not _thread.parts:  # of a block that was entered before a fork
+        return
     # A thread of autograd loses its modes after each task.
     modes = _get_current_dispatch_mode_stack()
     if _thread.parts == 1 and _thread.mode in modes:
@@ -224,8 +239,10 @@ def _watch_new_threads(watch: bool) -> None:
     """Has ``threading`` call :func:`_join_at_start` first in each thread."""
     global _previous_profile
     if watch:
-        _previous_profile = threading.getprofile()
-        threading.setprofile(_join_at_start)
+        previous = threading.getprofile()
+        if previous is not _join_at_start:
+            _previous_profile = previous
+            threading.setprofile(_join_at_start)
     elif threading.getprofile() is _join_at_start:
         threading.setprofile(_previous_profile)
 
@@ -350,9 +367,27 @@ def _user_thread() -> int:
 def _begin_again() -> None:
     """Begins a new analysis in a forked child, if the child can use devices.
 
-    It cannot if the parent has used one. The parent's lock may be another thread's.
+    It cannot if the parent has used one. The parent's lock may be another thread's, and
+    blocks of other threads do not count, since the child does not have these threads.
     """
-    global _analysis, _lock
+    global _analysis, _enabled, _lock, _users
     _lock = threading.RLock()
-    if _analysis is not None:
-        _analysis = None if _C.is_in_bad_fork() else Analysis()
+    if _analysis is None:
+        return
+    if _C.is_in_bad_fork():
+        _enabled = False
+        _leave_all()
+    _users = max(_thread.blocks, 0) + _enabled
+    if _users:
+        _analysis = Analysis()
+    else:
+        _end()
+
+
+def _leave_all() -> None:
+    """Ends all parts of the calling thread."""
+    modes = _get_current_dispatch_mode_stack()
+    if modes and modes[-1] is _thread.mode:  # otherwise it stays, and does nothing
+        _thread.mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
+    _thread.mode, _thread.parts = None, 0
+    _thread.blocks, _thread.enabled = 0, False
