@@ -305,6 +305,23 @@ def test_cuda_limits_are_on_unless_the_suite_says_otherwise(
     assert f"limits: {value}" in output
 
 
+def test_limits_after_an_import_of_torch_are_in_the_header(suite: Suite) -> None:
+    output = suite(SHOWS_LIMITS)
+    assert "limits: 0" in output
+    assert "OPENREG_CUDA_LIMITS=1 has no effect, and 0 applies" in output
+
+
+def test_limits_after_an_import_of_torch_are_an_error_if_the_suite_asks(
+    suite: Suite, tmp_path: Path
+) -> None:
+    settings = tmp_path / "pyproject.toml"
+    settings.write_text("[tool.pytest.ini_options]\nopenreg_cuda_limits = true\n")
+    output = suite(SHOWS_LIMITS, "-c", str(settings))
+    assert "OPENREG_CUDA_LIMITS=1 has no effect, and 0 applies" in output
+    assert "ERROR: openreg: " in output
+    assert "limits: 0" not in output
+
+
 def test_environment_takes_precedence_over_the_suites_cuda_limits(
     fork: Program, tmp_path: Path
 ) -> None:

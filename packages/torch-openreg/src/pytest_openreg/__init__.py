@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import torch
 
 _FAILED = pytest.StashKey[bool]()
+_LIMITS_NOT_SET = pytest.StashKey[str]()
 
 _LAUNCH_FAILURE = 8  # orErrorLaunchFailure, which a device survives
 _MOST_STREAMS = 1000  # whose failures are taken from a device
@@ -53,7 +54,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Sets the variables before a conftest can start the devices, which read them."""
+    """Sets the variables before a conftest can start the devices, which read them.
+
+    Raises:
+        pytest.UsageError: If the suite asks for limits by a setting or an option, but
+            an earlier import of torch has read others.
+    """
     options = early_config.known_args_namespace
     if options.openreg_device_count is not None:
         os.environ["OPENREG_DEVICE_COUNT"] = options.openreg_device_count
@@ -63,6 +69,36 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         os.environ["OPENREG_CUDA_LIMITS"] = "0"
     elif early_config.getini("openreg_cuda_limits"):
         os.environ.setdefault("OPENREG_CUDA_LIMITS", "1")
+    else:
+        return
+    message = _limits_not_set(os.environ["OPENREG_CUDA_LIMITS"])
+    if message is None:
+        return
+    if options.openreg_no_cuda_limits or "openreg_cuda_limits" in early_config.inicfg:
+        raise pytest.UsageError(message)
+    early_config.stash[_LIMITS_NOT_SET] = message
+
+
+def _limits_not_set(wanted: str) -> str | None:
+    """Returns why the limits are not those of the variable, or None if they are."""
+    if "openreg_aten" not in sys.modules:
+        return None
+    import openreg_runtime
+
+    value = openreg_runtime.setting("OPENREG_CUDA_LIMITS").value
+    if value == wanted:
+        return None
+    return (
+        f"openreg: OPENREG_CUDA_LIMITS={wanted} has no effect, and {value} applies: "
+        "torch was imported before the plugin pytest_openreg ran, as by a plugin of "
+        "another package or by the program that calls pytest.main. Set the variable "
+        "in the environment of pytest"
+    )
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Shows that limits could not be set."""
+    return config.stash.get(_LIMITS_NOT_SET, None)
 
 
 @pytest.fixture
