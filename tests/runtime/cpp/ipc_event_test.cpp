@@ -218,6 +218,39 @@ TEST(orIpcOpenEventHandle, FailureOfTheRecorderFlowsToTheOtherProcess) {
       });
 }
 
+TEST(orIpcOpenEventHandle, FailuresOfTwoRecordsAreReportedOnceEach) {
+  EXPECT_TWO_PROCESSES(
+      [](OtherProcess other) {
+        const Stream stream;
+        const Event event(kShared);
+        ASSERT_OK(orEventRecord(event, stream));
+        other.send(handle_of(event));
+        other.wait();
+        for (const char* text : {"first", "second"}) {
+          ASSERT_OK(orLaunchKernel(
+              stream, [text] { throw std::runtime_error(text); }));
+          ASSERT_OK(orEventRecord(event, stream));
+          EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
+          other.signal();
+          other.wait();
+        }
+      },
+      [](OtherProcess other) {
+        const OpenedEvent event(other);
+        const Stream streams[4];
+        other.signal();
+        for (int record = 0; record < 2; ++record) {
+          other.wait();
+          ASSERT_OK(orStreamWaitEvent(streams[2 * record], event, 0));
+          ASSERT_OK(orStreamWaitEvent(streams[2 * record + 1], event, 0));
+          other.signal();
+        }
+        EXPECT_EQ(orDeviceSynchronize(), orErrorLaunchFailure);
+        EXPECT_EQ(orDeviceSynchronize(), orErrorLaunchFailure);
+        EXPECT_OK(orDeviceSynchronize());
+      });
+}
+
 TEST(orIpcOpenEventHandle, ReachedRecordOutlivesItsProcess) {
   EXPECT_TWO_PROCESSES(offer_a_held_event, [](OtherProcess other) {
     const OpenedEvent event(other);

@@ -118,7 +118,7 @@ std::shared_ptr<const Error> SharedEvent::failure(Ticket ticket) const {
   // The same number for every stream that waits; no local failure has this bit.
   const auto address = reinterpret_cast<std::uintptr_t>(state_);
   error.number =
-      (std::uint64_t{1} << 63) | (address * kWords + ticket % kWords) >> 1;
+      (std::uint64_t{1} << 63) | (address * kWords + ticket % kWords);
   return std::make_shared<const Error>(std::move(error));
 }
 
