@@ -36,7 +36,7 @@ orError_t orStreamBeginCapture(
     check_mode(mode);
     Stream& object = stream_of(stream);
     const auto epoch = object.check_usable();
-    if (&object == &runtime().device(object.device()).default_stream()) {
+    if (is_default(object)) {
       throw Failure(
           orErrorStreamCaptureUnsupported,
           std::string(describe(orErrorStreamCaptureUnsupported).text) +

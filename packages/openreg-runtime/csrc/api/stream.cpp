@@ -42,7 +42,7 @@ void refuse_default_stream_in_capture(
     const Point* point) {
   Capture* capture = point != nullptr ? point->capture() : nullptr;
   if (capture != nullptr && !capture->ended() && !stream.runs_here() &&
-      &stream == &runtime().device(stream.device()).default_stream()) {
+      is_default(stream)) {
     capture->refuse(
         orErrorStreamCaptureUnsupported,
         "the default stream of device " + std::to_string(stream.device()) +

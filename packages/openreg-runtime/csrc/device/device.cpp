@@ -550,10 +550,11 @@ std::optional<Error> Device::take_failure() {
     }
   }
   const std::lock_guard lock(streams_mutex_);
-  if (!failure ||
-      (failure_of_ended_ && failure_of_ended_->number == failure->number)) {
-    const auto of_ended = std::exchange(failure_of_ended_, std::nullopt);
-    return failure ? failure : of_ended;
+  if (!failure) {
+    return std::exchange(failure_of_ended_, std::nullopt);
+  }
+  if (failure_of_ended_ && failure_of_ended_->number == failure->number) {
+    failure_of_ended_.reset();
   }
   return failure;
 }

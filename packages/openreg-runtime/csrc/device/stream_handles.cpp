@@ -135,6 +135,10 @@ orStream_t make_stream(Device& device, int priority) {
   return make_stream(streams(), device, priority);
 }
 
+bool is_default(const Stream& stream) {
+  return &stream == &runtime().device(stream.device()).default_stream();
+}
+
 void destroy_stream(orStream_t stream) {
   if (stream == orStreamPerThread) {
     runtime();
@@ -143,13 +147,12 @@ void destroy_stream(orStream_t stream) {
         "stream is orStreamPerThread, which ends with its thread");
   }
   Stream& object = stream_of(stream);
-  Device& device = runtime().device(object.device());
-  if (&object == &device.default_stream()) {
+  if (is_default(object)) {
     throw Failure(
         orErrorInvalidHandle, "stream is the default stream of its device");
   }
   streams().remove(stream, "stream");
-  device.destroy_stream(object);
+  runtime().device(object.device()).destroy_stream(object);
 }
 
 void destroy_streams(Device& device) {

@@ -15,6 +15,7 @@ constexpr int kGreatestPriority = -3;
 /// The stream behind a handle; null is the current device's default stream, and
 /// orStreamPerThread that of the calling thread.
 Stream& stream_of(orStream_t stream);
+bool is_default(const Stream& stream);
 /// Handles of the default streams, made once.
 orStream_t default_handle(int device);
 /// A handle of a new stream of the device.
