@@ -17,7 +17,7 @@ namespace openreg::inductor {
 /// The capsule openreg_inductor._C.launcher. Both functions need the GIL, and
 /// return false with an exception of Python's set.
 struct Launcher {
-  /// Looks at a tensor, number `number` of those that `kernel` gets.
+  /// Checks argument `number` of `kernel`, counted among its tensors.
   bool (*find_operand)(
       PyObject* tensor,
       int64_t device,

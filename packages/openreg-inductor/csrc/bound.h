@@ -35,7 +35,7 @@ struct Input {
   }
 };
 
-/// What is known of an argument of type T, a pointer, before its tensor is.
+/// The facts about an argument of pointer type T before its tensor is known.
 template <typename T>
 constexpr Operand unbound() {
   return {nullptr, 0, false, !std::is_const_v<std::remove_pointer_t<T>>};

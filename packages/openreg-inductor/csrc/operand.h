@@ -10,8 +10,8 @@
 
 namespace openreg::inductor {
 
-/// Looks at a tensor, number `number` of those that `kernel` gets. Throws if it
-/// is on another device, or does not lie in its storage.
+/// Checks argument `number` of `kernel`, counted among its tensors. Throws if
+/// it is on another device, or does not lie in its storage.
 C10_EXPORT void find_operand(
     const at::Tensor& tensor,
     int64_t device,

@@ -9,8 +9,8 @@
 
 extern "C" {
 
-/// Looks at a tensor, number `number` of those that `kernel` gets: where a
-/// kernel of the device finds it.
+/// Finds where a kernel reaches argument `number` of `kernel`, counted among
+/// its tensors. Fails as find_operand().
 AOTI_TORCH_EXPORT AOTITorchError openreg_inductor_find_operand(
     AtenTensorHandle tensor,
     int64_t device,

@@ -31,7 +31,7 @@ constexpr uint64_t low_bits(uint64_t value, int count) {
   return value & ((uint64_t{1} << count) - 1);
 }
 
-/// What an offset holds.
+/// The contents of an offset.
 struct Draws {
   uint64_t count;                       // the position
   std::optional<uint64_t> since_normal; // that was drawn and is kept

@@ -47,7 +47,7 @@ inline uintptr_t trace_id(const void* handle) {
 /// The stream that stands for the host, where an event is found reached.
 constexpr uintptr_t kTracedHost = 0;
 
-/// What happens to a graph. PyTorch's trace has no callbacks for graphs.
+/// A step in the life of a graph. PyTorch's trace has no callbacks for graphs.
 enum class GraphEvent : std::uint8_t {
   kCaptureBegun,
   kCaptureEnded,

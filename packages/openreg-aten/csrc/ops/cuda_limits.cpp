@@ -62,7 +62,7 @@ class Arguments {
   Stack copied() const {
     return Stack(first_, first_ + static_cast<std::ptrdiff_t>(size()));
   }
-  /// The defined tensors, but those that are in lists.
+  /// The defined tensors, except those in lists.
   std::vector<at::Tensor> tensors() const {
     std::vector<at::Tensor> all;
     for (size_t i = 0; i < size(); ++i) {
@@ -283,7 +283,7 @@ bool is_assertion(const c10::OperatorName& name, std::string_view what) {
 // ---- the kernel ------------------------------------------------------------
 
 /// Raises what the CPU's kernel refuses, such as wrong sizes, which CUDA checks
-/// before dtypes. It gets tensors of its own.
+/// before dtypes. It gets stand-ins for the tensors.
 void check_sizes(const c10::OperatorHandle& op, Stack&& arguments) {
   StandInCall call(
       info_of(op),
@@ -433,7 +433,7 @@ class LimitedKernel final : public c10::OperatorKernel {
     return finder.result();
   }
 
-  /// What a call makes, if that can be known without running it.
+  /// The metadata of the results, if known without running the call.
   static std::shared_ptr<const OutputMetadata> outputs_of(
       const c10::OperatorHandle& op,
       const OperatorInfo& info,
@@ -509,7 +509,7 @@ void enable_cuda_limits() {
   constexpr auto kKey = c10::DispatchKey::PrivateUse1;
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     const auto op = dispatcher.findOp(name);
-    // The parts of a composite operator have rows of their own.
+    // The table has separate rows for the parts of a composite operator.
     if (name.getNamespace() != "aten" || !op || !op->hasSchema() ||
         !op->hasComputedKernelForDispatchKey(kKey) ||
         (!op->hasKernelForDispatchKey(kKey) && has_composite_kernel(*op))) {

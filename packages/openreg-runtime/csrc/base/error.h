@@ -22,8 +22,8 @@ namespace openreg {
 struct Error {
   orError_t code = orSuccess;
   std::string message;
-  // Of a failure that streams and events share, so that it is recognized; 0 for
-  // one that nobody shares yet.
+  // Identifies a failure that several streams and events share; 0 if not yet
+  // shared.
   std::uint64_t number = 0;
 };
 

@@ -130,8 +130,7 @@ class GraphObject {
     const auto end = std::make_shared<LocalPoint>(stream);
     stream.record(end, graph_->branches()[0].epoch);
     end_ = end; // it will be reached
-    // Their failures have flowed to the stream of the launch, which reports
-    // them.
+    // The stream of the launch reports the failures of its branches.
     for (std::size_t i = 0; i < streams_.size(); ++i) {
       streams_[i]->forget_failure_in_order(graph_->branches()[i + 1].epoch);
     }

@@ -37,7 +37,7 @@ class SharedEvent {
   Ticket take();
   /// Makes it the last record, unless a later one is that already.
   void publish(Ticket ticket) noexcept;
-  /// Says, before the record is reached, that the work before it failed.
+  /// Marks a record as failed; called before the record is reached.
   void set_failure(Ticket ticket, const Error& error) noexcept;
   /// The failure of a record that is reached, or null.
   std::shared_ptr<const Error> failure(Ticket ticket) const;

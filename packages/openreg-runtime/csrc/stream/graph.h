@@ -27,7 +27,7 @@ struct HostCall {
   orKernel_t cleanup;
 };
 
-/// What a graph or a stream calls once an argument block is used no more.
+/// Called when a graph or a stream no longer uses an argument block.
 struct Cleanup {
   orKernel_t function = nullptr; // null: nothing
   void* args = nullptr;

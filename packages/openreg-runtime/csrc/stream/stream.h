@@ -132,7 +132,7 @@ class Stream {
   /// after the last drain() began have been dropped: their caller has to learn
   /// of it too.
   std::optional<Error> take_failure();
-  /// Forgets the failure if it is that one.
+  /// Forgets the failure of the stream if it equals `reported`.
   void forget_failure(const Error& reported);
   /// Waits until no command runs, at most until `deadline`.
   void settle(Point::Clock::time_point deadline);
@@ -153,7 +153,7 @@ class Stream {
   struct Wait {
     std::shared_ptr<Point> point;
   };
-  struct Forget {}; // the failure
+  struct Forget {}; // clears the failure of the stream
   /// Makes a waiting thread the executor. It is never the first of the queue
   /// while there is no executor.
   struct Turn {
@@ -257,7 +257,7 @@ class Stream {
   std::optional<Error> failure_;
   std::atomic<bool> has_failure_{false}; // changed under the lock
   std::uint64_t last_dropped_ = 0; // the number of the last command dropped
-  std::uint64_t drained_ = 0;      // a drain() has waited for so many
+  std::uint64_t drained_ = 0;      // drain() has waited for the first N
 };
 
 /// The stream whose command this thread is running, innermost, or null.
