@@ -10,7 +10,7 @@ site does, and nobody copies it by hand:
 
 To add one, write the comment, or a ``{literalinclude}`` block, which becomes one:
 
-    <!-- quote: ../packages/openreg-aten/csrc/kernel/submit.cpp
+    <!-- quote: ../packages/openreg-aten/csrc/call/submit.cpp
     start-after: [docs: submit]
     end-before: [docs: end]
     -->

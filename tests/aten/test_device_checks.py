@@ -88,8 +88,7 @@ def test_fused_step_takes_a_learning_rate_of_the_host(
 
 def test_operators_that_check_are_those_of_the_installed_torch() -> None:
     source = (
-        Path(__file__).parents[2]
-        / "packages/openreg-aten/csrc/kernel/device_checks.cpp"
+        Path(__file__).parents[2] / "packages/openreg-aten/csrc/facts/device_checks.cpp"
     )
     listed = set(re.findall(r'^    "(\w+)",$', source.read_text(), re.MULTILINE))
     packaged = Path(torchgen.__file__).parent / "packaged/ATen/native"

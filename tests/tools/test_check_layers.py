@@ -32,7 +32,8 @@ def found_in_copy(layers, tmp_path, capsys):
         file.write_text(f"{line}\n{text}")
         status = layers.main(tmp_path)
         printed = capsys.readouterr().out.splitlines()
-        assert status == (0 if printed == ["no include points upwards"] else 1)
+        good = ["no include points upwards, and none leads in a loop"]
+        assert status == (0 if printed == good else 1)
         return printed if status else []
 
     return find
@@ -62,14 +63,14 @@ def test_layers_of_this_workspace_hold(layers):
         ),
         (f"{ATEN}/kernel/boxed.h", "ops/copy.h", "kernel/ must not include ops/"),
         (
-            f"{ATEN}/mechanism.h",
+            f"{ATEN}/base/mechanism.h",
             "device/device.h",
-            "mechanism must not include device/",
+            "base/ must not include device/",
         ),
         (
-            f"{DISTRIBUTED}/engine.cpp",
-            "backend.h",
-            "engine must not include backend",
+            f"{DISTRIBUTED}/transport/engine.cpp",
+            "occl/backend.h",
+            "transport/ must not include occl/",
         ),
     ],
 )
@@ -91,3 +92,36 @@ def test_include_that_points_downwards_is_allowed(found_in_copy):
 def test_folder_without_a_place_in_the_order_is_found(found_in_copy):
     path = f"{RUNTIME}/graph/graph.h"
     assert found_in_copy(path, "") == [f"{path}:1: graph/ is no layer"]
+
+
+def test_file_beside_the_folders_is_found(found_in_copy):
+    path = f"{ATEN}/more.h"
+    assert found_in_copy(path, "") == [
+        f"{path}:1: a file beside the folders is no layer"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "include", "loop"),
+    [
+        (
+            f"{ATEN}/alias/alias_pool.h",
+            "alias/cpu_aliases.h",
+            "alias/alias_pool -> alias/cpu_aliases -> alias/alias_pool",
+        ),
+        (
+            "packages/openreg-profiler/csrc/trace.h",
+            "session.h",
+            "session -> trace -> session",
+        ),
+    ],
+)
+def test_loop_of_rooms_is_found(found_in_copy, path, include, loop):
+    (found,) = found_in_copy(path, f'#include "{include}"')
+    assert found == f"{path.rpartition('/csrc')[0]}/csrc: a loop of includes: {loop}"
+
+
+def test_folder_with_too_many_rooms_is_found(found_in_copy, layers, monkeypatch):
+    monkeypatch.setattr(layers, "MOST_ROOMS", 9)
+    found = found_in_copy(f"{ATEN}/stream/pace.h", "")
+    assert f"{ATEN}/memory: 12 rooms; at most 9 are allowed" in found

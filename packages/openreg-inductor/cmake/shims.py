@@ -62,7 +62,7 @@ def main(folder: Path) -> None:
             "OPENREG_CONVERT_EXCEPTION_TO_ERROR_CODE(",
         )
         if suffix == "cpp":
-            text = f'#include "raised.h"\n{text}'
+            text = f'#include "launch/raised.h"\n{text}'
         (folder / f"c_shim_openreg.{suffix}").write_text(text, encoding="utf-8")
 
 

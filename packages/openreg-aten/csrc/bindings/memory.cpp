@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The part of openreg_aten._C on memory: figures, limits and the history.
 #include "bindings/bindings.h"
-#include "device/allocator.h"
-#include "device/memory_history.h"
+#include "memory/allocator.h"
+#include "memory/memory_history.h"
 
 #include <ATen/core/CachingHostAllocator.h>
 #include <c10/core/AllocatorConfig.h>

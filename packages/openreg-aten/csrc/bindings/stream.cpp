@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The part of openreg_aten._C on streams: what torch.Stream does not tell.
-#include "device/stream.h"
+#include "stream/stream.h"
 
 #include "bindings/bindings.h"
 #include "device/error.h"

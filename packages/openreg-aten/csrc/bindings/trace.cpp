@@ -3,7 +3,7 @@
 #include "device/trace.h"
 
 #include "bindings/bindings.h"
-#include "device/capture.h"
+#include "stream/capture.h"
 
 #include <cstdint>
 #include <utility>

@@ -9,6 +9,19 @@
 
 namespace openreg::aten::codec {
 
+template <typename Impl>
+const Impl& as(const c10::TensorImpl& tensor) {
+  return static_cast<const Impl&>(tensor);
+}
+template <typename Impl>
+Impl& as(c10::TensorImpl& tensor) {
+  return static_cast<Impl&>(tensor);
+}
+template <typename Impl>
+Impl& impl_as(const at::Tensor& tensor) {
+  return as<Impl>(*tensor.unsafeGetTensorImpl());
+}
+
 /// Whether `tensor` has dense component tensors instead of a buffer with
 /// strides.
 inline bool has_components(const c10::TensorImpl& tensor) {
@@ -27,6 +40,12 @@ bool is_component(const at::Tensor& tensor);
 /// The component tensors: indices and values, compressed and plain indices and
 /// values, or the buffer.
 std::vector<at::Tensor> components_of(const c10::TensorImpl& tensor);
+
+/// A sparse COO tensor without elements.
+at::Tensor make_sparse(c10::Device device, caffe2::TypeMeta dtype);
+/// A sparse tensor without elements, of a compressed layout.
+at::Tensor
+make_compressed(c10::Device device, c10::Layout layout, caffe2::TypeMeta dtype);
 
 /// A tensor on `device` like `tensor`, of other component tensors. The sizes of
 /// a nested tensor, which the host reads, are shared.

@@ -3,6 +3,7 @@
 #include "codec/values.h"
 
 #include "codec/components.h"
+#include "codec/extent.h"
 #include "codec/generators.h"
 #include "device/device.h"
 
@@ -331,64 +332,10 @@ std::vector<std::int64_t> read_sizes(Reader& in) {
   return sizes;
 }
 
-bool lies_in(
-    at::IntArrayRef sizes,
-    at::IntArrayRef strides,
-    std::int64_t offset,
-    std::size_t item,
-    std::size_t nbytes) {
-  bool empty = false;
-  std::int64_t elements = 1;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] < 0 || strides[i] < 0 ||
-        (sizes[i] != 0 &&
-         __builtin_mul_overflow(elements, sizes[i], &elements))) {
-      return false;
-    }
-    empty = empty || sizes[i] == 0;
-  }
-  if (offset < 0 || empty) {
-    return offset >= 0;
-  }
-  std::int64_t last = offset;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    std::int64_t extent = 0;
-    if (__builtin_mul_overflow(sizes[i] - 1, strides[i], &extent) ||
-        __builtin_add_overflow(last, extent, &last)) {
-      return false;
-    }
-  }
-  std::uint64_t end = 0;
-  return !__builtin_mul_overflow(
-             static_cast<std::uint64_t>(last) + 1, item, &end) &&
-      end <= nbytes;
-}
-
-void check_extent(
-    at::IntArrayRef sizes,
-    at::IntArrayRef strides,
-    std::int64_t offset,
-    std::size_t item,
-    std::size_t nbytes) {
-  if (!lies_in(sizes, strides, offset, item, nbytes)) {
-    throw Malformed("a tensor does not lie in its storage");
-  }
-}
-
 namespace {
 
 bool is_nowhere(const c10::Storage& storage) {
   return storage.data() == nullptr && storage.nbytes() > 0;
-}
-
-/// False if the program has cut the storage since.
-bool lies_in_storage(const c10::TensorImpl& tensor) {
-  return lies_in(
-      tensor.sizes(),
-      tensor.strides(),
-      tensor.storage_offset(),
-      tensor.itemsize(),
-      tensor.storage().nbytes());
 }
 
 /// Whether the host's memory has more bytes than the elements: those stay.

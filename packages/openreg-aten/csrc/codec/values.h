@@ -8,9 +8,9 @@
 // alone: its bytes wait with the writer until the reader has memory for them.
 #pragma once
 
+#include "base/pointer_table.h"
 #include "codec/generators.h"
 #include "codec/wire.h"
-#include "pointer_table.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/function_schema.h>
@@ -126,21 +126,5 @@ std::vector<std::int64_t> read_sizes(Reader& in);
 /// Whether a value is of the type of an argument or result, and a number that
 /// stands for a dtype and the like is one. Tensors are not looked at.
 bool is_of_type(const c10::IValue& value, const c10::Argument& argument);
-
-/// Whether all elements lie in a storage of `nbytes` bytes, and are no more
-/// than can be counted.
-bool lies_in(
-    at::IntArrayRef sizes,
-    at::IntArrayRef strides,
-    std::int64_t offset,
-    std::size_t item,
-    std::size_t nbytes);
-/// Throws Malformed unless they do.
-void check_extent(
-    at::IntArrayRef sizes,
-    at::IntArrayRef strides,
-    std::int64_t offset,
-    std::size_t item,
-    std::size_t nbytes);
 
 } // namespace openreg::aten::codec

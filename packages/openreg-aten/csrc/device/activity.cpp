@@ -2,8 +2,8 @@
 // Descriptions of launches.
 #include "device/activity.h"
 
+#include "base/thread_local.h"
 #include "device/error.h"
-#include "thread_local.h"
 
 namespace openreg::aten {
 

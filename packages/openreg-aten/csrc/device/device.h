@@ -2,7 +2,7 @@
 // The current device, and where device memory lies.
 #pragma once
 
-#include "export.h"
+#include "base/export.h"
 
 #include <openreg/openreg.h>
 

@@ -2,7 +2,7 @@
 // Turns the runtime's error codes into PyTorch's exceptions.
 #pragma once
 
-#include "export.h"
+#include "base/export.h"
 
 #include <openreg/openreg.h>
 

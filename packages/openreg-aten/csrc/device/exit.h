@@ -2,7 +2,7 @@
 // The end of the process.
 #pragma once
 
-#include "export.h"
+#include "base/export.h"
 
 namespace openreg::aten {
 

@@ -5,7 +5,7 @@
 // for the GIL, such as a kernel in Python, would then never end.
 #pragma once
 
-#include "export.h"
+#include "base/export.h"
 
 namespace openreg::aten {
 

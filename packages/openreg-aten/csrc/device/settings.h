@@ -2,7 +2,7 @@
 // The settings of this library, which the runtime reads, checks and lists.
 #pragma once
 
-#include "export.h"
+#include "base/export.h"
 
 #include <cstddef>
 

@@ -2,7 +2,7 @@
 // The mechanism gpu_trace, and the listener for graphs.
 #include "device/trace.h"
 
-#include "mechanism.h"
+#include "base/mechanism.h"
 
 #include <atomic>
 

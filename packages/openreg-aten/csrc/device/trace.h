@@ -3,8 +3,8 @@
 // waits, and which memory is allocated and freed.
 #pragma once
 
+#include "base/export.h"
 #include "device/gil.h"
-#include "export.h"
 
 #include <openreg/openreg.h>
 

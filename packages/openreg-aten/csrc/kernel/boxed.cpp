@@ -2,15 +2,15 @@
 // The kernel for everything.
 #include "kernel/boxed.h"
 
-#include "device/generator.h"
-#include "kernel/cpu_aliases.h"
-#include "kernel/device_finder.h"
-#include "kernel/dispatch_paths.h"
-#include "kernel/extent.h"
-#include "kernel/operator_info.h"
-#include "kernel/output_metadata.h"
-#include "kernel/submit.h"
+#include "alias/cpu_aliases.h"
+#include "alias/device_finder.h"
+#include "alias/extent.h"
+#include "call/dispatch_paths.h"
+#include "call/submit.h"
+#include "facts/operator_info.h"
 #include "kernel/wider.h"
+#include "random/generator.h"
+#include "results/output_metadata.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/List.h>

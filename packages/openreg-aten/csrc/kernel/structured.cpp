@@ -3,11 +3,9 @@
 #include "kernel/structured.h"
 
 #include "device/device.h"
-#include "device/tensor.h"
+#include "memory/tensor.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 namespace openreg::aten {
 namespace {
@@ -21,28 +19,6 @@ bool is_converted(
     c10::ScalarType common_dtype) {
   return !operand.is_output && common_dtype != c10::ScalarType::Undefined &&
       operand.current_dtype != common_dtype;
-}
-
-double largest_of(c10::ScalarType dtype) {
-  switch (dtype) {
-    case c10::ScalarType::Double:
-      return std::numeric_limits<double>::max();
-    case c10::ScalarType::Float:
-    case c10::ScalarType::BFloat16:
-      return 0x1.fep127;
-    case c10::ScalarType::Half:
-      return 65504;
-    default:
-      return 0; // small floats: asked of the kernel
-  }
-}
-
-int64_t largest_integer_of(c10::ScalarType dtype) {
-  const auto bits = static_cast<int>(c10::elementSize(dtype)) * 8 -
-      (c10::isSignedType(dtype) ? 1 : 0);
-  return dtype == c10::ScalarType::Bool ? 1
-      : bits >= 63                      ? std::numeric_limits<int64_t>::max()
-                                        : (int64_t{1} << bits) - 1;
 }
 
 /// Converts a scalar of the CPU, as the iterator of CPU tensors does.
@@ -86,21 +62,6 @@ bool converts_on_device(
 
 bool has_host_operand(const c10::SmallVectorImpl<at::OperandInfo>& operands) {
   return !std::all_of(operands.begin(), operands.end(), &on_device);
-}
-
-bool has_number(c10::ScalarType dtype, const c10::Scalar& value) {
-  if (value.isComplex()) {
-    return c10::isComplexType(dtype);
-  }
-  if (c10::isIntegralType(dtype, /*includeBool=*/true)) {
-    const int64_t largest = largest_integer_of(dtype);
-    return value.isIntegral(/*includeBool=*/true) &&
-        value.type() != c10::ScalarType::UInt64 && value.toLong() <= largest &&
-        value.toLong() >= (c10::isSignedType(dtype) ? -largest - 1 : 0);
-  }
-  const double magnitude = std::abs(value.toDouble());
-  return !std::isfinite(magnitude) ||
-      magnitude <= largest_of(c10::toRealValueType(dtype));
 }
 
 bool lie_in_storages(const c10::SmallVectorImpl<at::OperandInfo>& operands) {

@@ -8,8 +8,9 @@
 // of any tensor, and the output is the device's from the start.
 #pragma once
 
-#include "kernel/device_checks.h"
-#include "kernel/extent.h"
+#include "alias/extent.h"
+#include "facts/device_checks.h"
+#include "facts/numbers.h"
 #include "kernel/typed.h"
 #include "kernel/wider.h"
 
@@ -38,8 +39,8 @@ bool converts_on_device(
 /// Whether a tensor of the host is among the operands.
 bool has_host_operand(const c10::SmallVectorImpl<at::OperandInfo>& operands);
 
-/// Whether a dtype has a number: a kernel refuses those that it has not.
-bool has_number(c10::ScalarType dtype, const c10::Scalar& value);
+/// Arguments of other types are no numbers, and no kernel refuses them for
+/// that.
 template <typename Argument>
 bool has_number(c10::ScalarType, const Argument&) {
   return true;

@@ -7,13 +7,13 @@
 // arguments, and passes references to CPU aliases on.
 #pragma once
 
-#include "device/generator.h"
-#include "kernel/call.h"
-#include "kernel/cpu_aliases.h"
-#include "kernel/device_finder.h"
-#include "kernel/operator_info.h"
-#include "kernel/submit.h"
+#include "alias/cpu_aliases.h"
+#include "alias/device_finder.h"
+#include "call/call.h"
+#include "call/submit.h"
+#include "facts/operator_info.h"
 #include "kernel/wider.h"
+#include "random/generator.h"
 
 #include <ATen/core/IListRef.h>
 #include <ATen/core/List.h>

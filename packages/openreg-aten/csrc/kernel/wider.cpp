@@ -2,7 +2,7 @@
 // Casts the arguments of a call, calls again, and casts the results back.
 #include "kernel/wider.h"
 
-#include "kernel/extent.h"
+#include "alias/extent.h"
 
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -15,9 +15,6 @@ namespace {
 
 using c10::ScalarType;
 using torch::jit::Stack;
-
-WiderDtypesOf g_list = nullptr;
-bool g_enabled = false;
 
 /// The dtype with a kernel, which holds all numbers of the other.
 ScalarType wider(ScalarType dtype) {
@@ -193,23 +190,6 @@ class WidenedCall {
 };
 
 } // namespace
-
-bool set_wider_dtypes(WiderDtypesOf list) {
-  g_list = list;
-  return true;
-}
-
-WiderDtypes wider_dtypes_of(const c10::OperatorName& name) {
-  return g_list(name);
-}
-
-void use_wider_dtypes() {
-  g_enabled = true;
-}
-
-bool uses_wider_dtypes() {
-  return g_enabled;
-}
 
 bool computes_in_refused(
     const c10::OperatorHandle& op,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Quantization and its inverse, through the functions that PyTorch's own
 // operators ask the device for. They make the result and know its quantizer.
+#include "base/mechanism.h"
+#include "call/dispatch_paths.h"
 #include "device/device.h"
 #include "kernel/boxed.h"
-#include "kernel/dispatch_paths.h"
 #include "kernel/typed.h"
-#include "mechanism.h"
 
 #include <ATen/Context.h>
 #include <ATen/native/quantized/AffineQuantizer.h>

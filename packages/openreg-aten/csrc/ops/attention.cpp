@@ -3,7 +3,7 @@
 // The device has the CPU's kernels, so it makes the CPU's choice.
 #include "ops/attention.h"
 
-#include "mechanism.h"
+#include "base/mechanism.h"
 
 #include <ATen/native/transformers/attention.h>
 #include <ATen/ops/_fused_sdp_choice_ops.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Dense operators that have a CPU kernel and a composite one, and those whose
 // composite kernel serves the CPU but not a device that it does not know.
-#include "mechanism.h"
+#include "base/mechanism.h"
 #include "ops/over_composites.h"
 
 namespace openreg::aten {

@@ -2,8 +2,8 @@
 // Convolution: PyTorch sends a backend that it does not know to the
 // *_overrideable operators, whose composite kernels only raise. Their meta
 // kernels are here too: the CPU's choice of kernel decides about strides.
+#include "base/mechanism.h"
 #include "kernel/boxed.h"
-#include "mechanism.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/native/ConvUtils.h>

@@ -7,19 +7,19 @@
 // are resolved on the way.
 #include "ops/copy.h"
 
+#include "alias/cpu_aliases.h"
+#include "alias/extent.h"
+#include "base/mechanism.h"
+#include "call/enqueue.h"
+#include "call/submit.h"
 #include "device/activity.h"
-#include "device/bytes.h"
-#include "device/capture.h"
 #include "device/device.h"
-#include "device/host_allocator.h"
-#include "device/stream.h"
-#include "device/stream_event.h"
-#include "kernel/cpu_aliases.h"
-#include "kernel/enqueue.h"
-#include "kernel/extent.h"
-#include "kernel/submit.h"
-#include "mechanism.h"
+#include "memory/host_allocator.h"
 #include "ops/transfer.h"
+#include "stream/bytes.h"
+#include "stream/capture.h"
+#include "stream/stream.h"
+#include "stream/stream_event.h"
 
 #include <ATen/Dispatch_v2.h>
 #include <ATen/EmptyTensor.h>

@@ -6,17 +6,17 @@
 // is registered.
 #include "ops/cuda_limits.h"
 
+#include "alias/device_finder.h"
+#include "call/device_asserts.h"
+#include "call/enqueue.h"
 #include "device/device.h"
 #include "device/error.h"
-#include "kernel/device_asserts.h"
-#include "kernel/device_finder.h"
-#include "kernel/enqueue.h"
-#include "kernel/first_call.h"
-#include "kernel/operator_info.h"
-#include "kernel/output_metadata.h"
-#include "kernel/pace.h"
-#include "kernel/stand_ins.h"
+#include "facts/operator_info.h"
 #include "ops/over_composites.h"
+#include "results/first_call.h"
+#include "results/output_metadata.h"
+#include "results/stand_ins.h"
+#include "stream/pace.h"
 
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>

@@ -2,7 +2,7 @@
 // OPENREG_CUDA_LIMITS=1: what CUDA refuses is refused.
 #pragma once
 
-#include "export.h"
+#include "base/export.h"
 
 namespace openreg::aten {
 

@@ -2,7 +2,7 @@
 // native_dropout, which dropout becomes on a device while training. The CPU's
 // kernel draws from the CPU's default generator and cannot be given another,
 // so this one is made of operators that draw from the device's.
-#include "mechanism.h"
+#include "base/mechanism.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty_like.h>

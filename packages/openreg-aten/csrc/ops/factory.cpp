@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // empty and empty_strided: every new device tensor starts here.
+#include "base/mechanism.h"
 #include "device/device.h"
-#include "device/storage_impl.h"
-#include "device/tensor.h"
-#include "mechanism.h"
+#include "memory/storage_impl.h"
+#include "memory/tensor.h"
 
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The global fallback: every operator without a kernel of the device runs here.
+#include "base/mechanism.h"
 #include "kernel/boxed.h"
-#include "mechanism.h"
 
 #include <torch/library.h>
 

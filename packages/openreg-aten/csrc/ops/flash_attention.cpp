@@ -3,7 +3,7 @@
 //
 // scaled_dot_product_attention calls that one for a list of devices, and the
 // CPU's for all others. Rules of subclasses, as DTensor's, are for the former.
-#include "mechanism.h"
+#include "base/mechanism.h"
 #include "ops/attention.h"
 
 #include <ATen/ATen.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Nested tensors with strides. Their sizes are CPU tensors on every device, so
 // what asks for them, or makes a view from them, needs no kernel.
-#include "mechanism.h"
+#include "base/mechanism.h"
 #include "ops/over_composites.h"
 
 #include <ATen/ops/_nested_tensor_size_native.h>

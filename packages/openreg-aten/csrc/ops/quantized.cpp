@@ -2,10 +2,10 @@
 // Quantized tensors: the CPU's kernels, on the device's bytes. Beside those a
 // tensor has a quantizer, which is on the host, but for the scales and zero
 // points of channels.
-#include "device/allocator.h"
+#include "alias/quantizer.h"
+#include "base/mechanism.h"
 #include "device/device.h"
-#include "kernel/quantizer.h"
-#include "mechanism.h"
+#include "memory/allocator.h"
 #include "ops/copy.h"
 #include "ops/over_composites.h"
 
@@ -59,7 +59,7 @@ at::Tensor make(std::optional<c10::Device> device, const Args&... args) {
   return made;
 }
 
-at::Tensor empty(
+at::Tensor empty_quantized(
     at::IntArrayRef size,
     std::optional<at::ScalarType> dtype,
     std::optional<c10::Layout> layout,
@@ -202,7 +202,7 @@ OPENREG_MECHANISM(
   // [docs: end]
   namespace native = at::native;
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1);
-  library.impl("empty.memory_format", TORCH_FN(empty));
+  library.impl("empty.memory_format", TORCH_FN(empty_quantized));
   library.impl("_empty_affine_quantized", TORCH_FN(empty_affine));
   library.impl(
       "_empty_per_channel_affine_quantized",

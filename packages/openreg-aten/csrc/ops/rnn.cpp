@@ -3,8 +3,8 @@
 // does not take whole layers (rnn_layers.cpp), and here under autocast;
 // they have no CPU kernel, so they are written here in ATen, as operators of
 // their own that the boxed kernel can run.
+#include "base/mechanism.h"
 #include "kernel/boxed.h"
-#include "mechanism.h"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
@@ -40,7 +40,7 @@ at::Tensor bias_gradient(const at::Tensor& gates, bool has_bias) {
 
 // Gates, [batch, 4 * hidden], in the order input, forget, cell, output. The
 // workspace holds them activated.
-std::tuple<at::Tensor, at::Tensor, at::Tensor> lstm_cell(
+std::tuple<at::Tensor, at::Tensor, at::Tensor> fused_lstm_cell(
     const at::Tensor& input_gates,
     const at::Tensor& hidden_gates,
     const at::Tensor& cx,
@@ -58,7 +58,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> lstm_cell(
   return {std::move(hy), std::move(cy), std::move(workspace)};
 }
 
-std::tuple<at::Tensor, at::Tensor, at::Tensor> lstm_cell_backward(
+std::tuple<at::Tensor, at::Tensor, at::Tensor> fused_lstm_cell_backward(
     const OptionalTensor& grad_hy,
     const OptionalTensor& grad_cy,
     const at::Tensor& cx,
@@ -88,7 +88,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> lstm_cell_backward(
 // Gates, [batch, 3 * hidden], in the order reset, update, new. The workspace,
 // [batch, 5 * hidden], holds them activated, then hx and the hidden part of the
 // new gate.
-std::tuple<at::Tensor, at::Tensor> gru_cell(
+std::tuple<at::Tensor, at::Tensor> fused_gru_cell(
     const at::Tensor& input_gates,
     const at::Tensor& hidden_gates,
     const at::Tensor& hx,
@@ -109,7 +109,7 @@ std::tuple<at::Tensor, at::Tensor> gru_cell(
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>
-gru_cell_backward(
+fused_gru_cell_backward(
     const at::Tensor& grad_hy,
     const at::Tensor& workspace,
     bool has_bias) {
@@ -154,10 +154,10 @@ OPENREG_MECHANISM(
       "fused_gru_cell_backward(Tensor grad_hy, Tensor workspace, "
       "bool has_bias) -> (Tensor, Tensor, Tensor, Tensor, Tensor)");
   static auto cpu = MAKE_TORCH_LIBRARY_IMPL(openreg, CPU);
-  cpu.impl("fused_lstm_cell", TORCH_FN(lstm_cell));
-  cpu.impl("fused_lstm_cell_backward_impl", TORCH_FN(lstm_cell_backward));
-  cpu.impl("fused_gru_cell", TORCH_FN(gru_cell));
-  cpu.impl("fused_gru_cell_backward", TORCH_FN(gru_cell_backward));
+  cpu.impl("fused_lstm_cell", TORCH_FN(fused_lstm_cell));
+  cpu.impl("fused_lstm_cell_backward_impl", TORCH_FN(fused_lstm_cell_backward));
+  cpu.impl("fused_gru_cell", TORCH_FN(fused_gru_cell));
+  cpu.impl("fused_gru_cell_backward", TORCH_FN(fused_gru_cell_backward));
 
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   using torch::CppFunction;

@@ -5,8 +5,8 @@
 // multiplies the inputs of all steps at once, or gives each layer of an LSTM to
 // oneDNN. These kernels are composed too, so derivatives and transforms come
 // from their parts.
+#include "base/mechanism.h"
 #include "kernel/boxed.h"
-#include "mechanism.h"
 #include "ops/rnn_steps.h"
 
 #include <ATen/Context.h>

@@ -5,8 +5,8 @@
 // Parameter stays the object that optimizers, hooks and tied modules hold, and
 // only its data moves. PyTorch's own answer knows a fixed list of backends, in
 // which PrivateUse1 is not.
-#include "device/tensor_impl.h"
-#include "mechanism.h"
+#include "base/mechanism.h"
+#include "extension/tensor_impl.h"
 
 #include <ATen/core/Tensor.h>
 #include <torch/library.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sparse tensors in COO format: the CPU's kernels, on the device's indices and
 // values. They have a dispatch key of their own, which asks no dense fallback.
+#include "base/mechanism.h"
 #include "device/device.h"
 #include "kernel/boxed.h"
-#include "mechanism.h"
 #include "ops/over_composites.h"
 
 #include <ATen/ops/copy_native.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sparse tensors in the compressed formats CSR, CSC, BSR and BSC.
-#include "mechanism.h"
+#include "base/mechanism.h"
 #include "ops/over_composites.h"
 
 #include <ATen/ops/copy_native.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Operators that change which storage a tensor has, or its size.
-#include "device/allocator.h"
-#include "device/storage_impl.h"
-#include "mechanism.h"
+#include "base/mechanism.h"
+#include "memory/allocator.h"
+#include "memory/storage_impl.h"
 
 #include <ATen/Context.h>
 #include <ATen/EmptyTensor.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Pointwise operators, with the CPU's kernels straight under PyTorch's
 // iterator.
-#include "mechanism.h"
+#include "base/mechanism.h"
 #include "ops/structured/families.h"
 
 namespace openreg::aten {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // abs, through the function that PyTorch's own abs.out asks the device for.
+#include "base/mechanism.h"
 #include "kernel/structured.h"
 #include "kernel/wider.h"
-#include "mechanism.h"
 
 #include <ATen/TensorIterator.h>
 #include <ATen/native/UnaryOps.h>

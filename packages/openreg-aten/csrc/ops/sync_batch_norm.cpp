@@ -3,8 +3,8 @@
 // collectives. Only devices have them, so they are written here in ATen, as
 // operators of their own that the boxed kernel can run. Types and shapes are
 // CUDA's: statistics of float16 and bfloat16 have float32.
+#include "base/mechanism.h"
 #include "kernel/boxed.h"
-#include "mechanism.h"
 
 #include <ATen/AccumulateType.h>
 #include <ATen/TensorOperators.h>

@@ -2,10 +2,10 @@
 // What is copied where, around the transfer of bytes.
 #include "ops/transfer.h"
 
-#include "device/bytes.h"
-#include "device/host_allocator.h"
-#include "device/stream.h"
-#include "device/stream_event.h"
+#include "memory/host_allocator.h"
+#include "stream/bytes.h"
+#include "stream/stream.h"
+#include "stream/stream_event.h"
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/ops/empty.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Operators with a kernel in their own C++ signature. All others run boxed,
 // with the same result.
-#include "mechanism.h"
+#include "base/mechanism.h"
 #include "ops/typed/families.h"
 
 namespace openreg::aten {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The views that no composite kernel provides. They only make new geometry over
 // the same storage, so PyTorch's own functions serve every device.
-#include "mechanism.h"
+#include "base/mechanism.h"
 
 #include <ATen/ops/_reshape_alias_native.h>
 #include <ATen/ops/as_strided_native.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Operators and dtypes that CUDA has kernels for and the CPU has not: the list,
 // and what of it takes more than another dtype.
+#include "base/mechanism.h"
 #include "kernel/wider.h"
-#include "mechanism.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/aminmax.h>

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/struct_size.h"
 #include "device/runtime.h"
+#include "device/stream_handles.h"
 #include "settings/config.h"
 
 #include <algorithm>
@@ -118,8 +119,9 @@ orError_t orDeviceSynchronize() noexcept {
 }
 
 orError_t orDeviceReset() noexcept {
-  return api_call(
-      "orDeviceReset", [&] { runtime().device(current_device()).reset(); });
+  return api_call("orDeviceReset", [&] {
+    runtime().device(current_device()).reset(destroy_streams);
+  });
 }
 
 orError_t orDeviceLose(int device) noexcept {

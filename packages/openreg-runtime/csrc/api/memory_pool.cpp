@@ -17,6 +17,11 @@ using namespace openreg;
 
 namespace {
 
+MemoryPool& known_pool(orMemPool_t pool) {
+  runtime(); // its error goes before that of the handle
+  return pool_of(pool);
+}
+
 Device& device_with(const MemoryPool& pool) {
   return runtime().device(pool.device);
 }
@@ -119,7 +124,7 @@ orError_t orMallocFromPoolAsync(
     check_not_null(devPtr, "devPtr");
     *devPtr = nullptr;
     Stream& object = stream_of(stream);
-    *devPtr = allocate(size, &pool_of(pool), object);
+    *devPtr = allocate(size, &known_pool(pool), object);
     note_allocation(object, *devPtr, size);
   });
 }
@@ -152,7 +157,7 @@ orError_t orMemPoolCreate(
 
 orError_t orMemPoolDestroy(orMemPool_t pool) noexcept {
   return api_call("orMemPoolDestroy", [&] {
-    MemoryPool& object = pool_of(pool);
+    MemoryPool& object = known_pool(pool);
     auto& device = device_with(object);
     if (&object == &default_pool(device)) {
       throw Failure(
@@ -184,7 +189,7 @@ orError_t orDeviceGetMemPool(orMemPool_t* pool, int device) noexcept {
 orError_t orDeviceSetMemPool(int device, orMemPool_t pool) noexcept {
   return api_call("orDeviceSetMemPool", [&] {
     auto& object = runtime().device(device);
-    MemoryPool& current = pool_of(pool);
+    MemoryPool& current = known_pool(pool);
     if (current.device != device) {
       throw Failure(
           orErrorInvalidValue,
@@ -200,7 +205,7 @@ orError_t orDeviceSetMemPool(int device, orMemPool_t pool) noexcept {
 
 orError_t orMemPoolTrimTo(orMemPool_t pool, size_t minBytesToKeep) noexcept {
   return api_call("orMemPoolTrimTo", [&] {
-    MemoryPool& object = pool_of(pool);
+    MemoryPool& object = known_pool(pool);
     device_with(object).with_pools(
         [&](MemoryPools& pools) { pools.trim(object, minBytesToKeep); });
   });
@@ -212,7 +217,7 @@ orError_t orMemPoolGetAttribute(
     void* value) noexcept {
   return api_call("orMemPoolGetAttribute", [&] {
     check_not_null(value, "value");
-    MemoryPool& object = pool_of(pool);
+    MemoryPool& object = known_pool(pool);
     device_with(object).with_pools([&](MemoryPools&) {
       *static_cast<std::uint64_t*>(value) = *number_of(object, attr);
     });
@@ -225,7 +230,7 @@ orError_t orMemPoolSetAttribute(
     void* value) noexcept {
   return api_call("orMemPoolSetAttribute", [&] {
     check_not_null(value, "value");
-    MemoryPool& object = pool_of(pool);
+    MemoryPool& object = known_pool(pool);
     device_with(object).with_pools([&](MemoryPools&) {
       set_attribute(object, attr, *static_cast<const std::uint64_t*>(value));
     });

@@ -6,8 +6,6 @@
 #include "base/process.h"
 #include "base/system_thread.h"
 #include "device/peer.h"
-#include "device/runtime.h"
-#include "device/stream_handles.h"
 #include "memory/host_access.h"
 #include "memory/memory_check.h"
 #include "settings/config.h"
@@ -16,28 +14,19 @@
 #include <algorithm>
 
 namespace openreg {
-namespace {
 
-std::optional<Pin> pin_for_command(int device, const Place& place) {
-  Device& owner = runtime().device(device);
-  auto pin = owner.pin_enqueued(place.address);
-  // Now the device cannot be reset under the copy; was it before?
-  if (auto failure = owner.state().failure_since(place.epoch)) {
-    throw Dropped(std::move(*failure));
-  }
-  return pin;
-}
-
-} // namespace
-
-Device::Device(int index, AddressSpace& memory, std::size_t capacity)
+Device::Device(
+    int index,
+    AddressSpace& memory,
+    std::size_t capacity,
+    PinBlock pin)
     : index_(index),
       memory_(memory),
       state_(config().wait_timeout),
       backend_(
           config().in_process
-              ? make_thread_backend(index, memory, pin_for_command)
-              : make_process_backend(index, memory, pin_for_command, state_)),
+              ? make_thread_backend(index, memory, pin)
+              : make_process_backend(index, memory, pin, state_)),
       heap_(
           memory.own_span(),
           capacity,
@@ -559,7 +548,7 @@ std::optional<Error> Device::take_failure() {
   return failure;
 }
 
-void Device::reset() {
+void Device::reset(EndStreams end_streams) {
   check_may_wait();
   const std::lock_guard one_at_a_time(reset_mutex_);
   state_.fail(
@@ -568,7 +557,7 @@ void Device::reset() {
   try {
     backend_->restart();
     drain(); // what is queued is dropped
-    clear();
+    clear(end_streams);
   } catch (...) {
     state_.fail_again(
         {orErrorDeviceLost,
@@ -581,8 +570,8 @@ void Device::reset() {
 }
 
 /// Ends all that the device has, which does nothing by now.
-void Device::clear() {
-  destroy_streams(*this);
+void Device::clear(EndStreams end_streams) {
+  end_streams(*this);
   end_memory_pools(with_pools(
       [](MemoryPools& pools) -> MemoryPool& { return pools.default_pool(); }));
   while (take_failure()) {

@@ -23,7 +23,11 @@ namespace openreg {
 
 class Device final : private BlockKeeper {
  public:
-  Device(int index, AddressSpace& memory, std::size_t capacity);
+  /// Ends the handles of all streams of a device but its default one.
+  using EndStreams = void (*)(Device& device);
+
+  /// `pin` keeps the memory of any device for a command.
+  Device(int index, AddressSpace& memory, std::size_t capacity, PinBlock pin);
 
   int index() const noexcept {
     return index_;
@@ -101,7 +105,7 @@ class Device final : private BlockKeeper {
   /// Waits for all streams. Throws, and forgets, one failure.
   void synchronize();
   /// Makes the device as new.
-  void reset();
+  void reset(EndStreams end_streams);
   /// Waits until no command runs, at most until `deadline`.
   void settle(Point::Clock::time_point deadline);
   /// Drops what is queued, at exit.
@@ -110,7 +114,7 @@ class Device final : private BlockKeeper {
  private:
   /// The streams that may have work.
   std::vector<Stream*> all_streams();
-  void clear();
+  void clear(EndStreams end_streams);
   void recycle_ended_streams();
   std::optional<Error> take_failure();
   std::size_t offset_of(const void* pointer) const noexcept;

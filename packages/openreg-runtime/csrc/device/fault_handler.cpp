@@ -3,7 +3,8 @@
 #include "device/fault_handler.h"
 
 #include "base/process.h"
-#include "device/runtime.h"
+#include "device/device.h"
+#include "memory/address_space.h"
 
 #include <cstdint>
 #include <cstdio>
@@ -14,7 +15,8 @@
 namespace openreg {
 namespace {
 
-Runtime* g_runtime = nullptr;
+const AddressSpace* g_memory = nullptr;
+Device& (*g_device_at)(int index) = nullptr;
 struct sigaction g_previous;
 
 /// Where on a device a fault was.
@@ -25,7 +27,7 @@ struct FaultPlace {
 };
 
 std::optional<FaultPlace> place_of(void* address) {
-  const AddressSpace& memory = g_runtime->memory();
+  const AddressSpace& memory = *g_memory;
   auto* pointer = static_cast<std::byte*>(address);
   if (const int device = memory.device_of(pointer); device >= 0) {
     return FaultPlace{device, pointer, false};
@@ -41,7 +43,7 @@ std::optional<FaultPlace> place_of(void* address) {
 bool describe(char* text, std::size_t size, const FaultPlace& place) {
   std::optional<Block> block;
   if (!process::in_bad_fork()) { // there the heap may be locked for good
-    Device& device = g_runtime->device(place.device);
+    Device& device = g_device_at(place.device);
     block = device.find(place.pointer);
     if (!block) {
       block = device.trace(place.pointer);
@@ -159,8 +161,11 @@ void handle(int signal, siginfo_t* info, void* context) {
 
 } // namespace
 
-void install_fault_handler(Runtime& runtime) {
-  g_runtime = &runtime;
+void install_fault_handler(
+    const AddressSpace& memory,
+    Device& (*device_at)(int index)) {
+  g_memory = &memory;
+  g_device_at = device_at;
   struct sigaction action{};
   action.sa_sigaction = handle;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;

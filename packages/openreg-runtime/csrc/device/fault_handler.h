@@ -11,11 +11,14 @@
 
 namespace openreg {
 
-class Runtime;
+class AddressSpace;
+class Device;
 
 /// Installs a SIGSEGV handler that names the device and the block on standard
 /// error, then passes the signal on to the handler that was there before
 /// (Python's faulthandler prints the line), or to the default action.
-void install_fault_handler(Runtime& runtime);
+void install_fault_handler(
+    const AddressSpace& memory,
+    Device& (*device_at)(int index));
 
 } // namespace openreg

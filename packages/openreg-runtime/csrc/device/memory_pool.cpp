@@ -4,7 +4,6 @@
 
 #include "base/error.h"
 #include "base/handle_table.h"
-#include "device/runtime.h"
 
 #include <algorithm>
 #include <iterator>
@@ -225,7 +224,6 @@ bool MemoryPools::release_all() {
 }
 
 MemoryPool& pool_of(orMemPool_t pool) {
-  runtime();
   return pools().get(pool, "pool");
 }
 

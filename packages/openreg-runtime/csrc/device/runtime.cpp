@@ -24,6 +24,18 @@ std::size_t span_of(std::size_t capacity) {
   return factor * ((capacity + page - 1) / page * page);
 }
 
+Runtime* g_made = nullptr; // for a fault while runtime() makes it
+
+std::optional<Pin> pin_for_command(int device, const Place& place) {
+  Device& owner = runtime().device(device);
+  auto pin = owner.pin_enqueued(place.address);
+  // Now the device cannot be reset under the copy; was it before?
+  if (auto failure = owner.state().failure_since(place.epoch)) {
+    throw Dropped(std::move(*failure));
+  }
+  return pin;
+}
+
 } // namespace
 
 Runtime::Runtime()
@@ -34,7 +46,8 @@ Runtime::Runtime()
           config().in_process) {
   for (int index = 0; index < config().device_count; ++index) {
     devices_.push_back(
-        std::make_unique<Device>(index, memory_, config().device_memory));
+        std::make_unique<Device>(
+            index, memory_, config().device_memory, pin_for_command));
   }
 }
 
@@ -90,7 +103,10 @@ Runtime& runtime() {
       runtime().settle(Point::Clock::now() + kLimit);
       runtime().abandon();
     });
-    install_fault_handler(*made);
+    g_made = made;
+    install_fault_handler(made->memory(), [](int index) -> Device& {
+      return g_made->device(index);
+    });
     for (const auto& failure : config().failures) {
       failure_injection::inject(failure);
     }

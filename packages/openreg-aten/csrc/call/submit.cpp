@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The call path: decides, finds metadata, enqueues or runs, adopts, remembers.
+#include "call/submit.h"
+
+#include "call/device_name.h"
+#include "call/enqueue.h"
+#include "codec/components.h"
+#include "codec/generators.h"
+#include "device/activity.h"
+#include "device/device.h"
+#include "memory/cpu_allocator.h"
+#include "message/message.h"
+#include "results/first_call.h"
+#include "results/kernel_run.h"
+#include "stream/capture.h"
+#include "stream/launch.h"
+#include "stream/pace.h"
+
+#include <ATen/Context.h>
+#include <ATen/native/Resize.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace openreg::aten {
+namespace {
+
+void count(const Call& call, DispatchPath path) {
+  if (counts_paths() && call.path() != DispatchPath::kPart) {
+    count_path(call.op().operator_name(), path);
+  }
+}
+
+using pace::Verdict;
+
+Verdict decide(const Call& call, size_t bytes) {
+  return pace::decide(call.device(), call.place, bytes, call.may_raise);
+}
+
+/// The metadata of what a call makes; null if only the kernel can tell.
+std::shared_ptr<const OutputMetadata>
+find_outputs(const Call& call, const CallKey& key, Verdict verdict) {
+  if (auto outputs = find_output_metadata(key)) {
+    return outputs;
+  }
+  if (at::globalContext().deterministicAlgorithms()) {
+    return nullptr; // the kernel may refuse to run, and it says so to the
+                    // caller
+  }
+  // On an idle stream a small call has run sooner than its meta kernel, and any
+  // call sooner than a dry run.
+  constexpr size_t kWorthAsking = size_t{1} << 20;
+  const bool waits = verdict != Verdict::kEnqueue;
+  if (!waits && key.bytes() < kWorthAsking) {
+    return nullptr;
+  }
+  const torch::jit::Stack arguments = call.arguments();
+  auto outputs = ask_meta_kernel(call.op(), call.info(), key, arguments);
+  return outputs != nullptr || !waits
+      ? outputs
+      : dry_run(call.op(), call.info(), key, arguments);
+}
+
+/// What records say of a call with so many bytes of operands.
+orLaunchInfo info_of(const Call& call, size_t bytes) {
+  return describe_launch(call.op().schema().name().c_str(), bytes);
+}
+
+void enqueue_call(
+    Call& call,
+    std::vector<at::Tensor>&& results,
+    uint64_t digest,
+    size_t bytes) {
+  count(call, DispatchPath::kEnqueued);
+  const bool by_message = call.may_be_sent && sends_messages();
+  // A replay of a graph may be recorded, and a lost device names its messages.
+  std::optional<orLaunchInfo> described;
+  if (records_activity() || captures_underway() || by_message) {
+    described = info_of(call, bytes);
+  }
+  auto arguments = call.alias_for_later();
+  enqueue(
+      call.target(),
+      call.device(),
+      call.aliases(),
+      std::move(arguments),
+      results,
+      digest,
+      by_message,
+      described ? &*described : nullptr);
+  call.take(std::move(results));
+}
+
+/// Gives what a call writes to the sizes and strides of the results, with
+/// PyTorch's warning if it had elements.
+void resize_written(const Call& call, const OutputMetadata& outputs) {
+  if (C10_LIKELY(outputs.resized.empty())) {
+    return;
+  }
+  const auto written = call.written();
+  for (size_t i = 0; i < outputs.resized.size(); ++i) {
+    const TensorMetadata& metadata = outputs.resized[i];
+    at::native::resize_output(written[i], metadata.sizes);
+    written[i].unsafeGetTensorImpl()->set_sizes_and_strides(
+        metadata.sizes, metadata.strides);
+  }
+}
+
+bool has_bytes(const at::Tensor& tensor) {
+  if (!tensor.defined()) {
+    return false;
+  }
+  const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
+  if (!codec::has_components(impl)) {
+    return impl.has_storage() && impl.storage().data() != nullptr;
+  }
+  const auto components = codec::components_of(impl);
+  return std::any_of(components.begin(), components.end(), &has_bytes);
+}
+
+/// Whether a kernel gets tensors that are metadata alone, as of FakeTensorMode.
+bool is_fake(const torch::jit::Stack& stack) {
+  bool has_tensors = false;
+  return std::none_of(
+             stack.begin(),
+             stack.end(),
+             [&](const c10::IValue& value) {
+               has_tensors |= value.isTensor();
+               return value.isTensor() ? has_bytes(value.toTensor())
+                                       : value.isList();
+             }) &&
+      has_tensors;
+}
+
+/// Throws for a call that no message can say, if the device's memory is only
+/// where messages go.
+void check_may_run_here(const Call& call) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      kernels_reach_memory(),
+      "OPENREG_ISOLATION=process: a call of ",
+      call.target().operator_name(),
+      " has arguments or results that cannot be sent to the process of a "
+      "device");
+}
+
+/// Lets the runtime refuse a call that has to run at once, and says why it has
+/// to.
+void fail_capture(const Call& call) {
+  try {
+    run_on_current_stream(call.device(), [] {});
+  } catch (c10::Error& error) {
+    error.add_context(
+        toString(call.op().operator_name()) +
+        (call.place != Call::Place::kAny
+             ? " cannot be captured in a graph: the host waits for it"
+             : " cannot be captured in a graph: what its results look like is "
+               "not known before it runs. Where that does not depend on "
+               "values, one such call before the capture tells it"));
+    throw;
+  }
+}
+
+/// Runs `work`. An error about a dtype that has no kernel names the device.
+template <typename Work>
+void naming_device(const Work& work) {
+  try {
+    work();
+  } catch (const c10::NotImplementedError& error) {
+    std::string text = name_device(error.msg());
+    if (text == error.msg()) {
+      throw;
+    }
+    throw c10::NotImplementedError(std::move(text), error.backtrace());
+  }
+}
+
+/// Runs a call on this thread as the executor does; without a message, if its
+/// arguments or results have no encoding. `info`, which may be null, is what
+/// the device does.
+void run_by_message(Call& call, const orLaunchInfo* info) {
+  ResultPlaces results;
+  const bool makes_first = call.makes_first();
+  if (makes_first) {
+    for (const at::Tensor& made : call.made()) {
+      results.add(made);
+    }
+  }
+  torch::jit::Stack stack = call.alias_for_later();
+  codec::Bytes message;
+  codec::Numbered numbered;
+  bool sent = write_call(
+      message,
+      call.target(),
+      call.key(),
+      call.device(),
+      stack,
+      makes_first ? &results : nullptr,
+      numbered);
+  std::optional<LaunchDescription> description;
+  orLaunchInfo here = OPENREG_LAUNCH_INFO_INIT;
+  if (info != nullptr) {
+    here = *info;
+    if (sent) { // the messages are the kernels
+      here.kind = orActivityHostFunc;
+      description.emplace(*info);
+    }
+  }
+  const auto work = [&] {
+    const KernelScope scope(call.device());
+    if (sent) {
+      codec::Bytes reply;
+      exchange(info_of(call, /*bytes=*/0), message, reply);
+      codec::note_arrival(numbered.generators);
+      if (makes_first) {
+        read_done(reply, results.places.size(), [](auto) {});
+        return;
+      }
+      if (auto made = read_described(reply, call.target(), stack, numbered)) {
+        stack = std::move(*made);
+        return;
+      }
+      sent = false;
+    }
+    if (!is_fake(stack)) {
+      check_may_run_here(call);
+    }
+    if (makes_first) {
+      run_into(call.target(), call.key(), stack, results, [](auto) {});
+    } else {
+      call.target().redispatchBoxed(c10::DispatchKeySet(call.key()), &stack);
+    }
+  };
+  run_on_current_stream(call.device(), work, info != nullptr ? &here : nullptr);
+  count_message(call.target().operator_name(), sent);
+  numbered = {}; // or adopt() would see the references
+  if (!makes_first) {
+    call.receive(std::move(stack));
+  }
+}
+
+/// Runs a call on this thread; returns whether it gave arguments other sizes,
+/// or null if an enqueued call may do otherwise.
+std::optional<bool> run(Call& call, size_t bytes) {
+  if (is_captured(call.device())) {
+    fail_capture(call);
+  }
+  count(call, call.path());
+  if (call.place == Call::Place::kHost) {
+    synchronize_current_stream(call.device()); // reports what failed
+    call.run();
+    return false;
+  }
+  std::optional<orLaunchInfo> described;
+  if (records_activity()) {
+    described = info_of(call, bytes);
+  }
+  const orLaunchInfo* info = described ? &*described : nullptr;
+  naming_device([&] {
+    if (C10_UNLIKELY(call.may_be_sent && sends_messages())) {
+      run_by_message(call, info);
+      return;
+    }
+    if (!call.runs_on_host) {
+      check_may_run_here(call);
+    }
+    call.alias();
+    run_on_current_stream(
+        call.device(),
+        [&] {
+          const KernelScope scope(call.device());
+          call.run();
+        },
+        info);
+  });
+  note_inline_run(call.device());
+  return call.finish();
+}
+
+/// The same for a call with a key: what it made is cached.
+void run_and_remember(Call& call, const CallKey& key) {
+  const auto changed = run(call, key.bytes());
+  if (!key.usable() || was_seen(key)) {
+    return;
+  }
+  if (!changed) {
+    remember_seen(key); // or each such call would be run dry before
+    return;
+  }
+  if (*changed && !call.info().returns_all_written) {
+    return;
+  }
+  const auto resized = *changed ? call.written() : std::vector<at::Tensor>();
+  const bool share_memory =
+      std::any_of(resized.begin(), resized.end(), [](const at::Tensor& tensor) {
+        return tensor.storage().use_count() > 1;
+      });
+  cache_output_metadata(key, call.made(), resized, share_memory);
+  remember_dtypes(key);
+}
+
+} // namespace
+
+// [docs: submit]
+void submit(Call& call) {
+  if (call.bytes_if_known) {
+    if (decide(call, *call.bytes_if_known) == Verdict::kRun) {
+      run(call, *call.bytes_if_known);
+    } else {
+      enqueue_call(call, call.made(), /*digest=*/0, *call.bytes_if_known);
+    }
+    return;
+  }
+  CallKey key(call.op(), call.info());
+  call.add_to(key);
+  call.may_raise = call.info().raises_by_values || key.may_raise();
+  const Verdict verdict =
+      key.usable() ? decide(call, key.bytes()) : Verdict::kRun;
+  const auto outputs =
+      verdict == Verdict::kRun ? nullptr : find_outputs(call, key, verdict);
+  if (outputs == nullptr) {
+    run_and_remember(call, key);
+    return;
+  }
+  resize_written(call, *outputs);
+  enqueue_call(
+      call,
+      make_results(call.device(), outputs->made),
+      digest_of(key),
+      key.bytes());
+}
+// [docs: end]
+
+} // namespace openreg::aten

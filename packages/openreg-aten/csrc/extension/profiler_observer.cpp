@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The observer of operators: while the profiler's state is PRIVATEUSE1, each
+// operator is a range, as it is for CUDA while the state is NVTX.
+#include "base/mechanism.h"
+
+#include <ATen/record_function.h>
+#include <torch/csrc/profiler/api.h>
+#include <torch/csrc/profiler/standalone/privateuse1_observer.h>
+#include <torch/csrc/profiler/stubs/base.h>
+#include <torch/csrc/profiler/util.h>
+
+#include <memory>
+#include <string>
+#include <unordered_set>
+
+namespace openreg::aten {
+namespace {
+
+namespace profiler = torch::profiler::impl;
+
+/// Tells PyTorch that the profiler is on, until it is disabled.
+class Observing final : public profiler::ProfilerStateBase {
+ public:
+  explicit Observing(const profiler::ProfilerConfig& config)
+      : ProfilerStateBase(config) {
+    TORCH_CHECK(
+        !config.profile_memory && !config.with_stack && !config.with_flops &&
+            !config.with_modules,
+        "ProfilerState.PRIVATEUSE1 marks operators and, with record_shapes, "
+        "their shapes: it has no memory, stacks, flops or modules");
+  }
+  profiler::ActiveProfilerType profilerType() override {
+    return profiler::ActiveProfilerType::PRIVATEUSE1;
+  }
+  void reportMemoryUsage(void*, int64_t, size_t, size_t, c10::Device) override {
+  }
+};
+
+template <bool with_shapes>
+std::unique_ptr<at::ObserverContext> enter(const at::RecordFunction& called) {
+  std::string name = called.name();
+  if (with_shapes) {
+    name += ", sizes = " +
+        profiler::shapesToStr(profiler::inputSizes(called, true));
+  }
+  profiler::privateuse1Stubs()->rangePush(name.c_str());
+  return nullptr;
+}
+
+void leave(const at::RecordFunction&, at::ObserverContext*) {
+  profiler::privateuse1Stubs()->rangePop();
+}
+
+void observe(
+    const profiler::ProfilerConfig& config,
+    const std::unordered_set<at::RecordScope>& scopes) {
+  TORCH_CHECK(
+      profiler::privateuse1Stubs()->enabled(),
+      "ProfilerState.PRIVATEUSE1 needs the mechanism profiler_stubs, which "
+      "OPENREG_DISABLE leaves out");
+  profiler::ProfilerStateBase::push(std::make_shared<Observing>(config));
+  profiler::ProfilerStateBase::get(/*global=*/false)
+      ->setCallbackHandle(
+          at::addThreadLocalCallback(
+              at::RecordFunctionCallback(
+                  config.report_input_shapes ? &enter<true> : &enter<false>,
+                  &leave)
+                  .needsInputs(config.report_input_shapes)
+                  .scopes(scopes)));
+}
+
+} // namespace
+
+OPENREG_MECHANISM(
+    profiler_observer,
+    "REGISTER_PRIVATEUSE1_OBSERVER",
+    "ProfilerState.PRIVATEUSE1 ends in a segmentation fault") {
+  profiler::pushPRIVATEUSE1CallbacksStub.set_privateuse1_dispatch_ptr(&observe);
+}
+
+} // namespace openreg::aten

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What PyTorch's older profiler calls around each operator: events on the
+// current stream, whose distance is the device's time.
+#include "base/mechanism.h"
+#include "device/device.h"
+#include "device/error.h"
+#include "device/gil.h"
+#include "extension/profiler_ranges.h"
+#include "stream/stream.h"
+
+#include <c10/util/ApproximateClock.h>
+#include <torch/csrc/profiler/stubs/base.h>
+
+#include <exception>
+#include <functional>
+#include <memory>
+
+namespace openreg::aten {
+namespace {
+
+using Event = torch::profiler::impl::ProfilerVoidEventStub;
+
+class Stubs final : public torch::profiler::impl::ProfilerStubs {
+ public:
+  void record(c10::DeviceIndex* device, Event* event, int64_t* host_time)
+      const override {
+    const c10::DeviceIndex current = current_device();
+    if (device != nullptr) {
+      *device = current;
+    }
+    orEvent_t made = nullptr;
+    OPENREG_CHECK(orEventCreateWithFlags(&made, orEventEnableTiming));
+    *event = Event(made, [](void* ended) {
+      const orError_t error = orEventDestroy(static_cast<orEvent_t>(ended));
+      // A forked child drops the events that it inherited without a word.
+      if (error != orSuccess && error != orErrorInitialization) {
+        warn_runtime_error(error);
+      }
+    });
+    if (host_time != nullptr) {
+      *host_time = c10::getTime();
+    }
+    OPENREG_CHECK(orEventRecord(made, current_handle(current)));
+  }
+
+  /// Microseconds. The profiler asks while it is read, possibly long after a
+  /// kernel failed: as for CUDA, that is a warning and -1, which it ignores.
+  float elapsed(const Event* start, const Event* end) const override {
+    const auto first = static_cast<orEvent_t>(start->get());
+    const auto last = static_cast<orEvent_t>(end->get());
+    try {
+      const GilRelease released;
+      float milliseconds = 0;
+      OPENREG_CHECK(orEventSynchronize(first));
+      OPENREG_CHECK(orEventSynchronize(last));
+      OPENREG_CHECK(orEventElapsedTime(&milliseconds, first, last));
+      return milliseconds * 1000;
+    } catch (const std::exception& error) {
+      TORCH_WARN(
+          "Failed to measure time between two events of the device. ",
+          error.what());
+      return -1;
+    }
+  }
+
+  void mark(const char* name) const override {
+    mark_range(name);
+  }
+  void rangePush(const char* name) const override {
+    push_range(name);
+  }
+  void rangePop() const override {
+    pop_range();
+  }
+
+  void onEachDevice(std::function<void(int)> work) const override {
+    for (c10::DeviceIndex index = 0; index < device_count(); ++index) {
+      const CurrentDevice current(index);
+      work(index);
+    }
+  }
+  void synchronize() const override {
+    const GilRelease released;
+    synchronize_device(current_device());
+  }
+  bool enabled() const override {
+    return true;
+  }
+};
+
+} // namespace
+
+OPENREG_MECHANISM(
+    profiler_stubs,
+    "torch::profiler::impl::registerPrivateUse1Methods",
+    "torch.autograd.profiler has no events of the device") {
+  torch::profiler::impl::registerPrivateUse1Methods(new Stubs);
+}
+
+} // namespace openreg::aten

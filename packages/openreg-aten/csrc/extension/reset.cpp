@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What PyTorch's side of a device forgets when the runtime resets it.
+#include "extension/reset.h"
+
+#include "device/device.h"
+#include "device/error.h"
+#include "memory/allocator.h"
+#include "stream/stream.h"
+
+namespace openreg::aten {
+
+void reset_device(c10::DeviceIndex device) {
+  check_device(device);
+  const CurrentDevice scope(device);
+  OPENREG_CHECK(orDeviceReset());
+  abandon_memory(device);
+  forget_streams(device);
+}
+
+} // namespace openreg::aten

@@ -1,0 +1,471 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The allocator that PyTorch sees, over one block pool per device.
+#include "memory/allocator.h"
+
+#include "base/mechanism.h"
+#include "device/device.h"
+#include "device/error.h"
+#include "device/gil.h"
+#include "device/trace.h"
+#include "memory/allocator_settings.h"
+#include "memory/block_pool.h"
+#include "memory/size_classes.h"
+#include "stream/bytes.h"
+#include "stream/capture.h"
+#include "stream/launch.h"
+#include "stream/pace.h"
+#include "stream/stream.h"
+#include "stream/stream_event.h"
+
+#include <c10/core/AllocatorConfig.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace openreg::aten {
+namespace {
+
+struct DeviceMemory {
+  explicit DeviceMemory(c10::DeviceIndex device) : pool(device) {}
+  std::mutex mutex;
+  BlockPool pool;
+};
+
+std::vector<std::unique_ptr<DeviceMemory>>& memories() {
+  static auto* value = [] {
+    read_allocator_settings();
+    auto* made = new std::vector<std::unique_ptr<DeviceMemory>>;
+    for (c10::DeviceIndex index = 0; index < device_count(); ++index) {
+      made->push_back(std::make_unique<DeviceMemory>(index));
+    }
+    return made;
+  }();
+  return *value;
+}
+
+DeviceMemory& memory_of(c10::DeviceIndex device) {
+  auto& all = memories();
+  const auto index = static_cast<size_t>(device); // a negative one is too large
+  if (C10_UNLIKELY(index >= all.size())) {
+    check_device(device);
+  }
+  return *all[index];
+}
+
+/// The device that a device pointer belongs to.
+c10::DeviceIndex owner_of(const void* pointer) {
+  const AddressRange& range = address_range();
+  const auto span =
+      static_cast<size_t>(range.end - range.begin) / memories().size();
+  const auto offset =
+      static_cast<size_t>(static_cast<const std::byte*>(pointer) - range.begin);
+  return static_cast<c10::DeviceIndex>(offset / span);
+}
+
+size_t current_bytes(const c10::CachingAllocator::StatArray& stats) {
+  return static_cast<size_t>(stats[0].current);
+}
+
+std::pair<size_t, size_t> memory_info(c10::DeviceIndex device) {
+  const CurrentDevice scope(device);
+  size_t free = 0;
+  size_t total = 0;
+  OPENREG_CHECK(orMemGetInfo(&free, &total));
+  return {free, total};
+}
+
+[[noreturn]] void throw_out_of_memory(
+    c10::DeviceIndex device,
+    const BlockPool::Request& request,
+    std::unique_lock<std::mutex> lock) {
+  using c10::CachingAllocator::format_size;
+  BlockPool& pool = memory_of(device).pool;
+  const size_t allocated = current_bytes(pool.stats().allocated_bytes);
+  const size_t reserved = current_bytes(pool.stats().reserved_bytes);
+  const auto allowed = pool.allowed();
+  const auto [free, total] = memory_info(device);
+  pool.note_out_of_memory(request, free);
+  lock.unlock();
+  const c10::Device where(c10::kPrivateUse1, device);
+  c10::reportOutOfMemoryToProfiler(
+      static_cast<int64_t>(request.size), allocated, reserved, where);
+  TORCH_CHECK_WITH(
+      OutOfMemoryError,
+      false,
+      "OpenReg out of memory. Tried to allocate ",
+      format_size(device_request(request.size)),
+      ". Device ",
+      where,
+      " has a total capacity of ",
+      format_size(total),
+      " of which ",
+      format_size(free),
+      " is free. This process has ",
+      format_size(total - free),
+      " memory in use. ",
+      allowed ? format_size(*allowed) + " allowed; " : "",
+      "Of the allocated memory ",
+      format_size(allocated),
+      " is allocated by PyTorch, and ",
+      format_size(reserved - allocated),
+      " is reserved by PyTorch but unallocated. If reserved but unallocated "
+      "memory is large try setting PYTORCH_ALLOC_CONF=max_split_size_mb:<MiB> "
+      "to avoid fragmentation. Set OPENREG_DEVICE_MEMORY to simulate a larger "
+      "device.");
+}
+
+/// Waits, without the lock, for the work that keeps memory from being released.
+void wait_for_memory(DeviceMemory& memory, std::unique_lock<std::mutex>& lock) {
+  if (captures_underway()) {
+    return; // an event on a captured stream is never reached
+  }
+  std::vector<StreamEvent> ends;
+  for (orStream_t stream : memory.pool.busy_streams()) {
+    ends.emplace_back(stream);
+  }
+  lock.unlock();
+  {
+    const GilRelease without_gil;
+    for (const StreamEvent& end : ends) {
+      end.wait();
+    }
+  }
+  lock.lock();
+}
+
+/// Copies within a device, in the order of its current stream.
+void copy_within(
+    c10::DeviceIndex device,
+    void* dst,
+    const void* src,
+    size_t count) {
+  const auto verdict =
+      pace::decide(device, pace::Place::kAny, count, /*may_raise=*/false);
+  if (!kernels_reach_memory() || verdict != pace::Verdict::kRun) {
+    return enqueue_copy(device, dst, src, count);
+  }
+  orLaunchInfo info = OPENREG_LAUNCH_INFO_INIT;
+  info.name = "memcpy";
+  info.kind = orActivityMemcpy;
+  info.direction = orMemcpyDeviceToDevice;
+  info.hostMemory = orMemoryTypeDevice;
+  info.bytes = count;
+  run_on_current_stream(
+      device,
+      [&] { std::memcpy(to_kernel(dst), to_kernel(src), count); },
+      &info);
+}
+
+class Allocator final : public c10::DeviceAllocator {
+ public:
+  c10::DataPtr allocate(size_t size) override {
+    const c10::DeviceIndex device = current_device();
+    return own_block(device, allocate_block(device, size));
+  }
+  c10::DeleterFnPtr raw_deleter() const override {
+    return [](void* block) { free_block(block); };
+  }
+  void copy_data(void* dst, const void* src, std::size_t count) const override {
+    copy_within(current_device(), dst, src, count);
+  }
+
+  bool initialized() override {
+    return is_initialized();
+  }
+  void emptyCache(c10::MempoolId_t pool) override {
+    TORCH_CHECK_NOT_IMPLEMENTED(
+        pool == c10::MempoolId_t(),
+        "empty_cache: expected no memory pool, got pool (",
+        pool.first,
+        ", ",
+        pool.second,
+        "): device type ",
+        c10::kPrivateUse1,
+        " has no memory pools of its own");
+    const StackContext context = gather_context(RecordContext::ALL);
+    for (auto& memory : memories()) {
+      std::unique_lock lock(memory->mutex);
+      wait_for_memory(*memory, lock);
+      memory->pool.release_cached(context);
+    }
+  }
+  void recordStream(const c10::DataPtr& data, c10::Stream stream) override {
+    TORCH_CHECK(
+        stream.device_type() == c10::kPrivateUse1,
+        "record_stream: expected a stream of device type ",
+        c10::kPrivateUse1,
+        ", got one of ",
+        stream.device_type());
+    if (is_device_pointer(data.get())) {
+      DeviceMemory& memory = memory_of(owner_of(data.get()));
+      const std::lock_guard lock(memory.mutex);
+      memory.pool.record_use(data.get(), handle_of(stream));
+    }
+  }
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(
+      c10::DeviceIndex device) override {
+    DeviceMemory& memory = memory_of(device);
+    const std::lock_guard lock(memory.mutex);
+    auto stats = memory.pool.stats();
+    using Config = c10::CachingAllocator::AcceleratorAllocatorConfig;
+    stats.max_split_size = static_cast<int64_t>(Config::max_split_size());
+    return stats;
+  }
+  void resetAccumulatedStats(c10::DeviceIndex device) override {
+    for_each_stat(device, [](auto& stat) { stat.reset_accumulated(); });
+    DeviceMemory& memory = memory_of(device);
+    const std::lock_guard lock(memory.mutex);
+    auto& stats = memory.pool.stats();
+    stats.num_alloc_retries = 0;
+    stats.num_ooms = 0;
+    stats.num_sync_all_streams = 0;
+    stats.num_device_alloc = 0;
+    stats.num_device_free = 0;
+  }
+  void resetPeakStats(c10::DeviceIndex device) override {
+    for_each_stat(device, [](auto& stat) { stat.reset_peak(); });
+  }
+  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex device) override {
+    return memory_info(device);
+  }
+
+ private:
+  template <typename Change>
+  void for_each_stat(c10::DeviceIndex device, const Change& change) {
+    DeviceMemory& memory = memory_of(device);
+    const std::lock_guard lock(memory.mutex);
+    auto& stats = memory.pool.stats();
+    for (auto* array :
+         {&stats.allocation,
+          &stats.segment,
+          &stats.active,
+          &stats.inactive_split,
+          &stats.allocated_bytes,
+          &stats.reserved_bytes,
+          &stats.active_bytes,
+          &stats.inactive_split_bytes,
+          &stats.requested_bytes}) {
+      std::for_each(array->begin(), array->end(), change);
+    }
+    change(stats.oversize_allocations);
+    change(stats.oversize_segments);
+  }
+};
+
+void report(
+    void* pointer,
+    int64_t change,
+    c10::DeviceIndex device,
+    const BlockPool::Stats& stats) {
+  if (C10_UNLIKELY(c10::memoryProfilingEnabled())) {
+    c10::reportMemoryUsageToProfiler(
+        pointer,
+        change,
+        current_bytes(stats.allocated_bytes),
+        current_bytes(stats.reserved_bytes),
+        c10::Device(c10::kPrivateUse1, device));
+  }
+}
+
+/// Tells Python of memory. What kernels allocate on workers of streams, they
+/// free there, and nobody else sees it.
+void trace_memory(
+    void (c10::impl::PyInterpreterVTable::*event)(c10::DeviceType, uintptr_t)
+        const,
+    void* pointer) {
+  if (C10_UNLIKELY(c10::impl::GPUTrace::get_trace() != nullptr) &&
+      is_python_thread()) {
+    trace(event, trace_id(pointer));
+  }
+}
+
+void* allocate(c10::DeviceIndex device, size_t size, BlockPool::User user) {
+  if (size == 0) {
+    return nullptr;
+  }
+  DeviceMemory& memory = memory_of(device);
+  const orStream_t stream = current_handle(device);
+  c10::MempoolId_t pool;
+  if (captures_underway() && user == BlockPool::User::kWork) {
+    if (const auto capture = capture_of(stream)) {
+      pool = capture->pool();
+    }
+  }
+  const BlockPool::Request request{
+      size, stream, user, pool, gather_context(RecordContext::STATE)};
+  std::unique_lock lock(memory.mutex);
+  BlockPool::Allocation allocation = memory.pool.allocate(request);
+  if (C10_UNLIKELY(allocation.pointer == nullptr)) {
+    // Work that a kernel waited for could be waiting for the kernel.
+    if (user != BlockPool::User::kKernel) {
+      wait_for_memory(memory, lock);
+    }
+    allocation = memory.pool.allocate_after_release(request);
+  }
+  if (C10_UNLIKELY(allocation.pointer == nullptr)) {
+    throw_out_of_memory(device, request, std::move(lock));
+  }
+  report(
+      allocation.pointer,
+      static_cast<int64_t>(allocation.size),
+      device,
+      memory.pool.stats());
+  lock.unlock();
+  trace_memory(
+      &c10::impl::PyInterpreterVTable::trace_gpu_memory_allocation,
+      allocation.pointer);
+  return allocation.pointer;
+}
+
+/// The id of a stream as an address, which is how PyTorch's figures show it.
+void* id_of(c10::DeviceIndex device, void* stream) {
+  const orStream_t handle = handle_of(default_stream(device));
+  return stream == static_cast<void*>(handle) ? nullptr : stream;
+}
+
+} // namespace
+
+c10::DeviceAllocator& device_allocator() {
+  static auto* value = new Allocator;
+  return *value;
+}
+
+void* allocate_block(c10::DeviceIndex device, size_t size) {
+  return allocate(device, size, BlockPool::User::kWork);
+}
+
+void* allocate_idle_block(c10::DeviceIndex device, size_t size) {
+  return allocate(device, size, BlockPool::User::kCaller);
+}
+
+void* allocate_kernel_block(c10::DeviceIndex device, size_t size) {
+  return allocate(device, size, BlockPool::User::kKernel);
+}
+
+c10::MempoolId_t new_graph_pool() {
+  static std::atomic<uint64_t> last{0};
+  return {++last, 0};
+}
+
+void retain_graph_pool(const c10::MempoolId_t& pool) {
+  for (auto& memory : memories()) {
+    const std::lock_guard lock(memory->mutex);
+    memory->pool.retain(pool);
+  }
+}
+
+void release_graph_pool(const c10::MempoolId_t& pool, orStream_t last) {
+  for (auto& memory : memories()) {
+    const std::lock_guard lock(memory->mutex);
+    memory->pool.release(pool, last);
+  }
+}
+
+void free_block(void* pointer) noexcept {
+  if (pointer == nullptr || in_bad_fork()) {
+    return; // what a forked child inherited is the parent's to free
+  }
+  trace_memory(
+      &c10::impl::PyInterpreterVTable::trace_gpu_memory_deallocation, pointer);
+  const c10::DeviceIndex device = owner_of(pointer);
+  DeviceMemory& memory = memory_of(device);
+  const StackContext context = gather_context(RecordContext::ALL);
+  const std::lock_guard lock(memory.mutex);
+  const size_t size = memory.pool.free(pointer, context);
+  report(pointer, -static_cast<int64_t>(size), device, memory.pool.stats());
+}
+
+void abandon_memory(c10::DeviceIndex device) {
+  DeviceMemory& memory = memory_of(device);
+  const std::lock_guard lock(memory.mutex);
+  memory.pool.abandon();
+}
+
+std::optional<BlockInfo> find_block(void* pointer) {
+  if (!is_device_pointer(pointer)) {
+    return std::nullopt;
+  }
+  DeviceMemory& memory = memory_of(owner_of(pointer));
+  const std::lock_guard lock(memory.mutex);
+  return memory.pool.find(pointer);
+}
+
+void set_memory_fraction(c10::DeviceIndex device, double fraction) {
+  DeviceMemory& memory = memory_of(device);
+  const auto total = static_cast<double>(memory_info(device).second);
+  const std::lock_guard lock(memory.mutex);
+  memory.pool.set_allowed(static_cast<size_t>(fraction * total));
+}
+
+double memory_fraction(c10::DeviceIndex device) {
+  DeviceMemory& memory = memory_of(device);
+  const auto total = static_cast<double>(memory_info(device).second);
+  const std::lock_guard lock(memory.mutex);
+  const auto allowed = memory.pool.allowed();
+  return allowed ? static_cast<double>(*allowed) / total : 1;
+}
+
+void record_memory_history(
+    const std::optional<HistorySettings>& settings,
+    bool clear) {
+  set_recorded_context(RecordContext::NEVER, false);
+  for (auto& memory : memories()) {
+    const std::lock_guard lock(memory->mutex);
+    MemoryTrace& trace = memory->pool.trace();
+    if (!settings || clear) {
+      trace.stop();
+    }
+    if (settings) {
+      trace.start(*settings);
+    }
+  }
+  if (settings) {
+    set_recorded_context(settings->context, settings->cpp_stacks);
+  }
+}
+
+MemorySnapshot memory_snapshot() {
+  MemorySnapshot result;
+  c10::DeviceIndex device = 0;
+  for (auto& memory : memories()) {
+    const std::lock_guard lock(memory->mutex);
+    for (auto& segment : memory->pool.snapshot()) {
+      segment.stream = id_of(device, segment.stream);
+      result.segments.push_back(std::move(segment));
+    }
+    auto& trace = result.traces.emplace_back(memory->pool.trace().entries());
+    for (TraceEntry& entry : trace) {
+      entry.stream_ = id_of(device, entry.stream_);
+    }
+    ++device;
+  }
+  return result;
+}
+
+void resize_storage(const c10::Storage& storage, size_t size) {
+  c10::StorageImpl* impl = storage.unsafeGetStorageImpl();
+  TORCH_CHECK(
+      impl->resizable(), "Trying to resize storage that is not resizable");
+  const c10::DeviceIndex device = storage.device().index();
+  c10::DataPtr data = own_block(device, allocate_block(device, size));
+  const size_t kept = std::min(size, impl->nbytes());
+  if (kept > 0) {
+    copy_within(device, data.get(), impl->data(), kept);
+  }
+  impl->set_data_ptr_noswap(std::move(data));
+  impl->set_nbytes(size);
+}
+
+OPENREG_MECHANISM(
+    allocator,
+    "c10::DeviceAllocator, c10::SetAllocator",
+    "torch.UntypedStorage crashes; no memory statistics, no empty_cache") {
+  c10::SetAllocator(c10::kPrivateUse1, &device_allocator());
+  register_allocator_settings();
+}
+
+} // namespace openreg::aten

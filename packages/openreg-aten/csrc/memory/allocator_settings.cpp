@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The keys that CUDA has and this device has no use for.
+#include "memory/allocator_settings.h"
+
+#include <c10/core/AllocatorConfig.h>
+#include <c10/core/Device.h>
+
+#include <exception>
+#include <string>
+#include <unordered_set>
+
+namespace openreg::aten {
+namespace {
+
+using Config = c10::CachingAllocator::AcceleratorAllocatorConfig;
+
+const std::unordered_set<std::string>& cuda_keys() {
+  static const auto* keys = new std::unordered_set<std::string>{
+      "backend",
+      "graph_capture_record_stream_reuse",
+      "per_process_memory_fraction",
+      "pinned_num_register_threads",
+      "pinned_reserve_segment_size_mb",
+      "pinned_use_cuda_host_register",
+      "release_lock_on_cudamalloc",
+      "throw_on_cudamalloc_oom"};
+  return *keys;
+}
+
+void warn_without_effect(const std::string& settings) {
+  const c10::CachingAllocator::ConfigTokenizer tokens(settings);
+  for (size_t place = 0; place < tokens.size(); place += 2) { // and a comma
+    const std::string& key = tokens[place];
+    place = tokens.skipKey(place);
+    const bool known = key == "expandable_segments" || cuda_keys().count(key);
+    if (known && tokens[place] != "False" && tokens[place] != "native") {
+      TORCH_WARN(
+          "PYTORCH_ALLOC_CONF: ",
+          key,
+          " has no effect on device type ",
+          c10::kPrivateUse1);
+    }
+  }
+}
+
+} // namespace
+
+void read_allocator_settings() {
+  try {
+    Config::instance();
+  } catch (const c10::ValueError&) {
+    throw; // says what is wrong
+  } catch (const std::exception&) {
+    TORCH_CHECK_VALUE(
+        false,
+        "PYTORCH_ALLOC_CONF cannot be read: expected pairs key:value, "
+        "separated by commas, with numbers as sizes and thresholds");
+  }
+  warn_without_effect(Config::last_allocator_settings());
+}
+
+void register_allocator_settings() {
+  if (!Config::getConfigParserHook()) { // another device's has the same keys
+    Config::registerDeviceConfigParserHook(
+        &warn_without_effect, std::unordered_set<std::string>(cuda_keys()));
+  }
+}
+
+} // namespace openreg::aten

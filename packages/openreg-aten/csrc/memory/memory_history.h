@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The history of the device allocator, as PyTorch's memory viewer shows it:
+// what was allocated and freed, in which order, and by which Python code.
+#pragma once
+
+#include "base/export.h"
+
+#include <c10/core/CachingDeviceAllocator.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace openreg::aten {
+
+/// The stack of whoever called; null if it was not recorded.
+using StackContext = std::shared_ptr<c10::GatheredContext>;
+using RecordContext = c10::CachingDeviceAllocator::RecordContext;
+using TraceEntry = c10::CachingDeviceAllocator::TraceEntry;
+
+struct HistorySettings {
+  bool recorded = false; // the actions, not only the stacks
+  RecordContext context = RecordContext::NEVER;
+  bool cpp_stacks = false; // beside Python's
+  size_t max_entries = 0;  // for each device
+  std::vector<TraceEntry::Action> skipped;
+};
+
+/// Which stacks gather_context() gathers now.
+extern std::atomic<RecordContext> g_recorded_context;
+void set_recorded_context(RecordContext context, bool cpp_stacks);
+StackContext gather_stack();
+
+/// The caller's stack if stacks of this kind are recorded. Takes the GIL then,
+/// so no lock of the allocator may be held.
+inline StackContext gather_context(RecordContext kind) {
+  return C10_LIKELY(g_recorded_context.load(std::memory_order_relaxed) < kind)
+      ? nullptr
+      : gather_stack();
+}
+
+/// The last actions of one device's allocator. Not thread safe.
+class MemoryTrace {
+ public:
+  void start(const HistorySettings& settings);
+  void stop();
+  void clear();
+
+  void add(
+      TraceEntry::Action action,
+      c10::DeviceIndex device,
+      size_t address,
+      size_t size,
+      void* stream,
+      const StackContext& context) {
+    if (C10_UNLIKELY(settings_.recorded)) {
+      append(action, device, address, size, stream, context);
+    }
+  }
+  /// Oldest first.
+  std::vector<TraceEntry> entries() const;
+
+ private:
+  void append(
+      TraceEntry::Action action,
+      c10::DeviceIndex device,
+      size_t address,
+      size_t size,
+      void* stream,
+      const StackContext& context);
+
+  HistorySettings settings_;
+  std::vector<TraceEntry> entries_; // a ring once it is full
+  size_t next_ = 0;
+};
+
+struct StackFrame {
+  std::string filename;
+  std::string function;
+  uint64_t line;
+};
+struct StackTable {
+  std::vector<StackFrame> frames; // each once
+  std::vector<std::vector<size_t>>
+      stacks; // places in `frames`, innermost first
+};
+/// A stack of the table for each of `stacks`. Takes the GIL.
+OPENREG_ATEN_API StackTable symbolize(const std::vector<StackContext>& stacks);
+
+} // namespace openreg::aten

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The backend's own class of storages: it has a name, which all tensors over a
+// storage share, and which stays when the memory is exchanged by a resize.
+// PyTorch makes storages by the function that is registered here, and so does
+// what makes some in this library. Those of results that CPU kernels return are
+// of PyTorch's class until they get a name.
+#include "memory/storage_impl.h"
+
+#include "base/mechanism.h"
+#include "memory/allocator.h"
+
+#include <c10/core/StorageImpl.h>
+
+#include <memory>
+#include <utility>
+
+namespace openreg::aten {
+namespace {
+
+struct DeviceStorage final : c10::StorageImpl {
+  using StorageImpl::StorageImpl;
+
+  std::unique_ptr<const std::string> name; // few storages have one
+};
+
+c10::intrusive_ptr<c10::StorageImpl> create(
+    c10::StorageImpl::use_byte_size_t tag,
+    c10::SymInt size,
+    c10::DataPtr memory,
+    c10::Allocator* allocator,
+    bool resizable) {
+  // PyTorch passes no memory, which is none of the device, to have it
+  // allocated.
+  return memory.device().type() == c10::kPrivateUse1
+      ? c10::make_intrusive<DeviceStorage>(
+            tag, std::move(size), std::move(memory), allocator, resizable)
+      : c10::make_intrusive<DeviceStorage>(tag, size, allocator, resizable);
+}
+
+DeviceStorage* as_own(const at::Tensor& tensor) {
+  return dynamic_cast<DeviceStorage*>(tensor.storage().unsafeGetStorageImpl());
+}
+
+} // namespace
+
+c10::Storage make_storage(size_t bytes, c10::DataPtr memory) {
+  constexpr c10::StorageImpl::use_byte_size_t kTag;
+  c10::SymInt size(static_cast<int64_t>(bytes));
+  auto* create_own = c10::GetStorageImplCreate(c10::kPrivateUse1);
+  return create_own ? create_own(
+                          kTag,
+                          std::move(size),
+                          std::move(memory),
+                          &device_allocator(),
+                          /*resizable=*/true)
+                    : c10::make_intrusive<c10::StorageImpl>(
+                          kTag,
+                          std::move(size),
+                          std::move(memory),
+                          &device_allocator(),
+                          /*resizable=*/true);
+}
+
+std::string storage_name(const at::Tensor& tensor) {
+  const auto* own = as_own(tensor);
+  return own && own->name ? *own->name : "";
+}
+
+void set_storage_name(const at::Tensor& tensor, std::string name) {
+  TORCH_CHECK(
+      c10::GetStorageImplCreate(c10::kPrivateUse1) == &create,
+      "storages are PyTorch's own, which have no room for a name: mechanism "
+      "storage_impl is off");
+  if (as_own(tensor) == nullptr) {
+    TORCH_CHECK(
+        tensor.storage().use_count() == 1,
+        "the storage was made by a kernel, and other tensors or objects hold "
+        "it: set its name before, or that of a clone()");
+    c10::StorageImpl& made = *tensor.storage().unsafeGetStorageImpl();
+    tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(make_storage(
+        made.nbytes(), std::move(made._mutable_data_ptr_no_checks())));
+  }
+  as_own(tensor)->name = name.empty()
+      ? nullptr
+      : std::make_unique<const std::string>(std::move(name));
+}
+
+OPENREG_MECHANISM(
+    storage_impl,
+    "c10::SetStorageImplCreate",
+    "storages are PyTorch's own, without data of the backend") {
+  c10::SetStorageImplCreate(c10::kPrivateUse1, &create);
+}
+
+} // namespace openreg::aten

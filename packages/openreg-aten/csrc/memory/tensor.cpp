@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// New tensors over new memory: as at::detail::empty_generic and
+// empty_strided_generic, whose storages are always PyTorch's own.
+#include "memory/tensor.h"
+
+#include "memory/allocator.h"
+#include "memory/storage_impl.h"
+
+#include <ATen/EmptyTensor.h>
+
+namespace openreg::aten {
+namespace {
+
+at::Tensor
+over_new_memory(c10::DeviceIndex device, size_t bytes, c10::ScalarType dtype) {
+  if (C10_UNLIKELY(dtype == c10::ScalarType::ComplexHalf)) {
+    TORCH_WARN_ONCE(
+        "ComplexHalf support is experimental and many operators don't support "
+        "it yet.");
+  }
+  return at::detail::make_tensor<c10::TensorImpl>(
+      make_storage(bytes, own_block(device, allocate_block(device, bytes))),
+      c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+      c10::scalarTypeToTypeMeta(dtype));
+}
+
+} // namespace
+
+at::Tensor make_tensor(
+    c10::DeviceIndex device,
+    at::IntArrayRef sizes,
+    c10::ScalarType dtype,
+    std::optional<c10::MemoryFormat> format) {
+  at::detail::check_size_nonnegative(sizes);
+  at::Tensor made = over_new_memory(
+      device,
+      at::detail::computeStorageNbytesContiguous(
+          sizes, c10::elementSize(dtype)),
+      dtype);
+  c10::TensorImpl& impl = *made.unsafeGetTensorImpl();
+  if (sizes.size() != 1 || sizes[0] != 0) { // what a new one has
+    impl.set_sizes_contiguous(sizes);
+  }
+  if (format && *format != c10::MemoryFormat::Contiguous) {
+    impl.empty_tensor_restride(*format);
+  }
+  return made;
+}
+
+at::Tensor make_strided_tensor(
+    c10::DeviceIndex device,
+    at::IntArrayRef sizes,
+    at::IntArrayRef strides,
+    c10::ScalarType dtype) {
+  at::detail::check_size_nonnegative(sizes);
+  at::Tensor made = over_new_memory(
+      device,
+      at::detail::computeStorageNbytes(sizes, strides, c10::elementSize(dtype)),
+      dtype);
+  made.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
+  return made;
+}
+
+} // namespace openreg::aten

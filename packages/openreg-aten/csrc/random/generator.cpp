@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The generator class and the default generators.
+#include "random/generator.h"
+
+#include "base/mechanism.h"
+#include "device/device.h"
+#include "device/gil.h"
+#include "random/generator_state.h"
+#include "stream/capture.h"
+#include "stream/stream.h"
+#include "stream/stream_event.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <ATen/EmptyTensor.h>
+
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace openreg::aten {
+namespace {
+
+bool g_enabled = false;
+bool g_offset = false;
+bool g_graphsafe = false;
+FetchGenerator g_fetch = nullptr;
+
+/// A seed and an offset, as CUDA's generators have them.
+struct SeedAndOffset {
+  uint64_t seed;
+  uint64_t offset;
+};
+
+c10::intrusive_ptr<c10::TensorImpl> to_tensor(const SeedAndOffset& state) {
+  const auto tensor =
+      at::detail::empty_cpu({sizeof(state)}, at::TensorOptions(at::kByte));
+  std::memcpy(tensor.mutable_data_ptr(), &state, sizeof(state));
+  return tensor.getIntrusivePtr();
+}
+
+SeedAndOffset from_tensor(const c10::TensorImpl& tensor) {
+  SeedAndOffset state{};
+  std::memcpy(&state, tensor.data(), sizeof(state));
+  return state;
+}
+
+/// A CPU generator with a state of the CPU. The generator reads a state that
+/// does not begin its storage from a wrong address, so it gets a copy.
+at::Generator cpu_generator_with(const c10::TensorImpl& state) {
+  at::detail::check_rng_state(state);
+  const auto copy =
+      at::detail::empty_cpu({state.numel()}, at::TensorOptions(at::kByte));
+  std::memcpy(copy.mutable_data_ptr(), state.data(), copy.nbytes());
+  auto made = at::make_generator<at::CPUGeneratorImpl>();
+  made.unsafeGetGeneratorImpl()->set_state(*copy.unsafeGetTensorImpl());
+  return made;
+}
+
+class GeneratorImpl final : public c10::GeneratorImpl {
+ public:
+  GeneratorImpl(c10::DeviceIndex device, std::shared_ptr<GeneratorState> state)
+      : c10::GeneratorImpl(
+            c10::Device(c10::kPrivateUse1, device),
+            c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
+        state_(std::move(state)) {}
+
+  at::Generator cpu_for(orStream_t stream) {
+    if (const auto capture = capture_of(stream)) {
+      return capture->stand_in_for(state());
+    }
+    return state()->for_kernel(stream);
+  }
+
+  void set_current_seed(uint64_t seed) override {
+    check_not_captured("set_current_seed");
+    state()->set_seed(seed);
+  }
+  uint64_t current_seed() const override {
+    return state()->snapshot().cpu.current_seed();
+  }
+  uint64_t seed() override {
+    const uint64_t seed = c10::detail::getNonDeterministicRandom();
+    set_current_seed(seed);
+    return seed;
+  }
+
+  // Without offsets, pickling asks for one all the same and sets it back.
+  void set_offset(uint64_t offset) override {
+    check_not_captured("set_offset");
+    if (g_offset) {
+      return state()->set_offset(current_seed(), offset);
+    }
+    TORCH_CHECK(
+        offset == 0,
+        "OpenReg Generator does not use offset: expected 0, got ",
+        offset);
+  }
+  uint64_t get_offset() const override {
+    check_not_captured("get_offset");
+    if (!g_offset) {
+      return 0;
+    }
+    const auto [state, snapshot] = drawn();
+    const auto offset = state->offset_of(snapshot);
+    TORCH_CHECK(
+        offset,
+        "this OpenReg Generator has no offset: either its state was set as a "
+        "whole and is not one that seed ",
+        snapshot.cpu.current_seed(),
+        " reaches in 2^30 draws, or it keeps a normal that was drawn too long "
+        "ago; its get_state() returns all 5056 bytes of the CPU generator");
+    return *offset;
+  }
+
+  /// 16 bytes, a seed and an offset; the CPU's bytes if there is no offset.
+  c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
+    check_not_captured("get_state");
+    const auto [state, snapshot] = drawn();
+    const auto offset = g_offset ? state->offset_of(snapshot) : std::nullopt;
+    if (!offset) {
+      const std::lock_guard lock(snapshot.cpu.unsafeGetGeneratorImpl()->mutex_);
+      return snapshot.cpu.unsafeGetGeneratorImpl()->get_state();
+    }
+    return to_tensor({snapshot.cpu.current_seed(), *offset});
+  }
+  void set_state(const c10::TensorImpl& state) override {
+    check_not_captured("set_state");
+    if (g_offset && state.numel() == sizeof(SeedAndOffset)) {
+      at::detail::check_rng_state(state);
+      const auto [seed, offset] = from_tensor(state);
+      this->state()->set_offset(seed, offset);
+      return;
+    }
+    this->state()->set_generator(cpu_generator_with(state));
+  }
+
+  c10::intrusive_ptr<c10::GeneratorImpl> graphsafe_get_state() const override {
+    if (!g_graphsafe) {
+      return c10::GeneratorImpl::graphsafe_get_state();
+    }
+    return c10::make_intrusive<GeneratorImpl>(device_.index(), state());
+  }
+  void graphsafe_set_state(
+      const c10::intrusive_ptr<c10::GeneratorImpl>& from) override {
+    if (!g_graphsafe) {
+      return c10::GeneratorImpl::graphsafe_set_state(from);
+    }
+    const auto* other = dynamic_cast<const GeneratorImpl*>(from.get());
+    TORCH_CHECK(other != nullptr, "Expected an OpenReg Generator");
+    auto state = other->state();
+    const std::lock_guard lock(own_mutex_);
+    state_ = std::move(state);
+  }
+
+ private:
+  /// Neither the numbers that a graph draws nor the seed that it starts from
+  /// are those of its capture.
+  void check_not_captured(const char* call) const {
+    TORCH_CHECK(
+        !is_captured(device_.index()),
+        "Cannot call GeneratorImpl::",
+        call,
+        " during graph capture: a graph draws on from the state that the "
+        "generator has at each replay");
+  }
+
+  using Drawn =
+      std::pair<std::shared_ptr<GeneratorState>, GeneratorState::Snapshot>;
+
+  GeneratorImpl* clone_impl() const override {
+    const GeneratorState::Snapshot snapshot = drawn().second;
+    const std::lock_guard lock(snapshot.cpu.unsafeGetGeneratorImpl()->mutex_);
+    return new GeneratorImpl(
+        device_.index(),
+        std::make_shared<GeneratorState>(
+            snapshot.cpu.clone(), snapshot.origin));
+  }
+
+  std::shared_ptr<GeneratorState> state() const {
+    const std::lock_guard lock(own_mutex_);
+    return state_;
+  }
+
+  /// The state once the kernels that have its CPU generator have drawn.
+  Drawn drawn() const {
+    auto state = this->state();
+    auto snapshot = state->snapshot();
+    if (snapshot.last != nullptr) {
+      wait_for(snapshot);
+    }
+    return {std::move(state), std::move(snapshot)};
+  }
+
+  /// PyTorch's bindings call with the GIL and the mutex of the base class,
+  /// which other threads wait for with the GIL: both are given up, and taken
+  /// again in that order.
+  void wait_for(const GeneratorState::Snapshot& snapshot) const {
+    const auto wait = [&] {
+      StreamEvent(snapshot.last).wait();
+      if (g_fetch != nullptr) {
+        g_fetch(snapshot.cpu, device_.index());
+      }
+    };
+    std::mutex& base = const_cast<GeneratorImpl*>(this)->mutex_;
+    const bool held = !base.try_lock();
+    if (held) {
+      const GilRelease released;
+      base.unlock();
+      wait();
+    } else {
+      base.unlock();
+      const GilRelease released;
+      wait();
+    }
+    if (held) {
+      base.lock();
+    }
+  }
+
+  mutable std::mutex own_mutex_; // PyTorch holds the one of the base class
+  std::shared_ptr<GeneratorState> state_; // shared by graphsafe_set_state
+};
+
+at::Generator make_generator(c10::DeviceIndex device, uint64_t seed) {
+  return at::make_generator<GeneratorImpl>(
+      device, std::make_shared<GeneratorState>(seed));
+}
+
+} // namespace
+
+bool generators_enabled() {
+  return g_enabled;
+}
+
+void set_fetch_generator(FetchGenerator fetch) {
+  g_fetch = fetch;
+}
+
+const at::Generator& default_generator(c10::DeviceIndex device) {
+  static const auto* generators = [] {
+    auto* made = new std::vector<at::Generator>;
+    for (c10::DeviceIndex index = 0; index < device_count(); ++index) {
+      made->push_back(make_generator(index, c10::default_rng_seed_val));
+    }
+    return made;
+  }();
+  return generators->at(static_cast<std::size_t>(index_or_current(device)));
+}
+
+at::Generator new_generator(c10::DeviceIndex device) {
+  return make_generator(index_or_current(device), c10::default_rng_seed_val);
+}
+
+at::Generator prepare_cpu_generator(
+    c10::DeviceIndex device,
+    const std::optional<at::Generator>& generator) {
+  // Through the hooks, which have none if the mechanism is left out.
+  const at::Generator& chosen = generator
+      ? *generator
+      : at::globalContext().defaultGenerator(
+            c10::Device(c10::kPrivateUse1, device));
+  TORCH_CHECK(
+      chosen.device().type() == c10::kPrivateUse1,
+      "Expected a '",
+      c10::DeviceTypeName(c10::kPrivateUse1, /*lower_case=*/true),
+      "' device type for generator but found '",
+      chosen.device().type(),
+      "'");
+  return static_cast<GeneratorImpl*>(chosen.unsafeGetGeneratorImpl())
+      ->cpu_for(current_handle(device));
+}
+
+OPENREG_MECHANISM(
+    generator,
+    "c10::GeneratorImpl, through the hooks",
+    "no random numbers, no torch.Generator of the device") {
+  g_enabled = true;
+}
+
+OPENREG_MECHANISM(
+    rng_offset,
+    "GeneratorImpl::get_offset, the 16 bytes of a seed and an offset",
+    "no random DTensors") {
+  g_offset = true;
+}
+
+OPENREG_MECHANISM(
+    rng_graphsafe,
+    "GeneratorImpl::graphsafe_get_state, register_graphsafe_rng_device_type",
+    "no compiled checkpoints of functions with random numbers") {
+  g_graphsafe = true; // torch-openreg tells AOTAutograd
+}
+
+} // namespace openreg::aten

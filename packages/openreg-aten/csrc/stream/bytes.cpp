@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copies of bytes by the runtime.
+#include "stream/bytes.h"
+
+#include "device/device.h"
+#include "device/error.h"
+#include "device/gil.h"
+#include "stream/stream.h"
+
+namespace openreg::aten {
+
+void copy_bytes(
+    c10::DeviceIndex device,
+    void* dst,
+    const void* src,
+    std::size_t size,
+    bool async) {
+  enqueue_copy(device, dst, src, size);
+  if (!async) { // a failed stream has dropped the copy
+    synchronize_current_stream(device);
+  }
+}
+
+void enqueue_copy(
+    c10::DeviceIndex device,
+    void* dst,
+    const void* src,
+    std::size_t size) {
+  const GilRelease released;
+  OPENREG_CHECK(
+      orMemcpyAsync(dst, src, size, orMemcpyDefault, current_handle(device)));
+}
+
+} // namespace openreg::aten

@@ -1,0 +1,1176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Puts collectives into streams: after the work of the caller's stream, on a
+// stream of the group, whose thread runs the engine over the device's memory.
+#include "occl/backend.h"
+
+#include "transport/reduction.h"
+
+#include <openreg/openreg.h>
+
+#include <ATen/ATen.h>
+#include <ATen/EmptyTensor.h>
+#include <ATen/MemoryOverlap.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+
+namespace openreg::distributed {
+namespace {
+
+using c10d::OpType;
+
+constexpr Milliseconds kShutdownPatience{10'000};
+constexpr int kAnyPeer = -1;
+constexpr int kAllPeers = -2; // the lane of batches
+
+uint64_t bytes_of(const std::vector<at::Tensor>& tensors) {
+  return std::accumulate(
+      tensors.begin(),
+      tensors.end(),
+      uint64_t{0},
+      [](uint64_t sum, const at::Tensor& each) { return sum + each.nbytes(); });
+}
+
+void check_tensor(const at::Tensor& tensor) {
+  TORCH_CHECK(
+      tensor.device().type() == c10::kPrivateUse1,
+      "occl needs tensors of ",
+      c10::DeviceTypeName(c10::kPrivateUse1, true),
+      " devices, but got one of ",
+      tensor.device(),
+      "; a group for both is init_process_group(\"cpu:gloo,",
+      c10::DeviceTypeName(c10::kPrivateUse1, true),
+      ":occl\")");
+  TORCH_CHECK(
+      tensor.layout() == c10::kStrided,
+      "occl needs dense tensors, but got one of layout ",
+      tensor.layout());
+  const size_t needed = at::detail::computeStorageNbytes(
+      tensor.sizes(),
+      tensor.strides(),
+      tensor.itemsize(),
+      static_cast<size_t>(tensor.storage_offset()));
+  TORCH_CHECK(
+      tensor.numel() == 0 || needed <= tensor.storage().nbytes(),
+      "occl: a tensor of shape ",
+      tensor.sizes(),
+      " and dtype ",
+      tensor.scalar_type(),
+      " needs ",
+      needed,
+      " bytes of its storage, which has ",
+      tensor.storage().nbytes(),
+      ": resize the storage before the call, with "
+      "tensor.untyped_storage().resize_(",
+      needed,
+      ")");
+}
+
+/// The device's memory of a tensor as one of the host, with the same geometry.
+/// It does not keep the memory, unless it is given a storage to keep.
+at::Tensor view_of(
+    const at::Tensor& tensor,
+    void* device_pointer,
+    const c10::Storage& kept = {}) {
+  const auto options = at::TensorOptions().dtype(tensor.scalar_type());
+  if (tensor.numel() == 0) {
+    return at::empty(tensor.sizes(), options);
+  }
+  void* pointer = nullptr;
+  check(orGetKernelPointer(&pointer, device_pointer));
+  if (!kept) { // which is most often so, and cheaper
+    return at::from_blob(pointer, tensor.sizes(), tensor.strides(), options);
+  }
+  return at::from_blob(
+      pointer, tensor.sizes(), tensor.strides(), [kept](void*) {}, options);
+}
+
+/// Also makes copy-on-write memory its own, which only the host may do.
+at::Tensor written(const at::Tensor& tensor) {
+  check_tensor(tensor);
+  TORCH_CHECK(
+      !tensor.is_conj() && !tensor.is_neg(),
+      "occl cannot write to a tensor that is a conjugate or negative view");
+  at::assert_no_internal_overlap(tensor);
+  return view_of(tensor, tensor.mutable_data_ptr());
+}
+
+at::Tensor read(const at::Tensor& tensor) {
+  check_tensor(tensor);
+  const at::Tensor plain = tensor.resolve_conj().resolve_neg();
+  // Nobody else knows a tensor that was made here.
+  return view_of(
+      plain,
+      const_cast<void*>(plain.const_data_ptr()),
+      plain.is_same(tensor) ? c10::Storage() : plain.storage());
+}
+
+Tensors written(const Tensors& tensors) {
+  Tensors views;
+  for (const at::Tensor& tensor : tensors) {
+    views.push_back(written(tensor));
+  }
+  return views;
+}
+
+Tensors read(const Tensors& tensors) {
+  Tensors views;
+  for (const at::Tensor& tensor : tensors) {
+    views.push_back(read(tensor));
+  }
+  return views;
+}
+
+const at::Tensor& only(const Tensors& tensors, const char* name) {
+  TORCH_CHECK(
+      tensors.size() == 1,
+      "occl: ",
+      name,
+      " takes one tensor for each rank, but got ",
+      tensors.size());
+  return tensors.front();
+}
+
+void check_count(size_t found, int expected, const char* what) {
+  TORCH_CHECK(
+      found == static_cast<size_t>(expected),
+      "occl: expected ",
+      expected,
+      " ",
+      what,
+      ", but got ",
+      found);
+}
+
+/// A wrong one would fail the group, and so the ranks that made no mistake.
+void check_rank(int64_t rank, int size, const char* what) {
+  TORCH_CHECK(
+      rank >= 0 && rank < size,
+      "occl: ",
+      what,
+      " is ",
+      rank,
+      ", but the group has ",
+      size,
+      " ranks");
+}
+
+/// A collective is in the order of one device's streams only.
+void check_devices(const Tensors& tensors, c10::DeviceIndex device) {
+  for (const at::Tensor& tensor : tensors) {
+    TORCH_CHECK(
+        tensor.device().index() == device,
+        "occl: the tensors of one call must be on one device, but are on ",
+        c10::Device(c10::kPrivateUse1, device),
+        " and ",
+        tensor.device());
+  }
+}
+
+void check_same_type(const at::Tensor& one, const at::Tensor& other) {
+  TORCH_CHECK(
+      one.scalar_type() == other.scalar_type(),
+      "occl: input and output differ in type: ",
+      one.scalar_type(),
+      " and ",
+      other.scalar_type());
+}
+
+void check_scattered(
+    const at::Tensor& part,
+    const at::Tensor& whole,
+    int ranks,
+    const char* name) {
+  check_same_type(part, whole);
+  TORCH_CHECK(
+      part.numel() * ranks == whole.numel(),
+      "occl: ",
+      name,
+      " of ",
+      ranks,
+      " ranks needs tensors of n and ",
+      ranks,
+      " * n elements, but got ",
+      part.numel(),
+      " and ",
+      whole.numel());
+}
+
+void check_output(
+    const at::Tensor& input,
+    const at::Tensor& output,
+    const char* name) {
+  TORCH_CHECK(
+      output.numel() == input.numel(),
+      "occl: ",
+      name,
+      " of a tensor of shape ",
+      input.sizes(),
+      " has an output of shape ",
+      output.sizes());
+}
+
+/// A factor of PREMUL_SUM may be a tensor of the device.
+c10d::ReduceOp host_op(const c10d::ReduceOp& op) {
+  auto* given = dynamic_cast<c10d::PreMulSumSupplement*>(op.supplement_.get());
+  if (given == nullptr || !given->tensor_factor.defined() ||
+      given->tensor_factor.is_cpu()) {
+    return op;
+  }
+  return c10d::makePreMulSum(read(given->tensor_factor));
+}
+
+/// Sizes of the parts of a tensor along its first dimension; equal ones if none
+/// are given.
+std::vector<int64_t> splits_of(
+    const at::Tensor& tensor,
+    const std::vector<int64_t>& sizes,
+    int ranks) {
+  if (sizes.empty()) {
+    TORCH_CHECK(
+        tensor.dim() > 0 && tensor.size(0) % ranks == 0,
+        "occl: the first dimension of a tensor of shape ",
+        tensor.sizes(),
+        " cannot be divided among ",
+        ranks,
+        " ranks");
+    return std::vector<int64_t>(
+        static_cast<size_t>(ranks), tensor.size(0) / ranks);
+  }
+  check_count(sizes.size(), ranks, "split sizes");
+  int64_t left = tensor.dim() > 0 ? tensor.size(0) : -1;
+  for (const int64_t size : sizes) {
+    TORCH_CHECK(
+        size >= 0, "occl: split sizes cannot be negative, but one is ", size);
+    left = size <= left ? left - size : -1; // their sum may be too large
+  }
+  TORCH_CHECK(
+      left == 0,
+      "occl: split sizes ",
+      at::IntArrayRef(sizes),
+      " do not add up to the first dimension of a tensor of shape ",
+      tensor.sizes());
+  return sizes;
+}
+
+} // namespace
+
+OcclBackend::OcclBackend(
+    c10::intrusive_ptr<c10d::Backend> gloo,
+    c10::intrusive_ptr<OcclOptions> options,
+    MakeEngine make_engine)
+    : Backend(gloo->getRank(), gloo->getSize()),
+      engine_(
+          std::make_shared<Engine>(
+              std::move(gloo),
+              options->share_memory,
+              options->timeout)),
+      options_(std::move(options)),
+      make_engine_(make_engine),
+      group_name_(std::make_shared<const std::string>(options_->group_name)),
+      flight_group_(
+          FlightRecord::get().add_group(
+              {options_->group_name,
+               {},
+               options_->global_ranks_in_group,
+               rank_,
+               engine_->token()},
+              options_->global_ranks_in_group.at(static_cast<size_t>(rank_)))),
+      patience_(Patience::of_attempts(size_)) {
+  init();
+}
+
+OcclBackend::~OcclBackend() {
+  if (engine_->is_inherited()) {
+    return;
+  }
+  // What still runs would keep this group's threads; nobody can wait for it
+  // but by a Work, which then tells why.
+  const std::vector<Running> running = take_running();
+  const bool idle =
+      std::all_of(running.begin(), running.end(), [](const auto& each) {
+        return each.outcome->is_finished();
+      });
+  if (!idle) {
+    engine_->abort();
+  }
+  pending_->abort();
+  for (const Running& each : running) {
+    each.memory->settle();
+  }
+  FlightRecord::get().remove_group(flight_group_);
+}
+
+std::vector<OcclBackend::Running> OcclBackend::take_running() {
+  std::vector<Running> running;
+  const std::lock_guard lock(mutex_);
+  for (auto& [key, lane] : lanes_) {
+    std::move(
+        lane->running.begin(),
+        lane->running.end(),
+        std::back_inserter(running));
+    lane->running.clear();
+  }
+  return running;
+}
+
+OcclBackend::Ended::~Ended() {
+  for (const Running& each : calls) {
+    each.memory->settle();
+  }
+}
+
+void OcclBackend::LaneState::take_ended(std::vector<Running>& ended) {
+  while (!running.empty() && running.front().outcome->is_finished()) {
+    ended.push_back(std::move(running.front()));
+    running.pop_front();
+  }
+}
+
+void OcclBackend::meet(const at::Tensor& all, const at::Tensor& own) {
+  const auto device = device_for({});
+  const OwnStream empty(device);
+  const StreamScope scope(empty.get());
+  Call call{OpType::ALLGATHER, "rendezvous", device, {}, {}};
+  call.blocks_host = true;
+  issue(
+      std::move(call),
+      [all, own, timeout = options_->timeout](Engine& engine) {
+        engine.allgather_flat(all, own, timeout);
+        return -1;
+      })
+      ->wait();
+}
+
+void OcclBackend::setTimeout(Milliseconds timeout) {
+  const std::lock_guard lock(mutex_);
+  options_->timeout = timeout;
+  engine_->set_timeout(timeout);
+}
+
+uint64_t OcclBackend::getSequenceNumberForGroup() {
+  const std::lock_guard lock(mutex_);
+  return collectives_;
+}
+
+c10d::ErrorType OcclBackend::getError() {
+  return engine_->failure().empty() ? c10d::ErrorType::SUCCESS
+                                    : c10d::ErrorType::COMM_ERROR;
+}
+
+void OcclBackend::abort() {
+  engine_->abort();
+  pending_->abort();
+}
+
+void OcclBackend::shutdown() {
+  if (engine_->is_inherited()) {
+    return; // nothing runs in this process
+  }
+  const std::vector<Running> running = take_running();
+  const auto end = std::chrono::steady_clock::now() + kShutdownPatience;
+  bool idle = true;
+  for (const Running& each : running) {
+    const auto left = std::chrono::duration_cast<Milliseconds>(
+        end - std::chrono::steady_clock::now());
+    idle = idle && each.outcome->wait(std::max(left, Milliseconds(1)));
+  }
+  idle = pending_->wait_until(end) && idle;
+  if (!idle) {
+    TORCH_WARN(
+        "occl: the group '",
+        options_->group_name,
+        "' was destroyed while work of it ran for more than ",
+        kShutdownPatience.count() / 1000,
+        " s; it is aborted");
+  }
+  abort();
+  for (const Running& each : running) {
+    each.memory->settle();
+  }
+}
+
+c10::intrusive_ptr<c10d::Backend> OcclBackend::split(
+    const c10::intrusive_ptr<c10d::Store>& store,
+    const std::vector<int>& ranks,
+    const c10::intrusive_ptr<c10d::Backend::Options>& options) {
+  const auto found = std::find(ranks.begin(), ranks.end(), rank_);
+  if (found == ranks.end()) {
+    return nullptr;
+  }
+  auto own = c10::make_intrusive<OcclOptions>(options->timeout);
+  own->group_name = options->group_name;
+  const auto* given = dynamic_cast<const OcclOptions*>(options.get());
+  own->share_memory = (given ? *given : *options_).share_memory;
+  for (const int rank : ranks) {
+    own->global_ranks_in_group.push_back(
+        options_->global_ranks_in_group.at(static_cast<size_t>(rank)));
+  }
+  auto gloo =
+      make_engine_(store, static_cast<int>(found - ranks.begin()), *own);
+  return c10::make_intrusive<OcclBackend>(
+      std::move(gloo), std::move(own), make_engine_);
+}
+
+OcclBackend::LaneState& OcclBackend::lane_of(const LaneKey& key) {
+  auto& lane = lanes_[key];
+  if (!lane) {
+    lane = std::make_unique<LaneState>(key.first);
+  }
+  return *lane;
+}
+
+/// Whether a call may run on the calling thread, where it is done sooner than
+/// another thread would begin it: nothing of the caller or of the group is on
+/// its way that it comes after.
+bool OcclBackend::may_attempt(
+    const Call& call,
+    const std::optional<Lane>& lane,
+    const c10::Stream& stream) {
+  if (!engine_->can_attempt()) {
+    return false;
+  }
+  switch (call.type) {
+    case OpType::ALLREDUCE_COALESCED:
+    case OpType::ALLGATHER_COALESCED:
+    case OpType::REDUCE_SCATTER_TENSOR_COALESCED:
+    case OpType::COALESCED:
+    case OpType::RECVANYSOURCE:
+      return false; // several, or nobody knows with whom
+    default:
+      break;
+  }
+  size_t bytes = 0;
+  for (const auto* tensors : {&call.inputs, &call.outputs}) {
+    for (const at::Tensor& tensor : *tensors) {
+      bytes += tensor.nbytes();
+    }
+  }
+  const auto awaited = callers_->awaited(current_stream(call.device));
+  if (bytes > kMostAttempted || !awaited) {
+    return false;
+  }
+  // Calls that are about to end are let end: the next ones come sooner so than
+  // behind them.
+  return patience_.spin([&] {
+    return progress_of(stream).is_idle() &&
+        std::all_of(
+               awaited->begin(),
+               awaited->end(),
+               [](const auto& end) { return is_reached(*end); }) &&
+        (lane || !last_collective_ || is_reached(*last_collective_));
+  });
+}
+
+FlightRecord::Span
+OcclBackend::record(const Call& call, bool is_collective, const Stack& stack) {
+  FlightRecord& flight = FlightRecord::get();
+  if (!flight.keeps_calls() || engine_->is_inherited()) {
+    return {};
+  }
+  if (!is_described_) { // which PyTorch does after it has made the group
+    flight.describe_group(flight_group_, getGroupDesc());
+    is_described_ = true;
+  }
+  FlightCall common;
+  common.group = flight_group_;
+  common.collective = collectives_;
+  common.exchange = exchanges_;
+  common.timeout =
+      call.timeout == c10d::kUnsetTimeout ? options_->timeout : call.timeout;
+  c10::SmallVector<FlightCall, 1> calls;
+  for (const PeerOp& op : call.messages) {
+    FlightCall& each = calls.emplace_back(common);
+    each.message = {op.kind, op.peer, op.tag};
+    (op.kind == PeerOp::Kind::kSend ? each.inputs : each.outputs)
+        .add(op.tensor);
+  }
+  if (is_collective) {
+    FlightCall& each = calls.emplace_back(common);
+    each.name = call.name;
+    each.inputs.add(call.inputs);
+    each.outputs.add(call.outputs);
+  }
+  return flight.add(calls, stack);
+}
+
+/// NCCL, too, has a communicator for that device only.
+void OcclBackend::check_bound_device(c10::DeviceIndex device) const {
+  const auto bound = getBoundDeviceId();
+  TORCH_CHECK_WITH(
+      DistBackendError,
+      !bound || bound->index() == device,
+      "occl: Attempt to perform collective on tensor not on device passed to "
+      "init_process_group: it is on ",
+      c10::Device(c10::kPrivateUse1, device),
+      ", not on ",
+      *bound);
+}
+
+OcclBackend::WorkPtr OcclBackend::issue(
+    Call call,
+    Task task,
+    const std::optional<Lane>& lane,
+    const std::vector<LaneKey>& beside) {
+  check_devices(call.inputs, call.device);
+  check_devices(call.outputs, call.device);
+  check_bound_device(call.device);
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !is_captured(current_stream(call.device)),
+      "occl: ",
+      call.name,
+      " cannot be captured in a graph");
+  // Sends and receives of gloo use no memory after their end (gloo.cpp).
+  const bool until_end = !lane && !engine_->shares_memory();
+  auto outcome = std::make_shared<Outcome>();
+  auto memory =
+      std::make_shared<Memory>(call.inputs, call.outputs, outcome, until_end);
+  Ended ended;
+  const Stack stack = FlightRecord::get().stack();
+  const std::lock_guard lock(mutex_);
+  const CallName name{
+      call.name,
+      lane ? ++exchanges_ : ++collectives_,
+      group_name_,
+      rank_,
+      size_};
+  if (const std::string failure = engine_->failure(); !failure.empty()) {
+    C10_THROW_ERROR(
+        DistBackendError,
+        c10::str(
+            "occl: ",
+            name.text(),
+            " cannot run, the group has failed: ",
+            failure));
+  }
+  FlightRecord::Span span;
+  try {
+    span = record(call, !lane, stack);
+    LaneState& state = lane_of({call.device, lane});
+    const c10::Stream stream = state.stream.get();
+    for (auto& each : lanes_) {
+      each.second->take_ended(ended.calls);
+    }
+    const bool attempts = may_attempt(call, lane, stream);
+    OcclWork::Issued issued;
+    issued.type = call.type;
+    issued.title = std::string(kBackendName) + ":" + call.name;
+    const orLaunchInfo info = describe_call(
+        issued.title, bytes_of(call.inputs) + bytes_of(call.outputs));
+    issued.name = name;
+    issued.blocks_host = call.blocks_host;
+    issued.inputs = std::move(call.inputs);
+    issued.outputs = std::move(call.outputs);
+    auto work =
+        c10::make_intrusive<OcclWork>(std::move(issued), outcome, memory);
+    auto execution = std::make_shared<Execution>(
+        std::move(task), name, engine_, outcome, span);
+    bool is_done = false;
+    if (attempts) {
+      const auto run = [&] {
+        is_done = execution->attempt();
+        if (!is_done) {
+          forget_launch(); // the one below is the call
+        }
+      };
+      run_now(stream, run, info);
+    }
+    if (is_done) {
+      work->set_done(call.device);
+    } else {
+      const auto place = callers_->follow(current_stream(call.device), stream);
+      if (!lane && last_collective_) {
+        // The order is one for all devices, as it must be on the other ranks.
+        last_collective_->block(stream);
+      }
+      for (const LaneKey& other : beside) {
+        record_event(lane_of(other).stream.get())->block(stream);
+      }
+      launch(
+          stream,
+          [execution] { execution->run(); },
+          [execution] { execution->drop(); },
+          info);
+      work->set_issued(stream, callers_, place);
+      state.running.push_back({std::move(outcome), std::move(memory)});
+    }
+    if (lane) {
+      for (const LaneKey& other : beside) {
+        work->end()->block(lane_of(other).stream.get());
+      }
+    } else {
+      last_collective_ = work->end();
+      if (batch_) {
+        batch_->has_collectives = true;
+        batch_->device = call.device;
+      }
+    }
+    return work;
+  } catch (std::exception& error) {
+    // A launch that blocks the host throws the failure of a call that has run.
+    if (const auto failure = outcome ? outcome->failure() : nullptr) {
+      std::rethrow_exception(failure);
+    }
+    // The other ranks would wait for this one, which may not come to it.
+    const std::string what =
+        c10::str("occl: ", name.text(), " could not be enqueued");
+    const std::string where =
+        fail(c10::str(what, ": ", text_of(error)), *engine_, span);
+    if (auto* known = dynamic_cast<c10::Error*>(&error)) {
+      known->add_context(what + where);
+    }
+    throw;
+  }
+}
+
+OcclBackend::WorkPtr OcclBackend::broadcast(
+    Tensors& tensors,
+    const c10d::BroadcastOptions& options) {
+  const at::Tensor& tensor = only(tensors, "broadcast");
+  check_rank(options.rootRank, size_, "the root");
+  const int root = static_cast<int>(options.rootRank);
+  return issue(
+      {OpType::BROADCAST,
+       "broadcast",
+       tensor.device().index(),
+       tensors,
+       tensors,
+       options.timeout},
+      [view = written(tensor), root, timeout = options.timeout](
+          Engine& engine) {
+        engine.broadcast(view, root, timeout);
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::allreduce(
+    Tensors& tensors,
+    const c10d::AllreduceOptions& options) {
+  const at::Tensor& tensor = only(tensors, "allreduce");
+  check_reduction(options.reduceOp, tensor.scalar_type());
+  return issue(
+      {OpType::ALLREDUCE,
+       "all_reduce",
+       tensor.device().index(),
+       tensors,
+       tensors,
+       options.timeout},
+      [view = written(tensor),
+       op = host_op(options.reduceOp),
+       timeout = options.timeout](Engine& engine) {
+        engine.allreduce(view, op, timeout);
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::allreduce_coalesced(
+    Tensors& tensors,
+    const c10d::AllreduceCoalescedOptions& options) {
+  TORCH_CHECK(!tensors.empty(), "occl: allreduce_coalesced got no tensor");
+  for (const at::Tensor& tensor : tensors) {
+    check_reduction(options.reduceOp, tensor.scalar_type());
+  }
+  return issue(
+      {OpType::ALLREDUCE_COALESCED,
+       "allreduce_coalesced",
+       tensors.front().device().index(),
+       tensors,
+       tensors,
+       options.timeout},
+      [views = written(tensors),
+       op = host_op(options.reduceOp),
+       timeout = options.timeout](Engine& engine) {
+        for (const at::Tensor& view : views) {
+          engine.allreduce(view, op, timeout);
+        }
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::reduce(
+    Tensors& tensors,
+    const c10d::ReduceOptions& options) {
+  const at::Tensor& tensor = only(tensors, "reduce");
+  check_reduction(options.reduceOp, tensor.scalar_type());
+  check_rank(options.rootRank, size_, "the root");
+  const int root = static_cast<int>(options.rootRank);
+  return issue(
+      {OpType::REDUCE,
+       "reduce",
+       tensor.device().index(),
+       tensors,
+       tensors,
+       options.timeout},
+      [view = written(tensor),
+       op = host_op(options.reduceOp),
+       root,
+       timeout = options.timeout](Engine& engine) {
+        engine.reduce(view, op, root, timeout);
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::allgather(
+    std::vector<Tensors>& outputs,
+    Tensors& inputs,
+    const c10d::AllgatherOptions& options) {
+  const at::Tensor& input = only(inputs, "allgather");
+  check_count(outputs.size(), 1, "list of outputs");
+  const Tensors& out = outputs.front();
+  check_count(out.size(), size_, "outputs");
+  for (const at::Tensor& output : out) {
+    check_same_type(input, output);
+  }
+  check_output(input, out[static_cast<size_t>(rank_)], "allgather");
+  return issue(
+      {OpType::ALLGATHER,
+       "all_gather",
+       input.device().index(),
+       inputs,
+       out,
+       options.timeout},
+      [views = written(out), view = read(input), timeout = options.timeout](
+          Engine& engine) {
+        engine.allgather(views, view, timeout);
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::_allgather_base(
+    at::Tensor& output,
+    at::Tensor& input,
+    const c10d::AllgatherOptions& options) {
+  check_scattered(input, output, size_, "_allgather_base");
+  return issue(
+      {OpType::_ALLGATHER_BASE,
+       "_all_gather_base",
+       input.device().index(),
+       {input},
+       {output},
+       options.timeout},
+      [out = written(output), in = read(input), timeout = options.timeout](
+          Engine& engine) {
+        engine.allgather_flat(out, in, timeout);
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::allgather_coalesced(
+    std::vector<Tensors>& outputs,
+    Tensors& inputs,
+    const c10d::AllgatherOptions& options) {
+  TORCH_CHECK(!inputs.empty(), "occl: allgather_coalesced got no tensor");
+  // One list for each rank, with an output for each input.
+  check_count(outputs.size(), size_, "lists of outputs");
+  std::vector<Tensors> views(inputs.size());
+  Tensors all;
+  for (const Tensors& list : outputs) {
+    check_count(list.size(), static_cast<int>(inputs.size()), "outputs");
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      check_same_type(inputs[i], list[i]);
+      views[i].push_back(written(list[i]));
+      all.push_back(list[i]);
+    }
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    check_output(
+        inputs[i],
+        outputs[static_cast<size_t>(rank_)][i],
+        "allgather_coalesced");
+  }
+  return issue(
+      {OpType::ALLGATHER_COALESCED,
+       "all_gather_coalesced",
+       inputs.front().device().index(),
+       inputs,
+       all,
+       options.timeout},
+      [views, in = read(inputs), timeout = options.timeout](Engine& engine) {
+        for (size_t i = 0; i < in.size(); ++i) {
+          engine.allgather(views[i], in[i], timeout);
+        }
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::allgather_into_tensor_coalesced(
+    Tensors& outputs,
+    Tensors& inputs,
+    const c10d::AllgatherOptions& options) {
+  TORCH_CHECK(
+      !inputs.empty() && inputs.size() == outputs.size(),
+      "occl: allgather_into_tensor_coalesced needs as many inputs as outputs, "
+      "at least one");
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    check_scattered(
+        inputs[i], outputs[i], size_, "allgather_into_tensor_coalesced");
+  }
+  return issue(
+      {OpType::COALESCED,
+       "all_gather_into_tensor_coalesced",
+       inputs.front().device().index(),
+       inputs,
+       outputs,
+       options.timeout},
+      [out = written(outputs), in = read(inputs), timeout = options.timeout](
+          Engine& engine) {
+        for (size_t i = 0; i < in.size(); ++i) {
+          engine.allgather_flat(out[i], in[i], timeout);
+        }
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::gather(
+    std::vector<Tensors>& outputs,
+    Tensors& inputs,
+    const c10d::GatherOptions& options) {
+  const at::Tensor& input = only(inputs, "gather");
+  check_rank(options.rootRank, size_, "the root");
+  const int root = static_cast<int>(options.rootRank);
+  Tensors out;
+  if (rank_ == root) {
+    check_count(outputs.size(), 1, "list of outputs");
+    out = outputs.front();
+    check_count(out.size(), size_, "outputs");
+    for (const at::Tensor& output : out) {
+      check_same_type(input, output);
+      check_output(input, output, "gather");
+    }
+  } else {
+    TORCH_CHECK(
+        outputs.empty(), "occl: outputs of gather are for the root only");
+  }
+  return issue(
+      {OpType::GATHER,
+       "gather",
+       input.device().index(),
+       inputs,
+       out,
+       options.timeout},
+      [views = written(out),
+       view = read(input),
+       root,
+       timeout = options.timeout](Engine& engine) {
+        engine.gather(views, view, root, timeout);
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::scatter(
+    Tensors& outputs,
+    std::vector<Tensors>& inputs,
+    const c10d::ScatterOptions& options) {
+  const at::Tensor& output = only(outputs, "scatter");
+  check_rank(options.rootRank, size_, "the root");
+  const int root = static_cast<int>(options.rootRank);
+  Tensors in;
+  if (rank_ == root) {
+    check_count(inputs.size(), 1, "list of inputs");
+    in = inputs.front();
+    check_count(in.size(), size_, "inputs");
+    for (const at::Tensor& input : in) {
+      check_same_type(input, output);
+      TORCH_CHECK(
+          input.numel() == output.numel(),
+          "occl: scatter to a tensor of shape ",
+          output.sizes(),
+          " has an input of shape ",
+          input.sizes());
+    }
+  } else {
+    TORCH_CHECK(
+        inputs.empty(), "occl: inputs of scatter are for the root only");
+  }
+  return issue(
+      {OpType::SCATTER,
+       "scatter",
+       output.device().index(),
+       in,
+       outputs,
+       options.timeout},
+      [view = written(output),
+       views = read(in),
+       root,
+       timeout = options.timeout](Engine& engine) {
+        engine.scatter(view, views, root, timeout);
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::reduce_scatter(
+    Tensors& outputs,
+    std::vector<Tensors>& inputs,
+    const c10d::ReduceScatterOptions& options) {
+  const at::Tensor& output = only(outputs, "reduce_scatter");
+  check_count(inputs.size(), 1, "list of inputs");
+  const Tensors& in = inputs.front();
+  check_count(in.size(), size_, "inputs");
+  check_reduction(options.reduceOp, output.scalar_type());
+  for (const at::Tensor& input : in) {
+    check_same_type(input, output);
+  }
+  TORCH_CHECK(
+      in[static_cast<size_t>(rank_)].numel() == output.numel(),
+      "occl: reduce_scatter to a tensor of shape ",
+      output.sizes(),
+      " has an input of shape ",
+      in[static_cast<size_t>(rank_)].sizes());
+  return issue(
+      {OpType::REDUCE_SCATTER,
+       "reduce_scatter",
+       output.device().index(),
+       in,
+       outputs,
+       options.timeout},
+      [view = written(output),
+       views = read(in),
+       op = host_op(options.reduceOp),
+       timeout = options.timeout](Engine& engine) {
+        engine.reduce_scatter(view, views, op, timeout);
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::_reduce_scatter_base(
+    at::Tensor& output,
+    at::Tensor& input,
+    const c10d::ReduceScatterOptions& options) {
+  check_scattered(output, input, size_, "_reduce_scatter_base");
+  check_reduction(options.reduceOp, output.scalar_type());
+  return issue(
+      {OpType::_REDUCE_SCATTER_BASE,
+       "_reduce_scatter_base",
+       output.device().index(),
+       {input},
+       {output},
+       options.timeout},
+      [out = written(output),
+       in = read(input),
+       op = host_op(options.reduceOp),
+       timeout = options.timeout](Engine& engine) {
+        engine.reduce_scatter_flat(out, in, op, timeout);
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::reduce_scatter_tensor_coalesced(
+    Tensors& outputs,
+    Tensors& inputs,
+    const c10d::ReduceScatterOptions& options) {
+  TORCH_CHECK(
+      !inputs.empty() && inputs.size() == outputs.size(),
+      "occl: reduce_scatter_tensor_coalesced needs as many inputs as outputs, "
+      "at least one");
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    check_scattered(
+        outputs[i], inputs[i], size_, "reduce_scatter_tensor_coalesced");
+    check_reduction(options.reduceOp, outputs[i].scalar_type());
+  }
+  return issue(
+      {OpType::REDUCE_SCATTER_TENSOR_COALESCED,
+       "reduce_scatter_tensor_coalesced",
+       inputs.front().device().index(),
+       inputs,
+       outputs,
+       options.timeout},
+      [out = written(outputs),
+       in = read(inputs),
+       op = host_op(options.reduceOp),
+       timeout = options.timeout](Engine& engine) {
+        for (size_t i = 0; i < in.size(); ++i) {
+          engine.reduce_scatter_flat(out[i], in[i], op, timeout);
+        }
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::alltoall_base(
+    at::Tensor& output,
+    at::Tensor& input,
+    std::vector<int64_t>& output_splits,
+    std::vector<int64_t>& input_splits,
+    const c10d::AllToAllOptions& options) {
+  check_same_type(input, output);
+  return issue(
+      {OpType::ALLTOALL_BASE,
+       "all_to_all_base",
+       input.device().index(),
+       {input},
+       {output},
+       options.timeout},
+      [out = written(output),
+       in = read(input),
+       out_splits = splits_of(output, output_splits, size_),
+       in_splits = splits_of(input, input_splits, size_),
+       timeout = options.timeout](Engine& engine) {
+        engine.alltoall_flat(out, in, out_splits, in_splits, timeout);
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::alltoall(
+    Tensors& outputs,
+    Tensors& inputs,
+    const c10d::AllToAllOptions& options) {
+  check_count(inputs.size(), size_, "inputs");
+  check_count(outputs.size(), size_, "outputs");
+  for (int i = 0; i < size_; ++i) {
+    const auto index = static_cast<size_t>(i);
+    check_same_type(inputs[index], outputs[index]);
+  }
+  return issue(
+      {OpType::ALLTOALL,
+       "all_to_all",
+       inputs.front().device().index(),
+       inputs,
+       outputs,
+       options.timeout},
+      [out = written(outputs), in = read(inputs), timeout = options.timeout](
+          Engine& engine) {
+        engine.alltoall(out, in, timeout);
+        return -1;
+      });
+}
+
+OcclBackend::WorkPtr OcclBackend::point_to_point(Call call, PeerOp op) {
+  const Lane lane{op.kind, op.peer};
+  {
+    const std::lock_guard lock(mutex_);
+    if (op.kind != PeerOp::Kind::kRecvAny) {
+      check_rank(op.peer, size_, "the peer");
+      TORCH_CHECK(
+          batch_ || op.peer != rank_,
+          "occl: ",
+          call.name,
+          " with the rank itself needs its counterpart in the same batch");
+    }
+    if (batch_) {
+      batch_->device = call.device;
+      batch_->ops.push_back(std::move(op));
+      batch_->lanes.push_back(lane);
+      batch_->tensors.insert(
+          batch_->tensors.end(), call.inputs.begin(), call.inputs.end());
+      return nullptr; // endCoalescing() gives the one for all
+    }
+  }
+  call.messages = {op};
+  return issue(
+      std::move(call),
+      [op](Engine& engine) { return engine.exchange({op}); },
+      lane);
+}
+
+template <typename Function>
+OcclBackend::WorkPtr OcclBackend::call_of_batch(const Function& function) {
+  std::optional<Batch> given_up; // its tensors may need the GIL: not locked
+  try {
+    return function();
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    given_up.swap(batch_);
+    throw;
+  }
+}
+
+OcclBackend::WorkPtr OcclBackend::send(Tensors& tensors, int peer, int tag) {
+  return call_of_batch([&] {
+    const at::Tensor& tensor = only(tensors, "send");
+    return point_to_point(
+        {OpType::SEND, "send", tensor.device().index(), tensors, tensors},
+        {PeerOp::Kind::kSend, read(tensor), peer, tag});
+  });
+}
+
+OcclBackend::WorkPtr OcclBackend::recv(Tensors& tensors, int peer, int tag) {
+  return call_of_batch([&] {
+    const at::Tensor& tensor = only(tensors, "recv");
+    return point_to_point(
+        {OpType::RECV, "recv", tensor.device().index(), tensors, tensors},
+        {PeerOp::Kind::kRecv, written(tensor), peer, tag});
+  });
+}
+
+OcclBackend::WorkPtr OcclBackend::recvAnysource(Tensors& tensors, int tag) {
+  return call_of_batch([&] {
+    const at::Tensor& tensor = only(tensors, "recvAnysource");
+    return point_to_point(
+        {OpType::RECVANYSOURCE,
+         "recvAnysource",
+         tensor.device().index(),
+         tensors,
+         tensors},
+        {PeerOp::Kind::kRecvAny, written(tensor), kAnyPeer, tag});
+  });
+}
+
+c10::DeviceIndex OcclBackend::device_for(
+    const c10d::BarrierOptions& options) const {
+  if (options.device && options.device->has_index() &&
+      options.device->type() == c10::kPrivateUse1) {
+    return options.device->index();
+  }
+  if (!options.device_ids.empty()) {
+    return static_cast<c10::DeviceIndex>(options.device_ids.front());
+  }
+  if (const auto bound = getBoundDeviceId()) {
+    return bound->index();
+  }
+  return current_device();
+}
+
+OcclBackend::WorkPtr OcclBackend::barrier(const c10d::BarrierOptions& options) {
+  Call call{OpType::BARRIER, "barrier", device_for(options), {}, {}};
+  call.timeout = options.timeout;
+  call.blocks_host = true;
+  return issue(std::move(call), [timeout = options.timeout](Engine& engine) {
+    engine.barrier(timeout);
+    return -1;
+  });
+}
+
+void OcclBackend::startCoalescing() {
+  // An error in Python may have left one without its end.
+  std::optional<Batch> batch(std::in_place);
+  const std::lock_guard lock(mutex_);
+  batch_.swap(batch);
+}
+
+OcclBackend::WorkPtr OcclBackend::endCoalescing() {
+  Batch batch;
+  {
+    const std::lock_guard lock(mutex_);
+    TORCH_CHECK(batch_, "occl: endCoalescing() without startCoalescing()");
+    batch = std::move(*batch_);
+    batch_.reset();
+  }
+  if (batch.device == -1) {
+    return nullptr; // nothing was issued between the two
+  }
+  std::vector<LaneKey> beside;
+  for (const Lane& lane : batch.lanes) {
+    beside.emplace_back(batch.device, lane);
+  }
+  if (batch.has_collectives) {
+    beside.emplace_back(batch.device, std::nullopt);
+  }
+  engine_->pairs_with_self(batch.ops); // before the other ranks are involved
+  Call call{
+      OpType::COALESCED,
+      "coalesced",
+      batch.device,
+      batch.tensors,
+      batch.tensors};
+  call.messages = batch.ops;
+  return issue(
+      std::move(call),
+      [ops = std::move(batch.ops)](Engine& engine) {
+        return engine.exchange(ops);
+      },
+      Lane{PeerOp::Kind::kSend, kAllPeers},
+      beside);
+}
+
+} // namespace openreg::distributed

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How ranks find out that they are on one host, and come to share memory.
+#include "base/gathered.h"
+#include "transport/shared/shared_transport.h"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <fstream>
+#include <random>
+#include <string>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace openreg::distributed {
+namespace {
+
+/// What a rank tells the others.
+struct Invitation {
+  // Equal for ranks that can open each other's files.
+  struct Place {
+    std::array<char, 40> boot; // of the host
+    uint64_t process_numbers;  // the namespace
+    uint64_t user;
+
+    bool operator==(const Place&) const = default;
+  };
+  Place place;
+  int64_t process;
+  int64_t file; // of the first rank; -1 if it gives none
+  uint64_t token;
+  uint64_t group; // that of the first rank counts
+};
+
+Invitation::Place place_of_this_process() {
+  Invitation::Place place{};
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  boot.copy(place.boot.data(), place.boot.size() - 1);
+  struct stat status{};
+  if (stat("/proc/self/ns/pid", &status) == 0) {
+    place.process_numbers = status.st_ino;
+  }
+  place.user = geteuid();
+  return place;
+}
+
+uint64_t random_number() {
+  std::random_device random;
+  return static_cast<uint64_t>(random()) << 32 | random();
+}
+
+/// False also after an exception: the others wait for what this rank tells them
+/// next.
+template <typename Attempt>
+bool succeeds(const Attempt& attempt) {
+  try {
+    return attempt();
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+} // namespace
+
+std::unique_ptr<SharedTransport> SharedTransport::connect(
+    Transport& rendezvous,
+    int rank,
+    int size,
+    bool wanted,
+    Milliseconds timeout,
+    uint64_t& token) {
+  std::unique_ptr<Segment> segment;
+  Invitation own{place_of_this_process(), getpid(), -1, 0, random_number()};
+  const bool offers = rank == 0 && wanted && succeeds([&] {
+                        segment = Segment::create(size);
+                        return segment != nullptr;
+                      });
+  if (offers) {
+    own.file = segment->file();
+    own.token = segment->token();
+  }
+  const auto gather = [&](const at::Tensor& rows, const at::Tensor& row) {
+    rendezvous.allgather(
+        equal_parts(Bytes::of(rows), static_cast<size_t>(size)),
+        Bytes::of(row),
+        timeout);
+  };
+  const auto all = all_gathered(own, size, gather);
+  const Invitation& first = all.front();
+  token = first.group;
+  std::vector<std::shared_ptr<const Process>> processes;
+  const bool joined =
+      wanted && first.file >= 0 && succeeds([&] {
+        for (const Invitation& each : all) {
+          if (each.place != first.place) {
+            return false;
+          }
+          processes.push_back(Process::find(static_cast<pid_t>(each.process)));
+          if (!processes.back()) {
+            return false;
+          }
+        }
+        if (rank != 0) {
+          segment = Segment::open(
+              size,
+              static_cast<pid_t>(first.process),
+              static_cast<int>(first.file),
+              first.token);
+        }
+        return segment != nullptr;
+      });
+  const uint8_t answer = joined ? 1 : 0;
+  const auto answers = all_gathered(answer, size, gather);
+  if (std::count(answers.begin(), answers.end(), 0) > 0) {
+    return nullptr;
+  }
+  segment->close_file();
+  return std::unique_ptr<SharedTransport>(new SharedTransport(
+      std::move(segment), rank, std::move(processes), timeout));
+}
+
+} // namespace openreg::distributed

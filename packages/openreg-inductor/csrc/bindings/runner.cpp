@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Runs models that AOTInductor has compiled.
+#include "bindings/runner.h"
+
+#include "launch/raised.h"
+
+#include <c10/core/DeviceGuard.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/inductor/aoti_runner/model_container_runner.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include <dlfcn.h>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <unordered_map>
+
+namespace openreg::inductor {
+namespace {
+
+using Base = torch::inductor::AOTIModelContainerRunner;
+
+const c10::impl::DeviceGuardImplInterface& guard_impl() {
+  return *c10::impl::getDeviceGuardImpl(c10::DeviceType::PrivateUse1);
+}
+
+/// The device that a name means, with an index.
+c10::Device find_device(const std::string& name) {
+  const c10::Device device(name);
+  return device.has_index() ? device : guard_impl().getDevice();
+}
+
+/// Throws the exception again if it is Python's, such as one of a sanitizer: in
+/// C a model has lost its type.
+void raise_python_error(const std::exception_ptr& raised) {
+  if (raised == nullptr) {
+    return;
+  }
+  try {
+    std::rethrow_exception(raised);
+  } catch (python_error& error) {
+    const pybind11::gil_scoped_acquire gil;
+    error.restore();
+    throw pybind11::error_already_set();
+  } catch (const std::exception&) {
+    // Its words are those of the model's exception.
+  }
+}
+
+/// Gives the GIL up for a scope, if this thread has it. PyTorch calls a model
+/// with it; the model waits, for its stream and for locks, and what runs on the
+/// stream, or has the locks, may need it.
+class WithoutGil {
+ public:
+  WithoutGil() {
+    if (Py_IsInitialized() && PyGILState_Check()) {
+      released_.emplace();
+    }
+  }
+
+ private:
+  std::optional<pybind11::gil_scoped_release> released_;
+};
+
+bool is_finalizing() {
+#if PY_VERSION_HEX >= 0x030d0000
+  return Py_IsFinalizing() != 0;
+#else
+  return _Py_IsFinalizing() != 0;
+#endif
+}
+
+/// The functions of libraries that stand behind one pointer of a runner, by the
+/// containers that they are called with.
+template <typename Function>
+struct Originals {
+  std::mutex mutex;
+  std::unordered_map<AOTInductorModelContainerHandle, Function> functions;
+};
+template <auto member, typename Function>
+Originals<Function>& originals() {
+  static auto* value = new Originals<Function>; // models may end at exit
+  return *value;
+}
+
+/// A model whose library has been loaded.
+class Runner final : public Base {
+ public:
+  Runner(
+      const std::string& library,
+      size_t models,
+      c10::Device device,
+      const std::string& folder,
+      bool single_threaded)
+      // The text of the runtime in the library was compiled with CUDA's names
+      // (cuda_names/cuda.h), and knows the device by one of them.
+      : Base(
+            library,
+            models,
+            "cuda:" + std::to_string(device.index()),
+            folder,
+            single_threaded),
+        device_(device),
+        library_(dlopen(library.c_str(), RTLD_NOW | RTLD_NOLOAD)) {
+    // PyTorch calls these with the GIL, and they are not virtual.
+    release_gil_in<&Runner::extract_constants_map_func_>();
+    release_gil_in<&Runner::update_user_managed_constant_buffer_func_>();
+    release_gil_in<&Runner::update_constant_buffer_func_>();
+    release_gil_in<&Runner::update_constant_buffer_from_cpu_func_>();
+    release_gil_in<&Runner::update_inactive_constant_buffer_func_>();
+    release_gil_in<&Runner::run_const_fold_func_>();
+    release_gil_in<&Runner::swap_constant_buffer_func_>();
+    release_gil_in<&Runner::free_inactive_constant_buffer_func_>();
+    release_gil_in<&Runner::update_constants_from_blob_func_>();
+    release_gil_in<&Runner::delete_func_>();
+  }
+
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
+
+  /// Waits for the kernels, whose code is about to be unloaded. While the
+  /// interpreter ends, what they wait for may need it: code and constants then
+  /// stay, since to free these waits, too.
+  ~Runner() override {
+    if (is_finalizing()) {
+      static_cast<void>(library_.release());
+      delete_func_ = [](AOTInductorModelContainerHandle) {
+        return AOTI_RUNTIME_SUCCESS;
+      };
+      return;
+    }
+    try {
+      guard_impl().synchronizeDevice(device_.index());
+    } catch (const std::exception& error) {
+      TORCH_WARN("a model ends after a failure: ", error.what());
+    }
+  }
+
+ protected:
+  std::vector<at::Tensor> run_impl(
+      std::vector<AtenTensorHandle>& inputs,
+      void* stream) override {
+    const WithoutGil released;
+    const c10::DeviceGuard guard(device_);
+    void* current =
+        guard_impl().getStreamNativeHandle(guard_impl().getStream(device_));
+    TORCH_CHECK(
+        stream == nullptr || stream == current,
+        "a model runs on the current stream of ",
+        device_,
+        ": make the stream current, and pass no other");
+    const RaisedScope scope;
+    try {
+      return Base::run_impl(inputs, current);
+    } catch (const std::exception&) {
+      raise_python_error(scope.raised());
+      throw;
+    }
+  }
+
+ private:
+  /// Puts a function that gives the GIL up in front of one of the library.
+  template <auto member>
+  void release_gil_in() {
+    wrap<member>(this->*member);
+  }
+  template <auto member, typename... Arguments>
+  void wrap(AOTIRuntimeError (
+      *&function)(AOTInductorModelContainerHandle, Arguments...)) {
+    using Function = std::remove_reference_t<decltype(function)>;
+    if (function == nullptr) {
+      return; // the library has none
+    }
+    {
+      auto& all = originals<member, Function>();
+      const std::lock_guard lock(all.mutex);
+      all.functions.insert_or_assign(container_handle_, function);
+    }
+    function = [](AOTInductorModelContainerHandle container,
+                  Arguments... arguments) {
+      const WithoutGil released;
+      auto& all = originals<member, Function>();
+      std::unique_lock lock(all.mutex);
+      const Function original = all.functions.at(container);
+      lock.unlock();
+      return original(container, arguments...);
+    };
+  }
+
+  struct Close {
+    void operator()(void* library) const {
+      dlclose(library);
+    }
+  };
+
+  c10::Device device_;
+  std::unique_ptr<void, Close> library_; // besides that of PyTorch
+};
+
+std::unique_ptr<Base> make_runner(
+    const std::string& library,
+    size_t models,
+    const std::string& device,
+    const std::string& folder,
+    bool single_threaded) {
+  const WithoutGil released; // copies wait for the default stream
+  const c10::DeviceGuard guard(find_device(device)); // constants go there
+  return std::make_unique<Runner>(
+      library, models, find_device(device), folder, single_threaded);
+}
+
+} // namespace
+
+void register_runner() {
+  const torch::inductor::RegisterAOTIModelRunner registered(
+      c10::get_privateuse1_backend(), &make_runner);
+}
+
+void register_eager_runner() {
+  // PyTorch looks for the name in upper case here, and passes it on as that of
+  // the device, which it is not. The operator is of the current device.
+  const torch::inductor::RegisterAOTIModelRunner registered(
+      c10::get_privateuse1_backend(/*lower_case=*/false),
+      [](const std::string& library,
+         size_t models,
+         const std::string& /*device*/,
+         const std::string& folder,
+         bool single_threaded) {
+        return make_runner(
+            library,
+            models,
+            c10::get_privateuse1_backend(),
+            folder,
+            single_threaded);
+      });
+}
+
+} // namespace openreg::inductor
