@@ -16,6 +16,9 @@ pytest_plugins = [
 # tox runs tests/semantics with the default, and so does tests/integration/test_pace.py.
 if find_spec("openreg_aten"):
     os.environ.setdefault("OPENREG_ENQUEUE_BURSTS", "0")
+    # Tests of float16 and bfloat16 compare bits with the CPU's. Those of the default
+    # compare with float64, in programs of their own.
+    os.environ.setdefault("OPENREG_HALF_IN_FLOAT32", "0")
     # The tests compare with the CPU, which runs more than CUDA. Those of the limits
     # start programs of their own.
     os.environ["OPENREG_CUDA_LIMITS"] = "0"

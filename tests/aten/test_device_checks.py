@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
 import torch.nn.functional as F
-import torchgen
 from torch import Tensor
 
 REFUSED: dict[str, Callable[[Tensor], object]] = {
@@ -84,38 +82,3 @@ def test_fused_step_takes_a_learning_rate_of_the_host(
 
     for lr in (torch.tensor(0.1), torch.tensor([0.1])):
         assert torch.equal(stepped(device, lr), stepped("cpu", lr))
-
-
-def test_operators_that_check_are_those_of_the_installed_torch() -> None:
-    source = (
-        Path(__file__).parents[2] / "packages/openreg-aten/csrc/facts/device_checks.cpp"
-    )
-    listed = set(re.findall(r'^    "(\w+)",$', source.read_text(), re.MULTILINE))
-    packaged = Path(torchgen.__file__).parent / "packaged/ATen/native"
-    text = (packaged / "native_functions.yaml").read_text()
-    checked, unchecked = set(), set()
-    for entry in text.split("\n- func: ")[1:]:
-        signature, _, rest = entry.partition("\n")
-        name, _, arguments = signature.partition("(")
-        base = name.partition(".")[0]
-        base = base if base.endswith("__") else base.removesuffix("_")
-        inputs = READ.findall(arguments.partition(" -> ")[0])
-        has_kernels = "structured_delegate:" in rest or re.search(
-            r"^ +[\w, ]*\bCUDA\b[\w, ]*:", rest, re.MULTILINE
-        )
-        if has_kernels and len(inputs) >= 2:
-            (unchecked if "device_check: NoCheck" in rest else checked).add(base)
-    own = {"clamp", "embedding"}  # as its source says
-    assert listed - own <= checked - unchecked
-    # What is not listed has no kernel of the CPU's, so none of the device.
-    for name in checked - unchecked - listed:
-        operators = torch._C._jit_get_all_schemas()
-        assert not any(
-            schema.name == f"aten::{name}"
-            and torch._C._dispatch_has_kernel_for_dispatch_key(
-                schema.name
-                + (f".{schema.overload_name}" if schema.overload_name else ""),
-                "CPU",
-            )
-            for schema in operators
-        ), name

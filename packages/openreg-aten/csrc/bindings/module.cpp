@@ -12,6 +12,7 @@
 #include "extension/profiler_ranges.h"
 #include "extension/reset.h"
 #include "extension/tensor_impl.h"
+#include "facts/wider_dtypes.h"
 #include "memory/ipc.h"
 #include "memory/storage_impl.h"
 #include "message/altered_reply.h"
@@ -107,21 +108,13 @@ NB_MODULE(_C, m) {
          } catch (const std::exception&) {
            // It is none of Python's.
          }
-       },
-       [](const char* name) {
-         if (!Py_IsInitialized()) {
-           return false;
-         }
-         const nb::gil_scoped_acquire gil;
-         const nb::error_scope pending;
-         const nb::dict modules = nb::module_::import_("sys").attr("modules");
-         return modules.contains(name);
        }});
 
   m.def(
       "enable_mechanisms",
       [](const std::set<std::string>& disabled) {
         translated([&] {
+          widen_slow_dtypes(half_in_float32_setting());
           set_executor(); // before a device starts, which loads it
           enable_mechanisms(disabled);
           if (cuda_limits_setting()) {

@@ -49,18 +49,10 @@ find_outputs(const Call& call, const CallKey& key, Verdict verdict) {
     return nullptr; // the kernel may refuse to run, and it says so to the
                     // caller
   }
-  // On an idle stream a small call has run sooner than its meta kernel, and any
-  // call sooner than a dry run.
-  constexpr size_t kWorthAsking = size_t{1} << 20;
-  const bool waits = verdict != Verdict::kEnqueue;
-  if (!waits && key.bytes() < kWorthAsking) {
-    return nullptr;
-  }
-  const torch::jit::Stack arguments = call.arguments();
-  auto outputs = ask_meta_kernel(call.op(), call.info(), key, arguments);
-  return outputs != nullptr || !waits
-      ? outputs
-      : dry_run(call.op(), call.info(), key, arguments);
+  // On an idle stream a call has run sooner than a dry run of it.
+  return verdict == Verdict::kEnqueue
+      ? nullptr
+      : dry_run(call.target(), call.info(), key, call.arguments());
 }
 
 /// What records say of a call with so many bytes of operands.
@@ -297,7 +289,6 @@ void run_and_remember(Call& call, const CallKey& key) {
         return tensor.storage().use_count() > 1;
       });
   cache_output_metadata(key, call.made(), resized, share_memory);
-  remember_dtypes(key);
 }
 
 } // namespace

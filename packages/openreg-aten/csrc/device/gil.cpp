@@ -10,8 +10,7 @@ GilFunctions g_functions{
     nullptr,
     [] { return false; },
     [](void (*)(void*), void*) {},
-    [] {},
-    [](const char*) { return false; }};
+    [] {}};
 
 } // namespace
 
@@ -29,10 +28,6 @@ void call_with_python(void (*work)(void*), void* argument) {
 
 void rethrow_interrupt() {
   g_functions.rethrow_interrupt();
-}
-
-bool has_module(const char* name) {
-  return g_functions.has_module(name);
 }
 
 GilRelease::GilRelease() : released_(g_functions.release()) {}

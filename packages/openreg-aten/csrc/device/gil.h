@@ -21,8 +21,6 @@ struct GilFunctions {
   /// Throws the exception that is being handled again if it is Python's and no
   /// Exception: KeyboardInterrupt or SystemExit.
   void (*rethrow_interrupt)();
-  /// Whether a module of Python is there.
-  bool (*has_module)(const char* name);
 };
 /// To be called by the Python module; until then there is no GIL.
 OPENREG_ATEN_API void set_gil_functions(GilFunctions functions);
@@ -36,9 +34,6 @@ void call_with_python(void (*work)(void*), void* argument);
 
 /// As GilFunctions::rethrow_interrupt.
 void rethrow_interrupt();
-
-/// As GilFunctions::has_module. Takes the GIL.
-bool has_module(const char* name);
 
 /// This thread is without the GIL for a scope that waits.
 class GilRelease {

@@ -13,6 +13,7 @@ namespace {
 
 constexpr const char* kInlineBytes = "OPENREG_INLINE_BYTES";
 constexpr const char* kBursts = "OPENREG_ENQUEUE_BURSTS";
+constexpr const char* kHalfInFloat32 = "OPENREG_HALF_IN_FLOAT32";
 constexpr const char* kCudaLimits = "OPENREG_CUDA_LIMITS";
 
 std::uint64_t number_of(const char* name) {
@@ -37,6 +38,12 @@ void register_settings() {
       "0 runs small operators on idle streams inline, always; 1 enqueues them "
       "where that is measured to be faster"));
   OPENREG_CHECK(orRegisterSetting(
+      kHalfInFloat32,
+      "1",
+      orSettingSwitch,
+      "1 computes operators of 16-bit floats in float32 where the CPU's kernel "
+      "is slow, and rounds once, as CUDA does; 0 gives the CPU's bits"));
+  OPENREG_CHECK(orRegisterSetting(
       kCudaLimits,
       "0",
       orSettingSwitch,
@@ -47,6 +54,11 @@ void register_settings() {
 bool cuda_limits_setting() {
   register_settings();
   return number_of(kCudaLimits) == 1;
+}
+
+bool half_in_float32_setting() {
+  register_settings();
+  return number_of(kHalfInFloat32) == 1;
 }
 
 bool is_thread_setting() {

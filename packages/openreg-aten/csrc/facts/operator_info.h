@@ -39,7 +39,7 @@ struct OperatorInfo {
   bool returns_all_written; // so that all that may have other sizes is known
   bool reads_numbers;       // what is made, or refused, follows from floats too
   bool takes_any_size;      // of its first tensor, which it fills
-  bool refuses_floats;      // the CPU's kernel does, and its meta kernel not
+  bool refuses_floats;      // the CPU's kernel does
   // If it gives a tensor with elements another size, then without PyTorch's
   // warning of that, or in words of its own.
   bool resizes_in_its_own_way;
@@ -47,7 +47,12 @@ struct OperatorInfo {
   bool raises_versions;
   bool raises_by_values; // its kernel, of floating point numbers too
   bool promotes;         // computes in the dtype that its arguments promote to
-  uint64_t refused_dtypes; // one bit each: facts/wider_dtypes.h
+  bool stays_on_host;    // no message can name it
+  bool mixes_dtypes;     // 16-bit floats and float32
+  // Dtypes that are widened, one bit each: kernel/wider.h. For some the CPU has
+  // a kernel, which is slow.
+  uint64_t widened_dtypes;
+  uint64_t slow_dtypes;
 };
 
 /// The information about an operator; the reference is valid for ever.

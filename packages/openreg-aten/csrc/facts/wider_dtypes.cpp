@@ -1,23 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The list of wider dtypes, and whether kernels cast.
+// Which dtypes are widened.
 #include "facts/wider_dtypes.h"
 
 namespace openreg::aten {
 namespace {
 
-WiderDtypesOf g_list = nullptr;
 bool g_enabled = false;
+bool g_slow = false;
 
 } // namespace
-
-bool set_wider_dtypes(WiderDtypesOf list) {
-  g_list = list;
-  return true;
-}
-
-WiderDtypes wider_dtypes_of(const c10::OperatorName& name) {
-  return g_list(name);
-}
 
 void use_wider_dtypes() {
   g_enabled = true;
@@ -25,6 +16,14 @@ void use_wider_dtypes() {
 
 bool uses_wider_dtypes() {
   return g_enabled;
+}
+
+void widen_slow_dtypes(bool enabled) {
+  g_slow = enabled;
+}
+
+uint64_t slow_dtypes(const OperatorFacts& facts) {
+  return g_slow ? facts.slow_dtypes : 0;
 }
 
 } // namespace openreg::aten

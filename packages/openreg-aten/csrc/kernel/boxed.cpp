@@ -324,15 +324,27 @@ void run_boxed(
       count_path(op.operator_name(), DispatchPath::kBoxed);
     }
     run_on_host(op, info, *stack, target, cpu_key);
-  } else if (
-      C10_UNLIKELY(
-          cpu_key == c10::DispatchKey::CPU &&
-          computes_in_refused(op, info, *stack))) {
-    run_wider(op, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), stack);
-  } else {
-    BoxedCall call(op, target, cpu_key, info, *stack);
-    submit(call);
+    return;
   }
+  const Widening widening = cpu_key == c10::DispatchKey::CPU
+      ? widening_of(op, info, *stack)
+      : Widening::kNone;
+  if (C10_UNLIKELY(widening == Widening::kByCasts)) {
+    run_wider(op, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), stack);
+    return;
+  }
+  const c10::OperatorHandle* wide =
+      C10_UNLIKELY(widening == Widening::kInKernel) ? float32_kernel_of(target)
+                                                    : nullptr;
+  BoxedCall call(op, wide != nullptr ? *wide : target, cpu_key, info, *stack);
+  submit(call);
+}
+
+void run_widened(
+    const c10::OperatorHandle& op,
+    c10::DispatchKeySet,
+    Stack* stack) {
+  run_boxed(op, stack, op);
 }
 
 } // namespace openreg::aten

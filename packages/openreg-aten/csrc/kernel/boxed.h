@@ -2,6 +2,7 @@
 // The kernel for everything: runs any operator's CPU kernel on device memory.
 #pragma once
 
+#include <ATen/core/boxing/KernelFunction.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 
@@ -35,5 +36,28 @@ void run_as(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
       c10::Dispatcher::singleton().findSchemaOrThrow(name, "");
   run_boxed(op, stack, target);
 }
+
+/// The kernel of an operator that computes in a wider dtype, for callers with a
+/// kernel in another form.
+void run_widened(
+    const c10::OperatorHandle& op,
+    c10::DispatchKeySet keys,
+    torch::jit::Stack* stack);
+
+/// The same for one of at::_ops.
+template <typename Operator, typename Schema = typename Operator::schema>
+struct WiderCall;
+template <typename Operator, typename Result, typename... Args>
+struct WiderCall<Operator, Result(Args...)> {
+  C10_NOINLINE static Result run(const c10::OperatorHandle& op, Args... args) {
+    static const auto kernel =
+        c10::BoxedKernel::makeFromFunction<&run_widened>();
+    return c10::impl::BoxedKernelWrapper<Result(Args...)>::call(
+        kernel,
+        op,
+        c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+        static_cast<Args&&>(args)...);
+  }
+};
 
 } // namespace openreg::aten

@@ -9,8 +9,8 @@
 #pragma once
 
 #include "alias/extent.h"
-#include "facts/device_checks.h"
 #include "facts/numbers.h"
+#include "facts/operators.h"
 #include "kernel/typed.h"
 #include "kernel/wider.h"
 
@@ -213,7 +213,7 @@ struct StructuredKernel<Operator, Structured, Result(Args...)> {
     iterator.meta(args...);
     const c10::ScalarType dtype = iterator.dtype();
     const bool has_run = dtypes.has(dtype);
-    if (C10_UNLIKELY(!has_run && is_refused(info, dtype))) {
+    if (C10_UNLIKELY(!has_run && is_widened(info, dtype))) {
       return WiderCall<Operator>::run(
           OperatorCall::handle(), static_cast<Args&&>(args)...);
     }

@@ -12,6 +12,7 @@
 #include "call/call.h"
 #include "call/submit.h"
 #include "facts/operator_info.h"
+#include "kernel/boxed.h"
 #include "kernel/wider.h"
 #include "random/generator.h"
 
@@ -410,7 +411,7 @@ struct TypedKernel<Operator, Result(Args...)> {
 
   static Result run(Args... args) {
     const OperatorInfo& info = OperatorCall::schema_info();
-    if (C10_UNLIKELY(computes_in_refused(info, args...))) {
+    if (C10_UNLIKELY(computes_wider(info, args...))) {
       return WiderCall<Operator>::run(
           OperatorCall::handle(), static_cast<Args&&>(args)...);
     }

@@ -7,6 +7,7 @@
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,11 @@ namespace {
 
 using c10::ScalarType;
 using torch::jit::Stack;
+
+std::unordered_map<std::string, Preparation>& preparations() {
+  static auto* value = new std::unordered_map<std::string, Preparation>;
+  return *value;
+}
 
 /// The dtype with a kernel, which holds all numbers of the other.
 ScalarType wider(ScalarType dtype) {
@@ -36,15 +42,15 @@ ScalarType wider(ScalarType dtype) {
 /// What is cast in one call, and how back.
 class Casts {
  public:
-  explicit Casts(const OperatorInfo& info) : refused_(info.refused_dtypes) {
+  explicit Casts(const OperatorInfo& info) : widened_(info.widened_dtypes) {
     // An operator has results, and takes numbers, of the other kind.
-    if ((refused_ & dtype_bit(ScalarType::ComplexHalf)) != 0) {
-      refused_ |= dtype_bit(ScalarType::Half);
+    if ((widened_ & dtype_bit(ScalarType::ComplexHalf)) != 0) {
+      widened_ |= dtype_bit(ScalarType::Half);
     }
   }
 
   bool has(ScalarType dtype) const {
-    return (refused_ & dtype_bit(dtype)) != 0 && wider(dtype) != dtype;
+    return (widened_ & dtype_bit(dtype)) != 0 && wider(dtype) != dtype;
   }
   at::Tensor widen(const at::Tensor& tensor) {
     if (!tensor.defined() || !has(tensor.scalar_type())) {
@@ -74,7 +80,7 @@ class Casts {
   }
 
  private:
-  uint64_t refused_;
+  uint64_t widened_;
   ScalarType narrow_ = ScalarType::Undefined;
 };
 
@@ -155,8 +161,9 @@ class WidenedCall {
 
   void call() {
     c10::OperatorHandle op = op_;
-    if (const auto prepare = wider_dtypes_of(op_.operator_name()).preparation) {
-      prepare(op, stack_, base_);
+    const auto prepare = preparations().find(op_.operator_name().name);
+    if (prepare != preparations().end()) {
+      prepare->second(op, stack_, base_);
     }
     if (is_composite()) {
       op.callBoxed(stack_);
@@ -191,12 +198,16 @@ class WidenedCall {
 
 } // namespace
 
-bool computes_in_refused(
+void prepare_wider(const std::string& name, Preparation preparation) {
+  preparations()[name] = preparation;
+}
+
+Widening widening_of(
     const c10::OperatorHandle& op,
     const OperatorInfo& info,
     const Stack& stack) {
-  if (C10_LIKELY(info.refused_dtypes == 0)) {
-    return false;
+  if (C10_LIKELY(info.widened_dtypes == 0)) {
+    return Widening::kNone;
   }
   ComputedDtype dtype(info);
   const auto& arguments = op.schema().arguments();
@@ -211,7 +222,7 @@ bool computes_in_refused(
       dtype.see(value.toScalar());
     }
   }
-  return dtype.is_refused();
+  return dtype.widening();
 }
 
 void run_wider(

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operators in a wider dtype, where CUDA has a kernel and the CPU has none.
+// Operators in a wider dtype: where CUDA has a kernel and the CPU has none, and
+// where the CPU's kernel for 16-bit floats is slow.
 //
-// ops/wider_dtypes.cpp lists operators and dtypes. A kernel of the device asks
+// facts/operators.cpp lists operators and dtypes. A kernel of the device asks
 // first whether its call is among them, which costs all other operators one
 // comparison. If it is, the arguments are cast, the operator is called again,
-// and its results are cast back.
+// and its results are cast back: the device computes as CUDA does, which
+// accumulates 16-bit floats in float32, and rounds once.
 #pragma once
 
 #include "facts/operator_info.h"
@@ -15,10 +17,26 @@
 #include <ATen/core/stack.h>
 #include <ATen/native/TypeProperties.h>
 
+#include <bit>
 #include <cstdint>
 #include <optional>
+#include <string>
 
 namespace openreg::aten {
+
+/// Some operators need more than another dtype. Such a function changes the
+/// arguments, which start at `base` and have been cast, and may change the
+/// operator.
+using Preparation =
+    void (*)(c10::OperatorHandle& op, torch::jit::Stack& stack, size_t base);
+/// Prepares the calls of all overloads of an operator.
+void prepare_wider(const std::string& name, Preparation preparation);
+
+enum class Widening : uint8_t {
+  kNone,
+  kByCasts,  // the device casts: the CPU has no kernel
+  kInKernel, // one kernel casts and computes: the CPU's is slow
+};
 
 /// Collects what decides in which dtype a call computes: its argument `dtype`,
 /// else its tensors; of pointwise operators what they promote to.
@@ -53,12 +71,23 @@ class ComputedDtype {
   template <typename Other>
   void see(const Other&) {}
 
-  /// Whether it is a dtype that the CPU has no kernel for.
-  bool is_refused() const {
+  Widening widening() const {
     const uint64_t computed = given_ != 0 ? given_
         : info_.promotes ? dtype_bit(at::native::result_type(promoted_))
                          : tensors_;
-    return (computed & info_.refused_dtypes) != 0 && uses_wider_dtypes();
+    if ((computed & info_.widened_dtypes) == 0 || !uses_wider_dtypes()) {
+      return Widening::kNone;
+    }
+    if ((computed & info_.widened_dtypes & ~info_.slow_dtypes) != 0) {
+      return Widening::kByCasts;
+    }
+    // What the CPU's kernel refuses is its error.
+    constexpr uint64_t kFloats = dtype_bit(c10::ScalarType::Half) |
+        dtype_bit(c10::ScalarType::BFloat16) |
+        dtype_bit(c10::ScalarType::Float) | dtype_bit(c10::ScalarType::Double);
+    return std::has_single_bit(tensors_ & kFloats) || info_.mixes_dtypes
+        ? Widening::kInKernel
+        : Widening::kNone;
   }
 
  private:
@@ -68,22 +97,22 @@ class ComputedDtype {
   uint64_t given_ = 0;
 };
 
-/// Whether the list has the operator that `info` describes with a dtype, or
+/// Whether the operator that `info` describes is widened with a dtype, or with
 /// these arguments.
-inline bool is_refused(const OperatorInfo& info, c10::ScalarType dtype) {
-  return C10_UNLIKELY((info.refused_dtypes & dtype_bit(dtype)) != 0) &&
+inline bool is_widened(const OperatorInfo& info, c10::ScalarType dtype) {
+  return C10_UNLIKELY((info.widened_dtypes & dtype_bit(dtype)) != 0) &&
       uses_wider_dtypes();
 }
 template <typename... Args>
-bool computes_in_refused(const OperatorInfo& info, const Args&... args) {
-  if (C10_LIKELY(info.refused_dtypes == 0)) {
+bool computes_wider(const OperatorInfo& info, const Args&... args) {
+  if (C10_LIKELY(info.widened_dtypes == 0)) {
     return false;
   }
   ComputedDtype dtype(info);
   (dtype.see(args), ...);
-  return dtype.is_refused();
+  return dtype.widening() != Widening::kNone;
 }
-bool computes_in_refused(
+Widening widening_of(
     const c10::OperatorHandle& op,
     const OperatorInfo& info,
     const torch::jit::Stack& stack);
@@ -95,19 +124,10 @@ void run_wider(
     c10::DispatchKeySet keys,
     torch::jit::Stack* stack);
 
-/// The same for one of at::_ops.
-template <typename Operator, typename Schema = typename Operator::schema>
-struct WiderCall;
-template <typename Operator, typename Result, typename... Args>
-struct WiderCall<Operator, Result(Args...)> {
-  C10_NOINLINE static Result run(const c10::OperatorHandle& op, Args... args) {
-    static const auto kernel = c10::BoxedKernel::makeFromFunction<&run_wider>();
-    return c10::impl::BoxedKernelWrapper<Result(Args...)>::call(
-        kernel,
-        op,
-        c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
-        static_cast<Args&&>(args)...);
-  }
-};
+/// Defines operators of ours that compute in float32 what `name` computes in a
+/// slow dtype: one for each overload, with a kernel for the CPU.
+void add_float32_kernels(const std::string& name);
+/// The one for `op`; null if there is none.
+const c10::OperatorHandle* float32_kernel_of(const c10::OperatorHandle& op);
 
 } // namespace openreg::aten

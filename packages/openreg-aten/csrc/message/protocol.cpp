@@ -49,8 +49,8 @@ TensorMetadata read_metadata(Reader& in) {
 
 bool is_the_devices(const c10::OperatorHandle& op, c10::DispatchKey key) {
   const std::string& name = op.operator_name().name;
-  if (name == "aten::from_file" || name.starts_with("aten::fbgemm_") ||
-      info_of(op).arguments.empty()) {
+  const OperatorInfo& info = info_of(op);
+  if (info.stays_on_host || info.arguments.empty()) {
     return false;
   }
   return op.hasKernelForDispatchKey(key) ||

@@ -286,10 +286,7 @@ bool is_assertion(const c10::OperatorName& name, std::string_view what) {
 /// before dtypes. It gets stand-ins for the tensors.
 void check_sizes(const c10::OperatorHandle& op, Stack&& arguments) {
   StandInCall call(
-      info_of(op),
-      std::move(arguments),
-      c10::kCPU,
-      StandInCall::Setting::kZeros);
+      info_of(op), std::move(arguments), StandInCall::Setting::kZeros);
   try {
     if (op.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU) &&
         call.replace_arguments()) {
@@ -445,10 +442,7 @@ class LimitedKernel final : public c10::OperatorKernel {
     if (!key.usable()) {
       return nullptr;
     }
-    auto outputs = find_output_metadata(key);
-    if (outputs == nullptr) {
-      outputs = ask_meta_kernel(op, info, key, arguments);
-    }
+    const auto outputs = find_output_metadata(key);
     return outputs != nullptr ? outputs : dry_run(op, info, key, arguments);
   }
 

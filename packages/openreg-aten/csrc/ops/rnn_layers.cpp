@@ -6,6 +6,7 @@
 // oneDNN. These kernels are composed too, so derivatives and transforms come
 // from their parts.
 #include "base/mechanism.h"
+#include "facts/wider_dtypes.h"
 #include "kernel/boxed.h"
 #include "ops/rnn_steps.h"
 
@@ -237,6 +238,58 @@ TwoStates lstm_data(
       has_projections(hx));
 }
 
+// ---- 16-bit floats ---------------------------------------------------------
+
+/// Whether layers compute in float32 for tensors of a dtype.
+bool computes_in_float32(const Tensor& tensor) {
+  static const uint64_t dtypes = slow_dtypes(facts_of("aten::lstm", ""));
+  return tensor.is_privateuseone() &&
+      (dtype_bit(tensor.scalar_type()) & dtypes) != 0;
+}
+
+bool widens(const Tensor& tensor) {
+  return computes_in_float32(tensor);
+}
+/// As the CPU's layers, which refuse tensors of several dtypes.
+bool widens(TensorList tensors) {
+  return std::all_of(tensors.begin(), tensors.end(), &computes_in_float32);
+}
+template <typename Other>
+bool widens(const Other&) {
+  return true;
+}
+
+struct Widened {
+  std::vector<Tensor> tensors;
+  operator TensorList() const { // NOLINT: it stands for one
+    return tensors;
+  }
+};
+
+Tensor widen(const Tensor& tensor) {
+  return tensor.is_floating_point() ? tensor.to(at::kFloat) : tensor;
+}
+Widened widen(TensorList tensors) {
+  Widened wide;
+  for (const Tensor& tensor : tensors) {
+    wide.tensors.push_back(widen(tensor));
+  }
+  return wide;
+}
+template <typename Other>
+Other widen(const Other& other) {
+  return other;
+}
+
+template <typename... Tensors>
+std::tuple<Tensors...> narrow(
+    const std::tuple<Tensors...>& results,
+    c10::ScalarType dtype) {
+  return std::apply(
+      [&](const auto&... each) { return std::tuple(each.to(dtype)...); },
+      results);
+}
+
 /// Takes a layer of this file, or PyTorch's own under autocast, which is
 /// CUDA's: it casts what goes into the fused cells, so that results have the
 /// dtypes of CUDA's.
@@ -246,9 +299,28 @@ template <typename Result, typename... Args>
 struct UnlessAutocast<Result(Args...)> {
   template <Result (*layer)(Args...), Result (*composite)(Args...)>
   static Result run(Args... args) {
-    return at::autocast::is_autocast_enabled(at::kPrivateUse1)
-        ? composite(args...)
-        : layer(args...);
+    if (at::autocast::is_autocast_enabled(at::kPrivateUse1)) {
+      return composite(args...);
+    }
+    const Tensor& input = std::get<0>(std::tie(args...));
+    // A packed input has sizes of batches, which are integers of the host.
+    if (C10_UNLIKELY(computes_in_float32(input)) && are_widened(args...)) {
+      return narrow(layer(widen(args)...), input.scalar_type());
+    }
+    return layer(args...);
+  }
+
+ private:
+  static bool are_widened(const Args&... args) {
+    return (is_widened_or_integer(args) && ...);
+  }
+  template <typename Argument>
+  static bool is_widened_or_integer(const Argument& argument) {
+    if constexpr (std::is_same_v<Argument, Tensor>) {
+      return !argument.is_floating_point() || widens(argument);
+    } else {
+      return widens(argument);
+    }
   }
 };
 using OneInput = UnlessAutocast<decltype(one_state_input<gru_step>)>;

@@ -21,7 +21,7 @@ void abs_kernel(at::TensorIteratorBase& iter) {
   const c10::ScalarType dtype = iter.dtype(1);
   at::Tensor out = iter.tensor(0);
   const at::Tensor self = iter.tensor(1);
-  if (C10_UNLIKELY(is_refused(info, dtype))) {
+  if (C10_UNLIKELY(is_widened(info, dtype))) {
     WiderCall<at::_ops::abs_out>::run(AbsCall::handle(), self, out);
     return;
   }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operators and dtypes that CUDA has kernels for and the CPU has not: the list,
-// and what of it takes more than another dtype.
+// Operators that compute in a wider dtype and take more than another dtype.
 #include "base/mechanism.h"
 #include "kernel/wider.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/boxing/KernelFunction.h>
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/fft_fft2_ops.h>
 #include <ATen/ops/fft_fft_ops.h>
@@ -26,16 +26,13 @@
 #include <ATen/ops/fft_rfftn_ops.h>
 #include <torch/library.h>
 
-#include <algorithm>
 #include <cmath>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 namespace openreg::aten {
 namespace {
 
-using c10::ScalarType;
 using torch::jit::Stack;
 
 /// CUDA finds the bin of an integer in integers, as the whole part of
@@ -72,97 +69,6 @@ void sum_without_nan(c10::OperatorHandle& op, Stack& stack, size_t base) {
       op.operator_name().overload_name.empty() ? "dim_IntList" : "IntList_out");
 }
 
-struct Entry {
-  std::vector<ScalarType> dtypes;
-  std::vector<std::string_view> operators; // with all overloads, out=, in-place
-  Preparation prepare = nullptr;
-};
-
-// [docs: wider-dtypes]
-const std::vector<Entry>& list() {
-  static const auto& entries = *new std::vector<Entry>{
-      {{ScalarType::ComplexHalf},
-       {"acos",
-        "acosh",
-        "angle",
-        "asin",
-        "asinh",
-        "atan",
-        "atanh",
-        "cos",
-        "cosh",
-        "div",
-        "exp",
-        "lerp",
-        "log",
-        "logaddexp",
-        "pow",
-        "prod",
-        "rsqrt",
-        "sigmoid",
-        "sigmoid_backward",
-        "sin",
-        "sinh",
-        "sqrt",
-        "sum",
-        "tan",
-        "tanh",
-        "tanh_backward",
-        "trace"}},
-      {{ScalarType::Half, ScalarType::BFloat16},
-       {"_upsample_bilinear2d_aa",
-        "_upsample_bilinear2d_aa_backward",
-        "avg_pool3d",
-        "avg_pool3d_backward",
-        "multi_margin_loss",
-        "multi_margin_loss_backward",
-        "multilabel_margin_loss_backward",
-        "multilabel_margin_loss_forward"}},
-      {{ScalarType::Half}, {"rrelu_with_noise"}},
-      {{ScalarType::Half, ScalarType::ComplexHalf},
-       {"_fft_c2c",  "_fft_c2r",   "_fft_r2c",   "fft_fft",    "fft_fft2",
-        "fft_fftn",  "fft_hfft",   "fft_hfft2",  "fft_hfftn",  "fft_ifft",
-        "fft_ifft2", "fft_ifftn",  "fft_ihfft",  "fft_ihfft2", "fft_ihfftn",
-        "fft_irfft", "fft_irfft2", "fft_irfftn", "fft_rfft",   "fft_rfft2",
-        "fft_rfftn"}},
-      {{ScalarType::Bool}, {"abs", "trace"}},
-      {{ScalarType::Byte,
-        ScalarType::Char,
-        ScalarType::Short,
-        ScalarType::Int,
-        ScalarType::Long},
-       {"histc"},
-       &place_between_integers},
-      {{ScalarType::ComplexHalf,
-        ScalarType::ComplexFloat,
-        ScalarType::ComplexDouble},
-       {"nansum"},
-       &sum_without_nan},
-  };
-  return entries;
-}
-// [docs: end]
-
-/// The name that an operator shares with its in-place variant, and none if it
-/// is not PyTorch's.
-std::string_view base_name(const c10::OperatorName& name) {
-  constexpr std::string_view kNamespace = "aten::";
-  std::string_view base = name.name;
-  if (base.substr(0, kNamespace.size()) != kNamespace) {
-    return {};
-  }
-  base.remove_prefix(kNamespace.size());
-  if (!base.empty() && base.back() == '_') {
-    base.remove_suffix(1);
-  }
-  return base;
-}
-
-bool names(const Entry& entry, std::string_view base) {
-  return std::find(entry.operators.begin(), entry.operators.end(), base) !=
-      entry.operators.end();
-}
-
 /// The kernel of a composite operator that asks which device it is for before
 /// it takes a dtype, and so has to be given another one.
 template <typename Operator, typename Schema = typename Operator::schema>
@@ -173,8 +79,14 @@ struct CompositeKernel<Operator, Result(Args...)> {
     static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(
         Operator::name, Operator::overload_name);
     static const OperatorInfo& info = info_of(op);
-    if (C10_UNLIKELY(computes_in_refused(info, args...))) {
-      return WiderCall<Operator>::run(op, static_cast<Args&&>(args)...);
+    if (C10_UNLIKELY(computes_wider(info, args...))) {
+      static const auto kernel =
+          c10::BoxedKernel::makeFromFunction<&run_wider>();
+      return c10::impl::BoxedKernelWrapper<Result(Args...)>::call(
+          kernel,
+          op,
+          c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+          static_cast<Args&&>(args)...);
     }
     return Operator::redispatch(
         c10::DispatchKeySet(c10::DispatchKey::CPU),
@@ -235,23 +147,6 @@ void add_fourier_transforms(torch::Library& library) {
       ops::fft_rfftn_out>(library);
 }
 
-WiderDtypes find(const c10::OperatorName& name) {
-  WiderDtypes found{0, nullptr};
-  for (const Entry& entry : list()) {
-    if (names(entry, base_name(name))) {
-      for (const ScalarType dtype : entry.dtypes) {
-        found.refused |= dtype_bit(dtype);
-      }
-      if (found.preparation == nullptr) {
-        found.preparation = entry.prepare;
-      }
-    }
-  }
-  return found;
-}
-
-[[maybe_unused]] const bool g_set = set_wider_dtypes(&find);
-
 } // namespace
 
 OPENREG_MECHANISM(
@@ -259,6 +154,8 @@ OPENREG_MECHANISM(
     "TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1): casts",
     "complex32, histc of integers and more are refused as on the CPU") {
   use_wider_dtypes();
+  prepare_wider("aten::histc", &place_between_integers);
+  prepare_wider("aten::nansum", &sum_without_nan);
   static auto kernels = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   static auto autograd = MAKE_TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1);
   add_fourier_transforms(kernels);

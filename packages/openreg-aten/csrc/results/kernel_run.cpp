@@ -78,8 +78,12 @@ void put_results(
         fits,
         "result ",
         count,
-        " does not look as its meta kernel said, or as it did in an earlier "
-        "call with the same metadata");
+        made.defined() ? " has the shape " : " is undefined",
+        made.defined() ? c10::str(made.sizes()) : "",
+        ", and an earlier call with the same metadata gave it the shape ",
+        result.metadata.defined
+            ? c10::str(c10::IntArrayRef(result.metadata.sizes))
+            : "of an undefined tensor");
     count += 1;
     if (made.defined() && (made.data_ptr() != result.data || !has_strides)) {
       // It may lie where another result has to go.

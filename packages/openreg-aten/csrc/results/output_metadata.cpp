@@ -34,8 +34,7 @@ struct OutputMetadataCache {
   std::
       unordered_map<uint64_t, std::shared_ptr<const OutputMetadata>, DigestHash>
           entries;
-  std::unordered_set<uint64_t, DigestHash> signatures; // that have run
-  std::unordered_set<uint64_t, DigestHash> failed;     // kernels of these calls
+  std::unordered_set<uint64_t, DigestHash> failed; // kernels of these calls
 };
 
 OutputMetadataCache& cache() {
@@ -116,9 +115,6 @@ void CallKey::add(const at::Tensor& tensor) {
     return;
   }
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
-  signature_ = signature_ * 31 +
-      (static_cast<uint64_t>(impl.device_type()) << 8 |
-       static_cast<uint64_t>(tensor.scalar_type()));
   add_number(
       static_cast<uint64_t>(impl.device_type()) << 40 |
       static_cast<uint64_t>(tensor.scalar_type()) << 24 |
@@ -180,7 +176,6 @@ void CallKey::add_geometry(const c10::TensorImpl& tensor) {
 }
 
 void CallKey::add(const c10::Scalar& value) {
-  signature_ = signature_ * 31 + static_cast<uint64_t>(value.type());
   add_number(static_cast<uint64_t>(value.type()));
   constexpr double kEveryDtypeHas = 127;
   may_raise_ = may_raise_ || value.isComplex() ||
@@ -199,10 +194,6 @@ void CallKey::add(const c10::Scalar& value) {
 void CallKey::add(const c10::IValue& value) {
   // First what it is, since an argument may be one of several kinds.
   enum Tag : uint64_t { kNone, kTensor, kInt, kBool, kDouble, kComplex, kList };
-  if (value.isScalar()) {
-    signature_ =
-        signature_ * 31 + static_cast<uint64_t>(value.toScalar().type());
-  }
   if (value.isTensor()) {
     add_number(kTensor);
     add(value.toTensor());
@@ -316,18 +307,6 @@ bool has_failed(const CallKey& key) {
   OutputMetadataCache& all = cache();
   const std::shared_lock lock(all.mutex);
   return all.failed.count(digest_of(key)) > 0;
-}
-
-void remember_dtypes(const CallKey& key) {
-  OutputMetadataCache& all = cache();
-  const std::unique_lock lock(all.mutex);
-  all.signatures.insert(key.signature());
-}
-
-bool has_run_with_dtypes(const CallKey& key) {
-  OutputMetadataCache& all = cache();
-  const std::shared_lock lock(all.mutex);
-  return all.signatures.count(key.signature()) > 0;
 }
 
 } // namespace openreg::aten

@@ -34,10 +34,8 @@ class CallKey {
   CallKey(const c10::OperatorHandle& op, const OperatorInfo& info)
       : usable_(info.results_follow_from_metadata),
         reads_numbers_(info.reads_numbers),
-        takes_any_size_(info.takes_any_size),
-        signature_(
-            static_cast<uint64_t>(std::hash<c10::OperatorHandle>{}(op))) {
-    add_number(signature_);
+        takes_any_size_(info.takes_any_size) {
+    add_number(static_cast<uint64_t>(std::hash<c10::OperatorHandle>{}(op)));
   }
 
   /// False if values of tensors matter too.
@@ -60,11 +58,6 @@ class CallKey {
   /// probability of less than 1e-13.
   uint64_t digest() const {
     return digest_;
-  }
-
-  /// Stands for the operator and the dtypes of its arguments, in order.
-  uint64_t signature() const {
-    return signature_;
   }
 
   void add(const at::Tensor& tensor);
@@ -161,7 +154,6 @@ class CallKey {
   bool may_raise_ = false;
   bool reads_numbers_;
   bool takes_any_size_;
-  uint64_t signature_;
   size_t bytes_ = 0;
   uint64_t digest_ = 0x2545f4914f6cdd1d;
   // Arguments that share memory: an operator may refuse it.
@@ -214,14 +206,10 @@ std::shared_ptr<const OutputMetadata> cache_output_metadata(
     at::ArrayRef<at::Tensor> resized,
     bool share_memory);
 
-/// Remembers that the CPU's kernel has run with the dtypes of a call.
-void remember_dtypes(const CallKey& key);
-bool has_run_with_dtypes(const CallKey& key);
-
 /// The number by which forget_output_metadata() and correct_output_metadata()
 /// know a call.
 uint64_t digest_of(const CallKey& key);
-/// Caches what a call made that a meta kernel did not know. Its tensors need
+/// Caches what a call made that a dry run did not show. Its tensors need
 /// not own their memory: an enqueued call's are copied into place.
 void correct_output_metadata(uint64_t digest, std::vector<TensorMetadata> made);
 /// Forgets the outputs of a call whose kernel has failed, so that the next one

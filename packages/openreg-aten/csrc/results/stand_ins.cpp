@@ -108,12 +108,10 @@ bool StandInCall::replace_arguments() {
         value = stand_ins_of(argument, value);
         break;
       case Kind::kGenerator:
-        value = device_.is_meta()
-            ? c10::IValue()
-            : c10::IValue(at::detail::createCPUGenerator());
+        value = at::detail::createCPUGenerator();
         break;
       case Kind::kDevice:
-        value = device_;
+        value = c10::Device(c10::kCPU);
         break;
     }
   }
@@ -132,10 +130,7 @@ bool StandInCall::run(const c10::OperatorHandle& op) {
     }
   }
   const HiddenScope scope;
-  op.redispatchBoxed(
-      c10::DispatchKeySet(
-          device_.is_meta() ? c10::DispatchKey::Meta : c10::DispatchKey::CPU),
-      &stack_);
+  op.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), &stack_);
   for (size_t i = 0; i < written_.size(); ++i) {
     const Metadata& before = before_[i];
     if (setting_ == Setting::kEmptyResults &&
@@ -195,8 +190,7 @@ bool StandInCall::has_hidden_change() const {
         now.conj != before.conj || now.neg != before.neg) {
       return true;
     }
-    // Meta kernels were given an empty result, with which some do otherwise.
-    if ((info_.resizes_in_its_own_way || device_.is_meta()) &&
+    if (info_.resizes_in_its_own_way &&
         c10::multiply_integers(before.sizes) > 0 && now.sizes != before.sizes) {
       return true;
     }
@@ -234,9 +228,7 @@ at::Tensor StandInCall::stand_in_of(
   }
   if (!tensor.is_privateuseone()) {
     refused_ = refused_ || !is_accepted_from_host(tensor, argument);
-    if (refused_ || device_.is_cpu()) {
-      return tensor;
-    }
+    return tensor;
   }
   const bool written = argument.written;
   const c10::TensorImpl* impl = tensor.unsafeGetTensorImpl();
@@ -282,8 +274,7 @@ c10::IValue StandInCall::stand_ins_of(
 at::Tensor StandInCall::make_stand_in(const c10::TensorImpl& from) {
   at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
       c10::Storage(storages_.at(from.storage().unsafeGetStorageImpl()).storage),
-      c10::DispatchKeySet(
-          device_.is_meta() ? c10::DispatchKey::Meta : c10::DispatchKey::CPU),
+      c10::DispatchKeySet(c10::DispatchKey::CPU),
       from.dtype());
   c10::TensorImpl& to = *tensor.unsafeGetTensorImpl();
   to.set_sizes_and_strides(from.sizes(), from.strides(), from.storage_offset());
@@ -297,14 +288,14 @@ at::Tensor StandInCall::make_stand_in(const c10::TensorImpl& from) {
 
 c10::Storage StandInCall::make_storage(const c10::TensorImpl& from) {
   const size_t size = from.storage().nbytes();
-  c10::DataPtr data(nullptr, device_);
+  c10::DataPtr data(nullptr, c10::Device(c10::kCPU));
   bytes_ += size;
-  refused_ = refused_ || (device_.is_cpu() && bytes_ > kMostDryRunBytes);
-  if (device_.is_cpu() && size > 0 && !refused_) {
+  refused_ = refused_ || bytes_ > kMostDryRunBytes;
+  if (size > 0 && !refused_) {
     // Zeros cost little before they are read.
     auto* bytes = static_cast<unsigned char*>(std::calloc(size, 1));
     refused_ = bytes == nullptr;
-    data = c10::DataPtr(bytes, bytes, &std::free, device_);
+    data = c10::DataPtr(bytes, bytes, &std::free, c10::Device(c10::kCPU));
     if (setting_ == Setting::kOnes && !refused_ &&
         c10::isIntegralType(
             c10::typeMetaToScalarType(from.dtype()), /*includeBool=*/true)) {
@@ -317,7 +308,7 @@ c10::Storage StandInCall::make_storage(const c10::TensorImpl& from) {
       c10::StorageImpl::use_byte_size_t(),
       size,
       std::move(data),
-      c10::GetAllocator(device_.type()),
+      c10::GetAllocator(c10::kCPU),
       /*resizable=*/true);
 }
 

@@ -18,9 +18,8 @@ namespace openreg::aten {
 /// Above this, a dry run costs the host more memory and time than a wait.
 constexpr size_t kMostDryRunBytes = size_t{64} << 20;
 
-/// On the meta device stand-ins have no memory. On the CPU they are full of
-/// zeros; they share memory as the arguments do, and tensors of the host stand
-/// for themselves.
+/// Stand-ins are tensors of the CPU, full of zeros. They share memory as the
+/// arguments do, and tensors of the host stand for themselves.
 class StandInCall {
  public:
   enum class Setting : uint8_t {
@@ -31,12 +30,8 @@ class StandInCall {
   StandInCall(
       const OperatorInfo& info,
       torch::jit::Stack&& stack,
-      c10::DeviceType device,
       Setting setting)
-      : info_(info),
-        stack_(std::move(stack)),
-        device_(device),
-        setting_(setting) {}
+      : info_(info), stack_(std::move(stack)), setting_(setting) {}
 
   /// Replaces the arguments; false if the operator does not accept one, or if
   /// stand-ins would need too much memory.
@@ -46,7 +41,7 @@ class StandInCall {
     return overlaps_;
   }
 
-  /// Runs the kernel for the stand-ins' device; false if it has warned, also
+  /// Runs the CPU's kernel; false if it has warned, also
   /// with a warning that PyTorch gives once and has given before.
   bool run(const c10::OperatorHandle& op);
 
@@ -84,7 +79,6 @@ class StandInCall {
 
   const OperatorInfo& info_;
   torch::jit::Stack stack_;
-  const c10::Device device_;
   const Setting setting_;
   std::unordered_map<const c10::TensorImpl*, at::Tensor> tensors_;
   struct Shared {

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Kernels of the CPU that compute 16-bit floats in float32 and round once.
+#include "kernel/wider.h"
+
+#include <torch/library.h>
+
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace openreg::aten {
+namespace {
+
+using c10::ScalarType;
+using torch::jit::Stack;
+
+struct Wide {
+  c10::OperatorHandle of;
+  bool follows_parameters;
+  bool keeps_float32;
+};
+
+struct Table {
+  std::unordered_map<c10::OperatorHandle, c10::OperatorHandle> wide;
+  std::unordered_map<c10::OperatorHandle, Wide> narrow; // by the wide one
+};
+
+Table& table() {
+  static auto* value = new Table;
+  return *value;
+}
+
+bool is_narrow(const at::Tensor& tensor) {
+  return tensor.defined() &&
+      (tensor.scalar_type() == ScalarType::Half ||
+       tensor.scalar_type() == ScalarType::BFloat16);
+}
+
+/// Runs the CPU's kernel for float32 on copies of the tensors.
+void run_in_float32(const c10::OperatorHandle& op, Stack* stack) {
+  const Wide& wide = table().narrow.at(op);
+  const OperatorInfo& info = info_of(op);
+  const size_t base = stack->size() - info.argument_count;
+  const std::vector<c10::IValue> originals(
+      stack->begin() + static_cast<std::ptrdiff_t>(base), stack->end());
+  ScalarType dtype = ScalarType::Undefined;
+  bool mixed = false;
+  for (size_t i = 0; i < originals.size(); ++i) {
+    if (!originals[i].isTensor()) {
+      continue;
+    }
+    const at::Tensor& tensor = originals[i].toTensor();
+    if (is_narrow(tensor)) {
+      dtype = tensor.scalar_type();
+      (*stack)[base + i] = tensor.to(ScalarType::Float);
+    } else {
+      mixed |= tensor.defined() && tensor.scalar_type() == ScalarType::Float;
+    }
+  }
+  const std::vector<c10::IValue> widened(
+      stack->begin() + static_cast<std::ptrdiff_t>(base), stack->end());
+  wide.of.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+  for (const auto& argument : info.arguments) {
+    const c10::IValue& original = originals[argument.index];
+    const c10::IValue& result = widened[argument.index];
+    if (argument.written && original.isTensor() && !original.is(result)) {
+      const at::Tensor& to = original.toTensor();
+      to.resize_(result.toTensor().sizes());
+      to.copy_(result.toTensor());
+    }
+  }
+  const size_t first = stack->size() - info.returned.size();
+  for (size_t i = 0; i < info.returned.size(); ++i) {
+    c10::IValue& result = (*stack)[first + i];
+    const int32_t source = info.returned[i];
+    if (source >= 0) {
+      result = originals[info.arguments[static_cast<size_t>(source)].index];
+    } else if (
+        i == 0 || !(wide.keeps_float32 || (wide.follows_parameters && mixed))) {
+      const at::Tensor& made = result.toTensor();
+      if (made.defined() && made.scalar_type() == ScalarType::Float) {
+        result = made.to(dtype);
+      }
+    }
+  }
+}
+
+} // namespace
+
+void add_float32_kernels(const std::string& name) {
+  static torch::Library library(
+      torch::Library::FRAGMENT, "openreg", std::nullopt, __FILE__, __LINE__);
+  auto& dispatcher = c10::Dispatcher::singleton();
+  for (const std::string& variant : {name, name + "_"}) {
+    for (const auto& known : dispatcher.getAllOpNames()) {
+      const auto op = dispatcher.findOp(known);
+      if (known.name != variant || !op || !op->hasSchema() ||
+          !op->hasComputedKernelForDispatchKey(c10::DispatchKey::CPU) ||
+          op->hasKernelForDispatchKey(
+              c10::DispatchKey::CompositeImplicitAutograd)) {
+        continue;
+      }
+      std::string own =
+          "openreg::float32_" + variant.substr(variant.find("::") + 2);
+      const c10::FunctionSchema& schema = op->schema();
+      if (schema.getNamespace() == std::string_view("openreg")) {
+        own += "_own";
+      }
+      library.def(schema.cloneWithName(own, known.overload_name));
+      const c10::OperatorName own_name{own, known.overload_name};
+      library.impl(
+          toString(own_name).c_str(),
+          c10::DispatchKey::CPU,
+          torch::CppFunction::makeFromBoxedFunction<&run_in_float32>());
+      const auto wide = dispatcher.findSchemaOrThrow(
+          own.c_str(), known.overload_name.c_str());
+      const OperatorFacts facts = facts_of(known.name, known.overload_name);
+      table().wide.emplace(*op, wide);
+      table().narrow.emplace(
+          wide,
+          Wide{*op, facts.has(kFollowsParameters), facts.has(kKeepsFloat32)});
+    }
+  }
+}
+
+const c10::OperatorHandle* float32_kernel_of(const c10::OperatorHandle& op) {
+  const auto found = table().wide.find(op);
+  return found == table().wide.end() ? nullptr : &found->second;
+}
+
+} // namespace openreg::aten
