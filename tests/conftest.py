@@ -13,7 +13,8 @@ pytest_plugins = [
 ]
 
 # Many tests count how operators run, which depends on measured times otherwise.
-# tox runs tests/semantics with the default, and so does tests/integration/test_pace.py.
+# tox runs tests/sweeps/semantics with the default. So does integration/test_pace.py in
+# tests/torch_openreg.
 if find_spec("openreg_aten"):
     os.environ.setdefault("OPENREG_ENQUEUE_BURSTS", "0")
     # The tests compare with the CPU, which runs more than CUDA. Those of the limits

@@ -13,6 +13,8 @@ import torch.nn.functional as F
 import torchgen
 from torch import Tensor
 
+from support.scripts import ROOT
+
 REFUSED: dict[str, Callable[[Tensor], object]] = {
     "cross_entropy": lambda x: F.cross_entropy(x[0], torch.tensor(1)),
     "embedding": lambda x: F.embedding(torch.tensor(1), x),
@@ -87,9 +89,7 @@ def test_fused_step_takes_a_learning_rate_of_the_host(
 
 
 def test_operators_that_check_are_those_of_the_installed_torch() -> None:
-    source = (
-        Path(__file__).parents[2] / "packages/openreg-aten/csrc/facts/device_checks.cpp"
-    )
+    source = ROOT / "packages/openreg-aten/csrc/facts/device_checks.cpp"
     listed = set(re.findall(r'^    "(\w+)",$', source.read_text(), re.MULTILINE))
     packaged = Path(torchgen.__file__).parent / "packaged/ATen/native"
     text = (packaged / "native_functions.yaml").read_text()

@@ -11,8 +11,9 @@ import pytest
 
 import openreg_aten
 from support.programs import Ended, Program
+from support.scripts import ROOT
 
-PACKAGES = Path(__file__).parents[2] / "packages"
+PACKAGES = ROOT / "packages"
 
 
 def output(done: Ended) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -13,8 +12,9 @@ import torch.distributed as dist
 
 import openreg_distributed
 from support.ranks import run_ranks
+from support.scripts import ROOT
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "distributed" / "train.py"
+EXAMPLE = ROOT / "examples" / "distributed" / "train.py"
 
 
 def test_registration_names_the_device():

@@ -20,6 +20,7 @@ import torch
 import torch.distributed as dist
 
 from support.programs import run, variables
+from support.scripts import ROOT
 from torch_openreg.testing import RanksFailedError, run_each_rank, run_ranks
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
@@ -428,7 +429,7 @@ def test_ranks_end_with_pytest(start_method, tmp_path, number):
 
 
 def test_the_example_passes(tmp_path):
-    example = Path(__file__).parents[2] / "examples" / "distributed" / "tests"
+    example = ROOT / "examples" / "distributed" / "tests"
     command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", example)
     ended = run(*command, environment=variables(), folder=tmp_path)
     assert "1 passed" in ended.stdout, ended.stdout + ended.stderr

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.programs import run, variables
-
-ROOT = Path(__file__).parents[2]
+from support.scripts import ROOT
 
 
 @pytest.mark.timeout(300)

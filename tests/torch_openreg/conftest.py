@@ -30,6 +30,12 @@ def device_state_is_kept() -> Iterator[None]:
 
 
 @pytest.fixture
+def device() -> str:
+    """The simulated accelerator."""
+    return "openreg"
+
+
+@pytest.fixture
 def interpreter(fork: Program) -> Program:
     """Runs source after ``import torch``; keyword arguments are its environment."""
 

@@ -2,7 +2,7 @@
 // Which calls meta kernels are asked about.
 //
 // The lists were found by comparing every operator of PyTorch's database with
-// its meta kernel; tests/conformance/test_first_calls.py runs it again. What is
+// its meta kernel; tests/sweeps/test_first_calls.py runs it again. What is
 // not asked about gets a dry run.
 #include "results/meta_trust.h"
 
