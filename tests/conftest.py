@@ -8,7 +8,6 @@ pytest_plugins = [
     "support.isolation",
     "support.latches",
     "support.programs",
-    "support.scripts",
     "support.small_operators",
 ]
 

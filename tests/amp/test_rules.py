@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import openreg_amp
-from support.scripts import ROOT
+from support.programs import ROOT
 
 # CUDA's registrations that are in no list of the header. They are operators of cuDNN,
 # which no other device has a kernel for: `convolution` comes to them on CUDA only.

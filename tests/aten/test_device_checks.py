@@ -13,7 +13,7 @@ import torch.nn.functional as F
 import torchgen
 from torch import Tensor
 
-from support.scripts import ROOT
+from support.programs import ROOT
 
 REFUSED: dict[str, Callable[[Tensor], object]] = {
     "cross_entropy": lambda x: F.cross_entropy(x[0], torch.tensor(1)),

@@ -52,8 +52,7 @@ from support.messages import (
     whole,
     without_data,
 )
-from support.programs import Program, run
-from support.scripts import ROOT
+from support.programs import ROOT, Program, run
 
 
 def freed_address(x: torch.Tensor) -> int:

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 import openreg_aten
-from support.programs import Ended, Program
-from support.scripts import ROOT
+from support.programs import ROOT, Ended, Program
 
 PACKAGES = ROOT / "packages"
 

@@ -15,7 +15,7 @@ import pytest
 from openreg_conformance import comparing, expectations, html, junit, ranking, summary
 from openreg_conformance.mechanisms import MECHANISMS
 from openreg_conformance.texts import explain
-from support.scripts import ROOT
+from support.programs import ROOT
 
 from .conftest import Command
 

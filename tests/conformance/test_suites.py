@@ -19,7 +19,7 @@ from openreg_conformance.case import Case
 from openreg_conformance.checks.observing import Programs
 from openreg_conformance.mechanisms import MECHANISMS
 from openreg_conformance.suites import FOUNDATIONS, SUITES, cases
-from support.scripts import ROOT
+from support.programs import ROOT
 
 from .conftest import Command
 

@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from support.programs import run
-from support.scripts import ROOT
+from support.programs import ROOT, run
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
 

@@ -9,8 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from support.programs import run, variables
-from support.scripts import ROOT
+from support.programs import ROOT, run, variables
 
 EXAMPLE = ROOT / "examples" / "distributed" / "elastic.py"
 

@@ -16,7 +16,7 @@ from unittest import mock
 import pytest
 import torch.distributed as dist
 
-from support.scripts import ROOT
+from support.programs import ROOT
 from torch_openreg.testing import run_ranks
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)

@@ -18,9 +18,8 @@ import torch.distributed as dist
 import openreg_runtime as runtime
 from openreg_distributed import flight
 from support.limited_groups import begin
-from support.programs import run, variables
+from support.programs import ROOT, run, variables
 from support.ranks import run_each_rank, run_ranks
-from support.scripts import ROOT
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
 

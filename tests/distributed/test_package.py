@@ -11,8 +11,8 @@ import torch
 import torch.distributed as dist
 
 import openreg_distributed
+from support.programs import ROOT
 from support.ranks import run_ranks
-from support.scripts import ROOT
 
 EXAMPLE = ROOT / "examples" / "distributed" / "train.py"
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.programs import run, variables
-from support.scripts import ROOT
+from support.programs import ROOT, run, variables
 
 
 @pytest.mark.timeout(300)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from support.scripts import ROOT
+from support.programs import ROOT
 from torch_openreg.testing._cuda_rules import RULES
 
 _DOCS = ROOT / "docs" / "host_waits.md"

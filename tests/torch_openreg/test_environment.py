@@ -10,8 +10,7 @@ from importlib.util import find_spec
 import pytest
 import torch
 
-from support.programs import Program
-from support.scripts import ROOT
+from support.programs import ROOT, Program
 
 Output = Callable[..., str]
 

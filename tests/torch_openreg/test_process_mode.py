@@ -13,9 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.processes import IMPORT
-from support.programs import SECONDS, Program, run
-from support.scripts import ROOT
+from support.programs import IMPORT, ROOT, SECONDS, Program, run
 
 PREPARE = (
     IMPORT

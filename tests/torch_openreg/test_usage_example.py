@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from support.scripts import ROOT
+from support.programs import ROOT
 
 Output = Callable[..., str]
 FILE = ROOT / "examples" / "usage.py"

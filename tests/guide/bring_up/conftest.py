@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from importlib import metadata
 from types import ModuleType
 
 import pytest
 
-from support.backends import SKELETON, Environment
+from support.backends import Environment
+from support.programs import Load
 
 
 @pytest.fixture(scope="session")
@@ -19,12 +19,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     return Environment(tmp_path_factory.mktemp("environment"))
 
 
-@pytest.fixture(scope="session")
-def rename() -> ModuleType:
+@pytest.fixture
+def rename(load_program: Load) -> ModuleType:
     """The program examples/minimal_backend/rename.py, as a module."""
-    spec = importlib.util.spec_from_file_location("rename", SKELETON / "rename.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_program("examples/minimal_backend/rename.py")

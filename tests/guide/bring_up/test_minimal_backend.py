@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from support.backends import NAME, ROOT, SKELETON, Environment
-from support.programs import Ended, run
+from support.backends import NAME, SKELETON, Environment
+from support.programs import ROOT, Ended, run
 
 TRAIN = """
 import json, sys

@@ -17,8 +17,8 @@ from types import ModuleType
 
 import pytest
 
-from support.backends import NAME, ROOT, SKELETON, Environment
-from support.programs import Ended, run
+from support.backends import NAME, SKELETON, Environment
+from support.programs import ROOT, Ended, run
 
 PAGE = ROOT / "docs" / "bring_up.md"
 STEPS = 10

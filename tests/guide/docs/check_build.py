@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from support.programs import run
-from support.scripts import ROOT
+from support.programs import ROOT, run
 
 DOCS = ROOT / "docs"
 SITE = ROOT / "build" / "docs"

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.programs import Ended, Program, variables
-from support.scripts import ROOT
+from support.programs import ROOT, Ended, Program, variables
 
 DOCS = ROOT / "docs"
 

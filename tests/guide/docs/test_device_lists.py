@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from support.isolation import marked
-from support.programs import Program
-from support.scripts import ROOT, Load
+from support.programs import ROOT, Load, Program
 
 PROGRAMS = sorted((ROOT / "docs/examples/device_lists").glob("*.py"))
 STATES = {m.name: m.state for m in torch.openreg.mechanisms()}

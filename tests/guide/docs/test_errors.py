@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.scripts import Load
+from support.programs import Load
 
 
 def test_page_is_current(load_tool: Load) -> None:

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from support.programs import run, variables
-from support.scripts import ROOT
+from support.programs import ROOT, run, variables
 
 EXAMPLE = ROOT / "examples" / "test_your_library"
 ON_THE_CPU = "test_training_lowers_the_loss"

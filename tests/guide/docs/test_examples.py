@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.isolation import marked
-from support.programs import Program
-from support.scripts import ROOT
+from support.programs import ROOT, Program
 
 DOCS = ROOT / "docs"
 EXAMPLES = sorted((DOCS / "examples").glob("*.py"))

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from support.scripts import Load
+from support.programs import Load
 
 
 @pytest.fixture

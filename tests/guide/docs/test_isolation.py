@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from support.isolation import DIFFERENCES
-from support.scripts import ROOT
+from support.programs import ROOT
 
 GUIDE = ROOT / "docs" / "isolation.md"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.scripts import Load
+from support.programs import Load
 
 
 def test_every_link_has_a_text_and_leads_somewhere(load_tool: Load) -> None:

@@ -13,8 +13,7 @@ import pytest
 import torch
 
 from support.isolation import marked
-from support.programs import Program
-from support.scripts import ROOT
+from support.programs import ROOT, Program
 
 DOCS = ROOT / "docs"
 PROGRAMS = DOCS / "examples" / "without"

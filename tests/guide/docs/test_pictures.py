@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from support.scripts import ROOT
+from support.programs import ROOT
 
 DOCS = ROOT / "docs"
 FENCE = re.compile(r"^```mermaid\n(.*?)^```\n", re.MULTILINE | re.DOTALL)

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from support.scripts import ROOT, Load
+from support.programs import ROOT, Load
 
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 MARKS = re.compile(r"^ *(?://|#) \[docs:", re.MULTILINE)

@@ -15,7 +15,7 @@ import openreg_amp
 import openreg_runtime
 import pytest_openreg
 import torch_openreg.testing
-from support.scripts import ROOT
+from support.programs import ROOT
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))

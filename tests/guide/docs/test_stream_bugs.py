@@ -18,8 +18,7 @@ import pytest
 import torch
 from torch.openreg import memory, sanitizer
 
-from support.programs import Program
-from support.scripts import ROOT, Load
+from support.programs import ROOT, Load, Program
 from torch_openreg.testing import assert_no_leak
 
 EXAMPLES = ROOT / "examples" / "stream_bugs"

@@ -11,8 +11,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from support.programs import run, variables
-from support.scripts import ROOT, Load
+from support.programs import ROOT, Load, run, variables
 
 pytestmark = pytest.mark.slow
 

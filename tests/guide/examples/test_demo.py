@@ -11,8 +11,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from support.programs import run
-from support.scripts import ROOT, Load
+from support.programs import ROOT, Load, run
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.scripts import ROOT
+from support.programs import ROOT
 
 PAGE = ROOT / "docs" / "operator_set.md"
 SKELETON = ROOT / "examples" / "minimal_backend"

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.backends import NAME, SKELETON, Environment
-from support.programs import Ended, run
-from support.scripts import ROOT
+from support.programs import ROOT, Ended, run
 
 REFUSED = {
     f"torch_{NAME}": f"torch-{NAME} cannot be loaded: the backend 'openreg' is",

@@ -14,8 +14,7 @@ import sys
 import pytest
 
 from support.isolation import marked
-from support.programs import Ended, run, variables
-from support.scripts import ROOT
+from support.programs import ROOT, Ended, run, variables
 
 EXAMPLES = ROOT / "examples" / "package_sets"
 PACKAGES = (

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.programs import Ended, Program, run, variables
-from support.scripts import ROOT
+from support.programs import ROOT, Ended, Program, run, variables
 
 EXAMPLES = ROOT / "examples" / "registering"
 

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.programs import Program
-from support.scripts import ROOT
+from support.programs import ROOT, Program
 
 EXAMPLES = ROOT / "examples" / "registering"
 SOURCES = {

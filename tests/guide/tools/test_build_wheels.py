@@ -12,7 +12,7 @@ from importlib import metadata
 
 import pytest
 
-from support.scripts import ROOT
+from support.programs import ROOT
 
 
 @pytest.fixture

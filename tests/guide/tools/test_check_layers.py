@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from support.scripts import ROOT
+from support.programs import ROOT
 
 RUNTIME = "packages/openreg-runtime/csrc"
 ATEN = "packages/openreg-aten/csrc"

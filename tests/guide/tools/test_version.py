@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.scripts import ROOT
+from support.programs import ROOT
 
 
 @pytest.fixture

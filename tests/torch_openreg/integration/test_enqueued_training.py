@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from support.latches import Latches
-from support.scripts import Load
+from support.programs import Load
 
 Build = Callable[..., torch.optim.Optimizer]
 Step = Callable[[], Tensor]
