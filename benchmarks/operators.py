@@ -53,7 +53,7 @@ def prepared(op: OpInfo, sample: SampleInput, device: str) -> Work:
 
 
 def works(work: Work) -> bool:
-    """Whether a call succeeds: tests/conformance says why if it does not."""
+    """Whether a call succeeds: tests/sweeps says why if it does not."""
     try:
         work()
         torch.accelerator.synchronize()

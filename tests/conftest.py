@@ -8,12 +8,12 @@ pytest_plugins = [
     "support.isolation",
     "support.latches",
     "support.programs",
-    "support.scripts",
     "support.small_operators",
 ]
 
 # Many tests count how operators run, which depends on measured times otherwise.
-# tox runs tests/semantics with the default, and so does tests/integration/test_pace.py.
+# tox runs tests/sweeps/semantics with the default. So does integration/test_pace.py in
+# tests/torch_openreg.
 if find_spec("openreg_aten"):
     os.environ.setdefault("OPENREG_ENQUEUE_BURSTS", "0")
     # Tests of float16 and bfloat16 compare bits with the CPU's. Those of the default

@@ -33,7 +33,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 import torch
 from torch import nn
 
-from support.processes import children_of, process_of, shared_memory
+from support.programs import children_of, process_of, shared_memory
 
 STEPS = 40
 LIMIT = 2.0  # seconds

@@ -41,7 +41,7 @@ from torch.distributed.distributed_c10d import _coalescing_manager
 
 # All that ranks need is imported here: they are forks of this process.
 from openreg_distributed import Options, _engine, flight  # noqa: F401
-from support.processes import children_of, shared_memory
+from support.programs import children_of, shared_memory
 
 EXIT = 15.0  # for the end of a rank
 DEVICE = "openreg"

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import openreg_amp
+from support.programs import ROOT
 
 # CUDA's registrations that are in no list of the header. They are operators of cuDNN,
 # which no other device has a kernel for: `convolution` comes to them on CUDA only.
@@ -26,7 +27,7 @@ LISTS = {
     "AT_FORALL_FP32_SET_OPT_DTYPE": "fp32_set_opt_dtype",
     "AT_FORALL_PROMOTE": "promote",
 }
-RULES = Path(__file__).parents[2] / "packages" / "openreg-amp" / "csrc" / "rules.def"
+RULES = ROOT / "packages" / "openreg-amp" / "csrc" / "rules.def"
 DIFFERENT = "AT_FORALL_DIFFERENT_REDISPATCH_SIGNATURE"
 
 

@@ -121,3 +121,19 @@ def settled_memory() -> Callable[[int], int]:
                 return allocated
 
     return read
+
+
+@pytest.fixture
+def empty_pool(device: str, settled_memory: Callable[[int], int]) -> Iterator[None]:
+    """Starts and ends a test with nothing allocated and nothing cached."""
+    assert settled_memory(0) == 0, "an earlier test holds memory"
+    torch.accelerator.empty_cache()
+    assert torch.accelerator.memory_reserved(0) == 0
+    yield
+    torch.accelerator.synchronize(0)
+    torch.accelerator.empty_cache()
+    blocks = ("allocation", "segment", "active", "inactive_split")
+    sizes = ("allocated", "reserved", "active", "inactive_split", "requested")
+    stats = torch.accelerator.memory_stats(0)
+    for name in (*blocks, *(f"{each}_bytes" for each in sizes)):
+        assert stats[f"{name}.all.current"] == 0, name

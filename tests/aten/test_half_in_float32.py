@@ -6,15 +6,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
+from support.programs import ROOT
+
 Program = Callable[..., "CompletedProcess[str]"]
 
-SOURCE = Path(__file__).parents[2] / "packages/openreg-aten/csrc/facts/operators.cpp"
+SOURCE = ROOT / "packages/openreg-aten/csrc/facts/operators.cpp"
 
 # Operators of ATen by the program that calls them; forward and backward are run.
 CALLS = {

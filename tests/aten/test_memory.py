@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor
 
 from support.programs import Program
+
+pytestmark = pytest.mark.usefixtures("empty_pool")
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -22,20 +24,6 @@ def read(name: str, index: int = 0) -> int:
 
 def take(size: int, device: str) -> Tensor:
     return torch.empty(size, dtype=torch.uint8, device=device)
-
-
-@pytest.fixture(autouse=True)
-def empty_pool(device: str, settled_memory: Callable[[int], int]) -> Iterator[None]:
-    """Starts and ends every test with nothing allocated and nothing cached."""
-    assert settled_memory(0) == 0, "an earlier test holds memory"
-    torch.accelerator.empty_cache()
-    assert torch.accelerator.memory_reserved(0) == 0
-    yield
-    torch.accelerator.empty_cache()
-    for name in ("allocation", "segment", "active", "inactive_split"):
-        assert read(name) == 0
-    for name in ("allocated", "reserved", "active", "inactive_split", "requested"):
-        assert read(f"{name}_bytes") == 0
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ are the work that still uses a block.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -18,6 +17,8 @@ from torch import Tensor
 import openreg_runtime as runtime
 from support.latches import Latches
 from support.programs import Program
+
+pytestmark = pytest.mark.usefixtures("empty_pool")
 
 MIB = 1 << 20
 
@@ -32,19 +33,6 @@ def take(size: int, device: str) -> Tensor:
 
 def pinned(value: int, size: int) -> Tensor:
     return torch.full((size,), value, dtype=torch.uint8).pin_memory()
-
-
-@pytest.fixture(autouse=True)
-def empty_pool(device: str, settled_memory: Callable[[int], int]) -> Iterator[None]:
-    """Starts and ends every test with nothing allocated and nothing cached."""
-    assert settled_memory(0) == 0, "an earlier test holds memory"
-    torch.accelerator.empty_cache()
-    assert torch.accelerator.memory_reserved(0) == 0
-    yield
-    torch.accelerator.synchronize(0)
-    torch.accelerator.empty_cache()
-    assert torch.accelerator.memory_reserved(0) == 0
-    assert read("active.all.current") == 0
 
 
 def test_freed_block_is_reused_at_once_on_its_stream(

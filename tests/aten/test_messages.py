@@ -7,7 +7,6 @@ import random
 import struct
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
@@ -53,7 +52,7 @@ from support.messages import (
     whole,
     without_data,
 )
-from support.programs import Program, run
+from support.programs import ROOT, Program, run
 
 
 def freed_address(x: torch.Tensor) -> int:
@@ -622,7 +621,7 @@ def test_reply_with_an_unknown_ticket_is_refused(x: torch.Tensor) -> None:
 
 
 def test_messages_that_are_changed_at_random_are_right() -> None:
-    root = Path(__file__).parents[2]
+    root = ROOT
     files = sorted((root / "tests" / "aten" / "messages").iterdir())
     result = run(
         *(sys.executable, "-W", "ignore", root / "tools" / "fuzz_messages.py"),

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import openreg_aten
-from support.programs import Ended, Program
+from support.programs import ROOT, Ended, Program
 
-PACKAGES = Path(__file__).parents[2] / "packages"
+PACKAGES = ROOT / "packages"
 
 
 def output(done: Ended) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Operators that CUDA has in a dtype that the CPU refuses, and where that ends.
 
-tests/conformance/test_wider_dtypes.py takes every one of them.
+tests/sweeps/test_wider_dtypes.py takes every one of them.
 """
 
 from __future__ import annotations

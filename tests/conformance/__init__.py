@@ -1,15 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What openreg is besides as the CPU: what it waits for, and CUDA's dtypes.
-
-That it computes as the CPU does is found by openreg-conformance; openreg.toml has what
-is known to differ.
-"""
+"""openreg-conformance, which judges any device."""
 
 import warnings
 
-# The databases warn of optional packages when they are first imported.
+# PyTorch's databases warn of optional packages when they are first imported.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from torch.testing._internal import common_methods_invocations as _  # noqa: F401
-
-DEVICE = "openreg"

@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
 
-from support.programs import run
+from support.programs import ROOT, run
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
 
-ROOT = Path(__file__).parents[2]
 CASES = ["all_reduce 1 KiB", "all_reduce, wait 1 KiB", "all_gather 1 MiB"]
 MORE = [
     *("broadcast 1 MiB", "reduce_scatter 1 KiB", "all_to_all 1 KiB"),

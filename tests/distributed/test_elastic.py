@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
-from support.programs import run, variables
+from support.programs import ROOT, run, variables
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "distributed" / "elastic.py"
+EXAMPLE = ROOT / "examples" / "distributed" / "elastic.py"
 
 
 def losses_without_a_restart(steps: int) -> list[float]:

@@ -15,24 +15,21 @@ from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 from torch.nn.functional import mse_loss
 from torch.nn.parallel import DistributedDataParallel
 
-from support.failing_training import forget_failures
+from support.failing_training import FIRST, STEPS, forget_failures, numbers
 from support.ranks import run_ranks
 from torch_openreg.testing import inject_failure
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
 
-DEVICE = "openreg:0"
-STEPS = 2
-
 
 def part() -> nn.Sequential:
-    return nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 4)).to(DEVICE)
+    return nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 4)).to(FIRST)
 
 
 def batch(seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(seed)
     given, wanted = (torch.randn(8, 4, generator=generator) for _ in range(2))
-    return given.to(DEVICE), wanted.to(DEVICE)
+    return given.to(FIRST), wanted.to(FIRST)
 
 
 def train_with_ddp(rank: int) -> list[float]:
@@ -47,14 +44,13 @@ def train_with_ddp(rank: int) -> list[float]:
         loss.backward()
         optimizer.step()
         losses.append(loss.detach())
-    values = [*losses, *(parameter.sum() for parameter in model.parameters())]
-    return [value.item() for value in values]
+    return numbers(losses, model.parameters())
 
 
 def train_in_a_pipeline(rank: int) -> list[float]:
     torch.manual_seed(rank)
     model = part()
-    stage = PipelineStage(model, rank, 2, torch.device(DEVICE))
+    stage = PipelineStage(model, rank, 2, torch.device(FIRST))
     schedule = Schedule1F1B(stage, 2, loss_fn=mse_loss)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     losses: list[torch.Tensor] = []
@@ -66,8 +62,7 @@ def train_in_a_pipeline(rank: int) -> list[float]:
         else:
             schedule.step(target=wanted, losses=losses)
         optimizer.step()
-    values = [*losses, *(parameter.sum() for parameter in model.parameters())]
-    return [value.item() for value in values]
+    return numbers(losses, model.parameters())
 
 
 def run_once(rank: int, train: Callable[[int], list[float]], file: Path) -> list[float]:

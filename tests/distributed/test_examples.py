@@ -16,11 +16,12 @@ from unittest import mock
 import pytest
 import torch.distributed as dist
 
+from support.programs import ROOT
 from torch_openreg.testing import run_ranks
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "distributed"
+EXAMPLES = ROOT / "examples" / "distributed"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 CHECKPOINT = EXAMPLES / "checkpoint.py"
 ELASTIC = EXAMPLES / "elastic.py"  # only torchrun starts its ranks again

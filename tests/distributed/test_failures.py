@@ -10,7 +10,6 @@ import signal
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 import torch
@@ -19,7 +18,7 @@ import torch.distributed as dist
 import openreg_runtime as runtime
 from openreg_distributed import flight
 from support.limited_groups import begin
-from support.programs import run, variables
+from support.programs import ROOT, run, variables
 from support.ranks import run_each_rank, run_ranks
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
@@ -279,7 +278,7 @@ def test_a_killed_rank_fails_the_collective(share_memory):
     "transport", ["shared", pytest.param("gloo", marks=pytest.mark.slow)]
 )
 def test_a_rank_is_killed_in_each_collective(transport):
-    program = Path(__file__).parents[2] / "tools" / "lose_ranks.py"
+    program = ROOT / "tools" / "lose_ranks.py"
     options = ("--kills", "1", "--limit", "10", "--transport", transport)
     done = run(sys.executable, program, *options, environment=variables(), seconds=180)
     assert done.returncode == 0, done.stderr

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 import torch.distributed as dist
 
 import openreg_distributed
+from support.programs import ROOT
 from support.ranks import run_ranks
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "distributed" / "train.py"
+EXAMPLE = ROOT / "examples" / "distributed" / "train.py"
 
 
 def test_registration_names_the_device():

@@ -19,26 +19,10 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from support.programs import run, variables
+from support.programs import ROOT, all_end, is_running, run, variables
 from torch_openreg.testing import RanksFailedError, run_each_rank, run_ranks
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)
-
-
-def is_running(pid: int) -> bool:
-    """Tells whether a process is there, and no zombie."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state != "Z"
-
-
-def has_ended(pid: int, seconds: float = 10) -> bool:
-    end = time.monotonic() + seconds
-    while is_running(pid) and time.monotonic() < end:
-        time.sleep(0.05)
-    return not is_running(pid)
 
 
 def total(rank: int, more: int) -> tuple[float, int, str]:
@@ -203,8 +187,7 @@ def test_what_a_rank_started_ends_with_it(start_method, tmp_path):
     )
     assert [each.running for each in ranks] == [True, False]
     for rank in range(2):
-        for pid in (tmp_path / str(rank)).read_text().split():
-            assert has_ended(int(pid))
+        assert all_end(map(int, (tmp_path / str(rank)).read_text().split()))
 
 
 def test_a_crash_is_shown_with_its_signal_and_stack(start_method):
@@ -229,7 +212,7 @@ def test_a_rank_ends_though_its_child_lives(start_method, tmp_path, killed):
     assert [each.running for each in ranks] == [False, False]
     assert ranks[1].exitcode == (-signal.SIGKILL if killed else 0)
     assert ("SIGKILL" in ranks[1].failure) == killed, ranks[1].failure
-    assert has_ended(int((tmp_path / "child").read_text()))
+    assert all_end([int((tmp_path / "child").read_text())])
 
 
 @pytest.mark.timeout(90)
@@ -289,7 +272,7 @@ def test_ranks_end_with_their_fork_server_and_the_next_have_another():
     (killed,) = run(kill_parent, 1)
     assert killed.failure == "The process ended without a result."
     (after,) = run(number_of_parent, 1)
-    assert has_ended(before.value)
+    assert all_end([before.value])
     assert after.value not in (before.value, os.getpid())
 
 
@@ -416,7 +399,7 @@ def test_ranks_end_with_pytest(start_method, tmp_path, number):
         )
         try:
             ranks = pids(tmp_path, ["pid0", "pid1"])
-            assert all(is_running(pid) for pid in ranks)
+            assert all(map(is_running, ranks))
             handle = os.pidfd_open(process.pid)
             process.send_signal(number)
             assert select.select([handle], [], [], 30)[0], "pytest has not ended"
@@ -424,11 +407,11 @@ def test_ranks_end_with_pytest(start_method, tmp_path, number):
         finally:
             process.kill()
             process.wait()
-    assert all(has_ended(pid) for pid in ranks)
+    assert all_end(ranks)
 
 
 def test_the_example_passes(tmp_path):
-    example = Path(__file__).parents[2] / "examples" / "distributed" / "tests"
+    example = ROOT / "examples" / "distributed" / "tests"
     command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", example)
     ended = run(*command, environment=variables(), folder=tmp_path)
     assert "1 passed" in ended.stdout, ended.stdout + ended.stderr

@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 
 from openreg_distributed import Options
-from support.processes import shared_memory
+from support.programs import shared_memory
 from support.ranks import run_ranks
 
 pytestmark = pytest.mark.differs_in_process("occl", run=False)

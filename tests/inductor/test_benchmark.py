@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.programs import run, variables
-
-ROOT = Path(__file__).parents[2]
+from support.programs import ROOT, run, variables
 
 
 @pytest.mark.timeout(300)

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.processes import process_of
-from support.programs import LAUNCHER, run, variables
+from support.programs import LAUNCHER, process_of, run, variables
 
 pytestmark = pytest.mark.skipif(shutil.which("c++") is None, reason="no compiler")
 

@@ -4,13 +4,11 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from support.processes import IMPORT
-from support.programs import LAUNCHER, Program
+from support.programs import IMPORT, LAUNCHER, Program, all_end
 
 PROCESS = {"OPENREG_ISOLATION": "process"}
 
@@ -49,22 +47,6 @@ def output(run_python: Program, program: str, **env: str) -> str:
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return state not in "ZX"
-
-
-def all_end(pids: list[int]) -> bool:
-    """Whether processes end within a second."""
-    deadline = time.monotonic() + 1
-    while any(map(is_alive, pids)) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return not any(map(is_alive, pids))
 
 
 def test_bytes_come_back_from_every_device(run_python: Program) -> None:
@@ -395,7 +377,7 @@ for device in 0, 1:
     assert read(write(b"3", device)) == b"3"
 print(*pids)
 """
-    assert all_end([int(pid) for pid in output(run_python, program).split()])
+    assert all_end(map(int, output(run_python, program).split()), seconds=1)
 
 
 END = {
@@ -426,7 +408,7 @@ print(*descendants_of(os.getpid()), flush=True)
     done = run_python(PREPARE + program + END[end], **PROCESS)
     pids = [int(pid) for pid in done.stdout.split()]
     assert len(pids) == 3, done.stderr
-    assert all_end(pids)
+    assert all_end(pids, seconds=1)
 
 
 def test_devices_outlive_the_thread_that_started_them(run_python: Program) -> None:

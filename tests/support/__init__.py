@@ -2,5 +2,5 @@
 """What the tests of several packages share: plugins of pytest, and helpers to import.
 
 Tests of the runtime run without torch, and those of the guide's site without the
-runtime: a plugin imports neither. ``mirrors`` is no plugin, and needs torch.
+runtime: a plugin imports neither. The other modules may.
 """

@@ -10,9 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.programs import Ended, run
+from support.programs import ROOT, Ended, run
 
-ROOT = Path(__file__).parents[2]
 SKELETON = ROOT / "examples" / "minimal_backend"
 NAME = "acme"
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import torch
 from torch import nn
@@ -26,9 +26,12 @@ def _batches() -> list[torch.Tensor]:
     return [torch.randn(6, 4, generator=generator) for _ in range(STEPS)]
 
 
-def _read(losses: list[torch.Tensor], parameters: list[torch.Tensor]) -> list[float]:
-    values = [loss.item() for loss in losses]
-    return values + [parameter.sum().item() for parameter in parameters]
+def numbers(
+    losses: Iterable[torch.Tensor], parameters: Iterable[torch.Tensor]
+) -> list[float]:
+    """Reads what a training came to: its losses, and a sum of each parameter."""
+    values = [*losses, *(parameter.sum() for parameter in parameters)]
+    return [value.item() for value in values]
 
 
 def train_on_two_devices() -> list[float]:
@@ -42,7 +45,7 @@ def train_on_two_devices() -> list[float]:
         loss.backward()
         optimizer.step()
         losses.append(loss.detach())
-    return _read(losses, [parameter.to(SECOND) for parameter in first.parameters()])
+    return numbers(losses, [parameter.to(SECOND) for parameter in first.parameters()])
 
 
 def train_with_a_prefetch_stream() -> list[float]:
@@ -69,7 +72,7 @@ def train_with_a_prefetch_stream() -> list[float]:
         loss.backward()
         optimizer.step()
         losses.append(loss.detach())
-    return _read(losses, list(model.parameters()))
+    return numbers(losses, model.parameters())
 
 
 def train_with_a_graph() -> list[float]:
@@ -109,7 +112,7 @@ def train_with_a_graph() -> list[float]:
         static.copy_(batch)
         graph.replay()
         losses.append(loss.clone())
-    return _read(losses, parameters)
+    return numbers(losses, parameters)
 
 
 PROGRAMS: dict[str, Training] = {

@@ -1,29 +1,39 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs in processes of their own: commands, source, and children of a fork."""
+"""Programs in processes of their own, the processes of their devices, and modules."""
 
 from __future__ import annotations
 
-import contextlib
+import importlib.util
 import json
 import os
 import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 50  # for a program
-
 NO_AUTOLOAD = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
 
 # OPENREG_DEVICE_LAUNCHER of programs that do not import openreg_runtime.
 LAUNCHER = f"{sys.executable} -m openreg_runtime.device"
 
+# The first lines of a program that asks for the processes of its devices.
+IMPORT = f"""
+import sys
+sys.path.append({str(ROOT / "tests")!r})
+from support.programs import children_of, descendants_of, process_of
+"""
+
 Ended = subprocess.CompletedProcess[str]
 Program = Callable[..., Ended]
+Load = Callable[[str], ModuleType]
 
 # For programs that are run with everything enqueued, and with small operators inline.
 both_ways = pytest.mark.parametrize("inline_bytes", ["0", "65536"])
@@ -41,6 +51,19 @@ def variables(**added: str) -> dict[str, str]:
         or not name.startswith(("OPENREG_", "PYTEST_", "TORCH_"))
     }
     return inherited | added
+
+
+def changed(environment: Mapping[str, str | None]) -> dict[str, str]:
+    """The environment with other variables, and without those that are ``None``."""
+    merged = {**os.environ, **environment}
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+def written(folder: Path, source: str) -> Path:
+    """Writes a script into a folder."""
+    path = folder / "script.py"
+    path.write_text(textwrap.dedent(source).lstrip("\n"))
+    return path
 
 
 def run(
@@ -74,27 +97,19 @@ def run_python() -> Program:
 
     Keyword arguments are environment variables.
     """
-
-    def start(source: str, **environment: str) -> Ended:
-        return run(
-            *(sys.executable, "-c", textwrap.dedent(source)),
-            environment=os.environ | NO_AUTOLOAD | environment,
-        )
-
-    return start
+    return lambda source, **environment: run(
+        *(sys.executable, "-c", textwrap.dedent(source)),
+        environment=os.environ | NO_AUTOLOAD | environment,
+    )
 
 
 @pytest.fixture
 def fork_python(fork: Program) -> Program:
     """Runs source as ``run_python`` does, and as ``fork``."""
-
-    def start(source: str, **environment: str) -> Ended:
-        return fork(
-            source=textwrap.dedent(source),
-            environment=os.environ | NO_AUTOLOAD | environment,
-        )
-
-    return start
+    return lambda source, **environment: fork(
+        source=textwrap.dedent(source),
+        environment=os.environ | NO_AUTOLOAD | environment,
+    )
 
 
 @pytest.fixture
@@ -104,44 +119,64 @@ def run_script(tmp_path: Path) -> Program:
     Keyword arguments are environment variables; ``None`` removes one. The script is
     kept as ``script.py`` in the test's folder, so that tracebacks can name its lines.
     """
-
-    def start(source: str, *options: str, **environment: str | None) -> Ended:
-        script = written(tmp_path, source)
-        return run(
-            *(sys.executable, *options),
-            script,
-            environment=changed(environment),
-            folder=tmp_path,
-        )
-
-    return start
+    return lambda source, *options, **environment: run(
+        *(sys.executable, *options, written(tmp_path, source)),
+        environment=changed(environment),
+        folder=tmp_path,
+    )
 
 
 @pytest.fixture
 def fork_script(fork: Program, tmp_path: Path) -> Program:
     """Runs source as ``run_script`` does, without options, and as ``fork``."""
-
-    def start(source: str, **environment: str | None) -> Ended:
-        return fork(
-            path=written(tmp_path, source),
-            folder=tmp_path,
-            environment=changed(environment),
-        )
-
-    return start
+    return lambda source, **environment: fork(
+        path=written(tmp_path, source),
+        folder=tmp_path,
+        environment=changed(environment),
+    )
 
 
-def written(folder: Path, source: str) -> Path:
-    """Writes a script into a folder."""
-    path = folder / "script.py"
-    path.write_text(textwrap.dedent(source).lstrip("\n"))
-    return path
-
-
-def changed(environment: Mapping[str, str | None]) -> dict[str, str]:
-    """The environment with other variables, and without those that are ``None``."""
-    merged = {**os.environ, **environment}
-    return {name: value for name, value in merged.items() if value is not None}
+# A process that has imported torch, and no device, and forks for each line of its
+# input: importing torch takes seconds, and the tests run hundreds of programs. A reply
+# is an exit status. The child makes of itself the process that Python would have
+# started, but for variables that Python or torch read when they start.
+_FORK_SERVER = """
+import gc, json, os, signal, sys, types
+os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+import torch
+gc.freeze()  # a collection in a child would copy what all of them share
+replies = os.fdopen(os.dup(1), "w")
+for line in iter(sys.stdin.readline, ""):
+    child = os.fork()
+    if child == 0:
+        break
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(status, file=replies, flush=True)
+else:
+    sys.exit()
+asked = json.loads(line)
+path = asked["path"]
+signal.alarm(asked["seconds"])  # ends what hangs
+for number, name in enumerate((os.devnull, *asked["output"])):
+    file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC if number else 0)
+    os.dup2(file, number)
+    os.close(file)
+os.environ.clear()
+os.environ.update(asked["environment"])
+if asked["folder"]:
+    os.chdir(asked["folder"])
+sys.argv = [path or "-c"]
+sys.path[0] = os.path.dirname(path)
+if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "1":
+    torch._import_device_backends()
+code = compile(asked["source"], path or "<string>", "exec")
+# It is there until the interpreter ends, as that of a program.
+main = sys.modules["__main__"] = types.ModuleType("__main__")
+main.__dict__["__builtins__"] = __builtins__
+if path:
+    main.__file__ = path
+exec(code, main.__dict__)
+"""
 
 
 @pytest.fixture(scope="session")
@@ -150,53 +185,128 @@ def fork(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 
     The function takes ``path`` or ``source``, all of the ``environment`` and, if need
     be, a working directory as ``folder``. The process has imported PyTorch, and loads
-    the device before the program begins (see fork_server.py): variables that Python or
-    PyTorch read when they start have no effect.
+    the device before the program begins: variables that Python or PyTorch read when
+    they start have no effect.
     """
-    folder = tmp_path_factory.mktemp("programs")
-    out, err = folder / "out", folder / "err"
-    server = subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("fork_server.py"))],
+    programs = tmp_path_factory.mktemp("programs")
+    output = programs / "out", programs / "err"
+
+    with subprocess.Popen(
+        [sys.executable, "-c", _FORK_SERVER],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-    )
-    assert server.stdin is not None
-    assert server.stdout is not None
-    requests, replies = server.stdin, server.stdout
+    ) as server:
+        requests, replies = server.stdin, server.stdout
+        assert requests is not None
+        assert replies is not None
 
-    def start(
-        *,
-        environment: Mapping[str, str],
-        path: Path | None = None,
-        source: str = "",
-        folder: Path | None = None,
-    ) -> Ended:
-        request = {
-            "path": str(path) if path else None,
-            "source": source,
-            "environment": dict(environment),
-            "folder": str(folder) if folder else None,
-            "out": str(out),
-            "err": str(err),
-            "seconds": SECONDS,
-        }
-        for file in (out, err):
-            file.write_text("")
-        requests.write(json.dumps(request) + "\n")
-        requests.flush()
-        reply = replies.readline()
-        assert reply, "the process that forks has ended"
-        command, status = [str(path or "-c")], int(reply)
-        printed, told = out.read_text("utf-8"), err.read_text("utf-8")
-        if status == -signal.SIGALRM:
-            raise subprocess.TimeoutExpired(command, SECONDS, printed, told)
-        return subprocess.CompletedProcess(command, status, printed, told)
+        def start(
+            *,
+            environment: Mapping[str, str],
+            path: Path | None = None,
+            source: str = "",
+            folder: Path | None = None,
+        ) -> Ended:
+            request = {
+                "path": str(path or ""),
+                "source": path.read_text("utf-8") if path else source,
+                "environment": dict(environment),
+                "folder": str(folder or ""),
+                "output": [str(file) for file in output],
+                "seconds": SECONDS,
+            }
+            for file in output:
+                file.write_text("")
+            requests.write(json.dumps(request) + "\n")
+            requests.flush()
+            reply = replies.readline()
+            assert reply, "the process that forks has ended"
+            command, status = [str(path or "-c")], int(reply)
+            printed, told = (file.read_text("utf-8") for file in output)
+            if status == -signal.SIGALRM:
+                raise subprocess.TimeoutExpired(command, SECONDS, printed, told)
+            return subprocess.CompletedProcess(command, status, printed, told)
 
-    try:
         yield start
-    finally:
-        with contextlib.suppress(BrokenPipeError):
-            requests.close()
-        server.wait()
-        replies.close()
+
+
+@pytest.fixture
+def load_program(monkeypatch: pytest.MonkeyPatch) -> Load:
+    """Loads a program of the repository, such as ``examples/x.py``, as a module."""
+
+    def load(path: str) -> ModuleType:
+        monkeypatch.syspath_prepend(ROOT / Path(path).parent)  # as Python does
+        name = Path(path).stem
+        spec = importlib.util.spec_from_file_location(name, ROOT / path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, module)
+        spec.loader.exec_module(module)
+        return module
+
+    return load
+
+
+@pytest.fixture
+def load_tool(load_program: Load) -> Load:
+    """Loads a script of tools/ by its name."""
+    return lambda name: load_program(f"tools/{name}.py")
+
+
+def _read_text(path: Path) -> str:
+    """Reads a file of ``/proc``; empty if the process or thread has just ended."""
+    try:
+        return path.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there, and no zombie."""
+    state = _read_text(Path(f"/proc/{pid}/stat")).rpartition(") ")[2][:1]
+    return state not in ("", "Z", "X")
+
+
+def all_end(pids: Iterable[int], seconds: float = 10) -> bool:
+    """Whether processes end within a time."""
+    left = [*pids]
+    deadline = time.monotonic() + seconds
+    while (left := [*filter(is_running, left)]) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return not left
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that a process has started, and that have not been reaped."""
+    files = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for file in files for child in _read_text(file).split()]
+
+
+def descendants_of(pid: int) -> Iterator[int]:
+    """Yields children, and theirs."""
+    for child in children_of(pid):
+        yield child
+        yield from descendants_of(child)
+
+
+def shared_memory() -> set[str]:
+    """What is in ``/dev/shm``, but for what multiprocessing and PyTorch have there.
+
+    Tests and programs beside this one have such files.
+    """
+    others = ("sem.", "psm_", "torch_", "pym-")
+    names = {each.name for each in Path("/dev/shm").iterdir()}
+    return {name for name in names if not name.startswith(others)}
+
+
+def process_of(device: int, program: int | None = None) -> int:
+    """The process of a device of this program, or of one that has just begun."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        for pid in descendants_of(program or os.getpid()):
+            if _read_text(Path(f"/proc/{pid}/comm")) == f"openreg-{device}\n":
+                return pid
+        time.sleep(0.001)
+    raise AssertionError(f"device {device} has no process")

@@ -30,6 +30,20 @@ def device_state_is_kept() -> Iterator[None]:
 
 
 @pytest.fixture
+def fresh_compiler() -> Iterator[None]:
+    """Forgets what earlier tests have compiled."""
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
+@pytest.fixture
+def device() -> str:
+    """The simulated accelerator."""
+    return "openreg"
+
+
+@pytest.fixture
 def interpreter(fork: Program) -> Program:
     """Runs source after ``import torch``; keyword arguments are its environment."""
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,20 +11,14 @@ import torch
 from torch import Tensor, nn
 from torch._dynamo.testing import CompileCounterWithBackend
 
+pytestmark = pytest.mark.usefixtures("fresh_compiler")
+
 LOW = [torch.float16, torch.bfloat16]
 BACKENDS = ["eager", "aot_eager"]
 # AOTAutograd traces without the cache of casts, on every device.
 CACHED = [("eager", True), ("aot_eager", False)]
 
 Function = Callable[[Tensor], Any]
-
-
-@pytest.fixture(autouse=True)
-def _fresh_compiler() -> Iterator[None]:
-    """Forgets what earlier tests have compiled."""
-    torch.compiler.reset()
-    yield
-    torch.compiler.reset()
 
 
 def compiled(function: Function, backend: str) -> tuple[Function, Any]:

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 
+from support.programs import ROOT
 from torch_openreg.testing._cuda_rules import RULES
 
-_DOCS = Path(__file__).parents[2] / "docs" / "host_waits.md"
+_DOCS = ROOT / "docs" / "host_waits.md"
 _TAGS = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
 # They consist of other operators, or their result's shape depends on no data on CUDA.
 _PARTS = {"aten::item", "aten::argwhere", "aten::one_hot"}

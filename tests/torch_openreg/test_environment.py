@@ -6,12 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 import torch
 
-from support.programs import Program
+from support.programs import ROOT, Program
 
 Output = Callable[..., str]
 
@@ -130,7 +129,7 @@ def test_mechanisms_lists_all_as_on_or_planned() -> None:
     last = ours[-len(PYTHON_MECHANISMS) :]
     assert [entry.name for entry in last] == PYTHON_MECHANISMS
     assert {"allocator", "fallback", "guard", "hooks"} < {e.name for e in ours}
-    packages = Path(__file__).parents[2] / "packages"
+    packages = ROOT / "packages"
     assert all((packages / entry.source).is_file() for entry in ours)
 
     planned = entries[len(ours) :]

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.processes import IMPORT
-from support.programs import SECONDS, Program, run
+from support.programs import IMPORT, ROOT, SECONDS, Program, run
 
 PREPARE = (
     IMPORT
@@ -122,7 +121,7 @@ print(dtypes["first"], dtypes["second"])
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_lost_device_does_not_touch_the_other() -> None:
-    program = Path(__file__).parents[2] / "tools" / "lose_devices.py"
+    program = ROOT / "tools" / "lose_devices.py"
     seed = str(random.randrange(1000))
     rounds = {"--kills": 3, "--stops": 1, "--crashes": 2, "--exhaustions": 2}
     counts = [str(word) for option in rounds.items() for word in option]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -11,15 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+pytestmark = pytest.mark.usefixtures("fresh_compiler")
+
 Step = Callable[[Tensor], Tensor]
-
-
-@pytest.fixture(autouse=True)
-def _fresh_compiler() -> Iterator[None]:
-    """Forgets what earlier tests have compiled."""
-    torch.compiler.reset()
-    yield
-    torch.compiler.reset()
 
 
 def once(x: Tensor) -> Tensor:

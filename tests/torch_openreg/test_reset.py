@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.processes import IMPORT
-from support.programs import Program
+from support.programs import IMPORT, Program
 
 LOSS = {
     "thread": "runtime.Device(0).lose()",

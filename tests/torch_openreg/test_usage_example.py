@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+
+from support.programs import ROOT
 
 Output = Callable[..., str]
-FILE = Path(__file__).parents[2] / "examples" / "usage.py"
+FILE = ROOT / "examples" / "usage.py"
 
 EXAMPLE = r"""
 import torch

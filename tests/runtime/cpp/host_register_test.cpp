@@ -8,10 +8,6 @@
 
 namespace {
 
-std::size_t page_size() {
-  return static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
-
 orResourceUsage usage() {
   orResourceUsage result = OPENREG_RESOURCE_USAGE_INIT;
   EXPECT_OK(orGetResourceUsage(&result));

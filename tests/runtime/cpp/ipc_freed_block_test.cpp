@@ -6,13 +6,6 @@ namespace {
 
 constexpr std::size_t kSize = 10000;
 
-std::size_t free_bytes() {
-  std::size_t free = 0;
-  std::size_t total = 0;
-  EXPECT_OK(orMemGetInfo(&free, &total));
-  return free;
-}
-
 /// A block of ones whose handle the other process has got and opened.
 char* offer(OtherProcess& other) {
   void* pointer = nullptr;

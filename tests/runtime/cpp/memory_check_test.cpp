@@ -13,10 +13,6 @@ using MemoryCheck = FreshProcess;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-std::size_t page_size() {
-  return static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
-
 void turn_on(const char* device_memory = "1GiB") {
   setenv("OPENREG_MEMORY_CHECK", "1", 1);
   setenv("OPENREG_DEVICE_MEMORY", device_memory, 1);
@@ -33,28 +29,6 @@ void write_in_kernel(char* data) {
   EXPECT_OK(orLaunchKernel(
       orStream_t(nullptr), [data] { *static_cast<volatile char*>(data) = 1; }));
   EXPECT_OK(orDeviceSynchronize());
-}
-
-std::size_t free_bytes() {
-  std::size_t free = 0;
-  std::size_t total = 0;
-  EXPECT_OK(orMemGetInfo(&free, &total));
-  return free;
-}
-
-/// Shared memory that this process holds now, in bytes.
-std::size_t resident_shared() {
-  std::ifstream file("/proc/self/statm");
-  std::size_t total = 0;
-  std::size_t resident = 0;
-  std::size_t shared = 0;
-  file >> total >> resident >> shared;
-  return shared * page_size();
-}
-
-/// Ends the child of a death test: 0 if nothing has failed in it.
-[[noreturn]] void finish() {
-  std::_Exit(testing::Test::HasFailure() ? 1 : 0);
 }
 
 /// Matches "<kernel pointer> <device pointer> " before a fault that names both.

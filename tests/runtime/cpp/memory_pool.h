@@ -36,13 +36,6 @@ inline void set(orMemPool_t pool, orMemPoolAttr attr, std::uint64_t value) {
   EXPECT_OK(orMemPoolSetAttribute(pool, attr, &value));
 }
 
-inline std::size_t free_bytes() {
-  std::size_t free = 0;
-  std::size_t total = 0;
-  EXPECT_OK(orMemGetInfo(&free, &total));
-  return free;
-}
-
 inline char first_byte(const void* pointer) {
   char value = -1;
   EXPECT_OK(orMemcpy(&value, pointer, 1, orMemcpyDeviceToHost));

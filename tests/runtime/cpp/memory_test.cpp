@@ -4,28 +4,9 @@
 
 #include <atomic>
 #include <cstdint>
-#include <fstream>
 #include <thread>
-#include <unistd.h>
 
 namespace {
-
-std::size_t free_bytes() {
-  std::size_t free = 0;
-  std::size_t total = 0;
-  EXPECT_OK(orMemGetInfo(&free, &total));
-  return free;
-}
-
-/// Shared memory that this process holds now, in bytes.
-std::size_t resident_shared() {
-  std::ifstream file("/proc/self/statm");
-  std::size_t total = 0;
-  std::size_t resident = 0;
-  std::size_t shared = 0;
-  file >> total >> resident >> shared;
-  return shared * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
 
 /// More than a device keeps of freed memory.
 constexpr std::size_t kMoreThanKept = std::size_t{128} << 20;

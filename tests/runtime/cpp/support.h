@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -271,6 +272,28 @@ inline int fork_and_run(const std::function<int()>& body) {
   int status = 0;
   EXPECT_EQ(waitpid(child, &status, 0), child);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/// Memory that the current device has left, in bytes.
+inline std::size_t free_bytes() {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  EXPECT_OK(orMemGetInfo(&free, &total));
+  return free;
+}
+
+inline std::size_t page_size() {
+  return static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+/// Shared memory that this process holds now, in bytes.
+inline std::size_t resident_shared() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t total = 0;
+  std::size_t resident = 0;
+  std::size_t shared = 0;
+  file >> total >> resident >> shared;
+  return shared * page_size();
 }
 
 /// From here on this test runs the statements of death tests in a process that

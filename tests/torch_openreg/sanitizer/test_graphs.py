@@ -15,7 +15,7 @@ from torch import nn
 from torch.openreg import sanitizer
 from torch.openreg.sanitizer import UnsynchronizedAccessError, UseAfterFreeError
 
-from .programs import DEVICE, Access, line_of, new
+from .programs import DEVICE, Access, line_of, new, race_of, use_after_free_of
 
 ROOT = Path(__file__).parents[3]
 Output = Callable[..., str]
@@ -353,12 +353,7 @@ WRONG = [
 def test_race_of_a_replay_is_found_with_both_lines(
     program: Access, main: torch.Stream, side: torch.Stream
 ) -> None:
-    with pytest.raises(UnsynchronizedAccessError) as found, sanitizer.enabled():
-        program(main, side)
-    error = found.value
-    assert not isinstance(error, UseAfterFreeError)
-    assert error.previous.line == line_of(program, "first")
-    assert error.current.line == line_of(program, "second")
+    error = race_of(program, main, side)
     for access in (error.previous, error.current):
         assert (access.captured is not None) == ("replay" in access.line)
 
@@ -423,15 +418,7 @@ def input_without_record_stream(main: torch.Stream, side: torch.Stream) -> None:
 def test_input_that_is_freed_and_used_again_during_a_replay_is_found(
     main: torch.Stream, side: torch.Stream
 ) -> None:
-    program = input_without_record_stream
-    with pytest.raises(UseAfterFreeError) as found, sanitizer.enabled():
-        program(main, side)
-    error = found.value
-    assert error.previous.line == line_of(program, "first")
-    assert error.current.line == line_of(program, "second")
-    assert error.previously_allocated == line_of(program, "allocated")
-    assert error.freed == line_of(program, "freed")
-    assert error.allocated == line_of(program, "again")
+    use_after_free_of(input_without_record_stream, main, side)
 
 
 def input_that_ends_before_a_replay(main: torch.Stream, side: torch.Stream) -> None:

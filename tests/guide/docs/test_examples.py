@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Every example of the guide runs and prints what it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from support.isolation import marked
+from support.programs import ROOT, Program
+
+DOCS = ROOT / "docs"
+EXAMPLES = sorted((DOCS / "examples").glob("*.py"))
+
+
+DIFFERENCES = {
+    "address_space": "kernels",
+    "ahead_of_time": "inductor",
+    "compiled": "inductor",
+    "custom_operator": "operators",
+    "graph_memory": "graphs",
+    "graph_refusals": "graphs",
+    "graphs": "graphs",
+    "ranks": "occl",
+    "shared_tensor": "shared memory",  # it waits for ever
+    "two_processes": "shared memory",
+}
+
+
+@pytest.mark.parametrize(
+    "path",
+    marked(EXAMPLES, DIFFERENCES, lambda path: path.stem, run=False),
+    ids=lambda path: path.stem,
+)
+def test_example_prints_what_it_says(
+    program: Program, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = path.read_text(encoding="utf-8")
+    if "OPENREG_ISOLATION" in source:  # it shows the default
+        monkeypatch.delenv("OPENREG_ISOLATION", raising=False)
+    variables = re.findall(r"^# environment: (.*)$", source, re.MULTILINE)
+    environment = dict(
+        variable.split("=", 1) for line in variables for variable in line.split()
+    )
+    said = re.findall(r"^ *# prints: (.*)$", source, re.MULTILINE)
+    assert said, "an example must say what it prints"
+    result = program(path, **environment)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == said
+
+
+def test_every_example_is_on_a_page() -> None:
+    quoted = {
+        (page.parent / path).resolve()
+        for page in DOCS.rglob("*.md")
+        for path in re.findall(
+            r"^<!-- quote: (\S+)", page.read_text(encoding="utf-8"), re.MULTILINE
+        )
+    }
+    files = sorted((DOCS / "examples").rglob("*.py"))
+    missing = [path.name for path in files if path not in quoted]
+    assert files
+    assert missing == []

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tools/check_layers.py: an include that points upwards is found."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from support.programs import ROOT
+
+RUNTIME = "packages/openreg-runtime/csrc"
+ATEN = "packages/openreg-aten/csrc"
+DISTRIBUTED = "packages/openreg-distributed/csrc"
+
+
+@pytest.fixture
+def layers(load_tool):
+    return load_tool("check_layers")
+
+
+@pytest.fixture
+def found_in_copy(layers, tmp_path, capsys):
+    """Gives a function that plants a line in a copy and returns what is printed."""
+
+    def find(path: str, line: str) -> list[str]:
+        for name in layers.LAYERS:
+            shutil.copytree(ROOT / name, tmp_path / name)
+        file = tmp_path / path
+        file.parent.mkdir(exist_ok=True)
+        text = file.read_text() if file.exists() else ""
+        file.write_text(f"{line}\n{text}")
+        status = layers.main(tmp_path)
+        printed = capsys.readouterr().out.splitlines()
+        good = ["no include points upwards, and none leads in a loop"]
+        assert status == (0 if printed == good else 1)
+        return printed if status else []
+
+    return find
+
+
+def test_layers_of_this_workspace_hold(layers):
+    assert list(layers.check(ROOT)) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "include", "message"),
+    [
+        (
+            f"{RUNTIME}/stream/stream.cpp",
+            "device/runtime.h",
+            "stream/ must not include device/",
+        ),
+        (
+            f"{RUNTIME}/base/error.h",
+            "../memory/heap.h",
+            "base/ must not include memory/",
+        ),
+        (
+            f"{RUNTIME}/bindings/event.cpp",
+            "stream/event.h",
+            "bindings/ must not include stream/",
+        ),
+        (f"{ATEN}/kernel/boxed.h", "ops/copy.h", "kernel/ must not include ops/"),
+        (
+            f"{ATEN}/base/mechanism.h",
+            "device/device.h",
+            "base/ must not include device/",
+        ),
+        (
+            f"{DISTRIBUTED}/transport/engine.cpp",
+            "occl/backend.h",
+            "transport/ must not include occl/",
+        ),
+    ],
+)
+def test_include_that_points_upwards_is_found(found_in_copy, path, include, message):
+    assert found_in_copy(path, f'#include "{include}"') == [f"{path}:1: {message}"]
+
+
+def test_angle_brackets_hide_no_include(found_in_copy):
+    path = f"{RUNTIME}/memory/heap.h"
+    assert found_in_copy(path, "#include <device/device.h>") == [
+        f"{path}:1: memory/ must not include device/"
+    ]
+
+
+def test_include_that_points_downwards_is_allowed(found_in_copy):
+    assert found_in_copy(f"{RUNTIME}/api/copy.cpp", '#include "memory/heap.h"') == []
+
+
+def test_folder_without_a_place_in_the_order_is_found(found_in_copy):
+    path = f"{RUNTIME}/graph/graph.h"
+    assert found_in_copy(path, "") == [f"{path}:1: graph/ is no layer"]
+
+
+def test_file_beside_the_folders_is_found(found_in_copy):
+    path = f"{ATEN}/more.h"
+    assert found_in_copy(path, "") == [
+        f"{path}:1: a file beside the folders is no layer"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("path", "include", "loop"),
+    [
+        (
+            f"{ATEN}/alias/alias_pool.h",
+            "alias/cpu_aliases.h",
+            "alias/alias_pool -> alias/cpu_aliases -> alias/alias_pool",
+        ),
+        (
+            "packages/openreg-profiler/csrc/trace.h",
+            "session.h",
+            "session -> trace -> session",
+        ),
+    ],
+)
+def test_loop_of_rooms_is_found(found_in_copy, path, include, loop):
+    (found,) = found_in_copy(path, f'#include "{include}"')
+    assert found == f"{path.rpartition('/csrc')[0]}/csrc: a loop of includes: {loop}"
+
+
+def test_folder_with_too_many_rooms_is_found(found_in_copy, layers, monkeypatch):
+    monkeypatch.setattr(layers, "MOST_ROOMS", 9)
+    found = found_in_copy(f"{ATEN}/stream/pace.h", "")
+    assert f"{ATEN}/memory: 12 rooms; at most 9 are allowed" in found
