@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
 
 namespace openreg::distributed {
 namespace {
@@ -25,12 +24,12 @@ constexpr Milliseconds kShutdownPatience{10'000};
 constexpr int kAnyPeer = -1;
 constexpr int kAllPeers = -2; // the lane of batches
 
-uint64_t bytes_of(const std::vector<at::Tensor>& tensors) {
-  return std::accumulate(
-      tensors.begin(),
-      tensors.end(),
-      uint64_t{0},
-      [](uint64_t sum, const at::Tensor& each) { return sum + each.nbytes(); });
+uint64_t bytes_of(const Tensors& tensors) {
+  uint64_t sum = 0;
+  for (const at::Tensor& tensor : tensors) {
+    sum += tensor.nbytes();
+  }
+  return sum;
 }
 
 void check_tensor(const at::Tensor& tensor) {
@@ -212,6 +211,31 @@ void check_output(
       output.sizes());
 }
 
+void check_input(
+    const at::Tensor& input,
+    const at::Tensor& output,
+    const char* name) {
+  TORCH_CHECK(
+      input.numel() == output.numel(),
+      "occl: ",
+      name,
+      " to a tensor of shape ",
+      output.sizes(),
+      " has an input of shape ",
+      input.sizes());
+}
+
+void check_pairs(
+    const Tensors& inputs,
+    const Tensors& outputs,
+    const char* name) {
+  TORCH_CHECK(
+      !inputs.empty() && inputs.size() == outputs.size(),
+      "occl: ",
+      name,
+      " needs as many inputs as outputs, at least one");
+}
+
 /// A factor of PREMUL_SUM may be a tensor of the device.
 c10d::ReduceOp host_op(const c10d::ReduceOp& op) {
   auto* given = dynamic_cast<c10d::PreMulSumSupplement*>(op.supplement_.get());
@@ -333,15 +357,14 @@ void OcclBackend::meet(const at::Tensor& all, const at::Tensor& own) {
   const auto device = device_for({});
   const OwnStream empty(device);
   const StreamScope scope(empty.get());
-  Call call{OpType::ALLGATHER, "rendezvous", device, {}, {}};
+  Call call{OpType::ALLGATHER, "rendezvous"};
+  call.device = device;
   call.blocks_host = true;
-  issue(
-      std::move(call),
-      [all, own, timeout = options_->timeout](Engine& engine) {
-        engine.allgather_flat(all, own, timeout);
-        return -1;
-      })
-      ->wait();
+  const Operands with{{all}, {own}, options_->timeout};
+  issue(std::move(call), [with](Engine& engine) {
+    engine.allgather_flat(with);
+    return -1;
+  })->wait();
 }
 
 void OcclBackend::setTimeout(Milliseconds timeout) {
@@ -442,14 +465,9 @@ bool OcclBackend::may_attempt(
     default:
       break;
   }
-  size_t bytes = 0;
-  for (const auto* tensors : {&call.inputs, &call.outputs}) {
-    for (const at::Tensor& tensor : *tensors) {
-      bytes += tensor.nbytes();
-    }
-  }
   const auto awaited = callers_->awaited(current_stream(call.device));
-  if (bytes > kMostAttempted || !awaited) {
+  if (bytes_of(call.inputs) + bytes_of(call.outputs) > kMostAttempted ||
+      !awaited) {
     return false;
   }
   // Calls that are about to end are let end: the next ones come sooner so than
@@ -514,6 +532,10 @@ OcclBackend::WorkPtr OcclBackend::issue(
     Task task,
     const std::optional<Lane>& lane,
     const std::vector<LaneKey>& beside) {
+  const Tensors& tensors = call.inputs.empty() ? call.outputs : call.inputs;
+  if (call.device == -1 && !tensors.empty()) {
+    call.device = tensors.front().device().index();
+  }
   check_devices(call.inputs, call.device);
   check_devices(call.outputs, call.device);
   check_bound_device(call.device);
@@ -625,91 +647,100 @@ OcclBackend::WorkPtr OcclBackend::issue(
   }
 }
 
+template <typename CallOptions>
+OcclBackend::WorkPtr OcclBackend::collective(
+    Call call,
+    const CallOptions& options,
+    void (Engine::*run)(const Operands&),
+    Operands with) {
+  call.timeout = with.timeout = options.timeout;
+  if constexpr (requires { options.rootRank; }) {
+    check_rank(options.rootRank, size_, "the root");
+    with.root = static_cast<int>(options.rootRank);
+  }
+  if constexpr (requires { options.reduceOp; }) {
+    for (const at::Tensor& output : call.outputs) {
+      check_reduction(options.reduceOp, output.scalar_type());
+    }
+  }
+  with.outputs = written(call.outputs);
+  if (!call.in_place) {
+    with.inputs = read(call.inputs);
+  }
+  if constexpr (requires { options.reduceOp; }) {
+    with.op = host_op(options.reduceOp);
+  }
+  return issue(std::move(call), [run, with = std::move(with)](Engine& engine) {
+    (engine.*run)(with);
+    return -1;
+  });
+}
+
+OcclBackend::Call
+OcclBackend::in_place(OpType type, const char* name, const Tensors& tensors) {
+  Call call{type, name, tensors, tensors};
+  call.in_place = true;
+  return call;
+}
+
+const Tensors& OcclBackend::one_for_each_rank(
+    const std::vector<Tensors>& lists,
+    const char* what) const {
+  check_count(lists.size(), 1, (std::string("list of ") + what).c_str());
+  check_count(lists.front().size(), size_, what);
+  return lists.front();
+}
+
+Tensors OcclBackend::list_of_root(
+    const std::vector<Tensors>& lists,
+    int64_t root,
+    const char* what,
+    const char* name) const {
+  check_rank(root, size_, "the root");
+  if (rank_ == root) {
+    return one_for_each_rank(lists, what);
+  }
+  TORCH_CHECK(
+      lists.empty(), "occl: ", what, " of ", name, " are for the root only");
+  return {};
+}
+
 OcclBackend::WorkPtr OcclBackend::broadcast(
     Tensors& tensors,
     const c10d::BroadcastOptions& options) {
-  const at::Tensor& tensor = only(tensors, "broadcast");
-  check_rank(options.rootRank, size_, "the root");
-  const int root = static_cast<int>(options.rootRank);
-  return issue(
-      {OpType::BROADCAST,
-       "broadcast",
-       tensor.device().index(),
-       tensors,
-       tensors,
-       options.timeout},
-      [view = written(tensor), root, timeout = options.timeout](
-          Engine& engine) {
-        engine.broadcast(view, root, timeout);
-        return -1;
-      });
+  only(tensors, "broadcast");
+  return collective(
+      in_place(OpType::BROADCAST, "broadcast", tensors),
+      options,
+      &Engine::broadcast);
 }
 
 OcclBackend::WorkPtr OcclBackend::allreduce(
     Tensors& tensors,
     const c10d::AllreduceOptions& options) {
-  const at::Tensor& tensor = only(tensors, "allreduce");
-  check_reduction(options.reduceOp, tensor.scalar_type());
-  return issue(
-      {OpType::ALLREDUCE,
-       "all_reduce",
-       tensor.device().index(),
-       tensors,
-       tensors,
-       options.timeout},
-      [view = written(tensor),
-       op = host_op(options.reduceOp),
-       timeout = options.timeout](Engine& engine) {
-        engine.allreduce(view, op, timeout);
-        return -1;
-      });
+  only(tensors, "allreduce");
+  return collective(
+      in_place(OpType::ALLREDUCE, "all_reduce", tensors),
+      options,
+      &Engine::allreduce);
 }
 
 OcclBackend::WorkPtr OcclBackend::allreduce_coalesced(
     Tensors& tensors,
     const c10d::AllreduceCoalescedOptions& options) {
   TORCH_CHECK(!tensors.empty(), "occl: allreduce_coalesced got no tensor");
-  for (const at::Tensor& tensor : tensors) {
-    check_reduction(options.reduceOp, tensor.scalar_type());
-  }
-  return issue(
-      {OpType::ALLREDUCE_COALESCED,
-       "allreduce_coalesced",
-       tensors.front().device().index(),
-       tensors,
-       tensors,
-       options.timeout},
-      [views = written(tensors),
-       op = host_op(options.reduceOp),
-       timeout = options.timeout](Engine& engine) {
-        for (const at::Tensor& view : views) {
-          engine.allreduce(view, op, timeout);
-        }
-        return -1;
-      });
+  return collective(
+      in_place(OpType::ALLREDUCE_COALESCED, "allreduce_coalesced", tensors),
+      options,
+      &Engine::allreduce);
 }
 
 OcclBackend::WorkPtr OcclBackend::reduce(
     Tensors& tensors,
     const c10d::ReduceOptions& options) {
-  const at::Tensor& tensor = only(tensors, "reduce");
-  check_reduction(options.reduceOp, tensor.scalar_type());
-  check_rank(options.rootRank, size_, "the root");
-  const int root = static_cast<int>(options.rootRank);
-  return issue(
-      {OpType::REDUCE,
-       "reduce",
-       tensor.device().index(),
-       tensors,
-       tensors,
-       options.timeout},
-      [view = written(tensor),
-       op = host_op(options.reduceOp),
-       root,
-       timeout = options.timeout](Engine& engine) {
-        engine.reduce(view, op, root, timeout);
-        return -1;
-      });
+  only(tensors, "reduce");
+  return collective(
+      in_place(OpType::REDUCE, "reduce", tensors), options, &Engine::reduce);
 }
 
 OcclBackend::WorkPtr OcclBackend::allgather(
@@ -717,25 +748,15 @@ OcclBackend::WorkPtr OcclBackend::allgather(
     Tensors& inputs,
     const c10d::AllgatherOptions& options) {
   const at::Tensor& input = only(inputs, "allgather");
-  check_count(outputs.size(), 1, "list of outputs");
-  const Tensors& out = outputs.front();
-  check_count(out.size(), size_, "outputs");
+  const Tensors& out = one_for_each_rank(outputs, "outputs");
   for (const at::Tensor& output : out) {
     check_same_type(input, output);
   }
   check_output(input, out[static_cast<size_t>(rank_)], "allgather");
-  return issue(
-      {OpType::ALLGATHER,
-       "all_gather",
-       input.device().index(),
-       inputs,
-       out,
-       options.timeout},
-      [views = written(out), view = read(input), timeout = options.timeout](
-          Engine& engine) {
-        engine.allgather(views, view, timeout);
-        return -1;
-      });
+  return collective(
+      {OpType::ALLGATHER, "all_gather", inputs, out},
+      options,
+      &Engine::allgather);
 }
 
 OcclBackend::WorkPtr OcclBackend::_allgather_base(
@@ -743,18 +764,10 @@ OcclBackend::WorkPtr OcclBackend::_allgather_base(
     at::Tensor& input,
     const c10d::AllgatherOptions& options) {
   check_scattered(input, output, size_, "_allgather_base");
-  return issue(
-      {OpType::_ALLGATHER_BASE,
-       "_all_gather_base",
-       input.device().index(),
-       {input},
-       {output},
-       options.timeout},
-      [out = written(output), in = read(input), timeout = options.timeout](
-          Engine& engine) {
-        engine.allgather_flat(out, in, timeout);
-        return -1;
-      });
+  return collective(
+      {OpType::_ALLGATHER_BASE, "_all_gather_base", {input}, {output}},
+      options,
+      &Engine::allgather_flat);
 }
 
 OcclBackend::WorkPtr OcclBackend::allgather_coalesced(
@@ -764,13 +777,11 @@ OcclBackend::WorkPtr OcclBackend::allgather_coalesced(
   TORCH_CHECK(!inputs.empty(), "occl: allgather_coalesced got no tensor");
   // One list for each rank, with an output for each input.
   check_count(outputs.size(), size_, "lists of outputs");
-  std::vector<Tensors> views(inputs.size());
   Tensors all;
   for (const Tensors& list : outputs) {
     check_count(list.size(), static_cast<int>(inputs.size()), "outputs");
     for (size_t i = 0; i < inputs.size(); ++i) {
       check_same_type(inputs[i], list[i]);
-      views[i].push_back(written(list[i]));
       all.push_back(list[i]);
     }
   }
@@ -780,47 +791,25 @@ OcclBackend::WorkPtr OcclBackend::allgather_coalesced(
         outputs[static_cast<size_t>(rank_)][i],
         "allgather_coalesced");
   }
-  return issue(
-      {OpType::ALLGATHER_COALESCED,
-       "all_gather_coalesced",
-       inputs.front().device().index(),
-       inputs,
-       all,
-       options.timeout},
-      [views, in = read(inputs), timeout = options.timeout](Engine& engine) {
-        for (size_t i = 0; i < in.size(); ++i) {
-          engine.allgather(views[i], in[i], timeout);
-        }
-        return -1;
-      });
+  return collective(
+      {OpType::ALLGATHER_COALESCED, "all_gather_coalesced", inputs, all},
+      options,
+      &Engine::allgather);
 }
 
 OcclBackend::WorkPtr OcclBackend::allgather_into_tensor_coalesced(
     Tensors& outputs,
     Tensors& inputs,
     const c10d::AllgatherOptions& options) {
-  TORCH_CHECK(
-      !inputs.empty() && inputs.size() == outputs.size(),
-      "occl: allgather_into_tensor_coalesced needs as many inputs as outputs, "
-      "at least one");
+  constexpr const char* kName = "allgather_into_tensor_coalesced";
+  check_pairs(inputs, outputs, kName);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    check_scattered(
-        inputs[i], outputs[i], size_, "allgather_into_tensor_coalesced");
+    check_scattered(inputs[i], outputs[i], size_, kName);
   }
-  return issue(
-      {OpType::COALESCED,
-       "all_gather_into_tensor_coalesced",
-       inputs.front().device().index(),
-       inputs,
-       outputs,
-       options.timeout},
-      [out = written(outputs), in = read(inputs), timeout = options.timeout](
-          Engine& engine) {
-        for (size_t i = 0; i < in.size(); ++i) {
-          engine.allgather_flat(out[i], in[i], timeout);
-        }
-        return -1;
-      });
+  return collective(
+      {OpType::COALESCED, "all_gather_into_tensor_coalesced", inputs, outputs},
+      options,
+      &Engine::allgather_flat);
 }
 
 OcclBackend::WorkPtr OcclBackend::gather(
@@ -828,35 +817,14 @@ OcclBackend::WorkPtr OcclBackend::gather(
     Tensors& inputs,
     const c10d::GatherOptions& options) {
   const at::Tensor& input = only(inputs, "gather");
-  check_rank(options.rootRank, size_, "the root");
-  const int root = static_cast<int>(options.rootRank);
-  Tensors out;
-  if (rank_ == root) {
-    check_count(outputs.size(), 1, "list of outputs");
-    out = outputs.front();
-    check_count(out.size(), size_, "outputs");
-    for (const at::Tensor& output : out) {
-      check_same_type(input, output);
-      check_output(input, output, "gather");
-    }
-  } else {
-    TORCH_CHECK(
-        outputs.empty(), "occl: outputs of gather are for the root only");
+  const Tensors out =
+      list_of_root(outputs, options.rootRank, "outputs", "gather");
+  for (const at::Tensor& output : out) {
+    check_same_type(input, output);
+    check_output(input, output, "gather");
   }
-  return issue(
-      {OpType::GATHER,
-       "gather",
-       input.device().index(),
-       inputs,
-       out,
-       options.timeout},
-      [views = written(out),
-       view = read(input),
-       root,
-       timeout = options.timeout](Engine& engine) {
-        engine.gather(views, view, root, timeout);
-        return -1;
-      });
+  return collective(
+      {OpType::GATHER, "gather", inputs, out}, options, &Engine::gather);
 }
 
 OcclBackend::WorkPtr OcclBackend::scatter(
@@ -864,40 +832,14 @@ OcclBackend::WorkPtr OcclBackend::scatter(
     std::vector<Tensors>& inputs,
     const c10d::ScatterOptions& options) {
   const at::Tensor& output = only(outputs, "scatter");
-  check_rank(options.rootRank, size_, "the root");
-  const int root = static_cast<int>(options.rootRank);
-  Tensors in;
-  if (rank_ == root) {
-    check_count(inputs.size(), 1, "list of inputs");
-    in = inputs.front();
-    check_count(in.size(), size_, "inputs");
-    for (const at::Tensor& input : in) {
-      check_same_type(input, output);
-      TORCH_CHECK(
-          input.numel() == output.numel(),
-          "occl: scatter to a tensor of shape ",
-          output.sizes(),
-          " has an input of shape ",
-          input.sizes());
-    }
-  } else {
-    TORCH_CHECK(
-        inputs.empty(), "occl: inputs of scatter are for the root only");
+  const Tensors in =
+      list_of_root(inputs, options.rootRank, "inputs", "scatter");
+  for (const at::Tensor& input : in) {
+    check_same_type(input, output);
+    check_input(input, output, "scatter");
   }
-  return issue(
-      {OpType::SCATTER,
-       "scatter",
-       output.device().index(),
-       in,
-       outputs,
-       options.timeout},
-      [view = written(output),
-       views = read(in),
-       root,
-       timeout = options.timeout](Engine& engine) {
-        engine.scatter(view, views, root, timeout);
-        return -1;
-      });
+  return collective(
+      {OpType::SCATTER, "scatter", in, outputs}, options, &Engine::scatter);
 }
 
 OcclBackend::WorkPtr OcclBackend::reduce_scatter(
@@ -905,33 +847,15 @@ OcclBackend::WorkPtr OcclBackend::reduce_scatter(
     std::vector<Tensors>& inputs,
     const c10d::ReduceScatterOptions& options) {
   const at::Tensor& output = only(outputs, "reduce_scatter");
-  check_count(inputs.size(), 1, "list of inputs");
-  const Tensors& in = inputs.front();
-  check_count(in.size(), size_, "inputs");
-  check_reduction(options.reduceOp, output.scalar_type());
+  const Tensors& in = one_for_each_rank(inputs, "inputs");
   for (const at::Tensor& input : in) {
     check_same_type(input, output);
   }
-  TORCH_CHECK(
-      in[static_cast<size_t>(rank_)].numel() == output.numel(),
-      "occl: reduce_scatter to a tensor of shape ",
-      output.sizes(),
-      " has an input of shape ",
-      in[static_cast<size_t>(rank_)].sizes());
-  return issue(
-      {OpType::REDUCE_SCATTER,
-       "reduce_scatter",
-       output.device().index(),
-       in,
-       outputs,
-       options.timeout},
-      [view = written(output),
-       views = read(in),
-       op = host_op(options.reduceOp),
-       timeout = options.timeout](Engine& engine) {
-        engine.reduce_scatter(view, views, op, timeout);
-        return -1;
-      });
+  check_input(in[static_cast<size_t>(rank_)], output, "reduce_scatter");
+  return collective(
+      {OpType::REDUCE_SCATTER, "reduce_scatter", in, outputs},
+      options,
+      &Engine::reduce_scatter);
 }
 
 OcclBackend::WorkPtr OcclBackend::_reduce_scatter_base(
@@ -939,52 +863,25 @@ OcclBackend::WorkPtr OcclBackend::_reduce_scatter_base(
     at::Tensor& input,
     const c10d::ReduceScatterOptions& options) {
   check_scattered(output, input, size_, "_reduce_scatter_base");
-  check_reduction(options.reduceOp, output.scalar_type());
-  return issue(
-      {OpType::_REDUCE_SCATTER_BASE,
-       "_reduce_scatter_base",
-       output.device().index(),
-       {input},
-       {output},
-       options.timeout},
-      [out = written(output),
-       in = read(input),
-       op = host_op(options.reduceOp),
-       timeout = options.timeout](Engine& engine) {
-        engine.reduce_scatter_flat(out, in, op, timeout);
-        return -1;
-      });
+  return collective(
+      {OpType::_REDUCE_SCATTER_BASE, "_reduce_scatter_base", {input}, {output}},
+      options,
+      &Engine::reduce_scatter_flat);
 }
 
 OcclBackend::WorkPtr OcclBackend::reduce_scatter_tensor_coalesced(
     Tensors& outputs,
     Tensors& inputs,
     const c10d::ReduceScatterOptions& options) {
-  TORCH_CHECK(
-      !inputs.empty() && inputs.size() == outputs.size(),
-      "occl: reduce_scatter_tensor_coalesced needs as many inputs as outputs, "
-      "at least one");
+  constexpr const char* kName = "reduce_scatter_tensor_coalesced";
+  check_pairs(inputs, outputs, kName);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    check_scattered(
-        outputs[i], inputs[i], size_, "reduce_scatter_tensor_coalesced");
-    check_reduction(options.reduceOp, outputs[i].scalar_type());
+    check_scattered(outputs[i], inputs[i], size_, kName);
   }
-  return issue(
-      {OpType::REDUCE_SCATTER_TENSOR_COALESCED,
-       "reduce_scatter_tensor_coalesced",
-       inputs.front().device().index(),
-       inputs,
-       outputs,
-       options.timeout},
-      [out = written(outputs),
-       in = read(inputs),
-       op = host_op(options.reduceOp),
-       timeout = options.timeout](Engine& engine) {
-        for (size_t i = 0; i < in.size(); ++i) {
-          engine.reduce_scatter_flat(out[i], in[i], op, timeout);
-        }
-        return -1;
-      });
+  return collective(
+      {OpType::REDUCE_SCATTER_TENSOR_COALESCED, kName, inputs, outputs},
+      options,
+      &Engine::reduce_scatter_flat);
 }
 
 OcclBackend::WorkPtr OcclBackend::alltoall_base(
@@ -994,21 +891,14 @@ OcclBackend::WorkPtr OcclBackend::alltoall_base(
     std::vector<int64_t>& input_splits,
     const c10d::AllToAllOptions& options) {
   check_same_type(input, output);
-  return issue(
-      {OpType::ALLTOALL_BASE,
-       "all_to_all_base",
-       input.device().index(),
-       {input},
-       {output},
-       options.timeout},
-      [out = written(output),
-       in = read(input),
-       out_splits = splits_of(output, output_splits, size_),
-       in_splits = splits_of(input, input_splits, size_),
-       timeout = options.timeout](Engine& engine) {
-        engine.alltoall_flat(out, in, out_splits, in_splits, timeout);
-        return -1;
-      });
+  Operands with;
+  with.output_splits = splits_of(output, output_splits, size_);
+  with.input_splits = splits_of(input, input_splits, size_);
+  return collective(
+      {OpType::ALLTOALL_BASE, "all_to_all_base", {input}, {output}},
+      options,
+      &Engine::alltoall_flat,
+      std::move(with));
 }
 
 OcclBackend::WorkPtr OcclBackend::alltoall(
@@ -1017,57 +907,46 @@ OcclBackend::WorkPtr OcclBackend::alltoall(
     const c10d::AllToAllOptions& options) {
   check_count(inputs.size(), size_, "inputs");
   check_count(outputs.size(), size_, "outputs");
-  for (int i = 0; i < size_; ++i) {
-    const auto index = static_cast<size_t>(i);
-    check_same_type(inputs[index], outputs[index]);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    check_same_type(inputs[i], outputs[i]);
   }
-  return issue(
-      {OpType::ALLTOALL,
-       "all_to_all",
-       inputs.front().device().index(),
-       inputs,
-       outputs,
-       options.timeout},
-      [out = written(outputs), in = read(inputs), timeout = options.timeout](
-          Engine& engine) {
-        engine.alltoall(out, in, timeout);
-        return -1;
-      });
+  return collective(
+      {OpType::ALLTOALL, "all_to_all", inputs, outputs},
+      options,
+      &Engine::alltoall);
 }
 
-OcclBackend::WorkPtr OcclBackend::point_to_point(Call call, PeerOp op) {
-  const Lane lane{op.kind, op.peer};
-  {
-    const std::lock_guard lock(mutex_);
-    if (op.kind != PeerOp::Kind::kRecvAny) {
-      check_rank(op.peer, size_, "the peer");
-      TORCH_CHECK(
-          batch_ || op.peer != rank_,
-          "occl: ",
-          call.name,
-          " with the rank itself needs its counterpart in the same batch");
-    }
-    if (batch_) {
-      batch_->device = call.device;
-      batch_->ops.push_back(std::move(op));
-      batch_->lanes.push_back(lane);
-      batch_->tensors.insert(
-          batch_->tensors.end(), call.inputs.begin(), call.inputs.end());
-      return nullptr; // endCoalescing() gives the one for all
-    }
-  }
-  call.messages = {op};
-  return issue(
-      std::move(call),
-      [op](Engine& engine) { return engine.exchange({op}); },
-      lane);
-}
-
-template <typename Function>
-OcclBackend::WorkPtr OcclBackend::call_of_batch(const Function& function) {
+OcclBackend::WorkPtr
+OcclBackend::point_to_point(Call call, PeerOp::Kind kind, int peer, int tag) {
   std::optional<Batch> given_up; // its tensors may need the GIL: not locked
   try {
-    return function();
+    const at::Tensor& tensor = only(call.inputs, call.name);
+    const bool sends = kind == PeerOp::Kind::kSend;
+    const PeerOp op{kind, sends ? read(tensor) : written(tensor), peer, tag};
+    const Lane lane{kind, peer};
+    {
+      const std::lock_guard lock(mutex_);
+      if (kind != PeerOp::Kind::kRecvAny) {
+        check_rank(peer, size_, "the peer");
+        TORCH_CHECK(
+            batch_ || peer != rank_,
+            "occl: ",
+            call.name,
+            " with the rank itself needs its counterpart in the same batch");
+      }
+      if (batch_) {
+        batch_->device = tensor.device().index();
+        batch_->ops.push_back(op);
+        batch_->lanes.push_back(lane);
+        batch_->tensors.push_back(tensor);
+        return nullptr; // endCoalescing() gives the one for all
+      }
+    }
+    call.messages = {op};
+    return issue(
+        std::move(call),
+        [op](Engine& engine) { return engine.exchange({op}); },
+        lane);
   } catch (...) {
     const std::lock_guard lock(mutex_);
     given_up.swap(batch_);
@@ -1076,34 +955,21 @@ OcclBackend::WorkPtr OcclBackend::call_of_batch(const Function& function) {
 }
 
 OcclBackend::WorkPtr OcclBackend::send(Tensors& tensors, int peer, int tag) {
-  return call_of_batch([&] {
-    const at::Tensor& tensor = only(tensors, "send");
-    return point_to_point(
-        {OpType::SEND, "send", tensor.device().index(), tensors, tensors},
-        {PeerOp::Kind::kSend, read(tensor), peer, tag});
-  });
+  return point_to_point(
+      in_place(OpType::SEND, "send", tensors), PeerOp::Kind::kSend, peer, tag);
 }
 
 OcclBackend::WorkPtr OcclBackend::recv(Tensors& tensors, int peer, int tag) {
-  return call_of_batch([&] {
-    const at::Tensor& tensor = only(tensors, "recv");
-    return point_to_point(
-        {OpType::RECV, "recv", tensor.device().index(), tensors, tensors},
-        {PeerOp::Kind::kRecv, written(tensor), peer, tag});
-  });
+  return point_to_point(
+      in_place(OpType::RECV, "recv", tensors), PeerOp::Kind::kRecv, peer, tag);
 }
 
 OcclBackend::WorkPtr OcclBackend::recvAnysource(Tensors& tensors, int tag) {
-  return call_of_batch([&] {
-    const at::Tensor& tensor = only(tensors, "recvAnysource");
-    return point_to_point(
-        {OpType::RECVANYSOURCE,
-         "recvAnysource",
-         tensor.device().index(),
-         tensors,
-         tensors},
-        {PeerOp::Kind::kRecvAny, written(tensor), kAnyPeer, tag});
-  });
+  return point_to_point(
+      in_place(OpType::RECVANYSOURCE, "recvAnysource", tensors),
+      PeerOp::Kind::kRecvAny,
+      kAnyPeer,
+      tag);
 }
 
 c10::DeviceIndex OcclBackend::device_for(
@@ -1122,13 +988,10 @@ c10::DeviceIndex OcclBackend::device_for(
 }
 
 OcclBackend::WorkPtr OcclBackend::barrier(const c10d::BarrierOptions& options) {
-  Call call{OpType::BARRIER, "barrier", device_for(options), {}, {}};
-  call.timeout = options.timeout;
+  Call call{OpType::BARRIER, "barrier"};
+  call.device = device_for(options);
   call.blocks_host = true;
-  return issue(std::move(call), [timeout = options.timeout](Engine& engine) {
-    engine.barrier(timeout);
-    return -1;
-  });
+  return collective(std::move(call), options, &Engine::barrier);
 }
 
 void OcclBackend::startCoalescing() {
@@ -1157,12 +1020,8 @@ OcclBackend::WorkPtr OcclBackend::endCoalescing() {
     beside.emplace_back(batch.device, std::nullopt);
   }
   engine_->pairs_with_self(batch.ops); // before the other ranks are involved
-  Call call{
-      OpType::COALESCED,
-      "coalesced",
-      batch.device,
-      batch.tensors,
-      batch.tensors};
+  Call call = in_place(OpType::COALESCED, "coalesced", batch.tensors);
+  call.device = batch.device;
   call.messages = batch.ops;
   return issue(
       std::move(call),

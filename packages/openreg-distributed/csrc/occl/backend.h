@@ -143,12 +143,13 @@ class OcclBackend final : public c10d::Backend {
   struct Call {
     c10d::OpType type;
     const char* name;
-    c10::DeviceIndex device;
-    Tensors inputs;
-    Tensors outputs;
+    Tensors inputs = {};
+    Tensors outputs = {};
+    c10::DeviceIndex device = -1; // then it is that of the tensors
     Milliseconds timeout =
         c10d::kUnsetTimeout; // then the limit is that of the group
     std::vector<PeerOp> messages = {};
+    bool in_place = false; // inputs and outputs are the same tensors
     bool blocks_host = false;
   };
 
@@ -162,10 +163,27 @@ class OcclBackend final : public c10d::Backend {
       Task task,
       const std::optional<Lane>& lane = std::nullopt,
       const std::vector<LaneKey>& beside = {});
-  WorkPtr point_to_point(Call call, PeerOp op);
+  /// Issues a call of `run` with the options of c10d.
+  template <typename CallOptions>
+  WorkPtr collective(
+      Call call,
+      const CallOptions& options,
+      void (Engine::*run)(const Operands&),
+      Operands with = {});
+  static Call
+  in_place(c10d::OpType type, const char* name, const Tensors& tensors);
+  /// The tensors of a call that takes one list of `what`.
+  const Tensors& one_for_each_rank(
+      const std::vector<Tensors>& lists,
+      const char* what) const;
+  /// The same of a call that takes the list on its root only.
+  Tensors list_of_root(
+      const std::vector<Tensors>& lists,
+      int64_t root,
+      const char* what,
+      const char* name) const;
   /// If it is refused, its batch is given up: nobody will end it.
-  template <typename Function>
-  WorkPtr call_of_batch(const Function& function);
+  WorkPtr point_to_point(Call call, PeerOp::Kind kind, int peer, int tag);
   struct Running {
     std::shared_ptr<Outcome> outcome;
     std::shared_ptr<Memory> memory;

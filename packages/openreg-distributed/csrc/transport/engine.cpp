@@ -44,6 +44,12 @@ BytesList bytes_of(const std::vector<Target>& targets) {
   return all;
 }
 
+void store(const std::vector<Target>& targets) {
+  for (const Target& target : targets) {
+    target.store();
+  }
+}
+
 /// Parts that follow each other. `counts` are of units of which `bytes` has
 /// `whole`.
 BytesList parts_of(
@@ -133,100 +139,92 @@ void Engine::abort() {
   transport_->abort();
 }
 
-void Engine::broadcast(
-    const at::Tensor& tensor,
-    int root,
-    Milliseconds timeout) {
+void Engine::broadcast(const Operands& with) {
+  const at::Tensor& tensor = with.outputs.front();
   if (tensor.numel() == 0) {
     return;
   }
   const Target target(tensor);
-  transport_->broadcast(target.bytes(), root, timeout);
-  if (rank() != root) {
+  transport_->broadcast(target.bytes(), with.root, with.timeout);
+  if (rank() != with.root) {
     target.store();
   }
 }
 
-void Engine::allreduce(
-    const at::Tensor& tensor,
-    const c10d::ReduceOp& op,
-    Milliseconds timeout) {
-  if (tensor.numel() == 0) {
-    return;
-  }
-  const Reduction reduction(tensor, op, size(), true);
-  transport_->allreduce(reduction.buffer(), reduction.buffer_op(), timeout);
-  reduction.store(tensor, reduction.buffer());
-}
-
-void Engine::reduce(
-    const at::Tensor& tensor,
-    const c10d::ReduceOp& op,
-    int root,
-    Milliseconds timeout) {
-  if (tensor.numel() == 0) {
-    return;
-  }
-  const Reduction reduction(
-      tensor, op, size(), rank() == root || transport_->keeps_inputs());
-  transport_->reduce(reduction.buffer(), reduction.buffer_op(), root, timeout);
-  if (rank() == root) {
+void Engine::allreduce(const Operands& with) {
+  for (const at::Tensor& tensor : with.outputs) {
+    if (tensor.numel() == 0) {
+      continue;
+    }
+    const Reduction reduction(tensor, with.op, size(), true);
+    transport_->allreduce(
+        reduction.buffer(), reduction.buffer_op(), with.timeout);
     reduction.store(tensor, reduction.buffer());
   }
 }
 
-void Engine::allgather(
-    const Tensors& outputs,
-    const at::Tensor& input,
-    Milliseconds timeout) {
-  const std::vector<Target> targets(outputs.begin(), outputs.end());
-  const BytesList out = bytes_of(targets);
-  if (total_of(out) == 0) {
+void Engine::reduce(const Operands& with) {
+  const at::Tensor& tensor = with.outputs.front();
+  if (tensor.numel() == 0) {
     return;
   }
-  transport_->allgather(out, own_part(input, out), timeout);
-  for (const Target& target : targets) {
+  const bool is_root = rank() == with.root;
+  const Reduction reduction(
+      tensor, with.op, size(), is_root || transport_->keeps_inputs());
+  transport_->reduce(
+      reduction.buffer(), reduction.buffer_op(), with.root, with.timeout);
+  if (is_root) {
+    reduction.store(tensor, reduction.buffer());
+  }
+}
+
+void Engine::allgather(const Operands& with) {
+  const size_t count = with.inputs.size();
+  for (size_t i = 0; i < count; ++i) {
+    std::vector<Target> targets;
+    for (size_t each = i; each < with.outputs.size(); each += count) {
+      targets.emplace_back(with.outputs[each]);
+    }
+    const BytesList out = bytes_of(targets);
+    if (total_of(out) == 0) {
+      continue;
+    }
+    transport_->allgather(out, own_part(with.inputs[i], out), with.timeout);
+    store(targets);
+  }
+}
+
+void Engine::allgather_flat(const Operands& with) {
+  for (size_t i = 0; i < with.inputs.size(); ++i) {
+    if (with.outputs[i].numel() == 0) {
+      continue;
+    }
+    const Target target(with.outputs[i]);
+    const BytesList out =
+        equal_parts(target.bytes(), static_cast<size_t>(size()));
+    transport_->allgather(out, own_part(with.inputs[i], out), with.timeout);
     target.store();
   }
 }
 
-void Engine::allgather_flat(
-    const at::Tensor& output,
-    const at::Tensor& input,
-    Milliseconds timeout) {
-  if (output.numel() == 0) {
-    return;
-  }
-  const Target target(output);
-  const BytesList out =
-      equal_parts(target.bytes(), static_cast<size_t>(size()));
-  transport_->allgather(out, own_part(input, out), timeout);
-  target.store();
-}
-
-void Engine::reduce_scatter(
-    const at::Tensor& output,
-    const Tensors& inputs,
-    const c10d::ReduceOp& op,
-    Milliseconds timeout) {
+void Engine::reduce_scatter(const Operands& with) {
   Tensors flat;
   std::vector<int64_t> counts;
-  for (const at::Tensor& input : inputs) {
+  for (const at::Tensor& input : with.inputs) {
     flat.push_back(input.reshape({-1}));
     counts.push_back(input.numel());
   }
-  reduce_scatter(output, at::cat(flat), counts, true, op, timeout);
+  reduce_scatter(with.outputs.front(), at::cat(flat), counts, true, with);
 }
 
-void Engine::reduce_scatter_flat(
-    const at::Tensor& output,
-    const at::Tensor& input,
-    const c10d::ReduceOp& op,
-    Milliseconds timeout) {
-  const std::vector<int64_t> counts(
-      static_cast<size_t>(size()), output.numel());
-  reduce_scatter(
-      output, input, counts, transport_->keeps_inputs(), op, timeout);
+void Engine::reduce_scatter_flat(const Operands& with) {
+  for (size_t i = 0; i < with.inputs.size(); ++i) {
+    const at::Tensor& output = with.outputs[i];
+    const std::vector<int64_t> counts(
+        static_cast<size_t>(size()), output.numel());
+    reduce_scatter(
+        output, with.inputs[i], counts, transport_->keeps_inputs(), with);
+  }
 }
 
 void Engine::reduce_scatter(
@@ -234,19 +232,18 @@ void Engine::reduce_scatter(
     const at::Tensor& input,
     const std::vector<int64_t>& counts,
     bool in_place,
-    const c10d::ReduceOp& op,
-    Milliseconds timeout) {
+    const Operands& with) {
   if (input.numel() == 0) {
     return;
   }
-  const Reduction reduction(input, op, size(), in_place);
+  const Reduction reduction(input, with.op, size(), in_place);
   const at::Tensor result = reduction.result_for(output);
   transport_->reduce_scatter(
       result,
       reduction.buffer(),
       reduction.counts(counts),
       reduction.buffer_op(),
-      timeout);
+      with.timeout);
   reduction.store(output, result);
 }
 
@@ -254,71 +251,56 @@ Bytes Engine::own_part(const at::Tensor& input, const BytesList& out) const {
   return apart(Bytes::of(input.contiguous()), out, static_cast<size_t>(rank()));
 }
 
-void Engine::gather(
-    const Tensors& outputs,
-    const at::Tensor& input,
-    int root,
-    Milliseconds timeout) {
+void Engine::gather(const Operands& with) {
+  const at::Tensor& input = with.inputs.front();
   if (input.numel() == 0) {
     return;
   }
-  const std::vector<Target> targets(outputs.begin(), outputs.end());
+  const std::vector<Target> targets(with.outputs.begin(), with.outputs.end());
   const BytesList out = bytes_of(targets);
-  transport_->gather(out, own_part(input, out), root, timeout);
-  for (const Target& target : targets) {
-    target.store();
-  }
+  transport_->gather(out, own_part(input, out), with.root, with.timeout);
+  store(targets);
 }
 
-void Engine::scatter(
-    const at::Tensor& output,
-    const Tensors& inputs,
-    int root,
-    Milliseconds timeout) {
+void Engine::scatter(const Operands& with) {
+  const at::Tensor& output = with.outputs.front();
   if (output.numel() == 0) {
     return;
   }
   const Target target(output);
   BytesList in;
-  for (const at::Tensor& input : inputs) {
+  for (const at::Tensor& input : with.inputs) {
     in.push_back(apart(Bytes::of(input.contiguous()), {target.bytes()}, 0));
   }
-  transport_->scatter(target.bytes(), in, root, timeout);
+  transport_->scatter(target.bytes(), in, with.root, with.timeout);
   target.store();
 }
 
-void Engine::alltoall(
-    const Tensors& outputs,
-    const Tensors& inputs,
-    Milliseconds timeout) {
-  const std::vector<Target> targets(outputs.begin(), outputs.end());
+void Engine::alltoall(const Operands& with) {
+  const std::vector<Target> targets(with.outputs.begin(), with.outputs.end());
   const BytesList out = bytes_of(targets);
   BytesList in;
-  for (const at::Tensor& input : inputs) {
+  for (const at::Tensor& input : with.inputs) {
     in.push_back(Bytes::of(input.contiguous()));
   }
-  transport_->alltoall(out, apart(in, out), timeout);
-  for (const Target& target : targets) {
-    target.store();
-  }
+  transport_->alltoall(out, apart(in, out), with.timeout);
+  store(targets);
 }
 
-void Engine::alltoall_flat(
-    const at::Tensor& output,
-    const at::Tensor& input,
-    const std::vector<int64_t>& output_splits,
-    const std::vector<int64_t>& input_splits,
-    Milliseconds timeout) {
+void Engine::alltoall_flat(const Operands& with) {
+  const at::Tensor& output = with.outputs.front();
+  const at::Tensor& input = with.inputs.front();
   const Target target(output);
-  const BytesList out = parts_of(target.bytes(), output_splits, output.size(0));
+  const BytesList out =
+      parts_of(target.bytes(), with.output_splits, output.size(0));
   const BytesList in =
-      parts_of(Bytes::of(input.contiguous()), input_splits, input.size(0));
-  transport_->alltoall(out, apart(in, out), timeout);
+      parts_of(Bytes::of(input.contiguous()), with.input_splits, input.size(0));
+  transport_->alltoall(out, apart(in, out), with.timeout);
   target.store();
 }
 
-void Engine::barrier(Milliseconds timeout) {
-  transport_->barrier(timeout);
+void Engine::barrier(const Operands& with) {
+  transport_->barrier(with.timeout);
 }
 
 Engine::SelfPairs Engine::pairs_with_self(
@@ -384,9 +366,7 @@ int Engine::exchange(const std::vector<PeerOp>& ops) {
     receive->tensor.copy_(send->tensor.reshape(receive->tensor.sizes()));
   }
   const int source = transport_->exchange(others);
-  for (const Target& target : targets) {
-    target.store();
-  }
+  store(targets);
   return source;
 }
 

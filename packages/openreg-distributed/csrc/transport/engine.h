@@ -19,6 +19,18 @@
 
 namespace openreg::distributed {
 
+/// What a collective works with: tensors of host memory, and its options.
+struct Operands {
+  Tensors outputs;
+  Tensors inputs; // none if the call works in place, on its outputs
+  Milliseconds timeout{};
+  int root = 0;
+  c10d::ReduceOp op;
+  // Sizes in the first dimension, one for each rank, which add up to it.
+  std::vector<int64_t> output_splits = {};
+  std::vector<int64_t> input_splits = {};
+};
+
 class Engine {
  public:
   /// All ranks make theirs at the same time. `share_memory` if all may.
@@ -44,59 +56,25 @@ class Engine {
     transport_->set_timeout(timeout);
   }
 
-  void broadcast(const at::Tensor& tensor, int root, Milliseconds timeout);
-  void allreduce(
-      const at::Tensor& tensor,
-      const c10d::ReduceOp& op,
-      Milliseconds timeout);
-  void reduce(
-      const at::Tensor& tensor,
-      const c10d::ReduceOp& op,
-      int root,
-      Milliseconds timeout);
-  /// Outputs may differ in size: each as large as the input of its rank.
-  void allgather(
-      const Tensors& outputs,
-      const at::Tensor& input,
-      Milliseconds timeout);
-  void allgather_flat(
-      const at::Tensor& output,
-      const at::Tensor& input,
-      Milliseconds timeout);
-  /// `inputs` has one for each rank; these may differ in size.
-  void reduce_scatter(
-      const at::Tensor& output,
-      const Tensors& inputs,
-      const c10d::ReduceOp& op,
-      Milliseconds timeout);
-  void reduce_scatter_flat(
-      const at::Tensor& output,
-      const at::Tensor& input,
-      const c10d::ReduceOp& op,
-      Milliseconds timeout);
-  /// `outputs` is empty but on the root.
-  void gather(
-      const Tensors& outputs,
-      const at::Tensor& input,
-      int root,
-      Milliseconds timeout);
-  /// `inputs` is empty but on the root.
-  void scatter(
-      const at::Tensor& output,
-      const Tensors& inputs,
-      int root,
-      Milliseconds timeout);
-  void
-  alltoall(const Tensors& outputs, const Tensors& inputs, Milliseconds timeout);
-  /// The splits, one for each rank, are sizes in the first dimension, and add
-  /// up to it.
-  void alltoall_flat(
-      const at::Tensor& output,
-      const at::Tensor& input,
-      const std::vector<int64_t>& output_splits,
-      const std::vector<int64_t>& input_splits,
-      Milliseconds timeout);
-  void barrier(Milliseconds timeout);
+  // Coalesced calls give several tensors, which are worked on one by one.
+  void broadcast(const Operands& with);
+  void allreduce(const Operands& with);
+  void reduce(const Operands& with);
+  /// The outputs of each rank follow each other, one for each input. They may
+  /// differ in size: each is as large as the input of its rank.
+  void allgather(const Operands& with);
+  /// Each output is a tensor for all ranks.
+  void allgather_flat(const Operands& with);
+  /// There is an input for each rank; these may differ in size.
+  void reduce_scatter(const Operands& with);
+  void reduce_scatter_flat(const Operands& with);
+  /// Only the root has outputs.
+  void gather(const Operands& with);
+  /// Only the root has inputs.
+  void scatter(const Operands& with);
+  void alltoall(const Operands& with);
+  void alltoall_flat(const Operands& with);
+  void barrier(const Operands& with);
   using SelfPairs = std::vector<std::pair<const PeerOp*, const PeerOp*>>;
   /// Each receive of this rank from itself, with its send. Throws if one lacks
   /// its counterpart, or if that is another tensor in size or type.
@@ -132,13 +110,13 @@ class Engine {
  private:
   /// What this rank gives for its output among those of all.
   Bytes own_part(const at::Tensor& input, const BytesList& outputs) const;
+  /// `input` has as many elements for each rank as `counts` says.
   void reduce_scatter(
       const at::Tensor& output,
       const at::Tensor& input,
       const std::vector<int64_t>& counts,
       bool in_place,
-      const c10d::ReduceOp& op,
-      Milliseconds timeout);
+      const Operands& with);
 
   Maker maker_;
   uint64_t token_ = 0;                // which the ranks agree on as they meet
