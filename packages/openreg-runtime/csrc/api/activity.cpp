@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The part of the C API that records activity, and launches that say what they
-// do.
+// The part of the C API that records activity.
 #include "activity/recorder.h"
-#include "api/launch_info.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "base/system_thread.h"
@@ -24,16 +22,6 @@ void check_id_kind(orActivityIdKind kind) {
         "kind " + std::to_string(static_cast<int>(kind)) +
             " is not orActivityIdExternal or orActivityIdUser");
   }
-}
-
-Launch launch_of(
-    orKernel_t kernel,
-    void* args,
-    orKernel_t cleanup,
-    const orLaunchInfo* info) {
-  check_not_null(reinterpret_cast<const void*>(kernel), "kernel");
-  return {
-      kernel, args, cleanup, info != nullptr ? read_info(info) : LaunchInfo{}};
 }
 
 } // namespace
@@ -134,31 +122,6 @@ orError_t orStreamGetNumber(orStream_t stream, int* number) noexcept {
   return api_call("orStreamGetNumber", [&] {
     check_not_null(number, "number");
     *number = stream_of(stream).number();
-  });
-}
-
-orError_t orLaunchKernelWithInfo(
-    orStream_t stream,
-    orKernel_t kernel,
-    void* args,
-    orKernel_t cleanup,
-    const orLaunchInfo* info) noexcept {
-  return api_call("orLaunchKernelWithInfo", [&] {
-    const Launch launch = launch_of(kernel, args, cleanup, info);
-    Stream& object = stream_of(stream);
-    object.enqueue(launch, object.check_usable());
-  });
-}
-
-orError_t orLaunchKernelBlockingWithInfo(
-    orStream_t stream,
-    orKernel_t kernel,
-    void* args,
-    const orLaunchInfo* info) noexcept {
-  return api_call("orLaunchKernelBlockingWithInfo", [&] {
-    const Launch launch = launch_of(kernel, args, nullptr, info);
-    Stream& object = stream_of(stream);
-    object.run(launch, object.check_usable());
   });
 }
 

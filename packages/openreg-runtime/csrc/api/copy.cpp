@@ -25,7 +25,8 @@ int device_of_copy(const void* dst, const void* src) {
   return to >= 0 ? to : from >= 0 ? from : current_device();
 }
 
-bool asynchronous(const void* pointer) {
+/// Whether memory is there for work that comes later: it is not pageable.
+bool stays(const void* pointer) {
   return device_of(pointer) >= 0 || host_memory::find(pointer).has_value();
 }
 
@@ -146,18 +147,100 @@ void wait_for_source(const Stream& executing, const void* src) {
   }
 }
 
-/// Gives an asynchronous copy to its stream. With pageable host memory it is
-/// done when the call returns, as in CUDA.
-void submit_copy(
-    Stream& stream,
-    const void* dst,
+/// What orders a call: the stream that it names, or a default one, on which the
+/// call is done when it returns.
+class Order {
+ public:
+  static Order by(orStream_t stream) {
+    return Order(stream_of(stream), /*at_once=*/false);
+  }
+  static Order by_default(int device) {
+    return Order(default_stream(device), /*at_once=*/true);
+  }
+
+  /// A call that is not `asynchronous` is done when it returns.
+  void submit(Command command, bool asynchronous = true) const {
+    if (asynchronous && !at_once_) {
+      stream_.enqueue(std::move(command), epoch_);
+    } else {
+      stream_.run(std::move(command), epoch_);
+    }
+  }
+  /// With pageable host memory a copy is done when the call returns, as in
+  /// CUDA.
+  void submit_copy(const void* dst, const void* src, Command copy) const {
+    if (at_once_) {
+      wait_for_source(stream_, src);
+    }
+    submit(std::move(copy), at_once_ || (stays(dst) && stays(src)));
+  }
+
+ private:
+  Order(Stream& stream, bool at_once)
+      : stream_(stream), epoch_(stream.check_usable()), at_once_(at_once) {}
+
+  Stream& stream_;
+  const Stream::Epoch epoch_;
+  const bool at_once_;
+};
+
+void copy(
+    const Order& order,
+    void* dst,
     const void* src,
-    Command copy,
-    Stream::Epoch epoch) {
-  if (asynchronous(dst) && asynchronous(src)) {
-    stream.enqueue(std::move(copy), epoch);
-  } else {
-    stream.run(std::move(copy), epoch);
+    std::size_t count,
+    orMemcpyKind kind) {
+  check_kind(kind);
+  const Copy copy = copy_of(dst, src, count);
+  if (count > 0) {
+    check_copy(dst, count, src, count, kind);
+    order.submit_copy(dst, src, copy);
+  }
+}
+
+void copy_2d(
+    const Order& order,
+    void* dst,
+    std::size_t dst_pitch,
+    const void* src,
+    std::size_t src_pitch,
+    std::size_t width,
+    std::size_t height,
+    orMemcpyKind kind) {
+  check_kind(kind);
+  const Copy2D copy{
+      place_of(dst),
+      dst_pitch,
+      place_of(src),
+      src_pitch,
+      width,
+      height,
+      route_of(dst, src)};
+  if (check_copy_2d(copy, kind)) {
+    order.submit_copy(dst, src, std::make_unique<const Copy2D>(copy));
+  }
+}
+
+void copy_peer(
+    const Order& order,
+    void* dst,
+    int dst_device,
+    const void* src,
+    int src_device,
+    std::size_t count) {
+  const Copy copy = copy_of(dst, src, count);
+  check_peer_copy(dst, dst_device, src, src_device, count);
+  if (count > 0) {
+    order.submit_copy(dst, src, copy);
+  }
+}
+
+void set(const Order& order, void* pointer, int value, std::size_t count) {
+  if (count > 0) {
+    const Fill fill{
+        place_of(pointer), static_cast<unsigned char>(value), count};
+    check_set("devPtr", pointer, count);
+    order.submit(fill);
   }
 }
 
@@ -168,15 +251,7 @@ extern "C" {
 orError_t
 orMemcpy(void* dst, const void* src, size_t count, orMemcpyKind kind) noexcept {
   return api_call("orMemcpy", [&] {
-    Stream& stream = default_stream(device_of_copy(dst, src));
-    const auto epoch = stream.check_usable();
-    check_kind(kind);
-    const Copy copy = copy_of(dst, src, count);
-    if (count > 0) {
-      check_copy(dst, count, src, count, kind);
-      wait_for_source(stream, src);
-      stream.run(copy, epoch);
-    }
+    copy(Order::by_default(device_of_copy(dst, src)), dst, src, count, kind);
   });
 }
 
@@ -186,17 +261,8 @@ orError_t orMemcpyAsync(
     size_t count,
     orMemcpyKind kind,
     orStream_t stream) noexcept {
-  return api_call("orMemcpyAsync", [&] {
-    Stream& object = stream_of(stream);
-    const auto epoch = object.check_usable();
-    check_kind(kind);
-    const Copy copy = copy_of(dst, src, count);
-    if (count == 0) {
-      return;
-    }
-    check_copy(dst, count, src, count, kind);
-    submit_copy(object, dst, src, copy, epoch);
-  });
+  return api_call(
+      "orMemcpyAsync", [&] { copy(Order::by(stream), dst, src, count, kind); });
 }
 
 orError_t orMemcpy2D(
@@ -208,21 +274,8 @@ orError_t orMemcpy2D(
     size_t height,
     orMemcpyKind kind) noexcept {
   return api_call("orMemcpy2D", [&] {
-    Stream& stream = default_stream(device_of_copy(dst, src));
-    const auto epoch = stream.check_usable();
-    check_kind(kind);
-    const Copy2D copy{
-        place_of(dst),
-        dpitch,
-        place_of(src),
-        spitch,
-        width,
-        height,
-        route_of(dst, src)};
-    if (check_copy_2d(copy, kind)) {
-      wait_for_source(stream, src);
-      stream.run(std::make_unique<const Copy2D>(copy), epoch);
-    }
+    const auto order = Order::by_default(device_of_copy(dst, src));
+    copy_2d(order, dst, dpitch, src, spitch, width, height, kind);
   });
 }
 
@@ -236,21 +289,8 @@ orError_t orMemcpy2DAsync(
     orMemcpyKind kind,
     orStream_t stream) noexcept {
   return api_call("orMemcpy2DAsync", [&] {
-    Stream& object = stream_of(stream);
-    const auto epoch = object.check_usable();
-    check_kind(kind);
-    const Copy2D copy{
-        place_of(dst),
-        dpitch,
-        place_of(src),
-        spitch,
-        width,
-        height,
-        route_of(dst, src)};
-    if (check_copy_2d(copy, kind)) {
-      submit_copy(
-          object, dst, src, std::make_unique<const Copy2D>(copy), epoch);
-    }
+    const auto order = Order::by(stream);
+    copy_2d(order, dst, dpitch, src, spitch, width, height, kind);
   });
 }
 
@@ -262,14 +302,8 @@ orError_t orMemcpyPeer(
     size_t count) noexcept {
   return api_call("orMemcpyPeer", [&] {
     check_device(dstDevice, runtime().device_count());
-    Stream& stream = default_stream(dstDevice);
-    const auto epoch = stream.check_usable();
-    const Copy copy = copy_of(dst, src, count);
-    check_peer_copy(dst, dstDevice, src, srcDevice, count);
-    if (count > 0) {
-      wait_for_source(stream, src);
-      stream.run(copy, epoch);
-    }
+    const auto order = Order::by_default(dstDevice);
+    copy_peer(order, dst, dstDevice, src, srcDevice, count);
   });
 }
 
@@ -281,26 +315,14 @@ orError_t orMemcpyPeerAsync(
     size_t count,
     orStream_t stream) noexcept {
   return api_call("orMemcpyPeerAsync", [&] {
-    Stream& object = stream_of(stream);
-    const auto epoch = object.check_usable();
-    const Copy copy = copy_of(dst, src, count);
-    check_peer_copy(dst, dstDevice, src, srcDevice, count);
-    if (count > 0) {
-      object.enqueue(copy, epoch);
-    }
+    copy_peer(Order::by(stream), dst, dstDevice, src, srcDevice, count);
   });
 }
 
 orError_t orMemset(void* devPtr, int value, size_t count) noexcept {
   return api_call("orMemset", [&] {
-    Stream& stream = default_stream(device_of_copy(devPtr, nullptr));
-    const auto epoch = stream.check_usable();
-    if (count > 0) {
-      const Fill fill{
-          place_of(devPtr), static_cast<unsigned char>(value), count};
-      check_set("devPtr", devPtr, count);
-      stream.run(fill, epoch);
-    }
+    const auto order = Order::by_default(device_of_copy(devPtr, nullptr));
+    set(order, devPtr, value, count);
   });
 }
 
@@ -309,16 +331,8 @@ orError_t orMemsetAsync(
     int value,
     size_t count,
     orStream_t stream) noexcept {
-  return api_call("orMemsetAsync", [&] {
-    Stream& object = stream_of(stream);
-    const auto epoch = object.check_usable();
-    if (count > 0) {
-      const Fill fill{
-          place_of(devPtr), static_cast<unsigned char>(value), count};
-      check_set("devPtr", devPtr, count);
-      object.enqueue(fill, epoch);
-    }
-  });
+  return api_call(
+      "orMemsetAsync", [&] { set(Order::by(stream), devPtr, value, count); });
 }
 
 } // extern "C"

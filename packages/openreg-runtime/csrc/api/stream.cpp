@@ -177,39 +177,4 @@ orError_t orDeviceGetStreamPriorityRange(
   });
 }
 
-orError_t orLaunchKernel(
-    orStream_t stream,
-    orKernel_t kernel,
-    void* args,
-    orKernel_t cleanup) noexcept {
-  return api_call("orLaunchKernel", [&] {
-    check_not_null(reinterpret_cast<const void*>(kernel), "kernel");
-    Stream& object = stream_of(stream);
-    object.enqueue(Launch{kernel, args, cleanup}, object.check_usable());
-  });
-}
-
-orError_t orLaunchHostFunc(
-    orStream_t stream,
-    orHostFn_t fn,
-    void* userData,
-    orKernel_t cleanup) noexcept {
-  return api_call("orLaunchHostFunc", [&] {
-    check_not_null(reinterpret_cast<const void*>(fn), "fn");
-    Stream& object = stream_of(stream);
-    object.call({fn, userData, cleanup}, object.check_usable());
-  });
-}
-
-orError_t orLaunchKernelBlocking(
-    orStream_t stream,
-    orKernel_t kernel,
-    void* args) noexcept {
-  return api_call("orLaunchKernelBlocking", [&] {
-    check_not_null(reinterpret_cast<const void*>(kernel), "kernel");
-    Stream& object = stream_of(stream);
-    object.run(Launch{kernel, args, nullptr}, object.check_usable());
-  });
-}
-
 } // extern "C"

@@ -19,14 +19,14 @@ Device::Device(
     int index,
     AddressSpace& memory,
     std::size_t capacity,
-    PinBlock pin)
+    PinBlock pin_block)
     : index_(index),
       memory_(memory),
       state_(config().wait_timeout),
       backend_(
           config().in_process
-              ? make_thread_backend(index, memory, pin)
-              : make_process_backend(index, memory, pin, state_)),
+              ? make_thread_backend(index, memory, pin_block)
+              : make_process_backend(index, memory, pin_block, state_)),
       heap_(
           memory.own_span(),
           capacity,

@@ -26,8 +26,12 @@ class Device final : private BlockKeeper {
   /// Ends the handles of all streams of a device but its default one.
   using EndStreams = void (*)(Device& device);
 
-  /// `pin` keeps the memory of any device for a command.
-  Device(int index, AddressSpace& memory, std::size_t capacity, PinBlock pin);
+  /// `pin_block` keeps the memory of any device for a command.
+  Device(
+      int index,
+      AddressSpace& memory,
+      std::size_t capacity,
+      PinBlock pin_block);
 
   int index() const noexcept {
     return index_;
