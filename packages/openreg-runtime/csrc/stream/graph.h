@@ -25,6 +25,10 @@ struct HostCall {
   orHostFn_t function;
   void* data;
   orKernel_t cleanup;
+
+  void operator()() const {
+    function(data);
+  }
 };
 
 /// Called when a graph or a stream no longer uses an argument block.

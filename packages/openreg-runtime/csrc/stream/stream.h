@@ -27,10 +27,13 @@
 #include "backend/backend.h"
 #include "base/device_state.h"
 #include "base/error.h"
-#include "failures/failure_injection.h"
+#include "stream/entry.h"
 #include "stream/event.h"
 #include "stream/graph.h"
-#include "stream/recorded.h"
+#include "stream/kept_failure.h"
+#include "stream/runner.h"
+#include "stream/running.h"
+#include "stream/spin.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -40,7 +43,6 @@
 #include <mutex>
 #include <optional>
 #include <utility>
-#include <variant>
 #include <vector>
 
 namespace openreg {
@@ -52,7 +54,7 @@ class Stream {
         number_(state.next_stream()),
         priority_(priority),
         state_(state),
-        lane_(backend.open_lane()) {}
+        runner_(*this, state, backend.open_lane()) {}
 
   int device() const noexcept {
     return device_;
@@ -113,12 +115,16 @@ class Stream {
   void forget_failure_in_order(Epoch epoch);
   /// True if this thread runs a command of the stream, also as a part of what
   /// it runs now.
-  bool runs_here() const noexcept;
+  bool runs_here() const noexcept {
+    return openreg::runs_here(*this);
+  }
   /// Throws orErrorNotPermitted if so.
   void check_may_wait() const;
   /// Throws orErrorNotPermitted if such a command has enqueued more work, which
   /// what it runs now would overtake.
-  void check_may_run() const;
+  void check_may_run() const {
+    check_may_run_here(*this);
+  }
   /// Waits for what is enqueued now; leaves a failure where it is. Throws
   /// orErrorTimeout.
   void drain(const Deadline& deadline);
@@ -147,71 +153,25 @@ class Stream {
   void end_idle_worker() noexcept;
 
  private:
-  struct Record {
-    std::shared_ptr<Point> point;
-  };
-  struct Wait {
-    std::shared_ptr<Point> point;
-  };
-  struct Forget {}; // clears the failure of the stream
-  /// Makes a waiting thread the executor. It is never the first of the queue
-  /// while there is no executor.
-  struct Turn {
-    bool* granted; // null: nobody waits for it any more
-  };
-  using Action =
-      std::variant<Command, HostCall, Record, Wait, Forget, Turn, GraphRun>;
-  struct Entry {
-    Action action;
-    Epoch epoch;
-    // Null unless an injected failure hits the command.
-    std::unique_ptr<const failure_injection::Hit> hit{};
-    // Null unless the command is recorded.
-    std::unique_ptr<activity::Ticket> ticket{};
-  };
   using Lock = std::unique_lock<std::mutex>;
 
   void check_accepts(Epoch epoch) const;
-  void inject_failure(Entry& entry) const;
-  void begin_record(Entry& entry, bool may_be_part) const;
   void submit(Entry&& entry);
   void run_entry(Entry&& entry);
   void acquire_executor(Lock& lock, Epoch epoch);
   void push(Lock& lock, Entry&& entry);
   void wait_for_room(Lock& lock, const Entry& entry);
   void note_launch_of_kernel(bool is_work);
-  void start_worker();
-  void work();
+  // Commands that one turn begins on a lane that takes several at a time.
+  static constexpr std::uint64_t kMostInTurn = 1024;
   /// Executes the next entry, or up to `most` that the lane takes at a time.
   void execute_next(Lock& lock, std::uint64_t most);
   void execute_queued(Lock& lock, std::uint64_t most);
   bool queues_next() const noexcept;
-  std::optional<Error> execute(
-      const Entry& entry,
-      const std::optional<Error>& before);
-  std::optional<Error> failure_before(
-      Epoch epoch,
-      const std::optional<Error>& before) const;
-  std::optional<Error> execute_run(const GraphRun& run, Epoch epoch);
-  std::optional<Error> execute_unrecorded(
-      const Entry& entry,
-      const std::optional<Error>& before);
-  template <typename Work>
-  std::optional<Error> recorded(activity::Ticket* ticket, const Work& work);
-  template <typename Work>
-  std::optional<Error> attempt(const Work& work);
-  void act(const Action& action);
-  std::optional<Error> wait_for(Point& point) const;
   void keep_failure(Error error, bool dropped);
-  void forget_failure_locked() noexcept;
   void finish_turn();
   void wake_waiting();
   void pass_turn();
-  void spin_wait(
-      Lock& lock,
-      const std::atomic<std::uint64_t>& counter,
-      std::uint64_t target) const;
-  void wait_for_work(Lock& lock);
   void drop_queue();
   template <typename Done>
   void wait_until(
@@ -219,6 +179,10 @@ class Stream {
       const Done& done,
       std::uint64_t completed,
       const Deadline& deadline);
+  // The worker (workers.cpp).
+  void start_worker();
+  void work();
+  void wait_for_work(Lock& lock);
   std::shared_ptr<Capture> capture_locked();
   void leave_capture_locked();
   bool add_to_capture(Graph::Node& node, Epoch epoch);
@@ -231,7 +195,7 @@ class Stream {
   const int number_;
   std::atomic<int> priority_; // a stale handle may read it
   DeviceState& state_;
-  const std::unique_ptr<Lane> lane_; // the executor's
+  Runner runner_;
 
   mutable std::mutex mutex_;
   std::condition_variable work_; // for the worker: a command can start
@@ -242,7 +206,7 @@ class Stream {
   bool has_worker_ = false;
   bool worker_sleeps_ = false;
   bool worker_ends_ = false; // unless there is work when it wakes
-  int short_gaps_ = 0;       // of the worker's latest, more than long ones
+  Spin spin_;
   std::uint64_t completed_at_last_look_ = 0; // of end_idle_worker()
   bool retired_ = false;
   static constexpr std::uint64_t kNobody = ~std::uint64_t{0};
@@ -254,16 +218,7 @@ class Stream {
   std::atomic<bool> captured_{false};         // changed under the lock
   std::shared_ptr<Capture> capture_;          // may be one that was ended
   std::size_t branch_ = 0;                    // of it
-  std::optional<Error> failure_;
-  std::atomic<bool> has_failure_{false}; // changed under the lock
-  std::uint64_t last_dropped_ = 0; // the number of the last command dropped
-  std::uint64_t drained_ = 0;      // drain() has waited for the first N
+  KeptFailure failure_;
 };
-
-/// The stream whose command this thread is running, innermost, or null.
-const Stream* running_stream() noexcept;
-
-/// The command that this thread is running, innermost, leaves no record.
-void forget_record() noexcept;
 
 } // namespace openreg

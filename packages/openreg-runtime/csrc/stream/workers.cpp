@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Looks for workers without work.
+// How a worker runs, and who looks for those without work.
 #include "stream/workers.h"
 
+#include "base/process.h"
 #include "base/system_thread.h"
 #include "stream/stream.h"
 
 #include <algorithm>
 #include <chrono>
 #include <mutex>
+#include <string>
+#include <system_error>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
-namespace openreg::workers {
+namespace openreg {
+namespace workers {
 namespace {
 
 // A worker that had nothing to do between two looks ends.
@@ -72,4 +77,70 @@ std::size_t count() {
   return workers.streams.size();
 }
 
-} // namespace openreg::workers
+} // namespace workers
+
+void Stream::start_worker() {
+  workers::add(*this);
+  try {
+    start_thread([this] { work(); });
+    has_worker_ = true;
+  } catch (const std::system_error& error) {
+    workers::remove(*this);
+    throw Failure(
+        orErrorUnknown,
+        std::string("no thread for the stream: ") + error.what());
+  } catch (...) {
+    workers::remove(*this);
+    throw;
+  }
+}
+
+void Stream::work() {
+  Lock lock(mutex_);
+  for (;;) {
+    wait_for_work(lock);
+    if (queue_.empty() || process::exiting()) {
+      drop_queue();
+      has_worker_ = false;
+      workers::remove(*this);
+      lock.unlock();
+      while (process::exiting()) {
+        pause(); // its thread_local variables may use what is gone by now
+      }
+      return;
+    }
+    execute_next(lock, kMostInTurn);
+  }
+}
+
+/// Returns when the worker has to do something, or to end.
+void Stream::wait_for_work(Lock& lock) {
+  const bool idle = queue_.empty() && !retired_;
+  const auto start = Spin::Clock::now();
+  if (idle) {
+    spin_.wait(lock, enqueued_, enqueued_ + 1);
+  }
+  worker_sleeps_ = true;
+  work_.wait(lock, [this] {
+    return !busy_ && (!queue_.empty() || retired_ || worker_ends_);
+  });
+  worker_sleeps_ = worker_ends_ = false;
+  if (idle) {
+    spin_.note_gap(start);
+  }
+}
+
+void Stream::end_idle_worker() noexcept {
+  const Lock lock(mutex_, std::try_to_lock);
+  if (!lock) {
+    return; // it is in use
+  }
+  if (worker_sleeps_ && idle_locked() &&
+      completed_ == completed_at_last_look_) {
+    worker_ends_ = true;
+    work_.notify_one();
+  }
+  completed_at_last_look_ = completed_;
+}
+
+} // namespace openreg

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the queue of a stream holds.
+#pragma once
+
+#include "activity/recorder.h"
+#include "backend/backend.h"
+#include "base/device_state.h"
+#include "failures/failure_injection.h"
+#include "stream/event.h"
+#include "stream/graph.h"
+
+#include <memory>
+#include <variant>
+
+namespace openreg {
+
+struct RecordPoint {
+  std::shared_ptr<Point> point;
+};
+struct AwaitPoint {
+  std::shared_ptr<Point> point;
+};
+struct ForgetFailure {}; // that of the stream
+/// Makes a waiting thread the executor. It is never the first of the queue
+/// while there is no executor.
+struct GiveTurn {
+  bool* granted; // null: nobody waits for it any more
+};
+using Action = std::variant<
+    Command,
+    HostCall,
+    RecordPoint,
+    AwaitPoint,
+    ForgetFailure,
+    GiveTurn,
+    GraphRun>;
+
+struct Entry {
+  Action action;
+  DeviceState::Epoch epoch;
+  // Null unless an injected failure hits the command.
+  std::unique_ptr<const failure_injection::Hit> hit{};
+  // Null unless the command is recorded.
+  std::unique_ptr<activity::Ticket> ticket{};
+
+  /// The action if it is of this type, or null.
+  template <typename Type>
+  const Type* as() const noexcept {
+    return std::get_if<Type>(&action);
+  }
+  template <typename Type>
+  Type* as() noexcept {
+    return std::get_if<Type>(&action);
+  }
+  /// What costs next to nothing, and what callers ask for with locks held.
+  bool is_mark() const noexcept {
+    return as<RecordPoint>() || as<AwaitPoint>() || as<ForgetFailure>();
+  }
+};
+
+} // namespace openreg

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What may be done from within a command.
+#include "stream/running.h"
+
+namespace openreg {
+namespace {
+
+/// The commands that the innermost one is a part of, itself included, end here.
+Running* outer_of(const Running& running) {
+  return running.part ? running.outer : nullptr;
+}
+
+} // namespace
+
+void forget_record() noexcept {
+  if (t_running != nullptr && t_running->ticket != nullptr) {
+    t_running->ticket->forgotten = true;
+  }
+}
+
+bool runs_here(const Stream& stream) noexcept {
+  for (const Running* each = t_running; each; each = outer_of(*each)) {
+    if (each->stream == &stream) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool is_recorded_here(const Stream& stream) noexcept {
+  for (const Running* each = t_running; each; each = outer_of(*each)) {
+    if (each->stream == &stream && each->ticket != nullptr &&
+        each->ticket->record.kind <= orActivityMemset) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void check_may_run_here(const Stream& stream) {
+  for (const Running* each = t_running; each; each = outer_of(*each)) {
+    if (each->stream == &stream && each->enqueued) {
+      throw Failure(
+          orErrorNotPermitted,
+          "the kernel that calls has enqueued work on the same stream, which "
+          "comes first but runs after the kernel: expected a call that "
+          "enqueues");
+    }
+    if (each->stream == &stream && each->pipelined) {
+      throw Failure(
+          orErrorNotPermitted,
+          "what takes the reply to an enqueued message cannot run a command on "
+          "its own stream, where later ones may have begun: expected a call "
+          "that enqueues");
+    }
+  }
+}
+
+bool note_enqueued_here(const Stream& stream, bool is_work) noexcept {
+  bool found = false;
+  for (Running* each = t_running; each; each = outer_of(*each)) {
+    if (each->stream == &stream) {
+      each->enqueued = each->enqueued || is_work;
+      found = true;
+    }
+  }
+  return found;
+}
+
+bool is_under_way_here(const Stream& stream) noexcept {
+  for (const Running* each = t_running; each; each = each->outer) {
+    if (each->stream == &stream) {
+      return true;
+    }
+  }
+  return false;
+}
+
+} // namespace openreg
