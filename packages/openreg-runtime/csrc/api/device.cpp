@@ -153,7 +153,7 @@ orError_t orDeviceSetLimit(orLimit limit, size_t value) noexcept {
     switch (limit) {
       case orLimitMemory:
         check_at_most(config().device_memory, "bytes");
-        device.set_capacity(value);
+        device.memory().set_capacity(value);
         return;
       case orLimitWaitTimeout:
         check_at_most(kMaxWaitTimeout, "milliseconds");
@@ -170,7 +170,7 @@ orError_t orDeviceGetLimit(size_t* value, orLimit limit) noexcept {
     auto& device = runtime().device(current_device());
     switch (limit) {
       case orLimitMemory:
-        *value = device.usage().capacity;
+        *value = device.memory().usage().capacity;
         return;
       case orLimitWaitTimeout:
         *value = device.state().wait_timeout();

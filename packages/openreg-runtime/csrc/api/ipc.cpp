@@ -24,7 +24,7 @@ orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle, void* devPtr) noexcept {
     check_range("devPtr", devPtr, 0);
     auto& device = runtime().device(device_of(devPtr));
     device.state().check();
-    *handle = device.share(devPtr);
+    *handle = device.memory().share(devPtr);
   });
 }
 
@@ -46,7 +46,7 @@ orError_t orIpcOpenMemHandle(
     auto offer = ipc::find_offer(handle);
     auto& device = runtime().device(static_cast<int>(offer.note.device));
     device.state().check();
-    *devPtr = device.open_shared(std::move(offer));
+    *devPtr = device.memory().open_shared(std::move(offer));
   });
 }
 
@@ -60,14 +60,14 @@ orError_t orIpcCloseMemHandle(void* devPtr) noexcept {
           "devPtr " + hex(devPtr) + " is not a device pointer");
     }
     auto& device = runtime().device(index);
-    if (device.close_shared(devPtr, /*last=*/false)) {
+    if (device.memory().close_shared(devPtr, /*last=*/false)) {
       return;
     }
     if (!process::exiting()) {
       Capture::check_may_wait(device.index());
       device.drain();
     }
-    device.close_shared(devPtr, /*last=*/true);
+    device.memory().close_shared(devPtr, /*last=*/true);
   });
 }
 

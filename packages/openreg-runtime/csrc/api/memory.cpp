@@ -71,7 +71,7 @@ orError_t orMalloc(void** devPtr, size_t size) noexcept {
     if (size > 0) {
       failure_injection::count_allocation(
           orFailureMalloc, device.index(), &device.state());
-      *devPtr = device.allocate(size);
+      *devPtr = device.memory().allocate(size);
       activity::note_block(orActivityMalloc, device.index(), *devPtr, size);
     }
   });
@@ -89,7 +89,7 @@ orError_t orFree(void* devPtr) noexcept {
       Capture::check_may_wait(device.index());
       device.drain();
     }
-    device.free(devPtr);
+    device.memory().free(devPtr);
     activity::note_block(orActivityFree, device.index(), devPtr, 0);
   });
 }
@@ -101,7 +101,7 @@ orError_t orFreeUnused(void* ptr) noexcept {
     }
     const int device = device_of(ptr);
     if (device >= 0) {
-      owner_of(ptr).free(ptr);
+      owner_of(ptr).memory().free(ptr);
     } else {
       host_memory::free(ptr);
     }
@@ -162,7 +162,7 @@ orError_t orMemGetInfo(size_t* free, size_t* total) noexcept {
     check_not_null(total, "total");
     auto& device = runtime().device(current_device());
     device.state().check();
-    const auto usage = device.usage();
+    const auto usage = device.memory().usage();
     *free = usage.capacity - std::min(usage.used, usage.capacity);
     *total = usage.capacity;
   });
@@ -178,7 +178,7 @@ orError_t orPointerGetAttributes(
     found.pointer = const_cast<void*>(ptr);
     const int device = device_of(ptr);
     if (device >= 0) {
-      if (const auto block = runtime().device(device).find(ptr)) {
+      if (const auto block = runtime().device(device).memory().find(ptr)) {
         found.type = orMemoryTypeDevice;
         found.device = device;
         found.pointer = block->begin;

@@ -27,7 +27,7 @@ Device& device_with(const MemoryPool& pool) {
 }
 
 MemoryPool& default_pool(Device& device) {
-  return device.with_pools(
+  return device.memory().with_pools(
       [](MemoryPools& all) -> MemoryPool& { return all.default_pool(); });
 }
 
@@ -42,8 +42,9 @@ void* allocate(std::size_t size, MemoryPool* pool, Stream& stream) {
   }
   failure_injection::count_allocation(
       orFailureMalloc, device.index(), &device.state());
-  return pool != nullptr ? device.allocate_in_order(size, *pool, stream)
-                         : device.allocate_in_order(size, stream);
+  return pool != nullptr
+      ? device.memory().allocate_in_order(size, *pool, stream)
+      : device.memory().allocate_in_order(size, stream);
 }
 
 /// The number that `attr` names. Throws orErrorInvalidValue.
@@ -134,7 +135,7 @@ orError_t orFreeAsync(void* devPtr, orStream_t stream) noexcept {
     Stream& object = stream_of(stream);
     object.check_not_captured("memory in the order of a captured stream");
     if (devPtr != nullptr) {
-      owner_of(devPtr).free_in_order(devPtr, object);
+      owner_of(devPtr).memory().free_in_order(devPtr, object);
       activity::note_block(orActivityFree, object.device(), devPtr, 0);
     }
   });
@@ -148,7 +149,7 @@ orError_t orMemPoolCreate(
     const auto known = read_struct(props, "props");
     auto& device = runtime().device(known.device);
     const auto epoch = device.state().check();
-    *pool = device.with_pools([&](MemoryPools& pools) {
+    *pool = device.memory().with_pools([&](MemoryPools& pools) {
       device.state().check_since(epoch);
       return handle_of(pools.create(known.maxSize));
     });
@@ -166,14 +167,15 @@ orError_t orMemPoolDestroy(orMemPool_t pool) noexcept {
               std::to_string(object.device) + ", which cannot be destroyed");
     }
     end_memory_pool(pool);
-    device.with_pools([&](MemoryPools& pools) { pools.destroy(object); });
+    device.memory().with_pools(
+        [&](MemoryPools& pools) { pools.destroy(object); });
   });
 }
 
 orError_t orDeviceGetDefaultMemPool(orMemPool_t* pool, int device) noexcept {
   return api_call("orDeviceGetDefaultMemPool", [&] {
     check_not_null(pool, "pool");
-    *pool = runtime().device(device).with_pools(
+    *pool = runtime().device(device).memory().with_pools(
         [](MemoryPools& pools) { return handle_of(pools.default_pool()); });
   });
 }
@@ -181,7 +183,7 @@ orError_t orDeviceGetDefaultMemPool(orMemPool_t* pool, int device) noexcept {
 orError_t orDeviceGetMemPool(orMemPool_t* pool, int device) noexcept {
   return api_call("orDeviceGetMemPool", [&] {
     check_not_null(pool, "pool");
-    *pool = runtime().device(device).with_pools(
+    *pool = runtime().device(device).memory().with_pools(
         [](MemoryPools& pools) { return handle_of(pools.current()); });
   });
 }
@@ -196,7 +198,7 @@ orError_t orDeviceSetMemPool(int device, orMemPool_t pool) noexcept {
           "pool is one of device " + std::to_string(current.device) +
               ", expected one of device " + std::to_string(device));
     }
-    object.with_pools([&](MemoryPools& pools) {
+    object.memory().with_pools([&](MemoryPools& pools) {
       MemoryPools::check_live(current);
       pools.set_current(current);
     });
@@ -206,7 +208,7 @@ orError_t orDeviceSetMemPool(int device, orMemPool_t pool) noexcept {
 orError_t orMemPoolTrimTo(orMemPool_t pool, size_t minBytesToKeep) noexcept {
   return api_call("orMemPoolTrimTo", [&] {
     MemoryPool& object = known_pool(pool);
-    device_with(object).with_pools(
+    device_with(object).memory().with_pools(
         [&](MemoryPools& pools) { pools.trim(object, minBytesToKeep); });
   });
 }
@@ -218,7 +220,7 @@ orError_t orMemPoolGetAttribute(
   return api_call("orMemPoolGetAttribute", [&] {
     check_not_null(value, "value");
     MemoryPool& object = known_pool(pool);
-    device_with(object).with_pools([&](MemoryPools&) {
+    device_with(object).memory().with_pools([&](MemoryPools&) {
       *static_cast<std::uint64_t*>(value) = *number_of(object, attr);
     });
   });
@@ -231,7 +233,7 @@ orError_t orMemPoolSetAttribute(
   return api_call("orMemPoolSetAttribute", [&] {
     check_not_null(value, "value");
     MemoryPool& object = known_pool(pool);
-    device_with(object).with_pools([&](MemoryPools&) {
+    device_with(object).memory().with_pools([&](MemoryPools&) {
       set_attribute(object, attr, *static_cast<const std::uint64_t*>(value));
     });
   });

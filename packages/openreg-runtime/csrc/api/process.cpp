@@ -26,7 +26,7 @@ orResourceUsage usage_now() {
     return usage; // asking starts no device
   }
   for (int index = 0; index < runtime().device_count(); ++index) {
-    const auto memory = runtime().device(index).usage();
+    const auto memory = runtime().device(index).memory().usage();
     usage.deviceBlocks += memory.blocks;
     usage.deviceBytes += memory.requested;
     usage.ipcMappings += memory.openings;

@@ -130,7 +130,7 @@ orError_t orStreamSynchronize(orStream_t stream) noexcept {
     object.check_not_captured("a captured stream was to be synchronized");
     object.drain(object.deadline());
     if (MemoryPools::any_spares()) {
-      runtime().device(object.device()).trim_pools();
+      runtime().device(object.device()).memory().trim_pools();
     }
     object.check_usable_since(epoch);
     if (auto failure = object.take_failure()) {

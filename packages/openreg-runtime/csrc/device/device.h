@@ -1,27 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A device and what it owns.
+// A device: its memory, its streams and what becomes of them in a reset.
 #pragma once
 
 #include "backend/backend.h"
 #include "base/device_state.h"
-#include "device/memory_pool.h"
-#include "ipc/memory.h"
-#include "memory/address_space.h"
-#include "memory/block.h"
-#include "memory/heap.h"
+#include "device/device_memory.h"
 #include "stream/stream.h"
 
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
-#include <utility>
 #include <vector>
 
 namespace openreg {
 
-class Device final : private BlockKeeper {
+class Device {
  public:
   /// Ends the handles of all streams of a device but its default one.
   using EndStreams = void (*)(Device& device);
@@ -42,62 +35,9 @@ class Device final : private BlockKeeper {
   DeviceState& state() noexcept {
     return state_;
   }
-
-  /// A device pointer. Throws orErrorMemoryAllocation.
-  void* allocate(std::size_t size);
-  /// Frees a block without waiting for work, but for a copy of the runtime that
-  /// moves its bytes just now. Throws orErrorInvalidValue.
-  void free(void* pointer);
-  /// A block for what `stream` is given from here on. If there is no room,
-  /// waits for what the pool is to get back. Throws orErrorMemoryAllocation,
-  /// and orErrorInvalidHandle if the pool was destroyed since it was looked up.
-  void* allocate_in_order(std::size_t size, MemoryPool& pool, Stream& stream);
-  /// The same from the current pool.
-  void* allocate_in_order(std::size_t size, Stream& stream);
-  /// Ends a block for later calls, not for what `stream` was given so far.
-  /// Throws orErrorInvalidValue.
-  void free_in_order(void* pointer, Stream& stream);
-  /// Gives back what pools have beyond their thresholds: all was waited for.
-  void trim_pools();
-  /// Calls `use` with the pools, under the lock.
-  template <typename Use>
-  decltype(auto) with_pools(const Use& use) {
-    const std::lock_guard lock(heap_mutex_);
-    return use(pools_);
+  DeviceMemory& memory() noexcept {
+    return memory_;
   }
-  /// The live block around a pointer of this device, also one of another
-  /// process.
-  std::optional<Block> find(const void* pointer) const;
-  /// The block around a pointer that work may still use which was enqueued
-  /// before it was freed in stream order.
-  std::optional<Block> find_enqueued(const void* pointer) const;
-  /// As Heap::trace().
-  std::optional<Block> trace(const void* pointer) const;
-
-  /// Holds the live block around a pointer of this device.
-  std::optional<Pin> pin(const void* pointer);
-  /// As pin(), for work that was enqueued before: also if a later command of
-  /// its stream frees the block.
-  std::optional<Pin> pin_enqueued(const void* pointer);
-
-  /// Lets other processes open the block around a pointer. Throws
-  /// orErrorInvalidValue.
-  orIpcMemHandle_t share(const void* pointer);
-  /// As ipc::Imports::open().
-  void* open_shared(ipc::Offer offer);
-  /// As ipc::Imports::close().
-  bool close_shared(void* pointer, bool last);
-
-  struct Usage {
-    std::size_t used;
-    std::size_t requested;
-    std::size_t blocks;
-    std::size_t capacity;
-    std::size_t openings; // of blocks of other processes
-  };
-  Usage usage();
-  /// Limits what can be allocated, up to the memory of the device.
-  void set_capacity(std::size_t capacity);
 
   Stream& create_stream(int priority);
   void destroy_stream(Stream& stream);
@@ -121,41 +61,11 @@ class Device final : private BlockKeeper {
   void clear(EndStreams end_streams);
   void recycle_ended_streams();
   std::optional<Error> take_failure();
-  std::size_t offset_of(const void* pointer) const noexcept;
-  std::optional<Block> at(const std::optional<Heap::Block>& block) const;
-  std::optional<Block> find_locked(const void* pointer) const;
-  std::optional<Block> find_enqueued_locked(const void* pointer) const;
-  std::string why_not_freed(const void* pointer) const;
-  void check_freeable(void* pointer) const;
-  void check_shares() const;
-  Failure not_freed(const void* pointer) const;
-  Failure no_room(std::size_t size) const;
-  std::optional<std::size_t> take(std::size_t size);
-  std::optional<std::size_t>
-  take_from(MemoryPool& pool, std::size_t size, const Stream& stream);
-  bool end_block(std::size_t offset);
-  void keep_for_others(std::size_t offset);
-  bool is_pinned(const void* begin) const;
-  void release_spare(std::size_t offset);
-  void look_for_freed();
-  std::optional<Pin> pin_locked(const std::optional<Block>& block);
-  void unpin(const std::byte* begin) noexcept override;
-  void wait_until_unpinned(
-      std::unique_lock<std::mutex>& lock,
-      const void* begin);
 
   const int index_;
-  AddressSpace& memory_;
   DeviceState state_;
   std::unique_ptr<Backend> backend_;
-
-  mutable std::mutex heap_mutex_;
-  Heap heap_;
-  ipc::Exports exports_;
-  ipc::Imports imports_;
-  MemoryPools pools_;
-  std::vector<const std::byte*> pins_; // the start of a block for each Pin
-  std::condition_variable unpinned_;
+  DeviceMemory memory_;
   std::mutex reset_mutex_; // one at a time
 
   Stream default_stream_;

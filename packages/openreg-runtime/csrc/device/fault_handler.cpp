@@ -44,9 +44,9 @@ bool describe(char* text, std::size_t size, const FaultPlace& place) {
   std::optional<Block> block;
   if (!process::in_bad_fork()) { // there the heap may be locked for good
     Device& device = g_device_at(place.device);
-    block = device.find(place.pointer);
+    block = device.memory().find(place.pointer);
     if (!block) {
-      block = device.trace(place.pointer);
+      block = device.memory().trace(place.pointer);
     }
   }
   if (!block) {

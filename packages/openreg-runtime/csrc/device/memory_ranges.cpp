@@ -51,7 +51,7 @@ void check_host(const char* argument, const void* pointer, std::size_t count) {
 Failure not_live(const char* argument, const void* pointer, int device) {
   std::string message = std::string(argument) + " " + hex(pointer) +
       " is not in a live block of device " + std::to_string(device);
-  if (const auto block = runtime().device(device).trace(pointer)) {
+  if (const auto block = runtime().device(device).memory().trace(pointer)) {
     message += ": the block of " + std::to_string(block->size) + " bytes at " +
         hex(block->begin) + (block->live ? " ends before it" : " was freed");
   }
@@ -87,8 +87,8 @@ Block check_range(
   }
   // A kernel may use what is freed behind it.
   const auto block = running_stream() != nullptr
-      ? runtime().device(device).find_enqueued(pointer)
-      : runtime().device(device).find(pointer);
+      ? runtime().device(device).memory().find_enqueued(pointer)
+      : runtime().device(device).memory().find(pointer);
   if (!block) {
     throw not_live(argument, pointer, device);
   }
@@ -108,7 +108,7 @@ Block check_range(
 Pin pin_block(const char* argument, const void* pointer) {
   check_range(argument, pointer, 0);
   const int device = device_of(pointer);
-  auto pin = runtime().device(device).pin(pointer);
+  auto pin = runtime().device(device).memory().pin(pointer);
   if (!pin) { // freed since
     throw not_live(argument, pointer, device);
   }

@@ -28,7 +28,7 @@ Runtime* g_made = nullptr; // for a fault while runtime() makes it
 
 std::optional<Pin> pin_for_command(int device, const Place& place) {
   Device& owner = runtime().device(device);
-  auto pin = owner.pin_enqueued(place.address);
+  auto pin = owner.memory().pin_enqueued(place.address);
   // Now the device cannot be reset under the copy; was it before?
   if (auto failure = owner.state().failure_since(place.epoch)) {
     throw Dropped(std::move(*failure));
