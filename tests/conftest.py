@@ -11,11 +11,7 @@ pytest_plugins = [
     "support.small_operators",
 ]
 
-# Many tests count how operators run, which depends on measured times otherwise.
-# tox runs tests/sweeps/semantics with the default. So does integration/test_pace.py in
-# tests/torch_openreg.
 if find_spec("openreg_aten"):
-    os.environ.setdefault("OPENREG_ENQUEUE_BURSTS", "0")
     # Tests of float16 and bfloat16 compare bits with the CPU's. Those of the default
     # compare with float64, in programs of their own.
     os.environ.setdefault("OPENREG_HALF_IN_FLOAT32", "0")

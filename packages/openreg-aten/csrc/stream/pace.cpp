@@ -148,7 +148,7 @@ bool is_blocking() {
 // [docs: decide]
 Verdict
 decide(c10::DeviceIndex device, Place place, size_t bytes, bool may_raise) {
-  if (is_captured(device)) {
+  if (captures_underway() && is_captured(device)) {
     return place == Place::kAny || place == Place::kQueue
         ? Verdict::kCapture
         : Verdict::kRun; // which a capture refuses
