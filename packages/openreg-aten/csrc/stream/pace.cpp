@@ -25,6 +25,8 @@ using Clock = std::chrono::steady_clock;
 // In the mean of bytes, each new value counts one of so many.
 constexpr int kWindow = 16;
 
+constexpr size_t kNoLimit = std::numeric_limits<size_t>::max();
+
 OPENREG_THREAD_LOCAL size_t t_mean_bytes = 0;
 
 /// Operators with at most this many bytes of operands, in the mean over the
@@ -131,8 +133,7 @@ bool enqueues_small() {
 
 // [docs: pace]
 /// Whether a call is worth a change of threads while its stream is idle.
-bool is_worth_enqueueing(size_t bytes, bool may_raise) {
-  const size_t limit = inline_bytes();
+bool is_worth_enqueueing(size_t bytes, size_t limit, bool may_raise) {
   t_mean_bytes += bytes / kWindow - t_mean_bytes / kWindow;
   const bool small = enqueues_small() && !may_raise;
   return bytes > limit || t_mean_bytes > limit || small;
@@ -142,7 +143,7 @@ bool is_worth_enqueueing(size_t bytes, bool may_raise) {
 } // namespace
 
 bool is_blocking() {
-  return inline_bytes() == std::numeric_limits<size_t>::max();
+  return inline_bytes() == kNoLimit;
 }
 
 // [docs: decide]
@@ -153,11 +154,12 @@ decide(c10::DeviceIndex device, Place place, size_t bytes, bool may_raise) {
         ? Verdict::kCapture
         : Verdict::kRun; // which a capture refuses
   }
-  if (place == Place::kTurn || place == Place::kHost || is_blocking()) {
+  const size_t limit = inline_bytes();
+  if (place == Place::kTurn || place == Place::kHost || limit == kNoLimit) {
     return Verdict::kRun;
   }
   const bool busy = is_busy(device);
-  const bool worth = is_worth_enqueueing(bytes, may_raise);
+  const bool worth = is_worth_enqueueing(bytes, limit, may_raise);
   if (!(busy || worth || place == Place::kQueue) ||
       runs_here(device)) { // what a kernel calls runs at once
     return Verdict::kRun;
