@@ -110,7 +110,7 @@ def test_every_environment_variable_is_named(cells: Cells) -> None:
         name
         for file in files
         for name in re.findall(
-            r"\"(OPENREG_[A-Z_]+)\"", file.read_text(encoding="utf-8")
+            r"\"(OPENREG_[A-Z0-9_]+)\"", file.read_text(encoding="utf-8")
         )
     }
     assert "OPENREG_DEVICE_COUNT" in read

@@ -12,7 +12,6 @@
 #include "extension/profiler_ranges.h"
 #include "extension/reset.h"
 #include "extension/tensor_impl.h"
-#include "facts/wider_dtypes.h"
 #include "memory/ipc.h"
 #include "memory/storage_impl.h"
 #include "message/altered_reply.h"
@@ -114,7 +113,6 @@ NB_MODULE(_C, m) {
       "enable_mechanisms",
       [](const std::set<std::string>& disabled) {
         translated([&] {
-          widen_slow_dtypes(half_in_float32_setting());
           set_executor(); // before a device starts, which loads it
           enable_mechanisms(disabled);
           if (cuda_limits_setting()) {

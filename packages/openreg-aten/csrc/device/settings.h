@@ -23,7 +23,7 @@ bool is_thread_setting();
 bool enqueue_bursts_setting();
 
 /// OPENREG_HALF_IN_FLOAT32. Throws if the value is wrong.
-OPENREG_ATEN_API bool half_in_float32_setting();
+bool half_in_float32_setting();
 
 /// OPENREG_CUDA_LIMITS. Throws if the value is wrong.
 OPENREG_ATEN_API bool cuda_limits_setting();

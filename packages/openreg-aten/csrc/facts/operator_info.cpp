@@ -3,7 +3,6 @@
 #include "facts/operator_info.h"
 
 #include "facts/operators.h"
-#include "facts/wider_dtypes.h"
 
 #include <ATen/core/function_schema.h>
 
@@ -149,7 +148,7 @@ OperatorInfo make_info(const c10::OperatorHandle& op) {
   info.stays_on_host = facts.has(kStaysOnHost);
   info.promotes = op.hasTag(at::Tag::pointwise);
   info.mixes_dtypes = facts.has(kMixesDtypes);
-  info.slow_dtypes = slow_dtypes(facts);
+  info.slow_dtypes = facts.slow_dtypes;
   info.widened_dtypes = facts.missing_dtypes | info.slow_dtypes;
   return info;
 }

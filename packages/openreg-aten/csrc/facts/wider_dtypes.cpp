@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which dtypes are widened.
+// Whether dtypes are widened.
 #include "facts/wider_dtypes.h"
 
 namespace openreg::aten {
 namespace {
 
-bool g_enabled = false;
-bool g_slow = false;
+bool g_wider = false;
+bool g_float32 = false;
 
 } // namespace
 
 void use_wider_dtypes() {
-  g_enabled = true;
+  g_wider = true;
 }
 
 bool uses_wider_dtypes() {
-  return g_enabled;
+  return g_wider;
 }
 
-void widen_slow_dtypes(bool enabled) {
-  g_slow = enabled;
+void use_float32_kernels() {
+  g_float32 = true;
 }
 
-uint64_t slow_dtypes(const OperatorFacts& facts) {
-  return g_slow ? facts.slow_dtypes : 0;
+bool uses_float32_kernels() {
+  return g_float32;
 }
 
 } // namespace openreg::aten

@@ -3,11 +3,6 @@
 // kernel/wider.h says how.
 #pragma once
 
-#include "base/export.h"
-#include "facts/operators.h"
-
-#include <cstdint>
-
 namespace openreg::aten {
 
 /// Lets operators compute in a wider dtype where the CPU has no kernel: the
@@ -15,12 +10,9 @@ namespace openreg::aten {
 void use_wider_dtypes();
 bool uses_wider_dtypes();
 
-/// Lets them do so where the CPU's kernel is slow, too. To be called before the
-/// first operator.
-OPENREG_ATEN_API void widen_slow_dtypes(bool enabled);
-
-/// The dtypes that the CPU's kernel of an operator has, and that are widened:
-/// one bit each.
-uint64_t slow_dtypes(const OperatorFacts& facts);
+/// Lets operators compute in float32 where the CPU's kernel is slow: another
+/// mechanism.
+void use_float32_kernels();
+bool uses_float32_kernels();
 
 } // namespace openreg::aten

@@ -2,6 +2,8 @@
 // Kernels of the CPU that compute 16-bit floats in float32 and round once.
 #include "kernel/wider.h"
 
+#include <ATen/MemoryOverlap.h>
+#include <ATen/native/Resize.h>
 #include <torch/library.h>
 
 #include <unordered_map>
@@ -36,6 +38,35 @@ bool is_narrow(const at::Tensor& tensor) {
        tensor.scalar_type() == ScalarType::BFloat16);
 }
 
+/// Refuses memory that the kernel must not write to. It is not asked: it writes
+/// to a copy.
+void check_overlap(
+    const OperatorInfo& info,
+    at::ArrayRef<c10::IValue> arguments) {
+  for (const auto& written : info.arguments) {
+    const c10::IValue& to = arguments[written.index];
+    if (!written.written || !to.isTensor()) {
+      continue;
+    }
+    at::assert_no_internal_overlap(to.toTensor());
+    for (const auto& argument : info.arguments) {
+      const c10::IValue& other = arguments[argument.index];
+      if (other.isTensor() && other.toTensor().defined()) {
+        at::assert_no_partial_overlap(to.toTensor(), other.toTensor());
+      }
+    }
+  }
+}
+
+/// Gives a tensor the values of a result, and its sizes.
+void give_back(const at::Tensor& to, const at::Tensor& result) {
+  if (at::native::resize_output(to, result.sizes()) &&
+      to.strides() != result.strides()) {
+    to.as_strided_(result.sizes(), result.strides());
+  }
+  to.copy_(result);
+}
+
 /// Runs the CPU's kernel for float32 on copies of the tensors.
 void run_in_float32(const c10::OperatorHandle& op, Stack* stack) {
   const Wide& wide = table().narrow.at(op);
@@ -43,6 +74,9 @@ void run_in_float32(const c10::OperatorHandle& op, Stack* stack) {
   const size_t base = stack->size() - info.argument_count;
   const std::vector<c10::IValue> originals(
       stack->begin() + static_cast<std::ptrdiff_t>(base), stack->end());
+  if (info_of(wide.of).promotes) { // as the iterator of pointwise operators
+    check_overlap(info, originals);
+  }
   ScalarType dtype = ScalarType::Undefined;
   bool mixed = false;
   for (size_t i = 0; i < originals.size(); ++i) {
@@ -64,9 +98,7 @@ void run_in_float32(const c10::OperatorHandle& op, Stack* stack) {
     const c10::IValue& original = originals[argument.index];
     const c10::IValue& result = widened[argument.index];
     if (argument.written && original.isTensor() && !original.is(result)) {
-      const at::Tensor& to = original.toTensor();
-      to.resize_(result.toTensor().sizes());
-      to.copy_(result.toTensor());
+      give_back(original.toTensor(), result.toTensor());
     }
   }
   const size_t first = stack->size() - info.returned.size();

@@ -75,11 +75,11 @@ class ComputedDtype {
     const uint64_t computed = given_ != 0 ? given_
         : info_.promotes ? dtype_bit(at::native::result_type(promoted_))
                          : tensors_;
-    if ((computed & info_.widened_dtypes) == 0 || !uses_wider_dtypes()) {
-      return Widening::kNone;
-    }
     if ((computed & info_.widened_dtypes & ~info_.slow_dtypes) != 0) {
-      return Widening::kByCasts;
+      return uses_wider_dtypes() ? Widening::kByCasts : Widening::kNone;
+    }
+    if ((computed & info_.slow_dtypes) == 0 || !uses_float32_kernels()) {
+      return Widening::kNone;
     }
     // What the CPU's kernel refuses is its error.
     constexpr uint64_t kFloats = dtype_bit(c10::ScalarType::Half) |
@@ -101,7 +101,8 @@ class ComputedDtype {
 /// these arguments.
 inline bool is_widened(const OperatorInfo& info, c10::ScalarType dtype) {
   return C10_UNLIKELY((info.widened_dtypes & dtype_bit(dtype)) != 0) &&
-      uses_wider_dtypes();
+      ((info.slow_dtypes & dtype_bit(dtype)) != 0 ? uses_float32_kernels()
+                                                  : uses_wider_dtypes());
 }
 template <typename... Args>
 bool computes_wider(const OperatorInfo& info, const Args&... args) {

@@ -2,6 +2,8 @@
 // Operators of 16-bit floats that compute in float32, as CUDA's accumulate,
 // where the CPU's kernels take more than twice the time of float32.
 #include "base/mechanism.h"
+#include "device/settings.h"
+#include "facts/wider_dtypes.h"
 #include "kernel/wider.h"
 
 namespace openreg::aten {
@@ -10,6 +12,9 @@ OPENREG_MECHANISM_LAST(
     half_in_float32,
     "torch::Library::def of openreg::float32_*",
     "convolutions and matrix products of float16 take 5 to 50 times as long") {
+  if (half_in_float32_setting()) {
+    use_float32_kernels();
+  }
   for (const std::string& name : slow_operators()) {
     add_float32_kernels(name);
   }

@@ -6,6 +6,7 @@
 // oneDNN. These kernels are composed too, so derivatives and transforms come
 // from their parts.
 #include "base/mechanism.h"
+#include "facts/operators.h"
 #include "facts/wider_dtypes.h"
 #include "kernel/boxed.h"
 #include "ops/rnn_steps.h"
@@ -242,7 +243,8 @@ TwoStates lstm_data(
 
 /// Whether layers compute in float32 for tensors of a dtype.
 bool computes_in_float32(const Tensor& tensor) {
-  static const uint64_t dtypes = slow_dtypes(facts_of("aten::lstm", ""));
+  static const uint64_t dtypes =
+      uses_float32_kernels() ? facts_of("aten::lstm", "").slow_dtypes : 0;
   return tensor.is_privateuseone() &&
       (dtype_bit(tensor.scalar_type()) & dtypes) != 0;
 }
