@@ -3,9 +3,9 @@
 
     python tools/check_layers.py    prints includes that point upwards, and loops
 
-A layer is a folder of a ``csrc``; a ``csrc`` without folders is one layer. A room is a
-source with its header. No room includes itself through others, and no folder has more
-rooms than a reader can keep in mind.
+A layer is a folder of a ``csrc``; a ``csrc`` without folders is one layer. A pair is a
+source with its header. No pair includes itself through others, and no folder has more
+pairs than a reader can keep in mind.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ LAYERS = {
 # This one uses the library through its public header, and no layers but these.
 ONLY = {"packages/openreg-runtime/csrc/bindings/": ["base/", "bindings/"]}
 
-MOST_ROOMS = 12
+MOST_PAIRS = 12
 # Each file of these has the name of an object of the C API, or of a mechanism.
 WITHOUT_LIMIT = {"api", "bindings", "ops"}
 # Streams, events and captures wait for each other, and their files know each other.
@@ -79,8 +79,8 @@ def layer_of(csrc: Path, file: Path) -> str:
     return f"{folder}/" if rest else ""
 
 
-def room_of(csrc: Path, file: Path) -> str:
-    """Names the room of a file: its path without the suffix."""
+def pair_of(csrc: Path, file: Path) -> str:
+    """Names the pair of a file: its path without the suffix."""
     return str(file.resolve().relative_to(csrc).with_suffix(""))
 
 
@@ -98,21 +98,21 @@ def includes(csrc: Path, file: Path) -> Iterator[tuple[int, Path]]:
 
 
 def loop_in(arrows: dict[str, set[str]]) -> list[str]:
-    """Finds rooms that include each other in a loop; the first one ends the list."""
+    """Finds pairs that include each other in a loop; the first one ends the list."""
     done: set[str] = set()
 
-    def visit(room: str, path: list[str]) -> list[str]:
-        if room in path:
-            return [*path[path.index(room) :], room]
-        if room in done:
+    def visit(pair: str, path: list[str]) -> list[str]:
+        if pair in path:
+            return [*path[path.index(pair) :], pair]
+        if pair in done:
             return []
-        for other in sorted(arrows.get(room, set())):
-            if loop := visit(other, [*path, room]):
+        for other in sorted(arrows.get(pair, set())):
+            if loop := visit(other, [*path, pair]):
                 return loop
-        done.add(room)
+        done.add(pair)
         return []
 
-    return next((loop for room in sorted(arrows) if (loop := visit(room, []))), [])
+    return next((loop for pair in sorted(arrows) if (loop := visit(pair, []))), [])
 
 
 def check(root: Path) -> Iterator[str]:
@@ -120,12 +120,12 @@ def check(root: Path) -> Iterator[str]:
     for name, order in LAYERS.items():
         csrc = (root / name).resolve()
         arrows: dict[str, set[str]] = {}
-        rooms: dict[str, set[str]] = {}
+        pairs: dict[str, set[str]] = {}
         for file in sorted([*csrc.rglob("*.h"), *csrc.rglob("*.cpp")]):
             where, layer = f"{name}/{file.relative_to(csrc)}", layer_of(csrc, file)
-            room = room_of(csrc, file)
+            pair = pair_of(csrc, file)
             folder = str(file.parent.relative_to(csrc))
-            rooms.setdefault(folder, set()).add(file.stem)
+            pairs.setdefault(folder, set()).add(file.stem)
             if layer not in (order or [""]):
                 yield f"{where}:1: {layer or 'a file beside the folders'} is no layer"
                 continue
@@ -137,15 +137,15 @@ def check(root: Path) -> Iterator[str]:
                 if other not in below:
                     yield f"{where}:{number}: {layer} must not include {other}"
                     continue
-                target = room_of(csrc, included)
-                if target != room and not layer == other == KNOW_EACH_OTHER.get(name):
-                    arrows.setdefault(room, set()).add(target)
+                target = pair_of(csrc, included)
+                if target != pair and not layer == other == KNOW_EACH_OTHER.get(name):
+                    arrows.setdefault(pair, set()).add(target)
         if loop := loop_in(arrows):
             yield f"{name}: a loop of includes: {' -> '.join(loop)}"
-        for folder, stems in rooms.items():
-            if len(stems) > MOST_ROOMS and folder not in WITHOUT_LIMIT:
+        for folder, stems in pairs.items():
+            if len(stems) > MOST_PAIRS and folder not in WITHOUT_LIMIT:
                 yield (
-                    f"{name}/{folder}: {len(stems)} rooms; at most {MOST_ROOMS} are "
+                    f"{name}/{folder}: {len(stems)} pairs; at most {MOST_PAIRS} are "
                     "allowed"
                 )
 

@@ -182,8 +182,6 @@ def test_strides_with_a_conversion_do_not_depend_on_the_work_of_the_stream(
 def test_new_strides_with_a_conversion_are_those_of_the_converted_operands(
     device: str, latch: Latches
 ) -> None:
-    import torch._dynamo  # with it, meta kernels in Python are asked
-
     x = torch.empty_strided((2, 1, 4, 5), (20, 1, 5, 1), dtype=torch.complex64).zero_()
     y = torch.rand(2, 1, 1, 5).expand(2, 1, 4, 5)
     on_device = torch.empty_strided(

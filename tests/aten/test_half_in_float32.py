@@ -147,11 +147,15 @@ def test_every_operator_of_the_table_is_tested() -> None:
     "call",
     [
         "torch.mm(x, y)",
+        "torch.mm(x, y.long())",
+        "torch.nn.functional.batch_norm(x, y[0], y[1], x[0], x[1])",
+        "torch.nn.functional.batch_norm(x, x[0], x[1], y[0], y[1])",
+        "torch.erfinv(x[:-1], out=x[1:])",
         "torch.bmm(x[None], y[None])",
         "torch.nn.functional.conv1d(x[None], y[None].mT)",
     ],
 )
-def test_mixed_dtypes_are_refused_as_on_the_cpu(call: str, run_python: Program) -> None:
+def test_what_the_cpu_refuses_is_refused(call: str, run_python: Program) -> None:
     result = run_python(
         f"""
         import torch, openreg_aten

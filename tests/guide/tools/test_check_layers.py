@@ -116,12 +116,12 @@ def test_file_beside_the_folders_is_found(found_in_copy):
         ),
     ],
 )
-def test_loop_of_rooms_is_found(found_in_copy, path, include, loop):
+def test_loop_of_pairs_is_found(found_in_copy, path, include, loop):
     (found,) = found_in_copy(path, f'#include "{include}"')
     assert found == f"{path.rpartition('/csrc')[0]}/csrc: a loop of includes: {loop}"
 
 
-def test_folder_with_too_many_rooms_is_found(found_in_copy, layers, monkeypatch):
-    monkeypatch.setattr(layers, "MOST_ROOMS", 9)
+def test_folder_with_too_many_pairs_is_found(found_in_copy, layers, monkeypatch):
+    monkeypatch.setattr(layers, "MOST_PAIRS", 9)
     found = found_in_copy(f"{ATEN}/stream/pace.h", "")
-    assert f"{ATEN}/memory: 12 rooms; at most 9 are allowed" in found
+    assert f"{ATEN}/memory: 12 pairs; at most 9 are allowed" in found

@@ -99,7 +99,7 @@ NB_MODULE(_C, m) {
              throw;
            }
          } catch (const pybind11::error_already_set& error) {
-           // As kernels in Python throw, such as meta kernels.
+           // As kernels in Python throw.
            const nb::gil_scoped_acquire gil;
            if (!error.matches(PyExc_Exception)) {
              throw;

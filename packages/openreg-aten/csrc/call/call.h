@@ -2,8 +2,8 @@
 // One call of an operator, as the call path (submit.h) sees it.
 //
 // Boxed, typed and structured kernels get their arguments and give their
-// results in different forms. Each form is a subclass; what happens to a call
-// is decided and done in submit.cpp alone.
+// results in different forms. Each form is a subclass; submit.cpp
+// does with a call what pace.h decides.
 #pragma once
 
 #include "alias/cpu_aliases.h"

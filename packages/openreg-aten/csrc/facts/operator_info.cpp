@@ -148,6 +148,7 @@ OperatorInfo make_info(const c10::OperatorHandle& op) {
   info.stays_on_host = facts.has(kStaysOnHost);
   info.promotes = op.hasTag(at::Tag::pointwise);
   info.mixes_dtypes = facts.has(kMixesDtypes);
+  info.follows_parameters = facts.has(kFollowsParameters);
   info.slow_dtypes = facts.slow_dtypes;
   info.widened_dtypes = facts.missing_dtypes | info.slow_dtypes;
   return info;

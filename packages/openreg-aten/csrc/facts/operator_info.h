@@ -48,7 +48,8 @@ struct OperatorInfo {
   bool raises_by_values; // its kernel, of floating point numbers too
   bool promotes;         // computes in the dtype that its arguments promote to
   bool stays_on_host;    // no message can name it
-  bool mixes_dtypes;     // 16-bit floats and float32
+  bool mixes_dtypes;     // 16-bit floats and float32, ...
+  bool follows_parameters; // ... which parameters have
   // Dtypes that are widened, one bit each: kernel/wider.h. For some the CPU has
   // a kernel, which is slow.
   uint64_t widened_dtypes;

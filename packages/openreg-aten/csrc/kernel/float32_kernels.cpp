@@ -2,11 +2,10 @@
 // Kernels of the CPU that compute 16-bit floats in float32 and round once.
 #include "kernel/wider.h"
 
-#include <ATen/MemoryOverlap.h>
-#include <ATen/native/Resize.h>
 #include <torch/library.h>
 
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -38,35 +37,6 @@ bool is_narrow(const at::Tensor& tensor) {
        tensor.scalar_type() == ScalarType::BFloat16);
 }
 
-/// Refuses memory that the kernel must not write to. It is not asked: it writes
-/// to a copy.
-void check_overlap(
-    const OperatorInfo& info,
-    at::ArrayRef<c10::IValue> arguments) {
-  for (const auto& written : info.arguments) {
-    const c10::IValue& to = arguments[written.index];
-    if (!written.written || !to.isTensor()) {
-      continue;
-    }
-    at::assert_no_internal_overlap(to.toTensor());
-    for (const auto& argument : info.arguments) {
-      const c10::IValue& other = arguments[argument.index];
-      if (other.isTensor() && other.toTensor().defined()) {
-        at::assert_no_partial_overlap(to.toTensor(), other.toTensor());
-      }
-    }
-  }
-}
-
-/// Gives a tensor the values of a result, and its sizes.
-void give_back(const at::Tensor& to, const at::Tensor& result) {
-  if (at::native::resize_output(to, result.sizes()) &&
-      to.strides() != result.strides()) {
-    to.as_strided_(result.sizes(), result.strides());
-  }
-  to.copy_(result);
-}
-
 /// Runs the CPU's kernel for float32 on copies of the tensors.
 void run_in_float32(const c10::OperatorHandle& op, Stack* stack) {
   const Wide& wide = table().narrow.at(op);
@@ -75,7 +45,12 @@ void run_in_float32(const c10::OperatorHandle& op, Stack* stack) {
   const std::vector<c10::IValue> originals(
       stack->begin() + static_cast<std::ptrdiff_t>(base), stack->end());
   if (info_of(wide.of).promotes) { // as the iterator of pointwise operators
-    check_overlap(info, originals);
+    for (const auto& argument : info.arguments) {
+      const c10::IValue& written = originals[argument.index];
+      if (argument.written && written.isTensor()) {
+        check_overlap(written.toTensor(), info, originals);
+      }
+    }
   }
   ScalarType dtype = ScalarType::Undefined;
   bool mixed = false;
@@ -98,7 +73,7 @@ void run_in_float32(const c10::OperatorHandle& op, Stack* stack) {
     const c10::IValue& original = originals[argument.index];
     const c10::IValue& result = widened[argument.index];
     if (argument.written && original.isTensor() && !original.is(result)) {
-      give_back(original.toTensor(), result.toTensor());
+      copy_back(original.toTensor(), result.toTensor());
     }
   }
   const size_t first = stack->size() - info.returned.size();
@@ -119,39 +94,42 @@ void run_in_float32(const c10::OperatorHandle& op, Stack* stack) {
 
 } // namespace
 
-void add_float32_kernels(const std::string& name) {
+void add_float32_kernels(const std::vector<std::string>& names) {
   static torch::Library library(
       torch::Library::FRAGMENT, "openreg", std::nullopt, __FILE__, __LINE__);
+  std::unordered_set<std::string> variants;
+  for (const std::string& name : names) {
+    variants.insert({name, name + "_"});
+  }
   auto& dispatcher = c10::Dispatcher::singleton();
-  for (const std::string& variant : {name, name + "_"}) {
-    for (const auto& known : dispatcher.getAllOpNames()) {
-      const auto op = dispatcher.findOp(known);
-      if (known.name != variant || !op || !op->hasSchema() ||
-          !op->hasComputedKernelForDispatchKey(c10::DispatchKey::CPU) ||
-          op->hasKernelForDispatchKey(
-              c10::DispatchKey::CompositeImplicitAutograd)) {
-        continue;
-      }
-      std::string own =
-          "openreg::float32_" + variant.substr(variant.find("::") + 2);
-      const c10::FunctionSchema& schema = op->schema();
-      if (schema.getNamespace() == std::string_view("openreg")) {
-        own += "_own";
-      }
-      library.def(schema.cloneWithName(own, known.overload_name));
-      const c10::OperatorName own_name{own, known.overload_name};
-      library.impl(
-          toString(own_name).c_str(),
-          c10::DispatchKey::CPU,
-          torch::CppFunction::makeFromBoxedFunction<&run_in_float32>());
-      const auto wide = dispatcher.findSchemaOrThrow(
-          own.c_str(), known.overload_name.c_str());
-      const OperatorFacts facts = facts_of(known.name, known.overload_name);
-      table().wide.emplace(*op, wide);
-      table().narrow.emplace(
-          wide,
-          Wide{*op, facts.has(kFollowsParameters), facts.has(kKeepsFloat32)});
+  for (const auto& known : dispatcher.getAllOpNames()) {
+    if (variants.count(known.name) == 0) {
+      continue;
     }
+    const auto op = dispatcher.findOp(known);
+    if (!op || !op->hasSchema() ||
+        !op->hasComputedKernelForDispatchKey(c10::DispatchKey::CPU) ||
+        op->hasKernelForDispatchKey(
+            c10::DispatchKey::CompositeImplicitAutograd)) {
+      continue;
+    }
+    std::string own =
+        "openreg::float32_" + known.name.substr(known.name.find("::") + 2);
+    if (known.getNamespace() == "openreg") {
+      own += "_own";
+    }
+    library.def(op->schema().cloneWithName(own, known.overload_name));
+    library.impl(
+        toString(c10::OperatorName(own, known.overload_name)).c_str(),
+        c10::DispatchKey::CPU,
+        torch::CppFunction::makeFromBoxedFunction<&run_in_float32>());
+    const auto wide =
+        dispatcher.findSchemaOrThrow(own.c_str(), known.overload_name.c_str());
+    const OperatorFacts facts = facts_of(known.name, known.overload_name);
+    table().wide.emplace(*op, wide);
+    table().narrow.emplace(
+        wide,
+        Wide{*op, facts.has(kFollowsParameters), facts.has(kKeepsFloat32)});
   }
 }
 

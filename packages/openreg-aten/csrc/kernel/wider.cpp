@@ -84,8 +84,8 @@ class Casts {
   ScalarType narrow_ = ScalarType::Undefined;
 };
 
-/// Refuses memory that a kernel must not write to: it would not be asked, as it
-/// writes to another tensor.
+} // namespace
+
 void check_overlap(
     const at::Tensor& written,
     const OperatorInfo& info,
@@ -99,7 +99,6 @@ void check_overlap(
   }
 }
 
-/// Gives `tensor` the values of `result`, and its sizes.
 void copy_back(const at::Tensor& tensor, const at::Tensor& result) {
   if (tensor.sizes() != result.sizes()) {
     tensor.resize_(result.sizes());
@@ -108,6 +107,31 @@ void copy_back(const at::Tensor& tensor, const at::Tensor& result) {
     }
   }
   tensor.copy_(result);
+}
+
+namespace {
+
+/// Whether tensors of several dtypes are those that the CPU's kernel takes:
+/// data of one dtype, and parameters or statistics of one, the same or float32.
+bool mixes_as_on_cpu(
+    const c10::OperatorHandle& op,
+    const OperatorInfo& info,
+    at::ArrayRef<c10::IValue> arguments) {
+  uint64_t data = 0;
+  uint64_t rest = 0;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].isTensor() || !arguments[i].toTensor().defined() ||
+        !arguments[i].toTensor().is_floating_point()) {
+      continue;
+    }
+    const std::string& name = op.schema().arguments()[i].name();
+    const bool is_data = info.follows_parameters
+        ? name == "input" || name.starts_with("grad_out")
+        : name != "logsumexp";
+    (is_data ? data : rest) |= dtype_bit(arguments[i].toTensor().scalar_type());
+  }
+  return std::has_single_bit(data) &&
+      (rest == 0 || rest == data || rest == dtype_bit(ScalarType::Float));
 }
 
 class WidenedCall {
@@ -222,7 +246,12 @@ Widening widening_of(
       dtype.see(value.toScalar());
     }
   }
-  return dtype.widening();
+  const Widening widening = dtype.widening();
+  return widening == Widening::kInKernel && info.mixes_dtypes &&
+          !mixes_as_on_cpu(
+              op, info, at::ArrayRef<c10::IValue>(stack).slice(base))
+      ? Widening::kNone
+      : widening;
 }
 
 void run_wider(

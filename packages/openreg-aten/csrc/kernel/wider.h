@@ -6,7 +6,8 @@
 // first whether its call is among them, which costs all other operators one
 // comparison. If it is, the arguments are cast, the operator is called again,
 // and its results are cast back: the device computes as CUDA does, which
-// accumulates 16-bit floats in float32, and rounds once.
+// accumulates 16-bit floats in float32, and rounds once. Where the CPU has a
+// kernel, one kernel casts, computes and casts back.
 #pragma once
 
 #include "facts/operator_info.h"
@@ -21,6 +22,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace openreg::aten {
 
@@ -67,7 +69,8 @@ class ComputedDtype {
       see(*value);
     }
   }
-  // Sizes and the like. No operator of the list takes lists of tensors.
+  // Sizes and the like. No kernel takes lists of tensors but the RNN layers,
+  // which ops/rnn_layers.cpp casts.
   template <typename Other>
   void see(const Other&) {}
 
@@ -85,7 +88,9 @@ class ComputedDtype {
     constexpr uint64_t kFloats = dtype_bit(c10::ScalarType::Half) |
         dtype_bit(c10::ScalarType::BFloat16) |
         dtype_bit(c10::ScalarType::Float) | dtype_bit(c10::ScalarType::Double);
-    return std::has_single_bit(tensors_ & kFloats) || info_.mixes_dtypes
+    return std::has_single_bit(
+               info_.promotes ? tensors_ & kFloats : tensors_) ||
+            info_.mixes_dtypes
         ? Widening::kInKernel
         : Widening::kNone;
   }
@@ -125,9 +130,18 @@ void run_wider(
     c10::DispatchKeySet keys,
     torch::jit::Stack* stack);
 
-/// Defines operators of ours that compute in float32 what `name` computes in a
+/// Refuses memory that a kernel must not write to. It is not asked: it writes
+/// to a copy of the tensor.
+void check_overlap(
+    const at::Tensor& written,
+    const OperatorInfo& info,
+    at::ArrayRef<c10::IValue> arguments);
+/// Gives `tensor` the values of `result`, and its sizes.
+void copy_back(const at::Tensor& tensor, const at::Tensor& result);
+
+/// Defines operators of ours that compute in float32 what `names` compute in a
 /// slow dtype: one for each overload, with a kernel for the CPU.
-void add_float32_kernels(const std::string& name);
+void add_float32_kernels(const std::vector<std::string>& names);
 /// The one for `op`; null if there is none.
 const c10::OperatorHandle* float32_kernel_of(const c10::OperatorHandle& op);
 

@@ -137,7 +137,8 @@ void wait_for_memory(DeviceMemory& memory, std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
-/// Copies within a device, in the order of its current stream.
+/// Copies within a device, in the order of its current stream; on the calling
+/// thread if pace::decide() says so, as for an operator.
 void copy_within(
     c10::DeviceIndex device,
     void* dst,

@@ -15,9 +15,7 @@ OPENREG_MECHANISM_LAST(
   if (half_in_float32_setting()) {
     use_float32_kernels();
   }
-  for (const std::string& name : slow_operators()) {
-    add_float32_kernels(name);
-  }
+  add_float32_kernels(slow_operators());
 }
 
 } // namespace openreg::aten

@@ -47,6 +47,15 @@ void for_each_result(const Stack& stack, const See& see) {
   }
 }
 
+std::string describe(const TensorMetadata& metadata) {
+  return metadata.defined ? c10::str(
+                                "of shape ",
+                                c10::IntArrayRef(metadata.sizes),
+                                " and dtype ",
+                                toString(metadata.dtype))
+                          : "undefined";
+}
+
 /// Copies what the kernel did not put into the results' memory by itself.
 void put_results(
     const Stack& stack,
@@ -78,12 +87,10 @@ void put_results(
         fits,
         "result ",
         count,
-        made.defined() ? " has the shape " : " is undefined",
-        made.defined() ? c10::str(made.sizes()) : "",
-        ", and an earlier call with the same metadata gave it the shape ",
-        result.metadata.defined
-            ? c10::str(c10::IntArrayRef(result.metadata.sizes))
-            : "of an undefined tensor");
+        " is ",
+        describe(metadata_of(made)),
+        ", and from the metadata of the arguments it was expected to be ",
+        describe(result.metadata));
     count += 1;
     if (made.defined() && (made.data_ptr() != result.data || !has_strides)) {
       // It may lie where another result has to go.

@@ -25,7 +25,7 @@ struct Operands {
   Tensors inputs; // none if the call works in place, on its outputs
   Milliseconds timeout{};
   int root = 0;
-  c10d::ReduceOp op;
+  c10d::ReduceOp op = {};
   // Sizes in the first dimension, one for each rank, which add up to it.
   std::vector<int64_t> output_splits = {};
   std::vector<int64_t> input_splits = {};
