@@ -192,6 +192,7 @@ class Run:
         return [x.detach().cpu().double() for x in out]
 
     def __call__(self) -> list[Tensor]:
+        """Runs it, and returns the output and the gradients."""
         out = self._function(*self._inputs)
         if out.grad_fn is None:
             return [out]

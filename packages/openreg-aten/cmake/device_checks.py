@@ -19,7 +19,7 @@ SOURCES = Path(torchgen.__file__).parent / "packaged" / "ATen" / "native"
 
 
 def main(file: Path) -> None:
-    """Writes the names of operators, sorted, without the underscore of in-place ones."""
+    """Writes the names of operators, sorted, without the underscore of in-place."""
     parsed = parse_native_yaml(
         str(SOURCES / "native_functions.yaml"), str(SOURCES / "tags.yaml")
     )
