@@ -68,7 +68,16 @@ void run_in_float32(const c10::OperatorHandle& op, Stack* stack) {
   }
   const std::vector<c10::IValue> widened(
       stack->begin() + static_cast<std::ptrdiff_t>(base), stack->end());
-  wide.of.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
+  constexpr c10::DispatchKeySet kCpu(c10::DispatchKey::CPU);
+  try {
+    wide.of.redispatchBoxed(kCpu, stack);
+  } catch (const c10::Error&) {
+    // The kernel for the narrow dtype raises its own error, which names it.
+    stack->resize(base);
+    stack->insert(stack->end(), originals.begin(), originals.end());
+    wide.of.redispatchBoxed(kCpu, stack);
+    return;
+  }
   for (const auto& argument : info.arguments) {
     const c10::IValue& original = originals[argument.index];
     const c10::IValue& result = widened[argument.index];
