@@ -11,6 +11,7 @@
 #pragma once
 
 #include "facts/operator_info.h"
+#include "facts/operators.h"
 #include "facts/wider_dtypes.h"
 
 #include <ATen/core/Tensor.h>
