@@ -21,7 +21,7 @@ import torch
 from pages import main
 
 PAGE = Path(__file__).parents[1] / "docs" / "interfaces.md"
-SOURCES = Path(__file__).parents[1] / "packages" / "openreg-aten" / "csrc" / "device"
+SOURCES = Path(__file__).parents[1] / "packages" / "openreg-aten" / "csrc"
 INCLUDE = Path(torch.__file__).parent / "include"
 
 # ruff: noqa: E501 - lines of a page
@@ -98,7 +98,7 @@ INTERFACES = (
                 "DeviceGuardImplInterface",
             ),
         ),
-        ("guard.cpp", "Guard"),
+        ("extension/guard.cpp", "Guard"),
         "`c10::impl::DeviceGuardImplInterface`, registered by `C10_REGISTER_GUARD_IMPL`. Methods are const: state is elsewhere, the current device and streams in variables of the thread.",
         {
             "type": ("always", ""),
@@ -175,7 +175,7 @@ INTERFACES = (
                 "AcceleratorHooksInterface",
             ),
         ),
-        ("hooks.cpp", "Hooks"),
+        ("extension/hooks.cpp", "Hooks"),
         "`at::PrivateUse1HooksInterface` over `at::AcceleratorHooksInterface`, registered by `at::RegisterPrivateUse1HooksInterface`.",
         {
             "isBuilt": ("`torch.accelerator`", "must not throw"),
@@ -213,7 +213,7 @@ INTERFACES = (
             ("c10/core/CachingDeviceAllocator.h", "DeviceAllocator"),
             ("c10/core/Allocator.h", "Allocator"),
         ),
-        ("allocator.cpp", "Allocator"),
+        ("memory/allocator.cpp", "Allocator"),
         "`c10::DeviceAllocator` over `c10::Allocator`, registered by `c10::SetAllocator`. A `c10::Allocator` alone serves too; then there are no statistics and no `empty_cache`.",
         {
             "initialized": ("`torch.accelerator.memory`", ""),
@@ -256,7 +256,7 @@ INTERFACES = (
     Interface(
         "Generator",
         (("c10/core/GeneratorImpl.h", "GeneratorImpl"),),
-        ("generator.cpp", "GeneratorImpl"),
+        ("random/generator.cpp", "GeneratorImpl"),
         "`c10::GeneratorImpl`, which the hooks make. PyTorch's rule is that whoever calls a method holds the generator's `mutex_`, so a method must not take it again. It excepts methods that only read, and Python calls two of them without it.",
         {
             "set_current_seed": ("`torch.manual_seed`", "the caller holds `mutex_`"),

@@ -125,7 +125,7 @@ def test_every_new_tensor_can_have_a_name(maker: str) -> None:
 
 
 def test_result_of_a_kernel_that_others_hold_takes_no_name() -> None:
-    x = torch.linalg.pinv(torch.ones(3, 2, device="openreg"))
+    x = torch.ones(3, 2, device="openreg").nonzero()
     row = x[0]
     with pytest.raises(RuntimeError, match="made by a kernel, and other tensors"):
         set_name(x, "late")

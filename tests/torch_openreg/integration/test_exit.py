@@ -182,7 +182,8 @@ def test_handshake_at_exit_reaches_the_autograd_thread_of_every_device() -> None
         torch.ones(2, device=f"openreg:{index}", requires_grad=True).sum().backward()
     with torch.openreg.operator_paths() as paths:
         _C.drain_autograd()
-    assert paths.calls["aten::sum", "typed"] == torch.openreg.device_count()
+    sums = sum(count for (name, _), count in paths.calls.items() if name == "aten::sum")
+    assert sums == torch.openreg.device_count()
 
 
 BACKWARD = """

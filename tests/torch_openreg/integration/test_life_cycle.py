@@ -267,38 +267,3 @@ def test_host_waits_without_the_lock_of_the_interpreter(fork_script: Program) ->
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout == "done\n"
-
-
-@pytest.mark.parametrize("event", [1, 10])
-def test_interrupt_at_a_first_call_is_not_lost(
-    fork_script: Program, event: int
-) -> None:
-    ended = fork_script(
-        f"""
-        import sys
-
-        import torch
-
-        x = torch.ones(1000, 1000, device="openreg")
-        torch.accelerator.synchronize()
-        events = 0
-
-        def interrupt(*arguments):
-            global events
-            events += 1
-            if events == {event}:
-                sys.settrace(None)
-                raise KeyboardInterrupt
-
-        sys.settrace(interrupt)
-        try:
-            torch.mm(x, x)
-            print("lost")
-        except KeyboardInterrupt:
-            print("raised", events)
-        sys.settrace(None)
-        assert torch.mm(x, x).eq(1000).all()
-        """
-    )
-    assert not ended.returncode, ended.stderr
-    assert ended.stdout.split() == ["raised", str(event)]
