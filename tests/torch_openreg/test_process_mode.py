@@ -380,6 +380,7 @@ for _ in range(5):
 SCRIBBLED = """
 import select, sys
 import torch
+from openreg_runtime import failures
 
 torch.set_num_threads(1)
 device = "openreg:0"
@@ -406,8 +407,10 @@ while not select.select([sys.stdin], [], [], 0)[0]:
         errors += 1
         reset()
 reset()
-y = x.to(device)
-print(errors > 0, (y * 2 + 1)[y > 500].sum().item() == expected)
+# The process of the device has just started, and has yet to load PyTorch.
+with failures.wait_timeout(60, 0):
+    y = x.to(device)
+    print(errors > 0, (y * 2 + 1)[y > 500].sum().item() == expected)
 """
 
 
