@@ -330,7 +330,7 @@ void run_boxed(
       ? widening_of(op, info, *stack)
       : Widening::kNone;
   if (C10_UNLIKELY(widening == Widening::kByCasts)) {
-    run_wider(op, c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), stack);
+    run_wider(op, stack);
     return;
   }
   const c10::OperatorHandle* wide =

@@ -45,12 +45,7 @@ void run_in_float32(const c10::OperatorHandle& op, Stack* stack) {
   const std::vector<c10::IValue> originals(
       stack->begin() + static_cast<std::ptrdiff_t>(base), stack->end());
   if (info_of(wide.of).promotes) { // as the iterator of pointwise operators
-    for (const auto& argument : info.arguments) {
-      const c10::IValue& written = originals[argument.index];
-      if (argument.written && written.isTensor()) {
-        check_overlap(written.toTensor(), info, originals);
-      }
-    }
+    check_overlap(info, originals);
   }
   ScalarType dtype = ScalarType::Undefined;
   bool mixed = false;
@@ -78,13 +73,7 @@ void run_in_float32(const c10::OperatorHandle& op, Stack* stack) {
     wide.of.redispatchBoxed(kCpu, stack);
     return;
   }
-  for (const auto& argument : info.arguments) {
-    const c10::IValue& original = originals[argument.index];
-    const c10::IValue& result = widened[argument.index];
-    if (argument.written && original.isTensor() && !original.is(result)) {
-      copy_back(original.toTensor(), result.toTensor());
-    }
-  }
+  copy_back(info, originals, widened);
   const size_t first = stack->size() - info.returned.size();
   for (size_t i = 0; i < info.returned.size(); ++i) {
     c10::IValue& result = (*stack)[first + i];

@@ -87,26 +87,43 @@ class Casts {
 } // namespace
 
 void check_overlap(
-    const at::Tensor& written,
     const OperatorInfo& info,
     at::ArrayRef<c10::IValue> arguments) {
-  at::assert_no_internal_overlap(written);
   for (const auto& argument : info.arguments) {
-    const c10::IValue& other = arguments[argument.index];
-    if (other.isTensor() && other.toTensor().defined()) {
-      at::assert_no_partial_overlap(written, other.toTensor());
+    const c10::IValue& written = arguments[argument.index];
+    if (!argument.written || !written.isTensor()) {
+      continue;
+    }
+    at::assert_no_internal_overlap(written.toTensor());
+    for (const auto& each : info.arguments) {
+      const c10::IValue& other = arguments[each.index];
+      if (other.isTensor() && other.toTensor().defined()) {
+        at::assert_no_partial_overlap(written.toTensor(), other.toTensor());
+      }
     }
   }
 }
 
-void copy_back(const at::Tensor& tensor, const at::Tensor& result) {
-  if (tensor.sizes() != result.sizes()) {
-    tensor.resize_(result.sizes());
-    if (tensor.strides() != result.strides()) {
-      tensor.as_strided_(result.sizes(), result.strides());
+void copy_back(
+    const OperatorInfo& info,
+    at::ArrayRef<c10::IValue> arguments,
+    at::ArrayRef<c10::IValue> copies) {
+  for (const auto& argument : info.arguments) {
+    const c10::IValue& original = arguments[argument.index];
+    const c10::IValue& copy = copies[argument.index];
+    if (!argument.written || !original.isTensor() || original.is(copy)) {
+      continue;
     }
+    const at::Tensor& tensor = original.toTensor();
+    const at::Tensor& result = copy.toTensor();
+    if (tensor.sizes() != result.sizes()) {
+      tensor.resize_(result.sizes());
+      if (tensor.strides() != result.strides()) {
+        tensor.as_strided_(result.sizes(), result.strides());
+      }
+    }
+    tensor.copy_(result);
   }
-  tensor.copy_(result);
 }
 
 namespace {
@@ -146,22 +163,11 @@ class WidenedCall {
   void run() {
     const std::vector<c10::IValue> originals = arguments();
     check_extents(op_, info_, originals);
-    for (const auto& argument : info_.arguments) {
-      const c10::IValue& original = originals[argument.index];
-      if (argument.written && original.isTensor()) {
-        check_overlap(original.toTensor(), info_, originals);
-      }
-    }
+    check_overlap(info_, originals);
     widen_arguments();
     const std::vector<c10::IValue> widened = arguments();
     call();
-    for (const auto& argument : info_.arguments) {
-      const c10::IValue& original = originals[argument.index];
-      const c10::IValue& result = widened[argument.index];
-      if (argument.written && original.isTensor() && !original.is(result)) {
-        copy_back(original.toTensor(), result.toTensor());
-      }
-    }
+    copy_back(info_, originals, widened);
     const size_t first = stack_.size() - info_.returned.size();
     for (size_t i = 0; i < info_.returned.size(); ++i) {
       c10::IValue& result = stack_[first + i];
@@ -254,10 +260,7 @@ Widening widening_of(
       : widening;
 }
 
-void run_wider(
-    const c10::OperatorHandle& op,
-    c10::DispatchKeySet,
-    Stack* stack) {
+void run_wider(const c10::OperatorHandle& op, Stack* stack) {
   WidenedCall call(op, *stack);
   if (call.is_composite()) {
     call.run();

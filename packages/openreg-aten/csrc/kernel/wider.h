@@ -15,7 +15,6 @@
 #include "facts/wider_dtypes.h"
 
 #include <ATen/core/Tensor.h>
-#include <ATen/core/boxing/KernelFunction.h>
 #include <ATen/core/stack.h>
 #include <ATen/native/TypeProperties.h>
 
@@ -126,19 +125,19 @@ Widening widening_of(
 
 /// Calls `op`, with its arguments on `stack`, in a wider dtype, and leaves the
 /// results on `stack`, in the dtypes that they are expected in.
-void run_wider(
-    const c10::OperatorHandle& op,
-    c10::DispatchKeySet keys,
-    torch::jit::Stack* stack);
+void run_wider(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
-/// Refuses memory that a kernel must not write to. It is not asked: it writes
-/// to a copy of the tensor.
+/// Refuses arguments whose memory a kernel must not write to. It is not asked:
+/// it writes to copies of them.
 void check_overlap(
-    const at::Tensor& written,
     const OperatorInfo& info,
     at::ArrayRef<c10::IValue> arguments);
-/// Gives `tensor` the values of `result`, and its sizes.
-void copy_back(const at::Tensor& tensor, const at::Tensor& result);
+/// Gives the arguments that an operator writes the values and sizes of their
+/// copies.
+void copy_back(
+    const OperatorInfo& info,
+    at::ArrayRef<c10::IValue> arguments,
+    at::ArrayRef<c10::IValue> copies);
 
 /// Defines operators of ours that compute in float32 what `names` compute in a
 /// slow dtype: one for each overload, with a kernel for the CPU.

@@ -14,8 +14,8 @@ OPENREG_MECHANISM_LAST(
     "convolutions and matrix products of float16 take 5 to 50 times as long") {
   if (half_in_float32_setting()) {
     use_float32_kernels();
+    add_float32_kernels(slow_operators());
   }
-  add_float32_kernels(slow_operators());
 }
 
 } // namespace openreg::aten

@@ -249,8 +249,9 @@ bool computes_in_float32(const Tensor& tensor) {
       (dtype_bit(tensor.scalar_type()) & dtypes) != 0;
 }
 
+/// The batch sizes of a packed input are integers of the host.
 bool widens(const Tensor& tensor) {
-  return computes_in_float32(tensor);
+  return !tensor.is_floating_point() || computes_in_float32(tensor);
 }
 /// As the CPU's layers, which refuse tensors of several dtypes.
 bool widens(TensorList tensors) {
@@ -305,24 +306,10 @@ struct UnlessAutocast<Result(Args...)> {
       return composite(args...);
     }
     const Tensor& input = std::get<0>(std::tie(args...));
-    // A packed input has sizes of batches, which are integers of the host.
-    if (C10_UNLIKELY(computes_in_float32(input)) && are_widened(args...)) {
+    if (C10_UNLIKELY(computes_in_float32(input)) && (widens(args) && ...)) {
       return narrow(layer(widen(args)...), input.scalar_type());
     }
     return layer(args...);
-  }
-
- private:
-  static bool are_widened(const Args&... args) {
-    return (is_widened_or_integer(args) && ...);
-  }
-  template <typename Argument>
-  static bool is_widened_or_integer(const Argument& argument) {
-    if constexpr (std::is_same_v<Argument, Tensor>) {
-      return !argument.is_floating_point() || widens(argument);
-    } else {
-      return widens(argument);
-    }
   }
 };
 using OneInput = UnlessAutocast<decltype(one_state_input<gru_step>)>;

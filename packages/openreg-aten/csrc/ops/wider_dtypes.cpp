@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Operators that compute in a wider dtype and take more than another dtype.
 #include "base/mechanism.h"
+#include "kernel/boxed.h"
 #include "kernel/wider.h"
 
 #include <ATen/core/Tensor.h>
-#include <ATen/core/boxing/KernelFunction.h>
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/fft_fft2_ops.h>
 #include <ATen/ops/fft_fft_ops.h>
@@ -80,13 +80,7 @@ struct CompositeKernel<Operator, Result(Args...)> {
         Operator::name, Operator::overload_name);
     static const OperatorInfo& info = info_of(op);
     if (C10_UNLIKELY(computes_wider(info, args...))) {
-      static const auto kernel =
-          c10::BoxedKernel::makeFromFunction<&run_wider>();
-      return c10::impl::BoxedKernelWrapper<Result(Args...)>::call(
-          kernel,
-          op,
-          c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
-          static_cast<Args&&>(args)...);
+      return WiderCall<Operator>::run(op, static_cast<Args&&>(args)...);
     }
     return Operator::redispatch(
         c10::DispatchKeySet(c10::DispatchKey::CPU),
