@@ -78,10 +78,10 @@ def test_other_torch_is_refused_and_both_versions_are_named(
     import sys
     assert "torch" not in sys.modules, "the wrong torch was loaded"
     """
-    built_for = openreg_aten._versions.TORCH_VERSION
+    built_for = openreg_aten._build.TORCH_VERSION
     text = output(run_python(source))
     assert f"built for torch {built_for}" in text
-    assert "torch 1.2.3 is installed" in text
+    assert "torch 1.2.3+cpu is installed" in text
     assert f"pip install torch=={built_for}" in text
 
 

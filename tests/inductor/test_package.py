@@ -35,7 +35,7 @@ def test_import_of_torch_imports_no_compiler(run_python):
 
 def test_another_torch_is_refused():
     with pytest.raises(RuntimeError, match=r"for torch 2\.13\.0, but torch 2\.14"):
-        openreg_inductor._check_torch_version("2.13.0", "2.14.0")
+        openreg_inductor._build.check_torch("2.14.0")
 
 
 def test_registration_after_the_compilers_is_at_once(run_python):

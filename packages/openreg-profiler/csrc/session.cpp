@@ -8,8 +8,7 @@
 #include <c10/util/hash.h>
 #include <torch/csrc/profiler/api.h>
 
-#include <Python.h>
-
+#include <gil_release.h>
 #include <limits>
 #include <output_base.h>
 #include <set>
@@ -17,26 +16,6 @@
 
 namespace openreg::profiler {
 namespace {
-
-/// Lets other threads have Python meanwhile: kernels may need it.
-class GilRelease {
- public:
-  GilRelease()
-      : state_(
-            Py_IsInitialized() != 0 && PyGILState_Check() != 0
-                ? PyEval_SaveThread()
-                : nullptr) {}
-  GilRelease(const GilRelease&) = delete;
-  GilRelease& operator=(const GilRelease&) = delete;
-  ~GilRelease() {
-    if (state_ != nullptr) {
-      PyEval_RestoreThread(state_);
-    }
-  }
-
- private:
-  PyThreadState* const state_;
-};
 
 /// What to record for a trace of these types. The runtime's allocations are
 /// blocks of PyTorch's pool.

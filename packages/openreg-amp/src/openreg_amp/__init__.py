@@ -12,30 +12,11 @@ import sys
 
 import torch
 
-from ._build import TORCH_VERSION as _BUILT_FOR
+from . import _build
 
 __all__ = ["get_amp_supported_dtype", "rules"]
 
-
-def _check_torch_version(built_for: str, found: str) -> None:
-    """Compares two versions of torch; ``+cpu`` and the like do not count.
-
-    Args:
-        built_for: The version this package was compiled against.
-        found: The version that is installed.
-
-    Raises:
-        RuntimeError: If they differ; the C++ interface is not stable across them.
-    """
-    if found.partition("+")[0] != built_for:
-        raise RuntimeError(
-            f"openreg-amp was built for torch {built_for}, but torch {found} is "
-            f"installed. Install that torch: pip install torch=={built_for}; or build "
-            f"openreg-amp again for torch {found}."
-        )
-
-
-_check_torch_version(_BUILT_FOR, torch.__version__)
+_build.check_torch(torch.__version__)
 
 from . import _C, _higher_order  # noqa: E402 - must not load against another torch
 

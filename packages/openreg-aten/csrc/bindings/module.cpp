@@ -35,6 +35,7 @@
 #include <nanobind/stl/unordered_map.h>
 #include <nanobind/stl/vector.h>
 
+#include <gil_release.h>
 #include <pybind11/pytypes.h>
 
 namespace nb = nanobind;
@@ -68,12 +69,9 @@ NB_MODULE(_C, m) {
   translated(&register_settings);
 
   set_gil_functions(
-      {[]() -> void* {
-         return Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread()
-                                                         : nullptr;
-       },
+      {[]() -> void* { return openreg::release_gil(); },
        [](void* state) {
-         PyEval_RestoreThread(static_cast<PyThreadState*>(state));
+         openreg::restore_gil(static_cast<PyThreadState*>(state));
        },
        [] {
          return Py_IsInitialized() &&

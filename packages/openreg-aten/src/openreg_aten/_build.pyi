@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Types of the module that CMake writes."""
-
 TORCH_VERSION: str
+
+def check_torch(found: str) -> None: ...

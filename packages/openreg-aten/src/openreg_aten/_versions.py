@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from importlib import metadata
 
-from openreg_aten._build import TORCH_VERSION
+from openreg_aten import _build
 
 OWN_VERSION = metadata.version("openreg-aten")
 
@@ -19,15 +19,7 @@ def check() -> None:
         ModuleNotFoundError: If openreg-runtime is missing.
     """
     # From the metadata: importing another torch could load a backend of its own.
-    installed = metadata.version("torch").partition("+")[0]
-    if installed != TORCH_VERSION:
-        msg = (
-            f"openreg-aten {OWN_VERSION} was built for torch {TORCH_VERSION}, but "
-            f"torch {installed} is installed. Install that torch: "
-            f"pip install torch=={TORCH_VERSION}; or build openreg-aten again for "
-            f"torch {installed}."
-        )
-        raise RuntimeError(msg)
+    _build.check_torch(metadata.version("torch"))
     try:
         runtime = metadata.version("openreg-runtime")
     except metadata.PackageNotFoundError as error:

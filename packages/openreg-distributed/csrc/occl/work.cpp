@@ -2,10 +2,9 @@
 // Waiting for a collective: streams wait, and the host only if it is asked to.
 #include "occl/work.h"
 
-#include "base/gil.h"
-
 #include <c10/util/Exception.h>
 
+#include <gil_release.h>
 #include <stdexcept>
 #include <utility>
 

@@ -4,7 +4,6 @@
 #include "symmetric/symmetric_memory.h"
 
 #include "base/gathered.h"
-#include "base/gil.h"
 #include "occl/backend.h"
 #include "occl/streams.h"
 #include "symmetric/signals.h"
@@ -16,6 +15,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <gil_release.h>
 #include <map>
 #include <memory>
 #include <mutex>

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from . import _build
 from . import _settings as _settings
-from ._build import TORCH_VERSION as _BUILT_FOR
 from ._registration import register
 
 if TYPE_CHECKING:
@@ -34,22 +34,4 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _check_torch_version(built_for: str, found: str) -> None:
-    """Compares two versions of torch; ``+cpu`` and the like do not count.
-
-    Args:
-        built_for: The version this package was compiled against.
-        found: The version that is installed.
-
-    Raises:
-        RuntimeError: If they differ; the C++ interface is not stable across them.
-    """
-    if found.partition("+")[0] != built_for:
-        raise RuntimeError(
-            f"openreg-distributed was built for torch {built_for}, but torch {found} "
-            f"is installed. Install that torch: pip install torch=={built_for}; or "
-            f"build openreg-distributed again for torch {found}."
-        )
-
-
-_check_torch_version(_BUILT_FOR, torch.__version__)
+_build.check_torch(torch.__version__)

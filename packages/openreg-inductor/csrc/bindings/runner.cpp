@@ -11,9 +11,9 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include <dlfcn.h>
+#include <gil_release.h>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <unordered_map>
@@ -49,21 +49,6 @@ void raise_python_error(const std::exception_ptr& raised) {
     // Its words are those of the model's exception.
   }
 }
-
-/// Gives the GIL up for a scope, if this thread has it. PyTorch calls a model
-/// with it; the model waits, for its stream and for locks, and what runs on the
-/// stream, or has the locks, may need it.
-class WithoutGil {
- public:
-  WithoutGil() {
-    if (Py_IsInitialized() && PyGILState_Check()) {
-      released_.emplace();
-    }
-  }
-
- private:
-  std::optional<pybind11::gil_scoped_release> released_;
-};
 
 bool is_finalizing() {
 #if PY_VERSION_HEX >= 0x030d0000
@@ -143,7 +128,7 @@ class Runner final : public Base {
   std::vector<at::Tensor> run_impl(
       std::vector<AtenTensorHandle>& inputs,
       void* stream) override {
-    const WithoutGil released;
+    const GilRelease released;
     const c10::DeviceGuard guard(device_);
     void* current =
         guard_impl().getStreamNativeHandle(guard_impl().getStream(device_));
@@ -181,7 +166,7 @@ class Runner final : public Base {
     }
     function = [](AOTInductorModelContainerHandle container,
                   Arguments... arguments) {
-      const WithoutGil released;
+      const GilRelease released;
       auto& all = originals<member, Function>();
       std::unique_lock lock(all.mutex);
       const Function original = all.functions.at(container);
@@ -206,7 +191,7 @@ std::unique_ptr<Base> make_runner(
     const std::string& device,
     const std::string& folder,
     bool single_threaded) {
-  const WithoutGil released; // copies wait for the default stream
+  const GilRelease released; // copies wait for the default stream
   const c10::DeviceGuard guard(find_device(device)); // constants go there
   return std::make_unique<Runner>(
       library, models, find_device(device), folder, single_threaded);

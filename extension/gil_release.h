@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Waiting without the GIL, which PyTorch holds in some calls of C++.
+#pragma once
+
+#include <Python.h>
+
+#include <cxxabi.h>
+#include <unistd.h>
+
+namespace openreg {
+
+/// Releases the GIL; null if this thread does not hold it.
+inline PyThreadState* release_gil() {
+  return Py_IsInitialized() != 0 && PyGILState_Check() != 0
+      ? PyEval_SaveThread()
+      : nullptr;
+}
+
+/// Takes the GIL back, if `released` is not null.
+inline void restore_gil(PyThreadState* released) {
+  if (released == nullptr) {
+    return;
+  }
+  try {
+    PyEval_RestoreThread(released);
+  } catch (const abi::__forced_unwind&) {
+    // CPython before 3.14 ends a thread that takes the GIL while the
+    // interpreter shuts down. C++ frames do not survive that, so the thread
+    // sleeps.
+    for (;;) {
+      pause();
+    }
+  }
+}
+
+/// Releases the GIL for a scope that waits: the work of a stream may need it.
+class GilRelease {
+ public:
+  GilRelease() : released_(release_gil()) {}
+  GilRelease(const GilRelease&) = delete;
+  GilRelease& operator=(const GilRelease&) = delete;
+  ~GilRelease() {
+    restore_gil(released_);
+  }
+
+ private:
+  PyThreadState* const released_;
+};
+
+} // namespace openreg
