@@ -241,7 +241,7 @@ void DeviceProcess::rethrow() const {
   throw Failure(orErrorDeviceLost, reason_);
 }
 
-void DeviceProcess::attach(int file, const Running& running) {
+void DeviceProcess::attach(int file, const CommandReporter& running) {
   check();
   {
     const std::lock_guard lock(mutex_);
@@ -251,7 +251,7 @@ void DeviceProcess::attach(int file, const Running& running) {
   static_cast<void>(send_packet(control_, "lane", file));
 }
 
-void DeviceProcess::detach(const Running& running) {
+void DeviceProcess::detach(const CommandReporter& running) {
   const std::lock_guard lock(mutex_);
   std::erase(running_, &running);
 }
@@ -264,7 +264,7 @@ void DeviceProcess::lose(const std::string& reason, bool expected) {
     }
     reason_ = "device " + std::to_string(device_) + " was lost: " + reason;
     std::set<std::string> names;
-    for (const Running* each : running_) {
+    for (const CommandReporter* each : running_) {
       if (const char* name = each->running()) {
         names.insert(name);
       }

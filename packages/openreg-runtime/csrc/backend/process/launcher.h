@@ -19,14 +19,14 @@
 
 namespace openreg {
 
-/// Who knows what a device's process does just now.
-class Running {
+/// Reports the command that the process of a device runs.
+class CommandReporter {
  public:
   /// The name of a command, which stays valid, or null.
   virtual const char* running() const noexcept = 0;
 
  protected:
-  ~Running() = default;
+  ~CommandReporter() = default;
 };
 
 /// One process of a device, from its start to its end.
@@ -58,8 +58,8 @@ class DeviceProcess {
     }
   }
   /// Gives the process the memory of a lane, which `running` serves.
-  void attach(int file, const Running& running);
-  void detach(const Running& running);
+  void attach(int file, const CommandReporter& running);
+  void detach(const CommandReporter& running);
   /// Notes that the process is gone; the first reason counts. `expected`: the
   /// device did not fail.
   void lose(const std::string& reason, bool expected);
@@ -74,7 +74,7 @@ class DeviceProcess {
   std::atomic<bool> lost_{false};
   mutable std::mutex mutex_;
   std::string reason_;
-  std::vector<const Running*> running_;
+  std::vector<const CommandReporter*> running_;
 };
 
 /// Starts a process for a device. The launcher starts with the first one.

@@ -54,7 +54,7 @@ struct NewLane {
 NewLane make_lane();
 
 /// The shared memory of a lane and its two ends here.
-class Connection final : private Peer, private Running {
+class Connection final : private Peer, private CommandReporter {
  public:
   explicit Connection(std::shared_ptr<DeviceProcess> process)
       : Connection(std::move(process), make_lane()) {}
