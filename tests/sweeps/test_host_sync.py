@@ -20,8 +20,8 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from openreg_conformance.checks.mirrors import mirror
 from openreg_conformance.checks.samples import OPERATORS, names_a_device, sorted_dtypes
 from openreg_conformance.checks.tally import quiet
+from torch_openreg._facts.cuda_waits import RULES
 from torch_openreg.testing import HostSync, assert_no_host_sync
-from torch_openreg.testing._cuda_rules import RULES
 
 from . import DEVICE
 

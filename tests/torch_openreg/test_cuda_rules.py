@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from support.programs import ROOT
-from torch_openreg.testing._cuda_rules import RULES
+from torch_openreg._facts.cuda_waits import RULES
 
 _DOCS = ROOT / "docs" / "host_waits.md"
 _TAGS = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}

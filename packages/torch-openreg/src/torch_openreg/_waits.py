@@ -2,7 +2,7 @@
 """Which operators make the host wait for a device, by what they give.
 
 Those are copies, values, and shapes that depend on data. What CUDA adds to it and what
-it leaves out is in ``testing/_cuda_rules.py``.
+it leaves out is in ``_facts/cuda_waits.py``.
 """
 
 from __future__ import annotations
@@ -13,26 +13,21 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
+from torch_openreg._facts.operators import (
+    COPIES,
+    COPY_FROM,
+    INDEXED,
+    REPEAT_INTERLEAVE,
+    TO_COPY,
+    UNTAGGED,
+)
 from torch_openreg.openreg._utils import device_type
-
-# These read a value as well, though PyTorch has no tag on them.
-UNTAGGED = {"aten::_linalg_check_errors"}
-# Their tag holds only where an index is a mask.
-_INDEXED = {
-    "aten::index",
-    "aten::index_put",
-    "aten::index_put_",
-    "aten::_index_put_impl_",
-    "aten::_unsafe_index",
-    "aten::_unsafe_index_put",
-}
-COPIES = {"aten::copy_", "aten::copy", "aten::_to_copy", "aten::_copy_from"}
 
 
 @cache
 def _may_wait(func: torch._ops.OpOverload) -> bool:
     tags = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
-    known = COPIES | UNTAGGED | _INDEXED
+    known = COPIES | UNTAGGED | INDEXED
     return func._schema.name in known or bool(tags & set(func.tags))
 
 
@@ -52,10 +47,10 @@ def cause_of_wait(
     on_device = [x for x in _tensors(args, kwargs) if x.device.type == device_type()]
     if not on_device:
         return None
-    if name in _INDEXED:
+    if name in INDEXED:
         masks = any(x.dtype in (torch.bool, torch.uint8) for x in _tensors(args[1]))
         return f"{name} with a mask" if masks else None
-    if name == "aten::repeat_interleave" and kwargs.get("output_size") is not None:
+    if name == REPEAT_INTERLEAVE and kwargs.get("output_size") is not None:
         return None
     return name
 
@@ -63,16 +58,14 @@ def cause_of_wait(
 def _cause_of_copy(
     name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> str | None:
-    if name == "aten::_to_copy":
+    if name == TO_COPY:
         source: torch.Tensor = args[0]
         there = torch.device(kwargs.get("device") or source.device).type
         waits = not kwargs.get("non_blocking", False)
         cause = _direction(source.device.type, there) if waits else None
     else:
         first, second, *rest = args
-        source, target = (
-            (first, second) if name == "aten::_copy_from" else (second, first)
-        )
+        source, target = (first, second) if name == COPY_FROM else (second, first)
         non_blocking = kwargs.get("non_blocking", rest[0] if rest else False)
         cause = cause_of_copy(target, source, non_blocking)
     return None if cause is None else f"{name} {cause}"

@@ -8,10 +8,9 @@ from typing import Any
 
 import torch
 
+from torch_openreg._facts.cuda_conditions import Call
+from torch_openreg._facts.cuda_waits import RULES, Rule
 from torch_openreg._waits import cause_of_wait
-
-from ._cuda_conditions import Call
-from ._cuda_rules import RULES, Rule
 
 
 @cache

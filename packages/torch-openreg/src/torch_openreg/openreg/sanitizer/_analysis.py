@@ -18,8 +18,9 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._pytree import tree_leaves
 
 from openreg_aten import _C
+from torch_openreg._facts.operators import COPIES, UNTAGGED
 from torch_openreg._lines import Place, user_place
-from torch_openreg._waits import COPIES, UNTAGGED, cause_of_wait
+from torch_openreg._waits import cause_of_wait
 from torch_openreg.openreg._utils import device_type
 from torch_openreg.openreg.streams import default_stream
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import _cuda_conditions as when
-from ._cuda_conditions import Call
+from torch_openreg._facts import cuda_conditions as when
+from torch_openreg._facts.cuda_conditions import Call
 
 Condition = Callable[[Call], str | None]
 
