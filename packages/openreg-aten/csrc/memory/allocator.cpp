@@ -261,7 +261,7 @@ void report(
     void* pointer,
     int64_t change,
     c10::DeviceIndex device,
-    const BlockPool::Stats& stats) {
+    const BlockCounts& stats) {
   if (C10_UNLIKELY(c10::memoryProfilingEnabled())) {
     c10::reportMemoryUsageToProfiler(
         pointer,

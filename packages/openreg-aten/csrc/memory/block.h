@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A part of a segment of device memory: in use, freed and waited for, or free.
+// A part of a segment of device memory, in use, freed and waited for, or free,
+// and the statistics of the parts.
 #pragma once
 
 #include "memory/memory_history.h"
+#include "memory/size_classes.h"
 
 #include <openreg/openreg.h>
 
-#include <c10/core/Allocator.h>
+#include <c10/core/CachingDeviceAllocator.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -49,6 +51,91 @@ struct Block {
   }
   bool is_free() const {
     return !allocated && events == 0;
+  }
+};
+
+/// The statistics of torch.accelerator.memory_stats(), counted for all blocks
+/// and for small and large ones.
+class BlockCounts : public c10::CachingDeviceAllocator::DeviceStats {
+ public:
+  // A block is allocated, freed by its user, and reclaimed when all streams
+  // have used it.
+  void allocate(const Block& block) {
+    count(block.small, [&](size_t kind) {
+      allocation[kind].increase(1);
+      allocated_bytes[kind].increase(block.size);
+      active[kind].increase(1);
+      active_bytes[kind].increase(block.size);
+      requested_bytes[kind].increase(block.requested);
+    });
+    if (is_oversize(block.size)) {
+      oversize_allocations.increase(1);
+    }
+  }
+  void free(const Block& block) {
+    count(block.small, [&](size_t kind) {
+      allocation[kind].decrease(1);
+      allocated_bytes[kind].decrease(block.size);
+    });
+    if (is_oversize(block.size)) {
+      oversize_allocations.decrease(1);
+    }
+  }
+  void reclaim(const Block& block) {
+    count(block.small, [&](size_t kind) {
+      active[kind].decrease(1);
+      active_bytes[kind].decrease(block.size);
+      requested_bytes[kind].decrease(block.requested);
+    });
+  }
+
+  // A block is a whole segment when the runtime allocates and frees its memory.
+  void reserve(const Block& block) {
+    num_device_alloc += 1;
+    count(block.small, [&](size_t kind) {
+      segment[kind].increase(1);
+      reserved_bytes[kind].increase(block.size);
+    });
+    if (is_oversize(block.size)) {
+      oversize_segments.increase(1);
+    }
+  }
+  void release(const Block& block) {
+    num_device_free += 1;
+    count(block.small, [&](size_t kind) {
+      segment[kind].decrease(1);
+      reserved_bytes[kind].decrease(block.size);
+    });
+    if (is_oversize(block.size)) {
+      oversize_segments.decrease(1);
+    }
+  }
+
+  // Free parts of segments that are split: `bytes` of them, in `parts` parts.
+  void add_part(bool small, size_t bytes) {
+    count(small, [&](size_t kind) {
+      inactive_split[kind].increase(1);
+      inactive_split_bytes[kind].increase(bytes);
+    });
+  }
+  void remove_part(bool small, size_t bytes) {
+    count(small, [&](size_t kind) {
+      inactive_split[kind].decrease(1);
+      inactive_split_bytes[kind].decrease(bytes);
+    });
+  }
+  void merge_parts(bool small, size_t parts) {
+    count(small, [&](size_t kind) { inactive_split[kind].decrease(parts); });
+  }
+
+ private:
+  template <typename Change>
+  static void count(bool small, const Change& change) {
+    using c10::CachingAllocator::StatType;
+    change(static_cast<size_t>(StatType::AGGREGATE));
+    change(
+        static_cast<size_t>(
+            small ? StatType::SMALL_POOL : StatType::LARGE_POOL));
   }
 };
 

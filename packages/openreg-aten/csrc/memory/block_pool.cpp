@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Blocks from request to release, with statistics and the history.
+// Blocks from request to release.
 #include "memory/block_pool.h"
 
 #include "device/device.h"
@@ -38,15 +38,6 @@ bool garbage_is_collected(const std::optional<size_t>& allowed) {
 }
 
 } // namespace
-
-/// Applies a change to the statistics of all blocks and of the block's kind.
-template <typename Change>
-void BlockPool::count(bool small, const Change& change) {
-  using c10::CachingAllocator::StatType;
-  change(static_cast<size_t>(StatType::AGGREGATE));
-  change(
-      static_cast<size_t>(small ? StatType::SMALL_POOL : StatType::LARGE_POOL));
-}
 
 BlockPool::Allocation BlockPool::allocate(const Request& request) {
   if (request.size > kLargest) {
@@ -90,10 +81,7 @@ BlockPool::Allocation BlockPool::hand_out(
   const size_t rest = block->size - size;
   if (should_split(size, rest, block->small)) {
     free_.split(block, size, turn_);
-    count(block->small, [&](size_t kind) {
-      stats_.inactive_split[kind].increase(1);
-      stats_.inactive_split_bytes[kind].increase(rest);
-    });
+    stats_.add_part(block->small, rest);
   }
   block->allocated = true;
   block->requested = request.size;
@@ -101,16 +89,7 @@ BlockPool::Allocation BlockPool::hand_out(
   block->born = completed;
   block->context = request.context;
   active_[block->pointer] = block;
-  count(block->small, [&](size_t kind) {
-    stats_.allocation[kind].increase(1);
-    stats_.allocated_bytes[kind].increase(block->size);
-    stats_.active[kind].increase(1);
-    stats_.active_bytes[kind].increase(block->size);
-    stats_.requested_bytes[kind].increase(block->requested);
-  });
-  if (is_oversize(block->size)) {
-    stats_.oversize_allocations.increase(1);
-  }
+  stats_.allocate(*block);
   trace(TraceEntry::ALLOC, *block, block->requested, block->context);
   return {block->pointer, block->size};
 }
@@ -124,13 +103,7 @@ size_t BlockPool::free(void* pointer, const StackContext& context) {
   Block* block = found->second;
   block->allocated = false;
   const size_t size = block->size;
-  count(block->small, [&](size_t kind) {
-    stats_.allocation[kind].decrease(1);
-    stats_.allocated_bytes[kind].decrease(size);
-  });
-  if (is_oversize(size)) {
-    stats_.oversize_allocations.decrease(1);
-  }
+  stats_.free(*block);
   trace(
       TraceEntry::FREE_REQUESTED,
       *block,
@@ -261,30 +234,17 @@ void BlockPool::reclaim(Block* block, const StackContext& context) {
       block->requested,
       context ? context : block->context);
   block->context.reset();
-  const size_t size = block->size;
-  count(block->small, [&](size_t kind) {
-    stats_.active[kind].decrease(1);
-    stats_.active_bytes[kind].decrease(size);
-    stats_.requested_bytes[kind].decrease(block->requested);
-  });
+  stats_.reclaim(*block);
   block->requested = 0;
   const bool was_split = block->is_split();
   if (was_split) {
-    count(block->small, [&](size_t kind) {
-      stats_.inactive_split[kind].increase(1);
-      stats_.inactive_split_bytes[kind].increase(size);
-    });
+    stats_.add_part(block->small, block->size);
   }
   block->age = turn_;
   const size_t merged = free_.add(block); // of two free parts, one is left
-  count(block->small, [&](size_t kind) {
-    stats_.inactive_split[kind].decrease(merged);
-  });
+  stats_.merge_parts(block->small, merged);
   if (was_split && !block->is_split()) { // a whole segment again
-    count(block->small, [&](size_t kind) {
-      stats_.inactive_split[kind].decrease(1);
-      stats_.inactive_split_bytes[kind].decrease(block->size);
-    });
+    stats_.remove_part(block->small, block->size);
   }
 }
 
@@ -302,10 +262,7 @@ Block* BlockPool::take_free(
       size,
       request.user == User::kWork ? FreeBlocks::kNotIdle : completed);
   if (block != nullptr && block->is_split()) {
-    count(small, [&](size_t kind) {
-      stats_.inactive_split[kind].decrease(1);
-      stats_.inactive_split_bytes[kind].decrease(block->size);
-    });
+    stats_.remove_part(small, block->size);
   }
   return block;
 }
@@ -329,14 +286,6 @@ BlockPool::make_segment(size_t size, bool small, const Request& request) {
     }
     held_.push_back(pointer);
   }
-  stats_.num_device_alloc += 1;
-  count(small, [&](size_t kind) {
-    stats_.segment[kind].increase(1);
-    stats_.reserved_bytes[kind].increase(size);
-  });
-  if (is_oversize(size)) {
-    stats_.oversize_segments.increase(1);
-  }
   Block* block = free_.make();
   block->pointer = static_cast<std::byte*>(pointer);
   block->size = size;
@@ -345,6 +294,7 @@ BlockPool::make_segment(size_t size, bool small, const Request& request) {
   block->segment = ++segments_;
   block->small = small;
   block->segment_context = request.context;
+  stats_.reserve(*block);
   trace(TraceEntry::SEGMENT_ALLOC, *block, size, request.context);
   return block;
 }
@@ -398,14 +348,7 @@ bool BlockPool::release(Block* block, const StackContext& context) {
   // Nothing uses it, and waiting here could be waiting for the kernel that
   // allocates.
   OPENREG_CHECK(orFreeUnused(block->pointer));
-  stats_.num_device_free += 1;
-  count(block->small, [&](size_t kind) {
-    stats_.segment[kind].decrease(1);
-    stats_.reserved_bytes[kind].decrease(block->size);
-  });
-  if (is_oversize(block->size)) {
-    stats_.oversize_segments.decrease(1);
-  }
+  stats_.release(*block);
   free_.drop(block);
   return true;
 }
@@ -425,7 +368,7 @@ void BlockPool::abandon() {
   }
   free_.drop_all();
   held_.clear(); // the device has lost that, too
-  stats_ = Stats();
+  stats_ = {};
 }
 
 bool BlockPool::overlaps_lost(const std::byte* begin, size_t size) const {

@@ -32,7 +32,6 @@ namespace openreg::aten {
 
 class BlockPool {
  public:
-  using Stats = c10::CachingDeviceAllocator::DeviceStats;
   using SegmentInfo = c10::CachingDeviceAllocator::SegmentInfo;
 
   explicit BlockPool(c10::DeviceIndex device) : device_(device) {}
@@ -88,7 +87,7 @@ class BlockPool {
   std::optional<size_t> allowed() const {
     return allowed_;
   }
-  Stats& stats() {
+  BlockCounts& stats() {
     return stats_;
   }
   MemoryTrace& trace() {
@@ -121,8 +120,6 @@ class BlockPool {
   bool release(Block* block, const StackContext& context);
   bool overlaps_lost(const std::byte* begin, size_t size) const;
   void free_lost(void* pointer);
-  template <typename Change>
-  void count(bool small, const Change& change);
   void trace(
       TraceEntry::Action action,
       const Block& block,
@@ -159,7 +156,7 @@ class BlockPool {
   std::optional<size_t> allowed_; // bytes to reserve at most
   uint64_t turn_ = 0;             // counts requests, while garbage is collected
   uint64_t segments_ = 0;         // that were ever made
-  Stats stats_;
+  BlockCounts stats_;
   MemoryTrace trace_;
 };
 
