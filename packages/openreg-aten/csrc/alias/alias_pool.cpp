@@ -17,7 +17,7 @@ namespace {
 // The free aliases of a thread. Without a constructor or destructor, access
 // needs no check, and is safe while a thread ends.
 struct FreeAliases {
-  std::array<CpuAlias*, 16> aliases; // foreach operators need hundreds
+  std::array<CpuAlias*, 128> aliases; // a fused step of 30 parameters takes 90
   size_t count;
   bool closed;
 };

@@ -12,7 +12,6 @@
 #include <ATen/quantized/QTensorImpl.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace openreg::aten {
@@ -279,10 +278,8 @@ c10::Storage CpuAliases::device_storage(const c10::Storage& result) {
   } else {
     // Made on a thread outside of the KernelScope, or over a constant.
     void* block = allocate_idle_block(device_, impl.nbytes());
-    if (impl.nbytes() > 0 && kernels_reach_memory()) {
-      std::memcpy(to_kernel(block), data, impl.nbytes());
-    } else if (impl.nbytes() > 0) {
-      copy_bytes(device_, block, data, impl.nbytes());
+    if (impl.nbytes() > 0) {
+      fill_idle(device_, block, data, impl.nbytes());
     }
     if (result.use_count() > 2) { // somebody else's host memory
       return c10::make_intrusive<c10::StorageImpl>(
