@@ -3,6 +3,8 @@
 // PyTorch.
 #include "facts/operators.h"
 
+#include <ATen/cpu/Utils.h>
+
 #include <algorithm>
 #include <array>
 
@@ -17,6 +19,8 @@ constexpr uint64_t kIntegers = dtype_bit(ScalarType::Byte) |
     dtype_bit(ScalarType::Int) | dtype_bit(ScalarType::Long);
 constexpr uint64_t kHalf = dtype_bit(ScalarType::Half);
 constexpr uint64_t kBFloat16 = dtype_bit(ScalarType::BFloat16);
+// Slow only on a CPU without instructions for bfloat16.
+constexpr uint64_t kBFloat16Unaided = uint64_t{1} << 63;
 constexpr uint64_t kComplexHalf = dtype_bit(ScalarType::ComplexHalf);
 constexpr uint64_t kComplexFloat = dtype_bit(ScalarType::ComplexFloat);
 constexpr uint64_t kComplexDouble = dtype_bit(ScalarType::ComplexDouble);
@@ -42,13 +46,13 @@ constexpr auto kRows = std::to_array<Row>({
     {"aten::__irshift__", kRefusesFloats},
     {"aten::__lshift__", kRefusesFloats},
     {"aten::__rshift__", kRefusesFloats},
-    {"aten::_adaptive_avg_pool2d", 0, 0, kHalf | kBFloat16},
-    {"aten::_adaptive_avg_pool2d_backward", 0, 0, kHalf | kBFloat16},
-    {"aten::_addmm_activation", 0, 0, kHalf | kBFloat16},
+    {"aten::_adaptive_avg_pool2d", 0, 0, kHalf | kBFloat16Unaided},
+    {"aten::_adaptive_avg_pool2d_backward", 0, 0, kHalf | kBFloat16Unaided},
+    {"aten::_addmm_activation", 0, 0, kHalf | kBFloat16Unaided},
     {"aten::_batch_norm_with_update",
      kMixesDtypes | kFollowsParameters,
      0,
-     kHalf | kBFloat16},
+     kHalf | kBFloat16Unaided},
     {"aten::_ctc_loss", kReadsValues},
     {"aten::_ctc_loss.input_lengths", kTakesHost},
     {"aten::_ctc_loss.target_lengths", kTakesHost},
@@ -66,7 +70,7 @@ constexpr auto kRows = std::to_array<Row>({
     {"aten::_native_batch_norm_legit",
      kMixesDtypes | kFollowsParameters,
      0,
-     kHalf | kBFloat16},
+     kHalf | kBFloat16Unaided},
     {"aten::_nested_from_padded.cpu_nested_shape_example", kTakesHost},
     {"aten::_pack_padded_sequence", kReadsValues},
     {"aten::_pack_padded_sequence.lengths", kTakesHost},
@@ -87,8 +91,8 @@ constexpr auto kRows = std::to_array<Row>({
     {"aten::abs", 0, kBool},
     {"aten::acos", 0, kComplexHalf},
     {"aten::acosh", 0, kComplexHalf},
-    {"aten::addbmm", kResizesInItsOwnWay, 0, kHalf | kBFloat16},
-    {"aten::addmm", 0, 0, kHalf | kBFloat16},
+    {"aten::addbmm", kResizesInItsOwnWay, 0, kHalf | kBFloat16Unaided},
+    {"aten::addmm", 0, 0, kHalf | kBFloat16Unaided},
     {"aten::angle", 0, kComplexHalf},
     {"aten::arange", kResizesInItsOwnWay | kReadsNumbers},
     {"aten::asin", 0, kComplexHalf},
@@ -97,11 +101,11 @@ constexpr auto kRows = std::to_array<Row>({
     {"aten::atanh", 0, kComplexHalf},
     {"aten::avg_pool3d", 0, kHalf | kBFloat16},
     {"aten::avg_pool3d_backward", 0, kHalf | kBFloat16},
-    {"aten::baddbmm", 0, 0, kHalf | kBFloat16},
+    {"aten::baddbmm", 0, 0, kHalf | kBFloat16Unaided},
     {"aten::batch_norm_backward",
      kMixesDtypes | kFollowsParameters,
      0,
-     kHalf | kBFloat16},
+     kHalf | kBFloat16Unaided},
     {"aten::bernoulli", kResizesInItsOwnWay},
     {"aten::bernoulli_.float", kTakesAnySize},
     {"aten::binary_cross_entropy", 0, 0, kHalf},
@@ -118,11 +122,11 @@ constexpr auto kRows = std::to_array<Row>({
     {"aten::bitwise_right_shift_", kRefusesFloats},
     {"aten::bitwise_xor", kRefusesFloats},
     {"aten::bitwise_xor_", kRefusesFloats},
-    {"aten::bmm", 0, 0, kHalf | kBFloat16},
+    {"aten::bmm", 0, 0, kHalf | kBFloat16Unaided},
     {"aten::cauchy_", kTakesAnySize},
-    {"aten::convolution", 0, 0, kHalf | kBFloat16},
-    {"aten::convolution_backward_overrideable", 0, 0, kHalf | kBFloat16},
-    {"aten::convolution_overrideable", 0, 0, kHalf | kBFloat16},
+    {"aten::convolution", 0, 0, kHalf | kBFloat16Unaided},
+    {"aten::convolution_backward_overrideable", 0, 0, kHalf | kBFloat16Unaided},
+    {"aten::convolution_overrideable", 0, 0, kHalf | kBFloat16Unaided},
     {"aten::cos", 0, kComplexHalf},
     {"aten::cosh", 0, kComplexHalf},
     {"aten::div", 0, kComplexHalf},
@@ -164,7 +168,7 @@ constexpr auto kRows = std::to_array<Row>({
     {"aten::geometric_", kTakesAnySize},
     {"aten::grid_sampler_2d", 0, 0, kHalf | kBFloat16},
     {"aten::grid_sampler_2d_backward", 0, 0, kHalf | kBFloat16},
-    {"aten::gru", 0, 0, kHalf | kBFloat16},
+    {"aten::gru", 0, 0, kHalf | kBFloat16Unaided},
     {"aten::histc", kReadsNumbers, kIntegers},
     {"aten::index", kIsDynamicWithMasks},
     {"aten::index.indices", kTakesHost},
@@ -180,8 +184,8 @@ constexpr auto kRows = std::to_array<Row>({
     {"aten::log_sigmoid_forward", kResizesInItsOwnWay},
     {"aten::logaddexp", 0, kComplexHalf},
     {"aten::logspace", kResizesInItsOwnWay},
-    {"aten::lstm", 0, 0, kHalf | kBFloat16},
-    {"aten::mm", 0, 0, kHalf | kBFloat16},
+    {"aten::lstm", 0, 0, kHalf | kBFloat16Unaided},
+    {"aten::mm", 0, 0, kHalf | kBFloat16Unaided},
     {"aten::multi_margin_loss", 0, kHalf | kBFloat16},
     {"aten::multi_margin_loss_backward", 0, kHalf | kBFloat16},
     {"aten::multilabel_margin_loss_backward", 0, kHalf | kBFloat16},
@@ -192,11 +196,11 @@ constexpr auto kRows = std::to_array<Row>({
     {"aten::native_batch_norm",
      kMixesDtypes | kFollowsParameters,
      0,
-     kHalf | kBFloat16},
+     kHalf | kBFloat16Unaided},
     {"aten::native_batch_norm_backward",
      kMixesDtypes | kFollowsParameters,
      0,
-     kHalf | kBFloat16},
+     kHalf | kBFloat16Unaided},
     {"aten::normal.Tensor_Tensor", kReadsValues},
     {"aten::normal.Tensor_Tensor_out", kReadsValues},
     {"aten::normal.float_Tensor", kReadsValues},
@@ -209,8 +213,8 @@ constexpr auto kRows = std::to_array<Row>({
     {"aten::random_.to", kTakesAnySize},
     {"aten::randperm", kResizesInItsOwnWay},
     {"aten::range", kResizesInItsOwnWay | kReadsNumbers},
-    {"aten::rnn_relu", 0, 0, kHalf | kBFloat16},
-    {"aten::rnn_tanh", 0, 0, kHalf | kBFloat16},
+    {"aten::rnn_relu", 0, 0, kHalf | kBFloat16Unaided},
+    {"aten::rnn_tanh", 0, 0, kHalf | kBFloat16Unaided},
     {"aten::rrelu_with_noise", 0, kHalf},
     {"aten::rsqrt", 0, kComplexHalf},
     {"aten::segment_reduce", kReadsValues},
@@ -227,7 +231,10 @@ constexpr auto kRows = std::to_array<Row>({
     {"aten::unfold_backward", 0, 0, kHalf},
     {"aten::uniform_", kTakesAnySize},
     {"aten::zero_", kTakesAnySize},
-    {"openreg::convolution_backward_overrideable", 0, 0, kHalf | kBFloat16},
+    {"openreg::convolution_backward_overrideable",
+     0,
+     0,
+     kHalf | kBFloat16Unaided},
     {"quantized::linear_prepack_fp16_legacy", kReturnsCustomClass},
     {"quantized::linear_prepack_legacy", kReturnsCustomClass},
 });
@@ -272,6 +279,28 @@ std::string_view without_underscore(std::string_view name) {
   return name;
 }
 
+bool cpu_computes_in_bfloat16() {
+  static const bool value = [] {
+    const auto all = at::cpu::get_cpu_capabilities();
+    return std::ranges::any_of(
+        std::to_array({"avx512_bf16", "amx_bf16", "bf16", "sve_bf16"}),
+        [&](const char* name) {
+          const auto found = all.find(name);
+          return found != all.end() && found->second.isBool() &&
+              found->second.toBool();
+        });
+  }();
+  return value;
+}
+
+uint64_t slow_dtypes_of(const Row& row) {
+  if ((row.slow_dtypes & kBFloat16Unaided) == 0) {
+    return row.slow_dtypes;
+  }
+  const uint64_t others = row.slow_dtypes & ~kBFloat16Unaided;
+  return cpu_computes_in_bfloat16() ? others : others | kBFloat16;
+}
+
 const Row* find(std::string_view name) {
   const auto* found = std::ranges::lower_bound(kRows, name, {}, &Row::name);
   return found != kRows.end() && found->name == name ? found : nullptr;
@@ -293,7 +322,7 @@ OperatorFacts facts_of(const std::string& name, const std::string& overload) {
   }
   if (const Row* row = find(without_underscore(name))) {
     all.missing_dtypes = row->missing_dtypes;
-    all.slow_dtypes = row->slow_dtypes;
+    all.slow_dtypes = slow_dtypes_of(*row);
   }
   return all;
 }
