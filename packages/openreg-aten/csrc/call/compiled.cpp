@@ -61,9 +61,8 @@ void launch_compiled(const CompiledCall& call) {
   TORCH_CHECK(
       call.struct_size == sizeof(CompiledCall),
       "launch_compiled: the caller was built for another openreg-aten");
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      kernels_reach_memory(),
-      "OPENREG_ISOLATION=process: the compiled kernel ",
+  require_reachable_memory(
+      "the compiled kernel ",
       call.name,
       " cannot reach the memory of a device in a process of its own; set it to "
       "thread or loopback");

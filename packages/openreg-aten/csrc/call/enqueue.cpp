@@ -93,9 +93,8 @@ class EnqueuedCall {
     if (C10_UNLIKELY(by_message) && write_message(device, stack)) {
       return;
     }
-    TORCH_CHECK_NOT_IMPLEMENTED(
-        kernels_reach_memory(),
-        "OPENREG_ISOLATION=process: a call of ",
+    require_reachable_memory(
+        "a call of ",
         op.operator_name(),
         " has arguments that cannot be sent to the process of a device");
     stack_ = std::move(stack);

@@ -129,9 +129,8 @@ bool is_fake(const torch::jit::Stack& stack) {
 /// Throws for a call that no message can say, if the device's memory is only
 /// where messages go.
 void check_may_run_here(const Call& call) {
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      kernels_reach_memory(),
-      "OPENREG_ISOLATION=process: a call of ",
+  require_reachable_memory(
+      "a call of ",
       call.target().operator_name(),
       " has arguments or results that cannot be sent to the process of a "
       "device");

@@ -8,6 +8,7 @@
 
 #include <c10/core/Device.h>
 #include <c10/macros/Macros.h>
+#include <c10/util/Exception.h>
 
 #include <atomic>
 #include <cstddef>
@@ -76,6 +77,12 @@ bool load_kernels_reach_memory();
 inline bool kernels_reach_memory() {
   static const bool value = load_kernels_reach_memory();
   return value;
+}
+/// Throws if kernels of this process do not reach device memory.
+template <typename... Reason>
+C10_ALWAYS_INLINE void require_reachable_memory(const Reason&... reason) {
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      kernels_reach_memory(), "OPENREG_ISOLATION=process: ", reason...);
 }
 /// How often a device was reset.
 int reset_count(c10::DeviceIndex device);

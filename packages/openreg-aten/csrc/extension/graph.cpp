@@ -102,11 +102,10 @@ class Graph final : public at::GraphImplInterface {
         graph_ == nullptr && capture_ == nullptr,
         "This Graph instance already owns a captured graph. To capture a new "
         "graph, create a new instance, or call reset().");
-    TORCH_CHECK_NOT_IMPLEMENTED(
-        kernels_reach_memory(),
-        "OPENREG_ISOLATION=process: graphs cannot be captured, since a replay "
-        "does not reach the random number generators in the process of a "
-        "device; set it to thread or loopback");
+    require_reachable_memory(
+        "graphs cannot be captured, since a replay does not reach the random "
+        "number generators in the process of a device; set it to thread or "
+        "loopback");
     const c10::DeviceIndex device = current_device();
     const c10::Stream stream = current_stream(device);
     TORCH_CHECK(

@@ -333,13 +333,9 @@ class ItemCall final : public Call {
   }
 
   void run() override {
-    const void* data = to_kernel(self_.const_data_ptr());
     std::array<std::byte, 16> element; // of any dtype
-    if (!kernels_reach_memory()) {
-      data = element.data();
-      copy_bytes(
-          device(), element.data(), self_.const_data_ptr(), self_.itemsize());
-    }
+    const void* data = readable(
+        device(), self_.const_data_ptr(), self_.itemsize(), element.data());
     AT_DISPATCH_V2(
         self_.scalar_type(),
         "_local_scalar_dense",

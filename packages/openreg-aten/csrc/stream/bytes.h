@@ -18,6 +18,21 @@ void copy_bytes(
     std::size_t size,
     bool async = false);
 
+/// Fills device memory that no work uses.
+void fill_idle(
+    c10::DeviceIndex device,
+    void* dst,
+    const void* src,
+    std::size_t size);
+
+/// Where this process reads device memory that no work writes: in place, or in
+/// `buffer`, which gets a copy if kernels do not reach the memory.
+const void* readable(
+    c10::DeviceIndex device,
+    const void* src,
+    std::size_t size,
+    void* buffer);
+
 /// Copies between devices, or within one, on the current stream of `device`.
 void enqueue_copy(
     c10::DeviceIndex device,
