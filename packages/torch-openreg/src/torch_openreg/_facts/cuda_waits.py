@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The table of operators that make the host wait on CUDA, and when they do.
+"""Table of the operators that make the host wait on CUDA, with the conditions.
 
-It comes from PyTorch's sources and names the place in them. Where the CPU has the same
-function, a test finds what PyTorch 2.13 reads in it; what is CUDA's alone was read, and
-has not been run. An operator that is not in the table waits only if it copies, or if
-PyTorch tags its result as dependent on data: see ``_waits.py``.
+Each row names the function in PyTorch's sources. If the CPU uses the same function, a
+test runs it and finds the values that PyTorch 2.13 reads. Functions for CUDA alone were
+read in the sources and have not been run. An operator outside the table waits only if
+it is a copy, or if PyTorch tags its result as data-dependent: see ``_waits.py``.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class Rule(NamedTuple):
     """When CUDA's implementation of an operator makes the host wait.
 
     Attributes:
-        condition: Says what of a call waits, or returns None.
+        condition: Returns the cause of the wait for a call, or None.
         summary: The condition in words.
-        source: File below ``aten/src/ATen/native`` and function.
+        source: File in ``aten/src/ATen/native``, and function.
     """
 
     condition: Condition
@@ -32,19 +32,19 @@ class Rule(NamedTuple):
     source: str
 
 
-_MASK = "an index is a mask on the device, or a tensor of integers of the host"
-_ERRORS = "always: it reads the error code of the factorization"
+_MASK = "an index is a mask on the device, or an integer tensor on the host"
+_ERRORS = "always: the host reads the error code of the factorization"
 _CHECKED = "check_errors=True"
-_DENSE = "the input is strided: it counts what is not 0"
+_DENSE = "the input is strided: the host reads the number of nonzero elements"
 _INDEX = "IndexingUtils.h: expandTensors"
 _PUT = (
     when.index_put,
-    "as index, unless one mask and one number of the host make it masked_fill_; or the "
-    "value is a 0-dim tensor of the host, or a number",
+    "as for index, except that one mask and one host number make it masked_fill_; also "
+    "if the value is a number or a 0-dim host tensor",
     "TensorAdvancedIndexing.cpp: _index_put_impl_, canDispatchToMaskedFill",
 )
 
-# By operator, or by its overload where they differ.
+# Keys are operators, or overloads if the overloads differ.
 RULES: dict[str, Rule] = {
     # ---- values and shapes that depend on data
     "aten::_local_scalar_dense": Rule(
@@ -71,12 +71,12 @@ RULES: dict[str, Rule] = {
     ),
     "aten::bincount": Rule(
         when.not_empty,
-        "the input is not empty: it reads the smallest and largest value",
+        "the input is not empty: the host reads the smallest and largest value",
         "cuda/SummaryOps.cu: _bincount_cuda_template",
     ),
     "aten::equal": Rule(
         when.compared,
-        "the sizes are equal, and the tensors not the same memory",
+        "the sizes are equal, and the tensors are not the same view of one memory",
         "cuda/Equal.cpp: cuda_equal",
     ),
     "aten::allclose": Rule(when.always, "always", "TensorCompare.cpp: allclose"),
@@ -119,17 +119,17 @@ RULES: dict[str, Rule] = {
     # ---- copies of numbers
     "aten::copy_": Rule(
         when.copied_number,
-        "as every copy; also of a number into one element (x[0] = 1.0)",
+        "as for every copy; also when a number is copied into one element (x[0] = 1.0)",
         "../TensorIndexing.h: copy_to; cuda/Copy.cu: copy_kernel_cuda",
     ),
     "aten::_foreach_copy_": Rule(
         when.foreach_copied,
-        "from or to the host, without non_blocking",
+        "a tensor is copied from or to the host without non_blocking=True",
         "ForeachOpsKernels.cpp: foreach_tensor_copy_list_kernel_slow_",
     ),
     "aten::where.self": Rule(
         when.mixed_devices,
-        "an operand is a 0-dim tensor of the host",
+        "an operand is a 0-dim host tensor",
         "TensorCompare.cpp: where_self_out",
     ),
     # ---- ranges, distributions, searches
@@ -144,18 +144,18 @@ RULES: dict[str, Rule] = {
         ),
         Rule(
             when.ends_on_device,
-            "an end is a tensor on the device",
+            "start or end is a device tensor",
             "RangeFactories.cpp: linspace, logspace",
         ),
     ),
     "aten::normal.float_Tensor": Rule(
         when.checks_std,
-        "std is not empty: its smallest value is checked",
+        "std is not empty: the host checks its smallest value",
         "DistributionTemplates.h: CHECK_NORMAL_TENSOR_STD",
     ),
     "aten::normal.Tensor_Tensor": Rule(
         when.checks_std,
-        "std is not empty: its smallest value is checked",
+        "std is not empty: the host checks its smallest value",
         "DistributionTemplates.h: CHECK_NORMAL_TENSOR_STD",
     ),
     "aten::multinomial": Rule(
@@ -167,16 +167,17 @@ RULES: dict[str, Rule] = {
         when.never, "never", "cuda/TensorCompare.cu: _assert_async_cuda"
     ),
     "aten::searchsorted": Rule(
-        when.sorter, "sorter is given", "BucketizationUtils.h: searchsorted_pre_check"
+        when.sorter, "a sorter is given", "BucketizationUtils.h: searchsorted_pre_check"
     ),
     "aten::histc": Rule(
         when.no_range,
-        "min == max: it reads the smallest and largest value",
+        "min == max: the host reads the smallest and largest value",
         "cuda/SummaryOps.cu: _histc_cuda_template",
     ),
     "aten::isin.Tensor_Tensor": Rule(
         when.sorts_unique,
-        "assume_unique=False, and 10 * elements.numel() ** 0.145 test elements or more",
+        "assume_unique=False, and at least 10 * elements.numel() ** 0.145 test "
+        "elements",
         "TensorCompare.cpp: isin_sorting",
     ),
     "aten::mode": Rule(
@@ -186,7 +187,7 @@ RULES: dict[str, Rule] = {
     ),
     "aten::segment_reduce": Rule(
         when.checks_lengths,
-        "lengths, and unsafe=False",
+        "lengths are given, and unsafe=False",
         "SegmentReduce.cpp: segment_reduce_kernel",
     ),
     **dict.fromkeys(
@@ -200,14 +201,18 @@ RULES: dict[str, Rule] = {
             "aten::_histogramdd_from_bin_cts",
             "aten::_histogramdd_from_bin_tensors",
         ),
-        Rule(when.never, "never: CUDA has no such operator", "native_functions.yaml"),
+        Rule(
+            when.never,
+            "never: CUDA does not have this operator",
+            "native_functions.yaml",
+        ),
     ),
     # ---- losses
     **dict.fromkeys(
         ("aten::_ctc_loss", "aten::_ctc_loss_backward"),
         Rule(
             when.always,
-            "always: it copies lengths to the device, or from it",
+            "always: the lengths are copied to or from the device",
             "cuda/LossCTC.cu: ctc_loss_gpu_template, ctc_loss_backward_gpu_template",
         ),
     ),
@@ -287,12 +292,12 @@ RULES: dict[str, Rule] = {
     },
     "aten::_coalesce": Rule(
         when.several_entries,
-        "there are 2 entries or more",
+        "the tensor has 2 entries or more",
         "sparse/cuda/SparseCUDATensor.cu: _coalesce_sparse_cuda",
     ),
     "aten::sparse_compressed_tensor.comp_plain_value": Rule(
         when.always,
-        "always: it finds the size",
+        "always: the host computes the size",
         "sparse/SparseCsrTensor.cpp: sparse_compressed_tensor",
     ),
     **dict.fromkeys(
@@ -302,7 +307,7 @@ RULES: dict[str, Rule] = {
         ),
         Rule(
             when.always,
-            "always: the host keeps the sizes",
+            "always: the sizes are copied to the host",
             "nested/NestedTensorMath.cpp: NestedTensor_nested_tensor_from_mask",
         ),
     ),
@@ -314,7 +319,7 @@ RULES: dict[str, Rule] = {
     # ---- quantization
     "aten::fake_quantize_per_channel_affine_cachemask": Rule(
         when.checks_zero_points,
-        "the zero points are integers: they are checked",
+        "the zero points are integers: the host checks their range",
         "quantized/FakeQuantPerChannelAffine.cpp",
     ),
     **dict.fromkeys(
@@ -325,7 +330,7 @@ RULES: dict[str, Rule] = {
         ),
         Rule(
             when.always,
-            "always: it reads scale and zero point",
+            "always: the host reads scale and zero point",
             "quantized/FakeQuantPerTensorAffine.cpp, quantized/QTensor.cpp",
         ),
     ),
