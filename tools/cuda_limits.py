@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes docs/cuda_limits.md: what OPENREG_CUDA_LIMITS=1 refuses, and by which source.
+"""Writes docs/cuda_limits.md: calls that OPENREG_CUDA_LIMITS=1 refuses, and sources.
 
 The rows come from packages/openreg-aten/csrc/ops/cuda_limits.def:
 
     python tools/cuda_limits.py          # write the page
-    python tools/cuda_limits.py --check  # fail if the page is not that of the table
+    python tools/cuda_limits.py --check  # fail if the page differs from the table
 """
 
 from __future__ import annotations
@@ -27,15 +27,10 @@ _CELL = re.compile(r'"([^"]*)"|(\w+)')
 TEXT = """\
 # What CUDA refuses
 
-Some calls run on the CPU and fail on CUDA. With `OPENREG_CUDA_LIMITS=1` they fail on openreg, too, in CUDA's words. The
-[pytest plugin](testing_your_library.md#what-cuda-refuses) sets the variable; elsewhere the default is `0`, and nothing
-is checked. It is read when torch is imported.
-
-The rows name operators of `aten`. Without an overload, a row is for all overloads and the in-place variant. An operator
-that consists of others, such as `matmul`, `linear`, `einsum` or `cross_entropy`, is refused by its parts. The sources are
-in `aten/src/ATen` of PyTorch; they were read at versions near 2.13, and the table has not been run against a GPU. The
-dtypes are those that PyTorch's operator database (`dtypes` and `dtypesIfCUDA`) has for the CPU and not for CUDA; a test
-compares the two. `tools/cuda_limits.py` writes this page from `csrc/ops/cuda_limits.def` of openreg-aten.
+Some calls succeed on the CPU and fail on CUDA. This page lists the ones that fail on openreg too, with CUDA's error
+messages, when `OPENREG_CUDA_LIMITS=1` is set. It is for authors of tests that run without a GPU. The
+[pytest plugin](testing_failures.md#what-cuda-refuses) sets the variable. Elsewhere the default is `0`, which checks
+nothing. The variable is read when torch is imported.
 
 <!-- quote: examples/cuda_limits.py
 start-at: # environment
@@ -49,20 +44,21 @@ start-at: # environment
 
 ## Dtypes
 
-{dtypes_count} rows. Where the text is a name in quotation marks, the error is a `NotImplementedError` such as
-`"addmm_cuda" not implemented for 'Long'`; other texts are a `RuntimeError`. `all` means that all tensors have to have the
-same one of these dtypes, `first` that only the first tensor counts. Wrong sizes are reported first, as on CUDA.
+{dtypes_count} rows. A text in quotation marks is a name; the call raises a `NotImplementedError` such as
+`"addmm_cuda" not implemented for 'Long'`. Any other text is the message of a `RuntimeError`. Wrong sizes are reported
+first, as on CUDA.
 
 | operator | dtypes | tensors | condition | text | source |
 | --- | --- | --- | --- | --- | --- |
 {dtypes}
 
-`not empty`: every tensor has elements. `resizes` means that the output has other sizes
-than the input.
+- `all`: all tensors have the same one of these dtypes. `first`: only the first tensor counts.
+- `not empty`: every tensor has elements.
+- `resizes`: the spatial sizes of the output differ from the input.
 
 ## Operators without a kernel
 
-CUDA has no kernel for these operators: `NotImplementedError`.
+CUDA has no kernel for these operators. The call raises a `NotImplementedError`.
 
 | operator | source |
 | --- | --- |
@@ -70,30 +66,40 @@ CUDA has no kernel for these operators: `NotImplementedError`.
 
 ## Deterministic algorithms
 
-After `torch.use_deterministic_algorithms(True)` these operators raise a `RuntimeError` with the name and "does not have a
-deterministic implementation, but you set 'torch.use_deterministic_algorithms(True)'. ...", and warn with
-`warn_only=True`.
+After `torch.use_deterministic_algorithms(True)`, these operators raise a `RuntimeError`. Its message is the name in the
+table, followed by "does not have a deterministic implementation, but you set
+'torch.use_deterministic_algorithms(True)'. ...". With `warn_only=True` they warn instead.
 
 | operator | condition | name | source |
 | --- | --- | --- | --- |
 {determinism}
 
-`max_unpool1d`, `max_unpool2d`, `max_unpool3d` and `put_` without `accumulate` are refused on every device, so they are no
-rows. `F.interpolate` with `bilinear` and `trilinear` uses a different path in this mode, on openreg as on CUDA; the rows are
-for calls of the operators. Two operators are refused by CUDA only where nothing in Python has replaced them before, and
-are no rows: `replication_pad*_backward`, for which `F.pad` uses a different path on CUDA, and
-`max_pool3d_with_indices_backward`. `cumsum` and `kthvalue` are not refused by these versions of PyTorch, although the
-documentation of `torch.use_deterministic_algorithms` lists `cumsum`.
+`not cuDNN's`: cuDNN does not handle the call. It handles bilinear sampling with zero padding and `align_corners=True`
+for at most 1024 channels in float16, float32 or float64.
+
+The table leaves out
+
+- `max_unpool1d`, `max_unpool2d`, `max_unpool3d`, and `put_` without `accumulate`: PyTorch refuses them on every device;
+- `replication_pad*_backward` and `max_pool3d_with_indices_backward`: CUDA refuses them only if nothing in Python has
+  replaced them before (on CUDA, `F.pad` uses a different path);
+- `cumsum` and `kthvalue`: these versions of PyTorch accept them, although the documentation of
+  `torch.use_deterministic_algorithms` lists `cumsum`.
+
+In this mode `F.interpolate` with `bilinear` and `trilinear` uses a different path, on openreg as on CUDA. The rows
+apply to direct calls of the operators.
 
 ## Assertions
 
-A kernel of CUDA that finds an index out of range cannot raise an exception: an assertion fails, the call has long
-returned, and the device is unusable to the end of the process. With the limits these errors of the CPU's kernels do the
-same: the call succeeds, its results are undefined, and every later call for the device raises
-`torch.AcceleratorError`, "device-side assert triggered", with the operator and the CPU's text. Unlike CUDA's,
-the device works again after `torch.openreg.reset_device()`, which frees all its memory. With
-`OPENREG_LAUNCH_BLOCKING=1` the call raises the error itself, and so does a call with a result whose shape depends on
-values, or that warns.
+A CUDA kernel that finds an index out of range cannot raise an exception, because the call has already returned. Instead
+an assertion fails, and the device is unusable until the process ends. With the limits, the CPU kernel errors below
+behave the same way:
+
+- The call succeeds, and its results are undefined.
+- Every later call for the device raises `torch.AcceleratorError`, "device-side assert triggered", with the operator and
+  the text of the CPU kernel.
+- Unlike on CUDA, `torch.openreg.reset_device()` makes the device usable again. It frees all memory of that device.
+- With `OPENREG_LAUNCH_BLOCKING=1` the call itself raises the error. A call that warns, or whose result shape depends on
+  values, always does.
 
 | operator | text of the error | source |
 | --- | --- | --- |
@@ -101,9 +107,21 @@ values, or that warns.
 
 ## What is not refused
 
-- Sparse and quantized tensors, and float8: the rows are for dense tensors of the other dtypes.
-- Code that `torch.compile` has compiled: no operator is called.
-- Errors that need CUDA's libraries, such as alignment, or matrices that are too large.
+- Sparse and quantized tensors, and float8: the rows apply to dense tensors of the other dtypes.
+- `norm` of complex32: its behavior on CUDA was not found in the sources.
+- Kernels that `torch.compile` generates, because they do not call operators.
+- Errors that depend on CUDA's libraries, such as alignment or matrices that are too large.
+
+## Sources of the table
+
+- A row names an operator of `aten`. Without an overload it applies to all overloads and to the in-place variant.
+- A composite operator, such as `matmul`, `linear`, `einsum` or `cross_entropy`, is refused by the operators that it
+  calls.
+- Source files are in `aten/src/ATen` of PyTorch. They were read at versions near 2.13; the table has not been run
+  against a GPU.
+- The dtypes are the difference between `dtypes` and `dtypesIfCUDA` in PyTorch's operator database. A test compares
+  them.
+- `tools/cuda_limits.py` writes this page from `csrc/ops/cuda_limits.def` of openreg-aten.
 """
 
 
