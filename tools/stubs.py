@@ -29,18 +29,20 @@ NAMESPACE = re.compile(r"namespace at::native::(\w+)|namespace (cpublas) \{")
 TEXT = """\
 # DispatchStubs
 
-A DispatchStub is a table of functions inside one of PyTorch's operators, with one place per device type. The operator
-does what all devices share, such as checks and the making of an iterator, and calls the function of the device.
-`stub.set_privateuse1_dispatch_ptr(&function)` fills the place of a PrivateUse1 backend, also from another library; see
-[A choice of the device](operators.md#a-choice-of-the-device).
+This page lists every DispatchStub that a PrivateUse1 backend can register. Backend authors use it to replace the inner
+function of a PyTorch operator and to keep the rest of the operator.
 
-A stub does nothing until an operator that calls it runs for the device. Few operators with a composite kernel call one,
-so as a rule the backend registers the operator as well. `_fused_sdp_choice_stub` is an exception. This backend fills
-the places of that one, of `abs_stub` and of all in `quantized/AffineQuantizer.h`, see
+A DispatchStub is a table of functions inside a PyTorch operator, with one entry per device type. The operator does the
+work that all devices share, such as checking arguments and building an iterator. It then calls the function of the
+device. `stub.set_privateuse1_dispatch_ptr(&function)` sets the entry of a PrivateUse1 backend, also from another
+library. [DispatchStub](operators.md#dispatchstub) has an example.
+
+A stub has no effect until an operator that calls it runs for the device. Few operators with a composite kernel call a
+stub, so a backend usually registers the operator as well. `_fused_sdp_choice_stub` is an exception. `openreg-aten` sets
+the entries of `_fused_sdp_choice_stub`, `abs_stub`, and all stubs in `quantized/AffineQuantizer.h`; see
 [DispatchStub](registering.md#dispatchstub).
 
-These are the {count} stubs in {headers} headers of torch {version} that a backend can register. `tools/stubs.py` writes
-this page.
+The table lists {count} stubs in {headers} headers of torch {version}. `tools/stubs.py` generates this page.
 
 | header in `ATen/native` | stubs |
 | --- | --- |
@@ -48,8 +50,8 @@ this page.
 """
 
 HIDDEN = """
-{count} more are declared, but `libtorch_cpu` does not export them, and a backend that registers one cannot be loaded:
-{names}.
+{count} more are declared in these headers, but `libtorch_cpu` does not export them. A backend that registers one of them
+cannot be loaded: {names}.
 """
 
 
