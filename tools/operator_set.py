@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes docs/operator_set.md: the operators that a backend must have, and why.
+"""Writes docs/operator_set.md: the operators that a backend must register, and why.
 
     python tools/operator_set.py          # write the page
     python tools/operator_set.py --check  # fail if the page is not current
 
-Builds examples/minimal_backend so that a variable of the environment leaves out any
-registration, without its fallback, and runs small programs without each operator in
-turn. It needs what the skeleton needs, and torch-openreg.
+Builds examples/minimal_backend so that an environment variable can leave out any
+registration, including the fallback, and runs small programs without each operator in
+turn. It needs the build requirements of the skeleton, and torch-openreg.
 """
 
 from __future__ import annotations
@@ -49,44 +49,44 @@ inline bool kept(const std::string& name) {{
 }}
 """
 
-# What each operator is for, in a few words.
+# The purpose of each operator, in a few words.
 DESCRIPTIONS = {
-    "empty.memory_format": "a new tensor without values, dense",
-    "empty_strided": "a new tensor without values, of given strides",
-    "resize_": "another size, with more memory if need be",
-    "set_.source_Storage_storage_offset": "another storage, size, strides and offset",
-    "set_.source_Storage": "another storage, as one dimension",
+    "empty.memory_format": "an uninitialized dense tensor",
+    "empty_strided": "an uninitialized tensor with given strides",
+    "resize_": "a different size, with more memory if needed",
+    "set_.source_Storage_storage_offset": "a new storage, size, strides and offset",
+    "set_.source_Storage": "a new storage, as a one-dimensional tensor",
     "set_.source_Tensor": "the storage and size of another tensor",
-    "fill_.Scalar": "one value for all elements",
-    "zero_": "zero for all elements",
-    "_local_scalar_dense": "the one element as a number of the host",
-    "record_stream": "a stream that uses the memory too",
-    "as_strided": "a view of given size, strides and offset",
-    "view": "a view of another shape",
-    "_reshape_alias": "the view that `reshape` makes of one with gaps",
+    "fill_.Scalar": "sets all elements to one value",
+    "zero_": "sets all elements to zero",
+    "_local_scalar_dense": "the value of a one-element tensor, on the host",
+    "record_stream": "marks the memory as used by another stream",
+    "as_strided": "a view with given size, strides and offset",
+    "view": "a view with a different shape",
+    "_reshape_alias": "the view that `reshape` makes of a tensor with gaps",
     "unfold": "a view of sliding windows",
-    "view_as_real": "the view of complex numbers as pairs",
-    "view_as_complex": "the view of pairs as complex numbers",
-    "_copy_from": "copies, between host and device too, of any dtype and strides",
-    "_copy_from_and_resize": "the same into a tensor that takes the size",
-    "_has_compatible_shallow_copy_type": "whether `x.data = y` may take the data",
+    "view_as_real": "a view of complex numbers as pairs",
+    "view_as_complex": "a view of pairs as complex numbers",
+    "_copy_from": "copies any dtype and strides, also between host and device",
+    "_copy_from_and_resize": "copies into a tensor that it resizes first",
+    "_has_compatible_shallow_copy_type": "whether `x.data = y` may replace the data",
     "native_batch_norm": "batch normalization, with its running statistics",
-    "_thnn_fused_lstm_cell": "a step of an LSTM layer, or the cell",
-    "_thnn_fused_gru_cell": "a step of a GRU layer, or the cell",
+    "_thnn_fused_lstm_cell": "one step of an LSTM layer, or the cell",
+    "_thnn_fused_gru_cell": "one step of a GRU layer, or the cell",
     "convolution_overrideable": "convolution",
     "convolution_backward_overrideable": "the derivative of convolution",
-    "add.out": "the sum, of which `add` and `add_` are composed",
-    "abs.out": "the absolute value, which asks for `abs_stub`",
-    "native_dropout": "dropout with the random numbers of the device",
+    "add.out": "the sum, which `add` and `add_` call",
+    "abs.out": "the absolute value, which calls `abs_stub`",
+    "native_dropout": "dropout that draws from the device generator",
 }
 
 Failures = dict[str, str | None]
 
 
 def programs() -> dict[str, Callable[[], object]]:
-    """Returns the programs, by what they do, as functions without arguments.
+    """Returns the programs by name, as functions without arguments.
 
-    Each needs no more than the operators that the skeleton has itself.
+    Each needs only operators that the skeleton registers.
     """
     import torch
 
@@ -336,7 +336,7 @@ def failure(program: Callable[[], object]) -> str:
 
 
 def run_all(left_out: str) -> str:
-    """Runs each program in a process of its own; returns their failures as JSON."""
+    """Runs each program in a separate process; returns the failures as JSON."""
     os.environ[VARIABLE] = left_out
     importlib.import_module("torch_minimal")  # loads the device; PYTHONPATH has it
 
@@ -400,10 +400,10 @@ print(json.dumps(counts))
 
 
 def core_counts(package: str, key: str) -> dict[str, int | list[str]]:
-    """Counts ATen's core operators by what serves them on a device.
+    """Counts the core operators of ATen by the kernel that runs on a device.
 
     Args:
-        package: What to import for the device; ``torch`` for the CPU.
+        package: The package to import for the device; ``torch`` for the CPU.
         key: Its dispatch key.
     """
     program = f"import {package}\n{CORE.format(key=key)}"
@@ -422,25 +422,26 @@ def core_counts(package: str, key: str) -> dict[str, int | list[str]]:
 TEXT = """\
 # The minimal operator set
 
-Which operators must a backend register itself, before composite kernels and a fallback can do the rest?
-`tools/operator_set.py` finds out: it runs {count} small programs on the [skeleton](bring_up.md), and runs them again
-without each of its registrations in turn. It writes this page.
+This page lists the operators that a backend must register itself before composite kernels and a fallback can serve the
+rest. Use it to plan the first kernels of a new backend. `tools/operator_set.py` generates the page. It runs {count} small
+programs on the [skeleton](bring_up.md), then runs them again with each registration removed in turn.
 
-"Stops" names the programs that fail without the operator on a skeleton that has no fallback, and the error is that of
-the first. "With the fallback" names those that fail where there is one.
+The column "fails" lists the programs that fail without the operator on a skeleton without a fallback. The column
+"error" has the error of the first of these programs. The last column lists the programs that fail on a skeleton with a
+fallback.
 
-| operator | what it is for | dispatch key | stops | error | with the fallback |
+| operator | purpose | dispatch key | fails | error | fails with the fallback |
 | --- | --- | --- | --- | --- | --- |
 {rows}
 
-## Beside the fallback
+## Operators that a fallback serves incorrectly
 
-The fallback runs these too, with wrong results or an error of the CPU, so the backend needs kernels for them. The programs run with the
-fallback, which the kernels need.
+A fallback also runs these operators, but returns wrong results or raises an error of the CPU. The backend therefore
+needs kernels for them. The kernels call the fallback, so the programs run on a skeleton that has one.
 
-| operator | what it is for | dispatch key | stops | error |
+| operator | purpose | dispatch key | fails | error |
 | --- | --- | --- | --- | --- |
-{beside}
+{misserved}
 
 ## Schemas
 
@@ -448,12 +449,16 @@ fallback, which the kernels need.
 {schemas}
 ```
 
-## ATen's core set
+## The core operators of ATen
 
-PyTorch marks {core} operators with `torch.Tag.core`: the ones to which `torch.export` takes a program apart. "Own" is a
-kernel that is registered for the key of the device. "Composite" is one that calls other operators, which on the
-skeleton come to the fallback in the end. "Fallback" is a kernel of the CPU that the fallback of the device calls. No
-column says that each argument is accepted.
+PyTorch marks {core} operators with `torch.Tag.core`. `torch.export` decomposes programs into these operators. The table
+counts them by the kernel that runs on each device:
+
+- *own*: a kernel that is registered for the dispatch key of the device;
+- *composite*: a kernel that calls other operators, which on the skeleton end in the fallback;
+- *fallback*: a CPU kernel that the fallback of the device calls.
+
+A kernel need not accept every combination of arguments.
 
 | device | own | composite | fallback | none |
 | --- | --- | --- | --- | --- |
@@ -477,19 +482,19 @@ def schema_of(name: str) -> str:
 
 
 def stopped(failures: Failures, always: Failures) -> dict[str, str]:
-    """Returns the failures of programs that run where nothing is left out."""
+    """Returns the failures of programs that run if all operators are registered."""
     return {k: v for k, v in failures.items() if v and not always[k]}
 
 
 def row(name: str, found: Mapping[str, str]) -> str:
-    """Returns the row of an operator, by what stops without it."""
+    """Returns the row of an operator, with the programs that fail without it."""
     error = f"`{shortened(next(iter(found.values())))}`" if found else ""
     stops = ", ".join(found) or "nothing"
     return f"| `{name}` | {DESCRIPTIONS[name]} | `PrivateUse1` | {stops} | {error} |"
 
 
 def still_stopped(found: Mapping[str, str], still: Mapping[str, str]) -> str:
-    """Names the programs that stop with the fallback too, beside those without it."""
+    """Lists the programs that fail with the fallback too, relative to ``found``."""
     if found and found.keys() <= still.keys():
         more = [name for name in still if name not in found]
         return ", and ".join(["the same", *([", ".join(more)] if more else [])])
@@ -524,14 +529,14 @@ def page() -> str:
     without = dict(zip(names, each[: len(names)], strict=True))
     served = dict(zip(names, each[len(names) :], strict=True))
     rows = []
-    beside = []
+    misserved = []
     for name in names:
         found = stopped(without[name], alone)
         still = stopped(served[name], complete)
         if found:
             rows.append(f"{row(name, found)} {still_stopped(found, still)} |")
         else:
-            beside.append(row(name, still))
+            misserved.append(row(name, still))
     counts = {
         "`minimal`, the skeleton": core_counts("torch_minimal", "PrivateUse1"),
         "`openreg`": core_counts("torch_openreg", "PrivateUse1"),
@@ -540,7 +545,7 @@ def page() -> str:
     return TEXT.format(
         count=len(complete),
         rows="\n".join(rows),
-        beside="\n".join(beside),
+        misserved="\n".join(misserved),
         schemas="\n".join(schema_of(name) for name in names),
         core=sum(
             len(count) if isinstance(count, list) else count
