@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes a copy of this backend for a device of another name.
+"""Writes a copy of this backend for a device with another name.
 
-    python rename.py acme FOLDER            all of it
-    python rename.py acme FOLDER --step 4   what it is after the fourth step of ten
+    python rename.py acme FOLDER            the whole backend
+    python rename.py acme FOLDER --step 4   the backend after step 4 of 10
 
-The copy's device is acme, its package torch_acme, its operators are acme::...
+In the copy, the device is acme, the package torch_acme and the operators acme::...
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ SOURCE = Path(__file__).resolve().parent
 FILES = (".clang-format", "CMakeLists.txt", "README.md", "pyproject.toml")
 FOLDERS = ("csrc", "src", "tests")
 
-# The step that adds a file; all others are there from the start. Parts of a file that
-# a later step adds stand between [step n] and [step end]; [step never] begins what no
-# copy has.
+# The step that adds each file; all other files exist from step 1 on. Inside a file,
+# [step n] and [step end] enclose the lines that step n adds; [step never] marks lines
+# that no copy contains.
 ADDED = {
     "csrc/guard.cpp": 2,
     "csrc/allocator.cpp": 3,
@@ -46,14 +46,14 @@ _MARK = re.compile(
 
 
 class MistakeError(Exception):
-    """What was asked for cannot be done; the text says why, in one line."""
+    """The request cannot be carried out; the message gives the reason in one line."""
 
 
 def check_name(name: str) -> None:
-    """Checks that a device can have this name.
+    """Checks that a device may have this name.
 
     Raises:
-        MistakeError: If it cannot.
+        MistakeError: If it may not.
     """
     if not re.fullmatch(r"[a-z][a-z_]*", name):
         raise MistakeError(
@@ -63,13 +63,13 @@ def check_name(name: str) -> None:
         raise MistakeError(f"{name!r} is a keyword of Python")
     if name == "openreg":
         raise MistakeError(f"{name!r} is the device of torch-openreg")
-    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # no names of other backends
+    os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # load no other backend
     import torch
 
     try:
         torch.device(name)
     except RuntimeError:
-        pass  # not a device, as wanted
+        pass  # the name is free
     else:
         raise MistakeError(f"{name!r} is a device of PyTorch")
     owners = {
@@ -102,14 +102,14 @@ def check_folder(folder: Path) -> None:
 
 
 def renamed(text: str, name: str) -> str:
-    """Puts the name of a device into a text or path, in its three spellings."""
+    """Replaces the device name in a text or path, in its three spellings."""
     for spelling in (str.lower, str.upper, str.capitalize):
         text = text.replace(spelling(NAME), spelling(name))
     return text
 
 
 def cut(text: str, step: int) -> str:
-    """Leaves out what steps after ``step`` add to a file, and the marks themselves."""
+    """Removes the marks, and the lines that steps after ``step`` add."""
     lines = []
     kept = True
     for line in text.splitlines():
@@ -126,8 +126,8 @@ def write(name: str, folder: Path, step: int = LAST) -> None:
 
     Args:
         name: Name of the device, which :func:`check_name` accepts.
-        folder: Where to write; it is made if need be.
-        step: The last step that the copy has, 1 to ``LAST``.
+        folder: The target folder; it is created if it does not exist.
+        step: The last step to include, 1 to ``LAST``.
     """
     paths = [SOURCE / each for each in FILES]
     for each in FOLDERS:

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Device memory: each tensor is a block of the driver, which is given back at
-// once.
+// Device memory: one driver block per storage, freed without a cache.
 #include <c10/core/CachingDeviceAllocator.h>
 
 #include <algorithm>
@@ -32,9 +31,8 @@ class Allocator final : public c10::DeviceAllocator {
 
   // [docs: device-allocator]
   bool initialized() override { return true; }
-  void emptyCache(c10::MempoolId_t) override {} // there is none
-  // orFree waits for all work of the device, so no stream can see memory
-  // change.
+  void emptyCache(c10::MempoolId_t) override {} // there is no cache
+  // orFree waits for all work on the device, so no stream still uses a freed block.
   void recordStream(const c10::DataPtr&, c10::Stream) override {}
   Stats getDeviceStats(c10::DeviceIndex device) override {
     const std::lock_guard lock(mutex_);
@@ -67,7 +65,7 @@ class Allocator final : public c10::DeviceAllocator {
   void count(void* data, int sign) {
     orPointerAttributes block = OPENREG_POINTER_ATTRIBUTES_INIT;
     const orError_t error = orPointerGetAttributes(&block, data);
-    if (error != orSuccess) return warn(error); // never throws: destructors come here
+    if (error != orSuccess) return warn(error); // never throws: destructors call this
     const std::lock_guard lock(mutex_);
     for (auto* stat : counted(static_cast<c10::DeviceIndex>(block.device))) {
       sign > 0 ? stat->increase(block.size) : stat->decrease(block.size);
@@ -82,7 +80,7 @@ class Allocator final : public c10::DeviceAllocator {
 Allocator& allocator = *new Allocator; // tensors may outlive the static objects
 REGISTER_ALLOCATOR(c10::kPrivateUse1, &allocator)
 
-// Runs in destructors, also while the process ends.
+// Runs in destructors, including at process exit.
 void Allocator::release(void* data) {
   if (!data || in_bad_fork()) return;
   allocator.count(data, -1);

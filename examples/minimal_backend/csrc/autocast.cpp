@@ -7,15 +7,15 @@ namespace torch_minimal {
 namespace {
 
 // [docs: autocast]
-// Operators that no rule names.
+// Operators without a rule run as if autocast were off.
 TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFallthrough());
 }
 
 using at::IntArrayRef, at::Scalar, at::ScalarType,
-    at::Tensor; // the lists use these
+    at::Tensor; // names used by the lists below
 
-// Float16 has no logarithm of a probability near 0.
+// In float16 a probability near 0 becomes 0, and its logarithm is infinite.
 Tensor refuse(const Tensor&, const Tensor&, const std::optional<Tensor>&, int64_t) {
   TORCH_CHECK(false, "binary_cross_entropy is unsafe under torch.autocast: use ",
               "binary_cross_entropy_with_logits, or leave autocast for it");

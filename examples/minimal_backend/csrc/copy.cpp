@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies between the host and the device, and on it. Tensor.copy_ comes here.
+// Copies between host and device and within a device. Tensor.copy_ calls _copy_from.
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
@@ -20,7 +20,7 @@ void transfer(void* dst, const void* src, size_t bytes, c10::DeviceIndex device,
   if (wait) check(orStreamSynchronize(stream));
 }
 
-/// All bytes from the first element of a tensor to its last, on the host.
+/// Copies all bytes from a tensor's first element to its last to the host.
 at::Tensor read(const at::Tensor& tensor) {
   at::Tensor host =
       at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options().device(at::kCPU));
@@ -32,13 +32,13 @@ at::Tensor read(const at::Tensor& tensor) {
 }
 
 const char* kernel_pointer(const void* data) {
-  void* pointer = nullptr; // where kernels find the memory
+  void* pointer = nullptr; // the address that kernels use
   check(orGetKernelPointer(&pointer, data));
   return static_cast<const char*>(pointer);
 }
 
-/// Enqueues a kernel that writes the elements of a contiguous tensor to one of
-/// any strides. The bytes between its elements may be in use by others.
+/// Enqueues a kernel that writes a contiguous tensor into a tensor of any strides.
+/// Other tensors may use the bytes between its elements.
 void scatter(const at::Tensor& from, const at::Tensor& to) {
   const char* in = kernel_pointer(from.const_data_ptr());
   char* out = const_cast<char*>(kernel_pointer(to.mutable_data_ptr()));
@@ -68,8 +68,8 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst,
   const bool between_devices = !self.is_cpu() && !dst.is_cpu() && self.device() != dst.device();
   bool wait = true;
   // [step 8]
-  // Work that follows is behind the copy on the stream. The host waits for its
-  // own memory, unless the caller does that; the driver waits for pageable memory.
+  // Stream order covers later work on the device. The host must wait before it uses its
+  // side of the copy, unless the caller does that; the driver waits for pageable memory.
   wait = between_devices || (self.device() != dst.device() && !non_blocking);
   // [step end]
   if (between_devices) check(orStreamSynchronize(current_handle(self.device().index())));
@@ -93,7 +93,7 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& dst,
   return dst;
 }
 
-/// What cpu_fallback() writes changed arguments back with.
+/// cpu_fallback() calls this to write modified arguments back.
 at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
   if (self.sizes() != dst.sizes()) dst.resize_(self.sizes());
   return copy_from(self, dst, /*non_blocking=*/false);
@@ -106,8 +106,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 // [docs: end]
 
 // [docs: math-bits]
-// The kernel above looks at the conjugate and negative bits itself. PyTorch's
-// kernels for these keys would clone the tensor, which copies again, for ever.
+// copy_from() handles the conjugate and negative bits itself. PyTorch's kernels for
+// these keys clone the tensor, and the clone calls _copy_from again, without end.
 TORCH_LIBRARY_IMPL(aten, Conjugate, m) {
   m.impl("_copy_from", torch::CppFunction::makeFallthrough());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The CPU computes what the device has no kernel for.
+// The CPU fallback: operators without a device kernel run on the CPU.
 #include "fallback.h"
 
 #include <ATen/TensorOperators.h>
@@ -17,12 +17,12 @@ namespace torch_minimal {
 namespace {
 
 // [docs: same-device]
-/// Checks the tensors of an operator one by one. The host could compute with
-/// tensors of several devices; a device cannot.
+/// Checks that all tensors of an operator are on one device. Without this check, the
+/// CPU would compute with copies from several devices.
 struct SameDevice {
   std::optional<c10::Device> device;
 
-  /// A CPU tensor without dimensions is a number.
+  /// A zero-dimensional CPU tensor is a scalar and may be mixed in.
   void check(const at::Tensor& tensor) {
     if (!tensor.defined() || (tensor.is_cpu() && tensor.dim() == 0)) return;
     if (!device) device = tensor.device();
@@ -30,7 +30,7 @@ struct SameDevice {
                 "Expected all tensors to be on the same device, but found at least two devices, ",
                 *device, " and ", tensor.device(), "!");
   }
-  /// Indices, which are lists with gaps, and lengths may be on the CPU.
+  /// Indices (lists of optional tensors) and lengths may be on the CPU.
   void check(const c10::Argument& argument, const c10::IValue& value) {
     const bool lengths = argument.name().find("lengths") != std::string::npos;
     if (value.isTensor() && !lengths) check(value.toTensor());
@@ -52,7 +52,7 @@ void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   // [step 9]
   replace_generators(op, stack);
   // [step end]
-  // A view of a copy would be a tensor of its own: an error is better.
+  // A view of a copy would not share memory with the base, so this raises an error.
   at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
 }
 // [docs: end]
@@ -60,8 +60,8 @@ void fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 namespace {
 
 // [docs: unannotated]
-// Its schema does not say that it writes the running statistics, so the fallback
-// would not copy them back. That of the operator called here does.
+// The schema does not mark the running statistics as written, so the fallback would
+// not copy them back. The schema of _native_batch_norm_legit marks them.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> native_batch_norm(
     const at::Tensor& input, const std::optional<at::Tensor>& weight,
     const std::optional<at::Tensor>& bias, const std::optional<at::Tensor>& mean,
@@ -77,7 +77,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> native_batch_norm(
 // [docs: end]
 
 // [docs: overrideable]
-// These have a composite kernel, which raises, so the fallback is not asked.
+// These operators have a composite kernel, which raises an error, so the dispatcher
+// never calls the fallback for them.
 at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight,
                        const std::optional<at::Tensor>& bias, at::IntArrayRef stride,
                        at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed,
@@ -108,9 +109,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
 // [docs: end]
 
 // [docs: fused-cells]
-// LSTM and GRU layers use these on every device but the CPU, which has no kernel
-// for them. They are composed here, so their derivatives are those of the parts;
-// the last result is for the derivatives of a fused kernel.
+// LSTM and GRU layers call these on a PrivateUse1 device, and the CPU has no kernel for
+// them. Here they are composed of other operators, which provide the derivatives. The
+// last result is the workspace for the derivative of a fused kernel.
 at::Tensor plus(const at::Tensor& gates, const std::optional<at::Tensor>& bias) {
   return bias && bias->defined() ? gates + *bias : gates;
 }

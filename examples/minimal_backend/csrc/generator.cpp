@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Random numbers: a seed and an offset, as Philox of a GPU has them.
+// Random numbers from a seed and an offset, as in a GPU's Philox generator.
 #include "generator.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -45,7 +45,7 @@ class Generator final : public c10::GeneratorImpl {
     std::memcpy(state_.data(), state.data(), sizeof(state_));
   }
 
-  /// The 32 bits at the offset, which moves on: 4 are drawn at a time.
+  /// Returns 32 random bits and advances the offset by 4, the size of a Philox block.
   uint32_t draw() {
     const std::lock_guard lock(mutex_);
     at::Philox4_32 engine(state_[0], /*subsequence=*/0, state_[1] / 4);
@@ -64,7 +64,7 @@ class Generator final : public c10::GeneratorImpl {
 // [docs: end]
 
 // [docs: dropout]
-/// PyTorch's kernel for the CPU draws from the CPU's own generator.
+/// Needed because PyTorch's CPU kernel draws from the default CPU generator.
 std::tuple<at::Tensor, at::Tensor> native_dropout(const at::Tensor& input, double p,
                                                   std::optional<bool> train) {
   const double kept = train.value_or(true) ? 1 - p : 1;
@@ -94,7 +94,7 @@ at::Generator new_generator(c10::DeviceIndex device) {
 void replace_generators(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   const auto& arguments = op.schema().arguments();
   const auto values = torch::jit::last(*stack, arguments.size());
-  std::optional<c10::Device> device; // that of the first tensor
+  std::optional<c10::Device> device; // the first tensor's device
   for (const c10::IValue& value : values) {
     if (!device && value.isTensor()) device = value.toTensor().device();
   }

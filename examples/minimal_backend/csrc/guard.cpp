@@ -42,7 +42,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::Stream getDefaultStream(c10::Device device) const override {
     return c10::Stream(c10::Stream::DEFAULT, current_stream(device.index()).device());
   }
-  // Streams live as long as the process. A pool would give them out again.
+  // Streams are never destroyed. A pool would reuse them.
   c10::Stream getNewStream(c10::Device device, int priority) const override {
     const c10::DeviceIndex before = exchange_device(device.index());
     orStream_t handle = nullptr;
@@ -66,12 +66,12 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   // [docs: end]
 
   // [docs: guard-event]
-  // PyTorch keeps an event as a pointer, null until it is recorded first.
+  // PyTorch stores an event as a pointer, which is null until the first record().
   void record(void** event, const c10::Stream& stream, const c10::DeviceIndex,
               const c10::EventFlag flag) const override {
     if (*event == nullptr) {
       const bool timed = flag == c10::EventFlag::BACKEND_DEFAULT;
-      orEvent_t made = nullptr; // of the device that is current
+      orEvent_t made = nullptr; // belongs to the current device
       const c10::DeviceIndex before = exchange_device(stream.device_index());
       const orError_t error =
           orEventCreateWithFlags(&made, timed ? orEventEnableTiming : orEventDisableTiming);

@@ -19,7 +19,7 @@ struct HostAllocator final : at::HostAllocator {
   at::DeleterFnPtr raw_deleter() const override {
     return [](void* data) {
       if (in_bad_fork()) return;
-      const orError_t error = orFreeHost(data); // after all work of all devices
+      const orError_t error = orFreeHost(data); // waits for all work on all devices
       if (error != orSuccess) warn(error);
     };
   }

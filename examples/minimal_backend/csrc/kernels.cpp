@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kernels of the device's own: an operator, a stub and a custom operator.
+// Device kernels: an ATen operator, a DispatchStub and a custom operator.
 #include <ATen/TensorIterator.h>
 #include <ATen/native/CPUFallback.h>
 #include <ATen/native/UnaryOps.h>
@@ -20,13 +20,13 @@ namespace {
 
 // [docs: launch]
 float* kernel_pointer(const at::TensorIteratorBase& iter, int operand) {
-  void* pointer = nullptr; // where kernels find the memory; the host has no access
+  void* pointer = nullptr; // the address that kernels use; the host has no access
   check(orGetKernelPointer(&pointer, iter.data_ptr(operand)));
   return static_cast<float*>(pointer);
 }
 
-/// Enqueues `function` over the elements of one or two inputs and returns true,
-/// or false if an operand has gaps, is not float32 or not of the device.
+/// Enqueues `function` over the elements of one or two inputs and returns true. Returns
+/// false if an operand has gaps, is not float32 or is a CPU scalar.
 template <typename Function>
 bool launch(at::TensorIteratorBase& iter, Function function) {
   for (int operand = 0; operand < iter.ntensors(); ++operand) {
@@ -46,7 +46,7 @@ bool launch(at::TensorIteratorBase& iter, Function function) {
 // [docs: end]
 
 // [docs: add]
-/// PyTorch composes add, add_ and add(out=) of this one.
+/// The kernel for add(out=). PyTorch's add and add_ call it too.
 at::Tensor& add_out(const at::Tensor& self, const at::Tensor& other, const at::Scalar& alpha,
                     at::Tensor& out) {
   auto iter = at::TensorIterator::binary_op(out, self, other); // checks, broadcasts, resizes
@@ -85,7 +85,7 @@ TORCH_LIBRARY_IMPL(minimal, PrivateUse1, m) {
 // [docs: kernels-registration]
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("add.out", add_out);
-  m.impl("abs.out", at::native::abs_out); // asks the device for abs_stub
+  m.impl("abs.out", at::native::abs_out); // calls the device's abs_stub
 }
 // [docs: end]
 

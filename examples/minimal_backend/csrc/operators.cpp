@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The operators that no composite kernel and no fallback can take the place of.
+// Operators that neither a composite kernel nor the fallback can provide.
 #include <ATen/EmptyTensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_local_scalar_dense.h>
@@ -55,7 +55,7 @@ void grow(const at::Tensor& self) {
 
 const at::Tensor& resize_(const at::Tensor& self, at::IntArrayRef size,
                           std::optional<at::MemoryFormat> format) {
-  if (self.sizes() == size && !format) return self; // with the strides that it has
+  if (self.sizes() == size && !format) return self; // keeps its strides
   self.unsafeGetTensorImpl()->set_sizes_contiguous(size);
   if (format) self.unsafeGetTensorImpl()->empty_tensor_restride(*format);
   grow(self);
@@ -96,7 +96,7 @@ at::Scalar item(const at::Tensor& self) {
   return at::_local_scalar_dense(self.cpu());
 }
 
-// The allocator frees no block before all work of its device has run.
+// Nothing to record: the allocator frees a block only after all work on its device.
 void record_stream(at::Tensor&, c10::Stream) {}
 // [docs: end]
 
@@ -106,13 +106,13 @@ bool is_dense(const at::Tensor& tensor) {
          tensor.key_set().has(c10::DispatchKey::PrivateUse1);
 }
 
-/// Whether `self.data = other` may take the data. If not, Module.to makes new
-/// parameters: tied weights part, and optimizers keep the old ones.
+/// Whether `self.data = other` is allowed. If not, Module.to creates new parameters:
+/// tied weights are no longer tied, and optimizers keep the old parameters.
 bool takes_data_of(const at::Tensor& self, const at::Tensor& other) {
   return is_dense(self) && is_dense(other);
 }
 
-// PyTorch's own kernel is a composite one: this takes its place on both keys.
+// PyTorch's kernel is composite, so it has to be replaced on both keys.
 TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1, m) {
   m.impl("_has_compatible_shallow_copy_type", takes_data_of);
 }
@@ -131,7 +131,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_local_scalar_dense", item);
   m.impl("record_stream", record_stream);
   m.impl("_has_compatible_shallow_copy_type", takes_data_of);
-  // Views need no device: they are new sizes over the same storage.
+  // Views only change metadata, so PyTorch's functions work on any device.
   m.impl("as_strided", at::native::as_strided_tensorimpl);
   m.impl("view", at::native::view);
   m.impl("_reshape_alias", at::native::_reshape_alias);

@@ -14,7 +14,7 @@ std::string text_of(orError_t error) {
   return std::string(orGetErrorName(error)) + ": " + orGetErrorMessage();
 }
 
-// By device. Id 0 is the default stream, any other one is a handle.
+// One entry per device. ID 0 is the default stream; any other ID is a stream handle.
 thread_local std::array<c10::StreamId, std::numeric_limits<c10::DeviceIndex>::max() + 1>
     t_streams{};
 
@@ -30,7 +30,7 @@ void fail(orError_t error) {
 void warn(orError_t error) noexcept {
   try {
     TORCH_WARN(text_of(error));
-  } catch (...) { // the warning was turned into an error, which has nowhere to go
+  } catch (...) { // a filter turned the warning into an exception: drop it
     static_cast<void>(orGetLastError());
   }
 }
@@ -82,7 +82,7 @@ orStream_t handle_of(const c10::Stream& stream) {
 // [docs: end]
 
 // [docs: bindings]
-// What the Python package calls: the library needs no Python to be built.
+// Operators for the Python package, so that the library builds without Python.
 TORCH_LIBRARY(minimal, m) {
   m.def("device_count() -> int", [] { return static_cast<int64_t>(device_count()); });
   m.def("is_in_bad_fork() -> bool", [] { return in_bad_fork(); });

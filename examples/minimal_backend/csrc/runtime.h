@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The driver's C API in PyTorch's words: errors, devices, streams.
+// Wraps the driver's C API: errors, devices, streams.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -9,23 +9,23 @@
 
 namespace torch_minimal {
 
-/// Throws what PyTorch expects: torch.OutOfMemoryError or
+/// Throws the exception that Python sees as torch.OutOfMemoryError or
 /// torch.AcceleratorError.
 [[noreturn]] void fail(orError_t error);
-/// Reports a failure where nothing may be thrown.
+/// Reports an error as a warning, for code that must not throw.
 void warn(orError_t error) noexcept;
 inline void check(orError_t error) {
   if (error != orSuccess) fail(error);
 }
 
-/// Whether this is a forked child, which cannot use the devices of its parent.
-/// What it destroys belongs to the parent.
+/// Whether this process was forked after the driver started. It cannot use the devices,
+/// and the objects that it destroys belong to the parent process.
 bool in_bad_fork() noexcept;
 
 c10::DeviceIndex device_count() noexcept;
 c10::DeviceIndex current_device();
-/// Makes a device current in this thread and returns the one before it; -1
-/// changes nothing. Throws if there is no such device.
+/// Sets the current device of this thread and returns the previous one. -1 changes
+/// nothing. Throws if the device does not exist.
 c10::DeviceIndex exchange_device(c10::DeviceIndex device);
 
 /// The current stream of this thread for a device; -1 is the current device.
@@ -36,7 +36,7 @@ inline orStream_t current_handle(c10::DeviceIndex device) {
   return handle_of(current_stream(device));
 }
 
-/// Gives a storage of the device another size; what fits of its bytes stays.
+/// Resizes a device storage and keeps the bytes that fit.
 void resize_storage(const c10::Storage& storage, size_t size);
 
 } // namespace torch_minimal

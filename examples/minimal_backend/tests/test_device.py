@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Devices, streams, events, memory: what the guard, hooks and allocators give."""
+"""Tests devices, streams, events and memory: the guard, the hooks, the allocators."""
 
 from __future__ import annotations
 

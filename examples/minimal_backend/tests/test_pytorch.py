@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""PyTorch's own tests of operators: its database and test classes, on the device."""
+"""Runs PyTorch's operator database with PyTorch's test classes on the device."""
 
 from __future__ import annotations
 
-import configuration  # noqa: F401  (before the tests are made)
+import configuration  # noqa: F401  (before the tests are created)
 import torch
 from torch.testing._internal.common_device_type import (
     instantiate_device_type_tests,
@@ -15,15 +15,15 @@ from torch.utils._pytree import tree_map_only
 
 
 class TestOperators(TestCase):
-    """The first sample of each operator gives what it gives on the CPU."""
+    """Runs the first sample of each operator on the device and on the CPU."""
 
     @ops(op_db, allowed_dtypes=(torch.float32,))
     def test_first_sample(self, device: str, dtype: torch.dtype, op) -> None:
-        """Compares results; ``op`` is an entry of PyTorch's database."""
+        """Compares the results; ``op`` is an entry of PyTorch's database."""
         sample = next(iter(op.sample_inputs("cpu", dtype)))
         given = (sample.input, sample.args, sample.kwargs)
         x, args, kwargs = tree_map_only(torch.Tensor, lambda t: t.to(device), given)
-        self.assertEqual(  # noqa: PT009  (it compares as PyTorch does)
+        self.assertEqual(  # noqa: PT009  (PyTorch's comparison)
             op(x, *args, **kwargs),
             op(sample.input, *sample.args, **sample.kwargs),
             exact_device=False,

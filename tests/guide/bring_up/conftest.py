@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fixtures of the tests of examples/minimal_backend."""
+"""Fixtures for the tests of examples/minimal_backend."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A copy of the skeleton under another name is a backend, which trains as the CPU."""
+"""Tests that a renamed copy of the skeleton works and trains as well as the CPU."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_digits_are_learned_as_on_the_cpu(environment: Environment, copy: Path) 
     assert ended.returncode == 0, ended.stderr
     accuracy = json.loads(ended.stdout)
     assert accuracy["cpu float32"] > 0.95
-    # Dropout draws other numbers, so the curves are not the same.
+    # Dropout draws different numbers, so the training curves differ.
     assert accuracy[f"{NAME} float32"] == pytest.approx(
         accuracy["cpu float32"], abs=0.03
     )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Each step of docs/bring_up.md: its check fails before it, as the page says, then not.
+"""Runs the check of each step in docs/bring_up.md before and after the step.
 
-A section of a step has a block of bash, the check, and two blocks of text: what it
-prints, and the error without the step.
+The section of a step has one bash block, the check, and two text blocks: the output of
+the check after the step, and its error before the step.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from support.programs import ROOT, Ended, run
 PAGE = ROOT / "docs" / "bring_up.md"
 STEPS = 10
 
-# Stands for a file of PyTorch's sources, and is written as those are.
+# Replaces a test file of PyTorch's sources and follows its conventions.
 TEST_TORCH = """
 import torch
 from torch.testing._internal.common_device_type import (
@@ -50,7 +50,7 @@ instantiate_device_type_tests(TestCUDAGraphs, globals(), except_for="cpu")
 
 @dataclass
 class Step:
-    """A section of the page: its number, its check, and what that prints."""
+    """A section of the page: its number, its check, and the output of the check."""
 
     number: int
     text: str
@@ -79,7 +79,7 @@ def steps() -> list[Step]:
 
 
 def update(folder: Path, step: int, rename: ModuleType) -> None:
-    """Makes a folder what it is after a step; equal files keep their time."""
+    """Updates a folder to a step; unchanged files keep their modification time."""
     new = folder.with_name("new")
     shutil.rmtree(new, ignore_errors=True)
     rename.write(NAME, new, step)
@@ -92,11 +92,11 @@ def update(folder: Path, step: int, rename: ModuleType) -> None:
 
 
 def said(ended: Ended) -> str:
-    """What a program that failed says last: its exception, or how it ended."""
+    """Returns the exception of a failed program, or the signal that ended it."""
     if ended.returncode in (-signal.SIGSEGV, 128 + signal.SIGSEGV):
         return "Segmentation fault"
     traceback = ended.stderr.rstrip("\n").splitlines()
-    # The lines of the exception follow the last line that belongs to the traceback.
+    # The exception follows the last line of the traceback.
     last = max(
         (i for i, line in enumerate(traceback) if re.match(r'  File "|    ', line)),
         default=-1,
@@ -106,7 +106,7 @@ def said(ended: Ended) -> str:
 
 @dataclass
 class Built:
-    """What the checks did, by step: before it, and after it."""
+    """Results of the checks by step, before and after the step, and of the tests."""
 
     before: dict[int, Ended]
     after: dict[int, Ended]
@@ -140,7 +140,7 @@ def built(
         update(folder, step.number, rename)
         environment.install(folder)
         after[step.number] = shell(step.check)
-    (tests,) = blocks(sections()["Then: PyTorch's own tests"], "bash")
+    (tests,) = blocks(sections()["Run PyTorch's own tests"], "bash")
     (file,) = blocks(sections()["PyTorch's test files"], "bash")
     upstream = folder.parent / "pytorch" / "test" / "test_torch.py"
     upstream.parent.mkdir(parents=True)
@@ -171,7 +171,7 @@ def test_check_fails_without_the_step_as_the_page_says(
 ) -> None:
     ended = built.before[step.number]
     assert ended.returncode != 0
-    if step.error.endswith(" ..."):  # the page leaves out the rest
+    if step.error.endswith(" ..."):  # the page omits the rest
         assert said(ended).startswith(step.error.removesuffix(" ..."))
     else:
         assert said(ended) == step.error
@@ -189,7 +189,7 @@ def test_tests_of_pytorch_pass_after_the_last_step(built: Built) -> None:
 def test_configuration_holds_for_test_files_of_pytorch(built: Built) -> None:
     assert built.file.returncode == 0, built.file.stdout + built.file.stderr
     assert "1 passed in" in built.file.stdout
-    # Without it one is skipped, and those that the device cannot pass fail.
+    # Without it, one test is skipped, and two tests that the device cannot pass fail.
     assert built.file_without_configuration.returncode == 1
     assert "2 failed, 1 skipped in" in built.file_without_configuration.stdout
 

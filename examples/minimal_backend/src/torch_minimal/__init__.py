@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-# torch may be imported first or this package, and each imports the other while that is
-# half imported. So what needs torch is in a module of its own.
+# Either torch or this package may be imported first, and each imports the other while
+# it is still being imported. Code that needs torch is therefore in a separate module.
 
 
 def _autoload() -> None:

@@ -11,7 +11,7 @@ import libopenreg
 
 # [step 5]
 # [docs: one-backend]
-# Before the library is loaded: its registrations beside others would end the process.
+# Check before loading the library: a second backend's registrations abort the process.
 if (other := torch._C._get_privateuse1_backend_name()) != "privateuseone":
     raise RuntimeError(
         f"torch-minimal cannot be loaded: the backend '{other}' is, and a process has "

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``torch.minimal``: what PyTorch and its users look for in the module of a device."""
+"""``torch.minimal``: the functions that PyTorch and users expect in a device module."""
 
 from __future__ import annotations
 
 import torch
 from torch import Event, Stream  # noqa: F401
-from torch.accelerator import (  # noqa: F401  (torch.minimal has these too)
+from torch.accelerator import (  # noqa: F401  (part of torch.minimal)
     current_stream,
     set_stream,
     synchronize,
@@ -23,12 +23,12 @@ _initialized = True  # torch.utils.checkpoint reads it
 
 
 def is_available() -> bool:
-    """Says whether there is a device."""
+    """Returns whether a device is available."""
     return device_count() > 0
 
 
 def is_initialized() -> bool:
-    """Says whether a device can be used; the driver starts by itself."""
+    """Returns whether a device can be used; the driver starts on first use."""
     return _initialized and not _is_in_bad_fork()
 
 
@@ -38,7 +38,7 @@ def device_count() -> int:
 
 
 def set_device(which: torch.device | str | int) -> None:
-    """Makes a device the current one of this thread."""
+    """Sets the current device of this thread."""
     torch.accelerator.set_device_index(which)
 
 
@@ -48,12 +48,12 @@ def current_device() -> int:
 
 
 def device(which: torch.device | str | int) -> torch.accelerator.device_index:
-    """Makes a device the current one inside of ``with``."""
+    """Sets the current device inside a ``with`` block."""
     return torch.accelerator.device_index(_index(which))
 
 
 def stream(which: torch.Stream) -> torch.Stream:
-    """Makes a stream current inside of ``with``."""
+    """Sets the current stream inside a ``with`` block."""
     return which
 
 
@@ -62,7 +62,7 @@ def _index(which: torch.device | str | int) -> int | None:
 
 
 def _lazy_init() -> None:
-    """Does nothing: the driver starts with its first use."""
+    """Does nothing: the driver starts on first use."""
 
 
 def _is_in_bad_fork() -> bool:
@@ -93,14 +93,14 @@ def manual_seed_all(seed: int) -> None:
 
 
 def get_rng_state(which: torch.device | str | int = "minimal") -> torch.Tensor:
-    """Returns seed and offset of a device's default generator, as 16 bytes."""
+    """Returns the seed and offset of a device's default generator, as 16 bytes."""
     return _generator(which).get_state()
 
 
 def set_rng_state(
     new_state: torch.Tensor, which: torch.device | str | int = "minimal"
 ) -> None:
-    """Sets what :func:`get_rng_state` returned."""
+    """Restores a state that :func:`get_rng_state` returned."""
     _generator(which).set_state(new_state)
 
 
