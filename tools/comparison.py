@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes docs/comparison.md: the names of other devices' modules against ours.
+"""Writes docs/comparison.md: the names in other devices' modules and in torch.openreg.
 
-The names come from the torch that is installed:
+The names come from the installed torch:
 
     python tools/comparison.py          # write the page
-    python tools/comparison.py --check  # fail if the page is not that of this torch
+    python tools/comparison.py --check  # fail if the page is not current for this torch
 
-A name that ``torch.openreg`` lacks has its reason here. A missing reason is an error, and
-so is one for a name that is there.
+A name that ``torch.openreg`` lacks has its reason in this file. A missing reason is an
+error, and so is a reason for a name that exists.
 """
 
 from __future__ import annotations
@@ -28,54 +28,54 @@ MODULES = (torch.cuda, torch.xpu, torch.mps, torch.accelerator)
 
 # ruff: noqa: E501 - lines of a page
 TEXT = """\
-# Compared with other devices
+# Comparison with torch.cuda, torch.xpu and torch.mps
 
-Every public name of `torch.cuda`, `torch.xpu`, `torch.mps` and `torch.accelerator` in torch {version}, and what
-`torch.openreg` has for it: {have} names are there, {planned} are not there yet, and {other} do not apply.
-[torch.openreg](python.md) explains the names that are there. `tools/comparison.py` writes this page, and fails for a name
-without an answer.
+This page is for porting code to `torch.openreg`. It lists every public name of `torch.cuda`, `torch.xpu`, `torch.mps`
+and `torch.accelerator` in torch {version}: {have} names work on openreg{planned}, and {other} are not available. The last column gives the
+reason or the replacement. [torch.openreg](python.md) describes the available names. `tools/comparison.py` generates
+this page, and fails if a name has neither a counterpart nor a reason.
 
-`torch.accelerator` itself serves the device; "by `torch.accelerator`" means that its function or class works on openreg. All
-of them do, also the class `Graph`, whose implementation is the mechanism [`graph`](mechanisms/graph.md).
+The note "by `torch.accelerator`" means that you call the function or class of `torch.accelerator` directly. All its
+names work on openreg, including `Graph`, which the mechanism [`graph`](mechanisms/graph.md) implements.
 
-| name | cuda | xpu | mps | accelerator | openreg | |
+| name | cuda | xpu | mps | accelerator | openreg | reason or replacement |
 | --- | --- | --- | --- | --- | --- | --- |
 {rows}
 """
 
-# What is to come. Every other reason is one why a name does not apply.
+# The verdict for a planned name. The verdict for all other missing names is "no".
 PLANNED = "not yet"
 
 _ALLOCATOR = "the caching allocator cannot be bypassed, switched off or replaced"
-_CLOSED = "PyTorch does not offer it to us, as a [program](mechanisms/closed.md#memory_pools) shows"
-_LEGACY = "legacy types; use `dtype=` and `device=`"
-_SENSOR = "a simulated device has no sensor for it"
-_COMPILER = "the kernels are the CPU's, which no device compiler made"
-_LIBRARY = "a library of NVIDIA's, of which the device has no counterpart"
-_RUNTIME = "the runtime is the package `openreg-runtime`, with errors of its own"
-_METAL = "Metal is the language of another device"
+_CLOSED = "closed to PrivateUse1 backends; see [memory pools](mechanisms/closed.md#memory_pools)"
+_LEGACY = "legacy type; use `dtype=` and `device=`"
+_SENSOR = "a simulated device has no sensors"
+_COMPILER = "the device runs CPU kernels and has no device compiler"
+_LIBRARY = "an NVIDIA library without a counterpart on this device"
+_RUNTIME = "the runtime is the package `openreg-runtime`, which has its own errors"
+_METAL = "Metal shaders run on MPS devices only"
 
 REASONS: dict[str, tuple[str, str]] = {
     # ---- planned
-    # ---- closed to a device that is not PyTorch's own
+    # ---- closed to out-of-tree devices
     **dict.fromkeys(
         ["MemPool", "graph_pool_handle", "make_graphed_callables", "use_mem_pool"],
         ("no", _CLOSED),
     ),
-    # ---- by another name
-    "current_allocated_memory": ("no", "`memory_allocated`, as in `torch.cuda`"),
-    "driver_allocated_memory": ("no", "`memory_reserved`, as in `torch.cuda`"),
-    "recommended_max_memory": ("no", "`mem_get_info`, as in `torch.cuda`"),
-    "max_memory_cached": ("no", "deprecated for `max_memory_reserved`"),
-    "memory_cached": ("no", "deprecated for `memory_reserved`"),
-    "reset_max_memory_allocated": ("no", "deprecated for `reset_peak_memory_stats`"),
-    "reset_max_memory_cached": ("no", "deprecated for `reset_peak_memory_stats`"),
-    "has_half": ("no", "deprecated; the device has float16"),
+    # ---- available under another name
+    "current_allocated_memory": ("no", "use `memory_allocated`, as in `torch.cuda`"),
+    "driver_allocated_memory": ("no", "use `memory_reserved`, as in `torch.cuda`"),
+    "recommended_max_memory": ("no", "use `mem_get_info`, as in `torch.cuda`"),
+    "max_memory_cached": ("no", "deprecated; use `max_memory_reserved`"),
+    "memory_cached": ("no", "deprecated; use `memory_reserved`"),
+    "reset_max_memory_allocated": ("no", "deprecated; use `reset_peak_memory_stats`"),
+    "reset_max_memory_cached": ("no", "deprecated; use `reset_peak_memory_stats`"),
+    "has_half": ("no", "deprecated; the device supports float16"),
     **dict.fromkeys(
         ["get_sync_debug_mode", "set_sync_debug_mode"],
-        ("no", "`torch_openreg.testing.assert_no_host_sync` finds more"),
+        ("no", "use `torch_openreg.testing.assert_no_host_sync`, which finds more"),
     ),
-    # ---- what a simulated device does not have
+    # ---- not available on a simulated device
     **dict.fromkeys(
         ["clock_rate", "memory_usage", "power_draw", "temperature"],
         ("no", _SENSOR),
@@ -96,7 +96,7 @@ REASONS: dict[str, tuple[str, str]] = {
     ),
     **dict.fromkeys(
         ["CUDAGraph", "XPUGraph", "graph", "graphs"],
-        ("no", "`Graph` of `torch.accelerator`"),
+        ("no", "use `torch.accelerator.Graph`"),
     ),
     **dict.fromkeys(
         [
@@ -110,7 +110,7 @@ REASONS: dict[str, tuple[str, str]] = {
         ],
         ("no", _LEGACY),
     ),
-    "sparse": ("no", "a module of such types; sparse tensors work"),
+    "sparse": ("no", "a module of legacy types; sparse tensors work"),
     **dict.fromkeys(["get_gencode_flags", "jiterator", "tunable"], ("no", _COMPILER)),
     **dict.fromkeys(
         [
@@ -134,7 +134,7 @@ REASONS: dict[str, tuple[str, str]] = {
     ),
     "DeferredCudaCallError": (
         "no",
-        "the error itself, with a note of where the call was made",
+        "the original error is raised, with a note of where the call was made",
     ),
     **dict.fromkeys(["compile_shader", "load_metallib"], ("no", _METAL)),
 }
@@ -146,15 +146,15 @@ def names(module: ModuleType) -> set[str]:
 
 
 def order(name: str) -> tuple[str, str]:
-    """Sorts names as in a dictionary, always in the same way."""
+    """Returns a key that sorts names without regard to case."""
     return name.lower(), name
 
 
 def answer(name: str) -> tuple[str, str]:
-    """Returns what our module has for a name: yes, not yet or no, and why.
+    """Returns a verdict for a name (yes, not yet or no) and the reason.
 
     Raises:
-        ValueError: If the name has no answer, or a reason although it is there.
+        ValueError: If the name has no verdict, or has a reason although it exists.
     """
     if name in names(torch.get_device_module("openreg")):
         if name in REASONS:
@@ -164,20 +164,23 @@ def answer(name: str) -> tuple[str, str]:
         return REASONS[name]
     if name in names(torch.accelerator):
         return "yes", "by `torch.accelerator`"
-    raise ValueError(f"torch.openreg has no {name}, and REASONS does not say why")
+    raise ValueError(
+        f"torch.openreg has no {name}, and REASONS does not say why"  # prose: ok
+    )
 
 
 def page() -> str:
     """Returns the whole page.
 
     Raises:
-        ValueError: If a name has no answer, or a reason is for no name.
+        ValueError: If a name has no verdict, or if torch lacks a name that has a reason.
     """
     known = set().union(*map(names, MODULES))
     if unknown := REASONS.keys() - known:
-        raise ValueError(f"REASONS names what torch has not: {sorted(unknown)}")
+        raise ValueError(f"torch lacks names in REASONS: {sorted(unknown)}")
     answers = {name: answer(name) for name in sorted(known, key=order)}
     counts = [verdict for verdict, _ in answers.values()]
+    planned = counts.count(PLANNED)
     rows = []
     for name, (verdict, reason) in answers.items():
         marks = ("yes" if name in names(module) else "" for module in MODULES)
@@ -185,7 +188,7 @@ def page() -> str:
     return TEXT.format(
         version=torch.__version__.split("+")[0],
         have=counts.count("yes"),
-        planned=counts.count(PLANNED),
+        planned=f", {planned} are planned" if planned else "",
         other=counts.count("no"),
         rows="\n".join(rows),
     )

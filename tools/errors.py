@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes docs/errors.md: from the text of an error to the mechanism that is missing.
+"""Writes docs/errors.md: error messages, and the mechanism whose absence causes each one.
 
-The texts come from the programs in docs/examples/without and docs/examples/planned. The
-tests run these with and without each mechanism, and compare:
+The messages come from the programs in docs/examples/without and docs/examples/planned.
+The tests run each program with and without its mechanism and compare the output:
 
     python tools/errors.py          # write the page
-    python tools/errors.py --check  # fail if the page is not that of the programs
+    python tools/errors.py --check  # fail if the page does not match the programs
 """
 
 from __future__ import annotations
@@ -24,23 +24,24 @@ PAGE = DOCS / "errors.md"
 
 # ruff: noqa: E501 - lines of a page
 TEXT = """\
-# From an error to the mechanism
+# From an error to the missing mechanism
 
-A backend that lacks a mechanism fails with one of these texts, or gives another answer. `tools/errors.py` writes this
-page from the programs in `docs/examples`, which the tests run without each mechanism; a name of a device stands where
-yours will. Search the page for a part of your message without names of operators, such as `Could not run`.
+Use this page to find the extension point that your backend lacks. Search for a part of your error message that contains
+no operator name, such as `Could not run`. The messages here contain the device name `openreg`; yours contain the name
+of your device. `tools/errors.py` generates the page from the programs in `docs/examples`, which the tests run with and
+without each mechanism.
 
 ## Errors
 
-| text | missing mechanism | what it is |
+| error message | missing mechanism | interface in PyTorch |
 | --- | --- | --- |
 {errors}
 
-## No error
+## No error, but a different result
 
-These programs end, with another answer than with the mechanism. The second column is what the program prints.
+Without the mechanism, these programs run to the end but print a different result.
 
-| without the mechanism | with it | missing mechanism | what it is |
+| output without the mechanism | output with the mechanism | missing mechanism | interface in PyTorch |
 | --- | --- | --- | --- |
 {quiet}
 """
@@ -52,13 +53,13 @@ _PROBLEM = re.compile(
 
 
 class Failure(NamedTuple):
-    """What a program shows without a mechanism.
+    """The result of a program without its mechanism.
 
     Attributes:
         name: The mechanism.
-        text: The line that it prints.
-        usual: What it prints with the mechanism.
-        planned: Whether the mechanism is not there yet.
+        text: The line that the program prints.
+        usual: The output with the mechanism.
+        planned: Whether the mechanism is only planned.
     """
 
     name: str
@@ -68,7 +69,7 @@ class Failure(NamedTuple):
 
 
 def said(source: str, what: str) -> list[str]:
-    """Returns what the comments of a program say after ``what``."""
+    """Returns the texts after ``what`` in the comments of a program."""
     return re.findall(rf"^ *# {what}: (.*)$", source, re.MULTILINE)
 
 
@@ -76,7 +77,7 @@ def failures() -> list[Failure]:
     """Reads the programs.
 
     Raises:
-        ValueError: If one does not say what happens without its mechanism.
+        ValueError: If a program has no comment about its failure.
     """
     found = []
     for folder, what in (("without", "without it"), ("planned", "(?:fails|warns)")):
@@ -85,9 +86,9 @@ def failures() -> list[Failure]:
             planned = folder == "planned"
             texts = said(source, what)
             if not texts and planned:
-                continue  # nothing fails: the planned page says what is missing
+                continue  # nothing fails: the planned page covers it
             if not texts:
-                raise ValueError(f"{path.name} does not say what fails")
+                raise ValueError(f"{path.name} does not say what fails")  # prose: ok
             name = path.stem.removeprefix("no_")
             usual = "" if planned else " ".join(said(source, "prints"))
             found += [Failure(name, text, usual, planned) for text in texts]
@@ -95,13 +96,13 @@ def failures() -> list[Failure]:
 
 
 def code(text: str) -> str:
-    """Returns a text as code in a cell of a table."""
+    """Formats a text as code for a table cell."""
     text = text.replace("|", r"\|")
     return f"`` {text} ``" if "`" in text else f"`{text}`"
 
 
 def row(failure: Failure, known: dict[str, Mechanism], *columns: str) -> str:
-    """Returns a row: the columns, and the mechanism with its name in PyTorch."""
+    """Returns a row: the columns, the mechanism and its interface in PyTorch."""
     place = f"planned.md#{failure.name}" if failure.planned else f"{failure.name}.md"
     link = f"[`{failure.name}`](mechanisms/{place})"
     planned = ", planned here" if failure.planned else ""

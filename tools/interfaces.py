@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes docs/interfaces.md: every method of the classes that a backend derives from.
 
-Methods, defaults and noexcept come from the headers of the torch that is installed; what
-needs a method, and what holds for threads, stands here:
+Methods, defaults and noexcept come from the headers of the installed torch. The purpose
+of each method and its rules for threads are in this file:
 
     python tools/interfaces.py          # write the page
-    python tools/interfaces.py --check  # fail if the page is not that of this torch
+    python tools/interfaces.py --check  # fail if the page is not current for this torch
 
-A method that has no entry here is an error, and so is an entry without a method.
+A method without an entry is an error, and so is an entry without a method.
 """
 
 from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,30 +29,32 @@ INCLUDE = Path(torch.__file__).parent / "include"
 TEXT = """\
 # The classes to derive from
 
-A backend gives PyTorch objects of four classes: a [guard](mechanisms/guard.md), [hooks](mechanisms/hooks.md), an
-[allocator](mechanisms/allocator.md) and a [generator](mechanisms/generator.md) for each device. These are all their
-virtual methods in torch {version}. `tools/interfaces.py` reads them in the headers of the wheel and writes this page; it
-fails if the headers have a method more or less.
+This page lists every virtual method of the four classes that a backend implements: the [guard](mechanisms/guard.md),
+the [hooks](mechanisms/hooks.md), the [allocator](mechanisms/allocator.md) and one [generator](mechanisms/generator.md)
+per device. Use it to find out which methods your backend needs, and which threads and locks to expect.
+`tools/interfaces.py` generates the page from the headers of torch {version}, and fails if a method is missing or no longer
+exists.
 
-- **needed**: "pure virtual" methods must be there for the class to compile. "always" stands for methods without which
-  an ordinary program fails, although the class compiles. For all others the cell says what fails.
-- **default**: what the base class does. An error is shown by its text.
-- **noexcept**: an exception that leaves such a method ends the process.
-- **here**: whether this project overrides it.
+- **needed**: the class does not compile without a "pure virtual" method. An "optional" method has a default.
+- **for**: the functions that call the method, and fail or change their result without it.
+- **default**: the behavior of the base class. An error is shown with its message. "PyTorch's" is an implementation in
+  PyTorch's library.
+- **noexcept**: an exception that leaves the method terminates the process.
+- **here**: whether torch-openreg overrides the method.
 
-All methods can be called from any thread: autograd has a thread for each device, and other libraries have their own.
-The objects must live until the process ends, so they are never deleted.
+Any thread can call any method: autograd has a thread per device, and other libraries have their own threads. The
+objects must stay valid until the process ends, so do not delete them.
 {parts}
-## What holds for all of them
+## Rules for all classes
 
-- Whether the caller has Python's lock, the GIL, is not said by the interface. PyTorch's bindings give it up for every
-  operator, and where the tables say so. They keep it in all other methods that Python calls directly: those of
+- The interface does not define whether the caller holds the GIL. PyTorch's bindings release it for every operator, and
+  where the tables say "releases the GIL". They hold it in all other methods that Python calls directly: the methods of
   `torch.Stream`, `torch.Event` and `torch.Generator`, statistics, and `empty_cache`.
-- A method that waits for the device must not need the GIL, and must not keep it: work that needs the GIL, such as a
-  callback in Python, would never end. Here `GilRelease` in `device/gil.h` gives it up while `item()`, an allocation
-  that is short of memory and a copy of a storage wait.
-- The deleter of a block runs wherever the last reference ends: in the garbage collector with the GIL, on a thread of
-  autograd without it, and after the interpreter has ended. It must not take the GIL and must not throw.
+- A method that waits for the device must release the GIL if the caller holds it. Otherwise, enqueued work that needs
+  the GIL, such as a Python callback, deadlocks. In torch-openreg, `GilRelease` in `device/gil.h` releases it while
+  `item()`, an allocation that is short of memory, or a storage copy waits.
+- The deleter of a block runs wherever the last reference is dropped: in the garbage collector with the GIL, on an
+  autograd thread without it, or after the interpreter has finalized. It must not take the GIL and must not throw.
 """
 
 
@@ -61,9 +64,9 @@ class Interface(NamedTuple):
     Attributes:
         title: The heading.
         bases: The class and its bases: header and name, the most derived one first.
-        ours: The file and the class of this project.
+        ours: The file and the class in this project.
         about: A sentence below the heading.
-        notes: For each method what it is needed for, and what holds for threads.
+        notes: For each method, its purpose and its rules for threads.
     """
 
     title: str
@@ -77,9 +80,9 @@ class Method(NamedTuple):
     """A virtual method of a header.
 
     Attributes:
-        name: Its name.
-        pure: Whether it has no body.
-        default: What the body does, in Markdown; empty for a pure one.
+        name: The name.
+        pure: Whether the method is pure virtual.
+        default: The behavior of the body, in Markdown; empty for a pure virtual method.
         noexcept: Whether it must not throw.
     """
 
@@ -99,59 +102,59 @@ INTERFACES = (
             ),
         ),
         ("extension/guard.cpp", "Guard"),
-        "`c10::impl::DeviceGuardImplInterface`, registered by `C10_REGISTER_GUARD_IMPL`. Methods are const: state is elsewhere, the current device and streams in variables of the thread.",
+        "`c10::impl::DeviceGuardImplInterface`, registered with `C10_REGISTER_GUARD_IMPL`. All methods are const: keep the current device and the current streams in thread-local variables, outside the object.",
         {
             "type": ("always", ""),
-            "exchangeDevice": ("always", "changes the device of this thread"),
+            "exchangeDevice": ("always", "changes the current device of the thread"),
             "getDevice": ("always", ""),
-            "setDevice": ("always", "changes the device of this thread"),
+            "setDevice": ("always", "changes the current device of the thread"),
             "uncheckedSetDevice": (
                 "always",
-                "runs in destructors; report an error by a warning",
+                "runs in destructors; report errors as warnings",
             ),
-            "getStream": ("always", "the current stream of this thread"),
-            "getDefaultStream": ("`torch.Stream` of the default stream", ""),
-            "getStreamFromGlobalPool": ("C++ that takes streams from a pool", ""),
+            "getStream": ("always", "returns the current stream of the thread"),
+            "getDefaultStream": ("a `torch.Stream` for the default stream", ""),
+            "getStreamFromGlobalPool": ("C++ code that takes streams from a pool", ""),
             "getNewStream": ("`torch.Stream(device)`", ""),
             "exchangeStream": (
                 "always",
-                "changes the current stream of this thread",
+                "changes the current stream of the thread",
             ),
             "getStreamNativeHandle": ("`Stream.native_handle`", ""),
             "destroyEvent": (
                 "events, which leak without it",
-                "runs in destructors; must not wait. `torch.Event` gives up the GIL first",
+                "runs in destructors and must not block; `torch.Event` releases the GIL first",
             ),
             "record": (
                 "`torch.Event`, backward over several streams",
-                "must return at once, also with the GIL",
+                "must not block: the caller may hold the GIL",
             ),
             "block": (
                 "`Event.wait`, backward over several streams",
-                "must return at once, also with the GIL: the stream waits, and not the host",
+                "must not block the host, only the stream: the caller may hold the GIL",
             ),
-            "queryEvent": ("`Event.query`", "must return at once, also with the GIL"),
+            "queryEvent": ("`Event.query`", "must not block: the caller may hold the GIL"),
             "deviceCount": (
                 "always",
-                "0 if the driver fails",
+                "returns 0 if the driver fails",
             ),
             "getDeviceCapability": (
                 "`torch.accelerator.get_device_capability`",
                 "",
             ),
-            "queryStream": ("`Stream.query`", "must return at once, also with the GIL"),
+            "queryStream": ("`Stream.query`", "must not block: the caller may hold the GIL"),
             "synchronizeStream": (
                 "`Stream.synchronize`",
-                "waits; `torch.Stream` gives up the GIL first",
+                "blocks; `torch.Stream` releases the GIL first",
             ),
-            "isStreamCapturing": ("`Stream.is_capturing`", "must not fail the capture"),
+            "isStreamCapturing": ("`Stream.is_capturing`", "must not invalidate the capture"),
             "synchronizeEvent": (
                 "`Event.synchronize`",
-                "waits; `torch.Event` gives up the GIL first",
+                "blocks; `torch.Event` releases the GIL first",
             ),
             "synchronizeDevice": (
                 "`torch.accelerator.synchronize`",
-                "waits; `torch.accelerator` gives up the GIL first",
+                "blocks; `torch.accelerator` releases the GIL first",
             ),
             "recordDataPtrOnStream": (
                 "memory that backward uses on another stream",
@@ -159,7 +162,7 @@ INTERFACES = (
             ),
             "elapsedTime": (
                 "`Event.elapsed_time`",
-                "does not wait: both events are complete",
+                "does not block: both events are complete",
             ),
         },
     ),
@@ -176,7 +179,7 @@ INTERFACES = (
             ),
         ),
         ("extension/hooks.cpp", "Hooks"),
-        "`at::PrivateUse1HooksInterface` over `at::AcceleratorHooksInterface`, registered by `at::RegisterPrivateUse1HooksInterface`.",
+        "`at::PrivateUse1HooksInterface`, derived from `at::AcceleratorHooksInterface` and registered with `at::RegisterPrivateUse1HooksInterface`.",
         {
             "isBuilt": ("`torch.accelerator`", "must not throw"),
             "isAvailable": (
@@ -184,20 +187,20 @@ INTERFACES = (
                 "must not throw, and must not start the driver",
             ),
             "hasPrimaryContext": ("backward", "must not start the driver"),
-            "init": ("lazy initialization", "once, by any thread; again if it threw"),
+            "init": ("lazy initialization", "called once, from any thread; called again after an exception"),
             "deviceCount": ("`torch.accelerator`, backward", ""),
             "setCurrentDevice": ("`torch.accelerator.set_device_index`", ""),
             "getCurrentDevice": ("`torch.accelerator`, pinned memory", ""),
             "exchangeDevice": ("`torch.accelerator.device_index`", ""),
             "maybeExchangeDevice": ("`torch.accelerator.device_index`", ""),
             "isPinnedPtr": (
-                "`Tensor.is_pinned`, copies that do not wait",
-                "asked of any address of the host, also in a forked process",
+                "`Tensor.is_pinned`, asynchronous copies",
+                "called with any host address, including in a forked process",
             ),
             "getPinnedMemoryAllocator": ("`Tensor.pin_memory`", ""),
             "getDeviceFromPtr": (
                 "`at::from_blob`, DLPack",
-                "may be called with the GIL, and must not take it",
+                "the caller may hold the GIL; must not take it",
             ),
             "getDefaultGenerator": (
                 "random numbers",
@@ -214,12 +217,12 @@ INTERFACES = (
             ("c10/core/Allocator.h", "Allocator"),
         ),
         ("memory/allocator.cpp", "Allocator"),
-        "`c10::DeviceAllocator` over `c10::Allocator`, registered by `c10::SetAllocator`. A `c10::Allocator` alone serves too; then there are no statistics and no `empty_cache`.",
+        "`c10::DeviceAllocator`, derived from `c10::Allocator` and registered with `c10::SetAllocator`. A class that derives from `c10::Allocator` alone also works, without statistics and without `empty_cache`.",
         {
             "initialized": ("`torch.accelerator.memory`", ""),
             "emptyCache": (
                 "`torch.accelerator.empty_cache`",
-                "takes the allocator's lock; may wait, and `torch.accelerator` keeps the GIL",
+                "takes the allocator's lock; may block, and `torch.accelerator` holds the GIL",
             ),
             "recordStream": ("`Tensor.record_stream`", "takes the allocator's lock"),
             "getDeviceStats": (
@@ -236,20 +239,20 @@ INTERFACES = (
             ),
             "getMemoryInfo": (
                 "`torch.accelerator.get_memory_info`",
-                "`torch.accelerator` gives up the GIL first",
+                "`torch.accelerator` releases the GIL first",
             ),
             "allocate": (
                 "always",
-                "takes the allocator's lock; gives up the GIL while it waits for memory",
+                "takes the allocator's lock; must release the GIL while it waits for memory",
             ),
-            "is_simple_data_ptr": ("copies on write", ""),
+            "is_simple_data_ptr": ("copy-on-write", ""),
             "raw_deleter": (
-                "`raw_allocate`, copies on write",
-                "the same function at every call",
+                "`raw_allocate`, copy-on-write",
+                "must return the same function on every call",
             ),
             "copy_data": (
-                "copies on write, `UntypedStorage.clone`",
-                "gives up the GIL while it waits",
+                "copy-on-write, `UntypedStorage.clone`",
+                "must release the GIL while it waits",
             ),
         },
     ),
@@ -257,7 +260,7 @@ INTERFACES = (
         "Generator",
         (("c10/core/GeneratorImpl.h", "GeneratorImpl"),),
         ("random/generator.cpp", "GeneratorImpl"),
-        "`c10::GeneratorImpl`, which the hooks make. PyTorch's rule is that whoever calls a method holds the generator's `mutex_`, so a method must not take it again. It excepts methods that only read, and Python calls two of them without it.",
+        "`c10::GeneratorImpl`, created by the hooks. PyTorch requires the caller of a method to hold the generator's `mutex_`, so a method must not lock it again. Methods that only read are exempt, and Python calls two of them without the lock.",
         {
             "set_current_seed": ("`torch.manual_seed`", "the caller holds `mutex_`"),
             "set_offset": ("`Generator.set_offset`", "the caller holds `mutex_`"),
@@ -296,7 +299,7 @@ _MESSAGE = re.compile(r'TORCH_CHECK\w*\(\s*false,\s*((?:"(?:[^"\\]|\\.)*"\s*)+)'
 
 
 def closing(text: str, start: int) -> int:
-    """Returns where the brace ends that opens at ``start``."""
+    """Returns the position of the brace that closes the brace at ``start``."""
     depth = 0
     for index in range(start, len(text)):
         depth += {"{": 1, "}": -1}.get(text[index], 0)
@@ -306,18 +309,18 @@ def closing(text: str, start: int) -> int:
 
 
 def describe(body: str) -> str:
-    """Says in Markdown what the body of a default does."""
+    """Describes in Markdown the body of a default implementation."""
     if found := _MESSAGE.search(body):
         message = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', found[1]))
         return f"error: {message}"
     if "FAIL_PRIVATEUSE1HOOKS_FUNC" in body:
         old = (
-            "the older registration of a generator, or " if "Generator" in body else ""
+            "calls the older generator registration, or " if "Generator" in body else ""
         )
         return f"{old}error: You should register PrivateUse1HooksInterface"
     if found := re.fullmatch(r"\s*return ([\w:]+);\s*", body):
         return f"returns `{found[1]}`"
-    return "does nothing" if not body.strip() else "a body of PyTorch's"
+    return "does nothing" if not body.strip() else "PyTorch's"
 
 
 def methods(header: str, name: str) -> dict[str, Method]:
@@ -328,7 +331,7 @@ def methods(header: str, name: str) -> dict[str, Method]:
         name: The class.
 
     Raises:
-        ValueError: If the header has no such class.
+        ValueError: If the header has no class of this name.
     """
     text = _COMMENT.sub("", (INCLUDE / header).read_text(encoding="utf-8"))
     start = re.search(rf"struct \w+ {name}\b[^;{{]*\{{", text)
@@ -346,7 +349,7 @@ def methods(header: str, name: str) -> dict[str, Method]:
         if not virtual or match["before"].endswith("~"):
             continue
         pure = match["end"] == "= 0;"
-        # One that is declared only is defined in a library.
+        # A method that is only declared is defined in a library.
         default = "" if pure else describe(body) if match["end"] == "{" else "PyTorch's"
         found[match["name"]] = Method(
             match["name"], pure, default, "noexcept" in match["after"]
@@ -375,10 +378,10 @@ def overridden(interface: Interface) -> set[str]:
 
 
 def part(interface: Interface) -> str:
-    """Returns the section of a class.
+    """Returns the page's section for a class.
 
     Raises:
-        ValueError: If the headers and the entries here have different names.
+        ValueError: If the names in the headers and in the entries differ.
     """
     found = merged(interface)
     if found.keys() != interface.notes.keys():
@@ -387,18 +390,17 @@ def part(interface: Interface) -> str:
     ours = overridden(interface)
     lines = [
         f"\n## {interface.title}\n",
-        interface.about + "\n",
+        textwrap.fill(interface.about, 120) + "\n",
         "| method | needed | for | default | noexcept | threads and locks | here |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for method in found.values():
         purpose, threads = interface.notes[method.name]
-        always = purpose == "always"
-        needed = "pure virtual" if method.pure else "always" if always else "optional"
+        needed = "pure virtual" if method.pure else "optional"
         cells = (
             f"`{method.name}`",
             needed,
-            "every program" if always else purpose,
+            "every program" if purpose == "always" else purpose,
             method.default,
             "yes" if method.noexcept else "",
             threads,
