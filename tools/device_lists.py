@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes docs/mechanisms/closed.md: where PyTorch asks for a list of devices.
+"""Writes docs/mechanisms/closed.md: where PyTorch checks a fixed list of devices.
 
-Every program in docs/examples/device_lists is a row. Its comments say which place in
-PyTorch, what that asks for, what it means for the device, how a user notices, and the
-way out. The place is looked up in the torch that is installed:
+Every program in docs/examples/device_lists is a row. Its comments name the place in
+PyTorch, the check, its effect on the device, how a user notices, and the way in. The
+place is looked up in the installed torch:
 
     python tools/device_lists.py          # write the page
-    python tools/device_lists.py --check  # fail if the page is not that of this torch
+    python tools/device_lists.py --check  # fail if the page does not match this torch
 
 The tests of the guide run the programs.
 """
@@ -16,6 +16,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,34 +31,42 @@ TORCH = Path(torch.__file__).parent
 
 # ruff: noqa: E501 - lines of a page
 TEXT = """\
-# What is closed
+# Hard-coded device lists
 
-PyTorch {version} asks for the type of a device in many places: `x.is_cuda`, `device.type in ("cuda", "xpu")`, a table by
-device types. A list has room for a PrivateUse1 device if it asks for the name of the backend, if something can be
-registered, or if the caller can say which device is meant. The other lists are closed: a backend cannot join them.
+This page lists the places where PyTorch {version} checks a device type against a fixed list, for backend authors who
+find a feature that works on CUDA and not on their device. A check is `x.is_cuda`, `device.type in ("cuda", "xpu")`, or
+a table with one entry for each device type. Of {count} checks,
 
-{count} such places follow, with what they mean for this device: {open} are open, with the way in, {planned} wait for a
-[planned](planned.md) mechanism, and {closed} are closed. The places that nothing notices deserve the most care:
-PyTorch goes another way than for a CUDA device, and no error tells. That is so for {quiet_open} open and {quiet} closed ones.
+- {open} are open: they check the backend's registered name, use something that a backend can register, or take the
+  device as an argument;
+- {planned} need a [planned](planned.md) mechanism;
+- {closed} are closed: a backend cannot join the list.
 
-`tools/device_lists.py` writes this page. It reads the place in the torch that is installed, and fails if the place no
-longer asks for what stands here; the C++ sources are not part of the wheel, so there the program alone shows it. The
-tests run every [program](#programs). For a way in by a mechanism they also run it without the mechanism.
+**Silent differences.** Some checks report nothing: PyTorch takes a different code path than on CUDA, without an error
+or a warning. Review these first.
 
-"Noticed by" says what tells a user who does not know of the list, or of a backend without the mechanism.
+{quiet_open}
+{quiet_closed}
+
+In the tables, *effect* is the consequence of the check for a PrivateUse1 device. *Reported by* is what a user sees if
+the backend does not use the way in. Each place links to a [program](#programs) that shows the effect. The tests run
+every program; if the way in is a mechanism, they also run it without the mechanism.
+
+`tools/device_lists.py` writes this page. It looks up each check in the installed torch and fails if the check has
+changed. PyTorch wheels do not contain C++ source files, so for these only the program is checked.
 {parts}
-Closed without a program are the switches of `torch.backends`, which belong to libraries.
+The switches of `torch.backends` are closed as well. They belong to libraries and have no program here.
 
 ## Programs
 
-A program prints what follows `# prints:` and warns as `# warns:` says. Without the mechanism that is the way in,
-it prints or fails with what follows `# without it:`.
+Each program prints the text after `# prints:` and issues the warning after `# warns:`. Without the mechanism that is
+its way in, it prints the text after `# without it:` or fails with that text.
 {programs}"""
 
 PART = """
 ## {name}
 
-| place in PyTorch | asks for | what it means | noticed by | way in |
+| place in PyTorch | check | effect | reported by | way in |
 | --- | --- | --- | --- | --- |
 {rows}
 """
@@ -75,7 +84,7 @@ PARTS = (
     "Layers and functions",
     "Mixed precision, gradients and optimizers",
     "Compilers",
-    "Several processes",
+    "Distributed",
     "Tools",
 )
 NOTICED = ("an error", "a warning", "nothing")
@@ -86,14 +95,14 @@ _CONTINUED = re.compile(r"^#   (.*)$")
 
 
 class Row(NamedTuple):
-    """One place that asks for a list of devices.
+    """One place that checks a fixed list of devices.
 
     Attributes:
         name: The name of its program.
         part: The section of the page.
         place: A file, and after a colon a name in it; see ``source``.
-        asks: What stands there.
-        means: What that means for a PrivateUse1 device.
+        asks: The code of the check.
+        means: The effect on a PrivateUse1 device.
         noticed: How a user notices, as one of ``NOTICED``.
         way: How a backend joins the list: "mechanism" and its names, "planned" and one,
             "open" and what to do, or "closed" and why.
@@ -120,10 +129,10 @@ class Row(NamedTuple):
 
 
 def read(path: Path) -> Row:
-    """Returns the row that the comments of a program are.
+    """Returns the row that the comments of a program describe.
 
     Raises:
-        ValueError: If a field is missing, twice there, or has no known value.
+        ValueError: If a field is missing, repeated, or has an unknown value.
     """
     fields: dict[str, str] = {}
     last = ""
@@ -200,7 +209,7 @@ def _names(statement: ast.stmt) -> list[str]:
 
 
 def check(row: Row) -> None:
-    """Checks that the place asks for what the row says, whatever the line breaks.
+    """Checks that the place has the check of the row, whatever the line breaks.
 
     Raises:
         ValueError: If it does not.
@@ -230,6 +239,17 @@ def line(row: Row) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def links(title: str, names: list[str]) -> str:
+    """Returns an item of a list: a title, and links to the programs."""
+    text = ", ".join(f"[`{name}`](#{name})" for name in names)
+    return textwrap.fill(
+        f"- {title} ({len(names)}): {text}.",
+        width=120,
+        subsequent_indent="  ",
+        break_on_hyphens=False,
+    )
+
+
 def page() -> str:
     """Returns the whole page.
 
@@ -240,7 +260,10 @@ def page() -> str:
     for row in all_rows:
         check(row)
     kinds = [row.kind for row in all_rows]
-    quiet = [row.kind for row in all_rows if row.noticed == "nothing"]
+    quiet: dict[bool, list[str]] = {True: [], False: []}
+    for row in all_rows:
+        if row.noticed == "nothing" and row.kind != "planned":
+            quiet[row.kind == "closed"].append(row.name)
     parts = [
         PART.format(
             name=part,
@@ -254,8 +277,8 @@ def page() -> str:
         open=kinds.count("mechanism") + kinds.count("open"),
         planned=kinds.count("planned"),
         closed=kinds.count("closed"),
-        quiet=quiet.count("closed"),
-        quiet_open=quiet.count("mechanism") + quiet.count("open"),
+        quiet_open=links("Open", quiet[False]),
+        quiet_closed=links("Closed", quiet[True]),
         parts="".join(parts),
         programs="".join(PROGRAM.format(name=row.name) for row in all_rows),
     )

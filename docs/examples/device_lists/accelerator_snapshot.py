@@ -4,8 +4,8 @@
 # part: Tensors and memory
 # place: torch/accelerator/memory.py: _snapshot
 # asks: acc.type == "xpu"
-# means: `torch.accelerator.memory._snapshot` asks CUDA. `torch.openreg.memory_snapshot`
-#   is this device's
+# means: `torch.accelerator.memory._snapshot` calls a CUDA function. Use
+#   `torch.openreg.memory_snapshot`
 # noticed: an error
 # way: closed
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A scan by a function of Python."""
+"""An associative scan with a Python function."""
 
 # part: Layers and functions
 # place: torch/_higher_order_ops/associative_scan.py: associative_scan
 # asks: l.device.type in ("cuda", "xpu")
-# means: the default, `combine_mode="pointwise"`, is refused
+# means: the default, `combine_mode="pointwise"`, is rejected
 # noticed: an error
 # way: open `combine_mode="generic"`
 

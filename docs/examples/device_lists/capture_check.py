@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether an optimizer can be captured."""
+"""The check that an optimizer can be captured in a graph."""
 
 # part: Mixed precision, gradients and optimizers
 # place: torch/optim/optimizer.py: Optimizer._accelerator_graph_capture_health_check
 # asks: accelerator.type in {"cuda", "xpu"}
-# means: `step()` does not warn that `capturable=True` costs something without a graph,
-#   and would not refuse to be captured without it
+# means: `step()` does not warn that `capturable=True` has a cost outside a graph, and
+#   can be captured without it
 # noticed: nothing
 # way: closed
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random numbers that are drawn again in backward."""
+"""Random numbers that a checkpoint draws again in backward."""
 
 # part: Mixed precision, gradients and optimizers
 # place: torch/utils/checkpoint.py: _infer_device_type
 # asks: "cuda" in device_types_set
-# means: the state of the generator is kept for the first device type among the
-#   arguments, by the functions of its module; among several types, CUDA is preferred
+# means: `checkpoint` saves the generator state of the first device type among the
+#   arguments, through the device module. If there are several types, CUDA is preferred
 # noticed: an error
 # way: mechanism device_module
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Staging for a checkpoint in the background."""
+"""Staging memory for an asynchronous checkpoint."""
 
-# part: Several processes
+# part: Distributed
 # place: torch/distributed/checkpoint/_state_dict_stager.py: StateDictStager.__init__
 # asks: pin_memory and not torch.cuda.is_available()
-# means: asynchronous checkpoints are staged in memory that is not pinned, so the copies
-#   wait for the device
+# means: asynchronous checkpoints are staged in unpinned memory, so the copies wait for
+#   the device
 # noticed: a warning
 # way: closed
 

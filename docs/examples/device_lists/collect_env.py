@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The report on an environment."""
+"""The environment report."""
 
 # part: Tools
 # place: torch/utils/collect_env.py: get_gpu_info
 # asks: torch.cuda.is_available()
-# means: the report of `python -m torch.utils.collect_env` names CUDA and XPU devices,
-#   and no others. `python -m openreg_runtime info` is this device's
+# means: the report of `python -m torch.utils.collect_env` lists CUDA and XPU devices
+#   only. `python -m openreg_runtime info` describes this device
 # noticed: nothing
 # way: closed
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Gradients that travel in lower precision."""
+"""Gradients sent in lower precision."""
 
-# part: Several processes
+# part: Distributed
 # place: torch/distributed/algorithms/_comm_hooks/default_hooks.py: _decompress
 # asks: grad.device.type == "privateuse1"
-# means: no device has this name, so the module is found by the name of the device, and
-#   has to have `current_stream`
+# means: no device type has this name, so PyTorch looks up the device module by the
+#   device name. The module must have `current_stream`
 # noticed: an error
 # way: mechanism device_module
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The interface by which CuPy and Numba take tensors."""
+"""The interface through which CuPy and Numba accept tensors."""
 
 # part: Tensors and memory
 # place: torch/_tensor.py: Tensor.__cuda_array_interface__
 # asks: not self.is_cuda
-# means: the memory of device tensors is not offered to libraries by this interface
+# means: device tensors do not expose their memory through this interface
 # noticed: an error
 # way: closed
 

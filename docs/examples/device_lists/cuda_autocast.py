@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Mixed precision by the older name."""
+"""Mixed precision through the older API."""
 
 # part: Mixed precision, gradients and optimizers
 # place: torch/cuda/amp/autocast_mode.py: autocast.__init__

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The compiler that records graphs."""
+"""The compiler backend that records graphs."""
 
 # part: Compilers
 # place: torch/_inductor/cudagraph_utils.py: check_multiple_devices_or_any_cpu_nodes

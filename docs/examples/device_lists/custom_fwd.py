@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A function of one's own under autocast."""
+"""A custom autograd function under autocast."""
 
 # part: Mixed precision, gradients and optimizers
 # place: torch/cuda/amp/autocast_mode.py: custom_fwd
 # asks: device_type="cuda"
-# means: `torch.cuda.amp.custom_fwd` casts no arguments that are on the device
+# means: `torch.cuda.amp.custom_fwd` does not cast arguments on the device
 # noticed: a warning
 # way: open `torch.amp.custom_fwd(device_type="openreg")`
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A model on two devices of one process."""
+"""A model on two devices in one process."""
 
 # part: Layers and functions
 # place: torch/nn/parallel/comm.py: scatter
 # asks: torch._C._scatter
-# means: `torch.nn.DataParallel` finds the devices, and its copies are functions of the
+# means: `torch.nn.DataParallel` finds the devices, but its copies are functions of the
 #   CUDA library
 # noticed: an error
 # way: closed

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A process group without a name."""
+"""A process group without a backend name."""
 
-# part: Several processes
+# part: Distributed
 # place: torch/distributed/distributed_c10d.py: BackendConfig.__init__
 # asks: Backend.default_device_backend_map[device_type]
-# means: `init_process_group()` does not know which library does the collectives of the
-#   device, until one is registered for it
+# means: `init_process_group()` has no default backend for the device until one is
+#   registered
 # noticed: an error
 # way: mechanism process_group
 

@@ -4,8 +4,8 @@
 # part: Tensors and memory
 # place: torch/__init__.py: set_default_tensor_type
 # asks: _import_dotted_name(t)
-# means: the classes `torch.cuda.FloatTensor` and so on have no counterparts.
-#   `torch.set_default_device` works
+# means: `torch.cuda.FloatTensor` and similar classes have no counterparts. Use
+#   `torch.set_default_device`
 # noticed: an error
 # way: open `torch.set_default_device("openreg")`
 

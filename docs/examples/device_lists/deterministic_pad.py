@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Padding whose gradient is to be deterministic."""
+"""Padding with a deterministic gradient."""
 
 # part: Layers and functions
 # place: torch/nn/functional.py: pad
 # asks: input.is_cuda or input.is_xpu
-# means: `torch.use_deterministic_algorithms(True)` chooses another formula for
-#   `replicate` on CUDA and XPU only. A backend whose kernel adds in any order has to
-#   raise PyTorch's error itself; here the kernel is the CPU's, which is deterministic
+# means: `torch.use_deterministic_algorithms(True)` selects another formula for
+#   `replicate` on CUDA and XPU only. A backend whose kernel adds in no fixed order must
+#   raise PyTorch's error itself. This device runs the CPU kernel, which is
+#   deterministic
 # noticed: nothing
 # way: closed
 
@@ -15,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Calls(TorchDispatchMode):
-    """Prints what PyTorch calls."""
+    """Prints the operators that PyTorch calls."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         print(func)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The device of a tensor, as DLPack calls it."""
+"""The device that DLPack reports for a tensor."""
 
 # part: Tensors and memory
 # place: torch/_tensor.py: Tensor.__dlpack_device__
 # asks: self.device.type == "privateuse1"
-# means: no name that a backend takes is `privateuse1`, so libraries that take DLPack
-#   from device tensors get an error. `torch.utils.dlpack.to_dlpack` works
+# means: the device type is the backend name, never `privateuse1`, so libraries that
+#   import device tensors through DLPack get an error. `torch.utils.dlpack.to_dlpack`
+#   works
 # noticed: an error
 # way: closed
 

@@ -4,8 +4,8 @@
 # part: Tensors and memory
 # place: torch/csrc/Event.cpp: THPEvent_ipc_handle
 # asks: ipc is not supported yet
-# means: events of a generic `torch.Event` cannot be sent; for tensors of another
-#   process this backend waits in the sender
+# means: a generic `torch.Event` cannot be sent to another process. When this backend
+#   shares a tensor, the sender waits instead
 # noticed: an error
 # way: closed
 

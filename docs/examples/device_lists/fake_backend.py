@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A process group that only pretends."""
+"""A process group that does not communicate."""
 
-# part: Several processes
+# part: Distributed
 # place: torch/distributed/distributed_c10d.py: Backend
 # asks: FAKE: ["cpu", "cuda", "hpu", "xpu"]
-# means: the backend "fake", for tests of sharding with one process, does not list the
-#   device
+# means: the backend `fake`, for sharding tests in one process, does not list the device
 # noticed: an error
 # way: open `"cpu:fake,openreg:fake"`
 

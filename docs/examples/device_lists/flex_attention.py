@@ -4,7 +4,7 @@
 # part: Layers and functions
 # place: torch/nn/attention/flex_attention.py: _validate_device
 # asks: supported_devices = {"cuda", "cpu", "xpu", "hpu", "mps"}
-# means: FlexAttention refuses the device, also without a compiler
+# means: FlexAttention rejects the device, with or without a compiler
 # noticed: an error
 # way: mechanism inductor
 

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The precision of products of float32."""
+"""The precision of float32 matrix products."""
 
 # part: Tools
 # place: ATen/Context.h: str2backend
 # asks: enum class TORCH_API Float32Backend { GENERIC, CUDA, MKLDNN }
-# means: `torch.backends.<name>.matmul.fp32_precision` exists for cuda and mkldnn;
-#   `torch.set_float32_matmul_precision` reaches the device's kernels, which are the
-#   CPU's
+# means: `torch.backends.<name>.matmul.fp32_precision` exists for cuda and mkldnn only.
+#   `torch.set_float32_matmul_precision` affects this device, since its kernels are CPU
+#   kernels
 # noticed: an error
 # way: closed
 

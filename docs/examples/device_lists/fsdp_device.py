@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The module of a device, for FSDP."""
+"""The device module that FSDP uses."""
 
-# part: Several processes
+# part: Distributed
 # place: torch/distributed/fsdp/_common_utils.py: _FSDPDeviceHandle.from_device
 # asks: device.type == "cuda"
 # means: FSDP takes streams, events and the current device from `torch.openreg`

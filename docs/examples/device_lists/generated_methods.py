@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Methods with the name of a device."""
+"""Methods and properties named after the device."""
 
 # part: Tensors and memory
 # place: torch/utils/backend_registration.py:
 #   _generate_packed_sequence_methods_for_privateuse1_backend
 # asks: f"is_{custom_backend_name}"
-# means: `x.cuda()` and `x.is_cuda` have counterparts on tensors, storages, modules and
-#   packed sequences, which PyTorch writes on request
+# means: PyTorch generates the counterparts of `x.cuda()` and `x.is_cuda` on request
+#   only, for tensors, storages, modules and packed sequences
 # noticed: an error
 # way: mechanism methods
 

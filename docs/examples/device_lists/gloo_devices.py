@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Collectives by Gloo."""
+"""Collectives through Gloo."""
 
-# part: Several processes
+# part: Distributed
 # place: torch/distributed/distributed_c10d.py: Backend
 # asks: GLOO: ["cpu", "cuda"]
-# means: Gloo is not asked for tensors of the device, and refuses them if it is
+# means: Gloo is not selected for device tensors, and rejects them if the program
+#   selects it
 # noticed: an error
 # way: closed
 

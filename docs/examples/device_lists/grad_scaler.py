@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The scale of a loss."""
+"""Loss scaling."""
 
 # part: Mixed precision, gradients and optimizers
 # place: torch/amp/grad_scaler.py: GradScaler.__init__
 # asks: device: str = "cuda"
-# means: without an argument, `torch.amp.GradScaler()` scales nothing
+# means: `torch.amp.GradScaler()` without an argument is disabled
 # noticed: a warning
 # way: open `torch.amp.GradScaler("openreg")`
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A model as a graph."""
+"""A model captured as a graph."""
 
 # part: Tensors and memory
 # place: torch/cuda/graphs.py: make_graphed_callables
 # asks: CUDAGraph()
-# means: `make_graphed_callables` is for CUDA graphs. `torch.accelerator.Graph`, for
-#   which a backend can register a class, is the device's [graph](graph.md)
+# means: `make_graphed_callables` captures CUDA graphs only. Use
+#   `torch.accelerator.Graph`, for which a backend can register a class:
+#   [`graph`](graph.md)
 # noticed: an error
 # way: closed
 

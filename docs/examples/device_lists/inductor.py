@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Inductor."""
+"""Inductor's code generators."""
 
 # part: Compilers
 # place: torch/_inductor/utils.py: GPU_TYPES
 # asks: ["cuda", "mps", "xpu", "mtia"]
-# means: `torch.compile` has no code generator for the device; passes that ask `is_gpu`
-#   leave it out also with one
+# means: `torch.compile` has no code generator for the device. Passes that check
+#   `is_gpu` skip the device even with one
 # noticed: an error
 # way: mechanism inductor
 

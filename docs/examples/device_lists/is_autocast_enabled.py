@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether autocast is on."""
+"""The state of autocast."""
 
 # part: Mixed precision, gradients and optimizers
 # place: torch/csrc/autograd/init.cpp: is_autocast_enabled

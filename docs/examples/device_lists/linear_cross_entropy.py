@@ -5,12 +5,12 @@
 # place: torch/nn/modules/linear_cross_entropy_options.py:
 #   LinearCrossEntropyOptions._resolve_auto_acc_dtype
 # asks: if device.type == "cpu": return torch.float32
-# means: with `LinearCrossEntropyOptions()`, sums of float16 and bfloat16 are kept in
-#   that dtype instead of float32: loss and gradients are less exact than on the CPU and
-#   on CUDA
+# means: with the default `LinearCrossEntropyOptions()`, float16 and bfloat16 sums stay
+#   in that dtype instead of float32. Loss and gradients are less exact than on the CPU
+#   and on CUDA
 # noticed: nothing
 # way: open `LinearCrossEntropyOptions(acc_dtype=torch.float32, acc_policy="accurate",
-#   chunking_method="aspect_ratio")`, which are the choices for the CPU
+#   chunking_method="aspect_ratio")`, as on the CPU
 
 import torch
 from torch.nn.functional import linear_cross_entropy

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A memory pool of one's own."""
+"""A custom memory pool."""
 
 # part: Tensors and memory
 # place: torch/cuda/memory.py: MemPool
 # asks: _MemPool
-# means: `MemPool`, `use_mem_pool` and `graph_pool_handle` are classes of the CUDA
-#   library
+# means: `MemPool`, `use_mem_pool` and `graph_pool_handle` belong to the CUDA library
 # noticed: an error
 # way: closed
 

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The strides that a compiler expects of a convolution."""
+"""The strides that the compiler expects of a convolution."""
 
 # part: Compilers
 # place: ATen/native/ConvUtils.h: xpu_conv_use_channels_last
 # asks: input.is_xpu()
 # means: for a channels_last input the compiler expects a contiguous result, except on
-#   CUDA, CPU, MPS and XPU; this device's convolution is the CPU's, and its result is
-#   channels_last. So a `reshape` or `flatten` becomes a `view`, which fails when the
-#   compiled code runs, and `stride()` is answered wrongly
+#   CUDA, CPU, MPS and XPU. This device runs the CPU convolution, whose result is
+#   channels_last. A `reshape` or `flatten` is then traced as a `view`, which fails when
+#   the compiled code runs, and `stride()` returns wrong values
 # noticed: an error
 # way: mechanism fake_tensor
 
@@ -15,7 +15,7 @@ import torch
 
 
 def features(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """Returns a convolution, each image as one row."""
+    """Returns a convolution, one row for each image."""
     return torch.nn.functional.conv2d(x, weight).flatten(1)
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The results that a compiler expects of an embedding."""
+"""The shapes that the compiler expects of an embedding bag."""
 
 # part: Compilers
 # place: torch/_meta_registrations.py: meta_embedding_bag
 # asks: device_hint(offsets) != "cpu"
-# means: the compiler expects the helper results of CUDA's kernel, which have other
-#   sizes than those of the CPU's kernel
+# means: the compiler expects the shapes of the CUDA kernel for the extra results. The
+#   CPU kernel, which runs here, returns other shapes
 # noticed: nothing
 # way: closed
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The dtypes that a compiler accepts for a histogram."""
+"""The dtypes that the compiler accepts for a histogram."""
 
 # part: Compilers
 # place: torch/_meta_registrations.py: meta_histc
 # asks: device_hint(input) == "cpu"
-# means: integers pass the compiler, and the CPU's kernel refuses them
+# means: the compiler accepts integers, and the CPU kernel rejects them
 # noticed: an error
 # way: mechanism wider_dtypes
 
@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 
 def count() -> torch.Tensor:
-    """Returns the histogram of integers."""
+    """Returns a histogram of integers."""
     return torch.histc(torch.ones(3, dtype=torch.long, device="openreg"), bins=2)
 
 

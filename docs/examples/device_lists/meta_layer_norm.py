@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The dtype that a compiler expects of the statistics of a layer."""
+"""The dtype that the compiler expects of layer norm statistics."""
 
 # part: Compilers
 # place: torch/_refs/__init__.py: native_layer_norm
 # asks: input.device.type in ["cpu", "mtia"]
-# means: for bfloat16 the compiler expects mean and deviation in float32, as on CUDA;
-#   the kernel here is the CPU's, which keeps bfloat16. `native_batch_norm` is the same
+# means: for bfloat16 the compiler expects mean and deviation in float32, as on CUDA.
+#   The CPU kernel, which runs here, returns bfloat16. `native_batch_norm` has the same
+#   problem
 # noticed: nothing
 # way: closed
 
@@ -14,7 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 
 def normalize() -> tuple[torch.Tensor, ...]:
-    """Returns a layer's result, mean and deviation."""
+    """Returns the result, the mean and the deviation of a layer."""
     x, weight = torch.ones(2, 4, device="openreg", dtype=torch.bfloat16)
     return torch.native_layer_norm(x, [4], weight, weight, 1e-5)
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The strides that a compiler expects of indices."""
+"""The strides that the compiler expects of indices."""
 
 # part: Compilers
 # place: torch/_meta_registrations.py: nonzero_static
 # asks: device_hint(self) in ("cpu", "mps", "xpu")
-# means: the compiler expects the strides of CUDA's kernel: compiled code gets another
-#   answer from `stride()`, and a `view` that works in eager mode is refused
+# means: the compiler expects the strides of the CUDA kernel: `stride()` returns
+#   different values in compiled code, and a `view` that works in eager mode is rejected
 # noticed: nothing
 # way: closed
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Custom operators by the older interface."""
+"""Custom operators through the older API."""
 
 # part: Tools
 # place: torch/_custom_op/impl.py: SUPPORTED_DEVICE_TYPE_TO_KEY

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random numbers in compiled code, as functions of a seed."""
+"""Random numbers in compiled code, computed from a seed."""
 
 # part: Compilers
 # place: torch/_prims_common/__init__.py: CUDARngStateHelper.get_torch_state_as_tuple
 # asks: not torch.cuda.is_available()
-# means: the option `functionalize_rng_ops` of the compiler works for CUDA only
+# means: the compiler option `functionalize_rng_ops` works for CUDA only
 # noticed: an error
 # way: closed
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The thread of a DataLoader that pins batches."""
+"""The DataLoader thread that pins batches."""
 
 # part: Tools
 # place: torch/utils/data/_utils/pin_memory.py: _pin_memory_loop
 # asks: torch.accelerator.set_device_index(device_id)
-# means: `DataLoader(pin_memory=True)` pins for the accelerator of the process
+# means: `DataLoader(pin_memory=True)` pins memory for the accelerator of the process
 # noticed: an error
 # way: mechanism host_allocator
 

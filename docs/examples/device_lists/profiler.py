@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which devices the profiler accepts."""
+"""The devices that the profiler accepts."""
 
 # part: Tools
 # place: torch/autograd/profiler.py: profile.__init__
 # asks: _get_privateuse1_backend_name()
-# means: the profilers accept the device by its name, and show what is registered for it
+# means: the profilers accept the device by its name, but report device times only if a
+#   profiler is registered
 # noticed: nothing
 # way: mechanism activity_profiler
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether all processes have the same random numbers."""
+"""The check that all processes draw the same random numbers."""
 
-# part: Several processes
+# part: Distributed
 # place: torch/distributed/collective_utils.py: _check_rng_sync_internal
 # asks: generator.device.type == "cuda"
-# means: the check is refused for generators of the device
+# means: the check rejects generators of this device
 # noticed: an error
 # way: closed
 

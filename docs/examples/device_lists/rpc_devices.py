@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Devices of RPC."""
+"""Devices for RPC."""
 
-# part: Several processes
+# part: Distributed
 # place: torch/distributed/rpc/options.py: _to_device
 # asks: device.type != "cuda"
-# means: RPC sends tensors of CUDA devices only
+# means: RPC accepts CUDA devices only
 # noticed: an error
 # way: closed
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tensors that wait for backward on the host."""
+"""Saved tensors that wait for backward in host memory."""
 
 # part: Mixed precision, gradients and optimizers
 # place: torch/autograd/graph.py: save_on_cpu.__init__
 # asks: device_type: str = "cuda"
-# means: `save_on_cpu(pin_memory=True)` takes memory that is not pinned, since it asks
-#   whether CUDA is available: the copies wait for the device
+# means: `save_on_cpu(pin_memory=True)` allocates unpinned memory, since it checks
+#   whether CUDA is available. The copies then wait for the device
 # noticed: nothing
 # way: open `save_on_cpu(pin_memory=True, device_type="openreg")`
 

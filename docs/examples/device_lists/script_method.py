@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A method of the device in TorchScript."""
+"""A device method in TorchScript."""
 
 # part: Compilers
 # place: torch/csrc/jit/runtime/register_prim_ops.cpp
 # asks: aten::cuda
-# means: TorchScript knows `x.cpu()` and `x.cuda()`, and not `x.openreg()`
+# means: TorchScript has `x.cpu()` and `x.cuda()`, but not `x.openreg()`
 # noticed: an error
 # way: open `x.to("openreg")`
 
@@ -12,12 +12,12 @@ import torch
 
 
 def moves(x: torch.Tensor):
-    """Moves by the method of the device."""
+    """Moves with the device method."""
     return x.openreg()
 
 
 def moves_by_name(x: torch.Tensor):
-    """Moves by the name of the device."""
+    """Moves with the device name."""
     return x.to("openreg")
 
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The choice of a kernel for attention."""
+"""The choice of an attention kernel."""
 
 # part: Layers and functions
 # place: ATen/native/transformers/attention.h
 # asks: _fused_sdp_choice_stub
-# means: `scaled_dot_product_attention` asks the device only if it has registered the
-#   stub, and takes the plain formula otherwise
+# means: `scaled_dot_product_attention` calls the stub that the device has registered.
+#   Without one it uses the unfused formula
 # noticed: nothing
 # way: mechanism attention
 
@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Calls(TorchDispatchMode):
-    """Prints what PyTorch calls."""
+    """Prints the attention operators that PyTorch calls."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         if "attention" in str(func):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A second device type of another library."""
+"""A second device type from another library."""
 
 # part: Tensors and memory
 # place: c10/core/DeviceType.h
 # asks: is_privateuse1_backend_registered
-# means: one process has one PrivateUse1 backend, with one name
+# means: a process has one PrivateUse1 backend, with one name
 # noticed: an error
 # way: closed
 

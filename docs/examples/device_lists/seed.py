@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A seed for every device."""
+"""One seed for every device."""
 
 # part: Tensors and memory
 # place: torch/random.py: _seed_custom_device
 # asks: custom_backend_name = torch._C._get_privateuse1_backend_name()
-# means: `torch.manual_seed` seeds the devices of a fixed list of types and of the
-#   backend, if its module has `manual_seed_all`
+# means: `torch.manual_seed` seeds a fixed list of device types, and the backend if its
+#   module has `manual_seed_all`
 # noticed: an error
 # way: mechanism device_module
 

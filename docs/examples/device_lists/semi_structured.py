@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sparse weights, two of four values."""
+"""Sparse weights with two of four values."""
 
 # part: Layers and functions
 # place: torch/sparse/semi_structured.py:
 #   SparseSemiStructuredTensor._validate_device_dim_dtype_shape
 # asks: not original_tensor.is_cuda
-# means: `to_sparse_semi_structured` refuses the device
+# means: `to_sparse_semi_structured` rejects the device
 # noticed: an error
 # way: closed
 

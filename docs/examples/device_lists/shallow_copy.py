@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A model that moves after its optimizer was made."""
+"""A model moved after its optimizer was created."""
 
 # part: Tensors and memory
 # place: c10/core/TensorImpl.h: has_compatible_shallow_copy_type
 # asks: BackendComponent::CPUBit, BackendComponent::CUDABit, BackendComponent::MPSBit,
-# means: `module.to()` makes new parameters instead of moving the old ones, so an
-#   optimizer that was made before trains tensors that nobody uses. `parameter.data = x`
-#   is an error
+# means: `module.to()` creates new parameters instead of moving the old ones. An
+#   optimizer created before the move then trains tensors that the model does not use.
+#   `parameter.data = x` raises an error
 # noticed: nothing
 # way: mechanism shallow_copy
 

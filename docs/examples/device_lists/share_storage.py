@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A storage in a queue of torch.multiprocessing."""
+"""A storage in a torch.multiprocessing queue."""
 
 # part: Tensors and memory
 # place: torch/multiprocessing/reductions.py: reduce_tensor
 # asks: storage._untyped_storage.device.type == "cuda"
-# means: memory of the device is taken for the host's when a queue pickles a tensor
+# means: PyTorch treats device memory as host memory when a queue pickles a tensor
 # noticed: an error
 # way: mechanism multiprocessing
 

@@ -4,9 +4,9 @@
 # part: Tensors and memory
 # place: torch/_tensor.py: Tensor._reduce_ex_internal
 # asks: torch._C._get_privateuse1_backend_name()
-# means: `torch.save` writes a sparse tensor as one of the CPU, for which `torch.load`
-#   takes no function as `map_location`, which is an error. A file of the old format,
-#   without zip, is read before its bytes are there: indices and values are any numbers
+# means: `torch.save` writes a sparse tensor as a CPU tensor. For these, `torch.load`
+#   raises an error if `map_location` is a function. A file in the old format, without
+#   zip, is read before its bytes are available: indices and values are arbitrary
 # noticed: nothing
 # way: closed
 

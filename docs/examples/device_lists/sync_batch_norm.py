@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Statistics over several processes."""
+"""Batch statistics across processes."""
 
 # part: Layers and functions
 # place: torch/nn/modules/batchnorm.py: SyncBatchNorm.forward
 # asks: torch._C._get_privateuse1_backend_name()
-# means: `SyncBatchNorm` accepts the device by its name, and then needs operators that
+# means: `SyncBatchNorm` accepts the device by its name, and then calls operators that
 #   PyTorch has for CUDA and XPU only
 # noticed: an error
 # way: mechanism sync_batch_norm

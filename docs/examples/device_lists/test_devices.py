@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which tests of PyTorch run for a device."""
+"""The devices that PyTorch's own tests run on."""
 
 # part: Tools
 # place: torch/testing/_internal/common_utils.py: NATIVE_DEVICES

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How many processes torchrun starts."""
+"""The number of processes that torchrun starts."""
 
-# part: Several processes
+# part: Distributed
 # place: torch/distributed/run.py: determine_local_world_size
 # asks: nproc_per_node == torch._C._get_privateuse1_backend_name()
-# means: `--nproc-per-node` takes `auto` and the name of the backend; `gpu` means CUDA
+# means: `--nproc-per-node` accepts `auto` and the backend name; `gpu` means CUDA
 # noticed: an error
 # way: open `--nproc-per-node=auto`
 
