@@ -39,8 +39,7 @@ a table with one entry for each device type. Of {count} checks,
 
 - {open} are open: they check the backend's registered name, use something that a backend can register, or take the
   device as an argument;
-- {planned} need a [planned](planned.md) mechanism;
-- {closed} are closed: a backend cannot join the list.
+{planned}- {closed} are closed: a backend cannot join the list.
 
 **Silent differences.** Some checks report nothing: PyTorch takes a different code path than on CUDA, without an error
 or a warning. Review these first.
@@ -260,6 +259,7 @@ def page() -> str:
     for row in all_rows:
         check(row)
     kinds = [row.kind for row in all_rows]
+    planned = kinds.count("planned")
     quiet: dict[bool, list[str]] = {True: [], False: []}
     for row in all_rows:
         if row.noticed == "nothing" and row.kind != "planned":
@@ -275,7 +275,7 @@ def page() -> str:
         version=torch.__version__.split("+")[0],
         count=len(all_rows),
         open=kinds.count("mechanism") + kinds.count("open"),
-        planned=kinds.count("planned"),
+        planned=f"- {planned} need a [planned](planned.md) mechanism;\n" * bool(planned),
         closed=kinds.count("closed"),
         quiet_open=links("Open", quiet[False]),
         quiet_closed=links("Closed", quiet[True]),

@@ -27,7 +27,7 @@ FOLDER = Path(__file__).parents[1] / "docs" / "mechanisms"
 PAGE = FOLDER / "index.md"
 TABLE = FOLDER / "hardware.toml"
 HEAD = """\
-| name | what PyTorch calls it | without it | for hardware | source, in `packages` |
+| name | PyTorch API | without it | for hardware | source, in `packages` |
 | --- | --- | --- | --- | --- |
 """
 CARRIES = ("copy", "adapt", "simulation only")

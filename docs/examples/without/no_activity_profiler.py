@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.profiler shows what the device did."""
+"""torch.profiler reports device kernels and their times."""
 
 import torch
 from torch.profiler import ProfilerActivity, profile

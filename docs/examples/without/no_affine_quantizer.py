@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""quantize_per_tensor asks the device for its function; the path is counted."""
+"""quantize_per_tensor calls the device function; operator_paths() shows the path."""
 
 import torch
 

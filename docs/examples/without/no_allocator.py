@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""PyTorch asks the device's allocator for its statistics."""
+"""PyTorch reads memory statistics from the device allocator."""
 
 import torch
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Attention takes the fused kernel that the CPU would take."""
+"""Attention runs the same fused kernel as on the CPU."""
 
 import torch
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Regions of autocast for the device."""
+"""An autocast region on the device."""
 
 import torch
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The device is there without an import of its own."""
+"""import torch alone makes the device available."""
 
 import torch
 

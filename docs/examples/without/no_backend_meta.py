@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.save keeps the flags that the backend has hung on a tensor."""
+"""torch.save keeps the flags that the backend attached to a tensor."""
 
 import io
 

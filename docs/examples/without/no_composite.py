@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An operator with its own CPU kernel and a composite one has the CPU's rounding."""
+"""An operator with a CPU kernel and a composite one rounds as on the CPU."""
 
 import torch
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Convolutions of a backend that PyTorch does not know are the backend's own."""
+"""The backend computes convolutions, since PyTorch has no rule for its device."""
 
 import torch
 

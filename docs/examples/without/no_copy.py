@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Data comes to the device and back."""
+"""Data moves to the device and back."""
 
 import torch
 

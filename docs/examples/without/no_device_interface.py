@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Dynamo and Inductor ask a class for streams, events and properties of the device."""
+"""Dynamo and Inductor get streams, events and device properties from a class."""
 
 from torch._dynamo.device_interface import get_interface_for_device
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Dropout draws from the device's generator and leaves the CPU's alone."""
+"""Dropout draws from the device generator, not from the CPU generator."""
 
 import torch
 

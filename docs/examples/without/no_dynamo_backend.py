@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A compiler with the name of the device."""
+"""A compiler backend named after the device."""
 
 import torch
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A new tensor is no work for the stream, however busy that is."""
+"""Creating a tensor enqueues no kernel, even if the stream is busy."""
 
 import threading
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An operator without a composite kernel has no other path to the device."""
+"""An operator without a composite kernel runs through the fallback."""
 
 import torch
 

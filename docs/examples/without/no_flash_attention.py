@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Flash attention has the name that rules of DTensor and context parallel know."""
+"""Flash attention under the name for which DTensor has sharding rules."""
 
 import torch
 

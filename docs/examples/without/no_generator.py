@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A generator of the device, for the random operators that are given one."""
+"""A device generator, passed to a random operator."""
 
 import torch
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Work is recorded once and played many times."""
+"""Work is recorded once and replayed three times."""
 
 import torch
 

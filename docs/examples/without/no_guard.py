@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Streams, events and the change of the current device go through the guard."""
+"""Streams, events and the current device go through the guard."""
 
 import torch
 

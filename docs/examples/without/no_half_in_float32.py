@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A matrix product of float16 takes the boxed kernel, which computes in float32."""
+"""A float16 matrix product runs the boxed kernel, which computes in float32."""
 
 import torch
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""PyTorch asks the hooks for generators, among much else."""
+"""PyTorch gets generators from the hooks."""
 
 import torch
 

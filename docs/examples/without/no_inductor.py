@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The default compiler writes code with the classes of the device."""
+"""The default compiler generates code with the classes of the device."""
 
 import torch
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a kernel allocates while it runs is device memory, and is counted."""
+"""Memory that a kernel allocates while it runs is device memory and is counted."""
 
 import torch
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tensors have the methods that they have for CUDA."""
+"""Tensors have the counterparts of their CUDA methods."""
 
 import torch
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tensors of the device go through pipes and queues of torch.multiprocessing."""
+"""Device tensors go through pipes and queues of torch.multiprocessing."""
 
 import torch
 import torch.multiprocessing as mp

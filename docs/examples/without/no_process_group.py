@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Processes that work together add up their tensors."""
+"""An all_reduce over a process group."""
 
 import torch
 import torch.distributed as dist

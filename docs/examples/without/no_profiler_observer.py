@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Each operator is a range. PyTorch calls the observer without looking for one."""
+"""Each operator is a range. PyTorch does not check that an observer exists."""
 
 import os
 

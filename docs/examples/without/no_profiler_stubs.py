@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The older profiler marks times on the device's streams."""
+"""The older profiler records events on device streams."""
 
 import torch
 from torch.autograd import profiler

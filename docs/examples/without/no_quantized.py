@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A quantized tensor: bytes, and the numbers that they stand for."""
+"""A quantized tensor: integers, and the numbers that they represent."""
 
 import torch
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""PyTorch knows the name of the device, and has an accelerator."""
+"""The device has a name, and is the accelerator of the process."""
 
 import torch
 

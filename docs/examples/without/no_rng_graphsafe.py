@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled code forgets activations and draws the same numbers again."""
+"""Compiled code drops activations and draws the same numbers again."""
 
 import torch
 from torch.nn.functional import dropout
@@ -8,7 +8,7 @@ from torch.utils.checkpoint import checkpoint
 
 @torch.compile(backend="aot_eager")
 def step(x: torch.Tensor) -> torch.Tensor:
-    """Computes the same twice: in the forward pass, and again for the backward pass."""
+    """Computes the function twice: in the forward and in the backward pass."""
     return checkpoint(lambda x: dropout(x).sin(), x, use_reentrant=False)
 
 

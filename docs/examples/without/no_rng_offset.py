@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two ranks draw a tensor together: each sets the offset at which its part begins."""
+"""Two ranks draw a tensor together: each sets the offset where its part begins."""
 
 import torch
 import torch.distributed as dist

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""PyTorch calls fused cells on every device of this kind; the CPU has none."""
+"""PyTorch calls fused cells on PrivateUse1 devices; the CPU does not have them."""
 
 import torch
 

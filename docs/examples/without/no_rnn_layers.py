@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The CPU gives an LSTM to oneDNN, and so does the device."""
+"""The device passes an LSTM to oneDNN, as the CPU does."""
 
 import torch
 

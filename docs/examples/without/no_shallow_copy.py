@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A module is moved to the device, and its parameters stay the same objects."""
+"""A module moves to the device, and its parameters stay the same objects."""
 
 from torch import nn
 

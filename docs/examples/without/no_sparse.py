@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sparse tensors in COO format, as an embedding with sparse=True has as gradient."""
+"""Sparse COO tensors, such as the gradient of an embedding with sparse=True."""
 
 import torch
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A tensor is given another storage."""
+"""A tensor gets another storage."""
 
 import torch
 

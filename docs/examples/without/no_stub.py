@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""abs asks the device for its function; the path is counted."""
+"""abs calls the device function; operator_paths() shows the path."""
 
 import torch
 

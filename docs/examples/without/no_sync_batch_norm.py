@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""SyncBatchNorm starts with the statistics of its process's part of the batch."""
+"""SyncBatchNorm first computes the statistics of its part of the batch."""
 
 import torch
 

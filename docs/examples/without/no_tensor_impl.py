@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A layout without strides, which PyTorch passes on with the tensor."""
+"""A layout without strides, which PyTorch preserves in copies of the tensor."""
 
 import torch
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A view is new geometry only: it does not wait for the work that the stream has."""
+"""A view changes only the metadata: it does not wait for the stream."""
 
 import threading
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The CPU has a kernel for neither of these; CUDA has both."""
+"""The CPU has a kernel for neither of these calls; CUDA has both."""
 
 import torch
 
