@@ -28,7 +28,7 @@ void trace_graph(GraphEvent event, uint64_t capture, orStream_t stream) {
 OPENREG_MECHANISM(
     gpu_trace,
     "c10::impl::GPUTrace",
-    "sanitizers and assert_no_host_sync hear nothing") {
+    "sanitizers and assert_no_host_sync receive no events") {
   trace_enabled = true;
 }
 

@@ -45,7 +45,7 @@ void set_tensor_flags(const at::Tensor& tensor, TensorFlags flags) {
 OPENREG_MECHANISM(
     backend_meta,
     "c10::BackendMeta, torch::jit::TensorBackendMetaRegistry",
-    "torch.save loses the flags of a tensor") {
+    "torch.save drops the flags of a tensor") {
   torch::jit::TensorBackendMetaRegistry(
       c10::kPrivateUse1, &write_flags, &read_flags);
 }

@@ -92,7 +92,7 @@ class Hooks final : public at::PrivateUse1HooksInterface {
 OPENREG_MECHANISM(
     hooks,
     "at::PrivateUse1HooksInterface",
-    "no backward, generators, pinned memory or resized storages") {
+    "no backward, generators, pinned memory or storage resizing") {
   at::RegisterPrivateUse1HooksInterface(new Hooks);
 }
 

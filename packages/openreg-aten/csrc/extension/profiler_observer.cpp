@@ -74,7 +74,7 @@ void observe(
 OPENREG_MECHANISM(
     profiler_observer,
     "REGISTER_PRIVATEUSE1_OBSERVER",
-    "ProfilerState.PRIVATEUSE1 ends in a segmentation fault") {
+    "ProfilerState.PRIVATEUSE1 causes a segmentation fault") {
   profiler::pushPRIVATEUSE1CallbacksStub.set_privateuse1_dispatch_ptr(&observe);
 }
 

@@ -93,7 +93,7 @@ class Stubs final : public torch::profiler::impl::ProfilerStubs {
 OPENREG_MECHANISM(
     profiler_stubs,
     "torch::profiler::impl::registerPrivateUse1Methods",
-    "torch.autograd.profiler has no events of the device") {
+    "torch.autograd.profiler reports no device times") {
   torch::profiler::impl::registerPrivateUse1Methods(new Stubs);
 }
 

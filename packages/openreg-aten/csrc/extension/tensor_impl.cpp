@@ -153,7 +153,7 @@ std::optional<TileShape> tile_shape(const at::Tensor& tensor) {
 OPENREG_MECHANISM(
     tensor_impl,
     "a subclass of c10::TensorImpl",
-    "tensors are PyTorch's own, without layouts of the backend") {
+    "tensors are PyTorch's own, without custom layouts") {
   static torch::Library operators(
       torch::Library::FRAGMENT, "openreg", std::nullopt, __FILE__, __LINE__);
   operators.def("to_tiled(Tensor matrix, int rows, int columns) -> Tensor");

@@ -464,7 +464,7 @@ void resize_storage(const c10::Storage& storage, size_t size) {
 OPENREG_MECHANISM(
     allocator,
     "c10::DeviceAllocator, c10::SetAllocator",
-    "torch.UntypedStorage crashes; no memory statistics, no empty_cache") {
+    "torch.UntypedStorage crashes; no memory statistics or empty_cache") {
   c10::SetAllocator(c10::kPrivateUse1, &device_allocator());
   register_allocator_settings();
 }

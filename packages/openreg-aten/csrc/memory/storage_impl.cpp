@@ -88,7 +88,7 @@ void set_storage_name(const at::Tensor& tensor, std::string name) {
 OPENREG_MECHANISM(
     storage_impl,
     "c10::SetStorageImplCreate",
-    "storages are PyTorch's own, without data of the backend") {
+    "storages are PyTorch's own and cannot hold backend data") {
   c10::SetStorageImplCreate(c10::kPrivateUse1, &create);
 }
 

@@ -134,8 +134,7 @@ at::Tensor dequantize(const at::Tensor& self) {
 OPENREG_MECHANISM(
     affine_quantizer,
     "DispatchStub: quantize_tensor_per_tensor_affine_stub and its siblings",
-    "quantize_* and dequantize take the boxed kernel, not the device's "
-    "function") {
+    "quantize_* and dequantize run the boxed kernel") {
   namespace native = at::native;
   static auto dense = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   dense.impl(

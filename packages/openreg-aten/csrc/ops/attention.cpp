@@ -53,7 +53,7 @@ int64_t choose_attention(
 OPENREG_MECHANISM(
     attention,
     "DispatchStub: _fused_sdp_choice_stub",
-    "scaled_dot_product_attention takes the plain formula") {
+    "scaled_dot_product_attention uses the unfused formula") {
   at::native::_fused_sdp_choice_stub.set_privateuse1_dispatch_ptr(
       &choose_attention);
 }

@@ -34,7 +34,7 @@ constexpr const char* kOnlyOnTheCPU[] = {
 OPENREG_MECHANISM_LAST(
     composite,
     "TORCH_LIBRARY_IMPL(aten, PrivateUse1): over composite kernels",
-    "operators that have a CPU kernel and a composite one round differently") {
+    "operators with CPU and composite kernels round differently than on CPU") {
   using c10::DispatchKey;
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   for (const char* name : kOnlyOnTheCPU) {

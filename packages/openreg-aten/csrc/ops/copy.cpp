@@ -376,7 +376,7 @@ at::Scalar local_scalar_dense(const at::Tensor& self) {
 OPENREG_MECHANISM(
     copy,
     "TORCH_LIBRARY_IMPL(aten, PrivateUse1): copies",
-    "data does not reach the device or come back: to, cpu, print") {
+    "data cannot reach the device or come back: to, cpu, print") {
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   library.impl("copy_", TORCH_FN(copy_tensor));
   library.impl("_copy_from", TORCH_FN(copy_from));

@@ -48,7 +48,7 @@ at::Tensor native_dropout_backward(
 OPENREG_MECHANISM(
     dropout,
     "aten::native_dropout",
-    "dropout draws from the CPU's generator") {
+    "dropout draws from the CPU generator") {
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   library.impl("native_dropout", TORCH_FN(native_dropout));
   library.impl("native_dropout_backward", TORCH_FN(native_dropout_backward));

@@ -99,7 +99,7 @@ at::Tensor efficient_zero_tensor(
 OPENREG_MECHANISM(
     factory,
     "TORCH_LIBRARY_IMPL(aten, PrivateUse1): empty",
-    "new tensors are work for the stream; with no fallback, no tensors") {
+    "each new tensor is a task on the stream; without fallback, no tensors") {
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   library.impl("empty.memory_format", TORCH_FN(empty));
   library.impl("empty_strided", TORCH_FN(empty_strided));

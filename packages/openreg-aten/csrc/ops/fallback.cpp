@@ -11,7 +11,7 @@ namespace openreg::aten {
 OPENREG_MECHANISM(
     fallback,
     "TORCH_LIBRARY_IMPL(_, PrivateUse1): fallback",
-    "operators without a kernel of their own fail") {
+    "operators without a device kernel fail") {
   static auto library = MAKE_TORCH_LIBRARY_IMPL(_, PrivateUse1);
   library.fallback(
       torch::CppFunction::makeFromBoxedFunction<&run_cpu_kernel<>>());

@@ -130,7 +130,7 @@ at::Tensor attention(
 OPENREG_MECHANISM(
     flash_attention,
     "aten::_scaled_dot_product_flash_attention",
-    "no attention of DTensors, and no context parallel") {
+    "no attention on DTensors, no context parallelism") {
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   library.impl(
       "_scaled_dot_product_flash_attention", TORCH_FN(flash_attention));

@@ -11,7 +11,7 @@ namespace openreg::aten {
 OPENREG_MECHANISM_LAST(
     half_in_float32,
     "torch::Library::def of openreg::float32_*",
-    "convolutions and matrix products of float16 take 5 to 50 times as long") {
+    "float16 convolutions and matrix products take 5 to 50 times as long") {
   if (half_in_float32_setting()) {
     use_float32_kernels();
     add_float32_kernels(slow_operators());

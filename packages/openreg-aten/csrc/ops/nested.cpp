@@ -17,7 +17,7 @@ namespace openreg::aten {
 OPENREG_MECHANISM(
     nested,
     "TORCH_LIBRARY_IMPL(_, NestedTensorPrivateUse1): fallback",
-    "nested tensors with strides can be made, but not used") {
+    "nested tensors with strides can be created but not used") {
   using c10::DispatchKey;
   static auto fallback = MAKE_TORCH_LIBRARY_IMPL(_, NestedTensorPrivateUse1);
   fallback.fallback(

@@ -193,7 +193,7 @@ at::Tensor to_copy(
 OPENREG_MECHANISM(
     quantized,
     "TORCH_LIBRARY_IMPL(_, QuantizedPrivateUse1): fallback",
-    "quantized tensors can be made, but not used") {
+    "quantized tensors can be created but not used") {
   using c10::DispatchKey;
   static auto fallback = MAKE_TORCH_LIBRARY_IMPL(_, QuantizedPrivateUse1);
   fallback.fallback(

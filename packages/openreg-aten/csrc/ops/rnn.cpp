@@ -137,7 +137,7 @@ fused_gru_cell_backward(
 OPENREG_MECHANISM(
     rnn,
     "aten::_thnn_fused_lstm_cell, _thnn_fused_gru_cell",
-    "no LSTM and GRU layers under autocast") {
+    "LSTM and GRU layers fail under autocast") {
   static torch::Library schemas(
       torch::Library::FRAGMENT, "openreg", std::nullopt, __FILE__, __LINE__);
   schemas.def(

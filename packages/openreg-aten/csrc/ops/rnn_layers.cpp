@@ -439,7 +439,7 @@ OPENREG_MECHANISM(
     rnn_layers,
     "TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1): lstm, gru, rnn_tanh, "
     "rnn_relu",
-    "LSTM, GRU and RNN layers round differently") {
+    "LSTM, GRU and RNN layers round differently than on the CPU") {
   // For both keys: without the first, autograd would see one operator that has
   // no derivative, and in inference mode there is only the second.
   static auto autograd = MAKE_TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1);

@@ -44,7 +44,7 @@ bool has_compatible_shallow_copy_type(
 OPENREG_MECHANISM(
     shallow_copy,
     "aten::_has_compatible_shallow_copy_type",
-    "Module.to() makes new Parameters, and x.data takes no other device's") {
+    "Module.to() creates new Parameters; x.data = y fails across devices") {
   constexpr const char* kName = "_has_compatible_shallow_copy_type";
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   library.impl(kName, TORCH_FN(has_compatible_shallow_copy_type));

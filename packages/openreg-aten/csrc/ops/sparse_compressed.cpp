@@ -10,7 +10,7 @@ namespace openreg::aten {
 OPENREG_MECHANISM(
     sparse_compressed,
     "TORCH_LIBRARY_IMPL(_, SparseCsrPrivateUse1): fallback",
-    "sparse CSR, CSC, BSR and BSC tensors can be made, but not used") {
+    "sparse CSR, CSC, BSR and BSC tensors can be created but not used") {
   using c10::DispatchKey;
   static auto fallback = MAKE_TORCH_LIBRARY_IMPL(_, SparseCsrPrivateUse1);
   fallback.fallback(

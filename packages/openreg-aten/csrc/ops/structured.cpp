@@ -9,7 +9,7 @@ namespace openreg::aten {
 OPENREG_MECHANISM(
     structured,
     "TORCH_LIBRARY_IMPL: structured kernels",
-    "pointwise operators on small tensors cost more") {
+    "pointwise operators on small tensors are slower") {
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   add_structured_unary(library);
   add_structured_binary(library);

@@ -41,7 +41,7 @@ void abs_kernel(at::TensorIteratorBase& iter) {
 OPENREG_MECHANISM(
     stub,
     "DispatchStub: abs_stub",
-    "abs takes the boxed kernel") {
+    "abs runs the boxed CPU kernel") {
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   library.impl("abs.out", TORCH_FN(at::native::abs_out));
   at::native::abs_stub.set_privateuse1_dispatch_ptr(&abs_kernel);

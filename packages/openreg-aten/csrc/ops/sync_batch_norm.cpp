@@ -294,7 +294,7 @@ void add(
 OPENREG_MECHANISM(
     sync_batch_norm,
     "aten::batch_norm_stats and its siblings",
-    "no SyncBatchNorm over several processes") {
+    "no SyncBatchNorm across processes") {
   static Libraries to{
       {torch::Library::FRAGMENT, "openreg", std::nullopt, __FILE__, __LINE__},
       MAKE_TORCH_LIBRARY_IMPL(openreg, CPU),

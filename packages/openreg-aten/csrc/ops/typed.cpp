@@ -9,7 +9,7 @@ namespace openreg::aten {
 OPENREG_MECHANISM(
     typed,
     "TORCH_LIBRARY_IMPL: typed kernels",
-    "operators that are called often cost more") {
+    "frequently called operators are slower") {
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   add_typed_pointwise(library);
   add_typed_layers(library);

@@ -16,7 +16,7 @@ namespace openreg::aten {
 OPENREG_MECHANISM(
     view,
     "TORCH_LIBRARY_IMPL(aten, PrivateUse1): views",
-    "views wait for the stream; with a fallback that copies, writes are lost") {
+    "views wait for the stream; a fallback that copies loses writes") {
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   library.impl("as_strided", TORCH_FN(at::native::as_strided_tensorimpl));
   library.impl("view", TORCH_FN(at::native::view));

@@ -146,7 +146,7 @@ void add_fourier_transforms(torch::Library& library) {
 OPENREG_MECHANISM(
     wider_dtypes,
     "TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1): casts",
-    "complex32, histc of integers and more are refused as on the CPU") {
+    "complex32, integer histc and others are rejected, as on the CPU") {
   use_wider_dtypes();
   prepare_wider("aten::histc", &place_between_integers);
   prepare_wider("aten::nansum", &sum_without_nan);

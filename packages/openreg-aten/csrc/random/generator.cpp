@@ -277,21 +277,21 @@ at::Generator prepare_cpu_generator(
 OPENREG_MECHANISM(
     generator,
     "c10::GeneratorImpl, through the hooks",
-    "no random numbers, no torch.Generator of the device") {
+    "no random numbers, no torch.Generator for the device") {
   g_enabled = true;
 }
 
 OPENREG_MECHANISM(
     rng_offset,
     "GeneratorImpl::get_offset, the 16 bytes of a seed and an offset",
-    "no random DTensors") {
+    "random operators on DTensors fail") {
   g_offset = true;
 }
 
 OPENREG_MECHANISM(
     rng_graphsafe,
     "GeneratorImpl::graphsafe_get_state, register_graphsafe_rng_device_type",
-    "no compiled checkpoints of functions with random numbers") {
+    "torch.compile fails on checkpoints that draw random numbers") {
   g_graphsafe = true; // torch-openreg tells AOTAutograd
 }
 

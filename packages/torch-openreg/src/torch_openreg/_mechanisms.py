@@ -44,37 +44,37 @@ _TABLE = (
     (
         "autoload",
         'entry point group "torch.backends"',
-        "import torch alone does not bring the device",
+        "import torch alone does not register the device",
         "__init__.py",
     ),
     (
         "rename",
         "torch.utils.rename_privateuse1_backend",
-        "the device is privateuseone, and is no accelerator",
+        "the device is called privateuseone and is not an accelerator",
         "_registration.py",
     ),
     (
         "device_module",
         "torch._register_device_module",
-        "no torch.openreg, and no tensor",
+        "no torch.openreg; creating a tensor fails",
         "_registration.py",
     ),
     (
         "methods",
         "torch.utils.generate_methods_for_privateuse1_backend",
-        "no x.openreg() and x.is_openreg",
+        "no x.openreg() or x.is_openreg",
         "_registration.py",
     ),
     (
         "multiprocessing",
         "torch.multiprocessing: reductions of tensors",
-        "no tensors in queues and pipes",
+        "tensors cannot be sent through queues and pipes",
         "_sharing.py",
     ),
     (
         "fake_tensor",
         "torch._subclasses.fake_impls.register_op_impl",
-        "fake convolutions in channels_last are contiguous, real ones are not",
+        "fake convolutions in channels_last are contiguous; real ones are not",
         "_fake_tensor.py",
     ),
     (
@@ -98,19 +98,19 @@ _TABLE = (
     (
         "activity_profiler",
         "libkineto::IActivityProfiler, REGISTER_PRIVATEUSE1_PROFILER",
-        "torch.profiler shows no time of the device",
+        "torch.profiler shows no device times",
         "_registration.py",
     ),
     (
         "device_interface",
         "torch._dynamo.device_interface.register_interface_for_device",
-        "Dynamo and Inductor cannot ask for streams and properties",
+        "Dynamo and Inductor have no streams or device properties",
         "_registration.py",
     ),
     (
         "inductor",
         "torch._inductor.codegen.common.register_backend_for_device",
-        'torch.compile needs backend="aot_eager" or "eager"',
+        'torch.compile works only with backend="aot_eager" or "eager"',
         "_registration.py",
     ),
     (
@@ -122,13 +122,13 @@ _TABLE = (
     (
         "aoti_runner",
         "torch::inductor::RegisterAOTIModelRunner",
-        "no AOTInductor packages for the device",
+        "AOTInductor packages cannot be loaded for the device",
         "_registration.py",
     ),
     (
         "aoti_eager",
         "torch.library.Library._impl_with_aoti_compile",
-        "no operators of eager mode that Inductor compiles",
+        "Inductor cannot compile operators for eager mode",
         "_registration.py",
     ),
 )
