@@ -275,7 +275,8 @@ def page() -> str:
         version=torch.__version__.split("+")[0],
         count=len(all_rows),
         open=kinds.count("mechanism") + kinds.count("open"),
-        planned=f"- {planned} need a [planned](planned.md) mechanism;\n" * bool(planned),
+        planned=f"- {planned} need a [planned](planned.md) mechanism;\n"
+        * bool(planned),
         closed=kinds.count("closed"),
         quiet_open=links("Open", quiet[False]),
         quiet_closed=links("Closed", quiet[True]),
