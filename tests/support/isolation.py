@@ -24,9 +24,9 @@ import pytest
 T = TypeVar("T")
 
 DIFFERENCES = {
-    "blocks": "The device does not know which blocks of its memory are allocated",
-    "allocations": "What a kernel allocates is memory of the device's process",
-    "functions": "PyTorch's functions for a device, which are no operators",
+    "blocks": "The device does not track the allocated blocks of its memory",
+    "allocations": "Memory that a kernel allocates belongs to the device process",
+    "functions": "PyTorch's device functions that are not operators",
     "graphs": "`torch.accelerator.Graph` cannot be captured",
     "inductor": "Kernels that Inductor writes cannot reach the memory",
     "kernels": "Kernels of the program cannot reach the memory",
@@ -34,7 +34,7 @@ DIFFERENCES = {
     "messages": "Calls that [do not go through messages]",
     "occl": "`init_process_group` raises a `RuntimeError`",
     "operators": "Operators that Python or another library registers for the CPU",
-    "pace": "Nothing is tried: in bursts small operators are enqueued",
+    "pace": "Bursts of small operators are always enqueued, without a trial",
     "random numbers": "A random number generator has a twin on the device",
     "shared memory": "Memory is not shared with other processes",
     "sparse gradients": "A sparse gradient has values that are contiguous",
