@@ -74,6 +74,8 @@ function(openreg_extension target destination)
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wconversion -Wshadow
     $<$<BOOL:${OPENREG_WERROR}>:-Werror>
+    # As much is inlined as without a unity build.
+    $<$<CXX_COMPILER_ID:GNU>:--param=inline-unit-growth=200>
     # No path of this machine in __FILE__.
     "-fmacro-prefix-map=${CMAKE_CURRENT_SOURCE_DIR}=${OPENREG_PACKAGE}"
     "-fmacro-prefix-map=${CMAKE_CURRENT_BINARY_DIR}=${OPENREG_PACKAGE}"

@@ -125,7 +125,6 @@ class Call {
   bool may_raise = false;
   // It is one operator on device memory, which a message can ask for.
   bool may_be_sent = true;
-  bool runs_on_host = false; // run() reaches no device memory
   // Of all operands, if the results are there before the call runs; else null.
   std::optional<size_t> bytes_if_known;
 

@@ -136,23 +136,6 @@ void check_may_run_here(const Call& call) {
       "device");
 }
 
-/// Lets the runtime refuse a call that has to run at once, and says why it has
-/// to.
-void fail_capture(const Call& call) {
-  try {
-    run_on_current_stream(call.device(), [] {});
-  } catch (c10::Error& error) {
-    error.add_context(
-        toString(call.op().operator_name()) +
-        (call.place != Call::Place::kAny
-             ? " cannot be captured in a graph: the host waits for it"
-             : " cannot be captured in a graph: what its results look like is "
-               "not known before it runs. Where that does not depend on "
-               "values, one such call before the capture tells it"));
-    throw;
-  }
-}
-
 /// Runs `work`. An error about a dtype that has no kernel names the device.
 template <typename Work>
 void naming_device(const Work& work) {
@@ -235,14 +218,9 @@ void run_by_message(Call& call, const orLaunchInfo* info) {
 /// or null if an enqueued call may do otherwise.
 std::optional<bool> run(Call& call, size_t bytes) {
   if (is_captured(call.device())) {
-    fail_capture(call);
+    refuse_capture(call.op(), call.device(), call.place != Call::Place::kAny);
   }
   count(call, call.path());
-  if (call.place == Call::Place::kHost) {
-    synchronize_current_stream(call.device()); // reports what failed
-    call.run();
-    return false;
-  }
   std::optional<orLaunchInfo> described;
   if (records_activity()) {
     described = info_of(call, bytes);
@@ -253,9 +231,7 @@ std::optional<bool> run(Call& call, size_t bytes) {
       run_by_message(call, info);
       return;
     }
-    if (!call.runs_on_host) {
-      check_may_run_here(call);
-    }
+    check_may_run_here(call);
     call.alias();
     run_on_current_stream(
         call.device(),
@@ -291,6 +267,25 @@ void run_and_remember(Call& call, const CallKey& key) {
 }
 
 } // namespace
+
+void refuse_capture(
+    const c10::OperatorHandle& op,
+    c10::DeviceIndex device,
+    bool host_waits) {
+  try {
+    run_on_current_stream(device, [] {}); // the runtime refuses it
+  } catch (c10::Error& error) {
+    error.add_context(
+        toString(op.operator_name()) +
+        (host_waits
+             ? " cannot be captured in a graph: the host waits for it"
+             : " cannot be captured in a graph: what its results look like is "
+               "not known before it runs. Where that does not depend on "
+               "values, one such call before the capture tells it"));
+    throw;
+  }
+  TORCH_INTERNAL_ASSERT(false, "a capture ended meanwhile");
+}
 
 // [docs: submit]
 void submit(Call& call) {

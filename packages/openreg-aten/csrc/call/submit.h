@@ -15,4 +15,11 @@ namespace openreg::aten {
 /// what it throws. Afterwards it has its results.
 void submit(Call& call);
 
+/// Throws the runtime's error about a call that cannot be captured in a graph,
+/// and the reason: the host waits for it, or its results are not known before.
+[[noreturn]] void refuse_capture(
+    const c10::OperatorHandle& op,
+    c10::DeviceIndex device,
+    bool host_waits);
+
 } // namespace openreg::aten

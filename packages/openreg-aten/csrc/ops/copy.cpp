@@ -10,6 +10,7 @@
 #include "alias/cpu_aliases.h"
 #include "alias/extent.h"
 #include "base/mechanism.h"
+#include "call/dispatch_paths.h"
 #include "call/enqueue.h"
 #include "call/submit.h"
 #include "device/activity.h"
@@ -317,58 +318,41 @@ at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
   return copy_tensor(result, self, /*non_blocking=*/false);
 }
 
-/// The read of one element, by the host itself.
-class ItemCall final : public Call {
- public:
-  explicit ItemCall(const at::Tensor& self)
-      : Call(
-            handle(),
-            info_of(handle()),
-            self.device().index(),
-            DispatchPath::kTyped),
-        self_(self) {
-    place = Place::kHost;
-    bytes_if_known = self.itemsize();
-    may_be_sent = false;
-  }
+const c10::OperatorHandle& local_scalar_dense_handle() {
+  static const auto value = c10::Dispatcher::singleton().findSchemaOrThrow(
+      "aten::_local_scalar_dense", "");
+  return value;
+}
 
-  void run() override {
-    std::array<std::byte, 16> element; // of any dtype
-    const void* data = readable(
-        device(), self_.const_data_ptr(), self_.itemsize(), element.data());
-    AT_DISPATCH_V2(
-        self_.scalar_type(),
-        "_local_scalar_dense",
-        AT_WRAP([&] { result_ = *static_cast<const scalar_t*>(data); }),
-        AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX),
-        AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES),
-        AT_EXPAND(AT_FLOAT8_TYPES),
-        at::kComplexHalf,
-        at::kHalf,
-        at::kBool,
-        at::kBFloat16);
-  }
-  at::Scalar result() const {
-    return result_;
-  }
-
- private:
-  static const c10::OperatorHandle& handle() {
-    static const auto value = c10::Dispatcher::singleton().findSchemaOrThrow(
-        "aten::_local_scalar_dense", "");
-    return value;
-  }
-
-  const at::Tensor& self_;
-  at::Scalar result_;
-};
-
+/// The host reads one element itself, once the stream has no work.
 at::Scalar local_scalar_dense(const at::Tensor& self) {
   TORCH_CHECK(self.numel() > 0, "Empty tensor not supported");
   check_extent(self, "aten::_local_scalar_dense", "self");
-  ItemCall call(self);
-  submit(call);
-  return call.result();
+  const c10::DeviceIndex device = self.device().index();
+  if (is_captured(device)) {
+    refuse_capture(local_scalar_dense_handle(), device, /*host_waits=*/true);
+  }
+  if (counts_paths()) {
+    count_path(
+        local_scalar_dense_handle().operator_name(), DispatchPath::kTyped);
+  }
+  synchronize_current_stream(device); // reports an earlier failure
+  std::array<std::byte, 16> element;  // of any dtype
+  const void* data =
+      readable(device, self.const_data_ptr(), self.itemsize(), element.data());
+  at::Scalar result;
+  AT_DISPATCH_V2(
+      self.scalar_type(),
+      "_local_scalar_dense",
+      AT_WRAP([&] { result = *static_cast<const scalar_t*>(data); }),
+      AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX),
+      AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES),
+      AT_EXPAND(AT_FLOAT8_TYPES),
+      at::kComplexHalf,
+      at::kHalf,
+      at::kBool,
+      at::kBFloat16);
+  return result;
 }
 
 } // namespace

@@ -155,7 +155,7 @@ decide(c10::DeviceIndex device, Place place, size_t bytes, bool may_raise) {
         : Verdict::kRun; // which a capture refuses
   }
   const size_t limit = inline_bytes();
-  if (place == Place::kTurn || place == Place::kHost || limit == kNoLimit) {
+  if (place == Place::kTurn || limit == kNoLimit) {
     return Verdict::kRun;
   }
   const bool busy = is_busy(device);

@@ -24,7 +24,6 @@ enum class Place : uint8_t {
   kAny,   // decide() decides
   kQueue, // enqueued: an asynchronous copy
   kTurn,  // on this thread, when the stream has come to it
-  kHost,  // on this thread, once the stream has no work: a read
 };
 
 enum class Verdict : uint8_t {

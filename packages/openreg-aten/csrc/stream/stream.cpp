@@ -3,6 +3,7 @@
 #include "stream/stream.h"
 
 #include "base/thread_local.h"
+#include "device/activity.h"
 #include "device/device.h"
 #include "device/error.h"
 #include "device/gil.h"
@@ -197,9 +198,16 @@ void forget_streams(c10::DeviceIndex device) {
 }
 
 void synchronize_current_stream(c10::DeviceIndex device) {
-  const GilRelease without_gil; // what is waited for may need it
+  const orStream_t stream = current_handle(device);
   note_host_wait();
-  OPENREG_CHECK(orStreamSynchronize(current_handle(device)));
+  // An idle stream needs no wait, which would be recorded, and no GIL release.
+  if (C10_LIKELY(
+          !records_activity() && !is_busy(device) &&
+          orStreamQuery(stream) == orSuccess)) {
+    return;
+  }
+  const GilRelease without_gil; // kernels that are waited for may need it
+  OPENREG_CHECK(orStreamSynchronize(stream));
 }
 
 void wait_for_all_streams(c10::DeviceIndex device) {

@@ -97,12 +97,13 @@ std::optional<Error> Runner::execute_in_call(
     Entry& entry,
     bool in_own_kernel,
     const std::optional<Error>& before) {
-  const auto* command = entry.as<Command>();
-  // A message on the stream of a kernel that runs is a part of its launch.
-  const bool is_part = in_own_kernel && command && is_message(*command);
-  if (failure_injection::armed() && !is_part &&
-      state_.usable_since(entry.epoch)) {
-    inject_failure(entry);
+  if (failure_injection::armed()) [[unlikely]] {
+    // A message on the stream of a kernel that runs is a part of its launch.
+    const auto* command = entry.as<Command>();
+    const bool is_part = in_own_kernel && command && is_message(*command);
+    if (!is_part && state_.usable_since(entry.epoch)) {
+      inject_failure(entry);
+    }
   }
   const auto limit = lane_->exchange_limit(state_.wait_timeout());
   auto error = execute(entry, before);
