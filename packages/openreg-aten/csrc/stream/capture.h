@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/export.h"
+#include "stream/captures.h"
 
 #include <openreg/openreg.h>
 
@@ -16,7 +17,6 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/Device.h>
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -51,13 +51,6 @@ class Capture {
   std::mutex mutex_; // of drawn_, until the capture has ended
   std::vector<Drawn> drawn_;
 };
-
-inline std::atomic<int> g_captures{0};
-
-/// Whether a graph is being captured.
-inline bool captures_underway() {
-  return C10_UNLIKELY(g_captures.load(std::memory_order_acquire) > 0);
-}
 
 /// Begins to capture a stream. Throws as orStreamBeginCapture().
 void begin_capture(

@@ -9,6 +9,7 @@
 #include "device/gil.h"
 #include "device/host_wait.h"
 #include "stream/all_streams.h"
+#include "stream/captures.h"
 
 #include <algorithm>
 #include <array>
@@ -201,8 +202,9 @@ void synchronize_current_stream(c10::DeviceIndex device) {
   const orStream_t stream = current_handle(device);
   note_host_wait();
   // An idle stream needs no wait, which would be recorded, and no GIL release.
+  // A query would fail a capture with other words.
   if (C10_LIKELY(
-          !records_activity() && !is_busy(device) &&
+          !records_activity() && !captures_underway() && !is_busy(device) &&
           orStreamQuery(stream) == orSuccess)) {
     return;
   }
