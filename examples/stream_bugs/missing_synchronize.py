@@ -10,7 +10,7 @@ from torch.openreg import sanitizer
 
 # [docs: program]
 def wrong(x: torch.Tensor) -> float:
-    """Computes the mean of the squares, and reads whatever is there."""
+    """Returns the mean of the squares without waiting for the copy."""
     host = torch.zeros(x.shape, pin_memory=True)
     host.copy_(x * x, non_blocking=True)
     return host.mean().item()
