@@ -286,7 +286,7 @@ OPENREG_MECHANISM(
     graph,
     "at::GraphImplInterface, REGISTER_GRAPH_IMPL",
     "no torch.accelerator.Graph") {
-  // By the name in upper case that the device gets later.
+  // The key is the device name in upper case.
   at::GraphImplRegistry()->Register(
       "OPENREG",
       [](const at::GraphImplArgs& args)

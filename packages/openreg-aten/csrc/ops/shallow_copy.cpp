@@ -30,7 +30,7 @@ bool has_compatible_shallow_copy_type(
     const at::Tensor& from) {
   c10::TensorImpl& impl = *self.unsafeGetTensorImpl();
   if (tile_shape(self).has_value() != tile_shape(from).has_value()) {
-    return false; // an object keeps its class
+    return false; // a copy cannot change the C++ class
   }
   return (is_strided_on_cpu_or_device(impl.key_set()) &&
           is_strided_on_cpu_or_device(from.key_set())) ||
@@ -48,8 +48,8 @@ OPENREG_MECHANISM(
   constexpr const char* kName = "_has_compatible_shallow_copy_type";
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   library.impl(kName, TORCH_FN(has_compatible_shallow_copy_type));
-  // Above the Python key, as the composite kernel that it replaces: no
-  // __torch_dispatch__ sees the question.
+  // PyTorch's composite kernel runs above the Python key. This one must too,
+  // so that __torch_dispatch__ does not receive the operator.
   static auto autograd = MAKE_TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1);
   autograd.impl(kName, TORCH_FN(has_compatible_shallow_copy_type));
 }
