@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Draws the fences of Mermaid while Sphinx builds, once for light and once for dark.
+"""Draws Mermaid fences while Sphinx builds, once for light and once for dark mode.
 
-GitHub draws the same fences itself. mermaidx has Mermaid and runs it in a small engine
-of its own, so neither the build nor the reader needs a browser, Node or a network, and
-text that Mermaid refuses stops the build. A picture's ``accTitle:`` is its title, which
-screen readers say.
+GitHub draws the same fences itself. mermaidx bundles Mermaid with a small JavaScript
+engine, so neither the build nor the reader needs a browser, Node or a network. Invalid
+Mermaid text stops the build. The ``accTitle:`` line of a picture becomes its
+alternative text for screen readers.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _SIZE = re.compile(r'viewBox="\S+ \S+ (\S+) (\S+)"')
 
 
 def draw(source: str, theme: str) -> Path:
-    """Draws a picture, unless it is there already.
+    """Draws a picture unless the cache has it.
 
     Args:
-        source: The text, as Mermaid reads it.
+        source: The Mermaid text.
         theme: A key of ``THEMES``.
 
     Returns:
-        The SVG, of the size at which letters have 16 pixels.
+        The path of the SVG, whose size gives 16-pixel text.
     """
     key = hashlib.sha256(f"{version('mermaidx')}\n{source}".encode()).hexdigest()[:16]
     path = CACHE / f"{key}-{theme}.svg"
@@ -50,7 +50,7 @@ def draw(source: str, theme: str) -> Path:
 
 
 class Picture(SphinxDirective):
-    """A fence of Mermaid: two images, of which the page shows the one for its theme."""
+    """A Mermaid fence: two images, one per theme; the page shows the matching image."""
 
     has_content = True
 
@@ -58,7 +58,7 @@ class Picture(SphinxDirective):
         """Returns the images.
 
         Raises:
-            Error: If the picture has no title, or Mermaid cannot draw it.
+            Error: If the picture has no title or Mermaid cannot draw it.
         """
         source = "\n".join(self.content)
         title = _TITLE.search(source)

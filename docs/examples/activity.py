@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records of the runtime, without torch."""
+"""Activity records of the runtime, without torch."""
 
 import openreg_runtime as runtime
 from openreg_runtime import activity
 
 
 def work() -> None:
-    """Does nothing, on the device."""
+    """An empty kernel."""
 
 
 stream = runtime.Stream()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One memory, two addresses: the device's, and the one that kernels use."""
+"""The two addresses of device memory: the device address and the kernel address."""
 
 import ctypes
 
@@ -10,7 +10,7 @@ other = Buffer(4, device=1)
 block.copy_from(b"abcd")
 print(bytes((ctypes.c_char * 4).from_address(block.kernel_address)))
 # prints: b'abcd'
-# The distance is one number for all devices of the process.
+# The distance is the same for all devices of the process.
 distances = {each.kernel_address - each.address for each in (block, other)}
 print(len(distances))
 # prints: 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A model is compiled ahead of time, and loaded for two devices."""
+"""A model that is compiled ahead of time and loaded on two devices."""
 
 import tempfile
 

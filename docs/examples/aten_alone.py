@@ -10,6 +10,6 @@ x = torch.ones(2, device="privateuseone")
 print(x + x, hasattr(torch, "openreg"))
 # prints: tensor([2., 2.], device='privateuseone:0') False
 
-# The device was used before anyone named it, so it keeps its first name.
+# The device was used before it was renamed, so it keeps its default name.
 print(torch.accelerator.current_accelerator(), torch.ones(2).pin_memory().is_pinned())
 # prints: privateuseone True

@@ -4,7 +4,7 @@
 
 import torch
 
-import openreg_aten  # noqa: F401  the backend comes first
+import openreg_aten  # noqa: F401  import the backend first
 
 import openreg_amp  # noqa: F401  # isort: skip
 

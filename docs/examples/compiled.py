@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A compiled function: kernels of the device, and the numbers of the compiled CPU."""
+"""A compiled function, which returns the same numbers as on the CPU."""
 
 import threading
 
@@ -16,7 +16,7 @@ print(smooth(x).cpu().equal(smooth(on_cpu)))
 # prints: True
 
 gate = threading.Event()
-Device(0).default_stream.launch(gate.wait, 30)  # holds the stream
+Device(0).default_stream.launch(gate.wait, 30)  # blocks the stream
 with torch.openreg.operator_paths() as paths:
     y = smooth(x)
 for name, path in paths.calls:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls that run on the CPU, and that CUDA refuses."""
+"""Calls that work on the CPU but fail on CUDA."""
 # environment: OPENREG_CUDA_LIMITS=1
 
 import torch
@@ -25,7 +25,7 @@ rows = F.embedding(torch.tensor([9], device="openreg"), table)
 print(rows.shape)
 # prints: torch.Size([1, 4])
 try:
-    rows.tolist()  # a later call: the device has failed
+    rows.tolist()  # a later call reports the assert
 except torch.AcceleratorError as error:
     print(str(error).partition(" (")[0])
     # prints: OpenReg error: device-side assert triggered

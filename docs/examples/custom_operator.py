@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A custom operator with a CPU kernel runs on the device; one for it may replace it."""
+"""A custom operator, with a CPU kernel first and then with a device kernel."""
 
 import torch
 
@@ -19,10 +19,10 @@ print(triple(x))
 
 @triple.register_kernel("openreg")
 def _(x: torch.Tensor) -> torch.Tensor:
-    print("the device's kernel, on", x.device)
+    print("the device kernel, on", x.device)
     return x + x + x
 
 
 print(triple(x))
-# prints: the device's kernel, on openreg:0
+# prints: the device kernel, on openreg:0
 # prints: tensor([3., 3.], device='openreg:0')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The keys of a call: those of its tensors, plus and minus those of the thread."""
+"""The dispatch keys of a call, from its tensors and from the thread."""
 
 import torch
 from torch import _C
@@ -17,17 +17,17 @@ with torch.inference_mode():
 # prints: DispatchKeySet(PrivateUse1, AutocastPrivateUse1)
 
 
-def left_out() -> list[str]:
-    """Which of a device tensor's keys this thread leaves out."""
+def excluded() -> list[str]:
+    """Lists the keys of a device tensor that this thread excludes."""
     keys = _C.DispatchKey.AutogradFunctionality, _C.DispatchKey.AutocastPrivateUse1
     return [key.name for key in keys if _C._dispatch_tls_is_dispatch_key_excluded(key)]
 
 
-print(left_out())
+print(excluded())
 # prints: ['AutocastPrivateUse1']
 with torch.autocast("openreg"):
-    print(left_out())
+    print(excluded())
 # prints: []
 with _C._AutoDispatchBelowAutograd():
-    print(left_out())
+    print(excluded())
 # prints: ['AutogradFunctionality', 'AutocastPrivateUse1']

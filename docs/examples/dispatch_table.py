@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which kernel an operator has for each key, and who registered it."""
+"""The kernel of an operator for each dispatch key, and the file that registers it."""
 
 import torch
 
@@ -7,15 +7,15 @@ KEYS = ("PrivateUse1", "ADInplaceOrView", "AutogradPrivateUse1", "AutocastPrivat
 
 
 def show(name: str) -> None:
-    """Prints the lines of the dispatcher's table that concern the device."""
+    """Prints the rows of the dispatch table that concern the device."""
     print(name)
     for line in torch._C._dispatch_dump_table(name).splitlines():
         key, _, kernel = line.partition(": ")
         if key in KEYS:
             place, _, kind = kernel.rpartition(" [")
             file = place.rpartition(" ")[2].rpartition("/")[2].partition(":")[0]
-            passes_over = kernel.startswith("fallthrough")
-            print(f"  {key}: {'fallthrough' if passes_over else file} [{kind}")
+            falls_through = kernel.startswith("fallthrough")
+            print(f"  {key}: {'fallthrough' if falls_through else file} [{kind}")
 
 
 show("aten::bincount")

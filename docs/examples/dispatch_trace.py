@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""PyTorch's trace of dispatch is compiled out of the releases; modes are not."""
+"""Dispatch modes, which replace the dispatch trace that PyTorch releases lack."""
 # environment: TORCH_SHOW_DISPATCH_TRACE=1
 
 import os
@@ -12,19 +12,19 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 
 class Calls(TorchFunctionMode):
-    """Prints what Python calls, before the dispatcher sees it."""
+    """Prints each call from Python before it reaches the dispatcher."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None) -> Any:
-        """Is called for every function of torch."""
+        """Runs for each torch function."""
         print("call", getattr(func, "__name__", func))
         return func(*args, **(kwargs or {}))
 
 
 class Operators(TorchDispatchMode):
-    """Prints what is left below autograd and autocast, for the backend."""
+    """Prints each operator that reaches the backend, below autograd and autocast."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None) -> Any:
-        """Is called for every operator that reaches the backend's key."""
+        """Runs for each operator that reaches the backend key."""
         print("operator", func)
         return func(*args, **(kwargs or {}))
 
@@ -48,11 +48,11 @@ with Operators():
 # prints: operator aten._to_copy.default
 # prints: operator aten.detach.default
 
-# The trace would go to the error output.
+# A PyTorch build with the trace would write it to stderr.
 with tempfile.TemporaryFile() as file:
-    error_output = os.dup(2)
+    stderr = os.dup(2)
     os.dup2(file.fileno(), 2)
     x.square()
-    os.dup2(error_output, 2)
+    os.dup2(stderr, 2)
     print("the trace has", file.seek(0, os.SEEK_END), "bytes")
 # prints: the trace has 0 bytes

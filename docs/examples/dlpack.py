@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A capsule carries a tensor of the device; what asks for its device is refused."""
+"""DLPack exchange: capsules work, and torch.from_dlpack raises an error."""
 
 import torch
 from torch.utils.dlpack import from_dlpack, to_dlpack

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the host does not wait for."""
+"""Operators that are enqueued without blocking the host."""
 
 import threading
 
@@ -9,10 +9,10 @@ from openreg_runtime import Device
 
 weight = torch.randn(64, 64, device="openreg")
 x = torch.randn(8, 64, device="openreg")
-torch.tanh(x @ weight).sum()  # from here on the shapes are known
+torch.tanh(x @ weight).sum()  # caches the result shapes
 
 gate = threading.Event()
-Device(0).default_stream.launch(gate.wait, 30)  # holds the stream
+Device(0).default_stream.launch(gate.wait, 30)  # blocks the stream
 with torch.openreg.operator_paths() as paths:
     y = torch.tanh(x @ weight).sum()
 print(dict(sorted(paths.calls)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The program knows nothing of the failures that it meets."""
+"""Failures that are injected by an environment variable, without a code change."""
 # environment: OPENREG_FAILURES=malloc:first=2:period=2;launch:device=1:delay=1000
 
 from openreg_runtime import Buffer, OpenRegError, resource_usage

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Events: what a wait, a second record and a missing record mean."""
+"""Events that are never recorded, recorded once, or recorded twice."""
 
 import threading
 
@@ -13,9 +13,9 @@ print(event.query())  # never recorded: nothing to wait for
 
 first.launch(gate.wait, 30)
 event.record(first)
-second.wait_event(event)  # holds what is enqueued on `second` from here on
+second.wait_event(event)  # blocks all later work on `second`
 second.launch(print, "second")
-event.record(Stream(0))  # the last record counts, and is reached at once
+event.record(Stream(0))  # replaces the first record, and completes immediately
 print(event.query(), second.query())
 # prints: True False
 gate.set()

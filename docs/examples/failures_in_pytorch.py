@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Injected failures reach a program that uses PyTorch as PyTorch's own errors."""
+"""Injected failures, which PyTorch programs receive as PyTorch errors."""
 
 import torch
 
@@ -13,7 +13,7 @@ with failures.inject_failure("launch", first=2):
     except torch.AcceleratorError as error:
         print(str(error).partition("Info: ")[2])
         # prints: injected failure: launch number 2 on device 0
-print(y.tolist())  # the device goes on
+print(y.tolist())  # the device still works
 # prints: [2.0, 2.0, 2.0, 2.0]
 
 with failures.inject_failure("malloc", period=1) as failure:
@@ -22,5 +22,5 @@ with failures.inject_failure("malloc", period=1) as failure:
     except torch.OutOfMemoryError as error:
         print(str(error).partition(".")[0])
         # prints: OpenReg out of memory
-print(failure.calls)  # the allocator gave its cache back and tried again
+print(failure.calls)  # the allocator freed its cache and retried
 # prints: 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Flags of a tensor go through files, and not through clones."""
+"""Tensor flags, which pickling keeps and cloning drops."""
 
 import pickle
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The memory of a graph stays its own until the graph is reset."""
+"""Graph memory, which stays reserved until the graph is reset."""
 
 import torch
 

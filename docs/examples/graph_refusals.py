@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What cannot be captured, and what is said of it."""
+"""Operators that cannot be captured, and the errors that they raise."""
 
 import torch
 

@@ -7,12 +7,12 @@ from torch import nn
 torch.manual_seed(0)
 model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 1)).to("openreg")
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-x = torch.zeros(32, 8, device="openreg")  # the inputs that each replay reads
+x = torch.zeros(32, 8, device="openreg")  # each replay reads these inputs
 y = torch.zeros(32, 1, device="openreg")
 
 
 def step():
-    """Trains on what x and y hold."""
+    """Trains on the current contents of x and y."""
     optimizer.zero_grad(set_to_none=True)
     loss = nn.functional.mse_loss(model(x), y)
     loss.backward()
@@ -22,7 +22,7 @@ def step():
 
 stream = torch.Stream(device="openreg")
 stream.wait_stream(torch.accelerator.current_stream())
-with stream:  # a warm-up
+with stream:  # warm-up
     for _ in range(3):
         step()
 torch.accelerator.current_stream().wait_stream(stream)

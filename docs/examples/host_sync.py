@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A block that may not wait for the device, and does."""
+"""A block that must not wait for the device, but does so twice."""
 
 import re
 
@@ -18,7 +18,7 @@ try:
         x = x[x > 0]
 except AssertionError as error:
     for line in str(error).splitlines():
-        print(re.sub(r", /.*/", ", ", line))  # without the folders
+        print(re.sub(r", /.*/", ", ", line))  # without directories
 # prints: the host waited for the device 2 times:
 # prints:   aten::_local_scalar_dense, host_sync.py:15: if mean > 1:
 # prints:   aten::index with a mask, host_sync.py:18: x = x[x > 0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The third allocation fails, and then each second launch."""
+"""Injected failures: the third allocation, then every second launch."""
 
 from openreg_runtime import Buffer, OpenRegError, Stream, failures
 

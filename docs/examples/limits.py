@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A device with little memory, and waits that end."""
+"""A memory limit and a wait timeout."""
 
 import threading
 
@@ -26,4 +26,4 @@ with failures.wait_timeout(0.02):
         print(error.name)
         # prints: orErrorTimeout
 gate.set()
-stream.synchronize()  # the kernel went on meanwhile
+stream.synchronize()  # the kernel kept running after the timeout

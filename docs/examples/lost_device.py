@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A device is lost for a while; the other one goes on."""
+"""A device that is lost for a while, next to a device that still works."""
 
 from openreg_runtime import Buffer, OpenRegError, failures
 
@@ -13,7 +13,7 @@ with failures.lost_device(0):
     other.fill(1)
 
 try:
-    block.fill(1)  # its memory is gone
+    block.fill(1)  # its memory was released
 except OpenRegError as error:
     print(error)
     # prints: Buffer: device 0 was reset, which ended this block of 16 bytes

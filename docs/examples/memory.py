@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the allocator counts: rounded blocks, cached segments, the peak."""
+"""Allocator statistics: rounded blocks, cached segments and peak usage."""
 
 import torch
 from torch import openreg

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is in use, what happened, and which code did it."""
+"""Memory history: blocks in use, allocator actions and their stack frames."""
 
 import torch
 from torch.openreg import memory
 
 
 def make_weights() -> torch.Tensor:
-    """Takes 4000 bytes."""
+    """Allocates 4000 bytes."""
     return torch.empty(1000, device="openreg")
 
 

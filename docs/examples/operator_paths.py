@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The dispatch path of each operator to the CPU's kernel."""
+"""The dispatch path of each operator to its CPU kernel."""
 
 import torch
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A device has a size, and a tensor that does not fit is refused as on CUDA."""
+"""A tensor that exceeds device memory, with the same error as on CUDA."""
 # environment: OPENREG_DEVICE_MEMORY=64MiB
 
 import textwrap
@@ -19,5 +19,5 @@ except torch.OutOfMemoryError as error:
     # prints: unallocated. If reserved but unallocated memory is large try setting
     # prints: PYTORCH_ALLOC_CONF=max_split_size_mb:<MiB> to avoid fragmentation. Set
     # prints: OPENREG_DEVICE_MEMORY to simulate a larger device.
-print(torch.ones(2, device="openreg").tolist())  # the device goes on
+print(torch.ones(2, device="openreg").tolist())  # the device still works
 # prints: [1.0, 1.0]

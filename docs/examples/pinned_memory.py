@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Copies go on without the host if its memory is pinned."""
+"""A copy to pinned memory, which does not block the host."""
 
 import threading
 
@@ -7,10 +7,10 @@ from openreg_runtime import Buffer, Stream, pinned
 
 gate = threading.Event()
 stream, block, memory = Stream(), Buffer(8), bytearray(8)
-with pinned(memory):  # at the end it waits for the work
+with pinned(memory):  # waits for the enqueued work when it exits
     stream.launch(gate.wait, 30)
     block.fill(ord("x"), stream)
-    block.copy_to(memory, stream)  # returns at once
+    block.copy_to(memory, stream)  # returns immediately
     print(memory == bytes(8))
     # prints: True
     gate.set()

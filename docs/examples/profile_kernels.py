@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The device's part of a profile."""
+"""Device kernels and copies in a profile."""
 
 import torch
 from torch.profiler import ProfilerActivity, profile, record_function

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranges that the program has named."""
+"""Profiler ranges that the program names."""
 
 import torch
 from torch.openreg.profiler import mark, range_pop, range_push

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What surprises in kernels that are written in Python."""
+"""Two surprises with a kernel that is written in Python."""
 
 import torch
 
@@ -7,7 +7,7 @@ seen = []
 
 
 def mul(x, y):
-    """Multiplies in place of a copy."""
+    """Multiplies a copy of x in place."""
     seen.append(type(y).__name__)
     return x.clone().mul_(y)
 
@@ -15,12 +15,12 @@ def mul(x, y):
 library = torch.library.Library("aten", "IMPL")
 library.impl("mul.Tensor", mul, "PrivateUse1")
 
-# The schema has a tensor, and the kernel gets a number if the caller wrote one.
+# The schema declares a tensor, but a number from the caller arrives as a number.
 x = torch.tensor([5.0, 7.0], device="openreg")
 print((x * x).tolist(), (x * 3).tolist(), seen)
 # prints: [25.0, 49.0] [15.0, 21.0] ['Tensor', 'int']
 
-# The kernel goes with its library, and the one before it is back.
+# Deleting the library removes the kernel and restores the previous kernel.
 del library
 print((x * x).tolist(), seen)
 # prints: [25.0, 49.0] ['Tensor', 'int']

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.openreg in the manner of torch.cuda; torch.accelerator sees the same."""
+"""torch.openreg, with the functions of torch.cuda, and torch.accelerator."""
 
 import torch
 from torch import openreg

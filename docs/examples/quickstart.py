@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The device is there as soon as torch is imported."""
+"""The device is available as soon as torch is imported."""
 
 import torch
 

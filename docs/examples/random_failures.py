@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Failures at random are the same ones for the same seed."""
+"""Random failures, which are the same for the same seed."""
 
 from openreg_runtime import Buffer, OpenRegError, failures
 
 
 def failed_calls(seed: int) -> list[int]:
-    """Allocates twenty times and lists the calls that failed."""
+    """Allocates twenty blocks and lists the calls that failed."""
     failed = []
     with failures.inject_failure("malloc", probability=0.2, seed=seed):
         for number in range(1, 21):

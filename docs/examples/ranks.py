@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A failure of one rank, and what the other one did meanwhile."""
+"""An error in one rank while the other rank waits in a collective."""
 
 import re
 
@@ -9,7 +9,7 @@ from torch_openreg.testing import RanksFailedError, run_ranks
 
 
 def step(rank):
-    """Fails on one rank; the other waits for it."""
+    """Fails on rank 1 while rank 0 waits in a barrier."""
     if rank == 1:
         raise ValueError("an empty batch")
     dist.barrier()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Its own stream reuses a block at once, another only when work on it is completed."""
+"""Reuse of a freed block, on its own stream and after record_stream."""
 
 import torch
 from torch import openreg
@@ -13,7 +13,7 @@ with openreg.stream(openreg.Stream()):
 x = torch.empty(1000, device="openreg")
 print(x.data_ptr() == address)
 # prints: True
-x.record_stream(openreg.Stream())  # as if that stream used it
+x.record_stream(openreg.Stream())  # as if that stream used x
 del x
 stats = openreg.memory_stats()
 print(stats["allocated_bytes.all.current"], stats["active_bytes.all.current"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A compiled function that is captured."""
+"""A compiled function that is captured as a graph."""
 
 import torch
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The CPU's kernels and generator: the same seed gives the same numbers."""
+"""Random numbers: the same seed gives the same numbers as on the CPU."""
 
 import torch
 
@@ -10,5 +10,5 @@ print(on_device.cpu().equal(on_cpu))
 # prints: True
 before = torch.get_rng_state()
 torch.randn(100, device="openreg")
-print(torch.get_rng_state().equal(before))  # the CPU's generator stands still
+print(torch.get_rng_state().equal(before))  # the CPU generator is unchanged
 # prints: True

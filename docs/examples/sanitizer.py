@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A stream that does not wait for another one."""
+"""A stream that does not wait for another stream."""
 
 import re
 
@@ -15,7 +15,9 @@ try:
         with side:
             print(x.max().item())
 except sanitizer.UnsynchronizedAccessError as error:
-    report = re.sub(r"/\S*/|0x\w+", "...", str(error))  # without folders and addresses
+    report = re.sub(
+        r"/\S*/|0x\w+", "...", str(error)
+    )  # without directories and addresses
     print(report.replace(str(side.stream_id), "7"))
 # prints: possible data race: nothing orders two uses of the memory at address ...:
 # prints:   aten::max(Tensor self) -> Tensor

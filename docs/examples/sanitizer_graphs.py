@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A race between the replay of a graph and the next input on another stream."""
+"""A race between a graph replay and a write to its input on another stream."""
 
 import re
 
@@ -18,7 +18,9 @@ try:
         with side:
             x.fill_(1)
 except sanitizer.UnsynchronizedAccessError as error:
-    report = re.sub(r"/\S*/|0x\w+", "...", str(error))  # without folders and addresses
+    report = re.sub(
+        r"/\S*/|0x\w+", "...", str(error)
+    )  # without directories and addresses
     print(report.replace(str(side.stream_id), "7"))
 # prints: possible data race: nothing orders two uses of the memory at address ...:
 # prints:   aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two processes share a tensor of the device."""
+"""A device tensor that two processes share."""
 
 import torch
 import torch.multiprocessing as mp
 
 
 def double(tasks, done):
-    """Doubles a tensor in place, in the other process."""
+    """Doubles a tensor in place, in the child process."""
     x = tasks.get()
     x.mul_(2)
     torch.openreg.synchronize()

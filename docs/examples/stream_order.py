@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Work of one stream runs in the order of its launches; no torch is needed."""
+"""Stream order without torch: a stream runs its work in launch order."""
 
 from openreg_runtime import Buffer, Device, PinnedBuffer
 

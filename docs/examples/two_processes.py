@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two processes use one block; an event says when its bytes are there."""
+"""A block that two processes share; an event signals that its bytes are written."""
 
 import subprocess
 import sys

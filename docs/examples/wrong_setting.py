@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A wrong value fails the first use, not the import."""
+"""An invalid setting, which the first use reports and the import does not."""
 # environment: OPENREG_DEVICE_COUNT=none
 
 import textwrap
