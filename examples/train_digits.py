@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Trains a convolutional network on handwritten digits, on openreg and on the CPU.
 
-Runs float32 on both, then mixed precision on openreg, moves a checkpoint to the CPU,
-draws the curves and prints the two devices side by side.
+Trains in float32 on both and in mixed precision on openreg, loads a checkpoint on the
+CPU, draws the curves and prints the two devices side by side.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TEST_IMAGES = 360
 
 @dataclass
 class Run:
-    """What one training run gave.
+    """The results of one training run.
 
     Attributes:
         device: Name of the device, as given to :func:`train`.
@@ -38,8 +38,8 @@ class Run:
         losses: Training loss of every step.
         allocated: Device memory in use after every step, in bytes.
         peaks: Highest device memory in use during every step, in bytes.
-        step_ms: Milliseconds per step, loading included; median over the epochs.
-        accuracy: Share of the test images named rightly, 0 to 1.
+        step_ms: Milliseconds per step, including loading; median over the epochs.
+        accuracy: Share of correctly classified test images, 0 to 1.
         model: The trained network, still on its device.
     """
 
@@ -99,7 +99,7 @@ def build_model(seed: int) -> nn.Module:
 
 
 def evaluate(model: nn.Module, data: TensorDataset, device: str) -> float:
-    """Measures the share of ``data`` that ``model`` names rightly on ``device``."""
+    """Measures the accuracy of ``model`` for ``data`` on ``device``, 0 to 1."""
     model.eval()
     images, labels = (tensor.to(device) for tensor in data.tensors)
     with torch.no_grad():
@@ -107,7 +107,7 @@ def evaluate(model: nn.Module, data: TensorDataset, device: str) -> float:
 
 
 def synchronize(device: str) -> None:
-    """Waits for the work given to ``device``; the CPU has nothing to wait for."""
+    """Waits for the work of ``device``; returns immediately for the CPU."""
     if torch.device(device).type != "cpu":
         torch.accelerator.synchronize(device)
 
@@ -123,8 +123,8 @@ def train(
 ) -> Run:
     """Trains the network on ``device`` and evaluates it there.
 
-    Losses stay on the device until an epoch ends, so that the host never waits for a
-    step. Two runs with the same seed see the same weights and batches.
+    Losses stay on the device until an epoch ends, so the host never waits for a step.
+    Two runs with the same seed use the same weights and batches.
 
     Args:
         device: Where to train, for example ``"openreg"``, ``"openreg:1"``, ``"cpu"``.
@@ -195,7 +195,7 @@ def train(
 
 
 def reload_on_cpu(run: Run, path: Path, seed: int) -> float:
-    """Saves a run's weights from its device and evaluates them on the CPU.
+    """Saves the weights of a run from its device and evaluates them on the CPU.
 
     Returns:
         Test accuracy on the CPU, 0 to 1.
@@ -234,7 +234,7 @@ def draw(runs: list[Run], path: Path) -> None:
 
 
 def table(runs: list[Run], reference: Run) -> str:
-    """Formats the closing table; ratios compare with ``reference``, the CPU's run."""
+    """Formats the final table, with ratios to ``reference``, the run on the CPU."""
     lines = [
         f"{'run':<24}{'accuracy':>10}{'ms/step':>10}{'x CPU':>8}{'peak memory':>14}"
     ]
@@ -266,25 +266,25 @@ def seed_value(text: str) -> int:
 
 
 def usable_device(text: str) -> str:
-    """Checks for argparse that ``text`` names a device that computes here."""
+    """Checks for argparse that ``text`` names a usable device."""
     try:
         torch.ones(1, device=text).cpu()
     except (RuntimeError, ValueError, AssertionError, ImportError) as error:
         reason = str(error).splitlines()[0]
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no usable device: {reason}"
+            f"{text!r} is not a usable device: {reason}"
         ) from error
     return text
 
 
 def output_folder(text: str) -> Path:
-    """Makes the output folder for argparse."""
+    """Creates the output folder for argparse."""
     path = Path(text)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise argparse.ArgumentTypeError(
-            f"{text!r} cannot be made a folder: {error.strerror}"
+            f"cannot create the folder {text!r}: {error.strerror}"
         ) from error
     return path
 
@@ -302,13 +302,13 @@ def parse_arguments(arguments: list[str] | None = None) -> argparse.Namespace:
         "--epochs", type=positive, default=8, help="passes over the data (default: 8)"
     )
     parser.add_argument(
-        "--seed", type=seed_value, default=0, help="seed of everything (default: 0)"
+        "--seed", type=seed_value, default=0, help="random seed (default: 0)"
     )
     parser.add_argument(
         "--output",
         type=output_folder,
         default="build/demo",
-        help="folder for picture and checkpoint (default: build/demo)",
+        help="folder for the picture and the checkpoint (default: build/demo)",
     )
     return parser.parse_args(arguments)
 
@@ -320,13 +320,13 @@ def main(arguments: list[str] | None = None) -> int:
         0, or 1 if the float32 loss curves of the two devices differ.
     """
     options = parse_arguments(arguments)
-    # One thread on both sides: sums are then taken in the same order.
+    # With one thread, both devices sum in the same order.
     torch.set_num_threads(1)
 
     device_run = train(options.device, epochs=options.epochs, seed=options.seed)
     checkpoint = options.output / "digits.pt"
     on_cpu = reload_on_cpu(device_run, checkpoint, options.seed)
-    device_run.model.cpu()  # leaves the device's memory to the next run
+    device_run.model.cpu()  # frees device memory for the next run
     cpu_run = train("cpu", epochs=options.epochs, seed=options.seed)
     mixed_run = train(
         options.device, epochs=options.epochs, seed=options.seed, autocast=True
@@ -339,10 +339,10 @@ def main(arguments: list[str] | None = None) -> int:
     equal = device_run.losses == cpu_run.losses
     print(f"\n{table(runs, cpu_run)}\n")
     print(
-        f"float32 loss curve on {options.device} equals the CPU's bit for bit: "
+        f"float32 loss curve on {options.device} matches the CPU bit for bit: "
         f"{'yes' if equal else 'NO'} ({len(cpu_run.losses)} steps)"
     )
-    print(f"checkpoint {checkpoint}, evaluated again on the CPU: {on_cpu:.2%}")
+    print(f"checkpoint {checkpoint}, accuracy on the CPU: {on_cpu:.2%}")
     print(f"picture {picture}")
     return 0 if equal else 1
 

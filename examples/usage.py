@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The shortest use of the device: make a tensor, compute, copy it back and print."""
+"""The shortest program: create a tensor, compute, copy it back and print."""
 
 # fmt: off
 import torch

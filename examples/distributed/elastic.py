@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Trains on two ranks, of which one is lost on the way: torchrun starts both again."""
+"""Elastic training: torchrun restarts both ranks after one rank is killed."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from torch import nn
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.nn.parallel import DistributedDataParallel
 
-folder = Path(sys.argv[1])  # of the checkpoints
+folder = Path(sys.argv[1])  # for the checkpoints
 device = torch.device("openreg", int(os.environ["LOCAL_RANK"]) % 2)
 torch.accelerator.set_device_index(device.index)
 dist.init_process_group(device_id=device)
@@ -24,7 +24,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
 
 
 def save(step):
-    """Writes a checkpoint, of which the metadata comes last."""
+    """Writes a checkpoint; its metadata file comes last."""
     weights, moments = get_state_dict(model, optimizer)
     state = {"model": weights, "optimizer": moments}
     dcp.save(state, checkpoint_id=folder / str(step))
@@ -50,7 +50,7 @@ x = torch.full((8, 4), dist.get_rank() + 1.0, device=device)
 restarts = os.environ["TORCHELASTIC_RESTART_COUNT"]
 for step in range(first, 10):
     if step == 6 and dist.get_rank() == 1 and restarts == "0":
-        os.kill(os.getpid(), signal.SIGKILL)  # as a host that fails does
+        os.kill(os.getpid(), signal.SIGKILL)  # simulates a host failure
     optimizer.zero_grad()
     loss = (model(x) - 1).square().mean()
     loss.backward()

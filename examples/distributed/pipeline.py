@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A pipeline: torchrun --nproc-per-node 2 examples/distributed/pipeline.py."""
+"""Pipelining: torchrun --nproc-per-node 2 examples/distributed/pipeline.py."""
 
 import os
 
@@ -16,9 +16,9 @@ dist.init_process_group(device_id=device)
 torch.manual_seed(0)
 layers = nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 4))
 part = (layers[:2], layers[2:])[rank].to(device)
-x, wanted = torch.randn(16, 8, device=device), torch.ones(16, 4, device=device)
+x, target = torch.randn(16, 8, device=device), torch.ones(16, 4, device=device)
 stage = PipelineStage(part, rank, 2, device)
-# Four parts of the batch: a rank runs one backward after each forward.
+# Four microbatches; each rank alternates between forward and backward passes.
 schedule = Schedule1F1B(stage, n_microbatches=4, loss_fn=nn.functional.mse_loss)
 optimizer = torch.optim.AdamW(part.parameters(), lr=0.02)
 history = []
@@ -28,10 +28,10 @@ for _ in range(20):
     if rank == 0:
         schedule.step(x)
     else:
-        schedule.step(target=wanted, losses=losses)
+        schedule.step(target=target, losses=losses)
         history.append(torch.stack(losses).mean().item())
     optimizer.step()
 if rank == 1:
-    print(f"loss is below a half of the first: {history[-1] < history[0] / 2}")
-# prints: loss is below a half of the first: True
+    print(f"last loss is below half of the first: {history[-1] < history[0] / 2}")
+# prints: last loss is below half of the first: True
 dist.destroy_process_group()

@@ -22,14 +22,14 @@ model = nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 4)).to(device)
 x = torch.randn(16, 8, device=device)
 whole = model(x)
 mesh = init_device_mesh("openreg", (dist.get_world_size(),))
-# Each rank has half of the features in the middle; their products are added up.
+# Each rank holds half of the hidden features; the partial outputs are summed.
 parallelize_module(model, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
 output = model(x)
 output.square().mean().backward()
 weight = model[0].weight
 if dist.get_rank() == 0:
-    print(f"{list(weight.shape)}, here {list(weight.to_local().shape)}")
+    print(f"{list(weight.shape)}, local {list(weight.to_local().shape)}")
     print(f"the same output: {torch.allclose(output, whole, atol=1e-6)}")
-# prints: [32, 8], here [16, 8]
+# prints: [32, 8], local [16, 8]
 # prints: the same output: True
 dist.destroy_process_group()

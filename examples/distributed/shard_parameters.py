@@ -12,7 +12,7 @@ device = torch.device("openreg", int(os.environ["LOCAL_RANK"]) % 2)
 torch.accelerator.set_device_index(device.index)
 dist.init_process_group(device_id=device)
 
-with torch.device("meta"):  # no rank has the whole model
+with torch.device("meta"):  # no rank holds the whole model
     model = nn.Sequential(nn.Linear(8, 32), nn.Tanh(), nn.Linear(32, 4))
 for layer in (model[0], model[2], model):
     fully_shard(layer)
@@ -25,14 +25,14 @@ x = torch.randn(16, 8, device=device)
 losses = []
 for _ in range(20):
     optimizer.zero_grad()
-    loss = (model(x) - 1).square().mean()  # gathers one layer after another
-    loss.backward()  # each rank gets its part of the gradients
+    loss = (model(x) - 1).square().mean()  # gathers one layer at a time
+    loss.backward()  # each rank gets its shard of the gradients
     optimizer.step()
     losses.append(loss.item())
 weight = model[0].weight
 if dist.get_rank() == 0:
-    print(f"{list(weight.shape)}, here {list(weight.to_local().shape)}")
-    print(f"loss is below a half of the first: {losses[-1] < losses[0] / 2}")
-# prints: [32, 8], here [16, 8]
-# prints: loss is below a half of the first: True
+    print(f"{list(weight.shape)}, local {list(weight.to_local().shape)}")
+    print(f"last loss is below half of the first: {losses[-1] < losses[0] / 2}")
+# prints: [32, 8], local [16, 8]
+# prints: last loss is below half of the first: True
 dist.destroy_process_group()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Trains on ranks: torchrun --nproc-per-node 2 examples/distributed/train.py."""
+"""DDP training: torchrun --nproc-per-node 2 examples/distributed/train.py."""
 
 import os
 
@@ -19,7 +19,7 @@ x = torch.full((8, 4), dist.get_rank() + 1.0, device=device)
 for _ in range(20):
     optimizer.zero_grad()
     loss = (model(x) - 1).square().mean()
-    loss.backward()  # all_reduce of the gradients runs meanwhile
+    loss.backward()  # overlaps with the all_reduce of the gradients
     optimizer.step()
 loss = loss.detach()
 dist.all_reduce(loss, dist.ReduceOp.AVG)

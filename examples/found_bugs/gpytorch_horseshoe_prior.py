@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""gpytorch 1.15.2: a HorseshoePrior draws a part of its samples on the CPU.
+"""gpytorch 1.15.2: a HorseshoePrior draws some of its samples on the CPU.
 
-``HalfCauchy(1)`` makes its parameter on the CPU, and so its samples, which are
-multiplied by the scale on the device.
+``HalfCauchy(1)`` creates its parameter on the CPU, so its samples are on the CPU too.
+They are then multiplied by the scale, which is on the device.
 """
 
 from __future__ import annotations

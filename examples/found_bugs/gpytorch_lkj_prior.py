@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """gpytorch 1.15.2: the concentration of an LKJPrior stays on the CPU.
 
-It is an attribute and no buffer, also in LKJCholeskyFactorPrior and LKJCovariancePrior,
-so that ``to`` moves nothing.
+It is an attribute and not a buffer, so ``to`` does not move it. The same bug is in
+LKJCholeskyFactorPrior and LKJCovariancePrior.
 """
 
 from __future__ import annotations

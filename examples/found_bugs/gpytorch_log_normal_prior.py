@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""gpytorch 1.15.2: a LogNormalPrior computes with the parameters it was made with.
+"""gpytorch 1.15.2: a LogNormalPrior computes with its original parameters.
 
-``to`` moves copies of them, which are buffers for the state dict. The distribution that
-the prior transforms keeps its own; a HalfNormalPrior has the same error.
+``to`` moves copies of the parameters, which are buffers for the state dict. The
+distribution that the prior transforms keeps the originals. HalfNormalPrior has the same
+bug.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """gpytorch 1.15.2: the limits of a UniformPrior stay on the CPU.
 
-The other priors make buffers of their parameters; this one does not, so that ``to``
-moves nothing.
+The other priors register their parameters as buffers. UniformPrior does not, so ``to``
+does not move them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""kornia 0.9.0: the random generator of an operation brings its numbers to the CPU.
+"""kornia 0.9.0: the random generator of an operation moves its numbers to the CPU.
 
-``to`` moves the generator's buffers and samplers, and the magnitude, a parameter. But
-the generator's forward() brings what it drew to the device of the ranges that its
-constructor was given, which nothing moves.
+``to`` moves the generator's buffers and samplers, and the magnitude, which is a
+parameter. But the generator's forward() moves its random numbers to the device of the
+ranges that its constructor received, and ``to`` does not move these ranges.
 """
 
 from __future__ import annotations

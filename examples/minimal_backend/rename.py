@@ -57,10 +57,10 @@ def check_name(name: str) -> None:
     """
     if not re.fullmatch(r"[a-z][a-z_]*", name):
         raise MistakeError(
-            f"{name!r} is not made of the letters a to z, lower case, and _"
+            f"{name!r} must consist of the letters a to z, lower case, and _"
         )
     if keyword.iskeyword(name):
-        raise MistakeError(f"{name!r} is a keyword of Python")
+        raise MistakeError(f"{name!r} is a Python keyword")
     if name == "openreg":
         raise MistakeError(f"{name!r} is the device of torch-openreg")
     os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # load no other backend
@@ -71,7 +71,7 @@ def check_name(name: str) -> None:
     except RuntimeError:
         pass  # the name is free
     else:
-        raise MistakeError(f"{name!r} is a device of PyTorch")
+        raise MistakeError(f"{name!r} is a PyTorch device")
     owners = {
         "torch": torch,
         "torch.Tensor": torch.Tensor,
@@ -84,7 +84,7 @@ def check_name(name: str) -> None:
                 raise MistakeError(f"{name!r} is taken: there is {where}.{attribute}")
     operators = torch._C._dispatch_get_all_op_names()
     if name in {operator.partition("::")[0] for operator in operators}:
-        raise MistakeError(f"{name!r} is taken: it is a namespace of operators")
+        raise MistakeError(f"{name!r} is taken: it is an operator namespace")
 
 
 def check_folder(folder: Path) -> None:
@@ -98,7 +98,7 @@ def check_folder(folder: Path) -> None:
     if folder.exists() and any(folder.iterdir()):
         raise MistakeError(f"the folder {folder} is not empty")
     if folder.resolve().is_relative_to(SOURCE):
-        raise MistakeError(f"{folder} is inside of {SOURCE}, which is copied")
+        raise MistakeError(f"{folder} is inside {SOURCE}, the folder to copy")
 
 
 def renamed(text: str, name: str) -> str:
@@ -144,7 +144,7 @@ def write(name: str, folder: Path, step: int = LAST) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command line; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("name", help="the device's name, such as acme")
+    parser.add_argument("name", help="the device name, such as acme")
     parser.add_argument("folder", type=Path, help="a new or empty folder")
     parser.add_argument(
         "--step", type=int, default=LAST, choices=range(1, LAST + 1), metavar="1..10"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""With openreg-aten: tensors, operators, gradients and streams on privateuseone."""
+"""openreg-aten: tensors, operators, gradients and streams on privateuseone."""
 
 import torch
 
@@ -20,7 +20,7 @@ print(y.tolist(), torch.accelerator.device_count())
 print(len(openreg_aten.mechanisms()) > 20)
 # prints: True
 
-# Mixed precision, the name and its module are in packages above, and errors say so.
+# Mixed precision and the device module need other packages, and the errors name them.
 for missing in (
     lambda: torch.autocast("privateuseone"),
     lambda: torch.privateuseone.get_device_name(),

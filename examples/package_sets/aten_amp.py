@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""And openreg-amp: mixed precision on privateuseone."""
+"""openreg-aten with openreg-amp: mixed precision on privateuseone."""
 
 import torch
 
-import openreg_aten  # noqa: F401  the backend comes first
+import openreg_aten  # noqa: F401  import the backend first
 
 import openreg_amp  # isort: skip
 
@@ -19,7 +19,7 @@ print(product.dtype, loss.dtype, weight.grad.dtype)
 print(len(openreg_amp.rules()) > 100)
 # prints: True
 
-# The name and its module are one package up.
+# The device name needs torch-openreg.
 try:
     torch.device("openreg")
 except RuntimeError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""With openreg-aten and openreg-distributed: collectives on privateuseone."""
+"""openreg-aten with openreg-distributed: collectives on privateuseone."""
 
 import torch
 import torch.distributed as dist

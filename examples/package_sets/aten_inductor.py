@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What openreg-aten and openreg-inductor do together: torch.compile with Inductor."""
+"""openreg-aten with openreg-inductor: torch.compile with Inductor."""
 
 import torch
 
-import openreg_aten  # noqa: F401  the backend comes first
+import openreg_aten  # noqa: F401  import the backend first
 
 import openreg_inductor  # isort: skip
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""And torch-openreg: the name, torch.openreg and its methods, with no import."""
+"""torch-openreg: the device name and torch.openreg, without an import."""
 
 import torch
 import torch.distributed as dist

@@ -22,6 +22,6 @@ with runtime.failures.memory_limit(2**20):
         print(error.name)
         # prints: orErrorMemoryAllocation
 
-# Tensors are one package up.
+# Tensors need openreg-aten.
 print(importlib.util.find_spec("openreg_aten"))
 # prints: None

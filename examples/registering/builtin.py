@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A kernel of the device, in Python, for an operator of PyTorch."""
+"""A device kernel in Python for a PyTorch operator."""
 
 import torch
 from torch import Tensor
@@ -25,7 +25,7 @@ previous = torch.library.get_kernel("aten::exp", "PrivateUse1")
 
 
 def watched_exp(keys: torch.DispatchKeySet, x: Tensor) -> Tensor:
-    """Looks at the call and leaves the work to the kernel that was there."""
+    """Records the call and runs the previous kernel."""
     seen.append("exp")
     return previous.call_boxed(keys, x)
 
@@ -39,7 +39,7 @@ print(x.trace().item() == x.cpu().trace().item(), seen)
 # prints: True ['trace']
 # without kernel: True []
 
-# PyTorch's derivative stays.
+# The operator keeps PyTorch's derivative.
 print(torch.autograd.gradcheck(torch.trace, x.clone().requires_grad_()))
 # prints: True
 

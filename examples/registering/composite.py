@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a kernel in place of a composite one takes away, and how to bring it back."""
+"""A kernel that replaces a composite kernel, with the derivative that it needs."""
 
 import torch
 from torch import Tensor
@@ -8,7 +8,7 @@ library = torch.library.Library("aten", "IMPL")
 
 
 def square(x: Tensor) -> Tensor:
-    """Writes into its output, as kernels do: no gradient can come out of it."""
+    """Writes into its output, as kernels do, so autograd cannot derive a gradient."""
     return torch.mul(x.detach(), x.detach(), out=torch.empty_like(x.detach()))
 
 
@@ -18,7 +18,7 @@ library.impl("square", square, "PrivateUse1")
 
 
 class Square(torch.autograd.Function):
-    """The derivative that went with the composite kernel."""
+    """The derivative that the composite kernel provided."""
 
     @staticmethod
     def forward(ctx, x: Tensor) -> Tensor:
@@ -29,7 +29,7 @@ class Square(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad: Tensor) -> Tensor:
-        """Is the derivative of x * x."""
+        """Returns the gradient of x * x."""
         (x,) = ctx.saved_tensors
         return grad * x * 2
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A kernel in place of PyTorch's composite one. With the composite kernel goes
-// the derivative of its parts: the operator needs one of its own.
+// A kernel that replaces PyTorch's composite kernel. The composite kernel gets
+// its derivative from its parts, so the new kernel needs an explicit one.
 #include "launch.h"
 
 #include <ATen/Dispatch.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Uses composite_implicit.cpp: a kernel in place of a composite one."""
+"""Uses composite_implicit.cpp: a kernel that replaces a composite kernel."""
 
 from pathlib import Path
 

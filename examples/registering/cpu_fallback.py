@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One operator that runs on the CPU, with copies of its arguments."""
+"""A single operator that runs on the CPU, with copies of its arguments."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_map_only
 DEVICE = "openreg"
 
 
-# Somebody else's operator: one kernel for every device, in truth for the host.
+# A third-party operator: registered for every device, but its kernel needs the host.
 @torch.library.custom_op("demo::unwrap", mutates_args=())
 def unwrap(phase: Tensor) -> Tensor:
     """Removes the jumps from an angle in radians."""
@@ -20,7 +20,7 @@ def unwrap(phase: Tensor) -> Tensor:
 
 
 def on_cpu(op: torch._ops.OpOverload) -> Callable[..., Any]:
-    """Makes a kernel that copies tensors to the CPU, and results back."""
+    """Returns a kernel that copies tensors to the CPU and results back."""
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
         args, kwargs = tree_map_only(Tensor, Tensor.cpu, (args, kwargs))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A new operator in a namespace of its own: schema, kernel, Meta and autograd.
+// A new operator in a new namespace: schema, kernel, Meta and autograd.
 #include "launch.h"
 
 #include <ATen/Dispatch.h>
@@ -50,7 +50,7 @@ class CustomAbs : public torch::autograd::Function<CustomAbs> {
                                .typed<at::Tensor(const at::Tensor&)>();
     context->save_for_backward({x});
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    return op.call(x); // now the kernel of the device
+    return op.call(x); // now the device kernel
   }
 
   static torch::autograd::variable_list backward(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Uses custom_abs.cpp: a new operator in a namespace of its own."""
+"""Uses custom_abs.cpp: a new operator in a new namespace."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// New operators in a namespace that exists, whose whole kernel is a
+// New operators in an existing namespace. Their only kernel is a
 // torch::autograd::Function.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 // [docs: function]
-/// Gives a view of its argument, and half of the gradient back.
+/// Returns a view of its argument; backward() returns half of the gradient.
 class Aliasing : public torch::autograd::Function<Aliasing> {
  public:
   static at::Tensor forward(AutogradContext*, const at::Tensor& x) {
@@ -28,7 +28,7 @@ at::Tensor custom_autograd_fn_aliasing(const at::Tensor& x) {
 }
 // [docs: end]
 
-/// The same with the argument itself in place of a view.
+/// Returns the argument itself instead of a view.
 class ReturnsSelf : public torch::autograd::Function<ReturnsSelf> {
  public:
   static at::Tensor forward(AutogradContext*, at::Tensor x) {

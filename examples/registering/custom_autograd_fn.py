@@ -21,7 +21,7 @@ for op in (
 # prints: True [1.0, 2.0] [0.5, 0.5]
 # without library: 'openreg' object has no attribute 'custom_autograd_fn_aliasing'
 
-# In inference mode there is no autograd, and so no kernel.
+# Inference mode skips autograd, so the operator has no kernel.
 with torch.inference_mode():
     try:
         torch.ops.openreg.custom_autograd_fn_aliasing(x)

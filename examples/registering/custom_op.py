@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.library.custom_op: the same with a decorator for each part."""
+"""torch.library.custom_op: a new operator, with a decorator for each part."""
 
 import torch
 from torch import Tensor
 from torch._subclasses import FakeTensorMode
 
-seen = []  # where kernels ran
+seen = []  # the device of each kernel call
 
 
 # [docs: define]
@@ -40,12 +40,12 @@ def _(x: Tensor, scale: float) -> Tensor:
 
 # [docs: autograd]
 def setup_context(ctx, inputs: tuple[Tensor, float], output: Tensor) -> None:
-    """Keeps what the backward pass needs."""
+    """Saves the arguments for the backward pass."""
     ctx.x, ctx.scale = inputs
 
 
 def backward(ctx, grad: Tensor) -> tuple[Tensor, None]:
-    """Gives one gradient for each argument."""
+    """Returns one gradient for each argument."""
     return grad * ctx.x.sign() * ctx.scale, None
 
 
@@ -56,7 +56,7 @@ scaled_abs.register_autograd(backward, setup_context=setup_context)
 # [docs: vmap]
 @scaled_abs.register_vmap
 def _(info, in_dims: tuple, x: Tensor, scale: float) -> tuple[Tensor, int]:
-    return scaled_abs(x, scale), in_dims[0]  # element by element: any dimension
+    return scaled_abs(x, scale), in_dims[0]  # elementwise: any dimension
 
 
 # [docs: end]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A key that an operator passes over: here, conjugation is left to the kernel."""
+"""An operator that skips a dispatch key: its kernel handles conjugation itself."""
 
 import torch
 from torch import Tensor
@@ -8,7 +8,7 @@ seen = []
 
 
 def trace(x: Tensor) -> Tensor:
-    """Sums the diagonal first and conjugates one number instead of all."""
+    """Sums the diagonal first and conjugates only the result."""
     seen.append(x.is_conj())
     return x.diagonal().sum()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A key that all operators pass over, but for those with a kernel of their own."""
+"""A dispatch key that all operators without a kernel for it skip."""
 # environment: OPENREG_DISABLE=autocast
 
 import torch

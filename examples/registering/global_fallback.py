@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A fallback for all operators, in Python, where the backend brings none."""
+"""A Python fallback for all operators, for a backend without a fallback."""
 # environment: OPENREG_DISABLE=fallback
 
 from typing import Any
@@ -12,7 +12,7 @@ seen = []
 
 
 def on_cpu(op: torch._ops.OpOverload, *args: Any, **kwargs: Any) -> Any:
-    """Runs any operator on copies, and copies back what it writes."""
+    """Runs any operator on copies and copies modified arguments back."""
     seen.append(str(op))
     schema = op._schema.arguments
     values = dict(zip((each.name for each in schema), args, strict=False)) | kwargs
@@ -37,7 +37,7 @@ print(x.tolist(), x.bincount().tolist(), seen)
 # prints: [1, 3, 3] [0, 1, 0, 2] ['aten.put_.default', 'aten.bincount.default']
 # without fallback: Could not run 'aten::put_' with arguments from the 'openreg' backend
 
-# One fallback for a key: where the backend has its own, this is an error.
+# A key can have one fallback. A second registration raises an error.
 try:
     torch.library.Library("_", "IMPL").fallback(on_cpu, "PrivateUse1")
 except RuntimeError as error:

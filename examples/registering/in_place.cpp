@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An operator that writes into its argument, and tells autograd so.
+// An operator that writes to its argument and notifies autograd.
 #include "launch.h"
 
 #include <ATen/Dispatch.h>
@@ -26,12 +26,12 @@ at::Tensor& negate_(at::Tensor& x) {
 // [docs: registration]
 TORCH_LIBRARY_FRAGMENT(demo, m) {
   m.def("negate_(Tensor(a!) x) -> Tensor(a!)");
-  m.def("negate_untold_(Tensor(a!) x) -> Tensor(a!)");
+  m.def("negate_unmarked_(Tensor(a!) x) -> Tensor(a!)");
 }
 
 TORCH_LIBRARY_IMPL(demo, PrivateUse1, m) {
   m.impl("negate_", negate_);
-  m.impl("negate_untold_", negate_);
+  m.impl("negate_unmarked_", negate_);
 }
 
 TORCH_LIBRARY_IMPL(demo, ADInplaceOrView, m) {

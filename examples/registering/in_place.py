@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Uses in_place.cpp: autograd has to know that a tensor was written."""
+"""Uses in_place.cpp: in-place operators that do and do not notify autograd."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import torch
 torch.ops.load_library(Path(__file__).parent / "build" / "in_place.so")
 # [docs: end]
 
-for op in (torch.ops.demo.negate_, torch.ops.demo.negate_untold_):
+for op in (torch.ops.demo.negate_, torch.ops.demo.negate_unmarked_):
     weight = torch.tensor([1.0, 2.0], device="openreg", requires_grad=True)
     x = weight * 3
     y = x * x  # keeps x for the backward pass

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the kernels of these examples need of the device: a pointer and a
-// launch.
+// Device access for the kernels of these examples: a pointer and a launch.
 #pragma once
 
 #include <openreg/openreg.h>
@@ -16,7 +15,8 @@ inline void check(orError_t error) {
   TORCH_CHECK(error == orSuccess, orGetErrorMessage());
 }
 
-/// Where a kernel finds the data of a device tensor; the host never looks.
+/// Returns the address that kernels use for a device tensor; the host never
+/// reads it.
 template <typename T>
 T* kernel_pointer(const at::Tensor& tensor) {
   void* pointer = nullptr;

@@ -11,7 +11,7 @@ library.define("scaled_abs(Tensor x, float scale) -> Tensor")
 
 
 def scaled_abs(x: Tensor, scale: float) -> Tensor:
-    """Writes into its output, as kernels do: no gradient can come out of it."""
+    """Writes into its output, as kernels do, so autograd cannot derive a gradient."""
     out = torch.empty_like(x)
     torch.abs(x, out=out)
     return out.mul_(scale)
@@ -28,7 +28,7 @@ library.impl("scaled_abs", lambda x, scale: torch.empty_like(x), "Meta")
 
 
 class ScaledAbs(torch.autograd.Function):
-    """The derivative; its forward goes on to the kernels below autograd."""
+    """The derivative; its forward() calls the kernels below autograd."""
 
     @staticmethod
     def forward(ctx, x: Tensor, scale: float) -> Tensor:
@@ -40,7 +40,7 @@ class ScaledAbs(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad: Tensor) -> tuple[Tensor, None]:
-        """One gradient for each argument."""
+        """Returns one gradient for each argument."""
         (x,) = ctx.saved_tensors
         return grad * x.sign() * ctx.scale, None
 

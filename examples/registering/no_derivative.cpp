@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An operator without a derivative, whose backward says so.
+// An operator without a derivative, whose backward raises an error.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty_like.h>
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>

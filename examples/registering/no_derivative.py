@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Uses no_derivative.cpp: an operator whose backward is an error."""
+"""Uses no_derivative.cpp: an operator whose backward raises an error."""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.library.opcheck: do the parts of an operator fit together?"""
+"""torch.library.opcheck: checks that the parts of an operator fit together."""
 
 import torch
 from torch import Tensor
@@ -26,7 +26,7 @@ print(*torch.library.opcheck(twice, (x,), test_utils=checks).items(), sep="\n")
 # prints: ('test_aot_dispatch_dynamic', 'SUCCESS')
 # without fake: There was no fake impl registered for
 
-# The fourth knows the CPU, CUDA and XPU only.
+# The fourth check supports only the CPU, CUDA and XPU.
 try:
     torch.library.opcheck(twice, (x,), test_utils="test_autograd_registration")
 except OpCheckError as error:

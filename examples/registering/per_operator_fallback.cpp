@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operators of PyTorch, by name: a kernel of the device for the arguments that
-// it serves, PyTorch's copying fallback for the others and for whole operators.
+// PyTorch operators, by name: a device kernel for some arguments, and PyTorch's
+// copying fallback for other arguments and for whole operators.
 #include "launch.h"
 
 #include <ATen/native/CPUFallback.h>
@@ -12,7 +12,7 @@ namespace {
 
 // [docs: boxed]
 void cpu_fallback(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
-  // A copy is no view: an operator that returns one had better fail.
+  // A copy cannot be a view, so an operator that returns a view must fail.
   at::native::cpu_fallback(op, stack, /*error_on_views=*/true);
 }
 // [docs: end]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Uses per_operator_fallback.cpp: the device's kernel, or the CPU's on copies."""
+"""Uses per_operator_fallback.cpp: a device kernel, or a CPU kernel on copies."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ print([has_kernel(name, "PrivateUse1") for name in names])
 # without library: [False, False]
 
 x = torch.arange(12.0, device="openreg").reshape(3, 4)
-for each in (x, x.t(), x.double(), x.to(torch.int32)):  # the last two on the CPU
+for each in (x, x.t(), x.double(), x.to(torch.int32)):  # the last two run on the CPU
     y = each.trace()
     print(y.device, y.dtype, y.cpu().equal(each.cpu().trace()))
 # prints: openreg:0 torch.float32 True

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An operator by PyTorch's stable ABI: what is compiled once runs with this
-// version of torch and with later ones.
+// An operator that uses PyTorch's stable ABI. The compiled library runs with
+// this and later versions of torch.
 #include <openreg/openreg.h>
 
 #include <torch/csrc/stable/accelerator.h>

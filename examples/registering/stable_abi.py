@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Uses stable_abi.cpp: an operator that is compiled for several versions of torch."""
+"""Uses stable_abi.cpp: an operator that is compiled once for several torch versions."""
 
 from pathlib import Path
 

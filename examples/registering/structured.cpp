@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A structured kernel from outside: PyTorch's own check of the arguments, with
-// the device's outputs and computation.
+// A structured kernel outside of PyTorch: PyTorch checks the arguments, and the
+// device allocates the outputs and computes.
 #include "launch.h"
 
 #include <ATen/Dispatch.h>
@@ -12,7 +12,7 @@
 namespace {
 
 // [docs: outputs]
-/// PyTorch's meta function calls set_output_*() with what the result is to be.
+/// PyTorch's meta function calls set_output_*() with the result's metadata.
 class Tril : public at::meta::structured_tril {
  public:
   Tril() = default;

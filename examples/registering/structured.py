@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Uses structured.cpp: PyTorch's checks around the device's computation."""
+"""Uses structured.cpp: PyTorch's checks with a device kernel."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ for result in (x.tril(1), out, x.clone().tril_(1)):
 print(torch.autograd.gradcheck(torch.tril, x.requires_grad_()))
 # prints: True
 
-# PyTorch's own check, in the meta function.
+# PyTorch's meta function checks the arguments.
 try:
     torch.ones(3, device="openreg").tril()
 except RuntimeError as error:

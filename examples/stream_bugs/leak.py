@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A sum of losses keeps the graph of each, with all that was saved for backward."""
+"""A leak: a sum of losses keeps every autograd graph and its saved tensors."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from torch_openreg.testing import assert_no_leak
 
 # [docs: program]
 class Wrong:
-    """Adds up losses, and keeps their graphs."""
+    """Sums losses and keeps their graphs."""
 
     def __init__(self) -> None:
         self.total = torch.zeros((), device="openreg")
 
     def add(self, loss: torch.Tensor) -> None:
-        """Counts a loss."""
+        """Adds a loss."""
         self.total = self.total + loss
 
 
 class Right(Wrong):
-    """Adds up their values."""
+    """Sums only the values of losses."""
 
     def add(self, loss: torch.Tensor) -> None:
-        """Counts a loss."""
+        """Adds a loss."""
         self.total = self.total + loss.detach()
 
 
 def step(weight: torch.Tensor, x: torch.Tensor, losses: Wrong) -> None:
-    """Computes a loss, and has it counted."""
+    """Computes a loss and adds it to the sum."""
     hidden = torch.tanh(x @ weight)
     losses.add(hidden.square().mean())
 
@@ -38,7 +38,7 @@ def step(weight: torch.Tensor, x: torch.Tensor, losses: Wrong) -> None:
 
 
 def main() -> None:
-    """Prints the memory in use after each step, and what is left of the last one."""
+    """Prints memory in use after each step and the leak report of the last step."""
     weight = torch.randn(64, 64, device="openreg", requires_grad=True)
     x = torch.randn(64, 64, device="openreg")
     for kind in (Wrong, Right):

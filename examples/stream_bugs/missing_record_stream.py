@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Memory is handed out again while another stream still reads it."""
+"""A missing record_stream: memory is reused while another stream still reads it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.openreg import sanitizer
 
 # [docs: program]
 def wrong(batches: Sequence[torch.Tensor], side: torch.Stream) -> float:
-    """Prepares batches on one stream and adds them up on the other."""
+    """Prepares batches on one stream and sums them on the other."""
     main = torch.accelerator.current_stream()
     total = torch.zeros_like(batches[0])
     for batch in batches:
@@ -25,7 +25,7 @@ def wrong(batches: Sequence[torch.Tensor], side: torch.Stream) -> float:
 
 
 def right(batches: Sequence[torch.Tensor], side: torch.Stream) -> float:
-    """Tells the allocator that the other stream uses the memory too."""
+    """Registers the use on the other stream with the allocator."""
     main = torch.accelerator.current_stream()
     total = torch.zeros_like(batches[0])
     for batch in batches:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A device that does nothing until the host waits for it.
+"""A device that starts no work until the host waits for it.
 
-A program that forgets to wait is wrong on any device, but shows it only where that is
-slow enough. This one is as slow as can be, each time.
+A missing wait is a bug on every device, but it shows only on a slow device. This device
+is always slow enough.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _open(*_: int) -> None:
 
 
 def _listen() -> None:
-    """Has PyTorch call ``_open`` before each wait for a device, stream or event."""
+    """Makes PyTorch call ``_open`` before each wait for a device, stream or event."""
     trace = torch.openreg._gpu_trace
     trace.DeviceSynchronizationCallbacks.add_callback(_open)
     trace.StreamSynchronizationCallbacks.add_callback(_open)
@@ -37,7 +37,7 @@ _listen()
 
 @contextmanager
 def slow_device() -> Iterator[None]:
-    """Holds the default stream of device 0 until the host waits, or the block ends."""
+    """Blocks the default stream of device 0 until the host waits or the block ends."""
     latch = threading.Event()
     _latches.append(latch)
     Device(0).default_stream.launch(latch.wait)

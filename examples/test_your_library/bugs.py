@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bugs that pass every test on the CPU, and how the tests on openreg find them."""
+"""Bugs that pass every test on the CPU, and the tests on openreg that find them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 
 class Bug(NamedTuple):
-    """A bug to plant.
+    """A bug to insert.
 
     Attributes:
-        right: What stands in ``tinytrain.py``.
-        wrong: What to put in its place.
+        right: The code in ``tinytrain.py``.
+        wrong: The code that replaces it.
         found_by: The tests that fail.
-        message: What one of them says.
+        message: Part of an error message.
     """
 
     right: str
@@ -23,10 +23,10 @@ class Bug(NamedTuple):
 
 
 ON_THE_DEVICE = {
-    "test_training_gives_the_numbers_of_the_cpu",
-    "test_each_device_trains_alone",
+    "test_training_matches_the_cpu",
+    "test_each_device_trains",
     "test_step_does_not_wait_for_the_device",
-    "test_steps_keep_no_memory",
+    "test_steps_leak_no_memory",
     "test_failed_step_can_be_repeated",
 }
 
@@ -47,7 +47,7 @@ BUGS = {
     "leak": Bug(
         right="deque(maxlen=window)",
         wrong="deque()",
-        found_by={"test_steps_keep_no_memory"},
+        found_by={"test_steps_leak_no_memory"},
         message="bytes are left on openreg:0",
     ),
     "host_sync": Bug(

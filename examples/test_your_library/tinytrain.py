@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A tiny library, to be tested: it trains a model on any device."""
+"""A tiny library to test, which trains a model on any device."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Trainer:
         self.losses: deque[Tensor] = deque(maxlen=window)
 
     def step(self, batch: Tensor, target: Tensor) -> None:
-        """Does one step with a batch that may be on any device."""
+        """Takes one step with a batch that may be on any device."""
         batch = batch.to(self.device, non_blocking=True)
         target = target.to(self.device, non_blocking=True)
         loss = nn.functional.mse_loss(self.model(batch), target)

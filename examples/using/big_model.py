@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""device_map="auto": a model is spread over devices, by what max_memory says."""
+"""device_map="auto": a model that is spread over devices within max_memory."""
 
 from __future__ import annotations
 
@@ -44,6 +44,6 @@ with tempfile.TemporaryDirectory() as folder:
         # prints: without max_memory: cpu
 with torch.no_grad():
     logits = spread(tokens.to(spread.device)).logits
-print("numbers of the CPU:", torch.equal(logits.cpu(), expected))
-# prints: numbers of the CPU: True
+print("same numbers as on the CPU:", torch.equal(logits.cpu(), expected))
+# prints: same numbers as on the CPU: True
 print("device:", spread.device.type)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""diffusers: a tiny model is trained to predict noise, and a pipeline draws with it."""
+"""diffusers: a tiny model learns to predict noise, and a pipeline draws images."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""gpytorch: a Gaussian process is fitted, and predicts."""
+"""gpytorch: fitting a Gaussian process and predicting with it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ torch.set_num_threads(1)
 
 
 class Process(gpytorch.models.ExactGP):
-    """A process with a constant mean and a kernel of radial basis functions."""
+    """A Gaussian process with a constant mean and a radial basis function kernel."""
 
     def __init__(self, inputs, targets, likelihood) -> None:
         super().__init__(inputs, targets, likelihood)

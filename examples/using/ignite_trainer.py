@@ -35,7 +35,7 @@ losses: list[float] = []
 
 @trainer.on(Events.ITERATION_COMPLETED)
 def keep(engine) -> None:
-    """Keeps the loss of an iteration."""
+    """Records the loss of an iteration."""
     losses.append(engine.state.output)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lightning's Fabric: a loop in bfloat16, with clipped gradients."""
+"""Lightning Fabric: a training loop in bfloat16 with clipped gradients."""
 
 from __future__ import annotations
 

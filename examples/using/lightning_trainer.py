@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lightning's Trainer, in float32 and in bfloat16, with a checkpoint between them."""
+"""Lightning's Trainer in float32, then in bfloat16 from a checkpoint."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import warnings
 import torch
 from torch import nn
 
-warnings.filterwarnings("ignore", module="lightning")  # of few workers and batches
+warnings.filterwarnings("ignore", module="lightning")  # few workers and batches
 logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
 
 # [docs: strategy]
@@ -23,7 +23,7 @@ from torch_openreg.integrations.lightning import OpenRegAccelerator  # noqa: E40
 
 
 def trainer_for(device: str, precision: str | None = None, **options) -> Trainer:
-    """Makes a Trainer for any device; precision is "16-mixed" or "bf16-mixed"."""
+    """Returns a Trainer for any device; precision is "16-mixed" or "bf16-mixed"."""
     if device.startswith("openreg"):
         options["strategy"] = SingleDeviceStrategy(
             device, accelerator=OpenRegAccelerator()
@@ -37,7 +37,7 @@ def trainer_for(device: str, precision: str | None = None, **options) -> Trainer
 
 # [docs: end]
 class Regression(LightningModule):
-    """A small network, whose losses are kept."""
+    """A small network that records its losses."""
 
     def __init__(self) -> None:
         super().__init__()

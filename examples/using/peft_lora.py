@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""peft: adapters are trained on the device, saved, loaded onto it and merged."""
+"""peft: adapters that are trained, saved, loaded and merged on the device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ torch.set_num_threads(1)
 
 
 class Classifier(nn.Module):
-    """Two layers, the first of which gets an adapter."""
+    """Two layers; the first layer gets an adapter."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ print("losses:", losses)
 with tempfile.TemporaryDirectory() as folder:
     model.save_pretrained(folder)
     # [docs: load]
-    # By itself, peft reads the file onto the CPU; the adapter follows its layer.
+    # peft reads the file onto the CPU by default; the adapter follows its layer.
     loaded = PeftModel.from_pretrained(Classifier().to(device), folder)
     # [docs: end]
 places = {weight.device.type for weight in loaded.parameters()}

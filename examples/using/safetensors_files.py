@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""safetensors: files are written from the device, and read onto it."""
+"""safetensors: files that are written from the device and read onto it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ with tempfile.TemporaryDirectory() as folder:
     # [docs: end]
     if device.type != "cpu":
         # [docs: number]
-        direct = load_file(file, device=device.index)  # the number, not the name
+        direct = load_file(file, device=device.index)  # the index, not the name
         with safe_open(file, "pt", device=device.index) as opened:
             rows = opened.get_slice("weight")[1:]
-        print("by number:", direct["weight"].device, rows.device)
-        # prints: by number: openreg:1 openreg:1
+        print("by index:", direct["weight"].device, rows.device)
+        # prints: by index: openreg:1 openreg:1
         # [docs: end]
         try:
             load_file(file, device=str(device))

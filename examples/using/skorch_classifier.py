@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""skorch: a network as a classifier of scikit-learn, also in a grid search."""
+"""skorch: a network as a scikit-learn classifier, also in a grid search."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""stable-baselines3: PPO learns CartPole, is saved, and loaded onto the device."""
+"""stable-baselines3: a PPO agent that is trained, saved and loaded on the device."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from stable_baselines3 import PPO
 
 device = sys.argv[1] if len(sys.argv) > 1 else "openreg"
 torch.set_num_threads(1)
-# The advice that such a small model is faster on the CPU, which holds here too.
+# The warning states that a small model is faster on the CPU. That is true here too.
 warnings.filterwarnings("ignore", message="You are trying to run PPO on the GPU")
 # [docs: device]
 agent = PPO("MlpPolicy", "CartPole-v1", n_steps=64, seed=0, device=device)
 # [docs: end]
-torch.manual_seed(1)  # the device's generator, and the CPU's that drew the weights
+torch.manual_seed(1)  # seeds the device, and the CPU after the weights
 agent.learn(192)
 weights = agent.policy.state_dict()
 print("weights:", {name: value.sum().item() for name, value in weights.items()})

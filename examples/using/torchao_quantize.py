@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torchao: weights in 8 bits, computed with on the device."""
+"""torchao: inference with 8-bit weights on the device."""
 
 from __future__ import annotations
 

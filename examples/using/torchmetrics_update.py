@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torchmetrics: metrics are moved as modules are, and computed on the device."""
+"""torchmetrics: metrics that are moved like modules and computed on the device."""
 
 from __future__ import annotations
 

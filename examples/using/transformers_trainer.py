@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""transformers' Trainer: it is stopped, and goes on with the same random numbers."""
+"""transformers' Trainer, stopped and resumed with the same random numbers."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 
 device = sys.argv[1] if len(sys.argv) > 1 else "openreg:0"
 os.environ["ACCELERATE_TORCH_DEVICE"] = device  # or in the shell
-torch.set_num_threads(1)  # one order of sums, on the CPU as on the device
+torch.set_num_threads(1)  # the same summation order on both devices
 transformers.utils.logging.disable_progress_bar()
 transformers.logging.set_verbosity_error()
 
 
 # [docs: callback]
 class DeviceRandomState(transformers.TrainerCallback):
-    """Keeps the accelerators' RNG states in checkpoints, which the Trainer forgets.
+    """Saves device RNG states in checkpoints, which the Trainer does not do.
 
     Args:
-        resume_from: The checkpoint that is given to ``Trainer.train``, if any.
+        resume_from: The checkpoint that ``Trainer.train`` resumes from, if any.
     """
 
     def __init__(self, resume_from: str | None = None) -> None:
@@ -37,7 +37,7 @@ class DeviceRandomState(transformers.TrainerCallback):
         torch.save(states, folder / "device_rng_state.pth")
 
     def on_step_begin(self, args, state, control, **kwargs) -> None:
-        """Reads them before the first step, when the Trainer has read its own."""
+        """Restores the states before the first step, after the Trainer's own states."""
         if self.resume_from is not None:
             states = torch.load(Path(self.resume_from) / "device_rng_state.pth")
             torch.get_device_module(args.device).set_rng_state_all(states)
@@ -51,7 +51,7 @@ def trained(
     resume_from: str | None = None,
     callbacks: tuple[transformers.TrainerCallback, ...] = (),
 ) -> list[float]:
-    """Trains four steps, or the last two of them; returns the losses."""
+    """Trains for four steps, or resumes for the last two; returns the losses."""
     torch.manual_seed(0)
     config = GPT2Config(
         vocab_size=32,
@@ -89,14 +89,14 @@ def trained(
 with tempfile.TemporaryDirectory() as folder:
     print("losses:", trained(folder, dropout=0.0))
     if device != "cpu":
-        # With dropout, the losses depend on the device's generator.
+        # With dropout, the losses depend on the device generator.
         checkpoint = f"{folder}/checkpoint-2"
         whole = trained(folder, callbacks=(DeviceRandomState(),))
         callbacks = (DeviceRandomState(checkpoint),)
         resumed = trained(folder, resume_from=checkpoint, callbacks=callbacks)
-        forgotten = trained(folder, resume_from=checkpoint)
-        print("goes on with the callback:", resumed == whole)
-        # prints: goes on with the callback: True
-        print("goes on without it:", forgotten == whole)
-        # prints: goes on without it: False
+        without = trained(folder, resume_from=checkpoint)
+        print("same losses with the callback:", resumed == whole)
+        # prints: same losses with the callback: True
+        print("same losses without it:", without == whole)
+        # prints: same losses without it: False
 print("device:", torch.device(device).type)

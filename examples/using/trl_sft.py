@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""trl's SFTTrainer, in bfloat16, on a model whose adapters peft trains."""
+"""trl's SFTTrainer in bfloat16, with peft adapters."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ with tempfile.TemporaryDirectory() as folder:
         model=model,
         args=SFTConfig(
             folder,
-            bf16=False,  # else trl asks for it, and transformers refuses; see above
+            bf16=False,  # set above instead; transformers rejects trl's default
             max_steps=4,
             per_device_train_batch_size=2,
             logging_steps=1,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A device for each test: the CPU and, where it is installed, openreg."""
+"""A device fixture: the CPU and, if it is installed, openreg."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 @pytest.fixture(params=["cpu", "openreg"])
 def device(request: pytest.FixtureRequest) -> torch.device:
-    """The device to test on."""
+    """Returns the device to test on."""
     if request.param == "openreg":
         accelerator = torch.accelerator.current_accelerator()
         if accelerator is None or accelerator.type != "openreg":

@@ -18,7 +18,7 @@ using at::IntArrayRef, at::Scalar, at::ScalarType,
 // In float16 a probability near 0 becomes 0, and its logarithm is infinite.
 Tensor refuse(const Tensor&, const Tensor&, const std::optional<Tensor>&, int64_t) {
   TORCH_CHECK(false, "binary_cross_entropy is unsafe under torch.autocast: use ",
-              "binary_cross_entropy_with_logits, or leave autocast for it");
+              "binary_cross_entropy_with_logits, or disable autocast for it");
 }
 
 #define LOWER_PRECISION(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, lower_precision_fp)

@@ -101,8 +101,8 @@ void replace_generators(const c10::OperatorHandle& op, torch::jit::Stack* stack)
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i].name() != "generator") continue;
     const bool given = values[i].isGenerator();
-    TORCH_CHECK(!given || !device || device->is_privateuseone(), "the generator is one of ",
-                values[i].toGenerator().device(), ", and the tensor is on ", *device);
+    TORCH_CHECK(!given || !device || device->is_privateuseone(), "the generator is on ",
+                values[i].toGenerator().device(), ", but the tensor is on ", *device);
     at::Generator generator =
         given ? values[i].toGenerator() : default_generator(device ? device->index() : -1);
     const uint32_t seed = at::check_generator<Generator>(generator)->draw();

@@ -91,7 +91,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     if (event) check(orEventSynchronize(static_cast<orEvent_t>(event)));
   }
   double elapsedTime(void* start, void* end, const c10::DeviceIndex) const override {
-    TORCH_CHECK(start && end, "both events must be recorded before their time is asked for");
+    TORCH_CHECK(start && end, "both events must be recorded before elapsed_time()");
     float milliseconds = 0;
     check(orEventElapsedTime(&milliseconds, static_cast<orEvent_t>(start),
                              static_cast<orEvent_t>(end)));

@@ -38,7 +38,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   }
   at::Device getDeviceFromPtr(void* data) const override {
     const orPointerAttributes found = attributes_of(data);
-    TORCH_CHECK(found.type == orMemoryTypeDevice, "the pointer is not one of a device");
+    TORCH_CHECK(found.type == orMemoryTypeDevice, "the pointer is not in device memory");
     return {c10::kPrivateUse1, static_cast<c10::DeviceIndex>(found.device)};
   }
   void resizePrivateUse1Bytes(const c10::Storage& storage, size_t size) const override {

@@ -19,7 +19,7 @@ def test_device_is_the_accelerator() -> None:
     assert torch.accelerator.device_count() == torch.minimal.device_count() == 2
 
 
-def test_current_device_is_of_the_thread() -> None:
+def test_current_device_is_per_thread() -> None:
     seen = []
     with torch.minimal.device(1):
         thread = threading.Thread(
@@ -56,7 +56,7 @@ def test_events_order_streams_and_measure_time() -> None:
     assert start.elapsed_time(end) > 0
 
 
-def test_event_is_of_the_device_of_its_stream() -> None:
+def test_event_is_on_the_device_of_its_stream() -> None:
     stream = torch.Stream("minimal:1")
     start, end = (torch.Event("minimal:1", enable_timing=True) for _ in range(2))
     start.record(stream)
@@ -65,7 +65,7 @@ def test_event_is_of_the_device_of_its_stream() -> None:
     assert start.elapsed_time(end) >= 0
 
 
-def test_module_of_the_device_has_streams_and_events() -> None:
+def test_device_module_has_streams_and_events() -> None:
     with torch.minimal.stream(torch.minimal.Stream()) as stream:
         assert torch.minimal.current_stream() == stream
         event = torch.minimal.Event()
@@ -74,7 +74,7 @@ def test_module_of_the_device_has_streams_and_events() -> None:
     assert event.query()
 
 
-def test_streams_are_current_inside_of_with_only() -> None:
+def test_stream_is_current_only_inside_with() -> None:
     before = torch.accelerator.current_stream()
     with torch.Stream("minimal") as stream:
         assert torch.accelerator.current_stream() == stream
@@ -82,7 +82,7 @@ def test_streams_are_current_inside_of_with_only() -> None:
     assert before.stream_id == 0
 
 
-def test_memory_is_counted_and_given_back() -> None:
+def test_memory_is_counted_and_freed() -> None:
     before = torch.minimal.memory_allocated()
     torch.minimal.reset_peak_memory_stats()
     x = torch.empty(1024, device="minimal")
@@ -92,14 +92,14 @@ def test_memory_is_counted_and_given_back() -> None:
     assert torch.minimal.max_memory_allocated() == before + 4096
 
 
-def test_too_large_a_tensor_is_out_of_memory() -> None:
+def test_tensor_that_is_too_large_is_out_of_memory() -> None:
     with pytest.raises(torch.OutOfMemoryError, match="cannot allocate"):
         torch.empty(1 << 50, device="minimal")
     assert torch.ones(2, device="minimal").sum() == 2
 
 
 @pytest.mark.parametrize("size", [0, 8, 4096])
-def test_storage_changes_its_size_and_keeps_what_fits(size: int) -> None:
+def test_resized_storage_keeps_the_bytes_that_fit(size: int) -> None:
     x = torch.arange(16, device="minimal", dtype=torch.uint8)
     storage = x.untyped_storage()
     storage.resize_(size)
@@ -108,7 +108,7 @@ def test_storage_changes_its_size_and_keeps_what_fits(size: int) -> None:
     assert storage.cpu().tolist()[:kept] == list(range(kept))
 
 
-def test_pinned_memory_is_known_and_copied_without_waiting() -> None:
+def test_pinned_memory_is_recognized_and_copied_without_waiting() -> None:
     host = torch.arange(1000.0).pin_memory()
     assert host.is_pinned()
     assert not torch.arange(3).is_pinned()
@@ -163,7 +163,7 @@ def _succeeds_in_a_fork(work: Callable[[], object]) -> bool:
     ],
     ids=["tensor", "pinned", "event"],
 )
-def test_forked_child_destroys_what_it_inherits_in_silence(
+def test_forked_child_destroys_inherited_objects_silently(
     make: Callable[[], object], capfd: pytest.CaptureFixture[str]
 ) -> None:
     torch.ones(1, device="minimal")

@@ -19,7 +19,7 @@ def sample(dtype: torch.dtype = torch.float32) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_copies_there_and_back_are_the_same(dtype: torch.dtype) -> None:
+def test_copies_to_the_device_and_back_are_equal(dtype: torch.dtype) -> None:
     x = sample(dtype)
     assert torch.equal(x.to("minimal").cpu(), x)
 
@@ -36,7 +36,7 @@ def test_copies_there_and_back_are_the_same(dtype: torch.dtype) -> None:
         lambda x: x.unfold(1, 2, 1),
     ],
 )
-def test_views_are_copied_as_they_are(view) -> None:
+def test_views_are_copied(view) -> None:
     x = sample()
     assert torch.equal(view(x.to("minimal")).cpu(), view(x))
 
@@ -81,7 +81,7 @@ def test_threads_write_columns_without_loss() -> None:
     assert x.eq(100).all()
 
 
-def test_copy_to_memory_that_it_reads_or_repeats_is_an_error() -> None:
+def test_copy_to_overlapping_memory_is_an_error() -> None:
     x = torch.arange(4.0, device="minimal")
     with pytest.raises(RuntimeError, match="single memory location"):
         x[:1].expand(3).copy_(torch.ones(3))
@@ -96,7 +96,7 @@ def test_expanded_tensor_is_filled() -> None:
     assert x.tolist() == [[1], [1]]
 
 
-def test_copy_between_devices_has_the_values() -> None:
+def test_copy_between_devices_keeps_the_values() -> None:
     x = sample()
     assert torch.equal(x.to("minimal:0").to("minimal:1").cpu(), x)
     y = torch.zeros(4, 3, device="minimal:1").t()
@@ -169,7 +169,7 @@ def test_numbers_indices_and_lengths_may_be_on_the_host() -> None:
     assert packed.data.flatten().tolist() == [3, 0, 4, 5]
 
 
-def test_fallback_serves_other_operators() -> None:
+def test_fallback_runs_other_operators() -> None:
     x, y = sample(), sample().to("minimal")
     for function in (torch.sort, torch.linalg.svd, lambda t: t.softmax(1)):
         torch.testing.assert_close(
@@ -186,7 +186,7 @@ def test_custom_operator_has_a_derivative_and_a_fake_kernel() -> None:
     torch.library.opcheck(torch.ops.minimal.square.default, (x,), test_utils=checks)
 
 
-def test_derivatives_are_those_of_the_cpu() -> None:
+def test_derivatives_match_the_cpu() -> None:
     grads = []
     for device in ("cpu", "minimal"):
         torch.manual_seed(0)
@@ -266,7 +266,7 @@ def test_resize_to_the_same_size_keeps_the_strides() -> None:
     assert x.tolist() == [[0, 3], [1, 4], [2, 5]]
 
 
-def test_seed_decides_random_numbers_on_the_device_alone() -> None:
+def test_seed_affects_only_the_device_generator() -> None:
     host = torch.get_rng_state()
     torch.minimal.manual_seed_all(5)
     first = torch.randn(4, device="minimal")
@@ -287,14 +287,14 @@ def test_generator_has_a_seed_and_an_offset() -> None:
     assert generator.initial_seed() == 3
 
 
-def test_generators_are_of_one_device() -> None:
+def test_generator_belongs_to_one_device() -> None:
     with pytest.raises(RuntimeError, match="there is no device 9"):
         torch.Generator("minimal:9")
-    with pytest.raises(RuntimeError, match="is one of minimal:0, and the tensor"):
+    with pytest.raises(RuntimeError, match="is on minimal:0, but the tensor"):
         torch.rand(3, generator=torch.Generator("minimal"))
 
 
-def test_module_of_the_device_seeds_the_current_one() -> None:
+def test_device_module_seeds_the_current_device() -> None:
     torch.minimal.manual_seed_all(5)
     with torch.minimal.device(1):
         torch.minimal.manual_seed(7)
@@ -302,7 +302,7 @@ def test_module_of_the_device_seeds_the_current_one() -> None:
     assert torch.minimal.initial_seed() == 5
 
 
-def test_dropout_follows_the_seed_and_forked_state_comes_back() -> None:
+def test_dropout_follows_the_seed_and_fork_rng_restores_it() -> None:
     x = torch.ones(1000, device="minimal")
     torch.manual_seed(1)
     y = torch.nn.functional.dropout(x, 0.25)
@@ -322,7 +322,7 @@ def test_autocast_computes_in_the_lower_dtype(dtype: torch.dtype) -> None:
         assert (x + x).dtype == torch.float32
 
 
-def test_autocast_refuses_the_loss_that_overflows() -> None:
+def test_autocast_rejects_the_loss_that_overflows() -> None:
     x = torch.ones(2, device="minimal")
     with (
         torch.autocast("minimal", dtype=torch.float16),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tests of the tiny library, on the CPU and on simulated devices."""
+"""Tests of the tiny library on the CPU and on simulated devices."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from torch_openreg.testing import assert_no_host_sync, assert_no_leak, inject_fa
 
 @pytest.fixture
 def model() -> nn.Module:
-    """A small model, the same each time."""
+    """Returns a small model with fixed weights."""
     torch.manual_seed(0)
     return nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 2))
 
 
 @pytest.fixture
 def data() -> tuple[Tensor, Tensor]:
-    """A batch and its targets, on the CPU as a data loader gives them."""
+    """Returns a batch and its targets on the CPU, as from a data loader."""
     torch.manual_seed(1)
     return torch.randn(16, 4), torch.randn(16, 2)
 
@@ -37,18 +37,18 @@ def test_training_lowers_the_loss(model, data):
 
 
 # [docs: numbers]
-def test_training_gives_the_numbers_of_the_cpu(model, data, openreg_device):
-    here = Trainer(copy.deepcopy(model))
-    there = Trainer(model, openreg_device)
+def test_training_matches_the_cpu(model, data, openreg_device):
+    on_cpu = Trainer(copy.deepcopy(model))
+    on_device = Trainer(model, openreg_device)
     for _ in range(3):
-        here.step(*data)
-        there.step(*data)
-    assert there.mean_loss() == pytest.approx(here.mean_loss())
+        on_cpu.step(*data)
+        on_device.step(*data)
+    assert on_device.mean_loss() == pytest.approx(on_cpu.mean_loss())
 
 
 # [docs: end]
 # [docs: devices]
-def test_each_device_trains_alone(model, data, openreg_devices):
+def test_each_device_trains(model, data, openreg_devices):
     for device in openreg_devices:
         trainer = Trainer(copy.deepcopy(model), device)
         trainer.step(*data)
@@ -65,9 +65,9 @@ def test_step_does_not_wait_for_the_device(model, data, openreg_device):
 
 # [docs: end]
 # [docs: leak]
-def test_steps_keep_no_memory(model, data, openreg_device):
+def test_steps_leak_no_memory(model, data, openreg_device):
     trainer = Trainer(model, openreg_device)
-    for _ in range(2):  # make the gradients and the losses, which stay
+    for _ in range(2):  # allocate gradients and losses, which stay in use
         trainer.step(*data)
     with assert_no_leak():
         trainer.step(*data)

@@ -15,7 +15,7 @@ from accelerate.utils import broadcast_object_list
 from torch import nn
 
 device = sys.argv[1] if len(sys.argv) > 1 else "openreg"
-torch.set_num_threads(1)  # one order of sums, on the CPU as on the device
+torch.set_num_threads(1)  # the same summation order on both devices
 # [docs: enable]
 if device == "openreg":
     from torch_openreg.integrations import accelerate as openreg_accelerate
@@ -29,12 +29,12 @@ inputs, targets = torch.randn(32, 4), torch.randn(32, 1)
 data = torch.utils.data.DataLoader(
     torch.utils.data.TensorDataset(inputs, targets),
     batch_size=4,
-    generator=torch.Generator(),  # else loading draws from the CPU's
+    generator=torch.Generator(),  # not the default generator
 )
 model = nn.Sequential(nn.Linear(4, 32), nn.Tanh(), nn.Dropout(0.5), nn.Linear(32, 1))
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
 model, optimizer, data = accelerator.prepare(model, optimizer, data)
-torch.manual_seed(accelerator.process_index)  # the CPU's generator and the device's
+torch.manual_seed(accelerator.process_index)  # seeds the CPU and the device
 
 
 def epoch() -> list[float]:
@@ -59,8 +59,8 @@ with tempfile.TemporaryDirectory() as folder:
     accelerator.wait_for_everyone()
 accelerator.print("first epoch:", first)
 accelerator.print("second epoch:", second)
-accelerator.print("goes on as if never stopped:", third == second)
-# prints: goes on as if never stopped: True
+accelerator.print("the resumed epoch is the same:", third == second)
+# prints: the resumed epoch is the same: True
 places = accelerator.gather_for_metrics([str(accelerator.device)], True)
 accelerator.print("devices:", places)
 # prints: devices: ['openreg:0', 'openreg:1']

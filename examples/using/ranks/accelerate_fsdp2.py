@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""accelerate's plugin for FSDP2, on ranks.
+"""accelerate's FSDP2 plugin on ranks.
 
 Run it as ``torchrun --nproc-per-node 2 accelerate_fsdp2.py [openreg | cpu]``.
 """
@@ -13,11 +13,11 @@ from accelerate import Accelerator, FullyShardedDataParallelPlugin
 from torch import nn
 
 device = sys.argv[1] if len(sys.argv) > 1 else "openreg"
-torch.set_num_threads(1)  # one order of sums, on the CPU as on the device
+torch.set_num_threads(1)  # the same summation order on both devices
 
 
 class Block(nn.Module):
-    """A layer with a residual."""
+    """A layer with a residual connection."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ if device == "openreg":
     )
     accelerator = Accelerator(fsdp_plugin=plugin)
     # [docs: end]
-else:  # the same without shards: accelerate has no FSDP for the CPU
+else:  # no shards: accelerate has no FSDP for the CPU
     accelerator = Accelerator(cpu=True)
 data = torch.utils.data.DataLoader(
     torch.utils.data.TensorDataset(inputs, targets), batch_size=4

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""DeepSpeed's ZeRO on ranks, of stage 2 and of stage 3.
+"""DeepSpeed ZeRO on ranks, with stage 2 and stage 3.
 
 Run it as ``torchrun --nproc-per-node 2 deepspeed_zero.py [openreg | cpu]``.
 """
@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 device = sys.argv[1] if len(sys.argv) > 1 else "openreg"
-torch.set_num_threads(1)  # one order of sums, on the CPU as on the device
+torch.set_num_threads(1)  # the same summation order on both devices
 # [docs: enable]
 if device == "openreg":
     from torch_openreg.integrations import deepspeed as openreg_deepspeed
@@ -31,7 +31,7 @@ rank = torch.distributed.get_rank()
 
 
 def trained(stage: int) -> list[float]:
-    """Trains with ZeRO of this stage; returns the losses of all ranks."""
+    """Trains with this ZeRO stage; returns the losses of all ranks."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 32), nn.Tanh(), nn.Linear(32, 1))
     engine, *_ = deepspeed.initialize(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lightning's Trainer on ranks, with DDP.
+"""Lightning's Trainer on ranks with DDP.
 
-Run it as ``torchrun --nproc-per-node 2 lightning_ddp.py [openreg | cpu]``, or without
-torchrun: Lightning then starts the second process.
+Run it as ``torchrun --nproc-per-node 2 lightning_ddp.py [openreg | cpu]``. Without
+torchrun, Lightning starts the second process.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import warnings
 import torch
 from torch import nn
 
-warnings.filterwarnings("ignore", module="lightning")  # of few workers and batches
+warnings.filterwarnings("ignore", module="lightning")  # few workers and batches
 logging.getLogger("lightning").setLevel(logging.ERROR)
 
 from lightning.pytorch import LightningModule, Trainer  # noqa: E402
 
 
 class Regression(LightningModule):
-    """A small network, whose losses are kept."""
+    """A small network that records its losses."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""transformers' Trainer on ranks, which accelerate gives its device.
+"""transformers' Trainer on ranks, with devices that accelerate assigns.
 
 Run it as ``torchrun --nproc-per-node 2 transformers_trainer.py [openreg | cpu]``.
 """
@@ -14,7 +14,7 @@ import transformers
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 
 device = sys.argv[1] if len(sys.argv) > 1 else "openreg"
-torch.set_num_threads(1)  # one order of sums, on the CPU as on the device
+torch.set_num_threads(1)  # the same summation order on both devices
 transformers.utils.logging.disable_progress_bar()
 transformers.logging.set_verbosity_error()
 # [docs: enable]

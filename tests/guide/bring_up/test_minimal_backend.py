@@ -97,18 +97,18 @@ def test_copy_has_no_trace_of_the_first_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("Acme", "is not made of the letters a to z, lower case, and _"),
+        ("Acme", "must consist of the letters a to z, lower case, and _"),
         ("acme-npu", "is not made of"),
         ("acme2", "is not made of"),  # PyTorch parses no digits
         ("", "is not made of"),
-        ("lambda", "is a keyword of Python"),
-        ("cuda", "is a device of PyTorch"),
-        ("privateuseone", "is a device of PyTorch"),
+        ("lambda", "is a Python keyword"),
+        ("cuda", "is a PyTorch device"),
+        ("privateuseone", "is a PyTorch device"),
         ("openreg", "is the device of torch-openreg"),
         ("nn", "is taken: there is torch.nn"),
         ("item", "is taken: there is torch.Tensor.item"),
         ("leaf", "is taken: there is torch.Tensor.is_leaf"),
-        ("aten", "is taken: it is a namespace of operators"),
+        ("aten", "is taken: it is an operator namespace"),
     ],
 )
 def test_wrong_name_is_one_clear_line(tmp_path: Path, name: str, reason: str) -> None:
@@ -125,7 +125,7 @@ def test_folder_that_cannot_be_written_is_one_clear_line(tmp_path: Path) -> None
     for folder, reason in (
         (tmp_path / "full", "is not empty"),
         (tmp_path / "full" / "file", "is not a folder"),
-        (SKELETON / "csrc" / "copy", "is inside of"),
+        (SKELETON / "csrc" / "copy", "is inside"),
     ):
         ended = rename_by_command(NAME, folder)
         assert ended.returncode == 2

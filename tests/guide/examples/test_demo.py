@@ -98,9 +98,9 @@ def test_demo_learns_in_both_precisions(demo: ModuleType, device: str) -> None:
         (["--epochs", "many"], "'many' is not a whole number from 1 up"),
         (["--seed", "-1"], "'-1' is not a whole number from 0"),
         (["--seed", "0x1"], "'0x1' is not a whole number from 0"),
-        (["--device", "openreg:99"], "'openreg:99' is no usable device"),
-        (["--device", "abacus"], "'abacus' is no usable device"),
-        (["--output", __file__], "cannot be made a folder"),
+        (["--device", "openreg:99"], "'openreg:99' is not a usable device"),
+        (["--device", "abacus"], "'abacus' is not a usable device"),
+        (["--output", __file__], "cannot create the folder"),
         (["--epoch-count", "3"], "unrecognized arguments"),
     ],
 )
