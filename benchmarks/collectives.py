@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measures collectives of two ranks: occl on a device beside gloo on the CPU.
+"""Compares collectives of two ranks: occl on a device and gloo on the CPU.
 
-One group has both backends, so that the same two processes do batches of each in turn,
-and of one memcpy of the same size. Another group has occl over gloo, as for ranks of
-several hosts, where the ranks of the first share memory.
+One group has both backends. The same two processes run batches of each backend, and of
+a memcpy of the same size, in turn. The ranks of this group share memory. A second group
+uses occl over gloo, as ranks on several hosts do.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ class Row:
     """One line of the table.
 
     Attributes:
-        name: What was measured.
+        name: The case.
         memcpy_us: Median time of one memcpy in microseconds, None for a training step.
         gloo_us: Median time of one call on the CPU.
         over_gloo_us: Median time on the device with occl over gloo, or None.
-        occl_us: Median time of one call on the device with memory that ranks share.
-        over_by_gloo: Quartiles of the time of occl over gloo by that of gloo in
-            the same round, or None.
-        by_gloo: Quartiles of the time of occl by that of gloo in the same round.
-        by_memcpy: Quartiles of the time of occl by that of memcpy, or None.
-        rounds: How many rounds were taken.
-        calls: Calls in each batch of a round, by side. A batch takes as long on each:
-            ranks do not begin it at quite the same time.
+        occl_us: Median time of one call on the device with shared memory.
+        over_by_gloo: Quartiles of the ratio of occl over gloo to gloo, by round, or
+            None.
+        by_gloo: Quartiles of the ratio of occl to gloo, by round.
+        by_memcpy: Quartiles of the ratio of occl to memcpy, by round, or None.
+        rounds: The number of rounds.
+        calls: Calls in each batch of a round, by side. Batches take equally long on
+            all sides, because ranks do not start them at exactly the same time.
     """
 
     name: str
@@ -67,12 +67,12 @@ Group = dist.ProcessGroup | None
 
 
 def all_reduce(device: str, size: int, group: Group) -> Work:
-    """Adds up a tensor of ``size`` bytes."""
+    """Sums a tensor of ``size`` bytes."""
     return partial(dist.all_reduce, torch.zeros(size // 4, device=device), group=group)
 
 
 def all_gather(device: str, size: int, group: Group) -> Work:
-    """Gives each rank a tensor of ``size`` bytes, of which it had a part."""
+    """Gathers a tensor of ``size`` bytes from the parts of all ranks."""
     whole = torch.zeros(size // 4, device=device)
     part = torch.zeros(size // 4 // RANKS, device=device)
     return partial(dist.all_gather_single, whole, part, group=group)
@@ -90,7 +90,7 @@ def all_to_all(device: str, size: int, group: Group) -> Work:
     return partial(dist.all_to_all_single, output, given, group=group)
 
 
-def there_and_back(device: str, size: int, group: Group) -> Work:
+def round_trip(device: str, size: int, group: Group) -> Work:
     """Sends a tensor of ``size`` bytes to the other rank, which sends it back."""
     tensor = torch.zeros(size // 4, device=device)
     rank = dist.get_rank()
@@ -104,7 +104,7 @@ def there_and_back(device: str, size: int, group: Group) -> Work:
 
 
 def reduce_scatter(device: str, size: int, group: Group) -> Work:
-    """Adds up a tensor of ``size`` bytes, of which each rank gets a part."""
+    """Sums a tensor of ``size`` bytes; each rank receives a part of the sum."""
     whole = torch.zeros(size // 4, device=device)
     part = torch.zeros(size // 4 // RANKS, device=device)
     return partial(dist.reduce_scatter_single, part, whole, group=group)
@@ -114,7 +114,7 @@ Collective = Callable[[str, int, Group], Work]
 
 
 def waited(make: Collective) -> Collective:
-    """Lets the host wait after each call."""
+    """Adds a wait of the host after each call."""
 
     def prepare(device: str, size: int, group: Group) -> Work:
         work = make(device, size, group)
@@ -129,7 +129,7 @@ def waited(make: Collective) -> Collective:
 
 
 def copied(size: int) -> Work:
-    """Copies ``size`` bytes within the memory of the host."""
+    """Copies ``size`` bytes within host memory."""
     to, source = torch.zeros(size // 4), torch.ones(size // 4)
 
     def call() -> None:
@@ -145,7 +145,7 @@ COLLECTIVES = {
     "broadcast": broadcast,
     "reduce_scatter": reduce_scatter,
     "all_to_all": all_to_all,
-    "send and back": there_and_back,
+    "round trip": round_trip,
 }
 STEP = "DDP step GPT"
 STEP_OF: Make = training_step(
@@ -159,7 +159,7 @@ CASES = [*(f"{name} {size}" for name in COLLECTIVES for size in SIZES), STEP]
 
 
 def sides_of(case: str, over_gloo: Group) -> dict[str, Work]:
-    """Makes the work of a case for each side that has it."""
+    """Creates the work of a case for each side that supports it."""
     if case == STEP:
         return {side: STEP_OF(DEVICES[side]) for side in ("gloo", "occl")}
     name = next(name for name in COLLECTIVES if case.startswith(f"{name} "))
@@ -172,14 +172,14 @@ def sides_of(case: str, over_gloo: Group) -> dict[str, Work]:
 
 
 def slowest(seconds: float) -> float:
-    """Returns the longest time that a rank took."""
+    """Returns the longest time of all ranks."""
     taken = torch.tensor(seconds, dtype=torch.float64)
     dist.all_reduce(taken, dist.ReduceOp.MAX)
     return taken.item()
 
 
 def timed(work: Work, side: str, calls: int) -> float:
-    """Times a batch that all ranks begin together."""
+    """Times a batch that all ranks start together."""
     slowest(0)
     return slowest(batch(work, DEVICES.get(side, "cpu"), calls))
 
@@ -190,7 +190,7 @@ def measure(case: str, over_gloo: Group, rounds: int, seconds: float) -> Row:
     order = list(works)
     calls = {}
     for side, work in works.items():
-        timed(work, side, 1)  # the first call is another matter
+        timed(work, side, 1)  # the first call is slower
         calls[side] = calls_for(work, side, seconds, timed)
     times: dict[str, list[float]] = {side: [] for side in order}
     for _ in range(rounds):
@@ -219,7 +219,7 @@ def measure(case: str, over_gloo: Group, rounds: int, seconds: float) -> Row:
 
 
 def shown(quartiles: list[float] | None) -> str:
-    """Returns a ratio as a cell: the median, and the quartiles beside it."""
+    """Returns a ratio as a cell: the median, with the quartiles in parentheses."""
     if quartiles is None:
         return ""
     low, middle, high = quartiles
@@ -237,7 +237,7 @@ def line(row: Row) -> str:
 
 
 def serve(rank: int, cases: list[str], rounds: int, seconds: float) -> list[Row]:
-    """Measures the cases on a rank; the first one prints them."""
+    """Measures the cases on a rank; rank 0 prints them."""
     torch.set_num_threads(1)
     over_gloo = dist.new_group(
         backend="cpu:gloo,openreg:occl", pg_options=Options(share_memory=False)
@@ -254,7 +254,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--case", nargs="+", choices=CASES, default=CASES)
-    parser.add_argument("--quick", action="store_true", help="a test, no measurement")
+    parser.add_argument(
+        "--quick", action="store_true", help="a test run, no measurement"
+    )
     parser.add_argument("--json", type=Path, help="also write the numbers to this file")
     options = parser.parse_args(arguments)
     rounds, seconds = (3, 0.001) if options.quick else (31, 0.02)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measures compiled programs on openreg beside compiled ones on the CPU.
+"""Compares compiled programs on openreg and on the CPU.
 
-The same work runs compiled for the CPU, compiled for the device, and eagerly on the
-device, in turn.
+The same work runs in turn: compiled for the CPU, compiled for the device, and eagerly
+on the device.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ compiled = partial(torch.compile, dynamic=False)
 
 
 def chain(x: Tensor, y: Tensor) -> Tensor:
-    """Seven pointwise operators, which are one kernel."""
+    """Runs seven pointwise operators, which compile into one kernel."""
     return torch.tanh(x * y + 1) * torch.sigmoid(x) - y.abs()
 
 
@@ -48,7 +48,7 @@ CHAINS = {
     f"chain {elements // KIB} Ki": applied(elements)
     for elements in (KIB, 16 * KIB, 64 * KIB, 256 * KIB, 1024 * KIB)
 }
-# By name: the work of a device, compiled and eager.
+# The compiled and the eager work of each case, by name.
 CASES: dict[str, tuple[Make, Make]] = {
     **{name: (apply(compiled(chain)), apply(chain)) for name, apply in CHAINS.items()},
     **{
@@ -63,12 +63,12 @@ class Row:
     """One line of the table.
 
     Attributes:
-        name: What was measured.
+        name: The case.
         cpu_us: Median time of one call compiled for the CPU, in microseconds.
         device_us: The same for the device.
         eager_us: The same for eager operators on the device.
-        ratio: Quartiles and median, over the rounds, of the device's time by the CPU's.
-        gain: The same of the device's time by that of its eager operators.
+        ratio: Quartiles of the ratio of device time to CPU time, over the rounds.
+        gain: Quartiles of the ratio of compiled to eager time on the device.
     """
 
     name: str
@@ -80,18 +80,18 @@ class Row:
 
 
 def quartiles(of: list[float], by: list[float]) -> list[float]:
-    """The quartiles of the ratios of two times in the same round."""
+    """Returns the quartiles of the ratios of two times in the same round."""
     ratios = [a / b for a, b in zip(of, by, strict=True)]
     return statistics.quantiles(ratios, n=4, method="inclusive")
 
 
 def measure(name: str, device: str, *, rounds: int, seconds: float) -> Row:
-    """Measures a case on its three sides in turn."""
+    """Measures the three sides of a case in turn."""
     make, make_eager = CASES[name]
     torch.compiler.reset()
     sides = [("cpu", make("cpu")), (device, make(device)), (device, make_eager(device))]
     for place, work in sides:
-        batch(work, place, 3)  # compiles, and looks for what is cached
+        batch(work, place, 3)  # compiles, and fills the caches
     calls = min(calls_for(work, place, seconds) for place, work in sides)
     cpu, ours, eager = alternate(sides, calls=calls, rounds=rounds)
     return Row(
@@ -103,7 +103,7 @@ def measure(name: str, device: str, *, rounds: int, seconds: float) -> Row:
 
 
 def format_row(row: Row) -> str:
-    """Formats a row for people."""
+    """Formats a row of the table."""
     times = "".join(f"{us:>12.1f}" for us in (row.cpu_us, row.device_us, row.eager_us))
     ratios = "".join(
         f"{middle:>9.2f} ({low:.2f}-{high:.2f})"
@@ -113,12 +113,14 @@ def format_row(row: Row) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures and prints every row, and writes them as JSON if asked."""
+    """Measures and prints every row; with --json, also writes them to a file."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--device", default="openreg")
     parser.add_argument("--case", nargs="+", choices=[*CASES], default=[*CASES])
-    parser.add_argument("--threads", type=int, default=1, help="of OpenMP")
-    parser.add_argument("--quick", action="store_true", help="a test, no measurement")
+    parser.add_argument("--threads", type=int, default=1, help="OpenMP threads")
+    parser.add_argument(
+        "--quick", action="store_true", help="a test run, no measurement"
+    )
     parser.add_argument("--json", type=Path, help="also write the numbers to this file")
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)

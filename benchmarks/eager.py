@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measures what eager operators cost on openreg and on the CPU, side by side."""
+"""Measures the cost of eager operators on openreg and on the CPU, side by side."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def applied(operator: Callable[..., object], *shapes: Sequence[int]) -> Make:
 
 
 def copied(source: str, target: str) -> Work:
-    """Makes the copy of 4 MB from one device into a tensor of another."""
+    """Returns a copy of 4 MB from one device into a tensor on another device."""
     x = torch.ones(COPY_BYTES // 4, device=source)
     y = torch.zeros(COPY_BYTES // 4, device=target)
     return partial(y.copy_, x)
 
 
-# Each is made twice, for the device and for the CPU.
+# Each case is created twice, for the device and for the CPU.
 CASES: dict[str, Make] = {
     "allocate 4 kB": lambda device: partial(
         torch.UntypedStorage, 4096, device=torch.device(device)
@@ -54,7 +54,7 @@ CASES: dict[str, Make] = {
 
 
 def format_title(device: str) -> str:
-    """Formats the head of a device's table."""
+    """Formats the head of the table of a device."""
     return (
         f"{'one thread':<22}{'CPU us':>11}{device + ' us':>13}"
         f"{'ratio':>8}{'quartiles':>14}"
@@ -62,7 +62,7 @@ def format_title(device: str) -> str:
 
 
 def format_row(row: Row) -> str:
-    """Formats a row for people."""
+    """Formats a row of the table."""
     spread = f"{row.low:.2f}-{row.high:.2f}"
     return (
         f"{row.name:<22}{row.cpu_us:>11.2f}{row.device_us:>13.2f}"
@@ -71,7 +71,7 @@ def format_row(row: Row) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures and prints every row, and writes them as JSON if asked."""
+    """Measures and prints every row; with --json, also writes them to a file."""
     options = read_arguments(__doc__ or "", CASES, arguments)
     run(options, CASES, seconds=0.02, title=format_title, line=format_row)
     return 0

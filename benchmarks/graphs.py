@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Measures training steps on openreg with and without a graph, side by side.
 
-The same step runs operator by operator, and as the replay of a graph. The host waits
-for the device at the end of a batch of steps.
+The same step runs operator by operator, and as a graph replay. The host waits for the
+device at the end of a batch of steps.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ class Row:
     """One model on one device.
 
     Attributes:
-        name: What was trained.
+        name: The model and the optimizer.
         device: The device.
         eager_us: Median time of a step, operator by operator, in microseconds.
-        graph_us: The same by replays of a graph.
-        ratio: Median over the rounds of the graph's time by the eager time.
-        low: Lower quartile of that ratio.
-        high: Upper quartile of that ratio.
+        graph_us: Median time of a graph replay.
+        ratio: Median of the ratio of graph time to eager time, over the rounds.
+        low: Lower quartile of the ratio.
+        high: Upper quartile of the ratio.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Row:
 
 
 def replayed(step: Work, device: str) -> Work:
-    """Captures a step, after a warm-up, and returns its replay."""
+    """Captures a step after a warm-up and returns its replay."""
     stream = torch.Stream(device=device)
     stream.wait_stream(torch.accelerator.current_stream(device))
     with stream:
@@ -88,7 +88,7 @@ def replayed(step: Work, device: str) -> Work:
 
     def replay() -> Work:
         graph.replay()
-        return step  # which keeps the tensors that the graph reads and writes
+        return step  # keeps the tensors that the graph reads and writes
 
     return replay
 
@@ -107,7 +107,7 @@ def compare(name: str, device: str, *, rounds: int, seconds: float) -> Row:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures and prints every model, and writes the numbers as JSON if asked."""
+    """Measures and prints every model; with --json, also writes them to a file."""
     options = read_arguments(__doc__ or "", CASES, arguments)
     torch.set_num_threads(1)
     rounds, seconds = (3, 0.001) if options.quick else (31, 0.05)

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measures 16-bit floats against float32, and their errors against float64.
+"""Compares 16-bit floats with float32 in speed, and with float64 in accuracy.
 
-    python benchmarks/half.py                          on the device
-    OPENREG_HALF_IN_FLOAT32=0 python benchmarks/half.py with the CPU's own kernels
+    python benchmarks/half.py                           on the device
+    OPENREG_HALF_IN_FLOAT32=0 python benchmarks/half.py with the CPU kernels
     python benchmarks/half.py conv2d lstm --seconds 1
 
-Each program runs forward and backward on one thread. Times are of the CPU, of all
-threads of the process: they change little while the machine does something else. The
-error is the largest distance of the outputs and gradients from those in float64, over
-the largest of them, on the device and on the CPU.
+Each program runs forward and backward on one thread. Times are CPU times of all threads
+of the process, which change little while the machine has other work. The error is the
+largest difference of an output or gradient from the float64 result, divided by the
+largest float64 value, on the device and on the CPU.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 DTYPES = (torch.float16, torch.bfloat16)
 
-# Returns the outputs, of inputs in float32 that require gradients.
+# A function that returns outputs, and a function that returns its float32 inputs.
 Program = tuple[Callable[..., Tensor], Callable[[], list[Tensor]]]
 
 
@@ -179,7 +179,7 @@ class Run:
     def __init__(self, program: Program, device: str, dtype: torch.dtype) -> None:
         torch.manual_seed(1)
         self._function, make = program
-        # All dtypes start from values that the narrowest of them has.
+        # All dtypes start from values that the narrowest dtype can represent.
         narrow = [x.bfloat16().to(torch.float16) for x in make()]
         self._inputs = [x.to(device, dtype).requires_grad_() for x in narrow]
         out = self._function(*self._inputs)
@@ -187,12 +187,12 @@ class Run:
         self._grad = torch.randn(out.shape).bfloat16().to(device, dtype)
 
     def results(self) -> list[Tensor]:
-        """Runs it, and returns outputs and gradients on the CPU, in float64."""
+        """Returns the outputs and gradients of a run, on the CPU in float64."""
         out = self()
         return [x.detach().cpu().double() for x in out]
 
     def __call__(self) -> list[Tensor]:
-        """Runs it, and returns the output and the gradients."""
+        """Runs the program and returns the output and the gradients."""
         out = self._function(*self._inputs)
         if out.grad_fn is None:
             return [out]
@@ -200,7 +200,7 @@ class Run:
 
 
 def cpu_seconds(run: Run, device: str, seconds: float) -> float:
-    """Returns the shortest CPU time of a run, of all threads."""
+    """Returns the shortest CPU time of a run, over all threads."""
     wait = torch.accelerator.synchronize if device != "cpu" else lambda: None
     run()
     wait()
@@ -214,7 +214,7 @@ def cpu_seconds(run: Run, device: str, seconds: float) -> float:
 
 
 def error(found: list[Tensor], right: list[Tensor]) -> float:
-    """Returns the largest distance, over the largest number of each tensor."""
+    """Returns the largest error, relative to the largest value of each tensor."""
     return max(
         ((x - y).abs().max() / y.abs().max().clamp_min(1e-30)).item()
         for x, y in zip(found, right, strict=True)
@@ -227,7 +227,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("programs", nargs="*", metavar="PROGRAM")
     parser.add_argument("--device", default="openreg", help="(default: %(default)s)")
-    parser.add_argument("--seconds", type=float, default=0.2, help="of CPU, for each")
+    parser.add_argument(
+        "--seconds", type=float, default=0.2, help="CPU time per program"
+    )
     options = parser.parse_args(arguments)
     for name in options.programs:
         if name not in programs:

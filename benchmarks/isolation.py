@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measures what a device in a process of its own costs, beside one in this process.
+"""Compares a device in a separate process with a device in this process.
 
-A process has one mode, so each side is a process that does its batches when this one
-says so: the CPU, OPENREG_ISOLATION=thread and OPENREG_ISOLATION=process in turn.
+A process has one isolation mode, so each side is a separate process. The sides run
+their batches in turn: the CPU, OPENREG_ISOLATION=thread and OPENREG_ISOLATION=process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SIDES = {
 
 
 def waited(work: Work, device: str) -> Work:
-    """Lets the host wait after each call."""
+    """Adds a wait of the host after each call."""
 
     def call() -> None:
         work()
@@ -39,22 +39,22 @@ def waited(work: Work, device: str) -> Work:
 
 
 def added(device: str) -> Work:
-    """Makes an addition of eight numbers."""
+    """Returns an addition of eight numbers."""
     x = torch.ones(8, device=device)
     return partial(torch.add, x, x)
 
 
 def copied(device: str, pinned: bool, to_device: bool) -> Work:
-    """Makes a copy of 64 MiB between the host and a device."""
+    """Returns a copy of 64 MiB between the host and a device."""
     host = torch.ones(64 * MIB // 4, pin_memory=pinned and device != "cpu")
-    there = torch.zeros(64 * MIB // 4, device=device)
+    x = torch.zeros(64 * MIB // 4, device=device)
     if to_device:
-        return partial(there.copy_, host, non_blocking=pinned)
-    return partial(host.copy_, there, non_blocking=pinned)
+        return partial(x.copy_, host, non_blocking=pinned)
+    return partial(host.copy_, x, non_blocking=pinned)
 
 
 START = "start"
-STARTS = ("the first", "the next", "after a reset")
+STARTS = ("first device", "next device", "after a reset")
 CASES: dict[str, Make] = {
     "add 8": added,
     "add 8, wait": lambda device: waited(added(device), device),
@@ -68,7 +68,10 @@ CASES: dict[str, Make] = {
 
 
 def started() -> list[float]:
-    """Seconds until a device answers: the first of a program, the next, a reset one."""
+    """Returns the start times of the first device, the next one and one after a reset.
+
+    A start time is the number of seconds until the device returns a value.
+    """
     steps: list[Callable[[], object]] = [
         lambda: torch.ones(1, device="openreg:0").item(),
         lambda: torch.ones(1, device="openreg:1").item(),
@@ -86,7 +89,7 @@ def started() -> list[float]:
 
 
 def measure_starts(programs: int) -> None:
-    """Prints how long devices in processes need to start, in new programs."""
+    """Prints the start times of device processes in new programs."""
     environment = os.environ | {"OPENREG_ISOLATION": "process"}
     command = [sys.executable, __file__, "--start"]
     rows = [
@@ -95,16 +98,16 @@ def measure_starts(programs: int) -> None:
         ).stdout.split()
         for _ in range(programs)
     ]
-    print(f"{'until a device answers':<24}{'median ms':>12}{'at most ms':>12}")
+    print(f"{'start of a device':<24}{'median ms':>12}{'at most ms':>12}")
     for name, column in zip(STARTS, zip(*rows, strict=True), strict=True):
         times = [float(each) * 1e3 for each in column]
         print(f"{name:<24}{statistics.median(times):>12.1f}{max(times):>12.1f}")
 
 
 def serve(device: str) -> None:
-    """Does batches that the lines of the input ask for: a case and a number of calls.
+    """Runs a batch for each line of stdin, which has a case and a number of calls.
 
-    With no number it answers how many calls take about 20 ms.
+    Without a number, it prints the number of calls that take about 20 ms.
     """
     torch.set_num_threads(1)
     works: dict[str, Work] = {}
@@ -119,7 +122,7 @@ def serve(device: str) -> None:
 
 
 class Side:
-    """A process that does batches.
+    """A process that runs batches.
 
     Args:
         name: One of ``SIDES``.
@@ -136,13 +139,13 @@ class Side:
         )
 
     def ask(self, case: str, calls: int | None = None) -> float:
-        """Asks for a batch; returns its seconds, or how many calls are one."""
+        """Runs a batch; returns its seconds, or without ``calls`` the batch size."""
         assert self.process.stdin
         assert self.process.stdout
         print(case, calls or "", sep="\t", file=self.process.stdin, flush=True)
         answer = self.process.stdout.readline()
         if not answer:
-            raise RuntimeError(f"the side ended at the case {case!r}")
+            raise RuntimeError(f"the process ended in the case {case!r}")
         return float(answer)
 
     def close(self) -> None:
@@ -153,7 +156,7 @@ class Side:
 
 
 def measure(sides: dict[str, Side], case: str, rounds: int) -> str:
-    """Measures a case on all sides in turn; returns its line of the table."""
+    """Measures a case on all sides in turn and returns its line of the table."""
     calls = min(int(side.ask(case)) for side in sides.values())
     times: dict[str, list[float]] = {name: [] for name in sides}
     order = list(sides)
@@ -183,8 +186,10 @@ def main() -> int:
     parser.add_argument(
         "--case", nargs="+", choices=[*CASES, START], default=[*CASES, START]
     )
-    parser.add_argument("--busy", type=int, default=0, help="processes that only work")
-    parser.add_argument("--quick", action="store_true", help="a test, no measurement")
+    parser.add_argument("--busy", type=int, default=0, help="number of busy processes")
+    parser.add_argument(
+        "--quick", action="store_true", help="a test run, no measurement"
+    )
     options = parser.parse_args()
     if options.serve:
         serve(options.serve)

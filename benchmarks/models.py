@@ -15,7 +15,7 @@ Wrap = Callable[[nn.Module], nn.Module]
 
 
 def mlp() -> nn.Module:
-    """Makes a 64-256-256-10 network."""
+    """Returns a 64-256-256-10 network."""
     return nn.Sequential(
         nn.Linear(64, 256),
         nn.ReLU(),
@@ -26,14 +26,14 @@ def mlp() -> nn.Module:
 
 
 def tiny_mlp() -> nn.Module:
-    """Makes a 16-32-10 network with a layer norm."""
+    """Returns a 16-32-10 network with a layer norm."""
     return nn.Sequential(
         nn.Linear(16, 32), nn.LayerNorm(32), nn.ReLU(), nn.Linear(32, 10)
     )
 
 
 def tiny_convnet() -> nn.Module:
-    """Makes two convolutions with batch norms, and a classifier, for 16 x 16 pixels."""
+    """Returns a classifier with two convolutions for images of 16 x 16 pixels."""
     return nn.Sequential(
         nn.Conv2d(3, 8, 3, padding=1),
         nn.BatchNorm2d(8),
@@ -47,7 +47,7 @@ def tiny_convnet() -> nn.Module:
 
 
 def convnet() -> nn.Module:
-    """Makes two convolutions with batch norms, and a classifier, for 28 x 28 pixels."""
+    """Returns a classifier with two convolutions for images of 28 x 28 pixels."""
     return nn.Sequential(
         nn.Conv2d(1, 8, 3, padding=1),
         nn.BatchNorm2d(8),
@@ -78,7 +78,7 @@ class GPT(nn.Module):
         self.head = nn.Linear(width, 64)
 
     def forward(self, text: Tensor) -> Tensor:
-        """Gives logits (batch, time, 64) for texts (batch, time)."""
+        """Returns logits (batch, time, 64) for texts (batch, time)."""
         time = text.shape[1]
         mask = nn.Transformer.generate_square_subsequent_mask(time, device=text.device)
         x = self.tokens(text) + self.positions.weight[:time]
@@ -88,7 +88,7 @@ class GPT(nn.Module):
 
 
 def unwrapped(network: nn.Module) -> nn.Module:
-    """Leaves a model as it is."""
+    """Returns the model unchanged."""
     return network
 
 

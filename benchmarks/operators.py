@@ -22,7 +22,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 from torch.utils import _pytree as pytree
 from tqdm import tqdm
 
-SECONDS_AT_MOST = 0.05  # of one call: what is slower tells nothing about overhead
+SECONDS_AT_MOST = 0.05  # skips slower calls, where overhead does not matter
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Row:
     """One sample of an operator.
 
     Attributes:
-        name: The operator, with the number of its sample.
+        name: The operator and the number of the sample.
         cpu_us: Median time of one call on the CPU, in microseconds.
-        ratio: Median over the rounds of openreg's time by the CPU's in the same round.
+        ratio: Median of the ratio of openreg time to CPU time, over the rounds.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Row:
 
 
 def prepared(op: OpInfo, sample: SampleInput, device: str) -> Work:
-    """Makes the call of an operator with a sample's values on a device."""
+    """Returns a call of an operator with the values of a sample on a device."""
 
     def move(tensor: Tensor) -> Tensor:
         return tensor.detach().to(device)
@@ -53,7 +53,7 @@ def prepared(op: OpInfo, sample: SampleInput, device: str) -> Work:
 
 
 def works(work: Work) -> bool:
-    """Whether a call succeeds: tests/sweeps says why if it does not."""
+    """Returns whether a call succeeds; tests/sweeps reports the errors."""
     try:
         work()
         torch.accelerator.synchronize()
@@ -63,7 +63,7 @@ def works(work: Work) -> bool:
 
 
 def cases(samples: int, only: str) -> Iterator[tuple[str, dict[str, Work]]]:
-    """Gives the first samples of operators, as calls by device."""
+    """Yields the first samples of each operator, as calls by device."""
     chosen = [op for op in op_db if torch.float32 in op.dtypes and only in op.full_name]
     for op in tqdm(chosen, unit="operator"):
         torch.manual_seed(0)
@@ -85,7 +85,7 @@ def measure(name: str, sides: dict[str, Work], rounds: int, seconds: float) -> R
 
 
 def report(rows: Sequence[Row]) -> Iterator[str]:
-    """Gives the lines that sum the rows up."""
+    """Yields the lines that summarize the rows."""
     ratios = sorted(row.ratio for row in rows)
     low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
     mean = math.exp(statistics.fmean(math.log(each) for each in ratios))
@@ -100,10 +100,10 @@ def report(rows: Sequence[Row]) -> Iterator[str]:
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--samples", type=int, default=2, help="of each operator")
-    parser.add_argument("--only", default="", help="part of the operators' names")
+    parser.add_argument("--samples", type=int, default=2, help="samples per operator")
+    parser.add_argument("--only", default="", help="part of an operator name")
     parser.add_argument(
-        "--quick", action="store_true", help="short batches: a test, no measurement"
+        "--quick", action="store_true", help="short batches: a test run, no measurement"
     )
     parser.add_argument("--json", type=Path, help="also write the numbers to this file")
     options = parser.parse_args(arguments)
@@ -113,13 +113,13 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures every sample, and prints the distribution of their ratios."""
+    """Measures every sample and prints the distribution of the ratios."""
     options = parse_arguments(arguments)
     torch.set_num_threads(1)
     rounds, seconds = (3, 0.0005) if options.quick else (7, 0.004)
     rows: list[Row] = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what PyTorch deprecates is measured too
+        warnings.simplefilter("ignore")  # deprecated operators are measured too
         for name, sides in cases(options.samples, options.only):
             if batch(sides["cpu"], "cpu", 1) < SECONDS_AT_MOST:
                 rows.append(measure(name, sides, rounds, seconds))

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What torch.profiler costs: the time of a training step, as a factor.
+"""Measures the cost of torch.profiler, as a factor of the time of a training step.
 
     python benchmarks/profiling.py
 
-A step of a small GPT is timed without a profile, with one of the host, and with one of
-host and device, in turns, so that what else the machine does meets all three. The
-factor of the second is what PyTorch's own part costs.
+A step of a small GPT is timed without a profile, with a profile of the host, and with a
+profile of host and device. The three take turns, so other work on the machine affects
+all of them. The second factor is the cost of PyTorch's own part of the profiler.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WIDTH, HEADS, LENGTH, WORDS, LAYERS = 128, 4, 64, 256, 4
 
 
 class Gpt(nn.Module):
-    """Layers of PyTorch's encoder with a causal mask."""
+    """PyTorch encoder layers with a causal mask."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class Gpt(nn.Module):
 
 
 def training() -> Callable[[], None]:
-    """Returns a function that does one step and waits for it."""
+    """Returns a function that runs one step and waits for it."""
     torch.manual_seed(0)
     model = Gpt().to("openreg")
     optimizer = torch.optim.AdamW(model.parameters())
@@ -72,8 +72,8 @@ def main() -> None:
     host, device = ProfilerActivity.CPU, ProfilerActivity.OPENREG
     ways: dict[str, Callable[[], AbstractContextManager[object]]] = {
         "no profile": nullcontext,
-        "of the host": lambda: profile(activities=[host]),
-        "of both": lambda: profile(activities=[host, device]),
+        "host": lambda: profile(activities=[host]),
+        "host, device": lambda: profile(activities=[host, device]),
     }
     step = training()
     for _ in range(3):

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 Work = Callable[[], object]
-Make = Callable[[str], Work]  # makes the work of a device
+Make = Callable[[str], Work]  # returns the work for a device
 
 
 @dataclass(frozen=True)
@@ -24,14 +24,14 @@ class Row:
     """One line of the table: an operation on one device, against the CPU.
 
     Attributes:
-        name: What was measured.
-        device: Device that was compared with the CPU.
+        name: The case.
+        device: The device to compare with the CPU.
         cpu_us: Median time of one call on the CPU, in microseconds.
         device_us: Median time of one call on the device, in microseconds.
-        ratio: Median over the rounds of device time by CPU time in the same round.
-        low: Lower quartile of that ratio.
-        high: Upper quartile of that ratio.
-        rounds: How many rounds were taken.
+        ratio: Median of the ratio of device time to CPU time, over the rounds.
+        low: Lower quartile of the ratio.
+        high: Upper quartile of the ratio.
+        rounds: The number of rounds.
         calls: Calls in each batch of a round.
     """
 
@@ -47,13 +47,13 @@ class Row:
 
 
 def synchronize(device: str) -> None:
-    """Waits for the work given to ``device``; the CPU has nothing to wait for."""
+    """Waits for the work of ``device``; returns immediately for the CPU."""
     if torch.device(device).type != "cpu":
         torch.accelerator.synchronize(device)
 
 
 def batch(work: Work, device: str, calls: int) -> float:
-    """Times ``calls`` calls and one wait at their end.
+    """Times ``calls`` calls and a wait at the end.
 
     Returns:
         Seconds for the whole batch.
@@ -71,13 +71,13 @@ def calls_for(
     seconds: float,
     timed: Callable[[Work, str, int], float] = batch,
 ) -> int:
-    """Finds how many calls fill about ``seconds``; warms the operation up as well.
+    """Returns the number of calls that take about ``seconds``, after a warm-up.
 
     Args:
-        work: What a call does.
-        device: Where; what ``timed`` takes for it.
-        seconds: How long a batch is to take.
-        timed: How the time of a batch is taken.
+        work: The work of a call.
+        device: The device, as ``timed`` expects it.
+        seconds: The time that a batch should take.
+        timed: The function that times a batch.
     """
     calls = 1
     while (taken := timed(work, device, calls)) < seconds / 4:
@@ -90,8 +90,8 @@ def alternate(
 ) -> list[list[float]]:
     """Times the same work on several devices in alternating batches.
 
-    All run the same number of calls in each round, and take turns in going first, so
-    that a slow moment of the machine falls on all. A first batch of each is not timed.
+    All sides run the same number of calls in each round and take turns going first, so
+    that noise on the machine affects all of them. The first batch of each is not timed.
 
     Returns:
         For each side, microseconds per call in each round.
@@ -111,11 +111,11 @@ def compare(name: str, make: Make, device: str, *, rounds: int, seconds: float) 
     """Measures one case on ``device`` and on the CPU in alternating batches.
 
     Args:
-        name: Of the row.
-        make: Makes the work, once for each side.
-        device: Device to compare with the CPU.
-        rounds: Pairs of batches to take, at least 2.
-        seconds: Rough length of a batch on the CPU.
+        name: The name of the row.
+        make: Returns the work; called once for each side.
+        device: The device to compare with the CPU.
+        rounds: The number of pairs of batches, at least 2.
+        seconds: The approximate time of a batch on the CPU.
     """
     sides = [(place, make(place)) for place in ("cpu", device)]
     calls = calls_for(sides[0][1], "cpu", seconds)
@@ -136,7 +136,7 @@ def compare(name: str, make: Make, device: str, *, rounds: int, seconds: float) 
 
 
 def machine() -> dict[str, str]:
-    """Describes where the numbers come from."""
+    """Describes the machine and the versions."""
     return {
         "machine": platform.machine(),
         "system": platform.system(),
@@ -147,10 +147,10 @@ def machine() -> dict[str, str]:
 
 
 def backend() -> str:
-    """Names the backend that is measured, and says why it stands alone.
+    """Names the measured backend and the reason why no other backend is measured.
 
-    PyTorch's in-tree reference ships a package of the same name, and a process has room
-    for one PrivateUse1 backend only, so that each is measured in its own environment.
+    PyTorch's in-tree reference has the same package name, and a process can use one
+    PrivateUse1 backend, so each backend is measured in a separate environment.
     """
     versions = {}
     for name in ("torch-openreg", "openreg-aten"):
@@ -182,7 +182,7 @@ def read_arguments(
         "--case", nargs="+", choices=known, default=known, help="rows to measure"
     )
     parser.add_argument(
-        "--quick", action="store_true", help="few short batches: a test, no measurement"
+        "--quick", action="store_true", help="few short batches: a test run"
     )
     parser.add_argument("--json", type=Path, help="also write the numbers to this file")
     options = parser.parse_args(arguments)
@@ -191,7 +191,7 @@ def read_arguments(
             torch.ones(1, device=device)
         except (RuntimeError, AssertionError, ImportError) as error:
             reason = str(error).splitlines()[0]
-            parser.error(f"--device: {device!r} is no usable device: {reason}")
+            parser.error(f"--device: {device!r} is not a usable device: {reason}")
     return options
 
 
@@ -203,14 +203,14 @@ def run(
     title: Callable[[str], str],
     line: Callable[[Row], str],
 ) -> None:
-    """Measures and prints every row, and writes them as JSON if asked.
+    """Measures and prints every row; with --json, also writes them to a file.
 
     Args:
-        options: What :func:`read_arguments` gave.
-        cases: Work by the name of its row.
-        seconds: Rough length of a batch on the CPU.
-        title: Gives the head of a device's table.
-        line: Gives a row of it.
+        options: The result of :func:`read_arguments`.
+        cases: The work of each row, by name.
+        seconds: The approximate time of a batch on the CPU.
+        title: Returns the head of the table of a device.
+        line: Returns a row of the table.
     """
     torch.set_num_threads(1)
     rounds, seconds = (3, 0.001) if options.quick else (31, seconds)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measures how fast models train on openreg and on the CPU, side by side.
+"""Measures the training speed of models on openreg and on the CPU, side by side.
 
-The host waits for the device once in each step, as a program does that reads its loss.
+The host waits for the device once in each step, like a program that reads its loss.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CASES = {name: with_wait(make) for name, make in STEPS.items()}
 
 
 def format_title(device: str) -> str:
-    """Formats the head of a device's table."""
+    """Formats the head of the table of a device."""
     return (
         f"{'steps per second':<18}{'CPU':>9}{device:>11}"
         f"{'ratio of step time':>22}{'quartiles':>14}"
@@ -40,7 +40,7 @@ def format_title(device: str) -> str:
 
 
 def format_row(row: Row) -> str:
-    """Formats a row for people."""
+    """Formats a row of the table."""
     spread = f"{row.low:.2f}-{row.high:.2f}"
     return (
         f"{row.name:<18}{1e6 / row.cpu_us:>9.1f}{1e6 / row.device_us:>11.1f}"
@@ -49,7 +49,7 @@ def format_row(row: Row) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measures and prints every model, and writes the numbers as JSON if asked."""
+    """Measures and prints every model; with --json, also writes them to a file."""
     options = read_arguments(__doc__ or "", CASES, arguments)
     run(options, CASES, seconds=0.1, title=format_title, line=format_row)
     return 0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies between host and device memory, against memcpy.
+// Copies between host and device memory, compared with memcpy.
 #include "sections.h"
 
 #include <algorithm>
@@ -11,9 +11,9 @@ namespace {
 
 enum class Path { kIn, kOut, kPinnedIn, kPinnedOut, kDevice };
 
-/// Host memory with every page written. A large memcpy is several times slower
-/// if its destination lies a few bytes further into its page than its source,
-/// so all blocks begin with a page.
+/// Returns host memory with all pages written. A large memcpy is several times
+/// slower if its destination has a slightly higher offset within a page than
+/// its source, so all blocks are page-aligned.
 std::shared_ptr<void> make_host(std::size_t size) {
   constexpr std::size_t kPage = 4096;
   std::shared_ptr<void> block(std::aligned_alloc(kPage, size), std::free);
@@ -84,7 +84,7 @@ Batch device_copies(
 Batch host_copies(std::size_t size, std::size_t count) {
   const auto from = make_host(size);
   const auto to = make_host(size);
-  // Through a pointer that may change, so that no copy is left out.
+  // The volatile pointer keeps the compiler from removing copies.
   static void* (*volatile copy)(void*, const void*, std::size_t) = std::memcpy;
   return copies(size, count, [=] { copy(to.get(), from.get(), size); });
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Events: recorded, waited for on another stream, asked for.
+// Events: record, wait on another stream, query.
 #include "sections.h"
 
 namespace bench {
 namespace {
 
-/// A batch that does `work(i)` many times, then waits for the stream.
+/// Returns a batch that calls `work(i)` many times and waits for the stream.
 template <typename Work>
 Batch repeat(
     const Library& library,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Empty kernels: one after the other, with a wait each, and on many streams.
+// Empty kernels: in sequence, with a wait after each, and on many streams.
 #include "sections.h"
 
 #include <barrier>
@@ -8,7 +8,7 @@
 namespace bench {
 namespace {
 
-// Long enough for a worker that has nothing to do to fall asleep.
+// Long enough for an idle worker to fall asleep.
 constexpr std::chrono::milliseconds kNap{1};
 
 Batch pipelined(const Library& library, std::size_t count) {
@@ -68,7 +68,7 @@ std::vector<Stream> make_streams(const Library& library, std::size_t count) {
   return streams;
 }
 
-/// Launches a second, in millions.
+/// Millions of launches per second.
 double rate(std::size_t launches, double time) {
   return static_cast<double>(launches) / time;
 }
@@ -103,8 +103,8 @@ Batch from_a_thread_each(
   const auto synchronize = OPENREG_CALL(library, orStreamSynchronize);
   const auto streams = make_streams(library, stream_count);
   return [=]() -> Samples {
-    // Whoever arrives last takes the time: no thread starts, or is seen to
-    // end, late.
+    // The last thread to arrive records the time, so that the interval
+    // excludes thread creation and covers all launches.
     std::vector<Clock::time_point> times;
     times.reserve(2);
     std::barrier gate(

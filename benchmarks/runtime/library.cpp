@@ -19,7 +19,7 @@ void empty_kernel(void*) {}
 
 } // namespace
 
-// No exception: an owner's destructor may be on the way here.
+// Exits instead of throwing, because a destructor may call it.
 void fail(const char* function, orError_t error) {
   std::fprintf(
       stderr, "%s returned error %d\n", function, static_cast<int>(error));
@@ -28,7 +28,7 @@ void fail(const char* function, orError_t error) {
 
 Library::Library(std::string name, const std::string& path)
     : name_(std::move(name)), path_(path) {
-  // Local: two libraries with the same names live side by side.
+  // RTLD_LOCAL: two libraries with the same symbols can be loaded.
   handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ == nullptr) {
     throw std::runtime_error(dlerror());
@@ -62,7 +62,7 @@ Launcher::Launcher(const Library& library)
 }
 
 void Launcher::operator()(orStream_t stream) const {
-  // A function without arguments: std::function needs no memory for it.
+  // std::function allocates no memory for a plain function pointer.
   const orError_t error = launch_ != nullptr
       ? launch_(stream, empty_kernel, nullptr, nullptr)
       : add_task_(stream, [] {});

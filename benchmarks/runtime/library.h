@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A library with the C API, loaded by path, and owners of what it hands out.
+// A library with the C API, loaded by path, and owners of its objects.
 #pragma once
 
 #include <openreg/openreg.h>
@@ -12,7 +12,7 @@
 
 namespace bench {
 
-/// Something that a row needs and that is not there; the row is left out.
+/// A row needs a feature that is missing; the row is skipped.
 class Missing : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -20,7 +20,7 @@ class Missing : public std::runtime_error {
 
 [[noreturn]] void fail(const char* function, orError_t error);
 
-/// One function of a library; a call that fails ends the program.
+/// A function of a library. A failed call ends the program.
 template <typename Function>
 class Call;
 
@@ -46,7 +46,7 @@ class Call<orError_t(Parameters...) noexcept> {
 
 class Library {
  public:
-  /// Throws std::runtime_error if there is no such library.
+  /// Throws std::runtime_error if the library cannot be loaded.
   Library(std::string name, const std::string& path);
 
   const std::string& name() const noexcept {
@@ -55,7 +55,7 @@ class Library {
   const std::string& path() const noexcept {
     return path_;
   }
-  /// Null if the library has no such symbol.
+  /// Returns null if the library lacks the symbol.
   void* find(const char* symbol) const noexcept;
   /// Throws Missing.
   template <typename Function>
@@ -67,16 +67,16 @@ class Library {
   void* find_or_throw(const char* symbol) const;
 
   std::string name_;
-  std::string path_; // as the loader found it
+  std::string path_; // as resolved by the loader
   void* handle_;
 };
 
-// The function of a library that has the signature of openreg.h.
+// A function of a library, with its signature from openreg.h.
 #define OPENREG_CALL(library, function) \
   (library).get<decltype(function)>(#function)
 
-/// Launches an empty kernel. PyTorch's in-tree OpenReg exports no C function
-/// for it but the one that the template in its header calls.
+/// Launches an empty kernel. PyTorch's in-tree OpenReg has no C function for
+/// it, only the C++ function that the template in its header calls.
 class Launcher {
  public:
   explicit Launcher(const Library& library);
@@ -90,7 +90,7 @@ class Launcher {
   AddTask* add_task_ = nullptr;
 };
 
-// Ended with their last owner.
+// The last owner destroys the object.
 using Stream = std::shared_ptr<orStream>;
 using Event = std::shared_ptr<orEvent>;
 using Block = std::shared_ptr<void>;

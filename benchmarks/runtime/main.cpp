@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Measures what the calls of the C API cost, in one library or in two.
+// Measures the cost of C API calls, in one library or in two.
 #include "report.h"
 #include "sections.h"
 
@@ -21,9 +21,9 @@ constexpr const char* kUsage =
     "Sections: launch, events, streams, malloc, copy, start (default: all).\n"
     "\n"
     "  --library FILE  the library to measure (default: the one built here)\n"
-    "  --peer FILE     another one with the same API, measured in turn\n"
-    "  --json FILE     also write the figures there\n"
-    "  --quick         show that it runs; measures nothing\n";
+    "  --peer FILE     another library with the same API, measured in turn\n"
+    "  --json FILE     also write the figures to this file\n"
+    "  --quick         a test run that measures nothing\n";
 
 struct Section {
   const char* name;
@@ -77,7 +77,7 @@ Options parse(int count, char** words) {
     } else if (section != std::end(kSections)) {
       options.sections.push_back(*section);
     } else {
-      end_with_usage("'" + word + "' is no option and no section");
+      end_with_usage("'" + word + "' is not an option or a section");
     }
   }
   if (options.sections.empty()) {
@@ -86,8 +86,7 @@ Options parse(int count, char** words) {
   return options;
 }
 
-/// Processors, and how many wanted one in the last minute: what disturbs the
-/// figures.
+/// Prints the number of processors and the load, which disturbs the figures.
 void print_machine(const char* when) {
   double load = 0;
   getloadavg(&load, 1);
@@ -96,7 +95,7 @@ void print_machine(const char* when) {
 }
 
 int run(const Options& options) {
-  setenv("OPENREG_ALLOW_COPIES", "1", 1); // before the first of them starts
+  setenv("OPENREG_ALLOW_COPIES", "1", 1); // before the first device starts
   Library library("openreg", options.library);
   std::optional<Library> peer;
   std::cout << "openreg: " << library.path() << '\n';

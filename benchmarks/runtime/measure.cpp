@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rounds of batches, and what becomes of their samples.
+// Rounds of batches, and statistics of their samples.
 #include "measure.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kRounds = 31;
 constexpr std::size_t kFewestRounds = 7;
-constexpr double kMostMicroseconds = 2e6; // then the fewest rounds will do
+constexpr double kMostMicroseconds = 2e6; // then stops at kFewestRounds
 
 double quantile(const Samples& sorted, double part) {
   const double where = part * static_cast<double>(sorted.size() - 1);
@@ -23,7 +23,7 @@ double quantile(const Samples& sorted, double part) {
   return sorted[below] * (1 - weight) + sorted[above] * weight;
 }
 
-/// Nothing if there is a round without a ratio.
+/// Returns no value if a round has no ratio.
 std::optional<Summary> ratio_of(const Samples& ours, const Samples& theirs) {
   Samples ratios;
   for (std::size_t i = 0; i < ours.size(); ++i) {
@@ -38,7 +38,7 @@ std::optional<Summary> ratio_of(const Samples& ours, const Samples& theirs) {
 /// The values of one contender in one row.
 struct Values {
   Samples all;
-  Samples medians; // one a round
+  Samples medians; // one per round
 };
 
 /// The values of all contenders in one row.
@@ -148,7 +148,7 @@ void Bench::run(
         of_row.medians.push_back(summarize(batch[row]).median);
       }
     }
-    std::ranges::reverse(order); // who goes first changes every time
+    std::ranges::reverse(order); // alternates who goes first
   }
   for (std::size_t row = 0; row < subjects.size(); ++row) {
     rows_.push_back(
@@ -157,7 +157,7 @@ void Bench::run(
 }
 
 double resident_mebibytes() {
-  // Of all mappings, shared memory too: that is what device memory is.
+  // Counts all mappings, because device memory is shared memory.
   const char* path = "/proc/self/smaps_rollup";
   std::ifstream file(path);
   std::string word;

@@ -21,7 +21,7 @@ inline double microseconds(Clock::duration time) {
   return std::chrono::duration<double, std::micro>(time).count();
 }
 
-/// Runs `work` and returns the microseconds that it took.
+/// Runs `work` and returns its time in microseconds.
 template <typename Work>
 double time_of(Work&& work) {
   const auto start = Clock::now();
@@ -37,16 +37,16 @@ struct Summary {
 };
 Summary summarize(Samples samples);
 
-/// What one contender of a row did.
+/// The result of one contender of a row.
 struct Result {
   std::string name;
   std::optional<Summary> values;
-  /// The library's values over this contender's, of batches side by side.
+  /// The library's values divided by this contender's, batch by batch.
   std::optional<Summary> ratio;
-  std::string skipped; // why there are no values
+  std::string skipped; // the reason why values are missing
 };
 
-/// What a row measures, and what is wanted of it.
+/// The quantity that a row measures, and its target value.
 struct Subject {
   std::string name;
   std::string unit;
@@ -56,20 +56,20 @@ struct Subject {
 struct Row {
   std::string section;
   Subject subject;
-  std::vector<Result> results; // the library's first
+  std::vector<Result> results; // starts with the library
 };
 
 /// One batch of a contender: its samples, in the unit of the row.
 using Batch = std::function<Samples()>;
 using MakeBatch = std::function<Batch(const Library&)>;
-/// As Batch for several rows at once: the samples of each.
+/// A batch that measures several rows: returns the samples of each.
 using Batches = std::function<std::vector<Samples>()>;
 using MakeBatches = std::function<Batches(const Library&)>;
 
 struct Contender {
   std::string name;
   Batches run;
-  std::string skipped; // why it does not run
+  std::string skipped; // the reason why it does not run
 };
 
 class Bench {
@@ -79,7 +79,7 @@ class Bench {
   bool quick() const noexcept {
     return quick_;
   }
-  /// `full`, or a little of it if this run only shows that it runs.
+  /// Returns `full`, or `little` in a test run.
   std::size_t some(std::size_t full, std::size_t little) const noexcept {
     return quick_ ? little : full;
   }
@@ -88,7 +88,7 @@ class Bench {
   }
 
   void section(std::string name);
-  /// Measures a row: rounds in which the libraries, and `other`, take turns.
+  /// Measures a row in rounds. The libraries and `other` take turns.
   void measure(
       Subject subject,
       const MakeBatch& make,
@@ -109,10 +109,10 @@ class Bench {
   std::vector<Row> rows_;
 };
 
-/// Bytes of this process that are in memory. Throws Missing.
+/// Returns the resident memory of this process. Throws Missing.
 double resident_mebibytes();
 
-/// "4 KiB".
+/// Returns a size as text, such as "4 KiB".
 std::string size_name(std::size_t bytes);
 
 constexpr std::size_t kKiB = 1024;

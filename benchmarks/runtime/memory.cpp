@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allocations: pairs of malloc and free, and what they leave behind.
+// Allocations: pairs of malloc and free, and their effect on resident memory.
 #include "sections.h"
 
 namespace bench {
@@ -20,7 +20,7 @@ Batch pairs(const Library& library, std::size_t size, std::size_t count) {
   };
 }
 
-/// As pairs(), with every block written; that time is not counted.
+/// Like pairs(), but writes every block; the write is not timed.
 Batch written_pairs(
     const Library& library,
     std::size_t size,
@@ -41,8 +41,8 @@ Batch written_pairs(
   };
 }
 
-/// Pairs of many sizes with some blocks live: the time of a pair, and by how
-/// much the resident memory grew.
+/// Pairs of many sizes with some live blocks: the time of a pair, and the
+/// growth of resident memory.
 Batches many_pairs(const Library& library, std::size_t count) {
   const auto malloc = OPENREG_CALL(library, orMalloc);
   const auto free = OPENREG_CALL(library, orFree);

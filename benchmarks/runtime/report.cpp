@@ -35,7 +35,7 @@ std::string spread(const std::optional<Summary>& values) {
       number(values->high) + ")";
 }
 
-/// The lines of one section; all its rows have the same contenders.
+/// Returns the lines of a section, whose rows all have the same contenders.
 std::vector<Line> lines_of(const std::vector<const Row*>& rows) {
   const Row& first = *rows.front();
   std::vector<Line> lines{{first.section, "unit", first.results[0].name}};

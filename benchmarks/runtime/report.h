@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What becomes of the rows: a table for people, JSON for programs.
+// Reports: a table and a JSON file.
 #pragma once
 
 #include "measure.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The parts of the benchmark; each measures its rows.
+// The sections of the benchmark. Each measures its rows.
 #pragma once
 
 #include "measure.h"
@@ -13,9 +13,9 @@ void measure_allocations(Bench& bench);
 void measure_copies(Bench& bench);
 void measure_start(Bench& bench);
 
-/// The option that makes this program run_start_child().
+/// With this option, the program calls run_start_child().
 constexpr const char* kStartChild = "--start-child";
-/// What a fresh process does for measure_start(): prints its figures.
+/// Runs in a new process for measure_start() and prints its figures.
 int run_start_child(const char* library, bool quick);
 
 } // namespace bench

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How long a process takes to a usable device of 64 GiB, and what memory it
-// holds, measured in processes that do nothing else.
+// The time until a new process has a usable device of 64 GiB, and its resident
+// memory, measured in processes without other work.
 #include "sections.h"
 
 #include <array>
@@ -21,11 +21,11 @@ std::size_t written(bool quick) {
   return quick ? 16 * kMiB : kGiB;
 }
 
-/// The figures of a process that runs run_start_child().
+/// Returns the figures of a process that runs run_start_child().
 std::vector<Samples> run_child(const Library& library, bool quick) {
   std::array<int, 2> ends{};
   if (pipe(ends.data()) != 0) {
-    throw std::runtime_error("no pipe to another process");
+    throw std::runtime_error("cannot create a pipe to the child process");
   }
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);

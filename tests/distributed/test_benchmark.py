@@ -15,7 +15,7 @@ pytestmark = pytest.mark.differs_in_process("occl", run=False)
 CASES = ["all_reduce 1 KiB", "all_reduce, wait 1 KiB", "all_gather 1 MiB"]
 MORE = [
     *("broadcast 1 MiB", "reduce_scatter 1 KiB", "all_to_all 1 KiB"),
-    *("send and back 1 MiB", "DDP step GPT"),
+    *("round trip 1 MiB", "DDP step GPT"),
 ]
 
 

@@ -98,9 +98,9 @@ def test_copy_has_no_trace_of_the_first_name(tmp_path: Path) -> None:
     ("name", "reason"),
     [
         ("Acme", "must consist of the letters a to z, lower case, and _"),
-        ("acme-npu", "is not made of"),
-        ("acme2", "is not made of"),  # PyTorch parses no digits
-        ("", "is not made of"),
+        ("acme-npu", "must consist of"),
+        ("acme2", "must consist of"),  # PyTorch parses no digits
+        ("", "must consist of"),
         ("lambda", "is a Python keyword"),
         ("cuda", "is a PyTorch device"),
         ("privateuseone", "is a PyTorch device"),

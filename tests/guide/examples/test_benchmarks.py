@@ -75,7 +75,7 @@ def test_isolation_gives_ratios_and_starts() -> None:
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--device", "openreg:99"], "'openreg:99' is no usable device"),
+        (["--device", "openreg:99"], "'openreg:99' is not a usable device"),
         (["--case", "add 9"], "invalid choice: 'add 9'"),
     ],
 )
