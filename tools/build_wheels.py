@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Builds the sdist and the wheel of every package into dist, in dependency order.
 
-Each wheel is built from its own sdist, which so proves to be complete. There is no
-build isolation: the environment of this interpreter has torch and the build tools,
-and receives what a later package is compiled against. Build trees are kept in build/,
-so that a second run compiles only what changed.
+Each wheel is built from its sdist, which proves that the sdist is complete. There is no
+build isolation: this interpreter's environment needs torch and the build tools, and the
+tool installs the packages that later packages compile against. Build trees are kept in
+build/, so a second run compiles only changed files.
 
-    python tools/build_wheels.py             wheels and sdists
-    python tools/build_wheels.py --install   and installs all of them here
+    python tools/build_wheels.py             builds wheels and sdists
+    python tools/build_wheels.py --install   also installs all of them here
     python tools/build_wheels.py --sanitize  openreg-aten for tools/fuzz_messages.py
 """
 
@@ -40,12 +40,12 @@ getattr(importlib.import_module(backend), hook)(target, options)
 
 
 def call_backend(source: Path, hook: str, target: Path, *options: str) -> None:
-    """Calls the build backend of a package, as pip would.
+    """Calls the build backend of a package, as pip does.
 
     Args:
         source: The folder with ``pyproject.toml``.
         hook: ``build_sdist`` or ``build_wheel``.
-        target: The folder for the result.
+        target: The output folder.
         options: Settings for the backend, such as ``build-dir=build``.
     """
     with (source / "pyproject.toml").open("rb") as file:
@@ -59,9 +59,9 @@ def call_backend(source: Path, hook: str, target: Path, *options: str) -> None:
 
 
 def build_environment() -> dict[str, str]:
-    """Gives the environment of a build: no autoload, all cores, ccache if there is."""
+    """Returns the environment variables of a build, with all cores and any ccache."""
     environment = dict(os.environ, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
-    # cmake and ninja are those of this interpreter, also when it is not activated.
+    # Finds the cmake and ninja of this interpreter even if it is not activated.
     programs = str(Path(sys.executable).parent)
     environment["PATH"] = os.pathsep.join([programs, environment.get("PATH", "")])
     cores = len(os.sched_getaffinity(0))
@@ -72,11 +72,11 @@ def build_environment() -> dict[str, str]:
 
 
 def unpack(sdist: Path, target: Path) -> None:
-    """Makes a folder equal to an sdist and leaves unchanged files untouched.
+    """Updates a folder to the contents of an sdist, without touching unchanged files.
 
     Args:
-        sdist: The ``.tar.gz``, with one folder at its top.
-        target: The folder to write; created if missing.
+        sdist: The ``.tar.gz``, with one top-level folder.
+        target: The folder to write; it is created if it does not exist.
     """
     wanted: dict[Path, bytes] = {}
     with tarfile.open(sdist) as archive:
@@ -94,14 +94,14 @@ def unpack(sdist: Path, target: Path) -> None:
 
 
 def record(wheel: Path) -> set[str]:
-    """Reads the lines of a wheel's RECORD: each file with its hash."""
+    """Returns the lines of a wheel's RECORD: each file with its hash."""
     with zipfile.ZipFile(wheel) as archive:
         name = next(n for n in archive.namelist() if n.endswith(".dist-info/RECORD"))
         return set(archive.read(name).decode().splitlines())
 
 
 def is_installed(package: str, wheel: Path) -> bool:
-    """Says whether this environment holds the files of a wheel, byte for byte."""
+    """Returns whether this environment contains the exact files of a wheel."""
     try:
         installed = metadata.distribution(package).read_text("RECORD") or ""
     except metadata.PackageNotFoundError:
@@ -110,7 +110,7 @@ def is_installed(package: str, wheel: Path) -> bool:
 
 
 def install(package: str, wheel: Path) -> None:
-    """Installs a wheel, unless it is: new dates on headers would mean a rebuild."""
+    """Installs a wheel if it changed, because new header dates cause a rebuild."""
     if is_installed(package, wheel):
         return
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
@@ -120,7 +120,7 @@ def install(package: str, wheel: Path) -> None:
 
 
 def leaks(wheel: Path) -> list[str]:
-    """Lists the libraries of a wheel that name a folder of this machine."""
+    """Lists the libraries of a wheel that contain the path of a local folder."""
     folders = [os.fsencode(folder) for folder in (ROOT, Path(sys.prefix))]
     with zipfile.ZipFile(wheel) as archive:
         return [
@@ -132,9 +132,9 @@ def leaks(wheel: Path) -> list[str]:
 
 
 def build_tree(package: str) -> Path:
-    """Returns the folder of a build, which belongs to one environment.
+    """Returns the build folder of a package, which belongs to one environment.
 
-    The compilers and the torch of this interpreter are named in it.
+    It refers to the compilers and the torch of this interpreter.
     """
     number = hashlib.sha256(sys.prefix.encode()).hexdigest()[:8]
     return ROOT / "build" / number / package
@@ -147,7 +147,7 @@ def build(package: str) -> Path:
         The wheel.
 
     Raises:
-        RuntimeError: If a library in the wheel names a folder of this machine.
+        RuntimeError: If a library in the wheel contains the path of a local folder.
     """
     prefix = package.replace("-", "_") + "-"
     for old in DIST.glob(prefix + "*"):
@@ -159,15 +159,15 @@ def build(package: str) -> Path:
     call_backend(tree / "source", "build_wheel", DIST, f"build-dir={tree / 'cmake'}")
     (wheel,) = DIST.glob(prefix + "*.whl")
     if found := leaks(wheel):
-        raise RuntimeError(f"{wheel.name}: {', '.join(found)} name a folder of ours")
+        raise RuntimeError(f"{wheel.name}: local paths in {', '.join(found)}")
     return wheel
 
 
 def build_sanitized() -> None:
-    """Builds a wheel of ``SANITIZED`` with sanitizers, from the source of the last one.
+    """Builds a wheel of ``SANITIZED`` with sanitizers, from the last build's source.
 
-    It goes to ``build/sanitized``. With ccache only what the sanitizers change is
-    compiled.
+    The wheel is written to ``build/sanitized``. With ccache, only files that depend on
+    the sanitizers are compiled.
     """
     tree = build_tree(SANITIZED)
     target = ROOT / "build" / "sanitized"

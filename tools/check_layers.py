@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Proves that the folders of C++ code depend on each other in one direction only.
+"""Checks that the folders of C++ code depend on each other in one direction only.
 
-    python tools/check_layers.py    prints includes that point upwards, and loops
+    python tools/check_layers.py    prints includes of higher layers, and loops
 
-A layer is a folder of a ``csrc``; a ``csrc`` without folders is one layer. A pair is a
-source with its header. No pair includes itself through others, and no folder has more
-pairs than a reader can keep in mind.
+A layer is a folder in ``csrc``; a ``csrc`` without folders is one layer. A pair is a
+source file with its header. Pairs must not include each other in a loop, and a folder
+may have at most ``MOST_PAIRS`` pairs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from workspace import ROOT
 
-# Lowest first: a file includes what is in its own layer, or in one before it.
+# Lowest layer first. A file may include files of the same layer and of lower layers.
 LAYERS = {
     "packages/openreg-runtime/csrc": [
         "base/",
@@ -61,31 +61,31 @@ LAYERS = {
     "packages/openreg-amp/csrc": [],
     "packages/openreg-profiler/csrc": [],
 }
-# This one uses the library through its public header, and no layers but these.
+# These layers use the library through its public header and include only these layers.
 ONLY = {"packages/openreg-runtime/csrc/bindings/": ["base/", "bindings/"]}
 
 MOST_PAIRS = 12
-# Each file of these has the name of an object of the C API, or of a mechanism.
+# Each file in these folders has the name of a C API object or of a mechanism.
 WITHOUT_LIMIT = {"api", "bindings", "ops"}
-# Streams, events and captures wait for each other, and their files know each other.
-KNOW_EACH_OTHER = {"packages/openreg-runtime/csrc": "stream/"}
+# Streams, events and captures wait for each other, so their files may form loops.
+LOOPS_ALLOWED = {"packages/openreg-runtime/csrc": "stream/"}
 
 _INCLUDE = re.compile(r"""\s*#\s*include\s*(["<])([^">]+)[">]""")
 
 
 def layer_of(csrc: Path, file: Path) -> str:
-    """Names the layer of a file: its folder, or nothing beside the folders."""
+    """Returns the layer of a file: its folder, or "" for a file outside of folders."""
     folder, *rest = file.resolve().relative_to(csrc).parts
     return f"{folder}/" if rest else ""
 
 
 def pair_of(csrc: Path, file: Path) -> str:
-    """Names the pair of a file: its path without the suffix."""
+    """Returns the pair of a file: its path without the suffix."""
     return str(file.resolve().relative_to(csrc).with_suffix(""))
 
 
 def includes(csrc: Path, file: Path) -> Iterator[tuple[int, Path]]:
-    """Yields the line and the file of each include of the same ``csrc``."""
+    """Yields the line number and the file of each include from the same ``csrc``."""
     for number, line in enumerate(file.read_text().splitlines(), 1):
         found = _INCLUDE.match(line)
         if not found:
@@ -98,7 +98,7 @@ def includes(csrc: Path, file: Path) -> Iterator[tuple[int, Path]]:
 
 
 def loop_in(arrows: dict[str, set[str]]) -> list[str]:
-    """Finds pairs that include each other in a loop; the first one ends the list."""
+    """Returns pairs that include each other in a loop; the first is also the last."""
     done: set[str] = set()
 
     def visit(pair: str, path: list[str]) -> list[str]:
@@ -116,7 +116,7 @@ def loop_in(arrows: dict[str, set[str]]) -> list[str]:
 
 
 def check(root: Path) -> Iterator[str]:
-    """Yields a sentence for each include upwards, each loop and each full folder."""
+    """Yields a sentence for each wrong include, each loop and each full folder."""
     for name, order in LAYERS.items():
         csrc = (root / name).resolve()
         arrows: dict[str, set[str]] = {}
@@ -127,7 +127,8 @@ def check(root: Path) -> Iterator[str]:
             folder = str(file.parent.relative_to(csrc))
             pairs.setdefault(folder, set()).add(file.stem)
             if layer not in (order or [""]):
-                yield f"{where}:1: {layer or 'a file beside the folders'} is no layer"
+                what = layer or "a file outside of folders"
+                yield f"{where}:1: {what} is not a layer"
                 continue
             below = ONLY.get(
                 f"{name}/{layer}", order[: order.index(layer) + 1] if order else [""]
@@ -138,7 +139,7 @@ def check(root: Path) -> Iterator[str]:
                     yield f"{where}:{number}: {layer} must not include {other}"
                     continue
                 target = pair_of(csrc, included)
-                if target != pair and not layer == other == KNOW_EACH_OTHER.get(name):
+                if target != pair and not layer == other == LOOPS_ALLOWED.get(name):
                     arrows.setdefault(pair, set()).add(target)
         if loop := loop_in(arrows):
             yield f"{name}: a loop of includes: {' -> '.join(loop)}"
@@ -151,9 +152,9 @@ def check(root: Path) -> Iterator[str]:
 
 
 def main(root: Path | None = None) -> int:
-    """Prints what is wrong; returns the exit status."""
+    """Prints the problems; returns the exit status."""
     problems = list(check(root or ROOT))
-    print("\n".join(problems) or "no include points upwards, and none leads in a loop")
+    print("\n".join(problems) or "all includes are of lower layers, without loops")
     return 1 if problems else 0
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Proves that every local link of the guide has a text and leads somewhere.
+"""Checks that every local link of the guide has a text and a target that exists.
 
     python tools/check_links.py               checks the Markdown, as GitHub shows it
     python tools/check_links.py build/docs    checks a built site
 
-Nothing is fetched: links to other sites are not followed.
+Links to other sites are not checked.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OTHER_SITE = re.compile(r"[a-z][a-z+.-]*:|//")
 
 
 def blocks_removed(text: str) -> str:
-    """Returns Markdown without fenced code and comments; the lines keep numbers."""
+    """Returns Markdown without fenced code and comments; line numbers do not change."""
 
     def empty(match: re.Match[str]) -> str:
         return "\n" * match[0].count("\n")
@@ -38,7 +38,7 @@ def blocks_removed(text: str) -> str:
 
 @cache
 def anchors(page: Path) -> frozenset[str]:
-    """Returns the anchors of a page's headings, as GitHub makes them."""
+    """Returns the anchors of a page's headings, as GitHub generates them."""
     found: set[str] = set()
     for heading in _HEADING.findall(blocks_removed(page.read_text(encoding="utf-8"))):
         text = _LINK.sub(r"\1", heading).lower()
@@ -52,10 +52,10 @@ def anchors(page: Path) -> frozenset[str]:
 
 
 def check_page(page: Path) -> Iterator[str]:
-    """Yields one sentence for each link of a Markdown page that is wrong."""
+    """Yields one sentence for each wrong link of a Markdown page."""
 
     def hide(match: re.Match[str]) -> str:
-        return re.sub(r"[^\n]", "x", match[0])  # code in a link's text is a text
+        return re.sub(r"[^\n]", "x", match[0])  # code counts as the text of a link
 
     text = _CODE.sub(hide, blocks_removed(page.read_text(encoding="utf-8")))
     for match in _LINK.finditer(text):
@@ -74,7 +74,7 @@ def check_page(page: Path) -> Iterator[str]:
 
 
 class _Html(HTMLParser):
-    """Collects what a page refers to, and the places in it."""
+    """Collects the link targets and the anchors of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,14 +89,14 @@ class _Html(HTMLParser):
 
 @cache
 def read_html(path: Path) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Returns the targets of a built page, and its anchors."""
+    """Returns the link targets and the anchors of a built page."""
     parser = _Html()
     parser.feed(path.read_text(encoding="utf-8"))
     return tuple(parser.targets), frozenset(parser.ids)
 
 
 def check_site(site: Path) -> Iterator[str]:
-    """Yields one sentence for each link of a built site that is wrong.
+    """Yields one sentence for each wrong link of a built site.
 
     Raises:
         FileNotFoundError: If the folder has no ``index.html``.
@@ -116,23 +116,23 @@ def check_site(site: Path) -> Iterator[str]:
                 continue
             wanted = unquote(anchor) if path.suffix == ".html" else ""
             if wanted and wanted not in read_html(path)[1]:
-                yield f"{page}: {target} has no such place"
+                yield f"{page}: {target} is not an anchor of the page"
 
 
 def pages() -> list[Path]:
-    """Lists the Markdown pages: the guide and what stands in other folders."""
+    """Lists the Markdown pages of the guide and of other folders."""
     folders = ("docs", "examples", "benchmarks", "packages")
     inner = [page for name in folders for page in (ROOT / name).rglob("*.md")]
     return sorted([*ROOT.glob("*.md"), *inner])
 
 
 def main() -> int:
-    """Prints what is wrong; returns the exit status."""
+    """Prints the wrong links; returns the exit status."""
     if len(sys.argv) > 1:
         problems = list(check_site(Path(sys.argv[1])))
     else:
         problems = [text for page in pages() for text in check_page(page)]
-    print("\n".join(problems) or "every local link leads somewhere")
+    print("\n".join(problems) or "every local link has a target")
     return 1 if problems else 0
 
 

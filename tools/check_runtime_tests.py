@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Proves that the C++ tests cover the C API: every function, every code it documents.
+"""Checks that the C++ tests cover every C API function and every documented code.
 
-    python tools/check_runtime_tests.py                    prints what is missing
+    python tools/check_runtime_tests.py                    prints the gaps
     python tools/check_runtime_tests.py --write-codes F    writes F for the C++ tests
 
-It reads the headers and the tests; nothing is built. For each function it wants
+The tool reads the headers and the tests. It builds nothing. Each function needs
 
-- a test whose suite is the function's name, in which a call of it succeeds;
-- for each code of its "Errors:" list a test of that suite in which a call is compared
-  with the code, or a row in a table that a test of the suite ``EveryFunction`` goes
-  through and that names the code;
+- a test suite with the name of the function, with a test in which a call succeeds;
+- for each code of its "Errors:" list, a test in that suite that compares a call with
+  the code, or a table row that a test of the suite ``EveryFunction`` uses and that
+  names the code;
 - a row in that table: ``row("orFunction", ...)``, or ``exempt("orFunction", ...)``.
 
-A test of the suite that expects a code the list lacks is an error too.
+A test in the suite that expects an undocumented code is also an error.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ HEADERS = Path("packages/openreg-runtime/include/openreg")
 TESTS = Path("tests/runtime/cpp")
 TABLE_SUITE = "EveryFunction"
 SUCCESS = "orSuccess"
-# What [device] means.
+# The codes that [device] represents.
 DEVICE_CODES = ("orErrorDeviceLost", "orErrorIllegalAddress", "orErrorAssert")
-# The header says once, for all functions, when they return these.
+# The header documents these once for all functions.
 ALWAYS_ALLOWED = frozenset({SUCCESS, "orErrorInitialization", "orErrorUnknown"})
 
 _ENUM = re.compile(r"typedef enum orError_t \{(.*?)\}", re.DOTALL)
@@ -64,7 +64,7 @@ class Function(NamedTuple):
 
     Attributes:
         name: Its name.
-        codes: What its "Errors:" list names, as enumerators; None without a list.
+        codes: The enumerators of its "Errors:" list; None without a list.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Function(NamedTuple):
 
 
 class Test(NamedTuple):
-    """A test in C++: its names, its body without comments, and where it begins."""
+    """A C++ test: its names, its body without comments, and its first line."""
 
     suite: str
     name: str
@@ -86,8 +86,8 @@ class Row(NamedTuple):
     Attributes:
         function: The function.
         traits: The traits that the row names.
-        succeeds: False if the row says ``.returns(code)``: then a test that goes
-            through all rows does not see the function at work.
+        succeeds: False if the row has ``.returns(code)``. A test that uses all rows
+            then does not make a successful call.
     """
 
     function: str
@@ -96,7 +96,7 @@ class Row(NamedTuple):
 
 
 def blank(source: str) -> str:
-    """Replaces comments and literals by spaces, so that brackets can be matched."""
+    """Replaces comments and literals with spaces, so that brackets can be matched."""
 
     def spaces(match: re.Match[str]) -> str:
         return re.sub(r"[^\n\"]" if match[0][0] == '"' else r"[^\n]", " ", match[0])
@@ -105,10 +105,10 @@ def blank(source: str) -> str:
 
 
 def closing(text: str, start: int) -> int:
-    """Finds the bracket that closes the one at ``start``.
+    """Returns the position of the bracket that closes the bracket at ``start``.
 
     Raises:
-        ValueError: If none does.
+        ValueError: If no bracket closes it.
     """
     depth = 0
     for index in range(start, len(text)):
@@ -122,7 +122,7 @@ def closing(text: str, start: int) -> int:
 
 
 def arguments(text: str, start: int) -> list[str]:
-    """Splits what stands between the bracket at ``start`` and its end at commas."""
+    """Splits the text inside of the bracket at ``start`` at commas."""
     end = closing(text, start)
     result, begin, index = [], start + 1, start + 1
     while index < end:
@@ -142,13 +142,13 @@ def read_codes(header: str) -> list[str]:
 
 
 def read_functions(header: str) -> dict[str, Function]:
-    """Reads what the header declares and which codes it documents.
+    """Reads the declared functions and their documented codes.
 
     Args:
         header: The text of the header.
 
     Returns:
-        The functions by name, in the order of the header.
+        The functions by name, in header order.
     """
     result = {}
     for match in _FUNCTION.finditer(header):
@@ -207,7 +207,7 @@ def read_rows(source: str) -> list[Row]:
 
 
 def outcomes(body: str) -> Iterator[tuple[str, str]]:
-    """Yields each function and code that a test compares a call of it with."""
+    """Yields the function and the code of each comparison in a test."""
     for match in _COMPARISON.finditer(body):
         values = arguments(body, match.end() - 1)
         call = _CALL.match(values[0])
@@ -225,12 +225,12 @@ def gaps(
     """Compares the header with the tests.
 
     Args:
-        functions: What the header declares.
+        functions: The functions that the header declares.
         tests: All tests.
-        rows: The rows of the table that the tests of ``EveryFunction`` go through.
+        rows: The table rows that the tests of ``EveryFunction`` use.
 
     Yields:
-        One sentence for each thing that is missing, or too much.
+        One sentence for each missing or superfluous test, row or code.
     """
     table: dict[str, set[str]] = {row.function: set() for row in rows}
     for test in tests:
@@ -238,7 +238,7 @@ def gaps(
             codes = set(re.findall(r"\borError[A-Z]\w*", test.body))
             traits = set(_HAS_TRAIT.findall(test.body))
             for row in rows:
-                # A test that asks for traits is one of the rows that have them.
+                # A test that requires traits covers the rows with these traits.
                 if traits <= row.traits and (traits or row.succeeds):
                     table[row.function] |= codes
     for name in table.keys() - functions.keys():
@@ -248,15 +248,15 @@ def gaps(
         if name not in table:
             yield f"{name} has no row in the table of {TABLE_SUITE}"
         own = [test for test in tests if test.suite == name]
-        if function.codes is None:  # it returns something else: a call is enough
+        if function.codes is None:  # it returns no error code: a call is enough
             if not any(re.search(rf"\b{name}\s*\(", test.body) for test in own):
-                yield f"{name} is called in no test of its own"
+                yield f"no test in the suite {name} calls the function"
             continue
         found = {
             code for test in own for call, code in outcomes(test.body) if call == name
         }
         if SUCCESS not in found:
-            yield f"{name} succeeds in no test of its own"
+            yield f"{name} succeeds in no test of its suite"
         for code in sorted(function.codes - found - table.get(name, set())):
             yield f"{name} returns {code} in no test"
         for test in own:
@@ -269,13 +269,13 @@ def gaps(
 
 
 def check(root: Path) -> list[str]:
-    """Reads a workspace and lists what is missing in it.
+    """Reads a workspace and lists its gaps.
 
     Args:
-        root: The workspace.
+        root: The root of the workspace.
 
     Returns:
-        One sentence for each gap; empty if there is none.
+        One sentence for each gap; an empty list without gaps.
     """
     header = read_headers(root)
     functions, known = read_functions(header), read_codes(header)
@@ -285,7 +285,7 @@ def check(root: Path) -> list[str]:
         tests += read_tests(source, str(path.relative_to(root)))
         rows += read_rows(source)
     unknown = [
-        f"{function.name} documents {code}, which is no orError_t"
+        f"{function.name} documents {code}, which is not in orError_t"
         for function in functions.values()
         for code in sorted((function.codes or set()) - set(known))
     ]
@@ -298,7 +298,7 @@ def check(root: Path) -> list[str]:
 
 
 def code_table(header: str) -> str:
-    """Writes what the header documents as C++: ``{"orMalloc", {orError..., ...}},``."""
+    """Returns the documented codes as C++: ``{"orMalloc", {orError..., ...}},``."""
     return "".join(
         f'{{"{function.name}", {{{", ".join(sorted(function.codes or ()))}}}}},\n'
         for function in read_functions(header).values()
@@ -320,7 +320,7 @@ def main(argv: list[str] | None = None, root: Path | None = None) -> int:
         options.write_codes.write_text(code_table(read_headers(root)))
         return 0
     found = check(root)
-    print("\n".join(found) or "every function and every code has its test")
+    print("\n".join(found) or "every function and every code has a test")
     return 1 if found else 0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes docs/cuda_limits.md: calls that OPENREG_CUDA_LIMITS=1 refuses, and sources.
+"""Writes docs/cuda_limits.md: the calls that OPENREG_CUDA_LIMITS=1 rejects.
 
 The rows come from packages/openreg-aten/csrc/ops/cuda_limits.def:
 
@@ -150,7 +150,7 @@ def _code(text: str) -> str:
 
 
 def page() -> str:
-    """Makes the page."""
+    """Returns the whole page."""
     table = rows()
     dtypes = [
         _line(

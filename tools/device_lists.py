@@ -168,19 +168,19 @@ def source(place: str) -> str | None:
     """Returns PyTorch's source of a place, or None if the wheel does not have it.
 
     Args:
-        place: ``torch/random.py: fork_rng``, a file of Python and a function, class,
-            method or variable; a header of C++ by the path that includes it; or another
-            file of PyTorch's repository, which no wheel has.
+        place: A Python file and a function, class, method or variable in it, such as
+            ``torch/random.py: fork_rng``; a C++ header by its include path; or another
+            file of PyTorch's repository, which no wheel contains.
 
     Raises:
-        ValueError: If the file or the name is not there.
+        ValueError: If the file or the name does not exist.
     """
     name, _, inside = place.partition(": ")
     if name.endswith(".cpp"):
         return None
     path = TORCH / "include" / name if name.endswith(".h") else TORCH.parent / name
     if not path.is_file():
-        raise ValueError(f"{place}: torch {torch.__version__} has no such file")
+        raise ValueError(f"{place}: torch {torch.__version__} lacks this file")
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".h" or not inside:
         return text
@@ -189,7 +189,7 @@ def source(place: str) -> str | None:
     for part in inside.split("."):
         defined = [each for each in body if part in _names(each)]
         if not defined:
-            raise ValueError(f"{place}: torch {torch.__version__} has no such name")
+            raise ValueError(f"{place}: torch {torch.__version__} lacks this name")
         found = defined[-1]  # after its overloads
         body = getattr(found, "body", [])
     assert found is not None
@@ -208,14 +208,14 @@ def _names(statement: ast.stmt) -> list[str]:
 
 
 def check(row: Row) -> None:
-    """Checks that the place has the check of the row, whatever the line breaks.
+    """Checks that the place contains the code of the row, apart from white space.
 
     Raises:
         ValueError: If it does not.
     """
     text = source(row.place)
     if text is not None and "".join(row.asks.split()) not in "".join(text.split()):
-        raise ValueError(f"{row.name}: {row.place} does not ask for {row.asks}")
+        raise ValueError(f"{row.name}: {row.place} does not contain {row.asks}")
 
 
 def way(row: Row) -> str:
@@ -230,7 +230,7 @@ def way(row: Row) -> str:
 
 
 def line(row: Row) -> str:
-    """Returns the row as the page has it."""
+    """Returns the row as Markdown."""
     file, _, inside = row.place.partition(": ")
     place = f"`{file}`" + (f", `{inside}`" if inside else "")
     asks = row.asks.replace("|", "\\|")
@@ -253,7 +253,7 @@ def page() -> str:
     """Returns the whole page.
 
     Raises:
-        ValueError: If a row is not true of this torch.
+        ValueError: If a row does not match this torch.
     """
     all_rows = rows()
     for row in all_rows:

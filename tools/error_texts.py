@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes the texts of docs/errors.md for openreg-conformance, which explains them.
+"""Writes the error messages of docs/errors.md to a file for openreg-conformance.
 
 python tools/error_texts.py          # write the file
-python tools/error_texts.py --check  # fail if it is not that of the programs
+python tools/error_texts.py --check  # fail if the file does not match the programs
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pages import main
 from workspace import ROOT
 
 FILE = ROOT / "packages/openreg-conformance/src/openreg_conformance/error_texts.json"
-SHORTEST = 25  # what is shorter, such as AssertionError, says too little
+SHORTEST = 25  # shorter texts, such as AssertionError, are ambiguous
 
 
 def table() -> str:
-    """Returns the table: a text, the mechanism that is missing, and its page."""
+    """Returns the table: a message, the missing mechanism, and its page."""
     rows = sorted(
         (each.text, each.name, f"docs/mechanisms/{place}")
         for each in failures()

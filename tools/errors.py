@@ -68,9 +68,9 @@ class Failure(NamedTuple):
     planned: bool
 
 
-def said(source: str, what: str) -> list[str]:
-    """Returns the texts after ``what`` in the comments of a program."""
-    return re.findall(rf"^ *# {what}: (.*)$", source, re.MULTILINE)
+def comments(source: str, label: str) -> list[str]:
+    """Returns the texts after a label in the comments of a program."""
+    return re.findall(rf"^ *# {label}: (.*)$", source, re.MULTILINE)
 
 
 def failures() -> list[Failure]:
@@ -80,17 +80,17 @@ def failures() -> list[Failure]:
         ValueError: If a program has no comment about its failure.
     """
     found = []
-    for folder, what in (("without", "without it"), ("planned", "(?:fails|warns)")):
+    for folder, label in (("without", "without it"), ("planned", "(?:fails|warns)")):
         for path in sorted((DOCS / "examples" / folder).glob("*.py")):
             source = path.read_text(encoding="utf-8")
             planned = folder == "planned"
-            texts = said(source, what)
+            texts = comments(source, label)
             if not texts and planned:
                 continue  # nothing fails: the planned page covers it
             if not texts:
-                raise ValueError(f"{path.name} does not say what fails")  # prose: ok
+                raise ValueError(f"{path.name} has no comment '# without it: ...'")
             name = path.stem.removeprefix("no_")
-            usual = "" if planned else " ".join(said(source, "prints"))
+            usual = "" if planned else " ".join(comments(source, "prints"))
             found += [Failure(name, text, usual, planned) for text in texts]
     return found
 

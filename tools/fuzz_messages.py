@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Changes messages at random, and lets the executor, or the host, read them.
+"""Fuzzes the messages between the host and the executor.
 
-Each file of tests/aten/messages is a right message: a call, or a reply to one. Its
+Each file in tests/aten/messages is a valid message: a call, or a reply to a call. Its
 first line names the operator, its overload, the dispatch key, and for a reply the
-tensors of the call. The rest are the bytes that follow. A process of its own reads
-changed ones; if it dies, the message is kept:
+tensors of the call. The rest are the bytes of the message. A separate process reads
+randomly changed messages. If the process dies, the last message is kept:
 
     python tools/fuzz_messages.py --seconds 60      # random changes
-    python tools/fuzz_messages.py --run FILE        # one message that was kept
-    python tools/fuzz_messages.py --write           # tests/aten/messages, anew
+    python tools/fuzz_messages.py --run FILE        # one kept message
+    python tools/fuzz_messages.py --write           # rewrite tests/aten/messages
 
-With the library of -DOPENREG_SANITIZE=address, ASan and UBSan look on (tox -e fuzz).
+With a library built with -DOPENREG_SANITIZE=address, ASan and UBSan check the reading
+process (tox -e fuzz).
 """
 
 from __future__ import annotations
@@ -38,20 +39,20 @@ from workspace import ROOT
 CORPUS = ROOT / "tests" / "aten" / "messages"
 KEPT = ROOT / "build" / "fuzz"
 
-# Seconds for a message. A right one may ask for work that has no end, such as on a
-# tensor that is expanded to 2**62 elements: the process begins anew.
+# Seconds per message. A valid message may request endless work, such as on a tensor
+# that is expanded to 2**62 elements. The process is then restarted.
 LONGEST = 10
 
-# What a file has for the begin of the memory.
+# The address that represents the start of the memory in a file.
 MEMORY = 0x7E57_0000_0000_0000
 MARK = struct.pack("<Q", MEMORY)[-2:]
 NBYTES = 1 << 14
-MOST = 1 << 32  # of the host's memory: a message may ask for results of any size
-BLOCK = 1 << 22  # enough for a block of the runtime with nothing else
+MOST = 1 << 32  # limit of host memory: a message may request results of any size
+BLOCK = 1 << 22  # large enough for a separate runtime block
 TICKET = slice(1, 9)
 
-# Where the memory holds what, in bytes: indices below 3, the begins of rows that
-# compressed indices tell, numbers, and flags.
+# The layout of the memory, in bytes: indices below 3, row starts for compressed
+# indices, numbers, flags and results.
 INDICES, ROWS, NUMBERS, FLAGS, RESULTS = 0, 1024, 2048, 4096, 8192
 DTYPES = {
     "uint8": 0,
@@ -70,7 +71,7 @@ BYTES = bytes([*range(14), 0x7F, 0x80, 0xFE, 0xFF])
 
 @dataclass
 class Seed:
-    """A right message."""
+    """A valid message."""
 
     name: str
     operator: str
@@ -81,18 +82,18 @@ class Seed:
 
     @property
     def is_reply(self) -> bool:
-        """Whether the host reads it."""
+        """Whether the message is a reply, which the host reads."""
         return self.name.endswith(".reply")
 
     @classmethod
     def read(cls, path: Path) -> Seed:
-        """The message of a file."""
+        """Reads the message in a file."""
         head, _, rest = path.read_bytes().partition(b"\n")
         operator, overload, key, *tensors = head.decode().split(" ")
         return cls(path.name, operator, overload, key, tensors, rest)
 
     def head(self) -> bytes:
-        """The first line of its file."""
+        """Returns the first line of its file."""
         words = [self.operator, self.overload, self.key, *self.tensors]
         return " ".join(words).encode() + b"\n"
 
@@ -106,7 +107,7 @@ class Device:
 
         import openreg_aten
 
-        # It needs torch and openreg_aten as well.
+        # The module imports torch and openreg_aten itself.
         self.messages: Any = importlib.import_module("support.messages")
         torch.set_num_threads(1)
         openreg_aten._C.init()
@@ -118,10 +119,10 @@ class Device:
         self.fill()
 
     def fill(self, zero: bool = False) -> None:
-        """Writes the memory anew, which kernels have changed.
+        """Restores the memory, which kernels have changed.
 
-        Kernels of sparse tensors trust the values of indices (docs/isolation.md): they
-        get zeros, wherever a message says that their indices are.
+        Kernels for sparse tensors do not check index values (docs/isolation.md). With
+        ``zero``, all memory is zero, so every index is valid wherever it is read from.
         """
         self.block.zero_()
         if zero:
@@ -138,7 +139,7 @@ class Device:
         torch.accelerator.synchronize()
 
     def place(self, seed: Seed, message: bytes) -> bytes:
-        """A call with its operator and the addresses of the memory."""
+        """Returns a call with its operator and with real memory addresses."""
         begin = self.memory.data_ptr()
         placed = bytearray(message)
         end = placed.find(MARK)
@@ -153,7 +154,7 @@ class Device:
         return bytes(placed)
 
     def answer(self, seed: Seed, message: bytes) -> str:
-        """Lets a message be read; returns what became of it, in words."""
+        """Passes a message to its reader and returns the outcome as text."""
         try:
             if seed.is_reply:
                 return self.read_reply(seed, message)
@@ -167,14 +168,14 @@ class Device:
             )
 
     def execute(self, message: bytes) -> str:
-        """Lets the executor read a message."""
+        """Passes a message to the executor."""
         reply = self.module.execute_message(message)
         if reply[0] == self.messages.DESCRIBED:
             self.module.execute_message(self.messages.DROP + reply[TICKET])
         return f"answered: {reply[0]}"
 
     def read_reply(self, seed: Seed, message: bytes) -> str:
-        """Lets the host read a reply, with a ticket that is right."""
+        """Passes a reply with a valid ticket to the host."""
 
         def alter(reply: bytes) -> bytes:
             return reply[: TICKET.stop] + message
@@ -184,8 +185,8 @@ class Device:
         made = self.module.run_with_reply(
             seed.operator, seed.overload, key, tensors, alter
         )
-        # What the host believes it has is there to be read. A reply may say that a
-        # result is undefined.
+        # The memory of all results must be readable. A reply may mark a result as
+        # undefined.
         for tensor in [*made, *tensors]:
             if tensor is None or tensor.is_nested:
                 continue
@@ -196,14 +197,14 @@ class Device:
 
 
 def view(device: Device, offset: int, dtype: str, *sizes: int) -> Any:
-    """A tensor of its own with elements of the memory."""
+    """Returns a new tensor with a copy of elements of the memory."""
     whole = device.memory[offset:].view(getattr(device.torch, dtype))
     count = device.torch.Size(sizes).numel()
     return whole[:count].view(sizes).clone()
 
 
 def coo(device: Device) -> Any:
-    """A sparse tensor that has an index twice."""
+    """Returns a sparse tensor with a duplicate index."""
     indices = view(device, INDICES, "int64", 1, 4)
     values = view(device, NUMBERS, "float32", 4, 4)
     return device.torch.sparse_coo_tensor(indices, values, (3, 4))
@@ -223,12 +224,12 @@ TENSORS: dict[str, Callable[[Device], Any]] = {
 
 
 def without_operator(message: bytes) -> bytes:
-    """A call whose operator and overload, which are empty, are left out."""
+    """Returns a call without its empty operator and overload."""
     return message[:1] + message[9:]
 
 
 def calls(device: Device) -> Iterator[Seed]:
-    """Right calls of operators whose kernels look at the values of tensors."""
+    """Yields valid calls of operators whose kernels use the values of tensors."""
     torch, messages = device.torch, device.messages
     tensor, composed, none = messages.TENSOR, messages.COMPOSED, messages.NONE
 
@@ -302,7 +303,7 @@ def calls(device: Device) -> Iterator[Seed]:
     for size, table in tables:
         nested += messages.numbers(size) + messages.numbers(table)
     buffer = part(NUMBERS, "float32", 12)
-    nested += buffer[:-9] + struct.pack("<QB", 48, 1)  # its storage has no more
+    nested += buffer[:-9] + struct.pack("<QB", 48, 1)  # the size of its storage
 
     def quantized(quantizer: bytes) -> Any:
         head = tensor + messages.QUANTIZED
@@ -392,7 +393,7 @@ def calls(device: Device) -> Iterator[Seed]:
         name = f"{number:02}_{operator.split('::')[1]}.call"
         message = without_operator(messages.call("", *values, key=messages.KEYS[key]))
         yield Seed(name, operator, overload, key, [], message)
-    # Results that have their places.
+    # A call with given result memory.
     place = b"\1" + struct.pack("<b", DTYPES["float32"])
     place += messages.numbers((3, 3)) + messages.numbers((3, 1))
     place += struct.pack("<QQ", MEMORY + RESULTS, 36)
@@ -402,7 +403,7 @@ def calls(device: Device) -> Iterator[Seed]:
 
 
 def replies(device: Device) -> Iterator[Seed]:
-    """Replies as the executor gives them."""
+    """Yields replies of the executor."""
     wanted = [
         ("aten::nonzero", "", "CPU", ["flags"]),
         ("aten::nonzero", "out", "CPU", ["flags", "empty"]),
@@ -431,7 +432,7 @@ def replies(device: Device) -> Iterator[Seed]:
 
 
 def change(message: bytes, first: int, others: list[bytes], source: Any) -> bytes:
-    """A message with some changes at or behind its byte ``first``."""
+    """Returns a message with random changes from byte ``first`` on."""
     wrong = bytearray(message)
     for _ in range(source.choice((1, 1, 1, 1, 2, 3, 4))):
         if len(wrong) <= first:
@@ -465,7 +466,7 @@ def change(message: bytes, first: int, others: list[bytes], source: Any) -> byte
 
 
 class Last:
-    """The message that is read, in a file that outlives the process."""
+    """The current message, in a file that outlives the process."""
 
     def __init__(self, path: Path) -> None:
         with path.open("w+b") as file:
@@ -473,33 +474,33 @@ class Last:
             self.bytes = mmap.mmap(file.fileno(), 0)
 
     def write(self, message: bytes) -> None:
-        """Keeps a message in the place of the last one."""
+        """Replaces the current message."""
         self.bytes[: len(message) + 4] = struct.pack("<I", len(message)) + message
 
     @staticmethod
     def read(path: Path) -> bytes:
-        """The last message."""
+        """Returns the last message."""
         content = path.read_bytes()
         return content[4 : 4 + struct.unpack_from("<I", content)[0]]
 
 
 def fuzz(seconds: float, seed: int, last: Last) -> None:
-    """Reads changed messages for a time, and prints what became of them."""
+    """Reads changed messages for a number of seconds and prints the outcomes."""
     device = Device()
     source = random.Random(seed)
     seeds = [Seed.read(path) for path in sorted(CORPUS.iterdir())]
-    right = [each.message for each in seeds]
+    valid = [each.message for each in seeds]
     counts: dict[str, collections.Counter[str]] = collections.defaultdict(
         collections.Counter
     )
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         chosen = source.choice(seeds)
-        # The operator, its key and the number of threads stay.
+        # Keeps the operator, its key and the number of threads.
         first = 0 if chosen.is_reply else 7
         device.fill(zero="Sparse" in chosen.key)
         for _ in range(200):
-            wrong = change(chosen.message, first, right, source)
+            wrong = change(chosen.message, first, valid, source)
             last.write(chosen.head() + wrong)
             signal.alarm(LONGEST)
             counts[chosen.name][device.answer(chosen, wrong)] += 1
@@ -520,7 +521,7 @@ def fuzz(seconds: float, seed: int, last: Last) -> None:
 
 
 def main() -> int:
-    """Starts the process that reads, with the sanitizers if the library needs them."""
+    """Starts the reading process, with the sanitizers if the library needs them."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
@@ -529,7 +530,7 @@ def main() -> int:
     parser.add_argument("--inside", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.inside:
-        if "ASAN_OPTIONS" not in os.environ:  # which has a limit of its own
+        if "ASAN_OPTIONS" not in os.environ:  # ASan has its own limit
             resource.setrlimit(resource.RLIMIT_DATA, (MOST, MOST))
         last = Last(options.inside)
         if options.run:
@@ -564,17 +565,17 @@ def main() -> int:
     return int(ended.returncode != 0)
 
 
-def keep(path: Path, what: str) -> None:
-    """Keeps the last message in a file, and says what became of it."""
+def keep(path: Path, outcome: str) -> None:
+    """Saves the last message to a new file and prints its outcome."""
     message = Last.read(path)
     reply = len(message.partition(b"\n")[0].split()) > 3
     kept = KEPT / f"{time.time_ns()}.{'reply' if reply else 'call'}"
     kept.write_bytes(message)
-    print(f"{what}; the last message is {kept}", flush=True)
+    print(f"{outcome}; the last message is {kept}", flush=True)
 
 
 def environment() -> dict[str, str]:
-    """The variables of the process that reads."""
+    """Returns the environment variables of the reading process."""
     spec = importlib.util.find_spec("openreg_aten")
     if spec is None or spec.origin is None:
         raise SystemExit("openreg_aten is not installed")
@@ -594,9 +595,9 @@ def environment() -> dict[str, str]:
         ]
         added |= {
             "LD_PRELOAD": " ".join(found),
-            # PyTorch leaks at its end, and the runtime handles faults of the device.
+            # PyTorch leaks memory at exit, and the runtime handles device faults.
             "ASAN_OPTIONS": "detect_leaks=0:detect_odr_violation=0:handle_segv=0:"
-            # Sizes that a message may have, and the machine may not.
+            # A message may request more memory than the machine has.
             "allocator_may_return_null=1:max_allocation_size_mb=256",
             "UBSAN_OPTIONS": "print_stacktrace=1",
         }

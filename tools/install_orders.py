@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Installs the wheels of dist in many orders, and runs the README's examples.
+"""Installs the wheels of dist in many orders and runs the examples of the README.
 
-    python tools/install_orders.py            all of them
-    python tools/install_orders.py --step 4   every fourth
+    python tools/install_orders.py            tries all orders
+    python tools/install_orders.py --step 4   tries every fourth order
 
-The environment of this interpreter needs torch and numpy, and no more. pip gets one
-wheel at a time, without its dependencies, so that the order is that of the test and
-not pip's. Four packages come in each of their 24 orders. The others are in one place
-of each, and in all places over all of them: each place in each order would be 5040
-installations. After the last wheel of each order the examples, a collective of one
-rank, a compiled product and a profile run in a fresh process.
+The environment of this interpreter needs only torch and numpy. pip installs one wheel
+at a time, without dependencies, so that the test and not pip sets the order. Four
+packages are tried in all 24 orders. The other packages are inserted at one position of
+each order, and over all orders at every position. All combinations would be too many.
+After the last wheel of an order, a new process runs the examples, a collective of one
+rank, a compiled product and a profile.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ dist.all_reduce(tensor)
 assert tensor.tolist() == [1, 1]
 dist.destroy_process_group()
 """
-# A product of matrices needs no compiler of C++.
+# A matrix product needs no C++ compiler.
 COMPILED = """
 tensor = torch.eye(2, device="openreg")
 assert torch.compile(torch.mm)(tensor, tensor).equal(tensor)
@@ -58,7 +58,7 @@ assert any(event.device_time > 0 for event in result.events())
 
 
 def orders() -> list[tuple[str, ...]]:
-    """Returns the orders to try, each with all packages."""
+    """Returns the orders to try. Each contains all packages."""
     others = [package for package in PACKAGES if package not in SPREAD]
     tried = []
     for number, permutation in enumerate(itertools.permutations(others)):
@@ -76,7 +76,7 @@ def examples(text: str) -> str:
         text: The page, in Markdown.
 
     Raises:
-        ValueError: If it has no example.
+        ValueError: If the page has no example.
     """
     blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     if not blocks:
@@ -85,10 +85,10 @@ def examples(text: str) -> str:
 
 
 def wheel(package: str) -> Path:
-    """Returns the one wheel of a package in ``DIST``.
+    """Returns the wheel of a package in ``DIST``.
 
     Raises:
-        FileNotFoundError: If there is none, or more than one.
+        FileNotFoundError: If there is not exactly one wheel.
     """
     found = list(DIST.glob(f"{package.replace('-', '_')}-*.whl"))
     if len(found) != 1:
@@ -100,11 +100,11 @@ def wheel(package: str) -> Path:
 
 
 def failures(tried: Sequence[Sequence[str]], program: str) -> Iterator[str]:
-    """Tries the orders; yields a message for each that fails.
+    """Tries the orders and yields a message for each order that fails.
 
     Args:
-        tried: The packages, in the orders of their installation.
-        program: What has to run after that.
+        tried: The orders in which to install the packages.
+        program: The program to run after each order.
     """
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     wheels = {package: wheel(package) for package in PACKAGES}
@@ -134,7 +134,7 @@ def failures(tried: Sequence[Sequence[str]], program: str) -> Iterator[str]:
 def main() -> int:
     """Runs the command line; returns the exit status."""
     parser = argparse.ArgumentParser(description="Installs the wheels in many orders.")
-    parser.add_argument("--step", type=int, default=1, help="try one order of so many")
+    parser.add_argument("--step", type=int, default=1, help="try every N-th order")
     step = parser.parse_args().step
     if step < 1:
         parser.error(f"--step is {step}; accepted: 1 or more")

@@ -133,7 +133,10 @@ INTERFACES = (
                 "`Event.wait`, backward over several streams",
                 "must not block the host, only the stream: the caller may hold the GIL",
             ),
-            "queryEvent": ("`Event.query`", "must not block: the caller may hold the GIL"),
+            "queryEvent": (
+                "`Event.query`",
+                "must not block: the caller may hold the GIL",
+            ),
             "deviceCount": (
                 "always",
                 "returns 0 if the driver fails",
@@ -142,12 +145,18 @@ INTERFACES = (
                 "`torch.accelerator.get_device_capability`",
                 "",
             ),
-            "queryStream": ("`Stream.query`", "must not block: the caller may hold the GIL"),
+            "queryStream": (
+                "`Stream.query`",
+                "must not block: the caller may hold the GIL",
+            ),
             "synchronizeStream": (
                 "`Stream.synchronize`",
                 "blocks; `torch.Stream` releases the GIL first",
             ),
-            "isStreamCapturing": ("`Stream.is_capturing`", "must not invalidate the capture"),
+            "isStreamCapturing": (
+                "`Stream.is_capturing`",
+                "must not invalidate the capture",
+            ),
             "synchronizeEvent": (
                 "`Event.synchronize`",
                 "blocks; `torch.Event` releases the GIL first",
@@ -187,7 +196,10 @@ INTERFACES = (
                 "must not throw, and must not start the driver",
             ),
             "hasPrimaryContext": ("backward", "must not start the driver"),
-            "init": ("lazy initialization", "called once, from any thread; called again after an exception"),
+            "init": (
+                "lazy initialization",
+                "called once, from any thread; called again after an exception",
+            ),
             "deviceCount": ("`torch.accelerator`, backward", ""),
             "setCurrentDevice": ("`torch.accelerator.set_device_index`", ""),
             "getCurrentDevice": ("`torch.accelerator`, pinned memory", ""),

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Trains on two devices in processes of their own, and loses one of them.
+"""Trains on two device processes and loses one of them.
 
-In each round device 0 is killed or stopped, or runs a kernel that crashes, at a random
-moment of its training. The error has to name the signal, and come within two seconds;
-device 1 has to go on with the losses of the CPU, bit for bit; device 0 has to do so
-after a reset. A kernel that finds no memory loses nothing: both trainings go on. In the
-end no process, open file or shared memory may be left.
+In each round, device 0 is killed or stopped, or runs a kernel that crashes, at a random
+time of its training. The error must name the signal and arrive within two seconds.
+Device 1 must continue with the same losses as the CPU, bit for bit. Device 0 must do so
+after a reset. If a kernel runs out of memory, both trainings must continue. At the end,
+no process, open file or shared memory may be left over.
 
     python tools/lose_devices.py --kills 100 --stops 20 --crashes 20 --exhaustions 20
 """
@@ -43,7 +43,7 @@ CRASHED = "was ended by signal 11 (SIGSEGV) while it ran aten::_to_dense"
 
 
 def training(device: str) -> Iterator[float]:
-    """Yields the losses of a training, the same on every device."""
+    """Yields the losses of a training, which are the same on every device."""
     torch.manual_seed(0)
     data, target = torch.randn(64, 32).to(device), torch.randn(64, 4).to(device)
     model = nn.Sequential(
@@ -59,12 +59,12 @@ def training(device: str) -> Iterator[float]:
 
 
 def open_files() -> int:
-    """How many files this process has open."""
+    """Returns the number of open files of this process."""
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def crash() -> None:
-    """Enqueues a kernel on device 0 that writes where nothing is."""
+    """Enqueues a kernel on device 0 that writes to an invalid address."""
     wrong = torch.sparse_coo_tensor(
         [[1 << 45], [0]],  # type: ignore[arg-type]
         [1.0],
@@ -76,10 +76,10 @@ def crash() -> None:
 
 
 class Rounds:
-    """Trainings of both devices, round after round.
+    """Rounds of training on both devices.
 
     Args:
-        expected: The losses of the CPU.
+        expected: The losses on the CPU.
     """
 
     def __init__(self, expected: list[float]) -> None:
@@ -96,11 +96,11 @@ class Rounds:
         self._lose(lambda: os.kill(process_of(0), signal.SIGSTOP), STOPPED)
 
     def crash(self) -> None:
-        """Loses device 0 to a kernel, which another thread enqueues."""
+        """Loses device 0 to a crashing kernel, which another thread enqueues."""
         self._lose(crash, CRASHED)
 
     def exhaust(self) -> None:
-        """Lets a kernel of device 0 find no memory in the midst of its training."""
+        """Makes a kernel on device 0 run out of memory during the training."""
         trainings = [training("openreg:0"), training("openreg:1")]
         steps = random.randrange(1, STEPS)
         losses = [[next(each) for _ in range(steps)] for each in trainings]
@@ -111,7 +111,7 @@ class Rounds:
         most = pages * resource.getpagesize() + (20 << 20)
         resource.prlimit(process, resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
         try:
-            large.nonzero()  # its result has 64 MiB
+            large.nonzero()  # the result needs 64 MiB
             text = "the kernel found memory"
         except torch.OutOfMemoryError as error:
             text = str(error)
@@ -120,17 +120,17 @@ class Rounds:
         resource.prlimit(process, resource.RLIMIT_AS, infinite)
         for mine, each in zip(losses, trainings, strict=True):
             mine.extend(next(each) for _ in range(STEPS - steps))
-        assert losses == [self.expected] * 2, "losses differ from those of the CPU"
+        assert losses == [self.expected] * 2, "losses differ from the CPU losses"
 
     def _lose(self, lose: Callable[[], None], words: str) -> None:
-        """Does one round: ``lose`` is called while device 0 trains."""
+        """Runs one round: calls ``lose`` while device 0 trains."""
         trainings = [training("openreg:0"), training("openreg:1")]
         losses = [[next(each)] for each in trainings]
         begun = [0.0]
 
         def begin() -> None:
             begun[0] = time.monotonic()
-            # Where the loss is seen first is a matter of chance.
+            # Either thread may be the first to see the loss of the device.
             with contextlib.suppress(torch.AcceleratorError):
                 lose()
 
@@ -139,7 +139,7 @@ class Rounds:
         try:
             while time.monotonic() - (begun[0] or time.monotonic()) < 10:
                 losses[0].append(next(trainings[0]))
-            raise AssertionError("device 0 was not lost")
+            raise AssertionError("no error reported the loss of device 0")
         except torch.AcceleratorError as error:
             self.delays.append(time.monotonic() - begun[0])
             text = str(error)
@@ -150,9 +150,13 @@ class Rounds:
         self.named += "while it ran aten::" in text
         while len(losses[1]) < STEPS:
             losses[1].append(next(trainings[1]))
-        assert losses[1] == self.expected, "device 1 has other losses than the CPU"
+        assert losses[1] == self.expected, (
+            "losses on device 1 differ from the CPU losses"
+        )
         before = losses[0][:STEPS]
-        assert before == self.expected[: len(before)], "device 0 had other losses"
+        assert before == self.expected[: len(before)], (
+            "losses on device 0 differ from the CPU losses"
+        )
         del trainings
         torch.openreg.reset_device(0)  # type: ignore[attr-defined]
         again = training("openreg:0")
@@ -187,17 +191,17 @@ def main() -> int:
             files = open_files()
         if sys.stderr.isatty():
             print(f"\r{done} of {len(plan)}", end="", file=sys.stderr, flush=True)
-    assert len(plan) < 2 or open_files() <= files, "files are left open"
-    assert shared_memory() <= shared, "shared memory is left"
+    assert len(plan) < 2 or open_files() <= files, "files are still open"
+    assert shared_memory() <= shared, "shared memory is left over"
     launchers = children_of(os.getpid())
     processes = [pid for launcher in launchers for pid in children_of(launcher)]
-    assert (len(launchers), len(processes)) == (1, 2), "processes are left"
+    assert (len(launchers), len(processes)) == (1, 2), "processes are left over"
     delays = sorted(rounds.delays)
     print(
         f"{arguments.kills} kills, {arguments.stops} stops, {arguments.crashes} "
-        f"crashes, {arguments.exhaustions} kernels without memory: the error came "
+        f"crashes, {arguments.exhaustions} kernels without memory: the error arrived "
         f"after {statistics.median(delays):.3f} s in the median, {delays[-1]:.3f} s at "
-        f"most; {rounds.named} of {len(delays)} losses named an operator that ran"
+        f"most; {rounds.named} of {len(delays)} errors named a running operator"
     )
     return 0
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kills a rank in each collective, and looks at what the others make of it.
+"""Kills a rank in each collective and checks the reaction of the other ranks.
 
-In each round, ranks call one collective again and again, and one of them is killed at
-a random moment. Each of the others has to get an error within the time limit of the
-group, which names the collective, its number, the group and the rank; to have a flight
-record that says that the rank is missing; and to end. In the end no process, open file
-or shared memory may be left.
+In each round, the ranks call one collective repeatedly, and one rank is killed at a
+random time. Each of the other ranks must get an error within the time limit of the
+group. The error must name the collective, its number, the group and the rank. Each rank
+must also have a flight record that reports the missing rank, and must end. At the end,
+no process, open file or shared memory may be left over.
 
     python tools/lose_ranks.py --kills 20
 """
@@ -39,37 +39,37 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import FileStore
 from torch.distributed.distributed_c10d import _coalescing_manager
 
-# All that ranks need is imported here: they are forks of this process.
+# Import all modules that ranks need here, because ranks are forks of this process.
 from openreg_distributed import Options, _engine, flight  # noqa: F401
 from support.programs import children_of, shared_memory
 
-EXIT = 15.0  # for the end of a rank
+EXIT = 15.0  # seconds for a rank to end
 DEVICE = "openreg"
 Tensors = list[torch.Tensor]
 
 
 def ones(ranks: int = 1) -> torch.Tensor:
-    """A tensor of up to 2 MiB, equally large on all ranks in the same call."""
+    """Returns a tensor of up to 2 MiB, with the same size on all ranks of a call."""
     return torch.ones(SIZE * ranks, device=DEVICE)
 
 
 def parts() -> Tensors:
-    """A tensor for each rank."""
+    """Returns a tensor for each rank."""
     return [ones() for _ in range(dist.get_world_size())]
 
 
 def scatter() -> None:
-    """Root 0 gives."""
+    """Scatters from root 0."""
     dist.scatter(ones(), parts() if dist.get_rank() == 0 else None)
 
 
 def gather() -> None:
-    """Root 0 gets."""
+    """Gathers to root 0."""
     dist.gather(ones(), parts() if dist.get_rank() == 0 else None)
 
 
 def coalesced(call: Callable[[], object]) -> Callable[[], None]:
-    """Two calls as one."""
+    """Returns a function that coalesces two calls into one."""
 
     def run() -> None:
         with _coalescing_manager(device=torch.device(DEVICE, 0)):
@@ -80,13 +80,13 @@ def coalesced(call: Callable[[], object]) -> Callable[[], None]:
 
 
 def neighbours() -> tuple[int, int]:
-    """The rank after this one, and the one before it."""
+    """Returns the next and the previous rank."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     return (rank + 1) % ranks, (rank - 1) % ranks
 
 
 def ring() -> None:
-    """Sends to the next rank, and receives from the one before."""
+    """Sends to the next rank and receives from the previous rank."""
     to, source = neighbours()
     for work in [dist.isend(ones(), to), dist.irecv(ones(), source)]:
         assert work is not None
@@ -94,7 +94,7 @@ def ring() -> None:
 
 
 def batch() -> None:
-    """The same as one call."""
+    """Sends and receives as in ring(), but in one call."""
     to, source = neighbours()
     ops = [dist.P2POp(dist.isend, ones(), to), dist.P2POp(dist.irecv, ones(), source)]
     for work in dist.batch_isend_irecv(ops):
@@ -102,7 +102,7 @@ def batch() -> None:
 
 
 def any_source() -> None:
-    """Rank 0 receives from all others, and answers."""
+    """Receives from all other ranks on rank 0, and replies to them."""
     others = range(1, dist.get_world_size())
     if dist.get_rank() == 0:
         for _ in others:
@@ -115,13 +115,13 @@ def any_source() -> None:
 
 
 def all_gather_coalesced() -> None:
-    """Has no function of its own."""
+    """Calls a collective that has no function in torch.distributed."""
     group = dist.distributed_c10d._get_default_group()
     outputs = [[ones(), ones()] for _ in range(dist.get_world_size())]
     group.allgather_coalesced(outputs, [ones(), ones()]).wait()
 
 
-# What is called, and how errors name it.
+# The call of each collective, and its name in errors.
 COLLECTIVES: dict[str, tuple[Callable[[], object], str]] = {
     "broadcast": (lambda: dist.broadcast(ones(), 0), "broadcast"),
     "all_reduce": (lambda: dist.all_reduce(ones()), "all_reduce"),
@@ -169,13 +169,13 @@ COLLECTIVES: dict[str, tuple[Callable[[], object], str]] = {
     "recv from any": (any_source, "(send|recv|recvAnysource)"),
 }
 SIZE = 1  # elements; each round sets it before its ranks begin
-LIMIT = 20.0  # seconds: that of the group
-MESSAGES = {"send and recv", "recv from any"}  # more than one number for each call
+LIMIT = 20.0  # seconds, the time limit of the group
+MESSAGES = {"send and recv", "recv from any"}  # several numbers for each call
 
 
 @dataclass
 class Outcome:
-    """What a rank tells of its error."""
+    """The report of a rank about its error."""
 
     rank: int
     calls: int = 0
@@ -186,7 +186,7 @@ class Outcome:
 def run_rank(
     rank: int, ranks: int, collective: str, share: bool, folder: Path, pipe: int
 ) -> None:
-    """Runs in a rank: calls the collective until it fails, and tells of that."""
+    """Runs in a rank: calls the collective until it fails, and reports the error."""
     os.environ["TORCH_FR_DUMP_TEMP_FILE"] = f"{folder}/rank_"
     store = FileStore(str(folder / "store"), ranks)
     dist.init_process_group(
@@ -216,9 +216,9 @@ class Round:
     """One kill.
 
     Args:
-        collective: What the ranks call.
-        share: Whether they share memory.
-        ranks: How many they are.
+        collective: The collective that the ranks call.
+        share: Whether the ranks share memory.
+        ranks: The number of ranks.
     """
 
     def __init__(self, collective: str, share: bool, ranks: int) -> None:
@@ -227,7 +227,7 @@ class Round:
         self.pipes: list[int] = []
 
     def run(self) -> list[float]:
-        """Returns how long after the kill each of the others had its error."""
+        """Returns the time from the kill to the error of each other rank."""
         global SIZE
         SIZE = random.choice([1, 3000, 1 << 19])
         lost = random.randrange(self.ranks)
@@ -237,7 +237,7 @@ class Round:
                     self.start(rank, Path(name))
                 for rank in range(self.ranks):
                     line = self.read(rank)
-                    assert line == "it runs\n", f"rank {rank} said {line!r}"
+                    assert line == "it runs\n", f"rank {rank} sent {line!r}"
                 time.sleep(random.random() / 20)
                 killed = time.monotonic()
                 os.kill(self.processes[lost], signal.SIGKILL)
@@ -270,14 +270,14 @@ class Round:
             except BaseException:
                 traceback.print_exc()
             finally:
-                os._exit(status)  # and not into what the parent does
+                os._exit(status)  # must not continue with the parent's code
         os.close(other)
         self.processes.append(process)
         self.pipes.append(mine)
 
     def read(self, rank: int) -> str:
-        """Reads a line of a rank."""
-        end = time.monotonic() + LIMIT + 20  # it has to begin, on a loaded machine
+        """Reads a line that a rank sends."""
+        end = time.monotonic() + LIMIT + 20  # includes the start on a loaded machine
         line = b""
         while not line.endswith(b"\n"):
             ready, _, _ = select([self.pipes[rank]], [], [], end - time.monotonic())
@@ -288,7 +288,7 @@ class Round:
         return line.decode()
 
     def check(self, outcome: Outcome) -> None:
-        """Checks the words of an error."""
+        """Checks the text of an error."""
         _, name = COLLECTIVES[self.collective]
         wanted = (
             rf"occl: {name} number (\d+) of group '0' on rank {outcome.rank} of "
@@ -298,7 +298,7 @@ class Round:
         assert found, f"{self.collective}: {outcome.text}"
         if self.collective not in MESSAGES:
             number = int(re.search(r"number (\d+)", found[0])[1])  # type: ignore[index]
-            # A stream that did not wait tells of the call before.
+            # A stream that did not wait reports the previous call.
             assert number in (outcome.calls - 1, outcome.calls), outcome
 
     def reap(self, rank: int, status: int) -> None:
@@ -308,14 +308,16 @@ class Round:
             found, code = os.waitpid(self.processes[rank], os.WNOHANG)
             if found:
                 break
-            assert time.monotonic() < end, f"the process of rank {rank} goes on"
+            assert time.monotonic() < end, (
+                f"the process of rank {rank} is still running"
+            )
             time.sleep(0.002)
         self.processes[rank] = 0
         code = os.waitstatus_to_exitcode(code)
         assert code == status, f"rank {rank} ended with {code}"
 
     def check_files(self, folder: Path, lost: int) -> None:
-        """Each of the others has a record, and nothing else is left."""
+        """Checks that each other rank has a record, and that no other file is left."""
         names = {f"rank_{rank}.json" for rank in range(self.ranks) if rank != lost}
         assert {each.name for each in folder.iterdir()} <= names | {"store"}
         records = flight.load([folder])
@@ -324,7 +326,7 @@ class Round:
         assert f"rank {lost} left no record" in text, text
 
     def end(self) -> None:
-        """Ends what is left, after an error."""
+        """Closes the pipes and kills remaining processes."""
         for pipe in self.pipes:
             os.close(pipe)
         for process in filter(None, self.processes):
@@ -333,13 +335,13 @@ class Round:
 
 
 def open_files() -> int:
-    """How many files this process has open."""
+    """Returns the number of open files of this process."""
     gc.collect()
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def lose(collectives: Sequence[str], share: bool, kills: int, ranks: int) -> None:
-    """Does all rounds with one transport, and prints what came of them."""
+    """Runs all rounds with one transport and prints the results."""
     transport = "shared memory" if share else "gloo"
     every: list[float] = []
     for collective in collectives:
@@ -368,12 +370,14 @@ def main() -> int:
     """Runs the command line; returns the exit status."""
     global LIMIT
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kills", type=int, default=20, help="of each collective")
+    parser.add_argument(
+        "--kills", type=int, default=20, help="kills of each collective"
+    )
     parser.add_argument("--ranks", type=int, default=3)
     parser.add_argument("--transport", choices=["shared", "gloo"])
     parser.add_argument("--collective", choices=COLLECTIVES, action="append")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--limit", type=float, default=LIMIT, help="of the group")
+    parser.add_argument("--limit", type=float, default=LIMIT, help="seconds")
     arguments = parser.parse_args()
     LIMIT = arguments.limit
     random.seed(arguments.seed)
@@ -387,9 +391,9 @@ def main() -> int:
                 arguments.kills,
                 arguments.ranks,
             )
-    assert open_files() <= files, "files are left open"
-    assert shared_memory() <= shared, "shared memory is left"
-    assert not children_of(os.getpid()), "processes are left"
+    assert open_files() <= files, "files are still open"
+    assert shared_memory() <= shared, "shared memory is left over"
+    assert not children_of(os.getpid()), "processes are left over"
     return 0
 
 

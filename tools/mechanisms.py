@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes what the pages on mechanisms have from the code and from one table.
+"""Writes the generated parts of the pages on mechanisms.
 
-The table of docs/mechanisms/index.md comes from the mechanisms of the packages that are
-installed, and from docs/mechanisms/hardware.toml, which says what carries over to
-hardware. Each page gets a picture and a paragraph from that file, between two comments.
-The text around them is written by hand, and stays:
+The table of docs/mechanisms/index.md comes from the mechanisms of the installed
+packages, and from docs/mechanisms/hardware.toml, which describes the counterparts of
+mechanisms on hardware. Each page gets a picture and a paragraph from that file, between
+two comments. The text around them is written by hand and does not change:
 
-    python tools/mechanisms.py          # write them
-    python tools/mechanisms.py --check  # fail if a page has others
+    python tools/mechanisms.py          # write the generated parts
+    python tools/mechanisms.py --check  # fail if a part is not current
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ BEGIN, END = "<!-- tools/mechanisms.py: begin -->\n", "<!-- end -->\n"
 
 
 class Hardware(NamedTuple):
-    """What hardware does in the place of a mechanism.
+    """The counterpart of a mechanism on hardware.
 
     Attributes:
         carries: One of ``CARRIES``.
-        hardware: What a device with its own memory and kernels does.
-        calls: The four boxes of the picture: the program's step, PyTorch's part, the
-            function that is registered, the runtime's.
+        hardware: The behavior of a device with its own memory and kernels.
+        calls: The four boxes of the picture: the program, PyTorch, the registered
+            function and the runtime.
     """
 
     carries: str
@@ -53,12 +53,12 @@ def read() -> dict[str, Hardware]:
     """Reads the table.
 
     Raises:
-        ValueError: If an entry lacks a field, or has a wrong one.
+        ValueError: If an entry lacks a field or has a wrong field.
     """
     found = {}
     for name, entry in tomllib.loads(TABLE.read_text(encoding="utf-8")).items():
         if entry.keys() != set(Hardware._fields) or entry["carries"] not in CARRIES:
-            raise ValueError(f"{TABLE.name}: {name} is not as the others")
+            raise ValueError(f"{TABLE.name}: {name} has missing or wrong fields")
         program, pytorch, ours, runtime = entry["calls"]
         calls = (program, pytorch, ours, runtime)
         found[name] = Hardware(entry["carries"], entry["hardware"], calls)
@@ -80,7 +80,7 @@ def line(mechanism: Mechanism, hardware: Hardware | None) -> str:
 
 
 def picture(mechanism: Mechanism, calls: tuple[str, str, str, str]) -> str:
-    """Returns the picture of a mechanism, as a fence of Mermaid."""
+    """Returns the picture of a mechanism, as a Mermaid fence."""
     where = mechanism.source.partition("/")[0]
     titles = ("your program", "PyTorch", where, "libopenreg")
     boxes = [
@@ -102,7 +102,7 @@ def picture(mechanism: Mechanism, calls: tuple[str, str, str, str]) -> str:
 
 
 def part(mechanism: Mechanism, hardware: Hardware) -> str:
-    """Returns what stands between the comments of a page."""
+    """Returns the text between the two comments of a page."""
     kind = hardware.carries[0].upper() + hardware.carries[1:]
     text = textwrap.fill(
         f"**For hardware: {kind}.** {hardware.hardware}",
@@ -114,10 +114,10 @@ def part(mechanism: Mechanism, hardware: Hardware) -> str:
 
 
 def replaced(text: str, pattern: str, new: str, path: Path, what: str) -> str:
-    """Replaces the one place that a pattern matches.
+    """Replaces the only match of a pattern.
 
     Raises:
-        ValueError: If there is none, or more than one.
+        ValueError: If the pattern does not match exactly once.
     """
     parts = re.split(pattern, text, flags=re.MULTILINE | re.DOTALL)
     if len(parts) != 2:
@@ -126,10 +126,10 @@ def replaced(text: str, pattern: str, new: str, path: Path, what: str) -> str:
 
 
 def page() -> str:
-    """Returns the page with the table of the code.
+    """Returns the page with the table of mechanisms.
 
     Raises:
-        ValueError: If the page does not have one table with the head of this one.
+        ValueError: If the page does not have exactly one table with the same head.
     """
     known = read()
     table = HEAD + "".join(line(m, known.get(m.name)) for m in mechanisms())
@@ -139,10 +139,10 @@ def page() -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Returns the text of every page that this tool has a part in.
+    """Returns the text of every page with a generated part.
 
     Raises:
-        ValueError: If a page has no place for it, or the table is not complete.
+        ValueError: If a page lacks the two comments, or the table is not complete.
     """
     made = [m for m in mechanisms() if m.state != "planned"]
     known = read()

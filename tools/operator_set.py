@@ -86,7 +86,7 @@ Failures = dict[str, str | None]
 def programs() -> dict[str, Callable[[], object]]:
     """Returns the programs by name, as functions without arguments.
 
-    Each needs only operators that the skeleton registers.
+    The programs need only operators that the skeleton registers.
     """
     import torch
 
@@ -161,7 +161,7 @@ def programs() -> dict[str, Callable[[], object]]:
         layer = torch.nn.Linear(2, 2)
         weight = layer.weight
         assert layer.to("minimal").weight.device.type == "minimal"
-        assert layer.weight is weight, "the parameter is another object"
+        assert layer.weight is weight, "the parameter was replaced"
 
     def record() -> None:
         device(1).record_stream(torch.Stream("minimal"))
@@ -261,7 +261,7 @@ def operators() -> list[str]:
 
 
 def selectable(text: str) -> str:
-    """Makes each registration for the device depend on the variable."""
+    """Returns a source file in which each registration depends on the variable."""
 
     def patch(block: re.Match[str]) -> str:
         conditional = re.sub(
@@ -355,7 +355,7 @@ def run_each(sets: list[str]) -> None:
 
 
 def environment() -> dict[str, str]:
-    """Returns the variables of a process that can import the built skeleton."""
+    """Returns the environment variables of a process that imports the built skeleton."""
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(TREE / "src"), *sys.path]),
@@ -364,7 +364,7 @@ def environment() -> dict[str, str]:
 
 
 def failures_without(sets: list[str]) -> list[Failures]:
-    """Runs the programs without each set of registrations, written with spaces."""
+    """Runs the programs without each set of registrations (names with spaces)."""
     command = [sys.executable, "-W", "ignore", __file__, "--run", json.dumps(sets)]
     ran = subprocess.run(
         command, env=environment(), stdout=subprocess.PIPE, check=True, text=True
@@ -467,13 +467,13 @@ A kernel need not accept every combination of arguments.
 
 
 def shortened(error: str) -> str:
-    """Cuts what PyTorch always appends to an error, for a cell of a table."""
+    """Returns an error for a table cell, without the text that PyTorch always appends."""
     text = re.split(r"(?<=backend)\. | This could be because", error)[0]
     return text.strip().replace("|", "\\|")
 
 
 def schema_of(name: str) -> str:
-    """Returns the schema of an operator of aten, by name and overload."""
+    """Returns the schema of an ATen operator by name and overload."""
     import torch
 
     base, _, overload = name.partition(".")

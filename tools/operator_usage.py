@@ -2,11 +2,11 @@
 """Counts which models call which operators, for the ranking of openreg-conformance.
 
     python tools/operator_usage.py          # write usage_table.py
-    python tools/operator_usage.py --check  # fail if it is not what the models call
+    python tools/operator_usage.py --check  # fail if the file is not current
 
-Each model is a small one of a common kind, and takes one step of training. An operator
+The models are small and of common kinds, and each runs one training step. An operator
 of PyTorch's database counts if the model calls its function, or if the dispatcher calls
-its operator of ATen, forward or backward. The share is that of the models.
+its ATen operator, forward or backward. The share of an operator is the share of models.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MODELS: dict[str, Callable[[], tuple[nn.Module, Tensor]]] = {}
 
 
 def model(function: Callable[[], tuple[nn.Module, Tensor]]) -> Any:
-    """Notes a function that makes a model and its loss."""
+    """Registers a function that builds a model and its loss."""
     MODELS[function.__name__] = function
     return function
 
@@ -87,7 +87,7 @@ def residual_network() -> tuple[nn.Module, Tensor]:
 
 
 class Up(nn.Module):
-    """The network of segmentation: down, up, and a connection between."""
+    """A segmentation network: down, up, and a skip connection."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class Up(nn.Module):
         self.last = nn.Conv2d(9, 2, 1)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Gives scores for each pixel."""
+        """Returns scores for each pixel."""
         y = F.leaky_relu(self.down(x))
         z = F.interpolate(y, scale_factor=2, mode="bilinear", align_corners=False)
         return self.last(torch.cat([x, z, self.up(y)], 1))
@@ -112,7 +112,7 @@ def segmentation() -> tuple[nn.Module, Tensor]:
 
 
 class Attention(nn.Module):
-    """Attention and a perceptron, before each a norm."""
+    """Attention and a perceptron, with a norm before each."""
 
     def __init__(self, causal: bool, fused: bool = True) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ class Attention(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(8, 32), nn.GELU(), nn.Linear(32, 8))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Adds what other places have."""
+        """Applies attention and the perceptron, each with a residual connection."""
         batch, length, width = x.shape
         parts = self.qkv(self.norm(x)).chunk(3, -1)
         heads = [p.view(batch, length, 2, width // 2).transpose(1, 2) for p in parts]
@@ -139,7 +139,7 @@ class Attention(nn.Module):
 
 
 class Language(nn.Module):
-    """A model of a language, with one matrix for both embeddings."""
+    """A language model with one matrix for both embeddings."""
 
     def __init__(self, *blocks: nn.Module) -> None:
         super().__init__()
@@ -147,7 +147,7 @@ class Language(nn.Module):
         self.blocks, self.norm = nn.Sequential(*blocks), nn.LayerNorm(8)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Gives scores of the next token."""
+        """Returns scores of the next token."""
         y = self.tokens(x) + self.places(torch.arange(x.shape[1]))
         return self.norm(self.blocks(F.dropout(y, 0.1))) @ self.tokens.weight.t()
 
@@ -170,7 +170,7 @@ def language_model_with_plain_attention() -> tuple[nn.Module, Tensor]:
 
 
 class Rotary(nn.Module):
-    """A block with rotary embeddings, RMS norm and gated units."""
+    """A block with rotary embeddings, RMS norms and gated units."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -186,7 +186,7 @@ class Rotary(nn.Module):
         return x * angles.cos() + torch.cat([-two, one], -1) * angles.sin()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Adds what other places have."""
+        """Applies attention and the perceptron, each with a residual connection."""
         q, k, v = self.qkv(self.norm(x)).unflatten(-1, (3, 2, 4)).permute(2, 0, 3, 1, 4)
         y = F.scaled_dot_product_attention(
             self._turn(q), self._turn(k), v, is_causal=True
@@ -230,14 +230,14 @@ def translation() -> tuple[nn.Module, Tensor]:
 
 
 class Recurrent(nn.Module):
-    """An embedding, a recurrent layer, and scores."""
+    """An embedding, a recurrent layer and an output layer."""
 
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()
         self.tokens, self.layer, self.out = nn.Embedding(9, 8), layer, nn.Linear(8, 9)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Gives scores of the next token."""
+        """Returns scores of the next token."""
         return self.out(self.layer(self.tokens(x))[0])
 
 
@@ -403,7 +403,7 @@ def gaussian_process() -> tuple[nn.Module, Tensor]:
 
 
 class _Functions(TorchFunctionMode):
-    """Notes the functions that are called."""
+    """Records the functions that are called."""
 
     def __init__(self) -> None:
         self.seen: set[Any] = set()
@@ -416,7 +416,7 @@ class _Functions(TorchFunctionMode):
 
 
 class _Operators(TorchDispatchMode):
-    """Notes the operators of ATen that are dispatched."""
+    """Records the ATen operators that are dispatched."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -430,7 +430,7 @@ class _Operators(TorchDispatchMode):
 
 
 def called(make: Callable[[], tuple[nn.Module, Tensor]]) -> set[str]:
-    """Names the entries of the database that one step of training calls."""
+    """Returns the names of the database entries that one training step calls."""
     from torch.testing._internal.common_methods_invocations import op_db
 
     torch.manual_seed(0)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Makes an environment hold one package set exactly, from the wheels in dist.
+"""Installs exactly one package set from the wheels in dist.
 
     python tools/package_set.py openreg-runtime openreg-aten
 
-The other packages are removed, and the tool fails if one can still be imported; so
-does torch, if no package that needs it was asked for and --torch is not given. No test
-can then lean on a package above the ones it tests.
+The tool uninstalls the other packages and fails if one of them can still be imported.
+It also fails if torch can be imported, unless a package of the set needs torch or
+--torch is given. This way, no test depends on a package outside of its set.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from workspace import DIST, PACKAGES
 
 
 def strangers(packages: Sequence[str], *, torch: bool = False) -> list[str]:
-    """Lists the modules that can be imported although the set does not have them.
+    """Lists the modules that can be imported although they are not in the set.
 
     Args:
         packages: The packages of the set.
-        torch: Whether torch may be there although no package of the set needs it.
+        torch: Whether torch is allowed although no package of the set needs it.
     """
     absent = [name.replace("-", "_") for name in PACKAGES if name not in packages]
     if not torch and set(packages) <= {"openreg-runtime"}:
@@ -36,7 +36,7 @@ def main() -> int:
     """Runs the command line; returns the exit status."""
     parser = argparse.ArgumentParser(description="Install exactly these packages.")
     parser.add_argument("packages", nargs="+", choices=PACKAGES)
-    parser.add_argument("--torch", action="store_true", help="torch may be there too")
+    parser.add_argument("--torch", action="store_true", help="also allow torch")
     options = parser.parse_args()
     packages: list[str] = options.packages
 

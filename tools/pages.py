@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the tools share that write a page of the guide."""
+"""The command line of the tools that write pages of the guide."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def main(description: str, path: Path, text: Callable[[], str]) -> int:
     """Writes a page, or with ``--check`` fails if it is not current.
 
     Args:
-        description: What the tool does.
+        description: The description for ``--help``.
         path: The page.
-        text: Makes the whole text of the page.
+        text: Returns the whole text of the page.
 
     Returns:
         The exit status.
@@ -24,11 +24,11 @@ def main(description: str, path: Path, text: Callable[[], str]) -> int:
 
 
 def main_of_all(description: str, texts: Callable[[], Mapping[Path, str]]) -> int:
-    """The same for several pages.
+    """Writes several pages, or with ``--check`` fails if one is not current.
 
     Args:
-        description: What the tool does.
-        texts: Makes the whole text of each page.
+        description: The description for ``--help``.
+        texts: Returns the whole text of each page.
 
     Returns:
         The exit status.

@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-r"""Writes the quotations of code in the guide, from the files that they name.
+r"""Writes the quotations of code in the guide.
 
-A quotation is a comment that names a file and the lines, and below it what this tool
-writes: the file's name as a link, and the lines. So GitHub shows the code as the built
-site does, and nobody copies it by hand:
+A quotation is a comment that names a file and selects lines. Below it, this tool writes
+a link to the file and the lines. GitHub and the built site then show the same code, and
+nobody copies it by hand:
 
-    python tools/quotes.py          # write them all
-    python tools/quotes.py --check  # fail if one is not what its file has
+    python tools/quotes.py          # write all quotations
+    python tools/quotes.py --check  # fail if a quotation does not match its file
 
-To add one, write the comment, or a ``{literalinclude}`` block, which becomes one:
+To add a quotation, write the comment, or a ``{literalinclude}`` block, which the tool
+converts:
 
     <!-- quote: ../packages/openreg-aten/csrc/call/submit.cpp
     start-after: [docs: submit]
     end-before: [docs: end]
     -->
 
-Without options it is the whole file. ``start-at``, ``start-after``, ``end-at`` and
-``end-before`` are parts of lines, ``lines: 4-`` is the number of the first line.
+Without options, the tool quotes the whole file. ``start-at``, ``start-after``,
+``end-at`` and ``end-before`` are parts of lines. ``lines: 4-`` is the number of the
+first line.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ _QUOTE = re.compile(
 _INCLUDE = re.compile(
     r"^```\{literalinclude\} (?P<file>\S+)\n(?P<options>(?::.*\n)*)```\n", re.MULTILINE
 )
-# Marks within what is quoted are for other quotations.
+# Marks inside of the quoted lines belong to other quotations.
 _MARK = re.compile(r" *(?://|#) \[(?:docs: [\w-]+|step \w+)\]")
 
 
@@ -69,7 +71,7 @@ class Quote(NamedTuple):
 
     Attributes:
         file: The path of the quoted file, from the folder of the page.
-        options: What selects its lines, by names of ``OPTIONS``.
+        options: The options that select its lines, by their names in ``OPTIONS``.
     """
 
     file: str
@@ -87,15 +89,15 @@ def parse(match: re.Match[str]) -> Quote:
     """Reads a comment or an include.
 
     Raises:
-        ValueError: If it has an option that this tool does not know.
+        ValueError: If it has an unknown option.
     """
     found = re.findall(r"^:?([a-z-]+): (.*)$", match["options"], re.MULTILINE)
     options = {}
     for name, text in found:
         if name in ("language", "dedent"):
-            continue  # the file's name tells, and margins are cut always
+            continue  # the tool sets the language and always removes the margin
         if name not in OPTIONS:
-            raise ValueError(f"{match['file']} is quoted with an unknown {name}")
+            raise ValueError(f"unknown option {name} in the quote of {match['file']}")
         quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
         options[name] = text[1:-1] if quoted else text
     return Quote(match["file"], options)
@@ -108,18 +110,18 @@ def quotes(text: str) -> Iterator[Quote]:
 
 
 def selected(quote: Quote, folder: Path) -> str:
-    """Returns the lines that are quoted, without a margin or marks.
+    """Returns the quoted lines, without a margin and without marks.
 
     Args:
         quote: The quotation.
         folder: The folder of the page.
 
     Raises:
-        ValueError: If there is no such file or line, or nothing is left.
+        ValueError: If the file or a line does not exist, or if no lines are selected.
     """
     path = folder / quote.file
     if not path.is_file():
-        raise ValueError(f"{quote.file} is quoted, and no such file")
+        raise ValueError(f"the quoted file {quote.file} does not exist")
     lines = path.read_text(encoding="utf-8").splitlines()
     first, last = 0, len(lines)
 
@@ -127,7 +129,7 @@ def selected(quote: Quote, folder: Path) -> str:
         for number in range(first, len(lines)):
             if text in lines[number]:
                 return number
-        raise ValueError(f"{quote.file} has no line with {text!r} from {first + 1} on")
+        raise ValueError(f"{quote.file} has no {text!r} from line {first + 1} on")
 
     for name, text in quote.options.items():
         if name == "lines":
@@ -140,12 +142,12 @@ def selected(quote: Quote, folder: Path) -> str:
     kept = [line for line in lines[first:last] if not _MARK.fullmatch(line)]
     code = textwrap.dedent("\n".join(kept)).strip("\n")
     if not code.strip():
-        raise ValueError(f"{quote.file}: {quote.options} quote nothing")
+        raise ValueError(f"{quote.file}: {quote.options} select no lines")
     return code
 
 
 def written(quote: Quote, page: Path) -> str:
-    """Returns a quotation as it stands on its page: comment, name of the file, code."""
+    """Returns the text of a quotation on its page: comment, link and code."""
     code = selected(quote, page.parent)
     path = (page.parent / quote.file).resolve()
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall(r"`{3,}|$", code)))
@@ -155,14 +157,14 @@ def written(quote: Quote, page: Path) -> str:
 
 
 def updated(text: str, page: Path) -> str:
-    """Returns the text of a page with its quotations as their files are.
+    """Returns the text of a page with current quotations.
 
     Args:
         text: The text.
-        page: Where it is or will be.
+        page: The path of the page.
 
     Raises:
-        ValueError: If a quotation names no file or no lines; it names the page.
+        ValueError: If a quotation is wrong; the message names the page.
     """
 
     def write(match: re.Match[str]) -> str:
@@ -175,7 +177,7 @@ def updated(text: str, page: Path) -> str:
 
 
 def pages() -> list[Path]:
-    """Lists the pages that may quote: the guide, and the README files."""
+    """Lists the pages that may have quotations: the guide and the README files."""
     found = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     return sorted([*found, *(ROOT / "examples").rglob("*.md")])
 

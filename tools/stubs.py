@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes docs/stubs.md: every DispatchStub that a PrivateUse1 backend can register.
 
-The list comes from the headers and the library of the torch that is installed:
+The list comes from the headers and the library of the installed torch:
 
     python tools/stubs.py          # write the page
-    python tools/stubs.py --check  # fail if the page is not that of this torch
+    python tools/stubs.py --check  # fail if the page is not current for this torch
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ cannot be loaded: {names}.
 
 
 def declared() -> dict[str, list[tuple[str, str]]]:
-    """Lists the declarations: namespace below ``at::native`` and name, by header."""
+    """Lists the declarations by header: namespace below ``at::native``, and name."""
     found: dict[str, list[tuple[str, str]]] = {}
     for header in sorted(NATIVE.rglob("*.h")):
         text = COMMENT.sub("", header.read_text(encoding="utf-8"))

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One version everywhere: ``VERSION`` is the source, this checks and sets the copies.
+"""Checks and sets the version of all packages; the file ``VERSION`` is the source.
 
-Each package states the version in its own ``pyproject.toml``, so that its sdist
-needs nothing from outside, and pins its siblings with ``==``.
+Each package has a copy of the version in its ``pyproject.toml``, so that its sdist
+depends on no other file, and pins the other packages with ``==``.
 
     python tools/version.py              prints the version, fails if a copy differs
-    python tools/version.py --set 0.2.0  writes it everywhere
+    python tools/version.py --set 0.2.0  writes the version everywhere
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def check(root: Path) -> list[str]:
     """Compares every copy of the version with ``VERSION``.
 
     Args:
-        root: The workspace.
+        root: The root of the workspace.
 
     Returns:
-        One sentence for each copy that differs; empty if all agree.
+        One sentence for each copy that differs; an empty list if all agree.
     """
     version = (root / "VERSION").read_text().strip()
     problems = []
@@ -53,7 +53,7 @@ def set_version(root: Path, version: str) -> None:
     """Writes a version to ``VERSION`` and to every copy.
 
     Args:
-        root: The workspace.
+        root: The root of the workspace.
         version: Three numbers, such as ``0.2.0``.
 
     Raises:
@@ -70,7 +70,7 @@ def set_version(root: Path, version: str) -> None:
 
 def main(argv: list[str] | None = None, root: Path | None = None) -> int:
     """Runs the command line; returns the exit status."""
-    parser = argparse.ArgumentParser(description="Check or set the one version.")
+    parser = argparse.ArgumentParser(description="Check or set the version.")
     parser.add_argument("--set", metavar="X.Y.Z", help="write this version everywhere")
     arguments = parser.parse_args(argv)
     root = root or ROOT

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The packages of the workspace, and where its tools find things."""
+"""The packages and the folders of the workspace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 DIST = ROOT / "dist"
 
-# Each after those it needs.
+# Each package is listed after the packages that it needs.
 PACKAGES = (
     "openreg-runtime",
     "openreg-aten",

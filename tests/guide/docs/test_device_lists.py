@@ -109,9 +109,9 @@ def test_wrong_comment_is_an_error(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"place": "torch/kitchen.py"}, "has no such file"),
-        ({"place": "torch/random.py: fork_spoon"}, "has no such name"),
-        ({"asks": "device.type == 'spoon'"}, "does not ask for"),
+        ({"place": "torch/kitchen.py"}, "lacks this file"),
+        ({"place": "torch/random.py: fork_spoon"}, "lacks this name"),
+        ({"asks": "device.type == 'spoon'"}, "does not contain"),
     ],
 )
 def test_row_that_is_not_true_of_this_torch_is_an_error(

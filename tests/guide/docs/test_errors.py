@@ -40,5 +40,7 @@ def test_changed_text_of_a_program_changes_the_page(
     tool.DOCS = tmp_path
     assert "| `RuntimeError: new` | [`guard`](mechanisms/guard.md) |" in tool.page()
     program.write_text("# prints: 1\n")
-    with pytest.raises(ValueError, match=r"no_guard\.py does not say what fails"):
+    with pytest.raises(
+        ValueError, match=r"no_guard\.py has no comment '# without it: ...'"
+    ):
         tool.page()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/check_links.py: every local link of the guide leads somewhere."""
+"""tools/check_links.py: every local link of the guide has a target."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_links_of_a_built_site(load_tool: Load, tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text('<p id="here"></p><a href="index.html"></a>')
     page = tmp_path / "index.html"
     assert list(load_tool("check_links").check_site(tmp_path)) == [
-        f"{page}: a.html#gone has no such place",
+        f"{page}: a.html#gone is not an anchor of the page",
         f"{page}: there is no b.html",
         f"{page}: there is no gone.svg",
     ]

@@ -122,7 +122,7 @@ def test_mechanism_without_an_entry_is_an_error(
         tool.pages()
     wrong = table.replace('carries = "copy"', 'carries = "perhaps"', 1)
     tool.TABLE.write_text(wrong, encoding="utf-8")
-    with pytest.raises(ValueError, match="is not as the others"):
+    with pytest.raises(ValueError, match="has missing or wrong fields"):
         tool.pages()
 
 

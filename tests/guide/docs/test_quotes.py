@@ -94,11 +94,11 @@ def test_fences_in_a_quoted_file_do_not_end_the_quotation(
 @pytest.mark.parametrize(
     ("comment", "message"),
     [
-        ("<!-- quote: ../gone.py -->", "gone.py is quoted, and no such file"),
-        ("<!-- quote: ../code.py\nstart-at: gone\n-->", "no line with 'gone' from 1"),
-        ("<!-- quote: ../code.py\nstart-at: y\nend-at: first\n-->", "'first' from 3"),
-        ("<!-- quote: ../code.py\nlines: 9-\n-->", "quote nothing"),
-        ("<!-- quote: ../code.py\nafter: y\n-->", "unknown after"),
+        ("<!-- quote: ../gone.py -->", "the quoted file ../gone.py does not exist"),
+        ("<!-- quote: ../code.py\nstart-at: gone\n-->", "no 'gone' from line 1"),
+        ("<!-- quote: ../code.py\nstart-at: y\nend-at: first\n-->", "'first' from line 3"),
+        ("<!-- quote: ../code.py\nlines: 9-\n-->", "select no lines"),
+        ("<!-- quote: ../code.py\nafter: y\n-->", "unknown option after"),
     ],
 )
 def test_wrong_quotation_names_the_page_and_the_fault(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/check_layers.py: an include that points upwards is found."""
+"""tools/check_layers.py: an include of a higher layer is found."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def found_in_copy(layers, tmp_path, capsys):
         file.write_text(f"{line}\n{text}")
         status = layers.main(tmp_path)
         printed = capsys.readouterr().out.splitlines()
-        good = ["no include points upwards, and none leads in a loop"]
+        good = ["all includes are of lower layers, without loops"]
         assert status == (0 if printed == good else 1)
         return printed if status else []
 
@@ -91,13 +91,13 @@ def test_include_that_points_downwards_is_allowed(found_in_copy):
 
 def test_folder_without_a_place_in_the_order_is_found(found_in_copy):
     path = f"{RUNTIME}/graph/graph.h"
-    assert found_in_copy(path, "") == [f"{path}:1: graph/ is no layer"]
+    assert found_in_copy(path, "") == [f"{path}:1: graph/ is not a layer"]
 
 
 def test_file_beside_the_folders_is_found(found_in_copy):
     path = f"{ATEN}/more.h"
     assert found_in_copy(path, "") == [
-        f"{path}:1: a file beside the folders is no layer"
+        f"{path}:1: a file outside of folders is not a layer"
     ]
 
 

@@ -90,7 +90,7 @@ def find_gaps(checker, tmp_path, capsys):
             (tmp_path / path).write_text(text)
         status = checker.main([], tmp_path)
         lines = capsys.readouterr().out.splitlines()
-        assert status == (0 if "has its test" in lines[0] else 1)
+        assert status == (0 if "has a test" in lines[0] else 1)
         return [] if status == 0 else lines
 
     return find
@@ -102,19 +102,19 @@ def test_gaps_of_complete_tests_are_none(find_gaps):
 
 def test_gap_is_a_function_that_never_succeeds(find_gaps):
     assert find_gaps(("EXPECT_EQ(orUse(), orSuccess)", "call()")) == [
-        "orUse succeeds in no test of its own"
+        "orUse succeeds in no test of its suite"
     ]
     assert find_gaps(("ASSERT_OK(orMake(", "ASSERT_OK(!orMake(")) == [
-        "orMake succeeds in no test of its own"
+        "orMake succeeds in no test of its suite"
     ]
     assert find_gaps(("TEST(orUse, Works)", "TEST(Other, Works)")) == [
-        "orUse succeeds in no test of its own"
+        "orUse succeeds in no test of its suite"
     ]
 
 
 def test_gap_is_a_function_that_is_never_called(find_gaps):
     assert find_gaps(("EXPECT_STREQ(orGetErrorName(", "EXPECT_STREQ((")) == [
-        "orGetErrorName is called in no test of its own"
+        "no test in the suite orGetErrorName calls the function"
     ]
 
 
@@ -122,7 +122,7 @@ def test_gap_is_a_new_function(find_gaps):
     new = "OPENREG_API orError_t orNew(void); /* Errors: none yet. */\n"
     assert find_gaps(("/* Errors: [device]. */", new + "/* Errors: [device]. */")) == [
         "orNew has no row in the table of EveryFunction",
-        "orNew is called in no test of its own",
+        "no test in the suite orNew calls the function",
     ]
 
 
@@ -188,7 +188,7 @@ def test_gap_is_an_expected_code_that_is_not_documented(find_gaps):
 
 def test_gap_is_a_documented_code_that_does_not_exist(find_gaps):
     assert find_gaps(("NotPermitted. */", "NotPermited. */")) == [
-        "orMake documents orErrorNotPermited, which is no orError_t",
+        "orMake documents orErrorNotPermited, which is not in orError_t",
         "orMake returns orErrorNotPermited in no test",
         "tests/runtime/cpp/some_test.cpp:11: orMake.InAKernelIsNotPermitted expects "
         "orErrorNotPermitted, which the header does not list",
@@ -204,7 +204,7 @@ def test_gap_is_a_suite_named_after_no_function(find_gaps):
 
 def test_initialization_needs_no_documentation(find_gaps):
     change = ("EXPECT_EQ(orUse(), orSuccess)", "report(orUse(), orErrorInitialization)")
-    assert find_gaps(change) == ["orUse succeeds in no test of its own"]
+    assert find_gaps(change) == ["orUse succeeds in no test of its suite"]
 
 
 def test_written_codes_are_a_table_in_cpp(checker, tmp_path):
