@@ -24,7 +24,8 @@ constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
 
 c10::Device checked(std::optional<c10::Device> device, std::optional<c10::Layout> layout,
                     std::optional<bool> pin_memory) {
-  TORCH_CHECK(layout.value_or(c10::kStrided) == c10::kStrided, "only strided tensors are supported");
+  TORCH_CHECK(layout.value_or(c10::kStrided) == c10::kStrided,
+              "only strided tensors are supported");
   TORCH_CHECK(!pin_memory.value_or(false), "only dense CPU tensors can be pinned");
   return device.value_or(c10::Device(c10::kPrivateUse1));
 }
