@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Marks what the Python module uses of the library.
+// Marks functions and variables that the Python module uses.
 #pragma once
 
 #define OPENREG_ATEN_API __attribute__((visibility("default")))

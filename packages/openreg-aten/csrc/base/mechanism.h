@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of mechanisms: every registration with PyTorch has a name here, so
-// that it can be listed, found in the source, and left out.
+// The table of mechanisms. Each registration with PyTorch has a name, so that
+// it can be listed, found in the source, and disabled.
 #pragma once
 
 #include "base/export.h"
@@ -13,19 +13,20 @@ namespace openreg::aten {
 
 struct Mechanism {
   const char* name;
-  const char* summary; // what PyTorch calls it
-  const char* without; // what stops working without it
+  const char* summary; // the PyTorch name of the registration
+  const char* without; // the effect of disabling it
   const char* source;  // the file that registers it
   void (*enable)();
-  bool last; // enabled after the others: it looks at what they registered
+  bool
+      last; // enabled after the others, because it inspects their registrations
   bool enabled = false;
 };
 
-/// All mechanisms, ordered by name.
+/// Returns all mechanisms, ordered by name.
 OPENREG_ATEN_API const std::vector<Mechanism>& mechanisms();
 
-/// Registers every mechanism whose name is not among `disabled`; a second call
-/// does nothing.
+/// Registers each mechanism whose name is not in `disabled`. A second call has
+/// no effect.
 OPENREG_ATEN_API void enable_mechanisms(const std::set<std::string>& disabled);
 
 class MechanismRegistrar {
@@ -35,11 +36,11 @@ class MechanismRegistrar {
 
 } // namespace openreg::aten
 
-/// Defines a mechanism; the body that follows registers it with PyTorch.
+/// Defines a mechanism. The body that follows registers it with PyTorch.
 #define OPENREG_MECHANISM(name, summary, without) \
   OPENREG_DEFINE_MECHANISM(name, summary, without, false)
 
-/// One that is enabled after all others.
+/// Defines a mechanism that is enabled after all others.
 #define OPENREG_MECHANISM_LAST(name, summary, without) \
   OPENREG_DEFINE_MECHANISM(name, summary, without, true)
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finds an object of a growing list by its address.
+// Finds an object in a growing list by its address.
 #pragma once
 
 #include <c10/macros/Macros.h>
@@ -11,11 +11,12 @@
 
 namespace openreg::aten {
 
-/// Of one list, to which elements are only added. It scans a short list, and
-/// hashes the pointers of a long one, as operators on lists of tensors have it.
+/// Indexes one list, to which elements are only appended. It scans a short
+/// list, and hashes the pointers of a long one, as in operators on tensor
+/// lists.
 class PointerTable {
  public:
-  /// The place of the first element whose pointer is `wanted`.
+  /// Returns the index of the first element whose pointer is `wanted`.
   template <typename List, typename PointerOf>
   std::optional<std::size_t>
   find(const List& list, const void* wanted, const PointerOf& pointer_of) {
@@ -46,7 +47,7 @@ class PointerTable {
   }
 
  private:
-  /// Empties the slots; at most half are in use until the list has twice
+  /// Clears the slots. At most half of them are used until the list has twice
   /// `size`.
   void make_slots(std::size_t size) {
     std::uint32_t count = 1;
@@ -58,11 +59,11 @@ class PointerTable {
     known_ = 0;
   }
 
-  /// The slot that has the pointer, or the empty one where it belongs.
+  /// Returns the slot of the pointer, or the empty slot where it belongs.
   template <typename List, typename PointerOf>
   std::uint32_t&
   slot_of(const List& list, const void* pointer, const PointerOf& pointer_of) {
-    // The multiplier of Fibonacci hashing: its high bits depend on all bits.
+    // The multiplier of Fibonacci hashing, whose high bits depend on all bits.
     constexpr std::uint64_t kMultiplier = 0x9E3779B97F4A7C15;
     const auto address = reinterpret_cast<std::uintptr_t>(pointer);
     std::size_t slot = (address * kMultiplier) >> 32;
@@ -74,8 +75,8 @@ class PointerTable {
     }
   }
 
-  std::unique_ptr<std::uint32_t[]> slots_; // place + 1; 0 is empty
-  std::uint32_t mask_ = 0;  // the number of slots, a power of two, less 1
+  std::unique_ptr<std::uint32_t[]> slots_; // index + 1, or 0 if empty
+  std::uint32_t mask_ = 0;  // the number of slots, a power of two, minus 1
   std::uint32_t known_ = 0; // elements that have slots
 };
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How to declare variables of a thread that every call reads.
+// Declares thread-local variables that each operator call reads.
 #pragma once
 
-/// A thread_local that is read without a call of the dynamic linker. All
-/// libraries together have room for a few hundred bytes of them.
+/// A thread_local that is read without calling the dynamic linker. All
+/// libraries of the process share a few hundred bytes for thread-locals of this
+/// kind.
 #ifdef __ELF__
 #define OPENREG_THREAD_LOCAL \
   thread_local __attribute__((tls_model("initial-exec")))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the runtime's records of activity say of launches.
+// Describes launches for the activity records of the runtime.
 #pragma once
 
 #include <openreg/activity.h>
@@ -14,18 +14,18 @@ namespace detail {
 extern const unsigned int* const recorded_kinds;
 } // namespace detail
 
-/// Whether activity is recorded; the one thing that costs while it is not.
+/// Whether activity is recorded. This check is the only cost while it is not.
 inline bool records_activity() noexcept {
   return C10_UNLIKELY(
       __atomic_load_n(detail::recorded_kinds, __ATOMIC_RELAXED) != 0);
 }
 
-/// What a launch of an operator is: the innermost LaunchDescription, or a
-/// kernel of this name, which stays valid for good, and so many bytes of
-/// operands.
+/// Describes the launch of an operator: the innermost LaunchDescription, or a
+/// kernel named `name` with `bytes` bytes of operands. `name` must never be
+/// freed.
 orLaunchInfo describe_launch(const char* name, std::size_t bytes) noexcept;
 
-/// While one lives, what this thread launches is what it says.
+/// Describes all launches of this thread while it exists.
 class LaunchDescription {
  public:
   explicit LaunchDescription(const orLaunchInfo& info) noexcept;
@@ -38,8 +38,8 @@ class LaunchDescription {
   const orLaunchInfo* const outer_;
 };
 
-/// While one lives in a kernel, PyTorch's profiler does not see the operators
-/// that the kernel is made of: on the device they are one.
+/// Hides the operators that a kernel calls from PyTorch's profiler. On the
+/// device they are a single kernel.
 class KernelOperators {
  public:
   KernelOperators()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Devices as the runtime knows them, in PyTorch's terms.
+// Queries the runtime about devices, and throws PyTorch exceptions.
 #include "device/device.h"
 
 #include "device/error.h"
@@ -75,7 +75,7 @@ void synchronize_device(c10::DeviceIndex index) {
   const CurrentDevice scope(index);
   trace(&c10::impl::PyInterpreterVTable::trace_gpu_device_synchronization);
   note_host_wait();
-  const GilRelease without_gil; // what is waited for may need it
+  const GilRelease without_gil; // the work may need it
   OPENREG_CHECK(orDeviceSynchronize());
 }
 

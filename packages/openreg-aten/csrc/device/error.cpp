@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The texts of failed runtime calls.
+// Builds the messages of failed runtime calls.
 #include "device/error.h"
 
 #include <string>
@@ -31,7 +31,7 @@ void throw_runtime_error(orError_t error) {
 void warn_runtime_error(orError_t error) noexcept {
   try {
     TORCH_WARN(describe(error));
-  } catch (...) { // a warning that was turned into an error has nowhere to go
+  } catch (...) { // warnings may be errors, which cannot leave
     static_cast<void>(orGetLastError());
   }
 }

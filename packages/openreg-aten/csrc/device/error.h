@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Turns the runtime's error codes into PyTorch's exceptions.
+// Converts error codes of the runtime to PyTorch exceptions.
 #pragma once
 
 #include "base/export.h"
@@ -11,10 +11,10 @@
 namespace openreg::aten {
 
 /// Throws c10::OutOfMemoryError for orErrorMemoryAllocation, else
-/// c10::AcceleratorError, with the runtime's text for the failed call.
+/// c10::AcceleratorError, with the message of the runtime for the failed call.
 [[noreturn]] OPENREG_ATEN_API void throw_runtime_error(orError_t error);
 
-/// Reports an error where nothing may be thrown.
+/// Reports an error as a warning, where exceptions are not allowed.
 void warn_runtime_error(orError_t error) noexcept;
 
 } // namespace openreg::aten

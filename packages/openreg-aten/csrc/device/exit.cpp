@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A handshake with autograd's device threads.
+// Waits for the device threads of autograd.
 //
-// Each of them drops one task before it takes the next, so a small backward
-// pass that came back shows that nothing of an earlier one is left. Its own
-// tensors have no Python objects.
+// Each thread drops a task before it takes the next one. A small backward pass
+// that has finished therefore shows that nothing of an earlier pass is left.
+// The tensors of this pass have no Python objects.
 #include "device/exit.h"
 
 #include "device/device.h"
@@ -25,7 +25,7 @@ constexpr auto kPatience = std::chrono::seconds(2);
 
 void run_backward(c10::DeviceIndex device) {
   const auto options = at::TensorOptions().device(c10::kPrivateUse1, device);
-  // Factories do not look at the options' requires_grad.
+  // Factories ignore requires_grad in the options.
   at::ones({}, options).requires_grad_().view({1}).sum().backward();
 }
 
@@ -47,18 +47,20 @@ void drain_autograd() {
         run_backward(device);
       }
     } catch (...) {
-      // A device without memory, for one. Nobody is left to be told, and the
-      // wait below ends either way.
+      // For example, the device has no free memory. Nobody can handle the
+      // error, and the wait below ends either way.
     }
     const std::lock_guard lock(handshake->mutex);
     handshake->done = true;
     handshake->condition.notify_one();
   };
-  // On a thread of its own: a device may be held by a kernel that never ends.
+  // On a separate thread, because a kernel that never ends may block a device.
   try {
     std::thread(backward).detach();
   } catch (const std::system_error& error) {
-    TORCH_WARN("no thread to wait for autograd at exit: ", error.what());
+    TORCH_WARN(
+        "cannot start a thread that waits for autograd at exit: ",
+        error.what());
     return;
   }
   std::unique_lock lock(handshake->mutex);

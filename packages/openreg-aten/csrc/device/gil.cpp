@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the Python module said about the GIL.
+// Stores the GIL functions that the Python module registers.
 #include "device/gil.h"
 
 namespace openreg::aten {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Python's lock, for code that knows no Python.
+// Access to the GIL for code that does not use Python.
 //
-// PyTorch holds the GIL in some calls that wait for a device. Work that waits
-// for the GIL, such as a kernel in Python, would then never end.
+// PyTorch holds the GIL in some calls that wait for a device. Work that needs
+// the GIL, such as a kernel in Python, would then deadlock.
 #pragma once
 
 #include "base/export.h"
@@ -10,32 +10,34 @@
 namespace openreg::aten {
 
 struct GilFunctions {
-  /// Gives the GIL up; null if this thread does not have it.
+  /// Releases the GIL. Returns null if this thread does not hold it.
   void* (*release)();
   void (*acquire)(void* released);
   /// Whether this thread runs, or has run, Python.
   bool (*is_python_thread)();
-  /// Calls `work` with the GIL, unless the interpreter has ended. An error that
-  /// Python is about to raise is kept apart: tensors end on its way, too.
+  /// Calls `work` with the GIL, unless the interpreter has ended. A pending
+  /// Python error is saved, because tensors are also freed during error
+  /// handling.
   void (*call)(void (*work)(void*), void* argument);
-  /// Throws the exception that is being handled again if it is Python's and no
-  /// Exception: KeyboardInterrupt or SystemExit.
+  /// Rethrows the exception that is being handled if it is a Python exception
+  /// that does not derive from Exception, such as KeyboardInterrupt or
+  /// SystemExit.
   void (*rethrow_interrupt)();
 };
-/// To be called by the Python module; until then there is no GIL.
+/// Called by the Python module. Before the call, GIL functions do nothing.
 OPENREG_ATEN_API void set_gil_functions(GilFunctions functions);
 
-/// False of the workers of streams: the interpreter may end before they do, and
-/// the thread that they work for may wait with the GIL.
+/// False for workers of streams: the interpreter may end before them, and the
+/// thread that they work for may wait while it holds the GIL.
 bool is_python_thread();
 
-/// As GilFunctions::call.
+/// Calls GilFunctions::call.
 void call_with_python(void (*work)(void*), void* argument);
 
-/// As GilFunctions::rethrow_interrupt.
+/// Calls GilFunctions::rethrow_interrupt.
 void rethrow_interrupt();
 
-/// This thread is without the GIL for a scope that waits.
+/// Releases the GIL of this thread for a scope that waits.
 class GilRelease {
  public:
   GilRelease();

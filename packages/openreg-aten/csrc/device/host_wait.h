@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How often the host has waited for a device.
+// Counts how often the host has waited for a device.
 #pragma once
 
 #include <atomic>
@@ -7,10 +7,10 @@
 
 namespace openreg::aten {
 
-/// Changes whenever a thread waits for work of a device.
+/// Changes each time a thread waits for device work.
 inline std::atomic<uint32_t> g_host_waits{0};
 
-/// To be called by whoever lets the host wait.
+/// Call it before the host blocks.
 inline void note_host_wait() {
   g_host_waits.fetch_add(1, std::memory_order_relaxed);
 }

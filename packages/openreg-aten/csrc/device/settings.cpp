@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Registers this library's settings with the runtime, and asks it for values.
+// Registers the settings of this library with the runtime, and reads their
+// values.
 #include "device/settings.h"
 
 #include "device/error.h"
@@ -35,20 +36,20 @@ void register_settings() {
       kBursts,
       "1",
       orSettingSwitch,
-      "0 runs small operators on idle streams inline, always; 1 enqueues them "
+      "0 always runs small operators on idle streams inline; 1 enqueues them "
       "where that is measured to be faster"));
   OPENREG_CHECK(orRegisterSetting(
       kHalfInFloat32,
       "1",
       orSettingSwitch,
-      "1 computes operators of 16-bit floats in float32 where the CPU's kernel "
-      "is slow, and rounds once, as CUDA does; 0 gives the CPU's bits"));
+      "1 computes 16-bit float operators in float32 where the CPU kernel is "
+      "slow, and rounds once, as CUDA does; 0 keeps the CPU's bits"));
   OPENREG_CHECK(orRegisterSetting(
       kCudaLimits,
       "0",
       orSettingSwitch,
-      "1 refuses what CUDA refuses: dtypes, non-deterministic operators, and "
-      "indices by an assertion that fails the device"));
+      "1 raises CUDA's errors for dtypes and non-deterministic operators, and "
+      "fails the device for indices out of range, as an assertion does"));
 }
 
 bool cuda_limits_setting() {
@@ -75,7 +76,8 @@ bool enqueue_bursts_setting() {
 size_t inline_bytes_setting() {
   register_settings(); // for programs without the Python module
   if (number_of("OPENREG_LAUNCH_BLOCKING") == 1) {
-    return std::numeric_limits<size_t>::max(); // so errors keep their types
+    // So that errors keep their types.
+    return std::numeric_limits<size_t>::max();
   }
   return number_of(kInlineBytes);
 }

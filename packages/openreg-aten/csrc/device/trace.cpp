@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The mechanism gpu_trace, and the listener for graphs.
+// The mechanism gpu_trace, and the graph listener.
 #include "device/trace.h"
 
 #include "base/mechanism.h"

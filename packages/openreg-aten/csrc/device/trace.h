@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// PyTorch's GPU trace: tells Python what streams and events do, when the host
-// waits, and which memory is allocated and freed.
+// PyTorch's GPU trace: notifies Python about streams, events, host waits, and
+// memory that is allocated or freed.
 #pragma once
 
 #include "base/export.h"
@@ -15,12 +15,12 @@
 
 namespace openreg::aten {
 
-/// Whether the mechanism gpu_trace is on; set before the first use of a device.
+/// Whether the mechanism gpu_trace is on. Set before the first use of a device.
 extern bool trace_enabled;
 
 /// Calls `event` of the interpreter if torch._C._activate_gpu_trace() was
-/// called. It takes the GIL, so no lock may be held that a thread with the GIL
-/// waits for.
+/// called. It takes the GIL, so the caller must not hold a lock that a thread
+/// with the GIL waits for.
 template <typename... Parameters, typename... Arguments>
 void trace(
     void (
@@ -39,20 +39,21 @@ void trace(
   }
 }
 
-/// A stream, an event or memory, as the trace names it.
+/// The identifier of a stream, an event or memory in the trace.
 inline uintptr_t trace_id(const void* handle) {
   return reinterpret_cast<uintptr_t>(handle);
 }
 
-/// The stream that stands for the host, where an event is found reached.
+/// The stream that represents the host when it finds an event complete.
 constexpr uintptr_t kTracedHost = 0;
 
-/// A step in the life of a graph. PyTorch's trace has no callbacks for graphs.
+/// An event in the life of a graph. PyTorch's trace has no callbacks for
+/// graphs.
 enum class GraphEvent : std::uint8_t {
   kCaptureBegun,
   kCaptureEnded,
   kCaptureFailed, // at its end
-  kReplay,        // is about to be enqueued
+  kReplay,        // about to be enqueued
   kReset,
 };
 
@@ -61,9 +62,10 @@ enum class GraphEvent : std::uint8_t {
 /// the replay. It may throw, except for kReset.
 using GraphListener =
     void (*)(GraphEvent event, uint64_t capture, orStream_t stream);
-/// Sets the one listener, or none (null).
+/// Sets the listener, or removes it (null).
 OPENREG_ATEN_API void set_graph_listener(GraphListener listener);
-/// Calls the listener, if there is one. No lock may be held, as for trace().
+/// Calls the listener, if there is one. As for trace(), the caller must not
+/// hold a lock that a thread with the GIL waits for.
 void trace_graph(GraphEvent event, uint64_t capture, orStream_t stream);
 
 } // namespace openreg::aten

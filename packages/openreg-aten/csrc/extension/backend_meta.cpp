@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The data that a backend hangs on a tensor, and its way into PyTorch's files.
+// Attaches backend data to tensors, and saves it in PyTorch's files.
 #include "extension/backend_meta.h"
 
 #include "base/mechanism.h"
@@ -9,9 +9,8 @@
 namespace openreg::aten {
 namespace {
 
-// Never written once a tensor has it: the tensors that PyTorch makes with
-// shallow copies, such as that of detach(), can share it, as they do by
-// default.
+// Immutable once attached, so that shallow copies of the tensor, such as
+// detach(), can share it. Sharing is the default of PyTorch.
 struct Flags final : c10::BackendMeta {
   explicit Flags(TensorFlags flags) : values(std::move(flags)) {}
 
@@ -22,7 +21,7 @@ void write_flags(const at::Tensor& tensor, TensorFlags& saved) {
   saved.merge(tensor_flags(tensor));
 }
 
-// PyTorch has taken what it wrote itself out of the map.
+// PyTorch has already removed its own entries from the map.
 void read_flags(const at::Tensor& tensor, TensorFlags& saved) {
   if (!saved.empty()) {
     set_tensor_flags(tensor, saved);

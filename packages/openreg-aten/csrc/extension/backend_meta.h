@@ -11,10 +11,10 @@
 
 namespace openreg::aten {
 
-/// PyTorch's files have room for names with a bool each, and for no more.
+/// PyTorch's file format stores one bool per name, and nothing else.
 using TensorFlags = std::unordered_map<std::string, bool>;
 
-/// The flags of `tensor`; none if nobody has set any.
+/// Returns the flags of `tensor`, empty if none were set.
 OPENREG_ATEN_API TensorFlags tensor_flags(const at::Tensor& tensor);
 
 /// Replaces the flags of `tensor`.

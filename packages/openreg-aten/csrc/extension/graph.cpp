@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Graphs: what is under torch.accelerator.Graph.
+// Graphs: the implementation of torch.accelerator.Graph.
 #include "base/mechanism.h"
 #include "device/device.h"
 #include "device/error.h"
@@ -23,7 +23,7 @@
 namespace openreg::aten {
 namespace {
 
-/// Gives `to` the state of `from`, between two draws of either.
+/// Copies the state of `from` to `to`, between two draws of either.
 void copy_state(const at::Generator& from, const at::Generator& to) {
   const std::scoped_lock lock(
       from.unsafeGetGeneratorImpl()->mutex_,
@@ -35,8 +35,9 @@ void copy_state(const at::Generator& from, const at::Generator& to) {
   target->set_next_double_normal_sample(source->next_double_normal_sample());
 }
 
-/// The generators of one replay: before it the stand-ins get the states of the
-/// device's generators, and after it these go on from there.
+/// The generators of one replay. Before it, the captured generators get the
+/// states of the device generators. After it, the device generators get the
+/// states that the replay ended with.
 struct Draws {
   struct Each {
     at::Generator cpu;
@@ -57,8 +58,8 @@ struct Draws {
     }
   }
 
-  /// Enqueues one of the above. Each call keeps the generators, for a full
-  /// stream may take one and refuse the next.
+  /// Enqueues one of the functions above. Each launch keeps the generators,
+  /// because a full stream may accept one launch and reject the next.
   static orError_t
   launch(orStream_t stream, void (*run)(void*), const Shared& draws) {
     auto kept = std::make_unique<Shared>(draws);
@@ -91,7 +92,7 @@ class Graph final : public at::GraphImplInterface {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
   ~Graph() override {
-    if (!in_bad_fork()) { // it is the parent's
+    if (!in_bad_fork()) { // in a forked child, it belongs to the parent
       reset();
     }
   }
@@ -103,9 +104,9 @@ class Graph final : public at::GraphImplInterface {
         "This Graph instance already owns a captured graph. To capture a new "
         "graph, create a new instance, or call reset().");
     require_reachable_memory(
-        "graphs cannot be captured, since a replay does not reach the random "
-        "number generators in the process of a device; set it to thread or "
-        "loopback");
+        "graphs cannot be captured, because a replay cannot access the random "
+        "number generators of the device process; set OPENREG_ISOLATION to "
+        "thread or loopback");
     const c10::DeviceIndex device = current_device();
     const c10::Stream stream = current_stream(device);
     TORCH_CHECK(
@@ -159,7 +160,7 @@ class Graph final : public at::GraphImplInterface {
         keep_graph_ || !instantiated_,
         "instantiate() is intended to be called by the user only when "
         "keep_graph=true");
-    instantiated_ = true; // the runtime launches a graph as it is
+    instantiated_ = true; // the runtime needs no instantiation
   }
 
   // [docs: replay]
@@ -179,7 +180,7 @@ class Graph final : public at::GraphImplInterface {
       OPENREG_CHECK(orGraphLaunch(graph_, stream));
       return;
     }
-    // Also if the stream is full: it may have taken a part.
+    // Set even if a launch fails, because the stream may have accepted a part.
     const orStream_t before = std::exchange(last_, stream);
     if (capture_->drawn().empty()) {
       OPENREG_CHECK(orGraphLaunch(graph_, stream));
@@ -191,7 +192,7 @@ class Graph final : public at::GraphImplInterface {
 
   void reset() override {
     if (capturing()) {
-      // Without its end a capture would go on for ever.
+      // A capture that is not ended would continue forever.
       orGraph_t graph = nullptr;
       if (end_capture(handle_of(stream_), capture_, &graph) != orSuccess) {
         static_cast<void>(orGetLastError());
@@ -254,8 +255,8 @@ class Graph final : public at::GraphImplInterface {
   }
 
   void replay_drawing(orStream_t stream, orStream_t before) {
-    // A generator that was seeded since does not wait for the last replay, and
-    // the stand-ins are in use until its end.
+    // A generator that was reseeded does not wait for the last replay, and the
+    // captured generators are in use until that ends.
     if (before != nullptr && before != stream) {
       StreamEvent(before).hold(stream);
     }

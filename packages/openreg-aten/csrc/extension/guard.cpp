@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The device guard: how PyTorch switches devices and streams, and what is under
+// The device guard: switches devices and streams for PyTorch, and implements
 // torch.Stream and torch.Event.
 #include "base/mechanism.h"
 #include "device/device.h"
@@ -48,7 +48,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   }
   c10::DeviceCapability getDeviceCapability(c10::Device device) const override {
     check_device(device.index());
-    return {}; // every dtype: what the CPU computes with, the device does too
+    return {}; // all dtypes that the CPU supports
   }
 
   // ---- streams
@@ -165,7 +165,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     }
     trace(&Trace::trace_gpu_event_deletion, trace_id(event));
     const orError_t error = orEventDestroy(static_cast<orEvent_t>(event));
-    // A forked child drops the objects that it inherited without a word.
+    // A forked child silently drops the objects it inherited.
     if (error != orSuccess && error != orErrorInitialization) {
       warn_runtime_error(error);
     }
@@ -181,8 +181,8 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     trace(&Trace::trace_gpu_stream_creation, trace_id(handle_of(stream)));
     return stream;
   }
-  /// PyTorch traces no query. One that succeeds is an event at the end of the
-  /// stream, of which the host learns that it was reached.
+  /// PyTorch does not trace queries. A successful query is traced as an event
+  /// at the end of the stream that the host found complete.
   static void trace_reached(orStream_t stream) {
     const uintptr_t id = trace_id(stream);
     trace(&Trace::trace_gpu_event_creation, id);

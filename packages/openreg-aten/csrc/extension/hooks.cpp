@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The accelerator hooks: what PyTorch's own C++ asks a device.
+// The accelerator hooks, which PyTorch's C++ code calls for a device.
 #include "base/mechanism.h"
 #include "device/device.h"
 #include "device/error.h"
@@ -45,8 +45,8 @@ class Hooks final : public at::PrivateUse1HooksInterface {
   }
 
   bool isPinnedPtr(const void* data) const override {
-    // Asked of any host tensor, also before the devices are in use and in a
-    // forked child: neither can have pinned memory.
+    // PyTorch calls this for any host tensor, also before the devices have
+    // started and in a forked child. Neither has pinned memory.
     if (!is_initialized()) {
       return false;
     }

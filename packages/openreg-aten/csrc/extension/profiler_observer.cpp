@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The observer of operators: while the profiler's state is PRIVATEUSE1, each
-// operator is a range, as it is for CUDA while the state is NVTX.
+// The operator observer: while the profiler state is PRIVATEUSE1, each operator
+// is recorded as a range, as for CUDA with the state NVTX.
 #include "base/mechanism.h"
 
 #include <ATen/record_function.h>
@@ -18,16 +18,17 @@ namespace {
 
 namespace profiler = torch::profiler::impl;
 
-/// Tells PyTorch that the profiler is on, until it is disabled.
-class Observing final : public profiler::ProfilerStateBase {
+/// Marks the profiler as on in PyTorch, until it is disabled.
+class ObserverState final : public profiler::ProfilerStateBase {
  public:
-  explicit Observing(const profiler::ProfilerConfig& config)
+  explicit ObserverState(const profiler::ProfilerConfig& config)
       : ProfilerStateBase(config) {
     TORCH_CHECK(
         !config.profile_memory && !config.with_stack && !config.with_flops &&
             !config.with_modules,
-        "ProfilerState.PRIVATEUSE1 marks operators and, with record_shapes, "
-        "their shapes: it has no memory, stacks, flops or modules");
+        "ProfilerState.PRIVATEUSE1 records operators and, with record_shapes, "
+        "their shapes; profile_memory, with_stack, with_flops and with_modules "
+        "are not supported");
   }
   profiler::ActiveProfilerType profilerType() override {
     return profiler::ActiveProfilerType::PRIVATEUSE1;
@@ -58,7 +59,7 @@ void observe(
       profiler::privateuse1Stubs()->enabled(),
       "ProfilerState.PRIVATEUSE1 needs the mechanism profiler_stubs, which "
       "OPENREG_DISABLE leaves out");
-  profiler::ProfilerStateBase::push(std::make_shared<Observing>(config));
+  profiler::ProfilerStateBase::push(std::make_shared<ObserverState>(config));
   profiler::ProfilerStateBase::get(/*global=*/false)
       ->setCallbackHandle(
           at::addThreadLocalCallback(

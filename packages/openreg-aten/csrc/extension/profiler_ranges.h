@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Named ranges of host code, nested in each thread, as NVTX has them: what the
-// profiler observer marks, and tests and tools read.
+// Named ranges of host code, nested per thread as in NVTX. The profiler
+// observer records them, and tests and tools read them.
 #pragma once
 
 #include "base/export.h"
@@ -13,18 +13,18 @@ namespace openreg::aten {
 
 struct ProfilerRange {
   std::string name;
-  int depth;       // how many ranges of its thread it lies in
-  uint64_t thread; // PyTorch's number of the thread
+  int depth;       // number of enclosing ranges of its thread
+  uint64_t thread; // PyTorch's thread ID
 };
 
 void push_range(const char* name);
-/// Ends the range of this thread that began last; none is not an error.
+/// Ends the innermost range of this thread. No effect if there is none.
 void pop_range();
-/// A range without an extent.
+/// Records a range without a duration.
 void mark_range(const char* name);
 
-/// The ranges since the last call, in the order of their beginnings. At most
-/// 1048576 are kept until then: the later ones are dropped.
+/// Returns the ranges since the last call, ordered by start. At most 1048576
+/// are kept until then, and later ones are dropped.
 OPENREG_ATEN_API std::vector<ProfilerRange> take_ranges();
 
 } // namespace openreg::aten

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What PyTorch's older profiler calls around each operator: events on the
-// current stream, whose distance is the device's time.
+// PyTorch's older profiler calls these stubs around each operator. They record
+// events on the current stream, whose distance is the device time.
 #include "base/mechanism.h"
 #include "device/device.h"
 #include "device/error.h"
@@ -32,7 +32,7 @@ class Stubs final : public torch::profiler::impl::ProfilerStubs {
     OPENREG_CHECK(orEventCreateWithFlags(&made, orEventEnableTiming));
     *event = Event(made, [](void* ended) {
       const orError_t error = orEventDestroy(static_cast<orEvent_t>(ended));
-      // A forked child drops the events that it inherited without a word.
+      // A forked child silently drops the events it inherited.
       if (error != orSuccess && error != orErrorInitialization) {
         warn_runtime_error(error);
       }
@@ -43,8 +43,9 @@ class Stubs final : public torch::profiler::impl::ProfilerStubs {
     OPENREG_CHECK(orEventRecord(made, current_handle(current)));
   }
 
-  /// Microseconds. The profiler asks while it is read, possibly long after a
-  /// kernel failed: as for CUDA, that is a warning and -1, which it ignores.
+  /// Returns microseconds. The profiler reads the times possibly long after a
+  /// kernel failed. As for CUDA, a failure causes a warning and the value -1,
+  /// which the profiler ignores.
   float elapsed(const Event* start, const Event* end) const override {
     const auto first = static_cast<orEvent_t>(start->get());
     const auto last = static_cast<orEvent_t>(end->get());

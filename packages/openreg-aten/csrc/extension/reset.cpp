@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What PyTorch's side of a device forgets when the runtime resets it.
+// Discards the device state of this library before the runtime resets the
+// device.
 #include "extension/reset.h"
 
 #include "device/device.h"

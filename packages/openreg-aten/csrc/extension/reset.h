@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A device as new, also after it was lost.
+// Resets a device, also after it was lost.
 #pragma once
 
 #include "base/export.h"
@@ -8,9 +8,9 @@
 
 namespace openreg::aten {
 
-/// Ends what the device runs, its streams and its memory. Tensors that are
-/// there have no data any more; they can be freed, and nothing else gets their
-/// addresses until they are.
+/// Discards the pending work, the streams and the memory of `device`. Existing
+/// tensors lose their data. They can be freed, and their addresses are not
+/// reused until then.
 OPENREG_ATEN_API void reset_device(c10::DeviceIndex device);
 
 } // namespace openreg::aten

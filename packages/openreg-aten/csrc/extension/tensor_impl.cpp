@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The backend's own class of tensors: a matrix whose values lie in tiles, as
-// matrix units read them. Strides cannot say where an element is, so the class
-// has none, and no storage either: what does not know the class fails instead
-// of taking the values in a wrong order. Only to_tiled() makes such tensors.
+// A custom TensorImpl: a matrix stored in tiles, as matrix units read them.
+// Strides cannot describe its element addresses, so the class has neither
+// strides nor a storage. Code that does not know the class fails instead of
+// reading values in the wrong order. Only to_tiled() creates these tensors.
 #include "extension/tensor_impl.h"
 
 #include "base/mechanism.h"
@@ -20,7 +20,8 @@ namespace {
 
 class TiledTensorImpl final : public c10::TensorImpl {
  public:
-  /// `tiles` are rows and columns of tiles, and rows and columns in each.
+  /// `tiles` has the shape: rows of tiles, columns of tiles, rows per tile,
+  /// columns per tile.
   TiledTensorImpl(at::Tensor tiles, at::IntArrayRef sizes)
       : TensorImpl(
             c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
@@ -37,7 +38,7 @@ class TiledTensorImpl final : public c10::TensorImpl {
     return tiles_;
   }
 
-  // What detach(), x.data, Parameter(x) and saved tensors are made of.
+  // Called by detach(), x.data, Parameter(x) and saved tensors.
   c10::intrusive_ptr<TensorImpl> shallow_copy_and_detach(
       const c10::VariableVersion& version,
       bool allow_metadata_change) const override {
@@ -51,7 +52,7 @@ class TiledTensorImpl final : public c10::TensorImpl {
     return shallow_copy_and_detach(
         std::as_const(version), allow_metadata_change);
   }
-  // What x.data = y does. The mechanism shallow_copy accepts this class alone.
+  // Called by x.data = y. The mechanism shallow_copy accepts only this class.
   void shallow_copy_from(const c10::intrusive_ptr<TensorImpl>& from) override {
     const auto* other = dynamic_cast<const TiledTensorImpl*>(from.get());
     TORCH_CHECK(other != nullptr, "expected a tiled tensor");
@@ -73,7 +74,7 @@ class TiledTensorImpl final : public c10::TensorImpl {
     TORCH_CHECK_NOT_IMPLEMENTED(
         false,
         "a tiled tensor has no strides, which the operator needs: "
-        "torch.openreg.from_tiled(tensor) has");
+        "call torch.openreg.from_tiled(tensor) first");
   }
   c10::SymIntArrayRef sym_strides_custom() const override {
     return c10::fromIntArrayRefKnownNonNegative(strides_custom());
@@ -102,8 +103,8 @@ int64_t tiles_for(int64_t size, int64_t tile) {
 at::Tensor to_tiled(const at::Tensor& matrix, int64_t rows, int64_t columns) {
   TORCH_CHECK(
       matrix.dim() == 2 && as_tiled(matrix) == nullptr,
-      "to_tiled: expected a matrix with strides, got ",
-      as_tiled(matrix) ? "a tiled one"
+      "to_tiled: expected a strided matrix, but got ",
+      as_tiled(matrix) ? "a tiled tensor"
                        : std::to_string(matrix.dim()) + " dimensions");
   TORCH_CHECK(
       rows > 0 && columns > 0,
@@ -113,7 +114,7 @@ at::Tensor to_tiled(const at::Tensor& matrix, int64_t rows, int64_t columns) {
       columns);
   TORCH_CHECK(
       !(at::GradMode::is_enabled() && matrix.requires_grad()),
-      "to_tiled: no gradient flows through a layout: expected a tensor without "
+      "to_tiled is not differentiable: expected a tensor without "
       "requires_grad, such as tensor.detach()");
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const int64_t down = tiles_for(matrix.size(0), rows);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tensors whose values lie in tiles, which strides cannot express.
+// Tiled tensors, whose memory layout strides cannot express.
 #pragma once
 
 #include "base/export.h"
@@ -15,7 +15,7 @@ namespace openreg::aten {
 /// Rows and columns of a tile.
 using TileShape = std::array<int64_t, 2>;
 
-/// The shape of the tiles of a tensor, or nothing if it is none with tiles.
+/// Returns the tile shape of a tensor, or nothing if it is not tiled.
 OPENREG_ATEN_API std::optional<TileShape> tile_shape(const at::Tensor& tensor);
 
 } // namespace openreg::aten

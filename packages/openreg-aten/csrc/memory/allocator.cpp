@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The allocator that PyTorch sees, over one block pool per device.
+// The allocator that PyTorch calls, with a block pool per device.
 #include "memory/allocator.h"
 
 #include "base/mechanism.h"
@@ -56,7 +56,7 @@ DeviceMemory& memory_of(c10::DeviceIndex device) {
   return *all[index];
 }
 
-/// The device that a device pointer belongs to.
+/// Returns the device that owns a device pointer.
 c10::DeviceIndex owner_of(const void* pointer) {
   const AddressRange& range = address_range();
   const auto span =
@@ -118,10 +118,10 @@ std::pair<size_t, size_t> memory_info(c10::DeviceIndex device) {
       "device.");
 }
 
-/// Waits, without the lock, for the work that keeps memory from being released.
+/// Waits, without the lock, for the work that prevents the release of memory.
 void wait_for_memory(DeviceMemory& memory, std::unique_lock<std::mutex>& lock) {
   if (captures_underway()) {
-    return; // an event on a captured stream is never reached
+    return; // an event on a captured stream never completes
   }
   std::vector<StreamEvent> ends;
   for (orStream_t stream : memory.pool.busy_streams()) {
@@ -137,8 +137,8 @@ void wait_for_memory(DeviceMemory& memory, std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
-/// Copies within a device, in the order of its current stream; on the calling
-/// thread if pace::decide() says so, as for an operator.
+/// Copies within a device, in the order of its current stream. Runs on the
+/// calling thread if pace::decide() decides so, as for an operator.
 void copy_within(
     c10::DeviceIndex device,
     void* dst,
@@ -180,13 +180,13 @@ class Allocator final : public c10::DeviceAllocator {
   void emptyCache(c10::MempoolId_t pool) override {
     TORCH_CHECK_NOT_IMPLEMENTED(
         pool == c10::MempoolId_t(),
-        "empty_cache: expected no memory pool, got pool (",
+        "empty_cache: device type ",
+        c10::kPrivateUse1,
+        " does not support memory pools, got pool (",
         pool.first,
         ", ",
         pool.second,
-        "): device type ",
-        c10::kPrivateUse1,
-        " has no memory pools of its own");
+        ")");
     const StackContext context = gather_context(RecordContext::ALL);
     for (auto& memory : memories()) {
       std::unique_lock lock(memory->mutex);
@@ -272,8 +272,8 @@ void report(
   }
 }
 
-/// Tells Python of memory. What kernels allocate on workers of streams, they
-/// free there, and nobody else sees it.
+/// Reports allocations and frees to Python. Kernels on stream workers are
+/// excluded: they free their own memory, and no other code sees it.
 void trace_memory(
     void (c10::impl::PyInterpreterVTable::*event)(c10::DeviceType, uintptr_t)
         const,
@@ -301,7 +301,8 @@ void* allocate(c10::DeviceIndex device, size_t size, BlockPool::User user) {
   std::unique_lock lock(memory.mutex);
   BlockPool::Allocation allocation = memory.pool.allocate(request);
   if (C10_UNLIKELY(allocation.pointer == nullptr)) {
-    // Work that a kernel waited for could be waiting for the kernel.
+    // The work may itself wait for this kernel, so a kernel must not wait for
+    // it.
     if (user != BlockPool::User::kKernel) {
       wait_for_memory(memory, lock);
     }
@@ -322,7 +323,7 @@ void* allocate(c10::DeviceIndex device, size_t size, BlockPool::User user) {
   return allocation.pointer;
 }
 
-/// The id of a stream as an address, which is how PyTorch's figures show it.
+/// Returns the id of a stream as an address, as PyTorch's snapshots show it.
 void* id_of(c10::DeviceIndex device, void* stream) {
   const orStream_t handle = handle_of(default_stream(device));
   return stream == static_cast<void*>(handle) ? nullptr : stream;
@@ -368,7 +369,7 @@ void release_graph_pool(const c10::MempoolId_t& pool, orStream_t last) {
 
 void free_block(void* pointer) noexcept {
   if (pointer == nullptr || in_bad_fork()) {
-    return; // what a forked child inherited is the parent's to free
+    return; // a forked child must not free its parent's memory
   }
   trace_memory(
       &c10::impl::PyInterpreterVTable::trace_gpu_memory_deallocation, pointer);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The device allocator: caches memory as CUDA's does, so that the figures of
-// torch.accelerator predict a GPU's.
+// The device allocator: caches memory as CUDA's allocator does, so that the
+// statistics of torch.accelerator predict the memory use on a GPU.
 #pragma once
 
 #include "base/export.h"
@@ -15,37 +15,38 @@
 
 namespace openreg::aten {
 
-/// What PyTorch knows as the allocator of the device type.
+/// Returns the allocator that PyTorch registers for the device type.
 OPENREG_ATEN_API c10::DeviceAllocator& device_allocator();
 
-/// A block of `size` bytes, by its device pointer; null for size 0. It is for
-/// work that is enqueued on this thread's current stream later. Throws
-/// c10::OutOfMemoryError.
+/// Allocates a block of `size` bytes and returns its device pointer, null for
+/// size 0. Only work that is enqueued later on the current stream of this
+/// thread may use it. Throws c10::OutOfMemoryError.
 void* allocate_block(c10::DeviceIndex device, size_t size);
-/// The same for the caller, who uses the block without a stream.
+/// Allocates a block that the caller can use immediately, on any stream.
 void* allocate_idle_block(c10::DeviceIndex device, size_t size);
-/// The same for the kernel that this thread runs on its current stream.
+/// Allocates a block for the kernel that this thread runs on its current
+/// stream.
 void* allocate_kernel_block(c10::DeviceIndex device, size_t size);
-/// Gives a block back; does nothing in a forked child. Takes the GIL only while
-/// stacks of frees are recorded, or memory is traced.
+/// Frees a block. No effect in a forked child. Takes the GIL only while stacks
+/// of frees are recorded, or memory is traced.
 void free_block(void* pointer) noexcept;
 
-/// Forgets the memory that a device had before it was reset.
+/// Forgets the memory that a device had before a reset.
 void abandon_memory(c10::DeviceIndex device);
 
-/// The block that starts at a device pointer, if there is one.
+/// Returns the block that starts at a device pointer, if there is one.
 OPENREG_ATEN_API std::optional<BlockInfo> find_block(void* pointer);
 
-/// Limits what the allocator takes from a device to a fraction of its memory,
-/// from 0 to 1.
+/// Limits the memory that the allocator reserves on a device to a fraction of
+/// its total, from 0 to 1.
 OPENREG_ATEN_API void set_memory_fraction(
     c10::DeviceIndex device,
     double fraction);
-/// The fraction that was set, or 1.
+/// Returns the fraction that was set, or 1.
 OPENREG_ATEN_API double memory_fraction(c10::DeviceIndex device);
 
-/// Starts or, without `settings`, ends the recording of the memory history of
-/// all devices. `clear` drops what was recorded before.
+/// Starts recording the memory history of all devices, or stops it without
+/// `settings`. `clear` drops earlier entries.
 OPENREG_ATEN_API void record_memory_history(
     const std::optional<HistorySettings>& settings,
     bool clear);
@@ -56,7 +57,7 @@ struct MemorySnapshot {
 /// Streams are named by their ids.
 OPENREG_ATEN_API MemorySnapshot memory_snapshot();
 
-/// The DataPtr that owns a block.
+/// Returns a DataPtr that owns a block.
 inline c10::DataPtr own_block(c10::DeviceIndex device, void* pointer) {
   return {
       pointer,
@@ -65,17 +66,18 @@ inline c10::DataPtr own_block(c10::DeviceIndex device, void* pointer) {
       c10::Device(c10::kPrivateUse1, device)};
 }
 
-/// The number of a new private pool of graphs: memory that replays use at any
-/// time, so that nobody else gets it before the last graph is gone that has it.
+/// Creates a private pool for graphs and returns its id. Replays use its memory
+/// at any time, so the memory is reused only after the last graph of the pool
+/// is destroyed.
 c10::MempoolId_t new_graph_pool();
-/// Counts one more graph that captures into a pool, on all devices.
+/// Adds a graph that captures into a pool, on all devices.
 void retain_graph_pool(const c10::MempoolId_t& pool);
-/// Counts one less, once the work that `last` has now is completed: the stream
-/// of the last replay, or null. Without any, empty_cache() releases the memory
-/// that is not in use.
+/// Removes a graph from a pool after the current work of `last` is complete.
+/// `last` is the stream of the last replay, or null. When the pool has no
+/// graphs, empty_cache() releases its unused memory.
 void release_graph_pool(const c10::MempoolId_t& pool, orStream_t last);
 
-/// Changes the size of a storage in place; what fits of its bytes is kept.
+/// Resizes a storage in place. Keeps the bytes that fit.
 void resize_storage(const c10::Storage& storage, size_t size);
 
 } // namespace openreg::aten

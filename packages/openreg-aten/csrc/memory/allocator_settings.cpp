@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The keys that CUDA has and this device has no use for.
+// The CUDA keys that have no effect on this device.
 #include "memory/allocator_settings.h"
 
 #include <c10/core/AllocatorConfig.h>
@@ -49,18 +49,19 @@ void read_allocator_settings() {
   try {
     Config::instance();
   } catch (const c10::ValueError&) {
-    throw; // says what is wrong
+    throw; // the error names the problem
   } catch (const std::exception&) {
     TORCH_CHECK_VALUE(
         false,
-        "PYTORCH_ALLOC_CONF cannot be read: expected pairs key:value, "
+        "PYTORCH_ALLOC_CONF cannot be parsed: expected key:value pairs "
         "separated by commas, with numbers as sizes and thresholds");
   }
   warn_without_effect(Config::last_allocator_settings());
 }
 
 void register_allocator_settings() {
-  if (!Config::getConfigParserHook()) { // another device's has the same keys
+  // The hook of another device accepts the same keys.
+  if (!Config::getConfigParserHook()) {
     Config::registerDeviceConfigParserHook(
         &warn_without_effect, std::unordered_set<std::string>(cuda_keys()));
   }

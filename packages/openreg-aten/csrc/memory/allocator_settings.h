@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// PYTORCH_ALLOC_CONF as far as PyTorch does not understand it itself.
+// The part of PYTORCH_ALLOC_CONF that PyTorch does not parse itself.
 #pragma once
 
 namespace openreg::aten {
 
-/// Reads the settings of the environment. Throws ValueError for what cannot be
-/// read, and warns of what has no effect.
+/// Reads the environment. Throws ValueError for invalid values, and warns about
+/// settings without effect.
 void read_allocator_settings();
-/// Makes PyTorch accept CUDA's keys, refuse unknown ones, and warn of settings
-/// without effect, also of settings that are made later.
+/// Makes PyTorch accept CUDA's keys, reject unknown keys, and warn about
+/// settings without effect, including settings that a program changes later.
 void register_allocator_settings();
 
 } // namespace openreg::aten

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A part of a segment of device memory, in use, freed and waited for, or free,
-// and the statistics of the parts.
+// A block, which is a part of a segment of device memory, and the statistics of
+// blocks. A block is in use, freed but still used by pending work, or free.
 #pragma once
 
 #include "memory/memory_history.h"
@@ -16,12 +16,12 @@
 
 namespace openreg::aten {
 
-/// A block that is in use, for callers outside of the allocator.
+/// Describes a block in use, for callers outside the allocator.
 struct BlockInfo {
   void* pointer;
   size_t size;                // bytes, rounded
-  uint64_t segment;           // no other segment of the device has the number
-  void* stream;               // its own
+  uint64_t segment;           // unique per device
+  void* stream;               // the stream it was allocated for
   std::vector<void*> used_by; // other streams, by record_stream
 };
 
@@ -30,16 +30,16 @@ struct Block {
   size_t size;
   size_t requested;
   orStream_t stream;
-  c10::MempoolId_t pool; // {0, 0}: of all
-  uint64_t segment;      // its number
+  c10::MempoolId_t pool; // {0, 0}: the common pool
+  uint64_t segment;      // segment number
   bool small;
   bool allocated; // to a tensor
-  size_t events;  // that a freed block waits for
+  size_t events;  // number of events that a freed block waits for
   bool by_kernel; // allocated while a kernel ran, ...
-  uint64_t born;  // ... when so many commands of the stream were completed
-  // Once so many commands of its stream are completed, a free block is idle.
+  uint64_t born;  // ... after this number of completed stream commands
+  // A free block is idle after this number of completed commands of its stream.
   uint64_t ticket;
-  uint64_t age;    // the turn of garbage collection when it became free
+  uint64_t age;    // garbage collection turn when it became free
   Block* previous; // neighbours within the segment
   Block* next;
   std::vector<orStream_t> used_by; // besides its own stream
@@ -54,12 +54,12 @@ struct Block {
   }
 };
 
-/// The statistics of torch.accelerator.memory_stats(), counted for all blocks
-/// and for small and large ones.
+/// The statistics of torch.accelerator.memory_stats(), counted for all blocks,
+/// and separately for small and large blocks.
 class BlockCounts : public c10::CachingDeviceAllocator::DeviceStats {
  public:
-  // A block is allocated, freed by its user, and reclaimed when all streams
-  // have used it.
+  // Counts a block as allocated, as freed by its user, and as reclaimed after
+  // all streams have used it.
   void allocate(const Block& block) {
     count(block.small, [&](size_t kind) {
       allocation[kind].increase(1);
@@ -89,7 +89,7 @@ class BlockCounts : public c10::CachingDeviceAllocator::DeviceStats {
     });
   }
 
-  // A block is a whole segment when the runtime allocates and frees its memory.
+  // Counts a whole segment that the runtime allocated or freed.
   void reserve(const Block& block) {
     num_device_alloc += 1;
     count(block.small, [&](size_t kind) {
@@ -111,7 +111,7 @@ class BlockCounts : public c10::CachingDeviceAllocator::DeviceStats {
     }
   }
 
-  // Free parts of segments that are split: `bytes` of them, in `parts` parts.
+  // Counts `parts` free parts of split segments, with `bytes` bytes in total.
   void add_part(bool small, size_t bytes) {
     count(small, [&](size_t kind) {
       inactive_split[kind].increase(1);

@@ -22,7 +22,7 @@ struct Progress {
   uint64_t completed = 0;
 };
 
-/// A stream that is gone does no more work.
+/// A stream that no longer exists has no pending work.
 Progress progress_of(orStream_t stream) {
   Progress progress;
   if (orStreamGetProgress(stream, &progress.enqueued, &progress.completed) !=
@@ -110,7 +110,7 @@ size_t BlockPool::free(void* pointer, const StackContext& context) {
       block->requested,
       context ? context : block->context);
   const Progress progress = progress_of(block->stream);
-  // What a kernel freed that it had allocated itself, nobody else has used.
+  // Memory that a kernel allocated and freed itself has no other users.
   const bool own = block->by_kernel && block->born == progress.completed;
   block->ticket =
       own || progress.completed == progress.enqueued ? 0 : progress.enqueued;
@@ -127,7 +127,7 @@ size_t BlockPool::free(void* pointer, const StackContext& context) {
   return size;
 }
 
-/// Lets a freed block wait for the work of the other streams that use it.
+/// Makes a freed block wait for the work of the other streams that use it.
 void BlockPool::wait_for_users(Block* block) {
   for (orStream_t stream : block->used_by) {
     waiting_[stream].emplace_back(StreamEvent(stream), block);
@@ -176,7 +176,7 @@ void BlockPool::release(const c10::MempoolId_t& pool, orStream_t last) {
   release_replayed();
 }
 
-/// Counts one graph less.
+/// Removes a graph from a pool.
 void BlockPool::drop(const c10::MempoolId_t& pool) {
   const auto found = retained_.find(pool);
   if (found != retained_.end() && --found->second == 0) {
@@ -184,7 +184,7 @@ void BlockPool::drop(const c10::MempoolId_t& pool) {
   }
 }
 
-/// Lets go of the pools of graphs whose last replay has ended.
+/// Removes graphs from their pools after the last replay has ended.
 void BlockPool::release_replayed() {
   if (captures_underway()) {
     return;
@@ -225,7 +225,7 @@ void BlockPool::reclaim_reached() {
   }
 }
 
-/// Puts a freed block into the cache.
+/// Adds a freed block to the cache.
 void BlockPool::reclaim(Block* block, const StackContext& context) {
   active_.erase(block->pointer);
   trace(
@@ -241,7 +241,7 @@ void BlockPool::reclaim(Block* block, const StackContext& context) {
     stats_.add_part(block->small, block->size);
   }
   block->age = turn_;
-  const size_t merged = free_.add(block); // of two free parts, one is left
+  const size_t merged = free_.add(block); // merging two free parts leaves one
   stats_.merge_parts(block->small, merged);
   if (was_split && !block->is_split()) { // a whole segment again
     stats_.remove_part(block->small, block->size);
@@ -333,8 +333,8 @@ void BlockPool::release_cached(const StackContext& context) {
   }
 }
 
-/// Gives a cached segment back; false if a part is in use, or work is not
-/// completed.
+/// Releases a cached segment. Returns false if a part is in use, or work is
+/// pending.
 bool BlockPool::release(Block* block, const StackContext& context) {
   if (block->is_split() || retained_.contains(block->pool) ||
       block->ticket > progress_of(block->stream).completed) {
@@ -345,8 +345,8 @@ bool BlockPool::release(Block* block, const StackContext& context) {
       *block,
       block->size,
       context ? context : block->segment_context);
-  // Nothing uses it, and waiting here could be waiting for the kernel that
-  // allocates.
+  // No work uses the memory, and waiting here could deadlock with the kernel
+  // that allocates.
   OPENREG_CHECK(orFreeUnused(block->pointer));
   stats_.release(*block);
   free_.drop(block);
@@ -367,7 +367,7 @@ void BlockPool::abandon() {
     drop(each.pool);
   }
   free_.drop_all();
-  held_.clear(); // the device has lost that, too
+  held_.clear(); // the device has lost them, too
   stats_ = {};
 }
 
@@ -389,8 +389,8 @@ void BlockPool::free_lost(void* pointer) {
   }
 }
 
-/// Releases segments that may not be split, of this stream, until there is room
-/// for the request.
+/// Releases segments of this stream that must not be split, until the request
+/// fits.
 bool BlockPool::release_oversize(
     size_t size,
     bool small,
@@ -420,8 +420,8 @@ bool BlockPool::release_oversize(
   return released >= wanted;
 }
 
-/// Releases the large segments that were reused the longest ago, until what is
-/// reserved is below the threshold.
+/// Releases the large segments that were not used for the longest time, until
+/// the reserved memory is below the threshold.
 void BlockPool::collect_garbage(const StackContext& context) {
   const auto limit = static_cast<int64_t>(
       Config::garbage_collection_threshold() * static_cast<double>(*allowed_));
@@ -438,7 +438,8 @@ void BlockPool::collect_garbage(const StackContext& context) {
       }
     }
     released = false;
-    // All of at least the mean age, so that the next collection is not soon.
+    // Releases all segments of at least the mean age, to delay the next
+    // collection.
     for (size_t index = 0; index < large.size();) {
       Block* block = large[index];
       if (!block->is_split() && (turn_ - block->age) * segments >= total &&

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The cached memory of one device: segments taken from the runtime, split into
-// blocks. The choice of a block and its streams follow the documented rules of
-// CUDA's caching allocator. Not thread safe.
+// The cached memory of one device: segments allocated by the runtime, and split
+// into blocks. Blocks and streams are chosen by the documented rules of CUDA's
+// caching allocator. Not thread safe.
 //
-// A freed block is reused by the stream that it was allocated for, whose later
-// work follows its earlier work, so a free waits for nothing. Kernels of the
-// CPU allocate too, at the time when they run and not when they are enqueued:
-// they get only blocks whose work is completed, which the ticket tells.
+// The stream that a block was allocated for reuses it after it is freed. Stream
+// order makes this safe without waiting. CPU kernels also allocate blocks, when
+// they run and not when they are enqueued. They get only blocks whose work is
+// complete, as the ticket shows.
 #pragma once
 
 #include "memory/block.h"
@@ -37,9 +37,9 @@ class BlockPool {
   explicit BlockPool(c10::DeviceIndex device) : device_(device) {}
 
   enum class User {
-    kWork,   // what is enqueued on the stream from now on
-    kCaller, // whoever asks, at once: no work may still use the block
-    kKernel  // the same for the kernel that the stream runs now
+    kWork,   // work that will be enqueued on the stream
+    kCaller, // the caller, immediately: no pending work may use the block
+    kKernel  // the kernel that the stream runs now, immediately
   };
   struct Request {
     size_t size; // bytes, not 0
@@ -48,37 +48,40 @@ class BlockPool {
     c10::MempoolId_t pool; // of a graph, or {0, 0}
     StackContext context;
   };
-  /// A block as its user knows it; null if the device has no room.
+  /// The user's view of a block; null if the device is out of memory.
   struct Allocation {
     void* pointer = nullptr;
     size_t size = 0; // rounded
   };
   Allocation allocate(const Request& request);
-  /// The same after all cached segments were released whose work is completed.
+  /// Releases all cached segments whose work is complete, and allocates.
   Allocation allocate_after_release(const Request& request);
 
-  /// The size in bytes of the block that was freed; 0 if `pointer` is none.
+  /// Frees a block and returns its size in bytes, or 0 if `pointer` is not the
+  /// start of a block.
   size_t free(void* pointer, const StackContext& context);
-  /// Keeps a block from being reused before the work that `stream` has when the
-  /// block is freed. Does nothing if `pointer` is not the start of a block.
+  /// Delays the reuse of a block until the work that `stream` has when the
+  /// block is freed is complete. No effect if `pointer` is not the start of a
+  /// block.
   void record_use(const void* pointer, orStream_t stream);
 
-  /// The block in use that starts at `pointer`.
+  /// Returns the block in use that starts at `pointer`.
   std::optional<BlockInfo> find(const void* pointer) const;
 
-  /// The streams whose work keeps memory from being released.
+  /// Returns the streams whose pending work prevents the release of memory.
   std::set<orStream_t> busy_streams();
-  /// Releases the cached segments whose work is completed.
+  /// Releases the cached segments whose work is complete.
   void release_cached(const StackContext& context);
   /// Forgets all memory, which the device has lost. The addresses of blocks in
-  /// use are not given out again before these are freed.
+  /// use are not reused until these are freed.
   void abandon();
 
-  // Counts of the graphs that use a pool: its blocks stay for them.
+  // Counts the graphs that use a pool. Its blocks are kept for them.
   void retain(const c10::MempoolId_t& pool) {
     retained_[pool] += 1;
   }
-  /// After the work that `last` has, if that is not null: a replay.
+  /// Takes effect after the current work of `last`, the stream of the last
+  /// replay. `last` may be null.
   void release(const c10::MempoolId_t& pool, orStream_t last);
 
   void set_allowed(std::optional<size_t> bytes) {
@@ -136,15 +139,16 @@ class BlockPool {
 
   c10::DeviceIndex device_;
   FreeBlocks free_;
-  // Not free: allocated, or freed and waiting for events.
+  // Blocks that are not free: allocated, or freed and waiting for events.
   ska::flat_hash_map<const void*, Block*> active_;
   std::map<orStream_t, Waiting> waiting_; // for the events of each stream
-  // Freed in a capture, and used by other streams: an event of a stream that is
-  // captured orders the graph alone, so they get theirs afterwards.
+  // Blocks freed during a capture and used by other streams. An event on a
+  // captured stream only orders the graph, so their events are recorded after
+  // the capture.
   std::vector<Block*> deferred_;
   std::map<c10::MempoolId_t, int> retained_;
-  // Of graphs that are gone: which pool, and the end of its last replay, which
-  // gets its event when no stream is captured.
+  // The pool of a destroyed graph, and the end of its last replay. The event is
+  // recorded while no stream is captured.
   struct Replayed {
     c10::MempoolId_t pool;
     orStream_t stream;
@@ -152,10 +156,10 @@ class BlockPool {
   };
   std::vector<Replayed> replayed_;
   std::map<const std::byte*, size_t> lost_; // blocks in use of lost memory
-  std::vector<void*> held_; // memory at their addresses, until they are freed
-  std::optional<size_t> allowed_; // bytes to reserve at most
-  uint64_t turn_ = 0;             // counts requests, while garbage is collected
-  uint64_t segments_ = 0;         // that were ever made
+  std::vector<void*> held_; // reserves the addresses of lost blocks in use
+  std::optional<size_t> allowed_; // maximum bytes to reserve
+  uint64_t turn_ = 0;     // counts requests while garbage collection is on
+  uint64_t segments_ = 0; // total number of segments
   BlockCounts stats_;
   MemoryTrace trace_;
 };

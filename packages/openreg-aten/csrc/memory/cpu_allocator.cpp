@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Outputs and workspaces of CPU kernels that run for the device.
+// Allocates the outputs and workspaces of CPU kernels that run for the device.
 //
-// The allocator stands in front of the CPU's own one for the whole process;
-// outside of a KernelScope it only passes calls on. raw_allocate() demands that
-// a block's context is its address and that one deleter frees every block, and
-// blocks outlive kernels, so the deleter tells the two kinds apart by address.
+// This allocator wraps the default CPU allocator of the process. Outside a
+// KernelScope it only forwards calls. raw_allocate() requires that the context
+// of a block is its address and that one deleter frees every block. Blocks
+// outlive kernels, so the deleter distinguishes the two kinds by address.
 #include "memory/cpu_allocator.h"
 
 #include "base/mechanism.h"
@@ -27,11 +27,11 @@ constexpr c10::DeviceIndex kNoKernel = -1;
 constexpr c10::DeviceIndex kEnqueuedKernel = -2;
 OPENREG_THREAD_LOCAL c10::DeviceIndex t_kernel_device = kNoKernel;
 
-// Those of the EnqueuedKernelScope.
+// The results of the EnqueuedKernelScope.
 OPENREG_THREAD_LOCAL std::span<ResultMemory> t_results;
 
-// Until a kernel has allocated, every block is the host's, and freeing one must
-// not start the devices.
+// Until a kernel has allocated, every block is host memory, and freeing a block
+// must not start the devices.
 std::atomic<bool> g_kernel_allocated{false};
 
 class KernelCPUAllocator final : public c10::Allocator {
@@ -74,8 +74,8 @@ class KernelCPUAllocator final : public c10::Allocator {
           false,
           "OpenReg out of memory. Tried to allocate ",
           c10::CachingAllocator::format_size(size),
-          " for what a kernel makes while it runs, which the machine does not "
-          "have.");
+          " of host memory for the temporaries of a running kernel, and the "
+          "host allocation failed.");
     }
   }
 
@@ -91,7 +91,7 @@ void KernelCPUAllocator::free_any(void* data) {
   if (C10_UNLIKELY(t_kernel_device == kEnqueuedKernel)) {
     for (ResultMemory& result : t_results) {
       if (result.data == data) {
-        result.taken = false; // its owner is the tensor of the host
+        result.taken = false; // a host tensor owns it
         return;
       }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The CPU allocator while a kernel of the device runs.
+// The CPU allocator while a device kernel runs.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -10,18 +10,18 @@
 
 namespace openreg::aten {
 
-/// What kernels of the CPU are dispatched below.
+/// The keys with which CPU kernels are dispatched, below autograd.
 constexpr c10::DispatchKeySet kBelowAutograd =
     c10::autograd_dispatch_keyset_with_ADInplaceOrView |
     c10::autocast_dispatch_keyset;
 
-/// Allocates device memory, by its kernel pointer, inside a KernelScope, and
-/// what the CPU's own allocator gives everywhere else.
+/// Allocates device memory inside a KernelScope, and returns its kernel
+/// pointer. Elsewhere it calls the default CPU allocator.
 c10::Allocator& kernel_cpu_allocator();
 
-/// While one lives, this thread runs CPU kernels for a device: the CPU
-/// allocator takes memory from that device, and dispatch stays below autograd
-/// and autocast.
+/// Marks this thread as running CPU kernels for a device: the CPU allocator
+/// allocates memory of that device, and dispatch stays below autograd and
+/// autocast.
 class KernelScope {
  public:
   explicit KernelScope(c10::DeviceIndex device);
@@ -34,19 +34,19 @@ class KernelScope {
   c10::impl::ExcludeDispatchKeyGuard below_autograd_;
 };
 
-/// Memory of results that was there before the kernel. Inside an
-/// EnqueuedKernelScope, an allocation of exactly the size of one gets it, and
-/// all others come from the host.
+/// Memory that was allocated for a result before the kernel runs. Inside an
+/// EnqueuedKernelScope, an allocation of exactly this size returns it, and all
+/// other allocations use host memory.
 struct ResultMemory {
   void* data; // a kernel pointer
   size_t size;
   bool taken;
 };
 
-/// While one lives, this thread runs a CPU kernel that was enqueued: as
-/// KernelScope, but the device's allocator belongs to the host, which is ahead
-/// of the device: memory that it freed is still in use here. It may be a thread
-/// of the host that waits, whose dispatch modes do not concern the kernel.
+/// Marks this thread as running an enqueued CPU kernel. Unlike in a
+/// KernelScope, temporaries use host memory: the host is ahead of the device,
+/// so memory that it has freed may still be in use here. The thread may be a
+/// waiting host thread, whose dispatch modes must not affect the kernel.
 class EnqueuedKernelScope {
  public:
   explicit EnqueuedKernelScope(std::span<ResultMemory> results);

@@ -118,7 +118,7 @@ size_t FreeBlocks::add(Block* block) {
   return merged;
 }
 
-/// Absorbs a free neighbour into a block that is about to be put in.
+/// Merges a free neighbour into a block that is about to be added.
 bool FreeBlocks::merge(Block* block, Block* neighbour) {
   if (neighbour == nullptr || !neighbour->is_free()) {
     return false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The free blocks of one device: the best fit, splitting and merging. Not
-// thread safe.
+// The free blocks of one device: best fit, splitting and merging. Not thread
+// safe.
 #pragma once
 
 #include "memory/block.h"
@@ -14,39 +14,40 @@ namespace openreg::aten {
 
 class FreeBlocks {
  public:
-  // Sorted by pool, stream and size, and an array: the nodes of a set would
-  // cost each operator a malloc and a free.
+  // Sorted by pool, stream and size. It is an array, because the nodes of a set
+  // would cost a malloc and a free per operator.
   using Set = std::vector<Block*>;
 
   const Set& of_kind(bool small) const {
     return small ? small_ : large_;
   }
-  /// What a request and a block have to agree in.
+  /// The properties in which a block must match a request.
   struct Place {
     c10::MempoolId_t pool;
     orStream_t stream;
   };
-  /// The place in its set of the first block of a stream that is large enough,
-  /// or one behind the stream's blocks.
+  /// Returns the index of the first block of a stream that is large enough, or
+  /// the index after the blocks of the stream.
   size_t find_fit(bool small, const Place& place, size_t size) const;
 
-  /// An empty object for a new block.
+  /// Returns an empty object for a new block.
   Block* make();
-  /// Takes out the smallest block at `place` that is large enough, or of these
-  /// the smallest that is idle once `completed` commands are completed. Null if
-  /// there is none, or if it may not serve.
+  /// Removes and returns the smallest block at `place` that is large enough and
+  /// idle after `completed` commands. With kNotIdle it may be in use by pending
+  /// work. Returns null if there is none, or if the block must not be used for
+  /// this size.
   static constexpr uint64_t kNotIdle = std::numeric_limits<uint64_t>::max();
   Block* take(bool small, const Place& place, size_t size, uint64_t completed);
-  /// Leaves the first `size` bytes in a block that was taken, and puts the
-  /// others in.
+  /// Keeps the first `size` bytes in a block that was removed, and adds the
+  /// rest as a free block.
   void split(Block* block, size_t size, uint64_t age);
-  /// Puts a block in, merged with its free neighbours; says how many it had.
+  /// Adds a block, merged with its free neighbours. Returns how many it had.
   size_t add(Block* block);
-  /// Takes out a block whose memory is gone.
+  /// Removes a block whose memory was released.
   void drop(Block* block);
-  /// Takes out all of them.
+  /// Removes all blocks.
   void drop_all();
-  /// Makes an object that is in none of the sets one for a new block.
+  /// Keeps the object of a block that is in no set, for a new block.
   void recycle(Block* block);
 
  private:

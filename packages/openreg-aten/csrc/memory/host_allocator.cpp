@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The allocator of pinned host memory: PyTorch's cache over the runtime's
-// memory, streams and events.
+// The pinned memory allocator: PyTorch's cache over memory, streams and events
+// of the runtime.
 #include "memory/host_allocator.h"
 
 #include "base/mechanism.h"
@@ -22,7 +22,7 @@ namespace {
 using Base = at::CachingHostAllocatorImpl<c10::Stream, StreamEvent>;
 using Block = at::HostBlock<c10::Stream>;
 
-/// Adds the time of a scope to a statistic, in microseconds.
+/// Adds the duration of a scope to a statistic, in microseconds.
 class Timing {
  public:
   Timing(c10::CachingAllocator::DurationStat& stat, std::mutex& mutex)
@@ -47,7 +47,8 @@ class Cache final : public Base {
  public:
   std::pair<void*, void*> allocate(size_t size) override {
     if (in_bad_fork()) {
-      initialize(); // throws: what a child inherited stays as it is
+      // Throws in a forked child, whose inherited blocks stay unchanged.
+      initialize();
     }
     const auto allocated = Base::allocate(size);
     if (allocated.first != nullptr) {
@@ -71,7 +72,7 @@ class Cache final : public Base {
     if (Base::record_event(pointer, block, stream)) {
       return true;
     }
-    // It may point into a block.
+    // The pointer may be inside a block.
     orPointerAttributes attributes = OPENREG_POINTER_ATTRIBUTES_INIT;
     OPENREG_CHECK(orPointerGetAttributes(&attributes, pointer));
     return Base::record_event(attributes.pointer, nullptr, stream);
@@ -119,8 +120,8 @@ void free_pinned(void* pointer);
 class HostAllocator final
     : public at::CachingHostAllocatorInterface<Cache, &free_pinned> {
  public:
-  /// The context is the address, and not PyTorch's block: only such storages
-  /// can be cloned lazily.
+  /// The context is the address, not PyTorch's block, because only storages of
+  /// this kind can be cloned lazily.
   at::DataPtr allocate(size_t size) override {
     void* pointer = impl_->allocate(size).first;
     return {pointer, pointer, &free_pinned, c10::Device(c10::kCPU)};

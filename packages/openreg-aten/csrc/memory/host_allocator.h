@@ -7,9 +7,9 @@
 
 namespace openreg::aten {
 
-/// Keeps the pinned block around a storage's memory, once it is freed, from
-/// being reused before the work that `stream` has then; false if the memory is
-/// not of this allocator.
+/// Delays the reuse of the pinned block of a storage, once it is freed, until
+/// the work that `stream` then has is complete. Returns false if this allocator
+/// does not own the memory.
 bool record_pinned_use(const c10::Storage& storage, c10::Stream stream);
 
 } // namespace openreg::aten

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Shared storages, on the runtime's IPC handles.
+// Shared storages, based on the IPC handles of the runtime.
 #include "memory/ipc.h"
 
 #include "device/device.h"
@@ -18,7 +18,8 @@
 namespace openreg::aten {
 namespace {
 
-/// A block of another process, and the descriptor that tells it of the end.
+/// A block of another process, and the descriptor that signals its end to the
+/// owner.
 class OpenBlock {
  public:
   OpenBlock(c10::DeviceIndex device, int guard)
@@ -26,10 +27,10 @@ class OpenBlock {
   OpenBlock(const OpenBlock&) = delete;
   OpenBlock& operator=(const OpenBlock&) = delete;
   ~OpenBlock() {
-    // A forked child drops the objects that it inherited without a word.
+    // A forked child silently drops the objects it inherited.
     if (base_ != nullptr && is_initialized()) {
-      // Once the descriptor is closed, the other process may use the memory
-      // anew: what is enqueued here comes first.
+      // Once the descriptor is closed, the other process may reuse the memory,
+      // so pending work must complete first.
       const GilRelease release;
       StreamEvent(current_handle(device_)).wait();
       const orError_t error = orIpcCloseMemHandle(base_);
@@ -61,8 +62,8 @@ std::pair<std::string, size_t> ipc_handle(const c10::Storage& storage) {
   auto* data = static_cast<std::byte*>(const_cast<void*>(storage.data()));
   TORCH_CHECK(
       storage.data_ptr().get_deleter() != &delete_open_block,
-      "a tensor that was received from another process cannot be sent on: "
-      "send a copy, tensor.clone()");
+      "a tensor received from another process cannot be sent to a third one: "
+      "send a copy, such as tensor.clone()");
   orPointerAttributes block = OPENREG_POINTER_ATTRIBUTES_INIT;
   OPENREG_CHECK(orPointerGetAttributes(&block, data));
   orIpcMemHandle_t handle{};

@@ -12,15 +12,15 @@
 
 namespace openreg::aten {
 
-/// What another process needs to find the memory of `storage`: the handle of
-/// the block around it, and the offset in bytes from the start of that. Throws
-/// if the block is itself another process's.
+/// Returns the handle of the block that contains `storage`, and the offset in
+/// bytes from its start, for another process. Throws if the block belongs to
+/// another process.
 OPENREG_ATEN_API std::pair<std::string, size_t> ipc_handle(
     const c10::Storage& storage);
 
-/// The memory of another process as a storage that cannot be resized. It
-/// closes the file descriptor `guard` when it ends, also where this throws; the
-/// other process sees that, and keeps the memory until then.
+/// Opens memory of another process as a storage that cannot be resized. The
+/// file descriptor `guard` is closed when the storage is freed, or if this
+/// throws. The other process detects that, and keeps the memory until then.
 OPENREG_ATEN_API c10::Storage open_ipc(
     const std::string& handle,
     c10::DeviceIndex device,

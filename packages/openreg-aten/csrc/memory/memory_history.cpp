@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Recording of actions, and of stacks by PyTorch's own means.
+// Records actions, and gathers stacks with PyTorch's functions.
 #include "memory/memory_history.h"
 
 #include <torch/csrc/profiler/combined_traceback.h>
@@ -12,7 +12,7 @@ namespace {
 
 std::atomic<bool> g_cpp_stacks{false};
 
-/// Microseconds since 1970.
+/// Returns microseconds since 1970.
 time_t now() {
   using namespace std::chrono;
   return duration_cast<microseconds>(system_clock::now().time_since_epoch())
@@ -36,7 +36,7 @@ StackContext gather_stack() {
 void MemoryTrace::start(const HistorySettings& settings) {
   if (settings.max_entries < entries_.size()) {
     clear();
-  } else if (next_ > 0) { // full, and now there is more room
+  } else if (next_ > 0) { // full, and the limit has grown
     std::rotate(
         entries_.begin(),
         entries_.begin() + static_cast<std::ptrdiff_t>(next_),

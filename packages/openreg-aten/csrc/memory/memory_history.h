@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The history of the device allocator, as PyTorch's memory viewer shows it:
-// what was allocated and freed, in which order, and by which Python code.
+// The history of the device allocator for PyTorch's memory viewer: allocations
+// and frees in order, with the Python code that caused them.
 #pragma once
 
 #include "base/export.h"
@@ -16,7 +16,7 @@
 
 namespace openreg::aten {
 
-/// The stack of whoever called; null if it was not recorded.
+/// The stack of the caller, or null if it was not recorded.
 using StackContext = std::shared_ptr<c10::GatheredContext>;
 using RecordContext = c10::CachingDeviceAllocator::RecordContext;
 using TraceEntry = c10::CachingDeviceAllocator::TraceEntry;
@@ -24,25 +24,25 @@ using TraceEntry = c10::CachingDeviceAllocator::TraceEntry;
 struct HistorySettings {
   bool recorded = false; // the actions, not only the stacks
   RecordContext context = RecordContext::NEVER;
-  bool cpp_stacks = false; // beside Python's
+  bool cpp_stacks = false; // in addition to Python stacks
   size_t max_entries = 0;  // for each device
   std::vector<TraceEntry::Action> skipped;
 };
 
-/// Which stacks gather_context() gathers now.
+/// The kind of stacks that gather_context() gathers now.
 extern std::atomic<RecordContext> g_recorded_context;
 void set_recorded_context(RecordContext context, bool cpp_stacks);
 StackContext gather_stack();
 
-/// The caller's stack if stacks of this kind are recorded. Takes the GIL then,
-/// so no lock of the allocator may be held.
+/// Returns the caller's stack if stacks of this kind are recorded. This takes
+/// the GIL, so the caller must not hold a lock of the allocator.
 inline StackContext gather_context(RecordContext kind) {
   return C10_LIKELY(g_recorded_context.load(std::memory_order_relaxed) < kind)
       ? nullptr
       : gather_stack();
 }
 
-/// The last actions of one device's allocator. Not thread safe.
+/// The latest actions of the allocator of one device. Not thread safe.
 class MemoryTrace {
  public:
   void start(const HistorySettings& settings);
@@ -83,11 +83,11 @@ struct StackFrame {
   uint64_t line;
 };
 struct StackTable {
-  std::vector<StackFrame> frames; // each once
+  std::vector<StackFrame> frames; // without duplicates
   std::vector<std::vector<size_t>>
-      stacks; // places in `frames`, innermost first
+      stacks; // indices into `frames`, innermost first
 };
-/// A stack of the table for each of `stacks`. Takes the GIL.
+/// Returns a stack for each of `stacks`. Takes the GIL.
 OPENREG_ATEN_API StackTable symbolize(const std::vector<StackContext>& stacks);
 
 } // namespace openreg::aten

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Rounding, by the settings that the environment and programs make.
+// Rounds sizes by the settings of the environment and the program.
 #include "memory/size_classes.h"
 
 #include <bit>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The sizes of blocks and segments, by the documented rules of CUDA's caching
-// allocator and PyTorch's settings of allocators.
+// allocator and PyTorch's allocator settings.
 #pragma once
 
 #include <c10/core/AllocatorConfig.h>
@@ -11,10 +11,10 @@
 
 namespace openreg::aten {
 
-// Sizes in bytes. Requests are rounded up to kMinBlock; those up to kSmall come
-// from segments of kSmallSegment, those below kMinLargeAlloc from segments of
-// 20 MiB (large_segment_size), and larger ones from a segment of their own size
-// rounded up to kRoundLarge.
+// Sizes in bytes. Requests are rounded up to a multiple of kMinBlock. Requests
+// up to kSmall come from segments of kSmallSegment, requests below
+// kMinLargeAlloc from segments of 20 MiB (large_segment_size), and larger ones
+// from a separate segment, rounded up to a multiple of kRoundLarge.
 constexpr size_t kMinBlock = 512;
 constexpr size_t kSmall = size_t{1} << 20;
 constexpr size_t kSmallSegment = size_t{2} << 20;
@@ -23,15 +23,15 @@ constexpr size_t kRoundLarge = size_t{2} << 20;
 
 constexpr size_t kLargest = std::numeric_limits<size_t>::max() / 2; // request
 
-/// The size of the block for a request.
+/// Returns the size of the block for a request.
 size_t block_size(size_t requested);
-/// The size of a new segment for a block.
+/// Returns the size of a new segment for a block.
 size_t segment_size(size_t block);
-/// What the device is asked for if no free block fits a request.
+/// Returns the size to request from the device if no free block fits.
 size_t device_request(size_t requested);
 
-/// Whether a block of this size is never split. The setting that decides it is
-/// never less than 20 MiB.
+/// Whether a block of this size is never split. The setting max_split_size_mb
+/// is never less than 20 MiB.
 inline bool is_oversize(size_t size) {
   return C10_UNLIKELY(
       size >= kMinLargeAlloc &&
@@ -39,13 +39,13 @@ inline bool is_oversize(size_t size) {
           c10::CachingAllocator::AcceleratorAllocatorConfig::max_split_size());
 }
 
-/// Whether what is left of a free block, `rest`, becomes a block of its own.
+/// Whether the remainder `rest` of a free block becomes a separate block.
 inline bool should_split(size_t size, size_t rest, bool small) {
   return small ? rest >= kMinBlock : !is_oversize(size) && rest > kSmall;
 }
 
-/// Whether a free block that is large enough may serve: those that may not be
-/// split are kept for requests of about their size.
+/// Whether a free block that is large enough may be used: blocks that must not
+/// be split are kept for requests of a similar size.
 bool may_serve(size_t free, size_t size);
 
 } // namespace openreg::aten

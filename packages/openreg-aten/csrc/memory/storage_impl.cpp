@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The backend's own class of storages: it has a name, which all tensors over a
-// storage share, and which stays when the memory is exchanged by a resize.
-// PyTorch makes storages by the function that is registered here, and so does
-// what makes some in this library. Those of results that CPU kernels return are
-// of PyTorch's class until they get a name.
+// A custom StorageImpl with a name, which all tensors over a storage share. A
+// resize keeps the name. PyTorch and this library create storages with the
+// function that is registered here. The storages of results that CPU kernels
+// return are plain PyTorch storages until they get a name.
 #include "memory/storage_impl.h"
 
 #include "base/mechanism.h"
@@ -29,8 +28,8 @@ c10::intrusive_ptr<c10::StorageImpl> create(
     c10::DataPtr memory,
     c10::Allocator* allocator,
     bool resizable) {
-  // PyTorch passes no memory, which is none of the device, to have it
-  // allocated.
+  // To request an allocation, PyTorch passes an empty DataPtr, which is not on
+  // the device.
   return memory.device().type() == c10::kPrivateUse1
       ? c10::make_intrusive<DeviceStorage>(
             tag, std::move(size), std::move(memory), allocator, resizable)
@@ -69,13 +68,13 @@ std::string storage_name(const at::Tensor& tensor) {
 void set_storage_name(const at::Tensor& tensor, std::string name) {
   TORCH_CHECK(
       c10::GetStorageImplCreate(c10::kPrivateUse1) == &create,
-      "storages are PyTorch's own, which have no room for a name: mechanism "
-      "storage_impl is off");
+      "storages cannot have a name, because OPENREG_DISABLE leaves out the "
+      "mechanism storage_impl");
   if (as_own(tensor) == nullptr) {
     TORCH_CHECK(
         tensor.storage().use_count() == 1,
-        "the storage was made by a kernel, and other tensors or objects hold "
-        "it: set its name before, or that of a clone()");
+        "the storage was allocated by a kernel and is already shared: set the "
+        "name before sharing it, or name a clone()");
     c10::StorageImpl& made = *tensor.storage().unsafeGetStorageImpl();
     tensor.unsafeGetTensorImpl()->set_storage_keep_dtype(make_storage(
         made.nbytes(), std::move(made._mutable_data_ptr_no_checks())));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Storages of the device, and the name that each can have.
+// Device storages, each of which can have a name.
 #pragma once
 
 #include "base/export.h"
@@ -10,15 +10,15 @@
 
 namespace openreg::aten {
 
-/// A storage of the device over memory that it then owns. It can be resized.
+/// Returns a resizable device storage that owns `memory`.
 c10::Storage make_storage(size_t bytes, c10::DataPtr memory);
 
-/// The name of the storage of a tensor; empty if nobody has set one.
+/// Returns the name of the storage of a tensor, empty if none was set.
 OPENREG_ATEN_API std::string storage_name(const at::Tensor& tensor);
 
-/// Sets the name of the storage of a tensor. A storage that a CPU kernel made
-/// is PyTorch's own and has no room for one: the tensor gets another over the
-/// same memory, unless somebody else holds the storage. Throws c10::Error.
+/// Sets the name of the storage of a tensor. A CPU kernel returns plain PyTorch
+/// storages, which cannot have a name: the tensor then gets a new storage over
+/// the same memory, unless the old one is shared. Throws c10::Error.
 OPENREG_ATEN_API void set_storage_name(
     const at::Tensor& tensor,
     std::string name);

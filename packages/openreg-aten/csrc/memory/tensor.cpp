@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// New tensors over new memory: as at::detail::empty_generic and
-// empty_strided_generic, whose storages are always PyTorch's own.
+// Creates tensors as at::detail::empty_generic and empty_strided_generic do.
+// These functions always create plain PyTorch storages.
 #include "memory/tensor.h"
 
 #include "memory/allocator.h"
@@ -38,7 +38,7 @@ at::Tensor make_tensor(
           sizes, c10::elementSize(dtype)),
       dtype);
   c10::TensorImpl& impl = *made.unsafeGetTensorImpl();
-  if (sizes.size() != 1 || sizes[0] != 0) { // what a new one has
+  if (sizes.size() != 1 || sizes[0] != 0) { // the default of a new tensor
     impl.set_sizes_contiguous(sizes);
   }
   if (format && *format != c10::MemoryFormat::Contiguous) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// New tensors over new memory.
+// Creates tensors with new memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,13 +8,13 @@
 
 namespace openreg::aten {
 
-/// An uninitialized tensor on a device. Throws c10::OutOfMemoryError.
+/// Returns an uninitialized device tensor. Throws c10::OutOfMemoryError.
 at::Tensor make_tensor(
     c10::DeviceIndex device,
     at::IntArrayRef sizes,
     c10::ScalarType dtype,
     std::optional<c10::MemoryFormat> format);
-/// The same with given strides.
+/// Returns an uninitialized device tensor with these strides.
 at::Tensor make_strided_tensor(
     c10::DeviceIndex device,
     at::IntArrayRef sizes,

@@ -29,7 +29,7 @@ bool g_offset = false;
 bool g_graphsafe = false;
 FetchGenerator g_fetch = nullptr;
 
-/// A seed and an offset, as CUDA's generators have them.
+/// A seed and an offset, as in CUDA's generators.
 struct SeedAndOffset {
   uint64_t seed;
   uint64_t offset;
@@ -48,8 +48,8 @@ SeedAndOffset from_tensor(const c10::TensorImpl& tensor) {
   return state;
 }
 
-/// A CPU generator with a state of the CPU. The generator reads a state that
-/// does not begin its storage from a wrong address, so it gets a copy.
+/// Returns a CPU generator with the CPU state `state`. The state is copied,
+/// because PyTorch reads a state with a storage offset from the wrong address.
 at::Generator cpu_generator_with(const c10::TensorImpl& state) {
   at::detail::check_rng_state(state);
   const auto copy =
@@ -88,7 +88,7 @@ class GeneratorImpl final : public c10::GeneratorImpl {
     return seed;
   }
 
-  // Without offsets, pickling asks for one all the same and sets it back.
+  // Pickling gets and sets an offset even if offsets are disabled.
   void set_offset(uint64_t offset) override {
     check_not_captured("set_offset");
     if (g_offset) {
@@ -108,15 +108,16 @@ class GeneratorImpl final : public c10::GeneratorImpl {
     const auto offset = state->offset_of(snapshot);
     TORCH_CHECK(
         offset,
-        "this OpenReg Generator has no offset: either its state was set as a "
-        "whole and is not one that seed ",
+        "this OpenReg Generator has no offset: its state was set with "
+        "set_state() and is not reached from seed ",
         snapshot.cpu.current_seed(),
-        " reaches in 2^30 draws, or it keeps a normal that was drawn too long "
-        "ago; its get_state() returns all 5056 bytes of the CPU generator");
+        " within 2^30 draws, or it caches a normal number drawn too long ago. "
+        "Use get_state(), which returns all 5056 bytes of the CPU generator");
     return *offset;
   }
 
-  /// 16 bytes, a seed and an offset; the CPU's bytes if there is no offset.
+  /// Returns 16 bytes, a seed and an offset, or the bytes of the CPU generator
+  /// if there is no offset.
   c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
     check_not_captured("get_state");
     const auto [state, snapshot] = drawn();
@@ -157,15 +158,14 @@ class GeneratorImpl final : public c10::GeneratorImpl {
   }
 
  private:
-  /// Neither the numbers that a graph draws nor the seed that it starts from
-  /// are those of its capture.
+  /// A replay draws from another position and seed than the capture.
   void check_not_captured(const char* call) const {
     TORCH_CHECK(
         !is_captured(device_.index()),
         "Cannot call GeneratorImpl::",
         call,
-        " during graph capture: a graph draws on from the state that the "
-        "generator has at each replay");
+        " during graph capture: each replay draws from the state that the "
+        "generator then has");
   }
 
   using Drawn =
@@ -185,7 +185,7 @@ class GeneratorImpl final : public c10::GeneratorImpl {
     return state_;
   }
 
-  /// The state once the kernels that have its CPU generator have drawn.
+  /// Returns the state after the kernels with its CPU generator have drawn.
   Drawn drawn() const {
     auto state = this->state();
     auto snapshot = state->snapshot();
@@ -195,9 +195,9 @@ class GeneratorImpl final : public c10::GeneratorImpl {
     return {std::move(state), std::move(snapshot)};
   }
 
-  /// PyTorch's bindings call with the GIL and the mutex of the base class,
-  /// which other threads wait for with the GIL: both are given up, and taken
-  /// again in that order.
+  /// PyTorch's bindings call this with the GIL and the mutex of the base class.
+  /// Other threads wait for that mutex with the GIL, so both are released, and
+  /// taken again in the same order.
   void wait_for(const GeneratorState::Snapshot& snapshot) const {
     const auto wait = [&] {
       StreamEvent(snapshot.last).wait();
@@ -221,7 +221,7 @@ class GeneratorImpl final : public c10::GeneratorImpl {
     }
   }
 
-  mutable std::mutex own_mutex_; // PyTorch holds the one of the base class
+  mutable std::mutex own_mutex_; // PyTorch holds that of the base class
   std::shared_ptr<GeneratorState> state_; // shared by graphsafe_set_state
 };
 
@@ -258,7 +258,7 @@ at::Generator new_generator(c10::DeviceIndex device) {
 at::Generator prepare_cpu_generator(
     c10::DeviceIndex device,
     const std::optional<at::Generator>& generator) {
-  // Through the hooks, which have none if the mechanism is left out.
+  // Through the hooks, which have none if the mechanism is disabled.
   const at::Generator& chosen = generator
       ? *generator
       : at::globalContext().defaultGenerator(
@@ -292,7 +292,7 @@ OPENREG_MECHANISM(
     rng_graphsafe,
     "GeneratorImpl::graphsafe_get_state, register_graphsafe_rng_device_type",
     "torch.compile fails on checkpoints that draw random numbers") {
-  g_graphsafe = true; // torch-openreg tells AOTAutograd
+  g_graphsafe = true; // torch-openreg then registers it with AOTAutograd
 }
 
 } // namespace openreg::aten

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The positions of generators: found by going on from known ones.
+// Computes the positions of generators from known positions.
 #include "random/generator_state.h"
 
 #include "random/kept_normal.h"
@@ -16,15 +16,16 @@ namespace openreg::aten {
 namespace {
 
 constexpr std::size_t kRecent = 32;
-// A state that was set as a whole says its seed. About a second of searching.
+// The search limit for a state set with set_state(), whose seed is known. It
+// takes about a second.
 constexpr uint64_t kSoon = uint64_t{1} << 30;
 constexpr uint64_t kMostDraws = uint64_t{1} << 60;
 
 constexpr uint64_t kDrawsOfFour = 16;
 constexpr int kRestBits = 4;
 constexpr int kRestBit = 58;
-constexpr int kKeptBit = 62;  // the generator keeps a normal
-constexpr int kWidthBit = 57; // the bits of the distance to it lie below
+constexpr int kKeptBit = 62;  // the generator caches a normal
+constexpr int kWidthBit = 57; // the bits of its distance are below
 constexpr uint64_t kMostWidth = 31;
 
 constexpr uint64_t low_bits(uint64_t value, int count) {
@@ -34,7 +35,7 @@ constexpr uint64_t low_bits(uint64_t value, int count) {
 /// The contents of an offset.
 struct Draws {
   uint64_t count;                       // the position
-  std::optional<uint64_t> since_normal; // that was drawn and is kept
+  std::optional<uint64_t> since_normal; // since the cached normal was drawn
 };
 
 Draws to_draws(uint64_t offset) {
@@ -58,8 +59,8 @@ Draws to_draws(uint64_t offset) {
   return draws;
 }
 
-/// Nothing if an offset cannot hold both numbers. DTensor adds to an offset, so
-/// one bit stays free above the position.
+/// Returns nothing if an offset cannot hold both numbers. DTensor adds to an
+/// offset, so one bit above the position stays free.
 std::optional<uint64_t> to_offset(const Draws& draws) {
   const uint64_t fours = draws.count / kDrawsOfFour * 4;
   const uint64_t rest = draws.count % kDrawsOfFour;
@@ -169,7 +170,7 @@ std::optional<uint64_t> GeneratorState::offset_of(const Snapshot& snapshot) {
     const Position from = snapshot.origin.value_or(start_of(engine.seed_));
     const auto more = draws_between(
         from.engine, engine, snapshot.origin ? kMostDraws : kSoon);
-    if (!more || kept_float) { // which no kernel of PyTorch keeps
+    if (!more || kept_float) { // no PyTorch kernel caches a float
       return std::nullopt;
     }
     Position position{engine, from.draws + *more, std::nullopt};

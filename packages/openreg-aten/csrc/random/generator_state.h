@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the device's generators draw from.
+// The state of the device generators.
 //
-// A position is how many numbers of 32 bits the Mersenne Twister gave since it
-// was seeded. Kernels do not say how many they take, so it is found when
-// someone asks: by going on from the last known one.
+// A position is the count of 32-bit numbers that the Mersenne Twister has
+// returned since it was seeded. Kernels do not report how many they draw, so
+// the position is computed on demand, by a search from the last known position.
 //
-// An offset says the position as CUDA's do, in multiples of 4. DTensor adds an
-// element to it for an element that another rank draws, and the kernels take
-// one to four numbers for an element: so 4 of an offset are 16 numbers, and the
-// rest of a position, which is less than 16, is in the bits from 2^58 on.
+// An offset represents the position as CUDA's offsets do, in multiples of 4.
+// DTensor adds one to it per element that another rank draws, and kernels draw
+// one to four numbers per element. An offset of 4 is therefore 16 numbers, and
+// the remainder of a position, which is less than 16, is stored in the bits
+// from 2^58 on.
 //
-// Bit 62 marks the offset of a generator that keeps a normal (kept_normal.h).
-// Such an offset also holds the distance, in numbers, from the position of that
-// normal to the generator's. The distance takes as many bits as it needs, below
-// five bits that hold their count:
+// Bit 62 marks the offset of a generator that caches a normal number
+// (kept_normal.h). This offset also contains the distance, in numbers, from the
+// position of that normal to the position of the generator. The distance uses
+// as many bits as it needs, below five bits that contain their count:
 //
 //   bit    63  62  61..57  57-n..56    53-n..56-n  2..52-n   1..0
 //   holds  0   1   n       distance    rest        position  0
@@ -31,11 +32,11 @@
 
 namespace openreg::aten {
 
-/// A CPU generator, and what is known of its position. Safe in all threads.
+/// A CPU generator and its known positions. Thread safe.
 class GeneratorState {
  public:
-  /// The normal that the CPU generator keeps, and the position behind the
-  /// numbers that it is made of.
+  /// The normal that the CPU generator caches, and the position after the
+  /// numbers that it was computed from.
   struct Normal {
     double value;
     uint64_t draws;
@@ -45,43 +46,43 @@ class GeneratorState {
     uint64_t draws;
     std::optional<Normal> normal;
   };
-  /// The CPU generator at some time, who drew from it last, and a position that
-  /// it had before.
+  /// The CPU generator at some time, the stream that last drew from it, and an
+  /// earlier position.
   struct Snapshot {
     at::Generator cpu;
-    orStream_t last; // whose kernel uses it last; null if none does
+    orStream_t last; // stream of its last kernel, or null
     std::optional<Position> origin;
   };
 
   /// A generator at the start of `seed`.
   explicit GeneratorState(uint64_t seed);
-  /// A generator with the state of `cpu`, which has had `origin`.
+  /// A generator with the state of `cpu`, which once had the position `origin`.
   GeneratorState(at::Generator cpu, std::optional<Position> origin);
 
-  /// The CPU generator for the next kernel of `stream`, which then waits for
-  /// the kernels that draw before it.
+  /// Returns the CPU generator for the next kernel of `stream`, which then
+  /// waits for the kernels that draw before it.
   at::Generator for_kernel(orStream_t stream);
   Snapshot snapshot() const;
 
-  // Enqueued kernels keep the CPU generator that they have, so a new beginning
-  // waits for none of them.
+  // Enqueued kernels keep their CPU generator, so reseeding waits for none of
+  // them.
   void set_seed(uint64_t seed);
-  /// Throws unless `offset` is a multiple of 4 from 0 to 2^62 - 1, or that of a
-  /// generator that keeps a normal.
+  /// Throws unless `offset` is a multiple of 4 from 0 to 2^62 - 1, or the
+  /// offset of a generator that caches a normal.
   void set_offset(uint64_t seed, uint64_t offset);
-  /// Takes the CPU generator `cpu`, whose position is not known.
+  /// Takes the CPU generator `cpu`, whose position is unknown.
   void set_generator(at::Generator cpu);
 
-  /// The offset of a snapshot whose kernels have drawn. Nothing if the state
-  /// was set as a whole and the seed does not reach it soon, or if the
-  /// generator keeps a normal from numbers too far back for an offset to hold
-  /// both positions.
+  /// Returns the offset of a snapshot whose kernels have drawn. Returns nothing
+  /// if the state was set with set_state() and the seed does not reach it soon,
+  /// or if the generator caches a normal from numbers too far back for an
+  /// offset to hold both positions.
   std::optional<uint64_t> offset_of(const Snapshot& snapshot);
 
  private:
   void put(at::Generator cpu, std::optional<Position> origin);
   void remember(const Position& position);
-  /// The nearest known position of `seed` that is not behind `draws`.
+  /// Returns the nearest known position of `seed` up to `draws`.
   Position nearest(uint64_t seed, uint64_t draws) const;
 
   mutable std::mutex mutex_;
@@ -89,7 +90,7 @@ class GeneratorState {
   orStream_t last_ = nullptr;
   std::optional<Position> origin_;
   bool lost_ = false; // a search for the offset failed
-  // Recent positions, of any seed: states are mostly set back to one of these.
+  // Recent positions of any seed. States are usually restored to one of them.
   std::vector<Position> recent_;
 };
 

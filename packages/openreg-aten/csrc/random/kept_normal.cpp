@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The search for the numbers of a normal.
+// Searches for the numbers of a normal.
 //
-// Of two uniform numbers u1 and u2 the kept normal is
+// The cached normal of two uniform numbers u1 and u2 is
 // sqrt(-2 log(1 - u2)) sin(2 pi u1). Computing it at every position would take
-// ten times as long as drawing, so a table lists the values of u2 that fit the
-// leading bits of u1, and only about one position in a hundred is computed.
+// ten times as long as drawing. A table therefore lists the values of u2 that
+// match the leading bits of u1, and the formula is computed at only about one
+// position in a hundred.
 #include "random/kept_normal.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -19,14 +20,14 @@
 namespace openreg::aten {
 namespace {
 
-// A uniform number of 53 bits is made of two draws, and the first one has the
+// A uniform number of 53 bits consists of two draws. The first draw has the
 // upper 21 bits.
 constexpr int kUpperBits = 21;
 constexpr uint32_t kUpper = (uint32_t{1} << kUpperBits) - 1;
 constexpr int kBucketBits = 8;
 constexpr std::size_t kBuckets = std::size_t{1} << kBucketBits;
 
-/// The upper bits that u2 can have, given the leading bits of u1 and the kept
+/// The possible upper bits of u2 for the leading bits of u1 and the cached
 /// normal. Empty if `from` is above `to`.
 struct Bounds {
   uint32_t from = 1;
@@ -36,7 +37,7 @@ struct Bounds {
 std::array<Bounds, kBuckets> bounds_of(double normal) {
   std::array<Bounds, kBuckets> all;
   for (std::size_t bucket = 0; bucket < kBuckets; ++bucket) {
-    const bool positive = bucket < kBuckets / 2; // the sine of the range
+    const bool positive = bucket < kBuckets / 2; // the sine in this range
     if (normal != 0 && positive != (normal > 0)) {
       continue;
     }
@@ -60,7 +61,7 @@ std::array<Bounds, kBuckets> bounds_of(double normal) {
   return all;
 }
 
-/// Four numbers, as the generator that at::normal_distribution draws from.
+/// Four numbers, as a generator for at::normal_distribution.
 class FourNumbers {
  public:
   using Numbers = std::array<uint32_t, kDrawsOfNormals>;

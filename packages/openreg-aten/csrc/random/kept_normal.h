@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The normal that PyTorch's CPU generator keeps. Normals that are drawn one by
-// one are made in pairs, of four numbers of 32 bits, and the second one of a
-// pair waits for the next draw. So its value follows from a position in the
-// numbers of the Mersenne Twister.
+// The normal number that PyTorch's CPU generator caches. Single normals are
+// computed in pairs, from four 32-bit numbers, and the second one of a pair is
+// cached for the next draw. Its value therefore follows from a position in the
+// sequence of the Mersenne Twister.
 #pragma once
 
 #include <ATen/core/MT19937RNGEngine.h>
@@ -12,15 +12,16 @@
 
 namespace openreg::aten {
 
-/// The count of 32-bit numbers that a pair of normals takes.
+/// The count of 32-bit numbers from which a pair of normals is computed.
 constexpr uint64_t kDrawsOfNormals = 4;
 
-/// The normal that a generator at `engine` keeps when it draws one.
+/// Returns the normal that a generator at `engine` caches when it draws a
+/// normal.
 double kept_normal_at(const at::mt19937_data_pod& engine);
 
-/// Searches the next `count` numbers of `engine` for the four that `normal` is
-/// made of, and returns how many numbers the engine gives up to the last one of
-/// these. Takes about as long as drawing the numbers.
+/// Searches the next `count` numbers of `engine` for the four numbers that
+/// result in `normal`, and returns the count of numbers up to the last of them.
+/// Takes about as long as drawing the numbers.
 std::optional<uint64_t> draws_to_kept_normal(
     const at::mt19937_data_pod& engine,
     uint64_t count,

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Skipping in a Mersenne Twister.
+// Skips numbers of a Mersenne Twister.
 //
-// An engine holds a block of 624 words, of which it has given some, and twists
-// them into the next block when it has given all. Each bit of its words is a
-// sequence over GF(2) that the same recurrence makes, so the block that lies n
-// words on is a sum of near blocks: x^n modulo the characteristic polynomial
-// of the recurrence names them.
+// An engine holds a block of 624 words. When all are used, it twists them into
+// the next block. Each bit of the words is a sequence over GF(2) of the same
+// recurrence, so the block n words ahead is a sum of nearby blocks. x^n modulo
+// the characteristic polynomial of the recurrence gives their positions.
 #include "random/mersenne.h"
 
 #include <algorithm>
@@ -19,7 +18,7 @@ namespace {
 
 constexpr int kWords = at::MERSENNE_STATE_N;
 constexpr int kMiddle = at::MERSENNE_STATE_M;
-constexpr int kDegree = 19937; // 624 words but for the low 31 bits of one
+constexpr int kDegree = 19937; // 624 words without the low 31 bits of one word
 using Block = std::array<uint32_t, kWords>;
 
 uint32_t twisted(uint32_t first, uint32_t second, uint32_t middle) {
@@ -27,7 +26,7 @@ uint32_t twisted(uint32_t first, uint32_t second, uint32_t middle) {
   return middle ^ (mixed >> 1) ^ (-(second & 1U) & at::MATRIX_A);
 }
 
-/// Turns a block into the next one. The loops are of whole vectors.
+/// Twists a block into the next one. The loops operate on whole vectors.
 void twist(Block& block) {
   uint32_t* word = block.data();
   constexpr int kRest = kWords - kMiddle;
@@ -44,7 +43,7 @@ void twist(Block& block) {
   word[kWords - 1] = twisted(word[kWords - 1], word[0], word[kMiddle - 1]);
 }
 
-/// A polynomial over GF(2), a bit for each coefficient.
+/// A polynomial over GF(2), with one bit per coefficient.
 class Polynomial {
  public:
   explicit Polynomial(int degree) : bits_(degree / 64 + 1) {}
@@ -55,7 +54,7 @@ class Polynomial {
   void flip(int power) {
     bits_[power / 64] ^= uint64_t{1} << (power % 64);
   }
-  /// Adds `coefficients`, those of x^power to x^(power + 63).
+  /// Adds `coefficients` to the coefficients of x^power to x^(power + 63).
   void add(uint64_t coefficients, int power) {
     const int shift = power % 64;
     bits_[power / 64] ^= coefficients << shift;
@@ -63,7 +62,7 @@ class Polynomial {
       bits_[power / 64 + 1] ^= coefficients >> (64 - shift);
     }
   }
-  /// Takes the coefficients of x^power to x^(power + 63) out.
+  /// Removes and returns the coefficients of x^power to x^(power + 63).
   uint64_t take(int power) {
     const int shift = power % 64;
     const auto word = bits_.begin() + power / 64;
@@ -116,7 +115,7 @@ std::vector<int> lower_powers() {
   return powers;
 }
 
-/// x^exponent modulo the characteristic polynomial.
+/// Returns x^exponent modulo the characteristic polynomial.
 Polynomial power_of_x(uint64_t exponent) {
   static const std::vector<int> lower = lower_powers();
   Polynomial result(kDegree);
@@ -131,7 +130,7 @@ Polynomial power_of_x(uint64_t exponent) {
         square.flip(2 * power + step);
       }
     }
-    // The next lower power is more than 64 away: whole words can be reduced.
+    // The next lower power is more than 64 away, so whole words can be reduced.
     for (int power = (kDegree / 64 + 1) * 64; power >= 0; power -= 64) {
       const uint64_t high = square.take(kDegree + power);
       for (const int other : lower) {
@@ -143,7 +142,7 @@ Polynomial power_of_x(uint64_t exponent) {
   return result;
 }
 
-/// Turns a block that has been twisted into the one that starts `words` later.
+/// Turns a twisted block into the block that starts `words` later.
 void jump(Block& block, uint64_t words) {
   const Polynomial chosen = power_of_x(words);
   std::vector<uint32_t> near;
@@ -163,7 +162,7 @@ void jump(Block& block, uint64_t words) {
   }
 }
 
-// From here on a jump costs less than twisting.
+// From here on, a jump costs less than twisting.
 constexpr uint64_t kFar = 1 << 14;
 
 int given(const at::mt19937_data_pod& engine) {
@@ -183,7 +182,7 @@ void skip(at::mt19937_data_pod& engine, uint64_t count) {
     ++blocks;
   }
   if (blocks >= kFar) {
-    // The low bits of a seed's first word are not of the recurrence.
+    // The low bits of the first word of a seed are not part of the recurrence.
     twist(engine.state_);
     jump(engine.state_, (blocks - 1) * kWords);
     blocks = 0;

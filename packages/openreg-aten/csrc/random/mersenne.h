@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Positions in the numbers of a Mersenne Twister, which PyTorch's CPU generator
-// draws from: how far one lies behind another, and the one so far behind.
+// Positions of the Mersenne Twister of PyTorch's CPU generators: skips numbers,
+// and computes the distance between two engines.
 #pragma once
 
 #include <ATen/core/MT19937RNGEngine.h>
@@ -10,12 +10,13 @@
 
 namespace openreg::aten {
 
-/// Moves `engine` on as if it had given `count` numbers of 32 bits. Takes time
-/// for `count`, but never more than some tens of milliseconds.
+/// Advances `engine` by `count` 32-bit numbers. Takes time proportional to
+/// `count`, but at most some tens of milliseconds.
 void skip(at::mt19937_data_pod& engine, uint64_t count);
 
-/// How many numbers of 32 bits `from` has to give to become `to`; nothing if it
-/// does not within about `limit` of them. Takes time for the result.
+/// Returns how many 32-bit numbers `from` must return to become `to`, or
+/// nothing if it does not within about `limit` numbers. Takes time proportional
+/// to the result.
 std::optional<uint64_t> draws_between(
     const at::mt19937_data_pod& from,
     const at::mt19937_data_pod& to,
