@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The free CPU aliases of each thread.
+// Keeps a pool of free CPU aliases per thread.
 #include "alias/alias_pool.h"
 
 #include "base/thread_local.h"
@@ -14,10 +14,10 @@
 namespace openreg::aten {
 namespace {
 
-// The free aliases of a thread. Without a constructor or destructor, access
-// needs no check, and is safe while a thread ends.
+// The free aliases of a thread. It has no constructor and no destructor, so
+// access needs no check and is safe while a thread ends.
 struct FreeAliases {
-  std::array<CpuAlias*, 128> aliases; // a fused step of 30 parameters takes 90
+  std::array<CpuAlias*, 128> aliases; // a fused step of 30 parameters uses 90
   size_t count;
   bool closed;
 };
@@ -36,7 +36,7 @@ struct Cleaner {
   }
 };
 
-c10::Storage make_storage() {
+c10::Storage make_alias_storage() {
   return c10::make_intrusive<c10::StorageImpl>(
       c10::StorageImpl::use_byte_size_t(),
       0,
@@ -46,7 +46,7 @@ c10::Storage make_storage() {
 }
 
 CpuAliasPtr make_alias() {
-  c10::Storage storage = make_storage();
+  c10::Storage storage = make_alias_storage();
   at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
       c10::Storage(storage),
       c10::DispatchKeySet(c10::DispatchKey::CPU),
@@ -55,7 +55,8 @@ CpuAliasPtr make_alias() {
       CpuAlias{std::move(tensor), std::move(storage)});
 }
 
-/// Whether nobody else can see the alias, and the kernel left no mark on it.
+/// Whether no other object references the alias, and the kernel left it
+/// unchanged.
 bool is_clean(const CpuAlias& alias) {
   const c10::TensorImpl& tensor = *alias.tensor.unsafeGetTensorImpl();
   const c10::StorageImpl& storage = *alias.storage.unsafeGetStorageImpl();
@@ -80,7 +81,7 @@ CpuAliasPtr take_alias() {
 }
 
 CpuAliasPtr make_quantized_alias(at::QuantizerPtr quantizer) {
-  c10::Storage storage = make_storage();
+  c10::Storage storage = make_alias_storage();
   at::Tensor tensor = at::detail::make_tensor<at::QTensorImpl>(
       c10::Storage(storage),
       c10::DispatchKeySet(c10::DispatchKey::QuantizedCPU),
@@ -91,7 +92,7 @@ CpuAliasPtr make_quantized_alias(at::QuantizerPtr quantizer) {
 }
 
 CpuAliasPtr make_zero_alias() {
-  c10::Storage storage = make_storage();
+  c10::Storage storage = make_alias_storage();
   at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
       c10::Storage(storage),
       c10::DispatchKeySet(
@@ -111,7 +112,7 @@ void leave_shared_storage(CpuAlias& alias) noexcept {
   }
 }
 
-void give_back(CpuAliasPtr alias) noexcept {
+void recycle(CpuAliasPtr alias) noexcept {
   FreeAliases& free = t_free;
   if (C10_LIKELY(
           free.count < free.aliases.size() && !free.closed &&

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The tensor objects of CPU aliases, used again by kernel after kernel.
+// Pools the tensor objects of CPU aliases, so that kernels reuse them.
 //
-// Making and freeing a tensor and its storage is four pairs of malloc and free,
-// a fifth of what a small operator costs.
+// Creating and destroying a tensor and its storage takes four pairs of malloc
+// and free, a fifth of the cost of a small operator.
 #pragma once
 
 #include <ATen/core/QuantizerBase.h>
@@ -13,29 +13,30 @@
 
 namespace openreg::aten {
 
-/// A CPU tensor over the memory of a device tensor, and a storage of its own,
-/// which it may leave for another's.
+/// A CPU alias of a device tensor, over the same memory, and a storage that
+/// only this alias owns. Aliases of tensors that share a storage use the
+/// storage of one of them.
 struct CpuAlias {
   at::Tensor tensor;
   c10::Storage storage;
 };
 using CpuAliasPtr = std::unique_ptr<CpuAlias>;
 
-/// An alias with any geometry, dtype and flags, over any data.
+/// Returns an alias for any geometry, dtype, flags and data.
 CpuAliasPtr take_alias();
 
-/// The same for a quantized tensor, never used again.
+/// Returns an alias for a quantized tensor. It is not pooled.
 CpuAliasPtr make_quantized_alias(at::QuantizerPtr quantizer);
 
-/// The same for a tensor of zeros without data (_efficientzerotensor): kernels
-/// of the CPU know it by its dispatch key.
+/// Returns an alias for a tensor of zeros without data (_efficientzerotensor),
+/// which CPU kernels recognize by its dispatch key.
 CpuAliasPtr make_zero_alias();
 
-/// Takes an alias out of the storage of another, if it moved there.
+/// Restores the original storage of an alias that uses that of another alias.
 void leave_shared_storage(CpuAlias& alias) noexcept;
 
-/// Gives an alias back, for use again if nobody else holds a part of it.
-/// Aliases that may share storages leave them first, all of them.
-void give_back(CpuAliasPtr alias) noexcept;
+/// Returns an alias to the pool, unless another object holds a part of it.
+/// Aliases that may share storages must all call leave_shared_storage() first.
+void recycle(CpuAliasPtr alias) noexcept;
 
 } // namespace openreg::aten

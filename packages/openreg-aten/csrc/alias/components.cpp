@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sparse and nested tensors between the device and its kernels: their component
-// tensors are aliased and adopted like every dense tensor, and put together on
-// the other side.
+// Aliases and adopts sparse and nested tensors: their component tensors are
+// converted as dense tensors, and composed again on the other side.
 #include "codec/components.h"
 
 #include "alias/cpu_aliases.h"
@@ -40,7 +39,7 @@ at::Tensor& CpuAliases::alias_components(
   for (Aliased& aliased : composed_) {
     if (aliased.device == tensor.unsafeGetTensorImpl()) {
       if (written && !aliased.written) {
-        alias_each(); // says of each component that it is written
+        alias_each(); // marks each component as written
         aliased.written = true;
       }
       return aliased.alias->tensor;
@@ -56,7 +55,7 @@ at::Tensor& CpuAliases::alias_components(
 }
 
 at::Tensor CpuAliases::adopt_components(const at::Tensor& result) {
-  const CurrentDevice scope(device_); // where the parts' placeholders are made
+  const CurrentDevice scope(device_); // for placeholders of components
   return codec::compose(
       *result.unsafeGetTensorImpl(),
       c10::Device(c10::kPrivateUse1, device_),
@@ -68,9 +67,9 @@ at::Tensor CpuAliases::adopt_components(const at::Tensor& result) {
 void CpuAliases::write_back_components(const Aliased& aliased) {
   const at::Tensor& cpu = aliased.alias->tensor;
   if (cpu.is_nested()) {
-    return; // written in place, never given other sizes
+    return; // written in place, never resized
   }
-  c10::TensorImpl& to = *aliased.device; // without a reference
+  c10::TensorImpl& to = *aliased.device; // holds no reference
   const c10::TensorImpl& from = *cpu.unsafeGetTensorImpl();
   const std::vector<at::Tensor> made = codec::components_of(from);
   std::vector<at::Tensor> mine = codec::components_of(to);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Construction of aliases over the kernel mapping, and adoption of results.
+// Constructs aliases over the kernel mapping, and adopts results.
 #include "alias/cpu_aliases.h"
 
 #include "alias/device_finder.h"
@@ -19,7 +19,7 @@ namespace {
 
 void copy_geometry(const c10::TensorImpl& from, c10::TensorImpl& to) {
   // linalg_vector_norm with a dim reads the first size of a tensor without
-  // dimensions, where one that was used before still has an old one.
+  // dimensions. A pooled alias may still hold an old size there.
   if (C10_UNLIKELY(from.dim() == 0)) {
     to.set_sizes_contiguous({0});
   }
@@ -35,7 +35,7 @@ bool has_geometry_of(const c10::TensorImpl& one, const c10::TensorImpl& other) {
       one.storage_offset() != other.storage_offset()) {
     return false;
   }
-  // Not ==, which calls memcmp for the few numbers.
+  // operator== calls memcmp, which is slower for so few elements.
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] != other_sizes[i] || strides[i] != other_strides[i]) {
       return false;
@@ -60,7 +60,8 @@ at::QTensorImpl& as_quantized(c10::TensorImpl& impl) {
   return static_cast<at::QTensorImpl&>(impl);
 }
 
-/// Moves the buffer that a CPU storage owns to the device's name for it.
+/// Moves the buffer that a CPU storage owns to the device address of the same
+/// memory.
 c10::DataPtr move_buffer(c10::StorageImpl& storage, c10::DeviceIndex device) {
   void* block = to_device(storage.data());
   c10::DataPtr buffer = storage.set_data_ptr(c10::DataPtr());
@@ -78,7 +79,7 @@ CpuAliases::~CpuAliases() {
     leave_shared_storage(*aliased.alias);
   }
   for (Aliased& aliased : aliased_) {
-    give_back(std::move(aliased.alias));
+    recycle(std::move(aliased.alias));
   }
 }
 
@@ -87,7 +88,7 @@ const c10::Storage& CpuAliases::share_storage(
     bool written,
     CpuAlias& own) {
   c10::StorageImpl* impl = storage.unsafeGetStorageImpl();
-  // mutable_data() gives a lazily copied storage its own buffer first.
+  // mutable_data() first copies the buffer of a lazily copied storage.
   const void* data = written ? impl->mutable_data() : impl->data();
   const auto place = by_storage_.find(
       storages_, impl, [](const SharedStorage& each) { return each.device; });
@@ -147,7 +148,7 @@ at::Tensor& CpuAliases::alias(const at::Tensor& tensor, bool written) {
           impl->dtype() != made.dtype())) {
     made.set_storage_and_dtype(storage, impl->dtype());
   }
-  // It may have had the same one before.
+  // It may have had the same storage before.
   if (impl->dim() == 0 || !has_geometry_of(made, *impl)) {
     copy_geometry(*impl, made);
   }
@@ -270,18 +271,18 @@ c10::Storage CpuAliases::device_storage(const c10::Storage& result) {
   }
   c10::StorageImpl& impl = *result.unsafeGetStorageImpl();
   if (impl.device_type() == c10::kPrivateUse1) {
-    return result; // of another result of this kernel
+    return result; // shared with another result of this kernel
   }
   const void* data = impl.data();
   if (data == nullptr || to_device(data) != nullptr) {
     impl.set_data_ptr_noswap(move_buffer(impl, device_));
   } else {
-    // Made on a thread outside of the KernelScope, or over a constant.
+    // Allocated on a thread without a KernelScope, or a constant.
     void* block = allocate_idle_block(device_, impl.nbytes());
     if (impl.nbytes() > 0) {
       fill_idle(device_, block, data, impl.nbytes());
     }
-    if (result.use_count() > 2) { // somebody else's host memory
+    if (result.use_count() > 2) { // host memory that another object uses
       return c10::make_intrusive<c10::StorageImpl>(
           c10::StorageImpl::use_byte_size_t(),
           impl.nbytes(),
@@ -304,7 +305,7 @@ at::Tensor CpuAliases::adopt(at::Tensor result) {
   }
   TORCH_CHECK_NOT_IMPLEMENTED(
       result.layout() == c10::kStrided && result.has_storage(),
-      "a result of layout ",
+      "a result with layout ",
       result.layout(),
       " is not supported on device type ",
       c10::kPrivateUse1);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Device tensors as CPU kernels see them, and results as the device keeps them.
+// Aliases device tensors for CPU kernels, and converts their results to device
+// tensors.
 #pragma once
 
 #include "alias/alias_pool.h"
@@ -14,71 +15,71 @@
 
 namespace openreg::aten {
 
-/// For one kernel: gives it device tensors as CPU tensors over the same memory
-/// and adopts its results, both without copying data.
+/// Serves one kernel: passes it device tensors as CPU tensors over the same
+/// memory, and adopts its results. Neither copies data.
 ///
-/// It holds no reference to the tensors it aliases, for the first reference
-/// besides that of a tensor's Python object takes the GIL; they outlive it.
+/// It holds no references to the aliased tensors, because the first reference
+/// after that of the Python object takes the GIL. The tensors must outlive it.
 class CpuAliases {
  public:
-  /// For a kernel of `op`, which must live as long.
+  /// `op` must outlive the object.
   CpuAliases(const c10::OperatorHandle& op, c10::DeviceIndex device)
       : op_(op), device_(device) {}
   CpuAliases(const CpuAliases&) = delete;
   CpuAliases& operator=(const CpuAliases&) = delete;
   ~CpuAliases();
 
-  /// A CPU tensor over the memory of a device tensor. The same tensor gives the
-  /// same alias, and tensors that share a storage give aliases that do: kernels
-  /// look at both. What a kernel changes of a `written` tensor's size, strides
-  /// or buffer is written back by write_back(). Throws for a tensor that does
-  /// not lie in its storage.
+  /// Returns a CPU tensor over the same memory as `tensor`. The same tensor
+  /// always returns the same alias, and the aliases of tensors that share a
+  /// storage share one too, because kernels check both. write_back() copies
+  /// changes of the size, strides or buffer to a `written` tensor. Throws if
+  /// the tensor extends past the end of its storage.
   at::Tensor& alias(const at::Tensor& tensor, bool written);
-  /// The same for a tensor that nobody else keeps.
+  /// Aliases a tensor that only the caller references.
   at::Tensor& alias(at::Tensor&& tensor, bool written);
 
-  /// What a kernel gets for a tensor among its arguments: an alias, or the
-  /// tensor itself where it is undefined, or on the CPU and accepted there.
-  /// Throws PyTorch's error about two devices.
+  /// Returns the tensor to pass to the kernel: an alias, or the argument itself
+  /// if it is undefined or is a CPU tensor that the operator accepts. Throws
+  /// PyTorch's error about two devices.
   at::Tensor& alias_argument(
       const at::Tensor& tensor,
       const OperatorInfo::Argument& argument);
 
-  /// Gives written tensors the metadata that the kernel changed; returns
-  /// whether there was any.
+  /// Copies metadata that the kernel changed to the written tensors. Returns
+  /// whether the kernel changed any.
   bool write_back();
-  /// Whether that were conjugate or negative bits, which an enqueued kernel
-  /// would set too late.
+  /// Whether write_back() changed conjugate or negative bits. An enqueued
+  /// kernel would set them too late.
   bool has_changed_bits() const {
     return has_changed_bits_;
   }
-  /// Whether one had elements, and got other sizes.
+  /// Whether write_back() changed the size of a tensor that had elements.
   bool has_resized_elements() const {
     return has_resized_elements_;
   }
 
-  /// Whether an argument was a tensor of the host.
+  /// Whether an argument was a host tensor.
   bool has_host_tensors() const {
     return has_host_tensors_;
   }
-  /// Whether `tensor` is one of the aliases that this made.
+  /// Whether `tensor` is an alias that this object created.
   bool is_alias(const at::Tensor& tensor) const;
-  /// Moves the aliases to the end of `aliases`, for a kernel that runs later:
-  /// they know the memory, and nothing of the device tensors. No tensor is
-  /// aliased afterwards.
+  /// Moves the aliases to the end of `aliases`, for a kernel that runs later.
+  /// They keep the memory address and no reference to the device tensors.
+  /// Afterwards this object has no aliases.
   void move_aliases(std::vector<CpuAliasPtr>& aliases);
 
-  /// Makes a kernel's result a tensor of the device: a view of an alias becomes
-  /// a view of the device tensor, and the device becomes the owner of a new
-  /// buffer.
+  /// Converts a kernel result to a device tensor: a view of an alias becomes a
+  /// view of the device tensor, and the device takes ownership of a new buffer.
   at::Tensor adopt(at::Tensor result);
 
-  /// Gives a written tensor what a kernel returned for it, if that is not its
-  /// alias: the quantized mean.out and std.out do not write to what they get.
+  /// Assigns a written tensor the result that a kernel returned for it, if that
+  /// is not its alias: the quantized mean.out and std.out do not write to their
+  /// argument.
   void replace(const at::Tensor& tensor, at::Tensor result);
 
  private:
-  /// Both are kept alive: by the device tensor, and as one of aliased_.
+  /// The device tensor keeps one alive, aliased_ the other.
   struct SharedStorage {
     c10::StorageImpl* device;
     CpuAlias* alias;
@@ -93,51 +94,53 @@ class CpuAliases {
     bool written;
   };
 
-  /// The same for a tensor that is not a buffer with strides: its component
-  /// tensors are aliased, or adopted, and put together again.
+  /// Alias and adopt a tensor without strides: each component tensor is
+  /// converted, and the results are composed.
   at::Tensor& alias_components(const at::Tensor& tensor, bool written);
   at::Tensor adopt_components(const at::Tensor& result);
   void write_back_components(const Aliased& aliased);
 
   [[noreturn]] void throw_outside_storage(const c10::TensorImpl& tensor) const;
 
-  /// An alias of the kind of tensor that `impl` is, over nothing yet.
+  /// Returns an empty alias of the same kind of tensor as `impl`.
   CpuAliasPtr make_alias_of(c10::TensorImpl& impl);
 
-  /// The quantizer of the alias of a quantized tensor, and that of a result.
-  /// One that has scales and zero points for each channel has them in tensors.
+  /// Return the quantizer of the alias of a quantized tensor, and the quantizer
+  /// of a result. A per-channel quantizer holds its scales and zero points in
+  /// tensors, which are converted.
   at::QuantizerPtr alias_quantizer(const at::QuantizerPtr& quantizer);
   at::QuantizerPtr adopt_quantizer(const at::QuantizerPtr& quantizer);
 
-  /// The CPU storage that stands for a device storage: that of `own`, unless
-  /// another aliased tensor shares it.
+  /// Returns the CPU storage for a device storage: the storage of `own`, unless
+  /// another aliased tensor shares the device storage.
   const c10::Storage&
   share_storage(const c10::Storage& storage, bool written, CpuAlias& own);
-  /// Lets an alias follow a storage whose buffer changed.
+  /// Updates an alias after the buffer of its storage changed.
   static void follow(const SharedStorage& shared);
-  /// The device storage that the storage of an alias stands for, or null.
+  /// Returns the device storage of an alias storage, or null.
   c10::StorageImpl* find_device_storage(const c10::Storage& alias);
-  /// The device storage for the storage of a result.
+  /// Returns the device storage for the storage of a result.
   c10::Storage device_storage(const c10::Storage& result);
 
   const c10::OperatorHandle& op_;
-  const OperatorInfo::Argument* argument_ = nullptr; // that is being aliased
+  const OperatorInfo::Argument* argument_ = nullptr; // being aliased
   c10::DeviceIndex device_;
   bool has_host_tensors_ = false;
   bool has_changed_bits_ = false;
   bool has_resized_elements_ = false;
   c10::SmallVector<SharedStorage, 4> storages_;
   c10::SmallVector<Aliased, 4> aliased_;
-  PointerTable by_tensor_; // places in aliased_, and in storages_
+  PointerTable by_tensor_; // indices into aliased_ and storages_
   PointerTable by_storage_;
   PointerTable by_alias_storage_;
-  std::vector<Aliased> composed_; // tensors with components, from no pool
+  std::vector<Aliased> composed_; // with components, not pooled
   std::vector<SharedQuantizer> quantizers_;
   c10::SmallVector<at::Tensor, 1> kept_;
-  std::vector<c10::Storage> replaced_; // what written tensors had before
+  std::vector<c10::Storage> replaced_; // previous storages of written tensors
 };
 
-/// A CPU tensor over the memory of a CPU tensor, which it does not keep alive.
+/// Returns another CPU tensor over the same memory as `tensor`, without a
+/// reference to it.
 at::Tensor borrow(const at::Tensor& tensor);
 
 } // namespace openreg::aten

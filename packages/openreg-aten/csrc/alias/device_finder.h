@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The device that an operator runs on, and the host tensors it accepts there.
+// Finds the device that an operator runs on, and the host tensors it accepts
+// there.
 #pragma once
 
 #include "device/device.h"
@@ -9,7 +10,7 @@
 
 namespace openreg::aten {
 
-/// Throws PyTorch's error about tensors of two devices.
+/// Throws PyTorch's error about tensors on two devices.
 [[noreturn]] C10_NOINLINE inline void throw_two_devices(
     c10::DeviceIndex device,
     const at::Tensor& tensor) {
@@ -23,10 +24,10 @@ namespace openreg::aten {
       "!");
 }
 
-/// Whether a defined tensor may stand beside those of the device although it is
-/// not the device's. As on CUDA, this is a tensor of the CPU that is only read,
-/// and that holds indices, lengths or the like, or is a number for an operator
-/// that takes those.
+/// Whether an operator on a device accepts a defined tensor that is not on the
+/// device. As on CUDA, this is a CPU tensor that the operator only reads, and
+/// that holds indices, lengths or similar metadata, or a scalar tensor if the
+/// operator accepts one.
 inline bool is_accepted_from_host(
     const at::Tensor& tensor,
     const OperatorInfo::Argument& argument) {
@@ -34,12 +35,12 @@ inline bool is_accepted_from_host(
       (tensor.dim() == 0 ? argument.takes_number : argument.takes_host);
 }
 
-/// The device of an operator: that of its first device tensor, else of its
-/// device argument, else the current one. Throws if it has tensors of two
-/// devices.
+/// Finds the device of an operator: the device of its first device tensor, else
+/// its device argument, else the current device. Throws if its tensors are on
+/// two devices.
 class DeviceFinder {
  public:
-  void see(const at::Tensor& tensor) {
+  void visit(const at::Tensor& tensor) {
     if (!tensor.defined() || tensor.device().type() != c10::kPrivateUse1) {
       on_host_ = on_host_ || tensor.defined();
       return;
@@ -51,14 +52,14 @@ class DeviceFinder {
       throw_two_devices(index_, tensor);
     }
   }
-  void see(const c10::Device& device) {
+  void visit(const c10::Device& device) {
     if (index_ < 0 && device.type() == c10::kPrivateUse1) {
       index_ = with_index(device).index();
       check_device(index_);
     }
   }
-  /// Throws PyTorch's error about a generator of the device, which brought the
-  /// call here, beside tensors of the host alone.
+  /// Throws PyTorch's error for a call with a device generator whose tensors
+  /// are all host tensors.
   void check_generator() const {
     TORCH_CHECK(
         index_ >= 0 || !on_host_,
@@ -72,7 +73,7 @@ class DeviceFinder {
 
  private:
   c10::DeviceIndex index_ = -1;
-  bool on_host_ = false; // there are tensors of the host
+  bool on_host_ = false; // an argument is a host tensor
 };
 
 } // namespace openreg::aten

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The error about tensors that do not lie in their storages.
+// Checks the storage of each tensor argument.
 #include "alias/extent.h"
 
 #include <openreg/openreg.h>

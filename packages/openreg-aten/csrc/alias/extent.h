@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The error about tensors that do not lie in their storages. FSDP and
-// offloading free memory with untyped_storage().resize_(0) and keep the
-// tensors, whose sizes stay as they are. A kernel that got such a tensor would
-// run past the end of the memory.
+// The error about tensors that extend past the end of their storage. FSDP and
+// offloading free memory with untyped_storage().resize_(0) and keep the tensors
+// with their sizes. A kernel would then access memory that is no longer
+// allocated.
 #pragma once
 
 #include "codec/extent.h"
@@ -16,13 +16,14 @@
 namespace openreg::aten {
 
 /// Throws c10::AcceleratorError with orErrorIllegalAddress for an argument that
-/// does not lie in its storage.
+/// extends past the end of its storage.
 [[noreturn]] void throw_outside_storage(
     const c10::TensorImpl& tensor,
     std::string_view op,
     std::string_view argument);
 
-/// Throws that for the first such argument of an operator.
+/// Checks the arguments of an operator, and throws that error for the first one
+/// that extends past the end of its storage.
 void check_extents(
     const c10::OperatorHandle& op,
     const OperatorInfo& info,

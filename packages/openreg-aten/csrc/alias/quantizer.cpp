@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Quantizers between the device and its kernels. Tensors that share one share
-// one on the other side, and a quantizer that comes back is the one that went.
+// Converts quantizers between the device and its kernels. Tensors that share a
+// quantizer also share its copy, and a copy that a kernel returns is converted
+// back to the original.
 #include "alias/quantizer.h"
 
 #include "alias/cpu_aliases.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Quantizers, of which some hold tensors.
+// Copies quantizers, some of which hold tensors.
 #pragma once
 
 #include <ATen/quantized/Quantizer.h>
@@ -8,8 +8,8 @@
 
 namespace openreg::aten {
 
-/// A quantizer like `quantizer`, with the scales and zero points for its
-/// channels that `convert` makes; the same one if it has none.
+/// Returns a copy of `quantizer` with the scales and zero points per channel
+/// that `convert` returns. Returns the quantizer itself if it has none.
 at::QuantizerPtr convert_quantizer(
     const at::QuantizerPtr& quantizer,
     const std::function<at::Tensor(const at::Tensor&)>& convert);

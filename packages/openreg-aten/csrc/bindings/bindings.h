@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the parts of the Python module share.
+// Declarations shared by the parts of the Python module.
 #pragma once
 
 #include "device/device.h"
@@ -17,7 +17,7 @@ inline c10::DeviceIndex to_index(int device) {
   return static_cast<c10::DeviceIndex>(device);
 }
 
-/// Turns c10's exceptions into PyTorch's Python exceptions.
+/// Converts c10 exceptions to PyTorch's Python exceptions.
 template <typename Body>
 auto translated(Body&& body) {
   try {
@@ -28,11 +28,11 @@ auto translated(Body&& body) {
   }
 }
 
-/// Adds the functions on memory.
+/// Adds the memory functions.
 void define_memory(nanobind::module_& m);
-/// Adds the functions on streams.
+/// Adds the stream functions.
 void define_streams(nanobind::module_& m);
-/// Adds the functions on traces of graphs.
+/// Adds the graph trace functions.
 void define_trace(nanobind::module_& m);
 
 } // namespace openreg::aten

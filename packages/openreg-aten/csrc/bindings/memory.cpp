@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The part of openreg_aten._C on memory: figures, limits and the history.
+// The memory functions of openreg_aten._C: statistics, limits and history.
 #include "bindings/bindings.h"
 #include "memory/allocator.h"
 #include "memory/memory_history.h"
@@ -21,7 +21,7 @@ namespace nb = nanobind;
 namespace openreg::aten {
 namespace {
 
-/// The stacks of a snapshot: each is made a list of frames once.
+/// Converts the stacks of a snapshot. Each stack becomes a list of frames once.
 class Stacks {
  public:
   void add(const StackContext& stack) {
@@ -127,7 +127,7 @@ nb::dict entry_dict(const TraceEntry& entry, const Stacks& stacks) {
   return result;
 }
 
-/// What of PYTORCH_ALLOC_CONF holds for these devices.
+/// Returns the parts of PYTORCH_ALLOC_CONF that apply to openreg devices.
 nb::dict settings_dict() {
   using Config = c10::CachingAllocator::AcceleratorAllocatorConfig;
   nb::dict divisions;
@@ -182,7 +182,7 @@ nb::dict snapshot_dict() {
   return result;
 }
 
-/// Size, number of the segment, stream and recorded streams of a block.
+/// Returns the size, segment number, stream and recorded streams of a block.
 nb::object block_tuple(uintptr_t address) {
   const auto block = find_block(reinterpret_cast<void*>(address));
   if (!block) {
@@ -215,7 +215,7 @@ nb::dict duration_dict(const c10::CachingAllocator::DurationStat& stat) {
   return result;
 }
 
-/// Throws where the mechanism that registers it is left out.
+/// Throws if the mechanism that registers the host allocator is disabled.
 at::HostAllocator& host_allocator() {
   at::HostAllocator* allocator = at::getHostAllocator(c10::kPrivateUse1);
   TORCH_CHECK(

@@ -97,13 +97,13 @@ NB_MODULE(_C, m) {
              throw;
            }
          } catch (const pybind11::error_already_set& error) {
-           // As kernels in Python throw.
+           // Kernels in Python throw this type.
            const nb::gil_scoped_acquire gil;
            if (!error.matches(PyExc_Exception)) {
              throw;
            }
          } catch (const std::exception&) {
-           // It is none of Python's.
+           // Not a Python exception.
          }
        }});
 
@@ -111,7 +111,8 @@ NB_MODULE(_C, m) {
       "enable_mechanisms",
       [](const std::set<std::string>& disabled) {
         translated([&] {
-          set_executor(); // before a device starts, which loads it
+          set_executor(); // before a device process starts, because it loads
+                          // the executor
           enable_mechanisms(disabled);
           if (cuda_limits_setting()) {
             enable_cuda_limits();
@@ -127,7 +128,7 @@ NB_MODULE(_C, m) {
     const codec::ByteSpan bytes(
         static_cast<const std::uint8_t*>(message.data()), message.size());
     codec::Bytes reply;
-    translated([&] { ask_executor(bytes, reply); });
+    translated([&] { call_executor(bytes, reply); });
     return nb::bytes(reply.data(), reply.size());
   });
   m.def(

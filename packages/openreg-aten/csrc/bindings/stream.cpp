@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The part of openreg_aten._C on streams: what torch.Stream does not tell.
+// The stream functions of openreg_aten._C, which torch.Stream lacks.
 #include "stream/stream.h"
 
 #include "bindings/bindings.h"
@@ -40,10 +40,9 @@ const c10::Event& event_of(nb::handle value) {
   return reinterpret_cast<THPEvent*>(value.ptr())->event;
 }
 
-/// Enqueues a kernel that takes `cycles` of a clock of a gigahertz.
+/// Enqueues a kernel that takes `cycles` of a 1 GHz clock.
 void sleep(uintptr_t stream, int64_t cycles) {
-  TORCH_CHECK_VALUE(
-      cycles >= 0, "cycles is ", cycles, ", expected a number from 0 on");
+  TORCH_CHECK_VALUE(cycles >= 0, "cycles is ", cycles, ", expected 0 or more");
   const nb::gil_scoped_release released; // a full stream may run Python
   OPENREG_CHECK(orLaunchKernel(
       reinterpret_cast<orStream_t>(stream),

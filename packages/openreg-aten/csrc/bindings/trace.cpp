@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The part of openreg_aten._C on traces of graphs.
+// The graph trace functions of openreg_aten._C.
 #include "device/trace.h"
 
 #include "bindings/bindings.h"
@@ -31,8 +31,8 @@ const char* name_of(GraphEvent event) {
   return "";
 }
 
-/// Throws what the listener raises as PyTorch's python_error, which its
-/// bindings raise again.
+/// Converts exceptions of the listener to PyTorch's python_error, which the
+/// PyTorch bindings raise again.
 void call_listener(GraphEvent event, uint64_t capture, orStream_t stream) {
   if (!Py_IsInitialized()) {
     return;
@@ -46,7 +46,7 @@ void call_listener(GraphEvent event, uint64_t capture, orStream_t stream) {
   try {
     listener(name_of(event), capture, reinterpret_cast<uintptr_t>(stream));
   } catch (nb::python_error& raised) {
-    if (event == GraphEvent::kReset) { // a graph may end anywhere
+    if (event == GraphEvent::kReset) { // a graph may be destroyed on any thread
       raised.discard_as_unraisable(listener);
       return;
     }

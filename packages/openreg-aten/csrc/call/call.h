@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One call of an operator, as the call path (submit.h) sees it.
+// One operator call, as submit() sees it.
 //
-// Boxed, typed and structured kernels get their arguments and give their
-// results in different forms. Each form is a subclass; submit.cpp
-// does with a call what pace.h decides.
+// Boxed, typed and structured kernels receive arguments and return results in
+// different forms. Each form is a subclass. submit.cpp runs or enqueues a call
+// as pace.h decides.
 #pragma once
 
 #include "alias/cpu_aliases.h"
@@ -43,7 +43,7 @@ class Call {
   c10::DeviceIndex device() const {
     return device_;
   }
-  /// The path that counts the call if it runs inline.
+  /// The path under which the call is counted if it runs inline.
   DispatchPath path() const {
     return path_;
   }
@@ -52,8 +52,8 @@ class Call {
   virtual void add_to(CallKey& key) const {
     key.refuse();
   }
-  /// The arguments, as the caller gave them. Not asked of calls that add none
-  /// to a key.
+  /// Returns the arguments as the caller passed them. Not called if add_to()
+  /// refuses the key.
   virtual torch::jit::Stack arguments() const {
     TORCH_INTERNAL_ASSERT(false, op_.operator_name(), " has no key");
   }
@@ -62,35 +62,35 @@ class Call {
     return op_;
   }
 
-  /// The key whose kernel of target() runs.
+  /// The dispatch key of the kernel of target().
   virtual c10::DispatchKey key() const {
     return c10::DispatchKey::CPU;
   }
 
-  /// Arguments for the CPU's kernel, which submit() enqueues. Not asked of
-  /// calls that are never enqueued.
+  /// Returns the arguments of the CPU kernel that submit() enqueues. Not called
+  /// for calls that are never enqueued.
   virtual torch::jit::Stack alias_for_later() {
     TORCH_INTERNAL_ASSERT(false, op_.operator_name(), " cannot be enqueued");
   }
-  /// Takes the results that an enqueued kernel will fill.
+  /// Takes the results that an enqueued kernel will write.
   virtual void take(std::vector<at::Tensor>&& /*made*/) {}
 
-  /// Prepares the arguments for run(), unless the host reads them itself.
+  /// Prepares the arguments for run(). Empty if the host reads them itself.
   virtual void alias() {}
-  /// Runs the CPU's kernel.
+  /// Runs the CPU kernel.
   virtual void run() = 0;
-  /// The same, done elsewhere with what alias_for_later() gave: takes what the
-  /// kernel returned.
+  /// Used instead of run() if the arguments of alias_for_later() ran elsewhere:
+  /// takes the results of the kernel.
   virtual void receive(torch::jit::Stack&& /*results*/) {
     TORCH_INTERNAL_ASSERT(false, op_.operator_name(), " runs on the host");
   }
-  /// Whether made() are there before run(), which fills them.
-  virtual bool makes_first() const {
+  /// Whether made() exist before run(), which writes to them.
+  virtual bool allocates_first() const {
     return false;
   }
-  /// Makes what run() made the device's.
+  /// Converts the results of run() to device tensors.
   virtual void adopt() {}
-  /// The new tensors among the results, once they are there.
+  /// The new tensors among the results, once they exist.
   virtual std::vector<at::Tensor> made() const {
     return {};
   }
@@ -100,13 +100,14 @@ class Call {
     return {};
   }
 
-  /// The aliases of the arguments; a call that needs none has none.
+  /// The aliases of the arguments. A call without aliases never creates the
+  /// object.
   CpuAliases& aliases() {
     return aliases_ ? *aliases_ : aliases_.emplace(op_, device_);
   }
-  /// Gives written arguments the metadata that run() gave their aliases, and
-  /// the aliases back; returns whether there was any, or null if an enqueued
-  /// call may do otherwise.
+  /// Copies metadata that run() changed to the written arguments, and releases
+  /// the aliases. Returns whether any changed, or null if an enqueued call may
+  /// behave differently.
   std::optional<bool> finish() {
     if (!aliases_) {
       adopt();
@@ -115,17 +116,18 @@ class Call {
     const bool changed = aliases_->write_back();
     adopt();
     const bool may_differ = aliases_->has_changed_bits() ||
-        (info_.resizes_in_its_own_way && aliases_->has_resized_elements());
+        (info_.skips_resize_warning && aliases_->has_resized_elements());
     aliases_.reset();
     return may_differ ? std::nullopt : std::optional(changed);
   }
 
   Place place = Place::kAny;
-  // The kernel may raise an exception because of values, such as an index.
+  // The kernel may throw because of values, such as an index.
   bool may_raise = false;
-  // It is one operator on device memory, which a message can ask for.
+  // It is a single operator on device memory, so a message can request it.
   bool may_be_sent = true;
-  // Of all operands, if the results are there before the call runs; else null.
+  // The size of all operands if the results exist before the call runs, else
+  // null.
   std::optional<size_t> bytes_if_known;
 
  protected:

@@ -19,7 +19,7 @@
 namespace openreg::aten {
 namespace {
 
-/// A call on its way through a stream, with arguments of its own.
+/// A call that waits in a stream, with its own copy of the arguments.
 class LaterCall {
  public:
   explicit LaterCall(const CompiledCall& call)
@@ -50,7 +50,7 @@ class LaterCall {
 };
 
 bool is_enqueued(const CompiledCall& call, c10::DeviceIndex device) {
-  const auto place = call.must_run ? pace::Place::kTurn : pace::Place::kAny;
+  const auto place = call.must_run ? pace::Place::kInTurn : pace::Place::kAny;
   return pace::decide(device, place, call.bytes, call.may_raise) !=
       pace::Verdict::kRun;
 }
@@ -60,15 +60,17 @@ bool is_enqueued(const CompiledCall& call, c10::DeviceIndex device) {
 void launch_compiled(const CompiledCall& call) {
   TORCH_CHECK(
       call.struct_size == sizeof(CompiledCall),
-      "launch_compiled: the caller was built for another openreg-aten");
+      "launch_compiled: the caller was built for another version of "
+      "openreg-aten; reinstall openreg-aten and openreg-inductor with the same "
+      "version");
   require_reachable_memory(
       "the compiled kernel ",
       call.name,
-      " cannot reach the memory of a device in a process of its own; set it to "
-      "thread or loopback");
+      " cannot access device memory in another process; set OPENREG_ISOLATION "
+      "to thread or loopback");
   check_device(static_cast<int>(call.device));
   const auto device = static_cast<c10::DeviceIndex>(call.device);
-  const GilRelease released; // a full stream waits, perhaps for Python
+  const GilRelease released; // a full stream waits, possibly for Python
   const bool enqueued = is_enqueued(call, device);
   if (counts_paths()) {
     count_path(
@@ -92,7 +94,7 @@ void launch_compiled(const CompiledCall& call) {
       later.get(),
       [](void* args) { delete static_cast<LaterCall*>(args); },
       &info));
-  static_cast<void>(later.release()); // the stream ends it
+  static_cast<void>(later.release()); // the stream deletes it
 }
 
 } // namespace openreg::aten

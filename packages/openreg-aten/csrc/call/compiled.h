@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kernels that a compiler made, such as Inductor: calls of no operator.
+// Launches kernels that a compiler such as Inductor generated.
 //
-// They take their turn in the stream as operators do, by the same rule
-// (pace.h). Other packages find launch_compiled() as the capsule
-// openreg_aten._C.launch_compiled, and have a declaration of the struct.
+// They follow stream order as operators do, by the same rule (pace.h). Other
+// packages find launch_compiled() in the capsule
+// openreg_aten._C.launch_compiled, and declare the struct themselves.
 #pragma once
 
 #include "base/export.h"
@@ -13,23 +13,23 @@
 
 namespace openreg::aten {
 
-/// A kernel and its arguments, at addresses for kernels.
+/// A kernel and its arguments, at kernel addresses.
 struct CompiledCall {
-  size_t struct_size; // bytes, of the caller's declaration
+  size_t struct_size; // bytes, in the declaration of the caller
   int64_t device;
-  const char* name; // for errors and counts; valid for good
+  const char* name; // for errors and counts; never freed
   size_t bytes;     // of operands
-  bool may_raise;   // the kernel may refuse values
-  bool must_run;    // before the launch returns: it has memory of the host
+  bool may_raise;   // the kernel may reject values
+  bool must_run;    // before the launch returns, because it uses host memory
   void (*run)(void* args);
-  void* args;                           // valid while it is launched
+  void* args;                           // valid during the launch
   void* (*copy)(const void* args);      // for a call that runs later
-  void (*destroy)(void* args) noexcept; // of a copy
+  void (*destroy)(void* args) noexcept; // destroys a copy
 };
 
-/// Runs a kernel on the device's current stream, or enqueues it there. Throws
-/// what it throws; the failure of one that runs later is reported by the next
-/// synchronizing call, with the kernel's name.
+/// Runs a kernel on the current stream of the device, or enqueues it there.
+/// Throws the exception of a kernel that runs. If an enqueued kernel fails, the
+/// next synchronizing call reports the error with the name of the kernel.
 OPENREG_ATEN_API void launch_compiled(const CompiledCall& call);
 
 } // namespace openreg::aten

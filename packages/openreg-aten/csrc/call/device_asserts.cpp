@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Fails devices where kernels of CUDA would assert.
+// Fails the device where a CUDA kernel would assert.
 #include "call/device_asserts.h"
 
 #include "device/error.h"

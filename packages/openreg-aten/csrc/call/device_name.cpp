@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The names of kernels that AT_DISPATCH puts into errors.
+// Replaces the kernel names that AT_DISPATCH puts into errors.
 #include "call/device_name.h"
 
 #include <c10/core/DeviceType.h>

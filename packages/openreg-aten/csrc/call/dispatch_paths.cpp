@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The counters of dispatch paths: a map behind a lock, for nobody times a
-// counted run.
+// The counters: a map with a lock, because counted runs are not timed.
 #include "call/dispatch_paths.h"
 
 #include <map>
@@ -16,7 +15,7 @@ struct Counts {
 };
 
 Counts& counts() {
-  static auto* value = new Counts; // for threads that outlive main()
+  static auto* value = new Counts; // threads may outlive main()
   return *value;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The dispatch path of each operator to the CPU's kernel, counted on demand,
-// and the calls that went through messages.
+// Counts, on demand, the dispatch paths from operators to their CPU kernels,
+// and the calls that are sent as messages.
 #pragma once
 
 #include "base/export.h"
@@ -20,17 +20,17 @@ enum class DispatchPath : uint8_t {
   kTyped,
   kStructured,
   kStub,
-  kCompiled, // a kernel of a compiler, and no operator
+  kCompiled, // a compiled kernel, not an operator
   kEnqueued,
-  kPart,      // of another operator, which counts
-  kCorrected, // enqueued, with other strides than were predicted
+  kPart,      // of another operator, which is counted
+  kCorrected, // enqueued, with other strides than predicted
 };
 
 namespace detail {
 extern std::atomic<int> path_counters;
 } // namespace detail
 
-/// Whether somebody counts; the one thing that costs when nobody does.
+/// Whether a counter is active. This check is the only cost if none is.
 inline bool counts_paths() {
   return C10_UNLIKELY(
       detail::path_counters.load(std::memory_order_relaxed) > 0);
@@ -38,18 +38,18 @@ inline bool counts_paths() {
 
 void count_path(const c10::OperatorName& name, DispatchPath path);
 
-/// Adds one who counts (1), or takes one away (-1).
+/// Adds a counter (1) or removes one (-1).
 OPENREG_ATEN_API void count_paths(int change);
 
-/// Operator, dispatch path and number of calls that were counted so far.
+/// Returns operator, dispatch path and number of counted calls.
 OPENREG_ATEN_API std::vector<std::tuple<std::string, std::string, uint64_t>>
 path_counts();
 
-/// Counts a call that has, or has not, gone through a message.
+/// Counts a call that was, or was not, sent as a message.
 void count_message(const c10::OperatorName& name, bool sent);
 
-/// Operator, calls by messages, and calls without, whose arguments or results
-/// have no encoding.
+/// Returns the operator, the number of calls sent as messages, and the number
+/// of calls whose arguments or results cannot be encoded.
 OPENREG_ATEN_API
 std::vector<std::tuple<std::string, std::uint64_t, std::uint64_t>>
 message_counts();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Enqueued operators: what they hold, and how their results get into place.
+// Holds enqueued operators, and moves their results to their memory.
 #include "call/enqueue.h"
 
 #include "call/device_asserts.h"
@@ -28,16 +28,16 @@ namespace {
 
 using torch::jit::Stack;
 
-/// Whether a tensor is a number of which Python knows nothing.
+/// Whether a tensor is a scalar without a Python object.
 bool is_plain_number(const c10::TensorImpl& tensor) {
   return tensor.is_wrapped_number() &&
       tensor.pyobj_slot()->load_pyobj() == nullptr;
 }
 
-/// Gives the kernel copies of the tensors of the host among its arguments,
-/// which the caller may change before it runs. Nor may a reference to one with
-/// an object of Python end on a worker: that needs the GIL, which a worker does
-/// not get at the end of the program.
+/// Replaces host tensor arguments with copies, because the caller may change
+/// them before the kernel runs. A worker must not drop the last reference to a
+/// tensor with a Python object either: that needs the GIL, which a worker
+/// cannot take at the end of the program.
 void copy_host_tensors(c10::IValue& value, const CpuAliases& aliases) {
   const auto copied = [&](const at::Tensor& tensor) {
     if (!tensor.defined() || aliases.is_alias(tensor) ||
@@ -71,9 +71,9 @@ class EnqueuedCall;
 /// Takes a call that has run.
 void complete(EnqueuedCall* call);
 
-/// An operator on its way through a stream. Once it has run it is used for
-/// another: threads of the host make these objects and all that they hold, and
-/// memory that one thread allocates and another frees costs both.
+/// An operator that waits in a stream. After it has run, the object is reused:
+/// host threads allocate these objects and all that they hold, and memory that
+/// one thread allocates and another frees slows both down.
 class EnqueuedCall {
  public:
   void prepare(
@@ -94,9 +94,8 @@ class EnqueuedCall {
       return;
     }
     require_reachable_memory(
-        "a call of ",
         op.operator_name(),
-        " has arguments that cannot be sent to the process of a device");
+        " has arguments that cannot be sent to the device process");
     stack_ = std::move(stack);
     threads_ = at::get_num_threads();
     if (C10_UNLIKELY(aliases.has_host_tensors())) {
@@ -107,7 +106,7 @@ class EnqueuedCall {
     aliases.move_aliases(aliases_);
   }
 
-  /// Starts it on its way.
+  /// Launches the call on the stream.
   void launch(orStream_t stream, const orLaunchInfo* info) {
     const auto cleanup = [](void* args) {
       complete(static_cast<EnqueuedCall*>(args));
@@ -153,7 +152,7 @@ class EnqueuedCall {
           captured_ ? again : stack_,
           results_,
           [this](std::vector<TensorMetadata> made) {
-            tell_next_call(std::move(made));
+            report_to_next_call(std::move(made));
           });
     } catch (const c10::Error& error) {
       fail(error.what_without_backtrace());
@@ -162,13 +161,14 @@ class EnqueuedCall {
     }
   }
 
-  /// Makes it as new, on a thread of the host, whose aliases it gives back.
+  /// Clears the object for reuse, on a host thread, and returns its aliases to
+  /// the pool.
   void reset() {
     for (const CpuAliasPtr& alias : aliases_) {
       leave_shared_storage(*alias);
     }
     for (CpuAliasPtr& alias : aliases_) {
-      give_back(std::move(alias));
+      recycle(std::move(alias));
     }
     aliases_.clear();
     results_.clear();
@@ -181,7 +181,7 @@ class EnqueuedCall {
     sent_generators_.clear();
   }
 
-  EnqueuedCall* next = nullptr; // of the list that it is in
+  EnqueuedCall* next = nullptr; // in the list that holds the call
 
  private:
   [[noreturn]] void fail(const char* what) const {
@@ -192,9 +192,9 @@ class EnqueuedCall {
     throw std::runtime_error(toString(op_->operator_name()) + ": " + what);
   }
 
-  /// False if an argument has no encoding.
+  /// Returns false if an argument cannot be encoded.
   bool write_message(c10::DeviceIndex device, Stack& stack) {
-    codec::Numbered numbered;
+    codec::NumberedObjects objects;
     const bool written = write_call(
         message_,
         *op_,
@@ -202,7 +202,7 @@ class EnqueuedCall {
         device,
         stack,
         &results_,
-        numbered);
+        objects);
     count_message(op_->operator_name(), written);
     if (!written) {
       message_.clear();
@@ -211,7 +211,7 @@ class EnqueuedCall {
     for (const c10::IValue& value : stack) {
       codec::collect_generators(value, generators_);
     }
-    sent_generators_ = std::move(numbered.generators);
+    sent_generators_ = std::move(objects.generators);
     stack.clear();
     return true;
   }
@@ -223,7 +223,7 @@ class EnqueuedCall {
           repeat_warnings(reply),
           results_.places.size(),
           [this](std::vector<TensorMetadata> made) {
-            tell_next_call(std::move(made));
+            report_to_next_call(std::move(made));
           });
     } catch (const c10::Error& error) {
       fail(error.what_without_backtrace());
@@ -232,8 +232,9 @@ class EnqueuedCall {
     }
   }
 
-  /// Tells the next such call what the kernel made.
-  void tell_next_call(std::vector<TensorMetadata> made) const {
+  /// Stores the metadata that the kernel returned, for the next call with this
+  /// digest.
+  void report_to_next_call(std::vector<TensorMetadata> made) const {
     if (counts_paths()) {
       count_path(op_->operator_name(), DispatchPath::kCorrected);
     }
@@ -251,12 +252,12 @@ class EnqueuedCall {
   int threads_ = 0;
   std::vector<CpuAliasPtr> aliases_;
   ResultPlaces results_;
-  codec::Bytes message_; // in place of the stack and its aliases
-  std::vector<at::Generator> generators_; // that are to live until it has run
+  codec::Bytes message_; // used instead of the stack and its aliases
+  std::vector<at::Generator> generators_; // kept alive until it has run
   std::vector<codec::SentGenerator> sent_generators_;
 };
 
-// The calls that have run, from all threads.
+// The calls that have run, on all threads.
 std::atomic<EnqueuedCall*> g_completed{nullptr};
 
 void complete(EnqueuedCall* call) {
@@ -266,8 +267,7 @@ void complete(EnqueuedCall* call) {
   }
 }
 
-/// The free calls of a thread of the host, which reset() still has to make as
-/// new.
+/// The free calls of a host thread. reset() has not cleared them yet.
 class FreeCalls {
  public:
   FreeCalls() = default;
@@ -297,7 +297,7 @@ class FreeCalls {
   EnqueuedCall* pop() {
     return std::exchange(first_, first_->next);
   }
-  /// Takes all that have run, and keeps some.
+  /// Takes all calls that have run, and keeps some.
   void take_completed() {
     first_ = g_completed.exchange(nullptr, std::memory_order_acquire);
     EnqueuedCall* last = first_;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operators that run later, by the executor of their stream.
+// Enqueues operators, which the executor of their stream runs later.
 //
-// The kernel gets aliases of device memory and no tensor of the host; memory
-// that the host frees meanwhile is reused in stream order only, which is the
-// allocator's rule.
+// The kernel gets aliases of device memory and no host tensors. The allocator
+// reuses memory that the host frees before the kernel runs only in stream
+// order.
 #pragma once
 
 #include "alias/cpu_aliases.h"
@@ -16,18 +16,18 @@
 
 namespace openreg::aten {
 
-/// Uninitialized device tensors with this metadata.
+/// Returns uninitialized device tensors with this metadata.
 std::vector<at::Tensor> make_results(
     c10::DeviceIndex device,
     at::ArrayRef<TensorMetadata> outputs);
 
-/// Enqueues the CPU kernel that `op` has, with aliased arguments on `stack`,
-/// on the device's current stream. New tensors that it makes go to the memory
-/// of `results`. A failure is reported by the next synchronizing call. If they
-/// have other strides than the kernel gives them, it is told to the call that
-/// `digest` stands for, so that the next one has the kernel's; 0 is none. With
-/// `by_message` the call is encoded, if its arguments have an encoding. `info`
-/// says what it is, and may be null where nobody asks.
+/// Enqueues the CPU kernel of `op`, with aliased arguments on `stack`, on the
+/// current stream of the device. The kernel writes new tensors to the memory of
+/// `results`. The next synchronizing call reports a failure. If the strides
+/// differ from the prediction, they are stored for the call with this `digest`,
+/// so that the next one uses them; 0 means none. With `by_message` the call is
+/// sent as a message if its arguments can be encoded. `info` describes the
+/// launch, and is null if no records need it.
 void enqueue(
     const c10::OperatorHandle& op,
     c10::DeviceIndex device,

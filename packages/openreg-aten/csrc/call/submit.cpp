@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The call path: decides, finds metadata, enqueues or runs, adopts, remembers.
+// The call path: decide, predict metadata, enqueue or run, adopt, remember.
 #include "call/submit.h"
 
 #include "call/device_name.h"
@@ -39,23 +39,23 @@ Verdict decide(const Call& call, size_t bytes) {
   return pace::decide(call.device(), call.place, bytes, call.may_raise);
 }
 
-/// The metadata of what a call makes; null if only the kernel can tell.
+/// Returns the predicted metadata of the results, or null if only the kernel
+/// can determine it.
 std::shared_ptr<const OutputMetadata>
 find_outputs(const Call& call, const CallKey& key, Verdict verdict) {
   if (auto outputs = find_output_metadata(key)) {
     return outputs;
   }
   if (at::globalContext().deterministicAlgorithms()) {
-    return nullptr; // the kernel may refuse to run, and it says so to the
-                    // caller
+    return nullptr; // the caller gets the error of the kernel
   }
-  // On an idle stream a call has run sooner than a dry run of it.
+  // On an idle stream, running the call is faster than a dry run.
   return verdict == Verdict::kEnqueue
       ? nullptr
       : dry_run(call.target(), call.info(), key, call.arguments());
 }
 
-/// What records say of a call with so many bytes of operands.
+/// Describes a call with `bytes` bytes of operands for activity records.
 orLaunchInfo info_of(const Call& call, size_t bytes) {
   return describe_launch(call.op().schema().name().c_str(), bytes);
 }
@@ -67,7 +67,8 @@ void enqueue_call(
     size_t bytes) {
   count(call, DispatchPath::kEnqueued);
   const bool by_message = call.may_be_sent && sends_messages();
-  // A replay of a graph may be recorded, and a lost device names its messages.
+  // The replay of a graph may be recorded, and errors of a lost device name its
+  // messages.
   std::optional<orLaunchInfo> described;
   if (records_activity() || captures_underway() || by_message) {
     described = info_of(call, bytes);
@@ -85,8 +86,8 @@ void enqueue_call(
   call.take(std::move(results));
 }
 
-/// Gives what a call writes to the sizes and strides of the results, with
-/// PyTorch's warning if it had elements.
+/// Resizes written arguments as predicted, with PyTorch's warning if they had
+/// elements.
 void resize_written(const Call& call, const OutputMetadata& outputs) {
   if (C10_LIKELY(outputs.resized.empty())) {
     return;
@@ -112,7 +113,7 @@ bool has_bytes(const at::Tensor& tensor) {
   return std::any_of(components.begin(), components.end(), &has_bytes);
 }
 
-/// Whether a kernel gets tensors that are metadata alone, as of FakeTensorMode.
+/// Whether an argument has metadata alone, as in FakeTensorMode.
 bool is_fake(const torch::jit::Stack& stack) {
   bool has_tensors = false;
   return std::none_of(
@@ -126,19 +127,17 @@ bool is_fake(const torch::jit::Stack& stack) {
       has_tensors;
 }
 
-/// Throws for a call that no message can say, if the device's memory is only
-/// where messages go.
+/// Throws for a call that cannot be encoded if only messages reach device
+/// memory.
 void check_may_run_here(const Call& call) {
   require_reachable_memory(
-      "a call of ",
       call.target().operator_name(),
-      " has arguments or results that cannot be sent to the process of a "
-      "device");
+      " has arguments or results that cannot be sent to the device process");
 }
 
-/// Runs `work`. An error about a dtype that has no kernel names the device.
+/// Runs `work`. An error about a dtype without a kernel names the device.
 template <typename Work>
-void naming_device(const Work& work) {
+void with_device_name(const Work& work) {
   try {
     work();
   } catch (const c10::NotImplementedError& error) {
@@ -150,33 +149,33 @@ void naming_device(const Work& work) {
   }
 }
 
-/// Runs a call on this thread as the executor does; without a message, if its
-/// arguments or results have no encoding. `info`, which may be null, is what
-/// the device does.
+/// Runs a call on this thread by a message to the executor, or directly if its
+/// arguments or results cannot be encoded. `info` describes the launch, and may
+/// be null.
 void run_by_message(Call& call, const orLaunchInfo* info) {
   ResultPlaces results;
-  const bool makes_first = call.makes_first();
-  if (makes_first) {
+  const bool allocates_first = call.allocates_first();
+  if (allocates_first) {
     for (const at::Tensor& made : call.made()) {
       results.add(made);
     }
   }
   torch::jit::Stack stack = call.alias_for_later();
   codec::Bytes message;
-  codec::Numbered numbered;
+  codec::NumberedObjects objects;
   bool sent = write_call(
       message,
       call.target(),
       call.key(),
       call.device(),
       stack,
-      makes_first ? &results : nullptr,
-      numbered);
+      allocates_first ? &results : nullptr,
+      objects);
   std::optional<LaunchDescription> description;
   orLaunchInfo here = OPENREG_LAUNCH_INFO_INIT;
   if (info != nullptr) {
     here = *info;
-    if (sent) { // the messages are the kernels
+    if (sent) { // messages replace the kernels
       here.kind = orActivityHostFunc;
       description.emplace(*info);
     }
@@ -186,12 +185,12 @@ void run_by_message(Call& call, const orLaunchInfo* info) {
     if (sent) {
       codec::Bytes reply;
       exchange(info_of(call, /*bytes=*/0), message, reply);
-      codec::note_arrival(numbered.generators);
-      if (makes_first) {
+      codec::note_arrival(objects.generators);
+      if (allocates_first) {
         read_done(reply, results.places.size(), [](auto) {});
         return;
       }
-      if (auto made = read_described(reply, call.target(), stack, numbered)) {
+      if (auto made = read_described(reply, call.target(), stack, objects)) {
         stack = std::move(*made);
         return;
       }
@@ -200,7 +199,7 @@ void run_by_message(Call& call, const orLaunchInfo* info) {
     if (!is_fake(stack)) {
       check_may_run_here(call);
     }
-    if (makes_first) {
+    if (allocates_first) {
       run_into(call.target(), call.key(), stack, results, [](auto) {});
     } else {
       call.target().redispatchBoxed(c10::DispatchKeySet(call.key()), &stack);
@@ -208,17 +207,17 @@ void run_by_message(Call& call, const orLaunchInfo* info) {
   };
   run_on_current_stream(call.device(), work, info != nullptr ? &here : nullptr);
   count_message(call.target().operator_name(), sent);
-  numbered = {}; // or adopt() would see the references
-  if (!makes_first) {
+  objects = {}; // or adopt() would see the references
+  if (!allocates_first) {
     call.receive(std::move(stack));
   }
 }
 
-/// Runs a call on this thread; returns whether it gave arguments other sizes,
-/// or null if an enqueued call may do otherwise.
+/// Runs a call on this thread. Returns whether it resized arguments, or null if
+/// an enqueued call may behave differently.
 std::optional<bool> run(Call& call, size_t bytes) {
   if (is_captured(call.device())) {
-    refuse_capture(call.op(), call.device(), call.place != Call::Place::kAny);
+    reject_capture(call.op(), call.device(), call.place != Call::Place::kAny);
   }
   count(call, call.path());
   std::optional<orLaunchInfo> described;
@@ -226,7 +225,7 @@ std::optional<bool> run(Call& call, size_t bytes) {
     described = info_of(call, bytes);
   }
   const orLaunchInfo* info = described ? &*described : nullptr;
-  naming_device([&] {
+  with_device_name([&] {
     if (C10_UNLIKELY(call.may_be_sent && sends_messages())) {
       run_by_message(call, info);
       return;
@@ -245,14 +244,14 @@ std::optional<bool> run(Call& call, size_t bytes) {
   return call.finish();
 }
 
-/// The same for a call with a key: what it made is cached.
+/// Runs a call with a key, and caches the metadata of its results.
 void run_and_remember(Call& call, const CallKey& key) {
   const auto changed = run(call, key.bytes());
   if (!key.usable() || was_seen(key)) {
     return;
   }
   if (!changed) {
-    remember_seen(key); // or each such call would be run dry before
+    remember_seen(key); // else each similar call would start with a dry run
     return;
   }
   if (*changed && !call.info().returns_all_written) {
@@ -268,23 +267,24 @@ void run_and_remember(Call& call, const CallKey& key) {
 
 } // namespace
 
-void refuse_capture(
+void reject_capture(
     const c10::OperatorHandle& op,
     c10::DeviceIndex device,
     bool host_waits) {
   try {
-    run_on_current_stream(device, [] {}); // the runtime refuses it
+    run_on_current_stream(device, [] {}); // the runtime rejects it
   } catch (c10::Error& error) {
     error.add_context(
         toString(op.operator_name()) +
         (host_waits
              ? " cannot be captured in a graph: the host waits for it"
-             : " cannot be captured in a graph: what its results look like is "
-               "not known before it runs. Where that does not depend on "
-               "values, one such call before the capture tells it"));
+             : " cannot be captured in a graph: the shapes of its results are "
+               "not known before it runs. If they do not depend on values, "
+               "call the operator once with the same shapes before the "
+               "capture"));
     throw;
   }
-  TORCH_INTERNAL_ASSERT(false, "a capture ended meanwhile");
+  TORCH_INTERNAL_ASSERT(false, "the capture has ended");
 }
 
 // [docs: submit]
@@ -299,7 +299,7 @@ void submit(Call& call) {
   }
   CallKey key(call.op(), call.info());
   call.add_to(key);
-  call.may_raise = call.info().raises_by_values || key.may_raise();
+  call.may_raise = call.info().may_raise_for_values || key.may_raise();
   const Verdict verdict =
       key.usable() ? decide(call, key.bytes()) : Verdict::kRun;
   const auto outputs =

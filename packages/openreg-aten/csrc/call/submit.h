@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The call path: the one way of a call to its device.
+// The call path: every operator call goes through submit().
 //
-// As on a device, the host makes the results, enqueues the kernel and goes on.
-// It does so if it can know what the results look like, and if the kernel is
-// worth it (pace.h). Otherwise the kernel runs at once on the calling thread,
-// as if the device had been that fast: a change of threads would take longer.
+// The host allocates the results, enqueues the kernel and continues, as for a
+// GPU. This requires that the shapes of the results can be predicted, and that
+// pace.h decides to enqueue. Otherwise the kernel runs immediately on the
+// calling thread, because a thread switch would take longer than the kernel.
 #pragma once
 
 #include "call/call.h"
 
 namespace openreg::aten {
 
-/// Enqueues a call on the device's current stream, or runs it there; throws
-/// what it throws. Afterwards it has its results.
+/// Enqueues a call on the current stream of the device, or runs it there and
+/// throws its exception. Afterwards the call holds its results.
 void submit(Call& call);
 
 /// Throws the runtime's error about a call that cannot be captured in a graph,
 /// and the reason: the host waits for it, or its results are not known before.
-[[noreturn]] void refuse_capture(
+[[noreturn]] void reject_capture(
     const c10::OperatorHandle& op,
     c10::DeviceIndex device,
     bool host_waits);

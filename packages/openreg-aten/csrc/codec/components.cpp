@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Component tensors, and the tensors that are made of them.
+// Splits sparse and nested tensors into component tensors, and composes them.
 #include "codec/components.h"
 
 #include "codec/extent.h"
@@ -27,8 +27,8 @@ c10::DispatchKeySet keys(DispatchKey functionality, c10::Device device) {
                              : c10::BackendComponent::PrivateUse1Bit);
 }
 
-/// The sizes of a nested tensor are read by the host, and must outlive the
-/// kernel that made them.
+/// The host reads the sizes of a nested tensor, so they must outlive the kernel
+/// that returned them.
 at::Tensor on_host(const at::Tensor& sizes) {
   return sizes.defined() && to_device(sizes.const_data_ptr()) != nullptr
       ? sizes.clone()

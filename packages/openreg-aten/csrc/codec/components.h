@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Tensors that are made of other tensors: sparse and nested ones.
+// Sparse and nested tensors, which consist of component tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -32,36 +32,36 @@ inline bool has_components(const c10::TensorImpl& tensor) {
   return tensor.key_set().has_any(kKeys);
 }
 
-/// Whether a kernel can take a tensor for a part of another one: it is dense,
-/// has data, and its storage holds as many elements as it has in a row, which
-/// is what a kernel reads that does not look at strides.
+/// Whether a kernel accepts a tensor as a component: it must be dense, have
+/// data, and its storage must hold all elements contiguously, because kernels
+/// read components without checking strides.
 bool is_component(const at::Tensor& tensor);
 
-/// The component tensors: indices and values, compressed and plain indices and
-/// values, or the buffer.
+/// Returns the component tensors: indices and values, compressed and plain
+/// indices and values, or the buffer.
 std::vector<at::Tensor> components_of(const c10::TensorImpl& tensor);
 
-/// A sparse COO tensor without elements.
+/// Returns an empty sparse COO tensor.
 at::Tensor make_sparse(c10::Device device, caffe2::TypeMeta dtype);
-/// A sparse tensor without elements, of a compressed layout.
+/// Returns an empty sparse tensor of a compressed layout.
 at::Tensor
 make_compressed(c10::Device device, c10::Layout layout, caffe2::TypeMeta dtype);
 
-/// A tensor on `device` like `tensor`, of other component tensors. The sizes of
-/// a nested tensor, which the host reads, are shared.
+/// Returns a tensor on `device` like `tensor`, with other component tensors.
+/// Both share the sizes of a nested tensor, which the host reads.
 at::Tensor compose(
     const c10::TensorImpl& tensor,
     c10::Device device,
     const std::vector<at::Tensor>& components);
 
-/// Gives a sparse tensor the metadata of `from`, and component tensors.
+/// Assigns a sparse tensor the metadata of `from`, and component tensors.
 void assign_components(
     c10::TensorImpl& to,
     const c10::TensorImpl& from,
     const std::vector<at::Tensor>& components);
 
-/// Whether two sparse tensors have the same metadata, whatever their
-/// components.
+/// Whether two sparse tensors have the same metadata. Components are not
+/// compared.
 bool has_metadata_of(const c10::TensorImpl& one, const c10::TensorImpl& other);
 
 } // namespace openreg::aten::codec

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sparse and nested tensors as bytes.
+// Encodes sparse and nested tensors.
 #include "codec/components.h"
 #include "codec/extent.h"
 #include "codec/values.h"
@@ -31,7 +31,7 @@ enum class ComposedTag : std::uint8_t {
 
 const c10::Device kHost(c10::kCPU);
 
-/// A tensor of the host, which no kernel's allocator may have made.
+/// Returns a host tensor that is not allocated by the allocator of a kernel.
 at::Tensor make_host_tensor(
     const std::vector<std::int64_t>& numbers,
     at::IntArrayRef sizes) {
@@ -56,14 +56,14 @@ bool write_table(Writer& out, const at::Tensor& table) {
   if (!table.device().is_cpu() || !table.is_contiguous()) {
     return false;
   }
-  // A nested tensor of no tensors has floats for tables.
+  // The tables of an empty nested tensor are float tensors.
   const bool is_empty = table.scalar_type() != at::kLong;
   out.put_numbers(is_empty ? at::IntArrayRef() : table.sizes());
   out.put_numbers(is_empty ? at::IntArrayRef() : numbers_of(table));
   return true;
 }
 
-/// A table of a nested tensor on the host.
+/// A table of a nested tensor in host memory.
 struct Table {
   std::vector<std::int64_t> sizes;
   std::vector<std::int64_t> numbers;
@@ -78,7 +78,7 @@ struct Table {
         ? numbers.size() == static_cast<std::size_t>(sizes[0])
         : sizes.empty() && numbers.empty();
     if (!fits) {
-      throw Malformed("a table of a nested tensor has another size");
+      throw Malformed("a table of a nested tensor has an unexpected shape");
     }
   }
 
@@ -99,7 +99,7 @@ at::Tensor expect_component(
     at::Tensor&& tensor,
     std::optional<caffe2::TypeMeta> dtype = {}) {
   if (!is_component(tensor) || (dtype && tensor.dtype() != *dtype)) {
-    throw Malformed("a component of a tensor is of another type");
+    throw Malformed("a component of a tensor has an unexpected dtype");
   }
   return std::move(tensor);
 }
@@ -108,11 +108,12 @@ bool has_zero(at::IntArrayRef sizes) {
   return std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
 }
 
-/// Whether there is a column of indices for each row of values, which has the
-/// sizes of the dense dimensions, and none where there are no elements.
+/// Whether the indices and values of a COO tensor are consistent: one column of
+/// indices per row of values, values with the dense sizes, and no indices if
+/// there are no elements.
 bool fit_sparse(
     at::IntArrayRef sizes,
-    std::int64_t sparse, // dimensions
+    std::int64_t sparse, // number of sparse dimensions
     const at::Tensor& indices,
     const at::Tensor& values) {
   if (sparse < 0 || sparse > static_cast<std::int64_t>(sizes.size())) {
@@ -132,10 +133,10 @@ bool are_indices(const at::Tensor& tensor) {
       tensor.dim() > 0 && (tensor.stride(-1) == 1 || tensor.size(-1) <= 1);
 }
 
-/// Whether there is a row of blocks, or a column, for each two neighbours of
-/// the compressed indices, and a plain index for each block, all this for each
-/// matrix of a batch, and none where there are no elements; without blocks each
-/// element is one.
+/// Whether the components of a compressed tensor are consistent: one row or
+/// column of blocks per pair of adjacent compressed indices, one plain index
+/// per block, for each matrix of a batch, and no blocks if there are no
+/// elements. Without blocks, each element counts as a block.
 bool fit_compressed(
     c10::Layout layout,
     at::IntArrayRef sizes,
@@ -164,7 +165,7 @@ bool fit_compressed(
       of_values.slice(dense) != sizes.slice(batch + 2)) {
     return false;
   }
-  std::int64_t blocks[2]; // in a column, and in a row
+  std::int64_t blocks[2]; // per column, and per row
   for (std::size_t i = 0; i < 2; ++i) {
     const std::int64_t block = has_blocks ? of_values[batch + 1 + i] : 1;
     if (block <= 0 || sizes[batch + i] % block != 0) {
@@ -176,7 +177,8 @@ bool fit_compressed(
   return compressed.sizes()[batch] == blocks[by_rows ? 0 : 1] + 1;
 }
 
-/// Whether the components of a sparse tensor, which are some, fit its sizes.
+/// Whether the components of a sparse tensor are valid and consistent with its
+/// sizes.
 bool fit(const c10::TensorImpl& tensor) {
   const std::vector<at::Tensor> parts = components_of(tensor);
   if (!std::all_of(parts.begin(), parts.end(), &is_component)) {
@@ -241,7 +243,7 @@ at::Tensor ValueReader::read_composed() {
     case ComposedTag::kNested:
       return read_nested();
   }
-  throw Malformed("unknown tag of a tensor");
+  throw Malformed("unknown tensor tag");
 }
 
 at::Tensor ValueReader::read_sparse() {
@@ -252,7 +254,8 @@ at::Tensor ValueReader::read_sparse() {
   const at::Tensor indices = expect_component(read_tensor());
   const at::Tensor values = expect_component(read_tensor(), dtype);
   if (!fit_sparse(sizes, sparse, indices, values)) {
-    throw Malformed("the components of a sparse tensor do not fit");
+    throw Malformed(
+        "the components of a sparse tensor have inconsistent shapes");
   }
   at::Tensor made = make_sparse(kHost, dtype);
   auto& impl = impl_as<SparseTensorImpl>(made);
@@ -267,7 +270,7 @@ at::Tensor ValueReader::read_compressed() {
   const auto layout = static_cast<c10::Layout>(in_.get<std::int8_t>());
   if (layout != c10::kSparseCsr && layout != c10::kSparseCsc &&
       layout != c10::kSparseBsr && layout != c10::kSparseBsc) {
-    throw Malformed("unknown layout of a tensor");
+    throw Malformed("unknown tensor layout");
   }
   const auto dtype = c10::scalarTypeToTypeMeta(read_dtype(in_));
   const auto sizes = read_sizes(in_);
@@ -275,7 +278,8 @@ at::Tensor ValueReader::read_compressed() {
   const at::Tensor plain = expect_component(read_tensor());
   const at::Tensor values = expect_component(read_tensor(), dtype);
   if (!fit_compressed(layout, sizes, compressed, plain, values)) {
-    throw Malformed("the components of a sparse tensor do not fit");
+    throw Malformed(
+        "the components of a sparse tensor have inconsistent shapes");
   }
   at::Tensor made = make_compressed(kHost, layout, dtype);
   impl_as<SparseCsrTensorImpl>(made).set_member_tensors(
@@ -296,7 +300,8 @@ at::Tensor ValueReader::read_nested() {
   const bool fits = offsets.sizes.size() == 1 && sizes.sizes == strides.sizes &&
       (has_rows || (count == 0 && sizes.sizes.empty()));
   if (!fits || buffer.dim() != 1) {
-    throw Malformed("the sizes of a nested tensor do not fit");
+    throw Malformed(
+        "the sizes of a nested tensor are inconsistent with its buffer");
   }
   for (std::size_t i = 0; i < count; ++i) {
     check_extent(
@@ -304,7 +309,7 @@ at::Tensor ValueReader::read_nested() {
         strides.row(i),
         offsets.numbers[i],
         buffer.itemsize(),
-        buffer.storage().nbytes()); // a nested tensor knows the storage alone
+        buffer.storage().nbytes()); // a nested tensor has only the storage
   }
   return at::detail::make_tensor<NestedTensorImpl>(
       buffer, sizes.on_host(), strides.on_host(), offsets.on_host());

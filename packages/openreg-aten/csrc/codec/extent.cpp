@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Extents of tensors with any strides.
+// Checks extents of tensors with arbitrary strides.
 #include "codec/extent.h"
 
 #include "codec/wire.h"
@@ -9,7 +9,7 @@
 namespace openreg::aten {
 namespace {
 
-/// How many elements of a dtype a byte has, at most; 1 for most dtypes.
+/// The maximum number of elements per byte of a dtype, 1 for most dtypes.
 size_t elements_of_byte(c10::ScalarType dtype) {
   switch (dtype) {
     case c10::ScalarType::QUInt4x2:
@@ -77,7 +77,7 @@ void check_extent(
     std::size_t item,
     std::size_t nbytes) {
   if (!lies_in(sizes, strides, offset, item, nbytes)) {
-    throw Malformed("a tensor does not lie in its storage");
+    throw Malformed("a tensor extends past the end of its storage");
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whether all elements of a tensor lie in its storage.
+// Checks that all elements of a tensor lie in its storage.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,11 +10,11 @@
 
 namespace openreg::aten {
 
-/// lies_in_storage() of a tensor with gaps, with elements that share memory, or
-/// outside of its storage.
+/// The slow path of lies_in_storage(): for tensors with gaps, with elements
+/// that share memory, or out of bounds.
 bool lies_in_storage_by_strides(const c10::TensorImpl& tensor);
 
-/// Whether the storage of a tensor has all elements of the tensor.
+/// Whether all elements of a tensor lie in its storage.
 inline bool lies_in_storage(const c10::TensorImpl& tensor) {
   const auto elements =
       static_cast<size_t>(tensor.storage_offset() + tensor.numel());
@@ -28,15 +28,15 @@ inline bool lies_in_storage(const c10::TensorImpl& tensor) {
 
 namespace openreg::aten::codec {
 
-/// Whether all elements lie in a storage of `nbytes` bytes, and are no more
-/// than can be counted.
+/// Whether all elements lie in a storage of `nbytes` bytes, and their number
+/// does not overflow.
 bool lies_in(
     at::IntArrayRef sizes,
     at::IntArrayRef strides,
     std::int64_t offset,
     std::size_t item,
     std::size_t nbytes);
-/// Throws Malformed unless they do.
+/// Throws Malformed unless lies_in() returns true.
 void check_extent(
     at::IntArrayRef sizes,
     at::IntArrayRef strides,

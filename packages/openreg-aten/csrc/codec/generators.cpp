@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Numbers of generators, and the twins that devices have.
+// Assigns numbers to generators, and keeps the twins in device processes.
 #include "codec/generators.h"
 
 #include "device/device.h"
@@ -22,39 +22,39 @@ constexpr std::size_t kMostTwins = 1 << 16;
 struct Known {
   c10::weak_intrusive_ptr<c10::GeneratorImpl> generator;
   c10::DeviceIndex device;
-  int arrived = -1; // at the device when it had been reset so often
+  int arrived = -1; // the reset count at which the device received it
 };
 
 struct Generators {
   std::mutex mutex;
   std::unordered_map<std::uint64_t, Known> by_number;
-  // No other one comes to an address: a weak reference keeps it taken.
+  // The weak reference of an entry keeps its address from being reused.
   std::unordered_map<const c10::GeneratorImpl*, std::uint64_t> numbers;
   std::uint64_t next = 1;
-  std::size_t worth_a_look = 64;
-  // Whose twins devices can forget.
-  std::unordered_map<c10::DeviceIndex, std::vector<std::uint64_t>> dead;
-  // Those of hosts, where this process is a device.
+  std::size_t cleanup_size = 64;
+  // Numbers of destroyed generators whose twins the device can drop.
+  std::unordered_map<c10::DeviceIndex, std::vector<std::uint64_t>> destroyed;
+  // Copies of host generators, if this process is a device.
   std::unordered_map<std::uint64_t, at::Generator> twins;
 
-  void forget_the_dead() {
-    if (by_number.size() < worth_a_look) {
+  void drop_destroyed() {
+    if (by_number.size() < cleanup_size) {
       return;
     }
     std::erase_if(numbers, [&](const auto& each) {
       return by_number.at(each.second).generator.expired();
     });
     std::erase_if(by_number, [this](const auto& each) {
-      const bool is_dead = each.second.generator.expired();
-      if (is_dead && !kernels_reach_memory()) {
-        dead[each.second.device].push_back(each.first);
+      const bool is_destroyed = each.second.generator.expired();
+      if (is_destroyed && !kernels_reach_memory()) {
+        destroyed[each.second.device].push_back(each.first);
       }
-      return is_dead;
+      return is_destroyed;
     });
-    worth_a_look = 2 * by_number.size() + 64;
+    cleanup_size = 2 * by_number.size() + 64;
   }
 
-  /// The lock is held.
+  /// The caller holds the lock.
   std::uint64_t number_of(
       const at::Generator& generator,
       c10::DeviceIndex device) {
@@ -62,7 +62,7 @@ struct Generators {
     if (const auto found = numbers.find(impl); found != numbers.end()) {
       return found->second;
     }
-    forget_the_dead();
+    drop_destroyed();
     const std::uint64_t number = next++;
     by_number.emplace(
         number,
@@ -76,7 +76,7 @@ struct Generators {
 };
 
 Generators& generators() {
-  static auto* value = new Generators; // for threads that outlive main()
+  static auto* value = new Generators; // threads may outlive main()
   return *value;
 }
 
@@ -91,21 +91,21 @@ void write_generator(
   const std::lock_guard lock(all.mutex);
   const std::uint64_t number = all.number_of(generator, device);
   out.put(number);
-  bool brings_state = false;
+  bool contains_state = false;
   if (!kernels_reach_memory()) {
     Known& known = all.by_number.at(number);
     known.device = device;
     const int resets = reset_count(device);
-    brings_state = known.arrived != resets;
-    if (brings_state) {
+    contains_state = known.arrived != resets;
+    if (contains_state) {
       sent.push_back({number, resets});
     }
   }
-  out.put(static_cast<std::uint8_t>(brings_state));
-  if (brings_state) {
+  out.put(static_cast<std::uint8_t>(contains_state));
+  if (contains_state) {
     const auto state = state_of(generator);
     out.put_text({reinterpret_cast<const char*>(state.data()), state.size()});
-    out.put_numbers(std::exchange(all.dead[device], {}));
+    out.put_numbers(std::exchange(all.destroyed[device], {}));
   }
 }
 
@@ -114,25 +114,28 @@ at::Generator read_generator(Reader& in) {
   if (!in.get_flag()) {
     auto found = find_generator(number);
     if (!found) {
-      throw Malformed("generator " + std::to_string(number) + " is not known");
+      throw Malformed("unknown generator " + std::to_string(number));
     }
     return *std::move(found);
   }
   const std::string state = in.get_text();
-  const auto dead = in.get_numbers<std::uint64_t>();
+  const auto destroyed = in.get_numbers<std::uint64_t>();
   if (!is_device_process()) {
-    throw Malformed("a message brings a generator that is here");
+    throw Malformed(
+        "a message contains a generator state, which only a device process "
+        "accepts");
   }
   Generators& all = generators();
   const std::lock_guard lock(all.mutex);
-  for (const std::uint64_t each : dead) {
+  for (const std::uint64_t each : destroyed) {
     all.twins.erase(each);
   }
   if (const auto twin = all.twins.find(number); twin != all.twins.end()) {
-    return twin->second; // an earlier message has brought it
+    return twin->second; // an earlier message contained it
   }
   if (all.twins.size() >= kMostTwins) {
-    throw Malformed("there are too many generators");
+    throw Malformed(
+        "too many generators: at most " + std::to_string(kMostTwins));
   }
   auto twin = at::make_generator<at::CPUGeneratorImpl>();
   set_state(
@@ -185,14 +188,15 @@ std::vector<std::uint8_t> state_of(const at::Generator& generator) {
 
 void set_state(const at::Generator& generator, ByteSpan state) {
   if (state.size() > std::numeric_limits<std::uint16_t>::max()) {
-    throw Malformed("the state of a generator is too long");
+    throw Malformed("a generator state is too long");
   }
   const auto tensor = at::detail::empty_cpu(
       {static_cast<std::int64_t>(state.size())}, at::TensorOptions(at::kByte));
   std::memcpy(tensor.mutable_data_ptr(), state.data(), state.size());
   c10::GeneratorImpl* impl = generator.unsafeGetGeneratorImpl();
   const std::lock_guard lock(impl->mutex_);
-  impl->set_state(*tensor.unsafeGetTensorImpl()); // a c10::Error if it is none
+  // Throws c10::Error if the state is invalid.
+  impl->set_state(*tensor.unsafeGetTensorImpl());
 }
 
 void collect_generators(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Encoding and decoding of values, with checks of what is read.
+// Encodes and decodes values, and checks everything it reads.
 #include "codec/values.h"
 
 #include "codec/components.h"
@@ -32,7 +32,7 @@ enum class Tag : std::uint8_t {
   kDevice,
   kGenerator,
   kList,
-  kUnsigned, // a number past the signed ones
+  kUnsigned, // above the range of int64
   kLast = kUnsigned,
 };
 
@@ -51,8 +51,8 @@ enum class StorageTag : std::uint8_t {
   kDevice,
   kHost,
   kFresh,
-  kNowhere,
-  kLast = kNowhere,
+  kWithoutMemory,
+  kLast = kWithoutMemory,
 };
 
 enum class QuantizerTag : std::uint8_t {
@@ -83,9 +83,10 @@ enum Flag : std::uint8_t {
   kAllFlags = 15,
 };
 
-// PyTorch has no limit, though many operators take 64 at most and say so.
+// PyTorch has no limit. Many operators accept at most 64 dimensions and raise
+// an error otherwise.
 constexpr std::size_t kMostDimensions = 4096;
-// Lists of lists are no argument of an operator with plain types.
+// Operators with plain types have no arguments of type list of lists.
 constexpr int kMostDepth = 2;
 
 c10::TypePtr type_of(ElementTag tag) {
@@ -107,10 +108,10 @@ c10::TypePtr type_of(ElementTag tag) {
     case ElementTag::kText:
       return c10::StringType::get();
   }
-  throw Malformed("unknown type of elements");
+  throw Malformed("unknown element type");
 }
 
-/// The tag of the elements of a list, or none.
+/// Returns the tag of the elements of a list, or none.
 std::optional<ElementTag> tag_of(const c10::Type& type) {
   switch (type.kind()) {
     case c10::TypeKind::TensorType:
@@ -137,7 +138,7 @@ std::optional<ElementTag> tag_of(const c10::Type& type) {
   }
 }
 
-/// Whether a value is of a type, without a look at what a tensor is like.
+/// Whether a value has a type. Tensor properties are not checked.
 bool has_type(const c10::IValue& value, const c10::Type& type) {
   switch (type.kind()) {
     case c10::TypeKind::OptionalType:
@@ -154,7 +155,7 @@ bool has_type(const c10::IValue& value, const c10::Type& type) {
   }
 }
 
-/// Whether a number that stands for a dtype and the like is one.
+/// Whether a number that represents a dtype or another enum is in range.
 bool is_in_range(const c10::IValue& value, const c10::Type& type) {
   const auto below = [&](std::int64_t end) {
     return value.isInt() && value.toInt() >= 0 && value.toInt() < end;
@@ -174,14 +175,15 @@ bool is_in_range(const c10::IValue& value, const c10::Type& type) {
   }
 }
 
-/// Whether a list of flags, which becomes an array, has its length. Other lists
-/// may be shorter than their type says: kernels expand them.
+/// Whether a list of bools, which kernels read as an array, has the declared
+/// length. Other lists may be shorter, because kernels expand them.
 bool has_length(const c10::IValue& value, const c10::Argument& argument) {
   return !argument.N() || !value.isBoolList() ||
       value.toBoolList().size() == static_cast<std::size_t>(*argument.N());
 }
 
-/// Dense, with strides, and nothing that its geometry does not say.
+/// Whether a tensor is dense and strided, and has no state besides its
+/// geometry, dtype and flags.
 bool is_plain(const at::Tensor& tensor) {
   constexpr c10::DispatchKeySet kPlain =
       c10::DispatchKeySet(
@@ -222,9 +224,9 @@ at::Tensor make_quantized() {
       /*quantizer=*/nullptr);
 }
 
-/// Whether there is a scale and a zero point for each channel, in a row, which
-/// kernels read without a look at their number and strides. A part of a tensor
-/// may have more.
+/// Whether a quantizer has a scale and a zero point per channel, stored
+/// contiguously. Kernels read them without checking their number and strides. A
+/// slice of a tensor may have more.
 bool has_channels(const at::Quantizer& quantizer, at::IntArrayRef sizes) {
   const auto* channels =
       dynamic_cast<const at::PerChannelAffineQuantizer*>(&quantizer);
@@ -271,12 +273,15 @@ bool exists(const at::QuantizerPtr& quantizer) {
 }
 
 template <typename Known>
-const Known& known_at(
+const Known& object_at(
     const std::vector<Known>& known,
     std::uint32_t number,
-    const char* if_null = "what is the host's alone is named") {
+    const char* if_null =
+        "the message names an object that only the host has") {
   if (number >= known.size()) {
-    throw Malformed("number " + std::to_string(number) + " is not known");
+    throw Malformed(
+        "unknown tensor, storage or quantizer number " +
+        std::to_string(number));
   }
   if (!exists(known[number])) {
     throw Malformed(if_null);
@@ -286,10 +291,10 @@ const Known& known_at(
 
 } // namespace
 
-bool have_data(const Numbered& numbered) {
+bool have_data(const NumberedObjects& objects) {
   return std::none_of(
-      numbered.tensors.begin(),
-      numbered.tensors.end(),
+      objects.tensors.begin(),
+      objects.tensors.end(),
       [](const at::Tensor& tensor) { return tensor._is_zerotensor(); });
 }
 
@@ -316,7 +321,7 @@ c10::ScalarType read_dtype(Reader& in) {
   const auto dtype = static_cast<c10::ScalarType>(in.get<std::int8_t>());
   if (dtype < c10::ScalarType::Byte || dtype >= c10::ScalarType::NumOptions ||
       dtype == c10::ScalarType::Undefined) {
-    throw Malformed("unknown dtype of a tensor");
+    throw Malformed("unknown tensor dtype");
   }
   return dtype;
 }
@@ -326,7 +331,7 @@ std::vector<std::int64_t> read_sizes(Reader& in) {
   if (sizes.size() > kMostDimensions) {
     throw Malformed("a tensor has too many dimensions");
   }
-  // As if it had one element: the storage is not known yet.
+  // As if it had one element, because the storage is still unknown.
   const std::vector<std::int64_t> strides(sizes.size(), 0);
   check_extent(sizes, strides, /*offset=*/0, /*item=*/1, /*nbytes=*/1);
   return sizes;
@@ -334,11 +339,12 @@ std::vector<std::int64_t> read_sizes(Reader& in) {
 
 namespace {
 
-bool is_nowhere(const c10::Storage& storage) {
+bool is_without_memory(const c10::Storage& storage) {
   return storage.data() == nullptr && storage.nbytes() > 0;
 }
 
-/// Whether the host's memory has more bytes than the elements: those stay.
+/// Whether a host tensor is only a part of its storage. The rest of the storage
+/// is not sent.
 bool is_part_of_host_storage(const at::Tensor& tensor) {
   const c10::Storage& storage = tensor.storage();
   return storage.data() != nullptr && to_device(storage.data()) == nullptr &&
@@ -375,13 +381,13 @@ bool ValueWriter::write(const c10::IValue& value) {
     out_.put(Tag::kText);
     out_.put_text(value.toStringRef());
   } else if (value.isDevice()) {
-    // Calls are for the CPU's kernels: there is no other device.
+    // The CPU kernel of a call needs no device index.
     out_.put(Tag::kDevice);
     return value.toDevice().is_cpu();
   } else if (value.isGenerator()) {
     out_.put(Tag::kGenerator);
     write_generator(
-        out_, value.toGenerator(), numbered_.device, numbered_.generators);
+        out_, value.toGenerator(), objects_.device, objects_.generators);
   } else if (value.isList()) {
     return write_list(value);
   } else {
@@ -413,7 +419,7 @@ bool ValueWriter::write_tensor(const at::Tensor& tensor) {
     return true;
   }
   if (const auto number =
-          tensors_.find(numbered_.tensors, impl_of(tensor), &impl_of)) {
+          tensors_.find(objects_.tensors, impl_of(tensor), &impl_of)) {
     out_.put(TensorTag::kKnown);
     out_.put(static_cast<std::uint32_t>(*number));
     return true;
@@ -424,18 +430,18 @@ bool ValueWriter::write_tensor(const at::Tensor& tensor) {
     if (!tensor.device().is_cpu() || !write_composed(tensor)) {
       return false;
     }
-    numbered_.tensors.push_back(tensor); // after its components
+    objects_.tensors.push_back(tensor); // after its components
     return true;
   }
   if (!is_plain(tensor) || !lies_in_storage(impl) ||
-      (is_nowhere(impl.storage()) && !impl._is_zerotensor())) {
+      (is_without_memory(impl.storage()) && !impl._is_zerotensor())) {
     return false;
   }
   out_.put(
       tensor.is_quantized()       ? TensorTag::kQuantized
           : impl._is_zerotensor() ? TensorTag::kZero
                                   : TensorTag::kNew);
-  numbered_.tensors.push_back(tensor);
+  objects_.tensors.push_back(tensor);
   if (direction_ == Direction::kCall && is_part_of_host_storage(tensor)) {
     const at::Tensor part = tensor.clone();
     if (impl.is_wrapped_number()) {
@@ -466,12 +472,12 @@ bool ValueWriter::write_metadata(const at::Tensor& tensor) {
 
 bool ValueWriter::write_quantizer(const at::QuantizerPtr& quantizer) {
   if (const auto number = quantizers_.find(
-          numbered_.quantizers, quantizer.get(), &impl_of_quantizer)) {
+          objects_.quantizers, quantizer.get(), &impl_of_quantizer)) {
     out_.put(QuantizerTag::kKnown);
     out_.put(static_cast<std::uint32_t>(*number));
     return true;
   }
-  numbered_.quantizers.push_back(quantizer);
+  objects_.quantizers.push_back(quantizer);
   if (const auto* whole =
           dynamic_cast<const at::PerTensorAffineQuantizer*>(quantizer.get())) {
     out_.put(QuantizerTag::kTensor);
@@ -497,15 +503,15 @@ bool ValueWriter::write_quantizer(const at::QuantizerPtr& quantizer) {
 
 void ValueWriter::write_storage(const c10::Storage& storage) {
   if (const auto number = storages_.find(
-          numbered_.storages, impl_of_storage(storage), &impl_of_storage)) {
+          objects_.storages, impl_of_storage(storage), &impl_of_storage)) {
     out_.put(StorageTag::kKnown);
     out_.put(static_cast<std::uint32_t>(*number));
     return;
   }
-  numbered_.storages.push_back(storage);
+  objects_.storages.push_back(storage);
   const c10::StorageImpl& impl = *storage.unsafeGetStorageImpl();
-  if (is_nowhere(storage)) {
-    out_.put(StorageTag::kNowhere);
+  if (is_without_memory(storage)) {
+    out_.put(StorageTag::kWithoutMemory);
     out_.put(static_cast<std::uint64_t>(impl.nbytes()));
     return;
   }
@@ -543,7 +549,8 @@ c10::IValue ValueReader::read_value(int depth) {
     case Tag::kUnsigned: {
       const auto number = in_.get<std::uint64_t>();
       if (number <= std::numeric_limits<std::int64_t>::max()) {
-        throw Malformed("a signed number is written as an unsigned one");
+        throw Malformed(
+            "an integer that fits a signed type is encoded as unsigned");
       }
       return c10::IValue(c10::Scalar(number));
     }
@@ -576,7 +583,7 @@ c10::IValue ValueReader::read_list(int depth) {
   for (std::size_t i = 0; i < count; ++i) {
     elements.push_back(read_value(depth));
     if (!has_type(elements.back(), *type)) {
-      throw Malformed("an element is not of its list's type");
+      throw Malformed("an element does not have the type of its list");
     }
   }
   c10::impl::GenericList list(type);
@@ -592,7 +599,7 @@ at::Tensor ValueReader::read_tensor() {
     case TensorTag::kUndefined:
       return {};
     case TensorTag::kKnown:
-      return known_at(numbered_.tensors, in_.get<std::uint32_t>());
+      return object_at(objects_.tensors, in_.get<std::uint32_t>());
     case TensorTag::kNew:
       return read_plain(make_plain(c10::DispatchKeySet(c10::DispatchKey::CPU)));
     case TensorTag::kQuantized:
@@ -603,16 +610,16 @@ at::Tensor ValueReader::read_tensor() {
               {c10::DispatchKey::CPU, c10::DispatchKey::ZeroTensor})));
     case TensorTag::kComposed: {
       at::Tensor tensor = read_composed();
-      numbered_.tensors.push_back(tensor);
+      objects_.tensors.push_back(tensor);
       return tensor;
     }
   }
-  throw Malformed("unknown tag of a tensor");
+  throw Malformed("unknown tensor tag");
 }
 
 at::Tensor ValueReader::read_plain(at::Tensor&& tensor) {
-  // Before its quantizer's tensors.
-  numbered_.tensors.push_back(tensor);
+  // Before the tensors of its quantizer.
+  objects_.tensors.push_back(tensor);
   read_strided(tensor);
   return std::move(tensor);
 }
@@ -623,14 +630,14 @@ void ValueReader::read_metadata(const at::Tensor& tensor) {
     const caffe2::TypeMeta dtype = impl.dtype();
     read_strided(tensor);
     if (impl.dtype() != dtype) {
-      throw Malformed("a tensor gets another dtype");
+      throw Malformed("the dtype of an existing tensor cannot change");
     }
     return;
   }
   const at::Tensor made = read_composed();
   if (tensor.is_nested() || made.is_nested() ||
       made.layout() != tensor.layout() || made.dtype() != tensor.dtype()) {
-    throw Malformed("a tensor gets components of another kind");
+    throw Malformed("the layout of an existing tensor cannot change");
   }
   const c10::TensorImpl& from = *made.unsafeGetTensorImpl();
   assign_components(impl, from, components_of(from));
@@ -640,23 +647,24 @@ void ValueReader::read_strided(const at::Tensor& tensor) {
   c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
   const auto flags = in_.get<std::uint8_t>();
   if ((flags & ~unsigned{kAllFlags}) != 0) {
-    throw Malformed("unknown flags of a tensor");
+    throw Malformed("unknown tensor flags");
   }
   const auto dtype = read_dtype(in_);
   const auto sizes = read_sizes(in_);
   const auto strides = in_.get_numbers<std::int64_t>();
   const auto offset = in_.get<std::int64_t>();
   if (sizes.size() != strides.size()) {
-    throw Malformed("sizes and strides of a tensor do not fit");
+    throw Malformed("a tensor has a different number of sizes and strides");
   }
   if ((flags & kConj) != 0 && !c10::isComplexType(dtype)) {
-    throw Malformed("a tensor of real numbers has a conjugate bit");
+    throw Malformed("a tensor of a real dtype has the conjugate bit");
   }
   const c10::Storage storage = read_storage();
   const auto meta = c10::scalarTypeToTypeMeta(dtype);
   check_extent(sizes, strides, offset, meta.itemsize(), storage.nbytes());
-  if (storage.nbytes() > 0 && is_nowhere(storage) != impl._is_zerotensor()) {
-    throw Malformed("a storage is nowhere");
+  if (storage.nbytes() > 0 &&
+      is_without_memory(storage) != impl._is_zerotensor()) {
+    throw Malformed("a storage has no address and no data");
   }
   impl.set_storage_and_dtype(storage, meta);
   impl.set_sizes_and_strides(sizes, strides, offset);
@@ -664,7 +672,7 @@ void ValueReader::read_strided(const at::Tensor& tensor) {
   impl._set_neg((flags & kNeg) != 0);
   if ((flags & kWrapped) != 0) {
     if (!sizes.empty()) {
-      throw Malformed("a number has dimensions");
+      throw Malformed("a scalar tensor has dimensions");
     }
     impl.set_wrapped_number(true);
   }
@@ -675,7 +683,7 @@ void ValueReader::read_strided(const at::Tensor& tensor) {
     at::QuantizerPtr quantizer = read_quantizer();
     if (!c10::isQIntType(dtype) || quantizer->scalar_type() != dtype ||
         !has_channels(*quantizer, sizes)) {
-      throw Malformed("a quantizer does not fit its tensor");
+      throw Malformed("a quantizer is inconsistent with its tensor");
     }
     as_quantized(tensor).set_quantizer_(std::move(quantizer));
   }
@@ -684,14 +692,14 @@ void ValueReader::read_strided(const at::Tensor& tensor) {
 at::QuantizerPtr ValueReader::read_quantizer() {
   const auto tag = in_.get_enum<QuantizerTag>();
   if (tag == QuantizerTag::kKnown) {
-    return known_at(
-        numbered_.quantizers,
+    return object_at(
+        objects_.quantizers,
         in_.get<std::uint32_t>(),
-        "a quantizer is a part of itself");
+        "a quantizer contains itself");
   }
-  // The writer gave it its number before those of its tensors' quantizers.
-  const std::size_t number = numbered_.quantizers.size();
-  numbered_.quantizers.emplace_back();
+  // The writer numbers a quantizer before the quantizers of its tensors.
+  const std::size_t number = objects_.quantizers.size();
+  objects_.quantizers.emplace_back();
   const auto dtype = read_dtype(in_);
   at::QuantizerPtr made;
   if (tag == QuantizerTag::kTensor) {
@@ -711,36 +719,37 @@ at::QuantizerPtr ValueReader::read_quantizer() {
           dtype, std::move(scales), std::move(zero_points), axis);
     }
   }
-  numbered_.quantizers[number] = made;
+  objects_.quantizers[number] = made;
   return made;
 }
 
 c10::Storage ValueReader::read_storage() {
   switch (in_.get_enum<StorageTag>()) {
     case StorageTag::kKnown:
-      return known_at(numbered_.storages, in_.get<std::uint32_t>());
+      return object_at(objects_.storages, in_.get<std::uint32_t>());
     case StorageTag::kDevice: {
       const auto address = in_.get<std::uint64_t>();
       const auto nbytes = in_.get<std::uint64_t>();
       const bool resizable = in_.get_flag();
       if (address == 0 && nbytes > 0) {
-        throw Malformed("a storage is nowhere");
+        throw Malformed("a storage has no address and no data");
       }
-      numbered_.storages.push_back(source_.device(address, nbytes, resizable));
+      objects_.storages.push_back(source_.device(address, nbytes, resizable));
       break;
     }
     case StorageTag::kHost:
-      numbered_.storages.push_back(
+      objects_.storages.push_back(
           source_.host(in_.take(in_.get<std::uint64_t>())));
       break;
     case StorageTag::kFresh:
-      numbered_.storages.push_back(source_.fresh(in_.get<std::uint64_t>()));
+      objects_.storages.push_back(source_.fresh(in_.get<std::uint64_t>()));
       break;
-    case StorageTag::kNowhere:
-      numbered_.storages.push_back(source_.nowhere(in_.get<std::uint64_t>()));
+    case StorageTag::kWithoutMemory:
+      objects_.storages.push_back(
+          source_.without_memory(in_.get<std::uint64_t>()));
       break;
   }
-  return numbered_.storages.back();
+  return objects_.storages.back();
 }
 
 } // namespace openreg::aten::codec

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The arguments and results of operators as bytes.
+// Encodes the arguments and results of operators as bytes.
 //
-// Tensors and storages are written when they first appear, and by their number
-// afterwards: who reads them gets the same identities. In a call, a storage is
-// the address of device memory, or the bytes of the host. In a reply, the
-// arguments have their numbers from the call, and a new storage is its size
-// alone: its bytes wait with the writer until the reader has memory for them.
+// The first occurrence of a tensor or storage is written in full, and later
+// ones by number, so that the reader restores the same identities. In a call, a
+// storage is an address in device memory, or the bytes of host memory. In a
+// reply, arguments keep their numbers from the call, and a new storage is only
+// its size: the writer keeps the bytes until the reader has allocated memory
+// for them.
 #pragma once
 
 #include "base/pointer_table.h"
@@ -24,32 +25,33 @@
 
 namespace openreg::aten::codec {
 
-/// CPU tensors, storages and quantizers by their numbers. Null ones have a
-/// number that no message may name.
-struct Numbered {
+/// CPU tensors, storages and quantizers, indexed by number. A message must not
+/// use the number of a null entry.
+struct NumberedObjects {
   std::vector<at::Tensor> tensors;
   std::vector<c10::Storage> storages;
   std::vector<at::QuantizerPtr> quantizers;
   std::vector<SentGenerator> generators;
-  c10::DeviceIndex device = -1; // whose kernel takes them; known to the host
+  c10::DeviceIndex device = -1; // of the kernel; only the host sets it
 };
 
-/// Whether none is a tensor of zeros without data.
-bool have_data(const Numbered& numbered);
+/// Whether no tensor is a tensor of zeros without data.
+bool have_data(const NumberedObjects& objects);
 
 enum class Direction : std::uint8_t { kCall, kReply };
 
 class ValueWriter {
  public:
-  ValueWriter(Writer& out, Direction direction, Numbered& numbered)
-      : out_(out), direction_(direction), numbered_(numbered) {}
+  ValueWriter(Writer& out, Direction direction, NumberedObjects& objects)
+      : out_(out), direction_(direction), objects_(objects) {}
 
-  /// Writes a value; false if it, or a part of it, has no encoding. The bytes
-  /// are of no use then.
+  /// Writes a value. Returns false if the value or a part of it cannot be
+  /// encoded. The written bytes are then invalid.
   bool write(const c10::IValue& value);
 
-  /// Writes what a kernel can change of a CPU tensor: geometry, dtype, flags,
-  /// storage and quantizer, or its components. False as write().
+  /// Writes what a kernel can change about a CPU tensor: geometry, dtype,
+  /// flags, storage and quantizer, or its components. Returns false as write()
+  /// does.
   bool write_metadata(const at::Tensor& tensor);
 
  private:
@@ -61,13 +63,13 @@ class ValueWriter {
 
   Writer& out_;
   Direction direction_;
-  Numbered& numbered_;
-  PointerTable tensors_; // their numbers
+  NumberedObjects& objects_;
+  PointerTable tensors_; // the index is the number
   PointerTable storages_;
   PointerTable quantizers_;
 };
 
-/// A CPU storage for what a reader meets first.
+/// Creates CPU storages for the storages that a message contains.
 struct StorageSource {
   /// Over device memory.
   std::function<
@@ -75,28 +77,28 @@ struct StorageSource {
       device;
   /// With a copy of these bytes.
   std::function<c10::Storage(ByteSpan bytes)> host;
-  /// For so many bytes that come later.
+  /// With `nbytes` bytes that are copied later.
   std::function<c10::Storage(std::size_t nbytes)> fresh;
-  /// Without memory, for a tensor of zeros that has so many bytes.
-  std::function<c10::Storage(std::size_t nbytes)> nowhere;
+  /// Without memory, for a tensor of zeros that would need `nbytes` bytes.
+  std::function<c10::Storage(std::size_t nbytes)> without_memory;
 };
 
-/// A storage of the host's with a copy of `bytes`, from the CPU's allocator of
-/// this process, whoever stands in front of it.
+/// Returns a host storage with a copy of `bytes`, from the default CPU
+/// allocator of PyTorch.
 c10::Storage make_host_storage(ByteSpan bytes);
 
 class ValueReader {
  public:
-  ValueReader(Reader& in, Numbered& numbered, const StorageSource& source)
-      : in_(in), numbered_(numbered), source_(source) {}
+  ValueReader(Reader& in, NumberedObjects& objects, const StorageSource& source)
+      : in_(in), objects_(objects), source_(source) {}
 
   /// Throws Malformed.
   c10::IValue read() {
     return read_value(/*depth=*/0);
   }
 
-  /// Gives a tensor of the same dtype what write_metadata() wrote. Throws
-  /// Malformed.
+  /// Assigns a tensor of the same dtype the metadata that write_metadata()
+  /// wrote. Throws Malformed.
   void read_metadata(const at::Tensor& tensor);
 
  private:
@@ -113,18 +115,19 @@ class ValueReader {
   at::QuantizerPtr read_quantizer();
 
   Reader& in_;
-  Numbered& numbered_;
+  NumberedObjects& objects_;
   const StorageSource& source_;
 };
 
-/// Throws Malformed unless it is a dtype of PyTorch's.
+/// Throws Malformed unless the value is a PyTorch dtype.
 c10::ScalarType read_dtype(Reader& in);
 
 /// Throws Malformed unless a tensor can have these sizes.
 std::vector<std::int64_t> read_sizes(Reader& in);
 
-/// Whether a value is of the type of an argument or result, and a number that
-/// stands for a dtype and the like is one. Tensors are not looked at.
+/// Whether a value has the type of an argument or result. A number that
+/// represents a dtype or another enum must be in range. Tensor properties are
+/// not checked.
 bool is_of_type(const c10::IValue& value, const c10::Argument& argument);
 
 } // namespace openreg::aten::codec

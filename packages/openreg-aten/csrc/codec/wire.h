@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bytes of messages: written in order, and read with every bound checked.
+// Writes and reads message bytes in order. The reader checks every bound.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace openreg::aten::codec {
 
-/// A message that its writer did not make.
+/// Thrown for an invalid message.
 class Malformed : public std::runtime_error {
  public:
   explicit Malformed(const std::string& what)
@@ -41,7 +41,9 @@ class Writer {
   }
   void put_count(std::size_t count) {
     if (count > std::numeric_limits<std::uint32_t>::max()) {
-      throw std::length_error("a message cannot count so many things");
+      throw std::length_error(
+          "a message cannot hold " + std::to_string(count) +
+          " elements: at most 2^32 - 1");
     }
     put(static_cast<std::uint32_t>(count));
   }
@@ -61,7 +63,7 @@ class Writer {
   Bytes& bytes_;
 };
 
-/// Reads bytes that nobody changes meanwhile.
+/// Reads bytes, which must not change during the lifetime of the reader.
 class Reader {
  public:
   explicit Reader(ByteSpan bytes) : rest_(bytes) {}
@@ -74,7 +76,7 @@ class Reader {
     std::memcpy(&value, take(sizeof(value)).data(), sizeof(value));
     return value;
   }
-  /// A number of an enumeration that ends with kLast.
+  /// Reads a value of an enumeration whose last value is kLast.
   template <typename Enum>
   Enum get_enum() {
     const auto value = get<std::underlying_type_t<Enum>>();
@@ -86,11 +88,11 @@ class Reader {
   bool get_flag() {
     const auto value = get<std::uint8_t>();
     if (value > 1) {
-      throw Malformed("neither 0 nor 1, but " + std::to_string(value));
+      throw Malformed("expected a flag (0 or 1), got " + std::to_string(value));
     }
     return value == 1;
   }
-  /// A count of things that take at least `size` bytes each.
+  /// Reads a count of elements that take at least `size` bytes each.
   std::size_t get_count(std::size_t size = 1) {
     const auto count = get<std::uint32_t>();
     if (count > rest_.size() / size) {
@@ -101,8 +103,8 @@ class Reader {
   ByteSpan take(std::size_t size) {
     if (size > rest_.size()) {
       throw Malformed(
-          std::to_string(size) + " bytes expected, but there are " +
-          std::to_string(rest_.size()));
+          "the message is truncated: expected " + std::to_string(size) +
+          " bytes, but " + std::to_string(rest_.size()) + " are left");
     }
     const ByteSpan taken = rest_.first(size);
     rest_ = rest_.subspan(size);
@@ -125,7 +127,9 @@ class Reader {
   }
   void expect_end() const {
     if (!rest_.empty()) {
-      throw Malformed(std::to_string(rest_.size()) + " bytes too many");
+      throw Malformed(
+          "the message has " + std::to_string(rest_.size()) +
+          " unexpected bytes at its end");
     }
   }
 

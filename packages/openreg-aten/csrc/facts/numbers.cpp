@@ -18,7 +18,7 @@ double largest_of(c10::ScalarType dtype) {
     case c10::ScalarType::Half:
       return 65504;
     default:
-      return 0; // small floats: asked of the kernel
+      return 0; // small floats: the kernel decides
   }
 }
 
@@ -32,7 +32,7 @@ int64_t largest_integer_of(c10::ScalarType dtype) {
 
 } // namespace
 
-bool has_number(c10::ScalarType dtype, const c10::Scalar& value) {
+bool can_represent(c10::ScalarType dtype, const c10::Scalar& value) {
   if (value.isComplex()) {
     return c10::isComplexType(dtype);
   }

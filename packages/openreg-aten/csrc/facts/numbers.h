@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which numbers a dtype has.
+// Checks whether a dtype can represent a number.
 #pragma once
 
 #include <c10/core/Scalar.h>
@@ -7,7 +7,7 @@
 
 namespace openreg::aten {
 
-/// Whether a dtype has a number: a kernel refuses those that it has not.
-bool has_number(c10::ScalarType dtype, const c10::Scalar& value);
+/// Whether a dtype can represent a number. If not, the kernel raises an error.
+bool can_represent(c10::ScalarType dtype, const c10::Scalar& value);
 
 } // namespace openreg::aten

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads the schemas of operators once, and finds what they say fast.
+// Reads operator schemas once, and caches the results.
 #include "facts/operator_info.h"
 
 #include "facts/operators.h"
@@ -28,8 +28,8 @@ bool has(const OperatorInfo& info, Kind kind) {
       });
 }
 
-/// Only PyTorch's own operators: others may have kernels in Python, which no
-/// worker should wait for.
+/// Only PyTorch's own operators: others may have kernels in Python, which a
+/// worker must not wait for.
 bool follow_from_metadata(
     const c10::OperatorHandle& op,
     const OperatorInfo& info,
@@ -43,29 +43,32 @@ bool follow_from_metadata(
       std::all_of(results.begin(), results.end(), is_tensor) ||
       (results.size() == 1 &&
        results[0].type()->isSubtypeOf(*c10::ListType::ofTensors()));
-  // Either new tensors or arguments, as all operators but a few do it.
+  // Each result is either a new tensor or an argument, as for all but a few
+  // operators.
   const auto is_new = [](int32_t source) { return source < 0; };
   const bool one_kind =
       std::all_of(info.returned.begin(), info.returned.end(), is_new) ||
       std::none_of(info.returned.begin(), info.returned.end(), is_new);
-  // A factory's result is on the device that it names.
+  // The result of a factory is on the device that it names.
   const bool names_device =
       has(info, Kind::kDevice) && !(info.arguments.size() == 1);
   const auto space = op.operator_name().getNamespace();
-  const bool is_known = space == "aten" || space == "openreg"; // our own
+  // This library defines the namespace "openreg".
+  const bool is_known = space == "aten" || space == "openreg";
   return is_known && only_tensors && one_kind && !names_device &&
       (!op.hasTag(at::Tag::dynamic_output_shape) ||
-       facts.has(kIsDynamicWithMasks)) && // those a CallKey refuses
+       facts.has(kIsDynamicWithMasks)) && // a CallKey refuses masks
       !op.hasTag(at::Tag::data_dependent_output) &&
       (!op.hasTag(at::Tag::nondeterministic_seeded) || info.uses_generator ||
        facts.has(kDrawsNoNumbers)) &&
       !facts.has(kReadsValues);
 }
 
-/// ADInplaceOrView has no kernel for an operator that returns nothing. On the
-/// CPU a composite kernel raises the versions, by the in-place operators that
-/// it calls; a CPU kernel without one, such as _fused_adam_, raises none.
-bool raises_versions_itself(const c10::OperatorHandle& op) {
+/// ADInplaceOrView has no kernel for an operator without a return value. On the
+/// CPU a composite kernel increments the versions through the in-place
+/// operators that it calls. A CPU kernel without them, such as _fused_adam_,
+/// increments none.
+bool increments_versions_itself(const c10::OperatorHandle& op) {
   return op.schema().returns().empty() &&
       op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd);
 }
@@ -140,9 +143,9 @@ OperatorInfo make_info(const c10::OperatorHandle& op) {
   info.uses_generator = has(info, Kind::kGenerator);
   info.results_follow_from_metadata = follow_from_metadata(op, info, facts);
   info.refuses_floats = facts.has(kRefusesFloats);
-  info.resizes_in_its_own_way = facts.has(kResizesInItsOwnWay);
-  info.raises_versions = raises_versions_itself(op);
-  info.raises_by_values = info.uses_generator || facts.has(kRefusesValues);
+  info.skips_resize_warning = facts.has(kSkipsResizeWarning);
+  info.increments_versions = increments_versions_itself(op);
+  info.may_raise_for_values = info.uses_generator || facts.has(kRefusesValues);
   info.takes_any_size = facts.has(kTakesAnySize);
   info.reads_numbers = info.uses_generator || facts.has(kReadsNumbers);
   info.stays_on_host = facts.has(kStaysOnHost);
@@ -161,7 +164,7 @@ const OperatorInfo& info_of(const c10::OperatorHandle& op) {
     c10::OperatorHandle op;
     OperatorInfo info;
   };
-  // Programs call the same few operators again and again.
+  // Programs call the same few operators repeatedly.
   static std::array<std::atomic<const Known*>, 1024> recent;
   const size_t hash = std::hash<c10::OperatorHandle>{}(op);
   auto& slot = recent[(hash >> 4) % recent.size()];

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of facts about operators. To be read again for each version of
-// PyTorch.
+// The table of operator facts. Review it for each version of PyTorch.
 #include "facts/operators.h"
 
 #include <ATen/cpu/Utils.h>
@@ -19,7 +18,7 @@ constexpr uint64_t kIntegers = dtype_bit(ScalarType::Byte) |
     dtype_bit(ScalarType::Int) | dtype_bit(ScalarType::Long);
 constexpr uint64_t kHalf = dtype_bit(ScalarType::Half);
 constexpr uint64_t kBFloat16 = dtype_bit(ScalarType::BFloat16);
-// Slow only on a CPU without instructions for bfloat16.
+// Slow only on a CPU without bfloat16 instructions.
 constexpr uint64_t kBFloat16Unaided = uint64_t{1} << 63;
 constexpr uint64_t kComplexHalf = dtype_bit(ScalarType::ComplexHalf);
 constexpr uint64_t kComplexFloat = dtype_bit(ScalarType::ComplexFloat);
@@ -32,8 +31,8 @@ struct Row {
   uint64_t slow_dtypes = 0;
 };
 
-// A name stands for all overloads, or with one for that. Of dtypes it stands
-// for the in-place variant, too. Sorted by name.
+// A name without an overload applies to all overloads. For dtypes it also
+// applies to the in-place variant. Sorted by name.
 // [docs: facts]
 constexpr auto kRows = std::to_array<Row>({
     {"_quantized::_wrapped_linear_prepack", kReturnsCustomClass},
@@ -91,10 +90,10 @@ constexpr auto kRows = std::to_array<Row>({
     {"aten::abs", 0, kBool},
     {"aten::acos", 0, kComplexHalf},
     {"aten::acosh", 0, kComplexHalf},
-    {"aten::addbmm", kResizesInItsOwnWay, 0, kHalf | kBFloat16Unaided},
+    {"aten::addbmm", kSkipsResizeWarning, 0, kHalf | kBFloat16Unaided},
     {"aten::addmm", 0, 0, kHalf | kBFloat16Unaided},
     {"aten::angle", 0, kComplexHalf},
-    {"aten::arange", kResizesInItsOwnWay | kReadsNumbers},
+    {"aten::arange", kSkipsResizeWarning | kReadsNumbers},
     {"aten::asin", 0, kComplexHalf},
     {"aten::asinh", 0, kComplexHalf},
     {"aten::atan", 0, kComplexHalf},
@@ -106,7 +105,7 @@ constexpr auto kRows = std::to_array<Row>({
      kMixesDtypes | kFollowsParameters,
      0,
      kHalf | kBFloat16Unaided},
-    {"aten::bernoulli", kResizesInItsOwnWay},
+    {"aten::bernoulli", kSkipsResizeWarning},
     {"aten::bernoulli_.float", kTakesAnySize},
     {"aten::binary_cross_entropy", 0, 0, kHalf},
     {"aten::binary_cross_entropy_backward", 0, 0, kHalf},
@@ -133,7 +132,7 @@ constexpr auto kRows = std::to_array<Row>({
     {"aten::erfinv", 0, 0, kHalf | kBFloat16},
     {"aten::exp", 0, kComplexHalf},
     {"aten::exponential_", kTakesAnySize},
-    {"aten::eye", kResizesInItsOwnWay},
+    {"aten::eye", kSkipsResizeWarning},
     {"aten::fbgemm_linear_fp16_weight.packed_weight", kTakesHost},
     {"aten::fbgemm_linear_fp16_weight_fp32_activation.packed_weight",
      kTakesHost},
@@ -178,21 +177,21 @@ constexpr auto kRows = std::to_array<Row>({
     {"aten::lcm_", kRefusesFloats},
     {"aten::lerp", 0, kComplexHalf},
     {"aten::linalg_matrix_exp", 0, 0, kHalf | kBFloat16},
-    {"aten::linspace", kResizesInItsOwnWay},
+    {"aten::linspace", kSkipsResizeWarning},
     {"aten::log", 0, kComplexHalf},
     {"aten::log_normal_", kTakesAnySize},
-    {"aten::log_sigmoid_forward", kResizesInItsOwnWay},
+    {"aten::log_sigmoid_forward", kSkipsResizeWarning},
     {"aten::logaddexp", 0, kComplexHalf},
-    {"aten::logspace", kResizesInItsOwnWay},
+    {"aten::logspace", kSkipsResizeWarning},
     {"aten::lstm", 0, 0, kHalf | kBFloat16Unaided},
     {"aten::mm", 0, 0, kHalf | kBFloat16Unaided},
     {"aten::multi_margin_loss", 0, kHalf | kBFloat16},
     {"aten::multi_margin_loss_backward", 0, kHalf | kBFloat16},
     {"aten::multilabel_margin_loss_backward", 0, kHalf | kBFloat16},
     {"aten::multilabel_margin_loss_forward", 0, kHalf | kBFloat16},
-    {"aten::multinomial", kResizesInItsOwnWay},
+    {"aten::multinomial", kSkipsResizeWarning},
     {"aten::nansum", 0, kComplexHalf | kComplexFloat | kComplexDouble},
-    {"aten::narrow_copy", kResizesInItsOwnWay},
+    {"aten::narrow_copy", kSkipsResizeWarning},
     {"aten::native_batch_norm",
      kMixesDtypes | kFollowsParameters,
      0,
@@ -211,8 +210,8 @@ constexpr auto kRows = std::to_array<Row>({
     {"aten::random_", kTakesAnySize},
     {"aten::random_.from", kTakesAnySize},
     {"aten::random_.to", kTakesAnySize},
-    {"aten::randperm", kResizesInItsOwnWay},
-    {"aten::range", kResizesInItsOwnWay | kReadsNumbers},
+    {"aten::randperm", kSkipsResizeWarning},
+    {"aten::range", kSkipsResizeWarning | kReadsNumbers},
     {"aten::rnn_relu", 0, 0, kHalf | kBFloat16Unaided},
     {"aten::rnn_tanh", 0, 0, kHalf | kBFloat16Unaided},
     {"aten::rrelu_with_noise", 0, kHalf},
@@ -256,14 +255,15 @@ constexpr auto kFamilies = std::to_array<Row>({
     {"aten::quantize_", kRefusesValues},
 });
 
-// Operators of several tensors that native_functions.yaml gives a CUDA kernel
-// and no `device_check: NoCheck`: CUDA's compares the devices of all their
-// tensors first. Written at build time by cmake/device_checks.py.
+// Operators with several tensors that have a CUDA kernel in
+// native_functions.yaml without `device_check: NoCheck`. Their CUDA kernel
+// first compares the devices of all tensors. cmake/device_checks.py generates
+// the list at build time.
 constexpr auto kChecksDevices = std::to_array<std::string_view>({
 #include <device_checks.inc>
 });
-// clamp has an iterator that takes no such number, and embedding is
-// index_select there.
+// The iterator of clamp accepts no CPU scalar tensor, and embedding calls
+// index_select on CUDA.
 constexpr auto kChecksDevicesToo =
     std::to_array<std::string_view>({"clamp", "embedding"});
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Facts about operators that no schema and no tag of PyTorch states.
+// Facts about operators that neither the schema nor a tag of PyTorch states.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -16,49 +16,47 @@ constexpr uint64_t dtype_bit(c10::ScalarType dtype) {
 }
 
 enum Fact : uint32_t {
-  /// CUDA accepts CPU tensors of one or more dimensions for an argument beside
-  /// its own. Such a row ends with the name of the argument.
+  /// CUDA accepts CPU tensors with one or more dimensions for an argument, next
+  /// to CUDA tensors. Such a row ends with the name of the argument.
   kTakesHost = 1 << 0,
-  /// The CPU's kernel makes more for a backward pass to come.
+  /// The CPU kernel returns more if a backward pass will follow.
   kReadsRequiresGrad = 1 << 1,
-  /// It returns an object of a custom class, but hides it in a tensor.
+  /// It returns an object of a custom class disguised as a tensor.
   kReturnsCustomClass = 1 << 2,
-  /// Its results, or its errors, follow from values, and PyTorch has no tag
-  /// that says so.
+  /// Its results or errors depend on values, and PyTorch has no tag that states
+  /// this.
   kReadsValues = 1 << 3,
-  /// Its results, or its errors, follow from floating point numbers among its
-  /// arguments.
+  /// Its results or errors depend on floating point arguments.
   kReadsNumbers = 1 << 4,
-  /// The CPU's kernel refuses some floating point values.
+  /// The CPU kernel rejects some floating point values.
   kRefusesValues = 1 << 5,
-  /// It gives each element of a tensor a value, whatever its sizes.
+  /// It assigns every element of a tensor, whatever its sizes.
   kTakesAnySize = 1 << 6,
   /// It does not call at::native::resize_output, which warns.
-  kResizesInItsOwnWay = 1 << 7,
-  /// The CPU's kernel refuses floating point dtypes, and nothing before it
-  /// does.
+  kSkipsResizeWarning = 1 << 7,
+  /// The CPU kernel itself rejects floating point dtypes.
   kRefusesFloats = 1 << 8,
-  /// PyTorch tags it as random, but the CPU's kernel takes no dropout.
+  /// PyTorch tags it as random, but the CPU kernel supports no dropout.
   kDrawsNoNumbers = 1 << 9,
   /// PyTorch tags its shape as dynamic, which holds only if an index is a mask.
   kIsDynamicWithMasks = 1 << 10,
-  /// It opens a file of the host, or takes or makes tensors that are objects in
-  /// disguise: no message to the process of a device can name it.
+  /// It opens a host file, or its arguments or results are objects disguised as
+  /// tensors. No message to a device process can call it.
   kStaysOnHost = 1 << 11,
-  /// Its tensors may have 16-bit floats beside float32, as statistics.
+  /// It accepts float32 statistics next to 16-bit float tensors.
   kMixesDtypes = 1 << 12,
-  /// Results but the first have the dtype of its parameters, if those are
-  /// float32.
+  /// Results except the first have the dtype of its parameters if the
+  /// parameters are float32.
   kFollowsParameters = 1 << 13,
-  /// Results but the first are float32.
+  /// Results except the first are float32.
   kKeepsFloat32 = 1 << 14,
 };
 
 struct OperatorFacts {
   uint32_t facts = 0; // bits of Fact
-  /// Dtypes that CUDA has a kernel for and the CPU has not: one bit each.
+  /// Dtypes for which CUDA has a kernel and the CPU does not, one bit each.
   uint64_t missing_dtypes = 0;
-  /// Dtypes whose kernel of the CPU takes more than twice the time of float32.
+  /// Dtypes whose CPU kernel takes more than twice as long as for float32.
   uint64_t slow_dtypes = 0;
 
   bool has(Fact fact) const {
@@ -66,17 +64,17 @@ struct OperatorFacts {
   }
 };
 
-/// The facts about an operator, of all rows that name it.
+/// Returns the facts about an operator from all rows that name it.
 OperatorFacts facts_of(const std::string& name, const std::string& overload);
 
-/// The names of operators that have slow dtypes.
+/// Returns the names of operators that have slow dtypes.
 std::vector<std::string> slow_operators();
 
 /// Whether an argument of an operator has kTakesHost.
 bool takes_host(const std::string& name, const std::string& argument);
 
-/// Whether an operator refuses a CPU tensor of no dimensions beside tensors of
-/// the device, as on CUDA.
+/// Whether an operator rejects a CPU tensor without dimensions next to device
+/// tensors, as on CUDA.
 bool checks_devices(const std::string& name);
 
 } // namespace openreg::aten

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whether dtypes are widened.
+// Stores which dtypes are widened.
 #include "facts/wider_dtypes.h"
 
 namespace openreg::aten {

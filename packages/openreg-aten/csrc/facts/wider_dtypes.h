@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whether operators compute in a wider dtype than their tensors have:
-// kernel/wider.h says how.
+// Decides which operators compute in a wider dtype than their tensors have
+// (kernel/wider.h).
 #pragma once
 
 namespace openreg::aten {
 
-/// Lets operators compute in a wider dtype where the CPU has no kernel: the
-/// mechanism.
+/// Enables a mechanism: operators compute in a wider dtype if the CPU has no
+/// kernel.
 void use_wider_dtypes();
 bool uses_wider_dtypes();
 
-/// Lets operators compute in float32 where the CPU's kernel is slow: another
-/// mechanism.
+/// Enables a mechanism: operators compute in float32 if the CPU kernel is slow.
 void use_float32_kernels();
 bool uses_float32_kernels();
 

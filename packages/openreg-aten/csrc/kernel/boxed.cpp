@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kernel for everything.
+// The boxed kernel.
 #include "kernel/boxed.h"
 
 #include "alias/cpu_aliases.h"
@@ -149,18 +149,18 @@ class BoxedCall final : public Call {
       }
       switch (argument.kind) {
         case Kind::kTensor:
-          finder.see(value.toTensor());
+          finder.visit(value.toTensor());
           break;
         case Kind::kTensorList:
         case Kind::kOptionalTensorList:
           for (const c10::IValue& each : value.toListRef()) {
             if (each.isTensor()) {
-              finder.see(each.toTensor());
+              finder.visit(each.toTensor());
             }
           }
           break;
         case Kind::kDevice:
-          finder.see(value.toDevice());
+          finder.visit(value.toDevice());
           break;
         case Kind::kGenerator:
           break;
@@ -182,8 +182,8 @@ class BoxedCall final : public Call {
     return aliased;
   }
 
-  /// Puts into the place of an argument what the CPU's kernel gets for it. The
-  /// argument itself is moved aside, without a new reference to any tensor.
+  /// Replaces an argument with the tensor for the CPU kernel. Moves the
+  /// argument itself aside, so that no tensor gets a new reference.
   void replace_argument(const OperatorInfo::Argument& argument) {
     c10::IValue& value = this->value(argument);
     originals_.push_back(std::move(value));
@@ -226,7 +226,7 @@ class BoxedCall final : public Call {
     }
   }
 
-  /// First of all, since the stream may have to wait for other draws.
+  /// This comes first, because the stream may have to wait for other draws.
   void prepare_cpu_generator() {
     for (const auto& argument : info().arguments) {
       if (argument.kind == Kind::kGenerator) {
@@ -254,7 +254,8 @@ class BoxedCall final : public Call {
       result = aliases().adopt(std::move(result).toTensor());
     } else if (result.isTensorList()) {
       auto tensors = result.toTensorVector();
-      result = c10::IValue(); // the list's references would look like others'
+      // Its references would look like outside references.
+      result = c10::IValue();
       c10::List<at::Tensor> adopted;
       for (at::Tensor& each : tensors) {
         adopted.push_back(aliases().adopt(std::move(each)));
@@ -271,8 +272,8 @@ class BoxedCall final : public Call {
 };
 
 /// Runs an operator that returns an object of a custom class, such as packed
-/// weights. The object is the CPU's and may keep arguments, so these are
-/// copies.
+/// weights. The object is on the CPU and may keep arguments, so they are
+/// copied.
 void run_on_host(
     const c10::OperatorHandle& op,
     const OperatorInfo& info,
@@ -307,7 +308,8 @@ void run_boxed(
     const c10::OperatorHandle& target,
     c10::DispatchKey cpu_key) {
   const OperatorInfo& info = info_of(op);
-  // Collectives write to their arguments, which their schemas do not say.
+  // Collectives write to their arguments, although their schemas do not declare
+  // it.
   const bool is_collective = info.returns_custom_class &&
       op.schema().getNamespace() == std::string_view("c10d");
   TORCH_CHECK_NOT_IMPLEMENTED(
@@ -316,7 +318,7 @@ void run_boxed(
       op.operator_name(),
       "' on device type ",
       c10::kPrivateUse1,
-      ": it has no kernel for the device, and none for ",
+      ": it has neither a kernel for the device nor a kernel for ",
       cpu_key,
       " that the device could run.");
   if (C10_UNLIKELY(info.returns_custom_class)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The kernel for everything: runs any operator's CPU kernel on device memory.
+// The boxed kernel: runs the CPU kernel of any operator on device memory.
 #pragma once
 
 #include <ATen/core/boxing/KernelFunction.h>
@@ -8,12 +8,13 @@
 
 namespace openreg::aten {
 
-/// Runs `op`, with its arguments on `stack`, by the kernel that `target`, which
-/// takes the same arguments, has for `cpu_key`: one of the CPU's dispatch keys.
-/// Leaves the results on `stack`.
+/// Runs `op`, with its arguments on `stack`. The kernel is that of `target`,
+/// which takes the same arguments, for `cpu_key`, a CPU dispatch key. Leaves
+/// the results on `stack`.
 ///
-/// Device tensors are replaced by CPU tensors over the same memory, generators
-/// and devices by the CPU's, and the device adopts the results.
+/// Replaces device tensors with CPU tensors over the same memory, and device
+/// generators and devices with their CPU counterparts. The device adopts the
+/// results.
 void run_boxed(
     const c10::OperatorHandle& op,
     torch::jit::Stack* stack,
@@ -29,7 +30,7 @@ void run_cpu_kernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 // [docs: end]
 
 /// A boxed kernel that runs the CPU kernel of the operator `name`, for
-/// operators that have none of their own.
+/// operators without a CPU kernel.
 template <const char* name>
 void run_as(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   static const auto target =
@@ -37,14 +38,13 @@ void run_as(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   run_boxed(op, stack, target);
 }
 
-/// The kernel of an operator that computes in a wider dtype, for callers with a
-/// kernel in another form.
+/// Runs an operator that computes in a wider dtype, for unboxed callers.
 void run_widened(
     const c10::OperatorHandle& op,
     c10::DispatchKeySet keys,
     torch::jit::Stack* stack);
 
-/// The same for one of at::_ops.
+/// The same for an operator of at::_ops.
 template <typename Operator, typename Schema = typename Operator::schema>
 struct WiderCall;
 template <typename Operator, typename Result, typename... Args>

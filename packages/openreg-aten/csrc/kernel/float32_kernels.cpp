@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kernels of the CPU that compute 16-bit floats in float32 and round once.
+// CPU kernels that compute 16-bit floats in float32 and round once.
 #include "kernel/wider.h"
 
 #include <torch/library.h>
@@ -23,7 +23,7 @@ struct Wide {
 
 struct Table {
   std::unordered_map<c10::OperatorHandle, c10::OperatorHandle> wide;
-  std::unordered_map<c10::OperatorHandle, Wide> narrow; // by the wide one
+  std::unordered_map<c10::OperatorHandle, Wide> narrow; // by the wide operator
 };
 
 Table& table() {
@@ -37,14 +37,14 @@ bool is_narrow(const at::Tensor& tensor) {
        tensor.scalar_type() == ScalarType::BFloat16);
 }
 
-/// Runs the CPU's kernel for float32 on copies of the tensors.
+/// Runs the float32 CPU kernel on copies of the tensors.
 void run_in_float32(const c10::OperatorHandle& op, Stack* stack) {
   const Wide& wide = table().narrow.at(op);
   const OperatorInfo& info = info_of(op);
   const size_t base = stack->size() - info.argument_count;
   const std::vector<c10::IValue> originals(
       stack->begin() + static_cast<std::ptrdiff_t>(base), stack->end());
-  if (info_of(wide.of).promotes) { // as the iterator of pointwise operators
+  if (info_of(wide.of).promotes) { // as in the iterator of pointwise operators
     check_overlap(info, originals);
   }
   ScalarType dtype = ScalarType::Undefined;
@@ -67,7 +67,7 @@ void run_in_float32(const c10::OperatorHandle& op, Stack* stack) {
   try {
     wide.of.redispatchBoxed(kCpu, stack);
   } catch (const c10::Error&) {
-    // The kernel for the narrow dtype raises its own error, which names it.
+    // The kernel for the narrow dtype raises an error that names this dtype.
     stack->resize(base);
     stack->insert(stack->end(), originals.begin(), originals.end());
     wide.of.redispatchBoxed(kCpu, stack);

@@ -21,7 +21,7 @@ bool is_converted(
       operand.current_dtype != common_dtype;
 }
 
-/// Converts a scalar of the CPU, as the iterator of CPU tensors does.
+/// Converts a CPU scalar, as the iterator over CPU tensors does.
 void convert_scalar(at::OperandInfo& operand, c10::ScalarType dtype) {
   operand.exchange_tensor(
       c10::MaybeOwned<at::TensorBase>::owned(operand.tensor().to(dtype)));
@@ -67,7 +67,7 @@ bool has_host_operand(const c10::SmallVectorImpl<at::OperandInfo>& operands) {
 bool lie_in_storages(const c10::SmallVectorImpl<at::OperandInfo>& operands) {
   return std::all_of(
       operands.begin(), operands.end(), [](const at::OperandInfo& operand) {
-        return operand.is_output || // it is new, or one of the inputs as well
+        return operand.is_output || // it is new, or also an input
             lies_in_storage(*operand.tensor_base().unsafeGetTensorImpl());
       });
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Structured pointwise operators, run by PyTorch's own parts on device tensors.
+// Runs structured pointwise operators on device tensors with PyTorch's own
+// parts.
 //
-// A structured operator has two halves: meta() makes an iterator over the
-// operands, for which metadata is enough, and impl() calls the DispatchStub of
-// the iterator's device. Between the two the iterator is told that its operands
-// are the CPU's, at the addresses where kernels find them. So there is no alias
-// of any tensor, and the output is the device's from the start.
+// A structured operator has two halves: meta() builds an iterator over the
+// operands and needs only their metadata, and impl() calls the DispatchStub for
+// the device of the iterator. Between the two, the operands of the iterator are
+// marked as CPU tensors at their kernel addresses. This needs no aliases, and
+// the output is a device tensor from the start.
 #pragma once
 
 #include "alias/extent.h"
@@ -21,47 +22,46 @@
 
 namespace openreg::aten {
 
-/// A new tensor for an operator's output, on the device of `options`.
+/// Returns a new tensor for an output, on the device of `options`.
 at::Tensor make_output(
     at::IntArrayRef sizes,
     at::IntArrayRef strides,
     const at::TensorOptions& options);
 
-/// Bytes of all elements of the operands.
+/// Returns the bytes of all elements of the operands.
 size_t operand_bytes(const c10::SmallVectorImpl<at::OperandInfo>& operands);
 
-/// Whether the iterator of CPU tensors would convert one that is the device's,
-/// which only that can do.
+/// Whether the iterator would convert an operand that is on the device. Only an
+/// iterator over CPU tensors can convert it.
 bool converts_on_device(
     const c10::SmallVectorImpl<at::OperandInfo>& operands,
     c10::ScalarType common_dtype);
 
-/// Whether a tensor of the host is among the operands.
+/// Whether an operand is a host tensor.
 bool has_host_operand(const c10::SmallVectorImpl<at::OperandInfo>& operands);
 
-/// Arguments of other types are no numbers, and no kernel refuses them for
-/// that.
+/// Arguments of other types are not numbers, so kernels accept them.
 template <typename Argument>
-bool has_number(c10::ScalarType, const Argument&) {
+bool can_represent(c10::ScalarType, const Argument&) {
   return true;
 }
 
 /// Whether all operands lie in their storages.
 bool lie_in_storages(const c10::SmallVectorImpl<at::OperandInfo>& operands);
 
-/// Tells the operands of an iterator that they are the CPU's.
+/// Marks the operands of an iterator as CPU tensors.
 void move_to_cpu(
     c10::SmallVectorImpl<at::OperandInfo>& operands,
     c10::ScalarType common_dtype);
 
-/// Whether a kernel has a dtype for sure.
-inline bool has_surely(c10::ScalarType dtype, bool refuses_floats) {
+/// Whether a kernel supports a dtype in any case.
+inline bool certainly_supports(c10::ScalarType dtype, bool refuses_floats) {
   return refuses_floats
       ? dtype == c10::ScalarType::Long
       : dtype == c10::ScalarType::Float || dtype == c10::ScalarType::Double;
 }
 
-/// Dtypes with which an operator has run.
+/// The dtypes with which an operator has already run.
 class DtypeSet {
  public:
   bool has(c10::ScalarType dtype) const {
@@ -105,11 +105,11 @@ class Iterator final : public Structured {
     return *output_;
   }
 
-  /// Whether impl() can run on the device's memory.
+  /// Whether impl() can run on device memory.
   bool can_run() const {
     return fits_ && !converts_on_device(this->operands_, this->common_dtype_);
   }
-  /// Whether one of the operands is a number of the host.
+  /// Whether an operand is a host scalar.
   bool has_host_operand() const {
     return openreg::aten::has_host_operand(this->operands_);
   }
@@ -156,7 +156,7 @@ class StructuredCall final : public TypedCall<Operator> {
             DispatchPath::kStructured),
         iterator_(iterator) {}
 
-  bool makes_first() const override {
+  bool allocates_first() const override {
     return true;
   }
   // [docs: structured-run]
@@ -195,8 +195,9 @@ template <
     typename Schema = typename Operator::schema>
 struct StructuredKernel;
 
-/// The kernel of `Operator`, one of at::_ops, by `Structured`, its class in
-/// at::native, and the typed kernel where that does not fit.
+/// The kernel of `Operator`, an operator of at::_ops. Runs `Structured`, its
+/// class in at::native, or the typed kernel if `Structured` cannot run on the
+/// arguments.
 template <
     typename Operator,
     typename Structured,
@@ -217,20 +218,20 @@ struct StructuredKernel<Operator, Structured, Result(Args...)> {
       return WiderCall<Operator>::run(
           OperatorCall::handle(), static_cast<Args&&>(args)...);
     }
-    static const bool takes_no_number =
+    static const bool rejects_scalar =
         checks_devices(OperatorCall::handle().schema().name());
     if (C10_UNLIKELY(
             !iterator.can_run() ||
-            (takes_no_number && iterator.has_host_operand()))) {
+            (rejects_scalar && iterator.has_host_operand()))) {
       return TypedKernel<Operator>::run(static_cast<Args&&>(args)...);
     }
     StructuredCall<Operator, Structured, std::decay_t<Args>...> call(
         iterator, args...);
-    // A kernel says no to dtypes that it does not have, so the output is the
-    // result for sure if it has run with this one, or has it surely.
+    // A kernel rejects unsupported dtypes. The output is therefore certain only
+    // if the kernel has run with this dtype, or supports it in any case.
     if (C10_LIKELY(
-            (has_run || has_surely(dtype, info.refuses_floats)) &&
-            (has_number(dtype, args) && ...))) {
+            (has_run || certainly_supports(dtype, info.refuses_floats)) &&
+            (can_represent(dtype, args) && ...))) {
       call.bytes_if_known = iterator.bytes();
       call.may_raise = c10::isIntegralType(dtype, /*includeBool=*/false);
     }

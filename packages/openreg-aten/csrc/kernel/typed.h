@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The boxed kernel's work in an operator's own C++ signature.
+// Typed kernels: the work of the boxed kernel in the C++ signature of an
+// operator.
 //
-// A boxed kernel takes its arguments from a stack. Putting them there costs a
-// reference to each tensor, and a tensor's first reference besides that of its
-// Python object takes the GIL. A typed kernel gets references to the caller's
-// arguments, and passes references to CPU aliases on.
+// A boxed kernel takes its arguments from a stack. Pushing them costs a
+// reference to each tensor, and the first reference after that of the Python
+// object takes the GIL. A typed kernel gets references to the arguments of the
+// caller, and passes references to CPU aliases on.
 #pragma once
 
 #include "alias/cpu_aliases.h"
@@ -28,8 +29,7 @@
 
 namespace openreg::aten {
 
-/// Replaces the arguments of one call by what the CPU's kernel gets for them,
-/// in the order of the schema.
+/// Replaces the arguments of one call for the CPU kernel, in schema order.
 class TypedArguments {
  public:
   TypedArguments(
@@ -69,7 +69,7 @@ class TypedArguments {
     ++next_;
     return prepare_cpu_generator(device_, generator);
   }
-  /// Numbers, sizes and the like go to the kernel as they are.
+  /// Numbers, sizes and the like are passed unchanged.
   template <typename Plain>
   const Plain& operator()(const Plain& value) {
     return value;
@@ -92,7 +92,7 @@ class TypedArguments {
   CpuAliases& aliases_;
 };
 
-/// What TypedArguments does to an argument, as types.
+/// The argument type that TypedArguments passes to the kernel.
 template <typename Argument>
 using CpuArgument =
     decltype(std::declval<TypedArguments&>()(std::declval<Argument>()));
@@ -100,7 +100,7 @@ template <typename Argument>
 inline constexpr bool kIsReplaced =
     !std::is_same_v<CpuArgument<Argument>, const std::decay_t<Argument>&>;
 
-/// An argument as it is put on a stack.
+/// Converts an argument to an IValue.
 template <typename Argument>
 const Argument& as_value(const Argument& argument) {
   return argument;
@@ -116,40 +116,40 @@ inline std::vector<at::Tensor> as_value(const at::ITensorListRef& tensors) {
   return to_vector(tensors);
 }
 
-/// Lets a visitor see the tensors of an argument.
+/// Calls a visitor with each tensor in an argument.
 template <typename Visitor, typename Argument>
-void see_tensors(Visitor& visitor, const Argument& argument) {
+void visit_tensors(Visitor& visitor, const Argument& argument) {
   using Type = std::decay_t<Argument>;
   if constexpr (std::is_same_v<Type, at::Tensor>) {
-    visitor.see(argument);
+    visitor.visit(argument);
   } else if constexpr (std::is_same_v<Type, std::optional<at::Tensor>>) {
     if (argument) {
-      visitor.see(*argument);
+      visitor.visit(*argument);
     }
   } else if constexpr (
       std::is_same_v<Type, at::TensorList> ||
       std::is_same_v<Type, at::ITensorListRef>) {
     for (const at::Tensor& tensor : argument) {
-      visitor.see(tensor);
+      visitor.visit(tensor);
     }
   } else if constexpr (
       std::is_same_v<Type, c10::List<std::optional<at::Tensor>>>) {
     for (const std::optional<at::Tensor> tensor : argument) {
       if (tensor) {
-        visitor.see(*tensor);
+        visitor.visit(*tensor);
       }
     }
   }
 }
 
-/// Raises the versions of tensors, as in-place operators on them do.
-struct VersionRaiser {
-  void see(const at::Tensor& tensor) const {
+/// Increments the versions of tensors, as in-place operators do.
+struct VersionIncrementer {
+  void visit(const at::Tensor& tensor) const {
     tensor.unsafeGetTensorImpl()->bump_version();
   }
 };
 
-/// Makes the results of a kernel the device's.
+/// Converts kernel results to device tensors.
 inline at::Tensor adopt(CpuAliases& aliases, at::Tensor&& result) {
   return aliases.adopt(std::move(result));
 }
@@ -176,8 +176,8 @@ Plain adopt(CpuAliases&, Plain&& result) {
   return std::forward<Plain>(result);
 }
 
-/// Puts the draw of a random operator behind earlier ones. First of all, since
-/// the stream may have to wait for them.
+/// Orders the draw of a random operator after earlier draws. This comes first,
+/// because the stream may have to wait for them.
 template <typename Argument>
 void order_draw(const DeviceFinder&, const Argument&) {}
 inline void order_draw(
@@ -187,7 +187,7 @@ inline void order_draw(
   prepare_cpu_generator(finder.result(), generator);
 }
 
-/// Results as a list of tensors, and back.
+/// Convert results to a list of tensors, and back.
 inline std::vector<at::Tensor> to_tensors(const at::Tensor& result) {
   return {result};
 }
@@ -217,8 +217,8 @@ Result from_tensors(std::vector<at::Tensor>& results) {
   }
 }
 
-/// References to the tensors that an operator writes to and returns, in order;
-/// moves no argument.
+/// Returns references to the tensors that an operator writes to and returns, in
+/// order. Does not move arguments.
 template <typename... Args>
 auto tie_written(Args&&... args) {
   const auto pick = [](auto&& arg) {
@@ -230,7 +230,7 @@ auto tie_written(Args&&... args) {
   };
   return std::tuple_cat(pick(std::forward<Args>(args))...);
 }
-/// The results that are arguments.
+/// Returns the results that are arguments.
 template <typename Result, typename... Args>
 Result written_arguments(Args&&... args) {
   auto written = tie_written(std::forward<Args>(args)...);
@@ -241,7 +241,7 @@ Result written_arguments(Args&&... args) {
   }
 }
 
-/// The results of a boxed kernel as those of a typed one.
+/// Converts the results of a boxed kernel to the result type of a typed kernel.
 template <typename Result>
 struct FromStack {
   static Result make(torch::jit::Stack&& stack) {
@@ -269,7 +269,8 @@ template <typename... Results>
 inline constexpr bool kIsArgument<std::tuple<Results...>> =
     (std::is_reference_v<Results> && ...);
 
-/// A call of `Operator`, one of at::_ops, with references to its arguments.
+/// A call of `Operator`, an operator of at::_ops, with references to its
+/// arguments.
 template <typename Operator, typename Schema = typename Operator::schema>
 class TypedCall;
 template <typename Operator, typename Result, typename... Args>
@@ -348,7 +349,7 @@ class TypedCall<Operator, Result(Args...)> : public Call {
     }
   }
   void adopt() override {
-    cpu_args_.reset(); // or its references would keep aliases from their pool
+    cpu_args_.reset(); // or their references would keep aliases out of the pool
     if constexpr (kMakesTensors) {
       *made_ = openreg::aten::adopt(this->aliases(), std::move(*made_));
     }
@@ -369,7 +370,7 @@ class TypedCall<Operator, Result(Args...)> : public Call {
     return tensors;
   }
 
-  /// The result of an operator that makes new tensors.
+  /// Returns the result of an operator that creates tensors.
   Result take_result() {
     return std::move(*made_);
   }
@@ -381,7 +382,7 @@ class TypedCall<Operator, Result(Args...)> : public Call {
   void with_arguments(Work&& work) {
     std::apply(std::forward<Work>(work), args_);
   }
-  // Nothing where no tensor is made.
+  // Empty if the operator creates no tensors.
   std::optional<std::conditional_t<kMakesTensors, Result, std::monostate>>
       made_;
 
@@ -404,7 +405,8 @@ class TypedCall<Operator, Result(Args...)> : public Call {
 template <typename Operator, typename Schema = typename Operator::schema>
 struct TypedKernel;
 
-/// The kernel of `Operator`, one of at::_ops: its CPU kernel on device memory.
+/// The kernel of `Operator`, an operator of at::_ops: runs its CPU kernel on
+/// device memory.
 template <typename Operator, typename Result, typename... Args>
 struct TypedKernel<Operator, Result(Args...)> {
   using OperatorCall = TypedCall<Operator>;
@@ -416,16 +418,16 @@ struct TypedKernel<Operator, Result(Args...)> {
           OperatorCall::handle(), static_cast<Args&&>(args)...);
     }
     DeviceFinder finder;
-    (see_tensors(finder, args), ...);
+    (visit_tensors(finder, args), ...);
     (order_draw(finder, args), ...);
     OperatorCall call(finder.result(), args...);
     submit(call);
     if constexpr (kIsArgument<Result>) {
       return written_arguments<Result>(static_cast<Args&&>(args)...);
     } else if constexpr (std::is_void_v<Result>) {
-      if (info.raises_versions) { // where ADInplaceOrView does not
+      if (info.increments_versions) { // if ADInplaceOrView does not
         const auto* next = info.arguments.data();
-        (raise_versions(next, args), ...);
+        (increment_versions(next, args), ...);
       }
     } else {
       return call.take_result();
@@ -433,18 +435,18 @@ struct TypedKernel<Operator, Result(Args...)> {
   }
 
   template <typename Argument>
-  static void raise_versions(
+  static void increment_versions(
       const OperatorInfo::Argument*& next,
       const Argument& argument) {
     if constexpr (kIsReplaced<Argument>) {
       if ((next++)->written) {
-        const VersionRaiser raiser;
-        see_tensors(raiser, argument);
+        const VersionIncrementer incrementer;
+        visit_tensors(incrementer, argument);
       }
     }
   }
 
-  /// Whether every argument that the OperatorInfo names is replaced.
+  /// Whether each argument in the OperatorInfo is replaced.
   static bool is_complete() {
     return (size_t{kIsReplaced<Args>} + ... + 0) ==
         OperatorCall::schema_info().arguments.size();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Casts the arguments of a call, calls again, and casts the results back.
+// Casts the arguments of a call, calls the operator again, and casts the
+// results back.
 #include "kernel/wider.h"
 
 #include "alias/extent.h"
@@ -22,7 +23,8 @@ std::unordered_map<std::string, Preparation>& preparations() {
   return *value;
 }
 
-/// The dtype with a kernel, which holds all numbers of the other.
+/// Returns the next wider dtype with a kernel, which represents all values of
+/// `dtype`.
 ScalarType wider(ScalarType dtype) {
   switch (dtype) {
     case ScalarType::Bool:
@@ -39,11 +41,12 @@ ScalarType wider(ScalarType dtype) {
   }
 }
 
-/// What is cast in one call, and how back.
+/// The casts of one call, and their inverse casts.
 class Casts {
  public:
   explicit Casts(const OperatorInfo& info) : widened_(info.widened_dtypes) {
-    // An operator has results, and takes numbers, of the other kind.
+    // An operator may also have real results for complex tensors, or real
+    // tensors with complex numbers.
     if ((widened_ & dtype_bit(ScalarType::ComplexHalf)) != 0) {
       widened_ |= dtype_bit(ScalarType::Half);
     }
@@ -128,8 +131,8 @@ void copy_back(
 
 namespace {
 
-/// Whether tensors of several dtypes are those that the CPU's kernel takes:
-/// data of one dtype, and parameters or statistics of one, the same or float32.
+/// Whether the CPU kernel accepts tensors of several dtypes: data of one dtype,
+/// and parameters or statistics of one dtype, which is the same or float32.
 bool mixes_as_on_cpu(
     const c10::OperatorHandle& op,
     const OperatorInfo& info,
@@ -178,7 +181,7 @@ class WidenedCall {
     }
   }
 
-  /// Composite operators are above autograd, kernels below.
+  /// The kernels of composite operators run above autograd, others below.
   bool is_composite() const {
     return op_.hasKernelForDispatchKey(
         c10::DispatchKey::CompositeImplicitAutograd);
@@ -245,11 +248,11 @@ Widening widening_of(
   for (size_t i = 0; i < arguments.size(); ++i) {
     const c10::IValue& value = stack[base + i];
     if (value.isTensor()) {
-      dtype.see(value.toTensor());
+      dtype.visit(value.toTensor());
     } else if (arguments[i].name() == "dtype" && value.isInt()) {
-      dtype.see(value.toScalarType());
+      dtype.visit(value.toScalarType());
     } else if (arguments[i].type()->kind() == c10::TypeKind::NumberType) {
-      dtype.see(value.toScalar());
+      dtype.visit(value.toScalar());
     }
   }
   const Widening widening = dtype.widening();

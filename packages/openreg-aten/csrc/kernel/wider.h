@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operators in a wider dtype: where CUDA has a kernel and the CPU has none, and
-// where the CPU's kernel for 16-bit floats is slow.
+// Computes operators in a wider dtype: where CUDA has a kernel and the CPU does
+// not, and where the CPU kernel for 16-bit floats is slow.
 //
-// facts/operators.cpp lists operators and dtypes. A kernel of the device asks
-// first whether its call is among them, which costs all other operators one
-// comparison. If it is, the arguments are cast, the operator is called again,
-// and its results are cast back: the device computes as CUDA does, which
-// accumulates 16-bit floats in float32, and rounds once. Where the CPU has a
-// kernel, one kernel casts, computes and casts back.
+// facts/operators.cpp lists operators and dtypes. A device kernel first checks
+// whether its call is listed, which costs all other operators one comparison.
+// For a listed call, the arguments are cast, the operator is called again, and
+// its results are cast back. The device thereby computes as CUDA does, which
+// accumulates 16-bit floats in float32 and rounds once. Where the CPU has a
+// kernel, a single kernel casts, computes and casts back.
 #pragma once
 
 #include "facts/operator_info.h"
@@ -26,27 +26,27 @@
 
 namespace openreg::aten {
 
-/// Some operators need more than another dtype. Such a function changes the
-/// arguments, which start at `base` and have been cast, and may change the
+/// Prepares operators for which a cast is not sufficient. It changes the
+/// arguments, which start at `base` and have been cast, and may replace the
 /// operator.
 using Preparation =
     void (*)(c10::OperatorHandle& op, torch::jit::Stack& stack, size_t base);
-/// Prepares the calls of all overloads of an operator.
+/// Registers a preparation for all overloads of an operator.
 void prepare_wider(const std::string& name, Preparation preparation);
 
 enum class Widening : uint8_t {
   kNone,
-  kByCasts,  // the device casts: the CPU has no kernel
-  kInKernel, // one kernel casts and computes: the CPU's is slow
+  kByCasts,  // the device casts, because the CPU has no kernel
+  kInKernel, // one kernel casts and computes, because the CPU kernel is slow
 };
 
-/// Collects what decides in which dtype a call computes: its argument `dtype`,
-/// else its tensors; of pointwise operators what they promote to.
+/// Determines the dtype that a call computes in: its argument `dtype`, else the
+/// dtype of its tensors. For pointwise operators it is the promoted dtype.
 class ComputedDtype {
  public:
   explicit ComputedDtype(const OperatorInfo& info) : info_(info) {}
 
-  void see(const at::Tensor& tensor) {
+  void visit(const at::Tensor& tensor) {
     if (!tensor.defined()) {
       return;
     }
@@ -55,24 +55,24 @@ class ComputedDtype {
       promoted_ = at::native::update_result_type_state(tensor, promoted_);
     }
   }
-  void see(const c10::Scalar& scalar) {
+  void visit(const c10::Scalar& scalar) {
     if (info_.promotes) {
       promoted_ = at::native::update_result_type_state(scalar, promoted_);
     }
   }
-  void see(c10::ScalarType dtype) {
+  void visit(c10::ScalarType dtype) {
     given_ = dtype_bit(dtype);
   }
   template <typename Value>
-  void see(const std::optional<Value>& value) {
+  void visit(const std::optional<Value>& value) {
     if (value) {
-      see(*value);
+      visit(*value);
     }
   }
-  // Sizes and the like. No kernel takes lists of tensors but the RNN layers,
-  // which ops/rnn_layers.cpp casts.
+  // Sizes and the like. Only the kernels of RNN layers take lists of tensors,
+  // and ops/rnn_layers.cpp casts these.
   template <typename Other>
-  void see(const Other&) {}
+  void visit(const Other&) {}
 
   Widening widening() const {
     const uint64_t computed = given_ != 0 ? given_
@@ -84,7 +84,7 @@ class ComputedDtype {
     if ((computed & info_.slow_dtypes) == 0 || !uses_float32_kernels()) {
       return Widening::kNone;
     }
-    // What the CPU's kernel refuses is its error.
+    // The CPU kernel raises its own error for other dtypes.
     constexpr uint64_t kFloats = dtype_bit(c10::ScalarType::Half) |
         dtype_bit(c10::ScalarType::BFloat16) |
         dtype_bit(c10::ScalarType::Float) | dtype_bit(c10::ScalarType::Double);
@@ -102,7 +102,7 @@ class ComputedDtype {
   uint64_t given_ = 0;
 };
 
-/// Whether the operator that `info` describes is widened with a dtype, or with
+/// Whether the operator that `info` describes is widened for a dtype, or for
 /// these arguments.
 inline bool is_widened(const OperatorInfo& info, c10::ScalarType dtype) {
   return C10_UNLIKELY((info.widened_dtypes & dtype_bit(dtype)) != 0) &&
@@ -115,7 +115,7 @@ bool computes_wider(const OperatorInfo& info, const Args&... args) {
     return false;
   }
   ComputedDtype dtype(info);
-  (dtype.see(args), ...);
+  (dtype.visit(args), ...);
   return dtype.widening() != Widening::kNone;
 }
 Widening widening_of(
@@ -123,26 +123,25 @@ Widening widening_of(
     const OperatorInfo& info,
     const torch::jit::Stack& stack);
 
-/// Calls `op`, with its arguments on `stack`, in a wider dtype, and leaves the
-/// results on `stack`, in the dtypes that they are expected in.
+/// Calls `op` in a wider dtype, with its arguments on `stack`. Leaves the
+/// results on `stack`, in the dtypes that the caller expects.
 void run_wider(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 
-/// Refuses arguments whose memory a kernel must not write to. It is not asked:
-/// it writes to copies of them.
+/// Throws for arguments with overlapping memory, which a kernel must not write
+/// to. The kernel itself cannot check this, because it writes to copies.
 void check_overlap(
     const OperatorInfo& info,
     at::ArrayRef<c10::IValue> arguments);
-/// Gives the arguments that an operator writes the values and sizes of their
-/// copies.
+/// Copies values and sizes from the copies back to the written arguments.
 void copy_back(
     const OperatorInfo& info,
     at::ArrayRef<c10::IValue> arguments,
     at::ArrayRef<c10::IValue> copies);
 
-/// Defines operators of ours that compute in float32 what `names` compute in a
-/// slow dtype: one for each overload, with a kernel for the CPU.
+/// Defines operators that compute the operators `names` in float32 for slow
+/// dtypes: one per overload, with a CPU kernel.
 void add_float32_kernels(const std::vector<std::string>& names);
-/// The one for `op`; null if there is none.
+/// Returns the float32 operator for `op`, or null.
 const c10::OperatorHandle* float32_kernel_of(const c10::OperatorHandle& op);
 
 } // namespace openreg::aten

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One call by a message, with a look at its reply.
+// Sends one call as a message, and changes its reply.
 #include "message/altered_reply.h"
 
 #include "alias/cpu_aliases.h"
@@ -30,7 +30,7 @@ std::vector<at::Tensor> run_with_reply(
         aliases.alias_argument(tensors[i], info.arguments.at(i)));
   }
   codec::Bytes message;
-  codec::Numbered numbered;
+  codec::NumberedObjects objects;
   TORCH_CHECK(
       write_call(
           message,
@@ -39,23 +39,23 @@ std::vector<at::Tensor> run_with_reply(
           device,
           stack,
           /*results=*/nullptr,
-          numbered),
+          objects),
       name,
-      " has no encoding");
+      " cannot be encoded in a message");
   std::vector<at::Tensor> made;
   run_on_current_stream(device, [&] {
     const KernelScope scope(device);
     codec::Bytes reply;
     exchange(describe_launch("a test", /*bytes=*/0), message, reply);
     alter(reply);
-    const auto results = read_described(reply, op, stack, numbered);
+    const auto results = read_described(reply, op, stack, objects);
     for (std::size_t i = 0; results && i < results->size(); ++i) {
       if (info.returned[i] < 0 && (*results)[i].isTensor()) {
         made.push_back((*results)[i].toTensor());
       }
     }
   });
-  numbered = {};
+  objects = {};
   stack.clear();
   aliases.write_back();
   for (at::Tensor& each : made) {

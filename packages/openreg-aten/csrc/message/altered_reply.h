@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operators whose replies are changed before the host reads them: for tests of
-// what a reply can do.
+// Runs operators and changes their replies before the host reads them, to test
+// how the host handles invalid replies.
 #pragma once
 
 #include "base/export.h"
@@ -15,9 +15,9 @@
 
 namespace openreg::aten {
 
-/// Runs an operator that takes tensors alone, the first of them the device's,
-/// by a message, as submit() does; `alter` changes the reply. Returns the
-/// tensors that it made. Throws as submit(), and Malformed.
+/// Sends an operator whose arguments are all tensors, the first one on the
+/// device, as a message, as submit() does. `alter` changes the reply. Returns
+/// the new tensors. Throws as submit() does, and Malformed.
 OPENREG_ATEN_API std::vector<at::Tensor> run_with_reply(
     const std::string& name,
     const std::string& overload,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Settings of the program, on their way to the process of a device.
+// Transfers the settings of the program to a device process.
 #include "message/context.h"
 
 #include "codec/values.h"
@@ -43,7 +43,7 @@ constexpr at::Float32Op kFloat32Ops[] = {
     at::Float32Op::MATMUL};
 static_assert(
     std::size(kFloat32Ops) ==
-    std::tuple_size_v<decltype(Settings::precisions)>);
+    std::tuple_size_v<decltype(ContextSettings::precisions)>);
 
 at::Float32Precision precision_of(at::Float32Op op) {
   return at::globalContext().float32Precision(at::Float32Backend::MKLDNN, op);
@@ -66,7 +66,7 @@ void set_engine(at::QEngine engine) {
   }
 }
 
-void apply(const Settings& settings) {
+void apply(const ContextSettings& settings) {
   Context& context = at::globalContext();
   const auto dtype = c10::scalarTypeToTypeMeta(settings.default_dtype);
   if (at::get_default_dtype() != dtype) {
@@ -93,19 +93,20 @@ void apply(const Settings& settings) {
   set_engine(static_cast<at::QEngine>(settings.engine));
 }
 
-/// The settings of a device's process, and the kernels that run with them.
+/// The settings of a device process, and the kernels that run with them.
 class SharedSettings {
  public:
-  void acquire(const Settings& settings) {
+  void acquire(const ContextSettings& settings) {
     std::unique_lock lock(mutex_);
-    // Who waits to change them comes first: others could run for ever.
+    // A kernel that waits to change the settings has priority, or others could
+    // run forever.
     changed_.wait(lock, [this] { return !changing_; });
     if (now_ != settings) {
       changing_ = true;
       idle_.wait(lock, [this] { return kernels_ == 0; });
       changing_ = false;
       changed_.notify_all();
-      now_.reset(); // if this throws, nobody knows them
+      now_.reset(); // unknown if apply() throws
       apply(settings);
       now_ = settings;
     }
@@ -122,13 +123,13 @@ class SharedSettings {
   std::mutex mutex_;
   std::condition_variable idle_;
   std::condition_variable changed_;
-  std::optional<Settings> now_;
+  std::optional<ContextSettings> now_;
   std::size_t kernels_ = 0;
-  bool changing_ = false; // one waits for idle_
+  bool changing_ = false; // a kernel waits for idle_
 };
 
 SharedSettings& shared_settings() {
-  static auto* value = new SharedSettings; // for threads that outlive main()
+  static auto* value = new SharedSettings; // threads may outlive main()
   return *value;
 }
 
@@ -152,8 +153,8 @@ void write_context(codec::Writer& out) {
   out.put(static_cast<std::uint8_t>(context.qEngine()));
 }
 
-Settings read_context(codec::Reader& in) {
-  Settings settings{};
+ContextSettings read_context(codec::Reader& in) {
+  ContextSettings settings{};
   settings.default_dtype = codec::read_dtype(in);
   settings.refuses_nondeterministic = in.get_flag();
   settings.warns_of_nondeterministic = in.get_flag();
@@ -161,17 +162,17 @@ Settings read_context(codec::Reader& in) {
   for (std::uint8_t& each : settings.precisions) {
     each = in.get<std::uint8_t>();
     if (each > static_cast<std::uint8_t>(at::Float32Precision::DEFAULT)) {
-      throw Malformed("unknown precision of float32");
+      throw Malformed("unknown float32 precision");
     }
   }
   settings.engine = in.get<std::uint8_t>();
   if (settings.engine >= static_cast<std::uint8_t>(at::QEngine::ONEDNN) + 2) {
-    throw Malformed("unknown engine of quantized operators");
+    throw Malformed("unknown quantized engine");
   }
   return settings;
 }
 
-SettingsScope::SettingsScope(const Settings& settings) {
+SettingsScope::SettingsScope(const ContextSettings& settings) {
   if (is_device_process()) {
     shared_settings().acquire(settings);
   }

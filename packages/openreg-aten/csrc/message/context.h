@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the kernels of the CPU ask of the program, beside their arguments.
+// Global settings of the program that CPU kernels read besides their arguments.
 #pragma once
 
 #include "codec/wire.h"
@@ -11,30 +11,30 @@
 
 namespace openreg::aten {
 
-/// What the CPU's kernels read of at::Context, and the default dtype.
-struct Settings {
+/// The settings of at::Context that CPU kernels read, and the default dtype.
+struct ContextSettings {
   c10::ScalarType default_dtype;
   bool refuses_nondeterministic;
   bool warns_of_nondeterministic;
-  std::uint8_t flags;                     // a bit each
+  std::uint8_t flags;                     // one bit each
   std::array<std::uint8_t, 3> precisions; // at::Float32Precision
   std::uint8_t engine;                    // at::QEngine
 
-  bool operator==(const Settings&) const = default;
+  bool operator==(const ContextSettings&) const = default;
 };
 
 /// Writes the settings of the program.
 void write_context(codec::Writer& out);
 
 /// Throws Malformed.
-Settings read_context(codec::Reader& in);
+ContextSettings read_context(codec::Reader& in);
 
-/// While it lives, this process has these settings if it is that of a device:
-/// kernels of several streams run there at a time. Those with other settings
-/// wait until no kernel runs. Throws c10::Error for what PyTorch refuses.
+/// Applies settings in a device process for a scope. Kernels of several streams
+/// run in it concurrently, so a kernel with different settings waits until no
+/// other kernel runs. Throws c10::Error for settings that PyTorch rejects.
 class SettingsScope {
  public:
-  explicit SettingsScope(const Settings& settings);
+  explicit SettingsScope(const ContextSettings& settings);
   SettingsScope(const SettingsScope&) = delete;
   SettingsScope& operator=(const SettingsScope&) = delete;
   ~SettingsScope();

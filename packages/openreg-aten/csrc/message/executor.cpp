@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Decoding of messages, runs of kernels, and results that wait for memory.
+// Decodes messages, runs kernels, and keeps results until they get memory.
 #include "message/executor.h"
 
 #include "base/mechanism.h"
@@ -41,7 +41,7 @@ namespace {
 
 using codec::Bytes;
 using codec::Malformed;
-using codec::Numbered;
+using codec::NumberedObjects;
 using codec::Reader;
 using codec::Writer;
 using torch::jit::Stack;
@@ -55,31 +55,33 @@ struct KernelFailure {
   std::string text;
 };
 
-/// Results that have no memory of the device yet.
+/// Results that have no device memory yet.
 struct Described {
-  std::vector<c10::Storage> storages; // in the order of their places
+  std::vector<c10::Storage> storages; // in the order in which they get memory
 };
 
-struct State {
+struct ExecutorState {
   std::mutex mutex;
   std::unordered_map<std::uint64_t, Described> described; // by ticket
   std::uint64_t next_ticket = 1;
 };
 
-/// The file of the library that a symbol is in.
+/// Returns the file of the library that contains a symbol.
 std::string library_of(const void* symbol) {
   Dl_info info{};
-  TORCH_CHECK(dladdr(symbol, &info) != 0, "the file of a library is not known");
+  TORCH_CHECK(
+      dladdr(symbol, &info) != 0, "the path of a library cannot be determined");
   return info.dli_fname;
 }
 
-State& state() {
-  static auto* value = new State; // for threads that outlive main()
+ExecutorState& state() {
+  static auto* value = new ExecutorState; // threads may outlive main()
   return *value;
 }
 
-/// Whether a range lies in one block of the runtime. A device's process does
-/// not know the blocks: there it is memory of the device.
+/// Whether a range lies in a single block of the runtime. A device process does
+/// not have the list of blocks, so it only checks that the range is device
+/// memory.
 bool is_allocated(std::uint64_t address, std::uint64_t nbytes) {
   if (is_device_process()) {
     const auto begin = reinterpret_cast<std::uintptr_t>(g_own_memory.begin);
@@ -104,15 +106,15 @@ void* kernel_address(std::uint64_t address, std::uint64_t nbytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(range.begin);
   const auto end = reinterpret_cast<std::uintptr_t>(range.end);
   if (address < begin || address > end || nbytes > end - address) {
-    throw Malformed("an address is not the device's");
+    throw Malformed("an address is outside device memory");
   }
   if (nbytes > 0 && !is_allocated(address, nbytes)) {
-    throw Malformed("an address is in no memory that is allocated");
+    throw Malformed("an address is not in allocated device memory");
   }
   return reinterpret_cast<std::byte*>(address) + range.distance;
 }
 
-c10::Storage make_storage(
+c10::Storage wrap_memory(
     void* data,
     std::size_t nbytes,
     bool resizable,
@@ -132,24 +134,24 @@ const codec::StorageSource kArguments{
     .device =
         [](std::uint64_t address, std::size_t nbytes, bool resizable) {
           void* data = kernel_address(address, nbytes);
-          return make_storage(data, nbytes, resizable);
+          return wrap_memory(data, nbytes, resizable);
         },
     .host = codec::make_host_storage,
     .fresh = [](std::size_t) -> c10::Storage {
-      throw Malformed("a call has a storage without a place");
+      throw Malformed("a storage of a call has no device address");
     },
-    .nowhere =
+    .without_memory =
         [](std::size_t nbytes) {
-          return make_storage(nullptr, nbytes, /*resizable=*/false);
+          return wrap_memory(nullptr, nbytes, /*resizable=*/false);
         }};
 
-/// What an argument was before the kernel ran.
-class Before {
+/// The state of an argument before the kernel ran.
+class ArgumentState {
  public:
-  explicit Before(const at::Tensor& tensor) {
+  explicit ArgumentState(const at::Tensor& tensor) {
     const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
     if (impl.is_nested()) {
-      return; // written in place, never given other sizes
+      return; // written in place, never resized
     }
     if (codec::has_components(impl)) {
       copy_ = codec::compose(impl, impl.device(), codec::components_of(impl));
@@ -206,18 +208,18 @@ class Before {
   at::Tensor copy_; // of a sparse tensor, with the same components
 };
 
-/// A call as it was read.
-struct Call {
+/// A decoded call.
+struct DecodedCall {
   std::optional<c10::OperatorHandle> op;
   c10::DispatchKey key = c10::DispatchKey::CPU;
   int threads = 1;
-  Settings settings{};
+  ContextSettings settings{};
   Stack stack;
-  Numbered numbered;
-  std::optional<ResultPlaces> results; // none are described
+  NumberedObjects objects;
+  std::optional<ResultPlaces> results; // or the results are described
 };
 
-// In the order in which a dispatcher prefers them.
+// In dispatcher order.
 constexpr c10::DispatchKey kKeys[] = {
     c10::DispatchKey::NestedTensorCPU,
     c10::DispatchKey::SparseCsrCPU,
@@ -229,12 +231,12 @@ constexpr c10::DispatchKey kKeys[] = {
 c10::DispatchKey read_key(Reader& in) {
   const auto key = static_cast<c10::DispatchKey>(in.get<std::uint16_t>());
   if (std::find(std::begin(kKeys), std::end(kKeys), key) == std::end(kKeys)) {
-    throw Malformed("a call is for a dispatch key that is not the CPU's");
+    throw Malformed("a call names a dispatch key that is not a CPU key");
   }
   return key;
 }
 
-/// The key whose kernel gets these arguments; none if there is no tensor.
+/// Returns the dispatch key of these arguments, or none without tensors.
 std::optional<c10::DispatchKey> key_of(const Stack& stack) {
   c10::DispatchKeySet keys;
   const auto add = [&](const c10::IValue& value) {
@@ -259,22 +261,23 @@ std::optional<c10::DispatchKey> key_of(const Stack& stack) {
 }
 
 /// Throws unless the operator has a kernel for the key, and the dispatcher
-/// would pick it: it trusts the kinds of its arguments. Where an argument names
-/// a layout, that decides. A kernel that is there for every key looks itself.
-void check_key(const Call& call) {
+/// would choose it: the kernel relies on the kinds of its arguments. An
+/// argument that names a layout decides the key. A kernel for all keys checks
+/// its arguments itself.
+void check_key(const DecodedCall& call) {
   const auto refuse = [&](const char* why) {
     throw Malformed(toString(call.op->operator_name()) + why);
   };
-  if (!is_the_devices(*call.op, call.key)) {
+  if (!has_device_kernel(*call.op, call.key)) {
     refuse(" has no kernel for this dispatch key");
   }
   const auto key = key_of(call.stack);
   if (key && *key != call.key && call.op->hasKernelForDispatchKey(call.key) &&
       !call.op->schema().argumentIndexWithName("layout")) {
-    refuse(" has arguments for another dispatch key");
+    refuse(" has arguments with a different dispatch key");
   }
-  if (!codec::have_data(call.numbered) && !takes_zeros(*call.op)) {
-    refuse(" does not take tensors without data");
+  if (!codec::have_data(call.objects) && !accepts_zero_tensor(*call.op)) {
+    refuse(" does not accept tensors without data");
   }
 }
 
@@ -303,22 +306,26 @@ std::optional<ResultPlaces> read_places(Reader& in) {
   return results;
 }
 
-/// Throws unless the arguments are what the schema says: a kernel trusts them.
+/// Throws unless the arguments match the schema, on which kernels rely.
 void check_arguments(const c10::FunctionSchema& schema, const Stack& stack) {
   if (stack.size() != schema.arguments().size()) {
-    throw Malformed("an operator has another number of arguments");
+    throw Malformed(
+        schema.name() + ": expected " +
+        std::to_string(schema.arguments().size()) +
+        " arguments, but the message has " + std::to_string(stack.size()));
   }
   for (std::size_t i = 0; i < stack.size(); ++i) {
     const c10::Argument& argument = schema.arguments()[i];
     if (!codec::is_of_type(stack[i], argument)) {
       throw Malformed(
           "argument " + argument.name() + " of " + schema.name() +
-          " is of another type");
+          " has an unexpected type");
     }
   }
 }
 
-/// Thrown for an operator that only the program has, as Python registers them.
+/// Thrown for an operator that exists only in the program, such as one
+/// registered in Python.
 struct UnknownOperator {
   c10::OperatorName name;
 };
@@ -336,24 +343,26 @@ c10::OperatorHandle find_operator(std::string name, std::string overload) {
   }
   if (std::none_of(
           std::begin(kKeys), std::end(kKeys), [&](c10::DispatchKey key) {
-            return is_the_devices(*op, key);
+            return has_device_kernel(*op, key);
           })) {
-    throw Malformed(full.name + " does not run by messages");
+    throw Malformed(full.name + " cannot be called by a message");
   }
   return known.emplace(full, *op).first->second;
 }
 
-Call read_call(Reader& in) {
-  Call call;
+DecodedCall read_call(Reader& in) {
+  DecodedCall call;
   std::string name = in.get_text();
   call.op = find_operator(std::move(name), in.get_text());
   call.key = read_key(in);
   call.threads = in.get<std::int32_t>();
   if (call.threads < 1 || call.threads > kMostThreads) {
-    throw Malformed("a kernel cannot have so many threads");
+    throw Malformed(
+        "a kernel cannot use " + std::to_string(call.threads) +
+        " threads: expected 1 to " + std::to_string(kMostThreads));
   }
   call.settings = read_context(in);
-  codec::ValueReader values(in, call.numbered, kArguments);
+  codec::ValueReader values(in, call.objects, kArguments);
   const std::size_t count = in.get_count();
   for (std::size_t i = 0; i < count; ++i) {
     call.stack.push_back(values.read());
@@ -365,7 +374,7 @@ Call read_call(Reader& in) {
   return call;
 }
 
-/// Runs a kernel; what it throws is its failure.
+/// Runs a kernel, and converts its exception to KernelFailure.
 template <typename Work>
 std::optional<KernelFailure> attempt(const Work& work) {
   try {
@@ -430,7 +439,7 @@ void write_failure(
   out.put_text(failure.text);
 }
 
-void run_into_places(Call& call, Bytes& reply) {
+void run_into_places(DecodedCall& call, Bytes& reply) {
   std::optional<std::vector<TensorMetadata>> made; // if not as predicted
   const auto failure = attempt([&] {
     run_into(
@@ -451,13 +460,13 @@ void run_into_places(Call& call, Bytes& reply) {
   }
 }
 
-/// Writes what the kernel did to its arguments and what it returned.
-void describe(
-    Call& call,
+/// Writes the changed arguments and the results of the kernel.
+void describe_results(
+    DecodedCall& call,
     const std::vector<const void*>& buffers,
-    const std::vector<Before>& before,
+    const std::vector<ArgumentState>& before,
     Bytes& reply) {
-  State& all = state();
+  ExecutorState& all = state();
   Described described;
   Writer out(reply);
   out.put(ReplyTag::kDescribed);
@@ -468,33 +477,32 @@ void describe(
   out.put(ticket);
   std::vector<std::uint32_t> replaced;
   for (std::size_t i = 0; i < buffers.size(); ++i) {
-    if (call.numbered.storages[i].data() != buffers[i]) {
+    if (call.objects.storages[i].data() != buffers[i]) {
       replaced.push_back(static_cast<std::uint32_t>(i));
-      described.storages.push_back(call.numbered.storages[i]);
+      described.storages.push_back(call.objects.storages[i]);
     }
   }
   out.put_count(replaced.size());
   for (const std::uint32_t number : replaced) {
     out.put(number);
-    out.put(
-        static_cast<std::uint64_t>(call.numbered.storages[number].nbytes()));
+    out.put(static_cast<std::uint64_t>(call.objects.storages[number].nbytes()));
   }
   std::vector<std::uint32_t> changed;
   for (std::size_t i = 0; i < before.size(); ++i) {
-    if (!before[i].is(call.numbered.tensors[i])) {
+    if (!before[i].is(call.objects.tensors[i])) {
       changed.push_back(static_cast<std::uint32_t>(i));
     }
   }
-  codec::ValueWriter values(out, codec::Direction::kReply, call.numbered);
+  codec::ValueWriter values(out, codec::Direction::kReply, call.objects);
   out.put_count(changed.size());
   for (const std::uint32_t number : changed) {
     out.put(number);
-    const at::Tensor tensor = call.numbered.tensors[number];
+    const at::Tensor tensor = call.objects.tensors[number];
     TORCH_CHECK_NOT_IMPLEMENTED(
         values.write_metadata(tensor),
         "an argument that ",
         call.op->operator_name(),
-        " changed has no encoding");
+        " changed cannot be encoded in a message");
   }
   out.put_count(call.stack.size());
   for (const c10::IValue& value : call.stack) {
@@ -503,34 +511,34 @@ void describe(
           !call.op->schema().is_mutable(),
           "a result of ",
           call.op->operator_name(),
-          " has no encoding");
+          " cannot be encoded in a message");
       reply.clear();
       out.put(ReplyTag::kUndescribed);
       return;
     }
   }
-  for (std::size_t i = buffers.size(); i < call.numbered.storages.size(); ++i) {
-    described.storages.push_back(call.numbered.storages[i]);
+  for (std::size_t i = buffers.size(); i < call.objects.storages.size(); ++i) {
+    described.storages.push_back(call.objects.storages[i]);
   }
   const std::lock_guard lock(all.mutex);
   TORCH_CHECK(
       all.described.size() < kMostDescribed,
-      "too many results wait for their places");
+      "too many results wait to be fetched");
   all.described.emplace(ticket, std::move(described));
 }
 
-void run_and_describe(Call& call, Bytes& reply) {
+void run_and_describe(DecodedCall& call, Bytes& reply) {
   std::vector<const void*> buffers;
-  buffers.reserve(call.numbered.storages.size());
-  for (const c10::Storage& storage : call.numbered.storages) {
+  buffers.reserve(call.objects.storages.size());
+  for (const c10::Storage& storage : call.objects.storages) {
     buffers.push_back(storage.data());
   }
   const auto failure = attempt([&] {
-    const std::vector<Before> before(
-        call.numbered.tensors.begin(), call.numbered.tensors.end());
+    const std::vector<ArgumentState> before(
+        call.objects.tensors.begin(), call.objects.tensors.end());
     const EnqueuedKernelScope scope({});
     call.op->redispatchBoxed(c10::DispatchKeySet(call.key), &call.stack);
-    describe(call, buffers, before, reply);
+    describe_results(call, buffers, before, reply);
     call.stack.clear();
   });
   if (failure) {
@@ -548,14 +556,14 @@ void send_generator(Reader& in, Bytes& reply) {
   out.put_text({reinterpret_cast<const char*>(state.data()), state.size()});
 }
 
-/// Takes the results that wait for a message.
+/// Removes and returns the results that a message names.
 Described take_described(Reader& in) {
   const auto ticket = in.get<std::uint64_t>();
-  State& all = state();
+  ExecutorState& all = state();
   const std::lock_guard lock(all.mutex);
   const auto found = all.described.find(ticket);
   if (found == all.described.end()) {
-    throw Malformed("there are no results with this ticket");
+    throw Malformed("no results are kept for this ticket");
   }
   Described described = std::move(found->second);
   all.described.erase(found);
@@ -568,7 +576,7 @@ void place(Reader& in, Bytes& reply) {
     void* to = kernel_address(in.get<std::uint64_t>(), storage.nbytes());
     if (storage.nbytes() > 0 && storage.data() != nullptr) {
       if (to == nullptr) {
-        throw Malformed("results got no place");
+        throw Malformed("results were assigned no memory");
       }
       std::memcpy(to, storage.data(), storage.nbytes());
     }
@@ -589,12 +597,12 @@ void execute(codec::ByteSpan message, Bytes& reply) try {
       break;
     case MessageTag::kCall: {
       std::optional<SettingsScope> settings;
-      Call call = [&] {
+      DecodedCall call = [&] {
         try {
-          Call read = read_call(in);
+          DecodedCall read = read_call(in);
           settings.emplace(read.settings);
           return read;
-        } catch (const c10::Error& error) { // PyTorch's own checks
+        } catch (const c10::Error& error) { // checks of PyTorch
           throw Malformed(error.what_without_backtrace());
         }
       }();
@@ -619,10 +627,9 @@ void execute(codec::ByteSpan message, Bytes& reply) try {
   write_failure(
       reply,
       {FailureTag::kNotImplementedError,
-       "the process of a device has no operator " +
-           c10::toString(unknown.name) +
-           ": it has PyTorch's own, and none that the program or another "
-           "library registers (see OPENREG_ISOLATION)"});
+       "the device process has no operator " + c10::toString(unknown.name) +
+           ": it has the operators of PyTorch, not those registered by the "
+           "program or another library (see OPENREG_ISOLATION)"});
 }
 
 bool describes_failure(const Bytes& reply) {
@@ -633,7 +640,8 @@ bool describes_failure(const Bytes& reply) {
 void set_executor() {
   static std::once_flag once;
   std::call_once(once, [] {
-    // In this order; the runtime's library comes with this one.
+    // In this order. The library of the runtime is loaded together with this
+    // one.
     const std::vector<std::string> files = {
         library_of(reinterpret_cast<const void*>(&c10::GetDefaultCPUAllocator)),
         library_of(reinterpret_cast<const void*>(&at::get_num_threads)),
@@ -647,7 +655,7 @@ void set_executor() {
         [](const void* message, size_t size, orReply_t reply, void* args) {
           Bytes bytes;
           {
-            const WarningsKept warnings;
+            const WarningCollector warnings;
             execute({static_cast<const std::uint8_t*>(message), size}, bytes);
             warnings.append_to(bytes);
           }
@@ -669,5 +677,6 @@ void openreg_aten_start_device(const orMemoryView* view) {
   using namespace openreg::aten;
   become_device(*view);
   set_executor();
-  enable_mechanisms({}); // operators of ours, and the allocator of results
+  // Operators of this library, and the allocator of results.
+  enable_mechanisms({});
 }

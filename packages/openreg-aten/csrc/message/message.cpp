@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Writing of calls, reading of replies.
+// Writes calls and reads replies.
 #include "message/message.h"
 
 #include "codec/components.h"
@@ -27,7 +27,7 @@ namespace openreg::aten {
 namespace {
 
 using codec::Malformed;
-using codec::Numbered;
+using codec::NumberedObjects;
 using codec::Reader;
 using codec::ValueReader;
 using codec::ValueWriter;
@@ -85,7 +85,7 @@ void write_places(Writer& out, const ResultPlaces* results) {
   throw_failure(failure, text);
 }
 
-c10::Storage make_storage(
+c10::Storage wrap_memory(
     c10::DataPtr&& data,
     std::size_t nbytes,
     c10::Allocator* allocator) {
@@ -99,23 +99,23 @@ c10::Storage make_storage(
 
 const codec::StorageSource kResults{
     .device = [](std::uint64_t, std::size_t, bool) -> c10::Storage {
-      throw Malformed("a reply has an address");
+      throw Malformed("a reply contains a device address");
     },
     .host = [](codec::ByteSpan) -> c10::Storage {
-      throw Malformed("a reply has bytes of the host");
+      throw Malformed("a reply contains host data");
     },
     .fresh =
         [](std::size_t nbytes) {
           c10::Allocator& allocator = kernel_cpu_allocator();
-          return make_storage(allocator.allocate(nbytes), nbytes, &allocator);
+          return wrap_memory(allocator.allocate(nbytes), nbytes, &allocator);
         },
-    .nowhere =
+    .without_memory =
         [](std::size_t nbytes) {
           c10::DataPtr nothing(nullptr, c10::Device(c10::kCPU));
-          return make_storage(std::move(nothing), nbytes, nullptr);
+          return wrap_memory(std::move(nothing), nbytes, nullptr);
         }};
 
-/// What a message does that is no call of an operator.
+/// Describes a message that is not an operator call.
 orLaunchInfo info_of_message(const char* name, orActivityKind kind) {
   orLaunchInfo info = OPENREG_LAUNCH_INFO_INIT;
   info.name = name;
@@ -123,10 +123,11 @@ orLaunchInfo info_of_message(const char* name, orActivityKind kind) {
   return info;
 }
 
-/// A message that says where described results go: the device copies them.
-class Placing {
+/// A message that assigns memory to described results. The device then copies
+/// the results there.
+class Placement {
  public:
-  explicit Placing(std::uint64_t ticket) {
+  explicit Placement(std::uint64_t ticket) {
     out_.put(MessageTag::kPlace);
     out_.put(ticket);
   }
@@ -137,10 +138,10 @@ class Placing {
             reinterpret_cast<std::uintptr_t>(to_device(storage.data()))));
     bytes_ += storage.nbytes();
   }
-  /// It may throw, and then the device drops the results.
+  /// If this throws, the device drops the results.
   void send() const {
     orLaunchInfo info = info_of_message(
-        "the placing of results",
+        "the placement of results",
         bytes_ > 0 ? orActivityMemcpy : orActivityHostFunc);
     info.direction = orMemcpyDeviceToDevice;
     info.hostMemory = orMemoryTypeDevice;
@@ -156,7 +157,7 @@ class Placing {
   std::uint64_t bytes_ = 0;
 };
 
-/// Asks the executor to drop results that were described.
+/// Requests the executor to drop described results.
 void drop(std::uint64_t ticket) {
   codec::Bytes message;
   codec::Bytes reply;
@@ -169,8 +170,8 @@ void drop(std::uint64_t ticket) {
       reply);
 }
 
-/// The arguments that an operator writes, and their component tensors: a reply
-/// may change these.
+/// The arguments that an operator writes, with their component tensors. A reply
+/// may change only these.
 class Written {
  public:
   Written(const OperatorInfo& info, const Stack& arguments) {
@@ -222,27 +223,27 @@ class Written {
   std::vector<at::Tensor> tensors_;
 };
 
-/// Takes tensors of the host out of what a reply can name: their memory would
-/// become the device's.
-void hide_the_hosts(Numbered& numbered) {
-  const auto is_the_hosts = [](const c10::Storage& storage) {
+/// Removes host tensors from the objects that a reply can name, because their
+/// memory would become device memory.
+void drop_host_tensors(NumberedObjects& objects) {
+  const auto is_on_host = [](const c10::Storage& storage) {
     return storage.data() != nullptr && to_device(storage.data()) == nullptr;
   };
-  for (at::Tensor& tensor : numbered.tensors) {
-    if (tensor.has_storage() && is_the_hosts(tensor.storage())) {
+  for (at::Tensor& tensor : objects.tensors) {
+    if (tensor.has_storage() && is_on_host(tensor.storage())) {
       tensor.reset();
     }
   }
-  for (c10::Storage& storage : numbered.storages) {
-    if (is_the_hosts(storage)) {
+  for (c10::Storage& storage : objects.storages) {
+    if (is_on_host(storage)) {
       storage = {};
     }
   }
 }
 
-/// Throws unless the values are what the schema says of the results. One that
-/// is an argument is this tensor, or is quantized as it: some kernels make a
-/// new one.
+/// Throws unless the values match the results in the schema. A result that is
+/// an argument must be the same tensor. If the argument is quantized, a new
+/// quantized tensor is accepted, because some kernels return one.
 void check_results(
     const c10::FunctionSchema& schema,
     const OperatorInfo& info,
@@ -263,49 +264,52 @@ void check_results(
     }
   }
   if (!fits) {
-    throw Malformed("the results are not those of " + schema.name());
+    throw Malformed(
+        "the number or types of the results do not match " + schema.name());
   }
 }
 
-/// Reads what the kernel did to arguments, and what it returned, and writes
-/// where new buffers are.
+/// Reads the changed arguments and the results, and adds new buffers to
+/// `places`.
 Stack read_results(
     Reader& in,
-    Placing& places,
+    Placement& places,
     const c10::OperatorHandle& op,
     const Stack& arguments,
-    Numbered& numbered) {
+    NumberedObjects& objects) {
   const OperatorInfo& info = info_of(op);
   const Written written(info, arguments);
-  hide_the_hosts(numbered);
-  // Storages of arguments that got another buffer.
-  const std::size_t known = numbered.storages.size();
+  drop_host_tensors(objects);
+  // Storages of arguments that got a new buffer.
+  const std::size_t known = objects.storages.size();
   const std::size_t replaced = in.get_count();
   for (std::size_t i = 0; i < replaced; ++i) {
     const auto number = in.get<std::uint32_t>();
     const auto nbytes = in.get<std::uint64_t>();
     // Other tensors may be views of it.
-    if (number >= known || !written.has(numbered.storages[number]) ||
-        !numbered.storages[number].resizable() ||
-        nbytes < numbered.storages[number].nbytes()) {
-      throw Malformed("the reply replaces a storage that is not to change");
+    if (number >= known || !written.has(objects.storages[number]) ||
+        !objects.storages[number].resizable() ||
+        nbytes < objects.storages[number].nbytes()) {
+      throw Malformed(
+          "the reply replaces a storage that the call must not change");
     }
     c10::StorageImpl& storage =
-        *numbered.storages[number].unsafeGetStorageImpl();
+        *objects.storages[number].unsafeGetStorageImpl();
     storage.set_data_ptr_noswap(kernel_cpu_allocator().allocate(nbytes));
     storage.set_nbytes(nbytes);
-    places.add(numbered.storages[number]);
+    places.add(objects.storages[number]);
   }
-  ValueReader values(in, numbered, kResults);
-  // Arguments that got other metadata.
+  ValueReader values(in, objects, kResults);
+  // Arguments with changed metadata.
   const std::size_t changed = in.get_count();
   for (std::size_t i = 0; i < changed; ++i) {
     const auto number = in.get<std::uint32_t>();
-    if (number >= numbered.tensors.size() ||
-        !written.has(numbered.tensors[number])) {
-      throw Malformed("the reply changes a tensor that is not to change");
+    if (number >= objects.tensors.size() ||
+        !written.has(objects.tensors[number])) {
+      throw Malformed(
+          "the reply changes a tensor that the call must not change");
     }
-    const at::Tensor tensor = numbered.tensors[number];
+    const at::Tensor tensor = objects.tensors[number];
     values.read_metadata(tensor);
   }
   Stack stack;
@@ -315,8 +319,8 @@ Stack read_results(
   }
   in.expect_end();
   check_results(op.schema(), info, arguments, stack);
-  for (std::size_t i = known; i < numbered.storages.size(); ++i) {
-    places.add(numbered.storages[i]);
+  for (std::size_t i = known; i < objects.storages.size(); ++i) {
+    places.add(objects.storages[i]);
   }
   return stack;
 }
@@ -345,15 +349,15 @@ void exchange(
       [](void* args, const void* data, size_t size) {
         const auto* bytes = static_cast<const std::uint8_t*>(data);
         const codec::ByteSpan whole(bytes, size);
-        const codec::ByteSpan reply_alone = repeat_warnings(whole);
+        const codec::ByteSpan reply_only = repeat_warnings(whole);
         static_cast<codec::Bytes*>(args)->assign(
-            reply_alone.begin(), reply_alone.end());
+            reply_only.begin(), reply_only.end());
       },
       &reply,
       &info));
 }
 
-void ask_executor(codec::ByteSpan message, codec::Bytes& reply) {
+void call_executor(codec::ByteSpan message, codec::Bytes& reply) {
   if (kernels_reach_memory()) {
     execute(message, reply);
   } else {
@@ -384,12 +388,12 @@ void fetch_generator(const at::Generator& generator, c10::DeviceIndex device) {
       reply);
   Reader in(reply);
   if (in.get_enum<ReplyTag>() != ReplyTag::kGenerator) {
-    throw Malformed("the reply is not the state of a generator");
+    throw Malformed("the reply is not a generator state");
   }
   const std::string state = in.get_text();
   in.expect_end();
   if (state.empty()) {
-    return; // the device has no twin: none has drawn
+    return; // without a twin, no kernel has drawn
   }
   codec::set_state(
       generator,
@@ -403,8 +407,8 @@ bool write_call(
     c10::DeviceIndex device,
     const Stack& stack,
     const ResultPlaces* results,
-    Numbered& numbered) {
-  if (!is_the_devices(op, key)) {
+    NumberedObjects& objects) {
+  if (!has_device_kernel(op, key)) {
     return false;
   }
   Writer out(message);
@@ -415,35 +419,39 @@ bool write_call(
   out.put(static_cast<std::int32_t>(at::get_num_threads()));
   write_context(out);
   out.put_count(stack.size());
-  numbered.device = device;
-  ValueWriter values(out, codec::Direction::kCall, numbered);
+  objects.device = device;
+  ValueWriter values(out, codec::Direction::kCall, objects);
   for (const c10::IValue& value : stack) {
     if (!values.write(value)) {
       return false;
     }
   }
   write_places(out, results);
-  return codec::have_data(numbered) || takes_zeros(op);
+  return codec::have_data(objects) || accepts_zero_tensor(op);
 }
 
 void read_done(
     codec::ByteSpan reply,
     std::size_t count,
-    c10::function_ref<void(std::vector<TensorMetadata>)> tell) {
+    c10::function_ref<void(std::vector<TensorMetadata>)> report) {
   Reader in(reply);
   const auto tag = in.get_enum<ReplyTag>();
   if (tag != ReplyTag::kDone && tag != ReplyTag::kFailed) {
-    throw Malformed("the reply is not to such a call");
+    throw Malformed(
+        "the reply has tag " + std::to_string(static_cast<int>(tag)) +
+        ", which is not a reply to this call");
   }
   if (in.get_flag()) {
     if (in.get_count() != count) {
-      throw Malformed("the reply is about other results");
+      throw Malformed(
+          "the reply does not describe the " + std::to_string(count) +
+          " results of the call");
     }
     std::vector<TensorMetadata> made(count);
     for (TensorMetadata& each : made) {
       each = read_metadata(in);
     }
-    tell(std::move(made));
+    report(std::move(made));
   }
   if (tag == ReplyTag::kFailed) {
     throw_failure(in);
@@ -455,7 +463,7 @@ std::optional<Stack> read_described(
     const codec::Bytes& reply,
     const c10::OperatorHandle& op,
     const Stack& arguments,
-    Numbered& numbered) {
+    NumberedObjects& objects) {
   Reader in(reply);
   const auto tag = in.get_enum<ReplyTag>();
   if (tag == ReplyTag::kUndescribed) {
@@ -465,13 +473,15 @@ std::optional<Stack> read_described(
     throw_failure(in);
   }
   if (tag != ReplyTag::kDescribed) {
-    throw Malformed("the reply is not to such a call");
+    throw Malformed(
+        "the reply has tag " + std::to_string(static_cast<int>(tag)) +
+        ", which is not a reply to this call");
   }
   const auto ticket = in.get<std::uint64_t>();
-  Placing places(ticket);
+  Placement places(ticket);
   Stack stack;
   try {
-    stack = read_results(in, places, op, arguments, numbered);
+    stack = read_results(in, places, op, arguments, objects);
   } catch (...) {
     drop(ticket);
     throw;

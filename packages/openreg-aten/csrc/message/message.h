@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls as messages, and the replies to them: the host's side.
+// The host side of messages: sends calls and reads the replies.
 #pragma once
 
 #include "base/export.h"
@@ -19,27 +19,29 @@
 
 namespace openreg::aten {
 
-/// Whether calls go through messages: OPENREG_ISOLATION is not thread.
+/// Whether calls are sent as messages: OPENREG_ISOLATION is not thread.
 bool sends_messages();
 
-/// Sends a message in the order of the current device's current stream, and
-/// waits for the reply. `info` says what the device does.
+/// Sends a message in the order of the current stream of the current device,
+/// and waits for the reply. `info` describes the work for activity records.
 void exchange(
     const orLaunchInfo& info,
     codec::ByteSpan message,
     codec::Bytes& reply);
 
-/// Gives a message, which may be wrong, to the executor, wherever that is.
-OPENREG_ATEN_API void ask_executor(
+/// Sends a message, which may be invalid, to the executor of this or of a
+/// device process.
+OPENREG_ATEN_API void call_executor(
     codec::ByteSpan message,
     codec::Bytes& reply);
 
-/// Gives a generator the state of its twin on `device`, if it has one there.
+/// Assigns a generator the state of its twin on `device`, if it has one.
 void fetch_generator(const at::Generator& generator, c10::DeviceIndex device);
 
-/// Writes a call with CPU aliases as arguments. With `results`, the new tensors
-/// go there; without, the reply describes them. False if an argument has no
-/// encoding. `numbered` gets the tensors and storages of the arguments.
+/// Writes a call with CPU aliases as arguments. With `results`, the kernel
+/// writes new tensors there. Otherwise the reply describes them. Returns false
+/// if an argument cannot be encoded. `objects` receives the tensors and
+/// storages of the arguments.
 bool write_call(
     codec::Bytes& message,
     const c10::OperatorHandle& op,
@@ -47,26 +49,25 @@ bool write_call(
     c10::DeviceIndex device,
     const torch::jit::Stack& stack,
     const ResultPlaces* results,
-    codec::Numbered& numbered);
+    codec::NumberedObjects& objects);
 
-/// Reads the reply to a call whose `count` results had their places; `tell`
-/// gets what the kernel made if that is not what was predicted. Throws what it
-/// threw.
+/// Reads the reply to a call whose `count` results were predicted. `report`
+/// receives the actual metadata if the prediction was wrong. Throws the
+/// exception of the kernel.
 void read_done(
     codec::ByteSpan reply,
     std::size_t count,
-    c10::function_ref<void(std::vector<TensorMetadata>)> tell);
+    c10::function_ref<void(std::vector<TensorMetadata>)> report);
 
-/// Reads the reply to a call that describes what it made: gives the aliases
-/// among its arguments what it changed, makes its new tensors in memory of the
-/// CPU's allocator, and lets them be filled. Returns the values that it
-/// returned, or null if one has no encoding. Throws what the kernel threw, and
-/// Malformed if the reply does what the operator cannot, when no tensor of the
-/// device has changed.
+/// Reads a reply that describes the results. Copies changes to the aliases
+/// among the arguments, creates the new tensors with the CPU allocator, and
+/// makes the device fill them. Returns the results, or null if one cannot be
+/// encoded. Throws the exception of the kernel. Throws Malformed for a reply
+/// that does not match the operator, before any device tensor has changed.
 std::optional<torch::jit::Stack> read_described(
     const codec::Bytes& reply,
     const c10::OperatorHandle& op,
     const torch::jit::Stack& arguments,
-    codec::Numbered& numbered);
+    codec::NumberedObjects& objects);
 
 } // namespace openreg::aten

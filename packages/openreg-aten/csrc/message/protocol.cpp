@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Metadata as bytes, and the operators that a message can name.
+// Encodes metadata, and decides which operators a message can call.
 #include "message/protocol.h"
 
 #include "codec/extent.h"
@@ -32,14 +32,15 @@ TensorMetadata read_metadata(Reader& in) {
   const auto sizes = codec::read_sizes(in);
   const auto strides = in.get_numbers<std::int64_t>();
   if (sizes.size() != strides.size()) {
-    throw Malformed("sizes and strides of a result do not fit");
+    throw Malformed("a result has a different number of sizes and strides");
   }
   codec::check_extent(
       sizes,
       strides,
       /*offset=*/0,
       c10::elementSize(dtype),
-      std::numeric_limits<std::int64_t>::max()); // of a storage to come
+      // The storage does not exist yet.
+      std::numeric_limits<std::int64_t>::max());
   return {
       true,
       dtype,
@@ -47,7 +48,7 @@ TensorMetadata read_metadata(Reader& in) {
       c10::DimVector(strides.begin(), strides.end())};
 }
 
-bool is_the_devices(const c10::OperatorHandle& op, c10::DispatchKey key) {
+bool has_device_kernel(const c10::OperatorHandle& op, c10::DispatchKey key) {
   const std::string& name = op.operator_name().name;
   const OperatorInfo& info = info_of(op);
   if (info.stays_on_host || info.arguments.empty()) {
@@ -59,7 +60,7 @@ bool is_the_devices(const c10::OperatorHandle& op, c10::DispatchKey key) {
        op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd));
 }
 
-bool takes_zeros(const c10::OperatorHandle& op) {
+bool accepts_zero_tensor(const c10::OperatorHandle& op) {
   return op.hasKernelForDispatchKey(c10::DispatchKey::ZeroTensor) &&
       op.isKernelFallthroughKernel(c10::DispatchKey::ZeroTensor);
 }

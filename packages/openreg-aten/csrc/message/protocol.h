@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The form of messages and replies: what both sides have to know.
+// The format of messages and replies, which both sides share.
 #pragma once
 
 #include "codec/wire.h"
@@ -11,26 +11,27 @@
 
 namespace openreg::aten {
 
-/// What a message asks for. One byte, the first.
+/// The kind of a message, which is its first byte.
 enum class MessageTag : std::uint8_t {
-  kGenerator, // asks for the state of a twin
-  kCall,      // whose results have their places, or are to be described
-  kPlace,     // of results that were described
-  kDrop,      // of results that were described
+  kGenerator, // requests the state of a twin
+  kCall,      // the results are predicted, or the reply describes them
+  kPlace,     // assigns memory to described results
+  kDrop,      // drops described results
   kLast = kDrop,
 };
 
-/// How a reply begins.
+/// The kind of a reply.
 enum class ReplyTag : std::uint8_t {
-  kGenerator, // its state
+  kGenerator, // the state
   kDone,
-  kDescribed,   // results wait for their places
-  kUndescribed, // what an operator made that changes nothing has no encoding
+  kDescribed, // the results wait for memory
+  // A result cannot be encoded, and the operator changes no argument.
+  kUndescribed,
   kFailed,
   kLast = kFailed,
 };
 
-/// Which exception a failure is.
+/// The exception type of a failure.
 enum class FailureTag : std::uint8_t {
   kError, // RuntimeError
   kIndexError,
@@ -39,24 +40,24 @@ enum class FailureTag : std::uint8_t {
   kNotImplementedError,
   kLinAlgError,
   kOutOfMemoryError,
-  kBadAlloc, // of the host's memory
+  kBadAlloc, // of host memory
   kLast = kBadAlloc,
 };
 
-/// Metadata of results, as both sides write and read it.
+/// Write and read the metadata of results.
 void write_metadata(codec::Writer& out, const TensorMetadata& metadata);
 TensorMetadata read_metadata(codec::Reader& in); // throws Malformed
 
-/// Whether a message can ask for the kernel of an operator for a key of the
-/// CPU's. It cannot unless there is one for this key, or one of ATen's for all
-/// keys, or the device registers the operator: of others the host calls the
-/// parts. It cannot either if the operator has nothing to do with tensors,
-/// opens a file of the host, or takes or makes a tensor that is an object in
-/// disguise, which its bytes are not.
-bool is_the_devices(const c10::OperatorHandle& op, c10::DispatchKey key);
+/// Whether a message can request the kernel of an operator for a CPU dispatch
+/// key. The operator must have a kernel for this key, an ATen kernel for all
+/// keys, or a kernel registered by the device. For other operators the host
+/// calls the operators they are composed of. Operators without tensors,
+/// operators that open host files, and operators with tensors that are objects
+/// in disguise cannot be sent.
+bool has_device_kernel(const c10::OperatorHandle& op, c10::DispatchKey key);
 
-/// Whether an operator knows tensors of zeros without data: PyTorch gives
-/// others zeros that are there, and their kernels would read from nowhere.
-bool takes_zeros(const c10::OperatorHandle& op);
+/// Whether an operator accepts tensors of zeros without data. PyTorch allocates
+/// the zeros for all other operators, whose kernels would read invalid memory.
+bool accepts_zero_tensor(const c10::OperatorHandle& op);
 
 } // namespace openreg::aten

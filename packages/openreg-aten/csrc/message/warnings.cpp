@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The end of a reply: warnings, and how long the reply itself is.
+// The end of a reply: warnings, and the size of the reply without them.
 #include "message/warnings.h"
 
 #include "device/device.h"
@@ -13,16 +13,16 @@
 namespace openreg::aten {
 namespace {
 
-constexpr std::size_t kMostWarnings = 64; // of one kernel; more are dropped
+constexpr std::size_t kMostWarnings = 64; // per kernel; more are dropped
 
-/// A text that stays valid: PyTorch keeps the pointer.
+/// Copies a text that is never freed, because PyTorch keeps the pointer.
 const char* keep(std::string text) {
   constexpr std::size_t kMostTexts = 4096;
   static std::mutex mutex;
   static auto* texts = new std::unordered_set<std::string>;
   const std::lock_guard lock(mutex);
   if (texts->size() >= kMostTexts && texts->count(text) == 0) {
-    return "a kernel of the device";
+    return "a device kernel";
   }
   return texts->insert(std::move(text)).first->c_str();
 }
@@ -43,13 +43,13 @@ c10::Warning read_warning(codec::Reader& in) {
 
 } // namespace
 
-WarningsKept::WarningsKept() {
+WarningCollector::WarningCollector() {
   if (is_device_process()) {
     guard_.emplace(static_cast<c10::WarningHandler*>(this));
   }
 }
 
-void WarningsKept::process(const c10::Warning& warning) {
+void WarningCollector::process(const c10::Warning& warning) {
   if (kept_.size() < kMostWarnings) {
     kept_.push_back(
         {std::holds_alternative<c10::Warning::DeprecationWarning>(
@@ -60,7 +60,7 @@ void WarningsKept::process(const c10::Warning& warning) {
   }
 }
 
-void WarningsKept::append_to(codec::Bytes& reply) const {
+void WarningCollector::append_to(codec::Bytes& reply) const {
   const std::uint64_t size = reply.size();
   codec::Writer out(reply);
   for (const Kept& each : kept_) {
@@ -82,7 +82,9 @@ codec::ByteSpan repeat_warnings(codec::ByteSpan reply) {
   const codec::ByteSpan body = reply.first(reply.size() - sizeof(size));
   std::memcpy(&size, body.data() + body.size(), sizeof(size));
   if (size > body.size()) {
-    throw codec::Malformed("a reply is longer than it is");
+    throw codec::Malformed(
+        "a reply gives a body size of " + std::to_string(size) +
+        " bytes, but has " + std::to_string(body.size()));
   }
   if (size < body.size()) {
     codec::Reader in(body.subspan(size));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Warnings of kernels that run in the process of a device: they come with the
-// reply, and the host gives them again.
+// Warnings of kernels in a device process: the reply contains them, and the
+// host repeats them.
 #pragma once
 
 #include "codec/wire.h"
@@ -13,14 +13,14 @@
 
 namespace openreg::aten {
 
-/// While one lives in the process of a device, this thread keeps its warnings.
-class WarningsKept final : private c10::WarningHandler {
+/// Collects the warnings of this thread in a device process.
+class WarningCollector final : private c10::WarningHandler {
  public:
-  WarningsKept();
-  WarningsKept(const WarningsKept&) = delete;
-  WarningsKept& operator=(const WarningsKept&) = delete;
+  WarningCollector();
+  WarningCollector(const WarningCollector&) = delete;
+  WarningCollector& operator=(const WarningCollector&) = delete;
 
-  /// Ends a reply with the warnings so far, also where there are none.
+  /// Appends the warnings to a reply, even if there are none.
   void append_to(codec::Bytes& reply) const;
 
  private:
@@ -36,8 +36,8 @@ class WarningsKept final : private c10::WarningHandler {
   std::optional<c10::WarningUtils::WarningHandlerGuard> guard_;
 };
 
-/// Warns of what a reply ends with, and returns the reply alone. Throws
-/// codec::Malformed.
+/// Repeats the warnings at the end of a reply, and returns the reply without
+/// them. Throws codec::Malformed.
 codec::ByteSpan repeat_warnings(codec::ByteSpan reply);
 
 } // namespace openreg::aten

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Quantization and its inverse, through the functions that PyTorch's own
-// operators ask the device for. They make the result and know its quantizer.
+// Quantizes and dequantizes, in the DispatchStubs that PyTorch's operators call
+// for the device. The operators allocate the result and set its quantizer.
 #include "base/mechanism.h"
 #include "call/dispatch_paths.h"
 #include "device/device.h"
@@ -20,8 +20,7 @@
 namespace openreg::aten {
 namespace {
 
-/// Calls a function of PyTorch's. Some stubs get zero points, which are whole,
-/// as floats.
+/// Calls a function of PyTorch. Some stubs pass integral zero points as floats.
 template <typename... To, typename... From>
 void convert_and_call(
     at::Tensor& (*function)(const at::Tensor&, at::Tensor&, To...),
@@ -31,10 +30,10 @@ void convert_and_call(
   function(from, to, static_cast<To>(parameters)...);
 }
 
-/// What a device does for a stub, as a part of `Operator`. `function` is
-/// PyTorch's, which calls the same stub for the CPU once more, and first checks
-/// the zero points of channels: PyTorch leaves that to a device, as it cannot
-/// read them.
+/// Implements a stub for the device, as a part of `Operator`. `function` is
+/// PyTorch's function, which calls the same stub for the CPU. It first checks
+/// the zero points per channel: PyTorch cannot read them on a device, and
+/// leaves the check to the backend.
 // [docs: quantize]
 template <typename Operator, auto function, typename... Parameters>
 class QuantizerCall final : public Call {
@@ -51,8 +50,8 @@ class QuantizerCall final : public Call {
         from_(from),
         to_(to),
         parameters_(parameters...) {
-    place = Place::kTurn;
-    may_be_sent = false; // PyTorch's function, not an operator
+    place = Place::kInTurn;
+    may_be_sent = false; // a function of PyTorch, not an operator
   }
 
   void alias() override {
@@ -101,12 +100,13 @@ void count(const c10::OperatorHandle& op) {
   }
 }
 
-/// PyTorch's function for an operator, which allocates on the current device.
+/// Calls PyTorch's function for an operator, which allocates on the current
+/// device.
 template <typename Operator, auto function, typename... Args>
-at::Tensor ask_device(const at::Tensor& self, Args... args) {
+at::Tensor run_on_device(const at::Tensor& self, Args... args) {
   if (at::globalContext().qEngine() == at::QEngine::QNNPACK ||
       !kernels_reach_memory()) {
-    // PyTorch would take the result's memory from the host, or fill it here.
+    // PyTorch would allocate host memory for the result, or fill it here.
     return TypedKernel<Operator>::run(self, args...);
   }
   count(TypedCall<Operator>::handle());
@@ -139,7 +139,7 @@ OPENREG_MECHANISM(
   static auto dense = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   dense.impl(
       "quantize_per_tensor",
-      TORCH_FN((ask_device<
+      TORCH_FN((run_on_device<
                 at::_ops::quantize_per_tensor,
                 &native::quantize_per_tensor,
                 double,
@@ -147,7 +147,7 @@ OPENREG_MECHANISM(
                 at::ScalarType>)));
   dense.impl(
       "quantize_per_tensor.tensor_qparams",
-      TORCH_FN((ask_device<
+      TORCH_FN((run_on_device<
                 at::_ops::quantize_per_tensor_tensor_qparams,
                 &native::quantize_per_tensor_tensor_qparams,
                 const at::Tensor&,
@@ -155,7 +155,7 @@ OPENREG_MECHANISM(
                 at::ScalarType>)));
   dense.impl(
       "quantize_per_channel",
-      TORCH_FN((ask_device<
+      TORCH_FN((run_on_device<
                 at::_ops::quantize_per_channel,
                 &native::quantize_per_channel,
                 const at::Tensor&,

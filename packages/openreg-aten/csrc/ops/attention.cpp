@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// scaled_dot_product_attention: PyTorch asks the device which kernel to use.
-// The device has the CPU's kernels, so it makes the CPU's choice.
+// scaled_dot_product_attention: PyTorch calls the backend to choose the kernel.
+// The device has the CPU kernels, so it makes the CPU's choice.
 #include "ops/attention.h"
 
 #include "base/mechanism.h"
@@ -11,10 +11,10 @@
 namespace openreg::aten {
 namespace {
 
-/// A CPU tensor with the metadata of `tensor` and no data. The choice looks at
-/// nothing else, and is also asked about tensors without storage (fake ones,
-/// and those of torch.func).
-at::Tensor describe(const at::Tensor& tensor) {
+/// Returns a CPU tensor with the metadata of `tensor` and no data. The choice
+/// reads nothing else, and must also work for tensors without storage (fake
+/// tensors and torch.func tensors).
+at::Tensor without_data(const at::Tensor& tensor) {
   at::Tensor description = at::detail::make_tensor<c10::TensorImpl>(
       c10::DispatchKeySet(c10::DispatchKey::CPU),
       tensor.dtype(),
@@ -37,13 +37,14 @@ int64_t choose_attention(
     std::optional<double> scale,
     bool enable_gqa) {
   const bool masked = mask && mask->defined();
-  // Straight to the CPU's kernel: modes and transforms have had their turn.
+  // Calls the CPU kernel directly, because modes and transforms have already
+  // run.
   return at::_ops::_fused_sdp_choice::redispatch(
       c10::DispatchKeySet(c10::DispatchKey::CPU),
-      describe(query),
-      describe(key),
-      describe(value),
-      masked ? std::optional(describe(*mask)) : std::nullopt,
+      without_data(query),
+      without_data(key),
+      without_data(value),
+      masked ? std::optional(without_data(*mask)) : std::nullopt,
       dropout_p,
       is_causal,
       scale,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which kernel scaled_dot_product_attention takes.
+// Chooses the kernel of scaled_dot_product_attention.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,8 +9,8 @@
 
 namespace openreg::aten {
 
-/// The sdp::SDPBackend that the CPU would take for such tensors. It looks at
-/// metadata alone, also of tensors without memory.
+/// Returns the sdp::SDPBackend that the CPU would choose for these tensors. It
+/// reads only metadata, and accepts tensors without memory.
 int64_t choose_attention(
     const at::Tensor& query,
     const at::Tensor& key,

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Dense operators that have a CPU kernel and a composite one, and those whose
-// composite kernel serves the CPU but not a device that it does not know.
+// Registers the boxed kernel for dense operators with a CPU kernel and a
+// composite kernel, and for operators whose composite kernel works for the CPU
+// but not for an unknown device.
 #include "base/mechanism.h"
 #include "ops/over_composites.h"
 
 namespace openreg::aten {
 namespace {
 
-// Composite kernels that ask for the device by name, call a DispatchStub, or
-// read their arguments' memory.
+// Composite kernels that check the device type, call a DispatchStub, or read
+// the memory of their arguments.
 constexpr const char* kOnlyOnTheCPU[] = {
     "_saturate_weight_to_fp16",
     "choose_qparams_optimized",

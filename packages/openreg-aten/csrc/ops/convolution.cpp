@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Convolution: PyTorch sends a backend that it does not know to the
-// *_overrideable operators, whose composite kernels only raise. Their meta
-// kernels are here too: the CPU's choice of kernel decides about strides.
+// Convolution: PyTorch dispatches an unknown backend to the *_overrideable
+// operators, whose composite kernels only raise an error. Their meta kernels
+// are here too, because the strides depend on the CPU's choice of kernel.
 #include "base/mechanism.h"
 #include "kernel/boxed.h"
 
@@ -21,9 +21,8 @@ constexpr char kConvolution[] = "aten::convolution";
 constexpr char kConvolutionBackward[] =
     "openreg::convolution_backward_overrideable";
 
-// The same as aten::convolution_backward but for the sizes of the bias, which
-// follow from the weight: output channels come first, or, transposed, second
-// and per group.
+// Computes aten::convolution_backward with the bias sizes that follow from the
+// weight: output channels come first, or, if transposed, second and per group.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
     const at::Tensor& grad_output,
     const at::Tensor& input,
@@ -51,7 +50,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(
       output_mask);
 }
 
-/// A CPU tensor without data, for who asks only for its metadata.
+/// Returns a CPU tensor without data, for functions that read only metadata.
 at::Tensor as_cpu(const at::Tensor& tensor) {
   at::Tensor made = at::detail::make_tensor<c10::TensorImpl>(
       c10::Storage(
@@ -65,7 +64,7 @@ at::Tensor as_cpu(const at::Tensor& tensor) {
   return made;
 }
 
-/// The memory format of what the CPU's kernel for a convolution makes.
+/// Returns the memory format of the result of the CPU kernel for a convolution.
 at::MemoryFormat cpu_memory_format(
     const at::Tensor& input,
     const at::Tensor& weight,

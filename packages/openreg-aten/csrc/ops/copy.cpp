@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies in every direction, with any change of dtype, layout or shape, and the
-// read of one element.
+// Copies in every direction, with any change of dtype, layout or shape, and
+// reads of one element.
 //
-// Where kernels reach it, the CPU's copy_ runs over the kernel mapping, so a
-// copy between host and device is one pass over the data, and conj and neg bits
-// are resolved on the way.
+// Where kernels can access device memory, the CPU's copy_ runs over the kernel
+// mapping. A copy between host and device is then one pass over the data, which
+// also resolves conj and neg bits.
 #include "ops/copy.h"
 
 #include "alias/cpu_aliases.h"
@@ -64,15 +64,15 @@ void check_extent(
   }
 }
 
-/// Whether the CPU's copy refuses it: elements that overlap.
+/// Whether the CPU's copy rejects the tensors, because elements overlap.
 bool overlaps(const at::Tensor& dst, const at::Tensor& src) {
   return at::has_internal_overlap(dst) == at::MemOverlap::Yes ||
       at::get_overlap_status(dst, src) == at::MemOverlapStatus::Partial;
 }
 
-/// Throws the CPU's error about a pair of dtypes without a copy, which an
-/// enqueued copy would raise at a later call. The first copy of a pair tries it
-/// with one element.
+/// Throws the CPU's error about a pair of dtypes without a copy. An enqueued
+/// copy would raise it in a later call. The first copy of a pair tries it with
+/// one element.
 void check_dtypes(c10::ScalarType to, c10::ScalarType from) {
   constexpr auto kDtypes = static_cast<size_t>(c10::ScalarType::NumOptions);
   static_assert(kDtypes <= 64);
@@ -92,7 +92,7 @@ void check_dtypes(c10::ScalarType to, c10::ScalarType from) {
   known_to.fetch_or(bit, std::memory_order_relaxed);
 }
 
-/// The real parts of a complex tensor, as a view.
+/// Returns the real parts of a complex tensor, as a view.
 at::Tensor real_part(const at::Tensor& tensor) {
   const c10::TensorImpl& from = *tensor.unsafeGetTensorImpl();
   at::Tensor made = at::detail::make_tensor<c10::TensorImpl>(
@@ -111,7 +111,7 @@ at::Tensor real_part(const at::Tensor& tensor) {
   return made;
 }
 
-/// A copy within a device, between two, or between host and device.
+/// A copy within a device, between two devices, or between host and device.
 class CopyCall final : public Call {
  public:
   CopyCall(at::Tensor& dst, const at::Tensor& src, c10::DeviceIndex device)
@@ -120,10 +120,10 @@ class CopyCall final : public Call {
         src_(src) {
     bytes_if_known = dst.nbytes() + src.nbytes();
     may_be_sent = on_device(dst) && on_device(src) &&
-        dst.device() == src.device(); // else memory of two sides
+        dst.device() == src.device(); // else it uses memory of two sides
   }
 
-  /// The kernel of the host reads and writes pinned memory itself.
+  /// The host kernel accesses pinned memory directly.
   torch::jit::Stack alias_for_later() override {
     return {
         on_device(dst_) ? aliases().alias(dst_, /*written=*/true)
@@ -148,8 +148,8 @@ class CopyCall final : public Call {
     return value;
   }
 
-  /// A tensor of the host for the kernel. A graph keeps its memory; otherwise
-  /// record_pinned_use() has done that.
+  /// Returns a host tensor for the kernel. A graph keeps its memory alive.
+  /// Otherwise record_pinned_use() has done so.
   at::Tensor pinned(const at::Tensor& tensor) const {
     if (!is_captured(device())) {
       return borrow(tensor);
@@ -164,8 +164,8 @@ class CopyCall final : public Call {
   const at::Tensor* from_ = nullptr;
 };
 
-/// What records say of a copy that moves bytes; nothing if it computes too, or
-/// if nothing is recorded.
+/// Describes a copy for activity records. Returns nothing if the copy also
+/// computes, or if nothing is recorded.
 std::optional<LaunchDescription> describe_copy(
     const at::Tensor& dst,
     const at::Tensor& src) {
@@ -194,35 +194,36 @@ std::optional<LaunchDescription> describe_copy(
   return std::optional<LaunchDescription>(std::in_place, info);
 }
 
-/// Whether a copy between host and device leaves the host free. As on CUDA,
-/// only one from or to pinned memory does. Device memory is kept by the order
-/// of its stream, or by record_stream().
+/// Whether a copy between host and device returns before it is complete. As on
+/// CUDA, only copies from or to pinned memory do. Stream order or
+/// record_stream() keeps the device memory alive.
 bool is_asynchronous(
     const at::Tensor& dst,
     const at::Tensor& src,
     c10::DeviceIndex device) {
   const at::Tensor& host = on_device(dst) ? src : dst;
   return host.is_pinned() &&
-      // Wrong shapes and quantizers are errors of the call.
+      // Wrong shapes and quantizers must raise errors in this call.
       !dst.is_quantized() && !src.is_quantized() &&
       at::is_expandable_to(src.sizes(), dst.sizes()) &&
-      // False if it was registered by the program, which may free it any time.
+      // False if the program registered the memory, which it may then free at
+      // any time.
       record_pinned_use(host.storage(), current_stream(device));
 }
 
-/// Between host and device.
+/// Copies between host and device.
 void copy_between_host_and_device(
     at::Tensor& dst,
     const at::Tensor& src,
     bool async) {
-  at::assert_no_internal_overlap(dst); // at the call, as all errors
+  at::assert_no_internal_overlap(dst); // in this call, as all errors
   const c10::DeviceIndex device = (on_device(dst) ? dst : src).device().index();
   CopyCall call(dst, src, device);
-  call.place = Call::Place::kTurn;
+  call.place = Call::Place::kInTurn;
   const bool returns_early = async && is_asynchronous(dst, src, device);
   if (!kernels_reach_memory()) {
     if (!on_device(dst) && !returns_early) {
-      synchronize_current_stream(device); // reports an earlier failure
+      synchronize_current_stream(device); // throws earlier errors
     }
     transfer_with_host(dst, src, returns_early);
     return;
@@ -230,15 +231,15 @@ void copy_between_host_and_device(
   if (returns_early) {
     call.place = Call::Place::kQueue;
   } else if (!on_device(dst)) {
-    // The host is about to read: report an earlier failure of the stream.
+    // The host will read: throw earlier errors of the stream.
     synchronize_current_stream(device);
   }
   submit(call);
 }
 
-/// Within a device, or between two. As on CUDA, the current stream of the
-/// source copies, after what that of the destination has, which goes on after
-/// the copy.
+/// Copies within a device, or between two. As on CUDA, the current stream of
+/// the source copies after the work of the current stream of the destination,
+/// whose later work waits for the copy.
 void copy_on_devices(at::Tensor& dst, const at::Tensor& src) {
   const c10::DeviceIndex source = src.device().index();
   const c10::DeviceIndex target = dst.device().index();
@@ -250,12 +251,12 @@ void copy_on_devices(at::Tensor& dst, const at::Tensor& src) {
   }
   if (source == target) {
     CopyCall call(dst, src, target);
-    call.place = can_be_enqueued ? Call::Place::kAny : Call::Place::kTurn;
+    call.place = can_be_enqueued ? Call::Place::kAny : Call::Place::kInTurn;
     submit(call);
   } else if (!can_be_enqueued || runs_here(source) || runs_here(target)) {
-    synchronize_current_stream(source); // what it still computes on src
+    synchronize_current_stream(source); // pending work may still write src
     CopyCall call(dst, src, target);
-    call.place = Call::Place::kTurn;
+    call.place = Call::Place::kInTurn;
     submit(call);
   } else {
     StreamEvent(current_handle(target)).hold(current_handle(source));
@@ -281,8 +282,9 @@ copy_tensor(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
   }
   check_extent(self, "aten::copy_", "self");
   check_extent(src, "aten::copy_", "src");
-  // Errors and warnings that follow from metadata come here, at the call: those
-  // of a kernel on a stream come too late. The CPU's copy refuses the rest.
+  // Raises errors and warnings that follow from metadata in this call. Errors
+  // of an enqueued kernel would come too late. The CPU's copy raises the
+  // others.
   const bool is_quantized = self.is_quantized() || src.is_quantized();
   if (!is_quantized && self.numel() > 0 && !overlaps(self, src) &&
       at::is_expandable_to(src.sizes(), self.sizes())) {
@@ -294,7 +296,8 @@ copy_tensor(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
     check_dtypes(self.scalar_type(), src.scalar_type());
   }
   const auto description = describe_copy(self, src);
-  // A lazily copied storage gets a buffer of its own before it is held or seen.
+  // A lazily copied storage gets its own buffer before other code references
+  // it.
   self.storage().unsafeGetStorageImpl()->mutable_data();
   if (on_device(self) && on_device(src)) {
     copy_on_devices(self, src);
@@ -324,13 +327,13 @@ const c10::OperatorHandle& local_scalar_dense_handle() {
   return value;
 }
 
-/// The host reads one element itself, once the stream has no work.
+/// Reads one element on the host, after all work of the stream.
 at::Scalar local_scalar_dense(const at::Tensor& self) {
   TORCH_CHECK(self.numel() > 0, "Empty tensor not supported");
   check_extent(self, "aten::_local_scalar_dense", "self");
   const c10::DeviceIndex device = self.device().index();
   if (is_captured(device)) {
-    refuse_capture(local_scalar_dense_handle(), device, /*host_waits=*/true);
+    reject_capture(local_scalar_dense_handle(), device, /*host_waits=*/true);
   }
   if (counts_paths()) {
     count_path(

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Refuses what CUDA refuses, by kernels over those that are registered.
+// Rejects the calls that CUDA rejects, with kernels over the registered
+// kernels.
 //
-// A limited operator gets a boxed kernel that looks at its rows of the table
-// and then calls the kernel that was there before. Without the setting nothing
-// is registered.
+// A limited operator gets a boxed kernel that checks its rows of the table and
+// then calls the previous kernel. Without the setting, nothing is registered.
 #include "ops/cuda_limits.h"
 
 #include "alias/device_finder.h"
@@ -62,7 +62,7 @@ class Arguments {
   Stack copied() const {
     return Stack(first_, first_ + static_cast<std::ptrdiff_t>(size()));
   }
-  /// The defined tensors, except those in lists.
+  /// Returns the defined tensors, except tensors in lists.
   std::vector<at::Tensor> tensors() const {
     std::vector<at::Tensor> all;
     for (size_t i = 0; i < size(); ++i) {
@@ -89,7 +89,7 @@ bool is_not_empty(const Arguments& arguments) {
   });
 }
 
-/// As PyTorch's ConvParams::is_depthwise.
+/// As ConvParams::is_depthwise in PyTorch.
 bool is_depthwise(const Arguments& arguments, int64_t dimensions) {
   const at::Tensor& input = arguments.tensor("input");
   const int64_t groups = arguments["groups"].toInt();
@@ -103,7 +103,8 @@ bool resizes(const Arguments& arguments) {
       at::IntArrayRef(arguments["output_size"].toIntVector());
 }
 
-/// cuDNN samples 4-dimensional inputs with zeros around them bilinearly.
+/// cuDNN samples 4-dimensional inputs with zero padding and bilinear
+/// interpolation.
 bool is_not_of_cudnn(const Arguments& arguments) {
   const at::Tensor& input = arguments.tensor("input");
   const ScalarType dtype = input.scalar_type();
@@ -124,7 +125,8 @@ bool reduces_by(const Arguments& arguments) {
 constexpr char kProd[] = "prod";
 constexpr char kSum[] = "sum";
 
-// The names are the table's, and what docs/cuda_limits.md says.
+// The conditions by name. cuda_limits.def and docs/cuda_limits.md use the
+// names.
 const std::unordered_map<std::string_view, Holds>& conditions() {
   static const auto& all = *new std::unordered_map<std::string_view, Holds>{
       {"", [](const Arguments&) { return true; }},
@@ -170,7 +172,7 @@ struct DtypeRow {
   Operands operands;
   Holds condition;
   const char* text;
-  bool is_name; // the text is what is not implemented
+  bool is_name; // the text names the kernel in "not implemented for"
 };
 struct DeterminismRow {
   std::string_view name;
@@ -240,7 +242,7 @@ const Table& table() {
   return value;
 }
 
-/// Whether a row is for an operator of PyTorch.
+/// Whether a row matches an operator.
 bool matches(std::string_view row, const c10::OperatorName& name) {
   constexpr std::string_view kNamespace = "aten::";
   std::string_view base = name.name;
@@ -282,8 +284,8 @@ bool is_assertion(const c10::OperatorName& name, std::string_view what) {
 
 // ---- the kernel ------------------------------------------------------------
 
-/// Raises what the CPU's kernel refuses, such as wrong sizes, which CUDA checks
-/// before dtypes. It gets stand-ins for the tensors.
+/// Raises the errors of the CPU kernel that CUDA checks before dtypes, such as
+/// wrong sizes. Runs the kernel with stand-ins for the tensors.
 void check_sizes(const c10::OperatorHandle& op, Stack&& arguments) {
   StandInCall call(
       info_of(op), std::move(arguments), StandInCall::Setting::kZeros);
@@ -292,12 +294,13 @@ void check_sizes(const c10::OperatorHandle& op, Stack&& arguments) {
         call.replace_arguments()) {
       static_cast<void>(call.run(op));
     }
-  } catch (const c10::NotImplementedError&) { // for the dtype, as on CUDA
+  } catch (const c10::NotImplementedError&) { // of the dtype, as on CUDA
   }
 }
 
-/// How many limited kernels the thread runs. What they call is not what CUDA's
-/// kernels call, as where histc of integers is one of floating point.
+/// How many limited kernels this thread runs. Operators that they call are not
+/// limited, because CUDA kernels call other operators. For example, histc of
+/// integers calls histc of floats here.
 thread_local int t_running = 0;
 struct Running {
   Running() {
@@ -310,7 +313,7 @@ struct Running {
   }
 };
 
-/// Runs one operator as CUDA would.
+/// Runs one operator with the limits of CUDA.
 class LimitedKernel final : public c10::OperatorKernel {
  public:
   LimitedKernel(const c10::OperatorHandle& op, c10::SafeKernelFunction&& kernel)
@@ -396,8 +399,8 @@ class LimitedKernel final : public c10::OperatorKernel {
     TORCH_CHECK(false, text);
   }
 
-  /// Runs a kernel whose errors may be assertions: then the call succeeds with
-  /// results of any values, and the device fails.
+  /// Runs a kernel whose errors may be assertions. If one is, the call returns
+  /// results with arbitrary values, and the device fails.
   void run_asserting(
       const c10::OperatorHandle& op,
       c10::DispatchKeySet keys,
@@ -409,7 +412,7 @@ class LimitedKernel final : public c10::OperatorKernel {
     try {
       kernel_.callBoxed(op, keys, &stack);
     } catch (const c10::AcceleratorError&) {
-      throw; // the device's own
+      throw; // an error of the device itself
     } catch (const c10::Error& error) {
       const std::string what = error.what_without_backtrace();
       if (!is_assertion(op.operator_name(), what)) {
@@ -424,13 +427,14 @@ class LimitedKernel final : public c10::OperatorKernel {
     DeviceFinder finder;
     for (const c10::IValue& value : arguments) {
       if (value.isTensor()) {
-        finder.see(value.toTensor());
+        finder.visit(value.toTensor());
       }
     }
     return finder.result();
   }
 
-  /// The metadata of the results, if known without running the call.
+  /// Returns the metadata of the results if it is known without running the
+  /// call.
   static std::shared_ptr<const OutputMetadata> outputs_of(
       const c10::OperatorHandle& op,
       const OperatorInfo& info,
@@ -483,7 +487,7 @@ class LimitedKernel final : public c10::OperatorKernel {
   const bool asserts_;
 };
 
-/// Takes PyTorch's warning that a kernel is replaced.
+/// Suppresses PyTorch's warning that a kernel is replaced.
 class NoWarnings final : public c10::WarningHandler {
  public:
   void process(const c10::Warning&) override {}
@@ -503,7 +507,7 @@ void enable_cuda_limits() {
   constexpr auto kKey = c10::DispatchKey::PrivateUse1;
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     const auto op = dispatcher.findOp(name);
-    // The table has separate rows for the parts of a composite operator.
+    // The parts of a composite operator have separate rows in the table.
     if (name.getNamespace() != "aten" || !op || !op->hasSchema() ||
         !op->hasComputedKernelForDispatchKey(kKey) ||
         (!op->hasKernelForDispatchKey(kKey) && has_composite_kernel(*op))) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// native_dropout, which dropout becomes on a device while training. The CPU's
-// kernel draws from the CPU's default generator and cannot be given another,
-// so this one is made of operators that draw from the device's.
+// native_dropout, which dropout calls on a device during training. The CPU
+// kernel always draws from the default CPU generator, so this kernel is
+// composed of operators that draw from the device generator.
 #include "base/mechanism.h"
 
 #include <ATen/TensorOperators.h>
@@ -25,14 +25,14 @@ native_dropout(const at::Tensor& input, double p, std::optional<bool> train) {
   if (p == 1) {
     return {at::zeros_like(input), at::zeros_like(input, at::kBool)};
   }
-  // The steps of the CPU's dropout, for the CPU's numbers.
+  // The steps of the CPU's dropout, for the same random numbers.
   const at::Tensor noise = at::empty_like(input).bernoulli_(1 - p).div_(1 - p);
   return {input * noise, noise.ne(0)};
 }
 
-/// The CPU's dropout saves its noise, which is rounded to the input's type.
-/// Here it is made again of the mask: `scale` is one over the numbers that are
-/// kept.
+/// The CPU's dropout saves its noise, rounded to the input dtype. This function
+/// computes it again from the mask: `scale` is the reciprocal of the fraction
+/// that is kept.
 at::Tensor native_dropout_backward(
     const at::Tensor& gradient,
     const at::Tensor& mask,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// empty and empty_strided: every new device tensor starts here.
+// empty and empty_strided, which allocate every new device tensor.
 #include "base/mechanism.h"
 #include "device/device.h"
 #include "memory/storage_impl.h"
@@ -24,7 +24,7 @@ void check_options(
       !pin_memory.value_or(false), "Only dense CPU tensors can be pinned");
 }
 
-/// The index of the device to allocate on. Throws if there is no such device.
+/// Returns the index of the device to allocate on. Throws if it does not exist.
 c10::DeviceIndex index_of(std::optional<c10::Device> device) {
   const c10::Device where =
       with_index(device.value_or(c10::Device(c10::kPrivateUse1)));
@@ -70,8 +70,7 @@ at::Tensor empty_strided(
       current_device(), size, stride, c10::dtype_or_default(dtype)));
 }
 
-/// Zeros without memory, by which autograd stands for derivatives that are
-/// zero.
+/// Zeros without memory, which represent zero derivatives in autograd.
 at::Tensor efficient_zero_tensor(
     at::IntArrayRef size,
     std::optional<at::ScalarType> dtype,

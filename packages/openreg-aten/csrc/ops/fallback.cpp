@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The global fallback: every operator without a kernel of the device runs here.
+// The global fallback: runs every operator without a device kernel.
 #include "base/mechanism.h"
 #include "kernel/boxed.h"
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Flash attention under the name that CUDA's kernel has.
+// Flash attention under the operator name of the CUDA kernel.
 //
-// scaled_dot_product_attention calls that one for a list of devices, and the
-// CPU's for all others. Rules of subclasses, as DTensor's, are for the former.
+// scaled_dot_product_attention calls that operator for a fixed list of devices,
+// and the CPU operator for all others. Tensor subclasses such as DTensor have
+// rules only for the former.
 #include "base/mechanism.h"
 #include "ops/attention.h"
 
@@ -17,7 +18,7 @@
 namespace openreg::aten {
 namespace {
 
-/// `tensor` with the strides that its fake version has.
+/// Returns `tensor` with the strides of its fake version.
 at::Tensor laid_out_as(const at::Tensor& like, const at::Tensor& tensor) {
   at::Tensor result = at::empty_like(like);
   return result.strides() == tensor.strides() ? tensor : result.copy_(tensor);
@@ -44,16 +45,16 @@ flash_attention(
   TORCH_CHECK(
       !return_debug_mask,
       "_scaled_dot_product_flash_attention: return_debug_mask is True, but the "
-      "device has no dropout mask to return");
+      "device cannot return a dropout mask; pass False");
   const auto [output, logsumexp] =
       at::_scaled_dot_product_flash_attention_for_cpu(
           query, key, value, dropout_p, is_causal, std::nullopt, scale);
-  // Without dropout nothing was drawn.
+  // No numbers are drawn without dropout.
   const auto numbers = query.options().dtype(at::kUInt64);
   return {
       laid_out_as(query, output),
       logsumexp.contiguous(),
-      at::Tensor(), // nothing is nested
+      at::Tensor(), // not nested
       at::Tensor(),
       query.sym_size(2),
       key.sym_size(2),
@@ -96,8 +97,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> flash_attention_backward(
       laid_out_as(value, for_value)};
 }
 
-/// A subclass with dispatch rules of its own. A fake tensor stands for a plain
-/// one, and has its memory on meta.
+/// Whether a tensor is of a subclass with its own dispatch rules. A fake tensor
+/// is not: it represents a plain tensor, with memory on meta.
 bool is_wrapper(const at::Tensor& tensor) {
   return tensor.key_set().has(c10::DispatchKey::Python) &&
       !(tensor.has_storage() && tensor.storage().device().is_meta());
@@ -113,7 +114,7 @@ at::Tensor attention(
     std::optional<double> scale,
     bool enable_gqa) {
   const bool masked = mask && mask->defined();
-  // Its logsumexp is of float, which loses half of a double.
+  // The logsumexp of the operator is float32, which loses half of a double.
   if (is_wrapper(query) && !masked && query.scalar_type() != at::kDouble &&
       choose_attention(
           query, key, value, mask, dropout_p, is_causal, scale, enable_gqa) ==
@@ -137,8 +138,8 @@ OPENREG_MECHANISM(
   library.impl(
       "_scaled_dot_product_flash_attention_backward",
       TORCH_FN(flash_attention_backward));
-  // For both keys: without the first, autograd would see one operator that has
-  // no derivative, and in inference mode there is only the second.
+  // Registered for both keys: without the first, autograd would see a single
+  // operator without a derivative, and inference mode uses only the second.
   static auto autograd = MAKE_TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1);
   autograd.impl("scaled_dot_product_attention", TORCH_FN(attention));
   library.impl("scaled_dot_product_attention", TORCH_FN(attention));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operators of 16-bit floats that compute in float32, as CUDA's accumulate,
-// where the CPU's kernels take more than twice the time of float32.
+// Operators that compute 16-bit floats in float32, as CUDA accumulates them,
+// where the CPU kernels take more than twice as long as for float32.
 #include "base/mechanism.h"
 #include "device/settings.h"
 #include "facts/wider_dtypes.h"

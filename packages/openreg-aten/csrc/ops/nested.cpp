@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Nested tensors with strides. Their sizes are CPU tensors on every device, so
-// what asks for them, or makes a view from them, needs no kernel.
+// Strided nested tensors. Their sizes are CPU tensors on every device, so
+// operators that read the sizes, or create views from them, need no kernel.
 #include "base/mechanism.h"
 #include "ops/over_composites.h"
 
@@ -24,7 +24,7 @@ OPENREG_MECHANISM(
       torch::CppFunction::makeFromBoxedFunction<
           &run_cpu_kernel<DispatchKey::NestedTensorCPU>>());
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, NestedTensorPrivateUse1);
-  // These may name another device than that of the tensor.
+  // These may name a device other than that of the tensor.
   library.impl("empty_like", TORCH_FN(at::native::empty_like_nested));
   library.impl("_to_copy", TORCH_FN(at::native::_to_copy_nested));
   library.impl("copy_", TORCH_FN(at::native::copy_nested_));

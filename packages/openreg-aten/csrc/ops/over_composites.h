@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operators that have a CPU kernel and a composite one.
+// Operators with both a CPU kernel and a composite kernel.
 //
-// The fallback is not asked for an operator that has a composite kernel: the
-// device would compute it in other steps than the CPU, slower and with other
-// rounding (layer_norm), or by way of its out= variant (every structured
-// operator). So the boxed kernel is registered for each of them by name. This
-// also keeps their derivatives: an operator with a kernel of its own for the
-// device uses PyTorch's formula instead of that of the composite's parts.
+// The dispatcher does not call the fallback for an operator with a composite
+// kernel. The device would then compute it in other steps than the CPU, more
+// slowly and with other rounding (layer_norm), or through its out= variant
+// (every structured operator). The boxed kernel is therefore registered by name
+// for each of them. This also keeps their derivatives: for an operator with a
+// device kernel, autograd uses the formula of the operator itself, and not the
+// formulas of its parts.
 #pragma once
 
 #include "kernel/boxed.h"
@@ -24,8 +25,8 @@ inline bool has_composite_kernel(const c10::OperatorHandle& op) {
 }
 
 /// Registers the boxed kernel for every operator of `aten` that has a kernel
-/// for `cpu_key`, a composite one, and none for `device_key`, which is the
-/// library's.
+/// for `cpu_key` and a composite kernel, but none for `device_key`, the key of
+/// the library.
 // [docs: composite]
 template <c10::DispatchKey cpu_key, c10::DispatchKey device_key>
 void register_over_composites(torch::Library& library) {

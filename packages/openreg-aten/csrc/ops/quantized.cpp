@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Quantized tensors: the CPU's kernels, on the device's bytes. Beside those a
-// tensor has a quantizer, which is on the host, but for the scales and zero
-// points of channels.
+// Quantized tensors: the CPU kernels run on device bytes. The quantizer of a
+// tensor is on the host, except the scales and zero points per channel.
 #include "alias/quantizer.h"
 #include "base/mechanism.h"
 #include "device/device.h"
@@ -38,8 +37,8 @@ at::QTensorImpl& impl_of(const at::Tensor& tensor) {
 
 // ---- new tensors -----------------------------------------------------------
 
-/// A quantized tensor from PyTorch's function, which allocates on the current
-/// device, and host memory whatever the device if the engine is QNNPACK.
+/// Returns a quantized tensor from PyTorch's function, which allocates on the
+/// current device, or host memory on any device if the engine is QNNPACK.
 template <auto function, typename... Args>
 at::Tensor make(std::optional<c10::Device> device, const Args&... args) {
   if (!device || device->type() != c10::kPrivateUse1) {
@@ -91,7 +90,8 @@ at::Tensor empty_affine(
       memory_format);
 }
 
-/// Comes here if scales are on the device, too; the tensor may be the CPU's.
+/// Also called if only the scales are on the device. The tensor may be on the
+/// CPU.
 at::Tensor empty_per_channel_affine(
     at::IntArrayRef size,
     const at::Tensor& scales,
@@ -117,9 +117,9 @@ at::Tensor empty_per_channel_affine(
 
 // ---- copies ----------------------------------------------------------------
 
-/// The numbers of a quantized tensor as a tensor of integers, to be copied as
-/// any other. Those of less than a byte stay what they are, which no kernel
-/// copies.
+/// Returns the values of a quantized tensor as an integer tensor, which is
+/// copied as any other. A dtype smaller than a byte is returned unchanged,
+/// because no kernel copies it.
 at::Tensor plain(const at::Tensor& tensor) {
   const c10::TensorImpl& impl = *tensor.unsafeGetTensorImpl();
   const at::ScalarType dtype = tensor.scalar_type();
@@ -140,7 +140,7 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
   if (self.is_same(src)) {
     return self;
   }
-  if (!src.is_quantized()) { // it is quantized
+  if (!src.is_quantized()) { // then self is quantized
     return copy_tensor(self, src, /*non_blocking=*/false);
   }
   TORCH_CHECK(
@@ -167,7 +167,7 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& src, bool non_blocking) {
   return self;
 }
 
-/// PyTorch's function leaves a quantized tensor with gaps where it is.
+/// PyTorch's function does not move a quantized tensor with gaps.
 at::Tensor to_copy(
     const at::Tensor& self,
     std::optional<at::ScalarType> dtype,
@@ -207,7 +207,7 @@ OPENREG_MECHANISM(
   library.impl(
       "_empty_per_channel_affine_quantized",
       TORCH_FN(empty_per_channel_affine));
-  // These call the ones above, perhaps for another device.
+  // These call the ones above, possibly for another device.
   library.impl("empty_quantized", TORCH_FN(native::empty_quantized));
   library.impl("empty_like", TORCH_FN(native::empty_like_quantized));
   library.impl("_to_copy", TORCH_FN(to_copy));
@@ -220,7 +220,7 @@ OPENREG_MECHANISM(
   library.impl("q_per_channel_scales", TORCH_FN(native::q_per_channel_scales));
   library.impl(
       "q_per_channel_zero_points", TORCH_FN(native::q_per_channel_zero_points));
-  // Views have the quantizer, or one for the channel's new place.
+  // Views share the quantizer, or get one for the new channel dimension.
   library.impl("as_strided", TORCH_FN(native::as_strided_qtensorimpl));
   library.impl("view", TORCH_FN(native::view));
   library.impl("_reshape_alias", TORCH_FN(native::_reshape_alias));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Fused LSTM and GRU cells. PyTorch uses them for every PrivateUse1 device that
-// does not take whole layers (rnn_layers.cpp), and here under autocast;
-// they have no CPU kernel, so they are written here in ATen, as operators of
-// their own that the boxed kernel can run.
+// has no kernels for whole layers (rnn_layers.cpp); here it uses them only
+// under autocast. They have no CPU kernel, so they are written in ATen, as
+// operators of this library that the boxed kernel can run.
 #include "base/mechanism.h"
 #include "kernel/boxed.h"
 
@@ -39,7 +39,7 @@ at::Tensor bias_gradient(const at::Tensor& gates, bool has_bias) {
 }
 
 // Gates, [batch, 4 * hidden], in the order input, forget, cell, output. The
-// workspace holds them activated.
+// workspace contains them after the activation.
 std::tuple<at::Tensor, at::Tensor, at::Tensor> fused_lstm_cell(
     const at::Tensor& input_gates,
     const at::Tensor& hidden_gates,
@@ -86,8 +86,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> fused_lstm_cell_backward(
 }
 
 // Gates, [batch, 3 * hidden], in the order reset, update, new. The workspace,
-// [batch, 5 * hidden], holds them activated, then hx and the hidden part of the
-// new gate.
+// [batch, 5 * hidden], contains them after the activation, then hx and the
+// hidden part of the new gate.
 std::tuple<at::Tensor, at::Tensor> fused_gru_cell(
     const at::Tensor& input_gates,
     const at::Tensor& hidden_gates,
@@ -95,8 +95,8 @@ std::tuple<at::Tensor, at::Tensor> fused_gru_cell(
     const OptionalTensor& input_bias,
     const OptionalTensor& hidden_bias) {
   const auto from_input = plus(input_gates, input_bias).unsafe_chunk(3, 1);
-  // A copy to activate in place, as the CPU does: a vectorized sigmoid rounds
-  // by an element's place in its row.
+  // A copy to activate in place, as the CPU does: the rounding of a vectorized
+  // sigmoid depends on the index of an element in its row.
   const at::Tensor hidden =
       plus(hidden_gates, hidden_bias).clone(at::MemoryFormat::Contiguous);
   const auto from_hidden = hidden.unsafe_chunk(3, 1);

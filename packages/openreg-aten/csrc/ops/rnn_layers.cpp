@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // LSTM, GRU and RNN layers and cells as on the CPU. PyTorch composes them of
-// other operators, and asks for the device type: a device multiplies the input
-// of each step by itself and gets fused cells (rnn.cpp), where the CPU
-// multiplies the inputs of all steps at once, or gives each layer of an LSTM to
-// oneDNN. These kernels are composed too, so derivatives and transforms come
-// from their parts.
+// other operators and checks the device type: on a device, it multiplies the
+// input of each step separately and calls fused cells (rnn.cpp). On the CPU, it
+// multiplies the inputs of all steps in one product, or calls oneDNN for each
+// layer of an LSTM. These kernels are also composed of operators, so
+// derivatives and transforms come from their parts.
 #include "base/mechanism.h"
 #include "facts/operators.h"
 #include "facts/wider_dtypes.h"
@@ -35,19 +35,19 @@ using OptionalTensor = std::optional<Tensor>;
 
 // ---- oneDNN's layers -------------------------------------------------------
 
-/// Whether an LSTM has projections: its two states differ in size then.
+/// Whether an LSTM has projections: its two states then differ in size.
 bool has_projections(TensorList hx) {
   return hx[0].sym_size(2) != hx[1].sym_size(2);
 }
 
-/// Asks PyTorch for what the CPU can do.
+/// Calls a PyTorch function that reports what the CPU supports.
 bool supports(const char* question) {
   const auto op = c10::Dispatcher::singleton().findSchema({question, ""});
   return op && op->typed<bool()>().call();
 }
 
-/// What the CPU asks before it gives an LSTM to oneDNN.
-bool takes_onednn(const Tensor& input, TensorList params, TensorList hx) {
+/// Whether the CPU would run an LSTM with oneDNN.
+bool uses_onednn(const Tensor& input, TensorList params, TensorList hx) {
   static const bool bfloat16 = supports("mkldnn::_is_mkldnn_bf16_supported");
   static const bool half = supports("mkldnn::_is_mkldnn_fp16_supported");
   const auto on_device = [](TensorList tensors) {
@@ -57,8 +57,8 @@ bool takes_onednn(const Tensor& input, TensorList params, TensorList hx) {
   };
   const auto dtype = input.scalar_type();
   const bool training = at::GradMode::is_enabled();
-  // A graph that was traced for training runs without grad mode, in which
-  // oneDNN's layer leaves nothing for the backward pass.
+  // A graph that was traced for training runs without grad mode. The oneDNN
+  // layer would then save nothing for the backward pass.
   const bool traced_training =
       training && c10::impl::PythonDispatcherTLS::get_state() != nullptr;
   return at::globalContext().hasMKLDNN() &&
@@ -71,14 +71,15 @@ bool takes_onednn(const Tensor& input, TensorList params, TensorList hx) {
       input.sym_numel() != 0;
 }
 
-/// All layers, one call of oneDNN for each layer and direction.
+/// Runs all layers, with one call of oneDNN per layer and direction.
 TwoStates run_onednn(
     const Tensor& input,
     TensorList hx,
     TensorList params,
     const Options& options,
     bool batch_first) {
-  constexpr int64_t kLstm = 2; // of dnnl's kinds of layers, as PyTorch counts
+  // Among dnnl's kinds of layers, in PyTorch's numbering.
+  constexpr int64_t kLstm = 2;
   const Layer layer = [&](const Tensor& x,
                           const State& state,
                           const Weights& weights,
@@ -122,7 +123,7 @@ constexpr char kOneDnnLayer[] = "aten::mkldnn_rnn_layer";
 constexpr char kTrainingLayer[] = "openreg::mkldnn_rnn_layer_training";
 constexpr char kInferenceLayer[] = "openreg::mkldnn_rnn_layer_inference";
 
-/// The CPU's kernel, which asks for the grad mode of its thread.
+/// The CPU kernel, which reads the grad mode of its thread.
 template <bool training>
 void run_onednn_layer(const c10::OperatorHandle&, torch::jit::Stack* stack) {
   static const auto layer =
@@ -131,8 +132,8 @@ void run_onednn_layer(const c10::OperatorHandle&, torch::jit::Stack* stack) {
   layer.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
 }
 
-/// One operator for each grad mode: it decides about the results, and the
-/// thread that runs the kernel may have another one.
+/// One operator per grad mode: the mode changes the results, and the thread
+/// that runs the kernel may have a different one.
 void choose_onednn_layer(const c10::OperatorHandle&, torch::jit::Stack* stack) {
   auto& dispatcher = c10::Dispatcher::singleton();
   static const auto training = dispatcher.findSchemaOrThrow(kTrainingLayer, "");
@@ -200,7 +201,7 @@ TwoStates lstm_input(
   const Options options{has_biases, num_layers, dropout, train, bidirectional};
   TORCH_CHECK(hx.size() == 2, "lstm expects two hidden states");
   TwoStates result;
-  if (takes_onednn(input, params, hx)) {
+  if (uses_onednn(input, params, hx)) {
     result = run_onednn(input, hx, params, options, batch_first);
   } else {
     at::native::check_attributes(input, params, hx);
@@ -249,11 +250,11 @@ bool computes_in_float32(const Tensor& tensor) {
       (dtype_bit(tensor.scalar_type()) & dtypes) != 0;
 }
 
-/// The batch sizes of a packed input are integers of the host.
+/// The batch sizes of a packed input are host integers.
 bool widens(const Tensor& tensor) {
   return !tensor.is_floating_point() || computes_in_float32(tensor);
 }
-/// As the CPU's layers, which refuse tensors of several dtypes.
+/// As the layers of the CPU, which reject tensors of several dtypes.
 bool widens(TensorList tensors) {
   return std::all_of(tensors.begin(), tensors.end(), &computes_in_float32);
 }
@@ -293,9 +294,9 @@ std::tuple<Tensors...> narrow(
       results);
 }
 
-/// Takes a layer of this file, or PyTorch's own under autocast, which is
-/// CUDA's: it casts what goes into the fused cells, so that results have the
-/// dtypes of CUDA's.
+/// Calls a layer of this file, or under autocast the layer of PyTorch that CUDA
+/// uses: it casts the inputs of the fused cells, so that results have the same
+/// dtypes as on CUDA.
 template <typename Kernel>
 struct UnlessAutocast;
 template <typename Result, typename... Args>
@@ -440,8 +441,8 @@ OPENREG_MECHANISM(
     "TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1): lstm, gru, rnn_tanh, "
     "rnn_relu",
     "LSTM, GRU and RNN layers round differently than on the CPU") {
-  // For both keys: without the first, autograd would see one operator that has
-  // no derivative, and in inference mode there is only the second.
+  // Registered for both keys: without the first, autograd would see a single
+  // operator without a derivative, and inference mode uses only the second.
   static auto autograd = MAKE_TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1);
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
   register_layers(autograd);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The CPU's steps of recurrent layers. The order of the operators matters: the
-// backward pass adds up gradients in the reverse order.
+// The steps of recurrent layers as on the CPU. The order of the operators
+// matters: the backward pass adds gradients in the reverse order.
 #include "ops/rnn_steps.h"
 
 #include <ATen/TensorOperators.h>
@@ -131,9 +131,9 @@ State join(const std::vector<State>& states) {
   return {at::cat(h, 0), c.empty() ? Tensor() : at::cat(c, 0)};
 }
 
-/// Of a packed batch, whose sequences are sorted from long to short: at each
-/// step the first `batch_sizes[step]` of them are there. Sequences that end
-/// leave their rows of the state behind.
+/// Runs a packed batch, whose sequences are sorted from long to short: step
+/// `step` contains the first `batch_sizes[step]` sequences. A sequence that
+/// ends keeps its row of the state.
 Result run_packed_forward(
     Cell cell,
     at::ArrayRef<int64_t> batch_sizes,
@@ -160,7 +160,7 @@ Result run_packed_forward(
   return {at::cat(outputs, 0), join(finished)};
 }
 
-/// From the end to the start, where sequences join with their initial state.
+/// Runs from the end to the start. Each sequence joins with its initial state.
 Result run_packed_reversed(
     Cell cell,
     at::ArrayRef<int64_t> batch_sizes,
@@ -202,8 +202,8 @@ Layer packed(Cell cell, const Tensor& batch_sizes) {
   TORCH_CHECK(
       batch_sizes.device().is_cpu() && batch_sizes.scalar_type() == at::kLong &&
           batch_sizes.dim() == 1 && batch_sizes.numel() > 0,
-      "batch_sizes has to be a tensor of int64 on the CPU, with one number for "
-      "each step, but got one of ",
+      "batch_sizes must be an int64 CPU tensor with one number per step, but "
+      "got a tensor of dtype ",
       batch_sizes.scalar_type(),
       " on ",
       batch_sizes.device(),
@@ -244,7 +244,8 @@ gather(TensorList params, bool has_biases, bool has_projections) {
   return weights;
 }
 
-/// Replaces each state by the layer's last one, and returns the output.
+/// Replaces each state with the last state of its layer, and returns the
+/// output.
 Tensor run_layers(
     const Layer& layer,
     Tensor input,

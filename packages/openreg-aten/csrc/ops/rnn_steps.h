@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The CPU's steps of recurrent layers, composed of other operators.
+// The steps of recurrent layers as on the CPU, composed of other operators.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,17 +15,18 @@ using at::TensorList;
 using OneState = std::tuple<Tensor, Tensor>; // output and last state
 using TwoStates = std::tuple<Tensor, Tensor, Tensor>;
 
-/// Of one layer and direction. The biases may be undefined, and the projection
-/// is, but for LSTMs with proj_size.
+/// The weights of one layer and direction. The biases may be undefined. The
+/// projection is defined only for LSTMs with proj_size.
 struct Weights {
   Tensor input, hidden, input_bias, hidden_bias, projection;
 };
-/// An LSTM's; the others have no `c`.
+/// The state of a layer. Only an LSTM has `c`.
 struct State {
   Tensor h, c;
 };
 
-/// One step. `projected` says that `input` is multiplied by its weight already.
+/// Computes one step. `projected` means that `input` has already been
+/// multiplied by its weight.
 using Cell = State (*)(
     const Tensor& input,
     bool projected,
@@ -44,10 +45,10 @@ struct Result {
 using Layer = std::function<
     Result(const Tensor& input, State state, const Weights&, bool reversed)>;
 
-/// A layer over a tensor whose first dimension is time.
+/// Returns a layer for a tensor whose first dimension is time.
 Layer padded(Cell cell);
-/// A layer over a packed sequence: one row after another of each step, of which
-/// `batch_sizes`, on the CPU, has the number of rows.
+/// Returns a layer for a packed sequence: the rows of one step after another.
+/// `batch_sizes`, on the CPU, has the number of rows per step.
 Layer packed(Cell cell, const Tensor& batch_sizes);
 
 struct Options {
@@ -58,8 +59,8 @@ struct Options {
   bool bidirectional;
 };
 
-/// Runs all layers of an RNN or a GRU. `hx` has one row for each layer and
-/// direction; `params` are the weights of each, in PyTorch's order.
+/// Runs all layers of an RNN or a GRU. `hx` has one row per layer and
+/// direction; `params` are their weights, in PyTorch's order.
 OneState run_one_state(
     const Layer& layer,
     const Tensor& input,
@@ -67,11 +68,11 @@ OneState run_one_state(
     TensorList params,
     const Options& options);
 
-/// The states of all layers of an LSTM, whose `hx` are the hidden and the cell
-/// state.
+/// Returns the states of all layers of an LSTM. `hx` are the hidden state and
+/// the cell state.
 std::vector<State> states_of(TensorList hx);
 
-/// The same as run_one_state() for an LSTM.
+/// Runs all layers of an LSTM, as run_one_state() does for other layers.
 TwoStates run_two_states(
     const Layer& layer,
     const Tensor& input,

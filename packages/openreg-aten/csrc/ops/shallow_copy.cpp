@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whether a tensor may become a shallow copy of a tensor on another device.
+// Decides whether a tensor may become a shallow copy of a tensor on another
+// device.
 //
-// Module.to() asks this, and so does `x.data = y`: where the answer is yes, a
-// Parameter stays the object that optimizers, hooks and tied modules hold, and
-// only its data moves. PyTorch's own answer knows a fixed list of backends, in
-// which PrivateUse1 is not.
+// Module.to() and `x.data = y` check this. If it is allowed, a Parameter
+// remains the object that optimizers, hooks and tied modules reference, and
+// only its data moves. PyTorch's own check has a fixed list of backends without
+// PrivateUse1.
 #include "base/mechanism.h"
 #include "extension/tensor_impl.h"
 
@@ -14,9 +15,9 @@
 namespace openreg::aten {
 namespace {
 
-/// Tensors with strides only. SparseTensorImpl and QTensorImpl ask PyTorch's
-/// list once more when they copy, and fail; SparseCsrTensorImpl would leave its
-/// indices and values on the other device.
+/// Strided tensors only. SparseTensorImpl and QTensorImpl check PyTorch's list
+/// again when they copy, and fail; SparseCsrTensorImpl would leave its indices
+/// and values on the other device.
 bool is_strided_on_cpu_or_device(c10::DispatchKeySet keys) {
   constexpr c10::DispatchKeySet kBackends(
       {c10::BackendComponent::CPUBit, c10::BackendComponent::PrivateUse1Bit});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sparse tensors in COO format: the CPU's kernels, on the device's indices and
-// values. They have a dispatch key of their own, which asks no dense fallback.
+// Sparse COO tensors: the CPU kernels run on indices and values of the device.
+// They have a separate dispatch key, for which the dense fallback is not
+// called.
 #include "base/mechanism.h"
 #include "device/device.h"
 #include "kernel/boxed.h"
@@ -12,8 +13,8 @@
 namespace openreg::aten {
 namespace {
 
-/// A message does not say values that overlap in memory, as in a gradient that
-/// was expanded: kernels read as many as there are elements.
+/// A message cannot contain values that overlap in memory, as in an expanded
+/// gradient: kernels read one value per element.
 void make_from_parts(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   if (!kernels_reach_memory()) {
     const auto arguments = op.schema().arguments().size();
@@ -36,7 +37,7 @@ OPENREG_MECHANISM(
   fallback.fallback(
       torch::CppFunction::makeFromBoxedFunction<
           &run_cpu_kernel<DispatchKey::SparseCPU>>());
-  // Copies between devices are made of copies of indices and values.
+  // Copies between devices consist of copies of indices and values.
   static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1);
   library.impl("copy_", TORCH_FN(at::native::copy_sparse_wrapper_));
   library.impl(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operators that change which storage a tensor has, or its size.
+// Operators that replace or resize the storage of a tensor.
 #include "base/mechanism.h"
 #include "memory/allocator.h"
 #include "memory/storage_impl.h"
@@ -70,8 +70,8 @@ at::Tensor& set_whole_storage(at::Tensor& self, c10::Storage source) {
   return set_storage_offset(self, std::move(source), 0, {count}, {});
 }
 
-/// Needs no kernel, and waits for none. What is new has no values, as on the
-/// CPU, unless PyTorch is to be deterministic.
+/// Needs no kernel, and does not wait. As on the CPU, new elements are
+/// uninitialized, unless deterministic algorithms are enabled.
 const at::Tensor& resize_(
     const at::Tensor& self,
     at::IntArrayRef size,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pointwise operators, with the CPU's kernels straight under PyTorch's
+// Pointwise operators, which run the CPU kernels directly under PyTorch's
 // iterator.
 #include "base/mechanism.h"
 #include "ops/structured/families.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// abs, through the function that PyTorch's own abs.out asks the device for.
+// abs, with the DispatchStub that PyTorch's own abs.out calls for the device.
 #include "base/mechanism.h"
 #include "kernel/structured.h"
 #include "kernel/wider.h"
@@ -13,8 +13,9 @@
 namespace openreg::aten {
 namespace {
 
-/// PyTorch has checked the operands of `iter` and resized the output. A kernel
-/// of a real device would walk over them; this one gives them to the CPU's.
+/// PyTorch has checked the operands of `iter` and resized the output. The
+/// kernel of a real device would iterate over them; this one calls the CPU
+/// kernel.
 void abs_kernel(at::TensorIteratorBase& iter) {
   using AbsCall = TypedCall<at::_ops::abs_out>;
   const OperatorInfo& info = AbsCall::schema_info();
@@ -27,10 +28,12 @@ void abs_kernel(at::TensorIteratorBase& iter) {
   }
   AbsCall call(iter.device().index(), self, out, DispatchPath::kStub);
   static DtypeSet dtypes;
-  if (dtypes.has(dtype) || has_surely(dtype, /*refuses_floats=*/false)) {
+  if (dtypes.has(dtype) ||
+      certainly_supports(dtype, /*refuses_floats=*/false)) {
     call.bytes_if_known = out.nbytes() + self.nbytes();
   } else {
-    call.place = Call::Place::kTurn; // to find out whether the kernel has it
+    // To find out whether the kernel supports it.
+    call.place = Call::Place::kInTurn;
   }
   submit(call);
   dtypes.add(dtype);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The parts of batch normalization that SyncBatchNorm calls between its
-// collectives. Only devices have them, so they are written here in ATen, as
-// operators of their own that the boxed kernel can run. Types and shapes are
-// CUDA's: statistics of float16 and bfloat16 have float32.
+// The operators that SyncBatchNorm calls between its collectives. PyTorch
+// implements them only for devices, so they are written here in ATen, as
+// operators of this library that the boxed kernel can run. Dtypes and shapes
+// are as on CUDA: statistics of float16 and bfloat16 are float32.
 #include "base/mechanism.h"
 #include "kernel/boxed.h"
 
@@ -24,7 +24,7 @@ namespace {
 using at::Tensor;
 using OptionalTensor = std::optional<Tensor>;
 
-/// What statistics of tensors of a type have.
+/// Returns the dtype of the statistics of tensors of a dtype.
 at::ScalarType accumulated(at::ScalarType type) {
   return at::toAccumulateType(type, c10::DeviceType::CUDA);
 }
@@ -40,7 +40,8 @@ void check_type(const char* name, const Tensor& tensor, at::ScalarType type) {
       tensor.scalar_type());
 }
 
-/// A weight or bias has the type of the input or that of its statistics.
+/// Throws unless a weight or bias has the dtype of the input or of its
+/// statistics.
 void check_parameter(
     const char* name,
     const OptionalTensor& parameter,
@@ -50,7 +51,7 @@ void check_parameter(
   }
 }
 
-/// All dimensions but that of the channels.
+/// Returns all dimensions except the channel dimension.
 at::DimVector all_but_channels(const Tensor& input) {
   at::DimVector dims;
   for (int64_t i = 0; i < input.dim(); ++i) {
@@ -61,7 +62,7 @@ at::DimVector all_but_channels(const Tensor& input) {
   return dims;
 }
 
-/// One number for each channel, in a shape that broadcasts over the input.
+/// Reshapes one value per channel to broadcast over the input.
 Tensor per_channel(const Tensor& values, const Tensor& input) {
   at::DimVector sizes(static_cast<size_t>(input.dim()), 1);
   sizes[1] = values.size(0);
@@ -91,7 +92,7 @@ std::tuple<Tensor, Tensor> stats(const Tensor& input, double eps) {
   return {std::move(mean), std::move(invstd)};
 }
 
-/// Updates running statistics that count `momentum` of the new ones.
+/// Updates running statistics. The new ones have the weight `momentum`.
 void update(const OptionalTensor& running, const Tensor& now, double momentum) {
   if (running) {
     running->copy_(
@@ -99,8 +100,8 @@ void update(const OptionalTensor& running, const Tensor& now, double momentum) {
   }
 }
 
-// Of as many batches as `mean` and `invstd` have rows: how many elements of
-// each channel they have is in `counts`.
+// Combines the statistics of several batches, one per row of `mean` and
+// `invstd`. `counts` has the number of elements per channel of each batch.
 std::tuple<Tensor, Tensor> gather_stats_with_counts(
     const Tensor& input,
     const Tensor& mean,
@@ -120,7 +121,7 @@ std::tuple<Tensor, Tensor> gather_stats_with_counts(
   const Tensor count = accumulate(counts).unsqueeze(1);
   const Tensor total = count.sum();
   Tensor joined = (mean * count).sum(0) / total;
-  // The squared differences within each batch, and those between them.
+  // The squared differences within each batch, and those between batches.
   const Tensor within = invstd.pow(-2).sub(eps) * count;
   const Tensor between = (mean - joined).square() * count;
   const Tensor squares = (within + between).sum(0);
@@ -150,7 +151,7 @@ Tensor& elemt_out(
     const OptionalTensor& bias,
     const Tensor& mean,
     const Tensor& invstd,
-    double /*eps*/, // which invstd has
+    double /*eps*/, // invstd includes it
     Tensor& out) {
   const auto type = accumulated(input.scalar_type());
   check_type("mean", mean, type);
@@ -233,8 +234,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward_reduce(
       std::move(grad_bias)};
 }
 
-// The sums are those of all batches, and `count` has the number of elements of
-// each one.
+// The sums cover all batches, and `count` has the number of elements of each.
 Tensor backward_elemt(
     const Tensor& grad_out,
     const Tensor& input,
@@ -273,7 +273,8 @@ struct Libraries {
   torch::Library schemas, cpu, device;
 };
 
-/// Defines an operator with the arguments of PyTorch's, and points that at it.
+/// Defines an operator with the arguments of PyTorch's operator, and redirects
+/// that operator to it.
 template <const char* name, typename Kernel>
 void add(
     Libraries& to,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is copied where, around the transfer of bytes.
+// The copies around the transfer of bytes.
 #include "ops/transfer.h"
 
 #include "memory/host_allocator.h"
@@ -18,19 +18,19 @@ bool has_bits(const at::Tensor& tensor) {
   return tensor.is_conj() || tensor.is_neg();
 }
 
-/// Whether the bytes of its elements are one piece, without others between.
+/// Whether the elements are contiguous bytes without gaps.
 bool is_one_piece(const at::Tensor& tensor) {
   return tensor.is_non_overlapping_and_dense() && !has_bits(tensor);
 }
 
-/// Whether the bytes of one are those of the other.
+/// Whether two tensors have the same bytes.
 bool have_same_bytes(const at::Tensor& one, const at::Tensor& other) {
   return is_one_piece(one) && is_one_piece(other) &&
       one.scalar_type() == other.scalar_type() &&
       one.sizes() == other.sizes() && one.strides() == other.strides();
 }
 
-/// A tensor of one piece that looks like `tensor`, on another side.
+/// Returns an empty contiguous tensor like `tensor` on another device.
 at::Tensor piece_like(
     const at::Tensor& tensor,
     at::ScalarType dtype,
@@ -44,7 +44,7 @@ at::Tensor piece_like(
   return at::empty(tensor.sizes(), options);
 }
 
-/// The tensor, or its elements in one piece on its own side.
+/// Returns the tensor, or a contiguous copy on the same device.
 at::Tensor in_one_piece(const at::Tensor& tensor) {
   if (is_one_piece(tensor)) {
     return tensor;
@@ -54,7 +54,7 @@ at::Tensor in_one_piece(const at::Tensor& tensor) {
   return piece;
 }
 
-/// What the CPU's copy_ says of shapes that do not fit.
+/// Throws the error of the CPU's copy_ about shapes that do not match.
 void check_shapes(const at::Tensor& dst, const at::Tensor& src) {
   if (at::is_expandable_to(src.sizes(), dst.sizes())) {
     return;
@@ -68,8 +68,9 @@ void check_shapes(const at::Tensor& dst, const at::Tensor& src) {
       at::IntArrayRef(both));
 }
 
-/// Copies from one device to another, in the order of both current streams: as
-/// on CUDA the source's copies, and the destination's goes on after it.
+/// Copies from one device to another, in the order of both current streams. As
+/// on CUDA, the stream of the source copies, and later work of the stream of
+/// the destination waits for the copy.
 void transfer_bytes(const at::Tensor& dst, const at::Tensor& src) {
   const c10::DeviceIndex source = src.device().index();
   const c10::DeviceIndex target = dst.device().index();
@@ -78,7 +79,8 @@ void transfer_bytes(const at::Tensor& dst, const at::Tensor& src) {
   StreamEvent(current_handle(source)).hold(current_handle(target));
 }
 
-/// Copies floats to the side of a quantized tensor, which takes them there.
+/// Copies floats to the device of a quantized tensor, which quantizes them
+/// there.
 void transfer_floats(at::Tensor& dst, const at::Tensor& src) {
   at::Tensor floats = piece_like(src, src.scalar_type(), dst.device());
   floats.copy_(src);

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies to, from and between devices whose memory no kernel here reaches.
+// Copies to, from and between devices whose memory kernels of this process
+// cannot access.
 //
-// Only bytes travel: what changes dtype, layout or shape is a copy on one of
-// the two sides, before or after that.
+// Only bytes are transferred. Changes of dtype, layout or shape are copies on
+// one of the two sides, before or after the transfer.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace openreg::aten {
 
-/// Between host and device; returns before it is completed if `async` and the
-/// host's tensor is pinned.
+/// Copies between host and device. Returns before the copy is complete if
+/// `async` and the host tensor is pinned.
 void transfer_with_host(at::Tensor& dst, const at::Tensor& src, bool async);
 
-/// Between two devices.
+/// Copies between two devices.
 void transfer_between_devices(at::Tensor& dst, const at::Tensor& src);
 
 } // namespace openreg::aten

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operators with a kernel in their own C++ signature. All others run boxed,
-// with the same result.
+// Operators with typed kernels. All others run boxed, with the same results.
 #include "base/mechanism.h"
 #include "ops/typed/families.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The views that no composite kernel provides. They only make new geometry over
-// the same storage, so PyTorch's own functions serve every device.
+// The views without composite kernels. They only create new geometry over the
+// same storage, so PyTorch's own functions work on every device.
 #include "base/mechanism.h"
 
 #include <ATen/ops/_reshape_alias_native.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Operators that compute in a wider dtype and take more than another dtype.
+// Preparations for operators that need more than a cast to compute in a wider
+// dtype.
 #include "base/mechanism.h"
 #include "kernel/boxed.h"
 #include "kernel/wider.h"
@@ -35,11 +36,11 @@ namespace {
 
 using torch::jit::Stack;
 
-/// CUDA finds the bin of an integer in integers, as the whole part of
-/// (x - min) * bins / (max - min). In floating point some quotients that should
-/// be whole come out smaller. So the range starts earlier by half of 1 / bins:
-/// quotients grow by less than any is away from the next whole number, and, if
-/// (max - min)^2 * bins is less than 2^50, by more than they are rounded.
+/// CUDA computes the bin of an integer with integers, as the integral part of
+/// (x - min) * bins / (max - min). In floating point, some integral quotients
+/// come out smaller. The range therefore starts earlier by half of 1 / bins.
+/// Quotients grow by less than their distance to the next integer. They grow by
+/// more than their rounding error if (max - min)^2 * bins is less than 2^50.
 void place_between_integers(c10::OperatorHandle&, Stack& stack, size_t base) {
   const at::Tensor self = stack[base].toTensor();
   const auto bins = static_cast<double>(stack[base + 1].toInt());
@@ -60,7 +61,7 @@ void place_between_integers(c10::OperatorHandle&, Stack& stack, size_t base) {
   }
 }
 
-/// The CPU refuses complex numbers here, in every dtype.
+/// The CPU rejects complex numbers here, in every dtype.
 void sum_without_nan(c10::OperatorHandle& op, Stack& stack, size_t base) {
   const at::Tensor self = stack[base].toTensor();
   stack[base] = self.masked_fill(self.isnan(), 0);
@@ -69,8 +70,8 @@ void sum_without_nan(c10::OperatorHandle& op, Stack& stack, size_t base) {
       op.operator_name().overload_name.empty() ? "dim_IntList" : "IntList_out");
 }
 
-/// The kernel of a composite operator that asks which device it is for before
-/// it takes a dtype, and so has to be given another one.
+/// The kernel of a composite operator that checks its device before it chooses
+/// a dtype, and therefore needs a different dtype argument.
 template <typename Operator, typename Schema = typename Operator::schema>
 struct CompositeKernel;
 template <typename Operator, typename Result, typename... Args>

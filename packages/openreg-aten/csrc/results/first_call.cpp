@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// First calls: dry runs.
+// Dry runs of first calls.
 #include "results/first_call.h"
 
 #include "device/gil.h"
@@ -25,8 +25,8 @@ Outcome run(StandInCall& call, const c10::OperatorHandle& op) {
   }
 }
 
-/// Caches what a call of stand-ins has made; null if an enqueued call would
-/// not do the same.
+/// Caches the results of a call with stand-ins. Returns null if an enqueued
+/// call would behave differently.
 std::shared_ptr<const OutputMetadata> cache(
     const StandInCall& call,
     const CallKey& key,
@@ -61,15 +61,15 @@ std::shared_ptr<const OutputMetadata> dry_run(
   if (outcome == Outcome::kDone) {
     return cache(call, key, call.made());
   }
-  // It may have warned of nothing but a result of another size. And some
-  // kernels refuse to divide by zero, and others to index with one.
+  // The only warning may have been about a resized result. Some kernels also
+  // reject a division by zero, and others an index of one.
   const bool warned = outcome == Outcome::kWarned;
   StandInCall again(
       info, Stack(stack), warned ? Setting::kEmptyResults : Setting::kOnes);
   if (!again.replace_arguments() || run(again, target) != Outcome::kDone) {
     return nullptr;
   }
-  // Kernels may give an empty result other strides.
+  // Kernels may return other strides for an empty result.
   const StandInCall& right = warned ? call : again;
   return cache(right, key, right.made());
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a call makes whose metadata was not seen before.
+// Predicts the results of a call whose metadata was not seen before.
 //
-// A dry run calls the CPU's kernel on the host, with zeros for all values, or
-// else with ones. It takes as long as the kernel, and waits for nothing.
+// A dry run calls the CPU kernel on the host, first with zeros and, if that
+// fails, with ones. It takes as long as the kernel, but does not wait for the
+// stream.
 #pragma once
 
 #include "facts/operator_info.h"
@@ -15,9 +16,10 @@
 
 namespace openreg::aten {
 
-/// What the call of an operator with `key` and the arguments on `stack` makes,
-/// which is cached, by the kernel of `target`; null if that raises an exception
-/// or warns: it does so again in the caller's thread, when its turn has come.
+/// Dry-runs the kernel of `target` for a call with `key` and the arguments on
+/// `stack`, and caches the predicted metadata of the results. Returns null if
+/// the kernel throws or warns: the actual call then does the same, in stream
+/// order.
 std::shared_ptr<const OutputMetadata> dry_run(
     const c10::OperatorHandle& target,
     const OperatorInfo& info,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a kernel's results get into the memory that was made for them.
+// Moves the results of a kernel to the memory that was allocated for them.
 #include "results/kernel_run.h"
 
 #include "device/device.h"
@@ -10,7 +10,7 @@
 
 #include <utility>
 
-// OpenMP's, which PyTorch's library may not use.
+// From OpenMP, which a build of PyTorch may not use.
 extern "C" __attribute__((weak)) void omp_set_num_threads(int count);
 
 namespace openreg::aten {
@@ -26,7 +26,8 @@ void set_threads(int count) {
   }
 }
 
-/// Drops what a kernel made while the memory of its results is known as such.
+/// Frees the results of a kernel while EnqueuedKernelScope still knows their
+/// memory.
 struct StackCleaner {
   Stack& stack;
   ~StackCleaner() {
@@ -34,41 +35,77 @@ struct StackCleaner {
   }
 };
 
-template <typename See>
-void for_each_result(const Stack& stack, const See& see) {
+template <typename Visit>
+void for_each_result(const Stack& stack, const Visit& visit) {
   for (const c10::IValue& value : stack) {
     if (value.isTensorList()) {
       for (const at::Tensor& each : value.toTensorVector()) {
-        see(each);
+        visit(each);
       }
     } else {
-      see(value.isTensor() ? value.toTensor() : at::Tensor());
+      visit(value.isTensor() ? value.toTensor() : at::Tensor());
     }
   }
 }
 
-std::string describe(const TensorMetadata& metadata) {
-  return metadata.defined ? c10::str(
-                                "of shape ",
-                                c10::IntArrayRef(metadata.sizes),
-                                " and dtype ",
-                                toString(metadata.dtype))
-                          : "undefined";
+/// Throws the error about a result that differs from its prediction.
+[[noreturn]] C10_NOINLINE void throw_mispredicted(
+    const c10::OperatorHandle& op,
+    size_t index,
+    const TensorMetadata& made,
+    const TensorMetadata& predicted) {
+  const auto describe = [](const TensorMetadata& metadata) {
+    return metadata.defined ? c10::str(
+                                  "shape ",
+                                  c10::IntArrayRef(metadata.sizes),
+                                  ", strides ",
+                                  c10::IntArrayRef(metadata.strides),
+                                  " and dtype ",
+                                  toString(metadata.dtype))
+                            : std::string("no tensor");
+  };
+  TORCH_CHECK(
+      false,
+      op.operator_name(),
+      ": result ",
+      index,
+      " has ",
+      describe(made),
+      ", but the cached metadata predicted ",
+      describe(predicted));
 }
 
-/// Copies what the kernel did not put into the results' memory by itself.
+/// Throws the error about a wrong number of results.
+[[noreturn]] C10_NOINLINE void throw_wrong_count(
+    const c10::OperatorHandle& op,
+    const char* amount,
+    size_t predicted) {
+  TORCH_CHECK(
+      false,
+      op.operator_name(),
+      ": returned ",
+      amount,
+      " than the ",
+      predicted,
+      " results that the cached metadata predicted");
+}
+
+/// Copies each result that the kernel did not write to its predicted memory.
 void put_results(
+    const c10::OperatorHandle& op,
     const Stack& stack,
     ResultPlaces& results,
-    c10::function_ref<void(std::vector<TensorMetadata>)> tell) {
+    c10::function_ref<void(std::vector<TensorMetadata>)> report) {
   for (ResultMemory& each : results.memory) {
-    each.taken = true; // for no copy below
+    each.taken = true; // the copies below must not allocate from it
   }
   size_t count = 0;
-  bool told = false;
+  bool reported = false;
   c10::SmallVector<std::pair<const Place*, at::Tensor>, 1> elsewhere;
   for_each_result(stack, [&](const at::Tensor& made) {
-    TORCH_CHECK(count < results.places.size(), "made more results than before");
+    if (count >= results.places.size()) {
+      throw_wrong_count(op, "more", results.places.size());
+    }
     const Place& result = results.places[count];
     const bool fits = made.defined() == result.metadata.defined &&
         (!made.defined() ||
@@ -76,29 +113,27 @@ void put_results(
           made.scalar_type() == result.metadata.dtype));
     const bool has_strides =
         !made.defined() || made.strides() == result.metadata.strides;
-    if (C10_UNLIKELY(!(fits && has_strides)) && !std::exchange(told, true)) {
+    if (C10_UNLIKELY(!(fits && has_strides)) &&
+        !std::exchange(reported, true)) {
       std::vector<TensorMetadata> all;
       for_each_result(stack, [&](const at::Tensor& each) {
         all.push_back(metadata_of(each));
       });
-      tell(std::move(all));
+      report(std::move(all));
     }
-    TORCH_CHECK(
-        fits,
-        "result ",
-        count,
-        " is ",
-        describe(metadata_of(made)),
-        ", and from the metadata of the arguments it was expected to be ",
-        describe(result.metadata));
+    if (C10_UNLIKELY(!fits)) {
+      throw_mispredicted(op, count, metadata_of(made), result.metadata);
+    }
     count += 1;
     if (made.defined() && (made.data_ptr() != result.data || !has_strides)) {
-      // It may lie where another result has to go.
+      // Its memory may be the place of another result.
       elsewhere.emplace_back(
           &result, to_device(made.data_ptr()) ? made.clone() : made);
     }
   });
-  TORCH_CHECK(count == results.places.size(), "made fewer results than before");
+  if (count != results.places.size()) {
+    throw_wrong_count(op, "fewer", results.places.size());
+  }
   for (const auto& [result, tensor] : elsewhere) {
     at::from_blob(
         result->data,
@@ -138,12 +173,12 @@ void run_into(
     c10::DispatchKey key,
     Stack& stack,
     ResultPlaces& results,
-    c10::function_ref<void(std::vector<TensorMetadata>)> tell) {
+    c10::function_ref<void(std::vector<TensorMetadata>)> report) {
   const EnqueuedKernelScope scope(results.memory);
   const StackCleaner cleaner{stack};
   op.redispatchBoxed(c10::DispatchKeySet(key), &stack);
   if (!results.places.empty()) { // else it only wrote to arguments
-    put_results(stack, results, tell);
+    put_results(op, stack, results, report);
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One run of a CPU kernel whose results have their memory.
+// Runs a CPU kernel whose results are already allocated.
 #pragma once
 
 #include "memory/cpu_allocator.h"
@@ -14,9 +14,9 @@
 
 namespace openreg::aten {
 
-/// Lets a kernel have as many threads as the thread that enqueued it: the
-/// number decides in which order it sums. at::set_num_threads() would set it
-/// for the whole process too.
+/// Sets the number of threads of a kernel to that of the thread that enqueued
+/// it, because the number determines the order of sums. at::set_num_threads()
+/// would change it for the whole process.
 class ThreadCount {
  public:
   explicit ThreadCount(int count);
@@ -28,7 +28,7 @@ class ThreadCount {
   int previous_;
 };
 
-/// Where the new tensors that a kernel makes have to go.
+/// The memory for the tensors that a kernel creates.
 struct ResultPlaces {
   struct Place {
     TensorMetadata metadata;
@@ -38,7 +38,7 @@ struct ResultPlaces {
   c10::SmallVector<ResultMemory, 1> memory;
 
   void add(TensorMetadata metadata, void* data, size_t nbytes);
-  /// The memory of a device tensor.
+  /// Adds the memory of an allocated device tensor.
   void add(const at::Tensor& result);
   void clear() {
     places.clear();
@@ -47,14 +47,15 @@ struct ResultPlaces {
 };
 
 /// Runs the kernel of `op` for `key` with the arguments on `stack`, which is
-/// empty afterwards, and puts its results into place. `tell` gets what it made
-/// if that has other strides than its place, or does not fit, which is an
-/// error. Throws what the kernel throws.
+/// empty afterwards, and moves the results to `results`. Calls `report` with
+/// the actual metadata if it differs from the prediction. A different shape or
+/// dtype is an error, and different strides are not. Throws the exception of
+/// the kernel.
 void run_into(
     const c10::OperatorHandle& op,
     c10::DispatchKey key,
     torch::jit::Stack& stack,
     ResultPlaces& results,
-    c10::function_ref<void(std::vector<TensorMetadata>)> tell);
+    c10::function_ref<void(std::vector<TensorMetadata>)> report);
 
 } // namespace openreg::aten

@@ -19,7 +19,7 @@
 namespace openreg::aten {
 namespace {
 
-// A program with ever new shapes begins again at this many.
+// The cache is cleared at this size, for programs with ever new shapes.
 constexpr size_t kMaxEntries = size_t{1} << 16;
 
 struct DigestHash {
@@ -28,13 +28,13 @@ struct DigestHash {
   }
 };
 
-/// By the digests of calls.
+/// Entries by the digests of calls.
 struct OutputMetadataCache {
   std::shared_mutex mutex;
   std::
       unordered_map<uint64_t, std::shared_ptr<const OutputMetadata>, DigestHash>
           entries;
-  std::unordered_set<uint64_t, DigestHash> failed; // kernels of these calls
+  std::unordered_set<uint64_t, DigestHash> failed; // calls whose kernel failed
 };
 
 OutputMetadataCache& cache() {
@@ -42,13 +42,13 @@ OutputMetadataCache& cache() {
   return *value;
 }
 
-// How often the cache began again.
+// How often the cache was cleared.
 std::atomic<uint64_t> g_age{0};
 
 // The keys that were seen last.
 std::array<std::atomic<uint64_t>, 4096> g_seen;
 
-/// A key as it stands in g_seen, at this age of the cache.
+/// The entry of a key in g_seen, which includes the age of the cache.
 uint64_t seen_now(uint64_t digest) {
   return digest ^ g_age.load(std::memory_order_relaxed) << 32;
 }
@@ -92,10 +92,11 @@ bool has_default_strides(const c10::TensorImpl& tensor) {
   return true;
 }
 
-/// What integers are promoted to is no argument, and decides about results too.
+/// The default dtype and the determinism settings are not arguments, but also
+/// affect the results.
 uint64_t digest_of(const CallKey& key) {
   constexpr uint64_t kDeterministic = uint64_t{1} << 32;
-  constexpr uint64_t kWarnOnly = uint64_t{1} << 33; // else it is refused
+  constexpr uint64_t kWarnOnly = uint64_t{1} << 33; // else it throws
   const at::Context& context = at::globalContext();
   return key.digest() +
       static_cast<uint64_t>(c10::get_default_dtype_as_scalartype()) +
@@ -121,7 +122,7 @@ void CallKey::add(const at::Tensor& tensor) {
       static_cast<uint64_t>(impl.is_conj()) << 2 |
       static_cast<uint64_t>(impl.is_neg()) << 1 |
       static_cast<uint64_t>(impl.is_wrapped_number()));
-  // Elements that overlap are an error.
+  // Overlapping elements are an error.
   if (!takes_any_size_ || !memory_.empty() ||
       !impl.is_non_overlapping_and_dense()) {
     add_geometry(impl);
@@ -148,7 +149,8 @@ void CallKey::add(double value) {
     add(std::optional(value));
     return;
   }
-  // Kernels refuse negative numbers, and what their dtype does not have.
+  // Kernels reject negative numbers, and numbers that their dtype cannot
+  // represent.
   constexpr std::array kLargest{
       0.0, 127.0, 255.0, 32767.0, 65504.0, 2147483647.0, 9.2e18, 3.4e38};
   const double magnitude = std::abs(value);
@@ -168,7 +170,7 @@ void CallKey::add_geometry(const c10::TensorImpl& tensor) {
     add_number(static_cast<uint64_t>(size));
   }
   if (!has_default_strides(tensor)) {
-    add_number(~uint64_t{0}); // no size
+    add_number(~uint64_t{0}); // not a valid size
     for (const int64_t stride : tensor.strides()) {
       add_number(static_cast<uint64_t>(stride));
     }
@@ -192,7 +194,7 @@ void CallKey::add(const c10::Scalar& value) {
 }
 
 void CallKey::add(const c10::IValue& value) {
-  // First what it is, since an argument may be one of several kinds.
+  // Starts with a tag, because an argument may be one of several types.
   enum Tag : uint64_t { kNone, kTensor, kInt, kBool, kDouble, kComplex, kList };
   if (value.isTensor()) {
     add_number(kTensor);
@@ -223,12 +225,12 @@ void CallKey::add(const c10::IValue& value) {
         add(each);
       }
       if (each.isTensor()) {
-        see_mask(each.toTensor()); // it may be a list of indices
+        refuse_mask(each.toTensor()); // a list of indices
       }
     }
   } else if (value.isDevice()) {
     add_number(static_cast<uint64_t>(value.toDevice().index()) + 1);
-  } else if (!value.isGenerator()) { // only values come from that
+  } else if (!value.isGenerator()) { // affects only values
     usable_ = false;
   }
 }
@@ -277,7 +279,7 @@ std::shared_ptr<const OutputMetadata> cache_output_metadata(
   }
   for (const at::Tensor& tensor : resized) {
     if (share_memory || !tensor.is_non_overlapping_and_dense()) {
-      return nullptr; // or its memory is more than its elements
+      return nullptr; // it has gaps or shares memory
     }
     metadata.resized.push_back(metadata_of(tensor));
   }

@@ -2,10 +2,10 @@
 // The output metadata cache: dtypes, sizes and strides of the results of a
 // call, kept for later calls with the same metadata.
 //
-// An operator can be enqueued if its results can be made before it runs. Their
-// metadata follows from the metadata of the arguments. For a call that is new
-// it is found without the stream (first_call.h), or the call runs at once;
-// either way it is cached.
+// An operator can be enqueued if its results can be allocated before it runs.
+// Their metadata follows from the metadata of the arguments. For a new call it
+// is predicted without the stream (first_call.h), or the call runs immediately.
+// The metadata is cached in both cases.
 #pragma once
 
 #include "base/pointer_table.h"
@@ -27,8 +27,9 @@
 
 namespace openreg::aten {
 
-/// What decides about the results of a call: the operator, the metadata of its
-/// tensors, and its other arguments, of floating point numbers only the range.
+/// Identifies the calls with equal result metadata: the operator, the metadata
+/// of its tensors, and its other arguments. Of floating point numbers it
+/// contains only the range.
 class CallKey {
  public:
   CallKey(const c10::OperatorHandle& op, const OperatorInfo& info)
@@ -38,24 +39,24 @@ class CallKey {
     add_number(static_cast<uint64_t>(std::hash<c10::OperatorHandle>{}(op)));
   }
 
-  /// False if values of tensors matter too.
+  /// False if the results also depend on values of tensors.
   bool usable() const {
     return usable_;
   }
   void refuse() {
     usable_ = false;
   }
-  /// Bytes of all elements of the device tensors.
+  /// The bytes of all elements of the device tensors.
   size_t bytes() const {
     return bytes_;
   }
-  /// Whether a kernel may refuse values: integers, which may be indices, or
-  /// numbers that a small dtype does not have.
+  /// Whether a kernel may reject values: integers, which may be indices, or
+  /// numbers that a small dtype cannot represent.
   bool may_raise() const {
     return may_raise_;
   }
-  /// Stands for the key: of a million others, one has the same with a
-  /// probability of less than 1e-13.
+  /// A hash of the key. The probability that one of a million other keys has
+  /// the same digest is less than 1e-13.
   uint64_t digest() const {
     return digest_;
   }
@@ -63,7 +64,7 @@ class CallKey {
   void add(const at::Tensor& tensor);
   void add(const c10::IValue& value);
   void add(const c10::Scalar& value);
-  void add(const at::Generator&) {} // only values come from it
+  void add(const at::Generator&) {} // affects only values
   void add(std::string_view value) {
     add_number(std::hash<std::string_view>{}(value));
   }
@@ -81,7 +82,7 @@ class CallKey {
     }
   }
   void add(const c10::Device&) {
-    refuse(); // the result may be another device's
+    refuse(); // the result may be on another device
   }
   template <
       typename Number,
@@ -122,7 +123,7 @@ class CallKey {
     for (const std::optional<at::Tensor> tensor : tensors) {
       add(tensor);
       if (tensor) {
-        see_mask(*tensor);
+        refuse_mask(*tensor);
       }
     }
   }
@@ -135,8 +136,8 @@ class CallKey {
       add(value);
     }
   }
-  /// How many elements a mask chooses, its values say.
-  void see_mask(const at::Tensor& index) {
+  /// The number of elements that a mask selects depends on its values.
+  void refuse_mask(const at::Tensor& index) {
     usable_ = usable_ &&
         !(index.defined() &&
           (index.scalar_type() == at::kBool ||
@@ -156,16 +157,17 @@ class CallKey {
   bool takes_any_size_;
   size_t bytes_ = 0;
   uint64_t digest_ = 0x2545f4914f6cdd1d;
-  // Arguments that share memory: an operator may refuse it.
+  // The memory of an argument. An operator may reject arguments that share
+  // memory.
   struct Memory {
     const void* storage;
-    int64_t begin; // the place of the first element, in bytes
+    int64_t begin; // of the first element, in bytes
   };
   c10::SmallVector<Memory, 8> memory_;
-  PointerTable by_storage_; // places in memory_
+  PointerTable by_storage_; // indices into memory_
 };
 
-/// The metadata of a new tensor, or of one that a call has resized.
+/// The metadata of a new tensor, or of a tensor that a call has resized.
 struct TensorMetadata {
   bool defined;
   c10::ScalarType dtype;
@@ -176,44 +178,44 @@ TensorMetadata metadata_of(const at::Tensor& tensor);
 
 struct OutputMetadata {
   std::vector<TensorMetadata> made; // new tensors, in order
-  // The tensors that the call writes to, if it changes the sizes or strides of
-  // one; else empty.
+  // The tensors that the call writes to, if it changes their sizes or strides,
+  // else empty.
   std::vector<TensorMetadata> resized;
 };
 
-/// Whether the strides follow from the sizes. Not is_contiguous(), to which
-/// they do not matter where a size is 1, or without elements: results show
-/// them.
+/// Whether the strides are the default for the sizes. Unlike is_contiguous(),
+/// this also compares strides of dimensions of size 1 and of empty tensors,
+/// because they are visible in results.
 bool has_default_strides(const c10::TensorImpl& tensor);
 
-/// The metadata of what a call with this key makes; null if it is not cached.
+/// Returns the cached result metadata for a key, or null.
 std::shared_ptr<const OutputMetadata> find_output_metadata(const CallKey& key);
 
-/// Whether the outputs of a call with this key were cached, or refused, before:
-/// a quick check, which may answer no for a key that was.
+/// Whether the results of a call with this key were cached or refused before.
+/// This quick check may return false for a key that was seen.
 bool was_seen(const CallKey& key);
 
-/// Remembers that, for a call whose outputs cannot be cached.
+/// Marks a key as seen if its results cannot be cached.
 void remember_seen(const CallKey& key);
 
-/// Caches what a call makes, if its new tensors own their memory, and returns
-/// that; else null. `resized` are the tensors that it writes to, if it
-/// changes any; it is null, too, if these share memory with others, which
-/// kernels look for before they resize them.
+/// Caches the results of a call and returns them if its new tensors own their
+/// memory, else null. `resized` are the written tensors if the call changed
+/// any. It is null if they share memory with others, which kernels check before
+/// they resize.
 std::shared_ptr<const OutputMetadata> cache_output_metadata(
     const CallKey& key,
     at::ArrayRef<at::Tensor> made,
     at::ArrayRef<at::Tensor> resized,
     bool share_memory);
 
-/// The number by which forget_output_metadata() and correct_output_metadata()
-/// know a call.
+/// The number that identifies a call for forget_output_metadata() and
+/// correct_output_metadata().
 uint64_t digest_of(const CallKey& key);
-/// Caches what a call made that a dry run did not show. Its tensors need
-/// not own their memory: an enqueued call's are copied into place.
+/// Replaces cached metadata that a dry run predicted wrongly. The tensors need
+/// not own their memory, because the results of an enqueued call are copied.
 void correct_output_metadata(uint64_t digest, std::vector<TensorMetadata> made);
-/// Forgets the outputs of a call whose kernel has failed, so that the next one
-/// runs at once, and its error is that call's.
+/// Forgets the results of a call whose kernel has failed. The next call with
+/// this digest runs inline and raises the error itself.
 void forget_output_metadata(uint64_t digest);
 bool has_failed(const CallKey& key);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Stand-ins, and the scope in which kernels get them.
+// Stand-ins, and the scope in which kernels run with them.
 #include "results/stand_ins.h"
 
 #include "alias/device_finder.h"
@@ -34,9 +34,9 @@ class CountingHandler final : public c10::WarningHandler {
   size_t count = 0;
 };
 
-/// While one lives, PyTorch gives every warning and marks none as given. The
-/// setting holds for the whole process, so scopes of several threads are
-/// counted, and another thread may be warned again.
+/// Makes PyTorch show every warning, and mark none as shown. The setting
+/// applies to the whole process, so scopes of several threads are counted, and
+/// another thread may repeat a warning.
 class WarnAlwaysScope {
  public:
   WarnAlwaysScope() {
@@ -61,8 +61,8 @@ class WarnAlwaysScope {
   static inline bool before_ = false;
 };
 
-/// While one lives, no mode or profiler of the caller's sees what this thread
-/// dispatches.
+/// Hides the operators that this thread dispatches from the modes and profilers
+/// of the caller.
 class HiddenScope {
  public:
   HiddenScope()
@@ -136,7 +136,7 @@ bool StandInCall::run(const c10::OperatorHandle& op) {
     if (setting_ == Setting::kEmptyResults &&
         written_[i].sizes() == before.sizes) {
       written_[i].unsafeGetTensorImpl()->set_sizes_and_strides(
-          before.sizes, before.strides); // it needs no others
+          before.sizes, before.strides); // the sizes fit, so keep the strides
     }
   }
   return !scope.has_warned();
@@ -190,7 +190,7 @@ bool StandInCall::has_hidden_change() const {
         now.conj != before.conj || now.neg != before.neg) {
       return true;
     }
-    if (info_.resizes_in_its_own_way &&
+    if (info_.skips_resize_warning &&
         c10::multiply_integers(before.sizes) > 0 && now.sizes != before.sizes) {
       return true;
     }
@@ -236,7 +236,7 @@ at::Tensor StandInCall::stand_in_of(
   const void* storage = impl->storage().unsafeGetStorageImpl();
   const auto shared = storages_.find(storage);
   if (shared == storages_.end()) {
-    storages_.emplace(storage, Shared{make_storage(*impl), written});
+    storages_.emplace(storage, Shared{make_stand_in_storage(*impl), written});
   } else {
     overlaps_ |= written || shared->second.written;
   }
@@ -286,13 +286,13 @@ at::Tensor StandInCall::make_stand_in(const c10::TensorImpl& from) {
   return tensor;
 }
 
-c10::Storage StandInCall::make_storage(const c10::TensorImpl& from) {
+c10::Storage StandInCall::make_stand_in_storage(const c10::TensorImpl& from) {
   const size_t size = from.storage().nbytes();
   c10::DataPtr data(nullptr, c10::Device(c10::kCPU));
   bytes_ += size;
   refused_ = refused_ || bytes_ > kMostDryRunBytes;
   if (size > 0 && !refused_) {
-    // Zeros cost little before they are read.
+    // Zeroed pages cost little until they are read.
     auto* bytes = static_cast<unsigned char*>(std::calloc(size, 1));
     refused_ = bytes == nullptr;
     data = c10::DataPtr(bytes, bytes, &std::free, c10::Device(c10::kCPU));

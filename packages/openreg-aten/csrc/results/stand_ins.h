@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A call of a kernel with stand-ins for its tensors: new tensors of the same
-// metadata, without values of the device.
+// Calls a kernel with stand-ins for its tensors: new tensors with the same
+// metadata, without device data.
 #pragma once
 
 #include "facts/operator_info.h"
@@ -15,17 +15,17 @@
 
 namespace openreg::aten {
 
-/// Above this, a dry run costs the host more memory and time than a wait.
+/// A dry run above this size costs the host more memory and time than waiting.
 constexpr size_t kMostDryRunBytes = size_t{64} << 20;
 
-/// Stand-ins are tensors of the CPU, full of zeros. They share memory as the
-/// arguments do, and tensors of the host stand for themselves.
+/// Stand-ins are CPU tensors filled with zeros. They share memory in the same
+/// way as the arguments. Host tensors are passed unchanged.
 class StandInCall {
  public:
   enum class Setting : uint8_t {
     kZeros,
-    kOnes,         // integers are full of ones
-    kEmptyResults, // so that kernels do not warn of results with elements
+    kOnes,         // integers are filled with ones
+    kEmptyResults, // avoids warnings about resizing results with elements
   };
   StandInCall(
       const OperatorInfo& info,
@@ -33,25 +33,25 @@ class StandInCall {
       Setting setting)
       : info_(info), stack_(std::move(stack)), setting_(setting) {}
 
-  /// Replaces the arguments; false if the operator does not accept one, or if
+  /// Replaces the arguments. Returns false if the operator rejects one, or if
   /// stand-ins would need too much memory.
   bool replace_arguments();
-  /// Whether an argument that is written shares memory with another, or itself.
+  /// Whether a written argument overlaps with another argument or itself.
   bool has_overlap() const {
     return overlaps_;
   }
 
-  /// Runs the CPU's kernel; false if it has warned, also
-  /// with a warning that PyTorch gives once and has given before.
+  /// Runs the CPU kernel. Returns false if it warned, even if PyTorch would
+  /// show the warning only once and has shown it before.
   bool run(const c10::OperatorHandle& op);
 
-  /// The results that are no arguments.
+  /// Returns the results that are not arguments.
   std::vector<at::Tensor> made() const;
-  /// The results that are arguments, if an argument has other sizes or strides
-  /// now.
+  /// Returns the results that are arguments, if the sizes or strides of an
+  /// argument have changed.
   std::vector<at::Tensor> resized() const;
-  /// Whether an argument has changed in a way that a caller would not see, or
-  /// not be warned of, if the operator were enqueued.
+  /// Whether an argument has changed in a way that the caller would not see, or
+  /// would not be warned about, if the operator were enqueued.
   bool has_hidden_change() const;
   /// Whether a result shares the memory of an argument.
   bool aliases_argument(const std::vector<at::Tensor>& results) const;
@@ -75,7 +75,7 @@ class StandInCall {
       const OperatorInfo::Argument& argument,
       const c10::IValue& value);
   at::Tensor make_stand_in(const c10::TensorImpl& from);
-  c10::Storage make_storage(const c10::TensorImpl& from);
+  c10::Storage make_stand_in_storage(const c10::TensorImpl& from);
 
   const OperatorInfo& info_;
   torch::jit::Stack stack_;
@@ -90,7 +90,7 @@ class StandInCall {
   bool refused_ = false;
   bool overlaps_ = false;
   std::vector<at::Tensor> written_;
-  std::vector<Metadata> before_; // of those
+  std::vector<Metadata> before_; // one per written argument
 };
 
 } // namespace openreg::aten

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A wait for a device that leaves failures to the program.
+// Waits for a device without taking its errors.
 #pragma once
 
 #include "base/export.h"
@@ -8,9 +8,9 @@
 
 namespace openreg::aten {
 
-/// Waits for the default stream and the pool streams of a device. Throws a
-/// failure of their work, which stays on its stream: synchronize_device() would
-/// take it from the program.
+/// Waits for the default stream and the pool streams of a device. Throws an
+/// error of their work but leaves it on its stream. synchronize_device() would
+/// clear it.
 OPENREG_ATEN_API void wait_for_all_streams(c10::DeviceIndex device);
 
 } // namespace openreg::aten

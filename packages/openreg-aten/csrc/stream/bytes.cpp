@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies of bytes by the runtime.
+// Copies bytes with the runtime.
 #include "stream/bytes.h"
 
 #include "device/device.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies of bytes by the runtime, in the order of a device's current stream.
+// Copies bytes with the runtime, in the order of the current stream of a
+// device.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -8,9 +9,9 @@
 
 namespace openreg::aten {
 
-/// Copies between any two sides; what failed earlier on the stream is thrown if
-/// bytes go to the host. Returns before it is done if `async` and the host's
-/// side is pinned.
+/// Copies between host and device memory in any direction. Throws earlier
+/// errors of the stream if the destination is on the host. Returns before the
+/// copy is complete if `async` and the host memory is pinned.
 void copy_bytes(
     c10::DeviceIndex device,
     void* dst,
@@ -18,15 +19,16 @@ void copy_bytes(
     std::size_t size,
     bool async = false);
 
-/// Fills device memory that no work uses.
+/// Fills device memory that no pending work uses.
 void fill_idle(
     c10::DeviceIndex device,
     void* dst,
     const void* src,
     std::size_t size);
 
-/// Where this process reads device memory that no work writes: in place, or in
-/// `buffer`, which gets a copy if kernels do not reach the memory.
+/// Returns an address at which this process can read device memory that no work
+/// writes: the kernel address, or `buffer` with a copy if kernels cannot access
+/// the memory.
 const void* readable(
     c10::DeviceIndex device,
     const void* src,

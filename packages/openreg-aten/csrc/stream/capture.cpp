@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The captures of this process, by the numbers that the runtime gives them.
+// The captures of this process, by the numbers that the runtime assigns.
 #include "stream/capture.h"
 
 #include "device/error.h"
@@ -23,7 +23,8 @@ Captures& captures() {
   return *value;
 }
 
-/// The number of the capture of a stream; 0 if it has none, or is gone.
+/// Returns the capture number of a stream, or 0 if it is not captured or no
+/// longer exists.
 uint64_t id_of(orStream_t stream) {
   orStreamCaptureStatus status = orStreamCaptureStatusNone;
   uint64_t id = 0;
@@ -65,7 +66,7 @@ orError_t end_capture(
     orGraph_t* graph) {
   const orError_t error = orStreamEndCapture(stream, graph);
   if (error == orErrorStreamCaptureWrongThread) {
-    return error; // it goes on
+    return error; // the capture continues
   }
   const std::lock_guard lock(captures().mutex);
   const auto removed = std::erase_if(

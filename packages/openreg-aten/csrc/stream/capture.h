@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Captures of streams into graphs, as the rest of the device sees them: whether
-// a stream is captured, where its blocks come from, and what its kernels draw
-// random numbers from.
+// Captures of streams into graphs, for the rest of this library: whether a
+// stream is captured, which pool its blocks come from, and which generators its
+// kernels use.
 //
-// A captured kernel keeps the CPU generator that it was given, and a program
-// seeds the device's after the capture too. So it is given a stand-in, which
-// has the state of the device's generator while a replay runs.
+// A captured kernel keeps its CPU generator, and the program may reseed the
+// device generator after the capture. The kernel therefore gets a separate
+// generator, which has the state of the device generator while a replay runs.
 #pragma once
 
 #include "base/export.h"
@@ -35,38 +35,39 @@ class Capture {
 
   explicit Capture(c10::MempoolId_t pool) : pool_(pool) {}
 
-  /// Where blocks for its streams come from.
+  /// The pool for blocks of its streams.
   const c10::MempoolId_t& pool() const {
     return pool_;
   }
-  /// What its kernels draw from in place of a generator of the device.
+  /// Returns the generator that its kernels use instead of a device generator.
   at::Generator stand_in_for(const std::shared_ptr<GeneratorState>& state);
-  /// All that its kernels draw from.
+  /// All generators that its kernels use.
   const std::vector<Drawn>& drawn() const {
     return drawn_;
   }
 
  private:
   const c10::MempoolId_t pool_;
-  std::mutex mutex_; // of drawn_, until the capture has ended
+  std::mutex mutex_; // guards drawn_ until the capture has ended
   std::vector<Drawn> drawn_;
 };
 
-/// Begins to capture a stream. Throws as orStreamBeginCapture().
+/// Starts to capture a stream. Throws as orStreamBeginCapture().
 void begin_capture(
     orStream_t stream,
     orStreamCaptureMode mode,
     const std::shared_ptr<Capture>& capture);
-/// Ends it, also if it has failed; null in `graph` then, and the error.
+/// Ends a capture, even if it has failed. It then sets `graph` to null and
+/// returns the error.
 orError_t end_capture(
     orStream_t stream,
     const std::shared_ptr<Capture>& capture,
     orGraph_t* graph);
 
-/// The runtime's number of the capture that a stream belongs to; 0 if it
-/// belongs to none. Never throws.
+/// Returns the runtime's number of the capture that a stream belongs to, or 0.
+/// Never throws.
 OPENREG_ATEN_API uint64_t capture_id(orStream_t stream);
-/// The capture that a stream belongs to, or null. Never throws.
+/// Returns the capture that a stream belongs to, or null. Never throws.
 std::shared_ptr<Capture> capture_of(orStream_t stream);
 /// Whether the current stream of a device is captured.
 bool is_captured(c10::DeviceIndex device);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The one way to run work on a device: in the order of its current stream.
+// Runs work on a device in the order of its current stream. All inline work
+// uses it.
 #pragma once
 
 #include "device/activity.h"
@@ -15,9 +16,9 @@
 
 namespace openreg::aten {
 
-/// Runs `work` in the order of the device's current stream, on this thread, and
-/// returns when it has run. Throws what it throws. `info` says what it is, and
-/// may be null.
+/// Runs `work` on this thread, in the order of the current stream of the
+/// device, and returns when it is complete. Throws what `work` throws. `info`
+/// describes the work for activity records, and may be null.
 template <typename Work>
 void run_on_current_stream(
     c10::DeviceIndex device,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The mean size of operands, and the time per operator with small ones run
-// inline and with small ones enqueued.
+// Measures the mean size of operands, and the time per operator for small
+// operators that run inline and that are enqueued.
 #include "stream/pace.h"
 
 #include "base/thread_local.h"
@@ -22,48 +22,51 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// In the mean of bytes, each new value counts one of so many.
+// Each new value contributes 1 / kWindow to the mean.
 constexpr int kWindow = 16;
 
 constexpr size_t kNoLimit = std::numeric_limits<size_t>::max();
 
 OPENREG_THREAD_LOCAL size_t t_mean_bytes = 0;
 
-/// Operators with at most this many bytes of operands, in the mean over the
-/// latest ones too, may run on the calling thread if their stream is idle.
+/// Operators with at most this many bytes of operands may run on the calling
+/// thread if their stream is idle. The mean over the latest operators must not
+/// exceed it either.
 size_t inline_bytes() {
   static const size_t value = inline_bytes_setting();
   return value;
 }
 
-/// Tries both ways and keeps to the faster one. It compares the time per
-/// operator in intervals, from one wait of the host to the next: what was
-/// enqueued before the wait is done by then.
+/// Tries both ways to run small operators and keeps the faster one. It compares
+/// the time per operator in intervals from one host wait to the next:
+/// everything enqueued before the wait is complete by then.
 class Governor {
  public:
-  /// Whether small operators are enqueued. To be asked once per operator.
+  /// Whether small operators are enqueued. Call it once per operator.
   bool enqueues() {
     const uint32_t waits = g_host_waits.load(std::memory_order_relaxed);
     const uint32_t count = operators_.load(std::memory_order_relaxed) + 1;
-    operators_.store(count, std::memory_order_relaxed); // one lost is no harm
+    // Losing a count is harmless.
+    operators_.store(count, std::memory_order_relaxed);
     if (waits != waits_.load(std::memory_order_relaxed)) {
       end_interval(waits, count);
     }
     return enqueues_.load(std::memory_order_relaxed) ||
-        (is_far_ && count > kFewest);
+        (is_remote_ && count > kMinOperators);
   }
 
  private:
   // A program that waits more often gains nothing from asynchrony.
-  static constexpr uint32_t kFewest = 16;
-  // At the end of each round so many intervals are run the other way. The first
-  // is not measured.
+  static constexpr uint32_t kMinOperators = 16;
+  // The number of intervals at the end of each round that try the other way.
+  // The first of them is not measured.
   static constexpr uint32_t kTries = 5;
-  // The first round, in intervals. Each that changes nothing doubles the next.
+  // The number of intervals in the first round. A round without a change
+  // doubles it.
   static constexpr uint32_t kRound = 32;
   static constexpr uint32_t kLongestRound = 1024;
-  // Seconds per operator. In less time than the first none can be enqueued.
-  static constexpr double kWorthTrying = 6e-6;
+  // Seconds per operator. Enqueueing an operator takes at least this long.
+  static constexpr double kMinEnqueueTime = 6e-6;
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
   void end_interval(uint32_t waits, uint32_t count) {
@@ -72,68 +75,73 @@ class Governor {
       return; // another thread does it
     }
     const Clock::time_point now = Clock::now();
-    const bool way = is_far_ ||
+    const bool enqueues = is_remote_ ||
         choose(count, std::chrono::duration<double>(now - start_).count());
     recent_ = std::max(count, recent_ / 2);
-    enqueues_.store(way && recent_ > kFewest, std::memory_order_relaxed);
+    enqueues_.store(
+        enqueues && recent_ > kMinOperators, std::memory_order_relaxed);
     operators_.store(0, std::memory_order_relaxed);
     waits_.store(waits, std::memory_order_relaxed);
     start_ = now;
   }
 
-  /// The way of the next interval, after one of `seconds`.
+  /// Returns whether the next interval enqueues, after an interval of
+  /// `seconds`.
   bool choose(uint32_t count, double seconds) {
-    if (count > kFewest) {
+    if (count > kMinOperators) {
       learn(seconds / count);
     }
     const bool tries = interval_ >= round_ - kTries &&
-        (faster_ || shortest_[false] > kWorthTrying);
-    const bool way = faster_ != tries;
-    switched_ = way != way_;
-    way_ = way;
-    return way;
+        (faster_when_enqueued_ || shortest_[false] > kMinEnqueueTime);
+    const bool enqueues = faster_when_enqueued_ != tries;
+    just_changed_ = enqueues != enqueued_;
+    enqueued_ = enqueues;
+    return enqueues;
   }
 
-  /// Compares the last intervals of a round. What disturbs a measurement makes
-  /// it longer, so the shortest counts.
+  /// Compares the last intervals of a round. Disturbances only make a
+  /// measurement longer, so the shortest one counts.
   void learn(double time) {
-    if (!switched_ && interval_ + 2 * kTries >= round_) {
-      shortest_[way_] = std::min(shortest_[way_], time);
+    if (!just_changed_ && interval_ + 2 * kTries >= round_) {
+      shortest_[enqueued_] = std::min(shortest_[enqueued_], time);
     }
     if (++interval_ == round_) {
       interval_ = 0;
       const bool faster = shortest_[true] < shortest_[false];
-      round_ = faster == faster_ ? std::min(2 * round_, kLongestRound) : kRound;
-      faster_ = faster;
+      round_ = faster == faster_when_enqueued_
+          ? std::min(2 * round_, kLongestRound)
+          : kRound;
+      faster_when_enqueued_ = faster;
       shortest_ = {kNever, kNever};
     }
   }
 
-  // What runs inline in another process is a round trip: nothing is tried.
-  const bool is_far_ = !kernels_reach_memory();
+  // If kernels run in another process, running inline is a round trip, so small
+  // operators are always enqueued.
+  const bool is_remote_ = !kernels_reach_memory();
   std::atomic<uint32_t> operators_{0}; // of this interval
-  std::atomic<uint32_t> waits_{0};     // when it began
+  std::atomic<uint32_t> waits_{0};     // at its start
   std::atomic<bool> enqueues_{false};
-  std::mutex mutex_; // for all below
+  std::mutex mutex_; // guards all members below
   Clock::time_point start_ = Clock::now();
-  uint32_t recent_ = 0;   // operators of one of the latest intervals
-  uint32_t interval_ = 0; // of the round
+  uint32_t recent_ = 0;   // decaying maximum of operators per interval
+  uint32_t interval_ = 0; // within the round
   uint32_t round_ = kRound;
-  bool way_ = false;                               // of this interval: enqueued
-  bool switched_ = true;                           // with it
-  bool faster_ = false;                            // the faster way
-  std::array<double, 2> shortest_{kNever, kNever}; // by way
+  bool enqueued_ = false;    // in the current interval
+  bool just_changed_ = true; // at the start of the current interval
+  bool faster_when_enqueued_ = false;
+  std::array<double, 2> shortest_{kNever, kNever}; // by enqueued_
 };
 
 bool enqueues_small() {
   static const bool is_on = enqueue_bursts_setting();
-  static auto* governor = new Governor; // also for threads that outlive main()
+  static auto* governor = new Governor; // threads may outlive main()
   return is_on && governor->enqueues();
 }
 
 // [docs: pace]
-/// Whether a call is worth a change of threads while its stream is idle.
-bool is_worth_enqueueing(size_t bytes, size_t limit, bool may_raise) {
+/// Whether the host gains by enqueueing a call while its stream is idle.
+bool gains_from_enqueueing(size_t bytes, size_t limit, bool may_raise) {
   t_mean_bytes += bytes / kWindow - t_mean_bytes / kWindow;
   const bool small = enqueues_small() && !may_raise;
   return bytes > limit || t_mean_bytes > limit || small;
@@ -152,16 +160,16 @@ decide(c10::DeviceIndex device, Place place, size_t bytes, bool may_raise) {
   if (captures_underway() && is_captured(device)) {
     return place == Place::kAny || place == Place::kQueue
         ? Verdict::kCapture
-        : Verdict::kRun; // which a capture refuses
+        : Verdict::kRun; // a capture rejects it
   }
   const size_t limit = inline_bytes();
-  if (place == Place::kTurn || limit == kNoLimit) {
+  if (place == Place::kInTurn || limit == kNoLimit) {
     return Verdict::kRun;
   }
   const bool busy = is_busy(device);
-  const bool worth = is_worth_enqueueing(bytes, limit, may_raise);
-  if (!(busy || worth || place == Place::kQueue) ||
-      runs_here(device)) { // what a kernel calls runs at once
+  const bool gains = gains_from_enqueueing(bytes, limit, may_raise);
+  if (!(busy || gains || place == Place::kQueue) ||
+      runs_here(device)) { // a call from a kernel runs immediately
     return Verdict::kRun;
   }
   return busy ? Verdict::kEnqueueOverWait : Verdict::kEnqueue;

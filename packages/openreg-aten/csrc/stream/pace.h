@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whether a call is enqueued, or runs on the calling thread: the one rule,
-// which operators, compiled kernels and copies ask.
+// Decides whether a call is enqueued or runs on the calling thread. Operators,
+// compiled kernels and copies all follow this rule.
 //
-// To enqueue a kernel costs the host about a microsecond, and more if a worker
-// has to be woken. In return the host goes on while the kernel runs. For large
-// operands that is a gain. For small ones it depends on the program, which may
-// wait soon, and on the machine, whose cores may be taken: both are measured.
+// Enqueueing a kernel costs the host about a microsecond, or more if it has to
+// wake a worker. In return the host continues while the kernel runs. Large
+// operands make this a gain. For small operands it depends on the program,
+// which may wait soon, and on the machine, whose cores may be busy: both are
+// measured.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -15,15 +16,15 @@
 
 namespace openreg::aten::pace {
 
-/// Whether nothing is enqueued, so that errors keep their types: with
-/// OPENREG_LAUNCH_BLOCKING=1.
+/// Whether OPENREG_LAUNCH_BLOCKING=1 is set: no call is enqueued, so that
+/// errors keep their types.
 bool is_blocking();
 
-/// Where a call is to run, as far as its caller knows.
+/// Where a call must run, as far as its caller knows.
 enum class Place : uint8_t {
-  kAny,   // decide() decides
-  kQueue, // enqueued: an asynchronous copy
-  kTurn,  // on this thread, when the stream has come to it
+  kAny,    // as decide() returns
+  kQueue,  // enqueued: an asynchronous copy
+  kInTurn, // on this thread, in stream order
 };
 
 enum class Verdict : uint8_t {
@@ -33,9 +34,9 @@ enum class Verdict : uint8_t {
   kCapture,         // to run, it would end the capture of a graph
 };
 
-/// Decides about a call over `bytes` bytes of operands on the current stream of
-/// a device. To be asked once per call. A small one that `may_raise` runs here
-/// if the stream is idle, so that its exception is the call's.
+/// Decides about a call with `bytes` bytes of operands on the current stream of
+/// a device. Call it once per operator call. A small call that `may_raise` runs
+/// inline if the stream is idle, so that the call itself raises the error.
 Verdict
 decide(c10::DeviceIndex device, Place place, size_t bytes, bool may_raise);
 

@@ -29,7 +29,7 @@ struct Pool {
     std::vector<c10::StreamId> streams;
     std::size_t next = 0;
   };
-  std::vector<Ring> rings; // one per priority, the least first
+  std::vector<Ring> rings; // one per priority, the lowest first
 };
 
 struct Devices {
@@ -57,10 +57,11 @@ const Devices& devices() {
   return *value;
 }
 
-// The current streams of this thread; a device past the end uses its default.
+// The current streams of this thread. Devices past its end use the default
+// stream.
 thread_local std::vector<c10::StreamId> t_current;
-// False before the thread chooses one: the vector, whose destructor makes it
-// dearer, is not looked at until then.
+// False until the thread chooses a stream. This avoids reading the vector,
+// whose destructor makes access slower.
 OPENREG_THREAD_LOCAL bool t_has_chosen = false;
 
 c10::Stream make_stream(c10::DeviceIndex device, c10::StreamId id) {
@@ -83,14 +84,15 @@ orStream_t handle_of(c10::DeviceIndex device, c10::StreamId id) {
   return reinterpret_cast<orStream_t>(id);
 }
 
-// A stream that this thread saw idle, and what its device had enqueued then.
+// A stream that this thread found idle, and how many commands its device had
+// enqueued then.
 struct IdleStream {
   orStream_t stream;
   uint64_t enqueued;
 };
 OPENREG_THREAD_LOCAL IdleStream t_idle{};
 
-/// How many commands the streams of a device were given so far.
+/// Returns the number of commands that the streams of a device have received.
 uint64_t count_enqueued(c10::DeviceIndex device) {
   static std::array<std::atomic<const uint64_t*>, 64> counters;
   auto& counter = counters.at(static_cast<size_t>(device));
@@ -107,8 +109,8 @@ uint64_t count_enqueued(c10::DeviceIndex device) {
 c10::Stream current_stream(c10::DeviceIndex device) {
   const auto count = devices().defaults.size();
   if (device >= 0 && static_cast<std::size_t>(device) < count) {
-    // Asks the runtime nothing: autograd, which calls this where nothing may be
-    // thrown, does so in forked children too.
+    // Does not call the runtime: autograd calls this function where exceptions
+    // are not allowed, also in forked children.
     return make_stream(device, current_id(device));
   }
   const c10::DeviceIndex index = index_or_current(device);
@@ -201,14 +203,14 @@ void forget_streams(c10::DeviceIndex device) {
 void synchronize_current_stream(c10::DeviceIndex device) {
   const orStream_t stream = current_handle(device);
   note_host_wait();
-  // An idle stream needs no wait, which would be recorded, and no GIL release.
-  // A query would fail a capture with other words.
+  // An idle stream needs no wait and no GIL release. A recorded wait must call
+  // the runtime, and a query of a captured stream would change the error.
   if (C10_LIKELY(
           !records_activity() && !captures_underway() && !is_busy(device) &&
           orStreamQuery(stream) == orSuccess)) {
     return;
   }
-  const GilRelease without_gil; // kernels that are waited for may need it
+  const GilRelease without_gil; // the work may need it
   OPENREG_CHECK(orStreamSynchronize(stream));
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Events of the device's own. A failure of the work before an event is reported
-// by the call that waits for its stream.
+// Events for use inside this library. An error of the work before an event is
+// reported when the program waits for the stream.
 #include "stream/stream_event.h"
 
 namespace openreg::aten {
 namespace {
 
-/// Takes the error that a call left on this thread off it again.
+/// Clears the error that a call left on this thread.
 orError_t forget(orError_t error) noexcept {
   if (error != orSuccess) {
     static_cast<void>(orGetLastError());

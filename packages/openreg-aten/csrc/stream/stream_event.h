@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A point in the work of a stream, for what waits until work is completed:
-// memory, and random numbers.
+// A point in the work of a stream. Memory and random numbers wait until the
+// work before it is complete.
 #pragma once
 
 #include <openreg/openreg.h>
@@ -9,10 +9,9 @@
 
 namespace openreg::aten {
 
-/// The end of the work that a stream has now. Never throws: a device that
-/// failed, and a stream that is gone, do no more work. The failure of a stream
-/// stays there, for the call that waits for the stream, and flows to the
-/// streams that hold().
+/// The end of the current work of a stream. Never throws: a failed device and a
+/// destroyed stream have no pending work. An error of the stream stays there
+/// until a call waits for the stream, and moves on to streams that hold().
 class StreamEvent {
  public:
   explicit StreamEvent(orStream_t stream) noexcept;
@@ -27,8 +26,8 @@ class StreamEvent {
   ~StreamEvent();
 
   bool reached() const noexcept;
-  /// Waits, as long as the device's limit of waits allows. A kernel that would
-  /// wait for its own stream does not.
+  /// Waits at most as long as the device's limit for waits. A kernel does not
+  /// wait for its own stream.
   void wait() const noexcept;
   /// Makes later work of `stream` wait, and fail if the work before the event
   /// failed.

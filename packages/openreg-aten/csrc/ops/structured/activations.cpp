@@ -6,7 +6,7 @@
 namespace openreg::aten {
 namespace {
 
-/// What PyTorch's relu is made of, without a second call of the dispatcher.
+/// The parts of PyTorch's relu, without a second dispatcher call.
 template <typename Operator, typename Self, typename Result>
 Result relu(Self self) {
   TORCH_CHECK(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Registers the structured kernels of an operator and its in-place form.
+// Registers the structured kernels of an operator and its in-place variant.
 #pragma once
 
 #include "kernel/structured.h"
@@ -10,7 +10,7 @@
 
 namespace openreg::aten {
 
-/// `Structured` is the class in at::native that the `Operators`, of at::_ops,
+/// `Structured` is the class in at::native that the `Operators` of at::_ops
 /// share.
 template <typename Structured, typename... Operators>
 void add_structured_operators(torch::Library& library) {
@@ -24,8 +24,8 @@ void add_structured_operators(torch::Library& library) {
 
 } // namespace openreg::aten
 
-/// Adds operators of at::_ops to `library`; `kernel` is what the name of their
-/// class in at::native has after `structured_`.
+/// Adds operators of at::_ops to `library`. `kernel` is the name of their class
+/// in at::native without `structured_`.
 #define OPENREG_ADD(kernel, ...)                                          \
   add_structured_operators<at::native::structured_##kernel, __VA_ARGS__>( \
       library)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pointwise operators of two tensors and more.
+// Pointwise operators with two or more tensors.
 #include "ops/structured/add_operators.h"
 #include "ops/structured/families.h"
 

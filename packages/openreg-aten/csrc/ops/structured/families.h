@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The operators with structured kernels, by family: one file each, to be
-// compiled at the same time.
+// The operators with structured kernels, by family. Each family is a separate
+// file, so that they compile in parallel.
 #pragma once
 
 #include <torch/library.h>

@@ -7,7 +7,7 @@ namespace openreg::aten {
 
 void add_structured_special(torch::Library& library) {
   namespace ops = at::_ops;
-  // Of one tensor.
+  // With one tensor.
   OPENREG_ADD(special_entr_out, ops::special_entr);
   OPENREG_ADD(special_ndtri_out, ops::special_ndtri);
   OPENREG_ADD(special_log_ndtr_out, ops::special_log_ndtr);
@@ -32,7 +32,7 @@ void add_structured_special(torch::Library& library) {
       ops::special_scaled_modified_bessel_k1);
   OPENREG_ADD(
       special_spherical_bessel_j0_out, ops::special_spherical_bessel_j0);
-  // Of two.
+  // With two tensors.
   OPENREG_ADD(igamma_out, ops::igamma, ops::igamma_);
   OPENREG_ADD(igammac_out, ops::igammac, ops::igammac_);
   OPENREG_ADD(special_xlog1py_out, ops::special_xlog1py);

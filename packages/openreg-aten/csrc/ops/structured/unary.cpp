@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pointwise operators of one tensor.
+// Pointwise operators with one tensor.
 #include "ops/structured/add_operators.h"
 #include "ops/structured/families.h"
 

@@ -18,7 +18,7 @@ void add_typed_operator(torch::Library& library) {
   library.impl(name.c_str(), TORCH_FN(Kernel::run));
 }
 
-/// `Operators` are of at::_ops.
+/// `Operators` are operators of at::_ops.
 template <typename... Operators>
 void add_typed_operators(torch::Library& library) {
   (add_typed_operator<Operators>(library), ...);

@@ -7,7 +7,7 @@ namespace openreg::aten {
 
 namespace {
 
-/// As on CUDA, a tensor of any device is filled with a value of any other.
+/// As on CUDA, the value may be on a device other than that of the tensor.
 at::Tensor& fill_with_tensor(at::Tensor& self, const at::Tensor& value) {
   const bool reads_value = value.device() != self.device() &&
       value.device().type() == c10::kPrivateUse1 && value.dim() == 0;

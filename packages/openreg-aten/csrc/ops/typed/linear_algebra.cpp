@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Products and decompositions of matrices, Fourier transforms.
+// Matrix products, matrix decompositions and Fourier transforms.
 #include "ops/typed/add_operators.h"
 #include "ops/typed/families.h"
 
@@ -23,7 +23,7 @@ void add_typed_linear_algebra(torch::Library& library) {
       ops::addbmm,
       ops::addbmm_,
       ops::linalg_cross>(library);
-  // Triangles and factors.
+  // Triangular matrices and factorizations.
   add_typed_operators<
       ops::tril,
       ops::triu,

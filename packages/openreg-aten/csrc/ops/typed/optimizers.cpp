@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Steps of optimizers.
+// Optimizer steps.
 #include "ops/typed/add_operators.h"
 #include "ops/typed/families.h"
 
@@ -7,7 +7,7 @@ namespace openreg::aten {
 
 void add_typed_optimizers(torch::Library& library) {
   namespace ops = at::_ops;
-  // Of lists of tensors.
+  // On lists of tensors.
   add_typed_operators<
       ops::_foreach_add__Scalar,
       ops::_foreach_add__List,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pointwise operators that are not structured, or not simply.
+// Pointwise operators that are not structured, or need additional code.
 #include "ops/typed/add_operators.h"
 #include "ops/typed/families.h"
 
@@ -7,7 +7,7 @@ namespace openreg::aten {
 
 void add_typed_pointwise(torch::Library& library) {
   namespace ops = at::_ops;
-  // Of one tensor.
+  // With one tensor.
   add_typed_operators<
       ops::isnan,
       ops::isposinf,
@@ -24,7 +24,7 @@ void add_typed_pointwise(torch::Library& library) {
       ops::logit,
       ops::logit_,
       ops::frexp_Tensor_out>(library);
-  // Of two and more.
+  // With two or more tensors.
   add_typed_operators<
       ops::add_Scalar,
       ops::sub_Scalar,
@@ -41,7 +41,7 @@ void add_typed_pointwise(torch::Library& library) {
       ops::clamp__Tensor,
       ops::complex_out,
       ops::polar_out>(library);
-  // Logic and choice.
+  // Logic and selection.
   add_typed_operators<
       ops::logical_and,
       ops::logical_or,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reductions, running totals and order.
+// Reductions, cumulative operators and sorting.
 #include "ops/typed/add_operators.h"
 #include "ops/typed/families.h"
 
@@ -51,7 +51,7 @@ void add_typed_reductions(torch::Library& library) {
       ops::argmin>(library);
   // Logic.
   add_typed_operators<ops::any, ops::all, ops::any_dim, ops::all_dim>(library);
-  // Running totals.
+  // Cumulative operators.
   add_typed_operators<
       ops::cumsum,
       ops::cumsum_,
@@ -60,7 +60,7 @@ void add_typed_reductions(torch::Library& library) {
       ops::_logcumsumexp,
       ops::_cummax_helper,
       ops::_cummin_helper>(library);
-  // Order.
+  // Sorting.
   add_typed_operators<
       ops::topk,
       ops::sort,
