@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes which operators refuse numbers of the host on CUDA: at build time.
+"""Lists the operators that reject host scalars on CUDA, at build time.
 
-    python device_checks.py FILE  # a line of C++ for each
+    python device_checks.py FILE  # one line of C++ per operator
 
-PyTorch publishes it in ``native_functions.yaml``, a part of its wheel.
+The list comes from ``native_functions.yaml``, which the torch wheel contains.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SOURCES = Path(torchgen.__file__).parent / "packaged" / "ATen" / "native"
 
 
 def main(file: Path) -> None:
-    """Writes the names of operators, sorted, without the underscore of in-place."""
+    """Writes the sorted names, without the underscore of in-place operators."""
     parsed = parse_native_yaml(
         str(SOURCES / "native_functions.yaml"), str(SOURCES / "tags.yaml")
     )

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Simulated OpenReg devices behind PyTorch's PrivateUse1 extension points.
 
-Importing this package registers every mechanism with PyTorch and gives devices of
-type ``privateuseone``, with eager operators, streams, events, random numbers and
-memory statistics. The name ``openreg``, autoloading and ``torch.openreg`` come with
-torch-openreg; autocast comes with openreg-amp.
+Importing this package registers every mechanism with PyTorch. It adds devices of type
+``privateuseone`` with eager operators, streams, events, random numbers and
+memory statistics. torch-openreg adds the name ``openreg``, autoloading and
+``torch.openreg``. openreg-amp adds autocast.
 """
 
 from __future__ import annotations
 
 import atexit
 
-# The order matters: a wrong torch and a second backend are refused before any library
-# is loaded, and the libraries that ours needs are loaded before it.
+# The order matters: the checks for a wrong torch version and a second backend come
+# before any library is loaded, and the dependencies before the library itself.
 from openreg_aten import _versions
 
 _versions.check()
@@ -38,20 +38,19 @@ def mechanisms() -> list[tuple[str, str, str, str, bool]]:
     """Lists the mechanisms that this package can register with PyTorch.
 
     Returns:
-        One row per mechanism, ordered by name: its name, what PyTorch calls it, what
-        stops working without it, the source file, and whether it is on
-        (``OPENREG_DISABLE`` leaves some out).
+        One row per mechanism, ordered by name: its name, its PyTorch name, the effect
+        of disabling it, the source file, and whether it is on (``OPENREG_DISABLE``
+        disables mechanisms).
     """
     return _C.mechanisms()
 
 
 def take_ranges() -> list[tuple[str, int, int]]:
-    """Takes the ranges that the profiler's state ``PRIVATEUSE1`` has marked.
+    """Returns and clears the ranges that the profiler state ``PRIVATEUSE1`` recorded.
 
     Returns:
-        One row per operator or ``record_function``, in the order of their beginnings in
-        all threads: its name, the number of ranges of its thread that it lies in, and
-        PyTorch's number of the thread. At most 1048576 are kept; the later ones are
-        dropped.
+        One row per operator or ``record_function``, ordered by start over all threads:
+        its name, the number of enclosing ranges of its thread, and PyTorch's thread ID.
+        At most 1048576 ranges are kept; later ones are dropped.
     """
     return _C.take_ranges()

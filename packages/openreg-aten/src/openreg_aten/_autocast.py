@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What ``torch.autocast`` asks of a backend whose rules are in another package."""
+"""The autocast hook of the device module. The rules are in openreg-amp."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from openreg_aten import _versions
 
 
 class NoTypes(list[torch.dtype]):
-    """No type, and a reason.
+    """An empty list of dtypes whose lookup raises an error.
 
-    ``torch.autocast`` looks a type up in the supported ones only when it is enabled.
-    Raised then, the reason leaves ``enabled=False`` usable, which PyTorch itself uses
-    in checkpoints, among others.
+    ``torch.autocast`` looks up a dtype only if it is enabled. ``enabled=False``, which
+    PyTorch itself uses, for example in checkpoints, therefore still works.
     """
 
     def __init__(self, reason: str) -> None:
@@ -27,10 +26,10 @@ class NoTypes(list[torch.dtype]):
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
-    """Lists the types of openreg-amp, if it was imported.
+    """Returns the autocast dtypes of openreg-amp, if it was imported.
 
-    Without it the list is empty, and looking for a type in it raises a RuntimeError
-    that says how to get the rules.
+    Without openreg-amp, the list is empty, and looking up a dtype raises a RuntimeError
+    that explains how to install the rules.
     """
     rules = sys.modules.get("openreg_amp")
     if rules is None:

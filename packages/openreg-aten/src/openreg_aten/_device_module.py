@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The least device module that PyTorch needs, for the name ``privateuseone``.
+"""The minimal device module that PyTorch needs, for the name ``privateuseone``.
 
-Torch looks the module up by the device's name when it first makes a tensor.
-torch-openreg, which renames the device, brings the full one.
+PyTorch looks up the module by the device name when it creates the first tensor.
+torch-openreg renames the device and registers the full module.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DEFAULT_NAME = "privateuseone"
 
 
 def register() -> None:
-    """Registers the module unless the backend has a name, and so a module, already."""
+    """Registers the module, unless the backend already has a name and thus a module."""
     renamed = torch._C._get_privateuse1_backend_name() != _DEFAULT_NAME
     if renamed or hasattr(torch, _DEFAULT_NAME):
         return
@@ -41,7 +41,7 @@ def register() -> None:
 
 
 def _missing(name: str) -> object:
-    """Says where the rest of the names is."""
+    """Raises an error that names the package with the full module."""
     raise AttributeError(
         f"module 'torch.{_DEFAULT_NAME}' has no attribute {name!r}; the full module "
         "comes with torch-openreg: "
@@ -50,11 +50,11 @@ def _missing(name: str) -> object:
 
 
 def _lazy_init() -> None:
-    """Starts the devices; called by torch before it makes the first tensor.
+    """Starts the devices. PyTorch calls it before it creates the first tensor.
 
-    Backward passes and pinned memory need torch's notion of an accelerator, which
-    PrivateUse1 becomes by being named. A backend that nobody named until its first use
-    keeps the default name.
+    Backward passes and pinned memory need an accelerator, and PrivateUse1 becomes one
+    only when it is renamed. A backend without a name at its first use is therefore
+    renamed to the default name.
     """
     _C.init()
     if torch._C._get_privateuse1_backend_name() == _DEFAULT_NAME:
@@ -62,11 +62,11 @@ def _lazy_init() -> None:
 
 
 def _is_available() -> bool:
-    """Reports whether there is a device."""
+    """Returns whether a device exists."""
     return _C.device_count() > 0
 
 
 def _manual_seed_all(seed: int) -> None:
-    """Seeds the default generator of every device, as ``torch.manual_seed`` asks."""
+    """Seeds the default generator of every device, for ``torch.manual_seed``."""
     for device in range(_C.device_count()):
         _C.default_generator(device).manual_seed(int(seed))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The mechanisms that ``OPENREG_DISABLE`` leaves out, checked by name.
+"""Reads and validates ``OPENREG_DISABLE``, which disables mechanisms by name.
 
-The runtime splits the variable. A package that registers mechanisms from Python names
+The runtime splits the variable. A package that registers mechanisms from Python lists
 them as entry points of the group ``openreg.mechanisms``.
 """
 
@@ -17,18 +17,18 @@ def disabled() -> set[str]:
     """Returns the names in ``OPENREG_DISABLE``.
 
     Raises:
-        RuntimeError: If no installed package has a mechanism of such a name.
+        RuntimeError: If no installed package has a mechanism with one of the names.
     """
     setting = openreg_runtime.setting("OPENREG_DISABLE")
     names = set(setting.names)
-    if names:  # else nobody asks for the metadata of all packages
+    if names:  # reading the metadata of all packages takes time
         known = {name for name, *_ in _C.mechanisms()}
         known |= {entry.name for entry in entry_points(group="openreg.mechanisms")}
         for name in sorted(names - known):
             msg = (
                 f"environment variable {setting.name}='{setting.value}' is not valid: "
-                f"expected names out of {', '.join(sorted(known))}; "
-                f"'{name}' is no mechanism"
+                f"expected names from {', '.join(sorted(known))}; "
+                f"'{name}' is not a mechanism"
             )
             raise RuntimeError(msg)
     return names

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Refuses to load beside another backend: a process has one PrivateUse1 device."""
+"""Rejects a second PrivateUse1 backend: a process can have only one."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import torch
 
 
 def check() -> None:
-    """Checks that no other backend is loaded, before the compiled code is.
+    """Checks that no other backend is loaded, before the compiled code is loaded.
 
-    PyTorch takes hooks and fallbacks once, from whoever comes first. The name of the
-    device does not tell: a program may name it before it loads this package.
+    PyTorch accepts hooks and fallbacks only from the first backend. The device name
+    proves nothing, because a program may set it before it loads this package.
 
     Raises:
         RuntimeError: If another backend has registered operators.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Refuses a torch or an openreg-runtime that the compiled code was not built for."""
+"""Rejects versions of torch and openreg-runtime that do not match the build."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ OWN_VERSION = metadata.version("openreg-aten")
 
 
 def check() -> None:
-    """Compares the installed packages with those of the build.
+    """Compares the installed packages with the versions of the build.
 
     Raises:
-        RuntimeError: If torch is of another version than the build's, or
-            openreg-runtime is of another version than this package.
+        RuntimeError: If the version of torch differs from the build, or the version of
+            openreg-runtime differs from this package.
         ModuleNotFoundError: If openreg-runtime is missing.
     """
-    # From the metadata: importing another torch could load a backend of its own.
+    # Reads the metadata: importing a different torch could autoload another backend.
     _build.check_torch(metadata.version("torch"))
     try:
         runtime = metadata.version("openreg-runtime")
