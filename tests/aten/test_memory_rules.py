@@ -223,8 +223,8 @@ show("reserved_bytes", "segment", "num_alloc_retries")
     ("settings", "error"),
     [
         ("nonsense:1", "Unrecognized key 'nonsense'"),
-        ("max_split_size_mb:abc", "PYTORCH_ALLOC_CONF cannot be read"),
-        ("roundup_power2_divisions:[256:1", "PYTORCH_ALLOC_CONF cannot be read"),
+        ("max_split_size_mb:abc", "PYTORCH_ALLOC_CONF cannot be parsed"),
+        ("roundup_power2_divisions:[256:1", "PYTORCH_ALLOC_CONF cannot be parsed"),
     ],
 )
 def test_settings_that_are_wrong_are_refused(

@@ -97,7 +97,7 @@ def test_every_beginning_of_a_message_is_refused(equal: str, x: torch.Tensor) ->
     for length in range(len(message)):
         with pytest.raises(RuntimeError, match="malformed message"):
             _C.execute_message(message[:length])
-    with pytest.raises(RuntimeError, match="malformed message: 1 bytes too many"):
+    with pytest.raises(RuntimeError, match="the message has 1 unexpected bytes"):
         _C.execute_message(message + b"\0")
 
 
@@ -105,17 +105,20 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
     "message": (lambda op, x: b"\x07", "unknown tag 7"),
     "key": (lambda op, x: call(op, tensor(x), tensor(x), key=3), "dispatch key"),
     "threads": (lambda op, x: call(op, tensor(x), tensor(x), threads=0), "threads"),
-    "count": (lambda op, x: call(op, tensor(x)), "number of arguments"),
+    "count": (
+        lambda op, x: call(op, tensor(x)),
+        "aten::equal: expected 2 arguments, but the message has 1",
+    ),
     "type": (
         lambda op, x: call(op, tensor(x), INT + struct.pack("<q", 1)),
-        "argument other of aten::equal is of another type",
+        "argument other of aten::equal has an unexpected type",
     ),
-    "value": (lambda op, x: call(op, tensor(x), BOOL + b"\2"), "neither 0 nor 1"),
+    "value": (lambda op, x: call(op, tensor(x), BOOL + b"\2"), "expected a flag"),
     "dtype": (lambda op, x: call(op, tensor(x, dtype=99), tensor(x)), "dtype"),
     "flags": (lambda op, x: call(op, tensor(x, flags=128), tensor(x)), "flags"),
     "conjugate": (
         lambda op, x: call(op, tensor(x, flags=1), tensor(x)),
-        "real numbers has a conjugate bit",
+        "real dtype has the conjugate bit",
     ),
     "offset": (lambda op, x: call(op, tensor(x, offset=1), tensor(x)), "storage"),
     "negative": (lambda op, x: call(op, tensor(x, offset=-1), tensor(x)), "storage"),
@@ -123,21 +126,21 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
         lambda op, x: call(op, tensor(x, strides=(4, 2**62)), tensor(x)),
         "storage",
     ),
-    "sizes": (lambda op, x: call(op, tensor(x, sizes=(3,)), tensor(x)), "do not fit"),
+    "sizes": (lambda op, x: call(op, tensor(x, sizes=(3,)), tensor(x)), "sizes and"),
     "dimensions": (
         lambda op, x: call(
             op, tensor(x, sizes=[1] * 4097, strides=[1] * 4097), tensor(x)
         ),
         "too many dimensions",
     ),
-    "nowhere": (lambda op, x: call(op, tensor(x, address=0), tensor(x)), "nowhere"),
+    "nowhere": (lambda op, x: call(op, tensor(x, address=0), tensor(x)), "no address"),
     "host": (
         lambda op, x: call(op, tensor(x, address=4096), tensor(x)),
-        "not the device's",
+        "outside device memory",
     ),
     "end": (
         lambda op, x: call(op, tensor(x, nbytes=2**63), tensor(x)),
-        "not the device's",
+        "outside device memory",
     ),
     "storage of no bytes": (
         lambda op, x: call(
@@ -145,7 +148,7 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
             tensor(x, sizes=(0,), strides=(1,), nbytes=0, address=0),
             tensor(x, offset=1 << 40)[: -len(DEVICE) - 17] + KNOWN,
         ),
-        "does not lie in its storage",
+        "past the end of its storage",
     ),
     "dtype of a result": (
         lambda op, x: call(
@@ -156,11 +159,11 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
             BOOL + b"\0",
             NONE,
         ),
-        "argument dtype of aten::_to_copy is of another type",
+        "argument dtype of aten::_to_copy has an unexpected type",
     ),
     "file": (
         lambda op, x: call("aten::from_file"),
-        "aten::from_file does not run by messages",
+        "aten::from_file cannot be called by a message",
     ),
     "depth": (
         lambda op, x: call(op, (LIST + b"\0" + struct.pack("<I", 1)) * 3 + tensor(x)),
@@ -168,7 +171,7 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
     ),
     "elements": (
         lambda op, x: call(op, LIST + b"\2" + struct.pack("<I", 1) + tensor(x)),
-        "not of its list's type",
+        "does not have the type of its list",
     ),
     "long list": (
         lambda op, x: call(op, LIST + b"\2" + struct.pack("<I", 2**31)),
@@ -176,11 +179,11 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
     ),
     "free memory": (
         lambda op, x: call(op, tensor(x, address=freed_address(x)), tensor(x)),
-        "in no memory that is allocated",
+        "not in allocated device memory",
     ),
     "ticket to drop": (
         lambda op, x: DROP + struct.pack("<Q", 2**60),
-        "no results with this ticket",
+        "no results are kept for this ticket",
     ),
     "flags of a list": (
         lambda op, x: call(
@@ -191,34 +194,34 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
             *[NONE] * 2,
             LIST + b"\4" + struct.pack("<I", 2) + (BOOL + b"\1") * 2,
         ),
-        "argument output_mask of .* is of another type",
+        "argument output_mask of .* has an unexpected type",
     ),
     "kind of components": (
         lambda op, x: call(op, TENSOR + COMPOSED + b"\x09", tensor(x)),
         "unknown tag 9",
     ),
-    "components": (lambda op, x: call(op, sparse(part(x), x), tensor(x)), "do not fit"),
+    "components": (lambda op, x: call(op, sparse(part(x), x), tensor(x)), "shapes"),
     "compressed indices": (
         lambda op, x: call(
             op,
             compressed(x, rows=2),
             tensor(x),
         ),
-        "components of a sparse tensor do not fit",
+        "components of a sparse tensor have inconsistent shapes",
     ),
     "nested sizes": (
         lambda op, x: call(op, nested(x, [2, 4], [4, 1], [5]), tensor(x)),
-        "does not lie in its storage",
+        "past the end of its storage",
     ),
     "nested table": (
         lambda op, x: call(op, nested(x, [2], [4, 1], [0]), tensor(x)),
-        "a table of a nested tensor has another size",
+        "a table of a nested tensor has an unexpected shape",
     ),
     "channels": (
         lambda op, x: call(
             op, quantized(x, channels(1, part(x, sizes=(3,), strides=(1,)))), tensor(x)
         ),
-        "a quantizer does not fit its tensor",
+        "a quantizer is inconsistent with its tensor",
     ),
     "axis": (
         lambda op, x: call(
@@ -226,7 +229,7 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
             quantized(x, channels(2, part(x, sizes=(12,), strides=(1,)))),
             tensor(x),
         ),
-        "a quantizer does not fit its tensor",
+        "a quantizer is inconsistent with its tensor",
     ),
     "quantizer of itself": (
         lambda op, x: call(
@@ -237,15 +240,15 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
             ),
             tensor(x),
         ),
-        "a quantizer is a part of itself",
+        "a quantizer contains itself",
     ),
     "dtype of a quantizer": (
         lambda op, x: call(op, quantized(x, whole(13)), tensor(x)),
-        "a quantizer does not fit its tensor",
+        "a quantizer is inconsistent with its tensor",
     ),
     "zeros without data": (
         lambda op, x: call(op, without_data((12,), offset=2**40), tensor(x)),
-        "aten::equal does not take tensors without data",
+        "aten::equal does not accept tensors without data",
     ),
     "zeros that are there": (
         lambda op, x: call(
@@ -253,7 +256,7 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
             TENSOR + ZERO + tensor(x)[len(TENSOR + NEW) :],
             NONE,
         ),
-        "a storage is nowhere",
+        "a storage has no address and no data",
     ),
     "kernel for a key": (
         lambda op, x: call("aten::_nnz", tensor(x)),
@@ -261,19 +264,19 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
     ),
     "arguments for a key": (
         lambda op, x: call("aten::_nnz", tensor(x), key=SPARSE),
-        "aten::_nnz has arguments for another dispatch key",
+        "aten::_nnz has arguments with a different dispatch key",
     ),
     "composed of others": (
         lambda op, x: call("aten::einsum"),
-        "aten::einsum does not run by messages",
+        "aten::einsum cannot be called by a message",
     ),
     "memory that is not checked": (
         lambda op, x: call("inductor::_reinterpret_tensor"),
-        "inductor::_reinterpret_tensor does not run by messages",
+        "inductor::_reinterpret_tensor cannot be called by a message",
     ),
     "print": (
         lambda op, x: call("aten::_print"),
-        "aten::_print does not run by messages",
+        "aten::_print cannot be called by a message",
     ),
     "nested extent": (
         lambda op, x: call(
@@ -282,15 +285,15 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
             nested(x, [4, 16], [16, 1], [0], sizes=(64,), strides=(0,)),
             tensor(x),
         ),
-        "component of a tensor is of another type",
+        "component of a tensor has an unexpected dtype",
     ),
     "nested table without offsets": (
         lambda op, x: call(op, nested(x, [], [], [], table=(5, 0)), tensor(x)),
-        "the sizes of a nested tensor do not fit",
+        "the sizes of a nested tensor are inconsistent",
     ),
     "nested table of no rows": (
         lambda op, x: call(op, nested(x, [], [], [], table=(0, 5)), tensor(x)),
-        "the sizes of a nested tensor do not fit",
+        "the sizes of a nested tensor are inconsistent",
     ),
     "strides of channels": (
         lambda op, x: call(
@@ -298,7 +301,7 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
             quantized(x, channels(0, part(x, sizes=(12,), strides=(0,)))),
             tensor(x),
         ),
-        "a quantizer does not fit its tensor",
+        "a quantizer is inconsistent with its tensor",
     ),
     "channels without data": (
         lambda op, x: call(
@@ -306,11 +309,11 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
             quantized(x, channels(0, without_data((12,))[len(TENSOR) :])),
             tensor(x),
         ),
-        "a quantizer does not fit its tensor",
+        "a quantizer is inconsistent with its tensor",
     ),
     "strides of compressed indices": (
         lambda op, x: call(op, compressed(x, rows=3, stride=0), tensor(x)),
-        "components of a sparse tensor do not fit",
+        "components of a sparse tensor have inconsistent shapes",
     ),
     "batch of values": (
         lambda op, x: call(
@@ -318,7 +321,7 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
             compressed(x, rows=2, sizes=(2, 2, 4), batch=(2,), values=(1, 2)),
             tensor(x),
         ),
-        "components of a sparse tensor do not fit",
+        "components of a sparse tensor have inconsistent shapes",
     ),
     "batch of indices": (
         lambda op, x: call(
@@ -326,19 +329,19 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
             compressed(x, rows=3, sizes=(2, 3, 4), batch=(1,), values=(2, 2)),
             tensor(x),
         ),
-        "components of a sparse tensor do not fit",
+        "components of a sparse tensor have inconsistent shapes",
     ),
     "dense sizes": (
         lambda op, x: call(
             op, compressed(x, rows=3, sizes=(3, 4, 5), values=(2, 4)), tensor(x)
         ),
-        "components of a sparse tensor do not fit",
+        "components of a sparse tensor have inconsistent shapes",
     ),
     "dense dimensions": (
         lambda op, x: call(
             op, compressed(x, rows=3, sizes=(3, 4), values=(2, 4)), tensor(x)
         ),
-        "components of a sparse tensor do not fit",
+        "components of a sparse tensor have inconsistent shapes",
     ),
     "width of a block": (
         lambda op, x: call(
@@ -346,7 +349,7 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
             compressed(x, rows=3, layout=SPARSE_BSR, values=(2, 1, 3)),
             tensor(x),
         ),
-        "components of a sparse tensor do not fit",
+        "components of a sparse tensor have inconsistent shapes",
     ),
     "no width of a block": (
         lambda op, x: call(
@@ -354,19 +357,19 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
             compressed(x, rows=3, layout=SPARSE_BSR, values=(2, 1, 0)),
             tensor(x),
         ),
-        "components of a sparse tensor do not fit",
+        "components of a sparse tensor have inconsistent shapes",
     ),
     "rows of values": (
         lambda op, x: call(op, sparse(indices(x), x, sizes=(3, 5)), tensor(x)),
-        "components of a sparse tensor do not fit",
+        "components of a sparse tensor have inconsistent shapes",
     ),
     "values of no elements": (
         lambda op, x: call(op, sparse(indices(x), x, sizes=(0, 4)), tensor(x)),
-        "components of a sparse tensor do not fit",
+        "components of a sparse tensor have inconsistent shapes",
     ),
     "values of no columns": (
         lambda op, x: call(op, compressed(x, rows=3, sizes=(3, 0)), tensor(x)),
-        "components of a sparse tensor do not fit",
+        "components of a sparse tensor have inconsistent shapes",
     ),
     "values without data": (
         lambda op, x: call(
@@ -374,7 +377,7 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
             sparse(indices(x), x, rows=without_data((3, 4))[len(TENSOR) :]),
             tensor(x),
         ),
-        "component of a tensor is of another type",
+        "component of a tensor has an unexpected dtype",
     ),
     "quantized values": (
         lambda op, x: call(
@@ -388,11 +391,11 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
             ),
             tensor(x),
         ),
-        "component of a tensor is of another type",
+        "component of a tensor has an unexpected dtype",
     ),
     "ticket": (
         lambda op, x: PLACE + struct.pack("<Q", 2**60),
-        "no results with this ticket",
+        "no results are kept for this ticket",
     ),
 }
 
@@ -493,42 +496,42 @@ WRONG_REPLIES: dict[str, tuple[str, str, tuple[int, ...], bytes, str]] = {
     "storage of an argument that is read": (
         *("aten::nonzero", "", (0,)),
         replaced(0, 96) + COUNT + TENSOR + NEW + made(12, 1),
-        "replaces a storage that is not to change",
+        "replaces a storage that the call must not change",
     ),
     "smaller storage": (
         *("aten::nonzero", "out", (0, 1)),
         replaced(1, 8) + COUNT + known(1),
-        "replaces a storage that is not to change",
+        "replaces a storage that the call must not change",
     ),
     "unknown storage": (
         *("aten::nonzero", "out", (0, 1)),
         replaced(2, 96) + COUNT + known(1),
-        "replaces a storage that is not to change",
+        "replaces a storage that the call must not change",
     ),
     "metadata of an argument that is read": (
         *("aten::nonzero", "out", (0, 1)),
         changed(0, made(2, dtype=6)) + COUNT + known(1),
-        "changes a tensor that is not to change",
+        "changes a tensor that the call must not change",
     ),
     "dtype of an argument": (
         *("aten::nonzero", "out", (0, 1)),
         changed(1, made(48, dtype=0)) + COUNT + known(1),
-        "a tensor gets another dtype",
+        "the dtype of an existing tensor cannot change",
     ),
     "sizes of an argument": (
         *("aten::nonzero", "out", (0, 1)),
         changed(1, made(13)) + COUNT + known(1),
-        "does not lie in its storage",
+        "past the end of its storage",
     ),
     "another argument": (
         *("aten::nonzero", "out", (0, 1)),
         NO + NO + COUNT + known(0),
-        "the results are not those of aten::nonzero",
+        "results do not match aten::nonzero",
     ),
     "tensor of the host": (
         *("aten::div", "Tensor", (0, 2)),
         NO + NO + COUNT + known(1),
-        "what is the host's alone is named",
+        "the message names an object that only the host has",
     ),
     "storage of the host": (
         *("aten::div", "Tensor", (0, 2)),
@@ -540,7 +543,7 @@ WRONG_REPLIES: dict[str, tuple[str, str, tuple[int, ...], bytes, str]] = {
         + made(1, dtype=6)[: -len(FRESH) - 8]
         + b"\0"
         + COUNT,
-        "what is the host's alone is named",
+        "the message names an object that only the host has",
     ),
     "address": (
         *("aten::nonzero", "", (0,)),
@@ -552,22 +555,22 @@ WRONG_REPLIES: dict[str, tuple[str, str, tuple[int, ...], bytes, str]] = {
         + made(1)[: -len(FRESH) - 8]
         + DEVICE
         + struct.pack("<QQB", 4096, 8, 1),
-        "a reply has an address",
+        "a reply contains a device address",
     ),
     "result": (
         *("aten::nonzero", "", (0,)),
         NO + NO + COUNT + TENSOR + NEW + made(13),
-        "does not lie in its storage",
+        "past the end of its storage",
     ),
     "type of a result": (
         *("aten::nonzero", "", (0,)),
         NO + NO + COUNT + BOOL + b"\1",
-        "the results are not those of aten::nonzero",
+        "results do not match aten::nonzero",
     ),
     "number of results": (
         *("aten::nonzero", "", (0,)),
         NO + NO + NO,
-        "the results are not those of aten::nonzero",
+        "results do not match aten::nonzero",
     ),
 }
 
@@ -611,7 +614,7 @@ def test_results_of_a_refused_reply_do_not_stay(x: torch.Tensor) -> None:
 def test_reply_with_an_unknown_ticket_is_refused(x: torch.Tensor) -> None:
     unknown = struct.pack("<Q", 2**60)
     for rest in (lambda reply: b"", lambda reply: reply[9:]):
-        with pytest.raises(RuntimeError, match="no results with this ticket"):
+        with pytest.raises(RuntimeError, match="no results are kept for this ticket"):
             _C.run_with_reply(
                 *("aten::nonzero", "", CPU, [x]),
                 lambda reply, rest=rest: reply[:1] + unknown + rest(reply),
@@ -799,7 +802,7 @@ def test_results_without_places_are_limited(x: torch.Tensor) -> None:
     while (reply := _C.execute_message(call(nonzero, tensor(x))))[0] == DESCRIBED:
         tickets.append(reply[1:9])
         assert len(tickets) <= 4096
-    assert b"too many results wait for their places" in reply
+    assert b"too many results wait to be fetched" in reply
     for ticket in tickets:
         _C.execute_message(DROP + ticket)
     assert _C.execute_message(call(nonzero, tensor(x)))[0] == DESCRIBED

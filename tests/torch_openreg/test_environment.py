@@ -150,7 +150,7 @@ def test_unknown_mechanism_can_not_be_left_out(interpreter: Program) -> None:
     result = interpreter("import torch", OPENREG_DISABLE="aoti")
     assert result.returncode == 1
     assert "OPENREG_DISABLE='aoti' is not valid: expected names" in result.stderr
-    assert "'aoti' is no mechanism" in result.stderr
+    assert "'aoti' is not a mechanism" in result.stderr
 
 
 def test_entry_points_name_the_mechanisms_in_python() -> None:

@@ -507,7 +507,7 @@ print(torch.ops.mine.plus(x.cpu()).tolist(), x.tolist())
     done = fork_python(
         program, OPENREG_ISOLATION="process", TORCH_DEVICE_BACKEND_AUTOLOAD="1"
     )
-    refused = "the process of a device has no operator mine\n"
+    refused = "the device process has no operator mine\n"
     assert (done.stdout, done.stderr) == (2 * refused + "[2.0, 2.0] [1.0, 1.0]\n", "")
 
 

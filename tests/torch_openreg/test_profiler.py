@@ -187,7 +187,7 @@ def test_threads_of_the_backward_pass_have_ranges_of_their_own(
 def test_observer_refuses_what_ranges_cannot_show(
     observe: Callable[..., None],
 ) -> None:
-    with pytest.raises(RuntimeError, match="it has no memory, stacks"):
+    with pytest.raises(RuntimeError, match="profile_memory, with_stack"):
         observe(memory=True)
     observe()
     with pytest.raises(RuntimeError, match="Profiler is already enabled"):

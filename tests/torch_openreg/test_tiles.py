@@ -142,7 +142,7 @@ def test_what_does_not_know_the_layout_refuses(matrix: torch.Tensor, use: str) -
         (
             (torch.ones(2).openreg(),),
             RuntimeError,
-            "to_tiled: expected a matrix with strides, got 1 dimensions",
+            "to_tiled: expected a strided matrix, but got 1 dimensions",
         ),
         (
             (torch.ones(2, 2).openreg(), (0, 4)),
@@ -152,12 +152,12 @@ def test_what_does_not_know_the_layout_refuses(matrix: torch.Tensor, use: str) -
         (
             (torch.ones(2, 2, device="openreg", requires_grad=True),),
             RuntimeError,
-            "no gradient flows through a layout",
+            "to_tiled is not differentiable",
         ),
         (
             (to_tiled(torch.ones(2, 2).openreg()),),
             RuntimeError,
-            "expected a matrix with strides, got a tiled one",
+            "expected a strided matrix, but got a tiled tensor",
         ),
     ],
 )

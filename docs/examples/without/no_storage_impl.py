@@ -9,4 +9,4 @@ torch.openreg.set_storage_name(x, "weights")
 x.untyped_storage().resize_(1 << 20)  # moves to new memory
 print(torch.openreg.storage_name(row), torch.openreg.storage_name(x.t().detach()))
 # prints: weights weights
-# without it: storages are PyTorch's own, which have no room for a name
+# without it: storages cannot have a name
