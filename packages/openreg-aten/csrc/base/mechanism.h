@@ -17,8 +17,7 @@ struct Mechanism {
   const char* without; // the effect of disabling it
   const char* source;  // the file that registers it
   void (*enable)();
-  bool
-      last; // enabled after the others, because it inspects their registrations
+  bool last; // enabled after the others, whose registrations it inspects
   bool enabled = false;
 };
 

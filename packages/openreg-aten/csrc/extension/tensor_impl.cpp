@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A custom TensorImpl: a matrix stored in tiles, as matrix units read them.
 // Strides cannot describe its element addresses, so the class has neither
-// strides nor a storage. Code that does not know the class fails instead of
+// strides nor a storage. Code without support for the class fails instead of
 // reading values in the wrong order. Only to_tiled() creates these tensors.
 #include "extension/tensor_impl.h"
 

@@ -84,8 +84,8 @@ struct StackFrame {
 };
 struct StackTable {
   std::vector<StackFrame> frames; // without duplicates
-  std::vector<std::vector<size_t>>
-      stacks; // indices into `frames`, innermost first
+  // Indices into `frames`, innermost first.
+  std::vector<std::vector<size_t>> stacks;
 };
 /// Returns a stack for each of `stacks`. Takes the GIL.
 OPENREG_ATEN_API StackTable symbolize(const std::vector<StackContext>& stacks);

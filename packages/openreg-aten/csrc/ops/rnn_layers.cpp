@@ -265,7 +265,7 @@ bool widens(const Other&) {
 
 struct Widened {
   std::vector<Tensor> tensors;
-  operator TensorList() const { // NOLINT: it stands for one
+  operator TensorList() const { // NOLINT: implicit on purpose
     return tensors;
   }
 };

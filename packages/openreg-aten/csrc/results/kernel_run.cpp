@@ -26,8 +26,8 @@ void set_threads(int count) {
   }
 }
 
-/// Frees the results of a kernel while EnqueuedKernelScope still knows their
-/// memory.
+/// Frees the results of a kernel before EnqueuedKernelScope ends, which
+/// identifies their memory.
 struct StackCleaner {
   Stack& stack;
   ~StackCleaner() {

@@ -20,7 +20,7 @@ namespace openreg::aten::pace {
 /// errors keep their types.
 bool is_blocking();
 
-/// Where a call must run, as far as its caller knows.
+/// Where a call must run, as its caller requests.
 enum class Place : uint8_t {
   kAny,    // as decide() returns
   kQueue,  // enqueued: an asynchronous copy
