@@ -221,7 +221,8 @@ at::HostAllocator& host_allocator() {
   TORCH_CHECK(
       allocator != nullptr,
       "no host allocator is registered for device type ",
-      c10::kPrivateUse1);
+      c10::kPrivateUse1,
+      ", because OPENREG_DISABLE leaves out the mechanism host_allocator");
   return *allocator;
 }
 

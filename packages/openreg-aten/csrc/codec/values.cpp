@@ -329,7 +329,9 @@ c10::ScalarType read_dtype(Reader& in) {
 std::vector<std::int64_t> read_sizes(Reader& in) {
   auto sizes = in.get_numbers<std::int64_t>();
   if (sizes.size() > kMostDimensions) {
-    throw Malformed("a tensor has too many dimensions");
+    throw Malformed(
+        "a tensor has too many dimensions: " + std::to_string(sizes.size()) +
+        ", expected at most " + std::to_string(kMostDimensions));
   }
   // As if it had one element, because the storage is still unknown.
   const std::vector<std::int64_t> strides(sizes.size(), 0);

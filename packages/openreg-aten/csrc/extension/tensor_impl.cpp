@@ -131,7 +131,11 @@ at::Tensor to_tiled(const at::Tensor& matrix, int64_t rows, int64_t columns) {
 
 at::Tensor from_tiled(const at::Tensor& tensor) {
   const TiledTensorImpl* tiled = as_tiled(tensor);
-  TORCH_CHECK(tiled != nullptr, "from_tiled: expected a tiled tensor");
+  TORCH_CHECK(
+      tiled != nullptr,
+      "from_tiled: expected a tiled tensor, but got a tensor with layout ",
+      tensor.layout(),
+      "; call torch.openreg.to_tiled(tensor) first");
   const at::AutoDispatchBelowADInplaceOrView below_autograd;
   const at::Tensor& tiles = tiled->tiles();
   return tiles.transpose(1, 2)

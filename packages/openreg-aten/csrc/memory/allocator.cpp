@@ -199,7 +199,7 @@ class Allocator final : public c10::DeviceAllocator {
         stream.device_type() == c10::kPrivateUse1,
         "record_stream: expected a stream of device type ",
         c10::kPrivateUse1,
-        ", got one of ",
+        ", got a stream of device type ",
         stream.device_type());
     if (is_device_pointer(data.get())) {
       DeviceMemory& memory = memory_of(owner_of(data.get()));

@@ -209,8 +209,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> backward_reduce(
   check_backward(grad_out, input, mean, invstd, weight);
   TORCH_CHECK(
       weight || !(weight_g || bias_g),
-      "batch_norm_backward_reduce: gradients of weight and bias have the type "
-      "of weight, but got none");
+      "batch_norm_backward_reduce: weight_g and bias_g need weight, but weight "
+      "is None");
   const auto dims = all_but_channels(input);
   const Tensor gradient = accumulate(grad_out);
   const Tensor sum = gradient.sum(dims);

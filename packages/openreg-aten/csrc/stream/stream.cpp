@@ -125,9 +125,9 @@ void check_stream(const c10::Stream& stream) {
   const c10::Device device = stream.device();
   TORCH_CHECK(
       device.type() == c10::kPrivateUse1,
-      "expected a stream of a ",
+      "expected a stream on device type ",
       c10::kPrivateUse1,
-      " device, but got one of ",
+      ", but got a stream on ",
       device);
   check_device(device.index());
   int owner = 0;
