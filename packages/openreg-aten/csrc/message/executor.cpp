@@ -12,6 +12,7 @@
 #include "device/error.h"
 #include "memory/cpu_allocator.h"
 #include "message/context.h"
+#include "message/message.h"
 #include "message/protocol.h"
 #include "message/warnings.h"
 #include "random/generator.h"

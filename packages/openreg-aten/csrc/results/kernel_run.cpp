@@ -54,7 +54,7 @@ void for_each_result(const Stack& stack, const Visit& visit) {
     size_t index,
     const TensorMetadata& made,
     const TensorMetadata& predicted) {
-  const auto describe = [](const TensorMetadata& metadata) {
+  const auto text_of = [](const TensorMetadata& metadata) {
     return metadata.defined ? c10::str(
                                   "shape ",
                                   c10::IntArrayRef(metadata.sizes),
@@ -70,9 +70,9 @@ void for_each_result(const Stack& stack, const Visit& visit) {
       ": result ",
       index,
       " has ",
-      describe(made),
+      text_of(made),
       ", but the cached metadata predicted ",
-      describe(predicted));
+      text_of(predicted));
 }
 
 /// Throws the error about a wrong number of results.
