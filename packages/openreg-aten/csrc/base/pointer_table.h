@@ -20,8 +20,8 @@ class PointerTable {
   template <typename List, typename PointerOf>
   std::optional<std::size_t>
   find(const List& list, const void* wanted, const PointerOf& pointer_of) {
-    constexpr std::size_t kShort = 16;
-    if (C10_LIKELY(list.size() <= kShort)) {
+    constexpr std::size_t kScanLimit = 16;
+    if (C10_LIKELY(list.size() <= kScanLimit)) {
       for (std::size_t i = 0; i < list.size(); ++i) {
         if (pointer_of(list[i]) == wanted) {
           return i;

@@ -72,7 +72,7 @@ struct Table {
       : sizes(in.get_numbers<std::int64_t>()),
         numbers(in.get_numbers<std::int64_t>()) {
     const bool fits = sizes.size() == 2 ? sizes[0] >= 0 && sizes[1] >= 0 &&
-            sizes[0] <= kMostNumbers && sizes[1] <= kMostNumbers &&
+            sizes[0] <= kMaxNumbers && sizes[1] <= kMaxNumbers &&
             numbers.size() == static_cast<std::size_t>(sizes[0] * sizes[1])
         : sizes.size() == 1
         ? numbers.size() == static_cast<std::size_t>(sizes[0])
@@ -92,7 +92,7 @@ struct Table {
   }
 
  private:
-  static constexpr std::int64_t kMostNumbers = std::int64_t{1} << 31;
+  static constexpr std::int64_t kMaxNumbers = std::int64_t{1} << 31;
 };
 
 at::Tensor expect_component(

@@ -17,7 +17,7 @@
 namespace openreg::aten::codec {
 namespace {
 
-constexpr std::size_t kMostTwins = 1 << 16;
+constexpr std::size_t kMaxTwins = 1 << 16;
 
 struct Known {
   c10::weak_intrusive_ptr<c10::GeneratorImpl> generator;
@@ -133,9 +133,9 @@ at::Generator read_generator(Reader& in) {
   if (const auto twin = all.twins.find(number); twin != all.twins.end()) {
     return twin->second; // an earlier message contained it
   }
-  if (all.twins.size() >= kMostTwins) {
+  if (all.twins.size() >= kMaxTwins) {
     throw Malformed(
-        "too many generators: at most " + std::to_string(kMostTwins));
+        "too many generators: at most " + std::to_string(kMaxTwins));
   }
   auto twin = at::make_generator<at::CPUGeneratorImpl>();
   set_state(

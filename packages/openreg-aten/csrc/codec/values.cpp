@@ -85,9 +85,9 @@ enum Flag : std::uint8_t {
 
 // PyTorch has no limit. Many operators accept at most 64 dimensions and raise
 // an error otherwise.
-constexpr std::size_t kMostDimensions = 4096;
+constexpr std::size_t kMaxDimensions = 4096;
 // Operators with plain types have no arguments of type list of lists.
-constexpr int kMostDepth = 2;
+constexpr int kMaxDepth = 2;
 
 c10::TypePtr type_of(ElementTag tag) {
   switch (tag) {
@@ -328,10 +328,10 @@ c10::ScalarType read_dtype(Reader& in) {
 
 std::vector<std::int64_t> read_sizes(Reader& in) {
   auto sizes = in.get_numbers<std::int64_t>();
-  if (sizes.size() > kMostDimensions) {
+  if (sizes.size() > kMaxDimensions) {
     throw Malformed(
         "a tensor has too many dimensions: " + std::to_string(sizes.size()) +
-        ", expected at most " + std::to_string(kMostDimensions));
+        ", expected at most " + std::to_string(kMaxDimensions));
   }
   // As if it had one element, because the storage is still unknown.
   const std::vector<std::int64_t> strides(sizes.size(), 0);
@@ -575,7 +575,7 @@ c10::IValue ValueReader::read_value(int depth) {
 }
 
 c10::IValue ValueReader::read_list(int depth) {
-  if (depth > kMostDepth) {
+  if (depth > kMaxDepth) {
     throw Malformed("lists are nested too deeply");
   }
   const c10::TypePtr type = type_of(in_.get_enum<ElementTag>());

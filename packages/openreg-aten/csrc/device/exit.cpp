@@ -21,7 +21,7 @@
 namespace openreg::aten {
 namespace {
 
-constexpr auto kPatience = std::chrono::seconds(2);
+constexpr auto kDrainTimeout = std::chrono::seconds(2);
 
 void run_backward(c10::DeviceIndex device) {
   const auto options = at::TensorOptions().device(c10::kPrivateUse1, device);
@@ -65,7 +65,7 @@ void drain_autograd() {
   }
   std::unique_lock lock(handshake->mutex);
   handshake->condition.wait_for(
-      lock, kPatience, [&] { return handshake->done; });
+      lock, kDrainTimeout, [&] { return handshake->done; });
 }
 
 } // namespace openreg::aten

@@ -10,7 +10,7 @@
 namespace openreg::aten {
 namespace {
 
-constexpr std::size_t kMostRanges = 1 << 20;
+constexpr std::size_t kMaxRanges = 1 << 20;
 
 struct Ranges {
   std::mutex mutex;
@@ -40,7 +40,7 @@ void pop_range() {
 void mark_range(const char* name) {
   ProfilerRange range{name, t_depth, at::RecordFunction::currentThreadId()};
   const std::lock_guard lock(ranges().mutex);
-  if (ranges().kept.size() < kMostRanges) {
+  if (ranges().kept.size() < kMaxRanges) {
     ranges().kept.push_back(std::move(range));
   }
 }

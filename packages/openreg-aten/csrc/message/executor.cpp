@@ -47,8 +47,8 @@ using codec::Reader;
 using codec::Writer;
 using torch::jit::Stack;
 
-constexpr std::size_t kMostDescribed = 1 << 12;
-constexpr std::int32_t kMostThreads = 4096;
+constexpr std::size_t kMaxDescribed = 1 << 12;
+constexpr std::int32_t kMaxThreads = 4096;
 
 /// A failure of the kernel, not of the message.
 struct KernelFailure {
@@ -357,10 +357,10 @@ DecodedCall read_call(Reader& in) {
   call.op = find_operator(std::move(name), in.get_text());
   call.key = read_key(in);
   call.threads = in.get<std::int32_t>();
-  if (call.threads < 1 || call.threads > kMostThreads) {
+  if (call.threads < 1 || call.threads > kMaxThreads) {
     throw Malformed(
         "a kernel cannot use " + std::to_string(call.threads) +
-        " threads: expected 1 to " + std::to_string(kMostThreads));
+        " threads: expected 1 to " + std::to_string(kMaxThreads));
   }
   call.settings = read_context(in);
   codec::ValueReader values(in, call.objects, kArguments);
@@ -523,7 +523,7 @@ void describe_results(
   }
   const std::lock_guard lock(all.mutex);
   TORCH_CHECK(
-      all.described.size() < kMostDescribed,
+      all.described.size() < kMaxDescribed,
       "too many results wait to be fetched");
   all.described.emplace(ticket, std::move(described));
 }

@@ -13,15 +13,15 @@
 namespace openreg::aten {
 namespace {
 
-constexpr std::size_t kMostWarnings = 64; // per kernel; more are dropped
+constexpr std::size_t kMaxWarnings = 64; // per kernel; more are dropped
 
 /// Copies a text that is never freed, because PyTorch keeps the pointer.
 const char* keep(std::string text) {
-  constexpr std::size_t kMostTexts = 4096;
+  constexpr std::size_t kMaxTexts = 4096;
   static std::mutex mutex;
   static auto* texts = new std::unordered_set<std::string>;
   const std::lock_guard lock(mutex);
-  if (texts->size() >= kMostTexts && texts->count(text) == 0) {
+  if (texts->size() >= kMaxTexts && texts->count(text) == 0) {
     return "a device kernel";
   }
   return texts->insert(std::move(text)).first->c_str();
@@ -50,7 +50,7 @@ WarningCollector::WarningCollector() {
 }
 
 void WarningCollector::process(const c10::Warning& warning) {
-  if (kept_.size() < kMostWarnings) {
+  if (kept_.size() < kMaxWarnings) {
     kept_.push_back(
         {std::holds_alternative<c10::Warning::DeprecationWarning>(
              warning.type()),
@@ -88,7 +88,7 @@ codec::ByteSpan repeat_warnings(codec::ByteSpan reply) {
   }
   if (size < body.size()) {
     codec::Reader in(body.subspan(size));
-    for (std::size_t i = 0; i < kMostWarnings && !in.at_end(); ++i) {
+    for (std::size_t i = 0; i < kMaxWarnings && !in.at_end(); ++i) {
       c10::warn(read_warning(in));
     }
     in.expect_end();

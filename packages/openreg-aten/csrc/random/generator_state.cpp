@@ -18,15 +18,15 @@ namespace {
 constexpr std::size_t kRecent = 32;
 // The search limit for a state set with set_state(), whose seed is known. It
 // takes about a second.
-constexpr uint64_t kSoon = uint64_t{1} << 30;
-constexpr uint64_t kMostDraws = uint64_t{1} << 60;
+constexpr uint64_t kSearchLimit = uint64_t{1} << 30;
+constexpr uint64_t kMaxDraws = uint64_t{1} << 60;
 
 constexpr uint64_t kDrawsOfFour = 16;
 constexpr int kRestBits = 4;
 constexpr int kRestBit = 58;
 constexpr int kKeptBit = 62;  // the generator caches a normal
 constexpr int kWidthBit = 57; // the bits of its distance are below
-constexpr uint64_t kMostWidth = 31;
+constexpr uint64_t kMaxWidth = 31;
 
 constexpr uint64_t low_bits(uint64_t value, int count) {
   return value & ((uint64_t{1} << count) - 1);
@@ -68,7 +68,7 @@ std::optional<uint64_t> to_offset(const Draws& draws) {
     return fours | rest << kRestBit;
   }
   const auto width = static_cast<uint64_t>(std::bit_width(*draws.since_normal));
-  if (width > kMostWidth) {
+  if (width > kMaxWidth) {
     return std::nullopt;
   }
   const int distance_bit = kWidthBit - static_cast<int>(width);
@@ -169,7 +169,7 @@ std::optional<uint64_t> GeneratorState::offset_of(const Snapshot& snapshot) {
   const std::optional<Position> found = [&]() -> std::optional<Position> {
     const Position from = snapshot.origin.value_or(start_of(engine.seed_));
     const auto more = draws_between(
-        from.engine, engine, snapshot.origin ? kMostDraws : kSoon);
+        from.engine, engine, snapshot.origin ? kMaxDraws : kSearchLimit);
     if (!more || kept_float) { // no PyTorch kernel caches a float
       return std::nullopt;
     }

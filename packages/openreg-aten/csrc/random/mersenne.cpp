@@ -163,7 +163,7 @@ void jump(Block& block, uint64_t words) {
 }
 
 // From here on, a jump costs less than twisting.
-constexpr uint64_t kFar = 1 << 14;
+constexpr uint64_t kJumpThreshold = 1 << 14;
 
 int given(const at::mt19937_data_pod& engine) {
   return kWords + 1 - engine.left_;
@@ -181,7 +181,7 @@ void skip(at::mt19937_data_pod& engine, uint64_t count) {
     next -= kWords;
     ++blocks;
   }
-  if (blocks >= kFar) {
+  if (blocks >= kJumpThreshold) {
     // The low bits of the first word of a seed are not part of the recurrence.
     twist(engine.state_);
     jump(engine.state_, (blocks - 1) * kWords);

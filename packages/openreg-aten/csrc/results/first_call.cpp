@@ -48,7 +48,7 @@ std::shared_ptr<const OutputMetadata> dry_run(
     const CallKey& key,
     const Stack& stack) {
   if (was_seen(key) || has_failed(key) || info.reads_requires_grad ||
-      key.bytes() > kMostDryRunBytes ||
+      key.bytes() > kMaxDryRunBytes ||
       !target.hasComputedKernelForDispatchKey(c10::DispatchKey::CPU)) {
     return nullptr;
   }

@@ -179,9 +179,9 @@ void CallKey::add_geometry(const c10::TensorImpl& tensor) {
 
 void CallKey::add(const c10::Scalar& value) {
   add_number(static_cast<uint64_t>(value.type()));
-  constexpr double kEveryDtypeHas = 127;
+  constexpr double kMaxOfEveryDtype = 127;
   may_raise_ = may_raise_ || value.isComplex() ||
-      !(std::abs(value.toDouble()) <= kEveryDtypeHas);
+      !(std::abs(value.toDouble()) <= kMaxOfEveryDtype);
   if (value.isFloatingPoint()) {
     add(value.toDouble());
   }

@@ -290,7 +290,7 @@ c10::Storage StandInCall::make_stand_in_storage(const c10::TensorImpl& from) {
   const size_t size = from.storage().nbytes();
   c10::DataPtr data(nullptr, c10::Device(c10::kCPU));
   bytes_ += size;
-  refused_ = refused_ || bytes_ > kMostDryRunBytes;
+  refused_ = refused_ || bytes_ > kMaxDryRunBytes;
   if (size > 0 && !refused_) {
     // Zeroed pages cost little until they are read.
     auto* bytes = static_cast<unsigned char*>(std::calloc(size, 1));

@@ -16,7 +16,7 @@
 namespace openreg::aten {
 
 /// A dry run above this size costs the host more memory and time than waiting.
-constexpr size_t kMostDryRunBytes = size_t{64} << 20;
+constexpr size_t kMaxDryRunBytes = size_t{64} << 20;
 
 /// Stand-ins are CPU tensors filled with zeros. They share memory in the same
 /// way as the arguments. Host tensors are passed unchanged.
