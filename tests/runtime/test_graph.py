@@ -102,9 +102,9 @@ def test_wait_fails_the_capture() -> None:
 def test_wrong_calls_name_what_is_accepted() -> None:
     with pytest.raises(ValueError, match="mode: expected 'global', 'thread_local'"):
         runtime.Stream().begin_capture("local")
-    with pytest.raises(runtime.OpenRegError, match="default one of its device"):
+    with pytest.raises(runtime.OpenRegError, match="default stream of its device"):
         runtime.Device(0).default_stream.begin_capture()
-    with pytest.raises(runtime.OpenRegError, match="is not captured"):
+    with pytest.raises(runtime.OpenRegError, match="is not being captured"):
         runtime.Stream().end_capture()
 
 

@@ -75,8 +75,8 @@ def test_access_is_enabled_and_disabled_once(access) -> None:
     assert caught.value.code == 15
 
 
-def test_device_is_no_peer_of_itself() -> None:
-    with pytest.raises(runtime.OpenRegError, match="no peer of itself") as caught:
+def test_peer_access_to_the_device_itself_is_refused() -> None:
+    with pytest.raises(runtime.OpenRegError, match="expected another device") as caught:
         runtime.Device(0).enable_peer_access(0)
     assert caught.value.name == "orErrorInvalidDevice"
 

@@ -256,7 +256,7 @@ def test_reply_of_an_enqueued_message_cannot_run_one_on_its_stream(
     programs: tuple[Path, Path],
 ) -> None:
     refused, enqueued, rest = lines(programs, "blocking")
-    assert "what takes the reply to an enqueued message cannot run" in refused
+    assert "the handler of a message's reply cannot block" in refused
     assert (enqueued, rest) == ("enqueue: done", "1 two")
 
 
@@ -286,9 +286,9 @@ def test_loss_ends_what_began_at_once(programs: tuple[Path, Path]) -> None:
 
 def test_memory_of_the_device_cannot_be_opened(programs: tuple[Path, Path]) -> None:
     unprotect, protect, kernel = lines(programs, "memory")
-    assert "is memory of another process" in unprotect
+    assert "is in the memory of the device process" in unprotect
     assert protect == "protect: done"
-    assert "is memory of another process" in kernel
+    assert "is in the memory of the device process" in kernel
 
 
 def test_crash_names_its_message_and_a_reset_goes_on(

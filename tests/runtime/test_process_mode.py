@@ -131,8 +131,8 @@ def test_host_access_faults_with_the_block(run_python: Program) -> None:
 @pytest.mark.parametrize(
     ("use", "expected"),
     [
-        ("buffer.kernel_address", "is memory of another process"),
-        ("buffer.ipc_handle()", "is in a process of its own"),
+        ("buffer.kernel_address", "is in the memory of the device process"),
+        ("buffer.ipc_handle()", "runs in a separate process"),
     ],
 )
 def test_what_needs_the_memory_here_is_not_supported(
@@ -244,8 +244,9 @@ for to, start in [(shift, 0), (0, shift)]:
     ("how", "size", "words"),
     [
         ("size", 1, f"it sent a reply of {1 << 60} bytes"),
-        ("endless", 2 << 20, "it sent replies without end"),  # more than a lane takes
-        ("positions", 1, "the shared memory of a lane is broken"),
+        # 2 MiB: more than a lane holds
+        ("endless", 2 << 20, "it sent more replies than the host can hold"),
+        ("positions", 1, "the shared memory of a lane is corrupted"),
     ],
 )
 def test_device_that_breaks_the_rules_is_lost(

@@ -104,14 +104,14 @@ TEST(orActivityEnable, RecordsKernelsWithTheirTimesAndPlace) {
 TEST(orActivityEnable, WhileItIsOnIsNotPermitted) {
   ASSERT_OK(orActivityEnable(orActivityAll, 0));
   EXPECT_EQ(orActivityEnable(orActivityAll, 0), orErrorNotPermitted);
-  EXPECT_MESSAGE("expected orActivityDisable() before");
+  EXPECT_MESSAGE("call orActivityDisable() first");
   EXPECT_OK(orActivityDisable());
 }
 
 TEST(orActivityEnable, NoKindAndUnknownKindsAreInvalidValue) {
   for (const unsigned int kinds : {0U, 1U << 8}) {
     EXPECT_EQ(orActivityEnable(kinds, 0), orErrorInvalidValue);
-    EXPECT_MESSAGE("is no set of kinds");
+    EXPECT_MESSAGE("expected a combination of 1 << orActivityKind");
   }
 }
 
@@ -311,7 +311,7 @@ TEST(orActivityFlush, OfAHeldStreamIsTimeout) {
   const Recording recording(kKernels);
   Latch latch(stream);
   EXPECT_EQ(orActivityFlush(1), orErrorTimeout);
-  EXPECT_MESSAGE("have not ended after 1 ms");
+  EXPECT_MESSAGE("have not finished after 1 ms");
 }
 
 TEST(orActivityFlush, InAKernelIsNotPermitted) {
@@ -370,7 +370,7 @@ TEST(orActivityForget, WithoutARecordingDoesNothing) {
 
 TEST(orActivityForget, OutsideOfAKernelIsNotPermitted) {
   EXPECT_EQ(orActivityForget(), orErrorNotPermitted);
-  EXPECT_MESSAGE("expected a call in a kernel");
+  EXPECT_MESSAGE("expected a call from within a kernel");
 }
 
 TEST(orActivityTake, AnotherSizeIsInvalidValue) {

@@ -59,7 +59,7 @@ TEST(orStreamBeginCapture, RefusesTheDefaultStreamAndOneThatIsCaptured) {
   EXPECT_EQ(
       orStreamBeginCapture(stream, orStreamCaptureModeGlobal),
       orErrorInvalidValue);
-  EXPECT_MESSAGE("stream is captured already");
+  EXPECT_MESSAGE("stream is already being captured");
   EXPECT_EQ(
       orStreamBeginCapture(stream, static_cast<orStreamCaptureMode>(3)),
       orErrorInvalidValue);
@@ -89,7 +89,7 @@ TEST(orStreamEndCapture, RefusesAStreamThatIsNotCaptured) {
   orGraph_t graph = nullptr;
   EXPECT_EQ(orStreamEndCapture(ended, &graph), orErrorInvalidHandle);
   EXPECT_EQ(orStreamEndCapture(stream, &graph), orErrorInvalidValue);
-  EXPECT_MESSAGE("is not captured");
+  EXPECT_MESSAGE("is not being captured");
 }
 
 TEST(orStreamEndCapture, FailsAfterACallThatWaitsForTheStream) {
@@ -179,7 +179,7 @@ TEST(orStreamWaitEvent, RefusesToMakeTheDefaultStreamAPartOfACapture) {
   ASSERT_OK(orEventRecord(event, stream));
   EXPECT_EQ(
       orStreamWaitEvent(nullptr, event, 0), orErrorStreamCaptureUnsupported);
-  EXPECT_MESSAGE("the default stream of device 0 was to wait");
+  EXPECT_MESSAGE("the default stream of device 0 cannot wait");
   orGraph_t graph = nullptr;
   EXPECT_EQ(
       orStreamEndCapture(stream, &graph), orErrorStreamCaptureInvalidated);

@@ -153,7 +153,7 @@ TEST(orDeviceReset, TimeoutLeavesTheDeviceLostUntilTheNext) {
     Latch latch(stream);
     EXPECT_EQ(orDeviceReset(), orErrorTimeout);
     EXPECT_EQ(orDeviceSynchronize(), orErrorDeviceLost);
-    EXPECT_MESSAGE("a reset of device 0 did not finish: orDeviceReset must be");
+    EXPECT_MESSAGE("a reset of device 0 did not finish: call orDeviceReset");
     EXPECT_OK(orMemoryProtect(pointer)) << "the block is still there";
   }
   ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 0));

@@ -266,7 +266,7 @@ TEST(orGraphLaunch, RefusesAStreamOfAnotherDeviceAndACapturedOne) {
   orStream_t other = nullptr;
   ASSERT_OK(orStreamGetDefault(&other, 1));
   EXPECT_EQ(orGraphLaunch(captured.graph(), other), orErrorInvalidValue);
-  EXPECT_MESSAGE("expected one of device 0");
+  EXPECT_MESSAGE("expected a stream of device 0");
   Captured again(stream);
   EXPECT_EQ(orGraphLaunch(captured.graph(), stream), orErrorNotSupported);
   EXPECT_OK(again.end());

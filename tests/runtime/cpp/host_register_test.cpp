@@ -108,7 +108,7 @@ TEST(orHostRegister, PastTheEndOfAllAddressesIsInvalidValue) {
       orHostRegister(memory.data(), SIZE_MAX, orHostRegisterDefault),
       orErrorInvalidValue);
   EXPECT_MESSAGE("size 18446744073709551615 at ptr");
-  EXPECT_MESSAGE("passes the end of all addresses");
+  EXPECT_MESSAGE("exceeds the address space");
 }
 
 TEST(orHostRegister, RangesMayTouch) {
@@ -141,17 +141,17 @@ TEST(orHostRegister, FlagsAreInvalidValue) {
 TEST(orHostRegister, DeviceMemoryIsInvalidValue) {
   const Block block(64);
   EXPECT_EQ(orHostRegister(block.get(), 64, 0), orErrorInvalidValue);
-  EXPECT_MESSAGE("reach into device memory");
+  EXPECT_MESSAGE("overlap device memory");
   EXPECT_EQ(
       orHostRegister(kernel_pointer(block.get()), 64, 0), orErrorInvalidValue);
-  EXPECT_MESSAGE("reach into device memory");
+  EXPECT_MESSAGE("overlap device memory");
   void* begin = nullptr;
   void* end = nullptr;
   std::ptrdiff_t distance = 0;
   ASSERT_OK(orGetAddressRange(&begin, &end, &distance));
   EXPECT_EQ(
       orHostRegister(static_cast<char*>(begin) - 1, 2, 0), orErrorInvalidValue);
-  EXPECT_MESSAGE("reach into device memory");
+  EXPECT_MESSAGE("overlap device memory");
 }
 
 TEST(orHostRegister, UnmappedMemoryIsInvalidValue) {
@@ -269,13 +269,13 @@ TEST(orHostUnregister, TwiceIsHostMemoryNotRegistered) {
   ASSERT_OK(orHostRegister(&object, 1, 0));
   ASSERT_OK(orHostUnregister(&object));
   EXPECT_EQ(orHostUnregister(&object), orErrorHostMemoryNotRegistered);
-  EXPECT_MESSAGE("was called already");
+  EXPECT_MESSAGE("it was unregistered already");
 }
 
 TEST(orHostUnregister, PinnedBlockIsHostMemoryNotRegistered) {
   const Pinned block(64);
   EXPECT_EQ(orHostUnregister(block.get()), orErrorHostMemoryNotRegistered);
-  EXPECT_MESSAGE("orFreeHost frees it");
+  EXPECT_MESSAGE("call orFreeHost instead");
 }
 
 TEST(orHostUnregister, InAKernelIsNotPermittedAndKeepsThePinning) {
@@ -303,13 +303,13 @@ TEST(orHostUnregister, BehindAHeldStreamIsTimeoutAndKeepsThePinning) {
 TEST(orFreeHost, OfRegisteredMemoryIsInvalidValue) {
   Registered memory(64);
   EXPECT_EQ(orFreeHost(memory.get()), orErrorInvalidValue);
-  EXPECT_MESSAGE("end that with orHostUnregister");
+  EXPECT_MESSAGE("call orHostUnregister instead");
 }
 
 TEST(orFreeUnused, OfRegisteredMemoryIsInvalidValue) {
   Registered memory(64);
   EXPECT_EQ(orFreeUnused(memory.get()), orErrorInvalidValue);
-  EXPECT_MESSAGE("end that with orHostUnregister");
+  EXPECT_MESSAGE("call orHostUnregister instead");
 }
 
 TEST(orMallocHost, TakesAddressesOfMemoryThatWasFreedWhileRegistered) {

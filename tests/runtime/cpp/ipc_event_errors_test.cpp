@@ -53,7 +53,7 @@ TEST(orEventRecord, TooManyUnreachedInterprocessRecordsAreMemoryAllocation) {
     ASSERT_OK(orEventRecord(event, stream));
   }
   EXPECT_EQ(orEventRecord(event, stream), orErrorMemoryAllocation);
-  EXPECT_MESSAGE("16384 records of the event are to be reached");
+  EXPECT_MESSAGE("16384 records of the event are pending");
   latch.release();
   ASSERT_OK(orEventSynchronize(event));
   EXPECT_OK(orEventRecord(event, stream));
@@ -101,7 +101,7 @@ TEST(orIpcGetEventHandle, EventOfAnotherProcessIsInvalidHandle) {
       const OpenedEvent event(other);
       orIpcEventHandle_t handle;
       EXPECT_EQ(orIpcGetEventHandle(&handle, event), orErrorInvalidHandle);
-      EXPECT_MESSAGE("of another process, which alone can share it");
+      EXPECT_MESSAGE("only that process can share it");
     }
     other.signal();
     other.signal();

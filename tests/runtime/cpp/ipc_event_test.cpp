@@ -168,7 +168,7 @@ TEST(orIpcOpenEventHandle, EndOfTheRecorderIsUnknownToAllWaits) {
     EXPECT_EQ(orEventSynchronize(event), orErrorUnknown);
     EXPECT_MESSAGE(
         "process " + std::to_string(other.id()) +
-        " ended before it reached the record");
+        " ended before it reached the event record");
     killer.join();
     EXPECT_EQ(orEventQuery(event), orErrorUnknown);
     EXPECT_EQ(orStreamSynchronize(stream), orErrorUnknown);

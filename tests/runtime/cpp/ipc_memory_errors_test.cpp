@@ -33,8 +33,7 @@ TEST(orIpcGetMemHandle, WithoutRoomForTheNoteIsMemoryAllocation) {
         orIpcMemHandle_t handle;
         EXPECT_EQ(
             orIpcGetMemHandle(&handle, block.get()), orErrorMemoryAllocation);
-        EXPECT_MESSAGE(
-            "the limit of file sizes (RLIMIT_FSIZE, ulimit -f) is 1");
+        EXPECT_MESSAGE("the file size limit (RLIMIT_FSIZE, ulimit -f) is 1");
       });
 }
 
@@ -216,7 +215,7 @@ TEST(orIpcGetMemHandle, BlockOfAnotherProcessIsInvalidValue) {
       const OpenedBlock block(other.receive<orIpcMemHandle_t>());
       orIpcMemHandle_t handle;
       EXPECT_EQ(orIpcGetMemHandle(&handle, block.get()), orErrorInvalidValue);
-      EXPECT_MESSAGE("of another process, which alone can share it");
+      EXPECT_MESSAGE("only that process can share it");
     }
     other.signal();
   });

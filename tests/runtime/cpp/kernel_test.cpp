@@ -178,7 +178,7 @@ TEST(orLaunchKernel, WithoutAThreadIsUnknownAndKeepsTheArguments) {
             (rlim_t{1} << 20);
         setrlimit(RLIMIT_AS, &limit);
         EXPECT_EQ(orLaunchKernel(stream, [argument] {}), orErrorUnknown);
-        EXPECT_MESSAGE("no thread for the stream");
+        EXPECT_MESSAGE("cannot start a thread for the stream");
         EXPECT_EQ(argument.use_count(), 1);
         limit.rlim_cur = enough;
         setrlimit(RLIMIT_AS, &limit);

@@ -92,9 +92,9 @@ TEST(orStreamSynchronize, TimeoutLeavesTheWorkGoingOn) {
   ASSERT_OK(orLaunchKernel(stream, [&ran] { ran = true; }));
   ASSERT_OK(orEventRecord(done, stream));
   EXPECT_EQ(orStreamSynchronize(stream), orErrorTimeout);
-  EXPECT_MESSAGE("after 1 ms; they go on");
+  EXPECT_MESSAGE("after 1 ms; they continue");
   EXPECT_EQ(orEventSynchronize(done), orErrorTimeout);
-  EXPECT_MESSAGE("was not reached in 1 ms");
+  EXPECT_MESSAGE("was not reached within 1 ms");
   EXPECT_EQ(orDeviceSynchronize(), orErrorTimeout);
   EXPECT_FALSE(ran);
   latch.release();

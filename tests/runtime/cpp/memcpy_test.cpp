@@ -197,7 +197,7 @@ TEST(orMemcpyPeer, PointerOfAnotherDeviceIsInvalidValue) {
   const OtherBlock second(16);
   EXPECT_EQ(
       orMemcpyPeer(second.get(), 0, first.get(), 0, 16), orErrorInvalidValue);
-  EXPECT_MESSAGE("is a pointer of device 1, not of 0");
+  EXPECT_MESSAGE("belongs to device 1, not to device 0");
   EXPECT_EQ(
       orMemcpyPeer(second.get(), 1, first.get(), 1, 16), orErrorInvalidValue);
   EXPECT_MESSAGE("src");

@@ -58,11 +58,11 @@ TEST(orMemPoolSetAttribute, ResetsHighWatermarksToWhatIsThere) {
   EXPECT_EQ(
       orMemPoolSetAttribute(pool, orMemPoolAttrUsedMemHigh, &value),
       orErrorInvalidValue);
-  EXPECT_MESSAGE("value 1 of a high watermark: expected 0");
+  EXPECT_MESSAGE("value 1 cannot be set as a high watermark: expected 0");
   EXPECT_EQ(
       orMemPoolSetAttribute(pool, orMemPoolAttrUsedMemCurrent, &value),
       orErrorInvalidValue);
-  EXPECT_MESSAGE("attr 3 cannot be set");
+  EXPECT_MESSAGE("attr 3 is read-only");
   void* block = nullptr;
   ASSERT_OK(orMallocFromPoolAsync(&block, 512, pool, nullptr));
   ASSERT_OK(orFreeAsync(block, nullptr));
@@ -219,7 +219,7 @@ TEST(orDeviceSetMemPool, IsWhereAllocationsComeFrom) {
 
 TEST(orDeviceSetMemPool, OfAnotherDeviceIsInvalidValue) {
   EXPECT_EQ(orDeviceSetMemPool(0, default_pool(1)), orErrorInvalidValue);
-  EXPECT_MESSAGE("pool is one of device 1, expected one of device 0");
+  EXPECT_MESSAGE("pool belongs to device 1: expected a pool of device 0");
   EXPECT_EQ(orDeviceSetMemPool(99, default_pool()), orErrorInvalidDevice);
 }
 
@@ -245,7 +245,7 @@ TEST(orIpcGetMemHandle, OfMemoryOfAPoolIsInvalidValue) {
   char* block = allocate(64, nullptr);
   orIpcMemHandle_t handle;
   EXPECT_EQ(orIpcGetMemHandle(&handle, block), orErrorInvalidValue);
-  EXPECT_MESSAGE("is memory of a pool");
+  EXPECT_MESSAGE("belongs to a memory pool");
   ASSERT_OK(orFree(block));
 }
 

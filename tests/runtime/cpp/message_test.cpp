@@ -28,7 +28,7 @@ TEST(orSetExecutor, SameAgainDoesNothingAndAnotherIsInvalidValue) {
   orExecutor other = kEchoExecutor;
   other.execute = [](const void*, size_t, orReply_t, void*) { return 0; };
   EXPECT_EQ(orSetExecutor(&other), orErrorInvalidValue);
-  EXPECT_MESSAGE("expected one executor in a process");
+  EXPECT_MESSAGE("a process can have only one");
 }
 
 TEST(orSetExecutor, WithoutAFunctionIsInvalidValue) {
@@ -77,7 +77,7 @@ TEST(orLaunchMessage, WithoutAnExecutorIsNotSupported) {
   EXPECT_EQ(
       orLaunchMessage(nullptr, kName, "x", 1, ignore, nullptr, nullptr),
       orErrorNotSupported);
-  EXPECT_MESSAGE("expected orSetExecutor() before");
+  EXPECT_MESSAGE("call orSetExecutor() first");
 }
 
 TEST(orLaunchMessageBlocking, ReturnsAfterTheReply) {

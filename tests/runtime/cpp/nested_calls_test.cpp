@@ -45,7 +45,7 @@ TEST(NestedCalls, CopyOfPageableMemoryAfterWorkOfTheKernelIsNotPermitted) {
           [&] {
             const orError_t error = orMemcpyAsync(
                 host.data(), block.get(), kSize, orMemcpyDeviceToHost, stream);
-            EXPECT_MESSAGE("has enqueued work on the same stream");
+            EXPECT_MESSAGE("has enqueued work on its own stream");
             return error;
           }),
       orErrorNotPermitted);

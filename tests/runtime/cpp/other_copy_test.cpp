@@ -69,7 +69,7 @@ TEST_F(OtherCopyInUse, LetsNoFunctionOfThisOneUseTheDevices) {
         void* block = nullptr;
         EXPECT_EQ(orMalloc(&block, 1), orErrorNotSupported);
         EXPECT_EQ(orMalloc(&block, 1), orErrorNotSupported);
-        EXPECT_MESSAGE("that all users in a process load the same file");
+        EXPECT_MESSAGE("load the same file everywhere in the process");
         EXPECT_MESSAGE("this copy is " + this_copy());
         finish();
       },

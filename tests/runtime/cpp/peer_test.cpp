@@ -114,7 +114,7 @@ TEST(orDeviceEnablePeerAccess, PastTheCountIsInvalidDevice) {
 
 TEST(orDeviceEnablePeerAccess, ToItselfIsInvalidDevice) {
   EXPECT_EQ(orDeviceEnablePeerAccess(0, 0), orErrorInvalidDevice);
-  EXPECT_MESSAGE("no peer of itself");
+  EXPECT_MESSAGE("expected another device");
 }
 
 TEST(orDeviceEnablePeerAccess, TwiceIsPeerAccessAlreadyEnabled) {

@@ -200,7 +200,7 @@ TEST(orRegisterSetting, OfANameThatIsTakenIsInvalidValue) {
         orRegisterSetting(name, "1", orSettingNumber, kText),
         orErrorInvalidValue)
         << name;
-    EXPECT_MESSAGE(std::string("name '") + name + "' is that of another");
+    EXPECT_MESSAGE(std::string("name '") + name + "' is already the name");
   }
   EXPECT_EQ(
       orRegisterSetting("OPENREG_TEST_TAKEN", "0", orSettingSwitch, kText),

@@ -485,7 +485,7 @@ TEST(orLaunchKernelBlocking, TimeoutLeavesTheOrderOfTheRest) {
             [](void* p) { static_cast<std::string*>(p)->push_back('x'); },
             &order),
         orErrorTimeout);
-    EXPECT_MESSAGE("still has 2 commands to do after 1 ms");
+    EXPECT_MESSAGE("still has 2 pending commands after 1 ms");
     ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 0));
     ASSERT_OK(orLaunchKernel(stream, [&order] { order += '2'; }));
   }

@@ -212,7 +212,8 @@ void enable(unsigned int kinds, std::size_t capacity) {
   if (is_on()) {
     throw Failure(
         orErrorNotPermitted,
-        "activity is recorded already: expected orActivityDisable() before");
+        "activity recording is already enabled: call orActivityDisable() "
+        "first");
   }
   ++all.session;
   all.capacity = capacity == 0 ? kCapacity : capacity;

@@ -34,7 +34,8 @@ orError_t orActivityEnable(unsigned int kinds, size_t capacity) noexcept {
       throw Failure(
           orErrorInvalidValue,
           "kinds " + std::to_string(kinds) +
-              " is no set of kinds: expected bits 1 << orActivityKind");
+              " is not valid: expected a combination of 1 << "
+              "orActivityKind");
     }
     activity::enable(kinds, capacity);
   });
@@ -48,7 +49,7 @@ orError_t orActivityFlush(uint64_t milliseconds) noexcept {
   return api_call("orActivityFlush", [&] {
     if (running_stream() != nullptr) {
       throw Failure(
-          orErrorNotPermitted, "a kernel cannot wait for the end of kernels");
+          orErrorNotPermitted, "a kernel cannot wait for kernels to finish");
     }
     const CancellationDeferred deferred;
     constexpr uint64_t kAtExit = 200; // a kernel may never end
@@ -57,8 +58,8 @@ orError_t orActivityFlush(uint64_t milliseconds) noexcept {
     if (!activity::wait_for_tickets(Deadline::after(limit))) {
       throw Failure(
           orErrorTimeout,
-          "commands that are recorded have not ended after " +
-              std::to_string(limit) + " ms; they go on");
+          "recorded commands have not finished after " +
+              std::to_string(limit) + " ms; they continue");
     }
   });
 }
@@ -68,7 +69,8 @@ orError_t orActivityForget(void) noexcept {
     if (running_stream() == nullptr) {
       throw Failure(
           orErrorNotPermitted,
-          "expected a call in a kernel, whose record goes");
+          "no kernel is running on this thread: expected a call from within a "
+          "kernel");
     }
     forget_record();
   });
@@ -88,7 +90,7 @@ orError_t orActivityTake(
       throw Failure(
           orErrorInvalidValue,
           "recordSize " + std::to_string(recordSize) +
-              " is the size of no version of the struct: expected " +
+              " is not the size of orActivity: expected " +
               std::to_string(sizeof(orActivity)));
     }
     *count = activity::take(records, capacity, *dropped);

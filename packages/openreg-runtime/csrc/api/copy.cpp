@@ -37,7 +37,7 @@ void check_on_device(const char* argument, const void* pointer, int device) {
     throw Failure(
         orErrorInvalidValue,
         std::string(argument) + " " + hex(pointer) +
-            " is a pointer of device " + std::to_string(owner) + ", not of " +
+            " belongs to device " + std::to_string(owner) + ", not to device " +
             std::to_string(device));
   }
 }
@@ -67,7 +67,7 @@ std::size_t check_pitch(
         orErrorInvalidValue,
         std::string(argument) + " " + std::to_string(pitch) +
             " is less than the width " + std::to_string(width) +
-            ": expected at least that");
+            ": expected a pitch of at least the width");
   }
   if (width == 0 || height == 0) {
     return 0;
@@ -76,7 +76,7 @@ std::size_t check_pitch(
     throw Failure(
         orErrorInvalidValue,
         std::string(argument) + " " + std::to_string(pitch) + " times height " +
-            std::to_string(height) + " is no size: expected at most " +
+            std::to_string(height) + " overflows: expected at most " +
             std::to_string(SIZE_MAX));
   }
   return Copy2D::extent(pitch, width, height);

@@ -92,7 +92,7 @@ orError_t orEventRecord(orEvent_t event, orStream_t stream) noexcept {
     const auto epoch = where.check_usable();
     if (object.is_shared()) {
       where.check_not_captured(
-          "an event of several processes was to be recorded");
+          "an interprocess event was recorded on a captured stream");
     }
     if (auto captured = where.record_in_capture(epoch)) {
       object.record(std::move(captured));

@@ -40,7 +40,7 @@ orError_t orStreamBeginCapture(
       throw Failure(
           orErrorStreamCaptureUnsupported,
           std::string(describe(orErrorStreamCaptureUnsupported).text) +
-              ": stream is the default one of its device");
+              ": stream is the default stream of its device");
     }
     object.begin_capture(epoch, mode);
   });

@@ -22,7 +22,8 @@ LaunchInfo read_info(const orLaunchInfo* info) {
     throw Failure(
         orErrorInvalidValue,
         "info.kind " + std::to_string(static_cast<int>(info->kind)) +
-            " is not orActivityKernel, -Memcpy, -Memset or -HostFunc");
+            " is not orActivityKernel, orActivityMemcpy, orActivityMemset or "
+            "orActivityHostFunc");
   }
   if (info->direction > orMemcpyDefault ||
       info->hostMemory > orMemoryTypeDevice) {
@@ -31,7 +32,7 @@ LaunchInfo read_info(const orLaunchInfo* info) {
         "info.direction " + std::to_string(static_cast<int>(info->direction)) +
             " or info.hostMemory " +
             std::to_string(static_cast<int>(info->hostMemory)) +
-            " is none: expected an orMemcpyKind and an orMemoryType");
+            " is out of range: expected an orMemcpyKind and an orMemoryType");
   }
   return {
       info->name,

@@ -31,7 +31,7 @@ void check_host_range(const void* ptr, std::size_t size) {
     throw Failure(
         orErrorInvalidValue,
         "size " + std::to_string(size) + " at ptr " + hex(ptr) +
-            " passes the end of all addresses");
+            " exceeds the address space");
   }
   // Neither device pointers nor, right behind them, kernel pointers.
   const AddressSpace& memory = runtime().memory();
@@ -43,7 +43,7 @@ void check_host_range(const void* ptr, std::size_t size) {
     throw Failure(
         orErrorInvalidValue,
         std::to_string(size) + " bytes at ptr " + hex(ptr) +
-            " reach into device memory: expected memory of the host");
+            " overlap device memory: expected host memory");
   }
 }
 
@@ -53,8 +53,9 @@ void check_reachable(const void* devPtr) {
     throw Failure(
         orErrorNotSupported,
         "devPtr " + hex(devPtr) +
-            " is memory of another process (OPENREG_ISOLATION=process): "
-            "expected a copy, or a message for the device's executor");
+            " is in the memory of the device process "
+            "(OPENREG_ISOLATION=process): copy it, or send a message to the "
+            "device's executor");
   }
 }
 

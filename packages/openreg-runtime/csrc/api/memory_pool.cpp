@@ -35,7 +35,7 @@ void* allocate(std::size_t size, MemoryPool* pool, Stream& stream) {
   Device& device =
       pool != nullptr ? device_with(*pool) : runtime().device(stream.device());
   stream.check_usable();
-  stream.check_not_captured("memory in the order of a captured stream");
+  stream.check_not_captured("a captured stream was given an allocation");
   device.state().check();
   if (size == 0) {
     return nullptr;
@@ -88,7 +88,8 @@ void set_attribute(MemoryPool& pool, orMemPoolAttr attr, std::uint64_t value) {
         throw Failure(
             orErrorInvalidValue,
             "value " + std::to_string(value) +
-                " of a high watermark: expected 0, which resets it");
+                " cannot be set as a high watermark: expected 0, which resets "
+                "it");
       }
       number = attr == orMemPoolAttrUsedMemHigh ? pool.used : pool.reserved;
       return;
@@ -96,8 +97,8 @@ void set_attribute(MemoryPool& pool, orMemPoolAttr attr, std::uint64_t value) {
       throw Failure(
           orErrorInvalidValue,
           "attr " + std::to_string(static_cast<int>(attr)) +
-              " cannot be set: expected the release threshold, or one of the "
-              "high watermarks");
+              " is read-only: expected the release threshold or a high "
+              "watermark");
   }
 }
 
@@ -133,7 +134,7 @@ orError_t orMallocFromPoolAsync(
 orError_t orFreeAsync(void* devPtr, orStream_t stream) noexcept {
   return api_call("orFreeAsync", [&] {
     Stream& object = stream_of(stream);
-    object.check_not_captured("memory in the order of a captured stream");
+    object.check_not_captured("a captured stream was given a free");
     if (devPtr != nullptr) {
       owner_of(devPtr).memory().free_in_order(devPtr, object);
       activity::note_block(orActivityFree, object.device(), devPtr, 0);
@@ -195,8 +196,8 @@ orError_t orDeviceSetMemPool(int device, orMemPool_t pool) noexcept {
     if (current.device != device) {
       throw Failure(
           orErrorInvalidValue,
-          "pool is one of device " + std::to_string(current.device) +
-              ", expected one of device " + std::to_string(device));
+          "pool belongs to device " + std::to_string(current.device) +
+              ": expected a pool of device " + std::to_string(device));
     }
     object.memory().with_pools([&](MemoryPools& pools) {
       MemoryPools::check_live(current);

@@ -18,7 +18,7 @@ void check_possible(int device, int owner) {
     throw Failure(
         orErrorInvalidDevice,
         "peerDevice " + std::to_string(owner) +
-            " is the current device, which is no peer of itself");
+            " is the current device: expected another device");
   }
   if (!config().peer_access) {
     throw Failure(

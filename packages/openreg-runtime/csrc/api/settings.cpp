@@ -34,7 +34,8 @@ const Setting& setting_of(std::string_view name) {
     }
   }
   throw Failure(
-      orErrorInvalidValue, "name '" + std::string(name) + "' is no setting");
+      orErrorInvalidValue,
+      "name '" + std::string(name) + "' is not the name of a setting");
 }
 
 void write(orSetting* target, const Setting& setting) {

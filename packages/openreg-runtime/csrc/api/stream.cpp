@@ -46,7 +46,7 @@ void refuse_default_stream_in_capture(
     capture->refuse(
         orErrorStreamCaptureUnsupported,
         "the default stream of device " + std::to_string(stream.device()) +
-            " was to wait for an event of the capture");
+            " cannot wait for a captured event");
   }
 }
 
@@ -127,7 +127,7 @@ orError_t orStreamSynchronize(orStream_t stream) noexcept {
   return api_call("orStreamSynchronize", [&] {
     Stream& object = stream_of(stream);
     const auto epoch = object.check_usable();
-    object.check_not_captured("a captured stream was to be synchronized");
+    object.check_not_captured("a captured stream was synchronized");
     object.drain(object.deadline());
     if (MemoryPools::any_spares()) {
       runtime().device(object.device()).memory().trim_pools();

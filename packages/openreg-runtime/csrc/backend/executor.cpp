@@ -24,8 +24,7 @@ const Executor& executor() {
   if (found == nullptr) {
     throw Failure(
         orErrorNotSupported,
-        "no library has brought an executor of messages: expected "
-        "orSetExecutor() before");
+        "no message executor is set: call orSetExecutor() first");
   }
   return *found;
 }
@@ -41,8 +40,7 @@ void set_executor(Executor executor) {
   if (!same) {
     throw Failure(
         orErrorInvalidValue,
-        "another library has brought the executor of messages: expected one "
-        "executor in a process");
+        "another message executor is already set: a process can have only one");
   }
 }
 

@@ -54,10 +54,10 @@ std::size_t check_struct_size(const Struct* object, const char* argument) {
     throw Failure(
         orErrorInvalidValue,
         std::string(argument) + ".structSize " + std::to_string(size) +
-            " is the size of no version of the struct: expected its sizeof, " +
+            " is not that of any version of the struct: expected its sizeof, " +
             (size > sizeof(Struct) ? "and a library as new as the header; "
                                    : "") +
-            "this library knows " + std::to_string(kFirst) + " to " +
+            "this library supports " + std::to_string(kFirst) + " to " +
             std::to_string(sizeof(Struct)) + " bytes");
   }
   return size;

@@ -137,7 +137,7 @@ void Device::reset(EndStreams end_streams) {
     state_.fail_again(
         {orErrorDeviceLost,
          "a reset of device " + std::to_string(index_) +
-             " did not finish: orDeviceReset must be called again"});
+             " did not finish: call orDeviceReset again"});
     throw;
   }
   state_.set_wait_timeout(config().wait_timeout);

@@ -109,8 +109,8 @@ void DeviceMemory::check_freeable(void* pointer) const {
     throw Failure(
         orErrorInvalidValue,
         "devPtr " + hex(pointer) +
-            " is memory of another process, which frees it: expected "
-            "orIpcCloseMemHandle");
+            " belongs to another process: close it with orIpcCloseMemHandle "
+            "instead");
   }
 }
 
@@ -374,7 +374,7 @@ orIpcMemHandle_t DeviceMemory::share(const void* pointer) {
     throw Failure(
         orErrorInvalidValue,
         "devPtr " + hex(pointer) +
-            " is memory of another process, which alone can share it");
+            " belongs to another process, and only that process can share it");
   }
   const std::lock_guard lock(heap_mutex_);
   const auto block = heap_.find(offset_of(pointer));
@@ -388,8 +388,8 @@ orIpcMemHandle_t DeviceMemory::share(const void* pointer) {
     throw Failure(
         orErrorInvalidValue,
         "devPtr " + hex(pointer) +
-            " is memory of a pool, which cannot be shared: expected a block "
-            "of orMalloc");
+            " belongs to a memory pool, which cannot be shared: expected a "
+            "block of orMalloc");
   }
   return exports_.add(block->offset, block->size);
 }
@@ -400,8 +400,8 @@ void DeviceMemory::check_shares() const {
     throw Failure(
         orErrorNotSupported,
         "device " + std::to_string(index_) +
-            " is in a process of its own (OPENREG_ISOLATION=process), which "
-            "shares its memory with no other: copy it to the host");
+            " runs in a separate process (OPENREG_ISOLATION=process), whose "
+            "memory cannot be shared: copy it to the host");
   }
 }
 

@@ -35,14 +35,16 @@ class GraphObject {
     if (stream.device() != branches[0].device) {
       throw Failure(
           orErrorInvalidValue,
-          "stream is one of device " + std::to_string(stream.device()) +
-              ", expected one of device " + std::to_string(branches[0].device) +
+          "stream belongs to device " + std::to_string(stream.device()) +
+              ": expected a stream of device " +
+              std::to_string(branches[0].device) +
               ", where the graph was captured");
     }
     if (const auto capture = stream.capture()) {
       throw Failure(
           orErrorNotSupported,
-          "stream is captured, and a graph cannot be a part of another");
+          "stream is being captured, and a graph cannot be launched into "
+          "another graph");
     }
     for (const Graph::Branch& branch : branches) {
       const DeviceState& state = runtime().device(branch.device).state();
@@ -87,7 +89,8 @@ class GraphObject {
  private:
   void check_live() const {
     if (!graph_) {
-      throw Failure(orErrorInvalidHandle, "graph was destroyed meanwhile");
+      throw Failure(
+          orErrorInvalidHandle, "graph was destroyed during the call");
     }
   }
 

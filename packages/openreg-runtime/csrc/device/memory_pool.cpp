@@ -78,7 +78,7 @@ void MemoryPools::clear() {
 
 void MemoryPools::check_live(const MemoryPool& pool) {
   if (!pool.live) {
-    throw Failure(orErrorInvalidHandle, "pool was destroyed meanwhile");
+    throw Failure(orErrorInvalidHandle, "pool was destroyed during the call");
   }
 }
 

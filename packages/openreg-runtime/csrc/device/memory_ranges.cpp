@@ -42,7 +42,7 @@ void check_host(const char* argument, const void* pointer, std::size_t count) {
         orErrorInvalidValue,
         std::string(argument) + " " + hex(pointer) +
             " is a pointer of device " + std::to_string(device) +
-            ", and the copy kind says host memory");
+            ", but the copy kind expects host memory");
   }
   check_pinned(argument, pointer, count);
 }

@@ -95,7 +95,7 @@ pthread_key_t thread_end() {
     if (error != 0) {
       throw Failure(
           orErrorMemoryAllocation,
-          std::string("orStreamPerThread needs a key of threads: ") +
+          std::string("orStreamPerThread needs a thread-specific key: ") +
               std::strerror(error));
     }
     return made;
@@ -144,12 +144,14 @@ void destroy_stream(orStream_t stream) {
     runtime();
     throw Failure(
         orErrorInvalidHandle,
-        "stream is orStreamPerThread, which ends with its thread");
+        "stream is orStreamPerThread, which its thread destroys when it ends");
   }
   Stream& object = stream_of(stream);
   if (is_default(object)) {
     throw Failure(
-        orErrorInvalidHandle, "stream is the default stream of its device");
+        orErrorInvalidHandle,
+        "stream is the default stream of its device, which cannot be "
+        "destroyed");
   }
   streams().remove(stream, "stream");
   runtime().device(object.device()).destroy_stream(object);

@@ -146,9 +146,10 @@ void check(const orFailureSpec& spec, int device_count) {
     reject(
         "error " + std::to_string(spec.error) + ", " +
         describe(spec.error).name +
-        " cannot happen there: expected orSuccess, orErrorMemoryAllocation "
-        "for allocations, orErrorLaunchFailure or orErrorIllegalAddress for "
-        "launches and copies, or orErrorDeviceLost where there is a device");
+        " cannot be injected at this site: expected orSuccess, "
+        "orErrorMemoryAllocation for allocations, orErrorLaunchFailure or "
+        "orErrorIllegalAddress for launches and copies, or orErrorDeviceLost "
+        "where there is a device");
   }
   constexpr std::uint64_t kMaxDelay = 3'600'000'000; // an hour
   if (spec.delay > kMaxDelay) {
@@ -168,7 +169,7 @@ void check(const orFailureSpec& spec, int device_count) {
   if (spec.probability > 0 && spec.period != 0) {
     reject(
         "period is " + std::to_string(spec.period) +
-        ", which is not used beside a probability: expected one of the two");
+        ", but probability is set too: set only one of the two");
   }
 }
 

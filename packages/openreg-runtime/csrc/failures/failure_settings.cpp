@@ -82,7 +82,7 @@ orFailureSpec parse_one(std::string_view text) {
     const std::string_view value = strip(rest);
     if (!keys.insert(key).second) {
       throw Failure(
-          orErrorInvalidValue, "'" + std::string(key) + "' is there twice");
+          orErrorInvalidValue, "'" + std::string(key) + "' is given twice");
     }
     if (key == "device") {
       spec.device = number<int>(value);

@@ -23,7 +23,7 @@ namespace {
   const int reason = errno;
   throw Failure(
       orErrorMemoryAllocation,
-      std::string("an event for several processes needs ") + what + ": " +
+      std::string("an interprocess event needs ") + what + ": " +
           std::strerror(reason));
 }
 
@@ -83,8 +83,8 @@ SharedEvent::Ticket SharedEvent::take() {
       throw Failure(
           orErrorMemoryAllocation,
           std::to_string(kWords) +
-              " records of the event are to be reached, which is as many as "
-              "an event for several processes holds");
+              " records of the event are pending, which is the limit of an "
+              "interprocess event");
     } else {
       taken = now;
     }
@@ -145,8 +145,7 @@ void SharedEvent::check(Ticket ticket) const {
   throw Failure(
       orErrorUnknown,
       name_of(owner) +
-          " ended before it reached the record of the event that this waits "
-          "for");
+          " ended before it reached the event record that this call waits for");
 }
 
 bool SharedEvent::wait_until(Ticket ticket, Deadline::Clock::time_point time)

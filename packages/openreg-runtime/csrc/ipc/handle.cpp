@@ -162,7 +162,7 @@ Handle read_handle(const unsigned char* bytes, Kind kind) {
   if (handle.process == this_process()) {
     throw Failure(
         orErrorNotPermitted,
-        std::string("handle was made by this process, which can use the ") +
+        std::string("handle was created by this process, which can use the ") +
             thing(kind) + " itself");
   }
   return handle;

@@ -58,7 +58,7 @@ void Exports::write(std::uint64_t position, const void* bytes, std::size_t size)
       static_cast<ssize_t>(size)) {
     throw Failure(
         orErrorMemoryAllocation,
-        std::string("the note of a shared block cannot be written: ") +
+        std::string("cannot write the shared note of a memory block: ") +
             std::strerror(errno));
   }
 }
@@ -81,7 +81,7 @@ std::atomic<std::uint64_t>* Exports::map_id(std::uint64_t position) {
     if (mapped == MAP_FAILED) {
       throw Failure(
           orErrorMemoryAllocation,
-          std::string("the note of a shared block cannot be mapped: ") +
+          std::string("cannot map the shared note of a memory block: ") +
               std::strerror(errno));
     }
     // No child erases what is its parent's.
@@ -173,7 +173,7 @@ Claim::Claim(std::shared_ptr<const File> file, std::uint64_t position)
   if (fcntl(file_->get(), F_OFD_SETLK, &lock) != 0) {
     throw Failure(
         orErrorMemoryAllocation,
-        std::string("the note of a shared block cannot be locked: ") +
+        std::string("cannot lock the shared note of a memory block: ") +
             std::strerror(errno));
   }
 }

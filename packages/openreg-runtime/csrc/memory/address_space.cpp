@@ -23,7 +23,7 @@ namespace {
       orErrorMemoryAllocation,
       std::string(what) + " of " + std::to_string(bytes) +
           " bytes of device address space failed: " + std::strerror(reason) +
-          (files ? "; each device takes a file: raise the limit of open files "
+          (files ? "; each device needs a file: raise the open file limit "
                    "(ulimit -n), or lower OPENREG_DEVICE_COUNT"
                  : "; lower OPENREG_DEVICE_MEMORY or OPENREG_DEVICE_COUNT"));
 }

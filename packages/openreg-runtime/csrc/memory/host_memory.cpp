@@ -125,7 +125,7 @@ void free(void* pointer) {
       throw Failure(
           orErrorInvalidValue,
           "hostPtr " + hex(pointer) +
-              " was pinned by orHostRegister: end that with orHostUnregister");
+              " was pinned by orHostRegister: call orHostUnregister instead");
     }
     ranges.erase(range);
   }
@@ -138,7 +138,7 @@ void add(void* pointer, std::size_t size) {
     throw Failure(
         orErrorInvalidValue,
         "ptr " + hex(pointer) + ": not all of its " + std::to_string(size) +
-            " bytes are mapped memory of this process");
+            " bytes are mapped in this process");
   }
   const std::unique_lock lock(registry().mutex);
   Ranges& ranges = registry().ranges;
@@ -161,14 +161,14 @@ void remove(void* pointer) {
     throw Failure(
         orErrorHostMemoryNotRegistered,
         "ptr " + hex(pointer) +
-            " is not registered: orHostUnregister was called already, or "
-            "orHostRegister was not");
+            " is not registered: it was unregistered already, or never "
+            "registered");
   }
   if (!range->second.registered) {
     throw Failure(
         orErrorHostMemoryNotRegistered,
         "ptr " + hex(pointer) + " is in " + describe(*range) +
-            ": orFreeHost frees it");
+            ": call orFreeHost instead");
   }
   if (range->first != begin) {
     throw Failure(

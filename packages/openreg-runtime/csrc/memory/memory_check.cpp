@@ -41,8 +41,8 @@ void open(const AddressSpace& memory, std::byte* begin, std::size_t size) {
     throw Failure(
         orErrorMemoryAllocation,
         "OPENREG_MEMORY_CHECK=1 allows " + std::to_string(max_blocks()) +
-            " blocks at a time, as each takes two mappings: raise "
-            "vm.max_map_count, or have fewer blocks");
+            " blocks at a time, because each takes two mappings: raise "
+            "vm.max_map_count, or allocate fewer blocks");
   }
   memory.protect(begin + memory.distance(), size, true);
 }

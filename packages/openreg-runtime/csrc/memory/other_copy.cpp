@@ -75,9 +75,9 @@ void check_no_other_copy() {
       orErrorNotSupported,
       "another copy of libopenreg uses the devices of this process: " + others +
           "; this copy is " + found.own_file +
-          ". They cannot share pointers, streams and events: expected that "
-          "all users in a process load the same file, or "
-          "OPENREG_ALLOW_COPIES=1 if they share nothing");
+          ". They cannot share pointers, streams and events: load the same "
+          "file everywhere in the process, or set OPENREG_ALLOW_COPIES=1 if "
+          "the copies share nothing");
 }
 
 } // namespace openreg

@@ -91,7 +91,8 @@ void add(
        (known->kind != kind || known->initial != initial))) {
     throw Failure(
         orErrorInvalidValue,
-        std::string("name '") + name + "' is that of another setting");
+        std::string("name '") + name +
+            "' is already the name of another setting");
   }
   if (known == nullptr) {
     Entry entry{look_up(name, initial, description), initial, kind, {}};

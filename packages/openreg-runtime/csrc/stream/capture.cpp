@@ -59,7 +59,8 @@ void Capture::check_active_locked() const {
   }
   if (state_ == State::kEnded) {
     throw Failure(
-        orErrorNotPermitted, "the capture of the stream was ended meanwhile");
+        orErrorNotPermitted,
+        "the capture of the stream was ended by another thread");
   }
 }
 
@@ -109,18 +110,18 @@ void Capture::wait(std::size_t branch, const Point& point) {
   if (captured == nullptr) {
     refuse(
         orErrorStreamCaptureIsolation,
-        "a captured stream was to wait for an event that another stream "
-        "recorded, which the capture does not have");
+        "a captured stream cannot wait for an event that was recorded outside "
+        "the capture");
   }
   Capture* other = captured->capture();
   if (other != this) {
     if (other->ended()) {
       refuse(
           orErrorCapturedEvent,
-          "a captured stream was to wait for an event of a capture that is "
-          "over");
+          "a captured stream cannot wait for an event of a capture that has "
+          "ended");
     }
-    const char* why = "a stream was to wait for an event of another capture";
+    const char* why = "a stream cannot wait for an event of another capture";
     other->invalidate(why);
     refuse(orErrorStreamCaptureMerge, why);
   }
@@ -177,8 +178,8 @@ std::shared_ptr<const Graph> Capture::end(const Stream& stream) {
           orErrorStreamCaptureUnjoined,
           text(
               orErrorStreamCaptureUnjoined,
-              "a stream that waited for the captured one has work that the "
-              "captured one did not wait for"));
+              "a stream that joined the capture has work that the capturing "
+              "stream did not wait for"));
     }
   }
   return graph;
@@ -217,7 +218,7 @@ void Capture::check_may_wait(int device) {
     }
   }
   const std::string why =
-      "a call was to wait for all of device " + std::to_string(device);
+      "a call tried to wait for all of device " + std::to_string(device);
   bool forbidden = false;
   for (const auto& capture : live) {
     if (capture->forbids_waiting_for(device)) {
@@ -268,7 +269,7 @@ void Stream::begin_capture(Epoch epoch, orStreamCaptureMode mode) {
   const std::lock_guard lock(mutex_);
   check_accepts(epoch);
   if (capture_locked()) {
-    throw Failure(orErrorInvalidValue, "stream is captured already");
+    throw Failure(orErrorInvalidValue, "stream is already being captured");
   }
   capture_ = Capture::begin(*this, epoch, mode);
   branch_ = 0;
@@ -280,8 +281,7 @@ std::shared_ptr<const Graph> Stream::end_capture() {
   if (!capture) {
     throw Failure(
         orErrorInvalidValue,
-        "stream is not captured: expected one that orStreamBeginCapture was "
-        "called with");
+        "stream is not being captured: call orStreamBeginCapture first");
   }
   return capture->end(*this);
 }
@@ -344,7 +344,7 @@ bool Stream::wait_in_capture(const Point& point, Epoch epoch) {
         orErrorCapturedEvent,
         text(
             orErrorCapturedEvent,
-            "the capture in which the event was recorded is over"));
+            "the capture in which the event was recorded has ended"));
   }
   branch_ = other->join(*this, epoch, point);
   capture_ = other->shared_from_this();

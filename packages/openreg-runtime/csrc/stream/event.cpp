@@ -91,8 +91,8 @@ void Point::wait(const Deadline& deadline) {
     if (next == end) {
       throw Failure(
           orErrorTimeout,
-          "the event was not reached in " + std::to_string(deadline.limit) +
-              " ms; the work before it goes on");
+          "the event was not reached within " + std::to_string(deadline.limit) +
+              " ms; the work before it is still running");
     }
   }
 }
@@ -100,7 +100,7 @@ void Point::wait(const Deadline& deadline) {
 std::shared_ptr<ipc::SharedEvent> Event::shared() const {
   const std::lock_guard lock(mutex_);
   if (!shared_) {
-    throw Failure(orErrorInvalidHandle, "event was destroyed meanwhile");
+    throw Failure(orErrorInvalidHandle, "event was destroyed during the call");
   }
   return shared_;
 }
@@ -165,7 +165,8 @@ orIpcEventHandle_t Event::handle() const {
   if (!file_) {
     throw Failure(
         orErrorInvalidHandle,
-        shared_ ? "event is one of another process, which alone can share it"
+        shared_ ? "event belongs to another process, and only that process can "
+                  "share it"
                 : "event was created without orEventInterprocess");
   }
   orIpcEventHandle_t handle{};

@@ -42,16 +42,15 @@ void check_may_run_here(const Stream& stream) {
     if (each->stream == &stream && each->enqueued) {
       throw Failure(
           orErrorNotPermitted,
-          "the kernel that calls has enqueued work on the same stream, which "
-          "comes first but runs after the kernel: expected a call that "
-          "enqueues");
+          "the calling kernel has enqueued work on its own stream, which runs "
+          "only after the kernel: expected an asynchronous call");
     }
     if (each->stream == &stream && each->pipelined) {
       throw Failure(
           orErrorNotPermitted,
-          "what takes the reply to an enqueued message cannot run a command on "
-          "its own stream, where later ones may have begun: expected a call "
-          "that enqueues");
+          "the handler of a message's reply cannot block on its own stream, "
+          "where later commands may have started: expected an asynchronous "
+          "call");
     }
   }
 }

@@ -56,7 +56,7 @@ void Stream::replay(GraphRun run, Epoch epoch) {
 void Stream::check_accepts(Epoch epoch) const {
   state_.check_since(epoch);
   if (retired_) {
-    throw Failure(orErrorInvalidHandle, "stream was destroyed meanwhile");
+    throw Failure(orErrorInvalidHandle, "stream was destroyed during the call");
   }
 }
 
@@ -75,7 +75,7 @@ void Stream::run_entry(Entry&& entry) {
   if (nested) {
     check_may_run();
   } else {
-    check_not_captured("a command was to run at once on a captured stream");
+    check_not_captured("a blocking command was called on a captured stream");
   }
   if (activity::is_on()) [[unlikely]] {
     runner_.begin_record(entry, nested);
@@ -344,7 +344,7 @@ void Stream::wait_for_room(Lock& lock, const Entry& entry) {
           orErrorTimeout,
           "a stream of device " + std::to_string(device_) + " still holds " +
               std::to_string(queue_.size()) +
-              " commands, which is as many as it can, after " +
+              " commands, the most that a stream can hold, after " +
               std::to_string(limit.limit) + " ms");
     }
   }
@@ -558,9 +558,9 @@ void Stream::wait_until(
           orErrorTimeout,
           "a stream of device " + std::to_string(device_) + " still has " +
               std::to_string(completed - completed_) +
-              " commands to do after " + std::to_string(deadline.limit) +
+              " pending commands after " + std::to_string(deadline.limit) +
               " ms" + (running ? std::string(" and runs ") + running : "") +
-              "; they go on");
+              "; they continue");
     }
   }
 }

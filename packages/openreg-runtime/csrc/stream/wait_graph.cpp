@@ -95,7 +95,7 @@ void WaitEdge::check() {
           orErrorNotPermitted,
           "a kernel of device " + std::to_string(device) +
               " waits for a stream of device " + std::to_string(target) +
-              " that waits for the kernel: neither would ever go on");
+              " that waits for the kernel: a deadlock");
     }
   }
 }

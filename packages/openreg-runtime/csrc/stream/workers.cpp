@@ -88,7 +88,7 @@ void Stream::start_worker() {
     workers::remove(*this);
     throw Failure(
         orErrorUnknown,
-        std::string("no thread for the stream: ") + error.what());
+        std::string("cannot start a thread for the stream: ") + error.what());
   } catch (...) {
     workers::remove(*this);
     throw;

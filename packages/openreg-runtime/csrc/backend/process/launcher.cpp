@@ -46,7 +46,8 @@ Launcher& launcher() {
 std::string own_library() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&orInit), &info) == 0) {
-    throw Failure(orErrorUnknown, "the file of libopenreg is not known");
+    throw Failure(
+        orErrorUnknown, "the path of libopenreg cannot be determined");
   }
   return info.dli_fname;
 }
@@ -181,7 +182,7 @@ void start_launcher(Launcher& all, const AddressSpace& memory) {
   if (arguments.empty()) {
     throw Failure(
         orErrorNotSupported,
-        "OPENREG_ISOLATION=process needs a launcher of device processes: set "
+        "OPENREG_ISOLATION=process needs a launcher for device processes: set "
         "OPENREG_DEVICE_LAUNCHER to a command such as 'python -m "
         "openreg_runtime.device'");
   }
@@ -218,7 +219,7 @@ void start_launcher(Launcher& all, const AddressSpace& memory) {
     waitpid(pid, nullptr, 0);
     throw Failure(
         orErrorUnknown,
-        std::string("no thread for the launcher of device processes: ") +
+        std::string("cannot start a thread for the device launcher: ") +
             error.what());
   }
   try {

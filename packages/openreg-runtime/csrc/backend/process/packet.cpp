@@ -25,7 +25,7 @@ std::pair<int, int> make_socket_pair() {
       0) {
     throw Failure(
         orErrorUnknown,
-        std::string("no socket for a device's process: ") +
+        std::string("cannot create a socket for a device process: ") +
             std::strerror(errno));
   }
   return {sockets[0], sockets[1]};
@@ -53,7 +53,7 @@ bool send_packet(int socket, const std::string& text, int file) {
   if (sent < 0 && errno != EPIPE && errno != ECONNRESET) {
     throw Failure(
         orErrorUnknown,
-        std::string("a packet of a device's process is not sent: ") +
+        std::string("cannot send a packet to a device process: ") +
             std::strerror(errno));
   }
   return sent >= 0;

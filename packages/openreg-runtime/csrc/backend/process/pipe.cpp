@@ -89,7 +89,7 @@ void wait_until(
 }
 
 [[noreturn]] void throw_broken() {
-  throw Broken("the shared memory of a lane is broken");
+  throw Broken("the shared memory of a lane is corrupted");
 }
 
 } // namespace

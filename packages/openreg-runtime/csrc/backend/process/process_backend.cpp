@@ -165,7 +165,9 @@ NewLane make_lane() {
     if (file >= 0) {
       close(file);
     }
-    throw Failure(orErrorMemoryAllocation, "no memory for a lane: " + reason);
+    throw Failure(
+        orErrorMemoryAllocation,
+        "cannot allocate shared memory for a lane: " + reason);
   }
   madvise(mapped, sizeof(LaneMemory), MADV_DONTFORK);
   return {static_cast<LaneMemory*>(mapped), file};
@@ -257,7 +259,7 @@ void Connection::stash_replies() {
   while (const std::size_t count = replies_.available()) {
     const std::size_t end = stash_.size();
     if (count > kMostStashed - std::min(end, kMostStashed)) {
-      throw Broken("it sent replies without end");
+      throw Broken("it sent more replies than the host can hold");
     }
     stash_.resize(end + count);
     stash_.resize(end + replies_.read_some(stash_.data() + end, count));

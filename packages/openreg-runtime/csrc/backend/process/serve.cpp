@@ -62,7 +62,7 @@ class Memory {
       throw Failure(
           orErrorIllegalAddress,
           std::to_string(count) + " bytes at " + std::to_string(address) +
-              " are not memory of the device");
+              " are not device memory");
     }
     return kernel_ + (address - own_);
   }
@@ -136,7 +136,9 @@ class Server {
       } catch (const std::exception& exception) {
         fail(orErrorLaunchFailure, text_of(exception));
       } catch (...) {
-        fail(orErrorLaunchFailure, "a kernel threw something unknown");
+        fail(
+            orErrorLaunchFailure,
+            "a kernel threw an exception of an unknown type");
       }
     }
   }
@@ -206,7 +208,7 @@ class Server {
         memory_.release(command.address, command.size);
         return;
     }
-    throw Failure(orErrorInvalidValue, "a command is of no known kind");
+    throw Failure(orErrorInvalidValue, "unknown command kind");
   }
 
   void run_message(const CommandFrame& command) {
@@ -264,7 +266,7 @@ void serve_device(int socket, orMemoryView view, orStartExecutor_t start) {
   if (prctl(PR_SET_DUMPABLE, 0) != 0) {
     throw Failure(
         orErrorUnknown,
-        std::string("the memory of a device cannot be kept from others: ") +
+        std::string("cannot protect the device memory from other processes: ") +
             std::strerror(errno));
   }
   static Memory* memory = new Memory(view);
@@ -273,11 +275,11 @@ void serve_device(int socket, orMemoryView view, orStartExecutor_t start) {
   }
   while (const auto packet = receive_packet(socket)) {
     if (packet->text != "lane" || packet->file < 0) {
-      throw Failure(orErrorInvalidValue, "a packet is not known");
+      throw Failure(orErrorInvalidValue, "unknown packet");
     }
     LaneMemory* lane = map_lane(packet->file);
     if (lane == nullptr) {
-      throw Failure(orErrorInvalidValue, "a lane has no memory");
+      throw Failure(orErrorInvalidValue, "a lane has no shared memory");
     }
     std::thread([lane] { Server(*memory, *lane).serve(); }).detach();
   }
