@@ -66,7 +66,9 @@ def report() -> dict[str, Any]:
         "seconds": 2.0,
         "cases": [
             case("device/copy", outcome="passed", made=2, passed=2, same_bits=1),
-            case("rng/seeds", outcome="skipped", message="the host is no accelerator"),
+            case(
+                "rng/seeds", outcome="skipped", message="the CPU is not an accelerator"
+            ),
             case(
                 "operators/add/float32/forward",
                 subject="add",

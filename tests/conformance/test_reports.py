@@ -62,12 +62,12 @@ def test_junit_has_a_test_for_each_case(report: dict[str, Any]) -> None:
     (failure,) = root.iter("failure")
     assert "import torch" in (failure.text or "")
     (skipped,) = root.iter("skipped")
-    assert skipped.get("message") == "the host is no accelerator"
+    assert skipped.get("message") == "the CPU is not an accelerator"
 
 
 def test_summary_counts_and_explains(report: dict[str, Any]) -> None:
     text = "\n".join(summary.lines(report))
-    assert "skipped 1: the host is no accelerator" in text
+    assert "skipped 1: the CPU is not an accelerator" in text
     assert "bit-equal to the CPU: 1 of 2" in text
     assert "1. operators: values: add" in text
     assert "docs/operators.md" in text
@@ -103,7 +103,7 @@ def test_compare_has_status_1_for_a_regression(
     other.write_text("[]")
     done = command("compare", one, other)
     assert done.status == 2
-    assert "is not the JSON of a run" in done.errors
+    assert "is not the JSON report of a run" in done.errors
 
 
 def test_reports_are_made_of_the_json_of_a_run(

@@ -34,9 +34,9 @@ def test_run_of_the_cpu_passes(command: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--device", "acme"], "no device acme: torch does not know it"),
+        (["--device", "acme"], "acme cannot be used: torch does not recognize it"),
         (["--device", "cuda"], "torch.cuda.is_available() is False"),
-        (["--device", "cpu:0"], "name the type alone: cpu"),
+        (["--device", "cpu:0"], "expected a type without an index: cpu"),
         (["--device", "cpu", "--import", "no_such"], "No module named 'no_such'"),
         (["--device", "hpu"], "torch has no module torch.hpu"),
         (
@@ -47,9 +47,15 @@ def test_run_of_the_cpu_passes(command: Command, tmp_path: Path) -> None:
         (["--device", "cpu", "--timeout", "nan"], "timeout is nan; accepted: above 0"),
         (["--device", "cpu", "--timeout", "inf"], "timeout is inf; accepted: above 0"),
         (["--device", "cpu", "--advices", "-1"], "--advices is -1; accepted: 0"),
-        (["--device", "cpu", "--json", "/no/such/out.json"], "there is no folder"),
+        (
+            ["--device", "cpu", "--json", "/no/such/out.json"],
+            "the folder /no/such does not exist",
+        ),
         (["--device", "cpu", "--html", "/tmp"], "/tmp is a folder"),
-        (["--device", "cpu", "--junit", "/no/such/out.xml"], "there is no folder"),
+        (
+            ["--device", "cpu", "--junit", "/no/such/out.xml"],
+            "the folder /no/such does not exist",
+        ),
         (["--device", "cpu", "--resume"], "--resume needs --json"),
         (["--device", "cpu", "--level", "huge"], "invalid choice: 'huge'"),
     ],
@@ -240,7 +246,7 @@ def test_signal_ends_a_run_that_hangs_and_locks_its_file(
         time.sleep(0.01)
     other = command(*arguments)
     assert other.status == 2
-    assert f"another run writes {path}.journal" in other.errors
+    assert f"another run is writing {path}.journal" in other.errors
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + number

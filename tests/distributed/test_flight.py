@@ -242,7 +242,7 @@ def test_the_folder_of_another_is_not_used(temporary):
     folder = temporary / f"openreg-flight-{os.geteuid()}-{os.getpid()}"
     folder.symlink_to(temporary / "elsewhere")
     (temporary / "elsewhere").mkdir()
-    assert f"{folder} is no folder of this user" in failing(temporary)
+    assert f"{folder} is not a directory that this user owns" in failing(temporary)
     assert [*(temporary / "elsewhere").iterdir()] == []
 
 
@@ -480,5 +480,5 @@ def test_two_files_of_one_rank_are_refused(tmp_path):
     record = {"rank": 3, "entries": [], "pg_config": {}, "time_ns": 0}
     for name in ("a.json", "b.json"):
         (tmp_path / name).write_text(json.dumps(record))
-    with pytest.raises(ValueError, match="is of rank 3, as another file is"):
+    with pytest.raises(ValueError, match="is the second record of rank 3"):
         flight.load([tmp_path])

@@ -123,7 +123,7 @@ def test_channels_are_apart():
 def refusals(rank: int) -> None:
     _, memory = meet(4)
     last = memory.signal_pad_size // 4 // 2 - 1
-    with raises(f"the channel of barrier is {last + 1}, but signal pads have room"):
+    with raises(f"the channel of barrier is {last + 1}, but the signal pads"):
         memory.barrier(channel=last + 1)
     with raises("the channel of put_signal is -1"):
         memory.put_signal(1, channel=-1)

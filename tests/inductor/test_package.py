@@ -100,7 +100,7 @@ print(torch.compile(lambda x: x.sin() + 1)(x).device)
 def test_changed_source_is_named_and_nothing_is_compiled(run_python, name, path):
     result = run_python(CHANGED.format(name=name, device="openreg"))
     assert result.returncode == 1
-    expected = rf"these functions are others: {path}\. Compiled kernels"
+    expected = rf"these functions have changed: {path}\. Compiled kernels"
     assert re.search(expected, result.stderr), result.stderr
     # Compiled programs of the CPU are none of our business.
     result = run_python(CHANGED.format(name=name, device="cpu"))
@@ -136,7 +136,7 @@ def test_changed_source_of_graphs_is_named_by_the_mode_that_needs_it(run_python)
     assert result.returncode == 0, result.stderr
     result = run_python(source.replace("+ 1)", '+ 1, mode="reduce-overhead")'))
     assert result.returncode == 1
-    assert "these functions are others: cudagraph_trees:get_manager" in result.stderr
+    assert "these functions have changed: cudagraph_trees:get_manager" in result.stderr
 
 
 @pytest.mark.slow

@@ -42,7 +42,7 @@ int device_count() {
 
 void Session::complain(const char* what) {
   errors_.push_back(std::string(what) + ": " + orGetErrorMessage());
-  TORCH_WARN("The activity of the device is not complete: ", errors_.back());
+  TORCH_WARN("The recorded device activity is incomplete: ", errors_.back());
 }
 
 void Session::start() {
@@ -82,7 +82,7 @@ void Session::stop() {
   }
   if (lost > 0) {
     errors_.push_back(std::to_string(lost) + " records found no room");
-    TORCH_WARN("The activity of the device is not complete: ", errors_.back());
+    TORCH_WARN("The recorded device activity is incomplete: ", errors_.back());
   }
 }
 

@@ -121,7 +121,7 @@ def _journal_of(path: Path | None) -> Path | None:
 
 def _run(options: argparse.Namespace) -> int:
     if options.resume and options.json is None:
-        raise ValueError("--resume needs --json, beside which the journal is")
+        raise ValueError("--resume needs --json: the journal is next to that file")
     known = expectations.read(options.expect) if options.expect else []
     settings = Settings(
         options.device,
@@ -141,7 +141,7 @@ def _run(options: argparse.Namespace) -> int:
         status = _show(report, known, options)
         journal.remove()
     except UnusableError as error:
-        raise ValueError(f"there is no device {options.device}: {error}") from error
+        raise ValueError(f"device {options.device} cannot be used: {error}") from error
     finally:
         journal.close()
     return status
@@ -167,14 +167,14 @@ def _ends_as_interrupted() -> Iterator[None]:
 def _check_outputs(options: argparse.Namespace) -> None:
     """Refuses what cannot be written before hours are spent on it."""
     if options.advices < 0:
-        raise ValueError(f"--advices is {options.advices}; accepted: 0 and more")
+        raise ValueError(f"--advices is {options.advices}; accepted: 0 or more")
     for path in (options.json, options.html, options.junit):
         if path is None:
             continue
         if path.is_dir():
             raise ValueError(f"{path} is a folder")
         if not path.parent.is_dir():
-            raise ValueError(f"{path}: there is no folder {path.parent}")
+            raise ValueError(f"{path}: the folder {path.parent} does not exist")
         if not os.access(path if path.exists() else path.parent, os.W_OK):
             raise ValueError(f"{path} cannot be written")
 
@@ -206,7 +206,7 @@ def read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
     if not _is_report(report):
-        raise ValueError(f"{path} is not the JSON of a run")
+        raise ValueError(f"{path} is not the JSON report of a run")
     found: dict[str, Any] = report
     return found
 
@@ -225,7 +225,9 @@ def _program(options: argparse.Namespace) -> int:
     for case in read(options.file)["cases"]:
         if case["name"] == options.case:
             if not case.get("program"):
-                raise ValueError(f"{options.case} has {case['outcome']}: no program")
+                raise ValueError(
+                    f"{options.case} has no program: its outcome is {case['outcome']}"
+                )
             print(case["program"], end="")
             return 0
     raise ValueError(f"{options.file} has no case {options.case}")

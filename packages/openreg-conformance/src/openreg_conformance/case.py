@@ -99,9 +99,9 @@ def device_count(device: str) -> int:
 
 def _check_needs(device: str, needs: tuple[str, ...]) -> None:
     if "accelerator" in needs and device == HOST:
-        raise SkippedError("the host is no accelerator")
+        raise SkippedError("the CPU is not an accelerator")
     if "two devices" in needs and device_count(device) < 2:
-        raise SkippedError("there are not two devices")
+        raise SkippedError("fewer than two devices")
 
 
 class Suite:

@@ -61,10 +61,14 @@ def read(path: Path) -> list[Expectation]:
         raise ExpectationError(f"{path}: {error}") from error
     unknown = set(content) - {"expected", "run"}
     if unknown:
-        raise ExpectationError(f"{path}: {sorted(unknown)[0]} is not [[expected]]")
+        raise ExpectationError(
+            f"{path}: unknown key {sorted(unknown)[0]}, expected [[expected]]"
+        )
     entries = content.get("expected", [])
     if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
-        raise ExpectationError(f"{path}: expected is not made of tables [[expected]]")
+        raise ExpectationError(
+            f"{path}: 'expected' must be an array of tables [[expected]]"
+        )
     return [
         _expectation(f"{path}: entry {i}", entry) for i, entry in enumerate(entries, 1)
     ]

@@ -56,16 +56,18 @@ def load(device: str, imports: Sequence[str]) -> dict[str, Any]:
         for name in module_names(imports):
             importlib.import_module(name)
     except Exception as error:
-        raise UnusableError(f"it cannot be loaded: {_line(error)}") from error
+        raise UnusableError(
+            f"its package cannot be imported: {_line(error)}"
+        ) from error
     try:
         parsed = torch.device(device)
     except RuntimeError as error:
         raise UnusableError(
-            f"torch does not know it; is its package installed, or named with "
+            f"torch does not recognize it; is its package installed, or named with "
             f"--import? {_line(error)}"
         ) from error
     if parsed.index is not None:
-        raise UnusableError(f"name the type alone: {parsed.type}")
+        raise UnusableError(f"expected a type without an index: {parsed.type}")
     if device == "meta":
         raise UnusableError("its tensors have no values")
     module = getattr(torch, device, None)

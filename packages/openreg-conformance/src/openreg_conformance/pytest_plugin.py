@@ -61,7 +61,7 @@ class ConformanceFile(pytest.File):
             worker = Worker(settings, listing=True)
         except UnusableError as error:
             raise self.CollectError(
-                f"there is no device {settings.device}: {error}"
+                f"device {settings.device} cannot be used: {error}"
             ) from error
         judge = Judge(settings, worker)
         self.config.add_cleanup(judge.close)

@@ -80,7 +80,7 @@ class Settings:
                 if not isinstance(each, str):
                     raise ValueError(f"{name} has {each!r}, not a name")
         if self.workers < 1:
-            raise ValueError(f"workers is {self.workers}; accepted: 1 and more")
+            raise ValueError(f"workers is {self.workers}; accepted: 1 or more")
         number = isinstance(self.limit, int | float)
         if not (number and 0 < self.limit <= LONGEST):  # nor NaN
             raise ValueError(
@@ -340,7 +340,7 @@ class Journal:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self.close()
-            raise ValueError(f"another run writes {path}") from None
+            raise ValueError(f"another run is writing {path}") from None
         except OSError as error:  # a file system may have no locks
             sys.stderr.write(f"{path} is not locked: {error}\n")
 
@@ -372,8 +372,8 @@ class Journal:
             ) from None
         if different:
             raise ValueError(
-                f"{self._path} is of a run with another {', '.join(different)}; "
-                "run without --resume"
+                f"{self._path} belongs to a run with a different "
+                f"{', '.join(different)}; run without --resume"
             )
         self._file.truncate(sum(len(each.encode()) for each in lines))
         self.done = done

@@ -11,7 +11,8 @@ namespace openreg::distributed {
 Maker::Maker() {
   static const int error =
       pthread_atfork(nullptr, nullptr, [] { g_forks.fetch_add(1); });
-  TORCH_CHECK(error == 0, "occl: no memory for a handler of forks");
+  TORCH_CHECK(
+      error == 0, "occl: cannot register a fork handler: out of memory");
   forks_ = g_forks.load();
 }
 

@@ -39,7 +39,7 @@ void check_tensor(const at::Tensor& tensor) {
       c10::DeviceTypeName(c10::kPrivateUse1, true),
       " devices, but got one of ",
       tensor.device(),
-      "; a group for both is init_process_group(\"cpu:gloo,",
+      "; for a group that takes both, call init_process_group(\"cpu:gloo,",
       c10::DeviceTypeName(c10::kPrivateUse1, true),
       ":occl\")");
   TORCH_CHECK(
@@ -405,9 +405,9 @@ void OcclBackend::shutdown() {
     TORCH_WARN(
         "occl: the group '",
         options_->group_name,
-        "' was destroyed while work of it ran for more than ",
+        "' was destroyed, but its work was still running after ",
         kShutdownPatience.count() / 1000,
-        " s; it is aborted");
+        " s; the work is aborted");
   }
   abort();
   for (const Running& each : running) {
@@ -701,7 +701,12 @@ Tensors OcclBackend::list_of_root(
     return one_for_each_rank(lists, what);
   }
   TORCH_CHECK(
-      lists.empty(), "occl: ", what, " of ", name, " are for the root only");
+      lists.empty(),
+      "occl: ",
+      what,
+      " of ",
+      name,
+      " are accepted on the root only");
   return {};
 }
 
@@ -932,7 +937,8 @@ OcclBackend::point_to_point(Call call, PeerOp::Kind kind, int peer, int tag) {
             batch_ || peer != rank_,
             "occl: ",
             call.name,
-            " with the rank itself needs its counterpart in the same batch");
+            " to or from the same rank needs the matching operation in the "
+            "same batch");
       }
       if (batch_) {
         batch_->device = tensor.device().index();
@@ -1005,7 +1011,8 @@ OcclBackend::WorkPtr OcclBackend::endCoalescing() {
   Batch batch;
   {
     const std::lock_guard lock(mutex_);
-    TORCH_CHECK(batch_, "occl: endCoalescing() without startCoalescing()");
+    TORCH_CHECK(
+        batch_, "occl: endCoalescing() was called without startCoalescing()");
     batch = std::move(*batch_);
     batch_.reset();
   }

@@ -193,7 +193,7 @@ void OcclWork::wait_on_host(std::chrono::milliseconds timeout) const {
             issued_.name.text(),
             " was not done after ",
             timeout.count(),
-            " ms; it goes on"));
+            " ms; it continues"));
   }
   if (auto failure = outcome_->failure()) {
     std::rethrow_exception(failure);

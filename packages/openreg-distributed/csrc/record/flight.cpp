@@ -118,7 +118,7 @@ void make_own_folder(const std::string& path) {
       lstat(path.c_str(), &found) == 0 && S_ISDIR(found.st_mode) &&
           found.st_uid == geteuid(),
       path,
-      " is no folder of this user");
+      " is not a directory that this user owns");
 }
 
 } // namespace

@@ -44,9 +44,9 @@ void Signals::check(const char* name, int channel) const {
       name,
       " is ",
       channel,
-      ", but signal pads have room for channels from 0 to ",
+      ", but the signal pads have channels 0 to ",
       channels - 1,
-      "; set_signal_pad_size() makes later ones larger");
+      "; call set_signal_pad_size() before the allocation for more");
   const char* reason = pending_->reason();
   TORCH_CHECK(reason == nullptr, describe(name, channel), ": ", reason);
 }

@@ -125,7 +125,8 @@ class OpenBlock {
             orSuccess,
         "SymmetricMemory: the memory of rank ",
         rank,
-        " cannot be opened, which is for processes of one user on one host: ",
+        " cannot be opened; all ranks must be processes of one user on one "
+        "host: ",
         orGetErrorMessage());
   }
   ~OpenBlock() {
@@ -269,8 +270,8 @@ class Allocator final : public symmetric::SymmetricMemoryAllocator {
     check(orDeviceGetAttribute(&reachable, orDevAttrKernelPointers, index));
     TORCH_CHECK(
         reachable != 0,
-        "SymmetricMemory needs device memory in the process of the rank, which "
-        "OPENREG_ISOLATION=process does not give");
+        "SymmetricMemory needs device memory in the rank's own process: "
+        "OPENREG_ISOLATION=process is not supported");
     auto block = std::make_shared<Block>(size, index);
     void* pointer = block->pointer();
     const std::lock_guard lock(mutex_);
@@ -304,8 +305,8 @@ class Allocator final : public symmetric::SymmetricMemoryAllocator {
       const auto& chosen = group_name ? group_name : entry.group_name;
       TORCH_CHECK(
           chosen.has_value(),
-          "SymmetricMemory: rendezvous() needs a group, since the memory was "
-          "allocated for none");
+          "SymmetricMemory: rendezvous() needs a group, because the memory was "
+          "allocated without one");
       name = *chosen;
       block = entry.block;
     }
@@ -429,7 +430,7 @@ class Allocator final : public symmetric::SymmetricMemoryAllocator {
           answers[static_cast<size_t>(other)] != 0,
           "SymmetricMemory: rendezvous() failed on rank ",
           other,
-          ", which tells why");
+          "; see the error of that rank");
     }
     return mapping;
   }

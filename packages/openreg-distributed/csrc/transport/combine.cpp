@@ -34,7 +34,7 @@ Binary function_of(ReduceOp::RedOpType op) {
     case ReduceOp::BXOR:
       return &at::bitwise_xor_out;
     default:
-      TORCH_CHECK(false, "occl: no function for reduction ", int{op});
+      TORCH_CHECK(false, "occl: unsupported reduction ", int{op});
   }
 }
 

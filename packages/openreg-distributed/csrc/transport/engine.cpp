@@ -320,9 +320,9 @@ Engine::SelfPairs Engine::pairs_with_self(
         });
     TORCH_CHECK(
         found != sends.end(),
-        "occl: a receive of the rank itself with tag ",
+        "occl: a receive from the same rank with tag ",
         receive->tag,
-        " has no send in its batch");
+        " has no matching send in its batch");
     const at::Tensor& from = (*found)->tensor;
     const at::Tensor& to = receive->tensor;
     TORCH_CHECK(
@@ -342,9 +342,9 @@ Engine::SelfPairs Engine::pairs_with_self(
   }
   TORCH_CHECK(
       sends.empty(),
-      "occl: a send to the rank itself with tag ",
+      "occl: a send to the same rank with tag ",
       sends.front()->tag,
-      " has no receive in its batch");
+      " has no matching receive in its batch");
   return pairs;
 }
 

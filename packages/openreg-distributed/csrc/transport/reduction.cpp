@@ -88,7 +88,7 @@ void check_reduction(const ReduceOp& op, at::ScalarType type) {
       kind != ReduceOp::AVG || (type != at::kBool && type != at::kUInt64),
       "occl: tensors of type ",
       type,
-      " have no AVG");
+      " cannot be reduced with AVG");
   TORCH_CHECK(
       kind != ReduceOp::PREMUL_SUM || c10::isFloatingType(type) ||
           c10::isComplexType(type),

@@ -84,11 +84,11 @@ def load(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
                 rank = found["rank"]
                 missing = {"entries", "pg_config", "time_ns"} - found.keys()
             except (KeyError, TypeError, ValueError) as error:
-                raise ValueError(f"{file} is no flight record: {error!r}") from error
+                raise ValueError(f"{file} is not a flight record: {error!r}") from error
             if missing:
-                raise ValueError(f"{file} is no flight record: {missing} is missing")
+                raise ValueError(f"{file} is not a flight record: {missing} is missing")
             if rank in records:
-                raise ValueError(f"{file} is of rank {rank}, as another file is")
+                raise ValueError(f"{file} is the second record of rank {rank}")
             records[rank] = found
     return [records[rank] for rank in sorted(records)]
 

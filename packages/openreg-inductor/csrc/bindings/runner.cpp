@@ -120,7 +120,7 @@ class Runner final : public Base {
     try {
       guard_impl().synchronizeDevice(device_.index());
     } catch (const std::exception& error) {
-      TORCH_WARN("a model ends after a failure: ", error.what());
+      TORCH_WARN("releasing a model after a failure: ", error.what());
     }
   }
 
@@ -136,7 +136,7 @@ class Runner final : public Base {
         stream == nullptr || stream == current,
         "a model runs on the current stream of ",
         device_,
-        ": make the stream current, and pass no other");
+        ": make the stream current instead of passing another one");
     const RaisedScope scope;
     try {
       return Base::run_impl(inputs, current);

@@ -142,7 +142,10 @@ void set_launch(LaunchCompiled launch) {
 
 void launch(const Call& call) {
   const LaunchCompiled found = launch_compiled;
-  TORCH_CHECK(found != nullptr, "a kernel needs the module openreg_aten._C");
+  TORCH_CHECK(
+      found != nullptr,
+      "a compiled kernel needs openreg_aten._C, which is not loaded: import "
+      "torch_openreg first");
   if (const Observe observe = observe_launch) {
     const auto operands = std::exchange(observed, {});
     observe(call, operands);

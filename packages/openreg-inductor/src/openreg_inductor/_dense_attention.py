@@ -159,7 +159,7 @@ def _check(call: fx.Node, options: Any) -> None:
     if options.get("BACKEND") == "FLASH":
         raise RuntimeError(
             "BACKEND='FLASH' but flash attention cannot be used: "
-            f"there is no such kernel for {place.type}. Use BACKEND='AUTO'"
+            f"{place.type} has no such kernel. Use BACKEND='AUTO'"
         )
 
 

@@ -369,7 +369,7 @@ def _check(expected: Mapping[str, str]) -> None:
         own, torch = (metadata.version(p) for p in ("openreg-inductor", "torch"))
         raise UpstreamChangedError(
             f"openreg-inductor {own} was written for torch 2.13.0. In torch {torch} "
-            f"these functions are others: {', '.join(changed)}. Compiled "
+            f"these functions have changed: {', '.join(changed)}. Compiled "
             'kernels may be wrong for the device; backend="aot_eager" works'
         )
 

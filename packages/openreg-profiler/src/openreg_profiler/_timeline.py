@@ -180,7 +180,7 @@ def read(profile: torch.profiler.profile) -> Timeline:
         moments += (start, end)
     if not work:
         raise ValueError(
-            "utilization: the profile has no work of the device: expected one that has "
+            "utilization: the profile has no device work: expected one that has "
             "ended, with ProfilerActivity.OPENREG among its activities"
         )
     if not any((each.correlation, each.start) in details for each in work):

@@ -57,5 +57,5 @@ def set_tensor_flags(tensor: torch.Tensor, flags: Mapping[str, bool]) -> None:
                 f"flags: expected names with a bool each, got {name!r}: {value!r}"
             )
         if name in _TAKEN:
-            raise ValueError(f"flags: PyTorch uses the name {name!r} itself")
+            raise ValueError(f"flags: the name {name!r} is reserved by PyTorch")
     _C.set_tensor_flags(tensor, dict(flags))
