@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Buffers of threads, sessions, ids, and the records of calls.
+// Per-thread buffers, sessions, correlation ids and call records.
 #include "activity/recorder.h"
 
 #include "base/api_observer.h"
@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::size_t kCapacity = std::size_t{1} << 20;
 
-/// The records of one thread, and after its end of another.
+/// The records of one thread. A buffer is reused when its thread has ended.
 struct Buffer {
   std::mutex mutex;
   std::vector<orActivity> records;
@@ -54,7 +54,7 @@ Recorder& recorder() {
   return *value;
 }
 
-/// What a thread knows of the session.
+/// A thread's view of the session.
 struct ThreadState {
   std::uint64_t session = 0; // of the ids
   std::array<std::vector<std::uint64_t>, 2> ids;
@@ -109,7 +109,7 @@ Buffer& buffer_of(ThreadState& state) {
   return *state.buffer;
 }
 
-/// The text for good: a library that brought it may be unloaded.
+/// Copies the name and keeps it forever, because its library may be unloaded.
 const char* keep(const char* name) {
   Recorder& all = recorder();
   const std::lock_guard lock(all.names_mutex);
@@ -126,7 +126,7 @@ void publish(const orActivity& record, std::uint64_t session) noexcept {
     }
     Buffer& buffer = buffer_of(*state);
     const std::lock_guard lock(buffer.mutex);
-    // Under the lock, so that enable() finds all that belongs to its past.
+    // The lock makes enable() see every record of the previous session.
     if (session != all.session.load(std::memory_order_relaxed)) {
       return;
     }
@@ -145,7 +145,7 @@ std::uint64_t last_id(ThreadState& state, orActivityIdKind kind) {
   return ids.empty() ? 0 : ids.back();
 }
 
-/// A record of what this thread does now.
+/// Returns a record that starts now on this thread.
 orActivity start_record(orActivityKind kind, int device) {
   orActivity record{};
   record.kind = kind;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Records of what is called and of what runs, each kept by the thread that ends
-// it until somebody takes it.
+// Records of API calls and of executed commands. The thread that ends a record
+// keeps it until orActivityTake() reads it.
 #pragma once
 
 #include "base/device_state.h"
@@ -14,10 +14,11 @@
 
 namespace openreg::activity {
 
-// Read from outside of the library too.
+// Other libraries read it, too.
 extern std::atomic<unsigned int> g_kinds;
 
-/// Whether anything is recorded: the one thing that costs while nothing is.
+/// Whether anything is recorded. This check is the only cost while recording is
+/// off.
 inline bool is_on() noexcept {
   return g_kinds.load(std::memory_order_relaxed) != 0;
 }
@@ -28,18 +29,18 @@ inline bool is_on(orActivityKind kind) noexcept {
 /// Nanoseconds of CLOCK_MONOTONIC.
 std::uint64_t now() noexcept;
 
-/// Throws orErrorNotPermitted if it is on.
+/// Throws orErrorNotPermitted if recording is already on.
 void enable(unsigned int kinds, std::size_t capacity);
 void disable() noexcept;
-/// Writes at most `capacity` records; returns how many, and how many found no
-/// room before.
+/// Writes at most `capacity` records and returns their number. `dropped` is the
+/// number of records that found no room.
 std::size_t
 take(orActivity* records, std::size_t capacity, std::uint64_t& dropped);
 
 void push_id(orActivityIdKind kind, std::uint64_t id);
 std::uint64_t pop_id(orActivityIdKind kind) noexcept;
 
-/// What is under way: a record without its end.
+/// A record of running work, whose end is not known yet.
 class Ticket {
  public:
   Ticket(const orActivity& started, std::uint64_t session) noexcept;
@@ -54,16 +55,16 @@ class Ticket {
   friend void end(Ticket& ticket, orError_t error) noexcept;
   const std::uint64_t session_; // in which it began
 };
-/// Waits until there is no ticket; false if the time was not enough.
+/// Waits until no ticket is left; returns false on a timeout.
 bool wait_for_tickets(const Deadline& deadline);
 
-/// A ticket of what this thread asks for now.
+/// Returns a ticket for the command that this thread enqueues now.
 std::unique_ptr<Ticket>
 make_ticket(orActivityKind kind, int device, const char* name);
-/// Keeps the record of something that has ended, unless its session is over.
-/// What never started ended when it was dropped.
+/// Keeps the record of a finished command, unless its session has ended. The
+/// end of a dropped command is the time of the drop.
 void end(Ticket& ticket, orError_t error) noexcept;
-/// Keeps the record of a block.
+/// Records an allocation or a free.
 void note_block(
     orActivityKind kind,
     int device,

@@ -25,7 +25,7 @@ int device_of_copy(const void* dst, const void* src) {
   return to >= 0 ? to : from >= 0 ? from : current_device();
 }
 
-/// Whether memory is there for work that comes later: it is not pageable.
+/// Whether later work can use the memory: pageable host memory may disappear.
 bool stays(const void* pointer) {
   return device_of(pointer) >= 0 || host_memory::find(pointer).has_value();
 }
@@ -56,7 +56,7 @@ void check_peer_copy(
   }
 }
 
-/// Checks one side of a copy of rows; returns how many bytes it spans.
+/// Checks one side of a 2D copy; returns the number of bytes it spans.
 std::size_t check_pitch(
     const char* argument,
     std::size_t pitch,
@@ -82,7 +82,7 @@ std::size_t check_pitch(
   return Copy2D::extent(pitch, width, height);
 }
 
-/// Checks a copy of rows; true if there is anything to copy.
+/// Checks a 2D copy; returns whether there is anything to copy.
 bool check_copy_2d(const Copy2D& copy, orMemcpyKind kind) {
   const auto& [dst, dst_pitch, src, src_pitch, width, height, route] = copy;
   const std::size_t to = check_pitch("dpitch", dst_pitch, width, height);
@@ -102,7 +102,7 @@ Place place_of(const void* pointer) {
                     : Place{address, runtime().device(device).state().check()};
 }
 
-/// What the record of a copy says of its two sides.
+/// The kinds of memory on both sides of a copy, for its record.
 Route route_of(const void* dst, const void* src) {
   if (!activity::is_on(orActivityMemcpy)) [[likely]] {
     return {};
@@ -130,8 +130,8 @@ Stream& default_stream(int device) {
   return runtime().device(device).default_stream();
 }
 
-/// A copy between devices comes after the default streams of both: waits for
-/// the one that does not execute it.
+/// A copy between devices is ordered after the default streams of both. Waits
+/// for the stream that does not execute it.
 void wait_for_source(const Stream& executing, const void* src) {
   const int from = device_of(src);
   if (from >= 0 && from != executing.device()) {
@@ -147,8 +147,8 @@ void wait_for_source(const Stream& executing, const void* src) {
   }
 }
 
-/// What orders a call: the stream that it names, or a default one, on which the
-/// call is done when it returns.
+/// The stream that orders a call. Without an explicit stream it is the default
+/// stream, and the call blocks.
 class Order {
  public:
   static Order by(orStream_t stream) {
@@ -158,7 +158,7 @@ class Order {
     return Order(default_stream(device), /*at_once=*/true);
   }
 
-  /// A call that is not `asynchronous` is done when it returns.
+  /// Blocks until the command has run unless `asynchronous`.
   void submit(Command command, bool asynchronous = true) const {
     if (asynchronous && !at_once_) {
       stream_.enqueue(std::move(command), epoch_);
@@ -166,8 +166,7 @@ class Order {
       stream_.run(std::move(command), epoch_);
     }
   }
-  /// With pageable host memory a copy is done when the call returns, as in
-  /// CUDA.
+  /// A copy with pageable host memory blocks, as in CUDA.
   void submit_copy(const void* dst, const void* src, Command copy) const {
     if (at_once_) {
       wait_for_source(stream_, src);

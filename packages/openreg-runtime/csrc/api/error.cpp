@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The part of the C API that tells what went wrong.
+// The part of the C API that reports errors.
 #include "base/error.h"
 
 #include <utility>

@@ -58,7 +58,7 @@ void check_same_device(const Point& start, const Point& end) {
   }
 }
 
-/// What the C function of that name does.
+/// The body of the C functions that create events.
 orError_t create_event(
     const char* function,
     orEvent_t* event,
@@ -99,8 +99,8 @@ orError_t orEventRecord(orEvent_t event, orStream_t stream) noexcept {
       return;
     }
     auto point = object.new_point(where);
-    // First the stream, which can fail: nobody may wait for a point that no
-    // stream will reach.
+    // The stream comes first because it can fail: no caller may wait for a
+    // point that no stream will reach.
     where.record(point, epoch);
     object.record(std::move(point));
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The part of the C API about executors and processes of devices.
+// The part of the C API for executors and device processes.
 #include "backend/executor.h"
 
 #include "backend/process/launcher.h"

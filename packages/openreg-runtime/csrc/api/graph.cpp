@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The part of the C API about captures and graphs.
+// The part of the C API for captures and graphs.
 #include "base/error.h"
 #include "device/graph_handles.h"
 #include "device/runtime.h"

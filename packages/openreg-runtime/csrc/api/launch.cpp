@@ -15,7 +15,7 @@ using namespace openreg;
 
 namespace {
 
-/// Throws orErrorInvalidValue for null, and for what no launch is.
+/// Throws orErrorInvalidValue for a null pointer and for invalid members.
 LaunchInfo read_info(const orLaunchInfo* info) {
   check_struct_size(info, "info");
   if (info->kind > orActivityHostFunc) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory part of the C API: allocation, pointers, and what they point to.
+// The memory part of the C API: allocation and pointer queries.
 #include "activity/recorder.h"
 #include "base/device_number.h"
 #include "base/error.h"
@@ -22,7 +22,7 @@ using namespace openreg;
 
 namespace {
 
-/// Checks what is to be pinned, or was.
+/// Checks a host range that the caller registers or unregisters.
 void check_host_range(const void* ptr, std::size_t size) {
   if (size == 0) {
     throw Failure(orErrorInvalidValue, "size must not be 0");
@@ -33,7 +33,8 @@ void check_host_range(const void* ptr, std::size_t size) {
         "size " + std::to_string(size) + " at ptr " + hex(ptr) +
             " exceeds the address space");
   }
-  // Neither device pointers nor, right behind them, kernel pointers.
+  // Rejects device pointers and the kernel pointers, which follow them
+  // directly.
   const AddressSpace& memory = runtime().memory();
   const auto begin = reinterpret_cast<std::uintptr_t>(memory.device_mapping(0));
   const auto end =
@@ -47,7 +48,7 @@ void check_host_range(const void* ptr, std::size_t size) {
   }
 }
 
-/// Throws orErrorNotSupported if this process cannot have the memory there.
+/// Throws orErrorNotSupported if this process cannot map the memory.
 void check_reachable(const void* devPtr) {
   if (!config().in_process) {
     throw Failure(
@@ -84,8 +85,8 @@ orError_t orFree(void* devPtr) noexcept {
       return;
     }
     auto& device = owner_of(devPtr);
-    // While the process exits, a kernel may never return; kernels reach the
-    // memory at another address, so freeing it under one faults nobody.
+    // While the process exits, a kernel may never return. Freeing its memory is
+    // safe, because kernels use another address.
     if (!process::exiting()) {
       Capture::check_may_wait(device.index());
       device.drain();
@@ -197,7 +198,7 @@ orError_t orPointerGetAttributes(
 
 orError_t orMemoryUnprotect(void* devPtr) noexcept {
   return api_call("orMemoryUnprotect", [&] {
-    // Held, so that no block that was freed is opened.
+    // The pin prevents a free of the block during the call.
     const auto pin = pin_block("devPtr", devPtr);
     check_reachable(devPtr);
     host_access::open(runtime().memory(), pin.block());

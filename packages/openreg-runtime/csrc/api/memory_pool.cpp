@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The part of the C API that allocates in the order of streams.
+// The part of the C API for stream-ordered allocation.
 #include "device/memory_pool.h"
 
 #include "activity/recorder.h"

@@ -64,7 +64,7 @@ orError_t orIsInitialized(int* initialized) noexcept {
 }
 
 orError_t orIsInBadFork(int* badFork) noexcept {
-  // Answers in such a child, where every api_call() fails.
+  // Works in a forked child, where every api_call() fails.
   if (badFork == nullptr) {
     return set_last_error(
         "orIsInBadFork", orErrorInvalidValue, "badFork must not be null");

@@ -15,7 +15,7 @@ using namespace openreg;
 
 namespace {
 
-/// What the C function of that name does.
+/// The body of the C functions that create streams.
 orError_t create_stream(
     const char* function,
     orStream_t* stream,
@@ -36,7 +36,7 @@ orError_t create_stream(
   });
 }
 
-/// The default stream is no part of a graph, also not by an event.
+/// The default stream cannot join a capture, not even through an event.
 void refuse_default_stream_in_capture(
     const Stream& stream,
     const Point* point) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The boundary behind which a device does its work.
+// The interface between the runtime and the implementation of a device.
 //
-// Streams and events order commands; a lane of the backend carries those of one
-// stream out. Everything that touches device bytes is a command, so a device
-// that lives elsewhere (another process) is another Backend and nothing above
-// it changes.
+// Streams and events order commands. A lane of the backend executes the
+// commands of one stream. Every access to device memory is a command, so a
+// device in another process needs only another Backend.
 #pragma once
 
 #include "base/device_state.h"
@@ -24,7 +23,7 @@
 
 namespace openreg {
 
-/// What a launch does, for people and profilers: orLaunchInfo, but smaller.
+/// The description of a launch for profilers: a smaller orLaunchInfo.
 struct LaunchInfo {
   const char* name = nullptr; // stays valid
   std::uint64_t bytes = 0;
@@ -33,7 +32,7 @@ struct LaunchInfo {
   std::uint8_t host_memory = orMemoryTypeUnmanaged;
 };
 
-/// A kernel with its argument block, which `cleanup` takes unless it is null.
+/// A kernel with its argument block. `cleanup`, unless null, frees the block.
 struct Launch {
   orKernel_t kernel;
   void* args;
@@ -41,7 +40,7 @@ struct Launch {
   LaunchInfo info{};
 };
 
-/// Bytes for the executor of the device, whose reply `on_reply` takes.
+/// Bytes for the device's executor. `on_reply` receives the reply.
 struct Message {
   LaunchInfo info; // with a name
   const void* data;
@@ -51,19 +50,19 @@ struct Message {
   orKernel_t cleanup;
 };
 
-/// An address for a copy. That of a device is good in this epoch only.
+/// An address for a copy. A device address is valid only in this epoch.
 struct Place {
   void* address;
   DeviceState::Epoch epoch = 0;
 };
 
-/// From where to where a copy goes, noted while activity is recorded.
+/// The two sides of a copy, noted while activity is recorded.
 struct Route {
   std::uint8_t direction = orMemcpyHostToHost;
   std::uint8_t host_memory = orMemoryTypeUnmanaged;
 };
 
-/// Bytes between two addresses, each a device pointer or host memory. The
+/// A copy between two addresses, each a device pointer or host memory. The
 /// ranges may overlap.
 struct Copy {
   Place dst;
@@ -72,7 +71,7 @@ struct Copy {
   Route route{};
 };
 
-/// Rows of `width` bytes, which begin every `pitch` bytes.
+/// A copy of rows of `width` bytes that begin every `pitch` bytes.
 struct Copy2D {
   Place dst;
   std::size_t dst_pitch;
@@ -82,7 +81,7 @@ struct Copy2D {
   std::size_t height; // at least 1
   Route route{};
 
-  /// Bytes from the first to the last that rows touch.
+  /// The number of bytes from the first to the last byte of the rows.
   static std::size_t
   extent(std::size_t pitch, std::size_t width, std::size_t height) noexcept {
     return pitch * (height - 1) + width;
@@ -95,12 +94,12 @@ struct Fill {
   std::size_t count;
 };
 
-/// Rows are rare and large: their own place keeps the others small.
+/// Copy2D is rare and large: a pointer keeps the other commands small.
 using Command =
     std::variant<Launch, Message, Copy, std::unique_ptr<const Copy2D>, Fill>;
 
-/// Thrown where a command is dropped because a device whose memory it uses has
-/// failed or was reset: no failure of the device that executes it.
+/// Thrown when a command is dropped because another device, whose memory it
+/// uses, has failed or was reset. The executing device has not failed.
 class Dropped : public Failure {
  public:
   using Failure::Failure;
@@ -112,18 +111,18 @@ struct Span {
   std::uint64_t ended = 0;
 };
 
-/// Carries out the commands of one stream. One thread at a time uses it.
+/// Executes the commands of one stream. Only one thread uses it at a time.
 class Lane {
  public:
   virtual ~Lane() = default;
-  /// Whether `command` may begin while others are not finished.
+  /// Whether `command` may begin before earlier commands have finished.
   virtual bool queues(const Command& command) const noexcept = 0;
-  /// Begins a command, which stays where it is until it is finished. If this
-  /// throws, the command failed, and is finished.
+  /// Begins a command, which must stay at its address until it has finished. If
+  /// this throws, the command has failed and is finished.
   virtual void begin(const Command& command) = 0;
-  /// Waits for the oldest command that began. Throws what it failed with: what
-  /// a kernel throws, orErrorIllegalAddress for bytes that are in no live
-  /// block, and Dropped.
+  /// Waits for the oldest command that began. Throws its failure: the exception
+  /// of a kernel, orErrorIllegalAddress for bytes outside live blocks, or
+  /// Dropped.
   virtual void finish() = 0;
 
   void execute(const Command& command) {
@@ -131,24 +130,26 @@ class Lane {
     finish();
   }
 
-  /// How long, in milliseconds, a device that is elsewhere may say nothing
-  /// while it does what begins from now on: then it is lost. 0: for ever. In
-  /// this process a kernel cannot be ended.
+  /// Sets how long, in milliseconds, a device in another process may stay
+  /// silent during commands that begin from now on. Then the device is lost. 0:
+  /// forever. A device in this process ignores the limit, because its kernels
+  /// cannot be ended.
   std::uint64_t exchange_limit(std::uint64_t milliseconds) noexcept {
     return std::exchange(limit_, milliseconds);
   }
 
-  /// Whether what begins from now on is to be measured where it runs.
+  /// Sets whether the device measures the commands that begin from now on.
   void measure(bool measured) noexcept {
     measured_ = measured;
   }
-  /// What was measured of the last command that finished; zeros if nothing was,
-  /// because it ran on the calling thread.
+  /// The measured times of the last finished command. Zeros if it ran on the
+  /// calling thread.
   Span take_span() noexcept {
     return std::exchange(span_, {});
   }
 
-  /// The name of what runs elsewhere now, or null. Any thread may ask.
+  /// The name of the command that the other process runs now, or null. Any
+  /// thread may call it.
   const char* running() const noexcept {
     return running_.load(std::memory_order_relaxed);
   }
@@ -178,26 +179,26 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual std::unique_ptr<Lane> open_lane() = 0;
-  /// Gives pages of the device's memory back, which read as zero afterwards.
+  /// Releases pages of device memory, which read as zero afterwards.
   virtual void release(std::size_t offset, std::size_t size) = 0;
-  /// Ends what runs and the memory of a device that has failed, as far as the
-  /// backend can. The next command finds a new device.
+  /// Ends the work and frees the memory of a failed device, as far as the
+  /// backend can. The next command starts a new device.
   virtual void restart() = 0;
 };
 
-/// Holds the block of `device` around an address, for a command that was
-/// enqueued before. Throws Dropped.
+/// Pins the block of `device` around an address for an enqueued command. Throws
+/// Dropped.
 using PinBlock = std::optional<Pin> (*)(int device, const Place& place);
 
-/// What a command fails with whose bytes are in no live block any more.
+/// The failure of a command whose bytes are no longer in a live block.
 Failure no_block(const void* address, std::size_t count, int device);
 
 /// A device in this process: commands run on the calling thread.
 std::unique_ptr<Backend>
 make_thread_backend(int device, const AddressSpace& memory, PinBlock pin);
 
-/// A device in a process of its own, which starts with the first command.
-/// `state` learns of its end.
+/// A device in a separate process, which starts with the first command. `state`
+/// is notified when the process ends.
 std::unique_ptr<Backend> make_process_backend(
     int device,
     const AddressSpace& memory,

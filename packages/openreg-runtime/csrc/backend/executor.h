@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What runs messages: the program of a device, which a library above brings.
+// The executor of messages, which a library above the runtime provides.
 #pragma once
 
 #include <openreg/openreg.h>
@@ -11,17 +11,17 @@ namespace openreg {
 
 struct Executor {
   orExecute_t execute;
-  /// What a device's process loads, in this order, and the function of the last
-  /// one that it calls before the first message.
+  /// The libraries that a device process loads, in this order. Before the first
+  /// message it calls the function `start` of the last one.
   std::vector<std::string> libraries;
   std::string start;
 };
 
 /// The executor of this process. Throws orErrorNotSupported if there is none.
 const Executor& executor();
-/// The same, or null.
+/// The executor of this process, or null.
 const Executor* find_executor() noexcept;
-/// Throws orErrorInvalidValue if there is another one.
+/// Throws orErrorInvalidValue if another executor is set.
 void set_executor(Executor executor);
 
 } // namespace openreg

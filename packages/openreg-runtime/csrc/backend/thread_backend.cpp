@@ -64,9 +64,9 @@ class ThreadLane final : public Lane {
     std::optional<Pin> pin; // none for host memory
   };
 
-  /// Where this process can read and write what `pointer` names. The call that
-  /// enqueued the command has checked the range, but meanwhile the block may
-  /// have been freed; from here on it cannot be.
+  /// The address at which this process can access `place`. The enqueuing call
+  /// has checked the range, but the block may have been freed since then. The
+  /// pin keeps it alive from now on.
   Range reach(const Place& place, std::size_t count) const {
     auto* address = static_cast<std::byte*>(place.address);
     const int device = memory_.device_of(address);

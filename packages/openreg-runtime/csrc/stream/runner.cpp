@@ -29,7 +29,7 @@ Error error_of(const char* what) {
   } catch (...) {
     return {
         orErrorLaunchFailure,
-        std::string(what) + " threw something that is no exception"};
+        std::string(what) + " threw an object that is not an exception"};
   }
 }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the host and a device's process say to each other.
+// The protocol between the host and a device process.
 //
-// Each stream has a lane: one piece of shared memory with a pipe of commands to
-// the device and a pipe of replies back. Each command gets one reply, in the
-// same order.
+// Each stream has a lane: shared memory with a pipe of commands to the device
+// and a pipe of replies back. Each command gets one reply, in the same order.
 #pragma once
 
 #include "backend/process/pipe.h"
@@ -32,7 +31,7 @@ struct CommandFrame {
   std::uint32_t follows = 0; // 1: dropped if the one before it failed
 };
 
-/// `size` bytes follow: what was asked for, or the text of an error.
+/// `size` bytes follow: the requested data, or the text of an error.
 struct ReplyFrame {
   std::uint32_t error; // an orError_t
   std::uint32_t unused;
@@ -52,9 +51,9 @@ struct LaneMemory {
 };
 
 constexpr std::uint64_t kMostMessageBytes = std::uint64_t{1} << 32;
-/// The longest text of an error; more is cut off.
+/// The longest error text; the rest is cut off.
 constexpr std::uint64_t kMostText = std::uint64_t{1} << 20;
-/// A reply to one describes results, and has none of their bytes.
+/// A reply describes results and does not contain their data.
 constexpr std::uint64_t kMostReplyBytes = std::uint64_t{1} << 28;
 
 } // namespace openreg

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The launcher's start, its reports, and what they mean for devices.
+// Starts the launcher and passes its reports to the devices.
 #include "backend/process/launcher.h"
 
 #include "backend/executor.h"
@@ -67,7 +67,7 @@ std::string signal_text(int number) {
       (name != nullptr ? std::string(" (SIG") + name + ")" : "");
 }
 
-/// What a report of the launcher says of a process.
+/// The reason in a launcher's report on a process.
 std::string reason_of(const std::string& what, int number) {
   if (what == "killed") {
     return "its process was ended by " + signal_text(number);
@@ -152,7 +152,7 @@ pid_t spawn(const std::vector<std::string>& arguments, int socket) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, socket, 3);
-  // A session of its own: what a terminal sends to the program is not for it.
+  // A separate session, so that signals from the terminal do not reach it.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(
@@ -248,7 +248,7 @@ void DeviceProcess::attach(int file, const CommandReporter& running) {
     const std::lock_guard lock(mutex_);
     running_.push_back(&running);
   }
-  // Nobody receives it: the report of the launcher is on its way.
+  // If the process has ended, the launcher will report it.
   static_cast<void>(send_packet(control_, "lane", file));
 }
 

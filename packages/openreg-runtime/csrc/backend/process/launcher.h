@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The processes of devices: how they start, and how the host learns of their
-// end.
+// Device processes: how they start, and how the host detects their end.
 //
-// A launcher, one for the program, loads the libraries of the executor once and
-// forks a process for each device. It is their parent, so the system tells it,
-// and it tells us, when one ends or is stopped.
+// One launcher per program loads the executor's libraries once and forks a
+// process for each device. As their parent it is notified when one ends or is
+// stopped, and reports that to the host.
 #pragma once
 
 #include "base/device_state.h"
@@ -29,7 +28,7 @@ class CommandReporter {
   ~CommandReporter() = default;
 };
 
-/// One process of a device, from its start to its end.
+/// A device process, from its start to its end.
 class DeviceProcess {
  public:
   DeviceProcess(
@@ -77,20 +76,20 @@ class DeviceProcess {
   std::vector<const CommandReporter*> running_;
 };
 
-/// Starts a process for a device. The launcher starts with the first one.
-/// Throws orErrorNotSupported if the program has none, and orErrorUnknown.
+/// Starts a process for a device, and the launcher with the first one. Throws
+/// orErrorNotSupported if no launcher is set, and orErrorUnknown.
 std::shared_ptr<DeviceProcess> start_device_process(
     int device,
     const AddressSpace& memory,
     DeviceState& state);
-/// Loses it for this reason, and kills it.
+/// Marks the process as lost for this reason and kills it.
 void end_device_process(
     DeviceProcess& process,
     const std::string& reason,
     bool expected);
 
-/// What starts the launcher, unless OPENREG_DEVICE_LAUNCHER says it: a program
-/// and its arguments.
+/// Sets the launcher's program and arguments. OPENREG_DEVICE_LAUNCHER overrides
+/// them.
 void set_launcher(std::vector<std::string> arguments);
 
 } // namespace openreg

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sockets that keep the bounds of packets and pass files.
+// Packet sockets that pass files.
 #include "backend/process/packet.h"
 
 #include "base/error.h"

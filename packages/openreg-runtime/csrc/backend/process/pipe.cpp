@@ -15,13 +15,14 @@
 namespace openreg {
 namespace {
 
-// What large data is published in, so that both sides copy at the same time.
+// Large data is published in chunks of this size, so that both sides copy at
+// the same time.
 constexpr std::size_t kChunk = std::size_t{128} << 10;
-// More than what is worth to be in the caches of who reads it.
+// Larger writes bypass the caches: the reader would not find them there.
 constexpr std::size_t kLarge = std::size_t{8} << 20;
 
-/// As memcpy() copies what is larger than the caches: the target is not read
-/// first. Here each piece is small.
+/// Copies without reading the target first, as memcpy() does for data larger
+/// than the caches. The pieces here are too small for memcpy() to do so.
 void* copy_past_caches(void* to, const void* from, std::size_t size) {
 #if defined(__SSE2__)
   constexpr std::size_t kLine = 64;
@@ -61,8 +62,8 @@ void sleep_on(
 }
 
 void wake(std::atomic<std::uint32_t>& word) noexcept {
-  // Pairs with the fence of the one that goes to sleep: either it sees what was
-  // published, or this sees that it sleeps.
+  // Pairs with the fence of a sleeping peer: either the peer sees the published
+  // position, or this thread sees that the peer sleeps.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (word.load(std::memory_order_relaxed) != 0) {
     word.store(0, std::memory_order_relaxed);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A pipe of bytes in memory that two processes share.
 //
-// Each side keeps its own position to itself and only publishes it, so what the
-// other side writes into the memory can at worst break the pipe: it is checked
-// before it is used, and bytes are copied out before anyone looks at them.
+// Each side keeps its own position privately and only publishes it. The other
+// side's position is checked before use, and bytes are copied out before they
+// are read, so a faulty peer can at worst break the pipe.
 #pragma once
 
 #include "base/error.h"
@@ -18,7 +18,7 @@
 
 namespace openreg {
 
-/// What both sides see of a pipe. The bytes follow in memory of their own.
+/// The shared state of a pipe. The bytes are in separate memory.
 struct PipeState {
   alignas(64) std::atomic<std::uint64_t> written;
   alignas(64) std::atomic<std::uint64_t> read;
@@ -26,8 +26,8 @@ struct PipeState {
   alignas(64) std::atomic<std::uint32_t> writer_sleeps;
 };
 
-/// A peer, as one who waits for it sees it. check() throws once it is gone; it
-/// is called before each wait, which takes this long at most.
+/// The other end of a pipe. check() throws once it has ended. A wait calls
+/// check() at least once per check_every().
 class Peer {
  public:
   virtual void check() = 0;
@@ -39,8 +39,7 @@ class Peer {
   ~Peer() = default;
 };
 
-/// Spins while that pays: after waits that were short, for a time that is less
-/// than what it costs to sleep and be woken.
+/// Spins after short waits, for less time than sleeping and waking would take.
 class Patience {
  public:
   /// Returns once `ready()`, or false if the caller should sleep.
@@ -76,7 +75,7 @@ class Patience {
   unsigned waits_ = 0;
 };
 
-/// Thrown where what the other side wrote makes no sense.
+/// Thrown when the other side has written invalid data.
 class Broken : public Failure {
  public:
   explicit Broken(std::string reason)
@@ -88,17 +87,17 @@ class PipeWriter {
   PipeWriter(PipeState& state, std::byte* bytes, std::size_t capacity) noexcept
       : state_(state), bytes_(bytes), capacity_(capacity) {}
 
-  /// How many bytes can be written now. Throws Broken.
+  /// The number of bytes that can be written now. Throws Broken.
   std::size_t room() const;
-  /// Writes as much as there is room for; returns how much.
+  /// Writes as many bytes as fit; returns their number.
   std::size_t write_some(const void* data, std::size_t size);
-  /// Lets the reader see what was written.
+  /// Makes the written bytes visible to the reader.
   void publish() noexcept;
-  /// How many bytes were written so far.
+  /// The number of bytes written so far.
   std::uint64_t position() const noexcept {
     return position_;
   }
-  /// Writes all of it. The reader sees the last of it with publish().
+  /// Writes all bytes. publish() makes the last of them visible.
   void write(const void* data, std::size_t size, Peer& peer);
 
  private:
@@ -118,18 +117,18 @@ class PipeReader {
       std::size_t capacity) noexcept
       : state_(state), bytes_(bytes), capacity_(capacity) {}
 
-  /// How many bytes can be read now. Throws Broken.
+  /// The number of bytes that can be read now. Throws Broken.
   std::size_t available() const;
-  /// Reads as much as there is; returns how much.
+  /// Reads the available bytes; returns their number.
   std::size_t read_some(void* data, std::size_t size) {
     return read_some(data, size, std::memcpy);
   }
-  /// How many bytes were read so far.
+  /// The number of bytes read so far.
   std::uint64_t position() const noexcept {
     return position_;
   }
 
-  /// Reads so many bytes.
+  /// Reads `size` bytes.
   void read(void* data, std::size_t size, Peer& peer);
 
  private:

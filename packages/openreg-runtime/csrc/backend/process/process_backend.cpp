@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The host's side of a device in a process of its own.
+// The host side of a device in a separate process.
 #include "activity/recorder.h"
 #include "backend/backend.h"
 #include "backend/process/frame.h"
@@ -28,24 +28,25 @@
 namespace openreg {
 namespace {
 
-// Commands of a stream that are with the device at a time.
+// The most commands of a stream that the device has at a time.
 constexpr std::size_t kMostBegun = 256;
-// What is carried from one device to another at a time.
+// The size of the pieces in which a copy between devices passes the host.
 constexpr std::size_t kCarried = std::size_t{1} << 20;
-// Replies that are kept while the device does not read: those to many commands.
+// The most bytes of replies that the host stores while the device does not read
+// commands.
 constexpr std::size_t kMostStashed = std::size_t{256} << 20;
-// Rows that are sent before a reply is read, which the above has room for.
+// The most rows sent before a reply is read. Their replies fit into the limit
+// above.
 constexpr std::size_t kMostRows = std::size_t{8} << 20;
-// A limit of waits may be shorter than what a device needs to start, or a large
-// operator.
+// The wait limit may be shorter than the start of a device or a large operator.
 constexpr std::chrono::milliseconds kLeastSilence = std::chrono::seconds(10);
-// Who waits checks more often. A longer time, in which this process was stopped
-// and the device may have been too, counts as this.
+// Waits check more often than this. A longer gap means that this process was
+// stopped, and perhaps the device too: it counts as this time.
 constexpr std::chrono::seconds kMostBetweenChecks{1};
 
 class ProcessBackend;
 
-/// The memory of a lane, and its file, which goes to the device.
+/// A lane's shared memory and its file, which is sent to the device.
 struct NewLane {
   LaneMemory* memory;
   int file;
@@ -70,26 +71,27 @@ class Connection final : private Peer, private CommandReporter {
   void send(CommandFrame frame, const void* data, std::size_t size);
   /// Reads the reply to the oldest command into `data`. Throws its error.
   void receive(void* data, std::size_t size);
-  /// The same for a reply of any size.
+  /// Receives a reply of any size.
   void receive(std::vector<std::byte>& data);
 
   void set_running(const char* name) noexcept {
     running_name_.store(name, std::memory_order_relaxed);
   }
-  /// Whether the device says of the next commands when they ran.
+  /// Sets whether the device reports when the next commands ran.
   void measure(bool measured) noexcept {
     measured_ = measured;
   }
-  /// Whether the device drops the next commands if the one before them failed.
+  /// Sets whether the device drops the next commands if the previous one
+  /// failed.
   void follow(bool follows) noexcept {
     follows_ = follows;
   }
-  /// What it said of the last one that was answered.
+  /// The reported times of the last answered command.
   Span span() const noexcept {
     return span_;
   }
-  /// How long the device may say nothing, in milliseconds: then it is lost.
-  /// 0: for ever.
+  /// Sets how long the device may stay silent, in milliseconds, before it is
+  /// lost. 0: forever.
   void set_limit(std::uint64_t milliseconds) noexcept {
     limit_ = milliseconds;
     if (limit_ > 0) {
@@ -100,8 +102,8 @@ class Connection final : private Peer, private CommandReporter {
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// The device as one sees it who waits for room for a command. It may wait
-  /// for room for a reply before it reads on.
+  /// The device during a wait for room for a command. The device may itself
+  /// wait for room for a reply, so this peer reads replies.
   class Reading final : public Peer {
    public:
     explicit Reading(Connection& connection) : connection_(connection) {}
@@ -109,7 +111,7 @@ class Connection final : private Peer, private CommandReporter {
       connection_.stash_replies();
       connection_.check();
     }
-    /// Nothing wakes it if there are more replies.
+    /// Replies do not wake this wait, so it polls.
     std::chrono::nanoseconds check_every() const noexcept override {
       return std::chrono::milliseconds(1);
     }
@@ -126,7 +128,7 @@ class Connection final : private Peer, private CommandReporter {
   }
   void read(void* data, std::size_t size);
   void stash_replies();
-  /// Notes that the device has said something, or is asked something new.
+  /// Notes that the device has replied or has received a new command.
   void hear() noexcept {
     checked_ = Clock::now();
     silence_ = {};
@@ -140,7 +142,7 @@ class Connection final : private Peer, private CommandReporter {
   LaneMemory* const memory_;
   PipeWriter commands_;
   PipeReader replies_;
-  // Replies that were read while the device waited to write more.
+  // Replies that were read to make room for the device.
   std::vector<std::byte> stash_;
   std::size_t stash_read_ = 0;
   std::atomic<const char*> running_name_{nullptr};
@@ -209,8 +211,8 @@ void Connection::send(CommandFrame frame, const void* data, std::size_t size) {
   });
 }
 
-/// A command or a reply that is cut off, or that makes no sense, ends the
-/// process: nobody would know where the next one begins.
+/// A truncated or invalid command or reply ends the process, because the start
+/// of the next one would be unknown.
 template <typename Work>
 void Connection::transfer(const Work& work) {
   std::string reason;
@@ -282,7 +284,7 @@ void Connection::read(void* data, std::size_t size) {
   replies_.read(to, size, *this);
 }
 
-/// The size of a reply that is no error, whose text it throws.
+/// Returns the size of a reply. Throws the error that a reply describes.
 std::size_t Connection::receive_size(std::uint64_t most) {
   ReplyFrame frame{};
   read(&frame, sizeof(frame));
@@ -312,7 +314,7 @@ void Connection::receive(void* data, std::size_t size) {
 
 void Connection::receive(std::vector<std::byte>& data) {
   transfer([&] {
-    // As it comes: a size alone takes no memory.
+    // Allocates as data arrives: an invalid size must not take memory.
     constexpr std::size_t kPiece = std::size_t{1} << 20;
     const std::size_t size = receive_size(kMostReplyBytes);
     data.clear();
@@ -333,7 +335,7 @@ class ProcessLane final : public Lane {
   void finish() override;
 
  private:
-  /// A command that is with the device, until its last reply.
+  /// A command that the device has, until its last reply.
   struct Begun {
     const char* name;
     std::size_t replies;
@@ -409,10 +411,11 @@ class ProcessBackend final : public Backend {
   void release(std::size_t offset, std::size_t size) override;
   void restart() override;
 
-  /// The device's process, which starts if it does not run. Throws
+  /// The device process, which is started if it does not run. Throws
   /// orErrorDeviceLost.
   std::shared_ptr<DeviceProcess> process();
-  /// Bytes of a process that the device has had. Throws orErrorDeviceLost.
+  /// Reads memory of a process that the device has or had. Throws
+  /// orErrorDeviceLost.
   void read(
       const std::shared_ptr<DeviceProcess>& process,
       const std::byte* address,
@@ -423,7 +426,7 @@ class ProcessBackend final : public Backend {
       std::byte* address,
       const void* from,
       std::size_t size);
-  /// Within the device; the ranges may overlap.
+  /// Copies within the device; the ranges may overlap.
   void copy(
       const std::shared_ptr<DeviceProcess>& process,
       std::byte* to,
@@ -454,7 +457,7 @@ class ProcessBackend final : public Backend {
   DeviceState& state_;
   std::mutex mutex_;
   std::shared_ptr<DeviceProcess> process_;
-  // For what belongs to no stream.
+  // For commands that belong to no stream.
   std::mutex service_mutex_;
   std::unique_ptr<Connection> service_;
 };
@@ -480,7 +483,7 @@ void ProcessBackend::restart() {
   }
 }
 
-/// The lane of the backend itself. The lock is held.
+/// The backend's own lane. The caller holds the lock.
 Connection& ProcessBackend::service(
     const std::shared_ptr<DeviceProcess>& process) {
   if (service_ == nullptr || service_->process() != process) {
@@ -545,7 +548,8 @@ void ProcessBackend::copy(
     std::byte* to,
     const std::byte* from,
     std::size_t size) {
-  // In pieces: others need the lane too. Each is read before it is written to.
+  // In pieces, because other threads need the lane too. Each piece is read
+  // before its target is written.
   constexpr std::size_t kPiece = std::size_t{16} << 20;
   const bool backwards = number_of(to) > number_of(from);
   for (std::size_t done = 0; done < size;) {
@@ -575,8 +579,8 @@ bool ProcessLane::queues(const Command& command) const noexcept {
     return backend_.memory().device_of(place.address) == backend_.device();
   };
   if (const auto* copy = std::get_if<Copy>(&command)) {
-    // Host memory is sent when the copy begins, bytes for the host are read
-    // when it is finished.
+    // Host data is sent when the copy begins. Data for the host is read when
+    // the copy has finished.
     return here(copy->dst) &&
         (here(copy->src) || backend_.memory().device_of(copy->src.address) < 0);
   }
@@ -633,7 +637,7 @@ void ProcessLane::finish() {
 
 void ProcessLane::take_reply(const Begun& begun) {
   constexpr std::size_t kKept = std::size_t{1} << 20;
-  // What takes it may send another message on this lane.
+  // The handler of the reply may send another message on this lane.
   auto reply = std::exchange(reply_, {});
   begun.connection->receive(reply);
   begun.message->on_reply(begun.message->args, reply.data(), reply.size());
@@ -642,7 +646,7 @@ void ProcessLane::take_reply(const Begun& begun) {
   }
 }
 
-/// The connection to the process that the device has now.
+/// The connection to the current device process.
 const std::shared_ptr<Connection>& ProcessLane::connection() {
   if (connection_ != nullptr && !connection_->process()->is_lost()) {
     return connection_;
@@ -756,7 +760,8 @@ void ProcessLane::copy(
     }
     return;
   }
-  // Rows to the host are read one at a time: their replies could fill the pipe.
+  // Rows for the host are read one at a time, because their replies could fill
+  // the pipe.
   if (!is_near(dst) || !is_near(src) || (dst.device < 0 && height > 1) ||
       height > kMostRows) {
     carry(dst, dst_pitch, src, src_pitch, width, height);
@@ -795,7 +800,7 @@ void ProcessLane::copy(
   });
 }
 
-/// Copies by way of the host, or within another device, at once.
+/// Copies through the host, or within another device, before it returns.
 void ProcessLane::carry(
     const Side& dst,
     std::size_t dst_pitch,
@@ -837,15 +842,15 @@ void ProcessLane::carry(
   }
 }
 
-/// The call that enqueued the command has checked the range, but meanwhile the
-/// block may have been freed; from here on it cannot be.
+/// The enqueuing call has checked the range, but the block may have been freed
+/// since then. The pin keeps it alive from now on.
 ProcessLane::Side ProcessLane::side(const Place& place, std::size_t count) {
   auto* address = static_cast<std::byte*>(place.address);
   const int device = backend_.memory().device_of(address);
   if (device < 0) {
     return {address, device, nullptr, std::nullopt};
   }
-  // First: a reset in between lets the pin fail.
+  // The process comes first: after a reset in between the pin fails.
   auto process = device == backend_.device() ? connection()->process()
                                              : process_of(device);
   auto pin = backend_.pin(device, place);
@@ -861,7 +866,7 @@ std::shared_ptr<DeviceProcess> ProcessLane::process_of(int device) {
   return process;
 }
 
-/// Does `work` on a device. The loss of another one is no failure of this one.
+/// Runs `work` on a device. The loss of another device does not fail this one.
 template <typename Work>
 void ProcessLane::reach(int device, const Work& work) {
   try {

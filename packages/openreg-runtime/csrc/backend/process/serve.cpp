@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The device's side of lanes: memory, and one thread for each.
+// The device side of lanes: the memory, and one thread per lane.
 #include "backend/process/serve.h"
 
 #include "activity/recorder.h"
@@ -26,8 +26,8 @@ namespace {
 /// The device's memory. Only this process has its file.
 class Memory {
  public:
-  /// Around the device's own addresses lie those of others, which nothing here
-  /// is mapped at.
+  /// Reserves the addresses of the other devices around its own, so that
+  /// nothing is mapped there.
   explicit Memory(orMemoryView& view)
       : own_(reinterpret_cast<std::uintptr_t>(view.own)), size_(view.size) {
     file_ = memfd_create("openreg-device", MFD_CLOEXEC);
@@ -55,7 +55,8 @@ class Memory {
     }
   }
 
-  /// Where the bytes of an address are. Throws orErrorIllegalAddress.
+  /// Returns the local address of a device address. Throws
+  /// orErrorIllegalAddress.
   std::byte* at(std::uint64_t address, std::uint64_t count) const {
     if (address < own_ || address - own_ > size_ ||
         count > size_ - (address - own_)) {
@@ -94,8 +95,8 @@ class Memory {
   std::byte* kernel_ = nullptr;
 };
 
-/// The host: when it ends, this process is killed. A wake that is lost, as only
-/// a host that breaks its memory can lose it, costs a second.
+/// The host. When it ends, this process is killed. A lost wake-up, which only a
+/// host that corrupts the shared memory can cause, costs a second.
 class Host final : public Peer {
  public:
   void check() override {}
@@ -104,9 +105,9 @@ class Host final : public Peer {
   }
 };
 
-/// One lane, served by one thread until the process ends. If the memory of the
-/// lane is broken nothing can be answered: the process ends, and its host sees
-/// a lost device.
+/// One lane, served by one thread until the process ends. If the lane's memory
+/// is corrupted, no reply is possible: the process ends, and the host reports a
+/// lost device.
 class Server {
  public:
   Server(const Memory& memory, LaneMemory& lane)
