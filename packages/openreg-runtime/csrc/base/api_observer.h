@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Who sees the calls of the C API: nobody, or the recorder of activity.
+// An observer of C API calls: none, or the activity recorder.
 #pragma once
 
 #include <openreg/openreg.h>
@@ -9,7 +9,7 @@
 
 namespace openreg {
 
-/// A call that is being made.
+/// A running call.
 struct ApiCall {
   const char* function;
   std::uint64_t number = 0; // 0: not seen
@@ -24,7 +24,7 @@ struct ApiObserver {
 
 inline std::atomic<const ApiObserver*> g_api_observer{nullptr};
 
-/// Shows the observer, if there is one, a call from its begin to its end.
+/// Reports the begin and the end of a call to the observer, if there is one.
 class ApiCallScope {
  public:
   explicit ApiCallScope(const char* function) noexcept

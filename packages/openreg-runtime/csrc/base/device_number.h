@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The numbers of devices: which one is current, and whether one exists.
+// Device numbers: the current device, and range checks.
 #pragma once
 
 #include "base/error.h"
@@ -12,11 +12,11 @@ namespace openreg {
 
 inline constinit OPENREG_THREAD_LOCAL int t_current_device = 0;
 
-/// The device that is current for this thread.
+/// The current device of this thread.
 inline int current_device() noexcept {
   return t_current_device;
 }
-/// Makes an existing device current; returns the one that was.
+/// Makes an existing device current; returns the previous one.
 inline int exchange_current_device(int device) noexcept {
   return std::exchange(t_current_device, device);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a device and its streams share: its failure, which sticks, its limits,
-// and how much its kernels launched.
+// State that a device shares with its streams: its sticky failure, its limits
+// and launch counters.
 #pragma once
 
 #include "base/error.h"
@@ -15,7 +15,7 @@
 
 namespace openreg {
 
-/// Until when a call waits; nothing is for ever.
+/// The deadline of a call; without a time the call waits forever.
 struct Deadline {
   using Clock = std::chrono::steady_clock;
 
@@ -33,7 +33,7 @@ struct Deadline {
 
 class DeviceState {
  public:
-  /// A time between two resets: what a call has checked holds in this one only.
+  /// The time between two resets. Checks of a call hold only in the same epoch.
   using Epoch = std::uint64_t;
 
   explicit DeviceState(std::uint64_t wait_timeout)
@@ -59,18 +59,18 @@ class DeviceState {
   bool usable_since(Epoch epoch) const noexcept {
     return status_.load(std::memory_order_acquire) == epoch;
   }
-  /// As check(): throws orErrorDeviceLost if the device was reset meanwhile,
-  /// which ended all that the call has checked or waited for.
+  /// Throws as check(), and throws orErrorDeviceLost if the device was reset
+  /// since `epoch`, because the reset invalidated earlier checks and waits.
   void check_since(Epoch epoch) const {
     if (!usable_since(epoch)) {
       throw Failure(reason());
     }
   }
-  /// What check_since() throws, if anything.
+  /// The error that check_since() would throw, if any.
   std::optional<Error> failure_since(Epoch epoch) const {
     return usable_since(epoch) ? std::nullopt : std::optional(reason());
   }
-  /// How often it recovered.
+  /// The number of resets.
   std::uint64_t resets() const noexcept {
     return status_.load(std::memory_order_acquire) / 2;
   }
@@ -81,7 +81,7 @@ class DeviceState {
   /// Forgets the failure: the end of a reset.
   void recover();
 
-  /// How often work was enqueued on the device by what a stream ran.
+  /// How often commands that ran on a stream enqueued work on the device.
   std::uint64_t launches_of_kernels() const noexcept {
     return launches_of_kernels_.load(std::memory_order_acquire);
   }
@@ -93,12 +93,12 @@ class DeviceState {
   void count_enqueued() noexcept {
     std::atomic_ref(enqueued_).fetch_add(1, std::memory_order_release);
   }
-  /// For readers outside of the library.
+  /// The counter's address, for readers outside of the library.
   const std::uint64_t* enqueue_counter() const noexcept {
     return &enqueued_;
   }
 
-  /// The number of one more stream, from 0.
+  /// Returns the number of a new stream, counted from 0.
   int next_stream() noexcept {
     return streams_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -109,7 +109,7 @@ class DeviceState {
   void set_wait_timeout(std::uint64_t milliseconds) noexcept {
     wait_timeout_.store(milliseconds, std::memory_order_relaxed);
   }
-  /// At exit nothing waits for ever: a kernel may never end.
+  /// At exit every wait has a limit, because a kernel may never end.
   Deadline deadline() const {
     constexpr std::uint64_t kAtExit = 200;
     const std::uint64_t limit = wait_timeout();
@@ -125,7 +125,7 @@ class DeviceState {
   Error reason() const;
 
   std::atomic<Epoch> status_{0}; // the epoch, and one more once failed
-  std::atomic<std::uint64_t> wait_timeout_; // milliseconds, 0 for ever
+  std::atomic<std::uint64_t> wait_timeout_; // milliseconds, 0: forever
   std::atomic<std::uint64_t> launches_of_kernels_{0};
   std::uint64_t enqueued_ = 0; // atomic
   std::atomic<int> streams_{0};

@@ -72,9 +72,9 @@ constexpr ErrorDescription kDescriptions[] = {
     {orErrorAssert, "orErrorAssert", "device-side assert triggered"},
 };
 
-/// Deletes the message of a thread when the thread ends: after its thread_local
-/// variables, whose destructors may call and fail. The main thread of a process
-/// that exits keeps its own.
+/// Deletes a thread's message when the thread ends. This happens after its
+/// thread_local variables, whose destructors may make failing calls. At process
+/// exit the main thread's message is not deleted.
 pthread_key_t thread_end() {
   static const pthread_key_t key = [] {
     pthread_key_t made{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Failures inside the library, and the boundary where they become error codes.
+// Exceptions inside the library, and their conversion to error codes.
 #pragma once
 
 #include "base/api_observer.h"
@@ -18,7 +18,7 @@
 
 namespace openreg {
 
-/// What went wrong: a code for programs, a text for people.
+/// An error: a code for programs and a text for people.
 struct Error {
   orError_t code = orSuccess;
   std::string message;
@@ -48,33 +48,33 @@ class Failure : public std::exception {
   Error error_;
 };
 
-/// What a code is called, and what it says.
+/// The name and the text of a code.
 struct ErrorDescription {
   orError_t code;
   const char* name;
   const char* text;
 };
-/// That of an unknown code says so.
+/// Unknown codes have a description, too.
 const ErrorDescription& describe(orError_t code) noexcept;
 
-/// Remembers the calling thread's last error and returns `code`. Without memory
-/// for the text, the code alone.
+/// Sets the calling thread's last error and returns `code`. If memory is
+/// exhausted, the text is empty.
 orError_t set_last_error(
     const char* function,
     orError_t code,
     std::string_view text) noexcept;
 
-/// What an exception says; some say nothing at all.
+/// The text of an exception, also if what() is empty.
 inline const char* text_of(const std::exception& exception) noexcept {
   const char* text = exception.what();
   return text != nullptr ? text : "(no text)";
 }
 
-/// Makes that the text of this thread until its next failure, and returns
-/// orErrorNotReady, which is none.
+/// Sets the thread's text until its next failure and returns orErrorNotReady,
+/// which is not a failure.
 orError_t not_ready(const char* text) noexcept;
 
-/// What the calling thread knows of its last calls.
+/// The calling thread's error state.
 struct LastError {
   Error error;
   const char* not_ready = nullptr;
@@ -83,11 +83,10 @@ struct LastError {
 extern constinit OPENREG_THREAD_LOCAL orError_t t_last_code;
 // Null until the thread has a message.
 extern constinit OPENREG_THREAD_LOCAL std::string* t_last_message;
-// The text of a result that is no failure, if it came after the last one.
+// The text of an orErrorNotReady result after the last failure.
 extern constinit OPENREG_THREAD_LOCAL const char* t_not_ready;
 
-/// While a scope lives, the calling thread has no last error; when the scope
-/// ends, the thread has again the one that it had before.
+/// Clears the thread's last error during the scope and restores it at the end.
 class LastErrorScope {
  public:
   LastErrorScope() noexcept {

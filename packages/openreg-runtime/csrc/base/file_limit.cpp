@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Asks for RLIMIT_FSIZE.
+// Checks RLIMIT_FSIZE.
 #include "base/file_limit.h"
 
 #include "base/error.h"

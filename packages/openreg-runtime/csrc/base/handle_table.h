@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Turns objects into opaque handles that can be checked.
 //
-// A handle is a kind, a slot number and a generation, never an address: a
-// destroyed, foreign or random handle, or one of another kind, is found out
-// without touching memory through it.
-// Objects are recycled, never deleted, so a lookup needs no lock and a thread
-// that races with a destroy still sees a valid object.
+// A handle is a kind, a slot number and a generation, never an address. A
+// destroyed, foreign or random handle, or a handle of another kind, is detected
+// without accessing memory through it. Objects are recycled, never deleted, so
+// a lookup needs no lock and a thread that races with a destroy still sees a
+// valid object.
 #pragma once
 
 #include "base/error.h"
@@ -19,7 +19,7 @@
 
 namespace openreg {
 
-/// What a handle names; none is 0.
+/// The kind of object that a handle names; no kind is 0.
 enum class HandleKind : std::uintptr_t {
   kStream = 1,
   kEvent,

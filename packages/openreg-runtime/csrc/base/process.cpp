@@ -3,8 +3,8 @@
 //
 // Nothing is destroyed at exit: other libraries free device memory from their
 // own exit handlers. Workers stop taking commands, and workers that run one get
-// a moment to end it, because the code of a kernel may be unloaded next. What
-// is queued is dropped, so that no exit handler waits for it.
+// a moment to end it, because the code of a kernel may be unloaded next. Queued
+// commands are dropped, so that no exit handler waits for them.
 #include "base/process.h"
 
 #include <atomic>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Events in the life of the process that end the use of devices: fork, exit.
+// Process events that end the use of devices: fork and exit.
 #pragma once
 
 #include <atomic>
 
 namespace openreg::process {
 
-/// Marks the devices as in use: from here on a forked child may not use them.
+/// Marks the devices as in use: a child forked afterwards may not use them.
 /// `on_exit` is called when the process exits, after exiting() turned true.
 void mark_in_use(void (*on_exit)());
 bool in_use() noexcept;
@@ -18,7 +18,7 @@ inline bool in_bad_fork() noexcept {
 }
 
 inline std::atomic<bool> g_exiting{false};
-/// True once the process exits: queued commands are dropped from then on.
+/// True once the process exits. Queued commands are then dropped.
 inline bool exiting() noexcept {
   return g_exiting.load(std::memory_order_relaxed);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Structs of the C API that may grow: how much of one its caller has.
+// Versioned structs of the C API: the caller's size of a struct.
 #pragma once
 
 #include "base/error.h"
@@ -13,8 +13,8 @@
 
 namespace openreg {
 
-/// Where the first version of a struct ended, in bytes. A member that a later
-/// version appends leaves its line as it is.
+/// The size of the first version of a struct, in bytes. Do not change a line
+/// when a later version appends members.
 template <typename Struct>
 inline constexpr std::size_t kFirstSize = 0;
 template <>
@@ -42,8 +42,8 @@ template <>
 inline constexpr std::size_t kFirstSize<orSetting> =
     offsetof(orSetting, nameCount) + sizeof(std::size_t);
 
-/// The bytes of `*object`, which is the argument of that name, that its caller
-/// has. Throws orErrorInvalidValue for null and for a size of no version.
+/// Returns the caller's size of `*object`, the argument named `argument`.
+/// Throws orErrorInvalidValue for null and for a size of no version.
 template <typename Struct>
 std::size_t check_struct_size(const Struct* object, const char* argument) {
   constexpr std::size_t kFirst = kFirstSize<Struct>;
@@ -63,7 +63,7 @@ std::size_t check_struct_size(const Struct* object, const char* argument) {
   return size;
 }
 
-/// What the caller has of `*object`; members that it does not have are 0.
+/// Reads the caller's version of `*object`; missing members are 0.
 template <typename Struct>
 Struct read_struct(const Struct* object, const char* argument) {
   Struct result{};
@@ -71,7 +71,7 @@ Struct read_struct(const Struct* object, const char* argument) {
   return result;
 }
 
-/// Writes the members that the caller has to `*object`.
+/// Writes the members of the caller's version to `*object`.
 template <typename Struct>
 void write_struct(Struct* object, const char* argument, Struct value) {
   value.structSize = check_struct_size(object, argument);

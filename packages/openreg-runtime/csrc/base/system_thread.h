@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the threads of a program expect of a library that has threads too.
+// Signal and cancellation rules for a library that has threads.
 #pragma once
 
 #include <pthread.h>
@@ -9,10 +9,9 @@
 
 namespace openreg {
 
-/// As long as it lives, this thread, and the threads that it starts, take no
-/// signal from outside: those are for the threads of the program, which may
-/// wait for them with sigwait() or signalfd(). Signals of the thread's own
-/// faults stay.
+/// Blocks all external signals in this thread and in the threads that it
+/// starts. They are for the program's threads, which may wait for them with
+/// sigwait() or signalfd(). Signals for the thread's own faults stay unblocked.
 class SignalsBlocked {
  public:
   SignalsBlocked() noexcept {
@@ -34,16 +33,16 @@ class SignalsBlocked {
   sigset_t previous_;
 };
 
-/// Runs `body` on a thread of the library. Throws std::system_error.
+/// Runs `body` on a new library thread. Throws std::system_error.
 template <typename Body>
 void start_thread(Body&& body) {
   const SignalsBlocked blocked;
   std::thread(std::forward<Body>(body)).detach();
 }
 
-/// As long as it lives, pthread_cancel() of this thread has no effect: it takes
-/// effect after the call of the library, whose state it would break. For what
-/// waits, sleeps or uses files: those are the points where a thread can end.
+/// Defers pthread_cancel() until the library call has returned, because a
+/// cancellation would corrupt the library's state. Used around waits, sleeps
+/// and file access, which are cancellation points.
 class CancellationDeferred {
  public:
   CancellationDeferred() noexcept {

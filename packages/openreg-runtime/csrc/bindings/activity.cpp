@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Records of activity for Python.
+// Activity records for Python.
 #include "bindings/bindings.h"
 
 #include <openreg/activity.h>
@@ -88,7 +88,7 @@ const char* name_of_kernel(nb::handle callable) {
     return nullptr;
   }
   static std::mutex mutex;
-  static auto* names = new std::unordered_set<std::string>; // for good
+  static auto* names = new std::unordered_set<std::string>; // never freed
   const nb::object name =
       nb::getattr(callable, "__qualname__", nb::str("kernel"));
   const std::lock_guard lock(mutex);

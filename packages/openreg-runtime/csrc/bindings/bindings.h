@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the parts of openreg_runtime._C share: the objects, errors, and the GIL.
+// Shared parts of openreg_runtime._C: the objects, errors and the GIL.
 #pragma once
 
 #include <openreg/openreg.h>
@@ -25,7 +25,7 @@ struct Device {
   int index = 0;
 };
 
-/// A device as Python callers name it; nothing is the current one.
+/// A device as Python callers name it; none means the current device.
 using DeviceName = std::variant<Device, int>;
 using DeviceLike = std::optional<DeviceName>;
 int index_of(const DeviceLike& device);
@@ -73,7 +73,7 @@ struct Event {
   }
 };
 
-/// Makes a device current for this thread as long as the scope lasts.
+/// Makes a device current for this thread during the scope.
 class DeviceScope {
  public:
   explicit DeviceScope(int device);
@@ -85,17 +85,18 @@ class DeviceScope {
   int previous_ = 0;
 };
 
-/// How often a device was reset: what it held before belongs to nobody.
+/// The number of resets of a device: a reset frees everything it held.
 std::uint64_t resets_of(int device) noexcept;
 
 // ---- errors ----------------------------------------------------------------
 
 /// Throws OpenRegError.
 [[noreturn]] void raise(orError_t error, const char* message);
-/// Throws OpenRegError with the text of this thread's last failure, or what
-/// Ctrl-C raised in a kernel that this thread ran while it waited.
+/// Throws OpenRegError with the text of this thread's last failure, or the
+/// exception that Ctrl-C raised in a kernel that this thread ran during the
+/// wait.
 void check(orError_t error);
-/// Throws the latter, if there is one.
+/// Throws the exception of Ctrl-C, if there is one.
 void check_interrupt();
 /// Throws ValueError for a negative size; `what` names function and argument.
 std::size_t checked_size(const char* what, std::int64_t size);
@@ -107,14 +108,16 @@ void checked_handle(
 
 // ---- the GIL ---------------------------------------------------------------
 
-/// Takes the GIL back, or sleeps for good if the interpreter shuts down:
-/// CPython would end the thread there, which C++ frames do not survive.
+/// Reacquires the GIL, or sleeps forever if the interpreter shuts down: CPython
+/// would end the thread there, which C++ frames do not survive.
 void take_gil_back(PyThreadState* state);
 
-/// Calls of without_gil() that this thread is in: it may run Python kernels.
+/// The depth of without_gil() on this thread, which may then run Python
+/// kernels.
 inline thread_local int t_waits = 0;
 
-/// Runs `body` without the GIL; every call that can wait or run kernels does.
+/// Runs `body` without the GIL. Every call that can wait or run kernels uses
+/// it.
 template <typename Body>
 auto without_gil(Body&& body) {
   PyThreadState* state = PyEval_SaveThread();
@@ -130,18 +133,19 @@ inline orStream_t handle_of(const Stream* stream) {
   return stream != nullptr ? stream->handle : nullptr;
 }
 
-/// Runs `callable(*args)` in the order of `stream`, as a kernel.
+/// Enqueues `callable(*args)` on `stream` as a kernel.
 void launch(orStream_t stream, nb::handle callable, nb::handle args);
-/// What records call a kernel, valid for good; null while nothing is recorded.
+/// The name of a kernel in activity records, valid forever; null while
+/// recording is off.
 const char* name_of_kernel(nb::handle callable);
-/// The same as a function of the host.
+/// Enqueues `callable(*args)` as a host function.
 void launch_host(orStream_t stream, nb::handle callable, nb::handle args);
-/// Keeps `objects` alive until the work that `stream` has now is done.
+/// Keeps `objects` alive until the present work of `stream` has finished.
 void hold(orStream_t stream, nb::handle objects);
 /// `object` for threads without the GIL: the last copy releases it.
 std::shared_ptr<void> share(nb::handle object);
-/// Calls `release`, which frees something after the work that uses it: now, or
-/// on a thread of its own where this one must not wait so long.
+/// Calls `release`, which frees something after the work that uses it:
+/// directly, or on a separate thread if this thread must not wait.
 void release_after_work(std::function<orError_t()> release) noexcept;
 
 // ---- one for each object ---------------------------------------------------

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// PinnedBuffer, and other host memory that is pinned for a while.
+// PinnedBuffer, and the registration of other host memory.
 #include "bindings/memory.h"
 
 #include <nanobind/stl/string.h>

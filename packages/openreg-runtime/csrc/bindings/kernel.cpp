@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Python callables as work of streams, what that holds, and the GIL at the end
-// of the interpreter.
+// Python callables as stream work, the objects they keep alive, and the GIL at
+// interpreter shutdown.
 //
-// A kernel runs on the thread that executes its stream, which takes the GIL for
-// it. Nothing in this module waits for a stream with the GIL held, so the two
-// cannot block each other.
+// A kernel runs on the thread that executes its stream. That thread acquires
+// the GIL. Nothing in this module waits for a stream with the GIL held, so the
+// two cannot block each other.
 #include "base/system_thread.h"
 #include "bindings/bindings.h"
 
@@ -33,15 +33,15 @@ std::atomic<bool> g_alive{true};
 std::atomic<int> g_visitors{0}; // threads inside with_gil()
 std::atomic<int> g_calls{0};    // argument blocks that hold Python objects
 thread_local bool t_on_stream = false;
-// The KeyboardInterrupt that Ctrl-C raised in a kernel, for the call that
-// waits.
+// The KeyboardInterrupt that Ctrl-C raised in a kernel. The waiting call raises
+// it.
 thread_local PyObject* t_interrupt = nullptr;
 
-/// Runs `body`, which may take the GIL. CPython before 3.14 ends a thread that
-/// asks for the GIL of an interpreter that shuts down, by unwinding its stack.
-/// Neither destructors nor `catch (...)` on the way are made for that, so the
-/// thread stays here until the process is gone. Objects of `body` must not need
-/// the GIL in their destructors.
+/// Runs `body`, which may acquire the GIL. CPython before 3.14 ends a thread
+/// that requests the GIL during shutdown, by unwinding its stack. Destructors
+/// and `catch (...)` blocks do not expect that, so the thread stays here until
+/// the process ends. Objects of `body` must not need the GIL in their
+/// destructors.
 template <typename Body>
 void park_at_exit(Body&& body) {
   try {
@@ -72,7 +72,7 @@ bool with_gil(Body&& body) {
   return alive;
 }
 
-/// A callable with its arguments, or objects that are only to be held.
+/// A callable with its arguments, or objects that are only kept alive.
 struct Call {
   PyObject* callable;
   PyObject* args;
@@ -94,11 +94,11 @@ struct Call {
   }
 };
 
-/// Python runs the handler of Ctrl-C in whatever the main thread does, also in
-/// a kernel that it runs while it waits; what the handler raised there is meant
-/// for the program. It is raised at the end of the wait, or, if the wait is not
-/// one of this module, Python is told of the signal again. On another thread it
-/// is the kernel's own.
+/// Python runs the Ctrl-C handler in whatever code the main thread executes,
+/// also in a kernel that it runs during a wait. The resulting exception is
+/// meant for the program, so the wait raises it at its end. If the wait is not
+/// in this module, the signal is sent to Python again. On other threads the
+/// exception belongs to the kernel.
 void keep_interrupt(PyObject* exception, PyObject* traceback) {
   if (PyThread_get_thread_ident() != g_main_thread) {
     return;
@@ -192,8 +192,7 @@ void enqueue_host_call(orStream_t stream, std::unique_ptr<Call> call) {
   check(error);
 }
 
-/// Runs while Python's own exit handlers do, the last time that a kernel may
-/// enter Python.
+/// An exit handler of Python: kernels may enter Python until then.
 void leave_python() {
   g_alive = false;
   without_gil([] {
@@ -206,7 +205,7 @@ void leave_python() {
   const auto threads =
       nb::cast<int>(nb::module_::import_("threading").attr("active_count")());
   if (g_calls > 0 || threads > 1) {
-    // No leak: work that never ran keeps its arguments, daemon threads theirs.
+    // Not leaks: the arguments of work that never ran, and of daemon threads.
     nb::set_leak_warnings(false);
   }
 }
@@ -249,7 +248,7 @@ void release_after_work(std::function<orError_t()> release) noexcept {
   // A thread that runs or releases a Python kernel must not wait.
   const orError_t error =
       t_on_stream ? orErrorNotPermitted : without_gil(release);
-  if (t_interrupt != nullptr) { // this is no place to raise it
+  if (t_interrupt != nullptr) { // it cannot be raised here
     Py_CLEAR(t_interrupt);
     PyErr_SetInterrupt();
   }
@@ -267,7 +266,7 @@ void release_after_work(std::function<orError_t()> release) noexcept {
         });
         return;
       } catch (const std::system_error& failure) {
-        text = failure.what(); // what was to be released stays
+        text = failure.what(); // the memory is not released
       }
       break;
     default:

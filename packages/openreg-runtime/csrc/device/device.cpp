@@ -50,7 +50,7 @@ void Device::destroy_stream(Stream& stream) {
 void Device::recycle_ended_streams() {
   const auto ended =
       std::partition(retired_.begin(), retired_.end(), [](Stream* stream) {
-        return !stream->retire(); // until its worker is gone
+        return !stream->retire(); // until its worker has ended
       });
   for (auto stream = ended; stream != retired_.end(); ++stream) {
     auto failure = (*stream)->failure(); // which reuse() forgets
@@ -79,7 +79,7 @@ void Device::check_may_wait() {
 void Device::drain() {
   const Deadline deadline = state_.deadline();
   std::uint64_t launches = 0;
-  do { // again for what kernels launched meanwhile
+  do { // repeats for work that kernels have launched
     launches = state_.launches_of_kernels();
     const auto streams = all_streams();
     for (const Stream* stream : streams) {
@@ -144,7 +144,7 @@ void Device::reset(EndStreams end_streams) {
   state_.recover();
 }
 
-/// Ends all that the device has, which does nothing by now.
+/// Frees everything that the idle device has.
 void Device::clear(EndStreams end_streams) {
   end_streams(*this);
   end_memory_pools(memory_.with_pools(

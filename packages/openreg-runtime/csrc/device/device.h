@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A device: its memory, its streams and what becomes of them in a reset.
+// A device: its memory, its streams and its reset.
 #pragma once
 
 #include "backend/backend.h"
@@ -16,10 +16,10 @@ namespace openreg {
 
 class Device {
  public:
-  /// Ends the handles of all streams of a device but its default one.
+  /// Ends the handles of all streams of a device except its default stream.
   using EndStreams = void (*)(Device& device);
 
-  /// `pin_block` keeps the memory of any device for a command.
+  /// `pin_block` pins memory of any device for a command.
   Device(
       int index,
       AddressSpace& memory,
@@ -43,16 +43,16 @@ class Device {
   void destroy_stream(Stream& stream);
   /// Throws orErrorNotPermitted in a command of one of its streams.
   void check_may_wait();
-  /// Waits for all streams; leaves their failures where they are. Throws
+  /// Waits for all streams; does not clear their failures. Throws
   /// orErrorTimeout.
   void drain();
-  /// Waits for all streams. Throws, and forgets, one failure.
+  /// Waits for all streams. Throws and clears one failure.
   void synchronize();
-  /// Makes the device as new.
+  /// Resets the device.
   void reset(EndStreams end_streams);
   /// Waits until no command runs, at most until `deadline`.
   void settle(Point::Clock::time_point deadline);
-  /// Drops what is queued, at exit.
+  /// Drops queued commands at exit.
   void abandon();
 
  private:
@@ -70,10 +70,10 @@ class Device {
 
   Stream default_stream_;
   std::mutex streams_mutex_;
-  // No stream is ever deleted, as a stale handle may name it.
+  // Streams are never deleted, because a stale handle may name them.
   std::vector<Stream*> streams_; // live ones, the default one first
-  std::vector<Stream*> retired_; // ended ones that still have work, or a worker
-  std::vector<Stream*> recycled_;         // retired ones that ended
+  std::vector<Stream*> retired_; // ended, but with work or a worker
+  std::vector<Stream*> recycled_;         // retired and idle
   std::optional<Error> failure_of_ended_; // the first that such a stream left
 };
 

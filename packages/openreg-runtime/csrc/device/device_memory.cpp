@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How blocks begin and end, and who holds them meanwhile.
+// Allocation, pins and frees of blocks.
 #include "device/device_memory.h"
 
 #include "base/error.h"
@@ -28,10 +28,11 @@ DeviceMemory::DeviceMemory(
           capacity,
           config().memory_check,
           [this](std::size_t offset, std::size_t size) {
-            // At exit nothing is waited for, and a kernel that still runs may
-            // use the block.
+            // At exit frees do not wait, and a running kernel may still use the
+            // block.
             if (config().memory_check && !process::exiting()) {
-              // First: a touch would take a new page.
+              // Before the pages are released: a later access would take a new
+              // page.
               memory_check::close(
                   memory_, memory_.device_mapping(index_) + offset, size);
             }
@@ -59,7 +60,7 @@ void* DeviceMemory::allocate(std::size_t size) {
   return memory_.device_mapping(index_) + *offset;
 }
 
-/// Takes a block from the heap, for which pools give back what they can.
+/// Takes a block from the heap. Pools release spares if necessary.
 std::optional<std::size_t> DeviceMemory::take(std::size_t size) {
   look_for_freed();
   auto offset = heap_.allocate(size);
@@ -136,7 +137,7 @@ bool DeviceMemory::end_block(std::size_t offset) {
     return heap_.free(offset);
   }
   if (!heap_.keep(offset)) {
-    return false; // freed in stream order, which comes later
+    return false; // freed in stream order, later
   }
   if (exports_.remove(offset)) {
     keep_for_others(offset);
@@ -146,7 +147,8 @@ bool DeviceMemory::end_block(std::size_t offset) {
   return true;
 }
 
-/// Closes what the heap keeps for other processes to kernels of this one.
+/// Hides bytes that the heap keeps for other processes from kernels of this
+/// process.
 void DeviceMemory::keep_for_others(std::size_t offset) {
   if (!config().memory_check || process::exiting()) {
     return;
@@ -159,7 +161,7 @@ void DeviceMemory::keep_for_others(std::size_t offset) {
   }
 }
 
-/// Gives a block back to the heap that a pool gives back.
+/// Returns a block that a pool releases to the heap.
 void DeviceMemory::release_spare(std::size_t offset) {
   if (exports_.remove(offset)) {
     keep_for_others(offset);
@@ -168,7 +170,7 @@ void DeviceMemory::release_spare(std::size_t offset) {
   }
 }
 
-/// Finds what was freed and can be used again by now.
+/// Returns freed blocks that are reusable by now to the heap.
 void DeviceMemory::look_for_freed() {
   if (!exports_.keeps() && !MemoryPools::any_spares()) {
     return; // as nearly always
@@ -204,7 +206,7 @@ void* DeviceMemory::allocate_in_order(
   };
   {
     const std::lock_guard lock(heap_mutex_);
-    // What no free could make possible is not waited for.
+    // Do not wait if no free could make room.
     if (size > heap_.capacity()) {
       throw no_room(size);
     }
@@ -219,7 +221,7 @@ void* DeviceMemory::allocate_in_order(
     try {
       other->wait_for_place(place, other->deadline());
     } catch (const Failure&) {
-      // A kernel that asks, or a limit of waits: what is not free is not free.
+      // In a kernel, or after a timeout, use the memory that is free.
     }
   }
   const std::lock_guard lock(heap_mutex_);
@@ -321,7 +323,7 @@ std::optional<Pin> DeviceMemory::pin(const void* pointer) {
 std::optional<Block> DeviceMemory::find_enqueued_locked(
     const void* pointer) const {
   if (!pools_.empty() && !imports_.covers(pointer)) {
-    // The block may have another size by now, for work that comes later.
+    // The block may have a different size by now, for later work.
     const auto extent = heap_.trace(offset_of(pointer));
     const auto size = extent ? pools_.reachable(extent->offset) : std::nullopt;
     if (size) {
@@ -394,7 +396,7 @@ orIpcMemHandle_t DeviceMemory::share(const void* pointer) {
   return exports_.add(block->offset, block->size);
 }
 
-/// Throws orErrorNotSupported if no other process can have its memory.
+/// Throws orErrorNotSupported if the memory cannot be shared.
 void DeviceMemory::check_shares() const {
   if (!config().in_process) {
     throw Failure(

@@ -33,19 +33,20 @@ class DeviceMemory final : private BlockKeeper {
 
   /// A device pointer. Throws orErrorMemoryAllocation.
   void* allocate(std::size_t size);
-  /// Frees a block without waiting for work, but for a copy of the runtime that
-  /// moves its bytes just now. Throws orErrorInvalidValue.
+  /// Frees a block without waiting for work, except for a running copy of its
+  /// bytes. Throws orErrorInvalidValue.
   void free(void* pointer);
-  /// A block for what `stream` is given from here on. If there is no room,
-  /// waits for what the pool is to get back. Throws orErrorMemoryAllocation,
-  /// and orErrorInvalidHandle if the pool was destroyed since it was looked up.
+  /// Allocates a block for later work of `stream`. If there is no room, waits
+  /// for pending frees of the pool. Throws orErrorMemoryAllocation, and
+  /// orErrorInvalidHandle if the pool was destroyed since it was looked up.
   void* allocate_in_order(std::size_t size, MemoryPool& pool, Stream& stream);
-  /// The same from the current pool.
+  /// Allocates from the current pool.
   void* allocate_in_order(std::size_t size, Stream& stream);
-  /// Ends a block for later calls, not for what `stream` was given so far.
-  /// Throws orErrorInvalidValue.
+  /// Frees a block for later calls. Work that `stream` already has may still
+  /// use it. Throws orErrorInvalidValue.
   void free_in_order(void* pointer, Stream& stream);
-  /// Gives back what pools have beyond their thresholds: all was waited for.
+  /// Releases the memory of pools above their thresholds. The caller has waited
+  /// for all work.
   void trim_pools();
   /// Calls `use` with the pools, under the lock.
   template <typename Use>
@@ -53,27 +54,27 @@ class DeviceMemory final : private BlockKeeper {
     const std::lock_guard lock(heap_mutex_);
     return use(pools_);
   }
-  /// The live block around a pointer of this device, also one of another
+  /// The live block around a pointer of this device. It may belong to another
   /// process.
   std::optional<Block> find(const void* pointer) const;
-  /// The block around a pointer that work may still use which was enqueued
-  /// before it was freed in stream order.
+  /// The block around a pointer. Also finds a block that was freed in stream
+  /// order, but that earlier work may still use.
   std::optional<Block> find_enqueued(const void* pointer) const;
-  /// As Heap::trace().
+  /// See Heap::trace().
   std::optional<Block> trace(const void* pointer) const;
 
-  /// Holds the live block around a pointer of this device.
+  /// Pins the live block around a pointer of this device.
   std::optional<Pin> pin(const void* pointer);
-  /// As pin(), for work that was enqueued before: also if a later command of
-  /// its stream frees the block.
+  /// Like pin(), for enqueued work: also pins a block that a later command of
+  /// the stream frees.
   std::optional<Pin> pin_enqueued(const void* pointer);
 
-  /// Lets other processes open the block around a pointer. Throws
+  /// Allows other processes to open the block around a pointer. Throws
   /// orErrorInvalidValue.
   orIpcMemHandle_t share(const void* pointer);
-  /// As ipc::Imports::open().
+  /// See ipc::Imports::open().
   void* open_shared(ipc::Offer offer);
-  /// As ipc::Imports::close().
+  /// See ipc::Imports::close().
   bool close_shared(void* pointer, bool last);
 
   struct Usage {
@@ -84,9 +85,9 @@ class DeviceMemory final : private BlockKeeper {
     std::size_t openings; // of blocks of other processes
   };
   Usage usage();
-  /// Limits what can be allocated, up to the memory of the device.
+  /// Limits the memory that can be allocated, up to the device memory.
   void set_capacity(std::size_t capacity);
-  /// Ends all blocks, which nothing uses by now but what holds pins.
+  /// Frees all blocks. Only pins still use some of them.
   void clear();
 
  private:

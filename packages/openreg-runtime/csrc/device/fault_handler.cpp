@@ -39,10 +39,11 @@ std::optional<FaultPlace> place_of(void* address) {
   return std::nullopt;
 }
 
-/// Writes what lies around a device pointer. True if there is data.
+/// Describes the memory around a device pointer. Returns whether it contains
+/// data.
 bool describe(char* text, std::size_t size, const FaultPlace& place) {
   std::optional<Block> block;
-  if (!process::in_bad_fork()) { // there the heap may be locked for good
+  if (!process::in_bad_fork()) { // there the heap may stay locked
     Device& device = g_device_at(place.device);
     block = device.memory().find(place.pointer);
     if (!block) {
@@ -70,8 +71,8 @@ bool describe(char* text, std::size_t size, const FaultPlace& place) {
   return block->live && inside;
 }
 
-// The process is about to end at an instruction of the host or of a kernel,
-// which holds no lock of ours, so the ordinary look-up of the block is safe.
+// The faulting instruction belongs to the host or to a kernel and does not hold
+// a lock of the runtime, so the ordinary lookup of the block is safe.
 void explain(const void* address, const FaultPlace& place) {
   char where[160];
   const bool data = describe(where, sizeof(where), place);
@@ -118,7 +119,7 @@ void pass_on(int signal, siginfo_t* info, void* context, bool faulted) {
     g_previous.sa_handler(signal);
   } else if (faulted || g_previous.sa_handler == SIG_DFL) {
     // Returning runs the instruction again, now with the default action. A
-    // signal that was sent comes from no instruction: it is sent again.
+    // signal that was sent explicitly is sent again.
     sigaction(SIGSEGV, &g_previous, nullptr);
     if (!faulted) {
       raise(signal);
@@ -137,7 +138,7 @@ std::uintptr_t stack_pointer(const ucontext_t& interrupted) {
 }
 
 /// Whether another handler sent the signal, as Python's faulthandler does after
-/// it has printed: the code that was interrupted ran on the signal stack.
+/// printing. The interrupted code then ran on the signal stack.
 bool sent_by_handler(const siginfo_t* info, const void* context) {
   const auto& interrupted = *static_cast<const ucontext_t*>(context);
   const auto begin =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a graph is launched: its steps are given to streams again.
+// Launches a graph: enqueues its steps on streams again.
 #include "device/graph_handles.h"
 
 #include "base/error.h"
@@ -14,7 +14,7 @@
 namespace openreg {
 namespace {
 
-/// What a handle names. It is recycled, and empty in between.
+/// The object of a handle. It is recycled, and empty between two uses.
 class GraphObject {
  public:
   void start(std::shared_ptr<const Graph> graph) {
@@ -29,7 +29,7 @@ class GraphObject {
   }
 
   void launch(Stream& stream) {
-    const std::lock_guard lock(mutex_); // launches have an order
+    const std::lock_guard lock(mutex_); // launches are ordered
     check_live();
     const auto& branches = graph_->branches();
     if (stream.device() != branches[0].device) {
@@ -61,7 +61,7 @@ class GraphObject {
       streams_.push_back(
           &runtime().device(branch.device).create_stream(branch.priority));
     }
-    // The argument blocks are those of the last launch.
+    // The argument blocks belong to the last launch.
     if (!last_failure_was_reported()) {
       stream.wait(end_, branches[0].epoch);
     }
@@ -111,7 +111,7 @@ class GraphObject {
     }
   }
 
-  /// Whether the last launch has failed, and a call has returned its failure.
+  /// Whether the last launch failed and a call has returned its failure.
   bool last_failure_was_reported() const {
     if (!end_ || !end_->reached() || end_->failure() == nullptr) {
       return false;
@@ -120,7 +120,7 @@ class GraphObject {
     return !left || left->number != end_->failure()->number;
   }
 
-  /// Lets the stream wait for what those of the other branches were given.
+  /// Makes the stream wait for the streams of the other branches.
   void join_branches(Stream& stream) {
     for (std::size_t i = 0; i < streams_.size(); ++i) {
       const auto point = std::make_shared<LocalPoint>(*streams_[i]);

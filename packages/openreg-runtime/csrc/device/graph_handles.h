@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The handles of graphs, and their launches.
+// Graph handles and graph launches.
 #pragma once
 
 #include "stream/graph.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What pools hold, and when they give it back.
+// The blocks of pools, and their release.
 #include "device/memory_pool.h"
 
 #include "base/error.h"
@@ -98,9 +98,11 @@ std::optional<std::size_t> MemoryPools::reuse(
     MemoryPool& pool,
     std::size_t footprint,
     const Stream& stream) {
-  // A kernel that asks runs before what is enqueued, also on its own stream.
+  // An allocation from a kernel comes before the enqueued work, also on its own
+  // stream.
   const bool in_order = !stream.runs_here();
-  // Blocks are not split: one that is far too large waits for another.
+  // Blocks are not split: a block that is far too large stays for a larger
+  // request.
   for (auto spare = pool.spares.lower_bound({footprint, 0});
        spare != pool.spares.end() && spare->first / 2 <= footprint;
        ++spare) {
@@ -185,7 +187,7 @@ bool MemoryPools::give_back(MemoryPool& pool, std::uint64_t keep) {
     if (!passed(blocks_.at(offset)) || is_pinned_(offset)) {
       continue;
     }
-    // First: what release_() has ended is no spare, also if it throws then.
+    // Before release_(), which may throw after it has ended the block.
     erase_spare(pool, offset);
     blocks_.erase(offset);
     pool.reserved -= footprint;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that is allocated and freed in the order of streams.
+// Stream-ordered allocation.
 //
-// A block of a pool that is freed stays with the pool, as its *spare*. The
-// place of the free in its stream is kept with it: the same stream may have the
-// block again at once, for whatever uses it there comes after the free; another
-// one once the stream has passed that place. What a pool has beyond its
-// threshold goes back to the device at the next synchronization.
+// A freed block of a pool becomes a *spare* of the pool, together with the
+// place of the free in its stream. The same stream can reuse the block
+// immediately, because its later work runs after the free. Another stream can
+// reuse it once the first stream has passed that place. Memory above the pool's
+// threshold returns to the device at the next synchronization.
 //
-// A block of orMalloc can be freed in stream order too. It is a spare without a
-// pool, and goes back to the device once its place was passed.
+// A block of orMalloc can be freed in stream order, too. It is a spare without
+// a pool, and returns to the device once its place was passed.
 #pragma once
 
 #include "stream/stream.h"
@@ -26,15 +26,15 @@
 
 namespace openreg {
 
-/// What a pool is and holds. All but the device changes under the lock of the
-/// device. Never deleted, as a stale handle may name it.
+/// A pool. The device's lock guards all members except `device`. Never deleted,
+/// because a stale handle may name it.
 struct MemoryPool {
   const int device;
   bool live = false;            // until it is destroyed
   orMemPool_t handle = nullptr; // null before anybody has asked for it
-  std::size_t max_size = 0;     // bytes; 0 is no limit
+  std::size_t max_size = 0;     // bytes; 0: unlimited
   std::uint64_t threshold = 0;
-  // Footprints of blocks in bytes: of all, and of the ones that are not freed.
+  // Footprints in bytes of all blocks, and of the blocks in use.
   std::uint64_t reserved = 0;
   std::uint64_t reserved_high = 0;
   std::uint64_t used = 0;
@@ -42,12 +42,12 @@ struct MemoryPool {
   std::set<std::pair<std::size_t, std::size_t>> spares{}; // (footprint, offset)
 };
 
-/// The pools of one device. Not thread safe, but for any_spares().
+/// The pools of one device. Not thread safe, except any_spares().
 class MemoryPools {
  public:
-  /// True for a spare that work uses just now which its stream does not order.
+  /// True for a spare that is in use by work outside its stream's order.
   using IsPinned = std::function<bool(std::size_t offset)>;
-  /// Called with the offset of a spare that goes back to the device.
+  /// Called with the offset of a spare that returns to the device.
   using Release = std::function<void(std::size_t offset)>;
 
   MemoryPools(int device, IsPinned is_pinned, Release release);
@@ -55,7 +55,7 @@ class MemoryPools {
   MemoryPool& default_pool() noexcept {
     return *pools_.front();
   }
-  /// Where allocations without a pool come from.
+  /// The pool of allocations that name no pool.
   MemoryPool& current() noexcept {
     return *current_;
   }
@@ -63,12 +63,13 @@ class MemoryPools {
     current_ = &pool;
   }
   MemoryPool& create(std::size_t max_size);
-  /// The pool lives on for its handed-out blocks.
+  /// The pool object stays until its blocks are freed.
   void destroy(MemoryPool& pool);
-  /// Ends all blocks and all pools but the default one, which is as new.
+  /// Frees all blocks and all pools except the default pool, which is
+  /// reinitialized.
   void clear();
 
-  /// True if no block belongs to a pool, or is freed and not back yet.
+  /// True if no pool has a block and no freed block awaits its release.
   bool empty() const noexcept {
     return blocks_.empty();
   }
@@ -79,36 +80,36 @@ class MemoryPools {
   /// Throws orErrorInvalidHandle if the pool was destroyed since it was looked
   /// up.
   static void check_live(const MemoryPool& pool);
-  /// True for a block that a pool made.
+  /// True for a block of a pool.
   bool owns(std::size_t offset) const;
-  /// The footprint of a block that enqueued work may still use, as it is not
-  /// freed or its stream has not come to the free; nothing for others.
+  /// The footprint of a block that enqueued work may still use: it is not
+  /// freed, or its stream has not reached the free. Empty for other blocks.
   std::optional<std::size_t> reachable(std::size_t offset) const;
 
-  /// A spare of `pool` for a block of `stream` that takes `footprint` bytes.
+  /// A spare of `pool` that fits a block of `footprint` bytes for `stream`.
   std::optional<std::size_t>
   reuse(MemoryPool& pool, std::size_t footprint, const Stream& stream);
-  /// True if the pool may grow by so much.
+  /// True if the pool may grow by `footprint` bytes.
   bool may_grow(const MemoryPool& pool, std::size_t footprint) const noexcept;
-  /// A new block.
+  /// Adds a new block.
   void add(MemoryPool& pool, std::size_t offset, std::size_t footprint);
-  /// Makes a block of a pool a spare. `stream` is null if no work uses it.
+  /// Turns a block of a pool into a spare. `stream` is null if no work uses it.
   void free(std::size_t offset, Stream* stream);
-  /// The same for a block of orMalloc.
+  /// Turns a block of orMalloc into a spare.
   void free_foreign(std::size_t offset, std::size_t footprint, Stream& stream);
-  /// A stream, and how far it has to come for all frees of a pool on it.
+  /// A stream, and the place at which it has passed all frees of a pool.
   using Pending = std::pair<Stream*, std::uint64_t>;
-  /// The streams that have yet to come to a free of `pool`.
+  /// The streams that have not yet reached a free of `pool`.
   std::vector<Pending> pending(const MemoryPool& pool) const;
 
-  // What follows gives spares back whose place was passed:
-  /// of no pool, or of one that was destroyed;
+  // The following functions release spares whose place was passed.
+  /// Spares without a pool, or of a destroyed pool.
   void collect();
-  /// also what pools have beyond their thresholds;
+  /// Also the memory of pools above their thresholds.
   void trim();
-  /// what a pool has beyond `keep` bytes;
+  /// The memory of one pool above `keep` bytes.
   void trim(MemoryPool& pool, std::uint64_t keep);
-  /// all. True if there was any.
+  /// All spares. Returns whether there was any.
   bool release_all();
 
  private:
@@ -117,11 +118,11 @@ class MemoryPools {
     std::size_t footprint;
     bool spare = false;
     Stream* stream = nullptr; // of the free
-    std::uint64_t place = 0;  // so many commands come before it
+    std::uint64_t place = 0;  // the number of commands before it
   };
 
   static bool passed(const Block& block);
-  /// Gives spares of the pool back, as long as it has more than `keep` bytes.
+  /// Releases spares of the pool while it has more than `keep` bytes.
   bool give_back(MemoryPool& pool, std::uint64_t keep);
   void erase_spare(MemoryPool& pool, std::size_t offset);
 
@@ -137,12 +138,11 @@ class MemoryPools {
 
 /// The pool behind a handle. Throws orErrorInvalidHandle.
 MemoryPool& pool_of(orMemPool_t pool);
-/// The handle of a pool. That of a default pool is made when it is first asked
-/// for.
+/// The handle of a pool. The handle of a default pool is created on first use.
 orMemPool_t handle_of(MemoryPool& pool);
 /// Throws orErrorInvalidHandle.
 void end_memory_pool(orMemPool_t pool);
-/// Ends the handles of all pools of a device but that of its default one.
+/// Ends the handles of all pools of a device except its default pool.
 void end_memory_pools(const MemoryPool& kept);
 
 } // namespace openreg

@@ -47,7 +47,7 @@ void check_host(const char* argument, const void* pointer, std::size_t count) {
   check_pinned(argument, pointer, count);
 }
 
-/// The error for a device pointer that is in no live block.
+/// The error for a device pointer outside live blocks.
 Failure not_live(const char* argument, const void* pointer, int device) {
   std::string message = std::string(argument) + " " + hex(pointer) +
       " is not in a live block of device " + std::to_string(device);
@@ -85,7 +85,7 @@ Block check_range(
         std::string(argument) + " " + hex(pointer) +
             " is not a device pointer");
   }
-  // A kernel may use what is freed behind it.
+  // A kernel may use memory that a later command frees.
   const auto block = running_stream() != nullptr
       ? runtime().device(device).memory().find_enqueued(pointer)
       : runtime().device(device).memory().find(pointer);

@@ -14,9 +14,9 @@
 namespace openreg::peer {
 namespace {
 
-/// For each device, a bit for each device whose memory its kernels may reach.
-/// One word holds all that enable(), disable() and check_access() read or
-/// change, so none needs a lock; reset() changes one word after the other.
+/// For each device, a bit for each device whose memory its kernels may access.
+/// enable(), disable() and check_access() use a single word and need no lock;
+/// reset() changes one word after the other.
 using Peers = std::atomic<std::uint64_t>;
 std::array<Peers, kMaxDevices> g_peers{};
 static_assert(kMaxDevices <= 64);

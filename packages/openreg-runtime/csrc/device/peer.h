@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which devices' memory the kernels of a device may reach.
+// Peer access: the devices whose memory the kernels of a device may use.
 #pragma once
 
 namespace openreg::peer {
@@ -8,10 +8,10 @@ namespace openreg::peer {
 void enable(int device, int owner);
 /// Throws orErrorPeerAccessNotEnabled.
 void disable(int device, int owner);
-/// Throws orErrorPeerAccessNotEnabled unless kernels of `device` may reach the
+/// Throws orErrorPeerAccessNotEnabled unless kernels of `device` may access the
 /// memory of `owner`.
 void check_access(int device, int owner);
-/// Ends the access of a device that is reset, and that of others to it.
+/// Ends the access of a reset device to others, and of others to it.
 void reset(int device);
 
 } // namespace openreg::peer

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The devices, and what starts and ends with them.
+// The devices, and their start and end.
 #include "device/runtime.h"
 
 #include "base/device_number.h"
@@ -16,8 +16,9 @@
 namespace openreg {
 namespace {
 
-// Twice the capacity: see Heap on fragmentation. A guarded heap needs up to the
-// capacity again for guards, and the rest lets freed addresses rest longer.
+// Twice the capacity, because of fragmentation (see Heap). A guarded heap needs
+// up to the capacity again for guards. The rest delays the reuse of freed
+// addresses.
 std::size_t span_of(std::size_t capacity) {
   const std::size_t page = AddressSpace::page_size();
   const std::size_t factor = config().memory_check ? 4 : 2;
@@ -29,7 +30,7 @@ Runtime* g_made = nullptr; // for a fault while runtime() makes it
 std::optional<Pin> pin_for_command(int device, const Place& place) {
   Device& owner = runtime().device(device);
   auto pin = owner.memory().pin_enqueued(place.address);
-  // Now the device cannot be reset under the copy; was it before?
+  // From here on the pin prevents a reset. Checks for an earlier reset.
   if (auto failure = owner.state().failure_since(place.epoch)) {
     throw Dropped(std::move(*failure));
   }
@@ -69,7 +70,7 @@ void Runtime::drain() {
     return sum;
   };
   std::uint64_t before = 0;
-  do { // again for what kernels of one device launched on another
+  do { // repeats for work that kernels launched on other devices
     before = launches();
     for (const auto& device : devices_) {
       device->drain();

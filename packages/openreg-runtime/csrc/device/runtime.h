@@ -22,11 +22,11 @@ class Runtime {
   AddressSpace& memory() noexcept {
     return memory_;
   }
-  /// Waits for all work of all devices, as Device::drain() does.
+  /// Waits for all work of all devices like Device::drain().
   void drain();
   /// Waits until no command runs, at most until `deadline`.
   void settle(Point::Clock::time_point deadline);
-  /// Drops what is queued, at exit.
+  /// Drops queued commands at exit.
   void abandon();
 
  private:
@@ -34,7 +34,7 @@ class Runtime {
   std::vector<std::unique_ptr<Device>> devices_;
 };
 
-/// The devices, made at the first call. Throws Failure.
+/// The devices, created at the first call. Throws Failure.
 Runtime& runtime();
 
 } // namespace openreg

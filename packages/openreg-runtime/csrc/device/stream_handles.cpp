@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The streams that programs and threads have made.
+// The streams of programs and threads.
 #include "device/stream_handles.h"
 
 #include "base/device_number.h"
@@ -30,14 +30,14 @@ Streams& streams() {
 
 std::atomic<std::size_t> g_default_handles{0};
 
-/// The streams of threads, apart from the streams that a program makes: nobody
-/// but the thread gets their handles, which end with it or with a reset.
+/// The per-thread streams, separate from the streams of the program. Only the
+/// thread gets their handles, which end with the thread or with a reset.
 Streams& thread_streams() {
   static auto* value = new Streams;
   return *value;
 }
 
-/// A new stream of the device as a handle of the table.
+/// Creates a stream of the device and returns its handle.
 orStream_t make_stream(Streams& table, Device& device, int priority) {
   Stream& stream = device.create_stream(priority);
   try {
@@ -48,7 +48,7 @@ orStream_t make_stream(Streams& table, Device& device, int priority) {
   }
 }
 
-/// What orStreamPerThread is for one thread.
+/// The streams behind orStreamPerThread of one thread.
 class ThreadStreams {
  public:
   ThreadStreams() = default;
@@ -56,7 +56,7 @@ class ThreadStreams {
   ThreadStreams& operator=(const ThreadStreams&) = delete;
   ~ThreadStreams() {
     for (const orStream_t handle : handles_) {
-      // Null where a device has none, and where a reset has ended it.
+      // Null if a device has none, or if a reset has ended it.
       if (Stream* stream = thread_streams().try_remove(handle)) {
         runtime().device(stream->device()).destroy_stream(*stream);
       }
@@ -81,9 +81,9 @@ class ThreadStreams {
 
 OPENREG_THREAD_LOCAL ThreadStreams* t_streams = nullptr;
 
-/// Ends the streams of a thread with it: after its thread_local variables,
-/// which may use them. A child that was forked has none, and the main thread of
-/// a process that exits keeps its own.
+/// Ends a thread's streams after its thread_local variables, which may use
+/// them. A forked child has none, and the main thread keeps its streams at
+/// process exit.
 pthread_key_t thread_end() {
   static const pthread_key_t key = [] {
     pthread_key_t made{};

@@ -12,17 +12,17 @@ namespace openreg {
 constexpr int kLeastPriority = 0;
 constexpr int kGreatestPriority = -3;
 
-/// The stream behind a handle; null is the current device's default stream, and
-/// orStreamPerThread that of the calling thread.
+/// The stream of a handle. Null means the current device's default stream,
+/// orStreamPerThread the stream of the calling thread.
 Stream& stream_of(orStream_t stream);
 bool is_default(const Stream& stream);
-/// Handles of the default streams, made once.
+/// The handle of a default stream, created once.
 orStream_t default_handle(int device);
-/// A handle of a new stream of the device.
+/// Creates a stream of the device and returns its handle.
 orStream_t make_stream(Device& device, int priority);
-/// Throws orErrorInvalidHandle, also for a stream that ends by itself.
+/// Throws orErrorInvalidHandle, also for default and per-thread streams.
 void destroy_stream(orStream_t stream);
-/// Ends all streams of a device but its default one.
+/// Ends all streams of a device except its default stream.
 void destroy_streams(Device& device);
 std::size_t live_stream_count();
 

@@ -118,7 +118,7 @@ bool accepts(orFailureSite site, orError_t error) {
   }
 }
 
-/// A number in so many digits that it is no other one.
+/// A number with all digits that distinguish it from others.
 std::string exact(double value) {
   char text[32];
   const auto [end, error] = std::to_chars(text, text + sizeof(text), value);
@@ -174,7 +174,7 @@ void check(const orFailureSpec& spec, int device_count) {
 }
 
 void Hit::apply(const DeviceState* device) const {
-  // In slices: what a lost device runs ends.
+  // Sleeps in slices, because the loss of the device ends the delay.
   constexpr std::chrono::milliseconds kSlice{20};
   const auto failed = [device] {
     return device != nullptr && device->failed();

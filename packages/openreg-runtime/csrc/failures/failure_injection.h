@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Injected failures: which call is hit, and by what.
+// Injected failures: the calls they hit, and the errors they cause.
 //
-// Calls are counted where they are made, not where their work runs, so that a
-// program hits the same ones each time.
+// Calls are counted when they are made, not when their work runs, so that every
+// run of a program fails the same calls.
 #pragma once
 
 #include "base/device_state.h"
@@ -19,17 +19,17 @@
 
 namespace openreg::failure_injection {
 
-/// What happens to a call that is hit.
+/// The effect on a call that is hit.
 struct Hit {
   Error error; // orSuccess: only the delay
   std::chrono::microseconds delay;
 
-  /// Waits, then throws the error if there is one. The failure of `device`,
-  /// which may be null, ends both.
+  /// Waits, then throws the error, if any. A failure of `device`, unless null,
+  /// ends the wait and is thrown.
   void apply(const DeviceState* device) const;
 };
 
-/// True while a failure is injected; the hot paths ask nothing else.
+/// True while a failure is injected. Hot paths check only this flag.
 inline std::atomic<bool> g_armed{false};
 
 std::optional<Hit> count_call(orFailureSite site, int device);
@@ -43,11 +43,11 @@ inline std::optional<Hit> next(orFailureSite site, int device) {
   return armed() ? count_call(site, device) : std::nullopt;
 }
 
-/// What `hit` does to an allocation; null for `state` if it has no device.
+/// Applies `hit` to an allocation; `state` is null for host memory.
 void fail_allocation(const Hit& hit, DeviceState* state);
 
-/// Counts an allocation, of a device or of pinned memory (-1 and null), and
-/// fails it if it is hit.
+/// Counts an allocation of device or pinned memory (-1 and null), and fails it
+/// if it is hit.
 inline void
 count_allocation(orFailureSite site, int device, DeviceState* state) {
   if (armed()) {
@@ -57,17 +57,17 @@ count_allocation(orFailureSite site, int device, DeviceState* state) {
   }
 }
 
-/// Reads OPENREG_FAILURES. Throws Failure with what is accepted.
+/// Parses OPENREG_FAILURES. Throws Failure with the accepted values.
 std::vector<orFailureSpec> parse(std::string_view text, int device_count);
-/// Throws Failure with what is accepted.
+/// Throws Failure with the accepted values.
 void check(const orFailureSpec& spec, int device_count);
 /// Injects a checked failure that nobody removes.
 void inject(const orFailureSpec& spec);
 
-// The handles of failures; a wrong one throws orErrorInvalidHandle.
+// Failures by their handles; an invalid handle throws orErrorInvalidHandle.
 /// Injects a checked failure.
 orFailure_t add(const orFailureSpec& spec);
-/// How many calls it has counted, and how many of them it has hit.
+/// The number of counted calls, and the number of hits.
 std::pair<std::uint64_t, std::uint64_t> counts(orFailure_t failure);
 void remove(orFailure_t failure);
 

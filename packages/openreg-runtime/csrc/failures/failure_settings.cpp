@@ -33,7 +33,7 @@ std::string_view strip(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(' ') - begin + 1);
 }
 
-/// Takes what stands before the first `separator`, and the separator.
+/// Removes and returns the text before the first `separator`.
 std::string_view take(std::string_view& text, char separator) {
   const auto end = text.find(separator);
   const auto first = text.substr(0, end);
@@ -97,7 +97,7 @@ orFailureSpec parse_one(std::string_view text) {
       spec.period = number<std::uint64_t>(value);
     } else if (key == "probability") {
       spec.probability = number<double>(value);
-      never = spec.probability == 0; // which in a spec is no probability
+      never = spec.probability == 0; // 0 in a spec disables the probability
     } else if (key == "seed") {
       spec.seed = number<std::uint64_t>(value);
     } else {

@@ -32,7 +32,7 @@ std::uint32_t* address_of(std::atomic<std::uint32_t>& word) {
   return reinterpret_cast<std::uint32_t*>(&word);
 }
 
-// Also the longest that the end of a process stays unnoticed.
+// Also the longest time until the end of a process is detected.
 constexpr std::chrono::milliseconds kSlice{20};
 
 } // namespace
@@ -115,7 +115,8 @@ std::shared_ptr<const Error> SharedEvent::failure(Ticket ticket) const {
   Error error{static_cast<orError_t>(code), "in another process: "};
   const bool has_text = state_->text_of == ticket && state_->text_is_complete;
   error.message += has_text ? state_->text.data() : describe(error.code).text;
-  // The same number for every stream that waits; no local failure has this bit.
+  // The same number for every waiting stream. Local failures never have this
+  // bit.
   const auto address = reinterpret_cast<std::uintptr_t>(state_);
   error.number =
       (std::uint64_t{1} << 63) | (address * kWords + ticket % kWords);

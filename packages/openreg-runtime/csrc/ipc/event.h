@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Events that processes share.
+// Interprocess events.
 //
-// The state is a small file that each process maps. A record takes a ticket,
-// the next number, and for each ticket one word says who has to reach it. The
-// words are used in turn; as no record takes a word before its last owner has
-// reached it, a ticket whose word was taken again is reached.
+// The state is a small file that each process maps. A record takes the next
+// ticket number. For each ticket, one word names the process that has to reach
+// it. The words are used in turn, and a record takes a word only after its
+// previous owner has reached it. Therefore a ticket whose word was reused has
+// been reached.
 #pragma once
 
 #include "base/device_state.h"
@@ -24,30 +25,30 @@ class SharedEvent {
  public:
   using Ticket = std::uint64_t; // 0 before the first record
 
-  /// An event in a new file. Throws orErrorMemoryAllocation.
+  /// Creates an event in a new file. Throws orErrorMemoryAllocation.
   static std::shared_ptr<SharedEvent> create(File& file);
-  /// The event in `file`. Throws orErrorMemoryAllocation.
+  /// Opens the event in `file`. Throws orErrorMemoryAllocation.
   static std::shared_ptr<SharedEvent> open(const File& file);
   SharedEvent(const SharedEvent&) = delete;
   SharedEvent& operator=(const SharedEvent&) = delete;
   ~SharedEvent();
 
-  /// Starts a record by this process, which others do not see yet. Throws
-  /// orErrorMemoryAllocation if too many records are to be reached.
+  /// Starts a record of this process, not visible to others yet. Throws
+  /// orErrorMemoryAllocation if too many records are pending.
   Ticket take();
-  /// Makes it the last record, unless a later one is that already.
+  /// Makes it the last record, unless a later one has been published.
   void publish(Ticket ticket) noexcept;
   /// Marks a record as failed; called before the record is reached.
   void set_failure(Ticket ticket, const Error& error) noexcept;
-  /// The failure of a record that is reached, or null.
+  /// The failure of a reached record, or null.
   std::shared_ptr<const Error> failure(Ticket ticket) const;
   void reach(Ticket ticket) noexcept;
   /// The last record.
   Ticket last() const noexcept;
   bool reached(Ticket ticket) const noexcept;
-  /// Throws orErrorUnknown if the process that has to reach `ticket` is gone.
+  /// Throws orErrorUnknown if the process that has to reach `ticket` has ended.
   void check(Ticket ticket) const;
-  /// False if the time comes first. Throws as check().
+  /// Returns false on a timeout. Throws as check().
   bool wait_until(Ticket ticket, Deadline::Clock::time_point time) const;
 
  private:
@@ -58,7 +59,7 @@ class SharedEvent {
     std::atomic<Ticket> last;
     std::atomic<std::uint32_t> changes; // what waiting threads sleep on
     std::array<std::atomic<ProcessId>, kWords> unreached;
-    // Of the record that has the word: the code of its failure, or 0.
+    // For each word, the error code of its record, or 0.
     std::array<std::atomic<std::uint32_t>, kWords> failures;
     // The text of the first failure.
     std::atomic<Ticket> text_of; // the record that failed; 0: none

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Handles, and the processes behind them, by way of /proc.
+// Handles, and lookups of their processes in /proc.
 #include "ipc/handle.h"
 
 #include "base/error.h"
@@ -28,7 +28,7 @@ pid_t number_of(ProcessId process) {
 
 enum class State { kAlive, kEnded, kUnknown };
 
-/// Looks a process up; writes its identity if it has not ended.
+/// Looks up a process; writes its identity if it has not ended.
 State look_up(pid_t number, ProcessId* process) noexcept {
   const CancellationDeferred deferred;
   char text[512];
@@ -43,7 +43,7 @@ State look_up(pid_t number, ProcessId* process) noexcept {
     return errno == ESRCH ? State::kEnded : State::kUnknown;
   }
   text[length] = '\0';
-  // The name, in brackets, can hold anything; the last bracket ends it.
+  // The name, in brackets, can contain any character; the last bracket ends it.
   const char* rest = std::strrchr(text, ')');
   char state = '\0';
   long threads = 0;
@@ -58,8 +58,8 @@ State look_up(pid_t number, ProcessId* process) noexcept {
           &start) != 3) {
     return State::kUnknown;
   }
-  // A process whose first thread has ended looks like one that nobody waited
-  // for, but for its other threads.
+  // A process whose first thread has ended looks like a zombie, except for its
+  // other threads.
   if (state == 'X' || (state == 'Z' && threads <= 1)) {
     return State::kEnded;
   }
@@ -67,7 +67,7 @@ State look_up(pid_t number, ProcessId* process) noexcept {
   return State::kAlive;
 }
 
-/// Finds accidents, not attacks (FNV-1a).
+/// Detects accidental changes, not attacks (FNV-1a).
 std::uint64_t checksum_of(const Handle& handle) {
   unsigned char bytes[offsetof(Handle, checksum)];
   std::memcpy(bytes, &handle, sizeof(bytes));
@@ -116,7 +116,7 @@ bool alive(ProcessId process) noexcept {
     case State::kEnded:
       return false;
     case State::kUnknown:
-      return true; // nobody is given up for a failure of ours
+      return true; // on an error here, assume that the process is alive
   }
   return true;
 }
@@ -181,7 +181,7 @@ File open_file(const Handle& handle) {
       "/proc/%d/fd/%d",
       static_cast<int>(number_of(handle.process)),
       static_cast<int>(handle.descriptor));
-  // Looked at before it is opened: by now it may be anything.
+  // Checked before opening, because the descriptor may be reused by now.
   struct stat status{};
   File file;
   bool found = stat(path, &status) == 0;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What processes tell each other: who they are, and which of their files to
-// open.
+// Handles that processes exchange: a process, and one of its files.
 //
-// Everything that is shared lies in a memory file. Another process of the same
-// user opens it through /proc/<pid>/fd, and no service between them is needed.
+// All shared memory lies in memory files. Another process of the same user
+// opens them through /proc/<pid>/fd, without a service between them.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +12,15 @@
 
 namespace openreg::ipc {
 
-/// A process of this machine: its number, and when it started, which tells it
-/// from a later one with the same number. Fits in one atomic word; 0 is none.
+/// Identifies a process of this machine by its number and start time, because
+/// process numbers are reused. Fits into one atomic word; 0 is none.
 using ProcessId = std::uint64_t;
 
 ProcessId this_process();
 /// "process 1234"
 std::string name_of(ProcessId process);
-/// False once the process has ended, also if nobody has waited for it. One that
-/// replaced itself by exec() still counts as alive.
+/// False once the process has ended, even as a zombie. A process after exec()
+/// still counts as alive.
 bool alive(ProcessId process) noexcept;
 
 /// Owns a file descriptor.
@@ -47,7 +46,7 @@ class File {
   int descriptor_;
 };
 
-/// What a file is, whoever opens it.
+/// The identity of a file, independent of its descriptors.
 struct FileId {
   std::uint64_t device; // of the file system
   std::uint64_t inode;
@@ -64,7 +63,7 @@ struct Handle {
   std::int32_t descriptor; // in the process that made the handle
   ProcessId process;
   FileId file;
-  std::uint64_t position; // in the file; the rest is for `kind` to say
+  std::uint64_t position; // in the file, for memory handles
   std::uint64_t id;
   std::uint64_t unused;
   std::uint64_t checksum;
@@ -77,14 +76,14 @@ void write_handle(
     int file,
     std::uint64_t position = 0,
     std::uint64_t id = 0);
-/// Throws orErrorInvalidValue for bytes that no write_handle() has written, and
-/// orErrorNotPermitted for a handle of this process.
+/// Throws orErrorInvalidValue for bytes that write_handle() has not written,
+/// and orErrorNotPermitted for a handle of this process.
 Handle read_handle(const unsigned char* bytes, Kind kind);
-/// Opens the file of a handle of another process. Throws orErrorInvalidValue if
+/// Opens the file of another process's handle. Throws orErrorInvalidValue if
 /// the file is gone, and orErrorMemoryAllocation.
 File open_file(const Handle& handle);
 
-/// Throws orErrorInvalidValue: what the handle names is gone.
+/// Throws orErrorInvalidValue: the object of the handle no longer exists.
 [[noreturn]] void fail_gone(const Handle& handle);
 
 } // namespace openreg::ipc

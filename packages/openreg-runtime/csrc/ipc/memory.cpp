@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Notes of shared blocks, and mappings of foreign ones.
+// Notes of shared blocks, and mappings of other processes' blocks.
 #include "ipc/memory.h"
 
 #include "base/error.h"
@@ -28,8 +28,8 @@ std::uint64_t new_id() {
   return id;
 }
 
-/// The lock, of a kind, on the note at `position`. It belongs to the open file,
-/// not to the process or a thread, and ends with it.
+/// A lock of a given type on the note at `position`. It belongs to the open
+/// file, not to the process or a thread, and ends with it.
 struct flock lock_on(std::uint64_t position, short type) {
   struct flock lock{};
   lock.l_type = type;
@@ -39,7 +39,7 @@ struct flock lock_on(std::uint64_t position, short type) {
   return lock;
 }
 
-/// Makes the next push_back() one that does not throw.
+/// Ensures that the next push_back() does not throw.
 template <typename Element>
 void make_room_for_one(std::vector<Element>& elements) {
   if (elements.size() == elements.capacity()) {
@@ -51,7 +51,7 @@ void make_room_for_one(std::vector<Element>& elements) {
 
 void Exports::write(std::uint64_t position, const void* bytes, std::size_t size)
     const {
-  // The file grows by itself.
+  // Writing extends the file.
   check_file_size(position + size, "a shared block");
   if (pwrite(
           memory_.file(device_), bytes, size, static_cast<off_t>(position)) !=
@@ -63,9 +63,9 @@ void Exports::write(std::uint64_t position, const void* bytes, std::size_t size)
   }
 }
 
-/// The id of a note, to be erased without a write, which a lower limit of file
-/// sizes would forbid by then: who reads meanwhile finds all of the note, or
-/// none. Its page stays mapped.
+/// Maps the id of a note, so that it can be erased without write(), which a
+/// lower file size limit could forbid by then. A concurrent reader sees the
+/// whole note or none. The page stays mapped.
 std::atomic<std::uint64_t>* Exports::map_id(std::uint64_t position) {
   const std::size_t size = AddressSpace::page_size();
   static_assert(offsetof(Note, id) == 0);
@@ -84,7 +84,7 @@ std::atomic<std::uint64_t>* Exports::map_id(std::uint64_t position) {
           std::string("cannot map the shared note of a memory block: ") +
               std::strerror(errno));
     }
-    // No child erases what is its parent's.
+    // A forked child must not erase its parent's notes.
     madvise(mapped, size, MADV_DONTFORK);
     page = static_cast<std::byte*>(mapped);
   }
@@ -124,7 +124,8 @@ bool Exports::remove(std::size_t offset) {
     return false;
   }
   const std::uint64_t position = known->second.position;
-  // Nothing throws from here on: a block that others have open is never lost.
+  // Nothing throws from here on, so that a block that others have open is not
+  // lost.
   make_room_for_one(kept_);
   make_room_for_one(unused_);
   known->second.noted_id->store(0);
@@ -187,7 +188,7 @@ Claim::~Claim() {
 
 Offer find_offer(const orIpcMemHandle_t& bytes) {
   const Handle handle = read_handle(bytes.reserved, Kind::kMemory);
-  // Locked before it is read.
+  // The note is locked before it is read.
   Offer offer{
       Claim(std::make_shared<File>(open_file(handle)), handle.position),
       handle.file,
@@ -230,8 +231,7 @@ std::byte* Imports::open(Offer offer) {
   return pages + lead;
 }
 
-/// Through a descriptor that is open already, if there is one: a process has
-/// few.
+/// Reuses an open descriptor, because the number per process is limited.
 Claim Imports::claim_of(Offer& offer) const {
   for (const auto& [begin, mapping] : mappings_) {
     if (mapping.file == offer.file_id) {
@@ -242,7 +242,8 @@ Claim Imports::claim_of(Offer& offer) const {
 }
 
 std::byte* Imports::find_pages(std::size_t length) const {
-  // With an unused page behind each mapping: what passes the end faults.
+  // With an unused page behind each mapping, so that accesses past the end
+  // fault.
   const std::size_t room = length + AddressSpace::page_size();
   std::byte* gap = memory_.device_mapping(device_) + memory_.own_span();
   for (const auto& [begin, mapping] : mappings_) {

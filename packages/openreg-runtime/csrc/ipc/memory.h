@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Blocks of device memory that processes share.
+// Device memory blocks shared between processes.
 //
-// The process that made a block notes it in the block's own file, behind the
-// memory, under a number that no other block ever has. A handle says where that
-// note is; who opens it reads there whether the block still lives. The file is
-// mapped in whole pages, so neighbours of the block come along.
+// The owner of a block writes a note with a unique id behind the memory in the
+// device's file. A handle contains the note's position. The opening process
+// reads there whether the block is still live. The file is mapped in whole
+// pages, so neighbours of the block are mapped, too.
 //
-// Who has a block open has a read lock on its note, which ends with the process
-// and the children that it forked, at the latest. The owner ends the note first
-// and looks for locks then, and who opens locks first and reads then: so a
-// block that somebody opens is either found freed, or its bytes stay until all
-// have closed it.
+// A process that has a block open holds a read lock on its note, which ends at
+// the latest with the process and its forked children. The owner erases the
+// note before it looks for locks, and the opening process locks before it
+// reads. So a block is either found freed, or its bytes stay until all
+// processes have closed it.
 #pragma once
 
 #include "ipc/handle.h"
@@ -29,37 +29,39 @@
 
 namespace openreg::ipc {
 
-/// What the owner of a block notes of it.
+/// The note that the owner writes about a block.
 struct Note {
-  std::uint64_t id; // 0 where no block is shared
+  std::uint64_t id; // 0: no block is shared
   std::uint64_t offset;
   std::uint64_t size; // as requested
   std::uint64_t device;
 };
 
-/// The blocks of one device that were offered to others. Not thread safe.
+/// The blocks of one device that are shared with other processes. Not thread
+/// safe.
 class Exports {
  public:
   Exports(const AddressSpace& memory, int device)
       : memory_(memory), device_(device) {}
 
-  /// A handle of the block, the same one each time. Throws
+  /// Returns a handle of the block, always the same one. Throws
   /// orErrorMemoryAllocation.
   orIpcMemHandle_t add(std::size_t offset, std::size_t size);
   /// True for a block that has a handle.
   bool has(std::size_t offset) const {
     return places_.count(offset) != 0;
   }
-  /// From here on the block cannot be opened any more. True if others have it
-  /// open: take_closed() tells when they have closed it.
+  /// Prevents further opening of the block. Returns true if other processes
+  /// have it open: take_closed() returns it once they have closed it.
   bool remove(std::size_t offset);
-  /// Removes all; returns the offsets of blocks that others have open.
+  /// Removes all blocks; returns the offsets of blocks that others have open.
   std::vector<std::size_t> clear();
-  /// True if others had a removed block open when it was looked at last.
+  /// True if a removed block was still open in another process at the last
+  /// check.
   bool keeps() const noexcept {
     return !kept_.empty();
   }
-  /// The offsets of removed blocks that by now all others have closed, once.
+  /// Returns, once, the offsets of removed blocks that all others have closed.
   std::vector<std::size_t> take_closed();
 
  private:
@@ -87,7 +89,7 @@ class Exports {
   std::map<std::uint64_t, std::byte*> pages_; // of notes, by position
 };
 
-/// A read lock on a note: as long as it lives, the bytes of the block stay.
+/// A read lock on a note, which keeps the bytes of the block.
 class Claim {
  public:
   /// Throws orErrorMemoryAllocation.
@@ -117,12 +119,12 @@ struct Offer {
   Note note;
 };
 
-/// Opens the file of a block that another process offers. Throws
-/// orErrorInvalidValue, orErrorNotPermitted and orErrorMemoryAllocation.
+/// Opens the file of another process's block. Throws orErrorInvalidValue,
+/// orErrorNotPermitted and orErrorMemoryAllocation.
 Offer find_offer(const orIpcMemHandle_t& handle);
 
 /// The blocks of other processes that are mapped on one device. Not thread
-/// safe, but for covers().
+/// safe, except covers().
 class Imports {
  public:
   struct Block {
@@ -133,16 +135,16 @@ class Imports {
   Imports(const AddressSpace& memory, int device)
       : memory_(memory), device_(device) {}
 
-  /// Where the block starts here; what is open already is counted. Throws
-  /// orErrorMemoryAllocation.
+  /// Returns the start of the block in this process. An open block is counted.
+  /// Throws orErrorMemoryAllocation.
   std::byte* open(Offer offer);
-  /// Takes one opening back. The last one only if `last`; otherwise it stays,
-  /// and the result is false. Throws orErrorInvalidValue.
+  /// Closes one opening. The last one is closed only if `last`; otherwise the
+  /// result is false. Throws orErrorInvalidValue.
   bool close(const void* begin, bool last);
-  /// Takes all openings back.
+  /// Closes all openings.
   void clear();
 
-  /// True for an address where only such blocks can be.
+  /// True for an address in the range reserved for such blocks.
   bool covers(const void* pointer) const noexcept;
   std::optional<Block> find(const void* pointer) const;
   std::size_t openings() const;

@@ -28,7 +28,7 @@ namespace {
                  : "; lower OPENREG_DEVICE_MEMORY or OPENREG_DEVICE_COUNT"));
 }
 
-/// Addresses without memory, which /proc/self/maps shows by their name.
+/// Reserves addresses without memory, with a name in /proc/self/maps.
 void* reserve(std::size_t bytes) {
   const int file = memfd_create(AddressSpace::kReservedName, MFD_CLOEXEC);
   if (file < 0) {
@@ -124,8 +124,8 @@ bool AddressSpace::map_twice(
       map(begin, PROT_NONE) && map(for_kernels, PROT_READ | PROT_WRITE);
   // [docs: end]
   if (mapped) {
-    // A forked child may not use the devices; without this it would share the
-    // memory with its parent and could spoil it.
+    // A forked child may not use the devices. Without this it would share the
+    // memory with its parent and could corrupt it.
     madvise(for_kernels, size, MADV_DONTFORK);
   }
   return mapped;

@@ -19,14 +19,13 @@ namespace openreg {
 
 class AddressSpace {
  public:
-  /// What the files of devices are called, and the empty one that stands where
-  /// nothing is mapped.
+  /// The name of device files, and of the empty file at unmapped addresses.
   static constexpr const char* kFileName = "openreg";
   static constexpr const char* kReservedName = "openreg-reserved";
 
   /// Reserves, for each device, `own` bytes for its memory and `foreign` bytes
-  /// for that of other processes, both in whole pages. Unless the devices are
-  /// in this process nothing is mapped there.
+  /// for memory of other processes, both in whole pages. Maps nothing there if
+  /// the devices are in other processes.
   AddressSpace(
       int device_count,
       std::size_t own,
@@ -42,8 +41,8 @@ class AddressSpace {
   std::byte* end() const noexcept {
     return device_mappings_ + distance_;
   }
-  /// Bytes of a device mapping: own memory first, that of other processes
-  /// behind.
+  /// The size of a device mapping: own memory first, then memory of other
+  /// processes.
   std::size_t span() const noexcept {
     return span_;
   }
@@ -61,14 +60,14 @@ class AddressSpace {
   /// The device that owns a device pointer, or -1.
   int device_of(const void* pointer) const noexcept;
 
-  /// Gives pages back to the system; they read as zero afterwards. `offset` and
+  /// Releases pages to the system; they read as zero afterwards. `offset` and
   /// `size` count from the start of the device mapping, in whole pages.
   void release(int device, std::size_t offset, std::size_t size) const;
   /// Opens or closes pages of a device or a kernel mapping.
   void protect(std::byte* pages, std::size_t size, bool open) const;
 
-  /// Maps pages of another process' file at `begin`, among the addresses that
-  /// are meant for that.
+  /// Maps pages of another process's file at `begin`, in the range reserved for
+  /// that.
   void map_foreign(
       std::byte* begin,
       std::size_t size,

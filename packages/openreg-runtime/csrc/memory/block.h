@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A block of device memory, and how one is kept from being freed.
+// Device memory blocks and pins.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ struct Block {
   bool live = true; // false once it is freed
 };
 
-/// Who frees blocks, but none that is pinned.
+/// Frees blocks, except pinned ones.
 class BlockKeeper {
  public:
   virtual void unpin(const std::byte* begin) noexcept = 0;
@@ -22,7 +22,7 @@ class BlockKeeper {
   ~BlockKeeper() = default;
 };
 
-/// Keeps a block from being freed as long as it lives.
+/// Prevents the free of a block during the pin's lifetime.
 class Pin {
  public:
   Pin(BlockKeeper& keeper, Block block) : keeper_(&keeper), block_(block) {}

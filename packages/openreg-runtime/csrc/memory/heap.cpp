@@ -16,7 +16,7 @@ namespace {
 // system: what that costs is spread over the frees that led to it.
 constexpr std::size_t kKeepDirty = std::size_t{64} << 20;
 
-// A freed block that keeps its addresses costs the host about 100 bytes.
+// A freed block that keeps its addresses costs about 100 bytes of host memory.
 constexpr std::size_t kMaxRetired = std::size_t{1} << 20;
 
 } // namespace
@@ -177,13 +177,13 @@ void Heap::set_dirty(Extents::iterator extent, std::size_t bytes) {
   object.dirty = bytes;
 }
 
-/// Gives the whole pages of all free extents back.
+/// Releases the whole pages of all free extents.
 void Heap::release_free() {
   const std::size_t page = AddressSpace::page_size();
   for (const std::size_t offset : dirty_extents_) {
     Extent& extent = extents_.find(offset)->second;
     const std::size_t begin = (offset + page - 1) / page * page;
-    // Not the page that the next block may begin in.
+    // Keeps the page in which the next block may begin.
     const std::size_t end = std::min(
         (offset + extent.dirty + page - 1) / page * page,
         (offset + extent.length) / page * page);

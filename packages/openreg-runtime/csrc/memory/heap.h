@@ -5,10 +5,10 @@
 // The address range is larger than the capacity, so that fragmentation does not
 // fail an allocation that the capacity allows (a real device remaps pages).
 //
-// To find accesses outside of live blocks, a heap can be *guarded*: each block
-// has whole pages of its own, with an unused page behind them, and a freed
-// block keeps its addresses as long as there are others. Its pages go back at
-// once, and it counts as free.
+// To find accesses outside of live blocks, a heap can be *guarded*. Then each
+// block has separate whole pages with an unused page behind them, and a freed
+// block keeps its addresses until they are needed. Its pages are released
+// immediately, and it counts as free.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ namespace openreg {
 
 class Heap {
  public:
-  /// Called with the offset and size of pages that nothing uses any more.
+  /// Called with the offset and size of unused pages.
   using Release = std::function<void(std::size_t offset, std::size_t size)>;
 
   struct Block {
@@ -35,32 +35,33 @@ class Heap {
 
   Heap(std::size_t span, std::size_t capacity, bool guarded, Release release);
 
-  /// The offset of a new block, or nothing if the capacity does not allow it.
+  /// Returns the offset of a new block, or nothing if the capacity is
+  /// exhausted.
   std::optional<std::size_t> allocate(std::size_t size);
   /// Frees the block that starts at `offset`; false if there is none.
   bool free(std::size_t offset);
-  /// Ends that block as free() does, but keeps its bytes: they count as used,
-  /// and no other block gets them, until drop() or revive().
+  /// Ends a block like free(), but keeps its bytes until drop() or revive():
+  /// they count as used and are not reused.
   bool keep(std::size_t offset);
-  /// Frees the bytes that keep() has kept.
+  /// Frees bytes that keep() has kept.
   void drop(std::size_t offset);
-  /// Makes a block of `size` bytes, which fit, of what keep() has kept.
+  /// Makes kept bytes a block of `size` bytes again, which must fit.
   void revive(std::size_t offset, std::size_t size);
   /// The live block around `offset`.
   std::optional<Block> find(std::size_t offset) const;
-  /// The block that has the addresses around `offset`, also behind its end, or
-  /// that had them when it was freed, if the heap is guarded.
+  /// The block whose addresses or guard contain `offset`. In a guarded heap it
+  /// may be a freed block.
   std::optional<Block> trace(std::size_t offset) const;
 
-  /// Frees all blocks and gives all pages back, but for what keep() has kept.
+  /// Frees all blocks and releases all pages, except kept bytes.
   void clear();
 
-  /// Bytes of the pages, or parts of them, that a block of `size` bytes takes.
+  /// The bytes that a block of `size` bytes occupies.
   std::size_t footprint(std::size_t size) const noexcept {
     return (size + unit_ - 1) / unit_ * unit_;
   }
 
-  /// The footprint of all live blocks, and of what is kept, in bytes.
+  /// The footprint of all live and kept blocks, in bytes.
   std::size_t used() const noexcept {
     return used_;
   }
@@ -74,7 +75,7 @@ class Heap {
   std::size_t capacity() const noexcept {
     return capacity_;
   }
-  /// May be less than what is used: then nothing can be allocated.
+  /// May be less than used(): then nothing can be allocated.
   void set_capacity(std::size_t capacity) noexcept {
     capacity_ = capacity;
   }

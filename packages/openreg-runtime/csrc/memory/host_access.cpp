@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Opening and closing pages that several blocks may share.
+// Opens and closes pages that several blocks may share.
 #include "memory/host_access.h"
 
 #include <cstdint>

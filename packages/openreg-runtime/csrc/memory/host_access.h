@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The blocks of device memory that are open to the host, for debugging.
+// Device memory blocks that the host can access, for debugging.
 #pragma once
 
 #include "memory/address_space.h"
@@ -9,7 +9,7 @@
 
 namespace openreg::host_access {
 
-/// Opens the pages of a block, and with them what else lies there.
+/// Opens the pages of a block, including neighbours on the same pages.
 void open(const AddressSpace& memory, const Block& block);
 /// Closes the block that starts at `begin`, if it is open; pages that it shares
 /// with another open block stay open.

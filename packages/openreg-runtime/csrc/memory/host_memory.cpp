@@ -22,9 +22,9 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 
-/// That of a block. A large copy is several times slower if its destination
-/// lies a few bytes further into its page than its source: large blocks
-/// therefore begin with a page, as large device blocks often do.
+/// The alignment of a block. A large copy is several times slower if its
+/// destination lies a few bytes further into its page than its source. Large
+/// blocks therefore begin with a page, as large device blocks often do.
 std::size_t alignment_of(std::size_t size) {
   return size < AddressSpace::page_size() ? kAlignment
                                           : AddressSpace::page_size();
@@ -50,7 +50,7 @@ std::uintptr_t address_of(const void* pointer) {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-/// The first range that reaches into [begin, end).
+/// The first range that overlaps [begin, end).
 Ranges::iterator
 first_in(Ranges& ranges, std::uintptr_t begin, std::uintptr_t end) {
   auto range = ranges.upper_bound(begin);
@@ -72,7 +72,7 @@ std::string describe(const Ranges::value_type& range) {
 /// Whether the process has all pages of [begin, end) mapped.
 bool is_mapped(std::uintptr_t begin, std::uintptr_t end) {
   const std::uintptr_t page = AddressSpace::page_size();
-  std::array<unsigned char, 4096> resident; // not looked at; a byte each page
+  std::array<unsigned char, 4096> resident; // one byte per page; not read
   const std::uintptr_t step = resident.size() * page;
   for (std::uintptr_t at = begin / page * page; at < end;) {
     const std::uintptr_t size = std::min(step, end - at);
@@ -99,7 +99,8 @@ void* allocate(std::size_t size) {
   const std::uintptr_t begin = address_of(pointer);
   const std::unique_lock lock(registry().mutex);
   Ranges& ranges = registry().ranges;
-  // A registration here is of memory that was freed without orHostUnregister.
+  // A registration here belongs to memory that was freed without
+  // orHostUnregister.
   for (auto range = first_in(ranges, begin, begin + size);
        range != ranges.end();
        range = first_in(ranges, begin, begin + size)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pinned host memory: ordinary memory that the runtime knows, because it
-// allocated it (a block) or was told of it (a registration).
+// Pinned host memory: ordinary memory that the runtime has allocated (a block)
+// or that the program has registered (a registration).
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,11 @@ void* allocate(std::size_t size);
 /// Throws orErrorInvalidValue.
 void free(void* pointer);
 
-/// Makes mapped memory pinned. Throws orErrorInvalidValue and
+/// Registers mapped memory as pinned. Throws orErrorInvalidValue and
 /// orErrorHostMemoryAlreadyRegistered.
 void add(void* pointer, std::size_t size);
-/// Ends that. Throws orErrorInvalidValue and orErrorHostMemoryNotRegistered.
+/// Ends a registration. Throws orErrorInvalidValue and
+/// orErrorHostMemoryNotRegistered.
 void remove(void* pointer);
 
 /// The block or registration around `pointer`.

@@ -14,13 +14,12 @@ namespace {
 
 std::atomic<std::size_t> g_blocks{0}; // of all devices
 
-/// How many blocks may live. Each takes two of the mappings that the system
-/// grants a process; the others are for the program, which could not even start
-/// a thread without.
+/// The most live blocks. Each takes two of the process's memory mappings; the
+/// program needs the others, for example to start threads.
 std::size_t max_blocks() {
   static const std::size_t result = [] {
     const CancellationDeferred deferred;
-    std::size_t mappings = 65530; // where the system does not say
+    std::size_t mappings = 65530; // the default of the system
     std::ifstream("/proc/sys/vm/max_map_count") >> mappings;
     return mappings / 4 * 3 / 2;
   }();

@@ -20,12 +20,12 @@ constexpr std::string_view kLibrary = "libopenreg.so";
 struct Mappings {
   bool devices = false;
   std::string own_file;
-  std::set<std::string> libraries; // also our own
+  std::set<std::string> libraries; // including this one
 };
 
 Mappings read_mappings() {
   const auto here = reinterpret_cast<std::uintptr_t>(&check_no_other_copy);
-  // How the kernel calls the files that AddressSpace makes.
+  // The system's names of the files that AddressSpace creates.
   const std::set<std::string> devices = {
       std::string("/memfd:") + AddressSpace::kFileName + " (deleted)",
       std::string("/memfd:") + AddressSpace::kReservedName + " (deleted)"};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The settings of the runtime, which the environment holds, read at first use.
+// The runtime's settings, read from the environment at first use.
 #pragma once
 
 #include "settings/setting.h"
@@ -21,19 +21,19 @@ struct Config {
   int device_count = 2;
   std::size_t device_memory = std::size_t{16} << 30; // bytes, per device
   bool launch_blocking = false;
-  bool in_process = true; // or each device in a process of its own
+  bool in_process = true; // else each device has a separate process
   bool peer_access = true;
   bool memory_check = false;
   bool allow_copies = false;      // of the library
   std::uint64_t wait_timeout = 0; // milliseconds, 0 for no limit
   std::vector<orFailureSpec> failures;
-  std::string device_launcher; // a command; empty: what the program has set
-  std::string device_log;      // a file; empty: that of the program's errors
+  std::string device_launcher; // a command; empty: set by the program
+  std::string device_log;      // a file; empty: standard error
   std::vector<Setting> settings;
 };
 
-/// The configuration. Throws Failure, the same each time, if the environment
-/// holds a wrong value.
+/// The configuration. Always throws the same Failure if the environment has an
+/// invalid value.
 const Config& config();
 
 /// True for a setting of the runtime; reads nothing.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The registered settings. They are never destroyed: callers keep their texts.
+// The registered settings. They are never destroyed, because callers keep their
+// texts.
 #include "settings/registered.h"
 
 #include "base/error.h"

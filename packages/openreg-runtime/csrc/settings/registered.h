@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The settings of libraries above this one, which register them, and the one
-// that these libraries share: OPENREG_DISABLE.
+// Settings that libraries above the runtime register, and their common setting
+// OPENREG_DISABLE.
 #pragma once
 
 #include "settings/setting.h"
@@ -12,19 +12,20 @@
 
 namespace openreg::registered_settings {
 
-/// Registers a setting, or does nothing if it is registered in the same way.
-/// Throws Failure if it is registered in another, or is one of the runtime's.
+/// Registers a setting. Does nothing if the same setting is registered. Throws
+/// Failure if it is registered differently, or if the runtime has a setting of
+/// that name.
 void add(
     const char* name,
     const char* initial,
     orSettingKind kind,
     const char* description);
 
-/// The setting of that name, or null. Throws Failure if its value is wrong.
+/// The setting of that name, or null. Throws Failure if its value is invalid.
 const Setting* find(std::string_view name);
 
-/// All of them, in the order of their registration, for good. Throws Failure if
-/// a value is wrong.
+/// All settings in registration order. The pointers stay valid. Throws Failure
+/// if a value is invalid.
 std::vector<const Setting*> all();
 
 } // namespace openreg::registered_settings

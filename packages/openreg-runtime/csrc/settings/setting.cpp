@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads environment variables: the one parser, and the one text of its errors.
+// Parses environment variables, and reports invalid ones.
 #include "settings/setting.h"
 
 #include "base/error.h"
@@ -24,7 +24,7 @@ std::optional<std::uint64_t> parse_number(std::string_view& text) {
   return number;
 }
 
-/// The power of two that a unit of memory stands for.
+/// The power of two of a memory unit.
 std::optional<int> shift_of(std::string_view unit) {
   static constexpr std::pair<std::string_view, int> kUnits[] = {
       {"", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
@@ -96,7 +96,7 @@ std::uint64_t read_bytes(
 }
 
 void read_names(Setting& setting) {
-  // A name and its end take as much as it takes in the value, with its comma.
+  // A name with its terminator is as long as the name with its comma.
   setting.words = std::make_unique<char[]>(setting.value.size() + 1);
   char* word = setting.words.get();
   std::string_view rest = setting.value;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One environment variable: its value, where that comes from, and what it
-// means.
+// An environment variable: its value, source and description.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +20,10 @@ struct Setting {
   std::unique_ptr<char[]> words;
 };
 
-/// Looks the variable up; nothing is checked yet.
+/// Looks up the variable without checking it.
 Setting look_up(const char* name, const char* initial, const char* description);
 
-// What follows reads the value, and throws Failure if it is wrong.
+// The following functions parse the value and throw Failure if it is invalid.
 
 bool read_switch(Setting& setting);
 std::uint64_t read_number(
@@ -37,9 +36,9 @@ std::uint64_t read_bytes(
     std::uint64_t least,
     std::uint64_t most,
     std::string_view accepted);
-/// Reads names that are separated by commas; "none" is no name.
+/// Reads names separated by commas; "none" is the empty list.
 void read_names(Setting& setting);
-/// Throws Failure with the variable, its value and what is accepted.
+/// Throws Failure with the variable, its value and the accepted values.
 [[noreturn]] void reject(const Setting& setting, std::string_view accepted);
 
 } // namespace openreg

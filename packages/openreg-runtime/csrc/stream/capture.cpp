@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a capture takes, and what it refuses, in CUDA's words.
+// The calls that a capture accepts and refuses, with CUDA's error texts.
 #include "stream/capture.h"
 
 #include "stream/stream.h"
@@ -10,7 +10,7 @@
 namespace openreg {
 namespace {
 
-/// The captures that are not ended.
+/// The captures that have not ended.
 struct Captures {
   std::mutex mutex;
   std::vector<std::weak_ptr<Capture>> all;
@@ -295,7 +295,8 @@ void Stream::check_not_captured(const char* what) {
   }
 }
 
-/// False if the stream is not captured, and has to take the node itself.
+/// Returns false if the stream is not captured: then the caller enqueues the
+/// node.
 bool Stream::add_to_capture(Graph::Node& node, Epoch epoch) {
   if (runs_here()) {
     return false;
@@ -323,7 +324,7 @@ std::shared_ptr<Point> Stream::record_in_capture(Epoch epoch) {
   return capture->record(branch_, *this);
 }
 
-/// False if neither the stream nor the point is of a capture.
+/// Returns false if neither the stream nor the point belongs to a capture.
 bool Stream::wait_in_capture(const Point& point, Epoch epoch) {
   const bool captured = captured_.load(std::memory_order_acquire);
   Capture* other = point.capture();

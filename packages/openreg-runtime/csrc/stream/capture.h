@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Captures: streams whose calls make a graph instead of running.
+// Captures: calls on a captured stream build a graph instead of running.
 //
-// A stream is locked before the capture that it belongs to.
+// Lock order: a stream before its capture.
 #pragma once
 
 #include "base/device_state.h"
@@ -24,12 +24,12 @@ namespace openreg {
 
 class Stream;
 
-/// How much of each branch comes before a point of the graph.
+/// For each branch, the number of steps that precede a point of the graph.
 using Ancestors = std::vector<std::size_t>;
 
 class Capture : public std::enable_shared_from_this<Capture> {
  public:
-  /// A capture that begins on a stream, its first branch.
+  /// Begins a capture on a stream, its first branch.
   static std::shared_ptr<Capture> begin(
       const Stream& stream,
       DeviceState::Epoch epoch,
@@ -38,7 +38,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::uint64_t id() const noexcept {
     return id_;
   }
-  /// Whether it belongs to nobody any more.
+  /// Whether the capture has ended.
   bool ended() const noexcept {
     return state_.load(std::memory_order_acquire) == State::kEnded;
   }
@@ -49,26 +49,27 @@ class Capture : public std::enable_shared_from_this<Capture> {
     return origin_;
   }
 
-  // These throw orErrorStreamCaptureInvalidated if the capture has failed.
+  // The following functions throw orErrorStreamCaptureInvalidated if the
+  // capture has failed.
   void add(std::size_t branch, Graph::Node&& node);
   std::shared_ptr<Point> record(std::size_t branch, const Stream& stream);
-  /// Lets a branch wait for a point. Throws orErrorStreamCaptureMerge, and
+  /// Makes a branch wait for a point. Throws orErrorStreamCaptureMerge, and
   /// orErrorStreamCaptureIsolation.
   void wait(std::size_t branch, const Point& point);
-  /// Makes a stream that waits for a record of this capture a branch of it.
+  /// Adds a stream that waits for a record of this capture as a branch.
   std::size_t
   join(const Stream& stream, DeviceState::Epoch epoch, const Point& point);
 
-  /// Fails the capture, and throws.
+  /// Invalidates the capture and throws.
   [[noreturn]] void refuse(orError_t code, const std::string& why);
-  /// Fails it.
+  /// Invalidates the capture.
   void invalidate(const std::string& why);
 
-  /// Ends it. Throws as orStreamEndCapture().
+  /// Ends the capture. Throws as orStreamEndCapture().
   std::shared_ptr<const Graph> end(const Stream& stream);
 
-  /// Throws orErrorStreamCaptureUnsupported, and fails the captures, if the
-  /// calling thread may not wait for all of a device.
+  /// Throws orErrorStreamCaptureUnsupported and invalidates the captures if
+  /// they forbid the calling thread to wait for a whole device.
   static void check_may_wait(int device);
 
   Capture(const Stream& origin, orStreamCaptureMode mode);
@@ -91,7 +92,7 @@ class Capture : public std::enable_shared_from_this<Capture> {
   std::vector<Ancestors> seen_; // by branch
 };
 
-/// A record on a captured stream, which orders its graph and no more.
+/// A record on a captured stream. It only orders the graph.
 class CapturedPoint final : public Point {
  public:
   CapturedPoint(
@@ -129,7 +130,8 @@ class CapturedPoint final : public Point {
   const Ancestors ancestors_;
 };
 
-/// Throws orErrorCapturedEvent for a record of a capture, which fails.
+/// Throws orErrorCapturedEvent for a record of a capture, and invalidates the
+/// capture.
 void check_not_captured(const Point& point);
 
 } // namespace openreg

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the queue of a stream holds.
+// The entries of a stream's queue.
 #pragma once
 
 #include "activity/recorder.h"
@@ -20,11 +20,11 @@ struct RecordPoint {
 struct AwaitPoint {
   std::shared_ptr<Point> point;
 };
-struct ForgetFailure {}; // that of the stream
-/// Makes a waiting thread the executor. It is never the first of the queue
-/// while there is no executor.
+struct ForgetFailure {}; // of the stream
+/// Makes a waiting thread the executor. It is never first in the queue while
+/// there is no executor.
 struct GiveTurn {
-  bool* granted; // null: nobody waits for it any more
+  bool* granted; // null: the thread no longer waits
 };
 using Action = std::variant<
     Command,
@@ -52,7 +52,8 @@ struct Entry {
   Type* as() noexcept {
     return std::get_if<Type>(&action);
   }
-  /// What costs next to nothing, and what callers ask for with locks held.
+  /// Entries that cost almost nothing and that callers add while they hold
+  /// locks.
   bool is_mark() const noexcept {
     return as<RecordPoint>() || as<AwaitPoint>() || as<ForgetFailure>();
   }

@@ -39,7 +39,7 @@ void Point::check_work() const {
 }
 
 SharedPoint::~SharedPoint() {
-  // Its stream did not take it, so nothing else would.
+  // The stream did not accept it, so no executor reaches it.
   if (stream() != nullptr) {
     stamp();
   }
@@ -70,13 +70,13 @@ bool SharedPoint::wait_until(Clock::time_point time) {
     return false;
   }
   while (stream() != nullptr && !reached()) {
-    std::this_thread::yield(); // the turn of the record is about to end
+    std::this_thread::yield(); // the record is about to be completed
   }
   return true;
 }
 
 void Point::wait(const Deadline& deadline) {
-  // A far end instead of none; beyond it the clock would overflow.
+  // A distant end instead of none, because the clock would overflow.
   constexpr std::chrono::hours kFar{24 * 365};
   const auto end = deadline.at.value_or(Clock::now() + kFar);
   const CancellationDeferred deferred;
@@ -112,7 +112,7 @@ std::shared_ptr<Point> Event::new_point(const Stream& stream) const {
   return std::make_shared<LocalPoint>(stream);
 }
 
-// A thread that races with orEventDestroy() may find a record of another kind.
+// A thread that races with orEventDestroy() may find another kind of record.
 void Event::record(std::shared_ptr<Point> point) {
   const std::lock_guard lock(mutex_);
   if (shared_) {
@@ -176,7 +176,7 @@ orIpcEventHandle_t Event::handle() const {
 
 namespace {
 
-/// All events of the process: the live ones and those to use again.
+/// All events of the process, live and reusable.
 struct Events {
   HandleTable<Event, orEvent_t, HandleKind::kEvent> handles;
   std::mutex mutex;
@@ -203,7 +203,7 @@ Events& events() {
   return *value;
 }
 
-/// A handle of an event that `prepare` makes ready.
+/// Returns a handle of an event that `prepare` initializes.
 template <typename Prepare>
 orEvent_t start_event(Prepare&& prepare) {
   Event* object = events().take();

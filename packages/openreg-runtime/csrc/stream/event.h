@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Events: points in the order of a stream that others can wait for.
+// Events: points in a stream's order that others can wait for.
 #pragma once
 
 #include "base/device_state.h"
@@ -23,8 +23,8 @@ namespace openreg {
 class Capture;
 class Stream;
 
-/// One recording of an event. A new record makes a new point, so whoever waits
-/// for an older one is not held up by it.
+/// One record of an event. Each record creates a new point, so waits for an
+/// older record are not delayed.
 class Point {
  public:
   using Clock = Deadline::Clock;
@@ -34,22 +34,21 @@ class Point {
   Point& operator=(const Point&) = delete;
   virtual ~Point() = default;
 
-  /// Where it was recorded; null if another process did.
+  /// The stream of the record; null if another process recorded it.
   const Stream* stream() const noexcept {
     return stream_;
   }
 
-  /// Says where in its stream it is, before others see it: at the command of
-  /// number `position`. Event and stream then agree at any time on what is
-  /// completed.
+  /// Sets the point's place in its stream, the command with number `position`,
+  /// before others see it. Event and stream then always agree on completion.
   void place(
       const std::atomic<std::uint64_t>& completed,
       std::uint64_t position) noexcept {
     completed_ = &completed;
     position_ = position;
   }
-  /// Notes that the work before the point failed or was dropped: whatever waits
-  /// for the point fails with that error. Called before the point is reached.
+  /// Notes that the work before the point failed or was dropped. Waits for the
+  /// point then fail with that error. Called before the point is reached.
   virtual void fail(const Error& error) {
     failure_ = std::make_shared<const Error>(error);
   }
@@ -62,22 +61,22 @@ class Point {
   void check_work() const;
   /// Notes the time, before the command is completed.
   virtual void stamp() {}
-  /// Reaches the point, if it is not placed, and wakes who waits for it.
+  /// Reaches the point, if it is not placed, and wakes waiting threads.
   virtual void reach() = 0;
   bool reached() const noexcept {
     return (completed_ != nullptr && *completed_ >= position_) || was_reached();
   }
-  /// Throws orErrorUnknown if nobody is left who could reach it.
+  /// Throws orErrorUnknown if the process that could reach it has ended.
   virtual void check() const = 0;
-  /// False if the time comes first. Throws as check().
+  /// Returns false on a timeout. Throws as check().
   virtual bool wait_until(Clock::time_point time) = 0;
   /// Throws orErrorTimeout, and as check().
   void wait(const Deadline& deadline);
-  /// The capture that it was recorded in; null for one that is reached.
+  /// The capture of the record; null for an ordinary record.
   virtual Capture* capture() const noexcept {
     return nullptr;
   }
-  /// When the point was reached; meaningful once it was, with timing.
+  /// The time at which the point was reached, for events with timing.
   virtual Clock::time_point time() const noexcept {
     return {};
   }
@@ -91,7 +90,7 @@ class Point {
   std::uint64_t position_ = 0;
 };
 
-/// A record that only this process sees.
+/// A record of an event that is private to this process.
 class LocalPoint final : public Point {
  public:
   explicit LocalPoint(const Stream& stream) : Point(&stream) {}
@@ -123,7 +122,7 @@ class SharedPoint final : public Point {
   /// A new record on a stream of this process.
   SharedPoint(std::shared_ptr<ipc::SharedEvent> event, const Stream& stream)
       : Point(&stream), event_(std::move(event)), ticket_(event_->take()) {}
-  /// A record that another process, or an earlier event of this one, has made.
+  /// A record by another process, or by an earlier event of this process.
   SharedPoint(
       std::shared_ptr<ipc::SharedEvent> event,
       ipc::SharedEvent::Ticket ticket)
@@ -136,7 +135,7 @@ class SharedPoint final : public Point {
   void fail(const Error& error) override;
   std::shared_ptr<const Error> failure() const override;
   void stamp()
-      override; // other processes see it reached before the stream goes on
+      override; // other processes see it reached before the stream continues
   void reach() override;
   void check() const override {
     event_->check(ticket_);
@@ -144,7 +143,7 @@ class SharedPoint final : public Point {
   bool wait_until(Clock::time_point time) override;
 
  private:
-  /// In the process of the stream the stream decides, as for other events.
+  /// In the stream's own process the stream decides, as for other events.
   bool was_reached() const noexcept override {
     return stream() != nullptr ? reached_.load() : event_->reached(ticket_);
   }
@@ -163,18 +162,17 @@ class Event {
     kShared // with other processes, and untimed
   };
 
-  /// A record of the event, to be put on `stream` and then to be the last one.
+  /// Creates a record for `stream`, which becomes the last one.
   std::shared_ptr<Point> new_point(const Stream& stream) const;
   void record(std::shared_ptr<Point> point);
-  /// What was recorded last, or null.
+  /// The last record, or null.
   std::shared_ptr<Point> last() const;
 
-  /// Begins the life of a new or recycled event. Throws
-  /// orErrorMemoryAllocation.
+  /// Initializes a new or recycled event. Throws orErrorMemoryAllocation.
   void start(Kind kind);
-  /// Begins it as the event of another process.
+  /// Initializes it as the event of another process.
   void start(const ipc::File& file);
-  /// Releases what it holds.
+  /// Releases its resources.
   void end();
   bool timing() const noexcept {
     return kind_ == Kind::kTimed;
@@ -182,7 +180,8 @@ class Event {
   bool is_shared() const noexcept {
     return kind_ == Kind::kShared;
   }
-  /// Throws orErrorInvalidHandle unless this process made it, to be shared.
+  /// Throws orErrorInvalidHandle unless this process created it as
+  /// interprocess.
   orIpcEventHandle_t handle() const;
 
  private:
@@ -190,7 +189,7 @@ class Event {
 
   std::atomic<Kind> kind_{Kind::kTimed};
   mutable std::mutex mutex_;
-  std::shared_ptr<Point> last_; // what this process recorded last
+  std::shared_ptr<Point> last_; // the last record of this process
   std::shared_ptr<ipc::SharedEvent> shared_;
   ipc::File file_; // of the shared state; none if another process made it
 };

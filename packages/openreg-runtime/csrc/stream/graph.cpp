@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a graph grows, ends, and is drawn.
+// Construction, destruction and drawing of graphs.
 #include "stream/graph.h"
 
 #include "base/process.h"
@@ -12,8 +12,8 @@
 namespace openreg {
 namespace {
 
-/// Gives the argument block of a node back. What that throws is lost: no stream
-/// is left to keep it.
+/// Releases the argument block of a node. Exceptions are lost, because no
+/// stream remains to keep them.
 void release(const Graph::Node& node) noexcept {
   const Cleanup cleanup = cleanup_of(node);
   if (cleanup.function == nullptr) {
@@ -58,7 +58,7 @@ std::string name(std::size_t branch, std::size_t node) {
 
 Graph::~Graph() {
   if (process::exiting()) {
-    return; // the code of a cleanup may be gone already
+    return; // the code of a cleanup may be unloaded
   }
   for (const Branch& branch : branches_) {
     for (const Node& node : branch.nodes) {

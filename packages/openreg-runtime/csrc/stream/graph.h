@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Graphs: what was said to captured streams, to be said again at each launch.
+// Graphs: the recorded calls of captured streams, repeated by each launch.
 //
-// A branch is what one stream was given. Commands between two records or waits
-// of a branch are one entry of a stream, which runs them one after another, so
-// that a launch costs little more than its kernels.
+// A branch holds the calls on one stream. The commands between two records or
+// waits of a branch form one stream entry, so that a launch costs little more
+// than its kernels.
 #pragma once
 
 #include "activity/recorder.h"
@@ -20,7 +20,7 @@
 
 namespace openreg {
 
-/// A function of the host that takes its turn in a stream.
+/// A host function in stream order.
 struct HostCall {
   orHostFn_t function;
   void* data;
@@ -33,7 +33,7 @@ struct HostCall {
 
 /// Called when a graph or a stream no longer uses an argument block.
 struct Cleanup {
-  orKernel_t function = nullptr; // null: nothing
+  orKernel_t function = nullptr; // null: none
   void* args = nullptr;
 };
 template <typename Action>
@@ -54,29 +54,29 @@ Cleanup cleanup_of(const Action& action) {
 
 class Graph {
  public:
-  /// It keeps its argument block until the graph ends.
+  /// A node keeps its argument block until the graph ends.
   using Node = std::variant<Command, HostCall>;
 
   struct Branch {
     int device;
     int priority;
-    DeviceState::Epoch epoch; // in which the addresses of the nodes are good
+    DeviceState::Epoch epoch; // in which the nodes' addresses are valid
     std::vector<Node> nodes;
     // The step that its next node belongs to, or kNone.
     std::size_t open_run;
   };
   static constexpr std::size_t kNone = ~std::size_t{0};
 
-  /// Nodes of a branch, which run one after another.
+  /// Nodes of a branch that run one after another.
   struct Run {
     std::size_t begin;
     std::size_t end;
   };
-  /// Marks the end of what the branch has so far. Marks count from 0.
+  /// Marks the present end of the branch. Marks are numbered from 0.
   struct Mark {
     std::size_t number;
   };
-  /// The branch goes on after a mark of another one, which comes earlier.
+  /// The branch waits for an earlier mark of another branch.
   struct Join {
     std::size_t mark;
   };
@@ -88,7 +88,7 @@ class Graph {
   Graph() = default;
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
-  /// Gives the argument blocks back.
+  /// Releases the argument blocks.
   ~Graph();
 
   std::size_t add_branch(int device, int priority, DeviceState::Epoch epoch);
@@ -96,11 +96,11 @@ class Graph {
   std::size_t mark(std::size_t branch);
   void join(std::size_t branch, std::size_t mark);
 
-  /// The first one is that of the stream where the capture began.
+  /// The first branch belongs to the stream where the capture began.
   const std::vector<Branch>& branches() const noexcept {
     return branches_;
   }
-  /// In the order of the capture.
+  /// The steps, in capture order.
   const std::vector<Step>& steps() const noexcept {
     return steps_;
   }
@@ -108,7 +108,7 @@ class Graph {
     return marks_;
   }
   std::size_t node_count() const noexcept;
-  /// The text of a file for Graphviz.
+  /// The graph in the DOT language.
   std::string dot() const;
 
  private:
@@ -117,12 +117,12 @@ class Graph {
   std::size_t marks_ = 0;
 };
 
-/// A run of a graph on its way through a stream.
+/// A graph launch in a stream's queue.
 struct GraphRun {
   std::shared_ptr<const Graph> graph;
   std::size_t branch;
   Graph::Run nodes;
-  // Of each node, if the launch is recorded; null for a kind that is not.
+  // One for each node, if the launch is recorded; null for kinds that are not.
   std::vector<std::unique_ptr<activity::Ticket>> tickets{};
 };
 

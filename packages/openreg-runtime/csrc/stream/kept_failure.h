@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The failure that a command left on its stream, until a call has returned it.
+// The failure of a command, kept on its stream until a call returns it.
 #pragma once
 
 #include "base/error.h"
@@ -12,7 +12,7 @@
 
 namespace openreg {
 
-/// The stream's lock is held but for exists().
+/// The caller holds the stream's lock, except for exists().
 class KeptFailure {
  public:
   bool exists() const noexcept {
@@ -21,8 +21,8 @@ class KeptFailure {
   const std::optional<Error>& get() const noexcept {
     return failure_;
   }
-  /// The first failure counts. `command` has this number, and was dropped if
-  /// it is behind the failure.
+  /// Keeps the first failure. `command` is the number of the command that
+  /// failed, or was `dropped` because it came after the failure.
   void keep(Error error, std::uint64_t command, bool dropped) {
     number_error(error);
     if (!failure_) {
@@ -37,12 +37,13 @@ class KeptFailure {
     failure_.reset();
     exists_ = false;
   }
-  /// A call has begun that waits for so many commands, and reports the failure.
+  /// Notes that a call waits for the first `commands` commands and will report
+  /// the failure.
   void note_drained(std::uint64_t commands) noexcept {
     drained_ = std::max(drained_, commands);
   }
-  /// Forgets the failure unless commands that were enqueued after the last such
-  /// call began have been dropped: their caller has to learn of it too.
+  /// Clears the failure, unless commands were dropped that were enqueued after
+  /// the last such call began: their caller must see it, too.
   void forget_reported() noexcept {
     if (last_dropped_ <= drained_) {
       forget();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What is recorded of each kind of command.
+// The contents of the records, by the kind of command.
 #include "stream/recorded.h"
 
 #include <type_traits>

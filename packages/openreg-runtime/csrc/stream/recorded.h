@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The records of what a stream executes.
+// Activity records of a stream's commands.
 #pragma once
 
 #include "activity/recorder.h"
@@ -11,22 +11,22 @@
 
 namespace openreg {
 
-/// Where a command is.
+/// The place of a command.
 struct StreamPlace {
   int device;
   int stream;  // its number
-  bool nested; // in a command of the same stream that is recorded
+  bool nested; // within a recorded command of the same stream
 };
 
-/// The ticket of a command that this thread asks for now; null if its kind is
-/// not recorded.
+/// Returns the ticket of a command that this thread enqueues now; null if its
+/// kind is not recorded.
 std::unique_ptr<activity::Ticket> ticket_of(
     const Command& command,
     const StreamPlace& place);
 std::unique_ptr<activity::Ticket>
 ticket_of(orActivityKind kind, const char* name, const StreamPlace& place);
 
-/// Keeps the record of a command that has ended. The lane may have measured it.
+/// Keeps the record of a finished command. The lane may have measured it.
 void end(
     activity::Ticket& ticket,
     Lane& lane,

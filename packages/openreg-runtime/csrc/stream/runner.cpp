@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How each kind of entry is carried out, and what becomes of its failure.
+// Executes each kind of entry and handles its failure.
 #include "stream/runner.h"
 
 #include "base/process.h"
@@ -16,7 +16,7 @@
 namespace openreg {
 namespace {
 
-/// The current exception as the error of `what`.
+/// Converts the current exception to the error of `what`.
 Error error_of(const char* what) {
   try {
     throw;
@@ -37,7 +37,7 @@ bool is_message(const Command& command) {
   return std::holds_alternative<Message>(command);
 }
 
-/// What an injected failure counts a command as.
+/// The failure site under which a command is counted.
 orFailureSite site_of(const Command& command) {
   return std::holds_alternative<Launch>(command) || is_message(command)
       ? orFailureLaunch
@@ -173,7 +173,7 @@ void Runner::end(const Entry& entry, std::optional<Error>& error) const {
   }
 }
 
-/// Does what a ticket, which may be null, is for.
+/// Runs `work` and measures it for a ticket, which may be null.
 template <typename Work>
 std::optional<Error> Runner::recorded(
     activity::Ticket* ticket,
@@ -190,7 +190,7 @@ std::optional<Error> Runner::recorded(
   return error;
 }
 
-/// Why a command of that epoch cannot run now, if so.
+/// The reason why a command of that epoch cannot run, if any.
 std::optional<Error> Runner::failure_before(
     DeviceState::Epoch epoch,
     const std::optional<Error>& before) const {
@@ -227,7 +227,7 @@ std::optional<Error> Runner::execute_unrecorded(
   });
 }
 
-/// Returns the failure of a node; those behind it are dropped.
+/// Returns the failure of a node; later nodes are dropped.
 std::optional<Error> Runner::execute_run(
     const GraphRun& run,
     DeviceState::Epoch epoch) {
@@ -259,7 +259,7 @@ std::optional<Error> Runner::execute_run(
   return std::nullopt;
 }
 
-/// Returns what `work` throws; a failure that sticks is one of the device.
+/// Returns the failure of `work`; a sticky failure fails the device.
 template <typename Work>
 std::optional<Error> Runner::attempt(const Work& work) {
   try {
@@ -282,8 +282,7 @@ std::optional<Error> Runner::wait_for(Point& point) const {
   if (!point.reached()) {
     edge.emplace(point);
   }
-  // In slices: a device that is lost meanwhile waits for nobody, and neither
-  // does a process that exits.
+  // Waits in slices, because a lost device or an exiting process ends the wait.
   constexpr std::chrono::milliseconds kSlice{20};
   while (!point.wait_until(Point::Clock::now() + kSlice)) {
     if (state_.failed() || process::exiting()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Carries out what a stream holds, on the thread that is its executor. It knows
-// neither the queue nor the lock of the stream.
+// Executes a stream's entries on the executor thread, independent of the queue
+// and of the stream's lock.
 #pragma once
 
 #include "backend/backend.h"
@@ -19,43 +19,44 @@ class Runner {
   Runner(const Stream& stream, DeviceState& state, std::unique_ptr<Lane> lane)
       : stream_(stream), state_(state), lane_(std::move(lane)) {}
 
-  // Before an entry runs.
-  /// Counts the call, which only an injected failure can fail now.
+  /// Called before an entry runs. Counts the call for injected failures.
   void inject_failure(Entry& entry) const;
-  /// What is recorded of an entry begins with the call that makes it.
-  /// `may_be_part` of what this thread runs.
+  /// Begins the record of an entry. `may_be_part`: the entry may be a part of
+  /// the command that this thread runs.
   void begin_record(Entry& entry, bool may_be_part) const;
 
-  /// Returns the failure of the entry, or why it was dropped: `before` is the
-  /// failure of the stream when its turn came.
+  /// Returns the failure of the entry, or the reason why it was dropped.
+  /// `before` is the failure of the stream at its turn.
   std::optional<Error> execute(
       const Entry& entry,
       const std::optional<Error>& before);
-  /// The same as a part of the call that made the entry, which cannot leave
-  /// what it waits for.
+  /// Executes the entry as a part of the call that created it, whose wait
+  /// cannot be abandoned.
   std::optional<Error> execute_in_call(
       Entry& entry,
       bool in_own_kernel,
       const std::optional<Error>& before);
-  /// Marks the point of a record, also behind a failure: each wait ends.
+  /// Stamps the point of a record, also after a failure, so that each wait
+  /// ends.
   void stamp(
       Point& point,
       DeviceState::Epoch epoch,
       const std::optional<Error>& before) const;
 
-  // The two halves of an entry that is on the lane beside others.
+  // Begin and end of an entry that shares the lane with others.
   bool queues(const Entry& entry) const noexcept;
   std::optional<Error> begin(const Entry& entry);
   void finish(const Entry& entry, std::optional<Error>& error);
 
-  /// The end of an entry: calls the cleanup of a launch, which finds the error
-  /// of a launch that failed or was dropped as the last error of the thread. An
-  /// exception of the cleanup is an error, if there is none yet.
+  /// Calls the cleanup of a launch. If the launch failed or was dropped, its
+  /// error is the thread's last error during the cleanup. An exception of the
+  /// cleanup becomes the error, if there is none yet.
   static void release(const Entry& entry, std::optional<Error>& error);
-  /// The same, and forgets an error that the failure of the device says.
+  /// Like release(), and clears an error that equals the device's failure.
   void end(const Entry& entry, std::optional<Error>& error) const;
 
-  /// What the lane runs elsewhere now, or null. Any thread may ask.
+  /// The name of the command that another process runs for the lane, or null.
+  /// Any thread may call it.
   const char* running() const noexcept {
     return lane_->running();
   }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What may be done from within a command.
+// Checks of calls from within a command.
 #include "stream/running.h"
 
 namespace openreg {
 namespace {
 
-/// The commands that the innermost one is a part of, itself included, end here.
+/// Returns the command that contains `running` as a part, or null.
 Running* outer_of(const Running& running) {
   return running.part ? running.outer : nullptr;
 }

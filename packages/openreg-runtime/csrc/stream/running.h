@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The commands that a thread is running, innermost first: a kernel may launch
-// on its own stream, but cannot wait for it.
+// The commands that a thread runs, innermost first. A kernel may launch on its
+// own stream, but cannot wait for it.
 #pragma once
 
 #include "activity/recorder.h"
@@ -14,7 +14,7 @@ class Stream;
 
 struct Running {
   const Stream* stream;
-  bool part; // of the outer command, which runs it; or it only waits meanwhile
+  bool part; // of the outer command; else the outer command only waits
   Running* outer;
   bool enqueued = false;  // work on the same stream, which runs later
   bool pipelined = false; // later commands of the stream may have begun
@@ -22,8 +22,8 @@ struct Running {
 };
 inline constinit OPENREG_THREAD_LOCAL Running* t_running = nullptr;
 
-/// What a command sees of the thread that happens to run it: its device is the
-/// current one, and there is no error yet. The thread gets its own back.
+/// The thread state during a command: the command's device is current, and
+/// there is no last error. The scope restores the thread's own state.
 class RunningScope {
  public:
   RunningScope(
@@ -48,28 +48,30 @@ class RunningScope {
   const LastErrorScope error_;
 };
 
-/// The stream whose command this thread is running, innermost, or null.
+/// The stream of the innermost command that this thread runs, or null.
 inline const Stream* running_stream() noexcept {
   return t_running != nullptr ? t_running->stream : nullptr;
 }
 
-/// The command that this thread is running, innermost, leaves no record.
+/// Discards the record of the innermost command of this thread.
 void forget_record() noexcept;
 
-// What follows asks about the innermost command and those that it is a part of.
+// The following functions consider the innermost command and the commands that
+// contain it as a part.
 
-/// True if one is of the stream.
+/// True if one belongs to the stream.
 bool runs_here(const Stream& stream) noexcept;
-/// True if one is of the stream and is recorded as work.
+/// True if one belongs to the stream and is recorded as work.
 bool is_recorded_here(const Stream& stream) noexcept;
-/// Throws orErrorNotPermitted if a command of the stream cannot run as a part
-/// of them.
+/// Throws orErrorNotPermitted if a command of the stream cannot run as their
+/// part.
 void check_may_run_here(const Stream& stream);
-/// Notes that they have enqueued more on the stream: `is_work` if it must not
-/// run before them. Returns whether one is of the stream.
+/// Notes that they have enqueued an entry on the stream. `is_work`: it must not
+/// run before they end. Returns whether one belongs to the stream.
 bool note_enqueued_here(const Stream& stream, bool is_work) noexcept;
 
-/// True if any command of this thread is of the stream, also one that waits.
+/// True if any command of this thread, even a waiting one, belongs to the
+/// stream.
 bool is_under_way_here(const Stream& stream) noexcept;
 
 } // namespace openreg

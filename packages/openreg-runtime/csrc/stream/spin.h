@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A thread without work spins for a moment before it sleeps: a wake costs about
-// as much.
+// Idle threads spin briefly before they sleep, because a wake-up costs about as
+// much.
 #pragma once
 
 #include <algorithm>
@@ -11,21 +11,20 @@
 
 namespace openreg {
 
-/// How long the threads of a stream spin: longer if most gaps between its
-/// latest commands were short. With all cores taken a worker wakes late: its
-/// gaps are long, and it takes no core from others.
+/// The spin time of a stream's threads: longer if most recent gaps between
+/// commands were short. When all cores are busy, a worker wakes late and its
+/// gaps are long, so it does not take a core from other threads.
 class Spin {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// A worker has waited for work since then.
+  /// Notes that a worker has waited for work since `start`.
   void note_gap(Clock::time_point start) noexcept {
     const bool is_short = Clock::now() - start < 2 * kLong;
     short_gaps_ = std::clamp(short_gaps_ + (is_short ? 1 : -2), 0, kMostGaps);
   }
 
-  /// Gives the lock away until the counter has reached `target`, but not for
-  /// long.
+  /// Releases the lock briefly, until the counter reaches `target`.
   template <typename Lock>
   void wait(
       Lock& lock,
@@ -55,7 +54,7 @@ class Spin {
   static constexpr int kSpinsPerClock = 16;
   static constexpr int kMostGaps = 8; // counted
 
-  /// Leaves the core to its other thread for a moment.
+  /// Yields the core to its other hardware thread.
   static void relax_core() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
@@ -64,7 +63,7 @@ class Spin {
 #endif
   }
 
-  int short_gaps_ = 0; // of the latest, more than long ones
+  int short_gaps_ = 0; // recent short gaps minus long ones
 };
 
 } // namespace openreg

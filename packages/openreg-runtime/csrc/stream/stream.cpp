@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a stream runs its commands.
+// The execution of a stream's commands.
 #include "stream/stream.h"
 
 #include "base/process.h"
@@ -16,8 +16,8 @@
 namespace openreg {
 namespace {
 
-// Commands that a stream holds before it lets those who enqueue more wait. CUDA
-// has such a limit too, of about a thousand.
+// The queue length at which further enqueues block. CUDA's limit is about a
+// thousand.
 constexpr std::size_t kMaxQueued = 16384;
 
 } // namespace
@@ -51,8 +51,8 @@ void Stream::replay(GraphRun run, Epoch epoch) {
   submit({std::move(run), epoch});
 }
 
-/// Under the lock, so that a reset, which waits for the stream after it has
-/// failed the device, finds all that was accepted before.
+/// Called under the lock: a reset first fails the device and then waits for the
+/// stream, so it finds every command accepted before.
 void Stream::check_accepts(Epoch epoch) const {
   state_.check_since(epoch);
   if (retired_) {
@@ -87,7 +87,7 @@ void Stream::run_entry(Entry&& entry) {
     before = failure_.get();
   }
   lock.unlock();
-  // Who waits for the command that runs here waits for this stream too.
+  // Threads that wait for the command running here also wait for this stream.
   std::optional<WaitEdge> edge;
   if (running_stream() != nullptr) {
     edge.emplace(*this);
@@ -98,7 +98,7 @@ void Stream::run_entry(Entry&& entry) {
     const RunningScope scope(this, device_, /*part=*/true);
     error = runner_.execute_in_call(entry, nested, before);
     if (!error) {
-      Runner::release(entry, of_cleanup); // within the turn
+      Runner::release(entry, of_cleanup); // within its turn
     }
   }
   if (!nested || of_cleanup) {
@@ -119,7 +119,7 @@ void Stream::run_entry(Entry&& entry) {
   }
 }
 
-/// Makes the calling thread the executor, after what is enqueued now.
+/// Makes the calling thread the executor, after the present queue.
 void Stream::acquire_executor(Lock& lock, Epoch epoch) {
   check_accepts(epoch);
   if (idle_locked()) {
@@ -187,8 +187,8 @@ bool Stream::idle() const {
   return enqueued == completed;
 }
 
-/// Without the lock, for kernels ask on each allocation. What is completed is
-/// read first, so that it is never more than there was.
+/// Lock-free, because each allocation calls it. Reads the completed count
+/// first, so that it never exceeds the enqueued count.
 std::pair<std::uint64_t, std::uint64_t> Stream::progress() const {
   const std::uint64_t completed = completed_;
   return {enqueued_, completed};
@@ -217,7 +217,7 @@ void Stream::drain(const Deadline& deadline) {
   }
   Lock lock(mutex_);
   std::uint64_t launches = 0;
-  do { // again for what its own kernels enqueued meanwhile
+  do { // repeats for work that its kernels have enqueued
     launches = launches_of_its_kernels_;
     const std::uint64_t target = enqueued_;
     wait_until(
@@ -237,7 +237,7 @@ void Stream::wait_for_place(std::uint64_t place, const Deadline& deadline) {
 }
 
 std::optional<Error> Stream::take_failure() {
-  if (!failure_.exists()) { // as nearly always, and each synchronization asks
+  if (!failure_.exists()) { // the usual case, on every synchronization
     return std::nullopt;
   }
   const std::lock_guard lock(mutex_);
@@ -256,7 +256,7 @@ void Stream::forget_failure(const Error& reported) {
 
 void Stream::settle(Point::Clock::time_point deadline) {
   if (is_under_way_here(*this)) {
-    return; // it ends after this call at the earliest
+    return; // the enclosing command outlives this call
   }
   Lock lock(mutex_);
   while (busy_) {
@@ -297,7 +297,7 @@ void Stream::push(Lock& lock, Entry&& entry) {
   }
   check_accepts(entry.epoch);
   if (!has_worker_ && !process::exiting()) {
-    start_worker(); // first: what is counted is not taken back
+    start_worker(); // first, because the count is not reverted
   }
   runner_.inject_failure(entry);
   if (activity::is_on()) [[unlikely]] {
@@ -319,14 +319,15 @@ void Stream::push(Lock& lock, Entry&& entry) {
   if (process::exiting()) {
     drop_queue();
   } else if (wakes) {
-    lock.unlock(); // or the worker would wake to wait for it
+    lock.unlock(); // else the worker would wake up and wait for it
     work_.notify_one();
   }
 }
 
-/// Waits until the queue is no longer full. Not a kernel, which may hold what
-/// has to end first, nor a record, a wait or a forget, which cost nothing and
-/// which callers make with locks held. Throws orErrorTimeout.
+/// Waits until the queue is no longer full. Kernels do not wait, because they
+/// may block the work that must end first. Records, waits and forgets do not
+/// wait either: they cost nothing, and callers may hold locks. Throws
+/// orErrorTimeout.
 void Stream::wait_for_room(Lock& lock, const Entry& entry) {
   if (entry.is_mark() || running_stream() != nullptr) {
     return;
@@ -350,9 +351,9 @@ void Stream::wait_for_room(Lock& lock, const Entry& entry) {
   }
 }
 
-/// The command that calls has enqueued more on the stream, which the device's
-/// waits include. An event that is reached late holds nobody up for long, so
-/// work that runs before its record is no harm.
+/// Notes that the calling command has enqueued an entry on the stream, so that
+/// waits for the device include it. Work may run before an event record,
+/// because a late event delays other streams only briefly.
 void Stream::note_launch_of_kernel(bool is_work) {
   state_.count_launch_of_kernel();
   if (note_enqueued_here(*this, is_work)) {
@@ -360,21 +361,21 @@ void Stream::note_launch_of_kernel(bool is_work) {
   }
 }
 
-/// Whether the next command may begin before those that began are finished.
+/// Whether the next command may begin before earlier ones have finished.
 bool Stream::queues_next() const noexcept {
   return !queue_.empty() && queue_.front().hit == nullptr &&
       !failure_.exists() && runner_.queues(queue_.front());
 }
 
-/// Keeps the lane busy: commands begin while earlier ones run.
+/// Begins commands while earlier ones run, to keep the lane busy.
 void Stream::execute_queued(Lock& lock, std::uint64_t most) {
   busy_ = true;
   struct Begun {
     Entry entry;
-    std::optional<Error> error; // it failed at its beginning
+    std::optional<Error> error; // set if it failed to begin
   };
   std::deque<Begun> begun;    // the lane has pointers to what is in there
-  std::optional<Error> first; // failure; the commands behind it are dropped
+  std::optional<Error> first; // failure; later commands are dropped
   std::uint64_t room = std::min(most, kMostInTurn);
   const auto may_begin = [&] { return room > 0 && !first && queues_next(); };
   const RunningScope scope(this, device_, /*part=*/false, /*pipelined=*/true);
@@ -420,8 +421,8 @@ void Stream::execute_next(Lock& lock, std::uint64_t most) {
   std::shared_ptr<Point> recorded;
   bool forgets = false;
   {
-    // The argument block goes before the turn ends: whoever waited finds all
-    // that it held released. What releases it may not wait either.
+    // Releases the argument block before the turn ends, so that waiting threads
+    // find its resources freed. The cleanup must not wait either.
     const RunningScope scope(this, device_, /*part=*/false);
     const Entry entry = std::move(queue_.front());
     queue_.pop_front();
@@ -444,11 +445,11 @@ void Stream::execute_next(Lock& lock, std::uint64_t most) {
   }
   finish_turn();
   if (recorded) {
-    recorded->reach(); // wakes who waits for it
+    recorded->reach(); // wakes waiting threads
   }
 }
 
-/// `dropped` if the command of this turn is behind the first failure.
+/// `dropped`: the command of this turn comes after the first failure.
 void Stream::keep_failure(Error error, bool dropped) {
   failure_.keep(std::move(error), completed_ + 1, dropped);
 }
@@ -465,7 +466,7 @@ void Stream::finish_turn() {
   }
 }
 
-/// Those who have to wait for more say so again.
+/// Threads that still have to wait set it again.
 void Stream::wake_waiting() {
   if (wake_at_ != kNobody) {
     wake_at_ = kNobody;
@@ -473,7 +474,7 @@ void Stream::wake_waiting() {
   }
 }
 
-/// Makes the thread that waits at the front, if one does, the executor.
+/// Makes the thread that waits at the front of the queue, if any, the executor.
 void Stream::pass_turn() {
   while (!queue_.empty() && !busy_) {
     const auto* turn = queue_.front().as<GiveTurn>();
@@ -489,8 +490,8 @@ void Stream::pass_turn() {
   }
 }
 
-/// At exit the code of a kernel or of its cleanup may be gone already: neither
-/// runs any more. Records are reached, so that nobody waits for ever.
+/// At exit the code of a kernel or of its cleanup may be unloaded, so neither
+/// runs. Records are reached, so that no wait lasts forever.
 void Stream::drop_queue() {
   for (Entry& entry : queue_) {
     if (entry.as<GiveTurn>()) {
@@ -506,7 +507,7 @@ void Stream::drop_queue() {
   wake_waiting();
 }
 
-/// Waits until `done`, at the latest once `completed` entries are.
+/// Waits until `done`, at most until `completed` entries have completed.
 template <typename Done>
 void Stream::wait_until(
     Lock& lock,

@@ -2,26 +2,26 @@
 // Streams: ordered queues of commands.
 //
 // One thread at a time, the *executor*, runs the commands of a stream: its
-// worker, which starts with the first enqueued command, or a thread that waits
-// for the stream and helps. A blocking launch on an idle stream therefore costs
-// two uncontended locks and no thread switch. A call that runs its command on
-// its own thread queues for the role too, so it waits for earlier work only.
-// A worker without work, and a thread that waits, spin for a moment, for to
-// wake one costs more than a small kernel. A worker spins for longer while
-// commands come in quick succession. One that has nothing to do for about a
-// second ends, so that an unused stream holds no thread.
+// worker, which starts with the first enqueued command, or a waiting thread
+// that helps. A blocking launch on an idle stream therefore costs two
+// uncontended locks and no thread switch. A call that runs its command on its
+// own thread queues for the role, too, so it waits only for earlier work. Idle
+// workers and waiting threads spin briefly, because a wake-up costs more than a
+// small kernel. A worker spins longer while commands arrive in quick
+// succession. A worker that is idle for about a second ends, so that an unused
+// stream holds no thread.
 //
-// A command may use its own stream. What it runs there blocking is a part of
-// it; what it enqueues comes after it, and from then on it can run nothing
-// there that would have to come later still.
+// A command may use its own stream. A blocking call on it becomes a part of the
+// command. Enqueued work runs after the command, which from then on cannot make
+// blocking calls there, because they would have to run even later.
 //
 // Errors: a command that throws leaves its error on the stream, which drops its
 // commands until a call that waits for the stream has returned the error. An
-// event that is recorded behind the error keeps it, and streams that wait for
-// the event fail with it: nothing is computed from the results of a command
-// that failed. An error that sticks goes to the device instead, whose streams
-// then drop their commands. A command belongs to the epoch of the device in
-// which its call was checked: after a reset it is refused, or dropped.
+// event recorded after the error keeps it, and streams that wait for the event
+// fail with it, so nothing is computed from the results of a failed command. A
+// sticky error fails the device instead, whose streams then drop their
+// commands. A command belongs to the device epoch in which its call was
+// checked: after a reset it is refused or dropped.
 #pragma once
 
 #include "backend/backend.h"
@@ -59,7 +59,7 @@ class Stream {
   int device() const noexcept {
     return device_;
   }
-  /// Among the streams of the device, as records name it.
+  /// The stream's number on its device, as in activity records.
   int number() const noexcept {
     return number_;
   }
@@ -72,15 +72,15 @@ class Stream {
 
   using Epoch = DeviceState::Epoch;
 
-  /// As DeviceState::check().
+  /// See DeviceState::check().
   Epoch check_usable() const {
     return state_.check();
   }
   void check_usable_since(Epoch epoch) const {
     state_.check_since(epoch);
   }
-  // What follows throws as DeviceState::check_since(), and
-  // orErrorInvalidHandle if the stream was retired since it was looked up.
+  // The following functions throw as DeviceState::check_since(), and throw
+  // orErrorInvalidHandle if the stream was retired since its lookup.
   void enqueue(Command command, Epoch epoch);
   /// Runs `command` in order on the calling thread. Throws its failure, and
   /// orErrorTimeout.
@@ -88,68 +88,67 @@ class Stream {
   void call(HostCall function, Epoch epoch);
   void record(std::shared_ptr<Point> point, Epoch epoch);
   void wait(std::shared_ptr<Point> point, Epoch epoch);
-  /// Runs the commands one after another; each that fails leaves its failure.
+  /// Runs the commands one after another; a failed command leaves its failure.
   void replay(GraphRun run, Epoch epoch);
 
-  // Captures (capture.cpp). A stream that is captured hands what it is given to
-  // the capture, but for what its own commands call.
+  // Captures (capture.cpp). A captured stream passes its entries to the
+  // capture, except for calls of its own commands.
   /// Throws orErrorInvalidValue if it is captured already.
   void begin_capture(Epoch epoch, orStreamCaptureMode mode);
   /// Throws as orStreamEndCapture().
   std::shared_ptr<const Graph> end_capture();
-  /// The capture that it belongs to, or null.
+  /// The capture of the stream, or null.
   std::shared_ptr<Capture> capture();
-  /// Fails the capture, if there is one, and throws
-  /// orErrorStreamCaptureUnsupported: `what` cannot be captured.
+  /// Throws orErrorStreamCaptureUnsupported and invalidates the capture, if
+  /// there is one: `what` cannot be captured.
   void check_not_captured(const char* what);
-  /// What a record makes of a captured stream; null if it is not captured.
+  /// Records a point in the stream's capture; null if it is not captured.
   std::shared_ptr<Point> record_in_capture(Epoch epoch);
 
   bool idle() const;
-  /// How many commands were enqueued, and how many of them are completed.
+  /// The numbers of enqueued and of completed commands.
   std::pair<std::uint64_t, std::uint64_t> progress() const;
-  /// The failure that a command left, which stays.
+  /// The failure that a command left, without clearing it.
   std::optional<Error> failure() const;
-  /// Forgets that failure when the stream comes to this: events have passed it
-  /// on to streams that report it.
+  /// Clears the failure in stream order, because events have passed it to
+  /// streams that report it.
   void forget_failure_in_order(Epoch epoch);
-  /// True if this thread runs a command of the stream, also as a part of what
-  /// it runs now.
+  /// True if this thread runs a command of the stream, also as part of another
+  /// command.
   bool runs_here() const noexcept {
     return openreg::runs_here(*this);
   }
-  /// Throws orErrorNotPermitted if so.
+  /// Throws orErrorNotPermitted if this thread runs a command of the stream.
   void check_may_wait() const;
-  /// Throws orErrorNotPermitted if such a command has enqueued more work, which
-  /// what it runs now would overtake.
+  /// Throws orErrorNotPermitted if such a command has enqueued work that a
+  /// blocking call would overtake.
   void check_may_run() const {
     check_may_run_here(*this);
   }
-  /// Waits for what is enqueued now; leaves a failure where it is. Throws
+  /// Waits for the present queue; does not clear a failure. Throws
   /// orErrorTimeout.
   void drain(const Deadline& deadline);
-  /// Waits until so many commands are completed, which were enqueued. Throws
+  /// Waits until the first `place` commands have completed. Throws
   /// orErrorTimeout.
   void wait_for_place(std::uint64_t place, const Deadline& deadline);
   Deadline deadline() const {
     return state_.deadline();
   }
-  /// Returns the failure, and forgets it unless commands that were enqueued
-  /// after the last drain() began have been dropped: their caller has to learn
-  /// of it too.
+  /// Returns the failure. Clears it, unless commands were dropped that were
+  /// enqueued after the last drain() began: their caller must see it, too.
   std::optional<Error> take_failure();
-  /// Forgets the failure of the stream if it equals `reported`.
+  /// Clears the failure of the stream if it equals `reported`.
   void forget_failure(const Error& reported);
   /// Waits until no command runs, at most until `deadline`.
   void settle(Point::Clock::time_point deadline);
-  /// Drops what is queued, at exit.
+  /// Drops queued commands at exit.
   void abandon();
 
-  /// Refuses more work and lets the worker end once the queue is empty; true if
-  /// that is so already.
+  /// Refuses more work and ends the worker once the queue is empty. Returns
+  /// true if it has ended already.
   bool retire();
   void reuse();
-  /// Ends the worker if the stream was idle since the last such call.
+  /// Ends the worker if the stream was idle since the last call.
   void end_idle_worker() noexcept;
 
  private:
@@ -162,9 +161,9 @@ class Stream {
   void push(Lock& lock, Entry&& entry);
   void wait_for_room(Lock& lock, const Entry& entry);
   void note_launch_of_kernel(bool is_work);
-  // Commands that one turn begins on a lane that takes several at a time.
+  // The most commands that one turn begins on a lane with a queue.
   static constexpr std::uint64_t kMostInTurn = 1024;
-  /// Executes the next entry, or up to `most` that the lane takes at a time.
+  /// Executes the next entry, or up to `most` entries that the lane queues.
   void execute_next(Lock& lock, std::uint64_t most);
   void execute_queued(Lock& lock, std::uint64_t most);
   bool queues_next() const noexcept;
@@ -201,7 +200,7 @@ class Stream {
   std::condition_variable work_; // for the worker: a command can start
   std::condition_variable done_; // for waiting threads: a turn ended
   std::deque<Entry> queue_;
-  std::vector<Entry> dropped_; // at exit: what they hold stays
+  std::vector<Entry> dropped_; // at exit; never released
   bool busy_ = false;          // an executor is at work
   bool has_worker_ = false;
   bool worker_sleeps_ = false;
@@ -210,8 +209,8 @@ class Stream {
   std::uint64_t completed_at_last_look_ = 0; // of end_idle_worker()
   bool retired_ = false;
   static constexpr std::uint64_t kNobody = ~std::uint64_t{0};
-  std::uint64_t wake_at_ = kNobody; // threads wait for so many completed
-  // Changed under the lock only. They are equal when the stream is idle.
+  std::uint64_t wake_at_ = kNobody; // a thread waits for this count
+  // Changed only under the lock. Equal when the stream is idle.
   std::atomic<std::uint64_t> enqueued_{0};
   std::atomic<std::uint64_t> completed_{0};
   std::uint64_t launches_of_its_kernels_ = 0; // on the stream itself

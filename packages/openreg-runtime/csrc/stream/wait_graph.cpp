@@ -15,7 +15,7 @@ namespace openreg {
 namespace {
 
 struct Graph {
-  std::mutex mutex; // nothing else is locked in it
+  std::mutex mutex; // innermost lock
   std::unordered_map<const Stream*, AwaitedWork> waits;
 };
 
@@ -24,7 +24,7 @@ Graph& graph() {
   return *value;
 }
 
-/// False for a wait that has ended, though its thread may not know that yet.
+/// False for a wait that has ended, even if its thread has not woken up yet.
 bool is_pending(const AwaitedWork& work) {
   return work.point != nullptr ? !work.point->reached()
                                : work.stream->progress().second < work.position;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which stream waits for which: finds kernels that wait for each other.
+// The wait graph of streams, which detects kernels that wait for each other.
 //
-// A kernel may wait for another stream. If that one's kernel waits for the
-// first in turn, neither ever ends, which one of them is told instead.
+// A kernel may wait for another stream. If a kernel of that stream waits for
+// the first one, neither would ever end. One of the two waits then throws.
 #pragma once
 
 #include <chrono>
@@ -13,25 +13,26 @@ namespace openreg {
 class Point;
 class Stream;
 
-/// What a command waits for.
+/// The work that a command waits for.
 struct AwaitedWork {
-  const Stream* stream = nullptr; // null: nothing in this process
-  std::uint64_t position = 0;     // so many commands of it must complete,
-  const Point* point = nullptr;   // or, if there is one, this is to be reached
+  const Stream* stream = nullptr; // null: not in this process
+  std::uint64_t position = 0;     // its first commands must complete,
+  const Point* point = nullptr;   // or, unless null, this point must be reached
 };
 
-/// A wait of the command that this thread runs, as long as it lasts. A thread
-/// that runs none is waited for by no stream, and is not noted.
+/// A wait of the command that this thread runs. Waits of threads that run no
+/// command are not tracked, because no stream waits for them.
 class WaitEdge {
  public:
-  /// How often a wait must check() for a cycle that another one closes.
+  /// The interval at which a wait must call check() for a new cycle.
   static constexpr std::chrono::milliseconds kCheckEvery{20};
 
-  /// The command waits until so many of the stream's commands are completed.
+  /// The command waits until the first `position` commands of the stream have
+  /// completed.
   WaitEdge(const Stream& stream, std::uint64_t position);
-  /// It waits for an event. The point must outlive the edge.
+  /// The command waits for an event. The point must outlive the edge.
   explicit WaitEdge(const Point& point);
-  /// It runs a command of the stream, as a part of itself.
+  /// The command runs a command of the stream as its part.
   explicit WaitEdge(const Stream& stream);
   WaitEdge(const WaitEdge&) = delete;
   WaitEdge& operator=(const WaitEdge&) = delete;
@@ -41,8 +42,8 @@ class WaitEdge {
   explicit operator bool() const noexcept {
     return from_ != nullptr;
   }
-  /// Throws orErrorNotPermitted if what the command waits for waits for the
-  /// command; of commands that wait for each other, for one only.
+  /// Throws orErrorNotPermitted if the command is part of a cycle. It throws
+  /// for only one command of a cycle.
   void check();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a worker runs, and who looks for those without work.
+// Workers, and the watcher that ends idle ones.
 #include "stream/workers.h"
 
 #include "base/process.h"
@@ -19,7 +19,7 @@ namespace openreg {
 namespace workers {
 namespace {
 
-// A worker that had nothing to do between two looks ends.
+// A worker that was idle between two checks ends.
 constexpr std::chrono::milliseconds kBetweenLooks{500};
 
 struct Workers {
@@ -59,7 +59,7 @@ void add(Stream& stream) {
       start_thread(watch);
       workers.watched = true;
     } catch (...) {
-      // Idle workers stay until one is added when the system has a thread.
+      // If no thread can be started, idle workers stay until the next attempt.
     }
   }
 }
@@ -105,7 +105,7 @@ void Stream::work() {
       workers::remove(*this);
       lock.unlock();
       while (process::exiting()) {
-        pause(); // its thread_local variables may use what is gone by now
+        pause(); // its thread_local variables may use destroyed objects
       }
       return;
     }
@@ -113,7 +113,7 @@ void Stream::work() {
   }
 }
 
-/// Returns when the worker has to do something, or to end.
+/// Returns when the worker has work or must end.
 void Stream::wait_for_work(Lock& lock) {
   const bool idle = queue_.empty() && !retired_;
   const auto start = Spin::Clock::now();

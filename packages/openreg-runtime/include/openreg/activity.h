@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the devices did, when and for whom: the part of CUPTI that profilers
- * use.
+/* Activity records for profilers, like CUPTI: what ran on the devices, when,
+ * and which call enqueued it.
  *
  * While activity is recorded, each call of the C API and each command of a
- * stream leaves a record: of a command, when it was enqueued, when it started
- * and when it ended. Each thread keeps its records until they are taken, in a
- * buffer of its own of a bounded size; what does not fit is counted. A record
- * is there once what it is about has ended.
+ * stream leaves a record. The record of a command contains the times at which
+ * it was enqueued, started and ended. Each thread keeps its records in a
+ * bounded buffer until they are taken; records that do not fit are counted. A
+ * record appears when its call or command has ended.
  *
  * Times are nanoseconds of CLOCK_MONOTONIC. With OPENREG_ISOLATION=process the
- * process of the device measures what it runs, with the same clock.
+ * device process measures its commands with the same clock.
  *
- * What is said in openreg.h holds here too. */
+ * The rules of openreg.h apply. */
 #ifndef OPENREG_ACTIVITY_H
 #define OPENREG_ACTIVITY_H
 
@@ -21,29 +21,29 @@
 extern "C" {
 #endif
 
-/* What a record is about. The first five are commands of streams, which also
- * have a device and a stream. */
+/* The kind of a record. The first five are commands of streams, which have a
+ * device and a stream. */
 typedef enum orActivityKind {
   orActivityKernel = 0,   /* orLaunchKernel..., orLaunchMessage... */
-  orActivityMemcpy = 1,   /* orMemcpy..., and launches that say so */
-  orActivityMemset = 2,   /* orMemset..., and launches that say so */
+  orActivityMemcpy = 1,   /* orMemcpy..., and launches of this kind */
+  orActivityMemset = 2,   /* orMemset..., and launches of this kind */
   orActivityHostFunc = 3, /* orLaunchHostFunc */
   orActivityWait = 4,     /* a stream that waits for an event */
   orActivityMalloc = 5,   /* an allocation, of device or host memory */
-  orActivityFree = 6,     /* the same block, freed */
+  orActivityFree = 6,     /* the free of a block */
   orActivityCall = 7      /* a call of the C API */
 } orActivityKind;
 #define orActivityAll 0xffu /* the bits 1 << kind */
 
-/* What a launch does, for people and profilers. */
+/* The description of a launch for profilers. */
 typedef struct orLaunchInfo {
   size_t structSize;
-  const char* name;    /* stays valid for good; null is the function's own */
+  const char* name;    /* stays valid; null: the function's own name */
   orActivityKind kind; /* orActivityKernel, -Memcpy or -Memset; -HostFunc if it
                         * only sends messages, which are the kernels */
   orMemcpyKind direction;  /* of a memcpy */
-  orMemoryType hostMemory; /* of a memcpy: what the host's side of it is */
-  uint64_t bytes;          /* that it reads and writes, or copies; 0: unknown */
+  orMemoryType hostMemory; /* of a memcpy: its host side */
+  uint64_t bytes;          /* read and written, or copied; 0: unknown */
 } orLaunchInfo;
 #define OPENREG_LAUNCH_INFO_INIT \
   {sizeof(orLaunchInfo),         \
@@ -53,8 +53,8 @@ typedef struct orLaunchInfo {
    orMemoryTypeUnmanaged,        \
    0}
 
-/* Ids that a library above gives to what a thread does, so that it finds the
- * records again. */
+/* Ids that a library above the runtime attaches to a thread's calls, to
+ * identify their records. */
 typedef enum orActivityIdKind {
   orActivityIdExternal = 0, /* an operator */
   orActivityIdUser = 1      /* a range that the program has named */
@@ -81,42 +81,44 @@ typedef struct orActivity {
   int nested; /* 1: a part of a command of the same stream, which contains it */
 } orActivity;
 
-/* Begins to record what has its bit (1 << kind) in `kinds`, with at most
- * `capacity` records of a thread until they are taken; 0 is 1048576. What was
- * not taken before is dropped, as are ids that were pushed. Commands that were
- * enqueued before are not recorded. There is one who records in a process.
+/* Starts recording the kinds whose bit (1 << kind) is in `kinds`. A thread
+ * keeps at most `capacity` records until they are taken; 0 means 1048576. Drops
+ * records that were not taken, and pushed ids. Commands that were enqueued
+ * before are not recorded. A process has only one recording at a time.
  * Errors: InvalidValue, NotPermitted (activity is recorded already). */
 OPENREG_API orError_t orActivityEnable(unsigned int kinds, size_t capacity)
     OPENREG_NOEXCEPT;
-/* Records nothing that begins from now on. Commands that were enqueued before
- * still leave their records, until activity is enabled again. */
+/* Stops recording. Commands that were enqueued before still leave their
+ * records, until activity is enabled again. */
 OPENREG_API orError_t orActivityDisable(void) OPENREG_NOEXCEPT;
-/* Waits until the commands that are recorded have ended, without a look at what
- * they failed with; at most so many milliseconds, 0 is for ever.
+/* Waits until the recorded commands have ended, and ignores their failures.
+ * Waits at most `milliseconds`; 0 means forever.
  * Errors: NotPermitted (in a kernel), Timeout. */
 OPENREG_API orError_t orActivityFlush(uint64_t milliseconds) OPENREG_NOEXCEPT;
-/* In a kernel: it leaves no record, since it has not done what it is for and is
- * launched once more for that. The call that launched it does leave one.
+/* Discards the record of the calling kernel, which will be launched again
+ * because it has not done its work. The call that launched it still has a
+ * record.
  * Errors: NotPermitted (not in a kernel). */
 OPENREG_API orError_t orActivityForget(void) OPENREG_NOEXCEPT;
-/* Takes records of all threads, at most `capacity`, in no order. `count` says
- * how many; there may be more if it is `capacity`. `dropped` says how many
- * found no room since the last call. Errors: InvalidValue. */
+/* Takes at most `capacity` records of all threads, unordered. Writes their
+ * number to `count`; if it is `capacity`, there may be more. `dropped` is the
+ * number of records that found no room since the last call. Errors:
+ * InvalidValue. */
 OPENREG_API orError_t orActivityTake(
     orActivity* records,
     size_t recordSize, /* sizeof(orActivity) */
     size_t capacity,
     size_t* count,
     uint64_t* dropped) OPENREG_NOEXCEPT;
-/* Where the library keeps the kinds that are recorded: 0 is none. Can be read,
- * atomically, until the process ends. Errors: InvalidValue. */
+/* The address of the bits of the recorded kinds; 0 means that recording is off.
+ * It can be read, atomically, until the process ends. Errors: InvalidValue. */
 OPENREG_API orError_t orActivityGetState(const unsigned int** kinds)
     OPENREG_NOEXCEPT;
-/* Gives what this thread calls from now on an id; ids of a kind are a stack.
- * Does nothing while nothing is recorded. Errors: InvalidValue. */
+/* Attaches an id to this thread's calls from now on; the ids of a kind form a
+ * stack. Does nothing while nothing is recorded. Errors: InvalidValue. */
 OPENREG_API orError_t orActivityPushId(orActivityIdKind kind, uint64_t id)
     OPENREG_NOEXCEPT;
-/* Takes the last id back, and writes it, or 0 if there was none.
+/* Removes the last id and writes it, or 0 if there was none.
  * Errors: InvalidValue. */
 OPENREG_API orError_t orActivityPopId(orActivityIdKind kind, uint64_t* id)
     OPENREG_NOEXCEPT;
@@ -126,7 +128,7 @@ OPENREG_API orError_t orActivityPopId(orActivityIdKind kind, uint64_t* id)
 OPENREG_API orError_t orStreamGetNumber(orStream_t stream, int* number)
     OPENREG_NOEXCEPT;
 
-/* As orLaunchKernel, and says what the kernel does; `info` may be null.
+/* As orLaunchKernel, with a description of the kernel; `info` may be null.
  * Errors: InvalidValue, InvalidHandle, [device]. */
 OPENREG_API orError_t orLaunchKernelWithInfo(
     orStream_t stream,
@@ -134,14 +136,15 @@ OPENREG_API orError_t orLaunchKernelWithInfo(
     void* args,
     orKernel_t cleanup,
     const orLaunchInfo* info) OPENREG_NOEXCEPT;
-/* As orLaunchKernelBlocking, and says what the kernel does; `info` may be null.
+/* As orLaunchKernelBlocking, with a description of the kernel; `info` may be
+ * null.
  * Errors: InvalidValue, InvalidHandle, LaunchFailure, Timeout, [device]. */
 OPENREG_API orError_t orLaunchKernelBlockingWithInfo(
     orStream_t stream,
     orKernel_t kernel,
     void* args,
     const orLaunchInfo* info) OPENREG_NOEXCEPT;
-/* As orLaunchMessage with info.name as its name, and says what it does.
+/* As orLaunchMessage with info.name as its name, and with a description.
  * Errors: InvalidValue, InvalidHandle, NotSupported, [device]. */
 OPENREG_API orError_t orLaunchMessageWithInfo(
     orStream_t stream,
@@ -151,7 +154,8 @@ OPENREG_API orError_t orLaunchMessageWithInfo(
     void* args,
     orKernel_t cleanup,
     const orLaunchInfo* info) OPENREG_NOEXCEPT;
-/* As orLaunchMessageBlocking with info.name as its name, and says what it does.
+/* As orLaunchMessageBlocking with info.name as its name, and with a
+ * description.
  * Errors: InvalidValue, InvalidHandle, NotSupported, LaunchFailure, Timeout,
  * [device]. */
 OPENREG_API orError_t orLaunchMessageBlockingWithInfo(

@@ -30,25 +30,25 @@
  *                     starts no thread for it
  * [device] stands for DeviceLost, IllegalAddress and Assert, which a failed
  * device keeps: all these functions return the failure until orDeviceReset().
- * That is also so for the devices of pointers. What a reset by another thread
- * overtakes is DeviceLost. Once the process exits, waits end with Timeout after
- * 200 ms. With OPENREG_LAUNCH_BLOCKING=1 what enqueues work also waits for it,
- * and returns what orStreamSynchronize() would.
+ * This also applies to the devices of pointer arguments. A call that a reset by
+ * another thread overtakes returns DeviceLost. Once the process exits, waits
+ * end with Timeout after 200 ms. With OPENREG_LAUNCH_BLOCKING=1 functions that
+ * enqueue work also wait for it and return the result of orStreamSynchronize().
  *
- * In a kernel: a call on the stream of the kernel that does not enqueue is a
- * part of the kernel. After work that the kernel itself has enqueued there it
- * would come too early, and is NotPermitted. A kernel may wait for another
- * stream; of kernels that wait for each other, one is NotPermitted.
+ * In a kernel: a blocking call on the kernel's own stream runs as a part of the
+ * kernel. After the kernel has enqueued work there, such a call would run too
+ * early and returns NotPermitted. A kernel may wait for another stream. If
+ * kernels wait for each other, one of the waits returns NotPermitted.
  *
- * Threads: those of the library block all signals from outside. A thread that
- * waits in a call is cancelled (pthread_cancel) after it; one that is cancelled
- * while it runs a kernel of orLaunchKernelBlocking() ends the process.
+ * Threads: the library's threads block all external signals. A thread that
+ * waits in a call is cancelled (pthread_cancel) after the call. Cancelling a
+ * thread while it runs a kernel of orLaunchKernelBlocking() ends the process.
  *
  * A struct that begins with `structSize` may get members at its end in a later
  * version. The caller sets structSize to the size of the struct that it was
- * compiled with, which the OPENREG_..._INIT macros do, and the library reads or
- * writes only that many bytes. A size that is less than that of the first
- * version, or more than the library knows, is orErrorInvalidValue.
+ * compiled with, as the OPENREG_..._INIT macros do, and the library reads or
+ * writes only that many bytes. A size below the first version's or above the
+ * library's own returns orErrorInvalidValue.
  *
  * The header is for C11, C++11 and later. */
 #ifndef OPENREG_OPENREG_H
@@ -126,8 +126,8 @@ typedef enum orMemoryType {
   orMemoryTypeDevice = 2
 } orMemoryType;
 
-/* What is known of a pointer: its kind, the device that it belongs to (-1 for
- * unmanaged memory), and the start and size in bytes of the block around it. */
+/* The attributes of a pointer: its kind, its device (-1 for unmanaged memory),
+ * and the start and size in bytes of the block around it. */
 typedef struct orPointerAttributes {
   size_t structSize;
   orMemoryType type;
@@ -148,7 +148,7 @@ typedef struct orDeviceProp {
 } orDeviceProp;
 #define OPENREG_DEVICE_PROP_INIT {sizeof(orDeviceProp), {0}, 0, 0, 0, 0}
 
-/* What orDeviceGetAttribute() knows. Yes is 1, no is 0. */
+/* The attributes of orDeviceGetAttribute(). Yes is 1, no is 0. */
 typedef enum orDeviceAttr {
   orDevAttrMultiProcessorCount = 0,
   orDevAttrComputeCapabilityMajor = 1,
@@ -157,27 +157,26 @@ typedef enum orDeviceAttr {
   orDevAttrConcurrentKernels = 4, /* streams run at the same time */
   orDevAttrStreamPrioritiesSupported = 5,
   orDevAttrUnifiedAddressing = 6,     /* a pointer names its device */
-  orDevAttrPageableMemoryAccess = 7,  /* copies wait for such memory */
+  orDevAttrPageableMemoryAccess = 7,  /* copies wait for it */
   orDevAttrHostRegisterSupported = 8, /* orHostRegister */
   orDevAttrIpcSupported = 9,          /* orIpc... */
   orDevAttrKernelPointers = 10,       /* kernels of this process reach memory */
   orDevAttrResetCount = 11            /* how often the device was reset */
 } orDeviceAttr;
 
-/* What orDeviceSetLimit() limits on the current device. */
+/* The limits of orDeviceSetLimit() for the current device. */
 typedef enum orLimit {
   /* Bytes of memory, at most OPENREG_DEVICE_MEMORY, which is the default. */
   orLimitMemory = 0,
-  /* Milliseconds that a call may wait for work; 0 is no limit. The default is
-   * OPENREG_WAIT_TIMEOUT. A device in a process of its own that says nothing
-   * for so long, and for ten seconds, to a call that cannot leave its work is
-   * lost.
-   */
+  /* Milliseconds that a call may wait for work; 0 disables the limit. The
+   * default is OPENREG_WAIT_TIMEOUT. If a call cannot abandon its work, a
+   * device in a separate process is lost once it has not answered for this
+   * time, and for at least ten seconds. */
   orLimitWaitTimeout = 1
 } orLimit;
 
-/* One setting of the environment: its value and where that came from
- * ("default" or "environment"). */
+/* A setting: its value and the source of the value ("default" or
+ * "environment"). */
 typedef struct orSetting {
   size_t structSize;
   const char* name;
@@ -191,13 +190,13 @@ typedef struct orSetting {
 #define OPENREG_SETTING_INIT \
   {sizeof(orSetting), NULL, NULL, NULL, NULL, 0, NULL, 0}
 
-/* What the value of a setting may be. */
+/* The type of a setting's value. */
 typedef enum orSettingKind {
   orSettingSwitch = 0, /* 0 or 1 */
   orSettingNumber = 1  /* a whole number */
 } orSettingKind;
 
-/* What this process holds now. */
+/* The resources that this process holds now. */
 typedef struct orResourceUsage {
   size_t structSize;
   size_t deviceBlocks;      /* orMalloc, orMallocAsync */
@@ -207,10 +206,10 @@ typedef struct orResourceUsage {
   size_t hostRegistrations; /* orHostRegister */
   size_t unprotectedBlocks; /* orMemoryUnprotect */
   size_t ipcMappings;       /* orIpcOpenMemHandle */
-  size_t streams;           /* without the default ones, and those of threads */
+  size_t streams;           /* without default and per-thread streams */
   size_t events;
-  size_t failures; /* orFailureInject, and OPENREG_FAILURES */
-  size_t threads;  /* workers of streams, also of default ones */
+  size_t failures; /* orFailureInject, OPENREG_FAILURES */
+  size_t threads;  /* workers of all streams */
   size_t graphs;
 } orResourceUsage;
 #define OPENREG_RESOURCE_USAGE_INIT \
@@ -223,33 +222,32 @@ typedef struct orFailure* orFailure_t;
 typedef struct orMemPool* orMemPool_t;
 typedef struct orGraph* orGraph_t;
 
-/* A stream of the current device that belongs to the calling thread. It begins
- * with its first use and ends with the thread, whose work still runs. In a
- * kernel it is that of the thread that runs the kernel: a worker, or one that
- * waits. */
+/* The current device's stream of the calling thread. It is created at first use
+ * and ends with the thread; its work still runs. In a kernel it is the stream
+ * of the thread that runs the kernel: a worker or a waiting thread. */
 #define orStreamPerThread ((orStream_t)0x2)
 
-/* What orMemPoolCreate() makes. */
+/* The properties of a pool for orMemPoolCreate(). */
 typedef struct orMemPoolProps {
   size_t structSize;
   int device;
-  size_t maxSize; /* bytes that it may reserve; 0 is all of the device's */
+  size_t maxSize; /* bytes that it may reserve; 0: all device memory */
 } orMemPoolProps;
 #define OPENREG_MEM_POOL_PROPS_INIT {sizeof(orMemPoolProps), 0, 0}
 
-/* Numbers of a pool, all uint64_t and in bytes. Blocks count as multiples of
+/* Attributes of a pool, all uint64_t and in bytes. Blocks count as multiples of
  * 512. */
 typedef enum orMemPoolAttr {
-  /* What the pool keeps when the device or a stream of it is synchronized; 0 at
-   * first. */
+  /* The bytes that the pool keeps when the device or one of its streams is
+   * synchronized; initially 0. */
   orMemPoolAttrReleaseThreshold = 0,
-  orMemPoolAttrReservedMemCurrent = 1, /* what it has of the device */
+  orMemPoolAttrReservedMemCurrent = 1, /* reserved device memory */
   orMemPoolAttrReservedMemHigh = 2,    /* the most so far; 0 resets it */
-  orMemPoolAttrUsedMemCurrent = 3,     /* of that: blocks not yet freed */
+  orMemPoolAttrUsedMemCurrent = 3,     /* used by blocks */
   orMemPoolAttrUsedMemHigh = 4         /* the most so far; 0 resets it */
 } orMemPoolAttr;
 
-/* Flags of streams; no stream waits for the default one, so both mean the
+/* Flags of streams. No stream waits for the default stream, so both mean the
  * same. */
 #define orStreamDefault 0x0u
 #define orStreamNonBlocking 0x1u
@@ -259,11 +257,11 @@ typedef enum orMemPoolAttr {
 #define orEventDisableTiming 0x2u
 #define orEventInterprocess 0x4u
 #define orEventEnableTiming 0x8u
-typedef unsigned int orEventFlags; /* any of these, or several */
+typedef unsigned int orEventFlags; /* one or several of these */
 
-/* What a capture refuses besides calls on its own streams: calls that wait for
- * a device that it captures a stream of, without naming a stream
- * (orDeviceSynchronize, orFree, orMemcpy, ...). */
+/* The threads whose waits for a whole device (orDeviceSynchronize, orFree,
+ * orMemcpy, ...) a capture on that device refuses. Calls on the captured
+ * streams are always refused. */
 typedef enum orStreamCaptureMode {
   orStreamCaptureModeGlobal = 0,      /* from all threads */
   orStreamCaptureModeThreadLocal = 1, /* from the thread that captures */
@@ -274,7 +272,7 @@ typedef enum orStreamCaptureMode {
 typedef enum orStreamCaptureStatus {
   orStreamCaptureStatusNone = 0,
   orStreamCaptureStatusActive = 1,
-  orStreamCaptureStatusInvalidated = 2 /* it failed, and is to be ended */
+  orStreamCaptureStatusInvalidated = 2 /* it failed and must be ended */
 } orStreamCaptureStatus;
 
 #define orHostRegisterDefault 0x0u
@@ -289,7 +287,7 @@ typedef struct orIpcEventHandle_t {
   unsigned char reserved[OPENREG_IPC_HANDLE_SIZE];
 } orIpcEventHandle_t;
 
-/* The calls that an injected failure counts and hits. */
+/* The calls that an injected failure counts and can hit. */
 typedef enum orFailureSite {
   orFailureMalloc = 0,     /* orMalloc, orMallocAsync, orMallocFromPoolAsync */
   orFailureMallocHost = 1, /* orMallocHost; it has no device */
@@ -302,18 +300,18 @@ typedef struct orFailureSpec {
   size_t structSize;
   orFailureSite site;
   int device; /* only calls for this device; -1 for all */
-  /* What the call fails with, or the work when it should run, as if a kernel
+  /* The error of the call, or of its work when it should run, as if a kernel
    * had failed. orSuccess only delays. Accepted: orErrorMemoryAllocation for
    * allocations; orErrorLaunchFailure and orErrorIllegalAddress for launches
    * and copies; orErrorDeviceLost for all that have a device. */
   orError_t error;
   uint64_t delay; /* microseconds before the allocation, or before the work */
   uint64_t first; /* the first call that is hit, counted from 1 */
-  /* 0: only that one; n: also each nth after it. Must be 0 if `probability` is
-   * not 0. */
+  /* 0: only that call; n: also each nth call after it. Must be 0 if
+   * `probability` is not 0. */
   uint64_t period;
-  /* The probability from 0 to 1 with which each call from `first` on is hit; 0
-   * is no probability: `period` decides. The same seed hits the same calls. */
+  /* The probability from 0 to 1 with which each call from `first` on is hit.
+   * With 0, `period` decides. The same seed hits the same calls. */
   double probability;
   uint64_t seed;
 } orFailureSpec;
@@ -321,20 +319,20 @@ typedef struct orFailureSpec {
 #define OPENREG_FAILURE_SPEC_INIT \
   {sizeof(orFailureSpec), orFailureMalloc, -1, orSuccess, 0, 1, 0, 0.0, 0}
 
-/* Takes the reply to a message, which is valid until it returns. */
+/* Receives the reply to a message. The reply is valid until the function
+ * returns. */
 typedef void (*orReply_t)(void* args, const void* reply, size_t size);
-/* Runs a message on the device, and calls `reply(args, ...)` once. An exception
- * is the failure of the message. Returns 0, or 1 if the reply describes a
- * failure: then the device drops messages that were sent before the host knew.
- */
+/* Runs a message on the device and calls `reply(args, ...)` once. An exception
+ * fails the message. Returns 0, or 1 if the reply describes a failure: then the
+ * device drops messages that were sent before the host received the reply. */
 typedef int (*orExecute_t)(
     const void* message,
     size_t size,
     orReply_t reply,
     void* args);
-/* Where an executor finds memory: a kernel reaches the bytes of the device
- * pointer p, from `begin` to `end`, at p + distance. Those of its own device
- * begin at `own`, and no others are there. */
+/* An executor's view of device memory: a kernel accesses a device pointer p
+ * between `begin` and `end` at p + distance. Only its own device's memory,
+ * which begins at `own`, is mapped. */
 typedef struct orMemoryView {
   void* begin;
   void* end;
@@ -342,13 +340,13 @@ typedef struct orMemoryView {
   size_t size; /* bytes from `own` on */
   ptrdiff_t distance;
 } orMemoryView;
-/* Called in the process of a device before its first message: calls
- * orSetExecutor() there. */
+/* Called in a device process before its first message. Must call
+ * orSetExecutor(). */
 typedef void (*orStartExecutor_t)(const orMemoryView* view);
 
-/* What runs messages. With OPENREG_ISOLATION=process a device's process loads
- * `libraries`, paths of files, in this order, and calls the function `start`,
- * an orStartExecutor_t, of the last one. */
+/* The executor of messages. With OPENREG_ISOLATION=process a device process
+ * loads `libraries`, a list of file paths, in this order, and calls the
+ * function `start`, an orStartExecutor_t, of the last one. */
 typedef struct orExecutor {
   size_t structSize;
   orExecute_t execute;
@@ -371,10 +369,10 @@ OPENREG_API orError_t orGetLastError(void) OPENREG_NOEXCEPT;
 OPENREG_API orError_t orPeekAtLastError(void) OPENREG_NOEXCEPT;
 /* The name of a code, "orErrorInvalidValue"; never null. */
 OPENREG_EXPORT const char* orGetErrorName(orError_t error) OPENREG_NOEXCEPT;
-/* What a code means in one phrase; never null. */
+/* The meaning of a code in one phrase; never null. */
 OPENREG_EXPORT const char* orGetErrorString(orError_t error) OPENREG_NOEXCEPT;
-/* The text of this thread's last failure: function, argument, value, device; or
- * of its last NotReady, if that came later, which is no failure. Valid until
+/* The text of this thread's last failure: function, argument, value, device.
+ * After a later NotReady, which is not a failure, the text of that. Valid until
  * this thread's next failing call; empty if there was none. */
 OPENREG_EXPORT const char* orGetErrorMessage(void) OPENREG_NOEXCEPT;
 
@@ -382,26 +380,28 @@ OPENREG_EXPORT const char* orGetErrorMessage(void) OPENREG_NOEXCEPT;
 
 /* 10000 * major + 100 * minor + patch. Errors: InvalidValue. */
 OPENREG_API orError_t orRuntimeGetVersion(int* version) OPENREG_NOEXCEPT;
-/* The number of settings that orGetSetting() knows. Errors: InvalidValue. */
+/* The number of settings that orGetSetting() lists. Errors: InvalidValue. */
 OPENREG_API orError_t orGetSettingCount(int* count) OPENREG_NOEXCEPT;
 /* The setting at `index`. Its texts stay valid. Errors: InvalidValue. */
 OPENREG_API orError_t orGetSetting(int index, orSetting* setting)
     OPENREG_NOEXCEPT;
-/* The setting of that name; one that was registered, and OPENREG_DISABLE, also
- * while another variable has a wrong value. Errors: InvalidValue. */
+/* The setting of that name. Registered settings and OPENREG_DISABLE are
+ * available even if another variable has an invalid value. Errors:
+ * InvalidValue. */
 OPENREG_API orError_t orGetSettingByName(const char* name, orSetting* setting)
     OPENREG_NOEXCEPT;
-/* Adds an environment variable of a library above this one to the settings, and
- * reads it. A wrong value fails no call of this function: it fails the
- * functions that return settings. To register a name again, in the same way,
- * does nothing. Errors: InvalidValue. */
+/* Adds an environment variable of a library above the runtime to the settings
+ * and reads it. An invalid value does not fail this function: it fails the
+ * functions that return settings. Registering a name again in the same way does
+ * nothing. Errors: InvalidValue. */
 OPENREG_API orError_t orRegisterSetting(
     const char* name,
-    const char* initial, /* the value where the variable is not set */
+    const char* initial, /* the value if the variable is not set */
     orSettingKind kind,
     const char* description) OPENREG_NOEXCEPT;
-/* What the process holds: a test that leaves no leak ends where it began.
- * Starts nothing. Errors: InvalidValue. */
+/* The resources that the process holds. A test without leaks ends with the same
+ * numbers as it began. Does not initialize the devices. Errors:
+ * InvalidValue. */
 OPENREG_API orError_t orGetResourceUsage(orResourceUsage* usage)
     OPENREG_NOEXCEPT;
 /* Reserves the address space now instead of at the first use of a device.
@@ -411,13 +411,13 @@ OPENREG_API orError_t orInit(void) OPENREG_NOEXCEPT;
  * Errors: InvalidValue. */
 OPENREG_API orError_t orIsInitialized(int* initialized) OPENREG_NOEXCEPT;
 /* Writes 1 in a child that was forked after the parent began to use the
- * devices, else 0; the one function that answers there.
+ * devices, else 0. The only function that works in such a child.
  * Errors: InvalidValue. */
 OPENREG_API orError_t orIsInBadFork(int* badFork) OPENREG_NOEXCEPT;
 
 /* ---- devices ----------------------------------------------------------- */
 
-/* The number of devices (OPENREG_DEVICE_COUNT). Starts nothing.
+/* The number of devices (OPENREG_DEVICE_COUNT). Does not initialize them.
  * Errors: InvalidValue. */
 OPENREG_API orError_t orGetDeviceCount(int* count) OPENREG_NOEXCEPT;
 /* The current device of this thread. Errors: InvalidValue. */
@@ -432,17 +432,16 @@ OPENREG_API orError_t orDeviceGetAttribute(
     int* value,
     orDeviceAttr attr,
     int device) OPENREG_NOEXCEPT;
-/* Waits for all work of the current device, also for what its kernels launch
- * meanwhile; returns, and forgets, the failure that a kernel of one of its
- * streams left. Of those of destroyed streams, the
- * first is kept.
+/* Waits for all work of the current device, including work that its kernels
+ * launch during the wait. Returns and clears the failure that a kernel left on
+ * one of its streams. Of the failures of destroyed streams, the first is kept.
  * Errors: LaunchFailure, NotPermitted, Timeout, [device]. */
 OPENREG_API orError_t orDeviceSynchronize(void) OPENREG_NOEXCEPT;
-/* Waits for what the current device runs, drops what it has queued, and makes
- * it as new: its blocks, pools, IPC mappings and streams end, its default
- * stream is empty, its failure, limits and peer access are as at the start.
- * Events and pinned memory stay. Errors: NotPermitted, Timeout (the device is
- * lost until a reset succeeds). */
+/* Waits for running commands of the current device, drops queued ones, and
+ * restores the device's initial state: its blocks, pools, IPC mappings and
+ * streams end, its default stream is empty, and its failure, limits and peer
+ * access are reset. Events and pinned memory stay. Errors: NotPermitted,
+ * Timeout (the device is lost until a reset succeeds). */
 OPENREG_API orError_t orDeviceReset(void) OPENREG_NOEXCEPT;
 /* Limits the current device. A memory limit below what is in use fails
  * allocations until enough is freed. Errors: InvalidValue. */
@@ -451,20 +450,21 @@ OPENREG_API orError_t orDeviceSetLimit(orLimit limit, size_t value)
 /* Errors: InvalidValue. */
 OPENREG_API orError_t orDeviceGetLimit(size_t* value, orLimit limit)
     OPENREG_NOEXCEPT;
-/* Writes 1 if kernels of `device` can be given the memory of `peerDevice`, else
- * 0, as for a device and itself. Errors: InvalidValue, InvalidDevice. */
+/* Writes 1 if kernels of `device` can get access to the memory of `peerDevice`,
+ * else 0, also if both are the same device. Errors: InvalidValue,
+ * InvalidDevice. */
 OPENREG_API orError_t orDeviceCanAccessPeer(
     int* canAccess,
     int device,
     int peerDevice) OPENREG_NOEXCEPT;
-/* Lets kernels of the current device reach the memory of `peerDevice`, not the
- * reverse, until orDeviceDisablePeerAccess() or a reset of either. `flags` must
- * be 0. Copies between devices never need it.
+/* Allows kernels of the current device to access the memory of `peerDevice`,
+ * not the reverse, until orDeviceDisablePeerAccess() or a reset of either.
+ * `flags` must be 0. Copies between devices never need it.
  * Errors: InvalidValue, InvalidDevice (also: the current device),
  * PeerAccessAlreadyEnabled, NotSupported (OPENREG_PEER_ACCESS=0), [device]. */
 OPENREG_API orError_t
 orDeviceEnablePeerAccess(int peerDevice, unsigned int flags) OPENREG_NOEXCEPT;
-/* Ends that; a kernel pointer that a kernel has got stays good.
+/* Ends peer access; kernel pointers that kernels already have stay valid.
  * Errors: InvalidDevice, PeerAccessNotEnabled. */
 OPENREG_API orError_t orDeviceDisablePeerAccess(int peerDevice)
     OPENREG_NOEXCEPT;
@@ -474,13 +474,13 @@ OPENREG_API orError_t orDeviceDisablePeerAccess(int peerDevice)
 /* Allocates `size` bytes on the current device, aligned to 512; size 0 gives a
  * null pointer. Errors: InvalidValue, MemoryAllocation, [device]. */
 OPENREG_API orError_t orMalloc(void** devPtr, size_t size) OPENREG_NOEXCEPT;
-/* Frees a block after all work of its device, as orDeviceSynchronize() waits
- * for it, whose failures stay for the next wait; null is allowed, and so is a
- * failed device. One of a pool goes back to the pool. Errors: InvalidValue,
- * NotPermitted, Timeout. */
+/* Frees a block after all work of its device, which it waits for like
+ * orDeviceSynchronize(), but without clearing failures. Null is allowed, and so
+ * is a failed device. A block of a pool returns to the pool. Errors:
+ * InvalidValue, NotPermitted, Timeout. */
 OPENREG_API orError_t orFree(void* devPtr) OPENREG_NOEXCEPT;
-/* As orFree or orFreeHost for a block that no enqueued work uses, which the
- * caller knows: waits for nothing, so a kernel may call it too.
+/* As orFree or orFreeHost, but without waiting, for a block that no enqueued
+ * work uses. The caller guarantees that. A kernel may call it, too.
  * Errors: InvalidValue. */
 OPENREG_API orError_t orFreeUnused(void* ptr) OPENREG_NOEXCEPT;
 /* Allocates pinned host memory, which copies can use asynchronously, aligned to
@@ -491,50 +491,50 @@ OPENREG_API orError_t orMallocHost(void** hostPtr, size_t size)
 /* Frees pinned memory after all work of all devices; null is allowed.
  * Errors: InvalidValue, NotPermitted, Timeout. */
 OPENREG_API orError_t orFreeHost(void* hostPtr) OPENREG_NOEXCEPT;
-/* Makes `size` bytes of mapped host memory pinned. `flags` must be 0.
+/* Pins `size` bytes of mapped host memory. `flags` must be 0.
  * Errors: InvalidValue (also: not mapped, or memory of a device),
  * HostMemoryAlreadyRegistered (also: some bytes, or of orMallocHost). */
 OPENREG_API orError_t orHostRegister(void* ptr, size_t size, unsigned int flags)
     OPENREG_NOEXCEPT;
-/* Ends that, after all work of all devices; `ptr` is where it starts. The
- * memory must not be freed before.
+/* Unpins the registration that starts at `ptr`, after all work of all devices.
+ * The memory must not be freed before.
  * Errors: InvalidValue (also: inside of a registration),
  * HostMemoryNotRegistered (also: a block of orMallocHost), NotPermitted,
  * Timeout. */
 OPENREG_API orError_t orHostUnregister(void* ptr) OPENREG_NOEXCEPT;
-/* Free and total bytes of the current device; orLimitMemory is the total. What
- * pools reserve is not free, nor are freed blocks that other processes have
- * open.
+/* Free and total bytes of the current device; orLimitMemory is the total.
+ * Memory that pools reserve is not free, and neither are freed blocks that
+ * other processes have open.
  * Errors: InvalidValue, [device]. */
 OPENREG_API orError_t orMemGetInfo(size_t* free, size_t* total)
     OPENREG_NOEXCEPT;
 /* Allocates `size` bytes, aligned to 512, from the current pool of the device
- * of `stream`, for what is enqueued in it from here on; size 0 gives a null
- * pointer. What was freed on the stream can be had again at once, what was
- * freed on another one when that has come to the free. Waits only if there is
- * no other memory: for frees of the pool. Errors: InvalidValue, InvalidHandle,
- * MemoryAllocation, [device]. */
+ * of `stream`, for work that is enqueued in the stream afterwards; size 0 gives
+ * a null pointer. Memory freed on the same stream is reused immediately, memory
+ * freed on another stream after that stream has reached the free. Waits for
+ * frees of the pool only if there is no other memory. Errors: InvalidValue,
+ * InvalidHandle, MemoryAllocation, [device]. */
 OPENREG_API orError_t
 orMallocAsync(void** devPtr, size_t size, orStream_t stream) OPENREG_NOEXCEPT;
-/* The same from `pool`, which may be one of another device.
+/* As orMallocAsync from `pool`, which may belong to another device.
  * Errors: InvalidValue, InvalidHandle, MemoryAllocation, [device]. */
 OPENREG_API orError_t orMallocFromPoolAsync(
     void** devPtr,
     size_t size,
     orMemPool_t pool,
     orStream_t stream) OPENREG_NOEXCEPT;
-/* Ends a block for all later calls; work that was enqueued in `stream` before
- * still reaches it. A block of a pool goes back to it, one of orMalloc to the
- * device, after that work. Null is allowed, and so is a failed device. Errors:
- * InvalidValue, InvalidHandle. */
+/* Frees a block for all later calls; work that was enqueued in `stream` before
+ * can still use it. After that work a block of a pool returns to the pool, and
+ * a block of orMalloc to the device. Null is allowed, and so is a failed
+ * device. Errors: InvalidValue, InvalidHandle. */
 OPENREG_API orError_t orFreeAsync(void* devPtr, orStream_t stream)
     OPENREG_NOEXCEPT;
-/* Makes a pool. Errors: InvalidValue, InvalidDevice, [device]. */
+/* Creates a pool. Errors: InvalidValue, InvalidDevice, [device]. */
 OPENREG_API orError_t orMemPoolCreate(
     orMemPool_t* pool,
     const orMemPoolProps* props) OPENREG_NOEXCEPT;
-/* Ends the handle at once; blocks of the pool stay until they are freed. If the
- * pool is current, the default one is from here on.
+/* Ends the handle immediately; blocks of the pool stay until they are freed. If
+ * the pool is current, the default pool becomes current.
  * Errors: InvalidValue (the default pool of a device), InvalidHandle. */
 OPENREG_API orError_t orMemPoolDestroy(orMemPool_t pool) OPENREG_NOEXCEPT;
 /* The pool that a device has from the start.
@@ -548,8 +548,8 @@ OPENREG_API orError_t orDeviceGetMemPool(orMemPool_t* pool, int device)
  * Errors: InvalidValue, InvalidDevice, InvalidHandle. */
 OPENREG_API orError_t orDeviceSetMemPool(int device, orMemPool_t pool)
     OPENREG_NOEXCEPT;
-/* Gives freed blocks whose turn has come back to the device, until the pool
- * reserves at most so many bytes. Errors: InvalidHandle. */
+/* Returns freed blocks to the device, as far as their frees were reached, until
+ * the pool reserves at most `minBytesToKeep` bytes. Errors: InvalidHandle. */
 OPENREG_API orError_t orMemPoolTrimTo(orMemPool_t pool, size_t minBytesToKeep)
     OPENREG_NOEXCEPT;
 /* Writes a uint64_t. Errors: InvalidValue, InvalidHandle. */
@@ -563,8 +563,8 @@ OPENREG_API orError_t orMemPoolSetAttribute(
     orMemPool_t pool,
     orMemPoolAttr attr,
     void* value) OPENREG_NOEXCEPT;
-/* Describes any pointer, also one inside a block; a pointer that the runtime
- * does not know is orMemoryTypeUnmanaged, not an error.
+/* Describes any pointer, also one inside a block. An unknown pointer is
+ * orMemoryTypeUnmanaged, not an error.
  * Errors: InvalidValue. */
 OPENREG_API orError_t orPointerGetAttributes(
     orPointerAttributes* attributes,
@@ -573,11 +573,12 @@ OPENREG_API orError_t orPointerGetAttributes(
  * on a failed device.
  * Errors: InvalidValue. */
 OPENREG_API orError_t orMemoryUnprotect(void* devPtr) OPENREG_NOEXCEPT;
-/* Closes them again. Errors: InvalidValue. */
+/* Closes the pages again. Errors: InvalidValue. */
 OPENREG_API orError_t orMemoryProtect(void* devPtr) OPENREG_NOEXCEPT;
-/* Where kernels find the data of a device pointer: the same memory at a fixed
- * distance, the same for all devices of the process. In a kernel, the memory of
- * another device needs orDeviceEnablePeerAccess(). It works on a failed device.
+/* The address at which kernels access the data of a device pointer: the same
+ * memory at a fixed distance, which is the same for all devices of the process.
+ * In a kernel, the memory of another device needs orDeviceEnablePeerAccess().
+ * Works on a failed device.
  * Errors: InvalidValue, PeerAccessNotEnabled. */
 OPENREG_API orError_t orGetKernelPointer(void** kernelPtr, const void* devPtr)
     OPENREG_NOEXCEPT;
@@ -591,14 +592,14 @@ OPENREG_API orError_t orGetAddressRange(
 
 /* ---- copies ------------------------------------------------------------ */
 
-/* Ranges are checked: a copy that leaves its block is orErrorInvalidValue. They
- * may overlap, as in memmove, but for rows. Count 0 does nothing. A block that
- * is freed while an asynchronous call waits for its turn leaves
- * orErrorIllegalAddress on the device. */
+/* Ranges are checked: a copy that leaves its block returns orErrorInvalidValue.
+ * They may overlap as in memmove, except in 2D copies. Count 0 does nothing. If
+ * a block is freed while an asynchronous call is queued, the device fails with
+ * orErrorIllegalAddress. */
 
 /* Copies after all work of the default streams of the devices of source and
- * destination, or of the current device if both are the host, and waits. It can
- * fail as a kernel does where a failure is injected.
+ * destination, or of the current device if both are the host, and waits. An
+ * injected failure can fail it like a kernel.
  * Errors: InvalidValue, LaunchFailure, Timeout, [device]. */
 OPENREG_API orError_t
 orMemcpy(void* dst, const void* src, size_t count, orMemcpyKind kind)
@@ -613,7 +614,7 @@ OPENREG_API orError_t orMemcpyAsync(
     orMemcpyKind kind,
     orStream_t stream) OPENREG_NOEXCEPT;
 /* As orMemcpy for `height` rows of `width` bytes, which begin every `dpitch`
- * and `spitch` bytes, at least `width`. Bytes between rows are left alone.
+ * and `spitch` bytes, at least `width`. Bytes between rows stay unchanged.
  * Width or height 0 does nothing. Errors: InvalidValue, LaunchFailure, Timeout,
  * [device]. */
 OPENREG_API orError_t orMemcpy2D(
@@ -666,7 +667,7 @@ orMemsetAsync(void* devPtr, int value, size_t count, orStream_t stream)
 
 /* ---- streams ----------------------------------------------------------- */
 
-/* Makes a stream of the current device. Errors: InvalidValue, [device]. */
+/* Creates a stream of the current device. Errors: InvalidValue, [device]. */
 OPENREG_API orError_t orStreamCreate(orStream_t* stream) OPENREG_NOEXCEPT;
 /* `flags`: orStreamDefault or orStreamNonBlocking. A priority outside the range
  * is clamped into it. Errors: InvalidValue, [device]. */
@@ -674,44 +675,46 @@ OPENREG_API orError_t orStreamCreateWithPriority(
     orStream_t* stream,
     unsigned int flags,
     int priority) OPENREG_NOEXCEPT;
-/* Ends the handle at once; work that was enqueued still runs, and a failure is
- * left for orDeviceSynchronize(). The default stream of a device and
+/* Ends the handle immediately; enqueued work still runs, and
+ * orDeviceSynchronize() returns a failure. The default stream of a device and
  * orStreamPerThread cannot be destroyed.
  * Errors: InvalidHandle. */
 OPENREG_API orError_t orStreamDestroy(orStream_t stream) OPENREG_NOEXCEPT;
-/* The default stream of a device as a handle of its own.
+/* An explicit handle of a device's default stream.
  * Errors: InvalidValue, InvalidDevice. */
 OPENREG_API orError_t orStreamGetDefault(orStream_t* stream, int device)
     OPENREG_NOEXCEPT;
 /* orSuccess when all work is done, orErrorNotReady while some is queued or
- * running, or the failure that a kernel of the stream left, which stays.
+ * running, or the failure that a kernel of the stream left, without clearing
+ * it.
  * Errors: NotReady, InvalidHandle, LaunchFailure, [device]. */
 OPENREG_API orError_t orStreamQuery(orStream_t stream) OPENREG_NOEXCEPT;
-/* How many commands were enqueued in the stream so far, and how many of them
- * are completed; a kernel of the stream sees itself as enqueued, and not
- * completed. What was enqueued before a call that wrote `enqueued` has run, and
- * events that were recorded before it are reached, once a later call writes at
- * least as much for `completed`. Waits for nothing, also on a failed device.
+/* The numbers of commands enqueued in the stream so far and of completed ones;
+ * a kernel of the stream counts as enqueued and not completed. Once a later
+ * call writes a `completed` of at least an earlier `enqueued`, all work
+ * enqueued before the earlier call has run, and events recorded before it are
+ * reached. Never waits, also on a failed device.
  * Errors: InvalidValue, InvalidHandle. */
 OPENREG_API orError_t orStreamGetProgress(
     orStream_t stream,
     uint64_t* enqueued,
     uint64_t* completed) OPENREG_NOEXCEPT;
-/* Where a device counts the commands that its streams are given; the counter
- * can be read, atomically, until the process ends. A stream that had no work at
- * some count has none while the count is the same, so who asks often need not
+/* The address of a counter of the commands that a device's streams receive. It
+ * can be read, atomically, until the process ends. A stream without work stays
+ * without work while the count is unchanged, so that frequent callers need not
  * call orStreamGetProgress(). Errors: InvalidValue, InvalidDevice. */
 OPENREG_API orError_t orDeviceGetEnqueueCounter(
     const uint64_t** counter,
     int device) OPENREG_NOEXCEPT;
-/* Writes 1 if the calling thread runs a kernel of the stream, else 0. What such
- * a kernel launches blocking runs at once, and what it enqueues runs after it.
+/* Writes 1 if the calling thread runs a kernel of the stream, else 0. In such a
+ * kernel blocking launches run immediately, and enqueued work runs after the
+ * kernel.
  * Errors: InvalidValue, InvalidHandle. */
 OPENREG_API orError_t orStreamRunsHere(orStream_t stream, int* here)
     OPENREG_NOEXCEPT;
-/* Waits for all work enqueued so far, also for what its kernels enqueue on the
- * stream meanwhile; returns, and forgets, the failure that a kernel of it left,
- * or that came with an event that the stream waited for.
+/* Waits for all work enqueued so far, including work that its kernels enqueue
+ * on the stream during the wait. Returns and clears the failure that a kernel
+ * left, or that came with an event that the stream waited for.
  * Errors: InvalidHandle, LaunchFailure, NotPermitted, Timeout, [device].
  */
 OPENREG_API orError_t orStreamSynchronize(orStream_t stream) OPENREG_NOEXCEPT;
@@ -733,50 +736,50 @@ OPENREG_API orError_t orStreamGetDevice(orStream_t stream, int* device)
 OPENREG_API orError_t orDeviceGetStreamPriorityRange(
     int* leastPriority,
     int* greatestPriority) OPENREG_NOEXCEPT;
-/* Enqueues `kernel(args)`, which runs on any thread, with the device of the
- * stream as the current one and a last error of its own. A stream holds 16384
- * commands; a call that would add work to a full one waits, unless a kernel
+/* Enqueues `kernel(args)`, which runs on any thread, with the stream's device
+ * as the current device and with a separate last error. A stream holds 16384
+ * commands; a call that would add work to a full stream waits, unless a kernel
  * makes it. When the kernel has run, or was dropped because the device or
  * earlier work of the stream failed, `cleanup(args)` is called if it is not
  * null; neither may wait for the stream, nor end its thread. For a kernel that
  * failed or was dropped, orGetLastError() in the cleanup returns the error. If
- * one throws, that leaves orErrorLaunchFailure on the stream, which drops its
- * later work until a call that waits for it has returned the error. If the
- * launch itself fails, `args` stay with the caller. At exit neither is called
- * any more. Errors: InvalidValue, InvalidHandle, [device]. */
+ * one of them throws, the stream has the error orErrorLaunchFailure and drops
+ * its later work until a call that waits for it has returned the error. If the
+ * launch itself fails, `args` stay with the caller. At exit neither is called.
+ * Errors: InvalidValue, InvalidHandle, [device]. */
 OPENREG_API orError_t orLaunchKernel(
     orStream_t stream,
     orKernel_t kernel,
     void* args,
     orKernel_t cleanup) OPENREG_NOEXCEPT;
 /* Runs `kernel(args)` in stream order and returns when it has run, on the
- * calling thread. A kernel that throws is orErrorLaunchFailure at once. If
- * earlier work of the stream failed, the kernel does not run: the call returns,
- * and forgets, that failure.
+ * calling thread. If the kernel throws, the call returns orErrorLaunchFailure.
+ * If earlier work of the stream failed, the kernel does not run: the call
+ * returns and clears that failure.
  * Errors: InvalidValue, InvalidHandle, LaunchFailure, Timeout, [device]. */
 OPENREG_API orError_t orLaunchKernelBlocking(
     orStream_t stream,
     orKernel_t kernel,
     void* args) OPENREG_NOEXCEPT;
-/* Enqueues a function of the host: as a kernel, but not one of the device, so
- * that no failure is injected. `cleanup(userData)`, if not null, is called when
- * the function has run or was dropped. If the call fails, `userData` stays with
- * the caller. Errors: InvalidValue, InvalidHandle, [device]. */
+/* Enqueues a host function. It runs like a kernel, but does not count as one
+ * for injected failures. `cleanup(userData)`, if not null, is called when the
+ * function has run or was dropped. If the call fails, `userData` stays with the
+ * caller. Errors: InvalidValue, InvalidHandle, [device]. */
 OPENREG_API orError_t orLaunchHostFunc(
     orStream_t stream,
     orHostFn_t fn,
     void* userData,
     orKernel_t cleanup) OPENREG_NOEXCEPT;
 
-/* Brings the executor of messages, one for the process. To bring the same again
- * does nothing. Errors: InvalidValue. */
+/* Sets the executor of messages, one per process. Setting the same executor
+ * again does nothing. Errors: InvalidValue. */
 OPENREG_API orError_t orSetExecutor(const orExecutor* executor)
     OPENREG_NOEXCEPT;
-/* Enqueues a message for the device's executor: as a kernel, but what runs is
- * the executor, where the device is. `name` says what it does and must stay
- * valid for good; `data` stays valid until `cleanup(args)`. Before that
- * `onReply(args, ...)` gets the reply, of at most 256 MiB, on a thread of this
- * process, in stream order; what it throws is the failure of the message.
+/* Enqueues a message like a kernel; the executor runs it in the process of the
+ * device. `name` describes it and must stay valid until the process ends;
+ * `data` must stay valid until `cleanup(args)`. Before that, `onReply(args,
+ * ...)` receives the reply, of at most 256 MiB, on a thread of this process in
+ * stream order. If it throws, the message fails.
  * Errors: InvalidValue, InvalidHandle, NotSupported, [device]. */
 OPENREG_API orError_t orLaunchMessage(
     orStream_t stream,
@@ -796,14 +799,14 @@ OPENREG_API orError_t orLaunchMessageBlocking(
     size_t size,
     orReply_t onReply,
     void* args) OPENREG_NOEXCEPT;
-/* What starts the launcher of device processes where OPENREG_DEVICE_LAUNCHER
- * does not say it: a program and its arguments. Errors: InvalidValue. */
+/* Sets the program and the arguments that start the launcher of device
+ * processes, unless OPENREG_DEVICE_LAUNCHER is set. Errors: InvalidValue. */
 OPENREG_API orError_t orSetDeviceLauncher(
     const char* const* arguments,
     size_t count) OPENREG_NOEXCEPT;
-/* For a launcher: makes this process that of a device with the memory of `view`
- * but for `distance`, which it finds, and serves until `socket` closes. `start`
- * may be null. Errors: InvalidValue, MemoryAllocation. */
+/* For a launcher: turns this process into a device process with the memory of
+ * `view`, whose `distance` is computed, and serves until `socket` closes.
+ * `start` may be null. Errors: InvalidValue, MemoryAllocation. */
 OPENREG_API orError_t orServeDevice(
     int socket,
     const orMemoryView* view,
@@ -813,13 +816,14 @@ OPENREG_API orError_t orServeDevice(
 
 /* Errors: InvalidValue. */
 OPENREG_API orError_t orEventCreate(orEvent_t* event) OPENREG_NOEXCEPT;
-/* An event is of no device. One that other processes may open takes a file.
+/* Creates an event, which belongs to no device. An interprocess event needs a
+ * file.
  * Errors: InvalidValue, MemoryAllocation (only for orEventInterprocess). */
 OPENREG_API orError_t
 orEventCreateWithFlags(orEvent_t* event, unsigned int flags) OPENREG_NOEXCEPT;
 /* Marks the end of the work that `stream` has now; the last record counts.
- * Errors: InvalidHandle, MemoryAllocation (16384 records of an event for
- * several processes are to be reached), [device]. */
+ * Errors: InvalidHandle, MemoryAllocation (16384 records of an interprocess
+ * event are pending), [device]. */
 OPENREG_API orError_t orEventRecord(orEvent_t event, orStream_t stream)
     OPENREG_NOEXCEPT;
 /* orSuccess when the last record was reached, or nothing was recorded;
@@ -837,26 +841,27 @@ OPENREG_API orError_t orEventSynchronize(orEvent_t event) OPENREG_NOEXCEPT;
  * Errors: InvalidValue, InvalidHandle, NotReady, LaunchFailure, [device]. */
 OPENREG_API orError_t
 orEventElapsedTime(float* ms, orEvent_t start, orEvent_t end) OPENREG_NOEXCEPT;
-/* Ends the handle at once; who waits for the event goes on waiting.
+/* Ends the handle immediately; waits for the event continue.
  * Errors: InvalidHandle. */
 OPENREG_API orError_t orEventDestroy(orEvent_t event) OPENREG_NOEXCEPT;
 
 /* ---- graphs ------------------------------------------------------------ */
 
-/* While a stream is captured, what it is given does not run: it becomes a part
- * of a graph, which runs it at each launch. A kernel's `args` are then in use
- * until its `cleanup`, once the graph is destroyed and does not run. A record
- * orders the graph and no more; a stream that waits for it is captured too, and
- * has to be waited for by the first one before the end. A wait for other work
- * is StreamCaptureIsolation, one for another capture StreamCaptureMerge. What
- * would wait for the stream, or asks it, is StreamCaptureUnsupported, and also
- * what runs at once (orLaunchKernelBlocking, copies with memory that is not
- * pinned) or is of memory in stream order (orMallocAsync, orFreeAsync); what
- * waits for a captured record, or asks it, is CapturedEvent. Each of these
- * makes the capture invalid, and later calls StreamCaptureInvalidated. Commands
- * of kernels are not captured. */
+/* While a stream is captured, enqueued work does not run: it becomes a part of
+ * a graph, which runs it at each launch. A kernel's `args` are in use until its
+ * `cleanup`, which is called once the graph is destroyed and does not run. A
+ * record only orders the graph. A stream that waits for it is captured, too,
+ * and the first stream must wait for it before the end. A wait for other work
+ * returns StreamCaptureIsolation, a wait for another capture
+ * StreamCaptureMerge. StreamCaptureUnsupported is returned by calls that wait
+ * for the stream or query it, by calls that run immediately
+ * (orLaunchKernelBlocking, copies with memory that is not pinned), and by
+ * stream-ordered allocation (orMallocAsync, orFreeAsync). Calls that wait for a
+ * captured record or query it return CapturedEvent. Each of these errors
+ * invalidates the capture, and later calls return StreamCaptureInvalidated.
+ * Calls of kernels are not captured. */
 
-/* Begins to capture a stream; work that it has already is none of it. The
+/* Begins to capture a stream; work that it already has is not included. The
  * default stream of a device cannot be captured. Errors: InvalidValue (also: it
  * is captured already), InvalidHandle, StreamCaptureUnsupported (the default
  * stream), [device]. */
@@ -864,28 +869,28 @@ OPENREG_API orError_t orStreamBeginCapture(
     orStream_t stream,
     orStreamCaptureMode mode) OPENREG_NOEXCEPT;
 /* Ends the capture that began on `stream`, in the same thread unless it is
- * relaxed, and writes its graph; null if this fails, which ends the capture
- * too, but for StreamCaptureUnmatched and StreamCaptureWrongThread.
+ * relaxed, and writes its graph. On failure it writes null and ends the
+ * capture, except for StreamCaptureUnmatched and StreamCaptureWrongThread.
  * Errors: InvalidValue (also: the stream is not captured), InvalidHandle,
  * StreamCaptureInvalidated, StreamCaptureUnmatched, StreamCaptureUnjoined,
  * StreamCaptureWrongThread. */
 OPENREG_API orError_t orStreamEndCapture(orStream_t stream, orGraph_t* graph)
     OPENREG_NOEXCEPT;
-/* Whether the stream is captured, and the number of the capture, which no other
- * has; 0 for none. Errors: InvalidValue, InvalidHandle. */
+/* Whether the stream is captured, and the unique number of the capture; 0 for
+ * none. Errors: InvalidValue, InvalidHandle. */
 OPENREG_API orError_t orStreamGetCaptureInfo(
     orStream_t stream,
     orStreamCaptureStatus* status,
     uint64_t* id) OPENREG_NOEXCEPT;
-/* How many commands a graph has: kernels, messages, copies, sets and functions
- * of the host. Errors: InvalidValue, InvalidHandle. */
+/* The number of commands in a graph: kernels, messages, copies, sets and host
+ * functions. Errors: InvalidValue, InvalidHandle. */
 OPENREG_API orError_t orGraphGetNodeCount(orGraph_t graph, size_t* count)
     OPENREG_NOEXCEPT;
 /* Enqueues all commands of a graph, in the order of `stream`, and after the
- * last launch of the graph. What was captured of other streams runs in streams
- * of the graph's own. A command that fails leaves its error as it would without
- * a graph; the others run. An injected failure counts the commands when they
- * run. A stream that is full may take a part, which the next launch follows.
+ * last launch of the graph. Work captured on other streams runs in internal
+ * streams. A failed command leaves its error as it would without a graph; the
+ * others run. An injected failure counts the commands when they run. A full
+ * stream may accept only a part, after which the next launch runs.
  * Errors: InvalidValue (the stream is of another device than the captured
  * one), InvalidHandle, NotSupported (the stream is captured),
  * [device]. */
@@ -895,8 +900,8 @@ OPENREG_API orError_t orGraphLaunch(orGraph_t graph, orStream_t stream)
  * Errors: InvalidValue (also: the file cannot be written), InvalidHandle. */
 OPENREG_API orError_t orGraphDebugDotPrint(orGraph_t graph, const char* path)
     OPENREG_NOEXCEPT;
-/* Ends the handle at once; launches that were enqueued still run. Then the
- * argument blocks are given to their cleanups, on any thread.
+/* Ends the handle immediately; enqueued launches still run. Then the cleanups
+ * of the argument blocks are called, on any thread.
  * Errors: InvalidHandle. */
 OPENREG_API orError_t orGraphDestroy(orGraph_t graph) OPENREG_NOEXCEPT;
 
@@ -909,17 +914,17 @@ OPENREG_API orError_t orIpcGetMemHandle(orIpcMemHandle_t* handle, void* devPtr)
     OPENREG_NOEXCEPT;
 /* Maps a block of another process and writes where it starts here, on the
  * device of the same number; a block that is open already is counted and keeps
- * its address. `flags`: 0 or orIpcMemLazyEnablePeerAccess. What both do is
- * ordered by events, or by waiting. If the other process frees the block,
- * resets the device or ends, the bytes stay until all have closed it; so long
- * they count as used there. Errors: InvalidValue (also: the block or its
- * process is gone), InvalidDevice, NotPermitted (this process made the handle),
- * MemoryAllocation, [device]. */
+ * its address. `flags`: 0 or orIpcMemLazyEnablePeerAccess. Events or waits must
+ * order the work of both processes. If the other process frees the block,
+ * resets the device or ends, the bytes stay until all have closed it, and count
+ * as used there. Errors: InvalidValue (also: the block or its process is gone),
+ * InvalidDevice, NotPermitted (this process made the handle), MemoryAllocation,
+ * [device]. */
 OPENREG_API orError_t orIpcOpenMemHandle(
     void** devPtr,
     orIpcMemHandle_t handle,
     unsigned int flags) OPENREG_NOEXCEPT;
-/* Takes one opening back, the last one after all work of the device.
+/* Closes one opening; the last one after all work of the device.
  * Errors: InvalidValue, NotPermitted, Timeout. */
 OPENREG_API orError_t orIpcCloseMemHandle(void* devPtr) OPENREG_NOEXCEPT;
 /* Writes what another process needs to open an event that was made with
@@ -928,9 +933,9 @@ OPENREG_API orError_t orIpcCloseMemHandle(void* devPtr) OPENREG_NOEXCEPT;
 OPENREG_API orError_t orIpcGetEventHandle(
     orIpcEventHandle_t* handle,
     orEvent_t event) OPENREG_NOEXCEPT;
-/* Opens an event of another process: both may record it and wait for it. When
- * the process that recorded it ends before the record is reached, waits and
- * queries end with orErrorUnknown. orEventDestroy closes it.
+/* Opens an event of another process: both may record it and wait for it. If the
+ * process that recorded it ends before the record is reached, waits and queries
+ * return orErrorUnknown. orEventDestroy closes it.
  * Errors: InvalidValue (also: the event or its process is gone), NotPermitted
  * (this process made the handle), MemoryAllocation. */
 OPENREG_API orError_t orIpcOpenEventHandle(
@@ -940,25 +945,25 @@ OPENREG_API orError_t orIpcOpenEventHandle(
 /* ---- failures ---------------------------------------------------------- */
 
 /* Injects a failure that counts calls from now on, in the order in which they
- * are made, and hits the ones that `spec` names. Errors: InvalidValue,
+ * are made, and hits the calls that `spec` selects. Errors: InvalidValue,
  * InvalidDevice. */
 OPENREG_API orError_t orFailureInject(
     orFailure_t* failure,
     const orFailureSpec* spec) OPENREG_NOEXCEPT;
-/* How many calls the failure has counted, and how many of them it has hit.
+/* The numbers of calls that the failure has counted and hit.
  * Errors: InvalidValue, InvalidHandle. */
 OPENREG_API orError_t orFailureGetCounts(
     orFailure_t failure,
     uint64_t* calls,
     uint64_t* hits) OPENREG_NOEXCEPT;
-/* Ends the failure; work that it has hit already still fails.
+/* Removes the failure; work that it has already hit still fails.
  * Errors: InvalidHandle. */
 OPENREG_API orError_t orFailureRemove(orFailure_t failure) OPENREG_NOEXCEPT;
-/* Loses a device as if it were unplugged: what it runs ends, what it has
- * queued is dropped, and it fails with orErrorDeviceLost until orDeviceReset().
+/* Loses a device as if it were unplugged: running commands end, queued commands
+ * are dropped, and it fails with orErrorDeviceLost until orDeviceReset().
  * Errors: InvalidDevice. */
 OPENREG_API orError_t orDeviceLose(int device) OPENREG_NOEXCEPT;
-/* Fails a device as a failed assertion in a kernel does: what it has queued is
+/* Fails a device like a failed assertion in a kernel: queued commands are
  * dropped, and it fails with orErrorAssert and `message` until orDeviceReset().
  * A kernel may call it, too. Errors: InvalidValue, InvalidDevice. */
 OPENREG_API orError_t orDeviceAssertFail(int device, const char* message)
