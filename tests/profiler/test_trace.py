@@ -437,7 +437,7 @@ def test_profile_beside_another_recording_says_that_it_is_not_complete(
         profile(activities=BOTH) as result,
     ):
         x = x + 1
-    assert "activity is recorded already" in capfd.readouterr().err
+    assert "activity recording is already enabled" in capfd.readouterr().err
     assert trace_of(result).work == []
     names = [each.name for each in recording.take() if each.kind == "kernel"]
     assert names == ["aten::add"]

@@ -3,7 +3,7 @@
 #pragma once
 
 /// A thread_local that is read without a call of the dynamic linker. All
-/// libraries of a process share a few hundred bytes for such variables.
+/// libraries of a process share a few hundred bytes for these variables.
 #ifdef __ELF__
 #define OPENREG_THREAD_LOCAL \
   thread_local __attribute__((tls_model("initial-exec")))

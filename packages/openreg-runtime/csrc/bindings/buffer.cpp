@@ -190,8 +190,8 @@ void init_buffer(nb::module_& m) {
       "Buffer",
       nb::type_slots(kBufferSlots),
       "A block of device memory.\n\n"
-      "The host cannot read it: it is copied, or reached by a kernel. When\n"
-      "the object goes, the block is freed after all work of its device.")
+      "The host cannot read it: copy it, or access it in a kernel. When the\n"
+      "object is deleted, the block is freed after all work of its device.")
       .def(
           "__init__",
           [](Buffer* self, std::int64_t size, const DeviceLike& device) {
@@ -200,23 +200,23 @@ void init_buffer(nb::module_& m) {
           },
           "size"_a,
           "device"_a = nb::none(),
-          "Allocates device memory; what it holds is not defined.\n\n"
+          "Allocates device memory with undefined contents.\n\n"
           "Args:\n"
           "    size: Its size in bytes.\n"
           "    device: Its device, by default the current one.\n\n"
           "Raises:\n"
-          "    OpenRegError: If the memory of the device does not suffice.")
+          "    OpenRegError: If the device is out of memory.")
       .def_ro("size", &Buffer::size, "Its size in bytes.")
       .def_prop_ro(
           "device",
           [](const Buffer& self) { return Device{self.device}; },
-          "The device that it belongs to.")
+          "The device of the buffer.")
       .def_prop_ro(
           "address",
           [](const Buffer& self) { return number_of(self.address()); },
-          "The device pointer, which faults if the host follows it.")
+          "The device pointer. Dereferencing it on the host faults.")
       .def_prop_ro(
-          "kernel_address", &kernel_address, "Where a kernel finds the bytes.")
+          "kernel_address", &kernel_address, "The address for kernels.")
       .def(
           "copy_from",
           &copy_from,
@@ -228,9 +228,9 @@ void init_buffer(nb::module_& m) {
           "Copies all bytes of ``source`` to the start of this buffer.\n\n"
           "Args:\n"
           "    source: A Buffer of any device, or contiguous host memory.\n"
-          "    stream: The stream to copy in the order of. The call then\n"
-          "        returns at once if ``source`` is a Buffer or pinned. By\n"
-          "        default it waits for the copy.\n\n"
+          "    stream: The stream to enqueue the copy on. The call then does\n"
+          "        not block if ``source`` is a Buffer or pinned. By default\n"
+          "        it waits for the copy.\n\n"
           "Raises:\n"
           "    OpenRegError: If ``source`` is larger than this buffer.")
       .def(
@@ -246,9 +246,9 @@ void init_buffer(nb::module_& m) {
           "    destination: A Buffer of any device, or contiguous and "
           "writable\n"
           "        host memory.\n"
-          "    stream: The stream to copy in the order of. The call then\n"
-          "        returns at once if ``destination`` is a Buffer or pinned.\n"
-          "        By default it waits for the copy.\n\n"
+          "    stream: The stream to enqueue the copy on. The call then does\n"
+          "        not block if ``destination`` is a Buffer or pinned. By\n"
+          "        default it waits for the copy.\n\n"
           "Raises:\n"
           "    OpenRegError: If ``destination`` is larger than this buffer.")
       .def(
@@ -262,14 +262,14 @@ void init_buffer(nb::module_& m) {
           "Sets every byte.\n\n"
           "Args:\n"
           "    value: The byte, 0 to 255.\n"
-          "    stream: The stream to do it in the order of, without waiting.\n"
+          "    stream: The stream to enqueue the call on, without blocking.\n"
           "        By default the call waits.")
       .def(
           "ipc_handle",
           &ipc_handle,
-          "Returns what another process needs to open the block.\n\n"
-          "The process must be on this machine and of the same user. The\n"
-          "block stays this one's, and ends with this object.\n\n"
+          "Returns a handle with which another process opens the block.\n\n"
+          "The process must run on this machine as the same user. The block\n"
+          "still belongs to this object and is freed with it.\n\n"
           "Returns:\n"
           "    64 bytes for ``Buffer.from_ipc``.\n\n"
           "Raises:\n"
@@ -279,15 +279,14 @@ void init_buffer(nb::module_& m) {
           &from_ipc,
           "handle"_a,
           "Opens a block of another process.\n\n"
-          "The result is on the device of the same number. When it goes, the\n"
-          "block is closed, not freed.\n\n"
+          "The result is on the device of the same number. Deleting it\n"
+          "closes the block and does not free it.\n\n"
           "Args:\n"
           "    handle: 64 bytes from ``ipc_handle`` in that process.\n\n"
           "Raises:\n"
-          "    ValueError: If the handle has another length.\n"
-          "    OpenRegError: If the block or its process is gone, or the "
-          "handle\n"
-          "        was made in this process.")
+          "    ValueError: If the handle has a different length.\n"
+          "    OpenRegError: If the block was freed, its process has ended,\n"
+          "        or the handle was created in this process.")
       .def("__repr__", [](const Buffer& self) {
         return "Buffer(size=" + std::to_string(self.size) +
             ", device=" + std::to_string(self.device) + ")";

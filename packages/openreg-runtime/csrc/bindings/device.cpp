@@ -152,24 +152,24 @@ void init_device(nb::module_& m) {
       .def(
           "__init__",
           [](Device* self, int index) {
-            properties(index); // fails if there is no such device
+            properties(index); // fails if it does not exist
             new (self) Device{index};
           },
           "index"_a,
-          "Names the device ``index``; fails if there is no such device.")
+          "Selects device ``index``; fails if it does not exist.")
       .def_ro("index", &Device::index, "Its number, from 0.")
       .def_prop_ro(
           "name",
           [](const Device& self) {
             return std::string(properties(self.index).name);
           },
-          "What the device calls itself.")
+          "The device's name.")
       .def_prop_ro(
           "total_memory",
           [](const Device& self) {
             return properties(self.index).totalGlobalMem;
           },
-          "Its memory in bytes.")
+          "The device memory in bytes.")
       .def_prop_ro("free_memory", &free_memory, "Bytes that no block uses now.")
       .def_prop_rw(
           "memory_limit",
@@ -180,21 +180,22 @@ void init_device(nb::module_& m) {
                 orLimitMemory,
                 checked_size("Device.memory_limit", limit));
           },
-          "Bytes that its blocks may use, at most and by default all.\n\n"
-          "Below what is in use, allocations fail until enough is freed.")
+          "Bytes that blocks may use; by default all device memory.\n\n"
+          "With a limit below the present use, allocations fail until\n"
+          "enough is freed.")
       .def_prop_rw(
           "wait_timeout",
           &wait_timeout,
           &set_wait_timeout,
           nb::for_setter("seconds"_a.none()),
-          "Seconds that a call may wait for its work, or None for ever.\n\n"
-          "A wait that takes longer raises ``orErrorTimeout``; the work goes "
-          "on.\n"
-          "Rounded up to milliseconds. Starts as ``OPENREG_WAIT_TIMEOUT``.")
+          "Seconds that a call may wait for its work; None: no limit.\n\n"
+          "A longer wait raises ``orErrorTimeout``; the work continues.\n"
+          "Rounded up to milliseconds. The default is\n"
+          "``OPENREG_WAIT_TIMEOUT``.")
       .def_prop_ro(
           "default_stream",
           &default_stream,
-          "The stream that work goes to if none is given.")
+          "The stream that is used if no stream is given.")
       .def(
           "synchronize",
           [](const Device& self) { synchronize(self); },
@@ -206,44 +207,43 @@ void init_device(nb::module_& m) {
       .def(
           "reset",
           &reset,
-          "Makes the device as new.\n\n"
-          "Waits for what it runs, and drops what it has queued. Its buffers\n"
-          "and streams end: objects for them raise from then on. Its "
-          "failure,\n"
-          "limits and peer access are as at the start.\n\n"
+          "Resets the device to its initial state.\n\n"
+          "Waits for running commands and drops queued ones. Its buffers\n"
+          "and streams end: objects for them raise from then on. Its\n"
+          "failure, limits and peer access are reset.\n\n"
           "Raises:\n"
-          "    OpenRegError: If the wait takes longer than the timeout of the\n"
-          "        device, which is then lost; or in one of its own kernels.")
+          "    OpenRegError: If the wait exceeds the timeout of the device,\n"
+          "        which is then lost, or if a kernel of the device calls it.")
       .def(
           "lose",
           [](const Device& self) { check(orDeviceLose(self.index)); },
           "Loses the device, as if it were unplugged.\n\n"
-          "What it has queued is dropped, and its calls raise\n"
+          "Queued commands are dropped, and calls raise\n"
           "``orErrorDeviceLost`` until ``reset``.")
       .def(
           "can_access_peer",
           &can_access_peer,
           "other"_a,
-          "True if its kernels can be given the memory of ``other``.\n\n"
+          "True if kernels of this device can access memory of ``other``.\n\n"
           "Args:\n"
-          "    other: A device; it is false for this one itself.")
+          "    other: A device; the result is false for the same device.")
       .def(
           "enable_peer_access",
           &enable_peer_access,
           "other"_a,
-          "Lets its kernels reach the memory of ``other``.\n\n"
+          "Allows kernels of this device to access memory of ``other``.\n\n"
           "Copies between devices do not need it.\n\n"
           "Args:\n"
-          "    other: A device that ``can_access_peer`` is true for.\n\n"
+          "    other: A device for which ``can_access_peer`` is true.\n\n"
           "Raises:\n"
           "    OpenRegError: If it is enabled already, or not possible.")
       .def(
           "disable_peer_access",
           &disable_peer_access,
           "other"_a,
-          "Ends that.\n\n"
+          "Disables access to the memory of ``other``.\n\n"
           "Args:\n"
-          "    other: A device that it was enabled for.\n\n"
+          "    other: A device for which access was enabled.\n\n"
           "Raises:\n"
           "    OpenRegError: If it is not enabled.")
       .def(
@@ -262,11 +262,11 @@ void init_device(nb::module_& m) {
       &device_count,
       "The number of devices.\n\n"
       "Raises:\n"
-      "    OpenRegError: If an environment variable has a wrong value.");
+      "    OpenRegError: If an environment variable has an invalid value.");
   m.def(
       "current_device",
       [] { return Device{current_device()}; },
-      "The device that is current for this thread.");
+      "The current device of this thread.");
   m.def(
       "set_device",
       [](const DeviceName& device) { check(orSetDevice(index_of(device))); },

@@ -73,20 +73,20 @@ void init_event(nb::module_& m) {
           nb::kw_only(),
           "timing"_a = nb::none(),
           "interprocess"_a = false,
-          "Makes an event.\n\n"
+          "Creates an event.\n\n"
           "Args:\n"
-          "    timing: Whether ``elapsed_time`` may use it; by default yes,\n"
-          "        unless it is for other processes too.\n"
-          "    interprocess: Whether ``ipc_handle`` may give it to them.\n\n"
+          "    timing: Whether ``elapsed_time`` may use it; by default true,\n"
+          "        unless ``interprocess`` is.\n"
+          "    interprocess: Whether ``ipc_handle`` may share it.\n\n"
           "Raises:\n"
-          "    OpenRegError: If both are asked for.")
+          "    OpenRegError: If both are true.")
       .def(
           "record",
           [](const Event& self, const Stream* stream) {
             check(orEventRecord(self.handle, handle_of(stream)));
           },
           "stream"_a = nb::none(),
-          "Marks the end of the work that a stream has now.\n\n"
+          "Marks the end of the present work of a stream.\n\n"
           "The last record counts.\n\n"
           "Args:\n"
           "    stream: By default the default stream of the current device.\n\n"
@@ -105,8 +105,7 @@ void init_event(nb::module_& m) {
           },
           "Waits until the last record is reached.\n\n"
           "Raises:\n"
-          "    OpenRegError: If that takes longer than the wait timeout of "
-          "the\n"
+          "    OpenRegError: If the wait exceeds the wait timeout of the\n"
           "        device, or the device has failed.")
       .def(
           "elapsed_time",
@@ -114,9 +113,9 @@ void init_event(nb::module_& m) {
           "end"_a,
           "Milliseconds from this event to ``end``.\n\n"
           "Raises:\n"
-          "    OpenRegError: If one was not recorded, not reached yet, or "
-          "made\n"
-          "        without timing, or if both were recorded on two devices.")
+          "    OpenRegError: If an event was not recorded, not reached yet,\n"
+          "        or created without timing, or if they were recorded on\n"
+          "        different devices.")
       .def(
           "__eq__",
           [](const Event& self, const Event& other) {
@@ -129,11 +128,11 @@ void init_event(nb::module_& m) {
       .def(
           "ipc_handle",
           &ipc_handle,
-          "Returns what another process needs to open the event.\n\n"
+          "Returns a handle with which another process opens the event.\n\n"
           "Returns:\n"
           "    64 bytes for ``Event.from_ipc``.\n\n"
           "Raises:\n"
-          "    OpenRegError: If it was made without ``interprocess``.")
+          "    OpenRegError: If it was created without ``interprocess``.")
       .def_static(
           "from_ipc",
           &from_ipc,
@@ -142,9 +141,9 @@ void init_event(nb::module_& m) {
           "Args:\n"
           "    handle: 64 bytes from ``ipc_handle`` in that process.\n\n"
           "Raises:\n"
-          "    ValueError: If the handle has another length.\n"
-          "    OpenRegError: If the process is gone, or this one made the\n"
-          "        handle.");
+          "    ValueError: If the handle has a different length.\n"
+          "    OpenRegError: If the process has ended, or this process\n"
+          "        created the handle.");
 }
 
 } // namespace openreg::python

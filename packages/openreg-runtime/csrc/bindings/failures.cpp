@@ -109,7 +109,7 @@ void init_failures(nb::module_& m) {
   nb::class_<InjectedFailure>(
       m,
       "InjectedFailure",
-      "A failure that ``inject_failure`` injects, and its counts.")
+      "A failure injected by ``inject_failure``, and its counts.")
       .def(
           "__init__",
           [](InjectedFailure* self,
@@ -144,9 +144,9 @@ void init_failures(nb::module_& m) {
       .def(
           "remove",
           &InjectedFailure::remove,
-          "Ends the failure; its counts stay.")
+          "Removes the failure; its counts stay.")
       .def_prop_ro(
-          "calls", &InjectedFailure::calls, "Calls that it has counted.")
+          "calls", &InjectedFailure::calls, "The number of counted calls.")
       .def_prop_ro("hits", &InjectedFailure::hits, "Calls that it has hit.");
 
   m.def("resource_usage", &resource_usage, "The values of ResourceUsage.");

@@ -17,10 +17,9 @@ void init_graph(nb::module_& m) {
   nb::class_<Graph>(
       m,
       "Graph",
-      "What a stream was given while it was captured, to be run again.\n\n"
-      "``Stream.end_capture`` makes it. It keeps what its kernels were given "
-      "as\n"
-      "arguments, and the buffers of its copies.",
+      "The captured commands of a stream, which can run again.\n\n"
+      "``Stream.end_capture`` creates it. It keeps the arguments of its\n"
+      "kernels and the buffers of its copies alive.",
       nb::is_weak_referenceable())
       .def_prop_ro(
           "node_count",
@@ -29,7 +28,7 @@ void init_graph(nb::module_& m) {
             check(orGraphGetNodeCount(self.handle, &count));
             return count;
           },
-          "How many commands it has.")
+          "The number of commands.")
       .def(
           "launch",
           [](const Graph& self, const Stream* stream) {
@@ -37,27 +36,27 @@ void init_graph(nb::module_& m) {
                 [&] { return orGraphLaunch(self.handle, handle_of(stream)); }));
           },
           "stream"_a = nb::none(),
-          "Runs its commands in the order of a stream.\n\n"
-          "The call returns at once. Launches of a graph run one after\n"
+          "Enqueues the commands on a stream.\n\n"
+          "The call does not block. Launches of a graph run one after\n"
           "another.\n\n"
           "Args:\n"
-          "    stream: One of the device that was captured, by default the\n"
+          "    stream: A stream of the captured device, by default the\n"
           "        default stream of the current device.\n\n"
           "Raises:\n"
-          "    OpenRegError: If the stream is of another device, or is\n"
-          "        captured, or a device has failed or was reset since the\n"
-          "        capture.")
+          "    OpenRegError: If the stream belongs to another device or is\n"
+          "        captured, or if a device has failed or was reset since\n"
+          "        the capture.")
       .def(
           "dump",
           [](const Graph& self, const std::string& path) {
             check(orGraphDebugDotPrint(self.handle, path.c_str()));
           },
           "path"_a,
-          "Writes its commands and their order to a file for Graphviz.\n\n"
+          "Writes the commands and their order to a file for Graphviz.\n\n"
           "Args:\n"
           "    path: The file, which is overwritten.\n\n"
           "Raises:\n"
-          "    OpenRegError: If it cannot be written.");
+          "    OpenRegError: If the file cannot be written.");
 }
 
 } // namespace openreg::python

@@ -99,23 +99,23 @@ void init_host_memory(nb::module_& m) {
       nb::type_slots(kPinnedSlots),
       "Host memory that copies can use without waiting.\n\n"
       "It supports the buffer protocol: ``memoryview(pinned)``. When the\n"
-      "object goes, it is freed after all work of all devices.")
+      "object is deleted, it is freed after all work of all devices.")
       .def(
           "__init__",
           [](PinnedBuffer* self, std::int64_t size) {
             new (self) PinnedBuffer(checked_size("PinnedBuffer: size", size));
           },
           "size"_a,
-          "Allocates pinned memory; what it holds is not defined.\n\n"
+          "Allocates pinned memory with undefined contents.\n\n"
           "Args:\n"
           "    size: Its size in bytes.\n\n"
           "Raises:\n"
-          "    OpenRegError: If the host has not enough memory.")
+          "    OpenRegError: If the host is out of memory.")
       .def_ro("size", &PinnedBuffer::size, "Its size in bytes.")
       .def_prop_ro(
           "address",
           [](const PinnedBuffer& self) { return number_of(self.address); },
-          "Where it starts.")
+          "The address of the first byte.")
       .def("__repr__", [](const PinnedBuffer& self) {
         return "PinnedBuffer(size=" + std::to_string(self.size) + ")";
       });
@@ -126,7 +126,7 @@ void init_host_memory(nb::module_& m) {
       .def(
           "close",
           &HostRegistration::close,
-          "Ends that after all work of all devices.");
+          "Unpins the memory after all work of all devices.");
 }
 
 } // namespace openreg::python

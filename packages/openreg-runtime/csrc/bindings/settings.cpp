@@ -81,9 +81,9 @@ void init_settings(nb::module_& m) {
       .def_ro("name", &Setting::name, "The environment variable.")
       .def_ro("value", &Setting::value, "Its value, as text.")
       .def_ro("source", &Setting::source, "``'default'`` or ``'environment'``.")
-      .def_ro("description", &Setting::description, "What it means.")
+      .def_ro("description", &Setting::description, "Its meaning.")
       .def_ro(
-          "number", &Setting::number, "Its value, if that is a number, or 0.")
+          "number", &Setting::number, "Its value if that is a number, else 0.")
       .def_ro(
           "names",
           &Setting::names,
@@ -96,18 +96,17 @@ void init_settings(nb::module_& m) {
   m.def(
       "settings",
       &settings,
-      "All settings, each with its value and where that came from.\n\n"
+      "All settings, each with its value and the source of the value.\n\n"
       "Raises:\n"
-      "    OpenRegError: If an environment variable has a wrong value.");
+      "    OpenRegError: If an environment variable has an invalid value.");
   m.def(
       "setting",
       &setting,
       "name"_a,
       "The setting of that name.\n\n"
       "Raises:\n"
-      "    OpenRegError: If there is none, or it has a wrong value. One of "
-      "the\n"
-      "        runtime's own fails too if another of them has a wrong value.");
+      "    OpenRegError: If it does not exist or has an invalid value. A\n"
+      "        runtime setting also fails if another one is invalid.");
   m.def(
       "register_setting",
       &register_setting,
@@ -116,17 +115,17 @@ void init_settings(nb::module_& m) {
       "kind"_a,
       "description"_a,
       "Adds an environment variable of another package to the settings.\n\n"
-      "A wrong value fails the functions that return settings, not this "
-      "one.\n\n"
+      "An invalid value fails the functions that return settings, not\n"
+      "this one.\n\n"
       "Args:\n"
       "    name: The environment variable.\n"
-      "    initial: Its value where it is not set.\n"
-      "    kind: What it accepts: ``'switch'`` 0 or 1, ``'number'`` a whole\n"
+      "    initial: The value if it is not set.\n"
+      "    kind: The type: ``'switch'`` is 0 or 1, ``'number'`` a whole\n"
       "        number.\n"
-      "    description: What it means.\n\n"
+      "    description: The meaning, for lists of settings.\n\n"
       "Raises:\n"
       "    OpenRegError: If another setting has the name.\n"
-      "    ValueError: If the kind is another.");
+      "    ValueError: If the kind is unknown.");
   m.def("set_device_launcher", &set_device_launcher, "arguments"_a);
 }
 

@@ -82,8 +82,8 @@ void init_stream(nb::module_& m) {
       m,
       "Stream",
       "An ordered queue of work of one device.\n\n"
-      "When the object goes, work that it holds still runs. Two objects are\n"
-      "equal if they name the same stream.",
+      "Work of a deleted stream still runs. Two objects are equal if they\n"
+      "name the same stream.",
       nb::is_weak_referenceable())
       .def(
           "__init__",
@@ -95,7 +95,7 @@ void init_stream(nb::module_& m) {
           },
           "device"_a = nb::none(),
           "priority"_a = 0,
-          "Makes a stream.\n\n"
+          "Creates a stream.\n\n"
           "Args:\n"
           "    device: Its device, by default the current one.\n"
           "    priority: From 0, the least, to -3, the greatest; clamped.")
@@ -103,13 +103,13 @@ void init_stream(nb::module_& m) {
           "from_handle",
           &from_handle,
           "handle"_a,
-          "Gives the stream that a C library, PyTorch for one, made.\n\n"
-          "It lives as long as its owner keeps it, and no longer.\n\n"
+          "Returns the stream of a C library, such as PyTorch.\n\n"
+          "The stream ends when its owner destroys it.\n\n"
           "Args:\n"
           "    handle: An ``orStream_t`` as a number; 0 is the default stream\n"
           "        of the current device.\n\n"
           "Raises:\n"
-          "    OpenRegError: If there is no such stream.")
+          "    OpenRegError: If the stream does not exist.")
       .def_prop_ro(
           "handle",
           [](const Stream& self) {
@@ -124,12 +124,12 @@ void init_stream(nb::module_& m) {
             check(orStreamGetNumber(self.handle, &number));
             return number;
           },
-          "Its number among the streams of the device, as records of activity\n"
-          "have it; that of the default stream is 0.")
+          "Its number on the device, as in activity records; the default\n"
+          "stream has number 0.")
       .def_prop_ro(
           "device",
           [](const Stream& self) { return Device{device_of(self)}; },
-          "The device that it belongs to.")
+          "The device of the stream.")
       .def_prop_ro(
           "priority", &priority_of, "Its priority; smaller is more urgent.")
       .def(
@@ -147,19 +147,18 @@ void init_stream(nb::module_& m) {
           "Waits for the work enqueued so far.\n\n"
           "Raises:\n"
           "    OpenRegError: If a kernel of the stream failed, which is\n"
-          "        reported once; if the device has failed, until it is "
-          "reset;\n"
-          "        or if the wait takes longer than its wait timeout.")
+          "        reported once; if the device has failed, until it is\n"
+          "        reset; or if the wait exceeds its wait timeout.")
       .def(
           "wait_event",
           [](const Stream& self, const Event& event) {
             check(orStreamWaitEvent(self.handle, event.handle, 0));
           },
           "event"_a,
-          "Lets later work of this stream wait for what ``event`` recorded.\n"
-          "\n"
+          "Makes later work of this stream wait for ``event``.\n\n"
           "Args:\n"
-          "    event: Its last record so far counts; none holds nothing.\n\n"
+          "    event: The event. Its last record counts; without a record\n"
+          "        the stream does not wait.\n\n"
           "Raises:\n"
           "    OpenRegError: If the device has failed.")
       .def(
@@ -168,18 +167,18 @@ void init_stream(nb::module_& m) {
             check(orStreamBeginCapture(self.handle, capture_mode(mode)));
           },
           "mode"_a = "global",
-          "Begins to make a graph of what this stream is given.\n\n"
-          "Nothing of it runs until the graph is launched. What would wait\n"
-          "for the stream fails the capture.\n\n"
+          "Begins to capture the work of this stream into a graph.\n\n"
+          "The work does not run until the graph is launched. A call that\n"
+          "waits for the stream fails the capture.\n\n"
           "Args:\n"
-          "    mode: Which threads may meanwhile not wait for the whole\n"
-          "        device: ``\"global\"``, all; ``\"thread_local\"``, this "
-          "one;\n"
-          "        ``\"relaxed\"``, none, and any may end the capture.\n\n"
+          "    mode: The threads that may not wait for the whole device\n"
+          "        during the capture: ``\"global\"``, all;\n"
+          "        ``\"thread_local\"``, this one; ``\"relaxed\"``, none,\n"
+          "        and any may end the capture.\n\n"
           "Raises:\n"
-          "    ValueError: If the mode is another.\n"
-          "    OpenRegError: If it is captured already, or is the default\n"
-          "        stream of its device, or the device has failed.")
+          "    ValueError: If the mode is unknown.\n"
+          "    OpenRegError: If the stream is already captured or is the\n"
+          "        default stream of its device, or the device has failed.")
       .def(
           "end_capture",
           [](const Stream& self) {
@@ -187,18 +186,18 @@ void init_stream(nb::module_& m) {
             check(orStreamEndCapture(self.handle, &graph));
             return Graph(graph);
           },
-          "Ends the capture, and returns the graph.\n\n"
+          "Ends the capture and returns the graph.\n\n"
           "Raises:\n"
           "    OpenRegError: If the stream is not captured, the capture has\n"
-          "        failed, it began on another stream or thread, or a stream\n"
-          "        that was captured too has work that this one did not wait\n"
+          "        failed, it began on another stream or thread, or another\n"
+          "        captured stream has work that this stream did not wait\n"
           "        for.")
       .def_prop_ro(
           "capture_status",
           &capture_status,
-          "``\"none\"``, ``\"active\"``, or ``\"invalidated\"``: the capture "
-          "has\n"
-          "failed, and is to be ended.")
+          "``\"none\"``, ``\"active\"``, or ``\"invalidated\"``: the "
+          "capture\n"
+          "has failed and must be ended.")
       .def(
           "launch",
           [](const Stream& self, const nb::callable& kernel, nb::args args) {
@@ -209,12 +208,12 @@ void init_stream(nb::module_& m) {
           nb::sig(
               "def launch(self, kernel: collections.abc.Callable[..., object],"
               " *args: object) -> None"),
-          "Runs ``kernel(*args)`` in the order of this stream.\n\n"
-          "The call returns at once. The kernel runs on a thread of the\n"
-          "stream, or on one that waits for it. An exception in it becomes\n"
+          "Enqueues ``kernel(*args)`` on this stream.\n\n"
+          "The call does not block. The kernel runs on a thread of the\n"
+          "stream, or on a thread that waits for it. An exception becomes\n"
           "the failure of the stream, which the next wait raises.\n\n"
           "Args:\n"
-          "    kernel: What to call; it may not wait for this stream.\n"
+          "    kernel: The callable; it may not wait for this stream.\n"
           "    *args: Its arguments, which are kept until it has run.\n\n"
           "Raises:\n"
           "    OpenRegError: If the device has failed.")
@@ -228,11 +227,11 @@ void init_stream(nb::module_& m) {
           nb::sig(
               "def launch_host(self, function: "
               "collections.abc.Callable[..., object], *args: object) -> None"),
-          "Runs ``function(*args)`` in the order of this stream.\n\n"
-          "As ``launch``, but it is work of the host, not of the device: no\n"
-          "injected failure counts or hits it.\n\n"
+          "Enqueues the host function ``function(*args)`` on this stream.\n\n"
+          "As ``launch``, but the function is not work of the device:\n"
+          "injected failures do not count or hit it.\n\n"
           "Args:\n"
-          "    function: What to call; it may not wait for this stream.\n"
+          "    function: The callable; it may not wait for this stream.\n"
           "    *args: Its arguments, which are kept until it has run.\n\n"
           "Raises:\n"
           "    OpenRegError: If the device has failed.")

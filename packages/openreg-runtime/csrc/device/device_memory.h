@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory of a device: its heap, the pools that take blocks from it in
-// stream order, and the blocks that processes share.
+// Device memory: its heap, the pools that take blocks from it in stream order,
+// and the blocks that processes share.
 #pragma once
 
 #include "backend/backend.h"
@@ -23,7 +23,7 @@ namespace openreg {
 
 class DeviceMemory final : private BlockKeeper {
  public:
-  /// `state` and `backend` are those of the device.
+  /// `state` and `backend` belong to the device.
   DeviceMemory(
       int index,
       AddressSpace& memory,

@@ -144,7 +144,7 @@ class Imports {
   /// Closes all openings.
   void clear();
 
-  /// True for an address in the range reserved for such blocks.
+  /// True for an address in the range reserved for blocks of other processes.
   bool covers(const void* pointer) const noexcept;
   std::optional<Block> find(const void* pointer) const;
   std::size_t openings() const;

@@ -21,7 +21,7 @@ struct Variable {
   const char* name;
   const char* initial;
   const char* description;
-  void (*read)(Config& config, Setting& setting); // throws if it is wrong
+  void (*read)(Config& config, Setting& setting); // throws if it is invalid
 };
 
 void read_failures(Config& config, Setting& setting) {
@@ -57,14 +57,14 @@ constexpr Variable kVariables[] = {
      }},
     {"OPENREG_LAUNCH_BLOCKING",
      "0",
-     "1 waits for each kernel and copy where it is enqueued",
+     "1 makes every call wait for the kernels and copies it enqueues",
      [](Config& config, Setting& setting) {
        config.launch_blocking = read_switch(setting);
      }},
     {"OPENREG_ISOLATION",
      "thread",
-     "where a device lives: thread (this process), loopback (the same, but "
-     "operators reach it as messages), or process (one of its own)",
+     "where a device runs: thread (this process), loopback (this process, "
+     "with operators as messages), or process (a separate process)",
      [](Config& config, Setting& setting) {
        if (setting.value != "thread" && setting.value != "loopback" &&
            setting.value != "process") {
@@ -74,27 +74,26 @@ constexpr Variable kVariables[] = {
      }},
     {"OPENREG_DEVICE_LAUNCHER",
      "none",
-     "the command that starts processes of devices; none is what the program "
-     "has set",
+     "the command that starts device processes; none: the program's own",
      [](Config& config, Setting& setting) {
        config.device_launcher = setting.value == "none" ? "" : setting.value;
      }},
     {"OPENREG_DEVICE_LOG",
      "none",
-     "the file that processes of devices write to; none is where the program "
-     "writes its errors",
+     "the file that device processes write to; none: the program's standard "
+     "error",
      [](Config& config, Setting& setting) {
        config.device_log = setting.value == "none" ? "" : setting.value;
      }},
     {"OPENREG_PEER_ACCESS",
      "1",
-     "0 makes devices that cannot reach each other's memory",
+     "0 disables access of devices to each other's memory",
      [](Config& config, Setting& setting) {
        config.peer_access = read_switch(setting);
      }},
     {"OPENREG_MEMORY_CHECK",
      "0",
-     "1 makes a kernel fault that touches memory after it was freed",
+     "1 makes kernels fault on accesses to freed memory",
      [](Config& config, Setting& setting) {
        config.memory_check = read_switch(setting);
        if (config.memory_check && !config.in_process) {
@@ -103,13 +102,13 @@ constexpr Variable kVariables[] = {
      }},
     {"OPENREG_ALLOW_COPIES",
      "0",
-     "1 lets several copies of the library have devices in one process",
+     "1 allows several copies of the library in one process",
      [](Config& config, Setting& setting) {
        config.allow_copies = read_switch(setting);
      }},
     {"OPENREG_WAIT_TIMEOUT",
      "0",
-     "milliseconds that a call may wait for work; 0 is no limit",
+     "milliseconds that a call may wait for work; 0 disables the limit",
      [](Config& config, Setting& setting) {
        config.wait_timeout = read_number(
            setting,

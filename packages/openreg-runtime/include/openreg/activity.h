@@ -85,7 +85,7 @@ typedef struct orActivity {
  * keeps at most `capacity` records until they are taken; 0 means 1048576. Drops
  * records that were not taken, and pushed ids. Commands that were enqueued
  * before are not recorded. A process has only one recording at a time.
- * Errors: InvalidValue, NotPermitted (activity is recorded already). */
+ * Errors: InvalidValue, NotPermitted (recording is on already). */
 OPENREG_API orError_t orActivityEnable(unsigned int kinds, size_t capacity)
     OPENREG_NOEXCEPT;
 /* Stops recording. Commands that were enqueued before still leave their

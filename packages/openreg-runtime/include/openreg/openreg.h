@@ -492,7 +492,7 @@ OPENREG_API orError_t orMallocHost(void** hostPtr, size_t size)
  * Errors: InvalidValue, NotPermitted, Timeout. */
 OPENREG_API orError_t orFreeHost(void* hostPtr) OPENREG_NOEXCEPT;
 /* Pins `size` bytes of mapped host memory. `flags` must be 0.
- * Errors: InvalidValue (also: not mapped, or memory of a device),
+ * Errors: InvalidValue (also: not mapped, or device memory),
  * HostMemoryAlreadyRegistered (also: some bytes, or of orMallocHost). */
 OPENREG_API orError_t orHostRegister(void* ptr, size_t size, unsigned int flags)
     OPENREG_NOEXCEPT;

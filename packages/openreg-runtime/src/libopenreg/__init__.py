@@ -23,7 +23,7 @@ def find(pattern: str) -> Path:
     An editable install spreads the package over two folders.
 
     Args:
-        pattern: Where it is in the package, such as ``include``; may have a ``*``.
+        pattern: Its place in the package, such as ``include``; may have a ``*``.
 
     Returns:
         Its absolute path.
@@ -42,8 +42,8 @@ def find(pattern: str) -> Path:
 def load() -> None:
     """Loads the shared library into the process.
 
-    Extension modules that link to it then find it by its name, also where the
-    relative paths of an installed wheel do not hold (editable installs).
+    Extension modules that link to it then find it by name, even in editable installs,
+    where the relative paths of a wheel are invalid.
 
     Raises:
         ImportError: If the library is not in this package.

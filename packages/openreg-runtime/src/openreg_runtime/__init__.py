@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A simulated accelerator: devices, memory, streams and events, without PyTorch.
 
-The number of devices and their memory come from the environment; see
-``python -m openreg_runtime info``. Importing never fails because of a wrong
-value there: the first use does.
+The number of devices and their memory come from the environment; see ``python -m
+openreg_runtime info``. An invalid value does not fail the import, but the first use.
 """
 
 from __future__ import annotations
@@ -65,22 +64,22 @@ __all__ = [
 
 
 def _enable_faulthandler() -> None:
-    """Lets a host access to device memory print the Python line that did it."""
+    """Prints the Python line of a host access to device memory."""
     if faulthandler.is_enabled() or sys.stderr is None:
         return
     try:
         faulthandler.enable()
     except (OSError, ValueError, AttributeError):
-        return  # standard error is no file here: nowhere to print to
+        return  # standard error is not a file here
 
 
 def _name_launcher() -> None:
-    """Lets this Python start the processes of devices, with nothing of the program's.
+    """Makes this Python start device processes, isolated from the program.
 
-    As a file: to import it as a module would import this package, and what the
-    program has in its path.
+    Runs the file, because a module would import this package, and modules from the
+    program's path.
     """
-    if sys.executable:  # not in every program that embeds Python
+    if sys.executable:  # empty in some programs that embed Python
         launcher = Path(__file__).with_name("device.py")
         _set_device_launcher([sys.executable, "-I", "-S", str(launcher)])
 

@@ -16,7 +16,7 @@ import libopenreg
 
 from . import Device, _processes, device_count, settings
 
-# Commands that print a folder: where it is in the package, and what it is for.
+# Commands that print a folder: its place in the package, and its purpose.
 _FOLDERS = {
     "cmake-dir": (
         "lib/cmake/openreg",
@@ -32,17 +32,17 @@ _FOLDERS = {
 
 
 def _register_settings() -> None:
-    """Lets the packages above register their settings.
+    """Makes the packages above register their settings.
 
     Raises:
         RuntimeError: If such a package cannot be imported.
     """
-    settings()  # a wrong value of the runtime's own needs no other package
+    settings()  # raises for invalid settings of the runtime
     for entry in entry_points(group="openreg.settings"):
         try:
             entry.load()
         except Exception as error:
-            settings()  # a wrong value of the package's is why, then
+            settings()  # raises if an invalid setting of the package is the cause
             cause: BaseException = error
             while cause.__cause__ is not None:
                 cause = cause.__cause__
@@ -61,7 +61,7 @@ def _describe() -> Iterator[str]:
     running = list(_processes.describe())
     if running:
         yield ""
-        yield "processes of devices on this machine"
+        yield "device processes on this machine"
         yield from (f"  {line}" for line in running)
     yield ""
     yield "settings"
@@ -80,12 +80,12 @@ def main() -> int:
     """Runs the command.
 
     Returns:
-        The exit status: 1 if an environment variable has a wrong value, or a package
+        The exit status: 1 if an environment variable has an invalid value, or a package
         above cannot be imported.
     """
     parser = argparse.ArgumentParser(
         prog="python -m openreg_runtime",
-        description="Describe the simulated devices, or say where their C library is.",
+        description="Describe the simulated devices, or locate their C library.",
     )
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
     commands.add_parser("info", help="show devices, memory, settings and processes")

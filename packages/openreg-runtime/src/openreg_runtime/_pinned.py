@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pinned memory that is allocated elsewhere."""
+"""Pins memory that was allocated elsewhere."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 @contextmanager
 def pinned(memory: HostMemory) -> Iterator[None]:
-    """Pins host memory for a while: copies can then use it without waiting.
+    """Pins host memory in the context: copies can then use it without waiting.
 
     Args:
         memory: A contiguous, writable object with the buffer protocol, such as a
-            bytearray. It keeps its size meanwhile.
+            bytearray. It cannot be resized in the context.
 
     Raises:
-        OpenRegError: If it is empty or pinned already. At the end, which waits for
-            all work of all devices: if that takes longer than a wait timeout. The
-            memory is then kept until the work is done.
-        TypeError: If it is read-only or no memory.
+        OpenRegError: If it is empty or pinned already, or if the end of the context,
+            which waits for all work of all devices, exceeds a wait timeout. The memory
+            is then kept until the work is done.
+        TypeError: If it is read-only or does not support the buffer protocol.
         ValueError: If it is not contiguous.
     """
     registration = HostRegistration(memory)

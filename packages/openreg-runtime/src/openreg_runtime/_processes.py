@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The processes of devices that run on this machine, from ``/proc``."""
+"""The device processes on this machine, from ``/proc``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Process(NamedTuple):
 
     @property
     def is_launcher(self) -> bool:
-        """Whether it runs the launcher's program, as devices do, which it forks."""
+        """Whether it runs the launcher's program, as do the devices that it forks."""
         return any(word.endswith(_LAUNCHERS) for word in self.command)
 
 
@@ -39,7 +39,7 @@ def _processes() -> Iterator[Process]:
                 if ":\t" in line
             )
         except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue  # it has just ended, or is not ours to look at
+            continue  # it has just ended, or belongs to another user
         yield Process(
             int(folder.name),
             int(status["PPid"]),

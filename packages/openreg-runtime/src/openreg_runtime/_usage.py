@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the process holds."""
+"""The resources of the process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from . import _C
 
 
 class ResourceUsage(NamedTuple):
-    """What the process holds now; a test that leaves no leak ends where it began.
+    """The resources of the process. A test without leaks does not change them.
 
     Attributes:
         device_blocks: Blocks of device memory.
@@ -19,10 +19,10 @@ class ResourceUsage(NamedTuple):
         host_registrations: Other host memory that is pinned.
         unprotected_blocks: Blocks that are open to the host.
         ipc_mappings: Blocks of other processes.
-        streams: Streams, without the default ones.
+        streams: Streams, without default streams.
         events: Events.
-        failures: Injected failures, also those of ``OPENREG_FAILURES``.
-        threads: Workers of streams, also of default ones.
+        failures: Injected failures, including those from ``OPENREG_FAILURES``.
+        threads: Workers of all streams.
         graphs: Graphs.
     """
 
@@ -41,7 +41,7 @@ class ResourceUsage(NamedTuple):
 
 
 def resource_usage() -> ResourceUsage:
-    """Counts what the process holds; starts no device.
+    """Counts the resources of the process; does not initialize devices.
 
     Raises:
         OpenRegError: In a child that was forked while the devices were in use.

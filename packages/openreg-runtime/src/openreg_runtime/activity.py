@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the devices did, when and for whom: records of calls and commands.
+"""Activity records: the calls and commands that ran on the devices, and when.
 
     with activity.record() as recording:
         stream.launch(kernel)
@@ -39,24 +39,25 @@ class Activity(NamedTuple):
     """One record. Times are nanoseconds of ``time.monotonic_ns()``.
 
     Attributes:
-        kind: What it is about. The first five of ``KINDS`` are commands of streams.
-        name: Of the kernel, or of the C function.
+        kind: The kind. The first five of ``KINDS`` are commands of streams.
+        name: The name of the kernel or of the C function.
         device: The index of the device; None if there is none.
         stream: The number of the stream, ``Stream.number``; None if there is none.
-        enqueued: When it was asked for.
-        started: When it began to run; of what was dropped, when that was.
-        ended: When it had run.
-        bytes: That it copied, set, allocated, or read and wrote; 0 if unknown.
-        direction: Of a copy: ``"HtoD"``, ``"DtoH"``, ``"DtoD"`` or ``"HtoH"``.
-        memory: Of a copy: whether the host's memory is ``"pageable"`` or
-            ``"pinned"``; ``"device"`` if the host has no part in it.
-        error: The name of the code that it failed with, or None.
+        enqueued: The time of the call.
+        started: The time at which it began to run, or was dropped.
+        ended: The time at which it ended.
+        bytes: The number of bytes copied, set, allocated, or read and written; 0 if
+            unknown.
+        direction: For a copy, ``"HtoD"``, ``"DtoH"``, ``"DtoD"`` or ``"HtoH"``.
+        memory: For a copy, the kind of host memory, ``"pageable"`` or ``"pinned"``;
+            ``"device"`` for a copy between devices.
+        error: The name of its error code, or None.
         correlation: The number of the C call that caused it.
         external_id: The id that ``tag`` gave it, or 0.
-        user_id: The same of ``tag(user=True)``.
-        process: The process that called.
-        thread: The thread that called, as ``threading.get_native_id()``.
-        address: Of a block of memory; else 0.
+        user_id: The id from ``tag(user=True)``, or 0.
+        process: The process of the call.
+        thread: The thread of the call, as ``threading.get_native_id()``.
+        address: The address of a memory block; else 0.
         nested: Whether it is a part of another command of its stream.
     """
 
@@ -81,21 +82,21 @@ class Activity(NamedTuple):
 
 
 class Recording:
-    """What is recorded from ``record()`` on.
+    """The records of ``record()``.
 
     Attributes:
-        dropped: How many records found no room before the last ``take()``.
+        dropped: The number of records that found no room before the last ``take()``.
     """
 
     def __init__(self) -> None:
-        """Makes a recording without records."""
+        """Creates a recording without records."""
         self.dropped = 0
 
     def take(self) -> list[Activity]:
-        """Takes the records of what has ended, in the order of their starts.
+        """Takes the records of finished calls and commands, ordered by start.
 
-        A command that was enqueued while activity was recorded leaves its record when
-        it has run, also after the end of the context.
+        A command enqueued in the context leaves its record when it has run, also after
+        the end of the context.
         """
         rows, dropped = _C.take_activity()
         self.dropped += dropped
@@ -108,16 +109,17 @@ def record(kinds: Sequence[Kind] = KINDS, *, capacity: int = 0) -> Iterator[Reco
     """Records the activity of the whole process.
 
     Args:
-        kinds: What to record.
-        capacity: How many records of each thread are kept until they are taken; 0 is
-            1048576. More are counted and dropped.
+        kinds: The kinds to record.
+        capacity: The number of records that each thread keeps until they are taken; 0
+            means 1048576. Further records are counted and dropped.
 
     Yields:
         The recording, to take the records from.
 
     Raises:
-        ValueError: If a kind is not known, none is given, or the capacity is negative.
-        OpenRegError: If activity is recorded already, by ``torch.profiler`` perhaps.
+        ValueError: If a kind is unknown, no kind is given, or the capacity is negative.
+        OpenRegError: If recording is already enabled, for example by
+            ``torch.profiler``.
     """
     if not kinds:
         raise ValueError("record: kinds is empty, expected at least one kind")
@@ -130,7 +132,7 @@ def record(kinds: Sequence[Kind] = KINDS, *, capacity: int = 0) -> Iterator[Reco
 
 @contextmanager
 def tag(number: int, *, user: bool = False) -> Iterator[None]:
-    """Gives what this thread calls inside the context a number.
+    """Attaches a number to this thread's calls inside the context.
 
     Args:
         number: From 1 to 2**64 - 1.

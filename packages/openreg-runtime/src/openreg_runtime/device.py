@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The launcher of device processes: ``python -m openreg_runtime.device``.
 
-A program with ``OPENREG_ISOLATION=process`` starts one. It loads the libraries of the
-executor once, never ``torch``, and forks a process for each device, which takes
-milliseconds. As their parent it learns at once when one ends or is stopped, and reports
-that. When the program ends, however it does, no process of a device is left.
+A program with ``OPENREG_ISOLATION=process`` starts one launcher. It loads the
+executor's libraries once, without ``torch``, and forks a process for each device, which
+takes milliseconds. As their parent it is notified when one ends or is stopped, and
+reports that. When the program ends, for any reason, all device processes end.
 
-Packets over the socket that it was given are lines of text:
+The packets on its socket are lines of text:
 
     to it    parent PID / range BEGIN END / runtime PATH / library PATH / start SYMBOL
              start NUMBER DEVICE OWN SIZE, with a socket
@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PACKET_BYTES = 1 << 16
-MOST_FILES = 1 << 20  # where the system has no limit
+MOST_FILES = 1 << 20  # if the system has no limit
 PR_SET_PDEATHSIG = 1
 PR_SET_NAME = 15
 OOM_SCORE_ADJ = 500
@@ -50,7 +50,7 @@ class MemoryView(ctypes.Structure):
 
 @dataclass
 class Program:
-    """What the first packet says of the program."""
+    """The program's data from the first packet."""
 
     parent: int = 0
     begin: int = 0
@@ -65,7 +65,7 @@ class Program:
         """Reads the first packet.
 
         Raises:
-            ValueError: If a line is not known.
+            ValueError: If a line is unknown.
         """
         program = cls()
         for line in text.splitlines():
@@ -90,7 +90,7 @@ class Program:
 
 
 class Launcher:
-    """Forks, watches and ends the processes of devices.
+    """Forks, watches and ends device processes.
 
     Args:
         channel: The socket to the program.
@@ -123,7 +123,7 @@ class Launcher:
             data, files, _, _ = socket.recv_fds(
                 self.channel, PACKET_BYTES, 1, socket.MSG_CMSG_CLOEXEC
             )
-        except ConnectionResetError:  # it ended with reports that it did not read
+        except ConnectionResetError:  # it ended with unread reports
             return b"", []
         return data, files
 
@@ -131,7 +131,7 @@ class Launcher:
         try:
             self.channel.send(text.encode())
         except OSError:
-            # The program is gone, which the next poll finds.
+            # The program has ended; the next poll reports it.
             return
 
     def run(self) -> None:
@@ -145,7 +145,7 @@ class Launcher:
             try:
                 self._serve(wake)
             finally:
-                signal.set_wakeup_fd(-1)  # before a signal finds it closed
+                signal.set_wakeup_fd(-1)  # before the file is closed
 
     def _serve(self, wake: socket.socket) -> None:
         poll = select.poll()
@@ -165,7 +165,7 @@ class Launcher:
                 self._do(data.decode(), files)
 
     def stop(self) -> None:
-        """Kills every process of a device."""
+        """Kills every device process."""
         for process in self.numbers:
             os.kill(process, signal.SIGKILL)
         for process in self.numbers:
@@ -191,7 +191,7 @@ class Launcher:
         numbers = [int(word) for word in words]
         if verb == "start":
             number, device, own, size = numbers
-            if not files:  # the kernel drops what this process has no room for
+            if not files:  # the system drops files beyond this process's limit
                 self._send(f"failed {number} 0\n{os.strerror(errno.EMFILE)}")
                 return
             self._start(number, device, own, size, files[0])
@@ -259,7 +259,7 @@ class Launcher:
 
     @staticmethod
     def _be_ended_first() -> None:
-        """Lets a system without memory end this process rather than the program."""
+        """Makes an out-of-memory system kill this process before the program."""
         file = Path("/proc/self/oom_score_adj")
         # Containers may set more already, and then forbid less.
         if int(file.read_text()) < OOM_SCORE_ADJ:
@@ -274,7 +274,7 @@ def main() -> int:
     )
     channel = socket.socket(fileno=parser.parse_args().socket)
     channel.set_inheritable(False)
-    # What the program has open for programs that it starts is not for this one.
+    # Closes files that the program has open for other programs.
     limit = os.sysconf("SC_OPEN_MAX")
     os.closerange(channel.fileno() + 1, limit if limit > 0 else MOST_FILES)
     launcher = Launcher(channel)

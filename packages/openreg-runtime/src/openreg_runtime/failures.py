@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a simulator can do and hardware cannot: failures and limits, for tests.
+"""Failures and limits for tests, which hardware cannot provide.
 
-Each function is a context manager, and what it changes holds for the whole process.
+Each function is a context manager, whose changes apply to the whole process.
 """
 
 from __future__ import annotations
@@ -57,23 +57,23 @@ def inject_failure(
 ) -> Iterator[InjectedFailure]:
     """Makes calls fail, or delays their work.
 
-    Calls are counted from 1 where they are made, in the order in which they are made;
-    the same program hits the same ones each time. Work that was hit still fails after
-    the end of the context.
+    Calls are counted from 1, in the order in which they are made, so that every run of
+    a program fails the same calls. Work that was hit still fails after the end of the
+    context.
 
     Args:
-        site: What is counted: ``"malloc"`` (``Buffer``), ``"malloc_host"``
+        site: The calls to count: ``"malloc"`` (``Buffer``), ``"malloc_host"``
             (``PinnedBuffer``), ``"launch"`` (``Stream.launch``) or ``"copy"``
             (``Buffer.copy_from``, ``copy_to``, ``fill``).
         first: The first call that is hit.
-        period: 0 to hit only that one; n to hit also each nth after it.
-        probability: With which each call from ``first`` on is hit, instead of
-            ``period``; 0 hits none.
-        seed: Decides with ``probability`` which calls are hit.
-        error: What the call, or its work, fails with: for allocations
+        period: 0 to hit only that call; n to also hit each nth call after it.
+        probability: The probability with which each call from ``first`` on is hit,
+            instead of ``period``; 0 hits none.
+        seed: The seed of the random choice.
+        error: The error of the call or of its work: for allocations
             ``"MemoryAllocation"``; for launches and copies ``"LaunchFailure"`` or
-            ``"IllegalAddress"``; where there is a device, ``"DeviceLost"``. By
-            default the first of these, or none if there is a ``delay``.
+            ``"IllegalAddress"``; for a device, ``"DeviceLost"``. By default the first
+            of these, or none if there is a ``delay``.
         delay: Seconds, at most 3600, before the allocation or the work.
         device: Counts only calls for this device; by default all.
 
@@ -82,7 +82,8 @@ def inject_failure(
 
     Raises:
         ValueError: If a number or a name is not accepted.
-        OpenRegError: If the arguments do not go together, or there is no such device.
+        OpenRegError: If the arguments contradict each other, or the device does not
+            exist.
     """
     _check("first", first, 1, _MAX_NUMBER)
     _check("period", period, 0, _MAX_NUMBER)
@@ -90,7 +91,7 @@ def inject_failure(
     _check("seed", seed, 0, _MAX_NUMBER)
     _check("delay", delay, 0, 3600)
     default = "none" if delay > 0 else _ERROR_OF_SITE.get(site, "LaunchFailure")
-    if probability == 0:  # which in C is none
+    if probability == 0:  # 0 disables the probability in C
         first, period = _MAX_NUMBER, 0
     failure = InjectedFailure(
         site=site,
@@ -110,11 +111,11 @@ def inject_failure(
 
 @contextmanager
 def memory_limit(limit: int, device: Device | int | None = None) -> Iterator[None]:
-    """Limits the memory of a device.
+    """Limits the device memory.
 
     Args:
-        limit: Bytes that its blocks may use, at most what the device has. Below what
-            is in use, allocations fail until enough is freed.
+        limit: Bytes that blocks may use, at most the device's memory. With a limit
+            below the present use, allocations fail until enough is freed.
         device: The device, by default the current one.
 
     Raises:
@@ -134,12 +135,12 @@ def memory_limit(limit: int, device: Device | int | None = None) -> Iterator[Non
 def wait_timeout(
     seconds: float | None, device: Device | int | None = None
 ) -> Iterator[None]:
-    """Limits how long calls wait for the work of a device.
+    """Limits the time that calls wait for a device's work.
 
-    A wait that takes longer raises OpenRegError ``orErrorTimeout``; the work goes on.
+    A longer wait raises OpenRegError ``orErrorTimeout``; the work continues.
 
     Args:
-        seconds: At most 86400, rounded up to milliseconds; None waits for ever.
+        seconds: At most 86400, rounded up to milliseconds; None disables the limit.
         device: The device, by default the current one.
 
     Raises:
@@ -158,8 +159,8 @@ def wait_timeout(
 def lost_device(device: Device | int) -> Iterator[Device]:
     """Loses a device, as if it were unplugged, and resets it at the end.
 
-    Meanwhile its calls raise OpenRegError ``orErrorDeviceLost``. What it had, its
-    buffers and streams, is gone afterwards.
+    In the context its calls raise OpenRegError ``orErrorDeviceLost``. Afterwards its
+    buffers and streams no longer exist.
 
     Args:
         device: The device.

@@ -27,7 +27,7 @@ struct CommandFrame {
   std::uint64_t address; // of the device, as the host names it
   std::uint64_t source;
   std::uint64_t size;
-  std::uint32_t measured;    // 1: the reply says when it ran
+  std::uint32_t measured;    // 1: the reply has its times
   std::uint32_t follows = 0; // 1: dropped if the one before it failed
 };
 

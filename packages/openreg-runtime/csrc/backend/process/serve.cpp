@@ -174,7 +174,7 @@ class Server {
       read(rest.data(), std::min<std::uint64_t>(to_skip_, rest.size()));
     }
     if (replied_) {
-      std::abort(); // a reply and then a failure: the lane cannot go on
+      std::abort(); // a reply and then a failure: the lane is broken
     }
     reply(error, text, std::min<std::size_t>(std::strlen(text), kMostText));
   }
