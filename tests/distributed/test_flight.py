@@ -73,7 +73,7 @@ def one_rank_asks(rank: int, folder: Path) -> None:
     torch.accelerator.synchronize()
     assert all(each.is_completed() for each in work)
     found = flight.record()
-    assert found["reason"] == "asked for"
+    assert found["reason"] == "written on request"
     numbers = [each["collective_seq_id"] for each in found["entries"]]
     assert numbers == [6, 7, 8, 9]  # OPENREG_FLIGHT_RECORDS=4
     last = found["entries"][-1]
@@ -88,7 +88,7 @@ def one_rank_asks(rank: int, folder: Path) -> None:
     assert [*folder.iterdir()] == [path]
     with pytest.raises(RuntimeError, match="cannot be written to /no/such/folder/x"):
         flight.write("/no/such/folder/x")
-    assert flight.explain([found]).endswith("all that the records have is complete")
+    assert flight.explain([found]).endswith("all recorded calls are complete")
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_the_rank_that_does_not_come_is_named(prefix, share_memory):
     assert entries[1]["output_dtypes"] == ["Float"]
     text = flight.explain(records)
     assert "group '0' (default_pg) of ranks 0 and 1:" in text
-    assert "rank 1 did not come to number 2:" in text
+    assert "rank 1 did not call number 2:" in text
     assert (
         "rank 0: _all_gather_base number 2 of [4] Float to [8] Float, failed after"
         in text
@@ -432,7 +432,7 @@ def record_of(rank: int, *, token: int, called: int, numbers: list[int]) -> Any:
     config |= {"token": token, "collectives": called}
     return {
         "rank": rank,
-        "reason": "asked for",
+        "reason": "written on request",
         "time_ns": 10 + token,
         "pg_config": {"0": config},
         "entries": entries,
@@ -444,29 +444,29 @@ def test_calls_that_are_not_kept_are_not_taken_for_missing():
     second = record_of(1, token=1, called=9, numbers=[8, 9])
     text = flight.explain([first, second])
     assert "number 3 is not complete:\n        rank 0: all_reduce number 3" in text
-    assert "did not come" not in text
+    assert "did not call" not in text
     later = record_of(0, token=1, called=9, numbers=[8, 9])
     none = record_of(1, token=1, called=7, numbers=[])
     text = flight.explain([later, none])
-    assert "rank 1 did not come to number 8:" in text
-    assert "rank 1: number 7, completed, at last" in text
+    assert "rank 1 did not call number 8:" in text
+    assert "rank 1: number 7, completed, its last call" in text
 
 
 def test_records_of_ranks_before_they_began_again_are_not_compared():
     before = record_of(1, token=1, called=2, numbers=[1, 2])
     after = record_of(0, token=2, called=3, numbers=[3])
     text = flight.explain([before, after])
-    assert "the record of rank 1 is of an earlier group of this name" in text
-    assert "did not come" not in text
+    assert "the record of rank 1 belongs to an earlier group of this name" in text
+    assert "did not call" not in text
     assert "left no record" not in text
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("no json", "is no flight record"),
-        ("[]", "is no flight record"),
-        ('{"rank": 0}', "is no flight record"),
+        ("no json", "is not a flight record"),
+        ("[]", "is not a flight record"),
+        ('{"rank": 0}', "is not a flight record"),
     ],
 )
 def test_other_files_are_refused(tmp_path, text, message):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Plain values of all ranks.
+// Gathers plain values of all ranks.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -9,8 +9,8 @@
 
 namespace openreg::distributed {
 
-/// The value of each rank. `gather(all, own)` fills the rows of `all` with the
-/// bytes that the ranks give as `own`.
+/// Returns the value of each rank. `gather(all, own)` fills the rows of `all`
+/// with the bytes of each rank's `own`.
 template <typename Value, typename Gather>
 std::vector<Value>
 all_gathered(const Value& value, int size, const Gather& gather) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a forked child inherits: objects without their threads and shared
+// Detects objects that a forked child inherits without their threads and shared
 // memory.
 #pragma once
 
@@ -8,14 +8,15 @@
 
 namespace openreg::distributed {
 
-/// How many forks lie between this process and the one that loaded the module.
+/// The number of forks between this process and the one that loaded the module.
 inline std::atomic<uint64_t> g_forks{0};
 
-/// The process that made the object that this is a member of.
+/// Remembers the process that created the enclosing object.
 class Maker {
  public:
   Maker();
-  /// False in a forked child. It asks the system nothing: each collective does.
+  /// False in a forked child. Makes no system call, because each collective
+  /// calls it.
   bool is_this_process() const {
     return forks_ == g_forks.load(std::memory_order_relaxed);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a thread does while it spins.
+// Spinning of a thread.
 #include "base/patience.h"
 
 #include <sched.h>
@@ -8,8 +8,8 @@
 namespace openreg::distributed {
 namespace {
 
-/// How many this thread may use. hardware_concurrency() has those of the
-/// machine.
+/// The cores that this thread may use; hardware_concurrency() counts all cores
+/// of the machine.
 int cores() {
   cpu_set_t set;
   return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
@@ -23,8 +23,8 @@ Patience Patience::of_attempts(int ranks) {
                           : Patience(microseconds(30), 4, 16);
 }
 
-/// Leaves the core to its other thread for a moment, or to one that waits for a
-/// core: it may be the one that is waited for.
+/// Yields the core to its other hardware thread, or to a thread that waits for
+/// a core, which may be the awaited one.
 void Patience::relax() {
   constexpr unsigned kSpinsPerYield = 32;
   thread_local unsigned spins = 0;

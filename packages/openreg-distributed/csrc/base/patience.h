@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Spinning, where that is cheaper than to sleep and be woken.
+// Spinning, where it is cheaper than sleeping and waking.
 #pragma once
 
 #include <atomic>
@@ -9,21 +9,21 @@ namespace openreg::distributed {
 
 using Clock = std::chrono::steady_clock;
 
-/// Whether to spin for other threads and ranks. It pays after waits that were
-/// short; one that was long is tried again now and then.
+/// Decides whether to spin for other threads and ranks. Spinning pays after
+/// short waits; after long waits it is retried occasionally.
 class Patience {
  public:
-  /// Spins for as long as `limit`. After `most` waits that were longer, only
-  /// one of `every` is tried.
+  /// Spins for at most `limit`. After `most` longer waits, spins only in one of
+  /// `every` waits.
   Patience(std::chrono::microseconds limit, int most, unsigned every)
       : limit_(limit), most_(most), every_(every), left_(most) {}
 
-  /// For calls that are tried on the calling thread, which others have to come
-  /// to. With a core for each rank of the group they are about to come;
-  /// without, one that spins takes the core of the one that it waits for.
+  /// For attempts on the calling thread, which need the other ranks. With a
+  /// core for each rank of the group they arrive soon; otherwise a spinning
+  /// thread may take the core of the rank that it waits for.
   static Patience of_attempts(int ranks);
 
-  /// Spins until `ready()`, but not for long. Returns whether it is.
+  /// Spins briefly until `ready()`. Returns whether it is ready.
   template <typename Ready>
   bool spin(const Ready& ready) {
     if (ready()) {

@@ -14,7 +14,8 @@ namespace py = pybind11;
 namespace openreg::distributed {
 namespace {
 
-// Python has gloo's constructor, whose header needs those of gloo.
+// Calls gloo's constructor in Python, because its C++ header needs gloo's
+// headers.
 c10::intrusive_ptr<c10d::Backend> make_engine(
     const c10::intrusive_ptr<c10d::Store>& store,
     int rank,
@@ -40,7 +41,7 @@ c10::intrusive_ptr<OcclBackend> create(
   options->group_name = group_name;
   options->global_ranks_in_group = global_ranks;
   options->share_memory = share_memory;
-  const py::gil_scoped_release no_gil; // the ranks meet
+  const py::gil_scoped_release no_gil; // the ranks connect
   return c10::make_intrusive<OcclBackend>(
       gloo, std::move(options), &make_engine);
 }
@@ -55,7 +56,7 @@ c10::intrusive_ptr<OcclOptions> copy(const OcclOptions& options) {
 PYBIND11_MODULE(_C, m) {
   using namespace openreg::distributed;
   m.doc() = "The backend occl of torch.distributed.";
-  // The base classes are bound there.
+  // This module binds the base classes.
   const py::module_ base = py::module_::import("torch._C._distributed_c10d");
 
   py::class_<OcclOptions, c10::intrusive_ptr<OcclOptions>>(
@@ -78,7 +79,7 @@ PYBIND11_MODULE(_C, m) {
       .def_property_readonly("options", &OcclBackend::getBackendOptions)
       .def_property_readonly("shares_memory", &OcclBackend::shares_memory);
   m.def("register_symmetric_memory", &register_symmetric_memory);
-  // Before storages end, which wait for their device.
+  // Before storages are freed, which waits for their device.
   py::module_::import("atexit").attr("register")(
       py::cpp_function(&Pending::abort_all));
   m.def(

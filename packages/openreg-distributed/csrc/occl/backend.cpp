@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Puts collectives into streams: after the work of the caller's stream, on a
-// stream of the group, whose thread runs the engine over the device's memory.
+// Enqueues collectives on a stream of the group, after the work of the caller's
+// stream. The stream's thread runs the engine on the device memory.
 #include "occl/backend.h"
 
 #include "transport/reduction.h"
@@ -67,8 +67,8 @@ void check_tensor(const at::Tensor& tensor) {
       ")");
 }
 
-/// The device's memory of a tensor as one of the host, with the same geometry.
-/// It does not keep the memory, unless it is given a storage to keep.
+/// A host tensor over the device memory of a tensor, with the same geometry. It
+/// does not keep the memory alive, unless a storage is given.
 at::Tensor view_of(
     const at::Tensor& tensor,
     void* device_pointer,
@@ -79,14 +79,14 @@ at::Tensor view_of(
   }
   void* pointer = nullptr;
   check(orGetKernelPointer(&pointer, device_pointer));
-  if (!kept) { // which is most often so, and cheaper
+  if (!kept) { // the usual case, and cheaper
     return at::from_blob(pointer, tensor.sizes(), tensor.strides(), options);
   }
   return at::from_blob(
       pointer, tensor.sizes(), tensor.strides(), [kept](void*) {}, options);
 }
 
-/// Also makes copy-on-write memory its own, which only the host may do.
+/// Also materializes copy-on-write memory, which only the host may do.
 at::Tensor written(const at::Tensor& tensor) {
   check_tensor(tensor);
   TORCH_CHECK(
@@ -99,7 +99,7 @@ at::Tensor written(const at::Tensor& tensor) {
 at::Tensor read(const at::Tensor& tensor) {
   check_tensor(tensor);
   const at::Tensor plain = tensor.resolve_conj().resolve_neg();
-  // Nobody else knows a tensor that was made here.
+  // A tensor created here is not shared.
   return view_of(
       plain,
       const_cast<void*>(plain.const_data_ptr()),
@@ -143,7 +143,7 @@ void check_count(size_t found, int expected, const char* what) {
       found);
 }
 
-/// A wrong one would fail the group, and so the ranks that made no mistake.
+/// An invalid rank would fail the group, and with it the other ranks.
 void check_rank(int64_t rank, int size, const char* what) {
   TORCH_CHECK(
       rank >= 0 && rank < size,
@@ -156,7 +156,7 @@ void check_rank(int64_t rank, int size, const char* what) {
       " ranks");
 }
 
-/// A collective is in the order of one device's streams only.
+/// A collective is ordered by the streams of a single device.
 void check_devices(const Tensors& tensors, c10::DeviceIndex device) {
   for (const at::Tensor& tensor : tensors) {
     TORCH_CHECK(
@@ -236,7 +236,7 @@ void check_pairs(
       " needs as many inputs as outputs, at least one");
 }
 
-/// A factor of PREMUL_SUM may be a tensor of the device.
+/// The factor of PREMUL_SUM may be a device tensor.
 c10d::ReduceOp host_op(const c10d::ReduceOp& op) {
   auto* given = dynamic_cast<c10d::PreMulSumSupplement*>(op.supplement_.get());
   if (given == nullptr || !given->tensor_factor.defined() ||
@@ -246,8 +246,8 @@ c10d::ReduceOp host_op(const c10d::ReduceOp& op) {
   return c10d::makePreMulSum(read(given->tensor_factor));
 }
 
-/// Sizes of the parts of a tensor along its first dimension; equal ones if none
-/// are given.
+/// The sizes of a tensor's parts along its first dimension; equal if none are
+/// given.
 std::vector<int64_t> splits_of(
     const at::Tensor& tensor,
     const std::vector<int64_t>& sizes,
@@ -310,8 +310,8 @@ OcclBackend::~OcclBackend() {
   if (engine_->is_inherited()) {
     return;
   }
-  // What still runs would keep this group's threads; nobody can wait for it
-  // but by a Work, which then tells why.
+  // Running calls would keep the group's threads. A Work that waits for them
+  // reports the abort.
   const std::vector<Running> running = take_running();
   const bool idle =
       std::all_of(running.begin(), running.end(), [](const auto& each) {
@@ -445,9 +445,9 @@ OcclBackend::LaneState& OcclBackend::lane_of(const LaneKey& key) {
   return *lane;
 }
 
-/// Whether a call may run on the calling thread, where it is done sooner than
-/// another thread would begin it: nothing of the caller or of the group is on
-/// its way that it comes after.
+/// Whether a call may run on the calling thread, which is faster than waking
+/// another thread. No pending work of the caller or of the group may precede
+/// it.
 bool OcclBackend::may_attempt(
     const Call& call,
     const std::optional<Lane>& lane,
@@ -461,7 +461,7 @@ bool OcclBackend::may_attempt(
     case OpType::REDUCE_SCATTER_TENSOR_COALESCED:
     case OpType::COALESCED:
     case OpType::RECVANYSOURCE:
-      return false; // several, or nobody knows with whom
+      return false; // several messages, or a receive from any rank
     default:
       break;
   }
@@ -470,7 +470,7 @@ bool OcclBackend::may_attempt(
       !awaited) {
     return false;
   }
-  // Calls that are about to end are let end: the next ones come sooner so than
+  // Waits briefly for calls that are about to end, which is faster than queuing
   // behind them.
   return patience_.spin([&] {
     return progress_of(stream).is_idle() &&
@@ -488,7 +488,7 @@ OcclBackend::record(const Call& call, bool is_collective, const Stack& stack) {
   if (!flight.keeps_calls() || engine_->is_inherited()) {
     return {};
   }
-  if (!is_described_) { // which PyTorch does after it has made the group
+  if (!is_described_) { // PyTorch sets it after it has created the group
     flight.describe_group(flight_group_, getGroupDesc());
     is_described_ = true;
   }
@@ -514,7 +514,7 @@ OcclBackend::record(const Call& call, bool is_collective, const Stack& stack) {
   return flight.add(calls, stack);
 }
 
-/// NCCL, too, has a communicator for that device only.
+/// NCCL has a communicator only for that device, too.
 void OcclBackend::check_bound_device(c10::DeviceIndex device) const {
   const auto bound = getBoundDeviceId();
   TORCH_CHECK_WITH(
@@ -544,7 +544,7 @@ OcclBackend::WorkPtr OcclBackend::issue(
       "occl: ",
       call.name,
       " cannot be captured in a graph");
-  // Sends and receives of gloo use no memory after their end (gloo.cpp).
+  // gloo's sends and receives do not use memory after their end (gloo.cpp).
   const bool until_end = !lane && !engine_->shares_memory();
   auto outcome = std::make_shared<Outcome>();
   auto memory =
@@ -594,7 +594,7 @@ OcclBackend::WorkPtr OcclBackend::issue(
       const auto run = [&] {
         is_done = execution->attempt();
         if (!is_done) {
-          forget_launch(); // the one below is the call
+          forget_launch(); // the launch below is the call
         }
       };
       run_now(stream, run, info);
@@ -604,7 +604,7 @@ OcclBackend::WorkPtr OcclBackend::issue(
     } else {
       const auto place = callers_->follow(current_stream(call.device), stream);
       if (!lane && last_collective_) {
-        // The order is one for all devices, as it must be on the other ranks.
+        // All devices share one order, which must be the same on all ranks.
         last_collective_->block(stream);
       }
       for (const LaneKey& other : beside) {
@@ -631,11 +631,11 @@ OcclBackend::WorkPtr OcclBackend::issue(
     }
     return work;
   } catch (std::exception& error) {
-    // A launch that blocks the host throws the failure of a call that has run.
+    // A launch that blocks the host throws the failure of the call.
     if (const auto failure = outcome ? outcome->failure() : nullptr) {
       std::rethrow_exception(failure);
     }
-    // The other ranks would wait for this one, which may not come to it.
+    // The other ranks would wait for this rank, which may not issue the call.
     const std::string what =
         c10::str("occl: ", name.text(), " could not be enqueued");
     const std::string where =
@@ -945,7 +945,7 @@ OcclBackend::point_to_point(Call call, PeerOp::Kind kind, int peer, int tag) {
         batch_->ops.push_back(op);
         batch_->lanes.push_back(lane);
         batch_->tensors.push_back(tensor);
-        return nullptr; // endCoalescing() gives the one for all
+        return nullptr; // endCoalescing() returns one Work for all
       }
     }
     call.messages = {op};
@@ -1001,7 +1001,7 @@ OcclBackend::WorkPtr OcclBackend::barrier(const c10d::BarrierOptions& options) {
 }
 
 void OcclBackend::startCoalescing() {
-  // An error in Python may have left one without its end.
+  // A Python error may have left an unfinished batch.
   std::optional<Batch> batch(std::in_place);
   const std::lock_guard lock(mutex_);
   batch_.swap(batch);
@@ -1017,7 +1017,7 @@ OcclBackend::WorkPtr OcclBackend::endCoalescing() {
     batch_.reset();
   }
   if (batch.device == -1) {
-    return nullptr; // nothing was issued between the two
+    return nullptr; // the batch is empty
   }
   std::vector<LaneKey> beside;
   for (const Lane& lane : batch.lanes) {

@@ -21,12 +21,12 @@ namespace openreg::distributed {
 struct OcclOptions final : c10d::Backend::Options {
   explicit OcclOptions(Milliseconds limit = kBackendDefaultTimeout)
       : c10d::Backend::Options(kBackendName, limit) {}
-  bool share_memory = true; // among ranks of one host
+  bool share_memory = true; // between ranks of one host
 };
 
 class OcclBackend final : public c10d::Backend {
  public:
-  /// Makes gloo for the ranks of a part of the group.
+  /// Creates gloo for a subset of the group's ranks.
   using MakeEngine = c10::intrusive_ptr<c10d::Backend> (*)(
       const c10::intrusive_ptr<c10d::Store>& store,
       int rank,
@@ -54,17 +54,16 @@ class OcclBackend final : public c10d::Backend {
   bool shares_memory() const {
     return engine_->shares_memory();
   }
-  /// What waits for the other ranks beside collectives; it tells groups apart,
-  /// of which one can have the name of another before it.
+  /// Waits for other ranks outside of collectives. Its address also identifies
+  /// the group, because a later group can have the same name.
   const std::shared_ptr<Pending>& pending() const {
     return pending_;
   }
-  /// Waits until the ranks have met: each gives the bytes of `own`, and gets
-  /// those of all as rows. Both are of the CPU. It is a collective, but does
-  /// not wait for work of the caller.
+  /// Gathers the bytes of each rank's `own` as the rows of `all`; both are CPU
+  /// tensors. It is a collective, but does not wait for the caller's work.
   void meet(const at::Tensor& all, const at::Tensor& own);
   void setTimeout(Milliseconds timeout) override;
-  void setSequenceNumberForGroup() override {} // every rank begins with 0
+  void setSequenceNumberForGroup() override {} // every rank starts at 0
   uint64_t getSequenceNumberForGroup() override;
   c10d::ErrorType getError() override;
   void abort() override;
@@ -145,16 +144,16 @@ class OcclBackend final : public c10d::Backend {
     const char* name;
     Tensors inputs = {};
     Tensors outputs = {};
-    c10::DeviceIndex device = -1; // then it is that of the tensors
+    c10::DeviceIndex device = -1; // -1: the tensors' device
     Milliseconds timeout =
-        c10d::kUnsetTimeout; // then the limit is that of the group
+        c10d::kUnsetTimeout; // unset: the group's limit
     std::vector<PeerOp> messages = {};
     bool in_place = false; // inputs and outputs are the same tensors
     bool blocks_host = false;
   };
 
-  // Lanes are the streams of a group: one for collectives, whose order is the
-  // same on all ranks, and for each peer one to send and one to receive.
+  // A lane is a stream of the group. There is one for collectives, whose order
+  // is the same on all ranks, and per peer one for sends and one for receives.
   using Lane = std::pair<PeerOp::Kind, int>;
   using LaneKey = std::pair<c10::DeviceIndex, std::optional<Lane>>;
 
@@ -163,7 +162,7 @@ class OcclBackend final : public c10d::Backend {
       Task task,
       const std::optional<Lane>& lane = std::nullopt,
       const std::vector<LaneKey>& beside = {});
-  /// Issues a call of `run` with the options of c10d.
+  /// Issues a call of `run` with c10d options.
   template <typename CallOptions>
   WorkPtr collective(
       Call call,
@@ -172,24 +171,25 @@ class OcclBackend final : public c10d::Backend {
       Operands with = {});
   static Call
   in_place(c10d::OpType type, const char* name, const Tensors& tensors);
-  /// The tensors of a call that takes one list of `what`.
+  /// The tensors of a call that takes a single list of `what`.
   const Tensors& one_for_each_rank(
       const std::vector<Tensors>& lists,
       const char* what) const;
-  /// The same of a call that takes the list on its root only.
+  /// The tensors of a call that takes the list only on its root.
   Tensors list_of_root(
       const std::vector<Tensors>& lists,
       int64_t root,
       const char* what,
       const char* name) const;
-  /// If it is refused, its batch is given up: nobody will end it.
+  /// If the call is refused, its batch is discarded, because it will not be
+  /// ended.
   WorkPtr point_to_point(Call call, PeerOp::Kind kind, int peer, int tag);
   struct Running {
     std::shared_ptr<Outcome> outcome;
     std::shared_ptr<Memory> memory;
   };
-  /// Gives up the memory of calls at its end. That may take the GIL, so no lock
-  /// may be held then.
+  /// Releases the memory of finished calls in its destructor. That may acquire
+  /// the GIL, so no lock may be held then.
   struct Ended {
     std::vector<Running> calls;
 
@@ -200,11 +200,11 @@ class OcclBackend final : public c10d::Backend {
   };
   struct LaneState {
     explicit LaneState(c10::DeviceIndex device) : stream(device) {}
-    /// They end in their order.
+    /// Takes finished calls, in order.
     void take_ended(std::vector<Running>& ended);
 
     OwnStream stream;
-    std::deque<Running> running; // or just ended
+    std::deque<Running> running; // or just finished
   };
   LaneState& lane_of(const LaneKey& key);
   bool may_attempt(
@@ -229,7 +229,7 @@ class OcclBackend final : public c10d::Backend {
       std::make_shared<CallerStreams>();
   Patience patience_; // of attempts
 
-  std::mutex mutex_; // streams get work in the order of the numbers
+  std::mutex mutex_; // keeps the order of the numbers in the streams
   std::map<LaneKey, std::unique_ptr<LaneState>> lanes_;
   std::shared_ptr<c10::Event> last_collective_; // null if it has ended
   uint64_t collectives_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A stream is known by the number of its commands: another one, of whatever
-// thread, changes it.
+// Identifies the state of a stream by its command count, which every command of
+// any thread changes.
 #include "occl/caller_streams.h"
 
 #include <c10/core/impl/GPUTrace.h>
@@ -11,7 +11,7 @@
 namespace openreg::distributed {
 namespace {
 
-/// Who follows PyTorch's GPU trace should find each wait, and no other.
+/// PyTorch's GPU trace must show exactly the real waits.
 bool needs_each_wait() {
   return c10::impl::GPUTrace::get_trace() != nullptr;
 }
@@ -31,7 +31,7 @@ std::optional<CallerStreams::Waiting> CallerStreams::find(
   }
   const Progress progress = progress_of(caller);
   if (progress.is_idle()) {
-    // The failure of a stream has to flow into the call, by an event.
+    // An event passes the failure of a stream to the call.
     return has_failed(caller) ? std::nullopt
                               : std::optional(Waiting{progress.enqueued, {}});
   }
@@ -64,7 +64,8 @@ CallerStreams::Place CallerStreams::follow(
   const auto event = record_event(caller);
   event->block(stream);
   const uint64_t commands = progress_of(caller).enqueued;
-  // A stream without work records nothing, and another thread may use it too.
+  // A stream without work needs no record; another thread may use the stream,
+  // too.
   if (needs_each_wait() || commands != before + 1 || is_reached(*event)) {
     return {};
   }
@@ -85,10 +86,10 @@ void CallerStreams::wait(
   const uint64_t before = progress_of(caller).enqueued;
   auto waiting = find(caller);
   if (!waiting && issued.stream == caller && issued.commands == before) {
-    waiting = Waiting{before, {}}; // what is there came before the call
+    waiting = Waiting{before, {}}; // present work precedes the call
   }
   end->block(caller);
-  // Had it been reached before, it might not be in the stream.
+  // If it was reached before, the stream may not contain it.
   const bool is_enqueued = !is_reached(*end);
   const uint64_t commands = progress_of(caller).enqueued;
   if (!waiting || !is_enqueued || commands != waiting->commands + 1) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which streams of the caller have nothing left to do but to wait for calls of
-// the group. The next call then comes after those calls, with no way through
-// the thread of such a stream.
+// Tracks caller streams whose only remaining work is to wait for calls of the
+// group. The next call can then follow those calls directly, without passing
+// through such a stream's thread.
 #pragma once
 
 #include "occl/streams.h"
@@ -19,22 +19,21 @@ class CallerStreams {
  public:
   using Ends = std::vector<std::shared_ptr<c10::Event>>;
 
-  /// A stream up to some command, which a call comes after. No stream if nobody
-  /// knows.
+  /// A place in a stream that precedes a call. Without a stream if unknown.
   struct Place {
     std::optional<c10::Stream> stream;
     uint64_t commands = 0;
   };
 
   /// The ends of the calls that `caller` still waits for; nothing if it may
-  /// have other work to do.
+  /// have other work.
   std::optional<Ends> awaited(const c10::Stream& caller) const;
 
-  /// Lets `stream` wait for what `caller` has to do.
+  /// Makes `stream` wait for the present work of `caller`.
   Place follow(const c10::Stream& caller, const c10::Stream& stream) const;
 
-  /// Makes `caller` wait for `end` of a call that comes after `issued`, if the
-  /// call has not ended. If the call fails, so does the stream.
+  /// Makes `caller` wait for the `end` of a call after `issued`, if the call
+  /// has not ended. If the call fails, so does the stream.
   void wait(
       const c10::Stream& caller,
       const std::shared_ptr<c10::Event>& end,
@@ -42,7 +41,7 @@ class CallerStreams {
 
  private:
   struct Waiting {
-    uint64_t commands; // of the stream, if it has not got others since
+    uint64_t commands; // the stream's count when it began to wait
     Ends ends;
   };
   std::optional<Waiting> find(const c10::Stream& caller) const;

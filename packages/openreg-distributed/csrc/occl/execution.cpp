@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Runs the task of a call, and tells its end.
+// Runs the task of a call and reports its end.
 #include "occl/execution.h"
 
 #include <ATen/ATen.h>
@@ -13,7 +13,7 @@
 namespace openreg::distributed {
 
 std::string text_of(const std::exception& error) {
-  // what() would have the stack of C++ too.
+  // what() would include the C++ stack.
   const auto* known = dynamic_cast<const c10::Error*>(&error);
   return known != nullptr ? known->what_without_backtrace() : error.what();
 }
@@ -46,13 +46,13 @@ void Execution::run() {
   try {
     std::rethrow_exception(failure);
   } catch (const c10::Error& error) {
-    // The stream's error has all of what(), and so the stack of C++.
+    // The stream's error contains all of what(), including the C++ stack.
     throw std::runtime_error(error.what_without_backtrace());
   }
 }
 
 bool Execution::attempt() {
-  // What it calls is no part of what the calling thread is asked to record.
+  // Operators of the call are not part of the caller's profile.
   const at::DisableRecordFunctionGuard unrecorded;
   const Attempt attempt;
   return run(/*is_attempt=*/true);

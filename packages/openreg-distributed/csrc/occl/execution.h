@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A call as it runs on a thread: its end is the outcome, a line of the flight
-// record and, if it failed, the end of the group.
+// A running call. When it ends, it sets the outcome and an entry of the flight
+// record. A failure also ends the group.
 #pragma once
 
 #include "occl/work.h"
@@ -14,11 +14,11 @@
 
 namespace openreg::distributed {
 
-/// What C++ says of an error, without its stack.
+/// The text of an error without the C++ stack.
 std::string text_of(const std::exception& error);
 
-/// Fails a call, and with it the group. Returns where the record of that is, as
-/// an end of the message.
+/// Fails a call and its group. Returns the path of the flight record as a
+/// suffix for the message.
 std::string
 fail(const std::string& message, Engine& engine, FlightRecord::Span span);
 
@@ -34,21 +34,21 @@ class Execution {
       std::shared_ptr<Outcome> outcome,
       FlightRecord::Span span);
 
-  /// Returns when the call has ended. Throws its failure, which fails the
-  /// stream and so all that waits for it.
+  /// Runs the call to its end. Throws its failure, which fails the stream and
+  /// everything that waits for it.
   void run();
-  /// Runs it if it need not wait for other ranks. Returns whether it has ended;
-  /// otherwise run() has to follow.
+  /// Runs the call if it need not wait for other ranks. Returns whether it has
+  /// ended; otherwise run() must follow.
   bool attempt();
-  /// It ends without having run, unless it has.
+  /// Ends the call without running it, unless it has run.
   void drop();
 
  private:
   bool run(bool is_attempt);
-  /// Ends one that has run, too.
+  /// Ends the call, even if it has run.
   void end_with(const std::string& what, bool is_abandoned);
 
-  Task task_; // ends before others learn of the end
+  Task task_; // destroyed before the end is reported
   const CallName name_;
   const std::shared_ptr<Engine> engine_;
   const std::shared_ptr<Outcome> outcome_;

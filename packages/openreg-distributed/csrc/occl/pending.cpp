@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A list of outcomes, a flag of the group, and one of the process.
+// A list of outcomes, and abort flags of the group and of the process.
 #include "occl/pending.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ bool Pending::wait_until(std::chrono::steady_clock::time_point end) {
     using std::chrono::milliseconds;
     const auto left = std::chrono::duration_cast<milliseconds>(
         end - std::chrono::steady_clock::now());
-    return each->wait(std::max(left, milliseconds(1))); // 0 is no limit
+    return each->wait(std::max(left, milliseconds(1))); // 0: no limit
   });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What waits for other ranks on streams of the caller. It ends with its group,
-// and with the process.
+// Kernels on caller streams that wait for other ranks. They end with their
+// group, and with the process.
 #pragma once
 
 #include "occl/work.h"
@@ -16,21 +16,21 @@ namespace openreg::distributed {
 
 class Pending {
  public:
-  /// Enqueues `run`, which looks at reason() while it waits, as a kernel of
-  /// this name.
+  /// Enqueues `run` as a kernel of this name. It must check reason() while it
+  /// waits.
   void enqueue(
       const c10::Stream& stream,
       const char* name,
       std::function<void()> run);
-  /// Returns whether all of it has ended by then.
+  /// Returns whether all kernels have ended by then.
   bool wait_until(std::chrono::steady_clock::time_point end);
-  /// Ends what waits, with an error.
+  /// Ends waiting kernels with an error.
   void abort() {
     aborted_ = true;
   }
-  /// Why nothing may wait any longer; null while it may.
+  /// The reason why kernels must stop waiting, or null.
   const char* reason() const;
-  /// For all groups, when the program ends.
+  /// Aborts all groups when the program ends.
   static void abort_all();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The runtime's streams and kernels, as streams of PyTorch.
+// The runtime's streams and kernels as PyTorch streams.
 #include "occl/streams.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
@@ -30,7 +30,7 @@ orStream_t create_stream(c10::DeviceIndex device) {
   return handle;
 }
 
-// A StreamId is the handle as a number, as for streams of other libraries.
+// A StreamId is the handle as a number, as for external streams.
 c10::Stream wrap(c10::DeviceIndex device, orStream_t handle) {
   return c10::Stream(
       c10::Stream::UNSAFE,
@@ -69,14 +69,14 @@ OwnStream::OwnStream(c10::DeviceIndex device)
     : handle_(create_stream(device)), stream_(wrap(device, handle_)) {}
 
 OwnStream::~OwnStream() {
-  // A call of the group has reported its failure, which the device must not
-  // report again.
+  // The group's calls have reported their failures; the device must not report
+  // them again.
   if (orStreamQuery(handle_) != orErrorNotReady) {
     static_cast<void>(orStreamSynchronize(handle_));
     static_cast<void>(orGetLastError());
   }
   const orError_t error = orStreamDestroy(handle_);
-  // A forked child drops the objects that it inherited without a word.
+  // A forked child drops inherited objects silently.
   if (error != orSuccess && error != orErrorInitialization) {
     TORCH_WARN("occl: ", orGetErrorMessage());
   }
@@ -110,7 +110,7 @@ bool is_reached(const c10::Event& event) {
 
 orLaunchInfo describe_call(const std::string& name, uint64_t bytes) {
   static std::mutex mutex;
-  static auto* names = new std::unordered_set<std::string>; // valid for good
+  static auto* names = new std::unordered_set<std::string>; // valid forever
   orLaunchInfo info = OPENREG_LAUNCH_INFO_INIT;
   const std::lock_guard lock(mutex);
   info.name = names->insert(name).first->c_str();
@@ -141,7 +141,7 @@ Progress progress_of(const c10::Stream& stream) {
 }
 
 bool has_failed(const c10::Stream& stream) {
-  if (is_captured(stream)) { // which a query would fail
+  if (is_captured(stream)) { // because a query would fail
     return false;
   }
   const orError_t error = orStreamQuery(handle_of(stream));
@@ -175,7 +175,7 @@ void launch(
       },
       &info);
   check(error);
-  static_cast<void>(command.release()); // the runtime ends it
+  static_cast<void>(command.release()); // the runtime frees it
 }
 
 } // namespace openreg::distributed

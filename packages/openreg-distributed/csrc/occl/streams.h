@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Streams that the backend makes for itself.
+// Streams of the backend.
 //
-// Those of PyTorch's pool are handed out again and again: a collective could
-// then wait for work of the user that waits for the collective.
+// Streams of PyTorch's pool are shared: a collective could wait for user work
+// that waits for the collective.
 #pragma once
 
 #include <openreg/activity.h>
@@ -18,15 +18,15 @@
 
 namespace openreg::distributed {
 
-/// Throws what the runtime says about a failure of this thread.
+/// Throws the runtime's last error of this thread.
 void check(orError_t error);
 
 c10::Stream current_stream(c10::DeviceIndex device);
-/// Whether what it is given becomes a part of a graph.
+/// Whether the stream is being captured into a graph.
 bool is_captured(const c10::Stream& stream);
 c10::DeviceIndex current_device();
 
-/// A stream of its own, which lives as long as the object; its work goes on.
+/// A private stream, which ends with the object; its work continues.
 class OwnStream {
  public:
   explicit OwnStream(c10::DeviceIndex device);
@@ -43,7 +43,7 @@ class OwnStream {
   c10::Stream stream_;
 };
 
-/// Makes a stream current in this thread for as long as the object lives.
+/// Makes a stream current in this thread during the scope.
 class StreamScope {
  public:
   explicit StreamScope(c10::Stream stream);
@@ -59,20 +59,21 @@ std::shared_ptr<c10::Event> record_event(
     const c10::Stream& stream,
     bool has_time = false);
 
-/// Whether the work before an event has ended, well or not.
+/// Whether the work before an event has ended, successfully or not.
 bool is_reached(const c10::Event& event);
 
-/// What profilers are told of a call: a kernel with this name that reads and
-/// writes so many bytes.
+/// The description of a call for profilers: a kernel with this name that reads
+/// and writes `bytes` bytes.
 orLaunchInfo describe_call(const std::string& name, uint64_t bytes);
 
-/// Runs `run` on this thread as work of a stream, which has nothing else to do.
+/// Runs `run` on this thread as work of an idle stream.
 void run_now(
     const c10::Stream& stream,
     const std::function<void()>& run,
     const orLaunchInfo& info);
 
-/// In what runs: it was not the call yet, of which profilers are told later.
+/// Called by the running kernel: discards its record, because the call itself
+/// is recorded later.
 void forget_launch();
 
 struct Progress {
@@ -85,19 +86,19 @@ struct Progress {
 };
 Progress progress_of(const c10::Stream& stream);
 
-/// Whether a stream without work has a failure that nobody has reported.
+/// Whether an idle stream has an unreported failure.
 bool has_failed(const c10::Stream& stream);
 
-/// Enqueues `run`. `end` is called after it, and also if the device or the
-/// stream has failed and drops it: why_dropped() then has the reason. Only
-/// `run` may throw, which fails the stream.
+/// Enqueues `run`. `end` is called after it, also if the device or the stream
+/// has failed and drops it: why_dropped() then returns the reason. Only `run`
+/// may throw, which fails the stream.
 void launch(
     const c10::Stream& stream,
     std::function<void()> run,
     std::function<void()> end,
     const orLaunchInfo& info);
 
-/// In `end`: the failure for which `run` was dropped.
+/// Called in `end`: the failure for which `run` was dropped.
 std::string why_dropped();
 
 } // namespace openreg::distributed

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The timer of DistributedDataParallel for the device: events in its streams.
+// The timer of DistributedDataParallel for the device, based on stream events.
 #include "occl/streams.h"
 
 #include <torch/csrc/distributed/c10d/reducer_timer.hpp>
@@ -17,7 +17,7 @@ class DeviceTimer final : public c10d::Timer {
   explicit DeviceTimer(c10::Device device) : device_(device) {}
 
   void record(Event event) override {
-    Timer::record(event); // the time of the host, which is told as well
+    Timer::record(event); // the host time, which is reported as well
     events_.insert_or_assign(
         event, record_event(current_stream(device_.index()), true));
   }
@@ -32,7 +32,7 @@ class DeviceTimer final : public c10d::Timer {
     last->second->synchronize();
     const double milliseconds = first->second->elapsedTime(*last->second);
     if (milliseconds < 0) {
-      return std::nullopt; // they are of different passes
+      return std::nullopt; // they belong to different passes
     }
     return static_cast<int64_t>(milliseconds * 1e6);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Waiting for a collective: streams wait, and the host only if it is asked to.
+// Waits for a collective: streams wait, and the host only on request.
 #include "occl/work.h"
 
 #include <c10/util/Exception.h>
@@ -72,7 +72,7 @@ Memory::Memory(
 
 void Memory::give_up() {
   if (!until_end_) {
-    take(); // and drop it, after the lock
+    take(); // and drops it without the lock
   } else if (outcome_->is_finished()) {
     settle();
   }
@@ -143,7 +143,7 @@ void OcclWork::make_future(const c10::Stream& stream) {
       c10::ListType::create(c10::TensorType::get()),
       std::vector<c10::Device>{stream.device()});
   {
-    // The future takes its event from the current stream.
+    // The future records its event on the current stream.
     const StreamScope scope(stream);
     future_->markCompleted(c10::IValue(issued_.outputs));
   }
@@ -188,7 +188,7 @@ void OcclWork::wait_on_host(std::chrono::milliseconds timeout) const {
     C10_THROW_ERROR(
         DistBackendError,
         c10::str(
-            // As NCCL says it, for those who look for its words.
+            // NCCL's words, for tools that search for them.
             "occl: caught collective operation timeout: ",
             issued_.name.text(),
             " was not done after ",
@@ -226,7 +226,7 @@ void OcclWork::blockCurrentStream() {
 
 c10::intrusive_ptr<c10::ivalue::Future> OcclWork::getFuture() {
   const std::lock_guard lock(future_mutex_);
-  if (!future_) { // it had run: a stream without work is as far
+  if (!future_) { // it has run: an idle stream is equivalent
     const OwnStream empty(device_);
     make_future(empty.get());
   }

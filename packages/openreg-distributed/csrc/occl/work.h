@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a collective returns: the place of its end in a stream.
+// The Work of a collective: the place of its end in a stream.
 #pragma once
 
 #include "occl/caller_streams.h"
@@ -18,18 +18,18 @@
 
 namespace openreg::distributed {
 
-/// How a collective ended; what the stream's thread tells the others.
+/// The outcome of a collective, which the stream's thread reports.
 class Outcome {
  public:
-  /// Only the first call counts. `is_abandoned` if threads that nobody can stop
-  /// may still use the memory.
+  /// Only the first call counts. `is_abandoned`: unstoppable threads may still
+  /// use the memory.
   void finish(
       std::exception_ptr failure,
       int source_rank = -1,
       bool is_abandoned = false);
   bool is_finished() const;
   bool is_abandoned() const;
-  /// Null while it runs, and if it succeeded.
+  /// Null while it runs, and after success.
   std::exception_ptr failure() const;
   /// Waits; without a limit for 0. Returns whether it has finished.
   bool wait(std::chrono::milliseconds timeout) const;
@@ -45,11 +45,11 @@ class Outcome {
 };
 
 /// The memory of a collective, kept until a stream waits for its end, as NCCL
-/// does. What that stream's memory is used for after that comes later, so that
-/// the collective may still run. Where other threads than the stream's use it,
-/// which an abort does not stop, it is kept until the collective has ended. It
-/// is given up on threads of the caller: a storage can have an object of
-/// Python, whose end takes the GIL.
+/// does. Later uses of the memory are ordered after that wait, so the
+/// collective may still run. If other threads than the stream's use it, which
+/// an abort does not stop, it is kept until the collective has ended. It is
+/// released on the caller's threads, because a storage can own a Python object,
+/// whose destruction acquires the GIL.
 class Memory {
  public:
   Memory(
@@ -57,10 +57,10 @@ class Memory {
       const std::vector<at::Tensor>& outputs,
       std::shared_ptr<const Outcome> outcome,
       bool until_end);
-  /// To be called when the current stream waits for the end.
+  /// Must be called when the current stream waits for the end.
   void give_up();
-  /// To be called at the end, or when nobody is left to wait for it. Keeps the
-  /// memory for ever if it may still be used.
+  /// Must be called at the end, or when no waiter is left. Leaks the memory if
+  /// it may still be in use.
   void settle();
 
  private:
@@ -87,9 +87,9 @@ class OcclWork final : public c10d::Work {
  public:
   struct Issued {
     c10d::OpType type = c10d::OpType::UNKNOWN;
-    std::string title;              // as the profiler shows it
-    CallName name;                  // as errors call it
-    bool blocks_host = false;       // wait() returns when it is done
+    std::string title;              // for the profiler
+    CallName name;                  // for errors
+    bool blocks_host = false;       // wait() blocks until the end
     std::vector<at::Tensor> inputs; // for the profiler
     std::vector<at::Tensor> outputs;
   };
@@ -99,12 +99,12 @@ class OcclWork final : public c10d::Work {
       std::shared_ptr<Outcome> outcome,
       std::shared_ptr<Memory> memory);
 
-  /// Called once, when the collective is in the stream, behind `place`.
+  /// Called once, when the collective is enqueued after `place`.
   void set_issued(
       const c10::Stream& stream,
       std::shared_ptr<CallerStreams> callers,
       const CallerStreams::Place& place);
-  /// The same if it has run already.
+  /// Called instead if it has already run.
   void set_done(c10::DeviceIndex device);
 
   bool isCompleted() override;
@@ -118,7 +118,7 @@ class OcclWork final : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   uint64_t getSequencenumber() const override;
 
-  /// Null if it had run before others could wait for it.
+  /// Null if it had run before it was issued.
   const std::shared_ptr<c10::Event>& end() const {
     return end_;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The ring of calls, and its file.
+// The ring buffer of calls, and its file.
 #include "record/flight.h"
 
 #include <openreg/openreg.h>
@@ -26,7 +26,7 @@
 namespace openreg::distributed {
 namespace {
 
-// The version of PyTorch's fields.
+// The version of PyTorch's format.
 constexpr const char* kVersion = "2.10";
 
 uint64_t number_of(const char* name) {
@@ -53,7 +53,7 @@ std::string quoted(const std::string& text) {
   return json + '"';
 }
 
-/// `[a, b]`, of what `text` makes of each.
+/// `[a, b]`, with each value converted by `text`.
 template <typename Values, typename Text>
 std::string list_of(const Values& values, const Text& text) {
   std::string json = "[";
@@ -64,7 +64,7 @@ std::string list_of(const Values& values, const Text& text) {
   return json + "]";
 }
 
-/// The same, of what `text` makes of the type and the sizes of each.
+/// The same for shapes; `text` converts a type and sizes.
 template <typename Text>
 std::string list_of_each(const Shapes& shapes, const Text& text) {
   std::vector<std::string> texts;
@@ -86,8 +86,8 @@ std::string types_of(const Shapes& shapes) {
   });
 }
 
-/// As the profiler shows a collective; of a message as NCCL's records name it:
-/// `send 0->1`, `recv 1<-0`.
+/// The name of a collective as in the profiler, and of a message as in NCCL's
+/// records: `send 0->1`, `recv 1<-0`.
 std::string name_of(const FlightCall& call, int rank) {
   if (!call.message) {
     return c10::str(kBackendName, ":", call.name);
@@ -107,8 +107,8 @@ std::string time_of(int64_t time) {
   return time == 0 ? "null" : std::to_string(time);
 }
 
-/// Its folder, and no other's: names in the folder of temporary files can be
-/// guessed.
+/// Creates a folder that only this user owns, because names in the folder of
+/// temporary files can be guessed.
 void make_own_folder(const std::string& path) {
   const int made = mkdir(path.c_str(), 0700);
   TORCH_CHECK(
@@ -148,7 +148,7 @@ FlightRecord& FlightRecord::get() {
   if (record.compare_exchange_strong(found, made.get())) {
     return *made.release();
   }
-  return *found; // of another thread, which was first
+  return *found; // another thread was first
 }
 
 FlightRecord::FlightRecord()
@@ -351,7 +351,7 @@ std::string FlightRecord::to_json(const std::string& reason) const {
       ",\n\"reason\": ",
       quoted(reason),
       ",\n\"pg_config\": {");
-  // A name can come again after its group was destroyed: the last one counts.
+  // A name can be reused after its group was destroyed: the last group counts.
   std::map<std::string, uint64_t> named;
   for (const auto& [number, each] : groups_) {
     named[each.group.name] = number;
@@ -404,7 +404,7 @@ std::string FlightRecord::default_path() const {
       geteuid(),
       "-",
       parent_);
-  // Ranks that torchrun starts again have the same parent.
+  // Ranks restarted by torchrun have the same parent.
   if (const char* restarts = std::getenv("TORCHELASTIC_RESTART_COUNT")) {
     folder += c10::str("-", restarts);
   }
@@ -417,7 +417,7 @@ std::string FlightRecord::write(const std::string& reason, std::string path)
   if (path.empty()) {
     path = default_path();
   }
-  // Whole or not at all, also if another thread writes it now.
+  // Replaces the file atomically, also if another thread writes it.
   static std::atomic<int> writes{0};
   const std::string other = c10::str(path, ".", getpid(), ".", ++writes);
   bool written = false;

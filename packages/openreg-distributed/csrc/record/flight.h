@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The flight record: what this rank did last, for the case that it fails.
+// The flight record: the last calls of this rank, for the analysis of failures.
 //
-// Its files have the fields of PyTorch's flight recorder, which has no place
-// for other backends.
+// Its files have the fields of PyTorch's flight recorder, which does not
+// support other backends.
 #pragma once
 
 #include "base/maker.h"
@@ -20,7 +20,7 @@
 
 namespace openreg::distributed {
 
-/// Sizes and types of tensors, without the tensors.
+/// The sizes and types of tensors, without the tensors.
 class Shapes {
  public:
   void add(const at::Tensor& tensor);
@@ -38,78 +38,79 @@ class Shapes {
   }
 
  private:
-  // Of each: its type, how many sizes it has, and these. Few fit in here.
+  // For each tensor its type, the number of its sizes, and the sizes. Inline
+  // for a few.
   c10::SmallVector<int64_t, 6> numbers_;
 };
 
 struct FlightGroup {
   std::string name;
   std::string description;
-  std::vector<uint64_t> ranks; // as the default group counts them
-  int rank = -1;               // this one, as the group counts
-  uint64_t token = 0;          // no other group has it, whatever its name
+  std::vector<uint64_t> ranks; // numbers in the default group
+  int rank = -1;               // of this process in the group
+  uint64_t token = 0;          // unique among groups
 };
 
-/// A collective, or one message. Calls are many, and few are ever read: texts
-/// are made when they are.
+/// A collective or a message. Texts are created on demand, because few of the
+/// many calls are ever read.
 struct FlightCall {
-  uint64_t group = 0;    // what add_group() returned
-  const char* name = ""; // of a collective; valid for good
+  uint64_t group = 0;    // from add_group()
+  const char* name = ""; // of a collective; valid forever
   struct Peer {
     PeerOp::Kind kind;
     int rank;
     int tag;
   };
   std::optional<Peer> message;
-  uint64_t collective = 0; // numbers of the last ones of the group
+  uint64_t collective = 0; // the last numbers of the group
   uint64_t exchange = 0;
   Shapes inputs;
   Shapes outputs;
   Milliseconds timeout{};
 };
 
-/// The last calls of a process, in a ring, and those before that have not
-/// ended: the first ones, and as many at most as the ring has.
+/// The last calls of a process, in a ring buffer, and earlier calls that have
+/// not ended: the first ones, at most as many as the ring holds.
 class FlightRecord {
  public:
-  /// That of this process, which is never destroyed. A forked child begins a
-  /// new one: it may have inherited this one locked.
+  /// The record of this process, which is never destroyed. A forked child
+  /// starts a new record, because the inherited one may be locked.
   static FlightRecord& get();
 
-  /// Reads the settings, of which a wrong one is an error from here on.
+  /// Reads the settings. An invalid one is an error from here on.
   FlightRecord();
 
-  /// False if the setting says that nothing is kept.
+  /// False if the setting disables the record.
   bool keeps_calls() const {
     return capacity_ > 0;
   }
 
-  /// `rank` is this one, as the default group counts.
+  /// `rank` is this process's rank in the default group.
   uint64_t add_group(FlightGroup group, uint64_t rank);
-  /// Groups are described after they are made.
+  /// Groups are described after their creation.
   void describe_group(uint64_t group, const std::string& description);
-  /// It is kept as long as a call of it is.
+  /// The group is kept as long as one of its calls.
   void remove_group(uint64_t group);
 
-  /// Takes up calls that are one, which `Span` names from then on.
+  /// Adds calls that belong together; `Span` identifies them.
   struct Span {
     uint64_t first = 0;
     uint64_t end = 0;
   };
   Span add(c10::ArrayRef<FlightCall> calls, const Stack& stack);
-  /// The stack for add(), if they are kept. It may wait for the GIL, so the
-  /// caller must hold no lock.
+  /// The stack for add(), if stacks are kept. May wait for the GIL, so the
+  /// caller must not hold a lock.
   Stack stack() const;
   void set_started(Span span);
-  /// Empty if they have succeeded.
+  /// `failure` is empty after success.
   void set_ended(Span span, const std::string& failure);
 
   std::string to_json(const std::string& reason) const;
-  /// Writes it to a file; by default to the one of this rank. Returns the path.
-  /// Throws if that fails.
+  /// Writes the record to a file, by default the file of this rank. Returns the
+  /// path. Throws on failure.
   std::string write(const std::string& reason, std::string path = {}) const;
-  /// The same after a failure: what to add to its message. Empty if the setting
-  /// forbids it.
+  /// Writes the record after a failure. Returns a suffix for its message; empty
+  /// if the setting disables files.
   std::string write_after(const std::string& failure) const;
 
  private:
@@ -127,7 +128,7 @@ class FlightRecord {
 
   struct Group {
     FlightGroup group;
-    uint64_t collectives = 0; // number of the last one
+    uint64_t collectives = 0; // the last number
     bool is_removed = false;
   };
 
@@ -139,12 +140,12 @@ class FlightRecord {
   const size_t capacity_;
   const bool keeps_stacks_;
   const bool writes_files_;
-  const int parent_; // which all ranks of a job on this host have
+  const int parent_; // the same for all ranks of a job on this host
   const Maker maker_;
   mutable std::mutex mutex_;
   std::vector<Entry> ring_;
-  // Which had not ended when the ring came round to them. One that has failed
-  // since stays, as the cause of what came after it.
+  // Calls that had not ended when the ring reused their slots. A call that has
+  // failed since stays, as the cause of later failures.
   std::map<uint64_t, Entry> unended_;
   uint64_t next_ = 1;
   std::map<uint64_t, Group> groups_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reads the frames of the interpreter. A program makes its calls at few places,
-// of which the text is made once.
+// Reads the interpreter's frames. A program makes its calls at few places, so
+// the text of each place is created only once.
 #include "record/python_stack.h"
 
 #include <algorithm>
@@ -46,8 +46,8 @@ struct Equal {
   }
 };
 
-/// Stacks by their places, whose code it keeps: another one could get its
-/// address. The GIL guards it.
+/// Stacks by their places. Keeps the code objects alive, because their
+/// addresses could be reused. The GIL guards it.
 using Stacks = std::unordered_map<std::vector<Place>, Stack, Hash, Equal>;
 
 Stacks& known() {
@@ -55,8 +55,8 @@ Stacks& known() {
   return *value;
 }
 
-/// Those of this thread, innermost first, as far as there is room for them.
-/// Nothing keeps their code but the frames.
+/// Reads this thread's places, innermost first, as many as fit. Only the frames
+/// keep the code objects alive.
 size_t read_places(std::span<Place> places) {
   size_t count = 0;
   PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
@@ -76,7 +76,7 @@ size_t read_places(std::span<Place> places) {
 std::string text_of(PyObject* text) {
   const char* utf8 = PyUnicode_AsUTF8(text);
   if (utf8 == nullptr) {
-    PyErr_Clear(); // a file name of other bytes
+    PyErr_Clear(); // a file name that is not UTF-8
     return "?";
   }
   return utf8;
@@ -106,7 +106,7 @@ void keep(Places places, const Stack& stack) {
       Py_INCREF(place.code);
     }
   }
-  // The end of code may run more of it, which may come here again.
+  // Destroying code may run code that calls this function again.
   for (const auto& [old, text] : dropped) {
     for (const Place& place : old) {
       Py_DECREF(place.code);
@@ -117,9 +117,9 @@ void keep(Places places, const Stack& stack) {
 } // namespace
 
 Stack python_stack() {
-  // A thread without Python need not wait for the GIL. Those of autograd are
-  // not such ones, so that a collective in a hook of a backward pass waits for
-  // it, as it does for the stacks that NCCL's flight recorder takes.
+  // A thread without Python need not wait for the GIL. Autograd threads have
+  // Python, so a collective in a hook of a backward pass waits for it, as with
+  // the stacks of NCCL's flight recorder.
   if (PyGILState_GetThisThreadState() == nullptr) {
     return nullptr;
   }

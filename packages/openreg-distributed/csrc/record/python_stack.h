@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where in a Python program a call comes from.
+// The Python stack of a call.
 #pragma once
 
 #include <memory>
@@ -14,11 +14,11 @@ struct Frame {
   int line;
 };
 
-/// Frames, innermost first, as text: what reads it later may not wait for the
-/// GIL. Null in a thread without Python.
+/// Frames, innermost first, as text, because a later reader may not wait for
+/// the GIL. Null in a thread without Python.
 using Stack = std::shared_ptr<const std::vector<Frame>>;
 
-/// That of this thread.
+/// The stack of this thread.
 Stack python_stack();
 
 } // namespace openreg::distributed

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Waiting for a word: spin, then sleep, and look after the other process.
+// Waits for a word: spins, then sleeps, and checks the other process.
 #include "symmetric/signals.h"
 
 #include <c10/util/Exception.h>
@@ -93,7 +93,7 @@ void Signals::exchange(
   auto pause = kShortest;
   for (int tries = 0;; ++tries) {
     uint32_t expected = before;
-    // What a rank wrote before it signalled is there for who waited.
+    // Acquires the data that the other rank wrote before the signal.
     if (flag.compare_exchange_strong(
             expected, 1 - before, std::memory_order_acq_rel)) {
       return;
@@ -107,7 +107,7 @@ void Signals::exchange(
     TORCH_CHECK(reason == nullptr, describe(name, channel), ": ", reason);
     if (const auto& process = processes_[static_cast<size_t>(other)];
         process && process->has_ended()) {
-      // It may have signalled just before.
+      // The other rank may have signalled before its end.
       TORCH_CHECK(
           flag.load() == before,
           describe(name, channel),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Signal pads: words in the memory of each rank that the others set and the
-// rank takes back. They are zero wherever nobody waits.
+// Signal pads: words in each rank's memory that other ranks set and the rank
+// clears. They are zero when no rank waits.
 #pragma once
 
 #include "occl/pending.h"
@@ -16,8 +16,8 @@ namespace openreg::distributed {
 
 class Signals {
  public:
-  /// Where kernels find the pad of each rank, and so many words of it.
-  /// `processes` is null for the own rank. `pending` ends what waits.
+  /// `pads` are the kernel addresses of each rank's pad of `words` words.
+  /// `processes` is null for this rank. `pending` ends waits.
   Signals(
       std::vector<uint32_t*> pads,
       size_t words,
@@ -26,11 +26,12 @@ class Signals {
       int rank,
       std::string group);
 
-  /// Throws if pads have no room for such a channel, or if the group has ended.
+  /// Throws if the pads do not have this channel, or if the group has ended.
   void check(const char* name, int channel) const;
   void check_rank(const char* name, int rank) const;
 
-  // These block, and run on the threads of streams. No limit for 0.
+  // The following functions block and run on stream threads. A limit of 0 means
+  // no limit.
   void barrier(int channel, Milliseconds limit) const;
   void put(int rank, int channel, Milliseconds limit) const;
   void wait(int rank, int channel, Milliseconds limit) const;
@@ -40,9 +41,9 @@ class Signals {
     return static_cast<int>(pads_.size());
   }
   std::string describe(const char* name, int channel) const;
-  /// The word by which `from` signals to `to`.
+  /// The word for signals of `from` to `to`.
   uint32_t& word(int from, int to, int channel) const;
-  /// Changes a word of both ranks, once it is `before`.
+  /// Changes a word of two ranks once it is `before`.
   void exchange(
       const char* name,
       int from,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ranks tell each other of their blocks in a collective, and open those of the
-// others.
+// The ranks exchange handles of their blocks in a collective, and open each
+// other's blocks.
 #include "symmetric/symmetric_memory.h"
 
 #include "base/gathered.h"
@@ -38,7 +38,7 @@ void* offset(void* pointer, size_t bytes) {
 }
 
 void warn_of(orError_t error) {
-  // A forked child drops the objects that it inherited without a word.
+  // A forked child drops inherited objects silently.
   if (error != orSuccess && error != orErrorInitialization) {
     TORCH_WARN("SymmetricMemory: ", orGetErrorMessage());
   }
@@ -60,7 +60,7 @@ class Buffer {
   }
   /// Waits for the device, whose kernels may need the GIL.
   ~Buffer() {
-    // The runtime may be gone already.
+    // The runtime may be unloaded already.
     if (!symmetric::is_finalizing()) {
       const GilRelease no_gil;
       warn_of(orFree(pointer_));
@@ -81,7 +81,7 @@ class Buffer {
   int device_;
 };
 
-/// The bytes of a tensor, and the signal pad behind them.
+/// The bytes of a tensor, followed by the signal pad.
 class Block {
  public:
   Block(size_t size, int device)
@@ -145,7 +145,7 @@ class OpenBlock {
   void* pointer_ = nullptr;
 };
 
-/// What a rank tells the others of its block.
+/// The description of a block for the other ranks.
 struct Offer {
   orIpcMemHandle_t handle;
   uint64_t size;
@@ -154,9 +154,9 @@ struct Offer {
   int64_t device;
 };
 
-/// The memories of all ranks. Kernels use it, and do not keep it: those who do
-/// are of the host, and its end waits for the device. So none of this ends on
-/// the thread of a stream.
+/// The blocks of all ranks. Kernels use a mapping without owning it. Only host
+/// objects own it, and its destructor waits for the device, so it is never
+/// destroyed on a stream's thread.
 struct Mapping {
   std::shared_ptr<Block> own;
   std::vector<std::unique_ptr<OpenBlock>> others; // null for the own rank
@@ -172,14 +172,14 @@ struct Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
   ~Mapping() {
-    tables.reset(); // first: it waits for the device
+    tables.reset(); // first, because it waits for the device
     if (symmetric::is_finalizing()) {
       static_cast<void>(signals.release()); // nothing has waited
     }
   }
 };
 
-/// What rendezvous() returns: a mapping, and where in it the tensor begins.
+/// The result of rendezvous(): a mapping, and the tensor's offset in it.
 class Handle final : public symmetric::SymmetricMemory {
  public:
   Handle(std::shared_ptr<const Mapping> mapping, size_t offset)
@@ -280,7 +280,7 @@ class Allocator final : public symmetric::SymmetricMemoryAllocator {
   }
 
   void free(void* pointer) override {
-    Entry ended; // outside of the lock: it waits for the device
+    Entry ended; // destroyed outside of the lock: it waits for the device
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(pointer);
     if (found != blocks_.end()) {
@@ -326,11 +326,11 @@ class Allocator final : public symmetric::SymmetricMemoryAllocator {
       const std::lock_guard lock(mutex_);
       mapping = at(pointer).second.mappings[name];
     }
-    // Another group can have had the name.
+    // An earlier group may have had the same name.
     if (!mapping || mapping->pending != occl->pending()) {
       const GilRelease no_gil;
       mapping = meet(*occl, name, std::move(block));
-      auto earlier = mapping; // ends outside of the lock
+      auto earlier = mapping; // destroyed outside of the lock
       const std::lock_guard lock(mutex_);
       at(pointer).second.mappings[name].swap(earlier);
     }
@@ -355,7 +355,7 @@ class Allocator final : public symmetric::SymmetricMemoryAllocator {
   struct Entry {
     std::shared_ptr<Block> block;
     std::optional<std::string> group_name;
-    // By the name of the group.
+    // By group name.
     std::map<std::string, std::shared_ptr<const Mapping>> mappings;
   };
   using Blocks = std::map<void*, Entry>;
@@ -380,7 +380,7 @@ class Allocator final : public symmetric::SymmetricMemoryAllocator {
     return *found;
   }
 
-  /// All ranks of the group come here, in the same order.
+  /// Called by all ranks of the group in the same order.
   static std::shared_ptr<const Mapping> meet(
       OcclBackend& backend,
       const std::string& name,
@@ -419,7 +419,7 @@ class Allocator final : public symmetric::SymmetricMemoryAllocator {
     } catch (...) {
       failure = std::current_exception();
     }
-    // From here on each may free its own: all have opened it.
+    // From here on each rank may free its block, because all have opened it.
     const uint8_t answer = failure ? 0 : 1;
     const auto answers = all_gathered(answer, size, gather);
     if (failure) {
@@ -482,7 +482,7 @@ class Allocator final : public symmetric::SymmetricMemoryAllocator {
     return mapping;
   }
 
-  /// Kernels of one device reach the memory of another.
+  /// Enables peer access between devices.
   static void enable_access(int device, int peer) {
     if (device == peer) {
       return;
@@ -495,7 +495,7 @@ class Allocator final : public symmetric::SymmetricMemoryAllocator {
   }
 
   std::mutex mutex_;
-  Blocks blocks_; // by where they begin
+  Blocks blocks_; // by address
 };
 
 } // namespace

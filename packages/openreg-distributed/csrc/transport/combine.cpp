@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// With PyTorch's operators of the CPU.
+// Reduces with PyTorch's CPU operators.
 #include "transport/combine.h"
 
 #include <ATen/ATen.h>
@@ -23,7 +23,7 @@ Binary function_of(ReduceOp::RedOpType op) {
                  -> at::Tensor& { return at::add_out(out, one, other); };
     case ReduceOp::PRODUCT:
       return &at::mul_out;
-    case ReduceOp::MIN: // as NCCL's, a number wins over NaN
+    case ReduceOp::MIN: // as in NCCL, a number wins over NaN
       return &at::fmin_out;
     case ReduceOp::MAX:
       return &at::fmax_out;

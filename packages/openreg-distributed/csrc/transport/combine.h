@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reduces vectors of host memory.
+// Reduces vectors in host memory.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -10,8 +10,8 @@
 
 namespace openreg::distributed {
 
-/// Reduces `inputs`, each of `size` bytes, in their order. `result` may be the
-/// first or the second of them, but overlap no other.
+/// Reduces `inputs`, each of `size` bytes, in order. `result` may be the first
+/// or the second input and must not overlap others.
 void combine(
     std::byte* result,
     const std::vector<const std::byte*>& inputs,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Stores past the caches, where the compiler has them.
+// Non-temporal stores, if the compiler supports them.
 #include "transport/copy.h"
 
 #include <algorithm>
@@ -13,11 +13,11 @@
 namespace openreg::distributed {
 namespace {
 
-// Most cores have less of the last cache for themselves.
+// More than a core's share of the last-level cache on most machines.
 constexpr size_t kLarge = size_t{16} << 20;
 
 #if defined(__SSE2__)
-/// For memory that does not overlap.
+/// Copies memory that does not overlap.
 void stream(std::byte* to, const std::byte* from, size_t size) {
   constexpr size_t kLine = 64;
   const size_t misaligned = reinterpret_cast<uintptr_t>(to) % kLine;
@@ -27,7 +27,7 @@ void stream(std::byte* to, const std::byte* from, size_t size) {
   for (; done + kLine <= size; done += kLine) {
     const auto* source = reinterpret_cast<const __m128i*>(from + done);
     auto* target = reinterpret_cast<__m128i*>(to + done);
-    // All loads before the stores: whole lines leave the core so.
+    // All loads come before the stores, so that whole cache lines are written.
     const __m128i first = _mm_loadu_si128(source);
     const __m128i second = _mm_loadu_si128(source + 1);
     const __m128i third = _mm_loadu_si128(source + 2);
@@ -37,7 +37,7 @@ void stream(std::byte* to, const std::byte* from, size_t size) {
     _mm_stream_si128(target + 2, third);
     _mm_stream_si128(target + 3, fourth);
   }
-  _mm_sfence(); // other threads are told that it is there
+  _mm_sfence(); // makes the stores visible before a later signal
   std::memcpy(to + done, from + done, size - done);
 }
 #else

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What only moves data moves bytes, so that it has every type.
+// Collectives that only move data work on bytes, so they support every dtype.
 #include "transport/engine.h"
 
 #include "transport/copy.h"
@@ -15,8 +15,8 @@
 namespace openreg::distributed {
 namespace {
 
-/// Where a result goes: the tensor's memory, or a copy that store() brings
-/// there.
+/// The target of a result: the tensor's memory, or a temporary that store()
+/// copies there.
 class Target {
  public:
   explicit Target(const at::Tensor& tensor)
@@ -50,8 +50,7 @@ void store(const std::vector<Target>& targets) {
   }
 }
 
-/// Parts that follow each other. `counts` are of units of which `bytes` has
-/// `whole`.
+/// Consecutive parts. `counts` are in units, of which `bytes` has `whole`.
 BytesList parts_of(
     const Bytes& bytes,
     const std::vector<int64_t>& counts,
@@ -66,8 +65,8 @@ BytesList parts_of(
   return parts;
 }
 
-/// What a collective reads, or a copy if it writes there before it has read
-/// all. It may be all of the output with the number `same`.
+/// The input of a collective, or a copy of it if an output overlaps the input.
+/// The input may be identical to output number `same`.
 Bytes apart(const Bytes& input, const BytesList& outputs, size_t same) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Bytes& other = outputs[i];

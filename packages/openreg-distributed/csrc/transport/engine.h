@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Collectives over host memory, for every type, shape and geometry.
+// Collectives on host memory for all dtypes, shapes and strides.
 //
-// All of it blocks, and runs on the threads of streams.
+// All functions block and run on stream threads.
 #pragma once
 
 #include "base/maker.h"
@@ -19,21 +19,22 @@
 
 namespace openreg::distributed {
 
-/// What a collective works with: tensors of host memory, and its options.
+/// The operands of a collective: tensors over host memory, and options.
 struct Operands {
   Tensors outputs;
-  Tensors inputs; // none if the call works in place, on its outputs
+  Tensors inputs; // empty if the call works in place on its outputs
   Milliseconds timeout{};
   int root = 0;
   c10d::ReduceOp op = {};
-  // Sizes in the first dimension, one for each rank, which add up to it.
+  // Sizes along the first dimension, one per rank, which add up to it.
   std::vector<int64_t> output_splits = {};
   std::vector<int64_t> input_splits = {};
 };
 
 class Engine {
  public:
-  /// All ranks make theirs at the same time. `share_memory` if all may.
+  /// All ranks must construct it together. `share_memory`: allows shared
+  /// memory.
   Engine(
       c10::intrusive_ptr<c10d::Backend> gloo,
       bool share_memory,
@@ -47,25 +48,25 @@ class Engine {
   int size() const {
     return gloo_.size();
   }
-  /// The ranks of this group have the same, and no other group has it.
+  /// The same on all ranks of this group, and unique among groups.
   uint64_t token() const {
     return token_;
   }
-  /// The limit of sends and receives from now on.
+  /// Sets the limit of sends and receives.
   void set_timeout(Milliseconds timeout) {
     transport_->set_timeout(timeout);
   }
 
-  // Coalesced calls give several tensors, which are worked on one by one.
+  // Coalesced calls pass several tensors, which are processed one by one.
   void broadcast(const Operands& with);
   void allreduce(const Operands& with);
   void reduce(const Operands& with);
-  /// The outputs of each rank follow each other, one for each input. They may
-  /// differ in size: each is as large as the input of its rank.
+  /// The outputs of each rank are consecutive, one per input. Each is as large
+  /// as the input of its rank, and sizes may differ.
   void allgather(const Operands& with);
-  /// Each output is a tensor for all ranks.
+  /// Each output contains the data of all ranks.
   void allgather_flat(const Operands& with);
-  /// There is an input for each rank; these may differ in size.
+  /// There is one input per rank; sizes may differ.
   void reduce_scatter(const Operands& with);
   void reduce_scatter_flat(const Operands& with);
   /// Only the root has outputs.
@@ -76,41 +77,41 @@ class Engine {
   void alltoall_flat(const Operands& with);
   void barrier(const Operands& with);
   using SelfPairs = std::vector<std::pair<const PeerOp*, const PeerOp*>>;
-  /// Each receive of this rank from itself, with its send. Throws if one lacks
-  /// its counterpart, or if that is another tensor in size or type.
+  /// Returns each receive of this rank from itself with its send. Throws if one
+  /// has no counterpart, or if sizes or dtypes differ.
   SelfPairs pairs_with_self(const std::vector<PeerOp>& ops) const;
-  /// Begins all of them, and waits for all. Returns the rank that the last
-  /// receive from any rank got its data of, or -1.
+  /// Begins all operations and waits for all. Returns the source rank of the
+  /// last receive from any rank, or -1.
   int exchange(const std::vector<PeerOp>& ops);
 
-  /// True in a forked child, which is no rank and can end nothing.
+  /// True in a forked child, which is not a rank and cannot end calls.
   bool is_inherited() const {
     return !maker_.is_this_process();
   }
-  /// Keeps the first failure; work that comes later fails with it. Returns
-  /// whether this is the first.
+  /// Keeps the first failure; later work fails with it. Returns whether this is
+  /// the first.
   bool fail(const std::string& why);
   /// The first failure; empty if there was none.
   std::string failure() const;
-  /// Ends what waits, with an error, and all that comes.
+  /// Ends waiting and later calls with an error.
   void abort();
 
-  /// Whether an Attempt can be made.
+  /// Whether an Attempt is possible.
   bool can_attempt() const {
     return transport_->can_attempt();
   }
   bool shares_memory() const {
     return transport_ != &gloo_;
   }
-  /// Whether threads that an abort does not stop use the memory of calls.
+  /// Whether threads that an abort does not stop use the calls' memory.
   bool threads_run() const {
     return gloo_.threads_run();
   }
 
  private:
-  /// What this rank gives for its output among those of all.
+  /// This rank's input for its own output.
   Bytes own_part(const at::Tensor& input, const BytesList& outputs) const;
-  /// `input` has as many elements for each rank as `counts` says.
+  /// `input` has `counts[i]` elements for rank i.
   void reduce_scatter(
       const at::Tensor& output,
       const at::Tensor& input,
@@ -119,10 +120,10 @@ class Engine {
       const Operands& with);
 
   Maker maker_;
-  uint64_t token_ = 0;                // which the ranks agree on as they meet
-  GlooTransport gloo_;                // where the ranks meet
-  std::unique_ptr<Transport> shared_; // null if they are not on one host
-  Transport* transport_;              // one of these
+  uint64_t token_ = 0;                // exchanged when the ranks connect
+  GlooTransport gloo_;                // used to connect the ranks
+  std::unique_ptr<Transport> shared_; // null unless all ranks are on one host
+  Transport* transport_;              // one of the two
 
   mutable std::mutex mutex_;
   std::string failure_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Waiting for gloo, which has threads of its own, so that abort() can end it.
+// Waits for gloo's threads in a way that abort() can end.
 #include "transport/gloo.h"
 
 #include "transport/copy.h"
@@ -33,7 +33,8 @@ at::Tensor new_bytes(size_t size) {
       {static_cast<int64_t>(size)}, at::TensorOptions().dtype(at::kByte));
 }
 
-/// `keep` keeps copies: gloo's threads may use them after an abort.
+/// `keep` keeps copies alive, because gloo's threads may use them after an
+/// abort.
 at::Tensor tensor_of(const Bytes& bytes, std::function<void(void*)> keep) {
   return at::from_blob(
       bytes.data,
@@ -63,7 +64,7 @@ std::vector<int64_t> sizes_of(const BytesList& list) {
   return sizes;
 }
 
-/// Those that follow each other in memory as one, without a copy.
+/// Returns consecutive memory as one tensor, without a copy.
 std::optional<at::Tensor> whole_of(const BytesList& list) {
   Bytes whole;
   for (const Bytes& bytes : list) {
@@ -85,13 +86,13 @@ std::optional<at::Tensor> whole_of(const BytesList& list) {
 
 } // namespace
 
-// What waits for gloo, and what ended.
+// The running operations of gloo.
 struct GlooTransport::Progress {
   std::mutex mutex;
   std::condition_variable condition;
   bool aborted = false;
-  size_t running = 0;          // collectives that gloo has not ended
-  std::set<c10d::Work*> peers; // sends and receives that are waited for
+  size_t running = 0;          // running collectives
+  std::set<c10d::Work*> peers; // awaited sends and receives
 
   void check_aborted() const {
     if (aborted) {
@@ -105,13 +106,13 @@ GlooTransport::GlooTransport(c10::intrusive_ptr<c10d::Backend> gloo)
 
 GlooTransport::~GlooTransport() {
   if (!maker_.is_this_process()) {
-    // gloo would wait for the end of threads that are not in this process.
+    // gloo would wait for threads that do not exist in this process.
     static_cast<void>(gloo_.release());
     return;
   }
   const std::lock_guard lock(progress_->mutex);
   if (progress_->running != 0) {
-    // gloo ends its threads with the last reference, and one of them waits for
+    // gloo ends its threads with the last reference. One of them may wait for
     // another rank, at most until gloo's own time limit.
     std::thread([gloo = std::move(gloo_)]() mutable { gloo.reset(); }).detach();
   }
@@ -141,7 +142,7 @@ void GlooTransport::wait(const c10::intrusive_ptr<c10d::Work>& work) {
       progress_->check_aborted();
     }
   }
-  work->wait(); // throws what went wrong
+  work->wait(); // throws its failure
 }
 
 void GlooTransport::wait_for_peer(const c10::intrusive_ptr<c10d::Work>& work) {
@@ -240,7 +241,7 @@ void GlooTransport::allgather(
     wait(gloo_->allgather(out, in, options));
     return;
   }
-  // gloo has one size for all.
+  // gloo needs equal sizes on all ranks.
   const auto largest = static_cast<size_t>(*most);
   const Bytes all = Bytes::of(new_bytes(largest * outputs.size()));
   const Bytes own = Bytes::of(new_bytes(largest));
@@ -295,9 +296,9 @@ void GlooTransport::alltoall(
   at::Tensor out = whole ? *whole : new_bytes(total_of(outputs));
   at::Tensor in = given ? *given : at::cat(tensors_of(inputs));
   if (Bytes::of(in).overlaps(Bytes::of(out))) {
-    in = in.clone(); // gloo writes parts while others are still to be read
+    in = in.clone(); // gloo writes parts before it has read all
   }
-  wait(gloo_->alltoall_base( // takes what the sizes hold
+  wait(gloo_->alltoall_base( // takes the sizes' data
       out,
       in,
       out_sizes,
@@ -318,9 +319,8 @@ void GlooTransport::barrier(Milliseconds timeout) {
 }
 
 int GlooTransport::exchange(const std::vector<Message>& messages) {
-  // They have the buffers of gloo, which end with them here, after an error as
-  // well: that waits until no thread of gloo uses the memory, and none can
-  // after it.
+  // They own gloo's buffers, whose destruction waits until gloo's threads no
+  // longer use the memory. They are destroyed here, also after an error.
   std::vector<c10::intrusive_ptr<c10d::Work>> works;
   for (const Message& each : messages) {
     Tensors buffers{tensor_of(each.bytes)};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// gloo: between hosts, and where processes cannot share memory.
+// The transport over gloo: between hosts, or without shared memory.
 #pragma once
 
 #include "base/maker.h"
@@ -14,7 +14,7 @@ namespace openreg::distributed {
 class GlooTransport final : public Transport {
  public:
   explicit GlooTransport(c10::intrusive_ptr<c10d::Backend> gloo);
-  /// Drops gloo; one that is stuck is left to a thread of its own.
+  /// Drops gloo. A stuck instance is destroyed on a separate thread.
   ~GlooTransport() override;
 
   int rank() const {
@@ -23,7 +23,7 @@ class GlooTransport final : public Transport {
   int size() const {
     return gloo_->getSize();
   }
-  /// True while threads of gloo, which abort() does not stop, use memory.
+  /// True while gloo's threads, which abort() does not stop, use memory.
   bool threads_run() const;
 
   bool keeps_inputs() const override {

@@ -15,8 +15,8 @@ bool is_bitwise(ReduceOp::RedOpType op) {
   return op == ReduceOp::BAND || op == ReduceOp::BOR || op == ReduceOp::BXOR;
 }
 
-/// What a type is computed in. Unsigned sums and products wrap to the same bits
-/// as signed ones.
+/// The dtype in which a type is computed. Unsigned sums and products wrap to
+/// the same bits as signed ones.
 at::ScalarType wide_type(at::ScalarType type) {
   switch (type) {
     case at::kBool:

@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Reductions that gloo has no type or no operation for, by those that it has.
+// Maps reductions to the dtypes and operations that gloo supports.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
 namespace openreg::distributed {
 
-/// Throws unless tensors of this type can be reduced in this way.
+/// Throws unless tensors of this dtype support the reduction.
 void check_reduction(const c10d::ReduceOp& op, at::ScalarType type);
 
-/// One tensor of host memory in a reduction over all ranks.
+/// A host memory tensor in a reduction over all ranks.
 class Reduction {
  public:
-  /// `in_place` lets the buffer be the memory of `input`.
+  /// `in_place`: the buffer may use the memory of `input`.
   Reduction(
       const at::Tensor& input,
       const c10d::ReduceOp& op,
       int ranks,
       bool in_place);
 
-  /// A contiguous vector of a type that gloo has.
+  /// A contiguous vector of a dtype that gloo supports.
   const at::Tensor& buffer() const {
     return buffer_;
   }
-  /// What is to be done with it.
+  /// The operation on the buffer.
   c10d::ReduceOp buffer_op() const {
     return buffer_op_;
   }
-  /// How many elements of the buffer so many elements of the input are.
+  /// Converts element counts of the input to element counts of the buffer.
   std::vector<int64_t> counts(std::vector<int64_t> input_counts) const;
-  /// A vector of the buffer's type for what `output` is to get: its memory if
-  /// that will do.
+  /// A vector of the buffer's dtype for the result: the memory of `output` if
+  /// possible.
   at::Tensor result_for(const at::Tensor& output) const;
-  /// Brings reduced elements to `output`.
+  /// Stores reduced elements in `output`.
   void store(const at::Tensor& output, const at::Tensor& result) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lists of bytes, and which threads attempt something.
+// Lists of bytes, and the Attempt of a thread.
 #include "transport/transport.h"
 
 namespace openreg::distributed {

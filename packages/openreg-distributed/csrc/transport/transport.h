@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How bytes get from rank to rank. All of it blocks, and every rank calls the
-// same in the same order, but for exchange().
+// Moves bytes between ranks. All functions block. Except for exchange(), every
+// rank makes the same calls in the same order.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,7 +18,7 @@ constexpr const char* kBackendName = "occl";
 using Tensors = std::vector<at::Tensor>;
 using Milliseconds = std::chrono::milliseconds;
 
-/// A send or receive of a batch.
+/// A send or receive in a batch.
 struct PeerOp {
   enum class Kind { kSend, kRecv, kRecvAny };
   Kind kind;
@@ -27,14 +27,14 @@ struct PeerOp {
   int tag;
 };
 
-/// Memory of the host, which is that of `owner`: a copy, which it keeps, or a
-/// device's, which it does not.
+/// Host memory of `owner`: a copy, which it keeps alive, or device memory,
+/// which it does not.
 struct Bytes {
   std::byte* data = nullptr;
   size_t size = 0;
   at::Tensor owner;
 
-  /// Those of a contiguous tensor.
+  /// The bytes of a contiguous tensor.
   static Bytes of(const at::Tensor& tensor) {
     return {
         static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes(), tensor};
@@ -48,10 +48,10 @@ struct Bytes {
 };
 using BytesList = std::vector<Bytes>;
 size_t total_of(const BytesList& list);
-/// Parts of one size that follow each other.
+/// Consecutive parts of equal size.
 BytesList equal_parts(const Bytes& bytes, size_t parts);
 
-/// A PeerOp, of bytes.
+/// A PeerOp on bytes.
 struct Message {
   PeerOp::Kind kind;
   Bytes bytes;
@@ -59,15 +59,15 @@ struct Message {
   int tag;
 };
 
-/// The bytes of a call that can be attempted.
+/// The most bytes of a call that can be attempted.
 constexpr size_t kMostAttempted = size_t{64} << 10;
 
-/// Thrown by what an Attempt cannot do at once. It can be called again with the
-/// same arguments, and then goes on where it has stopped.
+/// Thrown when an Attempt cannot finish immediately. The same call can be
+/// repeated with the same arguments and then continues.
 struct NotYet {};
 
-/// While it lives, what its thread asks of a transport waits for other ranks
-/// only for moments.
+/// During its lifetime the thread's transport calls wait only briefly for other
+/// ranks.
 class Attempt {
  public:
   Attempt();
@@ -78,8 +78,8 @@ class Attempt {
   static bool runs_here();
 };
 
-/// Tensors, which are reduced, are contiguous vectors of host memory, of a type
-/// of gloo.
+/// Reduced tensors are contiguous host memory vectors of a dtype that gloo
+/// supports.
 class Transport {
  public:
   Transport() = default;
@@ -87,16 +87,16 @@ class Transport {
   Transport& operator=(const Transport&) = delete;
   virtual ~Transport() = default;
 
-  /// True if reduce() and reduce_scatter() leave what they are given as it is.
+  /// True if reduce() and reduce_scatter() do not modify their inputs.
   virtual bool keeps_inputs() const = 0;
-  /// True if one collective, or an exchange of one message that is not from any
-  /// rank, can be attempted while no other runs.
+  /// True if a collective, or an exchange of one message with a known peer, can
+  /// be attempted while no other call runs.
   virtual bool can_attempt() const = 0;
-  /// The limit of exchange() from now on.
+  /// Sets the limit of exchange().
   virtual void set_timeout(Milliseconds timeout) = 0;
-  /// Ends what waits, with an error, and all that comes.
+  /// Ends waiting and later calls with an error.
   virtual void abort() = 0;
-  /// The same after a failure, if the other ranks can be told of it.
+  /// Like abort() after a failure, and notifies the other ranks if possible.
   virtual void fail(const std::string& why) = 0;
 
   virtual void
@@ -105,31 +105,31 @@ class Transport {
       const at::Tensor& buffer,
       const c10d::ReduceOp& op,
       Milliseconds timeout) = 0;
-  /// The result is in the root's buffer.
+  /// The result is stored in the root's buffer.
   virtual void reduce(
       const at::Tensor& buffer,
       const c10d::ReduceOp& op,
       int root,
       Milliseconds timeout) = 0;
-  /// `buffer` has as many elements for each rank as `counts` says.
+  /// `buffer` has `counts[i]` elements for rank i.
   virtual void reduce_scatter(
       const at::Tensor& result,
       const at::Tensor& buffer,
       const std::vector<int64_t>& counts,
       const c10d::ReduceOp& op,
       Milliseconds timeout) = 0;
-  /// Outputs may differ in size: each as large as the input of its rank.
+  /// Each output is as large as the input of its rank; sizes may differ.
   virtual void allgather(
       const BytesList& outputs,
       const Bytes& input,
       Milliseconds timeout) = 0;
-  /// `outputs` is empty but on the root.
+  /// `outputs` is empty except on the root.
   virtual void gather(
       const BytesList& outputs,
       const Bytes& input,
       int root,
       Milliseconds timeout) = 0;
-  /// `inputs` is empty but on the root.
+  /// `inputs` is empty except on the root.
   virtual void scatter(
       const Bytes& output,
       const BytesList& inputs,
@@ -140,8 +140,8 @@ class Transport {
       const BytesList& inputs,
       Milliseconds timeout) = 0;
   virtual void barrier(Milliseconds timeout) = 0;
-  /// Begins all of them, none with the rank itself, and waits for all. Returns
-  /// the rank that the last receive from any rank got its data of, or -1.
+  /// Begins all messages, none with the rank itself, and waits for all. Returns
+  /// the source rank of the last receive from any rank, or -1.
   virtual int exchange(const std::vector<Message>& messages) = 0;
 };
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """occl, the backend of ``torch.distributed`` for OpenReg devices.
 
-``register()`` tells ``torch.distributed`` of it, which torch-openreg does by itself.
-That loads the C++ of this package, since the allocator of symmetric memory is an object
-of it. gloo, and all that a group is made of, comes with the first group.
+``register()`` registers it in ``torch.distributed``; torch-openreg calls it on import.
+That loads the C++ code of this package, which contains the allocator of symmetric
+memory. gloo is loaded with the first group.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Command line: ``python -m openreg_distributed flight FILES...``.
 
-It says which rank is in the others' way.
+It reports the rank that blocks the others.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ def main() -> int:
     )
     commands = parser.add_subparsers(dest="command", metavar="command", required=True)
     command = commands.add_parser(
-        "flight", help="put the flight records of ranks together, and explain them"
+        "flight", help="combine the flight records of ranks and explain them"
     )
     command.add_argument("files", nargs="+", help="a file of each rank, or a folder")
     command.add_argument(
         "--last",
         type=int,
         default=3,
-        help="how many of the last calls to show of each rank (default: 3)",
+        help="number of last calls to show for each rank (default: 3)",
     )
     command.add_argument(
         "--pytorch",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Makes the backend of a group, and gloo under it."""
+"""Creates the backend of a group, and gloo below it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from torch._C._distributed_c10d import (
 )
 from torch.distributed.distributed_c10d import GroupName
 
-# Before ours: the library of the device and its operators.
+# Loads the device library and the operators before openreg_distributed._C.
 try:
     import openreg_aten  # noqa: F401
 except ModuleNotFoundError as error:
@@ -35,20 +35,20 @@ Options = _C.Options
 
 
 def create(options: Any, backend_options: Any) -> Backend:
-    """Makes the backend of a group.
+    """Creates the backend of a group.
 
     Args:
-        options: What ``torch.distributed`` tells of the group: store, rank, size, time
-            limit, name, and the ranks; those are none for the default group.
+        options: The group's data from ``torch.distributed``: store, rank, size, time
+            limit, name, and the ranks, which are empty for the default group.
         backend_options: Options of the group, or None.
 
     Returns:
         The backend of this rank, connected to all others.
 
     Raises:
-        TypeError: If ``backend_options`` are those of another backend.
+        TypeError: If ``backend_options`` belong to another backend.
         RuntimeError: If the other ranks cannot be reached in time, or if devices are in
-            processes of their own, whose memory gloo cannot reach.
+            separate processes, whose memory gloo cannot access.
     """
     if openreg_runtime.setting("OPENREG_ISOLATION").value == "process":
         raise RuntimeError(
@@ -70,13 +70,13 @@ def create(options: Any, backend_options: Any) -> Backend:
 def make_engine(
     store: Store, rank: int, ranks: Sequence[int], timeout: timedelta, name: str
 ) -> Backend:
-    """Makes gloo, which moves the data between the memories of hosts.
+    """Creates gloo, which moves data between the memories of hosts.
 
     Args:
-        store: Where the ranks meet.
+        store: The store through which the ranks connect.
         rank: The number of this rank in the group.
-        ranks: The ranks of the group, as the default group counts them.
-        timeout: The limit for connecting, and of each collective.
+        ranks: The ranks of the group, as numbers in the default group.
+        timeout: The limit for connecting, and for each collective.
         name: The name of the group.
 
     Raises:
@@ -90,10 +90,10 @@ def make_engine(
 
 
 def _restart() -> str:
-    """Tells the ranks that torchrun has started again from those before.
+    """Returns a store prefix that separates restarted ranks from earlier ones.
 
-    It gives all of them one store, which still has the addresses of those before. The
-    number of restarts is that of a host, and all ranks have the same on one host only.
+    torchrun gives all of them one store, which still contains the earlier ranks' addresses. The
+    restart count is per host, so all ranks have the same count only on a single host.
     """
     shared = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     if shared and os.environ.get("GROUP_WORLD_SIZE") == "1":

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tells ``torch.distributed`` of the backend and of symmetric memory.
+"""Registers the backend and symmetric memory in ``torch.distributed``.
 
-torch-openreg imports this within ``import torch``, perhaps while the package above is
-still half imported.
+torch-openreg imports this module during ``import torch``, perhaps while the parent
+package is still being imported.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ _NAME = "occl"
 
 
 def register() -> None:
-    """Registers all of this package for the device's present name.
+    """Registers this package for the device's present name.
 
-    That is the backend, which a group that names none then has for tensors of the
-    device, and the memory of ``torch.distributed._symmetric_memory``. More calls do
-    nothing. Importing torch does this already where torch-openreg is installed.
+    Groups that do not name a backend then use occl for device tensors, and
+    ``torch.distributed._symmetric_memory`` allocates device memory. Further calls do
+    nothing. If torch-openreg is installed, ``import torch`` has already called this
+    function.
 
     Raises:
         RuntimeError: If torch was built without ``torch.distributed``.
@@ -35,7 +36,7 @@ def register() -> None:
 
 
 def register_backend() -> None:
-    """Registers the backend alone, which the first group loads."""
+    """Registers only the backend, which the first group loads."""
     from torch import distributed
 
     if not distributed.is_available():
@@ -48,14 +49,14 @@ def register_backend() -> None:
 
 
 def register_symmetric_memory() -> None:
-    """Registers the allocator of symmetric memory, which is C++ of this package."""
+    """Registers the allocator of symmetric memory, which is C++ code."""
     from openreg_distributed import _C
 
     _C.register_symmetric_memory()
 
 
 def _create(options: Any, backend_options: Any) -> Backend:
-    """Makes the backend of a group, as ``torch.distributed`` asks for it."""
+    """Creates the backend of a group for ``torch.distributed``."""
     from openreg_distributed import _engine
 
     _set_default_backend(sys._getframe(1))
@@ -63,11 +64,11 @@ def _create(options: Any, backend_options: Any) -> Backend:
 
 
 def _set_default_backend(caller: FrameType) -> None:
-    """Makes occl the default backend of a group that is made without a name of one.
+    """Makes occl the default backend of a group that does not name a backend.
 
-    PyTorch makes gloo its default unless it has NCCL, and then DistributedDataParallel
-    does not find that default: "Could not find backend type 1". The group is known to
-    nobody yet but the function of PyTorch that makes it, and calls us.
+    Without NCCL, PyTorch makes gloo the default, which DistributedDataParallel does not
+    find: "Could not find backend type 1". At this point only the calling PyTorch
+    function has a reference to the group.
     """
     group = caller.f_locals.get("pg")
     if caller.f_locals.get("backend") == "undefined" and group is not None:

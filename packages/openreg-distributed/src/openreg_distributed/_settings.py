@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The package's settings of the environment, which the runtime reads and checks."""
+"""The package's environment variables, which the runtime reads and checks."""
 
 from __future__ import annotations
 

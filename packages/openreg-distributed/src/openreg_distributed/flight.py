@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The flight record: what each rank did last, and which one is in the others' way.
+"""The flight record: the last calls of each rank, and the rank that blocks the others.
 
 A process keeps the last collectives and messages of its groups, and writes them to a
-file when one of them fails. ``python -m openreg_distributed flight FILES...`` puts the
-files of the ranks together.
+file when one of them fails. ``python -m openreg_distributed flight FILES...`` combines
+the files of the ranks.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["explain", "load", "record", "show", "to_pytorch", "write"]
 Record = Mapping[str, Any]
 Entry = Mapping[str, Any]
 
-# Where ranks may differ in the number of elements that they give, or that they get.
+# Collectives whose ranks may differ in the number of input or output elements.
 _GIVE_OTHERS = {"all_gather", "all_gather_coalesced", "scatter"}
 _GET_OTHERS = {"gather", "reduce_scatter"}
 _BOTH_OTHER = {"all_to_all", "all_to_all_base"}
 
-# Where PyTorch's analyser has another name for what NCCL has no name for.
+# Names of PyTorch's analyser for operations that NCCL does not have.
 _NAMES = {
     "all_gather_coalesced": "ALLGATHER_coalesced",
     "all_to_all_base": "all_to_all",
@@ -37,11 +37,11 @@ def record() -> dict[str, Any]:
     """Returns the flight record of this process, as ``load`` does.
 
     Raises:
-        OpenRegError: If a setting ``OPENREG_FLIGHT_...`` has a wrong value.
+        OpenRegError: If a setting ``OPENREG_FLIGHT_...`` has an invalid value.
     """
     from ._engine import _C
 
-    result: dict[str, Any] = json.loads(_C.flight_record("asked for"))
+    result: dict[str, Any] = json.loads(_C.flight_record("written on request"))
     return result
 
 
@@ -59,21 +59,23 @@ def write(path: str | Path | None = None) -> Path:
     """
     from ._engine import _C
 
-    return Path(_C.write_flight_record("asked for", "" if path is None else str(path)))
+    return Path(
+        _C.write_flight_record("written on request", "" if path is None else str(path))
+    )
 
 
 def load(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
     """Reads the files of several ranks.
 
     Args:
-        paths: Files, or folders of such files with names that end with ``.json``.
+        paths: Files, or folders with files whose names end in ``.json``.
 
     Returns:
         Their records, in the order of the ranks.
 
     Raises:
         OSError: If a file cannot be read.
-        ValueError: If a file is no flight record, or two are of one rank.
+        ValueError: If a file is not a flight record, or two files have the same rank.
     """
     records: dict[int, dict[str, Any]] = {}
     for path in paths:
@@ -94,10 +96,10 @@ def load(paths: Iterable[str | Path]) -> list[dict[str, Any]]:
 
 
 def explain(records: Sequence[Record]) -> str:
-    """Says in words which rank did not come, or called something else.
+    """Explains which rank did not call a collective, or called a different one.
 
     Args:
-        records: Those of the ranks, as ``load`` returns them.
+        records: The records of the ranks, as ``load`` returns them.
     """
     lines = [f"rank {each['rank']}: {each['reason']}" for each in records]
     for name, ranks in _groups(records):
@@ -107,11 +109,11 @@ def explain(records: Sequence[Record]) -> str:
 
 
 def show(record: Record, last: int) -> str:
-    """Describes the last calls of one rank, each in a line.
+    """Describes the last calls of one rank, one per line.
 
     Args:
-        record: That of the rank.
-        last: How many calls.
+        record: The record of the rank.
+        last: The number of calls.
     """
     lines = [f"rank {record['rank']}, process {record['process']} on {record['host']}:"]
     for entry in record["entries"][-last:] if last > 0 else []:
@@ -123,12 +125,12 @@ def show(record: Record, last: int) -> str:
 def to_pytorch(records: Sequence[Record], folder: str | Path) -> None:
     """Writes files for ``torch.distributed.flight_recorder.fr_trace``.
 
-    It knows the operations of NCCL only, whose names these files have. A receive from
-    any rank has none.
+    That tool supports only the operations of NCCL, so these files use their names. A
+    receive from any rank does not have a name.
 
     Args:
-        records: Those of the ranks.
-        folder: Where to; it is made if it is missing.
+        records: The records of the ranks.
+        folder: The target folder; it is created if it is missing.
     """
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
@@ -154,7 +156,7 @@ def to_pytorch(records: Sequence[Record], folder: str | Path) -> None:
 
 
 def _groups(records: Sequence[Record]) -> list[tuple[str, tuple[int, ...]]]:
-    """Returns names and ranks of the groups. Parts of a split one have one name."""
+    """Returns names and ranks of the groups. Parts of a split group share a name."""
     found: dict[tuple[str, tuple[int, ...]], None] = {}
     for each in records:
         for group in each["pg_config"].values():
@@ -163,7 +165,7 @@ def _groups(records: Sequence[Record]) -> list[tuple[str, tuple[int, ...]]]:
 
 
 class _Group:
-    """What the ranks of a group did, of those that have a record."""
+    """The calls of a group's ranks, as far as they have a record."""
 
     def __init__(
         self, name: str, ranks: tuple[int, ...], records: Sequence[Record]
@@ -187,12 +189,13 @@ class _Group:
         self.others = [
             each["rank"] for each in found if each["rank"] not in self.records
         ]
-        # How many collectives each has called, of which it has kept the last.
+        # The number of collectives that each rank has called. The record keeps the
+        # last.
         self.called: dict[int, int] = {}
         self.collectives: dict[int, dict[int, Entry]] = {}
         self.messages: dict[int, list[Entry]] = {}
         for rank, each in self.records.items():
-            # A group that was destroyed may have had the name before.
+            # A destroyed group may have had the same name.
             config = each["pg_config"][name]
             own = [e for e in each["entries"] if e["pg_id"] == config["pg_id"]]
             self.called[rank] = config["collectives"]
@@ -210,36 +213,36 @@ class _Group:
         return f"{named} of ranks {_listed(self.ranks)}"
 
     def explain(self) -> Iterator[str]:
-        """Yields sentences."""
+        """Yields the lines of the explanation."""
         found = [*self._explain_collectives(), *self._explain_messages()]
         if self.others:
             yield (
-                f"the record of {_ranks(self.others)} is of an earlier group of this "
-                "name, and is not compared: ranks that start again make another"
+                f"the record of {_ranks(self.others)} belongs to an earlier group of "
+                "this name and is not compared: restarted ranks create a new group"
             )
         with_record = {*self.records, *self.others}
         without = [rank for rank in self.ranks if rank not in with_record]
         if without and found:
             yield (
-                f"{_ranks(without)} left no record: the process was ended, or none of "
-                "its collectives has failed so far"
+                f"{_ranks(without)} left no record: the process was killed, or none of "
+                "its collectives has failed yet"
             )
         if found:
             yield from found
         elif any(self.collectives.values()) or any(self.messages.values()):
-            yield "all that the records have is complete"
+            yield "all recorded calls are complete"
         else:
             yield "nothing was called"
 
     def _explain_collectives(self) -> Iterator[str]:
-        """Yields what is wrong with the first collective that is not complete."""
+        """Yields the problem of the first incomplete collective."""
         for number in sorted(set().union(*self.collectives.values())):
             came = {
                 rank: each[number]
                 for rank, each in self.collectives.items()
                 if number in each
             }
-            # Where it was called and is not kept, it has succeeded.
+            # A call that is no longer kept has succeeded.
             missing = [rank for rank, last in self.called.items() if last < number]
             kinds: dict[tuple[object, ...], list[int]] = {}
             for rank, entry in came.items():
@@ -247,7 +250,7 @@ class _Group:
             if len(kinds) > 1:
                 yield f"the ranks called different collectives as number {number}:"
             elif missing:
-                yield f"{_ranks(missing)} did not come to number {number}:"
+                yield f"{_ranks(missing)} did not call number {number}:"
             elif all(entry["state"] == "completed" for entry in came.values()):
                 continue
             else:
@@ -263,22 +266,22 @@ class _Group:
             for rank in missing:
                 last, own = self.called[rank], self.collectives[rank]
                 if last in own:
-                    yield f"    {self._describe(rank, own[last])}, at last"
+                    yield f"    {self._describe(rank, own[last])}, its last call"
                 elif last > 0:
-                    yield f"    rank {rank}: number {last}, completed, at last"
+                    yield f"    rank {rank}: number {last}, completed, its last call"
                 else:
-                    yield f"    rank {rank} has called none"
+                    yield f"    rank {rank} has called no collective"
             return
 
     def _explain_messages(self) -> Iterator[str]:
-        """Yields what each message waits for that has begun and is not complete."""
+        """Yields the state of both sides for each message that is under way."""
         for rank, entries in self.messages.items():
             waiting = [
                 entry
                 for entry in entries
                 if entry["time_discovered_started_ns"] and entry["state"] != "completed"
             ]
-            for entry in waiting[:4]:  # others may fail because of the first
+            for entry in waiting[:4]:  # later ones may fail because of the first
                 yield self._describe(rank, entry)
                 yield from self._explain_message(rank, entry)
 
@@ -316,7 +319,7 @@ class _Group:
 
 
 def _kind(entry: Entry) -> tuple[object, ...]:
-    """What has to be the same on all ranks."""
+    """The parts of a call that must be equal on all ranks."""
     name = entry["profiling_name"]
     short = name.partition(":")[2]
     given = sum(map(math.prod, entry["input_sizes"]))
@@ -349,17 +352,17 @@ def _created(entry: Entry) -> int:
 
 
 def _state(entry: Entry, record: Record) -> str:
-    """What had become of it when the record was written."""
+    """The state of the call when the record was written."""
 
     def ago(time: str) -> str:
         return f"{(record['time_ns'] - entry[time]) / 1e9:.3f} s before this"
 
     if entry["state"] == "scheduled":
-        return f"called {ago('time_created_ns')}, but its stream has not come to it"
+        return f"called {ago('time_created_ns')}, but its stream has not reached it"
     if entry["state"] == "started":
-        return f"waits since {ago('time_discovered_started_ns')}"
+        return f"has waited since {ago('time_discovered_started_ns')}"
     if not entry["time_discovered_started_ns"]:
-        return "failed before its stream came to it"
+        return "failed before its stream reached it"
     begin, end = (
         entry[f"time_discovered_{what}_ns"] for what in ("started", "completed")
     )
@@ -368,7 +371,7 @@ def _state(entry: Entry, record: Record) -> str:
 
 
 def _place(entry: Entry) -> str:
-    """The line of the program that made the call, as far as it is known."""
+    """The program line of the call, if known."""
     for frame in entry["frames"]:
         if (
             "/torch/" not in frame["filename"]

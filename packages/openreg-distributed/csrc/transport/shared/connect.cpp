@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How ranks find out that they are on one host, and come to share memory.
+// Detects that all ranks are on one host, and connects them by shared memory.
 #include "base/gathered.h"
 #include "transport/shared/shared_transport.h"
 
@@ -16,7 +16,7 @@
 namespace openreg::distributed {
 namespace {
 
-/// What a rank tells the others.
+/// The data that a rank sends to the others.
 struct Invitation {
   // Equal for ranks that can open each other's files.
   struct Place {
@@ -28,9 +28,9 @@ struct Invitation {
   };
   Place place;
   int64_t process;
-  int64_t file; // of the first rank; -1 if it gives none
+  int64_t file; // of the first rank; -1: none
   uint64_t token;
-  uint64_t group; // that of the first rank counts
+  uint64_t group; // the first rank's counts
 };
 
 Invitation::Place place_of_this_process() {
@@ -51,8 +51,8 @@ uint64_t random_number() {
   return static_cast<uint64_t>(random()) << 32 | random();
 }
 
-/// False also after an exception: the others wait for what this rank tells them
-/// next.
+/// Returns false after an exception, too, because the other ranks wait for this
+/// rank's next message.
 template <typename Attempt>
 bool succeeds(const Attempt& attempt) {
   try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A message is cut into parts, for which each pair of ranks has a few places.
+// A message is split into parts. Each pair of ranks has a few slots for parts.
 #include "transport/shared/mailbox.h"
 
 #include "transport/copy.h"
@@ -12,7 +12,8 @@
 namespace openreg::distributed {
 namespace {
 
-// A send that waits so long for its receive takes what others send meanwhile.
+// A send that has waited this long for its receive also stores messages from
+// other ranks.
 constexpr Milliseconds kPatience{10};
 
 std::byte* bytes_of(PartHeader& part) {
@@ -130,7 +131,7 @@ bool Mailbox::keep(int from, Inbox& inbox) {
   if (moved && message.done == message.bytes.size()) {
     inbox.kept.push_back(std::move(message));
     inbox.partial.reset();
-    peers_.ring(peers_.rank()); // another thread may wait for it
+    peers_.ring(peers_.rank()); // another thread may wait for the channel
   }
   return moved;
 }
@@ -235,7 +236,7 @@ bool Mailbox::advance_all(std::vector<Transfer>& transfers) {
   bool moved = false;
   for (size_t i = 0; i < transfers.size(); ++i) {
     Transfer& each = transfers[i];
-    // Equal ones have to go in the order in which they are given.
+    // Transfers with the same peer and tag must keep their order.
     const auto same = [&](const Transfer& other) {
       return !other.finished && other.kind == each.kind &&
           other.tag == each.tag && other.peer == each.peer;
@@ -260,7 +261,8 @@ void Mailbox::check(
       needed[static_cast<size_t>(each.peer)] = true;
       continue;
     }
-    // Others can still send if one has left, but not if it was lost.
+    // If a rank has left, others can still send; if a rank was lost, they
+    // cannot.
     bool all_left = true;
     for (int other = 0; other < peers_.size(); ++other) {
       all_left = all_left && (other == peers_.rank() || peers_.has_left(other));
@@ -285,7 +287,8 @@ void Mailbox::check(
 }
 
 void Mailbox::attempt(std::vector<Transfer>& transfers) {
-  // One part has all of it, so it is done or not even begun.
+  // A single part holds the whole message, so the transfer is done or not
+  // begun.
   static_assert(kMostAttempted <= Segment::kPartBytes);
   Transfer& only = transfers.front();
   const bool finished = patience_.spin([&] {
@@ -328,7 +331,7 @@ int Mailbox::exchange(
     }
     auto moved_at = Clock::now();
     auto checked_at = moved_at;
-    // All ranks may be sending, and receive only after that.
+    // All ranks may be sending and receive only afterwards.
     bool keeps = false;
     while (true) {
       const uint32_t heard = peers_.bell();
@@ -339,7 +342,8 @@ int Mailbox::exchange(
       if (finished()) {
         break;
       }
-      // Afterwards the others wait, as for any receive: the heap has an end.
+      // After that the other ranks wait, as for any receive, because memory is
+      // limited.
       const bool kept = keeps && sends() && keep_all();
       if (!kept && !peers_.spin([&] { return peers_.bell() != heard; })) {
         peers_.sleep(heard, kPatience);

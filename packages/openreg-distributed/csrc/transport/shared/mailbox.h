@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages between two ranks, in the order in which they are sent, but for
-// their tags.
+// Messages between two ranks. Messages with the same tag keep their order.
 #pragma once
 
 #include "transport/shared/peers.h"
@@ -16,13 +15,13 @@ class Mailbox {
  public:
   explicit Mailbox(Peers& peers);
 
-  /// As Transport::exchange().
+  /// See Transport::exchange().
   int exchange(const std::vector<Message>& messages, const Deadline& deadline);
 
  private:
   struct Transfer {
     PeerOp::Kind kind;
-    int peer; // of a receive from any rank: -1 until it has begun
+    int peer; // -1: a receive from any rank that has not begun
     int tag;
     std::byte* data;
     size_t size;
@@ -30,17 +29,18 @@ class Mailbox {
     bool begun = false;
     bool finished = false;
   };
-  /// Owns channels in which a message has failed: what follows may be its rest.
+  /// Owns channels in which a message has failed, because later parts may
+  /// belong to it.
   static const Transfer kNobody;
 
-  // What came before anybody asked for its tag.
+  // A message that arrived before its receive.
   struct Kept {
     int64_t tag;
     std::vector<std::byte> bytes;
     size_t done = 0;
   };
 
-  // Several threads can send to one rank, or receive from it: one at a time has
+  // Several threads can send to or receive from one rank. One at a time owns
   // the channel, for a whole message.
   struct Outbox {
     std::mutex mutex;
@@ -53,22 +53,23 @@ class Mailbox {
     std::deque<Kept> kept;
   };
 
-  // These do what can be done at once, and return whether that was anything.
+  // The following functions make progress without waiting, and return whether
+  // there was any.
   bool advance(Transfer& transfer);
   bool send(Transfer& transfer);
   bool receive(Transfer& transfer, int from);
   bool receive_kept(Transfer& transfer, int from, Inbox& inbox);
   bool keep(int from, Inbox& inbox);
-  /// Takes what the ranks have sent, though nobody has asked for it yet.
+  /// Stores incoming messages that have no receive yet.
   bool keep_all();
 
   bool read_parts(int from, std::byte* data, size_t size, size_t& done);
   const PartHeader* next_part(int from) const;
   static void check_size(const Transfer& transfer, int from, size_t found);
-  /// Leaves the channel to `next`, or to others if that is null.
+  /// Passes the channel to `next`, or frees it if `next` is null.
   void drop(const Transfer& transfer, const Transfer* next);
   bool advance_all(std::vector<Transfer>& transfers);
-  /// Throws NotYet, with nothing done, if that is not all in a moment.
+  /// Throws NotYet without any effect if it cannot finish immediately.
   void attempt(std::vector<Transfer>& transfers);
   void check(const std::vector<Transfer>& transfers, const Deadline& deadline)
       const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sleeping on a word of the shared memory, and looking after the others.
+// Sleeps on a word of the shared memory, and checks the other ranks.
 #include "transport/shared/peers.h"
 
 #include <c10/util/Exception.h>
@@ -43,7 +43,8 @@ void Peers::leave(Membership membership, const std::string& why) {
 
 void Peers::ring(int rank) const {
   RankState& state = segment_->state(rank);
-  // Pairs with sleep(): either that sees the bell, or this sees the sleeper.
+  // Pairs with sleep(): either sleep() sees the bell, or this call sees the
+  // sleeper.
   state.bell.fetch_add(1, std::memory_order_seq_cst);
   if (state.sleepers.load(std::memory_order_seq_cst) != 0) {
     syscall(SYS_futex, &state.bell, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Waiting for other ranks: without keeping a core, and not for ever.
+// Waits for other ranks, without occupying a core and with a limit.
 #pragma once
 
 #include "base/patience.h"
@@ -16,7 +16,7 @@
 
 namespace openreg::distributed {
 
-/// When an operation has to end, and how long that was from its begin.
+/// The deadline of an operation, and the limit from which it was computed.
 struct Deadline {
   explicit Deadline(Milliseconds given)
       : limit(given), end(Clock::now() + given) {}
@@ -24,7 +24,7 @@ struct Deadline {
   Clock::time_point end;
 };
 
-/// This rank among those that share a segment.
+/// This rank among the ranks that share a segment.
 class Peers {
  public:
   /// `processes` by rank.
@@ -32,7 +32,7 @@ class Peers {
       std::unique_ptr<Segment> segment,
       int rank,
       std::vector<std::shared_ptr<const Process>> processes);
-  /// Tells the others that this rank has left.
+  /// Notifies the other ranks that this rank has left.
   ~Peers();
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
@@ -47,22 +47,22 @@ class Peers {
     return *segment_;
   }
 
-  /// Ends the waits of this rank, and those of others for it. Only the first
-  /// call counts, and none of a forked child.
+  /// Ends the waits of this rank and other ranks' waits for it. Only the first
+  /// call counts; calls of a forked child do nothing.
   void leave(Membership membership, const std::string& why = {});
 
-  /// Wakes the threads of a rank, after something that may concern them.
+  /// Wakes the threads of a rank after a change that may concern them.
   void ring(int rank) const;
   void ring_others() const;
-  /// To be read before what is waited for.
+  /// Must be read before the awaited condition.
   uint32_t bell() const {
     return own().bell.load(std::memory_order_seq_cst);
   }
   /// Returns once the bell has rung since it was `heard`, or after `limit`.
   void sleep(uint32_t heard, Milliseconds limit) const;
 
-  /// Throws if this rank has left, or another one from which nothing more is to
-  /// be expected, as `missing(rank)` tells.
+  /// Throws if this rank has left, or if another rank has ended for which
+  /// `missing(rank)` is true.
   template <typename Missing>
   void check(const Missing& missing) const {
     check_own();
@@ -70,17 +70,17 @@ class Peers {
       if (other == rank_ || !missing(other)) {
         continue;
       }
-      // It may have done all it had to before it went.
+      // The rank may have finished its part before it ended.
       if (const auto reason = gone(other); reason && missing(other)) {
         fail(*reason);
       }
     }
   }
-  /// True once a rank has ended its part, and nothing had failed.
+  /// True once a rank has left without a failure.
   bool has_left(int rank) const {
     return segment_->state(rank).membership.load() == Membership::kLeft;
   }
-  /// Why nothing more is to be expected of a rank.
+  /// The reason why a rank will not answer, if any.
   std::optional<std::string> gone(int rank) const;
 
   /// True if `missing(rank)` is false for all other ranks.
@@ -93,7 +93,7 @@ class Peers {
     }
     return true;
   }
-  /// Waits until it is. Throws at the time limit, and as check() does.
+  /// Waits until done(). Throws at the deadline, and as check().
   template <typename Missing>
   void wait(const Missing& missing, const Deadline& deadline) {
     const auto ready = [&] { return has_all(missing); };
@@ -119,7 +119,7 @@ class Peers {
     }
   }
 
-  /// Spins for less than what it costs to sleep and be woken.
+  /// Spins for less time than sleeping and waking takes.
   template <typename Ready>
   bool spin(const Ready& ready) {
     return patience_.spin(ready);
@@ -130,7 +130,7 @@ class Peers {
       const std::vector<int>& ranks,
       const Deadline& deadline) const;
 
-  /// How often one that sleeps looks after the others.
+  /// The interval at which a sleeping thread checks the other ranks.
   static constexpr Milliseconds kLook{50};
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One pidfd for each process, whatever the number of groups.
+// One pidfd per process, shared by all groups.
 #include "transport/shared/process.h"
 
 #include <map>

@@ -7,10 +7,10 @@
 
 namespace openreg::distributed {
 
-/// A process that is watched until its end, also if nobody waits for it.
+/// Detects the end of a process, even if it becomes a zombie.
 class Process {
  public:
-  /// Null if the system has no pidfd_open() or no such process.
+  /// Null if the system has no pidfd_open() or the process does not exist.
   static std::shared_ptr<const Process> find(pid_t number);
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;

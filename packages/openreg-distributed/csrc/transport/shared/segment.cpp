@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where things are in the shared file. Pages take no memory until they are
-// used.
+// The layout of the shared file. Pages take no memory until they are used.
 #include "transport/shared/segment.h"
 
 #include <cstdio>
@@ -25,7 +24,7 @@ size_t whole_pages(size_t bytes) {
   return (bytes + kPage - 1) / kPage * kPage;
 }
 
-// What the file begins with.
+// The offset of the rank states, after the header.
 size_t states_at() {
   return kPage;
 }
@@ -58,7 +57,7 @@ std::unique_ptr<Segment> Segment::map(int ranks, int file) {
     close(file);
     return nullptr;
   }
-  // A forked child is no rank.
+  // A forked child is not a rank.
   madvise(begin, size, MADV_DONTFORK);
   return std::unique_ptr<Segment>(
       new Segment(ranks, file, static_cast<std::byte*>(begin)));

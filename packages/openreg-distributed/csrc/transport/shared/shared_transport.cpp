@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The steps of each collective. Large tensors go through the slots in pieces,
-// which stay in the caches.
+// The steps of each collective. Large tensors pass through the slots in pieces
+// that stay in the caches.
 #include "transport/shared/shared_transport.h"
 
 #include "transport/combine.h"
@@ -19,8 +19,8 @@ namespace {
 using c10d::OpType;
 using c10d::ReduceOp;
 
-// So much is reduced by every rank for itself, which needs one step only. All
-// take the ranks in the same order, so their results are equal to the bit.
+// Up to this size every rank computes the whole reduction, which needs only one
+// step. All ranks reduce in the same order, so their results are bitwise equal.
 constexpr size_t kReducedByAll = size_t{64} << 10;
 
 std::byte* data_of(const at::Tensor& tensor) {
@@ -35,8 +35,7 @@ size_t pieces_of(size_t bytes, size_t piece) {
   return (bytes + piece - 1) / piece;
 }
 
-/// The part of `size` bytes that begins at `first`, as far as there are so
-/// many.
+/// The length of the part of at most `size` bytes that begins at `first`.
 size_t clipped(size_t bytes, size_t first, size_t size) {
   return first >= bytes ? 0 : std::min(size, bytes - first);
 }
@@ -83,7 +82,7 @@ std::string text_of(const Call& call) {
   return text;
 }
 
-/// Room for each rank in a slot; whole elements of every type.
+/// A rank's share of a slot, in whole elements of every type.
 size_t share_of_slot(int ranks) {
   return Segment::kSlotBytes / static_cast<size_t>(ranks) / 64 * 64;
 }
@@ -101,16 +100,16 @@ class SharedTransport::Steps {
                                            : timeout),
         first_(transport.next_step_ - (transport.is_given_ ? 1 : 0)) {}
 
-  /// Throws NotYet in an attempt unless the call takes one step only. Nothing
-  /// that it reads may have been written yet.
+  /// Throws NotYet in an attempt unless the call needs only one step. Must be
+  /// called before the call writes to its operands.
   void check_attempt(bool is_one_step) {
     if (!is_one_step && Attempt::runs_here()) {
       leave_attempt();
     }
   }
 
-  /// The next step: lets `write` fill this rank's slot for it, which nobody
-  /// reads any more, and tells the others.
+  /// Begins the next step: `write` fills this rank's free slot, and the other
+  /// ranks are notified.
   template <typename Write>
   void give(const Write& write) {
     if (std::exchange(transport_.is_given_, false)) {
@@ -119,7 +118,7 @@ class SharedTransport::Steps {
     const uint64_t step = transport_.next_step_;
     wait([&](int other) { return posted(other).load(kAcquire) < step; });
     if (step > 0) {
-      // Some may have had nobody to wait for.
+      // Some ranks may not have waited for any other.
       compare(step - 1, [](int) { return true; });
     }
     write(peers_.segment().slot(peers_.rank(), step));
@@ -135,12 +134,12 @@ class SharedTransport::Steps {
   void wait_for(int rank) {
     wait_until_posted([rank](int other) { return other == rank; });
   }
-  /// The slot of a rank that was waited for.
+  /// The slot of an awaited rank.
   const std::byte* slot(int rank) const {
     return peers_.segment().slot(rank, transport_.next_step_ - 1);
   }
-  /// Where a rank puts what it has reduced, to be read in the next step. Its
-  /// own can be written once all ranks were waited for.
+  /// The place of this rank's reduced result, which is read in the next step.
+  /// It may be written once all ranks were awaited.
   std::byte* own_result() const {
     return peers_.segment().slot(peers_.rank(), transport_.next_step_) +
         Segment::kSlotBytes;
@@ -167,7 +166,7 @@ class SharedTransport::Steps {
     }
   }
 
-  /// The same call goes on here, on another thread.
+  /// The same call continues later, on another thread.
   [[noreturn]] void leave_attempt() {
     transport_.is_given_ = transport_.next_step_ > first_;
     throw NotYet{};
@@ -184,7 +183,7 @@ class SharedTransport::Steps {
     }
   }
 
-  /// Throws if ranks that have posted a step do it for different calls.
+  /// Throws if ranks have posted a step for different calls.
   template <typename Needed>
   void compare(uint64_t step, const Needed& needed) const {
     const auto call_of = [&](int rank) -> const Call& {
@@ -296,8 +295,8 @@ void SharedTransport::allreduce(
     return;
   }
   steps.check_attempt(false);
-  // Each rank reduces its share of a piece, which the next step brings to the
-  // others.
+  // Each rank reduces its share of a piece, which the others read in the next
+  // step.
   const auto own = static_cast<size_t>(rank());
   const size_t share = share_of_slot(this->size());
   const size_t piece = share * ranks;
@@ -399,7 +398,7 @@ void SharedTransport::reduce_scatter(
           ? data + begins[own] + first
           : steps.slot(static_cast<int>(other)) + own * share;
     }
-    // The result may be this rank's part of what it gives.
+    // The result may be this rank's part of its own input.
     combine(steps.own_result(), given, count, buffer.scalar_type(), op);
     store_bytes(
         data_of(result) + first, steps.own_result(), count, size_of(result));
@@ -491,8 +490,8 @@ void SharedTransport::alltoall(
   const auto ranks = static_cast<size_t>(size());
   const auto own = static_cast<size_t>(rank());
   const size_t share = share_of_slot(size());
-  // Nobody knows what others give each other. The slot of the first step says
-  // it, beside the first pieces.
+  // Ranks do not know the sizes between other ranks. The slot of the first step
+  // contains the sizes and the first pieces.
   const auto sizes_in = [](const std::byte* slot) {
     return reinterpret_cast<const uint64_t*>(slot + Segment::kSlotBytes);
   };

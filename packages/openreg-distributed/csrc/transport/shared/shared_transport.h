@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Collectives of ranks that share memory.
 //
-// They go in steps, which all ranks take in the same order. In a step, a rank
-// puts bytes into its slot, posts the step, waits for the ranks that it needs,
-// and reads their slots. Two slots are enough: who has posted a step has read
-// all that it needs of the step before.
+// A collective is a sequence of steps, in the same order on all ranks. In a
+// step, a rank puts bytes into its slot, posts the step, waits for the ranks
+// that it needs, and reads their slots. Two slots are enough, because a rank
+// that has posted a step has read all data it needs from the previous step.
 #pragma once
 
 #include "transport/shared/mailbox.h"
@@ -19,8 +19,8 @@ namespace openreg::distributed {
 class SharedTransport final : public Transport {
  public:
   /// Null unless all ranks of the group that `rendezvous` connects can share
-  /// memory and `wanted` is true on all. All have to call it. `token` becomes a
-  /// number that they have, and no other group.
+  /// memory and `wanted` is true on all. All ranks must call it. Sets `token`
+  /// to a number that is unique to the group.
   static std::unique_ptr<SharedTransport> connect(
       Transport& rendezvous,
       int rank,
@@ -85,7 +85,7 @@ class SharedTransport final : public Transport {
       std::vector<std::shared_ptr<const Process>> processes,
       Milliseconds timeout);
 
-  /// A collective on its way.
+  /// A running collective.
   class Steps;
 
   int rank() const {
@@ -99,7 +99,7 @@ class SharedTransport final : public Transport {
   Patience patience_; // of attempts
   Mailbox mailbox_;
   uint64_t next_step_ = 0;
-  bool is_given_ = false; // the first step of a call, which an attempt began
+  bool is_given_ = false; // an attempt has posted the first step of a call
   std::atomic<Milliseconds> timeout_;
 };
 
