@@ -26,14 +26,14 @@ _function_name = gen_aoti_c_shim.gen_static_dispatch_backend_call
 
 
 def _function_or_method(function: NativeFunction, index: Any = None) -> str:
-    """Gives what an operator is called by; some are methods, and no functions."""
+    """Returns the function that calls an operator; some operators are only methods."""
     if Variant.function in function.variants:
         return _function_name(function, index)
     return f"at::_ops::{function.func.name.unambiguous_name()}::call"
 
 
 def main(folder: Path) -> None:
-    """Writes both files, of the operators that PyTorch has such functions of."""
+    """Writes both files for the operators that have C shims in PyTorch."""
     parsed = parse_native_yaml(
         str(SOURCES / "native_functions.yaml"), str(SOURCES / "tags.yaml")
     )

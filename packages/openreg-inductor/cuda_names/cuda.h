@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The functions of CUDA that AOTInductor's runtime calls, under their names.
+// The CUDA functions that AOTInductor's runtime calls, implemented with
+// libopenreg.
 //
-// That runtime is a text, compiled into each model. It knows the CPU, CUDA and
-// two others, by macros. libopenreg's functions are those of CUDA with another
-// prefix, so the text for CUDA serves, with its copies, events and errors.
+// That runtime is source text compiled into each model. Macros select the CPU,
+// CUDA or two other devices. libopenreg has CUDA's functions with another
+// prefix, so the CUDA variant works, including copies, events and errors.
 #pragma once
 
 #include <openreg/openreg.h>
@@ -62,7 +63,7 @@ inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return orEventSynchronize(event);
 }
 
-// Kernels are in the library of the model: there are no modules to unload.
+// Kernels are in the model's library: there are no modules to unload.
 using CUmodule = void*;
 enum CUresult { CUDA_SUCCESS = 0 };
 inline CUresult cuModuleUnload(CUmodule /*module*/) {

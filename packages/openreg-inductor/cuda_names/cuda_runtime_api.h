@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// AOTInductor's runtime includes it; all is in cuda.h.
+// AOTInductor's runtime includes this header; the declarations are in cuda.h.
 #pragma once

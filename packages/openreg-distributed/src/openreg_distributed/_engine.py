@@ -92,8 +92,9 @@ def make_engine(
 def _restart() -> str:
     """Returns a store prefix that separates restarted ranks from earlier ones.
 
-    torchrun gives all of them one store, which still contains the earlier ranks' addresses. The
-    restart count is per host, so all ranks have the same count only on a single host.
+    torchrun gives all of them one store, which still contains the earlier ranks'
+    addresses. The restart count is per host, so all ranks have the same count only on a
+    single host.
     """
     shared = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     if shared and os.environ.get("GROUP_WORLD_SIZE") == "1":

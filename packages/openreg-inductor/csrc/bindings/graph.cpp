@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The allocations of a graph, and its current device.
+// Allocations and the current device of a compiled graph.
 #include "bindings/graph.h"
 
 #include "bindings/translated.h"
@@ -61,8 +61,8 @@ empty_strided(PyObject* /*module*/, PyObject* const* args, Py_ssize_t count) {
   return result;
 }
 
-/// Makes a device current within a `with` statement. An object is entered once
-/// at a time.
+/// Makes a device current within a `with` statement. An object is entered only
+/// once at a time.
 struct PyDeviceGuard {
   PyObject_HEAD c10::Device device;
   c10::Device previous;

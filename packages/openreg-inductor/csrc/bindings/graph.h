@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the Python function of a graph calls beside kernels. It does so many
-// times in a step, hence no pybind11.
+// Functions that a compiled graph calls in addition to kernels. They run many
+// times per step, so they do not use pybind11.
 #pragma once
 
 #include <Python.h>

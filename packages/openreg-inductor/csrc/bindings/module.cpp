@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The Python module openreg_inductor._C: what generated code calls.
+// The Python module openreg_inductor._C, which generated code calls.
 #include "bindings/graph.h"
 #include "bindings/results.h"
 #include "bindings/runner.h"
@@ -40,7 +40,7 @@ bool try_launch(const Call& call) {
 
 PyObject* python_observer = nullptr; // callable, guarded by the GIL
 
-/// Throws what the observer raises as PyTorch's python_error.
+/// Throws the observer's exception as PyTorch's python_error.
 void call_observer(const Call& call, const std::vector<Observed>& operands) {
   if (!Py_IsInitialized()) {
     return;
@@ -76,7 +76,7 @@ void set_observer(py::object observer) {
 
 const Launcher functions{&find_operand_of, &try_launch};
 
-/// openreg-aten's: the rule of operators, and their errors.
+/// openreg-aten's function, which launches kernels like operators.
 LaunchCompiled find_launch_compiled() {
   void* found = PyCapsule_Import("openreg_aten._C.launch_compiled", 0);
   if (found == nullptr) {

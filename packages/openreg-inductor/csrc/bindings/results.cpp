@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The results of a graph that is replayed: each replay gives tensors of their
-// own, over the graph's memory. Before the next one, what is still in use gets
-// memory of its own.
+// The results of a replayed graph. Each replay returns new tensors over the
+// graph's memory. Before the next replay, tensors that are still in use are
+// moved to separate memory.
 #include "bindings/results.h"
 
 #include <ATen/core/Tensor.h>
@@ -22,7 +22,7 @@ namespace py = pybind11;
 namespace openreg::inductor {
 namespace {
 
-/// What keeps a block of the graph's memory while tensors lie in it.
+/// Keeps a block of the graph's memory alive while tensors use it.
 using Block = std::shared_ptr<c10::Storage>;
 
 void forget(void* block) {
@@ -33,7 +33,7 @@ c10::DataPtr point_to(const Block& block) {
   return {block->mutable_data(), new Block(block), &forget, block->device()};
 }
 
-/// Gives a storage a copy of its bytes, in the order of the current stream.
+/// Moves a storage to a copy of its bytes, in the order of the current stream.
 void move_out(c10::StorageImpl& storage) {
   const c10::Device device = storage.device();
   const auto bytes = static_cast<int64_t>(storage.nbytes());
@@ -47,7 +47,7 @@ void move_out(c10::StorageImpl& storage) {
 
 class GraphResults {
  public:
-  /// Takes the tensors that a capture made.
+  /// Takes the result tensors of a capture.
   explicit GraphResults(const std::vector<at::Tensor>& tensors) {
     for (const at::Tensor& tensor : tensors) {
       const auto known =
@@ -62,12 +62,12 @@ class GraphResults {
     }
   }
 
-  /// Gives the tensors of the last replay that are still in use memory of their
-  /// own: the current stream copies them.
+  /// Moves the tensors of the last replay that are still in use to separate
+  /// memory; the current stream copies them.
   void keep_live() {
     for (const auto& each : given_) {
       if (const auto live = each.lock()) {
-        // By a resize, or by set_data.
+        // By a resize or by set_data.
         const bool moved = std::none_of(
             blocks_.begin(), blocks_.end(), [&](const Block& block) {
               return block->data() == live->data();
@@ -80,7 +80,7 @@ class GraphResults {
     given_.clear();
   }
 
-  /// Makes the tensors of a replay.
+  /// Creates the tensors of a replay.
   std::vector<at::Tensor> give() {
     std::vector<c10::Storage> storages;
     storages.reserve(blocks_.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The results of a graph that is replayed.
+// The results of a replayed graph.
 #pragma once
 
 #include <Python.h>

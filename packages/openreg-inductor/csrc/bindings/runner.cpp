@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Runs models that AOTInductor has compiled.
+// Runs models compiled by AOTInductor.
 #include "bindings/runner.h"
 
 #include "launch/raised.h"
@@ -27,14 +27,14 @@ const c10::impl::DeviceGuardImplInterface& guard_impl() {
   return *c10::impl::getDeviceGuardImpl(c10::DeviceType::PrivateUse1);
 }
 
-/// The device that a name means, with an index.
+/// Returns the device of a name, with an index.
 c10::Device find_device(const std::string& name) {
   const c10::Device device(name);
   return device.has_index() ? device : guard_impl().getDevice();
 }
 
-/// Throws the exception again if it is Python's, such as one of a sanitizer: in
-/// C a model has lost its type.
+/// Rethrows a Python exception, such as a sanitizer's error, whose type the C
+/// interface of a model has lost.
 void raise_python_error(const std::exception_ptr& raised) {
   if (raised == nullptr) {
     return;
@@ -46,7 +46,7 @@ void raise_python_error(const std::exception_ptr& raised) {
     error.restore();
     throw pybind11::error_already_set();
   } catch (const std::exception&) {
-    // Its words are those of the model's exception.
+    // The model's exception has the same text.
   }
 }
 
@@ -58,8 +58,8 @@ bool is_finalizing() {
 #endif
 }
 
-/// The functions of libraries that stand behind one pointer of a runner, by the
-/// containers that they are called with.
+/// The library functions behind one function pointer of a runner, by model
+/// container.
 template <typename Function>
 struct Originals {
   std::mutex mutex;
@@ -71,7 +71,7 @@ Originals<Function>& originals() {
   return *value;
 }
 
-/// A model whose library has been loaded.
+/// A loaded model.
 class Runner final : public Base {
  public:
   Runner(
@@ -80,8 +80,8 @@ class Runner final : public Base {
       c10::Device device,
       const std::string& folder,
       bool single_threaded)
-      // The text of the runtime in the library was compiled with CUDA's names
-      // (cuda_names/cuda.h), and knows the device by one of them.
+      // The runtime in the library was compiled with CUDA's names
+      // (cuda_names/cuda.h), including the name of the device.
       : Base(
             library,
             models,
@@ -90,7 +90,7 @@ class Runner final : public Base {
             single_threaded),
         device_(device),
         library_(dlopen(library.c_str(), RTLD_NOW | RTLD_NOLOAD)) {
-    // PyTorch calls these with the GIL, and they are not virtual.
+    // PyTorch calls these functions with the GIL, and they are not virtual.
     release_gil_in<&Runner::extract_constants_map_func_>();
     release_gil_in<&Runner::update_user_managed_constant_buffer_func_>();
     release_gil_in<&Runner::update_constant_buffer_func_>();
@@ -106,9 +106,10 @@ class Runner final : public Base {
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
 
-  /// Waits for the kernels, whose code is about to be unloaded. While the
-  /// interpreter ends, what they wait for may need it: code and constants then
-  /// stay, since to free these waits, too.
+  /// Waits for the kernels, because their code will be unloaded. During
+  /// interpreter shutdown the awaited work may need the interpreter, so the
+  /// code stays loaded, and the constants stay because freeing them would wait,
+  /// too.
   ~Runner() override {
     if (is_finalizing()) {
       static_cast<void>(library_.release());
@@ -147,7 +148,7 @@ class Runner final : public Base {
   }
 
  private:
-  /// Puts a function that gives the GIL up in front of one of the library.
+  /// Wraps a library function in one that releases the GIL.
   template <auto member>
   void release_gil_in() {
     wrap<member>(this->*member);
@@ -182,7 +183,7 @@ class Runner final : public Base {
   };
 
   c10::Device device_;
-  std::unique_ptr<void, Close> library_; // besides that of PyTorch
+  std::unique_ptr<void, Close> library_; // in addition to PyTorch's handle
 };
 
 std::unique_ptr<Base> make_runner(
@@ -205,8 +206,8 @@ void register_runner() {
 }
 
 void register_eager_runner() {
-  // PyTorch looks for the name in upper case here, and passes it on as that of
-  // the device, which it is not. The operator is of the current device.
+  // PyTorch looks up the name in upper case here and passes it on as a device
+  // name, which is invalid. The operator belongs to the current device.
   const torch::inductor::RegisterAOTIModelRunner registered(
       c10::get_privateuse1_backend(/*lower_case=*/false),
       [](const std::string& library,

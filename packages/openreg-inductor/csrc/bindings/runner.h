@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Models that AOTInductor has compiled, for the Python module.
+// Runners of AOTInductor models, for the Python module.
 #pragma once
 
 namespace openreg::inductor {
 
-/// Registers the runner of models that AOTInductor has compiled, under the name
-/// that the device has now.
+/// Registers the runner of AOTInductor models under the device's present name.
 void register_runner();
 
-/// The same for operators that Inductor compiles in eager mode.
+/// Registers the runner of operators that Inductor compiles in eager mode.
 void register_eager_runner();
 
 } // namespace openreg::inductor

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Exceptions of C++ as those of Python.
+// Translates C++ exceptions to Python exceptions.
 #pragma once
 
 #include <torch/csrc/Exceptions.h>
@@ -8,7 +8,7 @@
 
 namespace openreg::inductor {
 
-/// Runs `body`; false with an exception of Python's set if it throws.
+/// Runs `body`. If it throws, sets a Python exception and returns false.
 template <typename Body>
 bool translated(const Body& body) noexcept {
   try {

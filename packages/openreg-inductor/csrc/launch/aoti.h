@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// AOTInductor's runtime, for the device (cuda_names/cuda.h). The text becomes a
-// part of each model.
+// AOTInductor's runtime for the device (cuda_names/cuda.h). This text is copied
+// into each model.
 #pragma once
 
 #define USE_CUDA 1

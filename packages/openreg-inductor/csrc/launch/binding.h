@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The Python function of a generated kernel: it finds the arguments and hands
-// them to the launcher. The text follows the kernel in its source, and
-// bound.h.
+// The Python function of a generated kernel, which parses the arguments and
+// passes them to the launcher. This text follows the kernel and bound.h in a
+// source.
 #pragma once
 
 #include "launch/bound.h"
@@ -14,27 +14,27 @@
 
 namespace openreg::inductor {
 
-/// The capsule openreg_inductor._C.launcher. Both functions need the GIL, and
-/// return false with an exception of Python's set.
+/// The capsule openreg_inductor._C.launcher. Both functions need the GIL. On
+/// failure they set a Python exception and return false.
 struct Launcher {
-  /// Checks argument `number` of `kernel`, counted among its tensors.
+  /// Checks the tensor argument `number` of `kernel`.
   bool (*find_operand)(
       PyObject* tensor,
       int64_t device,
       const char* kernel,
       size_t number,
       Operand& operand);
-  /// Runs the kernel in stream order, or enqueues it.
+  /// Runs the kernel in stream order or enqueues it.
   bool (*launch)(const Call& call);
 };
 
 inline const Launcher* launcher = nullptr; // set when the module is imported
 
-/// An exception of Python's is set.
+/// Thrown when a Python exception is set.
 struct PythonError {};
 
-/// The arguments of one call of the Python function: the device's index, and
-/// those of the kernel.
+/// The arguments of a call of the Python function: the device's index and the
+/// kernel's arguments.
 struct Arguments {
   const char* kernel; // its name
   PyObject* const* values;
@@ -74,7 +74,7 @@ auto parse(Arguments& arguments, size_t number) {
 
 template <auto Kernel, typename... Args>
 PyObject* launch(bool may_raise, Arguments& arguments, Args... args) {
-  // In braces, so that the arguments are parsed before this is called.
+  // Braces guarantee that the arguments are parsed before this call.
   Bound<Kernel, Args...> bound{{args...}};
   const Call call = bound.describe(
       arguments.kernel, may_raise, arguments.device, arguments.facts);

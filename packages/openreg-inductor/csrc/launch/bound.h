@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A kernel with its arguments, ready to run now or later. The text precedes
-// that of a launch, after launch.h.
+// A kernel with its arguments, ready to run now or later. This text follows
+// launch.h and precedes the launch code.
 #pragma once
 
 #include "launch/launch.h"
@@ -14,16 +14,16 @@
 
 namespace openreg::inductor {
 
-/// What is found out about the arguments of one call.
+/// Facts about the arguments of one call.
 struct Facts {
-  size_t tensors = 0;   // how many there are
+  size_t tensors = 0;   // the number of tensors
   size_t bytes = 0;     // of all tensors
-  bool on_host = false; // the kernel reads or writes memory of the host
+  bool on_host = false; // the kernel reads or writes host memory
 };
 
-/// A tensor that the kernel only reads. The number of one with a single element
-/// in memory of the host, such as torch.tensor(0.5), is taken at once, so that
-/// the kernel need not run before the caller goes on.
+/// A tensor that the kernel only reads. A single element in host memory, such
+/// as torch.tensor(0.5), is copied immediately, so that the caller need not
+/// wait for the kernel.
 template <typename T>
 struct Input {
   const T* data;
@@ -41,7 +41,7 @@ constexpr Operand unbound() {
   return {nullptr, 0, false, !std::is_const_v<std::remove_pointer_t<T>>};
 }
 
-/// Makes the kernel's argument of type T, a pointer, from a tensor.
+/// Converts a tensor to a kernel argument of the pointer type T.
 template <typename T>
 auto bind(const Operand& operand, Facts& facts) {
   facts.tensors += 1;
@@ -63,8 +63,8 @@ auto bind(const Operand& operand, Facts& facts) {
   }
 }
 
-/// The number of threads that the caller would have, for the one that runs the
-/// kernel: a reduction has as many parts.
+/// Sets the caller's number of OpenMP threads on the thread that runs the
+/// kernel, because reductions have as many parts.
 class Threads {
  public:
 #if defined(_OPENMP)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Division of integers that rounds towards zero, and notes a division by zero
-// as PyTorch's floor_divide_integral() does. The text becomes a part of each
-// kernel that divides so, after PyTorch's own.
+// Integer division that rounds towards zero and notes a division by zero like
+// PyTorch's floor_divide_integral(). This text is copied into each kernel that
+// uses it, after PyTorch's prefix.
 #pragma once
 
 #include <type_traits>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the iterations of a generated kernel have thrown. The text becomes a
-// part of each kernel that may refuse values.
+// The exceptions of a generated kernel's iterations. This text is copied into
+// each kernel that may refuse values.
 #pragma once
 
 #include <atomic>
@@ -11,13 +11,13 @@ namespace openreg::inductor {
 /// Keeps the first exception; for all threads of one kernel.
 class Failures {
  public:
-  /// To be called in a handler.
+  /// Must be called in a handler.
   void keep() noexcept {
     if (!any_.exchange(true, std::memory_order_relaxed)) {
       first_ = std::current_exception();
     }
   }
-  /// To be called when the threads are done.
+  /// Must be called after the threads have finished.
   void rethrow() const {
     if (first_) {
       std::rethrow_exception(first_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a generated kernel and the package know of each other. Each kernel has
-// its own copy of this text.
+// The interface between a generated kernel and the package. Each kernel
+// contains a copy of this text.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace openreg::inductor {
 
-/// A tensor among the arguments.
+/// A tensor argument.
 struct Operand {
-  void* data;   // where a kernel of the device finds it
+  void* data;   // the address for device kernels
   size_t bytes; // of its elements
-  bool on_host; // its memory is the host's
+  bool on_host; // in host memory
   bool writes;  // the kernel may write to it; set by the caller
 };
 
@@ -20,7 +20,7 @@ struct Operand {
 struct Call {
   size_t struct_size = sizeof(Call);
   int64_t device;
-  const char* name; // valid for good
+  const char* name; // valid forever
   size_t bytes;     // of operands
   bool may_raise;   // the kernel may refuse values
   bool must_run;    // before the launch returns

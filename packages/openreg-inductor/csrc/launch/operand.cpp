@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What wrappers call: the arguments of kernels, their launch, and devices.
+// Functions for wrappers: kernel arguments, launches and devices.
 #include "launch/operand.h"
 
 #include "launch/raised.h"
@@ -21,7 +21,7 @@
 namespace openreg::inductor {
 namespace {
 
-/// Where device pointers lie, and where kernels find the same bytes.
+/// The range of device pointers, and the distance to kernel pointers.
 struct AddressRange {
   const std::byte* begin;
   const std::byte* end;
@@ -41,7 +41,7 @@ AddressRange load_range() {
       distance};
 }
 
-/// Throws if the storage was resized to fewer bytes than the tensor needs.
+/// Throws if the storage is smaller than the tensor needs after a resize.
 void check_extent(const at::Tensor& tensor, const char* kernel, size_t number) {
   const size_t nbytes = tensor.storage().nbytes();
   const size_t end =
@@ -82,7 +82,7 @@ void check_extent(const at::Tensor& tensor, const char* kernel, size_t number) {
   }
 }
 
-/// Throws if a kernel cannot get the tensor.
+/// Throws if a kernel cannot use the tensor.
 void look_at(
     const at::Tensor& tensor,
     int64_t device,
@@ -111,7 +111,7 @@ void look_at(
 std::atomic<LaunchCompiled> launch_compiled{nullptr};
 
 std::atomic<Observe> observe_launch{nullptr};
-thread_local std::vector<Observed> observed; // of the launch to come
+thread_local std::vector<Observed> observed; // of the next launch
 
 thread_local RaisedScope* raised_scope = nullptr; // the innermost
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What libopenreg_inductor shares with the Python module.
+// The functions of libopenreg_inductor for the Python module.
 #pragma once
 
 #include "launch/launch.h"
@@ -10,8 +10,8 @@
 
 namespace openreg::inductor {
 
-/// Checks argument `number` of `kernel`, counted among its tensors. Throws if
-/// it is on another device, or does not lie in its storage.
+/// Checks the tensor argument `number` of `kernel`. Throws if it is on another
+/// device or exceeds its storage.
 C10_EXPORT void find_operand(
     const at::Tensor& tensor,
     int64_t device,
@@ -19,23 +19,23 @@ C10_EXPORT void find_operand(
     size_t number,
     Operand& operand);
 
-/// A tensor among the arguments of a kernel that is about to be launched.
+/// A tensor argument of the next kernel launch.
 struct Observed {
   at::Tensor tensor;
   bool writes;
 };
-/// May throw, and the kernel is not launched then.
+/// If it throws, the kernel is not launched.
 using Observe =
     void (*)(const Call& call, const std::vector<Observed>& operands);
-/// Sets the one function that sees each launch, or none (null).
+/// Sets the function that observes each launch; null for none.
 C10_EXPORT void set_observe(Observe observe);
 
 using LaunchCompiled = void (*)(const Call& call);
 
-/// Tells the library of openreg-aten's function, which is in a Python module.
+/// Sets openreg-aten's launch function, which is in a Python module.
 C10_EXPORT void set_launch(LaunchCompiled launch);
 
-/// Launches a kernel. Throws what it throws.
+/// Launches a kernel. Throws the kernel's exceptions.
 C10_EXPORT void launch(const Call& call);
 
 } // namespace openreg::inductor

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Exceptions that pass through C functions, which return no more than the
-// words: who calls a model finds the exception itself.
+// Keeps exceptions that pass through C functions, which return only a text, so
+// that the caller of a model gets the original exception.
 #pragma once
 
 #include <c10/macros/Export.h>
@@ -10,7 +10,7 @@
 namespace openreg::inductor {
 
 /// Keeps the last exception that leaves a C function of this library on this
-/// thread. Scopes may lie in each other.
+/// thread. Scopes may be nested.
 class C10_EXPORT RaisedScope {
  public:
   RaisedScope() noexcept;
@@ -18,12 +18,12 @@ class C10_EXPORT RaisedScope {
   RaisedScope& operator=(const RaisedScope&) = delete;
   ~RaisedScope();
 
-  /// Null if there was none.
+  /// Null if nothing was raised.
   const std::exception_ptr& raised() const {
     return raised_;
   }
 
-  /// Keeps the exception that is being handled, if a scope is open.
+  /// Keeps the current exception if a scope is open.
   static void keep() noexcept;
 
  private:
@@ -33,7 +33,7 @@ class C10_EXPORT RaisedScope {
 
 } // namespace openreg::inductor
 
-/// As PyTorch's, for bodies whose exceptions are to be kept.
+/// Like PyTorch's macro, and keeps the exception.
 #define OPENREG_CONVERT_EXCEPTION_TO_ERROR_CODE(...) \
   AOTI_TORCH_CONVERT_EXCEPTION_TO_ERROR_CODE(        \
       try { __VA_ARGS__ } catch (...) {              \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Launches of kernels by wrappers in C++. The text becomes a part of each,
-// after bound.h and runtime.h.
+// Kernel launches of C++ wrappers. This text is copied into each wrapper, after
+// bound.h and runtime.h.
 #pragma once
 
 #include "launch/bound.h"
@@ -12,25 +12,25 @@
 
 namespace openreg::inductor {
 
-/// Throws what a C function has caught, in its words.
+/// Throws the error that a C function has caught, with its text.
 inline void check(AOTITorchError code) {
   if (code != AOTI_TORCH_SUCCESS) {
     throw std::runtime_error(torch_exception_get_what_without_backtrace());
   }
 }
 
-/// Makes a device current for a scope.
+/// Makes a device current during a scope.
 class DeviceGuard {
  public:
   explicit DeviceGuard(int32_t index) {
     check(openreg_inductor_exchange_device(index, &previous_));
   }
-  /// The runner has made sure that the stream is the current one.
+  /// The runner has checked that the stream is the current one.
   DeviceGuard(void* /*stream*/, int32_t index) : DeviceGuard(index) {}
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;
   ~DeviceGuard() {
-    set_index(previous_); // it was current, so it is a device
+    set_index(previous_); // cannot fail: the device exists
   }
   void set_index(int32_t index) {
     int32_t unused = 0;
@@ -41,7 +41,7 @@ class DeviceGuard {
   int32_t previous_ = 0;
 };
 
-/// Makes the kernel's argument of type T from a tensor or number.
+/// Converts a tensor or number to a kernel argument of type T.
 template <typename T, typename Value>
 auto convert(
     const Value& value,
@@ -82,6 +82,6 @@ struct Launch<Kernel> {
 
 } // namespace openreg::inductor
 
-// PyTorch's says which function failed, and not why.
+// PyTorch's macro reports the function that failed, but not the reason.
 #undef AOTI_TORCH_ERROR_CODE_CHECK
 #define AOTI_TORCH_ERROR_CODE_CHECK(call) openreg::inductor::check(call)

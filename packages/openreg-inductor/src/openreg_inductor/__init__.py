@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``torch.compile`` with Inductor for OpenReg devices.
 
-``register()`` tells PyTorch of it, which torch-openreg does by itself. What it is made
-of is loaded when a program imports ``torch._dynamo`` or ``torch._inductor``.
+``register()`` registers it in PyTorch; torch-openreg calls it on import. The rest of
+the package is loaded when a program imports ``torch._dynamo`` or ``torch._inductor``.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""AOTInductor: how its models are compiled, and the runner that loads them."""
+"""AOTInductor: the compilation of models, and the runner that loads them."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def register() -> None:
 
 
 def register_eager() -> None:
-    """Registers the same for operators that Inductor compiles in eager mode."""
+    """Registers the runner of operators that Inductor compiles in eager mode."""
     load_library()
     _C.register_eager_runner()
 
 
 def load_library() -> None:
-    """Loads what wrappers in C++ call, so that they find its functions by name."""
+    """Loads the library whose functions C++ wrappers call by name."""
     ctypes.CDLL(str(_LIBRARY), ctypes.RTLD_GLOBAL)
 
 
 def enable(device: str) -> None:
-    """Lets Inductor write C++ for the device, and compile it.
+    """Enables Inductor to generate and compile C++ for the device.
 
     Args:
         device: The name of the device.
@@ -54,7 +54,7 @@ def enable(device: str) -> None:
     def options_with_headers(device_type: str, *args: Any, **kwargs: Any) -> Any:
         options = device_options(device_type, *args, **kwargs)
         if device_type == device:
-            # What PyTorch's runtime in a model includes.
+            # The headers that PyTorch's runtime in a model includes.
             options[1].extend(
                 [str(FOLDER / "cuda_names"), str(libopenreg.find("include"))]
             )
@@ -63,7 +63,8 @@ def enable(device: str) -> None:
     @functools.wraps(wrapper_header)
     def header_to_precompile(device_type: str, aot_mode: bool = False) -> str:
         if device_type == device:
-            # Ours is a part of the source. This one precedes it in any case.
+            # This package's header is part of the source, which already includes this
+            # one.
             return "torch/csrc/inductor/aoti_torch/c/shim.h"
         return wrapper_header(device_type, aot_mode)
 

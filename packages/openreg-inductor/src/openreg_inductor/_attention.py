@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""FlexAttention takes tensors of the device.
+"""Makes FlexAttention accept device tensors.
 
-Dynamo traces this function, so it is replaced, and its code is not changed.
+Dynamo traces this function, so the module attribute is replaced instead of the code.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from openreg_inductor import _patches
 
 
 def register() -> None:
-    """Changes the function that asks for the type of the device.
+    """Replaces the function that checks the device type.
 
-    If torch has another than 2.13.0, it refuses the device by itself.
+    If it differs from torch 2.13.0, it is left as it is and refuses the device.
     """
     if not _patches.knows_attention():
         return
@@ -38,7 +38,7 @@ def register() -> None:
 
 
 def _register_autocast(attend: Any, device: str) -> None:
-    """Registers what autocast does, as PyTorch does for CUDA and the CPU."""
+    """Registers the autocast rule, as PyTorch does for CUDA and the CPU."""
     casts: Any = autocast_mode
     names: Any = torch._C.DispatchKey
     key = names.AutocastPrivateUse1

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Registers the device with Inductor: after its modules are imported, before it runs.
+"""Registers the device in Inductor, after its modules are imported and before it runs.
 
-If torch has changed what is relied on, the device is registered all the same, so that
-each attempt to compile for it says so.
+If torch has changed a function that the package relies on, the device is registered
+nevertheless, so that each attempt to compile for it raises an error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from openreg_inductor._source import FOLDER
 
 
 class _Pass(CustomGraphModulePass):
-    """What the device changes in a graph; a part of the keys of Inductor's caches."""
+    """The device's graph pass, which is part of the keys of Inductor's caches."""
 
     def __init__(
         self, device: str, decompose: Callable[[torch.fx.GraphModule, str], None]
@@ -33,7 +33,7 @@ class _Pass(CustomGraphModulePass):
         self.decompose = decompose
 
     def __call__(self, gm: torch.fx.GraphModule) -> None:
-        """Writes as operators what has no template for the device."""
+        """Decomposes calls that have no template for the device."""
         self.decompose(gm, self.device)
 
     def uuid(self) -> tuple[str, bytes]:
@@ -46,7 +46,7 @@ class _Pass(CustomGraphModulePass):
 
 
 def register() -> None:
-    """Changes Inductor's functions, and registers the classes that write code."""
+    """Patches Inductor's functions and registers the code generators."""
     device = torch._C._get_privateuse1_backend_name()
     try:
         _patches.apply(device)
@@ -55,7 +55,7 @@ def register() -> None:
         refused: Any = _Refusal("Refused", (), {})
         common.register_backend_for_device(device, refused, refused, refused)
         return
-    # They use what was checked above.
+    # They use functions that were checked above.
     from openreg_inductor import (
         _aoti,
         _cpp_wrapper,
@@ -77,11 +77,11 @@ def register() -> None:
 
 
 class _Refusal(type):
-    """The class of a class that stands where one would that writes code."""
+    """The metaclass of a placeholder for a code generator."""
 
     error: Exception
 
     @property
     def supports_caching(cls) -> NoReturn:
-        """What Inductor asks a class first."""
+        """The first attribute that Inductor reads."""
         raise _Refusal.error

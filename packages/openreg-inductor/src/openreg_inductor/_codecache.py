@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiles kernels, and loads them: Inductor's way, with a binding that launches."""
+"""Compiles and loads kernels with Inductor's code cache and a launching binding."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch._inductor.async_compile import AsyncCompile, get_compile_threads
 from torch._inductor.codecache import CppPythonBindingsCodeCache, LambdaFuture
 from torch._inductor.utils import clear_on_fresh_cache
 
-# Their capsules are looked up when a kernel is loaded, and when it is launched.
+# Kernels look up their capsules when they are loaded and launched.
 import openreg_aten._C  # noqa: F401
 import openreg_inductor._C  # noqa: F401
 from openreg_inductor import _source
@@ -55,19 +55,19 @@ class _KernelCodeCache(CppPythonBindingsCodeCache):
 def load_kernel(
     compiler: AsyncCompile, name: str, types: Sequence[str], source: str
 ) -> Any:
-    """Compiles a kernel, or finds it, and loads it.
+    """Compiles a kernel, unless it is cached, and loads it.
 
     Args:
-        compiler: The compiler of the graph that the kernel is a part of.
+        compiler: The compiler of the kernel's graph.
         name: The kernel's name, for errors.
         types: The C++ types of its arguments.
-        source: Its source, with a function ``kernel``.
+        source: The source, with a function ``kernel``.
 
     Returns:
         A function of the device's index and the kernel's arguments, or a future.
     """
     submit = compiler.submit if get_compile_threads() > 1 else None
-    # The define before the prefix must be seen: no precompiled prefix.
+    # A macro is defined before the prefix, so the prefix cannot be precompiled.
     with config.patch(
         cpp_cache_precompile_headers=config.cpp_cache_precompile_headers
         and not _source.divides(source)
@@ -83,7 +83,7 @@ def load_kernel(
 
 
 def _binding(name: str, types: Sequence[str], source: str) -> str:
-    """Writes the Python function of a kernel."""
+    """Generates the Python function of a kernel."""
     parsed = [
         f", parse<{_parsed_type(each)}>(arguments, {number})"
         for number, each in enumerate(types, 1)

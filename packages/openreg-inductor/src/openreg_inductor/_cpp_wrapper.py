@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes the C++ that calls kernels of the device: cpp_wrapper and AOTInductor."""
+"""Generates the C++ that calls device kernels: cpp_wrapper and AOTInductor."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _AOT = f"{_source.headers('aoti.h')}\n{_LAUNCH}"
 
 
 class CppWrapper(CppWrapperCpu):
-    """Writes the C++ function of a graph, or the C++ model of AOTInductor."""
+    """Generates the C++ function of a graph, or the C++ model of AOTInductor."""
 
     def __init__(self) -> None:
         self.device = torch._C._get_privateuse1_backend_name()
@@ -36,18 +36,18 @@ class CppWrapper(CppWrapperCpu):
         parent_wrapper: PythonWrapperCodegen | None,
         partition_signatures: ir.GraphPartitionSignature | None = None,
     ) -> PythonWrapperCodegen:
-        """Makes the wrapper of a graph; one within it is written into the same."""
+        """Creates the wrapper of a graph; a subgraph shares it."""
         del is_subgraph, subgraph_name, parent_wrapper, partition_signatures
         return CppWrapper()
 
     def add_device_include(self, device: str) -> None:
-        """Adds what calls for a device need. First what the device's model is."""
+        """Adds the includes that calls for a device need."""
         if not self.included_devices:
             self.included_devices.add(self.device)
             self.header.splice_jit(_JIT)
             self.header.splice_aot(_AOT)
             if self.device != "openreg":
-                # The only name that Inductor does not ask get_c_shim_func_name() for.
+                # The only name that Inductor does not get from get_c_shim_func_name().
                 self.header.splice(
                     f"#define aoti_torch_{self.device}_view_dtype "
                     "aoti_torch_openreg_view_dtype"
@@ -56,7 +56,7 @@ class CppWrapper(CppWrapperCpu):
 
     @staticmethod
     def get_c_shim_func_name(kernel: str, device: str) -> str:
-        """Gives the C function that calls an operator."""
+        """Returns the C function that calls an operator."""
         if is_ours(torch.device(device)):
             device = "openreg"
         name: str = CppWrapperCpu.get_c_shim_func_name(kernel, device)
@@ -71,7 +71,7 @@ class CppWrapper(CppWrapperCpu):
         cpp_definition: str | None = None,
     ) -> None:
         if not gpu:
-            # Also those of the CPU: they share a source, and its way to refuse values.
+            # CPU kernels, too: they share a source and its error handling.
             self._may_raise[kernel_name] = _source.may_raise(kernel_body)
             kernel_body = f"{_source.HEADERS}\n{_source.rewrite_body(kernel_body)}"
         super()._define_kernel_helper(
@@ -101,7 +101,7 @@ class CppWrapper(CppWrapperCpu):
         self.writeline(line)  # type: ignore[no-untyped-call]
 
     def _generate_end_jit(self, result: Any) -> None:
-        # Compiled as for the CPU, with the kernels: their headers are in one place.
+        # Compiled as for the CPU, together with the kernels, which share headers.
         device, self.device = self.device, "cpu"
         with config.patch(cpp_wrapper_build_separate=False):
             super()._generate_end_jit(result)  # type: ignore[no-untyped-call]

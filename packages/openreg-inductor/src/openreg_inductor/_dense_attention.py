@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""FlexAttention for which Inductor has no template in C++, as operators that it has.
+"""Decomposes FlexAttention calls for which Inductor has no C++ template.
 
-PyTorch's template for the CPU computes the output of attention in three types, and
-neither the log-sum-exp of the scores, nor the largest of them, nor gradients. PyTorch's
-eager mode computes all of these from the matrix of scores. Here, the same is traced
-into the graph, and Inductor compiles it.
+PyTorch's CPU template computes only the output of attention, in three dtypes, and
+neither the log-sum-exp or the maximum of the scores nor gradients. PyTorch's eager mode
+computes all of these from the score matrix. This module traces that computation into
+the graph, and Inductor compiles it.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils import _pytree as pytree
 
-# Arguments of both operators: what the function of the scores captured, what that of
-# the mask did, and options.
+# Arguments of both operators: the tensors captured by the score function and by the
+# mask function, and options.
 _BUFFERS, _MASK_BUFFERS, _OPTIONS = -2, -1, -3
 _BLOCK_MASK = -5
-# Of the backward pass: the function of the scores, and it with its gradients.
+# Arguments of the backward pass: the score function, and its joint graph.
 _FUNCTION, _JOINT = -7, -6
-_NO_BLOCKS = 1 << 30  # the size of the only block, if there is no mask
+_NO_BLOCKS = 1 << 30  # the block size without a mask
 
 
 def decompose(gm: fx.GraphModule, device: str) -> None:
-    """Replaces the calls for which there is no template.
+    """Replaces calls that have no template.
 
     Args:
         gm: The graph of a forward or backward pass, which is changed in place.
-        device: The name of the device; calls on other devices are left.
+        device: The name of the device; calls on other devices stay.
 
     Raises:
         RuntimeError: If a function captures a tensor of another device, or if the
-            kernel options ask for a backend that has other results.
+            kernel options select a backend with different results.
     """
     calls = [
         *_calls(gm, flex_attention, device),
@@ -71,15 +71,15 @@ def decompose(gm: fx.GraphModule, device: str) -> None:
 
 
 def _has_template(call: fx.Node) -> bool:
-    """Tells whether the template computes all that is used of a call's results."""
+    """Returns whether the template computes all used results of a call."""
     tensors: Any = call.args[:3]
     types = {node.meta["val"].dtype for node in tensors}
     more = any(user.users for user in call.users if user.args[1] != 0)
-    # The template mixes up the names of numbers that are not known yet.
+    # The template confuses the names of symbolic numbers.
     symbols = any(
         isinstance(node.meta["val"], torch.SymInt) for node in _captured(call)
     )
-    # It takes what is computed from memory, which nothing asks for if it is one number.
+    # It reads computed values from memory, but a single number is not materialized.
     numbers = any(map(_is_computed_number, _captured(call)))
     return (
         not more
@@ -97,7 +97,7 @@ def _is_computed_number(node: fx.Node) -> bool:
 
 
 def _compute_captured(gm: fx.GraphModule, call: fx.Node) -> None:
-    """Lets what is captured be computed before, as the template knows no other."""
+    """Materializes captured values before the call, as the template requires."""
     for node in _captured(call):
         value = node.meta["val"] if node.op == "call_function" else None
         if isinstance(value, torch.Tensor):
@@ -111,7 +111,7 @@ def _compute_captured(gm: fx.GraphModule, call: fx.Node) -> None:
 
 def _forward(*args: Any) -> tuple[torch.Tensor, ...]:
     out, sums, largest = sdpa_dense(*args)
-    # What was traced before takes them for float32, also of attention in float64.
+    # The traced graph expects float32, even for attention in float64.
     return out, sums.float(), largest.float()
 
 
@@ -119,10 +119,10 @@ def _backward(*args: Any) -> Any:
     if args[0].dtype == torch.double:
         given: list[Any] = [*args[:3], args[_FUNCTION], *args[_BLOCK_MASK:]]
         _, sums, _ = sdpa_dense(*given)
-        args = (*args[:4], sums, *args[5:])  # with all of their digits
+        args = (*args[:4], sums, *args[5:])  # at full precision
     *gradients, captured = sdpa_dense_backward(*args)
-    # What was traced before takes each tensor to have one; of these, autograd uses
-    # those that require one. One that nothing depends on has none here.
+    # The traced graph expects a gradient for each tensor, and autograd uses those that
+    # are required. An unused tensor has no gradient here.
     filled = [
         torch.zeros_like(buffer)
         if gradient is None and isinstance(buffer, torch.Tensor)
@@ -139,13 +139,13 @@ def _calls(gm: fx.GraphModule, target: Any, device: str) -> Iterator[fx.Node]:
 
 
 def _captured(call: fx.Node) -> list[fx.Node]:
-    """Returns what the functions of a call captured, but for constants; each once."""
+    """Returns the distinct nodes that the functions of a call captured."""
     buffers: Any = (*call.args[_BUFFERS], *call.args[_MASK_BUFFERS])  # type: ignore[misc]
     return list(dict.fromkeys(each for each in buffers if isinstance(each, fx.Node)))
 
 
 def _check(call: fx.Node, options: Any) -> None:
-    """Refuses captured tensors of other devices, but for numbers of the host."""
+    """Refuses captured tensors of other devices, except CPU scalars."""
     query: Any = call.args[0]
     place = query.meta["val"].device
     for node in _captured(call):
@@ -164,7 +164,7 @@ def _check(call: fx.Node, options: Any) -> None:
 
 
 def _inline(gm: fx.GraphModule, call: fx.Node, dense: Any) -> None:
-    """Writes the operators of a call in its place."""
+    """Replaces a call by its operators."""
     wanted = _with_gradients(gm, call)
     leaves, spec = pytree.tree_flatten(call.args)
     nodes = dict.fromkeys(leaf for leaf in leaves if isinstance(leaf, fx.Node))
@@ -195,9 +195,9 @@ def _attribute(gm: fx.GraphModule, node: fx.Node) -> Any:
 
 
 class _Function(fx.Interpreter):
-    """Runs a function of one score, or of its place, in operators that vmap batches."""
+    """Runs a score or mask function with operators that vmap can batch."""
 
-    within: torch.Tensor | None = None  # whether the place is in a block of the mask
+    within: torch.Tensor | None = None  # whether the position is in a block of the mask
 
     def __call__(self, *args: Any) -> Any:
         """Calls the function."""
@@ -206,8 +206,8 @@ class _Function(fx.Interpreter):
     def call_function(
         self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
-        """Calls an operator, or one in its place."""
-        # vmap would call this one once a score.
+        """Calls an operator or its replacement."""
+        # vmap would call this operator once per score.
         if target is torch.ops.prims.convert_element_type.default:
             return args[0].to(args[1])
         if self.within is not None and target in _SAFE:
@@ -215,13 +215,13 @@ class _Function(fx.Interpreter):
         return super().call_function(target, args, kwargs)
 
     def output(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Returns lists as such, for vmap to know them."""
+        """Returns lists as plain lists, which vmap recognizes."""
         result = super().output(target, args, kwargs)
         return list(result) if isinstance(result, list) else result
 
 
-# Where no block of the mask is, nobody asked for a value: what the operators get there
-# is none that they refuse, and what they add up is zero.
+# Positions outside the mask's blocks get arguments that no operator refuses, and
+# contribute zero to sums.
 def _index(within: torch.Tensor, table: Any, indices: Any, *args: Any) -> Any:
     safe = [
         torch.where(within, index, 0)
@@ -267,10 +267,9 @@ _SAFE: dict[Any, Callable[..., Any]] = {
 
 
 def _within_blocks(*args: Any) -> list[Any]:
-    """Limits the functions of a call to the blocks of its mask.
+    """Limits the functions of a call to the mask's blocks.
 
-    A kernel calls them for these only. The formula calls them everywhere, and knows no
-    blocks.
+    A kernel calls them only inside blocks. The dense formula calls them everywhere.
     """
     result = list(args)
     *facts, mask = result[_BLOCK_MASK]
@@ -308,7 +307,7 @@ def _within_blocks(*args: Any) -> list[Any]:
 
 
 def _matrix(count: torch.Tensor, indices: torch.Tensor, width: Any) -> torch.Tensor:
-    """Makes a row of booleans of the blocks that are listed for each row."""
+    """Converts the blocks listed for each row to a row of booleans."""
     places = torch.arange(indices.size(-1), device=count.device)
     listed = places < count.unsqueeze(-1)
     none = count.new_zeros((*count.shape, width + 1), dtype=torch.bool)
@@ -317,9 +316,9 @@ def _matrix(count: torch.Tensor, indices: torch.Tensor, width: Any) -> torch.Ten
 
 
 def _with_gradients(gm: fx.GraphModule, call: fx.Node) -> set[fx.Node]:
-    """Returns what a function of scores captured, and a backward pass has gradients of.
+    """Returns the tensors captured by a score function that have gradients.
 
-    The dense backward pass asks each whether it requires one.
+    The dense backward pass reads their ``requires_grad``.
     """
     if call.target is not flex_attention_backward:
         return set()
@@ -338,7 +337,7 @@ def _with_gradients(gm: fx.GraphModule, call: fx.Node) -> set[fx.Node]:
 def _copy(
     gm: fx.GraphModule, call: fx.Node, traced: fx.GraphModule, inputs: list[fx.Node]
 ) -> Any:
-    """Copies a traced graph before a call, and returns the nodes of its results."""
+    """Copies a traced graph in front of a call and returns the nodes of its results."""
     here = dict(zip(traced.graph.find_nodes(op="placeholder"), inputs, strict=True))
     with gm.graph.inserting_before(call):
         for node in traced.graph.nodes:
@@ -353,7 +352,7 @@ def _copy(
 
 
 def _replace(node: fx.Node, result: Any) -> None:
-    """Gives the users of a result, or of the items of a tuple, what stands for them."""
+    """Replaces the uses of a result, or of the items of a tuple."""
     if isinstance(result, fx.Node):
         node.replace_all_uses_with(result)
     for user in list(node.users):

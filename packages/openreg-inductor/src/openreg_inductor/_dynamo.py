@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The backend of ``torch.compile`` that has the device's name."""
+"""The ``torch.compile`` backend with the device's name."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def compile_graph(
     mode: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Callable[..., Any]:
-    """Compiles a graph with Inductor, which the package has told of the device.
+    """Compiles a graph with Inductor, where the device is registered.
 
     Args:
-        graph: What Dynamo traced.
-        example_inputs: Fake tensors and numbers, as its inputs.
+        graph: The graph that Dynamo has traced.
+        example_inputs: Fake tensors and numbers for its inputs.
         mode: As of ``torch.compile``.
         options: As of ``torch.compile``: settings of Inductor for this graph.
 

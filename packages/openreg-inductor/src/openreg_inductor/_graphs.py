@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``mode="reduce-overhead"``: compiled functions are captured, and replayed.
+"""``mode="reduce-overhead"``: captures and replays compiled functions.
 
-Inductor divides a program into functions that can be captured and others, and hands
-the former to ``cudagraph_trees``, which is CUDA's. This takes its place for functions
-of the device. As there, a function runs once as it is, is captured at its second
-call, and replayed from then on.
+Inductor divides a program into functions that can be captured and others, and passes
+the former to ``cudagraph_trees``, which supports CUDA. This module replaces it for
+device functions. As there, a function runs normally once, is captured at its second
+call, and is replayed from then on.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from openreg_inductor import _C, _patches
 
 Function = Callable[[list[Any]], Any]
 _Graphs = dict[tuple[int, ...], "_Recorded | None"]  # by stream and size
-# Errors that stick to a device until its reset, and say nothing of the function.
+# Errors that stay on a device until its reset, whatever function runs.
 _OF_THE_DEVICE = ("orErrorDeviceLost", "orErrorIllegalAddress")
 _reinterpret: Any = guards._reinterpret_tensor  # type: ignore[attr-defined]
 
 
 def register() -> None:
-    """Takes the place of CUDA's graphs for functions of the device.
+    """Replaces CUDA's graphs for device functions.
 
     Raises:
-        UpstreamChangedError: If CUDA's are others than in torch 2.13.0.
+        UpstreamChangedError: If ``cudagraph_trees`` differs from torch 2.13.0.
     """
     _patches.check_graphs()
     device = torch._C._get_privateuse1_backend_name()
@@ -77,21 +77,21 @@ def register() -> None:
 
 
 class _NoTree:
-    """Is told that a backward pass begins whose forward pass was captured here."""
+    """Stands for a graph tree when a captured function's backward pass begins."""
 
     @staticmethod
     def set_to_running_backward() -> None:
-        """Has nothing to do: results that are in use get memory of their own."""
+        """Does nothing: results that are in use are moved to separate memory."""
 
 
 class _Caller:
-    """A thread of the program, and those in which autograd works for it."""
+    """A program thread, together with the autograd threads that work for it."""
 
     _KEY = "openreg_inductor.caller"
 
     @classmethod
     def current(cls) -> _Caller:
-        """The one that this thread is, or works for."""
+        """Returns the caller that this thread is or works for."""
         if not torch._C._is_key_in_tls(cls._KEY):
             torch._C._stash_obj_in_tls(cls._KEY, cls())
         caller: _Caller = torch._C._get_obj_in_tls(cls._KEY)
@@ -99,14 +99,14 @@ class _Caller:
 
 
 class _Graphed:
-    """A compiled function, with a graph for each caller, stream and size.
+    """A compiled function with a graph per caller, stream and size.
 
-    A replay gives the results of the one before other memory, which no thread may do
-    to those that another one is about to read. So each has graphs of its own, which
+    A replay moves the results of the previous replay to other memory. A thread must not
+    do that while another thread reads them, so each caller has separate graphs, which
     end with it.
     """
 
-    _boxed_call = True  # it takes a list, which it clears
+    _boxed_call = True  # takes a list and clears it
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class _Graphed:
         Returns:
             The results.
         """
-        # Known to the backward pass, also if the forward pass is not captured.
+        # The backward pass needs the caller, even if the forward pass is not captured.
         caller = _Caller.current()
         stream = torch.accelerator.current_stream(self._device.index)
         if self._skipped or stream.is_capturing():
@@ -150,14 +150,14 @@ class _Graphed:
                 try:
                     return graph.replay(inputs)
                 except torch.AcceleratorError:
-                    self._graphs.clear()  # the device was lost, or reset
+                    self._graphs.clear()  # the device was lost or reset
                     raise
         return self._function(inputs)
 
     def _graph(
         self, caller: _Caller, stream: torch.Stream, inputs: list[Any]
     ) -> _Recorded | None:
-        """Finds or captures the graph of a call; None if the call has none."""
+        """Returns or captures the graph of a call; None if the call is not captured."""
         numbers = tuple(each for each in inputs if isinstance(each, int))
         key = (stream.stream_id, *numbers)
         graphs = self._graphs.setdefault(caller, {})
@@ -188,7 +188,7 @@ class _Graphed:
                     f"{config.triton.cudagraph_unexpected_rerecord_limit} times"
                 )
                 return None
-        # What has moved twice is copied, unless it is written to.
+        # Inputs that have moved twice are copied, unless they are mutated.
         fixed = {i for i in self._static if self._moves[i] < 2 or i in self._mutated}
         try:
             graph = _Recorded(
@@ -198,7 +198,7 @@ class _Graphed:
             if any(each in str(error) for each in _OF_THE_DEVICE):
                 self._graphs.clear()
                 raise
-            # The function then says itself what is wrong, if it is.
+            # If the function itself is wrong, the normal call raises the error.
             self._skip(f"skipping cudagraphs due to a failed capture: {error}")
             return None
         graphs[key] = graph
@@ -224,7 +224,7 @@ class _Graphed:
 
 
 class _Recorded:
-    """A graph, what it reads and what it writes."""
+    """A graph with its inputs and results."""
 
     def __init__(
         self,
@@ -251,7 +251,7 @@ class _Recorded:
 
         self._results: list[Callable[[list[Any], list[Tensor]], Any]] = []
         kept = {each.untyped_storage()._cdata for each in constants}
-        # What lies in a copy of an input may have been written there.
+        # A result may lie in the memory of a fixed input.
         places = {read[i].untyped_storage()._cdata: i for i, _ in self._fixed}
         made: list[Tensor] = []
         for each in results:
@@ -272,7 +272,7 @@ class _Recorded:
     def _capture(
         self, function: Function, device: torch.device, inputs: list[Any]
     ) -> Sequence[Any]:
-        """Captures a call on a stream of its own."""
+        """Captures a call on a separate stream."""
         with torch.Stream(device):
             self._graph.capture_begin()
             try:
@@ -284,14 +284,14 @@ class _Recorded:
         return results if isinstance(results, list | tuple) else (results,)
 
     def moved(self, inputs: list[Any]) -> list[int]:
-        """The inputs that are not where the graph reads them."""
+        """Returns the inputs that are not at the address that the graph reads."""
         return [i for i, address in self._fixed if inputs[i].data_ptr() != address]
 
     def replay(self, inputs: list[Any]) -> list[Any]:
         """Runs the graph on the current stream.
 
         Args:
-            inputs: As of the function; the list is cleared.
+            inputs: The function's inputs; the list is cleared.
 
         Returns:
             The results, which keep their values when the graph is replayed again.
@@ -318,14 +318,14 @@ def _constant(value: Any) -> Callable[[list[Any], list[Tensor]], Any]:
 
 
 def _made(number: int) -> Callable[[list[Any], list[Tensor]], Any]:
-    """A result in memory of the graph."""
+    """A result in the graph's memory."""
     return lambda _inputs, made: made[number]
 
 
 def _view(
     result: Tensor, read: Tensor, place: int
 ) -> Callable[[list[Any], list[Tensor]], Any]:
-    """A result that is an input of a fixed place, or lies in the memory of one."""
+    """A result that is a fixed input, or a view of one."""
     if result is read:
         return lambda inputs, _made: inputs[place]
     size, stride = result.size(), result.stride()

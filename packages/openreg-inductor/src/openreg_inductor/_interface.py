@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The streams, events and properties of the device, as Dynamo and Inductor ask."""
+"""The device interface of Dynamo and Inductor: streams, events and properties."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def register() -> None:
     """Registers the interface for the device's name, without and with an index."""
     name = torch._C._get_privateuse1_backend_name()
     module = getattr(torch, name, None)
-    # With torch-openreg, a program has classes of its own.
+    # torch-openreg defines its own classes.
     Interface.Stream = getattr(module, "Stream", torch.Stream)
     Interface.Event = getattr(module, "Event", torch.Event)
     device_interface.register_interface_for_device(name, Interface)
@@ -28,7 +28,7 @@ def register() -> None:
 
 
 def _index(device: Device) -> int:
-    """The index of a device; the current one if it has none."""
+    """Returns the index of a device; by default the current index."""
     index: int | None = None
     if device is not None:
         index = device if isinstance(device, int) else torch.device(device).index
@@ -36,7 +36,7 @@ def _index(device: Device) -> int:
 
 
 class _Properties:
-    """What Inductor reads of a device's properties."""
+    """The device properties that Inductor reads."""
 
     def __init__(self, index: int) -> None:
         device = openreg_runtime.Device(index)
@@ -65,7 +65,7 @@ class _DeviceGuard:
 
 
 class _Worker(device_interface.DeviceInterface.Worker):
-    """What the processes that compile may ask; nothing here starts a device."""
+    """The interface for compile worker processes. It does not initialize devices."""
 
     _current: int | None = None
 
@@ -134,7 +134,7 @@ class Interface(device_interface.DeviceInterface):
     @staticmethod
     def get_compute_capability(device: Device = None) -> str:
         del device
-        # The kernels are the CPU's, and so are their caches.
+        # The kernels and their caches are those for the CPU.
         return str(torch.backends.cpu.get_cpu_capability())
 
     @staticmethod

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The classes of kernels, and what of theirs differs from the CPU's.
+"""The kernel classes, and their differences from the CPU's.
 
-There, a division of integers that rounds towards zero is the processor's own, which
-ends the process if the divisor is zero. What a mask leaves out is loaded all the same
-if it is boolean, or behind the end of a row: there may be no memory of the device.
+The CPU's kernels use the processor's instruction for integer divisions that round
+towards zero, which ends the process if the divisor is zero. They also load masked-out
+booleans and elements behind the end of a row, where device memory may not exist.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from typing import Any
 import torch
 from torch._inductor.codegen import cpp
 
-_cpp: Any = cpp  # whose functions have no types
+_cpp: Any = cpp  # has no type hints
 _FUNCTION = "openreg::inductor::truncate_divide_integral("
 
 
 class _Division:
-    """Writes a division that rounds towards zero like one that rounds down."""
+    """Generates a division that rounds towards zero like one that rounds down."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         self: Any = super().__new__(cls, *args, **kwargs)
-        # Its base may have made attributes of an object of the operators.
+        # The base class may have set operators as instance attributes.
         floordiv = self.floordiv
         self.truncdiv = lambda a, b: floordiv(a, b).replace(
             "floor_divide_integral(", _FUNCTION, 1
@@ -47,8 +47,8 @@ class _Kernel(cpp.CppKernel):
     overrides = _Overrides
 
 
-# It asks whether the class is CppKernel itself, and means a kernel of numbers: the rest
-# of a tile, which runs once for all of a loop.
+# The function checks for CppKernel itself to recognize a scalar kernel: the remainder
+# of a tile, which runs once for the whole loop.
 _conditions = cpp.CppKernel.codegen_conditions
 _Kernel.codegen_conditions = FunctionType(  # type: ignore[method-assign]
     _conditions.__code__,
@@ -93,7 +93,7 @@ class _Tile2DKernel(cpp.CppTile2DKernel, _VecKernel):
 
 
 class KernelProxy(cpp.CppKernelProxy):
-    """Chooses between a kernel of numbers and one of vectors."""
+    """Chooses between scalar and vector kernels."""
 
     kernel_cls = _Kernel
     vec_kernel_cls = _VecKernel

@@ -7,7 +7,7 @@ from torch._inductor.codegen.common import DeviceOpOverrides
 
 
 class Overrides(DeviceOpOverrides):
-    """The device's lines. Kernels find their stream themselves."""
+    """The device's lines. Kernels determine their stream themselves."""
 
     def import_get_raw_stream_as(self, name: str) -> str:
         return (

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What of Inductor is changed for the device, and what else is relied on.
+"""Patches of Inductor for the device, and the functions that the package relies on.
 
-Inductor asks in many places whether a device is called "cpu", and means one of two
-things: that memory is the host's, or that kernels are in C++ and have the numbers of
-the CPU. The functions here mean the latter. Their constant "cpu" becomes one that the
-device's name is equal to. The code of the function is changed in place, so it does not
-matter who has imported it by name.
+Inductor compares device types with "cpu" in many places, for one of two reasons: memory
+is host memory, or kernels are written in C++ and compute the CPU's results. The
+functions listed here check for the second reason. Their constant "cpu" is replaced by a
+string that also equals the device's name. The code of a function is changed in place,
+which also affects modules that have imported it by name.
 
-Each function has a hash of its source in torch 2.13.0, and so does each that the
-package overrides or whose text it reads. Where one differs, nothing is changed. For
-another version of torch: ``python -m openreg_inductor._patches`` prints the hashes.
+The module contains a hash of the source, as of torch 2.13.0, of each function that it
+changes, overrides or reads. If one differs, nothing is changed. For another version of
+torch, ``python -m openreg_inductor._patches`` prints the hashes.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ import torch
 
 
 class UpstreamChangedError(RuntimeError):
-    """A function of torch is not the one that the package was written for."""
+    """A function of torch differs from the version that the package supports."""
 
 
-# Functions whose "cpu" means kernels in C++ with the CPU's numbers; in torch._inductor,
-# if no other module is named.
+# Functions whose "cpu" means C++ kernels with the CPU's results. In torch._inductor,
+# unless another module is named.
 # [docs: patches]
 _ASK_FOR_CPP = {
     "choices:InductorChoices.get_config_heuristics": "0e9ab2160b6a6aef",
@@ -63,27 +63,26 @@ _ASK_FOR_CPP = {
     "utils:use_scatter_fallback": "0094793d6601fb21",
 }
 # [docs: end]
-# Functions whose "cuda" means a device with graphs.
+# Functions whose "cuda" means a device that supports graphs.
 _ASK_FOR_GRAPHS = {
     "cudagraph_utils:check_multiple_devices_or_any_cpu_nodes": "8c19bb03d41cdde0",
     "torch._dynamo.backends.cudagraphs:get_device_index": "23c82938fc332fc6",
 }
-# Functions of CUDA's graphs, whose place is taken when they are imported.
+# Functions of CUDA's graphs that are replaced when they are imported.
 _GRAPHS = {
     "cudagraph_trees:cudagraphify_impl": "aca69fb50b4c8095",
     "cudagraph_trees:get_manager": "54fae48f17b852a9",
 }
-# The function of FlexAttention whose place is taken when it is imported, and what is
-# done around it.
+# The function of FlexAttention that is replaced on import, and its callers.
 _ATTENTION = {
     "torch._higher_order_ops.flex_attention:_flex_attention_autocast_impl": "7cbdc3dc1071c5e8",  # noqa: E501
     "torch.amp.autocast_mode:_cast": "817481d361a8f18d",
     "torch.nn.attention.flex_attention:_apply_kernel_options": "cc5335cf1a2404dd",
     "torch.nn.attention.flex_attention:_validate_device": "f85d0c9ead4d0073",
 }
-# The function that takes the generator of CUDA for a random operator.
+# The function that passes CUDA's generator to random operators.
 _TAKES_GENERATORS = "ir:ExternKernel.process_kernel"
-# What the package derives from, or whose text it reads, or whose place it takes.
+# Functions and classes that the package derives from, reads or replaces.
 _RELIED_ON = {
     "torch._functorch._aot_autograd.utils:get_default_generator": "2505ac089c68b5e5",
     "torch._higher_order_ops.flex_attention:_math_attention_inner": "93032d6083ed3d7f",
@@ -161,42 +160,44 @@ _RELIED_ON = {
 
 
 def apply(device: str) -> None:
-    """Lets Inductor take the device for one with kernels in C++; once per process.
+    """Makes Inductor generate C++ kernels for the device; once per process.
 
     Args:
         device: The name of the device.
 
     Raises:
-        UpstreamChangedError: If a function is another one than in torch 2.13.0; nothing
-            is changed then.
+        UpstreamChangedError: If a function differs from torch 2.13.0; nothing is
+            changed then.
     """
     _check(_ASK_FOR_CPP | _ASK_FOR_GRAPHS | _RELIED_ON)
     for name, paths in (("cpu", _ASK_FOR_CPP), ("cuda", _ASK_FOR_GRAPHS)):
         for path in paths:
             function = _find(path)
-            function.__code__ = _with_constant(function.__code__, _Alike(name, device))
-    _let_partitions_be_captured(device)
+            function.__code__ = _with_constant(
+                function.__code__, _EqualTo(name, device)
+            )
+    _allow_graph_partitions(device)
     _register_autotuning(device)
     _accept_generators_of_any_device()
 
     graph: Any = importlib.import_module("torch._inductor.graph")
     scheduler: Any = importlib.import_module("torch._inductor.scheduler")
-    # Convolutions are in channels_last, as on the CPU.
+    # Convolutions use channels_last, as on the CPU.
     graph.SUPPORTED_MKLDNN_DEVICES += (device,)
-    _let_the_device_have_the_result(device)
-    _let_templates_store_what_is_local(device)
+    _keep_result_on_device(device)
+    _store_template_buffers_on_device(device)
     needs_guard = scheduler.device_need_guard
     scheduler.device_need_guard = lambda name: name == device or needs_guard(name)
 
 
-def _let_the_device_have_the_result(device: str) -> None:
-    """Lets a tensor of the device choose where a result is, beside scalars of the host.
+def _keep_result_on_device(device: str) -> None:
+    """Places the result of an operator with CPU scalars on the device.
 
-    Inductor asks for a GPU, and takes the device of the first argument if none is one.
-    Two functions do not ask, nor do their lists.
+    Inductor uses the device of a GPU argument, else the device of the first argument.
+    addcmul and addcdiv, and their foreach variants, always use the first argument.
     """
     lowering: Any = importlib.import_module("torch._inductor.lowering")
-    is_gpu = lowering.is_gpu  # which only make_pointwise() calls there
+    is_gpu = lowering.is_gpu  # only make_pointwise() calls it
     lowering.is_gpu = lambda name: name == device or is_gpu(name)
 
     def placed(first: Any, *others: Any) -> Any:
@@ -206,7 +207,7 @@ def _let_the_device_have_the_result(device: str) -> None:
         own = next((at for at in places if at and at.type == device), None)
         return first if own is None else lowering.to_device(first, own)
 
-    def beside(lower: Callable[..., Any]) -> Callable[..., Any]:
+    def keeping_device(lower: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(lower)
         def lowered(first: Any, one: Any, other: Any, *args: Any, **rest: Any) -> Any:
             return lower(placed(first, one, other), one, other, *args, **rest)
@@ -220,13 +221,14 @@ def _let_the_device_have_the_result(device: str) -> None:
         aten._foreach_addcmul.Scalar,
         aten._foreach_addcdiv.Scalar,
     ):
-        lowering.lowerings[operator] = beside(lowering.lowerings[operator])
+        lowering.lowerings[operator] = keeping_device(lowering.lowerings[operator])
 
 
-def _let_templates_store_what_is_local(device: str) -> None:
-    """Lets a kernel of a template store its local buffers in memory of the device.
+def _store_template_buffers_on_device(device: str) -> None:
+    """Makes template kernels store local buffers directly in device memory.
 
-    They are of the CPU there, and would be copied to the device by another kernel.
+    The template marks them as CPU buffers, which another kernel would copy to the
+    device.
     """
     templates: Any = importlib.import_module(
         "torch._inductor.codegen.cpp_template_kernel"
@@ -244,11 +246,11 @@ def _let_templates_store_what_is_local(device: str) -> None:
 
 
 def _accept_generators_of_any_device() -> None:
-    """Makes calls of random operators accept the generator of any device.
+    """Makes random operators accept generators of any device.
 
-    Under checkpointing, AOTAutograd passes a generator to an operator that may draw
-    numbers, such as attention, for each device that is registered for it. Inductor
-    then asserts that the generator is CUDA's, and takes it from ``torch.cuda``.
+    With activation checkpointing, AOTAutograd passes a generator of each registered
+    device to operators that may draw random numbers, such as attention. Inductor then
+    asserts that the generator is CUDA's and takes it from ``torch.cuda``.
     """
     ir: Any = importlib.import_module("torch._inductor.ir")
     function = _find(_TAKES_GENERATORS)
@@ -267,13 +269,13 @@ def _accept_generators_of_any_device() -> None:
     function.__code__ = scope[function.__name__].__func__.__code__
 
 
-def _let_partitions_be_captured(device: str) -> None:
-    """Lets a graph be divided where a function cannot be captured, as on a GPU."""
+def _allow_graph_partitions(device: str) -> None:
+    """Enables graph partitions at functions that cannot be captured, as on a GPU."""
     scheduler: Any = importlib.import_module("torch._inductor.scheduler")
     is_gpu = scheduler.BaseSchedulerNode.is_gpu
 
     def has_graphs(node: Any) -> bool:
-        """Tells whether work of a node can be captured."""
+        """Returns whether the work of a node can be captured."""
         own = node.get_device()
         return is_gpu(node) or (own is not None and own.type == device)
 
@@ -288,26 +290,26 @@ def _let_partitions_be_captured(device: str) -> None:
 
 
 def check_graphs() -> None:
-    """Looks whether ``cudagraph_trees`` is the one that the package knows.
+    """Checks that ``cudagraph_trees`` is the supported version.
 
     Raises:
-        UpstreamChangedError: If not.
+        UpstreamChangedError: If it differs.
     """
     _check(_GRAPHS)
 
 
 def knows_attention() -> bool:
-    """Tells whether FlexAttention is the one that the package knows."""
+    """Returns whether FlexAttention is the supported version."""
     return all(_hash(path) == known for path, known in _ATTENTION.items())
 
 
-class _Alike(str):
-    """A name to which another one is equal, too."""
+class _EqualTo(str):
+    """A string that also equals another string."""
 
     __slots__ = ("other",)
     other: str
 
-    def __new__(cls, name: str, other: str) -> _Alike:
+    def __new__(cls, name: str, other: str) -> _EqualTo:
         self = super().__new__(cls, name)
         self.other = other
         return self
@@ -321,25 +323,25 @@ class _Alike(str):
     __hash__ = str.__hash__
 
 
-def _with_constant(code: CodeType, alike: _Alike) -> CodeType:
-    """Puts a name in the place of the constant that is equal to it."""
+def _with_constant(code: CodeType, name: _EqualTo) -> CodeType:
+    """Replaces the constants that equal a name."""
 
     def changed(value: Any) -> Any:
-        if type(value) is str and str.__eq__(alike, value):
-            return alike
+        if type(value) is str and str.__eq__(name, value):
+            return name
         if type(value) is tuple:
             return tuple(changed(each) for each in value)
-        if type(value) is frozenset and str(alike) in value:
-            return value | {alike.other}
+        if type(value) is frozenset and str(name) in value:
+            return value | {name.other}
         if isinstance(value, CodeType):
-            return _with_constant(value, alike)
+            return _with_constant(value, name)
         return value
 
     return code.replace(co_consts=tuple(changed(each) for each in code.co_consts))
 
 
 def _register_autotuning(device: str) -> None:
-    """Gives the device the CPU's choices of templates, which are timed on the CPU."""
+    """Registers the CPU's template choices, which are autotuned on the CPU."""
     from torch._inductor.template_heuristics import registry
 
     algorithms: Any = importlib.import_module("torch._inductor.select_algorithm")
@@ -351,7 +353,7 @@ def _register_autotuning(device: str) -> None:
         is_own = torch.device(place).type == device
         return generate(size, stride, "cpu" if is_own else place, *rest)
 
-    # The kernels are the same there, and take pointers of the host.
+    # The kernels are the same and accept host pointers.
     selector.generate_example_value = staticmethod(on_host)
 
     for template, of, operator in [*registry._TEMPLATE_HEURISTIC_REGISTRY]:
@@ -375,7 +377,7 @@ def _check(expected: Mapping[str, str]) -> None:
 
 
 def _hash(path: str) -> str:
-    """The hash of a source; empty if there is none."""
+    """Returns the hash of a source; empty if it is missing."""
     try:
         source = inspect.getsource(_find(path))
     except (ImportError, AttributeError, OSError, TypeError):
@@ -384,7 +386,7 @@ def _hash(path: str) -> str:
 
 
 def _find(path: str) -> FunctionType:
-    """Finds a function or class by module and name, under its decorators."""
+    """Finds a function or class by module and name, without its decorators."""
     module, _, names = path.partition(":")
     if not module.startswith("torch."):
         module = f"torch._inductor.{module}"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tells PyTorch's compilers of the device, each when it is imported.
+"""Registers the device in PyTorch's compilers when they are imported.
 
-torch-openreg imports this within ``import torch``. Neither ``torch._dynamo`` nor
-``torch._inductor`` may be imported then: it takes seconds. PyTorch asks nobody when it
-loads them, so the import system does.
+torch-openreg imports this module during ``import torch``. At that time neither
+``torch._dynamo`` nor ``torch._inductor`` may be imported, because that takes seconds.
+PyTorch has no hook for their import, so the import system is used.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from types import ModuleType
 def register() -> None:
     """Registers the device's present name with Dynamo and Inductor, once each.
 
-    A compiler that is not imported yet hears of it when it is. Importing torch does
-    this already where torch-openreg is installed; more calls do nothing.
+    For a compiler that is not imported yet, the registration runs on its import. If
+    torch-openreg is installed, ``import torch`` has already called this function;
+    further calls do nothing.
     """
     register_device_interface()
     register_inductor()
@@ -36,26 +37,26 @@ def register_device_interface() -> None:
 
 
 def register_inductor() -> None:
-    """Registers the classes that write code for the device, and what else it needs."""
-    # This module of Inductor imports all that is changed.
+    """Registers the code generators for the device and the patches."""
+    # This module of Inductor imports all patched modules.
     _after_import("torch._inductor.compile_fx", _load("_backend"))
     _after_import("torch._inductor.cudagraph_trees", _load("_graphs"))
     _after_import("torch.nn.attention.flex_attention", _load("_attention"))
 
 
 def register_dynamo_backend() -> None:
-    """Registers the backend that has the device's name."""
+    """Registers the backend with the device's name."""
     _after_import("torch._dynamo.backends.registry", _load("_dynamo"))
 
 
 def register_aoti_runner() -> None:
-    """Registers what runs models of AOTInductor."""
-    # PyTorch looks into its table when it loads a model, which takes no Python.
+    """Registers the runner of AOTInductor models."""
+    # PyTorch reads its table when it loads a model, without running Python.
     _load("_aoti")()
 
 
 def register_aoti_eager() -> None:
-    """Registers what runs operators that Inductor compiles in eager mode."""
+    """Registers the runner of operators that Inductor compiles in eager mode."""
     _load("_aoti", "register_eager")()
 
 
@@ -63,7 +64,7 @@ def register_aoti_eager() -> None:
 
 
 def _load(name: str, function: str = "register") -> Callable[[], None]:
-    """Returns what registers a module of this package, which it imports."""
+    """Returns a function that imports a module of this package and registers it."""
 
     def load() -> None:
         getattr(importlib.import_module(f"openreg_inductor.{name}"), function)()
@@ -103,12 +104,12 @@ _finder = _AfterImport()
 
 
 def _after_import(name: str, call: Callable[[], None]) -> None:
-    """Calls a function once a module is imported, or now; only the first for each."""
+    """Calls a function after a module's import, or now; only the first per module."""
     if name in _finder.calls:
         return
     _finder.calls[name] = call
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
     if name in sys.modules:
-        importlib.import_module(name)  # to its end, if another thread is at it
+        importlib.import_module(name)  # waits if another thread is importing it
         call()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Inductor's kernels in C++: written as for the CPU, and launched on the device."""
+"""Inductor's C++ kernels, generated as for the CPU and launched on the device."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from torch._inductor.virtualized import V
 import openreg_runtime
 from openreg_inductor import _kernels
 
-# Operators that refuse values: a divisor of zero, an index out of bounds, what the
-# program asserts.
+# Operators that may refuse values: a zero divisor, an index out of bounds, a failed
+# assertion.
 _REFUSING = (
     "floordiv",
     "truncdiv",
@@ -34,10 +34,10 @@ def _may_raise(node: Any) -> bool:
 
 
 class Scheduling(CppScheduling):
-    """Writes the kernels of a graph's nodes.
+    """Generates the kernels of a graph's nodes.
 
     Raises:
-        RuntimeError: If devices are in processes of their own.
+        RuntimeError: If devices are in separate processes.
     """
 
     kernel_proxy_cls = _kernels.KernelProxy
@@ -54,7 +54,7 @@ class Scheduling(CppScheduling):
     def define_kernel(
         self, src_code: str, nodes: list[Any], kernel_args: Any = None
     ) -> str:
-        """Writes the definition of a kernel, unless there is one with this source.
+        """Generates the definition of a kernel, unless its source is already defined.
 
         Returns:
             The kernel's name.
@@ -63,7 +63,7 @@ class Scheduling(CppScheduling):
             name: str = super().define_kernel(src_code, nodes, kernel_args)  # type: ignore[no-untyped-call]
             return name
         wrapper = V.graph.wrapper_code
-        # A kernel of the CPU may have the same source, and another binding.
+        # A CPU kernel may have the same source and a different binding.
         known = f"{src_code}\n// of a device"
         if known in wrapper.src_to_kernel:
             return wrapper.src_to_kernel[known]
@@ -86,8 +86,9 @@ class Scheduling(CppScheduling):
         return name
 
     def codegen_template(self, *args: Any, **kwargs: Any) -> Any:
-        """Writes a kernel of a template, and in it those of what is fused to it."""
-        # They take the class by its name; FlexAttention's takes it from its module.
+        """Generates a template kernel, including the kernels that are fused into it."""
+        # Templates refer to the class by name; FlexAttention's takes it from its
+        # module.
         own = _kernels.KernelProxy
         with (
             patch.object(cpp_template_kernel, "CppKernelProxy", own),
@@ -96,11 +97,11 @@ class Scheduling(CppScheduling):
             return super().codegen_template(*args, **kwargs)
 
     def can_fuse_vertical(self, node1: Any, node2: Any) -> bool:
-        """Tells whether nodes can be one kernel."""
+        """Returns whether two nodes can form one kernel."""
         if node1.is_template():
             template = node1.get_template_node().template
-            # The template of a product has no place for the exceptions of its threads,
-            # and that of FlexAttention for what follows.
+            # The matmul template cannot keep its threads' exceptions, and
+            # FlexAttention's template does not support an epilogue.
             if isinstance(template, CppFlexAttentionTemplate) or any(
                 map(_may_raise, node2.get_nodes())
             ):
@@ -109,18 +110,18 @@ class Scheduling(CppScheduling):
         return can
 
     def codegen_node(self, node: Any) -> None:
-        """Writes a kernel, or adds it to those that are gathered."""
+        """Generates a kernel, or adds it to the pending kernels."""
         super().codegen_node(node)
         assert self.scheduler is not None
         if self.scheduler._has_multi_stream_nodes():
-            self.flush()  # its call stands where its stream is current
+            self.flush()  # places its call where its stream is current
 
     def flush(self) -> None:
-        """Writes the kernels that were gathered, and their calls."""
+        """Generates the pending kernels and their calls."""
         nodes = self.kernel_group.scheduled_nodes
         if not nodes:
             super().flush()  # type: ignore[no-untyped-call]
             return
-        # They may be those of the device before the current one.
+        # They may belong to the previous device.
         with V.graph.set_current_device(nodes[0].get_device()):
             super().flush()  # type: ignore[no-untyped-call]

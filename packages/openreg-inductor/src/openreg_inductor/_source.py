@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is changed in the C++ source of a kernel, so that it may refuse values.
+"""Changes the C++ source of a kernel so that it can raise errors.
 
-A kernel of the CPU keeps a division by zero in a variable that all kernels of the
-process share, since it runs alone. Kernels of two streams do not. And an index that is
-out of bounds ends the process if a thread of OpenMP finds it, since no exception may
-leave a parallel region. Here each iteration keeps its exception, and the kernel throws
-the first one at its end.
+A CPU kernel notes a division by zero in a variable that all kernels of the process
+share, which fails if kernels of two streams run at the same time. An index out of
+bounds ends the process if an OpenMP thread finds it, because exceptions must not leave
+a parallel region. The changed source keeps the exception of each iteration and throws
+the first one at the end of the kernel.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from pathlib import Path
 
 from openreg_inductor import _build
 
-# Of the headers and the library: an editable install keeps built files elsewhere.
+# The folder of the headers and the library. An editable install keeps built files in a
+# separate place.
 FOLDER = Path(_build.__file__).parent
 
 _PREFIX = "#include <torch/csrc/inductor/cpp_prefix.h>"
@@ -30,12 +31,12 @@ _LOOP = re.compile(r"#pragma omp for\b(?:.*collapse\((\d+)\))?")
 _FAILURES, _DIVIDE = (
     (FOLDER / name).read_text(encoding="utf-8") for name in ("failures.h", "divide.h")
 )
-# PyTorch's functions write to this name. Here it is null, so that they throw.
+# PyTorch's functions write to this name. It is null here, so that they throw.
 _DIVISION_PREFIX = (
     "#define inductor_cpu_integer_div_error_flag openreg_no_flag\n"
     f"{_PREFIX}\n{_FAILURES}{_DIVIDE}"
 )
-# For a source with several kernels, before each of them.
+# Precedes each kernel in a source with several kernels.
 HEADERS = (
     "#ifndef OPENREG_INDUCTOR_KERNELS\n#define OPENREG_INDUCTOR_KERNELS\n"
     f"{_DIVISION_PREFIX}#endif\n"
@@ -46,10 +47,10 @@ _NOT_IN_TEXT = re.compile(r'^#(?:pragma once|include "[^"]+")\n', re.MULTILINE)
 
 
 def headers(*names: str) -> str:
-    """Reads headers of this package, for a source that may get them twice.
+    """Reads headers of this package, guarded against double inclusion.
 
     Args:
-        names: In the order in which they include each other.
+        names: The headers, ordered by their includes.
     """
     parts = []
     for name in names:
@@ -61,17 +62,17 @@ def headers(*names: str) -> str:
 
 
 def divides(source: str) -> bool:
-    """Tells whether a kernel divides integers, perhaps by zero."""
+    """Returns whether a kernel divides integers, perhaps by zero."""
     return _DIVIDES.search(source) is not None
 
 
 def may_raise(source: str) -> bool:
-    """Tells whether a kernel may refuse the values that it gets."""
+    """Returns whether a kernel may refuse its input values."""
     return divides(source) or _CHECKS.search(source) is not None
 
 
 def rewrite(source: str) -> str:
-    """Gives the only kernel of a source its own way to refuse values."""
+    """Adds error handling to a source with a single kernel."""
     body = rewrite_body(source)
     if divides(source):
         return body.replace(_PREFIX, _DIVISION_PREFIX, 1)
@@ -81,7 +82,7 @@ def rewrite(source: str) -> str:
 
 
 def rewrite_body(source: str) -> str:
-    """Gives a kernel its own way to refuse values, in a source with ``HEADERS``."""
+    """Adds error handling to a kernel, in a source with ``HEADERS``."""
     source = _FLAG.sub("", source)
     if not may_raise(source) or _BEGIN not in source:
         return source.replace(_BEGIN, "").replace(_END, "")
@@ -91,12 +92,12 @@ def rewrite_body(source: str) -> str:
 
 
 def _guard_loops(source: str) -> str:
-    """Catches the exceptions within each iteration that a thread of OpenMP may run."""
+    """Catches exceptions within each iteration that an OpenMP thread may run."""
     lines: list[str] = []
-    braces = 0  # to come before the body of a loop
-    ends: list[str] = []  # of the bodies that the line is in
+    braces = 0  # expected before the body of a loop
+    ends: list[str] = []  # of the bodies around the line
     for line in source.splitlines():
-        # One that throws must not be within a loop that is declared to be vectors.
+        # A throwing iteration must not be in a SIMD loop.
         text = line.strip()
         if text.startswith("#pragma omp simd"):
             continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes the Python that calls kernels of the device."""
+"""Generates the Python code that calls device kernels."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from torch._inductor.virtualized import V
 
 
 def is_ours(device: torch.device) -> bool:
-    """Tells whether a device is one of this package."""
+    """Returns whether a device is an OpenReg device."""
     return device.type == torch._C._get_privateuse1_backend_name()
 
 
 class _Lines:
-    """The lines that differ from those for other devices."""
+    """Generates the lines that differ from other devices."""
 
     def make_allocation(
         self,
@@ -37,7 +37,7 @@ class _Lines:
                 name, device, dtype, shape, stride, allocation_shape, is_pinned
             )
             return line
-        # Theirs would have no index.
+        # PyTorch's line would not contain the index.
         size, strides, allocated = (
             self.codegen_python_shape_tuple(each)  # type: ignore[attr-defined]
             for each in (shape, stride, allocation_shape or shape)
@@ -67,7 +67,7 @@ class _Lines:
 
 
 class Wrapper(_Lines, PythonWrapperCodegen):
-    """Writes the Python function of a graph."""
+    """Generates the Python function of a graph."""
 
     @staticmethod
     def create(
@@ -76,7 +76,7 @@ class Wrapper(_Lines, PythonWrapperCodegen):
         parent_wrapper: PythonWrapperCodegen | None,
         partition_signatures: ir.GraphPartitionSignature | None = None,
     ) -> PythonWrapperCodegen:
-        """Makes the wrapper of a graph, or of one within it."""
+        """Creates the wrapper of a graph or of a subgraph."""
         if is_subgraph:
             assert subgraph_name is not None
             assert parent_wrapper is not None
@@ -98,4 +98,4 @@ class Wrapper(_Lines, PythonWrapperCodegen):
 
 
 class SubgraphWrapper(_Lines, SubgraphPythonWrapperCodegen):
-    """Writes the Python function of a graph within another."""
+    """Generates the Python function of a subgraph."""
