@@ -24,8 +24,8 @@ at::Tensor binary_cross_entropy_banned(
       "float32 under torch.autocast(..., enabled=False).");
 }
 
-// Never destroyed: the kernels must outlive every thread that may still call
-// them while the interpreter ends.
+// Never destroyed: the kernels must outlive all threads that may call them
+// during interpreter shutdown.
 torch::Library& library(const char* ns, uint32_t line) {
   return *new torch::Library(
       torch::Library::IMPL,
@@ -38,10 +38,10 @@ torch::Library& library(const char* ns, uint32_t line) {
 } // namespace
 
 void register_autocast() {
-  // Without it an operator that no rule names would have no kernel at all.
+  // Without it an operator without a rule would not have a kernel.
   library("_", __LINE__).fallback(torch::CppFunction::makeFallthrough());
 
-  // PyTorch's lists spell signatures with these names.
+  // PyTorch's lists use these names in signatures.
   using at::IntArrayRef;
   using at::Scalar;
   using at::ScalarType;

@@ -4,10 +4,10 @@
 
 namespace openreg::amp {
 
-/// Registers every rule on AutocastPrivateUse1, and a fallthrough for all other
-/// operators. Call it once.
+/// Registers every rule on AutocastPrivateUse1 and a fallthrough for all other
+/// operators. Must be called only once.
 ///
-/// @throws c10::Error if another library has registered there already.
+/// @throws c10::Error if another library has already registered rules.
 void register_autocast();
 
 } // namespace openreg::amp

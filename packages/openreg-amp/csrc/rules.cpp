@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of rules, written by the same lists that register them.
+// The table of rules, generated from the lists that register them.
 #include "rules.h"
 
 #include <ATen/autocast_mode.h>

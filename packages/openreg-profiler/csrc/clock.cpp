@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How far two clocks are apart.
+// Measures the offset between two clocks.
 #include "clock.h"
 
 #include <limits>
@@ -17,7 +17,8 @@ std::int64_t read(clockid_t clock) {
 } // namespace
 
 std::int64_t monotonic_to_realtime() {
-  // This thread may be interrupted between two reads: the closest pair counts.
+  // The thread may be interrupted between two reads, so the closest pair
+  // counts.
   constexpr int kTries = 10;
   std::int64_t best = 0;
   std::int64_t least = std::numeric_limits<std::int64_t>::max();

@@ -6,8 +6,8 @@
 
 namespace openreg::profiler {
 
-/// What is to be added to nanoseconds of CLOCK_MONOTONIC, which the runtime's
-/// records have, for CLOCK_REALTIME, which traces have.
+/// Returns the nanoseconds to add to CLOCK_MONOTONIC times, as in the runtime's
+/// records, to get CLOCK_REALTIME times, as in traces.
 std::int64_t monotonic_to_realtime();
 
 } // namespace openreg::profiler

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What traces say of the work of devices, and PyTorch's events do not. A trace
-// can be written once, and that is for the program to do.
+// Details of device work that are in traces but not in PyTorch's events. A
+// trace can be written only once, and that is left to the program.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ namespace openreg::profiler {
 struct Detail {
   std::int32_t id;       // of the activity
   std::int64_t started;  // nanoseconds of CLOCK_REALTIME
-  std::int64_t enqueued; // the same
+  std::int64_t enqueued; // nanoseconds of CLOCK_REALTIME
   std::uint64_t bytes;   // 0: unknown
 };
 
-/// Keeps those of a trace, and of a few that came before it.
+/// Keeps the details of a trace and of a few earlier ones.
 void keep_details(std::vector<Detail>&& details);
-/// All that are kept.
+/// Returns all kept details.
 std::vector<Detail> kept_details();
 
 } // namespace openreg::profiler

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What torch.profiler records of the device, and its registration.
+// The device's profiler for Kineto, and its registration.
 #include "profiler.h"
 
 #include "session.h"
@@ -34,11 +34,11 @@ class Profiler final : public libkineto::IActivityProfiler {
   }
 
   // [docs: configure]
-  /// A profile of the host alone has no session, and costs nothing here.
+  /// A profile of only the host has no session and no cost.
   std::unique_ptr<libkineto::IActivityProfilerSession> configure(
       const std::set<ActivityType>& types,
       const libkineto::Config& /*config*/) override {
-    // PyTorch asks for PRIVATEUSE1_RUNTIME for the host alone too.
+    // PyTorch requests PRIVATEUSE1_RUNTIME even for a profile of only the host.
     constexpr ActivityType kOfDevices[] = {
         ActivityType::CONCURRENT_KERNEL,
         ActivityType::GPU_MEMCPY,

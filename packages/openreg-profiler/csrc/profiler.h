@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The profiler of the device, as Kineto asks for it.
+// The device's profiler for Kineto.
 #pragma once
 
 namespace openreg::profiler {
 
-/// Tells PyTorch of the profiler, once.
+/// Registers the profiler in PyTorch, once.
 void register_profiler();
 
 } // namespace openreg::profiler

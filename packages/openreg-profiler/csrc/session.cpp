@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Starts and ends the runtime's recording, and hands the trace over.
+// Starts and ends the runtime's recording, and passes the trace on.
 #include "session.h"
 
 #include "clock.h"
@@ -157,7 +157,7 @@ std::string Session::getDeviceProperties() {
   return text;
 }
 
-// PyTorch calls these around each operator: what fails here would fail as
+// PyTorch calls these around each operator, so a failure here would repeat that
 // often.
 void Session::pushCorrelationId(uint64_t id) {
   static_cast<void>(orActivityPushId(orActivityIdExternal, id));

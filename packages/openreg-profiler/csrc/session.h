@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One recording, from the start of torch.profiler to its trace.
+// A recording, from the start of torch.profiler to its trace.
 #pragma once
 
 #include "trace.h"
@@ -19,12 +19,12 @@ namespace openreg::profiler {
 
 class Session final : public libkineto::IActivityProfilerSession {
  public:
-  /// Records what is of these types.
+  /// Records activities of these types.
   explicit Session(const std::set<libkineto::ActivityType>& types)
       : types_(types) {}
 
   void start() override;
-  /// Waits for what was enqueued meanwhile, on all devices.
+  /// Waits for the work enqueued since the start, on all devices.
   void stop() override;
   std::vector<std::string> errors() override {
     return errors_;
@@ -38,14 +38,14 @@ class Session final : public libkineto::IActivityProfilerSession {
       int64_t end) override;
   std::unique_ptr<libkineto::CpuTraceBuffer> getTraceBuffer() override;
 
-  /// There are several; processTrace() tells the logger of them.
+  /// There are several devices; processTrace() passes them to the logger.
   std::unique_ptr<libkineto::DeviceInfo> getDeviceInfo() override {
     return nullptr;
   }
   std::vector<libkineto::ResourceInfo> getResourceInfos() override;
   std::string getDeviceProperties() override;
 
-  // Of the calling thread: the operator that it is in, and the range.
+  // The calling thread's operator and range.
   void pushCorrelationId(uint64_t id) override;
   void popCorrelationId() override;
   void pushUserCorrelationId(uint64_t id) override;

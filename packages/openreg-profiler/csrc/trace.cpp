@@ -16,7 +16,7 @@ namespace {
 using libkineto::ActivityType;
 using Activity = libkineto::GenericTraceActivity;
 
-/// The numbers of calls, apart from those that PyTorch gives to operators.
+/// The ids of calls, distinct from PyTorch's operator ids.
 std::int32_t id_of(std::uint64_t correlation) {
   constexpr std::uint64_t kFirst = 0x40000000;
   return static_cast<std::int32_t>(kFirst + correlation % kFirst);
@@ -28,7 +28,7 @@ bool is_device_work(const orActivity& record) {
   return record.kind <= orActivityMemset && record.nested == 0;
 }
 
-/// Calls that only ask, which traces of CUDA leave out too.
+/// Query calls, which CUDA's traces omit, too.
 bool is_question(std::string_view function) {
   constexpr std::string_view kPrefixes[] = {
       "orGet",
@@ -49,7 +49,7 @@ bool is_question(std::string_view function) {
       });
 }
 
-/// As CUDA's: "Memcpy HtoD (Pinned -> Device)".
+/// The name as in CUDA's traces: "Memcpy HtoD (Pinned -> Device)".
 std::string name_of_copy(const orActivity& record) {
   const std::string host =
       record.hostMemory == orMemoryTypeHost ? "Pinned" : "Pageable";
@@ -65,8 +65,8 @@ std::string name_of_copy(const orActivity& record) {
   }
 }
 
-/// Of a kernel that an operator launched: "mm_kernel". Tables list operators
-/// and kernels by name, and each has a row of its own.
+/// The name of an operator's kernel: "mm_kernel". It differs from the
+/// operator's name, so that each has a separate row in tables.
 std::string name_of_kernel(std::string_view name) {
   constexpr std::string_view kAten = "aten::";
   const bool is_operator = name.find("::") != std::string_view::npos;
@@ -153,7 +153,7 @@ class Builder {
     }
   }
 
-  /// A range of the program on one stream: around its kernels.
+  /// Adds a program range on one stream, around its kernels.
   void add_range(
       int device,
       int stream,
@@ -167,7 +167,7 @@ class Builder {
     made.endTime = end;
     made.device = device;
     made.resource = stream;
-    // No `linked`: PyTorch would count the time of its kernels once more.
+    // `linked` is not set: PyTorch would count the time of the kernels twice.
     made.id = static_cast<std::int32_t>(range.correlationId());
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Records of the runtime as activities of Kineto.
+// Converts the runtime's records to Kineto activities.
 #pragma once
 
 #include "details.h"
@@ -14,7 +14,7 @@
 
 namespace openreg::profiler {
 
-/// The range that a range lies in, by their ids.
+/// The id of each range's enclosing range.
 using Ranges = std::unordered_map<std::uint64_t, std::uint64_t>;
 
 struct Window { // nanoseconds of CLOCK_REALTIME
@@ -22,8 +22,8 @@ struct Window { // nanoseconds of CLOCK_REALTIME
   std::int64_t end;
 };
 
-/// Adds what was asked for in the window to the trace, also if it ran later.
-/// Returns the details of work.
+/// Adds the activities enqueued in the window to the trace, even if they ran
+/// later. Returns the details of the work.
 std::vector<Detail> add_activities(
     libkineto::CpuTraceBuffer& trace,
     const std::vector<orActivity>& records,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Autocast for PrivateUse1 devices, with the operator lists PyTorch uses on CUDA.
 
-Importing the package registers the rules. Import it after the backend, to whose
-device module it adds what ``torch.autocast`` asks for. With OpenReg devices,
+Importing the package registers the rules. Import it after the backend, because it adds
+a function for ``torch.autocast`` to the backend's device module. With OpenReg devices,
 ``OPENREG_DISABLE=autocast`` leaves the rules out.
 """
 
@@ -22,7 +22,7 @@ from . import _C, _higher_order  # noqa: E402 - must not load against another to
 
 
 def _is_enabled() -> bool:
-    """Asks the runtime of OpenReg devices, if this process uses them."""
+    """Reads ``OPENREG_DISABLE`` if this process uses OpenReg devices."""
     runtime = sys.modules.get("openreg_runtime")
     return runtime is None or "autocast" not in runtime.setting("OPENREG_DISABLE").names
 
@@ -43,7 +43,7 @@ def rules() -> list[tuple[str, str]]:
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
-    """Lists the types autocast may compute in; ``torch.autocast`` asks for it.
+    """Lists the dtypes in which autocast may compute; ``torch.autocast`` calls it.
 
     Returns:
         float16 and bfloat16. Empty if ``OPENREG_DISABLE`` names ``autocast``:
@@ -53,7 +53,7 @@ def get_amp_supported_dtype() -> list[torch.dtype]:
 
 
 def _attach() -> None:
-    """Gives the backend's device module what ``torch.autocast`` asks it for."""
+    """Adds the function for ``torch.autocast`` to the backend's device module."""
     module = getattr(torch, torch._C._get_privateuse1_backend_name(), None)
     if module is not None and not hasattr(module, "get_amp_supported_dtype"):
         module.get_amp_supported_dtype = get_amp_supported_dtype
@@ -61,5 +61,5 @@ def _attach() -> None:
 
 if _enabled:
     _C.register_autocast()
-    _higher_order.let_through()
+    _higher_order.register_fallthrough()
 _attach()

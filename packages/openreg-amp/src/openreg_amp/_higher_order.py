@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Higher-order operators, such as ``torch.cond``, within autocast.
 
-Autocast looks at the operators that their functions call. PyTorch lets calls of their
-own pass the dispatch keys of autocast for the CPU, CUDA and XPU, and for no others:
-on a PrivateUse1 device, they found no kernel.
+Autocast applies to the operators that their functions call. For the higher-order
+operators themselves, PyTorch registers a fallthrough for the autocast keys of the CPU,
+CUDA and XPU only. On a PrivateUse1 device a call would not find a kernel.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 import torch
 
-_ops: Any = torch._ops  # whose functions have no types
+_ops: Any = torch._ops  # has no type hints
 _names: Any = torch._C.DispatchKey
 _KEY = _names.AutocastPrivateUse1
 
 
-def let_through() -> None:
-    """Lets calls pass the key, of all operators, also of those yet to be defined."""
+def register_fallthrough() -> None:
+    """Registers a fallthrough for all present and future higher-order operators."""
     keys = _ops._HIGHER_ORDER_OP_DEFAULT_FALLTHROUGH_DISPATCH_KEYS
     if _KEY in keys:
         return

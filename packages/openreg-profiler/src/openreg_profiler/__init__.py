@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``torch.profiler`` for OpenReg devices.
 
-``register()`` tells PyTorch of it, which torch-openreg does by itself.
-``utilization()`` tells how well the devices were used in a profile.
+``register()`` registers it in PyTorch; torch-openreg calls it on import.
+``utilization()`` reports how well a profile used the devices.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Utilization", "register", "utilization"]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("Utilization", "utilization"):  # torch is only half imported at first
+    if name in ("Utilization", "utilization"):  # torch may be only partly imported
         from openreg_profiler import _utilization
 
         return getattr(_utilization, name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""When devices did nothing, and why."""
+"""The gaps in which devices were idle, and their causes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Cause = Literal[
 ]
 
 _SYNCHRONIZE = ("orStreamSynchronize", "orDeviceSynchronize", "orEventSynchronize")
-# A wait shorter than this has found its work done.
+# A shorter wait did not have to wait.
 _WAITED = 5_000
 
 
 class Gap(NamedTuple):
-    """A time in which a device did nothing. Times are nanoseconds of the profile."""
+    """A time in which a device was idle. Times are nanoseconds of the profile."""
 
     device: int
     start: int
@@ -31,7 +31,7 @@ class Gap(NamedTuple):
 
 
 class _Host:
-    """What the host called, to be found by its time."""
+    """The calls of the host, searchable by time."""
 
     def __init__(self, timeline: Timeline) -> None:
         self.by_correlation = {call.correlation: call for call in timeline.calls}
@@ -55,18 +55,21 @@ class _Host:
                 return wait
         return None
 
-    def let_a_stream_wait(self, start: int, end: int) -> bool:
+    def enqueued_event_wait(self, start: int, end: int) -> bool:
         index = bisect.bisect_left(self._event_waits, start)
         return index < len(self._event_waits) and self._event_waits[index] <= end
 
 
 def blocks(work: Work) -> bool:
-    """Whether the host waits for a copy."""
+    """Returns whether the host waits for a copy."""
     return work.kind == "memcpy" and "Pageable" in work.name
 
 
 def cause_of_copy(timeline: Timeline, copy: Work) -> Cause:
-    """The read of one element is a copy where the host does not reach the memory."""
+    """Returns the cause of a blocking copy.
+
+    Reading one element is a copy, too, if the host cannot access device memory.
+    """
     is_read = timeline.operators.get(copy.operator) == "aten::_local_scalar_dense"
     return "synchronize" if is_read else "copy"
 
@@ -74,7 +77,7 @@ def cause_of_copy(timeline: Timeline, copy: Work) -> Cause:
 def _cause_of_host(
     timeline: Timeline, host: _Host, start: int, end: int, before: Work
 ) -> tuple[Cause, int]:
-    """Tells why the host had not launched anything, and a moment of that."""
+    """Returns why the host had not launched anything, and a moment at that time."""
     if blocks(before):
         copy = host.by_correlation.get(before.correlation)
         return cause_of_copy(timeline, before), copy.start if copy else before.start
@@ -88,7 +91,7 @@ def _split(
     before: Work | None,
     after: Work,
 ) -> Iterator[Gap]:
-    """Yields the times until the host launched some work, and until it began."""
+    """Splits a gap into the time until the launch and the time until the work began."""
     start, end = idle
     if before is None:
         yield Gap(after.device, start, end, "start", timeline.line_at(after.enqueued))
@@ -104,15 +107,15 @@ def _split(
             cause, moment = _cause_of_host(timeline, host, start, launched, before)
         yield Gap(after.device, start, launched, cause, timeline.line_at(moment))
     if launched < end:
-        # It was there: what is not in its own stream held it up, or nothing.
-        waits = host.let_a_stream_wait(before.enqueued, after.enqueued)
+        # The work was enqueued. Another stream delayed it, or it was launch latency.
+        waits = host.enqueued_event_wait(before.enqueued, after.enqueued)
         cause = "event" if waits else "latency"
         line = timeline.line_at(after.enqueued)
         yield Gap(after.device, launched, end, cause, line)
 
 
 def find(timeline: Timeline) -> list[Gap]:
-    """Finds when each device did nothing before some work, and why."""
+    """Finds the gaps before each device's work, and their causes."""
     host = _Host(timeline)
     by_device: dict[int, list[Work]] = defaultdict(list)
     for each in timeline.work:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the CPU of this machine, on which the device is simulated, does at best."""
+"""The peak rates of this machine's CPU, which simulates the device."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Machine(NamedTuple):
     """Measured rates.
 
     Attributes:
-        flops: Floating-point operations per second, of a product of float32 matrices.
+        flops: Floating-point operations per second of a float32 matrix product.
         bandwidth: Bytes per second that a copy reads and writes.
     """
 

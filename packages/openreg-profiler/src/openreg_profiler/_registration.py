@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tells PyTorch of the profiler. This may run inside ``import torch``."""
+"""Registers the profiler in PyTorch, perhaps during ``import torch``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ def register() -> None:
 
     Call it after the backend, ``openreg_aten``, was imported.
     """
-    import openreg_runtime  # noqa: F401 - its library is loaded before ours
+    import openreg_runtime  # noqa: F401 - loads libopenreg before the module
     from openreg_profiler import _C
 
     _C.register_profiler()

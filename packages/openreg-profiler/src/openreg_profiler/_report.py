@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The report on utilization as text, and as a page with plots."""
+"""The utilization report as text and as a page with plots."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _percent(value: float | None) -> str:
 
 
 def _tables(report: Utilization) -> list[Table]:
-    """Returns the tables: title, names of the columns, rows."""
+    """Returns the tables: title, column names, rows."""
     changes = [
         (f"{c.seconds * 1e3:.3f}", c.cause, c.line or "?", str(c.times), c.advice)
         for c in report.changes
@@ -108,7 +108,7 @@ def table(report: Utilization) -> str:
 
 
 def _lanes(report: Utilization) -> str:
-    """Draws each stream as a lane of what it did."""
+    """Draws the work of each stream as a lane."""
     places = sorted({(each.device, each.stream) for each in report.work})
     begin = min(each.start for each in report.work)
     whole = max(max(each.end for each in report.work) - begin, 1)
@@ -140,7 +140,7 @@ def _logarithm(value: float, least: float, most: float, length: float) -> float:
 
 
 def _roofline(report: Utilization) -> str:
-    """Draws operators under what the machine does at best."""
+    """Draws operators below the machine's peak rates."""
     machine = report.machine
     points: list[tuple[Operator, float, float]] = [
         (row, row.flops / row.bandwidth, row.flops)
@@ -188,7 +188,7 @@ def _roofline(report: Utilization) -> str:
 
 
 def page(report: Utilization) -> str:
-    """Returns the report as a page of HTML."""
+    """Returns the report as an HTML page."""
     parts = [f"<p>{escape(_summary(report))}</p>", "<h2>streams</h2>", _lanes(report)]
     for title, columns, rows in _tables(report):
         head = "".join(f"<th>{escape(name)}</th>" for name in columns)

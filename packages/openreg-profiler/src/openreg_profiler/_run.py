@@ -22,19 +22,19 @@ def run(
     json_file: Path | None = None,
     html_file: Path | None = None,
 ) -> Utilization:
-    """Runs a script as ``python script.py`` does, and reports on it.
+    """Runs a script like ``python script.py`` and returns a report.
 
     Args:
-        script: The script. If it ends by ``sys.exit()``, the report is made.
-        arguments: What it finds in ``sys.argv[1:]``.
-        json_file: Where the report goes as JSON.
-        html_file: Where it goes as a page with plots.
+        script: The script, which may end with ``sys.exit()``.
+        arguments: The script's arguments, ``sys.argv[1:]``.
+        json_file: The file for the report as JSON.
+        html_file: The file for the report as a page with plots.
 
     Returns:
         The report.
 
     Raises:
-        ValueError: If the script has used no device.
+        ValueError: If the script has not used a device.
     """
     before = sys.argv, sys.path[0]
     sys.argv, sys.path[0] = [str(script), *arguments], str(script.parent)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A profile as intervals: what the device did, what the host called, and from where."""
+"""A profile as intervals: device work, host calls, and program lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import torch
 from openreg_profiler import _C
 
 _WORK = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
-# PyTorch names files without the folders that Python imports from.
+# PyTorch's file names are relative to the folders from which Python imports.
 _LIBRARIES = (
     Path(torch.__file__).parents[1],
     Path(__file__).parents[1],
@@ -24,7 +24,7 @@ _LIBRARIES = (
 
 
 class Work(NamedTuple):
-    """Something that the device did. Times are nanoseconds of ``time.time_ns()``."""
+    """Work of the device. Times are nanoseconds of ``time.time_ns()``."""
 
     kind: str
     name: str
@@ -49,7 +49,7 @@ class Call(NamedTuple):
 
 
 class Site(NamedTuple):
-    """A call that a line of the program made."""
+    """A call from a program line."""
 
     start: int
     end: int
@@ -57,21 +57,21 @@ class Site(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Where the host was: from each moment on, at a line or in none."""
+    """The program line of the host from each moment on, or None."""
 
     moments: list[int]
     lines: list[str | None]
 
 
 class Timeline(NamedTuple):
-    """What a profile has, by time.
+    """The contents of a profile, ordered by time.
 
     Attributes:
-        work: What the devices did.
-        calls: What the host called.
-        operators: The names of operators, by their numbers.
-        steps: The names of the steps of a schedule.
-        lines: Where the host was, empty without ``with_stack=True``.
+        work: The work of the devices.
+        calls: The calls of the host.
+        operators: The names of operators, by number.
+        steps: The names of the schedule's steps.
+        lines: The program lines of the host, empty without ``with_stack=True``.
         begin: The first moment of the profile.
         end: The last one.
     """
@@ -85,14 +85,14 @@ class Timeline(NamedTuple):
     end: int
 
     def line_at(self, moment: int) -> str | None:
-        """Names the line of the program that the host was at, ``"train.py:12"``."""
+        """Returns the program line of the host at a moment, ``"train.py:12"``."""
         index = bisect.bisect_right(self.lines.moments, moment) - 1
         return self.lines.lines[index] if index >= 0 else None
 
 
 @cache
 def _is_of_the_program(file: str) -> bool:
-    """Whether a file is neither Python's own nor of an installed package."""
+    """Returns whether a file belongs to the program, not to Python or a package."""
     if file.startswith("<"):
         return False
     if Path(file).is_absolute():
@@ -101,7 +101,7 @@ def _is_of_the_program(file: str) -> bool:
 
 
 def _sites(nodes: Iterable[Any]) -> Iterator[Site]:
-    """Yields each call from a line of the program, with what it was busy with."""
+    """Yields the calls from program lines."""
     stack = list(nodes)
     while stack:
         node = stack.pop()
@@ -111,7 +111,7 @@ def _sites(nodes: Iterable[Any]) -> Iterator[Site]:
             continue
         try:
             file = caller.file_name
-        except UnicodeDecodeError:  # PyTorch kept no copy, and the code is gone
+        except UnicodeDecodeError:  # PyTorch has not copied it, and the code was freed
             continue
         if _is_of_the_program(file):
             line = f"{Path(file).name}:{caller.line_number}"
@@ -120,10 +120,10 @@ def _sites(nodes: Iterable[Any]) -> Iterator[Site]:
 
 
 def _lines(sites: Iterable[Site]) -> Lines:
-    """Finds the innermost call at each moment: the one that began last."""
+    """Finds the innermost call at each moment, which is the call that began last."""
     to_come = sorted(sites, reverse=True)  # the next one is last
     bounds = {bound for site in to_come for bound in (site.start, site.end + 1)}
-    begun: list[tuple[int, int, str]] = []  # a heap, some of which have ended
+    begun: list[tuple[int, int, str]] = []  # a heap; some have ended
     moments = sorted(bounds)
     lines: list[str | None] = []
     for moment in moments:
@@ -140,7 +140,7 @@ def read(profile: torch.profiler.profile) -> Timeline:
     """Reads a profile that has ended.
 
     Raises:
-        ValueError: If it has no work of the device, or is not one of the last eight
+        ValueError: If it does not contain device work, or is not one of the last eight
             of the process.
     """
     results = profile.profiler.kineto_results if profile.profiler else None

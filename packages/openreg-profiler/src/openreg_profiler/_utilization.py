@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How well the devices were used in a profile, and what would save most."""
+"""The utilization of the devices in a profile, and the changes that save most."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ ADVICE: dict[Cause, str] = {
     "host": "the host is too slow: launch more in less Python, or compile",
     "synchronize": "the host waits for the device: read values later, or less often",
     "copy": "the copy blocks the host: pin the memory, copy with non_blocking=True",
-    "event": "the stream waits for another one: record the event earlier",
-    "latency": "the stream took so long to begin: launch more work before it is idle",
-    "collective": "nothing else runs meanwhile: overlap the collective with kernels",
+    "event": "the stream waits for another stream: record the event earlier",
+    "latency": "the stream needed this time to begin: launch more work before it is idle",
+    "collective": "no kernel runs at the same time: overlap the collective with kernels",
 }
 
 
 class Busy(NamedTuple):
-    """How long a stream, or a device if ``stream`` is None, had something to do."""
+    """The busy time of a stream, or of a device if ``stream`` is None."""
 
     device: int
     stream: int | None
     seconds: float
-    share: float  # of the time of the profile
+    share: float  # of the profile's time
 
 
 class Operator(NamedTuple):
-    """What the kernels of an operator achieved.
+    """The rates of an operator's kernels.
 
     Attributes:
-        name: Of the operator, or of the kernel if none launched it.
-        launches: Its kernels, copies and fills.
-        seconds: Their time.
+        name: The name of the operator, or of a kernel without operator.
+        launches: The number of its kernels, copies and fills.
+        seconds: Their total time.
         flops: Floating-point operations per second; None without ``with_flops=True``,
             or for an operator that PyTorch does not count.
         bandwidth: Bytes per second; None if the bytes are unknown.
-        share: The larger of the two, of what the machine does at best.
+        share: The larger of the two rates as a share of the machine's peak rate.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Operator(NamedTuple):
 
 
 class Change(NamedTuple):
-    """Something to change in the program, and the seconds that it could save."""
+    """A change of the program, and the seconds that it could save."""
 
     cause: Cause
     line: str | None
@@ -69,25 +69,25 @@ class Change(NamedTuple):
 
     @property
     def advice(self) -> str:
-        """What to do."""
+        """The advice for the cause."""
         return ADVICE[self.cause]
 
 
 class Utilization(NamedTuple):
-    """How well the devices were used.
+    """The utilization of the devices.
 
     Attributes:
         seconds: The time from the first to the last event of the profile.
-        busy: Each device and each of its streams.
-        gaps: When devices did nothing, in the order of time.
-        operators: What they achieved, those that took longest first.
-        machine: What this machine does at best, measured on the CPU.
-        memory: Bytes by owner when most was allocated, as PyTorch tells owners apart;
-            empty without ``profile_memory``, ``record_shapes`` and ``with_stack``.
-        steps: The steps of the schedule that the profile has.
-        launches: Kernels, copies and fills.
-        changes: At most ten, the one that would save most first.
-        work: All that the devices did, for plots.
+        busy: The busy time of each device and stream.
+        gaps: The idle times of devices, in order.
+        operators: The rates of operators; the slowest come first.
+        machine: The machine's peak rates, measured on the CPU.
+        memory: Bytes by PyTorch's memory category at the peak; empty without
+            ``profile_memory``, ``record_shapes`` and ``with_stack``.
+        steps: The number of the schedule's steps.
+        launches: The number of kernels, copies and fills.
+        changes: At most ten changes; the largest saving comes first.
+        work: All work of the devices, for plots.
     """
 
     seconds: float
@@ -103,11 +103,11 @@ class Utilization(NamedTuple):
 
     @property
     def launches_per_step(self) -> float | None:
-        """Launches by step; None without a schedule."""
+        """Launches per step; None without a schedule."""
         return self.launches / self.steps if self.steps else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns all but ``work`` as what ``json`` writes."""
+        """Returns all fields except ``work`` for ``json``."""
         return {
             "seconds": self.seconds,
             "busy": [row._asdict() for row in self.busy],
@@ -130,7 +130,7 @@ class Utilization(NamedTuple):
         return _report.table(self)
 
     def html(self) -> str:
-        """Returns the report as one page with plots, which needs no other file."""
+        """Returns the report as a self-contained page with plots."""
         from openreg_profiler import _report
 
         return _report.page(self)
@@ -166,13 +166,13 @@ def _busy(timeline: Timeline) -> list[Busy]:
 
 
 def _exposed(work: Work, others: list[tuple[int, int]]) -> int:
-    """Returns for how long nothing else of the device ran; others are in order."""
+    """Returns the time in which no other work ran; ``others`` is sorted."""
     first = bisect.bisect_right(others, work.start, key=lambda other: other[1])
-    meanwhile = takewhile(
+    overlapping = takewhile(
         lambda other: other[0] < work.end, islice(others, first, None)
     )
     return (work.end - work.start) - _total(
-        (max(start, work.start), min(end, work.end)) for start, end in meanwhile
+        (max(start, work.start), min(end, work.end)) for start, end in overlapping
     )
 
 
@@ -214,7 +214,7 @@ def _changes(timeline: Timeline, gaps: list[Gap]) -> list[Change]:
 def _operators(
     timeline: Timeline, profile: torch.profiler.profile, machine: Machine
 ) -> list[Operator]:
-    # profile.events() reads all names, also those of code that is gone by now.
+    # profile.events() would read all names, even of freed code.
     results = profile.profiler.kineto_results if profile.profiler else None
     flops = {
         event.correlation_id(): event.flops()
@@ -263,15 +263,15 @@ def _memory(profile: torch.profiler.profile) -> dict[str, int]:
             f"{name}:{device}"
         )
         highest = max([highest, *sizes], key=sum)
-    # The first number is what is there at all.
+    # The first number is the total.
     return {owners[index]: size for index, size in enumerate(highest[1:]) if size > 0}
 
 
 def utilization(profile: torch.profiler.profile) -> Utilization:
-    """Tells how well the devices were used in a profile, and what would save most.
+    """Reports how well a profile used the devices, and the changes that save most.
 
-    Lines of the program are known if the profile was made with ``with_stack=True``, the
-    achieved operations per second with ``with_flops=True``.
+    Program lines need a profile with ``with_stack=True``, achieved operations per
+    second ``with_flops=True``.
 
     Args:
         profile: A ``torch.profiler.profile`` that has ended, with
@@ -281,8 +281,8 @@ def utilization(profile: torch.profiler.profile) -> Utilization:
         The report, with ``table()``, ``html()`` and ``to_dict()``.
 
     Raises:
-        ValueError: If the profile has no work of the device, or is not one of the last
-            eight of the process.
+        ValueError: If the profile does not contain device work, or is not one of the
+            last eight of the process.
     """
     timeline = _timeline.read(profile)
     machine = _machine.measure()
