@@ -24,8 +24,8 @@ ADVICE: dict[Cause, str] = {
     "synchronize": "the host waits for the device: read values later, or less often",
     "copy": "the copy blocks the host: pin the memory, copy with non_blocking=True",
     "event": "the stream waits for another stream: record the event earlier",
-    "latency": "the stream needed this time to begin: launch more work before it is idle",
-    "collective": "no kernel runs at the same time: overlap the collective with kernels",
+    "latency": "the stream began late: launch more work before it is idle",
+    "collective": "no kernel overlaps it: run the collective together with kernels",
 }
 
 
