@@ -19,7 +19,7 @@ except sanitizer.UnsynchronizedAccessError as error:
         r"/\S*/|0x\w+", "...", str(error)
     )  # without directories and addresses
     print(report.replace(str(side.stream_id), "7"))
-# prints: possible data race: nothing orders two uses of the memory at address ...:
+# prints: possible data race: unordered accesses to the memory at address ...:
 # prints:   aten::max(Tensor self) -> Tensor
 # prints:     reading from self, on stream 7 of openreg:0
 # prints:     ...sanitizer.py:16: print(x.max().item())
@@ -28,4 +28,4 @@ except sanitizer.UnsynchronizedAccessError as error:
 # prints:     writing to self, on the default stream of openreg:0
 # prints:     ...sanitizer.py:14: x.square_()
 # prints: allocated at ...sanitizer.py:13: x = torch.arange(5, device="openreg")
-# prints: One stream has to wait for the other: by wait_stream, or by an event.
+# prints: Make one stream wait for the other, with wait_stream() or an event.

@@ -22,7 +22,7 @@ except sanitizer.UnsynchronizedAccessError as error:
         r"/\S*/|0x\w+", "...", str(error)
     )  # without directories and addresses
     print(report.replace(str(side.stream_id), "7"))
-# prints: possible data race: nothing orders two uses of the memory at address ...:
+# prints: possible data race: unordered accesses to the memory at address ...:
 # prints:   aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)
 # prints:     writing to self, on stream 7 of openreg:0
 # prints:     ...sanitizer_graphs.py:19: x.fill_(1)
@@ -32,4 +32,4 @@ except sanitizer.UnsynchronizedAccessError as error:
 # prints:     ...sanitizer_graphs.py:17: graph.replay()
 # prints:     captured at ...sanitizer_graphs.py:16: y = x * 2
 # prints: allocated at ...sanitizer_graphs.py:13: x = torch.zeros(4, device="openreg")
-# prints: One stream has to wait for the other: by wait_stream, or by an event.
+# prints: Make one stream wait for the other, with wait_stream() or an event.

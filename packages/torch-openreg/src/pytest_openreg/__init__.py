@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The pytest plugin of torch-openreg: fixtures, and options for the devices.
+"""The pytest plugin of torch-openreg: fixtures and device options.
 
-It is a package of its own, since importing ``torch_openreg`` imports torch: a suite
-that asks for no fixture pays for this file only.
+It is a separate package, because importing ``torch_openreg`` imports torch: a suite
+that uses no fixture loads only this file.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _FAILED = pytest.StashKey[bool]()
 _LIMITS_NOT_SET = pytest.StashKey[str]()
 
 _LAUNCH_FAILURE = 8  # orErrorLaunchFailure, which a device survives
-_MOST_STREAMS = 1000  # whose failures are taken from a device
+_MOST_STREAMS = 1000  # whose failures are cleared
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the options that set environment variables of the devices."""
+    """Adds the options that set the devices' environment variables."""
     group = parser.getgroup("openreg", "simulated devices of torch-openreg")
     group.addoption(
         "--openreg-device-count",
@@ -54,11 +54,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Sets the variables before a conftest can start the devices, which read them.
+    """Sets the variables before a conftest can start the devices.
 
     Raises:
-        pytest.UsageError: If the suite asks for limits by a setting or an option, but
-            an earlier import of torch has read others.
+        pytest.UsageError: If the suite sets limits by a setting or an option, but an
+            earlier import of torch has read others.
     """
     options = early_config.known_args_namespace
     if options.openreg_device_count is not None:
@@ -80,7 +80,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def _limits_not_set(wanted: str) -> str | None:
-    """Returns why the limits are not those of the variable, or None if they are."""
+    """Returns why the limits differ from the variable, or None if they do not."""
     if "openreg_aten" not in sys.modules:
         return None
     import openreg_runtime
@@ -103,11 +103,11 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 @pytest.fixture
 def openreg_device() -> Iterator[torch.device]:
-    """An openreg device, which is current in the test.
+    """An openreg device that is current in the test.
 
-    Afterwards its work is waited for, so that what failed in it fails this test and no
-    later one, and the former device and stream are current again. A device that has
-    failed for good, as by an index out of range, is reset.
+    Waits for its work after the test, so that a failure fails this test and not a later
+    one, and restores the previous device and stream. A failed device, for example after
+    an index out of range, is reset.
     """
     with _kept_state():
         import torch
@@ -117,7 +117,7 @@ def openreg_device() -> Iterator[torch.device]:
 
 @pytest.fixture
 def openreg_devices() -> Iterator[list[torch.device]]:
-    """All openreg devices, two at least, the first of which is current in the test."""
+    """All openreg devices, at least two. The first is current in the test."""
     with _kept_state():
         import torch
 
@@ -137,7 +137,7 @@ def _kept_state() -> Iterator[None]:
     torch_openreg.register()
     from torch_openreg import openreg
 
-    with ExitStack() as after:  # all of it happens, in reverse order
+    with ExitStack() as after:  # runs all callbacks in reverse order
         after.callback(openreg.set_device, openreg.current_device())
         for index in range(openreg.device_count()):
             after.callback(openreg.set_stream, openreg.current_stream(index))
@@ -147,12 +147,12 @@ def _kept_state() -> Iterator[None]:
 
 
 def _finish(index: int) -> None:
-    """Waits for a device, and resets one that has failed for the tests that follow.
+    """Waits for a device, and resets a failed one for later tests.
 
-    A call reports the failure of one stream, and the next call that of another stream.
+    Each call reports the failure of one stream.
 
     Raises:
-        torch.AcceleratorError: The first failure that the work of the device has left.
+        torch.AcceleratorError: The first failure of the device's work.
     """
     import torch
 
@@ -169,7 +169,7 @@ def _finish(index: int) -> None:
                 other_failures += getattr(error, "error_code", None) != _LAUNCH_FAILURE
             else:
                 break
-            if other_failures == 2:  # a failure that stays
+            if other_failures == 2:  # a sticky failure
                 openreg.reset_device(index)
                 break
         if failure is not None:
@@ -180,7 +180,7 @@ def _finish(index: int) -> None:
 
 @pytest.fixture
 def openreg_memory_limit() -> Iterator[Callable[..., None]]:
-    """A function ``(limit, device=None)`` that limits memory to the end of the test.
+    """A function ``(limit, device=None)`` that limits memory until the end of the test.
 
     As ``torch_openreg.testing.memory_limit``: ``limit`` in bytes.
     """
@@ -196,10 +196,10 @@ def openreg_memory_limit() -> Iterator[Callable[..., None]]:
 
 @pytest.fixture
 def openreg_ranks() -> Callable[..., list[Any]]:
-    """A function ``(function, size, *arguments)`` that runs another on ranks.
+    """A function ``(function, size, *arguments)`` that runs ``function`` on ranks.
 
     As ``torch_openreg.testing.run_ranks``: each rank is a process with a group, and
-    what is still running after ``seconds`` is ended.
+    ranks that still run after ``seconds`` are ended.
     """
     from torch_openreg.testing import run_ranks
 
@@ -208,10 +208,10 @@ def openreg_ranks() -> Callable[..., list[Any]]:
 
 @pytest.fixture
 def openreg_no_leak(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fails a test that leaves device memory, as ``assert_no_leak`` does.
+    """Fails a test that leaks device memory, as ``assert_no_leak`` does.
 
-    Other fixtures count as part of the test if they come after it. A test that fails
-    is not checked, as its traceback keeps memory.
+    Later fixtures count as part of the test. A failed test is not checked, because its
+    traceback keeps memory.
     """
     with _no_leak(request, strict=False):
         yield
@@ -241,14 +241,14 @@ def _no_leak(request: pytest.FixtureRequest, strict: bool) -> Iterator[None]:
 
 
 class _TestFailedError(Exception):
-    """Leaves ``assert_no_leak`` without a check."""
+    """Skips the check of ``assert_no_leak``."""
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Notes that a test has failed, for the fixtures that look at it afterwards."""
+    """Notes that a test has failed, for the fixtures that check it afterwards."""
     report = yield
     if report.failed:
         item.stash[_FAILED] = True

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The ``openreg`` device for PyTorch: importing torch, or this package, is enough.
 
-Entry and re-entry: whichever of ``torch`` and ``torch_openreg`` is imported first, each
-imports the other while itself still half imported. So nothing here needs torch at
-module level, both functions are defined before torch is touched, and registering twice
-is registering once.
+``torch`` and ``torch_openreg`` import each other, whichever is imported first, while
+the first one is only partly imported. Therefore this module does not need torch at
+module level, defines both functions before it imports torch, and ignores a second
+registration.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ __version__ = version("torch-openreg")
 def register() -> None:
     """Registers the ``openreg`` device with PyTorch; later calls do nothing.
 
-    Importing the package does this already, unless ``OPENREG_DISABLE`` names
-    ``autoload``.
+    Importing the package calls it, unless ``OPENREG_DISABLE`` names ``autoload``.
 
     Raises:
         ImportError: If ``openreg-aten`` is not installed.
-        RuntimeError: If another backend has taken the PrivateUse1 device, PyTorch is of
-            another version than ``openreg-aten`` was built for, or
-            ``OPENREG_SANITIZER`` has a wrong value.
+        RuntimeError: If another backend uses the PrivateUse1 device, ``openreg-aten``
+            was built for another version of PyTorch, or ``OPENREG_SANITIZER`` has an
+            invalid value.
     """
     import torch  # noqa: F401  (may come back to _autoload() before it returns)
 

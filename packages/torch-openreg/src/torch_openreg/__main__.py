@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Command line: ``python -m torch_openreg`` tells what is installed and if it works.
+"""Command line: ``python -m torch_openreg`` lists what is installed and checks it.
 
 ``python -m torch_openreg mechanisms`` lists the mechanisms of the registration, and
-``python -m torch_openreg profile script.py`` runs a script and reports on the devices.
+``python -m torch_openreg profile script.py`` runs a script and reports the use of the
+devices.
 """
 
 from __future__ import annotations
@@ -97,13 +98,17 @@ def _status() -> int:
 
 def _profile(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m torch_openreg profile")
-    parser.add_argument("--json", type=Path, help="where the report goes as JSON")
-    parser.add_argument("--html", type=Path, help="where it goes as a page with plots")
+    parser.add_argument("--json", type=Path, help="file for the report as JSON")
+    parser.add_argument(
+        "--html", type=Path, help="file for the report as a page with plots"
+    )
     parser.add_argument("script", type=Path)
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="of the script")
+    parser.add_argument(
+        "arguments", nargs=argparse.REMAINDER, help="arguments of the script"
+    )
     options = parser.parse_args(words)
     if not options.script.is_file():
-        parser.error(f"script {options.script} is no file")
+        parser.error(f"script {options.script} is not a file")
 
     from openreg_profiler import _run
 
@@ -121,8 +126,8 @@ def main() -> int:
     """Runs the command.
 
     Returns:
-        The exit status: 1 if an environment variable is wrong, a package is missing, or
-        a part of the self-check failed.
+        The exit status: 1 if an environment variable is invalid, a package is missing,
+        or a part of the self-check failed.
     """
     parser = argparse.ArgumentParser(prog="python -m torch_openreg")
     parser.add_argument(

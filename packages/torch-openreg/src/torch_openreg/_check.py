@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A self-check of the installed device: one small program for each of its parts.
+"""A self-check of the installed device, with one small program per part.
 
-Each check compares with the CPU, and ends in an exception where the device differs.
+Each check compares with the CPU and raises an exception if the device differs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ def run() -> Iterator[tuple[str, Exception | None]]:
     """Runs every check, in a few seconds.
 
     Yields:
-        The name of a check, and the error in which it ended, if it failed.
+        The name of a check, and its error if it failed.
     """
     for name, check in _CHECKS.items():
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shows a dispatch mode the operators that composite ones consist of."""
+"""Decomposes composite operators for dispatch modes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-# Where a kernel of its own goes before an operator's parts.
+# Keys with which an operator's own kernel takes precedence over its parts.
 _OWN_KERNELS = [
     f"{kind}{backend}"
     for kind in ("", "Sparse", "SparseCsr", "NestedTensor", "Quantized")
@@ -24,10 +24,10 @@ def decompose(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """Calls the parts of a composite operator, which the mode sees then.
+    """Calls the parts of a composite operator, so that the mode sees them.
 
-    Autograd does so before a mode comes; inference mode leaves autograd out, and gives
-    operators such as ``to``, ``reshape`` and ``matmul`` to the mode as they are.
+    Autograd does so before a mode is called. Inference mode skips autograd and passes
+    operators such as ``to``, ``reshape`` and ``matmul`` to the mode unchanged.
 
     Returns:
         The operator's result, or ``NotImplemented`` if it is not composite.
@@ -35,7 +35,7 @@ def decompose(
     if not _has_parts(func):
         return NotImplemented
     tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
-    # Nested tensors have parts of their own.
+    # Nested tensors have different parts.
     if not tensors or any(x.is_nested or _has_kernel(func, x) for x in tensors):
         return NotImplemented
     with mode:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Convolutions of fake tensors, with the strides that the device gives them.
+"""Convolutions of fake tensors with the strides of the device.
 
-FakeTensor asks a list of devices for the memory format of a convolution. The device
-runs the CPU's kernels, so its fake convolutions follow the CPU's rules.
+FakeTensor chooses the memory format of a convolution by a list of devices. The device
+runs CPU kernels, so its fake convolutions follow the CPU's rules.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _AS_ON_THE_CPU = (
 
 
 def register() -> None:
-    """Puts the CPU's rules before PyTorch's for tensors of the device."""
+    """Applies the CPU's rules to device tensors before PyTorch's rules."""
     for op in _AS_ON_THE_CPU:
         theirs = fake_impls.op_implementations_dict[op]
         fake_impls._deregister_op_impl(op)
@@ -52,7 +52,7 @@ def _as_on_the_cpu(theirs: _Impl) -> _Impl:
 
 
 def _moved(values: Any, device: torch.device) -> Any:
-    """Makes fake tensors with the same metadata on another device."""
+    """Creates fake tensors with the same metadata on another device."""
 
     def move(tensor: FakeTensor) -> torch.Tensor:
         return torch.empty_strided(

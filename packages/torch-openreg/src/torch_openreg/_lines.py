@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Finds the line of the user's program from which a call came."""
+"""Finds the line of the user's program that made a call."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import torch_openreg
 if TYPE_CHECKING:
     from types import FrameType
 
-# Folders and files whose frames lie between the user's line and the device.
+# Folders and files of frames between the user's line and the device.
 _LIBRARIES = (
     f"{Path(torch.__file__).parent}{os.sep}",
     f"{Path(torch_openreg.__file__).parent}{os.sep}",
@@ -30,7 +30,7 @@ _collection = threading.RLock()
 
 
 class Place(NamedTuple):
-    """A line of a program; its text is looked up when it is printed."""
+    """A program line, whose text is read when it is printed."""
 
     file: str
     number: int
@@ -41,13 +41,13 @@ class Place(NamedTuple):
 
 
 def user_place(thread: int) -> Place | None:
-    """Returns the innermost line outside of torch, or None if there is none.
+    """Returns the innermost line outside of torch, or None.
 
-    A thread without such a line, as autograd's, works for ``thread``, whose line is
-    given then.
+    A thread without such a line, for example of autograd, works for ``thread``: its
+    line is returned then.
 
     Args:
-        thread: Identifier of the thread that runs the user's program.
+        thread: The identifier of the user's thread.
     """
     here = sys._getframe(1)
     place = _innermost(here)
@@ -62,8 +62,8 @@ def user_line(thread: int) -> str:
 
 
 def _frame_of(thread: int) -> FrameType | None:
-    # Before Python 3.12.1, this may collect garbage while it holds a lock of the
-    # interpreter. What ends then may get here again, and would wait for that lock.
+    # Before Python 3.12.1, this may collect garbage while it holds an interpreter lock.
+    # A destructor may call this function again, and would wait for that lock.
     with _collection:
         collects = gc.isenabled()
         gc.disable()
@@ -78,7 +78,7 @@ def _innermost(frame: FrameType | None) -> Place | None:
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith(_LIBRARIES) and not file.startswith("<frozen"):
-            # Only the module knows where a file in an archive has its text.
+            # Only the module can load the text of a file in an archive.
             linecache.lazycache(file, frame.f_globals)
             return Place(file, frame.f_lineno)
         frame = frame.f_back

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Registers the device with PyTorch: the name, ``torch.openreg``, methods and more.
 
-This may run inside ``import torch``, where ``torch._dynamo`` and ``torch._inductor``
-are not importable yet: nothing imported from here may need them.
+This may run during ``import torch``, when ``torch._dynamo`` and ``torch._inductor``
+cannot be imported yet. The modules imported here must not need them.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def register() -> None:
 
     Raises:
         ImportError: If ``openreg-aten`` is not installed.
-        RuntimeError: If another backend has taken the PrivateUse1 device, or
-            ``OPENREG_SANITIZER`` has a wrong value.
+        RuntimeError: If another backend uses the PrivateUse1 device, or
+            ``OPENREG_SANITIZER`` has an invalid value.
     """
     global _registered
     if _registered:
         return
-    # First, because it can fail: torch is then left as it was.
+    # First, because it can fail: then torch is unchanged.
     sanitized = _settings.is_sanitized()
     _load_backend()
     if is_enabled("rename"):
@@ -68,8 +68,8 @@ def _enable_sanitizer() -> None:
 
 def _load_backend() -> None:
     try:
-        # The submodules by name: openreg_aten itself is half imported when it was the
-        # first import of the process, and torch brought us here from within it.
+        # Imports the submodules by name, because openreg_aten is only partly imported
+        # if it was the first import of the process and has imported torch.
         from openreg_aten import _privateuse1
 
         _privateuse1.check()
@@ -88,13 +88,15 @@ def _load_backend() -> None:
 def _register_device_module() -> None:
     from torch_openreg import openreg
 
-    # openreg_aten brings a minimal module for the device's first name. One is enough.
+    # openreg_aten has registered a minimal module under the device's first name, which
+    # is not needed.
     vars(torch).pop("privateuseone", None)
     sys.modules.pop("torch.privateuseone", None)
 
     name = torch._C._get_privateuse1_backend_name()
     torch._register_device_module(name, openreg)  # type: ignore[no-untyped-call]
-    # The submodules too, or `import torch.openreg.memory` would load a second copy.
+    # Includes the submodules, because `import torch.openreg.memory` would load a second
+    # copy.
     for path, module in list(sys.modules.items()):
         if path.startswith(f"{openreg.__name__}."):
             sys.modules[path.replace(openreg.__name__, f"torch.{name}", 1)] = module
@@ -113,7 +115,7 @@ def _register_fake_tensor() -> None:
 
 
 def _register_graphsafe_generators() -> None:
-    # openreg_aten has the generators' half. torch has loaded this module already.
+    # openreg_aten registers the generators. torch has already loaded this module.
     from torch._functorch._aot_autograd.utils import register_graphsafe_rng_device_type
 
     register_graphsafe_rng_device_type(torch._C._get_privateuse1_backend_name())
@@ -123,7 +125,7 @@ def _load_autocast_rules() -> None:
     try:
         import openreg_amp  # noqa: F401
     except ModuleNotFoundError as error:
-        # Everything but autocast works without it, and autocast says what to install.
+        # Only autocast needs it, and reports what to install.
         if error.name != "openreg_amp":
             raise
 
@@ -132,7 +134,7 @@ def _register_process_group() -> None:
     if not torch.distributed.is_available():
         return
     try:
-        # The submodule by name, as that of openreg_aten.
+        # Imports the submodule by name, as for openreg_aten.
         from openreg_distributed import _registration
     except ModuleNotFoundError as error:
         if error.name != "openreg_distributed":
@@ -151,7 +153,7 @@ def _register_symmetric_memory() -> None:
     try:
         from openreg_distributed import _registration
     except ModuleNotFoundError as error:
-        # PyTorch says that there is no such memory, as for other devices.
+        # PyTorch then reports an error, as for other devices.
         if error.name != "openreg_distributed":
             raise
     else:
@@ -160,10 +162,10 @@ def _register_symmetric_memory() -> None:
 
 def _register_profiler() -> None:
     try:
-        # The submodule by name, as that of openreg_aten.
+        # Imports the submodule by name, as for openreg_aten.
         from openreg_profiler import _registration
     except ModuleNotFoundError as error:
-        # torch.profiler then shows the host alone, as for a device without one.
+        # torch.profiler then shows only the host.
         if error.name != "openreg_profiler":
             raise
     else:
@@ -180,7 +182,7 @@ def _refuse_group(*_: Any) -> NoReturn:
 
 def _register_compilers() -> None:
     try:
-        # The submodule by name, as that of openreg_aten.
+        # Imports the submodule by name, as for openreg_aten.
         from openreg_inductor import _registration
     except ModuleNotFoundError as error:
         if error.name != "openreg_inductor":
@@ -201,7 +203,7 @@ def _register_compilers() -> None:
 
 class _MissingInductor(type):
     @property
-    def supports_caching(cls) -> NoReturn:  # what Inductor asks a class first
+    def supports_caching(cls) -> NoReturn:  # the first attribute that Inductor reads
         raise ImportError(
             "torch.compile with Inductor needs openreg-inductor, which is not "
             f"installed: pip install openreg-inductor=={__version__}",
@@ -210,7 +212,7 @@ class _MissingInductor(type):
 
 
 def _refuse_inductor() -> None:
-    """Puts classes where Inductor looks for those of a device that has none."""
+    """Registers classes that raise an error when Inductor uses them."""
     from torch_openreg import openreg
 
     for name in (

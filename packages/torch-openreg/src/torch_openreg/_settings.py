@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The package's settings of the environment, which the runtime reads and checks.
+"""The package's environment variables, which the runtime reads and checks.
 
 This may run before torch is imported.
 """
@@ -28,14 +28,14 @@ openreg_runtime.register_setting(
 
 
 def is_disabled(mechanism: str) -> bool:
-    """Tells whether ``OPENREG_DISABLE`` leaves a mechanism out."""
+    """Returns whether ``OPENREG_DISABLE`` leaves out a mechanism."""
     return mechanism in openreg_runtime.setting("OPENREG_DISABLE").names
 
 
 def is_sanitized() -> bool:
-    """Tells whether ``OPENREG_SANITIZER`` enables the sanitizer.
+    """Returns whether ``OPENREG_SANITIZER`` enables the sanitizer.
 
     Raises:
-        OpenRegError: If its value is wrong.
+        OpenRegError: If its value is invalid.
     """
     return openreg_runtime.setting("OPENREG_SANITIZER").number == 1

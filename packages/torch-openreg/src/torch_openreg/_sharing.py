@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sends tensors of the device to other processes through ``torch.multiprocessing``.
+"""Sends device tensors to other processes through ``torch.multiprocessing``.
 
-The processes then share the memory, as on CUDA. Each sending comes with a pipe, whose
-one end goes along and is closed by the receiver's storage when that ends, or by the
-system when the process does. The sender keeps the memory until it sees that.
+The processes share the memory, as on CUDA. Each transfer includes one end of a pipe,
+which the receiver's storage closes when it is destroyed, or the system when the process
+ends. The sender keeps the memory until then.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class _Sent(NamedTuple):
     """Memory that another process may use."""
 
     storage: torch.UntypedStorage
-    reader: int  # at its end when nobody has the other end
-    writer: int | None  # ours, as long as the process that inherits it has not started
+    reader: int  # at end of file once the other end is closed
+    writer: int | None  # open until the process that inherits it has started
     process: Any
 
 
@@ -37,7 +37,7 @@ _count = 0
 
 
 def register() -> None:
-    """Replaces the pickling of tensors, parameters and storages for processes."""
+    """Replaces the pickling of tensors, parameters and storages for multiprocessing."""
     tensors: list[Any] = [torch.Tensor, torch.nn.Parameter, *torch._tensor_classes]
     for cls in tensors:
         reduction.register(cls, _reduce_tensor)
@@ -46,12 +46,12 @@ def register() -> None:
 
 
 def collect() -> None:
-    """Lets go of the memory that no other process uses any more."""
+    """Frees memory that other processes no longer use."""
     with _lock:
         poll = select.poll()
         readers = {}
         for key, sent in _sent.items():
-            # Once that process has started, it has the end and ours must go.
+            # Once that process has started, it has its own copy of the end.
             if sent.writer is not None and hasattr(sent.process, "sentinel"):
                 os.close(sent.writer)
                 _sent[key] = sent = sent._replace(writer=None, process=None)
@@ -63,7 +63,7 @@ def collect() -> None:
 
 
 def _forget() -> None:
-    """Leaves what the parent has sent to the parent."""
+    """Drops the parent's transfers in a forked child."""
     global _lock
     _lock = threading.RLock()
     for sent in _sent.values():
@@ -87,7 +87,7 @@ def _reduce_tensor(tensor: torch.Tensor) -> tuple[Callable[..., Any], tuple[Any,
         return other
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError(
-            "a tensor that requires gradients and is no leaf cannot be sent to "
+            "a non-leaf tensor that requires gradients cannot be sent to "
             "another process, as autograd does not cross processes: send "
             "tensor.detach()"
         )
@@ -109,7 +109,7 @@ def _reduce_tensor(tensor: torch.Tensor) -> tuple[Callable[..., Any], tuple[Any,
 def _reduce_composed(
     tensor: torch.Tensor, requires_grad: bool
 ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Reduces a sparse or nested tensor to the tensors that it consists of."""
+    """Reduces a sparse or nested tensor to its component tensors."""
     layout = tensor.layout
     if tensor.is_nested and layout == torch.strided:
         return _rebuild_nested, (
@@ -177,16 +177,17 @@ def _feeds_a_queue() -> bool:
 
 
 def _send(storage: torch.UntypedStorage) -> tuple[Any, ...]:
-    """Returns what the other process needs, and keeps the memory for it."""
+    """Returns the data for the other process and keeps the memory alive."""
     global _count
     collect()
     process = context.get_spawning_popen()
     try:
-        # The other process cannot wait for a stream. A failure stays where it is.
+        # The other process cannot wait for a stream. Failures are not cleared.
         _C.wait_for_all_streams(storage.device.index)
         handle, offset = _C.ipc_handle(storage)
     except torch.AcceleratorError as error:
-        # A queue pickles in a thread, where an error is lost: its reader gets this one.
+        # A queue pickles in a thread, where errors are lost, so the error is sent to
+        # the reader.
         is_refused = "orErrorNotSupported" in str(error)
         if process is None and (is_refused or _feeds_a_queue()):
             return (str(error),)

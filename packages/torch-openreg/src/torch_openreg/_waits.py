@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which operators make the host wait for a device, by what they give.
+"""Operators whose results make the host wait for a device.
 
 Those are copies, values, and shapes that depend on data. What CUDA adds to it and what
 it leaves out is in ``_facts/cuda_waits.py``.
@@ -38,7 +38,7 @@ def _tensors(*values: object) -> list[torch.Tensor]:
 def cause_of_wait(
     func: torch._ops.OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> str | None:
-    """Says why an operator waits for a device, or returns None if it does not."""
+    """Returns why an operator waits for a device, or None if it does not."""
     if not _may_wait(func):
         return None
     name = func._schema.name
@@ -74,14 +74,14 @@ def _cause_of_copy(
 def cause_of_copy(
     target: torch.Tensor, source: torch.Tensor, non_blocking: bool
 ) -> str | None:
-    """Says between which kinds of device a copy waits, or returns None.
+    """Returns the device types between which a copy waits, or None.
 
     Args:
-        target: Where it goes.
-        source: Where it comes from.
-        non_blocking: Whether it may return before it is completed.
+        target: The target of the copy.
+        source: The source of the copy.
+        non_blocking: Whether the copy may return before its completion.
     """
-    # There is no asynchronous copy into memory that may be paged out.
+    # Copies into pageable memory are never asynchronous.
     if target.device.type == "cpu" and non_blocking:
         non_blocking = target.is_pinned()
     if non_blocking:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The conditions in the table of operators that make the host wait on CUDA.
+"""The conditions for the table of operators that make the host wait on CUDA.
 
-Each is given a call, and says what of it waits, as it follows the operator's name, or
-returns None.
+Each takes a call and returns the part that waits, as a suffix of the operator's name,
+or None.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Call:
     """A call of an operator.
 
     Attributes:
-        name: Operator, such as ``aten::index``.
-        arguments: Arguments by name, without the ones that have their default.
-        number: Whether it comes from ``x[...] = number``. The number is then a tensor
-            on the device here, and one of the host on CUDA.
+        name: The operator, such as ``aten::index``.
+        arguments: Arguments by name, without default values.
+        number: Whether it comes from ``x[...] = number``. The number is then a device
+            tensor here, and a host tensor on CUDA.
     """
 
     name: str
@@ -41,22 +41,22 @@ class Call:
 
 
 def on_device(value: object) -> bool:
-    """Whether a value is a tensor of the device."""
+    """Returns whether a value is a device tensor."""
     return isinstance(value, Tensor) and value.device.type == device_type()
 
 
 def on_host(value: object) -> bool:
-    """Whether a value is a tensor of the CPU."""
+    """Returns whether a value is a CPU tensor."""
     return isinstance(value, Tensor) and value.device.type == "cpu"
 
 
 def always(call: Call) -> str | None:
-    """Waits if it has a tensor of the device."""
+    """Waits if it has a device tensor."""
     return "" if any(map(on_device, tree_leaves(call.arguments))) else None
 
 
 def never(call: Call) -> str | None:
-    """Waits for nothing."""
+    """Never waits."""
     del call
     return None
 
@@ -91,7 +91,7 @@ def index(call: Call) -> str | None:
         return None
     if any(on_device(each) and each.dtype in _MASKS for each in indices):
         return " with a mask"
-    # A mask of the host is counted there, and its indices are pinned.
+    # A host mask is counted on the host, and its indices are pinned.
     if any(
         on_host(each) and each.dtype not in _MASKS and each.numel() for each in indices
     ):
@@ -125,7 +125,7 @@ def value_on_device(call: Call) -> str | None:
 
 
 def copied_number(call: Call) -> str | None:
-    """Waits as every copy does; on CUDA a number is copied into one element."""
+    """Waits like any copy; on CUDA a number is copied into one element."""
     target, source = call["self"], call["src"]
     if call.number and on_device(target) and target.dim() == source.dim() == 0:
         return " of a number"
@@ -143,7 +143,7 @@ def foreach_copied(call: Call) -> str | None:
 
 
 def mixed_devices(call: Call) -> str | None:
-    """Waits for a tensor of the host that is copied to the device."""
+    """Waits for the copy of a host tensor to the device."""
     tensors = [*call.arguments.values()]
     mixed = any(map(on_device, tensors)) and any(map(on_host, tensors))
     return " with a tensor from cpu" if mixed else None
@@ -222,14 +222,14 @@ def matrices(call: Call) -> str | None:
 
 
 def dense(call: Call) -> str | None:
-    """Waits for the number of elements that are not 0."""
+    """Waits for the number of nonzero elements."""
     value = _input(call)
     strided = value is not None and value.layout == torch.strided
     return "" if strided else None
 
 
 def several_entries(call: Call) -> str | None:
-    """Waits for the number of entries that are left."""
+    """Waits for the number of remaining entries."""
     value = _input(call)
     return "" if value is not None and value._nnz() > 1 else None
 

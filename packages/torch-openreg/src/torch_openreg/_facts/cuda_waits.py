@@ -19,7 +19,7 @@ Condition = Callable[[Call], str | None]
 
 
 class Rule(NamedTuple):
-    """When CUDA's implementation of an operator makes the host wait.
+    """The condition under which an operator makes the host wait on CUDA.
 
     Attributes:
         condition: Returns the cause of the wait for a call, or None.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors of a library that is missing, or that is not the one an integration knows."""
+"""Errors for a library that is missing or has an unsupported version."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def require(library: str, note: str = "") -> None:
 
     Args:
         library: The name of its package, which is also its name on PyPI.
-        note: What else its user may need to read, in parentheses.
+        note: A note for the user, in parentheses.
 
     Raises:
-        ModuleNotFoundError: If the library is not installed. An error of a module that
-            the library itself lacks is left as it is.
+        ModuleNotFoundError: If the library is not installed. The error of another
+            missing module is not changed.
     """
     try:
         importlib.import_module(library)
@@ -47,15 +47,14 @@ def check_parameters(
         library: The library of the function.
         tested: The version of the library that the integration was tested with.
         function: The name of the function, as the error prints it.
-        found: The function, or None where the library has none of this name.
-        parameters: The names of its parameters; with ``"..."`` at the end, of the
-            first of them.
+        found: The function, or None if the library does not have it.
+        parameters: The names of its parameters; a final ``"..."`` allows further ones.
 
     Returns:
         The function.
 
     Raises:
-        RuntimeError: If the function is missing, or has other parameters.
+        RuntimeError: If the function is missing or has different parameters.
     """
     names = list(inspect.signature(found).parameters) if callable(found) else []
     more = parameters[-1] == "..."

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Devices, process groups and checkpoints for Hugging Face's accelerate.
 
-accelerate chooses a device and a backend from its own list of devices, which has no
-extension point. :func:`enable` adds openreg to it, for the whole process::
+accelerate chooses a device and a backend from a fixed list of devices. :func:`enable`
+adds openreg to it, for the whole process::
 
     from torch_openreg.integrations import accelerate as openreg_accelerate
 
     openreg_accelerate.enable()
     accelerator = accelerate.Accelerator()
 
-A program that is not to be changed is run by the module::
+The module runs an unchanged program::
 
     torchrun --nproc-per-node 2 -m torch_openreg.integrations.accelerate train.py
 
@@ -48,7 +48,7 @@ _TESTED = "1.15.0"
 
 _SAVED = ["output_dir", "model_states", "optimizers", "schedulers", "dataloaders"]
 _LOADED = ["input_dir", "models", "optimizers", "schedulers", "dataloaders"]
-# The functions that are replaced, and the parameters that the replacements rely on.
+# The replaced functions, and the parameters on which the replacements rely.
 _REPLACED: list[tuple[Any, str, list[str]]] = [
     (PartialState, "_prepare_backend", ["self", "cpu", "sagemaker_dp", "backend"]),
     (PartialState, "set_device", ["self"]),
@@ -61,7 +61,7 @@ _REPLACED: list[tuple[Any, str, list[str]]] = [
     ),
 ]
 
-# The functions of accelerate, while others are in their place.
+# The original functions of accelerate while they are replaced.
 _originals: dict[str, Any] = {}
 
 
@@ -78,8 +78,8 @@ def enable() -> None:
     A second call does nothing.
 
     Raises:
-        RuntimeError: If accelerate has chosen a device already, or if its functions
-            are not those that are replaced here.
+        RuntimeError: If accelerate has already chosen a device, or if its functions are
+            not supported.
     """
     if is_enabled():
         return
@@ -107,7 +107,7 @@ def enable() -> None:
 
 
 def disable() -> None:
-    """Undoes :func:`enable`; an Accelerator that exists keeps its device."""
+    """Undoes :func:`enable`; existing Accelerators keep their device."""
     if not is_enabled():
         return
     for owner, name, _ in _REPLACED:
@@ -118,10 +118,10 @@ def disable() -> None:
 
 
 def _with_half_precision(code: CodeType) -> CodeType:
-    """Adds openreg to the devices for float16, a constant in the constructor.
+    """Adds openreg to the devices for float16, a constant of the constructor.
 
     Raises:
-        RuntimeError: If the constructor has no such constant, or several.
+        RuntimeError: If the constructor does not have exactly one such constant.
     """
     lists = [
         const
@@ -147,11 +147,11 @@ def _prepare_backend(
     sagemaker_dp: bool = False,
     backend: str | None = None,
 ) -> tuple[str | None, DistributedType]:
-    """Returns the backend and the kind of the process group, if there is to be one.
+    """Returns the backend and the kind of the process group, if one is used.
 
-    accelerate has no kind for devices that it does not know. MULTI_NPU is the one for
-    Ascend's device, which PyTorch knows as PrivateUse1, too: code for this kind does
-    without functions of ``torch.cuda``.
+    accelerate does not have a kind for unknown devices. MULTI_NPU is the kind for
+    Ascend devices, which are PrivateUse1 devices, too: its code does not use functions
+    of ``torch.cuda``.
     """
     rank = int(os.environ.get("LOCAL_RANK", -1))
     if cpu or sagemaker_dp or rank == -1:
@@ -159,7 +159,7 @@ def _prepare_backend(
         result = _originals["_prepare_backend"](self, cpu, sagemaker_dp, backend)
         return result
     if backend is None:
-        # FSDP gathers state dicts on the CPU, for which accelerate adds gloo to NCCL.
+        # FSDP gathers state dicts on the CPU, so accelerate adds gloo to NCCL.
         gathers = (
             parse_flag_from_env("FSDP_OFFLOAD_PARAMS")
             or os.environ.get("FSDP_STATE_DICT_TYPE") == "FULL_STATE_DICT"
@@ -170,7 +170,7 @@ def _prepare_backend(
 
 
 def _set_device(self: PartialState) -> None:
-    """Chooses the device of this process, and makes it current."""
+    """Chooses the device of this process and makes it current."""
     if self.device is not None:  # ACCELERATE_TORCH_DEVICE has named it
         return
     if self._cpu or self.distributed_type == DistributedType.NO:
@@ -184,7 +184,7 @@ def _set_device(self: PartialState) -> None:
 def _get_grad_scaler(
     distributed_type: DistributedType | None = None, **kwargs: Any
 ) -> torch.amp.GradScaler:
-    """Makes the scaler of gradients for float16."""
+    """Creates the gradient scaler for float16."""
     if distributed_type == DistributedType.FSDP:
         return ShardedGradScaler(device="openreg", **kwargs)
     return torch.amp.GradScaler("openreg", **kwargs)
@@ -204,7 +204,7 @@ def _save_accelerator_state(
     *args: Any,
     **kwargs: Any,
 ) -> Any:
-    """Saves the RNG states of the devices beside accelerate's file of RNG states."""
+    """Saves the RNG states of the devices next to accelerate's RNG state file."""
     state = (model_states, optimizers, schedulers, dataloaders, process_index)
     result = _originals["save_accelerator_state"](output_dir, *state, *args, **kwargs)
     torch.save(openreg.get_rng_state_all(), _rng_file(output_dir, process_index))
@@ -225,8 +225,8 @@ def _load_accelerator_state(
 ) -> Any:
     """Loads the RNG states of the devices, unless another device made the files.
 
-    The other states are read onto the CPU, and go to the device from there: safetensors
-    refuses openreg by name.
+    The other states are loaded to the CPU and copied to the device, because safetensors
+    does not accept openreg by name.
     """
     state = (models, optimizers, schedulers, dataloaders, process_index, scaler, "cpu")
     result = _originals["load_accelerator_state"](input_dir, *state, *args, **kwargs)
@@ -246,7 +246,7 @@ _REPLACEMENTS: dict[str, Callable[..., Any]] = {
 
 
 def _main() -> None:
-    """Runs a program as Python does, with accelerate on openreg."""
+    """Runs a program like Python, with accelerate on openreg."""
     del sys.argv[0]
     program = sys.argv[1:2] if sys.argv[:1] == ["-m"] else sys.argv[:1]
     if not program or program[0].startswith("-"):
@@ -264,7 +264,7 @@ def _main() -> None:
 
 
 if __name__ == "__main__":
-    # The module by its own name: programs that import it find it enabled.
+    # Imports the module by its name, so that programs find it enabled.
     from torch_openreg.integrations.accelerate import _main as main
 
     main()

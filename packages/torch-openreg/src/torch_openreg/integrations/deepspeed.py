@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The device for DeepSpeed, by its accelerator abstraction.
+"""The device for DeepSpeed, through its accelerator abstraction.
 
-Enable it before anything imports DeepSpeed, for the whole process::
+Enable it for the whole process before the first import of DeepSpeed::
 
     from torch_openreg.integrations import deepspeed as openreg_deepspeed
 
     openreg_deepspeed.enable()
     import deepspeed
 
-DeepSpeed then uses openreg as it uses CUDA, with the backend occl. The kernels of its
-C++ extensions for the host, such as ``DeepSpeedCPUAdam``, work; those for devices, such
-as ``FusedAdam``, are an error when they are loaded.
+DeepSpeed then uses openreg like CUDA, with the backend occl. C++ extensions with host
+kernels, such as ``DeepSpeedCPUAdam``, work. Extensions with device kernels, such as
+``FusedAdam``, raise an error when they are loaded.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ def is_enabled() -> bool:
 def enable() -> None:
     """Imports DeepSpeed with openreg as its accelerator, for the rest of the process.
 
-    DeepSpeed chooses its accelerator while it is imported, and its modules keep
-    functions and builders of that accelerator. ``DS_ACCELERATOR`` takes the names of a
-    list only. So this calls ``set_accelerator``, DeepSpeed's function for accelerators
-    of other packages, before DeepSpeed's own modules are imported. A second call does
-    nothing.
+    DeepSpeed chooses its accelerator during its import, and its modules keep functions
+    and builders of that accelerator. ``DS_ACCELERATOR`` accepts only listed names.
+    Therefore this function calls ``set_accelerator``, DeepSpeed's function for
+    accelerators of other packages, before DeepSpeed's own modules are imported. A
+    second call does nothing.
 
     Raises:
         ModuleNotFoundError: If DeepSpeed is not installed.
-        RuntimeError: If DeepSpeed has been imported already, or if its accelerators
-            have methods that openreg's class lacks.
+        RuntimeError: If DeepSpeed is already imported, or if it requires accelerator
+            methods that openreg's class lacks.
     """
     if is_enabled():
         return
@@ -78,7 +78,7 @@ def enable() -> None:
         raise missing("deepspeed")
     package = importlib.util.module_from_spec(spec)
     before = set(sys.modules)
-    sys.modules["deepspeed"] = package  # not executed yet: it would choose
+    sys.modules["deepspeed"] = package  # not executed yet, because it would choose
     try:
         from deepspeed.accelerator import DeepSpeedAccelerator, set_accelerator
 
@@ -92,13 +92,13 @@ def enable() -> None:
 
 
 class _Methods:
-    """The methods DeepSpeed requires of an accelerator, by its abstract class."""
+    """The methods of DeepSpeed's abstract accelerator class."""
 
     _name = "openreg"
     _communication_backend_name = "occl"
     _compile_backend = "inductor"
 
-    # A device that runs work later, as CUDA does.
+    # An asynchronous device, like CUDA.
 
     def is_synchronized_device(self) -> bool:
         return False
@@ -238,7 +238,7 @@ class _Methods:
     def range_pop(self, **_: Any) -> int:
         return openreg.profiler.range_pop()
 
-    # Extensions: the CPU's, of those that leave device memory alone.
+    # Extensions: the CPU's extensions that do not access device memory.
 
     def op_builder_dir(self) -> str:
         return "deepspeed.ops.op_builder.cpu"
@@ -261,10 +261,10 @@ class _Methods:
     # DeepSpeed's launcher.
 
     def export_envs(self) -> list[str]:
-        return ["OPENREG"]  # a prefix: all settings go to the other nodes
+        return ["OPENREG"]  # a prefix: passes all settings to the other nodes
 
     def visible_devices_envs(self) -> list[str]:
-        return []  # a rank sees all devices, and uses that of its LOCAL_RANK
+        return []  # a rank sees all devices and uses the one of its LOCAL_RANK
 
     def set_visible_devices_envs(
         self, current_env: dict[str, str], local_accelerator_ids: list[int]
@@ -284,7 +284,7 @@ class _Methods:
 
 
 def _accelerator_class(base: type) -> type:
-    """Makes a subclass of DeepSpeed's class, which enable() imports."""
+    """Creates a subclass of DeepSpeed's class, which enable() imports."""
     names = {name: value for name, value in vars(_Methods).items() if name[:2] != "__"}
     made = type("OpenRegAccelerator", (base,), {"__init__": _initialize, **names})
     lacking = sorted(getattr(made, "__abstractmethods__", ()))
@@ -298,11 +298,11 @@ def _accelerator_class(base: type) -> type:
 
 
 def _initialize(self: Any) -> None:
-    """Leaves the names as they are; DeepSpeed's constructor sets them to None."""
+    """Keeps the names, which DeepSpeed's constructor would set to None."""
 
 
 def _without_kernels(base: type, class_name: str) -> type:
-    """Makes the builder of an extension that openreg lacks."""
+    """Creates the builder of an unsupported extension."""
 
     def load(*_: Any, **__: Any) -> None:
         raise ValueError(

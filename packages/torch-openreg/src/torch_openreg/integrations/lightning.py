@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The device for Lightning's Trainer and Fabric, of the package ``lightning``.
+"""The device for the Trainer and Fabric of the package ``lightning``.
 
-Lightning's own lists of devices end with CUDA, MPS and XLA. It takes a device that is
-not among them from registries. :func:`register` puts openreg there::
+Lightning supports CUDA, MPS and XLA, and has registries for other devices.
+:func:`register` adds openreg::
 
     from lightning.pytorch import Trainer
     from torch_openreg.integrations import lightning as openreg_lightning
@@ -10,7 +10,7 @@ not among them from registries. :func:`register` puts openreg there::
     openreg_lightning.register()
     trainer = Trainer(accelerator="openreg", devices=2, strategy="ddp_openreg")
 
-Without the registries, objects do the same. For one device::
+Objects work without the registries. For one device::
 
     from lightning.pytorch import Trainer
     from lightning.pytorch.plugins import MixedPrecision
@@ -22,7 +22,7 @@ Without the registries, objects do the same. For one device::
         plugins=[MixedPrecision("bf16-mixed", "openreg")],
     )
 
-Fabric takes the same names and classes, and ``OpenRegFabricDDPStrategy``.
+Fabric accepts the same names and classes, and ``OpenRegFabricDDPStrategy``.
 """
 
 from __future__ import annotations
@@ -68,10 +68,9 @@ _TESTED = "2.6.6"
 
 
 class OpenRegAccelerator(Accelerator):  # type: ignore[misc] # mypy skips lightning
-    """What Lightning's strategies ask of a device, for ``device="openreg"``.
+    """Lightning's interface to a device, for ``device="openreg"``.
 
-    It serves both Trainer and Fabric, as the ``accelerator`` of a strategy for one
-    device.
+    Trainer and Fabric accept it as the ``accelerator`` of a strategy for one device.
     """
 
     def setup_device(self, device: torch.device) -> None:
@@ -92,7 +91,7 @@ class OpenRegAccelerator(Accelerator):  # type: ignore[misc] # mypy skips lightn
         openreg.set_device(device)
 
     def get_device_stats(self, device: Any) -> dict[str, Any]:
-        """Returns the statistics of the device's memory, in bytes and counts.
+        """Returns the memory statistics of the device, in bytes and counts.
 
         Args:
             device: A device, or its index.
@@ -100,19 +99,19 @@ class OpenRegAccelerator(Accelerator):  # type: ignore[misc] # mypy skips lightn
         return openreg.memory_stats(device)
 
     def teardown(self) -> None:
-        """Gives back the memory that is not in use."""
+        """Releases unused memory."""
         openreg.empty_cache()
 
     @staticmethod
     def parse_devices(devices: int | str | list[int]) -> list[int]:
-        """Returns the indices that the argument ``devices`` of a Trainer means.
+        """Returns the device indices for the argument ``devices`` of a Trainer.
 
         Args:
-            devices: A number of devices, from the first on; -1, "-1" or "auto" for all
-                of them; a list of indices, or the text of one, such as "0, 1".
+            devices: The number of devices, starting with the first; -1, "-1" or "auto"
+                for all; a list of indices, or its text, such as "0, 1".
 
         Raises:
-            ValueError: If there are no such devices.
+            ValueError: If the devices do not exist.
         """
         count = openreg.device_count()
         indices: list[int]
@@ -141,7 +140,7 @@ class OpenRegAccelerator(Accelerator):  # type: ignore[misc] # mypy skips lightn
 
     @staticmethod
     def get_parallel_devices(devices: list[int]) -> list[torch.device]:
-        """Returns the devices of these indices."""
+        """Returns the devices with these indices."""
         return [torch.device("openreg", index) for index in devices]
 
     @staticmethod
@@ -156,24 +155,24 @@ class OpenRegAccelerator(Accelerator):  # type: ignore[misc] # mypy skips lightn
 
     @staticmethod
     def name() -> str:
-        """Returns the name of the device's type."""
+        """Returns the device type."""
         return "openreg"
 
 
 class OpenRegDDPStrategy(DDPStrategy):  # type: ignore[misc] # mypy skips lightning
-    """DDP for Lightning's Trainer, on the devices of ``OpenRegAccelerator``.
+    """DDP for Lightning's Trainer on devices of ``OpenRegAccelerator``.
 
-    Lightning's own class wraps the model on a stream of CUDA wherever the device is not
-    the CPU. The arguments are those of Lightning's class.
+    Lightning's own class wraps the model on a CUDA stream unless the device is the CPU.
+    The arguments are those of Lightning's class.
     """
 
     def determine_ddp_device_ids(self) -> None:
-        """Returns None, by which DDP takes the device from the model."""
+        """Returns None, so that DDP uses the model's device."""
         return
 
 
 class OpenRegFabricDDPStrategy(_FabricDDPStrategy):  # type: ignore[misc]
-    """DDP for Lightning's Fabric, as :class:`OpenRegDDPStrategy` is for the Trainer."""
+    """DDP for Lightning's Fabric, like :class:`OpenRegDDPStrategy` for the Trainer."""
 
     def _determine_ddp_device_ids(self) -> None:
         return
@@ -203,10 +202,10 @@ _ENTRIES: list[tuple[Any, str, type]] = [
 
 
 def register() -> None:
-    """Adds the accelerator ``"openreg"`` and the strategy ``"ddp_openreg"`` by name.
+    """Registers the accelerator ``"openreg"`` and the strategy ``"ddp_openreg"``.
 
-    Both Trainer and Fabric know them then, in this process. A second call registers the
-    same classes again.
+    Trainer and Fabric then accept the names in this process. A second call registers
+    the same classes again.
     """
     for registry, name, made in _ENTRIES:
         registry.register(name, made, description=made.__name__, override=True)

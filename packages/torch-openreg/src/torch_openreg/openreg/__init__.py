@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``torch.openreg``: the devices, in the manner of ``torch.cuda``.
+"""``torch.openreg``: the device module, modelled on ``torch.cuda``.
 
-PyTorch looks up more than the public names here: ``_lazy_init`` before it makes the
-first tensor, ``_initialized`` in checkpoints, ``_is_in_bad_fork`` in
-``torch.manual_seed``, ``_get_generator`` in compiled graphs, ``_utils`` in
-``torch.load``, ``_gpu_trace`` when the devices are traced, ``_sleep`` in its own tests
-of work that overlaps.
+PyTorch also looks up private names here: ``_lazy_init`` before the first tensor,
+``_initialized`` in checkpoints, ``_is_in_bad_fork`` in ``torch.manual_seed``,
+``_get_generator`` in compiled graphs, ``_utils`` in ``torch.load``, ``_gpu_trace`` for
+tracing, ``_sleep`` in its tests of overlapping work.
 """
 
 from __future__ import annotations
@@ -177,7 +176,7 @@ _is_in_bad_fork = _C.is_in_bad_fork
 
 
 def __getattr__(name: str) -> object:
-    # Read by torch.utils.checkpoint as a plain attribute, though it changes.
+    # torch.utils.checkpoint reads it as a plain attribute, although it changes.
     if name == "_initialized":
         return is_initialized()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The devices: how many there are, which one is current, what they are."""
+"""The devices: their number, the current device, and their properties."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DeviceProperties:
-    """What a device is.
+    """The properties of a device.
 
     Attributes:
-        name: Name of the model, the same for all devices.
-        major: First number of the device's capability.
-        minor: Second number of it.
-        total_memory: Size of the memory in bytes.
-        multi_processor_count: Number of the CPU's cores, which the devices share.
+        name: The model name, the same for all devices.
+        major: The major number of the device's capability.
+        minor: The minor number of the device's capability.
+        total_memory: The device memory in bytes.
+        multi_processor_count: The number of CPU cores, which the devices share.
     """
 
     name: str
@@ -39,35 +39,38 @@ class DeviceProperties:
 
 
 def is_available() -> bool:
-    """Tells whether there is a device. Never raises. As ``torch.cuda.is_available``."""
+    """Returns whether a device is available. As ``torch.cuda.is_available``.
+
+    Never raises.
+    """
     return device_count() > 0
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Tells whether the current device computes in bfloat16.
+    """Returns whether the current device computes in bfloat16.
 
     As ``torch.cuda.is_bf16_supported``.
 
     Args:
-        including_emulation: Accepted for the sake of code written for CUDA: what the
-            CPU computes, the devices compute.
+        including_emulation: Accepted for compatibility with CUDA: the devices compute
+            whatever the CPU computes.
     """
     del including_emulation
     return is_available()
 
 
 def is_tf32_supported() -> bool:
-    """Tells that the devices have no TF32. As ``torch.cuda.is_tf32_supported``.
+    """Returns False. As ``torch.cuda.is_tf32_supported``.
 
-    Their float32 products are those of the CPU, in full precision.
+    float32 products have full precision, as on the CPU.
     """
     return False
 
 
 def device_count() -> int:
-    """Returns the number of devices, 0 if their environment variables are wrong.
+    """Returns the number of devices, 0 if their environment variables are invalid.
 
-    Never raises and starts no device. As ``torch.cuda.device_count``.
+    Never raises and does not initialize the devices. As ``torch.cuda.device_count``.
     """
     return _C.device_count()
 
@@ -86,7 +89,7 @@ def set_device(device: Device) -> None:
             happens if the index is negative.
 
     Raises:
-        RuntimeError: If there is no device of this index.
+        RuntimeError: If the device does not exist.
         ValueError: If ``device`` is of another device type or has no index.
     """
     index = _get_device_index(device)
@@ -133,13 +136,13 @@ class device_of(device):  # noqa: N801  (the name in torch.cuda)
 
 
 def get_device_properties(device: Device = None) -> DeviceProperties:
-    """Returns what a device is. As ``torch.cuda.get_device_properties``.
+    """Returns the properties of a device. As ``torch.cuda.get_device_properties``.
 
     Args:
         device: Device, index or name; the current device by default.
 
     Raises:
-        RuntimeError: If there is no device of this index.
+        RuntimeError: If the device does not exist.
     """
     simulated = openreg_runtime.Device(valid_device_index(device))
     major, minor, _ = openreg_runtime.version()
@@ -159,23 +162,23 @@ def get_device_name(device: Device = None) -> str:
         device: Device, index or name; the current device by default.
 
     Raises:
-        RuntimeError: If there is no device of this index.
+        RuntimeError: If the device does not exist.
     """
     return get_device_properties(device).name
 
 
 def get_device_capability(device: Device = None) -> tuple[int, int]:
-    """Returns what generation a device is of. As ``torch.cuda.get_device_capability``.
+    """Returns the capability of a device. As ``torch.cuda.get_device_capability``.
 
     Args:
         device: Device, index or name; the current device by default.
 
     Returns:
-        The version of the simulated device, major and minor. Compare it with no
-        capability of CUDA.
+        The version of the simulated device, major and minor, which is unrelated to
+        CUDA's capabilities.
 
     Raises:
-        RuntimeError: If there is no device of this index.
+        RuntimeError: If the device does not exist.
     """
     properties = get_device_properties(device)
     return properties.major, properties.minor
@@ -184,13 +187,13 @@ def get_device_capability(device: Device = None) -> tuple[int, int]:
 def get_arch_list() -> list[str]:
     """Returns the instruction set of the kernels. As ``torch.cuda.get_arch_list``.
 
-    The kernels are the CPU's, so there is one: ``["AVX2"]``, for example.
+    The kernels are CPU kernels, so the list has one entry, for example ``["AVX2"]``.
     """
     return [torch.backends.cpu.get_cpu_capability()]
 
 
 def can_device_access_peer(device: Device, peer_device: Device) -> bool:
-    """Tells whether kernels of a device can reach the memory of another one.
+    """Returns whether kernels of a device can access another device's memory.
 
     As ``torch.cuda.can_device_access_peer``. ``OPENREG_PEER_ACCESS`` decides it.
 
@@ -199,7 +202,7 @@ def can_device_access_peer(device: Device, peer_device: Device) -> bool:
         peer_device: The other device; false for the same one.
 
     Raises:
-        RuntimeError: If there is no device of one of the indices.
+        RuntimeError: If one of the devices does not exist.
         ValueError: If ``peer_device`` has no index.
     """
     index = valid_device_index(device)
@@ -208,7 +211,7 @@ def can_device_access_peer(device: Device, peer_device: Device) -> bool:
 
 
 def device_memory_used(device: Device = None) -> int:
-    """Returns the bytes of a device that are in use, by whatever part of the process.
+    """Returns the bytes of device memory that the process uses.
 
     As ``torch.cuda.device_memory_used``.
 
@@ -216,7 +219,7 @@ def device_memory_used(device: Device = None) -> int:
         device: Device, index or name; the current device by default.
 
     Raises:
-        RuntimeError: If there is no device of this index.
+        RuntimeError: If the device does not exist.
     """
     free, total = _C.memory_info(valid_device_index(device))
     return total - free
@@ -229,32 +232,32 @@ def synchronize(device: Device = None) -> None:
         device: Device, index or name; the current device by default.
 
     Raises:
-        RuntimeError: If there is no device of this index, and if work that was enqueued
-            before has failed.
+        RuntimeError: If the device does not exist, or if work enqueued before has
+            failed.
     """
     _C.synchronize(valid_device_index(device))
 
 
 def reset_device(device: Device = None) -> None:
-    """Makes a device as new, also after it was lost. As ``cudaDeviceReset``.
+    """Resets a device, also after it was lost. As ``cudaDeviceReset``.
 
-    What it runs is waited for, or ended where the device is a process of its own; what
-    is enqueued is dropped. Its streams end: this thread goes on with the default
-    stream. The memory statistics begin anew. Tensors on it have no memory any more and
-    must not be used, only deleted. No other thread may use the device meanwhile.
+    Waits for running work, or ends it if the device is a separate process, and drops
+    enqueued work. The device's streams end, and this thread continues with the default
+    stream. The memory statistics restart. Tensors on the device lose their memory and
+    may only be deleted. No other thread may use the device during the call.
 
     Args:
         device: Device, index or name; the current device by default.
 
     Raises:
-        RuntimeError: If there is no device of this index, if a kernel of the device
-            calls, and if what it runs does not end within the limit of waits.
+        RuntimeError: If the device does not exist, if a kernel of the device calls it,
+            or if running work does not end within the wait limit.
     """
     _C.reset_device(valid_device_index(device))
 
 
 def ipc_collect() -> None:
-    """Lets go of memory that was sent to processes which do not use it any more.
+    """Frees memory that was sent to processes that no longer use it.
 
     Sending another tensor does so too. As ``torch.cuda.ipc_collect``.
     """

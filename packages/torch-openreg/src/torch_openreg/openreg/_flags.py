@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Named flags of a tensor: what a backend may hang on it, and torch.save keeps."""
+"""Named flags of a tensor: backend data that torch.save keeps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from openreg_aten import _C
 
 from ._utils import check_tensor
 
-# PyTorch writes its own bits of a tensor under these names, into the same table.
+# PyTorch stores its own tensor bits under these names in the same table.
 _TAKEN = ("conj", "neg")
 
 
@@ -22,13 +22,13 @@ def tensor_flags(tensor: torch.Tensor) -> dict[str, bool]:
     does not pass them on to views, clones and copies.
 
     Args:
-        tensor: A tensor of the device, of any shape.
+        tensor: A device tensor of any shape.
 
     Returns:
-        The flags by their names, in a new dictionary.
+        A new dictionary with the flags by name.
 
     Raises:
-        TypeError: If ``tensor`` is no tensor.
+        TypeError: If ``tensor`` is not a tensor.
         ValueError: If it is not on the device.
     """
     return _C.tensor_flags(check_tensor(tensor))
@@ -37,17 +37,18 @@ def tensor_flags(tensor: torch.Tensor) -> dict[str, bool]:
 def set_tensor_flags(tensor: torch.Tensor, flags: Mapping[str, bool]) -> None:
     """Replaces the flags of a tensor.
 
-    They mean nothing to the device. A backend could tell by them how it has laid the
-    values out, for example.
+    The device does not use them. A backend could, for example, describe the layout of
+    the values.
 
     Args:
-        tensor: A tensor of the device, of any shape.
-        flags: The flags by their names; PyTorch's files have no room for other values
-            than bool, and keep the names "conj" and "neg" for themselves.
+        tensor: A device tensor of any shape.
+        flags: The flags by name. PyTorch's files support only bool values and reserve
+            the names "conj" and "neg".
 
     Raises:
-        TypeError: If ``tensor`` is no tensor, a name no string, or a value no bool.
-        ValueError: If the tensor is not on the device, or a name is not to be had.
+        TypeError: If ``tensor`` is not a tensor, a name is not a string, or a value is
+            not a bool.
+        ValueError: If the tensor is not on the device, or a name is reserved.
     """
     check_tensor(tensor)
     given: Iterable[tuple[object, object]] = flags.items()

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Callbacks for what streams and events do, waits of the host, and memory.
+"""Callbacks for streams, events, host waits and memory.
 
-``torch._C._activate_gpu_trace()`` makes the device's C++ code call them, by the names
-that ``torch.cuda._gpu_trace`` has. Streams and events come as the address of the
-runtime's object, memory as its address. A callback runs before the call does, on its
-thread, except that memory must have been allocated; an error in it is logged.
+``torch._C._activate_gpu_trace()`` makes the device's C++ code call them; their names
+are those of ``torch.cuda._gpu_trace``. Streams and events are passed as the address of
+the runtime's object, memory as its address. A callback runs before the traced call, on
+its thread, except after an allocation. An error in a callback is logged.
 
-Two things are not as on CUDA. The device is current when its synchronization is traced.
-An event that ``Event.query`` finds reached is traced as a wait of the stream 0, which
-stands for the host; and for ``Stream.query``, an event at the end of the stream is.
+There are two differences from CUDA. The device is current when its synchronization is
+traced. If ``Event.query`` finds an event reached, it is traced as a wait of stream 0,
+which represents the host. For ``Stream.query``, an event at the end of the stream is
+traced in the same way.
 """
 
 from __future__ import annotations
@@ -49,10 +50,10 @@ EventSynchronizationCallbacks: CallbackRegistry[int] = CallbackRegistry(
 
 
 def activate(user: str) -> None:
-    """Makes the device call the callbacks from now on: PyTorch never stops it again.
+    """Enables the callbacks; PyTorch cannot disable them again.
 
     Args:
-        user: Who needs it, as the error begins.
+        user: The caller's name, which begins the error.
 
     Raises:
         RuntimeError: If ``OPENREG_DISABLE`` names ``gpu_trace`` or ``device_module``.

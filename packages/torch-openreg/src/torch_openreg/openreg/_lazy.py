@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Lazy initialization: the devices start at their first use, not at import.
 
-Seeds that are set before wait here until then, so that ``torch.manual_seed`` neither
-starts a device nor keeps the process from forking.
+Seeds that are set earlier are stored until then, so that ``torch.manual_seed`` neither
+starts a device nor prevents the process from forking.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from openreg_aten import _C
 
 _started = False
 _starting = False
-# Reentrant: a waiting call may itself need the devices.
+# Reentrant, because a stored call may need the devices.
 _lock = threading.RLock()
 
 
@@ -31,7 +31,7 @@ _waiting: list[_Waiting] = []
 
 
 def is_initialized() -> bool:
-    """Tells whether the devices have been started in this process.
+    """Returns whether the devices have been started in this process.
 
     Always false in a forked child. As ``torch.cuda.is_initialized``.
     """
@@ -39,13 +39,13 @@ def is_initialized() -> bool:
 
 
 def init() -> None:
-    """Starts the devices; does nothing when they run already. As ``torch.cuda.init``.
+    """Starts the devices if they have not started. As ``torch.cuda.init``.
 
-    Every function that needs a device does this by itself.
+    Every function that needs a device calls it.
 
     Raises:
-        RuntimeError: In a process that was forked after the devices had started, and if
-            an ``OPENREG_`` environment variable has a wrong value.
+        RuntimeError: In a process that was forked after the devices had started, or if
+            an ``OPENREG_`` environment variable has an invalid value.
     """
     global _started, _starting
     if is_initialized():
@@ -66,15 +66,15 @@ def init() -> None:
 def lazy_call(
     call: Callable[[], object], *, seed: bool = False, seed_all: bool = False
 ) -> None:
-    """Runs ``call`` now if the devices have started, or else as soon as they start.
+    """Runs ``call`` now if the devices have started, else as soon as they start.
 
-    An error of a call that waited says where it was made. As ``torch.cuda._lazy_call``.
+    The error of a deferred call contains its origin. As ``torch.cuda._lazy_call``.
 
     Args:
-        call: Function without arguments.
+        call: A function without arguments.
         seed: Whether ``call`` sets the state of a generator.
-        seed_all: Whether it sets those of all generators, so that the seeds that wait
-            need not be set.
+        seed_all: Whether it sets the states of all generators, so that earlier deferred
+            seeds are dropped.
     """
     with _lock:
         if is_initialized():

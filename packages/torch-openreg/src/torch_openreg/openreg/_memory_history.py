@@ -2,8 +2,8 @@
 """The history of device memory, in the format of PyTorch's memory viewer.
 
 ``python -m torch.cuda._memory_viz trace_plot FILE`` and pytorch.org/memory_viz show the
-files that :func:`_dump_snapshot` writes. The functions have the names and the
-underscores of ``torch.cuda.memory``.
+files that :func:`_dump_snapshot` writes. The functions have the names of
+``torch.cuda.memory``, including underscores.
 """
 
 from __future__ import annotations
@@ -44,29 +44,29 @@ def _record_memory_history(
     clear_history: bool = False,
     skip_actions: list[str] | None = None,
 ) -> None:
-    """Records who allocates memory, on all devices, from now on.
+    """Records allocations on all devices from now on.
 
-    As ``torch.cuda.memory._record_memory_history``. While nothing is recorded, nothing
-    is paid for it.
+    As ``torch.cuda.memory._record_memory_history``. There is no cost while recording is
+    off.
 
     Args:
         enabled: ``"all"`` to record every allocation and free, ``"state"`` to keep only
             what :func:`_snapshot` shows of memory that is in use, None to stop and to
-            forget what was recorded. True and False are ``"all"`` and None.
-        context: Which stacks to keep: those of memory in use (``"state"``), of
-            allocations in the history too (``"alloc"``), of frees too (``"all"``), or
+            clear the history. True and False are ``"all"`` and None.
+        context: The stacks to keep: for memory in use (``"state"``), also for
+            allocations in the history (``"alloc"``), also for frees (``"all"``), or
             None.
         stacks: ``"python"``, or ``"all"`` for C++ frames as well.
-        max_entries: How many entries each device keeps; the oldest go first.
-        device: Not used: the history is of all devices. It is checked.
-        clear_history: Whether to forget what was recorded before.
-        skip_actions: Actions that are not recorded, out of ``"alloc"``,
+        max_entries: The number of entries per device; the oldest are dropped first.
+        device: Checked but not used: the history covers all devices.
+        clear_history: Whether to clear the earlier history.
+        skip_actions: Actions that are not recorded, from ``"alloc"``,
             ``"free_requested"``, ``"free_completed"``, ``"segment_alloc"``,
             ``"segment_free"``, ``"oom"`` and ``"snapshot"``.
 
     Raises:
-        ValueError: If an argument is none of these values.
-        RuntimeError: If there is no device of this index.
+        ValueError: If an argument has another value.
+        RuntimeError: If the device does not exist.
     """
     if isinstance(enabled, bool):
         enabled = "all" if enabled else None
@@ -100,15 +100,15 @@ def _snapshot(device: Device = None) -> dict[str, Any]:
     As ``torch.cuda.memory._snapshot``, in the same format.
 
     Args:
-        device: Not used: the snapshot is of all devices. It is checked.
+        device: Checked but not used: the snapshot covers all devices.
 
     Returns:
-        ``segments``, a list of what is reserved, with its blocks and their frames,
+        ``segments``, a list of reserved segments with their blocks and frames,
         ``device_traces``, a list of recorded actions for each device,
         ``allocator_settings`` and ``external_annotations``.
 
     Raises:
-        RuntimeError: If there is no device of this index.
+        RuntimeError: If the device does not exist.
     """
     valid_device_index(device)
     return _C.memory_snapshot()
@@ -118,7 +118,7 @@ def _dump_snapshot(filename: str | os.PathLike[str] = "dump_snapshot.pickle") ->
     """Writes :func:`_snapshot` to a file. As ``torch.cuda.memory._dump_snapshot``.
 
     Args:
-        filename: File that is made, or replaced.
+        filename: The file to create or replace.
 
     Raises:
         OSError: If the file cannot be written.
@@ -128,7 +128,7 @@ def _dump_snapshot(filename: str | os.PathLike[str] = "dump_snapshot.pickle") ->
 
 
 def memory_snapshot() -> list[dict[str, Any]]:
-    """Returns what the allocators of all devices have reserved, and its blocks.
+    """Returns the reserved segments of all devices, and their blocks.
 
     As ``torch.cuda.memory_snapshot``.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a profile says of the devices."""
+"""The utilization report of a profile."""
 
 from __future__ import annotations
 
@@ -15,22 +15,21 @@ if TYPE_CHECKING:
 
 
 def utilization(prof: profile) -> Utilization:
-    """Tells how well the devices were used in a profile, and what would save most.
+    """Reports how well a profile used the devices, and the changes that save most.
 
-    ``torch.cuda.utilization`` takes a device instead, and asks its driver.
+    Unlike ``torch.cuda.utilization``, it takes a profile and does not query a driver.
 
     Args:
         prof: A ``torch.profiler.profile`` that has ended, with
-            ``ProfilerActivity.OPENREG`` among its activities. Made with
-            ``with_stack=True`` it knows lines of the program, with ``with_flops=True``
-            the operations per second.
+            ``ProfilerActivity.OPENREG`` among its activities. Program lines need
+            ``with_stack=True``, operations per second ``with_flops=True``.
 
     Returns:
         The report, with ``table()``, ``html()`` and ``to_dict()``.
 
     Raises:
         ImportError: If ``openreg-profiler`` is not installed.
-        ValueError: If the profile has no work of the device.
+        ValueError: If the profile does not contain device work.
     """
     try:
         package = importlib.import_module("openreg_profiler")

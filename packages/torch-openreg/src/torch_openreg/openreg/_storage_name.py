@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names of storages: what a backend's own class of storages may hold."""
+"""Storage names: an example of data in a backend's own storage class."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def storage_name(tensor: torch.Tensor) -> str:
     """Returns the name of the storage of a tensor.
 
     Args:
-        tensor: A tensor of the device that has a storage, of any shape.
+        tensor: A device tensor with a storage, of any shape.
 
     Returns:
         The name, or an empty string if none was set.
 
     Raises:
-        TypeError: If ``tensor`` is no tensor.
+        TypeError: If ``tensor`` is not a tensor.
         ValueError: If it is not on the device.
     """
     return _C.storage_name(check_tensor(tensor))
@@ -30,20 +30,20 @@ def set_storage_name(tensor: torch.Tensor, name: str) -> None:
     """Sets the name of the storage of a tensor.
 
     All tensors that share the storage share the name: views, results of ``detach()``,
-    and what is made by ``set_``. It stays when the storage is resized, and another
-    storage, such as that of a clone, a copy or a loaded file, has none. The name means
-    nothing to the device.
+    and tensors created by ``set_``. It stays when the storage is resized. Another
+    storage, for example of a clone, a copy or a loaded file, does not have it. The
+    device does not use the name.
 
     Args:
-        tensor: A tensor of the device that has a storage, of any shape.
-        name: The name; an empty string takes it away.
+        tensor: A device tensor with a storage, of any shape.
+        name: The name; an empty string removes it.
 
     Raises:
-        TypeError: If ``tensor`` is no tensor, or ``name`` no string.
+        TypeError: If ``tensor`` is not a tensor, or ``name`` is not a string.
         ValueError: If the tensor is not on the device.
-        RuntimeError: If a kernel made the storage and other tensors or storage objects
-            hold it already. A storage from ``torch.empty``, ``.to()`` or ``clone()``
-            always takes a name.
+        RuntimeError: If a kernel allocated the storage and other tensors or storage
+            objects already share it. A storage from ``torch.empty``, ``.to()`` or
+            ``clone()`` always accepts a name.
     """
     check_tensor(tensor)
     if not isinstance(name, str):

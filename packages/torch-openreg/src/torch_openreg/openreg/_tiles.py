@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Matrices in tiles: a layout that only a backend's own class of tensors can have."""
+"""Tiled matrices: a layout that needs a backend's own tensor class."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from ._utils import check_tensor
 
 
 def to_tiled(matrix: torch.Tensor, tile: tuple[int, int] = (16, 16)) -> torch.Tensor:
-    """Lays a matrix out in tiles, as matrix units read it.
+    """Converts a matrix to a tiled layout, as matrix units read it.
 
-    A tile is a contiguous part of the memory, tiles lie row by row, and the last ones
-    are filled up with zeros. The result has the shape and the dtype of the matrix, but
-    no strides and no storage: operators, copies and files refuse it and say so.
+    A tile is a contiguous part of the memory. Tiles are stored row by row, and the last
+    ones are padded with zeros. The result has the shape and the dtype of the matrix,
+    but neither strides nor a storage: operators, copies and files raise an error.
     ``detach()``, ``.data``, ``torch.nn.Parameter`` and modules keep it.
 
     Args:
-        matrix: A tensor of the device with two dimensions, without ``requires_grad``.
+        matrix: A device tensor with two dimensions, without ``requires_grad``.
         tile: Rows and columns of a tile.
 
     Returns:
         A tensor with a copy of the values.
 
     Raises:
-        TypeError: If ``matrix`` is no tensor.
+        TypeError: If ``matrix`` is not a tensor.
         ValueError: If it is not on the device.
-        RuntimeError: If it is no matrix or has gradients, or a tile has no elements.
+        RuntimeError: If it is not a matrix or has gradients, or a tile has no elements.
     """
     rows, columns = tile
     result: torch.Tensor = torch.ops.openreg.to_tiled(
@@ -38,16 +38,16 @@ def to_tiled(matrix: torch.Tensor, tile: tuple[int, int] = (16, 16)) -> torch.Te
 
 
 def from_tiled(tensor: torch.Tensor) -> torch.Tensor:
-    """Lays a matrix in tiles out by rows again.
+    """Converts a tiled matrix back to rows.
 
     Args:
-        tensor: What ``to_tiled`` returned, or what keeps its layout.
+        tensor: The result of ``to_tiled``, or a tensor with the same layout.
 
     Returns:
         A contiguous tensor with a copy of the values.
 
     Raises:
-        TypeError: If ``tensor`` is no tensor.
+        TypeError: If ``tensor`` is not a tensor.
         ValueError: If it is not on the device.
         RuntimeError: If it is not tiled.
     """
@@ -59,13 +59,13 @@ def tile_shape(tensor: torch.Tensor) -> tuple[int, int] | None:
     """Returns the shape of the tiles of a tensor.
 
     Args:
-        tensor: A tensor of the device.
+        tensor: A device tensor.
 
     Returns:
-        Rows and columns of a tile, or None if the tensor has strides as most have.
+        The rows and columns of a tile, or None for a strided tensor.
 
     Raises:
-        TypeError: If ``tensor`` is no tensor.
+        TypeError: If ``tensor`` is not a tensor.
         ValueError: If it is not on the device.
     """
     shape = _C.tile_shape(check_tensor(tensor))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which device is meant by an index, a name, a ``torch.device`` or a tensor.
+"""Resolves devices from an index, a name, a ``torch.device`` or a tensor.
 
-``torch.load`` looks up ``_get_device_index`` in a module of this name.
+``torch.load`` looks up ``_get_device_index`` in this module.
 """
 
 from __future__ import annotations
@@ -19,21 +19,20 @@ if TYPE_CHECKING:
 
 
 def device_type() -> str:
-    """Returns the name of the device: ``openreg``, unless the rename is left out."""
+    """Returns the device name: ``openreg``, unless the rename is left out."""
     return torch._C._get_privateuse1_backend_name()
 
 
 def _get_device_index(
     device: Device, optional: bool = False, allow_cpu: bool = False
 ) -> int:
-    """Returns the index of ``device``, which is not compared with the device count.
+    """Returns the index of ``device`` without comparing it to the device count.
 
     As ``torch.cuda._utils._get_device_index``.
 
     Args:
         device: Index, ``"openreg:1"``, ``torch.device`` or None.
-        optional: Whether None, or a device without an index, stands for the current
-            device.
+        optional: Whether None, or a device without an index, means the current device.
         allow_cpu: Whether a CPU device is accepted; its index is -1.
 
     Raises:
@@ -69,7 +68,7 @@ def valid_device_index(device: Device) -> int:
     """Starts the devices and returns the index of ``device``, current by default.
 
     Raises:
-        RuntimeError: If there is no device of this index.
+        RuntimeError: If the device does not exist.
     """
     _lazy.init()
     index = _get_device_index(device, optional=True)
@@ -83,10 +82,10 @@ def valid_device_index(device: Device) -> int:
 
 
 def check_tensor(tensor: object) -> torch.Tensor:
-    """Returns ``tensor`` if it is a tensor of the device.
+    """Returns ``tensor`` if it is a device tensor.
 
     Raises:
-        TypeError: If it is no tensor.
+        TypeError: If it is not a tensor.
         ValueError: If it is not on the device.
     """
     if not isinstance(tensor, torch.Tensor):

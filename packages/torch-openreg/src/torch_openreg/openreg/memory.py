@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Memory of the devices: how much is in use, was in use at most, and is left.
+"""Device memory: present use, peak use, and free memory.
 
-The numbers are those of ``torch.accelerator``, asked for in the manner of
-``torch.cuda.memory``. They are 0 until the devices have started. What each block was
-allocated for is in :mod:`torch.openreg._memory_history`.
+The numbers are those of ``torch.accelerator``, with the functions of
+``torch.cuda.memory``. They are 0 until the devices have started.
+:mod:`torch.openreg._memory_history` records the origin of each block.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def memory_stats(device: Device = None) -> dict[str, Any]:
         devices have started.
 
     Raises:
-        RuntimeError: If there is no device of this index.
+        RuntimeError: If the device does not exist.
     """
     if not _lazy.is_initialized():
         return {}
@@ -78,7 +78,7 @@ def memory_stats_as_nested_dict(device: Device = None) -> dict[str, Any]:
         device: Device, index or name; the current device by default.
 
     Raises:
-        RuntimeError: If there is no device of this index.
+        RuntimeError: If the device does not exist.
     """
     if not _lazy.is_initialized():
         return {}
@@ -95,7 +95,7 @@ def memory_allocated(device: Device = None) -> int:
         device: Device, index or name; the current device by default.
 
     Raises:
-        RuntimeError: If there is no device of this index.
+        RuntimeError: If the device does not exist.
     """
     return _bytes("allocated_bytes.all.current", device)
 
@@ -109,7 +109,7 @@ def max_memory_allocated(device: Device = None) -> int:
         device: Device, index or name; the current device by default.
 
     Raises:
-        RuntimeError: If there is no device of this index.
+        RuntimeError: If the device does not exist.
     """
     return _bytes("allocated_bytes.all.peak", device)
 
@@ -123,7 +123,7 @@ def memory_reserved(device: Device = None) -> int:
         device: Device, index or name; the current device by default.
 
     Raises:
-        RuntimeError: If there is no device of this index.
+        RuntimeError: If the device does not exist.
     """
     return _bytes("reserved_bytes.all.current", device)
 
@@ -137,25 +137,25 @@ def max_memory_reserved(device: Device = None) -> int:
         device: Device, index or name; the current device by default.
 
     Raises:
-        RuntimeError: If there is no device of this index.
+        RuntimeError: If the device does not exist.
     """
     return _bytes("reserved_bytes.all.peak", device)
 
 
 def reset_peak_memory_stats(device: Device = None) -> None:
-    """Makes the present use the new peak. As ``torch.cuda.reset_peak_memory_stats``.
+    """Sets the peak to the present use. As ``torch.cuda.reset_peak_memory_stats``.
 
     Args:
         device: Device, index or name; the current device by default.
 
     Raises:
-        RuntimeError: If there is no device of this index.
+        RuntimeError: If the device does not exist.
     """
     torch.accelerator.reset_peak_memory_stats(valid_device_index(device))
 
 
 def reset_accumulated_memory_stats(device: Device = None) -> None:
-    """Starts the totals of what was allocated and freed again at 0.
+    """Resets the totals of allocated and freed bytes to 0.
 
     As ``torch.cuda.reset_accumulated_memory_stats``.
 
@@ -163,7 +163,7 @@ def reset_accumulated_memory_stats(device: Device = None) -> None:
         device: Device, index or name; the current device by default.
 
     Raises:
-        RuntimeError: If there is no device of this index.
+        RuntimeError: If the device does not exist.
     """
     torch.accelerator.reset_accumulated_memory_stats(valid_device_index(device))
 
@@ -175,34 +175,34 @@ def mem_get_info(device: Device = None) -> tuple[int, int]:
         device: Device, index or name; the current device by default.
 
     Raises:
-        RuntimeError: If there is no device of this index.
+        RuntimeError: If the device does not exist.
     """
     free, total = _C.memory_info(valid_device_index(device))
     return free, total
 
 
 def empty_cache() -> None:
-    """Gives back to the devices what the allocator holds without need.
+    """Releases unused memory of the allocator to the devices.
 
-    Waits for the work that still uses it. As ``torch.cuda.empty_cache``.
+    Waits for work that still uses it. As ``torch.cuda.empty_cache``.
     """
     torch.accelerator.empty_cache()
 
 
 def set_per_process_memory_fraction(fraction: float, device: Device = None) -> None:
-    """Limits what this process takes from a device.
+    """Limits the device memory of this process.
 
-    An allocation that would need more raises ``OutOfMemoryError``; memory that is
-    reserved already stays. As ``torch.cuda.set_per_process_memory_fraction``.
+    An allocation beyond the limit raises ``OutOfMemoryError``; reserved memory stays.
+    As ``torch.cuda.set_per_process_memory_fraction``.
 
     Args:
-        fraction: Part of the device's total memory, from 0 to 1.
+        fraction: The fraction of the device's total memory, from 0 to 1.
         device: Device, index or name; the current device by default.
 
     Raises:
         TypeError: If ``fraction`` is not a float.
         ValueError: If ``fraction`` is not from 0 to 1.
-        RuntimeError: If there is no device of this index.
+        RuntimeError: If the device does not exist.
     """
     index = valid_device_index(device)
     if not isinstance(fraction, float):
@@ -221,7 +221,7 @@ def get_per_process_memory_fraction(device: Device = None) -> float:
         device: Device, index or name; the current device by default.
 
     Raises:
-        RuntimeError: If there is no device of this index.
+        RuntimeError: If the device does not exist.
     """
     return _C.memory_fraction(valid_device_index(device))
 
@@ -255,7 +255,7 @@ def host_memory_stats_as_nested_dict() -> dict[str, Any]:
 
 
 def reset_accumulated_host_memory_stats() -> None:
-    """Starts the totals of :func:`host_memory_stats` again at 0.
+    """Resets the totals of :func:`host_memory_stats` to 0.
 
     As ``torch.cuda.reset_accumulated_host_memory_stats``.
     """
@@ -264,7 +264,7 @@ def reset_accumulated_host_memory_stats() -> None:
 
 
 def reset_peak_host_memory_stats() -> None:
-    """Makes the present use of pinned memory the new peak.
+    """Sets the peak to the present use of pinned memory.
 
     As ``torch.cuda.reset_peak_host_memory_stats``.
     """
@@ -273,14 +273,14 @@ def reset_peak_host_memory_stats() -> None:
 
 
 def memory_summary(device: Device = None, abbreviated: bool = False) -> str:
-    """Returns the statistics as a table to print. As ``torch.cuda.memory_summary``.
+    """Returns the statistics as a printable table. As ``torch.cuda.memory_summary``.
 
     Args:
         device: Device, index or name; the current device by default.
         abbreviated: Whether to leave out the rows of the large and the small pool.
 
     Raises:
-        RuntimeError: If there is no device of this index.
+        RuntimeError: If the device does not exist.
     """
     index = valid_device_index(device)
     stats = memory_stats(index)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Named ranges of host code, as ``torch.cuda.nvtx`` has them.
+"""Named ranges of host code, like ``torch.cuda.nvtx``.
 
-``torch.profiler`` shows them on the host, and on each stream around the kernels that
-were launched inside. Ranges are nested in each thread.
+``torch.profiler`` shows them on the host, and on each stream around the kernels
+launched inside. Each thread has a stack of ranges.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def range_push(msg: str) -> int:
         msg: Its name.
 
     Returns:
-        How many ranges of the thread it lies in.
+        The number of enclosing ranges of the thread.
     """
     started = record_function(msg)
     started.__enter__()  # type: ignore[no-untyped-call]
@@ -43,7 +43,7 @@ def range_pop() -> int:
     """Ends the last range of this thread; counterpart of ``torch.cuda.nvtx.range_pop``.
 
     Returns:
-        How many ranges it lay in; -1 if there was none.
+        The number of enclosing ranges; -1 if no range was open.
     """
     if not _ranges.open:
         return -1
@@ -63,7 +63,7 @@ def mark(msg: str) -> None:
 
 @contextmanager
 def range(msg: str) -> Iterator[None]:
-    """Makes a range of what runs inside; counterpart of ``torch.cuda.nvtx.range``.
+    """Creates a range around the block; counterpart of ``torch.cuda.nvtx.range``.
 
     Args:
         msg: Its name.

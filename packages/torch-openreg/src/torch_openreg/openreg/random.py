@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random numbers: each device has a generator, apart from the CPU's.
+"""Random numbers: each device has its own generator.
 
-For the same seed it gives the same numbers as the CPU's generator does. Its offset is
-how many numbers of 32 bits it drew since the seed. Before the first use of a device,
-seeds and states are noted and take effect at that use.
+With the same seed it draws the same numbers as the CPU generator. Its offset is the
+count of 32-bit numbers drawn since the seed. Seeds and states that are set before the
+first use of a device take effect at that use.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class _DefaultGenerators(Sequence[torch.Generator]):
-    """One generator for each device; looking one up starts the devices."""
+    """The generators by device; a lookup starts the devices."""
 
     @overload
     def __getitem__(self, index: int) -> torch.Generator: ...
@@ -53,19 +53,19 @@ def get_rng_state(device: Device = None) -> torch.Tensor:
         device: Device, index or name; the current device by default.
 
     Returns:
-        A ByteTensor on the CPU: the seed and the offset, in shape (16,). If the state
-        was set as a whole, and its seed does not reach it, the state of a CPU
-        generator, in shape (5056,). Normals that are drawn one by one come in pairs, of
-        which the generator may keep one: it is in the storage of the tensor.
+        A CPU ByteTensor of shape (16,) with the seed and the offset, or of shape
+        (5056,) with the state of a CPU generator if a whole state was set that the seed
+        does not reach. Normals that are drawn one by one come in pairs, of which the
+        generator may keep one: it is in the storage of the tensor.
 
     Raises:
-        RuntimeError: If there is no device of this index.
+        RuntimeError: If the device does not exist.
     """
     return _get_generator(device).get_state()
 
 
 def get_rng_state_all() -> list[torch.Tensor]:
-    """Returns the states of all devices' generators, in the order of the devices.
+    """Returns the generator states of all devices.
 
     As ``torch.cuda.get_rng_state_all``.
     """
@@ -76,12 +76,12 @@ def set_rng_state(new_state: torch.Tensor, device: Device = None) -> None:
     """Sets the state of a device's generator. As ``torch.cuda.set_rng_state``.
 
     Args:
-        new_state: What ``get_rng_state`` or ``torch.get_rng_state`` returned.
+        new_state: A state from ``get_rng_state`` or ``torch.get_rng_state``.
         device: Device, index or name; the current device by default.
 
     Raises:
-        RuntimeError: If there is no device of this index, and if ``new_state`` is not a
-            state; at the first use of a device, if none was used before.
+        RuntimeError: If the device does not exist or ``new_state`` is not a state. If
+            no device was used before, it is raised at the first use.
     """
     if not _lazy.is_initialized():
         new_state = new_state.clone()
@@ -92,7 +92,7 @@ def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
     """Sets the states of all devices' generators. As ``torch.cuda.set_rng_state_all``.
 
     Args:
-        new_states: A state for each device, as from ``get_rng_state_all``.
+        new_states: One state per device, as from ``get_rng_state_all``.
     """
     for index, state in enumerate(new_states):
         set_rng_state(state, index)
@@ -109,7 +109,7 @@ def manual_seed(seed: int) -> None:
 
 
 def manual_seed_all(seed: int) -> None:
-    """Seeds all devices' generators, which ``torch.manual_seed`` does too.
+    """Seeds the generators of all devices, as ``torch.manual_seed`` also does.
 
     As ``torch.cuda.manual_seed_all``.
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Streams and events of the devices, in the manner of ``torch.cuda``.
+"""Streams and events, with the interface of ``torch.cuda``.
 
-They are ``torch.Stream`` and ``torch.Event`` with the device filled in and the order of
-arguments that ``torch.cuda`` has, so either kind works wherever the other does.
+They are ``torch.Stream`` and ``torch.Event`` with a default device and the argument
+order of ``torch.cuda``, and are interchangeable with them.
 """
 
 from __future__ import annotations
@@ -25,25 +25,24 @@ _Stream = TypeVar("_Stream", bound="Stream")
 
 
 class Stream(torch.Stream):
-    """A queue of work on one device, which runs in order. As ``torch.cuda.Stream``.
+    """An ordered queue of work on a device. As ``torch.cuda.Stream``.
 
-    New streams come from a pool of 32 for each device and priority, and are given out
-    again in turn.
+    New streams come from a pool of 32 per device and priority and are reused in turn.
 
     Args:
-        device: Device, index or name; the current device by default, and if the index
-            is negative.
-        priority: Lower numbers are more urgent; out of range, the nearest one is taken.
-        **kwargs: ``stream_id``, ``device_index`` and ``device_type`` of a stream that
-            exists, instead of ``device``.
+        device: Device, index or name; the current device by default or if the index is
+            negative.
+        priority: Lower numbers are more urgent; values out of range are clamped.
+        **kwargs: ``stream_id``, ``device_index`` and ``device_type`` of an existing
+            stream, instead of ``device``.
 
     Raises:
-        RuntimeError: If there is no device of this index, or no such stream.
-        ValueError: If the device is of another type.
+        RuntimeError: If the device or the stream does not exist.
+        ValueError: If the device has another type.
     """
 
     def __new__(cls, device: Device = None, priority: int = 0, **kwargs: Any) -> Self:
-        """Takes a stream from the device's pool, or wraps the one that exists."""
+        """Takes a stream from the device's pool, or wraps an existing one."""
         if kwargs:
             stream = super().__new__(cls, priority=priority, **kwargs)
             _check_device_type("Stream", stream)
@@ -77,7 +76,7 @@ class Stream(torch.Stream):
             The event, recorded.
 
         Raises:
-            TypeError: If ``event`` is no event.
+            TypeError: If ``event`` is not an event.
         """
         if event is None:
             event = torch.Event(device_type())
@@ -86,25 +85,26 @@ class Stream(torch.Stream):
         return event
 
     def wait_event(self, event: torch.Event) -> None:
-        """Lets work that is enqueued on this stream later wait for an event.
+        """Makes later work of this stream wait for an event.
 
         Args:
-            event: Its last record counts; without one, nothing waits.
+            event: The event. Its last record counts; without a record the stream does
+                not wait.
 
         Raises:
-            TypeError: If ``event`` is no event.
+            TypeError: If ``event`` is not an event.
         """
         _check_type("wait_event: event", event, torch.Event)
         event.wait(self)
 
     def wait_stream(self, stream: torch.Stream) -> None:
-        """Lets work that is enqueued on this stream later wait for another stream.
+        """Makes later work of this stream wait for another stream.
 
         Args:
-            stream: What it has to do now is waited for.
+            stream: The stream, whose present work is awaited.
 
         Raises:
-            TypeError: If ``stream`` is no stream.
+            TypeError: If ``stream`` is not a stream.
         """
         _check_type("wait_stream: stream", stream, torch.Stream)
         stream.record_event().wait(self)
@@ -114,9 +114,9 @@ class Stream(torch.Stream):
 
 
 class ExternalStream(Stream):
-    """A stream that another library made. As ``torch.cuda.ExternalStream``.
+    """A stream of another library. As ``torch.cuda.ExternalStream``.
 
-    The library keeps the stream alive as long as PyTorch uses it, or memory that was
+    The library must keep the stream alive as long as PyTorch uses it or memory that was
     allocated on it.
 
     Args:
@@ -125,13 +125,13 @@ class ExternalStream(Stream):
         device: Device on which it was made, index or name; the current one by default.
 
     Raises:
-        RuntimeError: If there is no such stream, or it belongs to another device.
-        TypeError: If ``stream_ptr`` is no int.
+        RuntimeError: If the stream does not exist or belongs to another device.
+        TypeError: If ``stream_ptr`` is not an int.
         ValueError: If ``stream_ptr`` is negative.
     """
 
     def __new__(cls, stream_ptr: int, device: Device = None) -> Self:
-        """Wraps the stream of this handle."""
+        """Wraps the stream with this handle."""
         _check_type("ExternalStream: stream_ptr", stream_ptr, int)
         if stream_ptr < 0:
             raise ValueError(
@@ -142,7 +142,7 @@ class ExternalStream(Stream):
 
 
 def get_stream_from_external(data_ptr: int, device: Device = None) -> Stream:
-    """Returns a stream that another library made.
+    """Returns a stream of another library.
 
     As ``torch.cuda.get_stream_from_external``; see :class:`ExternalStream`.
 
@@ -151,8 +151,8 @@ def get_stream_from_external(data_ptr: int, device: Device = None) -> Stream:
         device: Device on which it was made, index or name; the current one by default.
 
     Raises:
-        RuntimeError: If there is no such stream, or it belongs to another device.
-        TypeError: If ``data_ptr`` is no int.
+        RuntimeError: If the stream does not exist or belongs to another device.
+        TypeError: If ``data_ptr`` is not an int.
         ValueError: If ``data_ptr`` is negative.
     """
     stream = ExternalStream(data_ptr, device)
@@ -169,18 +169,18 @@ class _EventOfDevice(type):
 
 
 class Event(torch.Event, metaclass=_EventOfDevice):
-    """A mark in a stream, to wait for or to measure time. As ``torch.cuda.Event``.
+    """A point in a stream, for waits and timing. As ``torch.cuda.Event``.
 
-    Every ``torch.Event`` of the device is an instance, and a call of this class returns
-    a ``torch.Event``: the methods of ``torch.Event`` and ``torch.Stream`` that take an
-    event accept no object of a subclass. A call of a subclass returns an object of that
-    subclass, which the methods of this class and of :class:`Stream` accept.
+    Every ``torch.Event`` of the device is an instance, and calling this class returns a
+    ``torch.Event``, because the methods of ``torch.Event`` and ``torch.Stream`` do not
+    accept subclasses. Calling a subclass returns an object of that subclass, which the
+    methods of this class and of :class:`Stream` accept.
 
     Args:
-        enable_timing: Whether ``elapsed_time`` (in milliseconds) may be asked of it.
-        blocking: Accepted for the sake of code written for CUDA: waiting always blocks.
+        enable_timing: Whether ``elapsed_time`` (in milliseconds) may use it.
+        blocking: Accepted for compatibility with CUDA: waits always block.
         interprocess: Must be false.
-        external: Accepted likewise: it has a meaning within graphs only.
+        external: Accepted for compatibility with CUDA, where it only affects graphs.
 
     Raises:
         NotImplementedError: If ``interprocess`` is true.
@@ -193,7 +193,7 @@ class Event(torch.Event, metaclass=_EventOfDevice):
         interprocess: bool = False,
         external: bool = False,
     ) -> torch.Event:
-        """Makes an event that belongs to the device on which it is first recorded."""
+        """Creates an event, which belongs to the device of its first record."""
         del external
         if interprocess:
             raise NotImplementedError(
@@ -206,15 +206,15 @@ class Event(torch.Event, metaclass=_EventOfDevice):
         )
 
     def elapsed_time(self, end_event: torch.Event) -> float:
-        """Returns the milliseconds from this event to another one.
+        """Returns the milliseconds from this event to another event.
 
         Args:
             end_event: An event that was recorded later.
 
         Raises:
-            RuntimeError: If one of them is not completed, or of another type of device.
-            TypeError: If ``end_event`` is no event.
-            ValueError: If one of them was not recorded, or was made without
+            RuntimeError: If one of them is not completed or has another device type.
+            TypeError: If ``end_event`` is not an event.
+            ValueError: If one of them was not recorded, or was created without
                 ``enable_timing``.
         """
         _check_type("elapsed_time: end_event", end_event, torch.Event)
@@ -222,32 +222,32 @@ class Event(torch.Event, metaclass=_EventOfDevice):
 
 
 def current_stream(device: Device = None) -> Stream:
-    """Returns the stream that work goes to. As ``torch.cuda.current_stream``.
+    """Returns the current stream. As ``torch.cuda.current_stream``.
 
     Args:
         device: Device, index or name; the current device by default.
 
     Raises:
-        RuntimeError: If there is no device of this index.
+        RuntimeError: If the device does not exist.
     """
     index = valid_device_index(device)
     return _wrap(Stream, index, torch.accelerator.current_stream(index).stream_id)
 
 
 def default_stream(device: Device = None) -> Stream:
-    """Returns the stream that is current at first. As ``torch.cuda.default_stream``.
+    """Returns the default stream. As ``torch.cuda.default_stream``.
 
     Args:
         device: Device, index or name; the current device by default.
 
     Raises:
-        RuntimeError: If there is no device of this index.
+        RuntimeError: If the device does not exist.
     """
     return _wrap(Stream, valid_device_index(device), 0)  # the id that PyTorch reserves
 
 
 def set_stream(stream: torch.Stream | None) -> None:
-    """Sends this thread's work to ``stream`` and makes its device current.
+    """Makes ``stream`` and its device current for this thread.
 
     As ``torch.cuda.set_stream``.
 
@@ -255,7 +255,7 @@ def set_stream(stream: torch.Stream | None) -> None:
         stream: Stream of an openreg device. Nothing happens if it is None.
 
     Raises:
-        TypeError: If ``stream`` is no stream.
+        TypeError: If ``stream`` is not a stream.
         ValueError: If it is a stream of another type of device.
     """
     if stream is not None:
@@ -265,7 +265,7 @@ def set_stream(stream: torch.Stream | None) -> None:
 
 
 def is_current_stream_capturing() -> bool:
-    """Tells whether the current stream is captured in a graph. Starts no device.
+    """Returns whether the current stream is being captured. Does not start devices.
 
     As ``torch.cuda.is_current_stream_capturing``.
     """
@@ -273,10 +273,11 @@ def is_current_stream_capturing() -> bool:
 
 
 def _sleep(cycles: int) -> None:
-    """Enqueues a kernel that does nothing for a time. As ``torch.cuda._sleep``.
+    """Enqueues a kernel that sleeps. As ``torch.cuda._sleep``.
 
     Args:
-        cycles: How long it takes, from 0 on, by a clock of 1 GHz: in nanoseconds.
+        cycles: The duration in cycles of a 1 GHz clock, which are nanoseconds; 0 or
+            more.
 
     Raises:
         ValueError: If ``cycles`` is negative.
@@ -286,15 +287,15 @@ def _sleep(cycles: int) -> None:
 
 
 class StreamContext:
-    """Sends work to a stream within a ``with`` statement.
+    """Makes a stream current within a ``with`` statement.
 
-    As ``torch.cuda.StreamContext``: the stream's device is current meanwhile.
+    As ``torch.cuda.StreamContext``. The stream's device is current, too.
 
     Args:
         stream: Stream of an openreg device. Nothing happens if it is None.
 
     Raises:
-        TypeError: If ``stream`` is no stream.
+        TypeError: If ``stream`` is not a stream.
         ValueError: If it is a stream of another type of device.
     """
 
@@ -313,13 +314,14 @@ class StreamContext:
 
     def __exit__(self, *exc_info: object) -> None:
         if self.stream is not None:
-            # The stream here comes last, for this makes its device current again.
+            # Sets this device's stream last, because that makes its device current
+            # again.
             for previous in self._previous.pop():
                 set_stream(previous)
 
 
 def stream(stream: torch.Stream | None) -> StreamContext:
-    """Returns a context in which work goes to ``stream``. As ``torch.cuda.stream``.
+    """Returns a context in which ``stream`` is current. As ``torch.cuda.stream``.
 
     Args:
         stream: Stream of an openreg device. Nothing happens if it is None.
@@ -328,7 +330,7 @@ def stream(stream: torch.Stream | None) -> StreamContext:
 
 
 def _wrap(cls: type[_Stream], device: int, stream_id: int) -> _Stream:
-    """Makes the object of a stream that is known to exist."""
+    """Creates the object of an existing stream."""
     return torch.Stream.__new__(
         cls,
         stream_id=stream_id,
@@ -338,7 +340,7 @@ def _wrap(cls: type[_Stream], device: int, stream_id: int) -> _Stream:
 
 
 def _check_type(argument: str, value: object, expected: type) -> None:
-    # Not left to PyTorch, which takes any object for an event or a stream.
+    # Checked here, because PyTorch accepts any object as an event or a stream.
     if not isinstance(value, expected):
         raise TypeError(
             f"{argument} must be of type {expected.__module__}.{expected.__qualname__}"

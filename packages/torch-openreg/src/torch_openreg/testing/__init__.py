@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Helpers for the tests of libraries that should run on any device.
 
-Most are context managers. The fixtures made of them are in ``pytest_openreg``, which
-pytest loads by itself.
+Most are context managers. The plugin ``pytest_openreg``, which pytest loads
+automatically, provides them as fixtures.
 """
 
 from __future__ import annotations

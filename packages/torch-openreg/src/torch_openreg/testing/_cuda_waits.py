@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Says of a call of an operator why it would make the host wait on CUDA."""
+"""Determines why an operator call would make the host wait on CUDA."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch_openreg._waits import cause_of_wait
 
 @cache
 def rule_of(func: torch._ops.OpOverload) -> Rule | None:
-    """Returns the rule of an overload, of its operator, or None."""
+    """Returns the rule of an overload or of its operator, or None."""
     name = func._schema.name
     overload = func._overloadname.removesuffix("_out")
     return RULES.get(f"{name}.{overload}") or RULES.get(name)
@@ -27,10 +27,10 @@ def cause_of_cuda_wait(
     kwargs: dict[str, Any],
     number: bool = False,
 ) -> str | None:
-    """Says why an operator would wait on CUDA, or returns None if it would not.
+    """Returns why an operator would wait on CUDA, or None if it would not.
 
     Args:
-        func: Operator.
+        func: The operator.
         args: Its arguments by position.
         kwargs: Its arguments by name.
         number: Whether it comes from ``x[...] = number``.

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Forks processes off one that has imported PyTorch, which takes seconds.
+"""Forks processes from a server that has imported PyTorch, which takes seconds.
 
-The server is a process that multiprocessing has spawned, and its children end as it
-would: through the exit handlers and the end of the interpreter. It uses no device, so
-each child can. It reaps a child when it is asked to, and not before, so that the number
-of a process is no other's meanwhile. It ends with the process that started it.
+The server is a process spawned by multiprocessing, and its children end like it:
+through exit handlers and interpreter shutdown. It does not use a device, so each child
+can. It reaps a child only on request, so that the process number is not reused before.
+It ends with the process that started it.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from typing import Any
 
 _FORK = b"fork"
 _READY = b"ready"
-_SECONDS = 300  # for a reply, which that of a server that starts has to import for
+_SECONDS = 300  # for a reply; a new server imports first
 _LONGEST = 64  # bytes of a message
-_KEPT = 2  # one rank and several differ in OMP_NUM_THREADS
-_OF_EACH_TEST = "PYTEST_CURRENT_TEST"  # which nothing reads as it is imported
+_KEPT = 2  # OMP_NUM_THREADS differs between one rank and several
+_OF_EACH_TEST = "PYTEST_CURRENT_TEST"  # not read by any import
 
-_servers: list[ForkServer] = []  # the latest last
+_servers: list[ForkServer] = []  # ordered by use
 
 
 class ForkedProcess:
-    """A child of a server, with the attributes of one of multiprocessing.
+    """A child of a server, with the attributes of a multiprocessing process.
 
     Attributes:
-        pid: Its number.
-        exitcode: Its status once it has been waited for; negative for a signal. None
-            if its server has ended before.
+        pid: Its process number.
+        exitcode: Its status after a wait; negative for a signal. None if its server
+            ended before.
     """
 
     def __init__(self, server: ForkServer, pid: int) -> None:
@@ -51,7 +51,7 @@ class ForkedProcess:
         self.exitcode: int | None = None
 
     def kill(self) -> None:
-        """Ends it."""
+        """Kills it."""
         if self.exitcode is None and not self._server.is_closed:
             with suppress(ProcessLookupError):  # it has ended with its server
                 os.kill(self.pid, signal.SIGKILL)
@@ -65,9 +65,9 @@ class ForkedProcess:
 
 
 def fork_server() -> ForkServer:
-    """Returns a server for this process and its environment, which may have to start.
+    """Returns a server for this process and its environment; starts one if necessary.
 
-    What reads variables of the environment while it is imported has read those of now.
+    Modules that read environment variables on import have read the present values.
     """
     here = (os.getpid(), {**os.environ, _OF_EACH_TEST: ""})
     for server in _servers:
@@ -89,10 +89,10 @@ def _close_all() -> None:
 
 
 class ForkServer:
-    """A server, as the process sees it that started it.
+    """A server, from the view of the process that started it.
 
     Attributes:
-        made_for: That process, and its environment.
+        made_for: The process and its environment.
     """
 
     def __init__(self, made_for: tuple[int, dict[str, str]]) -> None:
@@ -109,7 +109,7 @@ class ForkServer:
     def fork(
         self, target: Callable[..., None], connection: Connection, *arguments: Any
     ) -> ForkedProcess:
-        """Runs ``target(connection, *arguments)`` in a child.
+        """Runs ``target(connection, *arguments)`` in a forked child.
 
         The child has the environment, the working directory, the search path and the
         output of this process.
@@ -123,7 +123,7 @@ class ForkServer:
         return ForkedProcess(self, int(pid))
 
     def ask(self, message: bytes, *files: int) -> bytes:
-        """Sends a message, with open files, and returns the reply to it."""
+        """Sends a message with open files and returns the reply."""
         try:
             with self._lock:
                 socket.send_fds(self._socket, [message], files)
@@ -131,7 +131,7 @@ class ForkServer:
             if not reply:
                 raise EOFError("the fork server has ended")
         except BaseException:
-            self.close()  # a reply to come would be taken for that of the next message
+            self.close()  # a late reply would be taken for the next message's reply
             raise
         return reply
 
@@ -140,23 +140,23 @@ class ForkServer:
         return self._socket.fileno() == -1
 
     def close(self) -> None:
-        """Lets the server end, and its children with it.
+        """Ends the server and its children.
 
-        In a process that was forked, it closes what that has inherited.
+        In a forked process, closes only the inherited connection.
         """
         if self.made_for[0] == os.getpid() and not self.is_closed:
             with suppress(OSError):  # the server has ended
-                # It ends although what this process has forked keeps the socket, too.
+                # Shuts the socket down, because forked processes may keep it open.
                 self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
 
 def _serve(server: socket.socket) -> None:
-    """Forks for each request, and returns in the child when its function has."""
-    # Ctrl-C is for the tests, which end the children.
+    """Forks for each request, and returns in the child after its function."""
+    # Ctrl-C is handled by the tests, which end the children.
     interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)
     importlib.import_module("openreg_distributed")
-    # A collection in a child would write to, and so copy, what all of them share.
+    # A collection in a child would write to shared memory pages, and so copy them.
     gc.freeze()
     parent = multiprocessing.parent_process()
     assert parent is not None
@@ -176,7 +176,7 @@ def _serve(server: socket.socket) -> None:
             _, status = os.waitpid(int(message), 0)
             server.send(str(os.waitstatus_to_exitcode(status)).encode())
             continue
-        # Each child would write what the main module has printed.
+        # Otherwise each child would print the main module's buffered output.
         sys.stdout.flush()
         child = os.fork()
         if child == 0:

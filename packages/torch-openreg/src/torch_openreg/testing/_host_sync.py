@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Finds where a program makes the host wait for a device.
+"""Finds the places where a program makes the host wait for a device.
 
-Operators are seen by a dispatch mode, and judged by the table of what waits on CUDA.
-Printing, tensors from lists and indices that are lists switch dispatch modes off, and
-are seen by a function mode. Waits for devices, streams and events come from the GPU
-trace.
+A dispatch mode records operators, which are compared with the table of waits on CUDA.
+Printing, tensors from lists and list indices disable dispatch modes, so a function mode
+records them. Waits for devices, streams and events come from the GPU trace.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from torch_openreg.openreg._utils import device_type
 from ._cuda_waits import cause_of_cuda_wait
 from ._own_work import is_own_work
 
-# What makes a tensor of numbers, and copies it to the device.
+# Functions that create a tensor from numbers and copy it to the device.
 _FROM_DATA: dict[Callable[..., Any], str] = {
     torch.tensor: "torch.tensor",
     torch.as_tensor: "torch.as_tensor",
@@ -44,7 +43,8 @@ class HostSync(NamedTuple):
     """A place where the host waited for a device.
 
     Attributes:
-        cause: Operator or wait, such as ``aten::nonzero`` or ``Stream.synchronize``.
+        cause: The operator or wait, such as ``aten::nonzero`` or
+            ``Stream.synchronize``.
         line: The line of the program: ``file:number: text``.
     """
 
@@ -53,7 +53,7 @@ class HostSync(NamedTuple):
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes operators that wait, and waits of the thread that entered it."""
+    """Records waiting operators, and waits of the thread that entered it."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -143,9 +143,9 @@ def _is_on_device(value: object) -> bool:
 
 
 def _has_sequence(index: object) -> bool:
-    """Tells whether a part of an index is a sequence, of which PyTorch makes a tensor.
+    """Returns whether PyTorch converts a part of an index from a sequence to a tensor.
 
-    A short list counts as a tuple if it has more than numbers, as in NumPy.
+    As in NumPy, a short list counts as a tuple if it contains more than numbers.
     """
     parts = (list, tuple, slice, range, torch.Tensor, type(...), type(None))
     if isinstance(index, list) and len(index) < 32:
@@ -163,7 +163,7 @@ _tracing = False
 
 
 def _start_tracing() -> None:
-    """Listens to the GPU trace, once: PyTorch does not switch it off again."""
+    """Registers for the GPU trace, only once, because PyTorch cannot disable it."""
     global _tracing
     with _lock:
         if _tracing:
@@ -192,23 +192,23 @@ def _start_tracing() -> None:
 def assert_no_host_sync() -> Iterator[list[HostSync]]:
     """Fails if the host waits for a device in the block, as it would on CUDA.
 
-    A wait is what makes a program on a real accelerator slow, as the device then runs
-    out of work: reading a value (``item()``, ``tolist()``, ``bool()``, printing),
-    operators whose shape depends on data (``nonzero``, ``unique``, indexing with a
-    mask), operators that CUDA implements with a wait (``linalg.eigh``, ``histc``),
-    indices, tensors and copies that come from the host without ``non_blocking=True``,
-    and ``synchronize`` of devices, streams and events.
+    A wait makes a program on a real accelerator slow, because the device runs out of
+    work: reading a value (``item()``, ``tolist()``, ``bool()``, printing), operators
+    whose shape depends on data (``nonzero``, ``unique``, indexing with a mask),
+    operators that CUDA implements with a wait (``linalg.eigh``, ``histc``), indices,
+    tensors and copies that come from the host without ``non_blocking=True``, and
+    ``synchronize`` of devices, streams and events.
 
-    Operators are seen in the thread that enters, and in backward passes that it
-    starts. What is not seen: operators below another dispatch mode that does not pass
-    them on, and waits of code that calls the runtime without PyTorch.
+    It covers operators of the entering thread and of its backward passes. It does not
+    cover operators below another dispatch mode that does not pass them on, or waits of
+    code that calls the runtime without PyTorch.
 
     Yields:
         The waits so far, for programs that look at them before the end.
 
     Raises:
-        AssertionError: At the end, if there was a wait; it names each with its line. An
-            error of the block itself goes on instead.
+        AssertionError: At the end, if there was a wait; it lists each with its line. An
+            error of the block itself takes precedence.
         RuntimeError: If ``OPENREG_DISABLE`` names ``gpu_trace`` or ``device_module``.
     """
     _start_tracing()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Finds device memory that a block of a program does not give back."""
+"""Finds device memory that a program block does not free."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class _Block(NamedTuple):
 
 
 class _Ledger(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes every block of memory that is allocated, and what operators make of it.
+    """Records every allocated memory block, and the tensors in it.
 
-    The GPU trace tells of blocks, from all threads. An operator of the thread that
-    entered tells which tensor a block became.
+    The GPU trace reports blocks of all threads. The operators of the entering thread
+    determine the tensor of a block.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class _Ledger(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
     def left(self) -> list[_Block]:
-        """Lists the blocks that were allocated and are in use, in their order."""
+        """Lists the allocated blocks that are still in use, in order."""
         in_use = {
             block["address"]: (segment["device"], block["requested_size"])
             for segment in memory_snapshot()
@@ -86,7 +86,7 @@ class _Ledger(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _address(value: object) -> int:
-    """Returns where the memory of a tensor of the device begins, or 0."""
+    """Returns the address of a device tensor's memory, or 0."""
     if not isinstance(value, torch.Tensor) or value.device.type != device_type():
         return 0
     if value.layout != torch.strided or value.is_nested:
@@ -125,25 +125,25 @@ def assert_no_leak(
 ) -> Iterator[None]:
     """Fails if more device memory is in use after the block than before it.
 
-    Garbage is collected before each count, so cycles of references are no leak; and
-    the devices are waited for, as work that they have keeps its memory. What a first
-    call makes for good, such as the state of an optimizer, counts as well: call it once
+    Garbage is collected before each count, so reference cycles do not count as leaks,
+    and the devices are synchronized, because pending work keeps its memory. Permanent
+    state of a first call, such as optimizer state, counts as a leak: make the call once
     before.
 
-    Memory that the block gives back and did not allocate makes up for a leak. A strict
-    comparison leaves it out: each allocation of the block has to be given back. New
-    gradients in the place of old ones then count, too.
+    Earlier memory that the block frees compensates for a leak. A strict comparison
+    ignores it: each allocation of the block must be freed. New gradients that replace
+    old ones then count, too.
 
     Args:
         device: Device, index or name; all devices by default.
-        strict: Whether no memory that was allocated in the block may be left, whatever
-            else was given back.
+        strict: Whether all memory allocated in the block must be freed, whatever else
+            was freed.
 
     Raises:
-        AssertionError: At the end, if memory is left; it names the size, shape, type,
-            operator and line of each block. An error of the block itself goes on
-            instead.
-        RuntimeError: If there is no device of this index, or ``OPENREG_DISABLE`` names
+        AssertionError: At the end, if memory is left; it lists the size, shape, dtype,
+            operator and line of each block. An error of the block itself takes
+            precedence.
+        RuntimeError: If the device does not exist, or ``OPENREG_DISABLE`` names
             ``gpu_trace`` or ``device_module``.
     """
     devices = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The runtime's limits and failures, for devices as PyTorch names them."""
+"""The runtime's limits and failures, for PyTorch's devices."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 @contextmanager
 def memory_limit(limit: int, device: Device = None) -> Iterator[None]:
-    """Limits the memory of a device, as if it were smaller.
+    """Limits the memory of a device.
 
-    What the allocator has cached is given back first. It takes memory in segments of
-    2 MiB at least, so leave room for one more than the tensors need.
+    Releases the allocator's cache first. The allocator reserves segments of at least 2
+    MiB, so leave room for one more than the tensors need.
 
     Args:
-        limit: Bytes that the device may use in all, at most what it has.
+        limit: Total bytes that the device may use, at most its memory.
         device: Device, index or name; the current device by default.
 
     Raises:
-        RuntimeError: If there is no device of this index, or it has less memory.
-        TypeError: If ``limit`` is no int.
+        RuntimeError: If the device does not exist, or it has less memory.
+        TypeError: If ``limit`` is not an int.
         ValueError: If ``limit`` is negative.
     """
     if not isinstance(limit, int):
@@ -48,13 +48,14 @@ def inject_failure(
 ) -> Iterator[failures.InjectedFailure]:
     """Makes calls of the device fail or delays them.
 
-    As ``openreg_runtime.failures.inject_failure``. Every operator is a launch, also a
-    copy of a tensor, and an allocation is one where the allocator asks the device for
-    memory. The cache is emptied first; a small tensor may still fit between others.
+    As ``openreg_runtime.failures.inject_failure``. Every operator is a launch,
+    including tensor copies. Only requests of the allocator to the device count as
+    allocations. The cache is emptied first; a small tensor may still fit between
+    others.
 
     Args:
         site: ``"malloc"``, ``"malloc_host"``, ``"launch"`` or ``"copy"``.
-        device: Device, index or name; by default calls for all devices count.
+        device: Device, index or name; by default all devices.
         **options: ``first``, ``period``, ``probability``, ``seed``, ``error`` and
             ``delay``.
 
@@ -62,9 +63,9 @@ def inject_failure(
         The failure, with its ``calls`` and ``hits``.
 
     Raises:
-        RuntimeError: If there is no device of this index, or the options do not go
-            together.
-        TypeError: If ``site`` is no str.
+        RuntimeError: If the device does not exist, or the options contradict each
+            other.
+        TypeError: If ``site`` is not a str.
         ValueError: If a number or a name is not accepted.
     """
     if not isinstance(site, str):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Marks the helpers' own work, which the program under test did not ask for."""
+"""Marks work of the test helpers, which is not part of the tested program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _mine = threading.local()
 
 @contextmanager
 def own_work() -> Iterator[None]:
-    """Marks the block, in this thread, as the work of a helper."""
+    """Marks the block in this thread as work of a helper."""
     before = is_own_work()
     _mine.active = True
     try:
@@ -22,5 +22,5 @@ def own_work() -> Iterator[None]:
 
 
 def is_own_work() -> bool:
-    """Tells whether a helper is at work in this thread."""
+    """Returns whether a helper is working in this thread."""
     return bool(getattr(_mine, "active", False))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs a function on the ranks of a process group, each in a process of its own.
+"""Runs a function on the ranks of a process group, each in a separate process.
 
-The processes get the environment of torchrun, and meet in a store of this process.
-Three things end them: their result, the time limit, and the death of this process.
+The processes get torchrun's environment and connect through a store of this process.
+They end with their result, at the time limit, or with this process.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ from ._fork_server import ForkedProcess, fork_server
 
 _HOST = "127.0.0.1"
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
-_STACK_SECONDS = 2  # for a rank to write where it is
-_LONGEST = 2_000_000  # seconds, which poll(2) can wait for
-_EXIT_SECONDS = 5  # for a process to end once its function has
+_STACK_SECONDS = 2  # for a rank to write its stack
+_LONGEST = 2_000_000  # seconds; the limit of poll(2)
+_EXIT_SECONDS = 5  # for a process to end after its function
 
 
 @dataclass
 class Rank:
-    """How a rank ended.
+    """The result of a rank.
 
     Attributes:
-        rank: Its number.
-        value: What its function returned.
-        failure: Its traceback, or what happened to it; empty if it returned.
-        running: Whether it had to be ended. ``failure`` then has its stacks.
+        rank: Its rank.
+        value: The result of its function.
+        failure: Its traceback, or another reason; empty if the function returned.
+        running: Whether it had to be killed. ``failure`` then contains its stacks.
         seconds: The time from the start of all ranks to its end.
         exitcode: The status of its process; negative for a signal.
     """
@@ -65,11 +65,11 @@ class Rank:
 
 
 class RanksFailedError(AssertionError):
-    """Tells which rank failed first, and what became of the others.
+    """Reports the rank that failed first, and the results of the others.
 
     Attributes:
-        ranks: How each has ended, by its number.
-        flight: What their flight records say, if a collective has failed.
+        ranks: The results by rank.
+        flight: An explanation of their flight records, if a collective has failed.
     """
 
     def __init__(self, ranks: list[Rank], flight: str = "") -> None:
@@ -87,39 +87,39 @@ def run_ranks(
     backend: str | None = "occl",
     start_method: str = "spawn",
 ) -> list[Any]:
-    """Runs ``function(rank, *arguments)`` on ranks, each in a process of its own.
+    """Runs ``function(rank, *arguments)`` on ranks, each in a separate process.
 
-    A process has the environment variables that torchrun sets, and one device of its
-    own as its current one, if there are enough. It makes the default group, calls the
-    function, and destroys the group. What it starts is ended with it, and all of it
-    ends with this process.
+    A process has torchrun's environment variables and, if there are enough devices, its
+    own current device. It creates the default group, calls the function, and destroys
+    the group. Its child processes end with it, and all ranks end with this process.
 
     Args:
         function: A function of a module; arguments and result are pickled.
         size: The number of ranks.
-        arguments: What each rank is given.
-        seconds: The limit for all ranks together; that of the group is the same.
-        grace: The limit for the other ranks, once one has failed.
+        arguments: The further arguments of the function.
+        seconds: The limit for all ranks together, and the group's limit.
+        grace: The limit for the other ranks after one has failed.
         backend: The backend of the group, for ``init_process_group``. With occl alone a
             collective on CPU tensors is an error, as with NCCL alone.
             "cpu:gloo,openreg:occl" accepts both kinds of tensors. If None, the function
-            makes the group.
-        start_method: "spawn" starts an interpreter for each rank, as torchrun does, and
-            "forkserver" forks a process that has imported PyTorch, in a tenth of the
-            time.
+            creates the group.
+        start_method: "spawn" starts an interpreter per rank, like torchrun.
+            "forkserver" forks a process that has imported PyTorch, which takes a tenth
+            of the time.
 
     Returns:
-        What the function returned on each rank.
+        The results of the function by rank.
 
     Raises:
-        RanksFailedError: If a rank raised, ended otherwise or took too long.
+        RanksFailedError: If a rank raised an exception, ended in another way or took
+            too long.
         ImportError: If ``openreg-distributed`` is not installed.
         TypeError: If an argument is of another type.
         ValueError: If the function is not one of a module, the size is less than 1, a
             limit is negative or longer than poll(2) can wait, or the start method is
             another one.
     """
-    __tracebackhide__ = True  # pytest shows the line of the test
+    __tracebackhide__ = True  # so that pytest shows the line of the test
     _check_installed()
     call = _Call(function, arguments, size, seconds, backend)
     ranks, flight = _run_all(call, grace, start_method)
@@ -137,10 +137,10 @@ def run_each_rank(
     backend: str | None = "occl",
     start_method: str = "spawn",
 ) -> list[Rank]:
-    """Runs ranks as ``run_ranks`` does, for tests in which some are to fail.
+    """Runs ranks like ``run_ranks``, for tests in which some must fail.
 
     Returns:
-        How each has ended.
+        The result of each rank.
 
     Raises:
         ImportError: If ``openreg-distributed`` is not installed.
@@ -157,7 +157,7 @@ def run_each_rank(
 
 
 def _run_all(call: _Call, grace: float, start_method: str) -> tuple[list[Rank], str]:
-    """Returns how ranks ended, and what their flight records say of that."""
+    """Returns the results of the ranks, and the explanation of their flight records."""
     __tracebackhide__ = True
     _check_limit("seconds", call.seconds)
     _check_limit("grace", grace)
@@ -214,7 +214,7 @@ _STARTS: dict[str, Callable[[], _Start]] = {
 
 
 class _Call:
-    """What all ranks are to do, as they are sent it."""
+    """The task of the ranks, in pickled form."""
 
     def __init__(
         self,
@@ -239,13 +239,13 @@ class _Call:
             self.pickled = pickle.dumps((function, arguments))
         except (AttributeError, pickle.PicklingError, TypeError) as error:
             raise ValueError(
-                "ranks are processes of their own, which get a function of a module "
+                "ranks are separate processes, which need a function of a module "
                 f"and arguments that can be pickled: {error}"
             ) from error
 
     def load(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """Returns the function and its arguments, in the process of a rank."""
-        # pytest can import tests from where no other process would find them.
+        """Returns the function and its arguments in the process of a rank."""
+        # pytest can import tests from folders that other processes would not search.
         if self.file is not None and not self._is_found(self.file):
             parts = self.module.split(".")
             folders = Path(self.file).with_suffix("").parts
@@ -267,7 +267,7 @@ class _Call:
             return True
         try:
             spec = importlib.util.find_spec(self.module)
-        except ModuleNotFoundError:  # of a package above it
+        except ModuleNotFoundError:  # of a parent package
             return False
         return spec is not None and spec.origin == file
 
@@ -275,11 +275,11 @@ class _Call:
 def _run(pipe: Connection, call: _Call, rank: int, port: int, stacks: str) -> None:
     """Runs in the process of a rank."""
     _end_with_the_parent()
-    os.setpgid(0, 0)  # what this rank starts can be ended with it
-    file = os.open(stacks, os.O_WRONLY | os.O_CREAT)  # open as long as the process is
+    os.setpgid(0, 0)  # so that child processes can be ended with the rank
+    file = os.open(stacks, os.O_WRONLY | os.O_CREAT)  # open until the process ends
     faulthandler.register(signal.SIGUSR1, file)
     faulthandler.enable(file)
-    pipe.send_bytes(b"")  # from here on it can be asked where it is
+    pipe.send_bytes(b"")  # from here on it can write its stack on request
     os.environ |= {
         "GROUP_RANK": "0",
         "LOCAL_RANK": str(rank),
@@ -291,17 +291,17 @@ def _run(pipe: Connection, call: _Call, rank: int, port: int, stacks: str) -> No
         "TORCHELASTIC_USE_AGENT_STORE": "True",
         "WORLD_SIZE": str(call.size),
     }
-    # Flight records, unless the environment says where.
+    # The folder of flight records, unless the environment sets it.
     prefix = str(Path(stacks).with_name("flight_rank_"))
     os.environ.setdefault("TORCH_FR_DUMP_TEMP_FILE", prefix)
     try:
         with _group(call, rank):
             function, arguments = call.load()
             value = function(rank, *arguments)
-        # The whole value, since this process does not outlive it.
+        # The whole value, because this process ends before it is read.
         result = pickle.dumps((value, ""))
     except BaseException:
-        # The parent shows it; a rank that is told to exit has failed too.
+        # The parent shows it; a rank that calls exit() has failed, too.
         result = pickle.dumps((None, traceback.format_exc()))
     pipe.send_bytes(result)
     pipe.close()
@@ -329,13 +329,13 @@ def _group(call: _Call, rank: int) -> Iterator[None]:
         call.backend, timeout=timedelta(seconds=call.seconds)
     )
     yield
-    # Not after an error: this rank ends, which fails the collectives of the others.
+    # Not after an error: the end of this rank fails the others' collectives.
     if distributed.is_initialized():
         distributed.destroy_process_group()
 
 
 class _Ranks:
-    """The processes of the ranks, as their parent sees them."""
+    """The processes of the ranks, from the view of their parent."""
 
     def __init__(self, call: _Call, port: int, folder: Path) -> None:
         self._call = call
@@ -343,7 +343,7 @@ class _Ranks:
         self._stacks = [folder / str(rank) for rank in range(call.size)]
         self._processes: list[SpawnProcess | ForkedProcess] = []
         self._pipes: dict[int, Connection] = {}  # of ranks without a result
-        # Not Process.sentinel: what a rank has forked keeps that pipe open, too.
+        # Not Process.sentinel, because processes forked by a rank keep that pipe open.
         self._ends: list[int] = []
         self._ready: set[int] = set()
         self._ranks = [Rank(rank) for rank in range(call.size)]
@@ -364,7 +364,7 @@ class _Ranks:
                 self._ends.append(os.pidfd_open(self._pid(rank)))
 
     def wait(self, grace: float) -> None:
-        """Waits for all ranks; asks those that are late where they are."""
+        """Waits for all ranks; requests the stacks of late ones."""
         end = self._begin + self._call.seconds
         while self._pipes and time.monotonic() < end:
             ranks: dict[Any, int] = {}
@@ -391,7 +391,7 @@ class _Ranks:
         pipe = self._pipes[rank]
         each = self._ranks[rank]
         try:
-            # The process has ended, though another one may hold the pipe open.
+            # The process has ended, although another process may keep the pipe open.
             if not pipe.poll():
                 raise EOFError
             data = pipe.recv_bytes()
@@ -424,16 +424,16 @@ class _Ranks:
             self._ranks[rank].failure += written or "It had not come to its function.\n"
 
     def _written(self, rank: int) -> str:
-        """What a rank has written of its stacks, by itself if it crashed."""
+        """Returns the stacks that a rank has written, on request or in a crash."""
         file = self._stacks[rank]
         return file.read_text(errors="replace") if file.exists() else ""
 
     def end(self) -> None:
-        """Ends what is left: ranks, and what they have started."""
+        """Ends the remaining ranks and their child processes."""
         for rank, process in enumerate(self._processes):
-            # Also if multiprocessing has waited for it meanwhile: the number of a
-            # group is no other's while one of it lives.
-            with suppress(ProcessLookupError):  # not yet a group, or all have ended
+            # Even if multiprocessing has reaped the leader: a group number is not
+            # reused while a member lives.
+            with suppress(ProcessLookupError):  # no group yet, or all have ended
                 os.killpg(self._pid(rank), signal.SIGKILL)
             process.kill()
         for rank, process in enumerate(self._processes):
@@ -445,7 +445,7 @@ class _Ranks:
             os.close(ended)
 
     def results(self) -> list[Rank]:
-        """Returns how the ranks ended, after their end."""
+        """Returns the results of the ranks after their end."""
         for each in self._ranks:
             code = each.exitcode
             if code and not each.running and "Traceback" not in each.failure:
@@ -462,7 +462,7 @@ class _Ranks:
 
 @contextmanager
 def _few_threads(size: int) -> Iterator[None]:
-    """Gives ranks one thread of the CPU each, as torchrun does."""
+    """Limits each rank to one CPU thread, as torchrun does."""
     if size == 1 or "OMP_NUM_THREADS" in os.environ:
         yield
         return
@@ -474,9 +474,9 @@ def _few_threads(size: int) -> Iterator[None]:
 
 
 def _report(ranks: list[Rank]) -> str:
-    """Says which rank failed first, then what became of the others."""
+    """Reports the rank that failed first, then the results of the others."""
     failed = [each for each in ranks if each.failure]
-    # One that raised says more than one that waited for it.
+    # A rank that raised is more informative than one that waited for it.
     failed.sort(key=lambda each: (each.running, each.seconds))
     lines = []
     for place, each in enumerate(failed):

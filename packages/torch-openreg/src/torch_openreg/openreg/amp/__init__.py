@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Mixed precision: ``torch.amp`` with the device filled in.
+"""Mixed precision: ``torch.amp`` for the device.
 
-The rules, which operator runs in which type, are in the package ``openreg-amp``.
+The package ``openreg-amp`` contains the rules for operators and dtypes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class autocast(torch.amp.autocast):  # noqa: N801  (the name in torch.amp)
     """``torch.autocast("openreg", ...)``. As ``torch.cuda.amp.autocast``.
 
     Args:
-        dtype: Type of the operators that autocast runs in lower precision, float16 or
+        dtype: The dtype of operators that autocast runs in lower precision, float16 or
             bfloat16; float16 by default.
         enabled: Whether to do anything.
         cache_enabled: Whether a weight is cast only once.
@@ -50,7 +50,7 @@ class GradScaler(torch.amp.GradScaler):
     """``torch.amp.GradScaler("openreg", ...)``. As ``torch.cuda.amp.GradScaler``.
 
     Args:
-        **kwargs: As for ``torch.amp.GradScaler``, but for the device.
+        **kwargs: As for ``torch.amp.GradScaler``, without the device.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -66,8 +66,9 @@ def custom_fwd(
 
     Args:
         fwd: The ``forward`` method.
-        cast_inputs: Type to which floating-point inputs on the device are cast; the
-            method then runs without autocast. By default, it runs as its caller does.
+        cast_inputs: The dtype to which floating-point inputs on the device are cast;
+            the method then runs without autocast. By default it uses the caller's
+            autocast state.
     """
     decorated: Callable[..., Any] = torch.amp.custom_fwd(
         fwd, device_type=device_type(), cast_inputs=cast_inputs

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What autocast asks of a backend, also when the rules are not there."""
+"""The functions that autocast calls in a backend, also without the rules."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from torch_openreg._mechanisms import is_enabled
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
-    """Returns the types that autocast can use on the device: float16 and bfloat16.
+    """Returns the dtypes that autocast supports on the device: float16 and bfloat16.
 
-    ``torch.autocast`` calls this. Without the rules the list is empty, and looking for
-    a type in it raises a RuntimeError that says how to get them.
+    ``torch.autocast`` calls it. Without the rules the list is empty, and looking for a
+    dtype in it raises a RuntimeError with installation instructions.
     """
     if not is_enabled("autocast"):
         return NoTypes(

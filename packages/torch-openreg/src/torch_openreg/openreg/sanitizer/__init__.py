@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Finds work on several streams, or on the host, that uses memory without an order.
+"""Finds unordered accesses to the same memory by several streams or by the host.
 
-As ``torch.cuda._sanitizer``, and with more to find: memory that is handed out again
-while another stream uses it, since ``record_stream`` was forgotten, and pinned memory
-that the host uses before a copy is completed. It looks at the program, and not at the
-times when work runs: what it finds, it finds every time.
+Like ``torch.cuda._sanitizer``, but it also finds memory that is reused while another
+stream still uses it, because ``record_stream`` is missing, and pinned memory that the
+host uses before a copy is completed. It analyses the order of the program, not the time
+at which work runs, so its results are reproducible.
 
 ``OPENREG_SANITIZER=1`` enables it when torch is imported.
 """
@@ -30,14 +30,14 @@ __all__ = [
 
 
 def enable() -> None:
-    """Looks at all operators from now on, until :func:`disable`.
+    """Analyses all operators until :func:`disable`.
 
-    It sees the calling thread, threads that Python starts later, and backward passes of
-    both; and all events and waits. Enable it at the beginning of the program: of
-    earlier work it knows nothing. Enabling it twice is enabling it once.
+    It covers the calling thread, Python threads that start later, and backward passes
+    of both, and all events and waits. Enable it at the beginning of the program,
+    because it does not see earlier work. A second call does nothing.
 
-    An operator that uses memory without an order raises
-    :class:`UnsynchronizedAccessError`, in backward passes through ``backward()``.
+    An unordered access of an operator raises :class:`UnsynchronizedAccessError`, in
+    backward passes through ``backward()``.
 
     Raises:
         RuntimeError: If ``OPENREG_DISABLE`` names ``gpu_trace`` or ``device_module``.
@@ -48,12 +48,12 @@ def enable() -> None:
 
 
 def disable() -> None:
-    """Ends what :func:`enable` began; does nothing if that was not called.
+    """Disables the analysis; does nothing if it is not enabled.
 
     Raises:
-        RuntimeError: If a dispatch mode was entered since, and not left.
+        RuntimeError: If a dispatch mode was entered since and is still active.
         UnsynchronizedAccessError: If the host has written to pinned memory without an
-            operator, as NumPy does, while a stream may read it.
+            operator, for example with NumPy, while a stream may read it.
     """
     mode = _loaded()
     if mode is not None:
@@ -62,9 +62,9 @@ def disable() -> None:
 
 @contextmanager
 def enabled() -> Iterator[None]:
-    """Enables the sanitizer for a block, as :func:`enable` does.
+    """Enables the sanitizer for a block.
 
-    Blocks may lie in each other, and in several threads: they share what is known.
+    Blocks may be nested and run in several threads: they share one analysis.
 
     Raises:
         RuntimeError: If ``OPENREG_DISABLE`` names ``gpu_trace`` or ``device_module``.
@@ -86,15 +86,15 @@ def enabled() -> Iterator[None]:
 
 
 def is_enabled() -> bool:
-    """Tells whether the sanitizer is enabled, in whatever thread.
+    """Returns whether the sanitizer is enabled in any thread.
 
-    It is not in a child that was forked after its parent had used a device, for such a
-    child cannot use devices.
+    It is not enabled in a child that was forked after its parent had used a device,
+    because that child cannot use devices.
     """
     mode = _loaded()
     return mode is not None and mode.is_running()
 
 
 def _loaded() -> ModuleType | None:
-    """Returns what enables the sanitizer, if that was ever needed."""
+    """Returns the module that enables the sanitizer, if it was ever loaded."""
     return sys.modules.get(f"{__name__}._mode")

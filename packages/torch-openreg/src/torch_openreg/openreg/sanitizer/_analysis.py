@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compares each operator with the earlier ones that use the same memory."""
+"""Compares each operator with earlier operators that use the same memory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from ._order import HOST, Order
 
 aten = torch.ops.aten
 
-# They leave the memory of what they make as it is.
+# Operators that do not write to the memory of their result.
 _EMPTY = {
     aten.empty,
     aten.empty_like,
@@ -49,7 +49,7 @@ _EMPTY = {
     aten.new_empty,
     aten.new_empty_strided,
 }
-# Of their arguments they look at the sizes only.
+# Operators that only read the sizes of their arguments.
 _LIKE = {
     *_EMPTY,
     aten.full_like,
@@ -62,7 +62,7 @@ _LIKE = {
     aten.randn_like,
     aten.zeros_like,
 }
-# No kernel runs for these.
+# Operators without a kernel.
 _NO_KERNEL = {aten._unsafe_view, aten.record_stream}
 
 _COMPRESSED = {
@@ -82,17 +82,17 @@ class _Operand(NamedTuple):
 
 @dataclass
 class Call:
-    """An operator that has begun.
+    """A running operator.
 
     Attributes:
         operator: Its schema, or the name of a compiled kernel.
-        number: Its place in the order of the program.
-        place: The line of the program.
+        number: Its number in program order.
+        place: The program line.
         storages: Addresses of its arguments' storages.
-        streams: The stream to which each device's part goes.
-        captures: For each of them that is captured, the capture.
+        streams: The stream of each device.
+        captures: The captures of captured streams.
         copies: Whether it copies between devices, or a device and the host.
-        waits: Whether the host waits until it is completed.
+        waits: Whether the host waits for its completion.
     """
 
     operator: torch.FunctionSchema | str
@@ -112,29 +112,29 @@ class _Freed(NamedTuple):
 
 
 class Analysis:
-    """What is known of all devices. Its methods may be called by any thread."""
+    """The state of all devices. Any thread may call its methods."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.order = Order()
         self._calls = 0
         self._device_memory = Memory()
-        self._host_memory = Memory()  # what copies use that nobody waits for
+        self._host_memory = Memory()  # used by asynchronous copies
         self._lives: dict[int, Life] = {}
         self._host_lives: dict[int, tuple[StorageWeakRef, Life]] = {}
-        # Filled without the lock: a tensor may end anywhere, also where the lock's
-        # owner collects garbage.
+        # Filled without the lock, because a tensor may be freed anywhere, even in a
+        # garbage collection of the lock's owner.
         self._freed: deque[_Freed] = deque()
         self._ended_graphs: deque[int] = deque()
         self._host_reads = PendingReads()
         self._host_writes: deque[UnsynchronizedAccessError] = deque()  # not raised yet
-        self._captures: dict[int, Capture] = {}  # of graphs that can be replayed, too
+        self._captures: dict[int, Capture] = {}  # including replayable graphs
         self._captured_events: dict[int, Capture] = {}
 
     # ---- memory
 
     def note_allocation(self, address: int, place: Place | None) -> None:
-        """Notes a block that has been handed out."""
+        """Notes an allocated block."""
         with self.lock:
             self.end_lives()
             life = _new_life(address, place)
@@ -142,13 +142,13 @@ class Analysis:
             self._lives[address] = life
 
     def note_free(self, address: int, place: Place | None) -> None:
-        """Notes the end of a block, before the allocator learns of it."""
+        """Notes a free, before the allocator processes it."""
         block = _C.memory_block(address)
         if block is not None:
             self._freed.append(_Freed(address, block[-1], place))
 
     def end_lives(self) -> None:
-        """Takes in what was noted without the lock: before any later event or wait."""
+        """Processes notes taken without the lock, before later events and waits."""
         while self._freed:
             freed = self._freed.popleft()
             life = self._lives.pop(freed.address, None)
@@ -172,8 +172,8 @@ class Analysis:
             if not storage.expired():  # type: ignore[no-untyped-call]
                 return life
         storage = StorageWeakRef(tensor.untyped_storage())  # type: ignore[no-untyped-call]
-        # A segment of its own: the allocator waits for the copies before it hands
-        # pinned memory out again.
+        # A separate segment: the allocator waits for the copies before it reuses pinned
+        # memory.
         life = Life(segment=storage, stream=HOST, allocated=None)
         self._host_lives[address] = storage, life
         return life
@@ -187,10 +187,10 @@ class Analysis:
             self._device_memory.prune(self._is_over)
 
     def find_host_writes(self, thread: int, *, at_end: bool = False) -> None:
-        """Looks for writes without an operator, where the host may have waited.
+        """Looks for writes without an operator, when the host may have waited.
 
         Args:
-            thread: The one that runs the program.
+            thread: The program's thread.
             at_end: Whether the analysis ends.
         """
         with self.lock:
@@ -204,19 +204,19 @@ class Analysis:
             self._host_writes.append(_host_write_error(read, place))
 
     def raise_host_write(self) -> None:
-        """Raises the error of a write without an operator, if one has been found.
+        """Raises the error of a write without an operator, if one was found.
 
         Raises:
-            UnsynchronizedAccessError: The first one that was not raised yet.
+            UnsynchronizedAccessError: The first error that was not raised yet.
         """
-        with suppress(IndexError):  # there is none, or another thread raises it
+        with suppress(IndexError):  # no error, or another thread raises it
             raise self._host_writes.popleft()
 
     def _is_over(self, use: Use) -> bool:
         return self.order.is_ordered_after(HOST, use.number, use.stream)
 
     def _is_past(self, use: Use) -> bool:
-        """Tells whether nothing on the host can come too early any more."""
+        """Returns whether no later host access can come too early."""
         storage = use.life.segment
         assert isinstance(storage, StorageWeakRef)
         return storage.expired() or self._is_over(use)  # type: ignore[no-untyped-call]
@@ -236,22 +236,22 @@ class Analysis:
         capture = self._captured_events.get(event)
         if capture is None:
             self.order.wait_for_event(stream, event)
-        elif stream != HOST:  # which cannot wait for work that does not run
+        elif stream != HOST:  # the host cannot wait for captured work
             capture.order.wait_for_event(stream, event)
 
     def delete_event(self, event: int) -> None:
-        """Notes the end of an event."""
+        """Notes that an event was destroyed."""
         self._captured_events.pop(event, None)
         self.order.delete_event(event)
 
     # ---- graphs
 
     def _capture_of(self, stream: int) -> Capture | None:
-        """Returns the capture that a stream belongs to."""
+        """Returns the capture of a stream."""
         number = _C.capture_id(stream)
         if not number:
             return None
-        if number not in self._captures:  # it began before the sanitizer
+        if number not in self._captures:  # it began before the sanitizer was enabled
             self._captures[number] = Capture()
         return self._captures[number]
 
@@ -265,8 +265,8 @@ class Analysis:
         """Notes that a capture has ended.
 
         Raises:
-            UnsynchronizedAccessError: If it failed, and an operator of it was reported:
-                the error of the failure takes the place of that report.
+            UnsynchronizedAccessError: If the capture failed and one of its operators
+                was reported: the report replaces the failure's error.
         """
         with self.lock:
             self.end_lives()
@@ -279,16 +279,16 @@ class Analysis:
             raise _error(*conflict)
 
     def note_end_of_graph(self, number: int) -> None:
-        """Notes that a graph can no longer be replayed."""
+        """Notes that a graph was destroyed."""
         self._ended_graphs.append(number)
 
     def replay(
         self, number: int, stream: int, device: int, place: Place | None
     ) -> None:
-        """Notes that a stream is about to be given a graph.
+        """Notes that a graph is about to be replayed on a stream.
 
         Raises:
-            UnsynchronizedAccessError: If memory of the graph may still be in use
+            UnsynchronizedAccessError: If the graph's memory may still be in use
                 elsewhere, or was freed.
         """
         self.raise_host_write()
@@ -320,13 +320,13 @@ class Analysis:
         return self._host_memory if is_host(use) else self._device_memory
 
     def _watch_host_memory(self, use: Use) -> None:
-        """Notes that a stream is about to read pinned memory, or to write to it."""
+        """Notes that a stream is about to access pinned memory."""
         if use.writes:
             changed = self._host_reads.take_changed_in(use.region)
             self._note_host_writes(changed, use.place)
             return
         pending = self._host_memory.uses(use.region, writes=False)
-        if all(map(self._is_over, pending)):  # otherwise a stream writes to it first
+        if all(map(self._is_over, pending)):  # else a stream writes to it first
             self._host_reads.add(use)
 
     # ---- operators
@@ -367,10 +367,11 @@ class Analysis:
         return call
 
     def end(self, call: Call, func: torch._ops.OpOverload, result: Any) -> None:
-        """Notes what an operator has returned.
+        """Notes the results of an operator.
 
         Raises:
-            UnsynchronizedAccessError: If it lies in memory that may still be in use.
+            UnsynchronizedAccessError: If a result is in memory that may still be in
+                use.
         """
         made = [
             _Operand(tensor, "output", reads=False, writes=_fills(func))
@@ -404,9 +405,9 @@ class Analysis:
 
         Args:
             name: Its name.
-            device: The index of the device that it runs on.
+            device: The index of its device.
             operands: Its tensors, and whether it may write to each.
-            place: The line of the program.
+            place: The program line.
 
         Raises:
             UnsynchronizedAccessError: If an operand may still be in use elsewhere.
@@ -439,11 +440,11 @@ class Analysis:
         return self.order if capture is None else capture.order
 
     def _join_copies(self, call: Call) -> None:
-        """Orders the streams of a copy between two devices after each other."""
+        """Orders the streams of a copy between two devices."""
         if call.copies and len(call.streams) > 1:
             streams = [*call.streams.values()]
             order, *others = {self._order_of(call, stream) for stream in streams}
-            if not others:  # otherwise the copy is refused
+            if not others:  # else the copy is refused
                 order.wait_for_each_other(streams)
 
     def _use(self, call: Call, operands: list[_Operand], *, called: bool) -> None:
@@ -488,7 +489,7 @@ class Analysis:
             conflict = conflict or self._find(memory, use, order)
             if capture is not None:
                 capture.conflict = capture.conflict or conflict
-        if called or conflict is None:  # otherwise the operator is not called
+        if called or conflict is None:  # else the operator is not called
             for use, memory, capture, kept in uses.values():
                 if kept and memory is self._host_memory:
                     self._watch_host_memory(use)
@@ -497,12 +498,12 @@ class Analysis:
                 if kept and capture is not None:
                     capture.note(use)
         if conflict is not None:
-            # Not by a name of ours: the traceback would hold the frame, which holds
-            # the error, and the program's tensors with them.
+            # Raised without a local variable: the traceback would keep the frame, which
+            # would keep the error and the program's tensors.
             raise _error(*conflict)
 
     def _user(self, call: Call, tensor: torch.Tensor) -> tuple[int, bool]:
-        """Returns who uses a tensor, and whether that is to be kept."""
+        """Returns the use of a tensor, and whether it must be kept."""
         if tensor.device.type == device_type():
             return call.streams[tensor.device], True
         if not call.copies:
@@ -533,7 +534,7 @@ def _conflict(use: Use, previous: Use, order: Order) -> bool:
     life = previous.life
     if life is not use.life:
         if life.segment != use.life.segment:
-            return False  # the device had it back in between
+            return False  # the device reused it in between
         over = life.waited_for.get(previous.stream, -1)
         if life.waited_in is order and previous.number <= over:
             return False
@@ -553,7 +554,7 @@ def _current_stream(device: torch.device) -> int:
 
 
 def _handle(stream: torch.Stream) -> int:
-    """Returns what the GPU trace calls a stream."""
+    """Returns the GPU trace's handle of a stream."""
     handle: int = stream.native_handle  # type: ignore[attr-defined]
     return handle
 
@@ -573,7 +574,7 @@ def _arguments(
 
 
 def _target(func: torch._ops.OpOverload, kwargs: dict[str, Any]) -> set[torch.device]:
-    """Returns the device that a copy goes to."""
+    """Returns the target device of a copy."""
     device = kwargs.get("device")
     if device is None or func._schema.name not in COPIES:
         return set()
@@ -585,7 +586,7 @@ def _target(func: torch._ops.OpOverload, kwargs: dict[str, Any]) -> set[torch.de
 
 @cache
 def _has_kernel(func: torch._ops.OpOverload) -> bool:
-    """Tells whether an operator looks at more than the metadata of its arguments."""
+    """Returns whether an operator uses more than the metadata of its arguments."""
     if func.overloadpacket in _NO_KERNEL or torch.Tag.inplace_view in func.tags:
         return False
     schema = func._schema
@@ -599,7 +600,7 @@ def _has_kernel(func: torch._ops.OpOverload) -> bool:
 
 @cache
 def _fills(func: torch._ops.OpOverload) -> bool:
-    """Tells whether an operator writes to the tensors that it makes."""
+    """Returns whether an operator writes to its new tensors."""
     return func.overloadpacket not in _EMPTY and _has_kernel(func)
 
 
@@ -607,9 +608,9 @@ def _fills(func: torch._ops.OpOverload) -> bool:
 
 
 def _strided(value: object) -> Iterator[torch.Tensor]:
-    """Yields the tensors with strides that values are made of."""
+    """Yields the strided tensors in nested values."""
     if not isinstance(value, (torch.Tensor, list, tuple, dict)):
-        return  # as most arguments, and looking for leaves takes time
+        return  # the usual case; looking for leaves takes time
     for leaf in [value] if isinstance(value, torch.Tensor) else tree_leaves(value):
         if not isinstance(leaf, torch.Tensor) or isinstance(leaf, FakeTensor):
             continue
@@ -635,22 +636,21 @@ def _error(use: Use, previous: Use) -> UnsynchronizedAccessError:
     current, earlier = _access(use), _access(previous)
     address = max(use.region.start, previous.region.start)
     allocated = _line(use.life.allocated)
-    # Replays go on using what was freed and handed out again in the pool of a graph.
+    # Replays still use memory that was freed and reused in the pool of a graph.
     replayed = use.by_replay or previous.by_replay
     shared = replayed and use.life.capture is not None
     if previous.life is use.life or shared:
         advice = (
-            "The host has to wait for the stream first: synchronize it, its device or "
-            "an event."
+            "Make the host wait first: synchronize the stream, its device or an event."
             if use.stream == HOST
-            else "One stream has to wait for the other: by wait_stream, or by an event."
+            else "Make one stream wait for the other, with wait_stream() or an event."
         )
         return UnsynchronizedAccessError(current, earlier, address, allocated, advice)
     advice = (
-        "A stream has to wait for the one that its memory was allocated for."
+        "Make the stream wait for the stream on which the memory was allocated."
         if previous.stream == previous.life.stream
-        else "record_stream keeps memory until another stream is done with it: call it "
-        "before the tensor ends."
+        else "Call record_stream() before the tensor is freed: it keeps the memory "
+        "until the other stream has used it."
     )
     return UseAfterFreeError(
         current,
@@ -676,8 +676,7 @@ def _host_write_error(read: Use, place: Place | None) -> UnsynchronizedAccessErr
         _access(read),
         read.region.start,
         _line(read.life.allocated),
-        "The host has to wait for the stream first: synchronize it, its device or an "
-        "event.",
+        "Make the host wait first: synchronize the stream, its device or an event.",
     )
 
 
@@ -688,8 +687,8 @@ def _freed_error(use: Use) -> UseAfterFreeError:
         _access(captured)._replace(where="a captured stream"),
         use.region.start,
         None,
-        "A graph keeps addresses, and no tensors: keep the tensor as long as the graph "
-        "is replayed.",
+        "A graph keeps addresses, not tensors: keep the tensor alive as long as the "
+        "graph is replayed.",
         freed=_line(use.life.freed),
         previously_allocated=_line(use.life.allocated),
     )
@@ -711,7 +710,7 @@ def _access(use: Use) -> Access:
 
 
 def _words(use: Use) -> str:
-    """Says who uses memory."""
+    """Describes a use of memory."""
     if use.device is None:
         return "the host"
     if use.stream == _handle(default_stream(use.device)):

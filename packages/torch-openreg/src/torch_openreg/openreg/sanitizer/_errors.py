@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the sanitizer reports."""
+"""The errors of the sanitizer."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import NamedTuple
 
 
 class Access(NamedTuple):
-    """The use of a piece of memory by an operator.
+    """A use of memory by an operator.
 
     Attributes:
-        operator: Schema of the operator, or the name of a compiled kernel.
-        writes: Whether it writes to the memory, or only reads from it.
-        arguments: The operator's names for it; ``output`` for what it makes.
-        where: The stream that does it, in words, or ``the host``.
-        line: The line of the program: ``file:number: text``.
-        captured: For the use by the replay of a graph, the line of the operator when it
-            was captured; ``line`` is the line of the replay.
+        operator: The schema of the operator, or the name of a compiled kernel.
+        writes: Whether it writes to the memory.
+        arguments: The operator's argument names; ``output`` for its result.
+        where: A description of the stream, or ``the host``.
+        line: The program line: ``file:number: text``.
+        captured: For a use by a graph replay, the line of the captured operator;
+            ``line`` is the line of the replay.
 
-    A write of the host that no operator does, such as one by NumPy, has a description
-    as its ``operator``, which begins with ``a write without an operator``. Its
-    ``arguments`` are ``("the memory",)``, and its ``line`` is ``before`` and the line
-    that waited for the stream, or ``before an unknown line``.
+    For a host write without an operator, for example with NumPy, ``operator`` is a
+    description that begins with ``a write without an operator``, ``arguments`` is
+    ``("the memory",)``, and ``line`` is ``before`` with the line that waited for the
+    stream, or ``before an unknown line``.
     """
 
     operator: str
@@ -42,14 +42,14 @@ class Access(NamedTuple):
 
 
 class UnsynchronizedAccessError(RuntimeError):
-    """Two uses of the same memory, one of them a write, that nothing orders.
+    """Two unordered uses of the same memory, one of them a write.
 
     Attributes:
-        current: The later use, in the order of the program. Where it is of an argument,
-            its operator was not called.
-        previous: The earlier use, which may not be completed, or not even have begun.
-        address: Address of the memory that both use.
-        allocated: The line that allocated it, if that is known.
+        current: The later use in program order. If it uses an argument, the operator
+            was not called.
+        previous: The earlier use, which may not be completed or may not have begun.
+        address: The address of the memory.
+        allocated: The line of the allocation, if known.
     """
 
     def __init__(
@@ -79,18 +79,18 @@ class UnsynchronizedAccessError(RuntimeError):
         return "\n".join(lines)
 
     def _what(self) -> str:
-        return "possible data race: nothing orders two uses of the memory"
+        return "possible data race: unordered accesses to the memory"
 
     def _history(self) -> list[str]:
         return [f"allocated at {self.allocated}"] if self.allocated else []
 
 
 class UseAfterFreeError(UnsynchronizedAccessError):
-    """The same for memory that was freed and handed out again between the two uses.
+    """Like the base class, for memory that was freed and reused between the two uses.
 
     Attributes:
-        freed: The line that freed it after the previous use, if that is known.
-        previously_allocated: The line that allocated it before that, if it is known.
+        freed: The line that freed it after the previous use, if known.
+        previously_allocated: The line of the earlier allocation, if known.
     """
 
     def __init__(
@@ -110,8 +110,8 @@ class UseAfterFreeError(UnsynchronizedAccessError):
 
     def _what(self) -> str:
         return (
-            "use after free: memory was freed and handed out again while it may "
-            "still be in use"
+            "use after free: the memory was freed and reused while it may still be in "
+            "use"
         )
 
     def _history(self) -> list[str]:

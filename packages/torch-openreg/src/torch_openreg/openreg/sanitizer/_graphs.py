@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a graph records and what a replay uses.
+"""The analysis of captures and replays of graphs.
 
-A capture runs nothing. Its operators are compared with each other only, by an order and
-a memory of the capture's own: its streams begin and end together at each replay.
+A capture does not run work. Its operators are compared only with each other, with a
+separate order and memory, because the streams of a graph begin and end together at each
+replay.
 
-To everything else a replay is one operator of the stream that it is given: nothing can
-begin in the middle of a replay, or wait for its middle.
+For all other work a replay is a single operator of its stream: other work cannot begin
+in the middle of a replay or wait for its middle.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ from ._order import Clock, Order
 
 @dataclass(eq=False)
 class Capture:
-    """What a capture has recorded, and what its graph uses at each replay.
+    """The operators of a capture, and the memory that its graph uses at each replay.
 
     Attributes:
         order: The order of its streams.
-        memory: What its operators use.
+        memory: The memory uses of its operators.
         underway: Whether it has not ended.
-        conflict: The first two of its operators that nothing orders, if there are any.
-        last: What is completed once its latest replay is: the next one waits for that,
-            also on another stream.
+        conflict: The first two unordered operators, if any.
+        last: The work that is completed after the latest replay. The next replay waits
+            for it, even on another stream.
     """
 
     order: Order = field(default_factory=Order)
@@ -42,20 +43,20 @@ class Capture:
     _uses: dict[tuple[Life, Region], Use] = field(default_factory=dict)
 
     def note(self, use: Use) -> None:
-        """Notes what each replay will do with a region: a write counts, if any does."""
+        """Notes the use of a region by each replay; a write takes precedence."""
         key = use.life, use.region
         if key not in self._uses or (use.writes and not self._uses[key].writes):
             self._uses[key] = use
 
     def end(self) -> None:
-        """Ends the recording. What was compared is not needed any more."""
+        """Ends the capture and drops its comparison data."""
         self.underway = False
         self.memory = Memory()
 
     def replay(
         self, number: int, stream: int, device: torch.device, place: Place | None
     ) -> list[Use]:
-        """Returns what a replay uses."""
+        """Returns the memory uses of a replay."""
         return [
             replace(
                 use,
@@ -71,5 +72,5 @@ class Capture:
 
 
 def is_host(use: Use) -> bool:
-    """Tells whether the memory is the host's."""
+    """Returns whether it is host memory."""
     return isinstance(use.life.segment, StorageWeakRef)

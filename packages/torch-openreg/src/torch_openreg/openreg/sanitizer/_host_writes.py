@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Finds writes of the host to pinned memory that no operator does, as NumPy's.
+"""Finds host writes to pinned memory without an operator, such as NumPy's.
 
-No call announces such a write. But pinned memory that a stream is about to read must
-hold the same bytes when the host has waited for the stream. A fingerprint is taken when
-the read is enqueued, and compared when the host waits.
+No call announces these writes. But pinned memory that a stream is about to read must
+not change until the host has waited for the stream. A fingerprint is taken when the
+read is enqueued, and compared when the host waits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 
 from ._memory import Region, Use, overlap, storage_address
 
-_CHUNK = 1 << 20  # bytes, so that a fingerprint takes little memory
+_CHUNK = 1 << 20  # bytes; limits the memory of a fingerprint
 
 Fingerprint = tuple[int, ...]
 
@@ -28,7 +28,7 @@ class _Read(NamedTuple):
 
 
 class PendingReads:
-    """The reads of pinned memory by streams that the host has not waited for."""
+    """Reads of pinned memory by streams for which the host has not waited."""
 
     def __init__(self) -> None:
         self._reads: list[_Read] = []
@@ -37,14 +37,14 @@ class PendingReads:
         return bool(self._reads)
 
     def add(self, use: Use) -> None:
-        """Notes a read that is about to be enqueued. All earlier writes are over."""
+        """Notes a read before it is enqueued. All earlier writes have ended."""
         self._reads = [read for read in self._reads if not _has_ended(read.use)]
         fingerprint = _fingerprint(use)
         if fingerprint is not None:
             self._reads.append(_Read(use, fingerprint))
 
     def take_changed(self, is_over: Callable[[Use], bool]) -> list[Use]:
-        """Ends the reads that are over, and returns those whose memory has changed."""
+        """Removes completed reads and returns the reads whose memory has changed."""
         reads, self._reads = self._reads, []
         changed = []
         for read in reads:
@@ -55,7 +55,7 @@ class PendingReads:
         return changed
 
     def take_changed_in(self, region: Region) -> list[Use]:
-        """Does the same for the reads of a region, which is about to be written to."""
+        """Does the same for reads of a region before it is written."""
         return self.take_changed(lambda use: overlap(use.region, region))
 
 
@@ -71,7 +71,7 @@ def _has_ended(use: Use) -> bool:
 
 
 def _fingerprint(use: Use) -> Fingerprint | None:
-    """Returns what tells different bytes of a region apart; None if it has ended."""
+    """Returns a fingerprint of a region; None if the memory was freed."""
     storage = torch.UntypedStorage._new_with_weak_ptr(_segment(use).cdata)
     if storage is None:
         return None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Who used which memory last.
+"""The last uses of each memory region.
 
 Memory is divided into cells, each with its last write and the reads after it. A cell
-outlives the tensor: what is said of freed memory holds until it is written to again.
+outlives its tensor: the uses of freed memory count until it is written again.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ._order import Clock, Order
 if TYPE_CHECKING:
     from ._graphs import Capture
 
-# Uses of parts of a cell that are kept; where there are more, the oldest are forgotten.
+# The most partial uses of a cell; the oldest are dropped.
 _PARTS = 32
-# Regions with gaps are compared byte by byte up to this length. Longer ones are taken
-# as separate, for a report has to be right.
+# Regions with gaps are compared byte by byte up to this length. Longer ones count as
+# disjoint, because a report must be correct.
 _COMPARED = 1 << 28
 
 
@@ -35,16 +35,16 @@ class Life:
     """A block of memory from its allocation until it is freed.
 
     Attributes:
-        segment: What the block is a part of. Between two of them lies a wait.
+        segment: The segment of the block. A wait separates two segments.
         stream: The stream whose later work reuses the block.
         allocated: The line that allocated it.
-        capture: The capture whose pool it came from, if any. No other program memory
-            comes from such a pool, and replays use the block after its end, too.
+        capture: The capture whose pool contains it, if any. That pool has no other
+            program memory, and replays use the block even after it was freed.
         ended: Whether it was freed.
         freed: The line that freed it.
-        waited_for: What completes before the block is reused, besides work of its own
-            stream, since ``record_stream`` said so.
-        waited_in: The order to which the clock ``waited_for`` belongs.
+        waited_for: The work, besides work of its own stream, that completes before the
+            block is reused, because of ``record_stream``.
+        waited_in: The order of the clock ``waited_for``.
     """
 
     segment: object
@@ -57,12 +57,12 @@ class Life:
     waited_in: Order | None = None
 
 
-#: Sizes and strides in bytes.
+#: Sizes and strides, in bytes.
 Steps = tuple[tuple[int, int], ...]
 
 
 class Region(NamedTuple):
-    """The bytes of a tensor: ``gaps`` is empty if they are all from start to end."""
+    """The bytes of a tensor: ``gaps`` is empty if they are contiguous."""
 
     start: int
     end: int
@@ -71,21 +71,21 @@ class Region(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Use:
-    """The use of memory by an operator.
+    """A use of memory by an operator.
 
     Attributes:
-        number: That of the operator, in the order of the program.
-        stream: The stream that does it, or the host.
+        number: The operator's number, in program order.
+        stream: The stream of the use, or the host.
         device: The stream's device, or None for the host.
         writes: Whether it writes.
         region: The bytes.
-        life: The block that they are part of.
+        life: The block that contains the bytes.
         operator: Schema, or the name of a compiled kernel.
         arguments: The schema's names.
         place: The line of the program.
-        captured: For the use by a replay, the line that was captured; ``place`` is the
-            line of the replay then.
-        by_replay: Whether the replay of a graph uses it.
+        captured: For a use by a replay, the captured line; ``place`` is the line of the
+            replay.
+        by_replay: Whether it is a use by a graph replay.
     """
 
     number: int
@@ -105,12 +105,12 @@ class Use:
 class _Cell:
     start: int
     end: int
-    writes: list[Use]  # one that fills the cell, and later ones of parts of it
-    reads: list[Use]  # after the writes, by each stream and for each part
+    writes: list[Use]  # one of the whole cell, and later partial ones
+    reads: list[Use]  # after the writes, by stream and part
 
 
 class Memory:
-    """The cells of an address space, in their order and without overlap."""
+    """The cells of an address space, ordered and without overlap."""
 
     def __init__(self) -> None:
         self._cells: list[_Cell] = []
@@ -120,7 +120,7 @@ class Memory:
         return bool(self._cells)
 
     def uses(self, region: Region, *, writes: bool) -> list[Use]:
-        """Returns the earlier uses of a region that a new use has to come after."""
+        """Returns the earlier uses of a region that must precede a new use."""
         first, last = self._range(region)
         found: dict[Use, None] = {}
         for cell in self._cells[first:last]:
@@ -153,7 +153,7 @@ class Memory:
             del uses[:-_PARTS]
 
     def prune(self, is_over: Callable[[Use], bool]) -> None:
-        """Drops the cells in which every use is completed."""
+        """Drops cells whose uses are all completed."""
         self._cells = [
             cell
             for cell in self._cells
@@ -179,7 +179,7 @@ class Memory:
 
 
 def _tiled(cells: list[_Cell], start: int, end: int) -> Iterator[_Cell]:
-    """Yields the cells, and new ones where they leave a gap."""
+    """Yields the cells, and new ones for gaps."""
     for cell in cells:
         if start < cell.start:
             yield _Cell(start, cell.start, [], [])
@@ -190,20 +190,20 @@ def _tiled(cells: list[_Cell], start: int, end: int) -> Iterator[_Cell]:
 
 
 def storage_address(tensor: torch.Tensor) -> int:
-    """Returns where the storage of a tensor with strides begins.
+    """Returns the start address of a strided tensor's storage.
 
-    Unlike ``data_ptr()``, this does not end the sharing of a lazy copy.
+    Unlike ``data_ptr()``, it does not materialize a lazy copy.
     """
     address: int = torch._C._data_address(tensor)  # type: ignore[attr-defined]
     return address
 
 
 def region_of(tensor: torch.Tensor) -> Region | None:
-    """Returns the bytes of a tensor with strides, or None if it has no memory."""
+    """Returns the bytes of a strided tensor, or None if it has no memory."""
     if tensor.numel() == 0 or storage_address(tensor) == 0:
         return None
     item = tensor.element_size()
-    # The elements of an expanded dimension lie on each other.
+    # The elements of an expanded dimension share an address.
     steps = [
         (size, stride * item)
         for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
@@ -216,7 +216,7 @@ def region_of(tensor: torch.Tensor) -> Region | None:
 
 
 def overlap(one: Region, other: Region) -> bool:
-    """Tells whether two regions have a byte in common."""
+    """Returns whether two regions overlap."""
     if one.start >= other.end or other.start >= one.end:
         return False
     if not one.gaps and not other.gaps:
@@ -241,7 +241,7 @@ def _parts_overlap(
 
 
 def _bytes(length: int, gaps: Steps) -> torch.Tensor:
-    """Marks which of so many bytes belong to a region."""
+    """Returns a mask of the bytes that belong to a region."""
     if not gaps:
         return torch.ones(length, dtype=torch.bool)
     marks = torch.zeros(length, dtype=torch.bool)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Feeds the analysis: with operators by dispatch modes, with the rest by the GPU trace.
+"""Feeds the analysis with operators, by dispatch modes, and with GPU trace events.
 
-A dispatch mode belongs to a thread, and autograd passes it on to its own threads.
-Threads that Python starts get one when they start.
+A dispatch mode belongs to a thread, and autograd passes it on to its own threads. New
+Python threads enter one when they start.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _PLAIN = frozenset({torch.Tensor, torch.nn.Parameter, torch.nn.Buffer})
 
 _lock = threading.RLock()
 _analysis: Analysis | None = None
-_users = 0  # that share the analysis: enable(), and blocks in all threads
+_users = 0  # of the analysis: enable(), and blocks in all threads
 _enabled = False  # by enable()
 _listening = False
 _previous_profile: Any = None
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Shows the analysis the operators of the thread that entered it."""
+    """Passes the operators of the entering thread to the analysis."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -58,11 +58,11 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     ) -> Any:
         kwargs = kwargs or {}
         analysis = _analysis
-        # Switched off in another thread than this one, or no kernel runs.
+        # Disabled by another thread, or an operator without a kernel.
         if analysis is None or FakeTensor in types:
             return func(*args, **kwargs)
         if not _PLAIN.issuperset(types):
-            return NotImplemented  # the class calls other operators, on what it wraps
+            return NotImplemented  # the subclass calls operators on its wrapped tensors
         result = decompose(self, func, args, kwargs)
         if result is not NotImplemented:
             return result
@@ -74,14 +74,15 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class _Thread(threading.local):
-    """What holds for one thread.
+    """The state of a thread.
 
     Attributes:
-        mode: The mode that it entered itself. Autograd passes it on to other threads.
-        parts: How often it joined and has not left.
-        enabled: Whether one of the parts is that of :func:`enable`.
-        blocks: How often it called :func:`start`, and has not called :func:`stop`.
-        user: The thread for which it works, if it has run operators of the mode.
+        mode: The mode that the thread has entered. Autograd passes it on to other
+            threads.
+        parts: The number of joins without a leave.
+        enabled: Whether one of the parts belongs to :func:`enable`.
+        blocks: The number of calls of :func:`start` without :func:`stop`.
+        user: The thread for which it works, if it has run operators with the mode.
     """
 
     mode: _Watch | None = None
@@ -98,7 +99,7 @@ _thread = _Thread()
 
 
 def enable() -> None:
-    """Begins an analysis for :func:`disable` to end, and makes the thread take part."""
+    """Begins an analysis and joins it with the calling thread."""
     global _enabled
     _listen()
     with _lock:
@@ -111,7 +112,7 @@ def enable() -> None:
 
 
 def disable() -> None:
-    """Ends what :func:`enable` began."""
+    """Ends the analysis of :func:`enable`."""
     global _enabled
     if _thread.enabled:
         leave()
@@ -127,19 +128,19 @@ def disable() -> None:
 
 
 def start() -> None:
-    """Begins an analysis, or shares the one there is, until :func:`stop`.
+    """Begins or shares an analysis until :func:`stop`.
 
-    Threads that Python starts meanwhile take part in it.
+    Python threads that start in between join it.
 
     Raises:
-        RuntimeError: If ``OPENREG_DISABLE`` leaves out what it needs.
+        RuntimeError: If ``OPENREG_DISABLE`` leaves out a required mechanism.
     """
     _begin()
     _thread.blocks += 1
 
 
 def stop() -> None:
-    """Ends the analysis, if nobody shares it any more."""
+    """Ends the analysis if it is no longer shared."""
     _thread.blocks -= 1
     _drop()
 
@@ -157,16 +158,17 @@ def _begin() -> None:
 def _drop() -> None:
     global _users
     with _lock:
-        if _users:  # a forked child may leave blocks that do not count in it
+        if _users:  # a forked child may leave blocks of its parent
             _users -= 1
         if not _users:
             _end()
 
 
 def report() -> None:
-    """Raises the error of a write without an operator that was found, if there is one.
+    """Raises the error of a write without an operator, if one was found.
 
-    If the analysis has no other user, it looks for one, for nothing may wait any more.
+    Without another user of the analysis it checks once more, because no wait may
+    follow.
 
     Raises:
         UnsynchronizedAccessError: For the first such write.
@@ -194,12 +196,12 @@ def _end_with_the_process() -> None:
 
 
 def is_running() -> bool:
-    """Tells whether there is an analysis."""
+    """Returns whether an analysis is running."""
     return _analysis is not None
 
 
 def join() -> None:
-    """Makes the calling thread take part until it has left as often as it joined."""
+    """Joins the analysis with the calling thread; joins and leaves are counted."""
     if not any(map(_is_watch, _get_current_dispatch_mode_stack())):
         _thread.mode = _Watch()
         _thread.mode.__enter__()  # type: ignore[no-untyped-call]
@@ -207,14 +209,15 @@ def join() -> None:
 
 
 def leave() -> None:
-    """Ends a part of the calling thread.
+    """Undoes one join of the calling thread.
 
     Raises:
-        RuntimeError: If it is the last, and another dispatch mode lies over it.
+        RuntimeError: If it is the last one, and another dispatch mode was entered
+            later.
     """
-    if not _thread.parts:  # of a block that was entered before a fork
+    if not _thread.parts:  # the block was entered before a fork
         return
-    # A thread of autograd loses its modes after each task.
+    # An autograd thread loses its modes after each task.
     modes = _get_current_dispatch_mode_stack()
     if _thread.parts == 1 and _thread.mode in modes:
         if _thread.mode is not modes[-1]:
@@ -236,7 +239,7 @@ def _is_watch(mode: object) -> bool:
 
 
 def _watch_new_threads(watch: bool) -> None:
-    """Has ``threading`` call :func:`_join_at_start` first in each thread."""
+    """Makes ``threading`` call :func:`_join_at_start` first in each thread."""
     global _previous_profile
     if watch:
         previous = threading.getprofile()
@@ -260,7 +263,7 @@ def _join_at_start(frame: FrameType, event: str, arg: Any) -> None:
 
 
 def _listen() -> None:
-    """Listens to the GPU trace, once: PyTorch does not switch it off again."""
+    """Registers for the GPU trace, only once, because PyTorch cannot disable it."""
     global _listening
     with _lock:
         if _listening:
@@ -324,11 +327,11 @@ def _on_free(address: int) -> None:
 
 
 def _on_graph(event: str, capture: int, stream: int) -> None:
-    """Notes what happens to a graph.
+    """Notes the events of a graph.
 
     Raises:
-        UnsynchronizedAccessError: If it is a replay that nothing orders after other
-            uses of its memory.
+        UnsynchronizedAccessError: If a replay is not ordered after other uses of its
+            memory.
     """
     analysis = _analysis
     if analysis is None:
@@ -347,13 +350,13 @@ def _on_graph(event: str, capture: int, stream: int) -> None:
 def _on_kernel(
     name: str, device: int, operands: list[tuple[torch.Tensor, bool]]
 ) -> None:
-    """Notes a compiled kernel of a thread that takes part.
+    """Notes a compiled kernel of a joined thread.
 
     Raises:
-        UnsynchronizedAccessError: If nothing orders it after other uses of its memory.
+        UnsynchronizedAccessError: If it is not ordered after other uses of its memory.
     """
     analysis = _analysis
-    # Within an operator the thread has no mode: the operator stands for its kernels.
+    # Within an operator the thread has no mode: the operator represents its kernels.
     if analysis is not None and any(map(_is_watch, _get_current_dispatch_mode_stack())):
         place = user_place(_user_thread())
         analysis.launch_kernel(f"compiled::{name}", device, operands, place)
@@ -365,10 +368,11 @@ def _user_thread() -> int:
 
 
 def _begin_again() -> None:
-    """Begins a new analysis in a forked child, if the child can use devices.
+    """Restarts the analysis in a forked child, if the child can use devices.
 
-    It cannot if the parent has used one. The parent's lock may be another thread's, and
-    blocks of other threads do not count, since the child does not have these threads.
+    It cannot if the parent has used a device. The parent's lock may belong to another
+    thread, and blocks of other threads do not count, because the child does not have
+    these threads.
     """
     global _analysis, _enabled, _lock, _users
     _lock = threading.RLock()
@@ -385,9 +389,9 @@ def _begin_again() -> None:
 
 
 def _leave_all() -> None:
-    """Ends all parts of the calling thread."""
+    """Undoes all joins of the calling thread."""
     modes = _get_current_dispatch_mode_stack()
-    if modes and modes[-1] is _thread.mode:  # otherwise it stays, and does nothing
+    if modes and modes[-1] is _thread.mode:  # else it stays and does nothing
         _thread.mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]
     _thread.mode, _thread.parts = None, 0
     _thread.blocks, _thread.enabled = 0, False
