@@ -250,7 +250,7 @@ def test_signal_ends_a_run_that_hangs_and_locks_its_file(
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + number
-    assert "interrupted; the same command with --resume goes on" in errors
+    assert "interrupted; run the same command with --resume to continue" in errors
     assert "Traceback" not in errors
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
@@ -336,7 +336,7 @@ def test_exact_run_demands_the_bits_of_the_cpu(
     (case,) = done.report(path)["cases"]
     assert case["check"] == "bits"
     assert "sample" in case["message"]
-    assert "not the bits of the CPU" in case["message"]
+    assert "not bitwise equal to the CPU" in case["message"]
     program = tmp_path / "program.py"
     program.write_text(case["program"])
     ended = subprocess.run(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``module.to(device)``: what stays the same object, and what goes on working."""
+"""``module.to(device)``: preserved objects and references."""
 
 from __future__ import annotations
 

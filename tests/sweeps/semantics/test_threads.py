@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Threads: what each has of its own, and what they share."""
+"""Threads: thread-local and shared state."""
 
 from __future__ import annotations
 

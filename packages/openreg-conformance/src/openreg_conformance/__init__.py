@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Judges any device of PyTorch: what works as on the CPU, and what to fix next."""
+"""Checks any PyTorch device against the CPU, and reports what to fix next."""
 
 __version__ = "0.1.0"

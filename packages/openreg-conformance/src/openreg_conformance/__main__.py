@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The command line.
 
-Exit status: 0 if nothing failed that was not expected to, 1 if something did, 2 for bad
-usage or a device that is not there, and 128 and the number of a signal that ended it.
+Exit status: 0 without unexpected failures, 1 with unexpected failures, 2 for bad usage
+or an unusable device, and 128 plus the signal number if a signal ended it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .suites import SUITES
 
 
 class Progress:
-    """A bar on the standard error, with the time that is left."""
+    """A progress bar on standard error, with the remaining time."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()
@@ -36,7 +36,7 @@ class Progress:
         self._shown = -1.0
 
     def __call__(self, done: int, count: int) -> None:
-        """Shows how far a run is."""
+        """Shows the progress of a run."""
         now = time.monotonic()
         if self._first is None:
             self._first, self._start = done - 1, now
@@ -91,9 +91,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument(
         "--exact",
         action="store_true",
-        help="demand the CPU's bits and random numbers, of a device that computes so",
+        help="require bitwise equality and the CPU's random numbers",
     )
-    run.add_argument("--resume", action="store_true", help="go on with a run of --json")
+    run.add_argument("--resume", action="store_true", help="continue the run of --json")
     _add_outputs(run)
     shown = commands.add_parser("report", help="make reports of the JSON of a run")
     shown.add_argument("file", type=Path)
@@ -149,13 +149,13 @@ def _run(options: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _ends_as_interrupted() -> Iterator[None]:
-    """Lets SIGTERM end a run as Ctrl-C does, which ends the workers too."""
+    """Makes SIGTERM end a run like Ctrl-C, which also ends the workers."""
 
     def interrupt(number: int, _frame: object) -> None:
         raise KeyboardInterrupt(number)
 
     if threading.current_thread() is not threading.main_thread():
-        yield  # who has the signals is the caller's affair
+        yield  # only the main thread can handle signals
         return
     before = signal.signal(signal.SIGTERM, interrupt)
     try:
@@ -165,7 +165,7 @@ def _ends_as_interrupted() -> Iterator[None]:
 
 
 def _check_outputs(options: argparse.Namespace) -> None:
-    """Refuses what cannot be written before hours are spent on it."""
+    """Checks the output paths before a long run."""
     if options.advices < 0:
         raise ValueError(f"--advices is {options.advices}; accepted: 0 or more")
     for path in (options.json, options.html, options.junit):
@@ -196,10 +196,10 @@ def _show(
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Reads the JSON of a run.
+    """Reads the JSON report of a run.
 
     Raises:
-        ValueError: If the file is not one.
+        ValueError: If the file is not a report.
     """
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
@@ -255,7 +255,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     except KeyboardInterrupt as interrupt:
         can = options.command == "run" and options.json is not None
-        more = "; the same command with --resume goes on" if can else ""
+        more = "; run the same command with --resume to continue" if can else ""
         print(f"\nopenreg-conformance: interrupted{more}", file=sys.stderr)
         return 128 + (interrupt.args[0] if interrupt.args else signal.SIGINT)
 

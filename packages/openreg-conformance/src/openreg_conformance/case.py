@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A case: a stable name, and a function of a device that passes or fails."""
+"""A case: a stable name, and a function of a device, which passes or fails."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from typing import Any
 
 LEVELS = ("smoke", "sample", "whole")
 HOST = "cpu"
-BITS = "bits"  # the check that fails where values are equal up to rounding
+BITS = "bits"  # the check that fails if values differ only by rounding
 
 
 class SkippedError(Exception):
-    """Says why a case does not apply to a device."""
+    """Raised with the reason why a case does not apply to a device."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Inexact:
-    """Values that are equal to the CPU's, but not in their bits.
+    """Values that agree with the CPU's within the tolerance, but not bitwise.
 
     Attributes:
-        made: How many checks had such values.
-        message: Which was the first.
-        program: A program that shows it without this package.
+        made: The number of such checks.
+        message: The first of them.
+        program: A program that reproduces it without this package.
     """
 
     made: int
@@ -38,17 +38,17 @@ class Inexact:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What came of a case.
+    """The result of a case.
 
     Attributes:
-        made: How many checks were made.
-        passed: How many of them passed.
-        same_bits: How many gave the bits of the CPU; None if no values were compared.
-        message: What failed first, and how.
-        check: Which check that was.
-        program: A program that shows it without this package.
-        inexact: What passed without the CPU's bits, or with other random numbers; it
-            fails a run that demands them.
+        made: The number of checks.
+        passed: The number of passed checks.
+        same_bits: The number of bitwise equal checks; None if no values were compared.
+        message: The first failure.
+        check: The failed check.
+        program: A program that reproduces it without this package.
+        inexact: Checks that passed without bitwise equality, or with different random
+            numbers; they fail an exact run.
     """
 
     made: int = 1
@@ -62,15 +62,16 @@ class Verdict:
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """One thing to find out about a device.
+    """A single property of a device.
 
     Attributes:
         name: Stable over versions of torch: ``"operators/add/float32/forward"``.
-        mechanism: A key of ``MECHANISMS``: what of a backend is at fault if it fails.
-        subject: What is at fault more closely, such as an operator; often empty.
-        title: What holds if the case passes.
-        run: Finds out; raises what goes wrong.
-        program: A program for the case as a whole, for a crash as well.
+        mechanism: A key of ``MECHANISMS``: the part of a backend that is at fault if it
+            fails.
+        subject: A more specific part, such as an operator; often empty.
+        title: The statement that is true if the case passes.
+        run: Runs the case; raises its failure.
+        program: A program for the whole case, even for a crash.
         users: The share of programs that need this, from 0 to 1.
     """
 
@@ -89,7 +90,7 @@ class Case:
 
 
 def device_count(device: str) -> int:
-    """How many devices of a type the process has; 0 if its module cannot say."""
+    """Returns the number of devices of a type; 0 if its module has no count."""
     import torch
 
     module = getattr(torch, torch.device(device).type, None)
@@ -105,7 +106,7 @@ def _check_needs(device: str, needs: tuple[str, ...]) -> None:
 
 
 class Suite:
-    """Programs of a suite that are written by hand.
+    """Hand-written programs of a suite.
 
     Args:
         module: The ``__name__`` of the module whose functions are cases.
@@ -124,19 +125,19 @@ class Suite:
         users: float | None = None,
         each: Sequence[tuple[str, ...]] = ((),),
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Makes a case of a function of a device, whose docstring is its title.
+        """Turns a function of a device into a case; the docstring is the title.
 
-        What the function returns, if it does, is what the device gives and what the
-        CPU gives, which are compared.
+        If the function returns a pair, it contains the results of the device and of the
+        CPU, which are compared.
 
         Args:
             mechanism: A key of ``MECHANISMS``.
             needs: ``"accelerator"``, ``"two devices"``: else the case is skipped.
             level: The first level that has the case.
-            subject: What is at fault if it fails, more closely than the mechanism.
-            users: The share of programs that need it, if not that of the mechanism.
-            each: Words that the function is given after the device, and that the name
-                of the case ends with; one case for each.
+            subject: The part at fault if it fails, more specific than the mechanism.
+            users: The share of programs that need it, by default the mechanism's.
+            each: Words passed to the function after the device and appended to the name
+                of the case; one case per word or tuple.
         """
 
         def add(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -175,14 +176,16 @@ class Suite:
 
 
 def _compared(pair: tuple[Any, Any], device: str, write: Callable[..., str]) -> Verdict:
-    """Compares what a case gave on a device with what it gave on the CPU."""
+    """Compares the results of a case on a device and on the CPU."""
     from .checks.comparison import Likeness, compare
 
     likeness = compare(*pair, device)
     if likeness == Likeness.SAME:
         return Verdict(same_bits=1)
     text = write(device, exact=True)
-    return Verdict(same_bits=0, inexact=Inexact(1, "not the bits of the CPU", text))
+    return Verdict(
+        same_bits=0, inexact=Inexact(1, "not bitwise equal to the CPU", text)
+    )
 
 
 def _names_in(node: ast.AST) -> set[str]:
@@ -203,7 +206,7 @@ def _defined_by(node: ast.stmt) -> set[str]:
 
 
 def _returns(function: ast.AST) -> bool:
-    """Whether a function returns a value; functions inside it do not count."""
+    """Returns whether a function returns a value, without nested functions."""
     return any(
         (isinstance(node, ast.Return) and node.value is not None) or _returns(node)
         for node in ast.iter_child_nodes(function)
@@ -223,7 +226,7 @@ torch.testing.assert_close(on_the_cpu(mine), on_the_cpu(expected){options})"""
 
 
 def _is_ours(node: ast.stmt) -> bool:
-    """Whether a statement imports from this package."""
+    """Returns whether a statement imports from this package."""
     if not isinstance(node, ast.ImportFrom):
         return False
     return node.level > 0 or (node.module or "").startswith(__package__)
@@ -232,7 +235,7 @@ def _is_ours(node: ast.stmt) -> bool:
 def _borrowed(
     function: Callable[..., Any], body: list[ast.stmt], wanted: set[str]
 ) -> list[str]:
-    """Texts that the module of a function imports from another of this package."""
+    """Returns the texts that a function's module imports from this package."""
     imported = {
         name for node in body if _is_ours(node) for name in _defined_by(node) & wanted
     }
@@ -253,20 +256,20 @@ def program_of(
     call: str = "",
     exact: bool = False,
 ) -> str:
-    """Writes a program of a function: what it needs of its module, and a call of it.
+    """Writes a program that calls a function, with the required parts of its module.
 
     Args:
         function: A function of a device, at the top of its module.
         device: The device that it is called with.
-        words: What it is called with besides.
-        call: How the program calls the function, if not with the device and words.
-        exact: Whether results have to have the CPU's bits.
+        words: The further arguments.
+        call: The call in the program, by default with the device and words.
+        exact: Whether results must be bitwise equal to the CPU's.
     """
     path = inspect.getsourcefile(function)
     text = Path(path or "").read_text(encoding="utf-8")
     body = ast.parse(text).body
     wanted, chosen = {function.__name__}, set()
-    # Decorators of this package make cases; those of others belong to the program.
+    # Decorators of this package create cases; other decorators belong to the program.
     imported = {
         name
         for node in body
@@ -280,7 +283,7 @@ def program_of(
             if i in chosen or not _defined_by(node) & wanted:
                 continue
             if _is_ours(node):
-                continue  # of this package: decorators alone use it
+                continue  # of this package: only decorators use it
             chosen.add(i)
             if isinstance(node, ast.FunctionDef):
                 node.decorator_list = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Progress and regressions between two runs, or differences of two devices."""
+"""Progress and regressions between two runs, or differences between two devices."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ SHOWN = 50
 
 
 def compare(before: dict[str, Any], after: dict[str, Any]) -> tuple[str, bool]:
-    """Compares two reports by the names of cases.
+    """Compares two reports by case name.
 
     Args:
         before: The first run.
         after: The second run.
 
     Returns:
-        Text for a terminal, and whether a case that passed does not any more.
+        The text for a terminal, and whether a case has regressed.
     """
     old = {each["name"]: each for each in before["cases"]}
     new = {each["name"]: each for each in after["cases"]}

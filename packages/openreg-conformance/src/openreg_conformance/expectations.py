@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Failures that are known: a TOML file with the names of cases, and reasons.
+"""Known failures: a TOML file with case names and reasons.
 
 [[expected]]
 cases = ["operators/linalg.lstsq/*", "modules/nn.LSTM/float64/train"]
@@ -21,7 +21,7 @@ BAD = ("failed", "crashed", "hung", "blocked")
 
 
 class ExpectationError(ValueError):
-    """Says what is wrong with a file of expectations."""
+    """An error in a file of expectations."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Expectation:
         cases: Their names, with wildcards.
         reason: Why they fail.
         strict: Whether each of them must fail, so that the file stays true.
-        check: Which check of them fails, such as ``"forward"``; any if it is empty.
+        check: The check that fails, such as ``"forward"``; any check if it is empty.
     """
 
     cases: tuple[str, ...]
@@ -41,11 +41,11 @@ class Expectation:
     check: str = ""
 
     def names(self, case: str) -> bool:
-        """Whether a case is one of these."""
+        """Returns whether the expectation names a case."""
         return any(fnmatch.fnmatchcase(case, pattern) for pattern in self.cases)
 
     def explains(self, case: dict[str, Any]) -> bool:
-        """Whether a result that is bad is what is known."""
+        """Returns whether a bad result is the known one."""
         return self.names(case["name"]) and self.check in ("", case.get("check"))
 
 
@@ -53,7 +53,7 @@ def read(path: Path) -> list[Expectation]:
     """Reads a file of expectations.
 
     Raises:
-        ExpectationError: If it is not there, or not as the module describes it.
+        ExpectationError: If it is missing or invalid.
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -99,7 +99,7 @@ def _expectation(where: str, entry: dict[str, Any]) -> Expectation:
 def apply(report: dict[str, Any], expectations: Sequence[Expectation]) -> None:
     """Marks the cases of a report that fail as expected, with the reason.
 
-    Those that a strict expectation names, and that pass, are marked as well.
+    Passed cases that a strict expectation names are marked, too.
     """
     for case in report["cases"]:
         mark(case, expectations)
@@ -117,7 +117,7 @@ def mark(case: dict[str, Any], expectations: Sequence[Expectation]) -> None:
 
 
 def surprises(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """The cases that fail and were not expected to, or pass and were not."""
+    """Returns the unexpected failures and the unexpected passes."""
     return [
         case
         for case in report["cases"]

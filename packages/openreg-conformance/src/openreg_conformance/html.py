@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The report of a run as one page that needs no other file."""
+"""The report of a run as a self-contained page."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ document.getElementById("filter")?.addEventListener("input", filter);
 
 
 def page(report: dict[str, Any]) -> str:
-    """Makes the page of a report with expectations applied."""
+    """Creates the page of a report with expectations applied."""
     title = f"Conformance of {escape(report['device'])}"
     return (
         "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n"
@@ -123,7 +123,7 @@ def _table(counts: dict[str, dict[str, int]], kind: str) -> Iterator[str]:
 
 
 def _bar(name: str, counts: dict[str, int]) -> str:
-    """A bar of outcomes; what is not zero can be seen."""
+    """Returns a bar of outcomes, in which every nonzero count is visible."""
     used = [o for o in _OUTCOMES if counts.get(o)]
     widths = {o: max(counts[o] / counts["all"] * 100, 1.0) for o in used}
     scale, at, parts = 100 / sum(widths.values()), 0.0, []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The report of a run as JUnit's XML."""
+"""The report of a run as JUnit XML."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 
 from .expectations import BAD
 
-# What XML 1.0 cannot hold.
+# Characters that XML 1.0 does not allow.
 _CONTROL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def document(report: dict[str, Any]) -> str:
-    """Makes the XML: a suite for each of ours, a failed test for each surprise."""
+    """Creates the XML: one test suite per suite, and a failed test per surprise."""
     root = ElementTree.Element("testsuites", name=f"conformance of {report['device']}")
     suites: dict[str, list[dict[str, Any]]] = {}
     for case in report["cases"]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Loads a device into a process, also into one that a case starts."""
+"""Loads a device into a process, including processes that a case starts."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-# Names of modules to import after torch, with spaces between them: processes that cases
-# start read it as well.
+# Modules to import after torch, separated by spaces. Processes that cases start read
+# it, too.
 IMPORTS = "CONFORMANCE_IMPORTS"
 
 
 class UnusableError(Exception):
-    """Says why there is nothing to judge."""
+    """Raised with the reason why a device cannot be checked."""
 
 
 def environment(imports: Sequence[str]) -> dict[str, str]:
-    """Makes the environment of processes that import modules after torch.
+    """Returns the environment for processes that import modules after torch.
 
     Args:
-        imports: Names of modules, and files whose names end with ``.py``.
+        imports: Module names, and files whose names end in ``.py``.
     """
     variables = dict(os.environ)
     files = [Path(each).resolve() for each in imports if each.endswith(".py")]
@@ -36,19 +36,19 @@ def environment(imports: Sequence[str]) -> dict[str, str]:
 
 
 def module_names(imports: Sequence[str]) -> list[str]:
-    """Names the modules of ``imports``: a file is a module of the same name."""
+    """Returns the modules of ``imports``; a file is a module of the same name."""
     return [Path(each).stem if each.endswith(".py") else each for each in imports]
 
 
 def load(device: str, imports: Sequence[str]) -> dict[str, Any]:
-    """Loads a device, and says what it is.
+    """Loads a device and returns its description.
 
     Args:
         device: Its type, such as ``"cuda"``.
-        imports: What to import after torch.
+        imports: The modules to import after torch.
 
     Raises:
-        UnusableError: If there is no such device.
+        UnusableError: If the device cannot be used.
     """
     try:
         import torch
@@ -88,7 +88,7 @@ def load(device: str, imports: Sequence[str]) -> dict[str, Any]:
 def _name(module: Any) -> str:
     try:
         return str(module.get_device_name())
-    except Exception:  # a name is for show, and cases ask for it as well
+    except Exception:  # the name is only informative, and cases check it
         return ""
 
 

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a backend is made of: where a failure belongs, and whom it concerns.
+"""The parts of a backend, to which failures are assigned, and their users.
 
-The share of users is a judgement, and an order more than a measurement: a tensor that
-cannot be made ends every program, a missing profiler ends none. It is not made for
-operators, whose shares are counted: see ``usage.py``.
+The share of users is an estimate for ordering, not a measurement: without tensor
+creation no program runs, without a profiler all do. The shares of operators are counted
+instead: see ``usage.py``.
 """
 
 from __future__ import annotations
 
 import dataclasses
 
-# Depths: what is above does not work without what is below.
+# Depths: a mechanism does not work without the mechanisms below it.
 FOUNDATION, DEVICE, OPERATORS, PROGRAMS = range(4)
 
 
@@ -19,10 +19,10 @@ class Mechanism:
     """A part of a backend.
 
     Attributes:
-        title: What it is, in PyTorch's words.
-        page: Its page in the guide of torch-openreg.
-        users: The share of programs that do not run without it, from 0 to 1.
-        depth: What it stands on: one of the constants above.
+        title: The part, in PyTorch's terms.
+        page: The page in the guide of torch-openreg.
+        users: The share of programs that need it, from 0 to 1.
+        depth: The level it depends on: one of the constants above.
     """
 
     title: str
@@ -36,7 +36,7 @@ def _page(name: str) -> str:
 
 
 MECHANISMS = {
-    "name": Mechanism("the name of the device", _page("rename"), 1.0, FOUNDATION),
+    "name": Mechanism("the device name", _page("rename"), 1.0, FOUNDATION),
     "factory": Mechanism(
         "aten::empty.memory_format and empty_strided", _page("factory"), 1.0, FOUNDATION
     ),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes the program that shows a failure of an operator without this package."""
+"""Writes the program that reproduces an operator failure without this package."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .checks.mirrors import is_strided, tensors
 from .checks.operators import BUSY
 from .checks.tally import SEED, Call
 
-_LITERAL = 40  # elements that are written out
+_LITERAL = 40  # the most elements that are written out
 
 _COMPARE = """
 def leaves(values):
@@ -37,7 +37,7 @@ def on(device):
         return device if x in ("cpu", torch.device("cpu")) else x
     return pytree.tree_map(move, (args, kwargs))
 """
-# Tensors that share memory share it on the device.
+# Tensors that share memory also share it on the device.
 _SHARING_MOVE = """\
 def on(device):
     storages, made = {}, {}
@@ -69,7 +69,7 @@ _SPARSE_MOVE = _MOVE.replace(
 
 
 def _spelling(op: Any) -> str | None:
-    """How a program calls an operator of the database, if it has a public name."""
+    """Returns the call of an operator of the database, if it has a public name."""
     name = op.name
     for prefix in ("torch", "torch.Tensor", "torch.ops.aten"):
         value: Any = torch
@@ -81,7 +81,7 @@ def _spelling(op: Any) -> str | None:
 
 
 def _tensor(tensor: Tensor) -> str | None:
-    """A tensor as an expression; None if it is large, or not plain."""
+    """Returns a tensor as an expression; None if it is large or special."""
     if not is_strided(tensor) or tensor.is_conj() or tensor.is_neg():
         return None
     if tensor.numel() > _LITERAL or tensor.dtype.itemsize * 8 < 8:
@@ -101,7 +101,7 @@ def _tensor(tensor: Tensor) -> str | None:
 
 
 def _expression(value: Any) -> str | None:
-    """A value as an expression, if it can be written in a few characters."""
+    """Returns a value as an expression, if it is short."""
     if isinstance(value, Tensor):
         return _tensor(value)
     if isinstance(value, list | tuple):
@@ -131,14 +131,15 @@ def _expression(value: Any) -> str | None:
 def program(
     call: Call, device: str, where: tuple[str, str, int], *, exact: bool = False
 ) -> str:
-    """Writes a program for one call that differs from the CPU's.
+    """Writes a program for a call that differs from the CPU's.
 
     Args:
         call: The call.
         device: The type of the device.
-        where: Operator, dtype and number of the sample in PyTorch's database, for
-            arguments that are too large to be written out.
-        exact: Whether the program shall fail if values have not the CPU's bits.
+        where: Operator, dtype and sample number in PyTorch's database, for arguments
+            that are too large to write out.
+        exact: Whether the program must fail if values are not bitwise equal to the
+            CPU's.
     """
     args, kwargs = _expression(call.arguments[0]), _expression(call.arguments[1])
     spelling = _spelling(call.op) if hasattr(call.op, "op") else None
@@ -162,7 +163,7 @@ def program(
 
 
 def _share_memory(given: list[Tensor]) -> bool:
-    """Whether elements of tensors have the same memory, of one or of two."""
+    """Returns whether elements of tensors share memory, within one or between two."""
     storages = {each.untyped_storage()._cdata for each in given}
     return len(storages) < len(given) or any(
         size > 1 and stride == 0
@@ -172,7 +173,7 @@ def _share_memory(given: list[Tensor]) -> bool:
 
 
 def _laid_out(call: Call) -> list[str]:
-    """Gives what the database has the strides of the call, and its out=."""
+    """Applies the strides and the out= of the call to the database's arguments."""
     out = call.arguments[1].get("out") if call.kind == "out=" else None
     lines = []
     written = [id(each) for each in tensors(out)]
@@ -265,7 +266,7 @@ expected, result = run("cpu"), run(device)
 _FORWARD = "    return call(*args, **kwargs)"
 _OUT = f"""\
     if device != "cpu":
-        torch.zeros({BUSY}, device=device).clone()  # it is busy meanwhile
+        torch.zeros({BUSY}, device=device).clone()  # keeps the device busy
     with torch.no_grad():
         return call(*args, **kwargs)"""
 _IN_PLACE = """\
@@ -350,5 +351,5 @@ for i, sample in enumerate(op.sample_inputs("cpu", torch.{dtype})):
 
 
 def all_samples(name: str, dtype: str, device: str) -> str:
-    """Writes a program that calls an operator on all samples, for one that crashes."""
+    """Writes a program that calls a crashing operator on all samples."""
     return _ALL_SAMPLES.format(name=name, dtype=dtype, device=device)

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Collects ``conformance.toml`` as tests: one for each case, in processes of the kit.
+"""Collects ``conformance.toml`` as tests: one per case, run in worker processes.
 
-[run]
-device = "acme"
-level = "smoke"        # or sample, whole
-imports = ["my_acme"]  # where the device does not load with torch; or files, from here
-suites = ["device"]    # all by default
-exact = false          # whether to demand the CPU's bits and random numbers
+[run] device = "acme" level = "smoke" # or sample, whole imports = ["my_acme"] # if
+torch does not load the device; or files, relative to this one suites = ["device"] #
+default: all exact = false # whether to require bitwise equality and the CPU's random
+    numbers
 
 [[expected]]
 cases = ["operators/linalg.lstsq/*"]
@@ -40,10 +38,10 @@ def pytest_collect_file(
 
 
 class ConformanceFile(pytest.File):
-    """A file that names a device and what is known to fail."""
+    """A file with a device and its known failures."""
 
     def collect(self) -> Iterator[ConformanceItem]:
-        """Lists the cases; the process that did so runs the first of them."""
+        """Lists the cases; the listing process runs the first of them."""
         from . import expectations
         from .loading import UnusableError
         from .runner import Judge, Worker
@@ -72,10 +70,10 @@ class ConformanceFile(pytest.File):
             yield item
 
     def _settings(self, run: Any) -> Settings:
-        """What the table [run] says.
+        """Returns the settings of the table [run].
 
         Raises:
-            ValueError: If it is not as the module describes it.
+            ValueError: If it is invalid.
         """
         from .runner import Settings
         from .suites import SUITES
@@ -114,7 +112,7 @@ class ConformanceItem(pytest.Item):
         self._judge, self._known = judge, known
 
     def runtest(self) -> None:
-        """Runs the case, and makes of its outcome what pytest calls it."""
+        """Runs the case and converts its outcome for pytest."""
         from .expectations import mark
 
         found = {"name": self.name, **self._judge.judge(self.name)}
@@ -134,5 +132,5 @@ class ConformanceItem(pytest.Item):
         pytest.fail(f"{outcome}: {message}\n\n{program}", pytrace=False)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Names the case in reports."""
+        """Returns the location and name of the case for reports."""
         return self.path, 0, self.name

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What to fix next: failures that have one cause are one finding, the widest first.
+"""What to fix next: groups failures by cause, and ranks the findings by users.
 
-A finding is a mechanism, and where it can be said an operator. Failures with the same
-text of PyTorch about a kernel that is missing are one finding, whatever the suite. If
-many operators fail in the same way, the way is the finding and not the operators. The
-order is by the share of users that need the worst of its cases; what stands on another
-mechanism that fails comes after that one, since it may be a consequence.
+A finding is a mechanism and, if known, an operator. Failures with the same PyTorch text
+about a missing kernel are one finding in all suites. If many operators fail in the same
+way, that way is the finding, not the operators. Findings are ordered by the share of
+users that need their most used case. A mechanism that depends on another failed
+mechanism comes after it, because it may be a consequence.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .mechanisms import FOUNDATION, MECHANISMS, PROGRAMS
 from .suites import FOUNDATIONS
 from .texts import explain
 
-# So many operators, and this share of those that were tried, are no coincidence.
+# From this count and share of the tried operators on, failures are not a coincidence.
 _MANY, _SHARE = 6, 0.15
 _MISSING = re.compile(r"Could not run '(aten::[\w.]+)'")
 _UNIMPLEMENTED = re.compile(r"(aten::[\w.]+|\w+_overrideable)\b[^.]*not (?:yet )?impl")
@@ -31,15 +31,15 @@ _SEVERITY = {"crashed": 0.03, "hung": 0.02}
 
 @dataclasses.dataclass
 class Finding:
-    """Failures that seem to have one cause.
+    """Failures with a probable common cause.
 
     Attributes:
         mechanism: A key of ``MECHANISMS``.
-        subject: What is at fault more closely; may be empty.
-        cases: What failed, the one that most users need first.
+        subject: A more specific part at fault; may be empty.
+        cases: The failed cases; the most used comes first.
         users: The share of users that need it.
-        depth: What the mechanism stands on.
-        doubtful: Whether the cause may be a finding that comes before it.
+        depth: The depth of the mechanism.
+        doubtful: Whether the cause may be an earlier finding.
     """
 
     mechanism: str
@@ -51,30 +51,30 @@ class Finding:
 
     @property
     def title(self) -> str:
-        """What to fix, in a few words."""
+        """What to fix, in short."""
         title = MECHANISMS[self.mechanism].title
         return f"{title}: {self.subject}" if self.subject else title
 
     @property
     def count(self) -> str:
-        """How many cases fail, in words."""
+        """The number of failed cases, as text."""
         return f"{len(self.cases)} case{'s' * (len(self.cases) > 1)}"
 
     @property
     def page(self) -> str:
-        """The page of the guide about it."""
+        """The guide's page about it."""
         return MECHANISMS[self.mechanism].page
 
 
 def missing_kernel(case: dict[str, Any]) -> str | None:
-    """The operator of ATen that a case's message says has no kernel, if it does."""
+    """Returns the operator without a kernel that a case's message names, if any."""
     message = case.get("message", "")
     found = _MISSING.search(message) or _UNIMPLEMENTED.search(message)
     return found[1] if found else None
 
 
 def rank(report: dict[str, Any]) -> list[Finding]:
-    """Groups the failures of a report, and puts what concerns most users first."""
+    """Groups the failures of a report; findings with most users come first."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = collections.defaultdict(list)
     wide = set(_wide(report["cases"]))
     for case in report["cases"]:
@@ -108,7 +108,7 @@ def rank(report: dict[str, Any]) -> list[Finding]:
 
 
 def _has_operators(findings: list[Finding]) -> bool:
-    """Whether operators give wrong values, of which gradients consist."""
+    """Returns whether operators give wrong values, which affects gradients."""
     return any(
         each.mechanism in _VALUES and each.cases[0]["name"].startswith("operators/")
         for each in findings
@@ -116,7 +116,7 @@ def _has_operators(findings: list[Finding]) -> bool:
 
 
 def _calls_one(finding: Finding, calls: list[str]) -> bool:
-    """Whether programs of a suite fail that call operators which fail by themselves."""
+    """Returns whether failed programs call an operator that fails by itself."""
     if finding.cases[0]["name"].startswith("operators/"):
         return False
     return all(
@@ -125,7 +125,7 @@ def _calls_one(finding: Finding, calls: list[str]) -> bool:
     )
 
 
-# How programs write operators.
+# The spelling of operators in programs.
 _SYMBOLS = {
     "add": r" \+ |\+= |\badd_?\(",
     "mul": r" \* |\bmul_?\(",
@@ -148,7 +148,7 @@ def _order(finding: Finding) -> tuple[Any, ...]:
 
 
 def _wide(cases: Iterable[dict[str, Any]]) -> Iterable[str]:
-    """The mechanisms in which many operators of the database fail."""
+    """Returns the mechanisms in which many operators of the database fail."""
     tried: dict[str, set[str]] = collections.defaultdict(set)
     failed: dict[str, set[str]] = collections.defaultdict(set)
     for case in cases:
@@ -165,7 +165,7 @@ def _wide(cases: Iterable[dict[str, Any]]) -> Iterable[str]:
             yield mechanism
 
 
-# Names of the guide's mechanisms that are parts of ours.
+# Mechanisms of the guide that are parts of these mechanisms.
 _PARTS = {
     "autoload": "name",
     "rename": "name",
@@ -204,7 +204,7 @@ def scores(report: dict[str, Any], key: str) -> dict[str, dict[str, int]]:
 
     Args:
         report: Of a run.
-        key: ``"suite"`` or ``"mechanism"``: what the counts are by.
+        key: ``"suite"`` or ``"mechanism"``, the key of the counts.
     """
     found: dict[str, dict[str, int]] = {}
     for case in report["cases"]:
@@ -217,6 +217,6 @@ def scores(report: dict[str, Any], key: str) -> dict[str, dict[str, int]]:
 
 
 def score(counts: dict[str, int]) -> float | None:
-    """The share that passed of what was not skipped; None if all was."""
+    """Returns the passed share of the cases that were not skipped, or None."""
     judged = counts["all"] - counts["skipped"]
     return counts["passed"] / judged if judged else None

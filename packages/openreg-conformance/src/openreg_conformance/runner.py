@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs cases in processes of their own, which may crash or hang, and takes notes.
+"""Runs cases in worker processes, which may crash or hang, and keeps a journal.
 
-Nothing here imports torch or the device. A worker gets one case at a time, so that the
-one it crashed in is known; a worker that does not answer in time says where it is, is
-ended, and another goes on with the next case. Each result is written to the journal at
-once, from which an interrupted run resumes.
+This module does not import torch or the device. A worker gets one case at a time, so
+that a crash is assigned to its case. A worker that does not answer in time prints its
+stack and is killed, and another one continues with the next case. Each result is
+written to the journal immediately, from which an interrupted run resumes.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ from .case import LEVELS
 from .loading import UnusableError, environment
 from .suites import FOUNDATIONS, SUITES
 
-START_LIMIT = 300.0  # seconds until a worker has imported torch and its databases
-CARRY_ON_LIMIT = 20.0  # seconds for a device to compute again after a failure
-STARTS = 3  # attempts to start a worker before the run is given up
-LONGEST = 86400.0  # seconds that a case may be given
+START_LIMIT = 300.0  # seconds for a worker to import torch and its databases
+CARRY_ON_LIMIT = 20.0  # seconds for a device to recover after a failure
+STARTS = 3  # attempts to start a worker before the run is aborted
+LONGEST = 86400.0  # the most seconds for a case
 
 Result = dict[str, Any]
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What a run is to do.
+    """The settings of a run.
 
     Attributes:
         device: The type of the device.
         level: One of ``LEVELS``.
         suites: Names of suites.
         imports: Modules and files to import after torch.
-        patterns: Names of cases to run, with wildcards; all if there are none.
-        workers: How many processes run cases.
+        patterns: Names of cases to run, with wildcards; all by default.
+        workers: The number of worker processes.
         limit: Seconds for a case.
-        exact: Whether values have to have the CPU's bits, and its random numbers.
+        exact: Whether to require bitwise equality and the CPU's random numbers.
 
     Raises:
-        ValueError: If one of them is not so.
+        ValueError: If one of them is invalid.
     """
 
     device: str
@@ -67,7 +67,7 @@ class Settings:
     exact: bool = False
 
     def __post_init__(self) -> None:
-        """Checks what a command line or a file gives."""
+        """Checks the settings."""
         if not isinstance(self.device, str):
             raise ValueError(f"device is {self.device!r}, not the name of a type")
         if self.level not in LEVELS:
@@ -90,7 +90,7 @@ class Settings:
             raise ValueError(f"exact is {self.exact!r}, not true or false")
 
     def key(self) -> dict[str, Any]:
-        """What a run that is resumed must have in common with the first one."""
+        """The settings that a resumed run must share with the first one."""
         return {
             "device": self.device,
             "level": self.level,
@@ -106,26 +106,26 @@ def _listed(names: Sequence[str]) -> str:
 
 
 class StoppedError(Exception):
-    """Says that a case was given up because the run is stopped."""
+    """Raised for a case that was abandoned because the run is stopped."""
 
 
 class EndedError(Exception):
-    """Says how a worker ended."""
+    """Raised with the reason when a worker has ended."""
 
 
 class LateError(Exception):
-    """Says where a worker was when it did not answer in time."""
+    """Raised with the stack when a worker did not answer in time."""
 
 
 class Worker:
     """A process that runs cases.
 
     Args:
-        settings: Of the run.
+        settings: The settings of the run.
         listing: Whether the worker lists the cases.
 
     Raises:
-        UnusableError: If there is no such device, or loading it ends the process.
+        UnusableError: If the device cannot be used, or loading it ends the process.
     """
 
     def __init__(self, settings: Settings, *, listing: bool = False) -> None:
@@ -156,22 +156,22 @@ class Worker:
 
         Raises:
             EndedError: If the worker ended.
-            LateError: If it did not answer in time; it has ended then.
+            LateError: If it did not answer in time; it was killed.
         """
         self._ask({"case": name, "limit": limit})
         return self._answer(limit)
 
     def is_usable(self) -> bool:
-        """Whether the worker can go on with the next case.
+        """Returns whether the worker can continue with the next case.
 
         Raises:
             EndedError: If the worker ended.
-            LateError: If it did not answer in time; it has ended then.
+            LateError: If it did not answer in time; it was killed.
         """
         return bool(self._answer(CARRY_ON_LIMIT)["usable"])
 
     def program(self, name: str) -> str:
-        """Returns a program for a case that is not run; empty if that fails."""
+        """Returns the program of a case without running it; empty if that fails."""
         try:
             self._ask({"case": name, "program": True})
             return str(self._answer(START_LIMIT)["program"])
@@ -179,7 +179,7 @@ class Worker:
             return ""
 
     def close(self) -> None:
-        """Ends the process, and those that it started."""
+        """Ends the process and its children."""
         with contextlib.suppress(BrokenPipeError):
             if self._process.stdin:
                 self._process.stdin.close()
@@ -189,7 +189,7 @@ class Worker:
         self._log.close()
 
     def kill(self) -> None:
-        """Ends the process at once, and those that it started."""
+        """Kills the process and its children."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -219,10 +219,10 @@ class Worker:
         return answer
 
     def _place(self, limit: float) -> str:
-        """Asks the worker where it is, and ends it."""
+        """Requests the worker's stack and kills it."""
         with contextlib.suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGUSR1)
-        time.sleep(0.5)  # faulthandler writes from the signal
+        time.sleep(0.5)  # faulthandler writes in the signal handler
         self.kill()
         return f"did not answer within {limit:g} s{self._said()}"
 
@@ -235,23 +235,23 @@ class Worker:
         return how + self._said()
 
     def _said(self) -> str:
-        """The end of what the process has written."""
+        """Returns the end of the process's output."""
         self._log.seek(0, os.SEEK_END)
         self._log.seek(max(0, self._log.tell() - 8192))
         text = self._log.read().decode(errors="replace").strip()
         text = text.partition("\nExtension modules:")[0]
         lines = text.splitlines()
-        # Frames of this package say nothing of the device.
+        # Frames of this package are not informative.
         lines = [each for each in lines if "openreg_conformance/worker.py" not in each]
         return ": " + "\n".join(lines[-25:]) if lines else ""
 
 
 class Judge:
-    """Judges one case after another, whatever becomes of the process that runs it.
+    """Runs one case after another, even if worker processes end.
 
     Args:
-        settings: Of the run.
-        worker: A worker to begin with.
+        settings: The settings of the run.
+        worker: The first worker.
     """
 
     def __init__(self, settings: Settings, worker: Worker | None = None) -> None:
@@ -262,7 +262,7 @@ class Judge:
         """Returns the outcome of a case, as plain values.
 
         Raises:
-            UnusableError: If the device cannot be loaded any more.
+            UnusableError: If the device can no longer be loaded.
             StoppedError: If ``stop`` was called.
         """
         worker = self._worker = self._worker or self._start()
@@ -276,7 +276,7 @@ class Judge:
         except (EndedError, LateError) as error:
             if self._stopped:
                 raise StoppedError from error
-            # A case that ends the process after its answer has not passed.
+            # A case that ends the process after its answer has failed.
             if found["outcome"] != "failed":
                 return self._lost(name, error, time.monotonic() - start)
             usable = False
@@ -286,7 +286,7 @@ class Judge:
         return found
 
     def _lost(self, name: str, error: Exception, seconds: float) -> Result:
-        """The outcome of a case that ended its process, or had to be ended."""
+        """Returns the outcome of a case that ended its process or was killed."""
         self.close()
         self._worker = self._start()
         return {
@@ -299,7 +299,7 @@ class Judge:
         }
 
     def stop(self) -> None:
-        """Makes ``judge`` give the case up that another thread waits for."""
+        """Makes ``judge`` in another thread abandon its case."""
         self._stopped = True
         worker = self._worker
         if worker is not None:
@@ -323,10 +323,10 @@ class Journal:
 
     Args:
         path: The file; None for none.
-        resume: Whether to go on with what it has.
+        resume: Whether to continue with its results.
 
     Raises:
-        ValueError: If another run writes it.
+        ValueError: If another run is writing it.
     """
 
     def __init__(self, path: Path | None, *, resume: bool = False) -> None:
@@ -341,22 +341,22 @@ class Journal:
         except BlockingIOError:
             self.close()
             raise ValueError(f"another run is writing {path}") from None
-        except OSError as error:  # a file system may have no locks
+        except OSError as error:  # a file system may not support locks
             sys.stderr.write(f"{path} is not locked: {error}\n")
 
     def begin(self, facts: dict[str, Any]) -> None:
-        """Takes the results of the run that is resumed, or begins anew.
+        """Reads the results of the resumed run, or starts a new journal.
 
         Args:
-            facts: What both runs must have in common.
+            facts: The facts that both runs must share.
 
         Raises:
-            ValueError: If the file is of another run, or no journal.
+            ValueError: If the file belongs to a different run or is not a journal.
         """
         if self._file is None:
             return
         self._file.seek(0)
-        # The last line may be half written.
+        # The last line may be incomplete.
         lines = [each for each in self._file if each.endswith("\n")]
         if not self._resume or not lines:
             self._file.truncate(0)
@@ -389,23 +389,23 @@ class Journal:
         self._write(result)
 
     def close(self) -> None:
-        """Closes the file, which stays."""
+        """Closes the file without removing it."""
         if self._file is not None:
             self._file.close()
 
     def remove(self) -> None:
-        """Removes the file, when the report is written."""
+        """Removes the file after the report is written."""
         if self._path is not None:
             self._path.unlink()
 
 
 class Run:
-    """One run over the cases of some suites.
+    """A run over the cases of some suites.
 
     Args:
-        settings: What to do.
-        journal: Where results go.
-        progress: Called with the number of cases that are done, and of all.
+        settings: The settings of the run.
+        journal: The journal for results.
+        progress: Called with the numbers of finished and of all cases.
     """
 
     def __init__(
@@ -422,12 +422,11 @@ class Run:
         self._stopped = False
 
     def execute(self) -> dict[str, Any]:
-        """Runs what the journal does not have; returns the report.
+        """Runs the cases that are not in the journal; returns the report.
 
         Raises:
-            UnusableError: If there is no such device.
-            ValueError: If no case has a name that was asked for, or the journal is not
-                of this run.
+            UnusableError: If the device cannot be used. ValueError: If no case matches
+            a pattern, or the journal belongs to another run.
         """
         start = time.monotonic()
         first = Worker(self._settings, listing=True)
@@ -501,7 +500,7 @@ class Run:
         try:
             with contextlib.suppress(StoppedError):
                 self._work(judge, queue)
-        except BaseException as error:  # raised again by the thread of execute()
+        except BaseException as error:  # reraised by the thread of execute()
             self._problem = error
             self._stopped = True
         finally:
@@ -520,7 +519,7 @@ class Run:
 
 
 class _Locked:
-    """An iterator that threads share."""
+    """An iterator shared by threads."""
 
     def __init__(self, values: Iterator[Any], lock: threading.Lock) -> None:
         self._values, self._guard = values, lock
@@ -534,7 +533,7 @@ class _Locked:
 
 
 def _samples_of(case: dict[str, Any]) -> list[str]:
-    """What cases that are made of the same samples share, which one worker makes."""
+    """Returns a key shared by cases with the same samples, which one worker creates."""
     return str(case["name"]).split("/")[:3]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The report of a run in a terminal."""
+"""The report of a run for a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ADVICES = 5
 
 
 def percent(share: float | None) -> str:
-    """A share for a table; never 100 % for less than all."""
+    """Formats a share; never 100 % for less than all."""
     if share is None:
         return "-"
     text = f"{share:.1%}"
@@ -23,17 +23,17 @@ def percent(share: float | None) -> str:
 
 
 def bits(report: dict[str, Any]) -> tuple[int, int]:
-    """How many checks of values gave the CPU's bits, of how many that passed."""
+    """Returns the numbers of bitwise equal and of passed value checks."""
     compared = [each for each in report["cases"] if "same_bits" in each]
     return sum(c["same_bits"] for c in compared), sum(c["passed"] for c in compared)
 
 
 def lines(report: dict[str, Any], advices: int = ADVICES) -> Iterator[str]:
-    """Gives the lines of the summary.
+    """Returns the lines of the summary.
 
     Args:
-        report: Of a run, with expectations applied.
-        advices: How many findings to show.
+        report: The report of a run, with expectations applied.
+        advices: The number of findings to show.
     """
     yield (
         f"{report['device']} ({report['device_name']}), level {report['level']}, "

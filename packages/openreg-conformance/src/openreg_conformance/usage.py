@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How many models call an operator: what the ranking of failures goes by."""
+"""The number of models that call an operator, for the ranking of failures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ RARE = 0.01
 
 
 def share_of(name: str) -> float:
-    """The share of models that call an operator of PyTorch's database.
+    """Returns the share of models that call an operator of PyTorch's database.
 
     Args:
         name: Its full name, such as ``"nn.functional.relu"``.

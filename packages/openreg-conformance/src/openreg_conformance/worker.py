@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A process that runs cases, one at a time, as its parent names them.
+"""A process that runs cases, one at a time, for its parent.
 
-It reads names of cases, as lines of JSON, and answers each with a line of JSON. What a
-device prints goes to the standard error, whose end the parent quotes after a crash.
+It reads case names as lines of JSON and answers each with a line of JSON. Output of a
+device goes to standard error, whose end the parent quotes after a crash.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .case import BITS, Case, Inexact, SkippedError, Verdict
 from .loading import UnusableError, load, module_names
 from .suites import cases
 
-ALONE = 60.0  # seconds after which a case that its parent should have ended ends itself
+ALONE = 60.0  # seconds after which a case ends itself if its parent has not ended it
 NO_SAMPLES = "the database has no sample that can be called so"
 
 
@@ -47,7 +47,7 @@ def main() -> None:
         return
     import torch
 
-    # With one thread a kernel of the CPU sums in one order.
+    # With one thread a CPU kernel sums in a fixed order.
     torch.set_num_threads(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -63,7 +63,7 @@ def main() -> None:
         if request.get("program"):
             say({"program": head + case.program(device)})
             continue
-        # Where the parent was killed, and cannot.
+        # If the parent was killed and cannot do it.
         faulthandler.dump_traceback_later(request["limit"] + ALONE, exit=True)
         answer = judge(case, device, exact=config["exact"])
         faulthandler.cancel_dump_traceback_later()
@@ -75,7 +75,7 @@ def main() -> None:
 
 
 def described(case: Case) -> dict[str, Any]:
-    """What the parent has to know of a case."""
+    """Returns the parts of a case for the parent."""
     return {
         "name": case.name,
         "mechanism": case.mechanism,
@@ -86,13 +86,13 @@ def described(case: Case) -> dict[str, Any]:
 
 
 def is_usable(device: str) -> bool:
-    """Whether the device still computes."""
+    """Returns whether the device still computes."""
     import torch
 
     try:
         ones = torch.ones(2, device=device)
         return bool((ones + ones).cpu().tolist() == [2, 2])
-    except Exception:  # any says that it does not
+    except Exception:  # any exception means that it does not
         return False
 
 
@@ -100,9 +100,9 @@ def judge(case: Case, device: str, *, exact: bool = False) -> dict[str, Any]:
     """Runs a case; returns its outcome as plain values.
 
     Args:
-        case: What to run.
+        case: The case.
         device: The type of the device.
-        exact: Whether values without the CPU's bits fail.
+        exact: Whether values fail that are not bitwise equal to the CPU's.
     """
     import torch
 
@@ -149,7 +149,7 @@ def judge(case: Case, device: str, *, exact: bool = False) -> dict[str, Any]:
 
 
 def demand_bits(verdict: Verdict, inexact: Inexact) -> Verdict:
-    """Fails what passed without the CPU's bits; worse failures stay in front."""
+    """Fails checks without bitwise equality; other failures take precedence."""
     passed = verdict.passed - inexact.made
     if verdict.message:
         return dataclasses.replace(verdict, passed=passed)
@@ -164,7 +164,7 @@ def demand_bits(verdict: Verdict, inexact: Inexact) -> Verdict:
 
 
 def _told(error: Exception) -> str:
-    """An exception, with the line of the case that raised it."""
+    """Formats an exception with the line of the case that raised it."""
     told = f"{type(error).__name__}: {' '.join(str(error).split())[:600]}".rstrip(": ")
     frames = traceback.extract_tb(error.__traceback__)
     ours = [each for each in frames if "/suites/" in each.filename]

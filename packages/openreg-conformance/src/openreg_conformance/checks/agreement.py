@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs the same on the CPU and on a device, forward and backward, and compares."""
+"""Compares forward and backward results on the CPU and on a device."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .tally import Attempt, Tally, attempt
 
 
 def leaves(arguments: Any) -> list[Tensor]:
-    """The tensors that want a gradient."""
+    """Returns the tensors that require a gradient."""
     return [each for each in tensors(arguments) if each.requires_grad]
 
 
 def gradients(outputs: Any, inputs: list[Tensor]) -> list[Tensor | None]:
-    """Sends the same made-up gradients back through the tensors of a result."""
+    """Runs backward with the same artificial gradients for a result's tensors."""
     differentiable = [each for each in tensors(outputs) if each.requires_grad]
     generator = torch.Generator().manual_seed(1)
     given = []
@@ -38,15 +38,15 @@ def check_agreement(
     values: bool = True,
     process: Callable[[Any], Any] = lambda result: result,
 ) -> None:
-    """Compares results, arguments as they are afterwards, and gradients.
+    """Compares results, arguments after the call, and gradients.
 
     Args:
-        tally: Takes the count.
+        tally: Counts the check.
         check: One of ``CHECKS``; the gradients count as ``backward``.
-        label: What is run, for the message of a failure.
-        run: Makes the arguments on a device, and returns the result and them.
+        label: The name of the call, for failure messages.
+        run: Creates the arguments on a device and returns the result and the arguments.
         values: Whether the values of results are defined.
-        process: Makes of the result what has a defined gradient.
+        process: Converts the result to a value with a defined gradient.
     """
     missing = Attempt(error=AssertionError("no result requires a gradient"))
 
@@ -80,7 +80,7 @@ def _directions(
     *,
     backward: bool,
 ) -> tuple[Attempt, Attempt | None]:
-    """What forward gives, with the tensors among the arguments, and what backward."""
+    """Returns the forward results with the tensor arguments, and the gradients."""
     made = attempt(lambda: run(device))
     if made.error is not None:
         return made, made

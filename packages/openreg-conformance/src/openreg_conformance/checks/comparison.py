@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compares what an operator gives on a device with what it gives on the CPU."""
+"""Compares an operator's results on a device and on the CPU."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ NO_TOLERANCES: Tolerances = types.MappingProxyType({})
 
 
 class Likeness(enum.IntEnum):
-    """How near a result is to the CPU's."""
+    """The agreement of a result with the CPU's."""
 
     DIFFERENT = 0
     CLOSE = 1  # within torch.testing's tolerance
-    SAME = 2  # bit by bit
+    SAME = 2  # bitwise equal
 
 
 def describe(error: BaseException) -> str:
-    """An exception in one line."""
+    """Formats an exception in one line."""
     lines = str(error).strip().splitlines() or [""]
     return f"{type(error).__name__}: {lines[0][:160]}"
 
 
 def tolerance(dtype: torch.dtype, tolerances: Tolerances) -> dict[str, Any]:
-    """The options of ``assert_close`` for a dtype; none for its own tolerance."""
+    """Returns the options of ``assert_close`` for a dtype; empty for the defaults."""
     if dtype not in tolerances:
         return {}
     rtol, atol = tolerances[dtype]
@@ -109,12 +109,12 @@ def compare(
         result: From the device.
         expected: From the CPU.
         device: The type of the device.
-        values: Whether to compare values too, and not only what describes them.
-        tolerances: The relative and the absolute tolerance of a dtype, where they are
-            wider than those of ``torch.testing.assert_close``.
+        values: Whether to compare values in addition to metadata.
+        tolerances: Relative and absolute tolerances by dtype, if wider than the
+            defaults of ``torch.testing.assert_close``.
 
     Returns:
-        How near the values are, at the worst of the tensors.
+        The agreement of the values, for the worst of the tensors.
 
     Raises:
         AssertionError: If structure, metadata, or values beyond the tolerance differ.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random numbers, which are those of each device: what can be said of them."""
+"""Checks of random numbers, which may differ between devices."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from .mirrors import parts, tensors
 if TYPE_CHECKING:
     from .tally import Attempt
 
-# Makes a result on a device once more.
+# Creates a result on a device again.
 Redraw = Callable[[str], "Attempt"]
 
 DRAWS = 32  # on each device
-ELEMENTS = 32  # of a tensor, of which each is looked at by itself
-# Between distribution functions of 32 draws each; by chance once in 10**8 comparisons.
+ELEMENTS = 32  # of a tensor that are compared individually
+# The distance between distribution functions of 32 draws each, which chance exceeds
+# once in 10**8 comparisons.
 APART = 0.75
 
 
@@ -42,7 +43,7 @@ class _Watch(TorchDispatchMode):
 
 
 def draws(redraw: Redraw) -> bool:
-    """Whether random numbers are drawn."""
+    """Returns whether random numbers are drawn."""
     with _Watch() as watch:
         redraw("cpu")
     return watch.seen
@@ -50,19 +51,19 @@ def draws(redraw: Redraw) -> bool:
 
 @contextlib.contextmanager
 def _seeds_shifted(by: int) -> Iterator[None]:
-    """Shifts every seed: operators of PyTorch's database set one themselves."""
+    """Shifts every seed, because operators of PyTorch's database set a seed."""
     real = torch.manual_seed
     with mock.patch.object(torch, "manual_seed", lambda seed: real(seed + by)):
         yield
 
 
 def difference(redraw: Redraw, device: str) -> str | None:
-    """Says how random numbers differ from the CPU's in more than being others.
+    """Returns a difference between the distributions of random numbers, if any.
 
-    There are draws of many seeds. Of every tensor a few facts are taken, such as the
-    mean and single elements. However elements depend on each other, the facts of two
-    draws do not, so that those of the device and of the CPU can be compared as samples
-    of a distribution: by Kolmogorov and Smirnov's test.
+    Draws with many seeds. Takes a few facts of every tensor, such as the mean and
+    single elements. The elements may depend on each other, but the facts of two draws
+    are independent, so the device's and the CPU's facts are samples of a distribution,
+    which the Kolmogorov-Smirnov test compares.
     """
 
     def draw(device: str, number: int) -> Attempt:
@@ -81,7 +82,7 @@ def difference(redraw: Redraw, device: str) -> str | None:
         [_facts(each.value) for each in drawn] for drawn in (expected, mine)
     )
     if len({tuple(each) for each in theirs}) > 1:
-        return None  # what is drawn decides the shapes
+        return None  # the drawn numbers determine the shapes
     if any(tuple(each) != tuple(theirs[0]) for each in ours):
         return "the shapes depend on the seed"
     tables = (
@@ -93,7 +94,7 @@ def difference(redraw: Redraw, device: str) -> str | None:
 
 
 def _facts(value: Any) -> dict[str, float]:
-    """Numbers that say what a result is like, by what they are."""
+    """Returns numbers that characterize a result, by name."""
     found: dict[str, float] = {}
     strided = [part for each in tensors(value) for part in parts(each)]
     for i, tensor in enumerate(strided):
@@ -120,13 +121,13 @@ def _facts(value: Any) -> dict[str, float]:
 
 
 def _compare(names: list[str], ours: Tensor, theirs: Tensor) -> str | None:
-    """Compares facts, of which each has a row of draws."""
+    """Compares facts, each with a row of draws."""
     if not names:
         return None
     different = [each.unique(dim=1).shape[1] for each in (ours, theirs)]
     if different[0] == 1 and different[1] > DRAWS / 2:
         return "every seed draws the same numbers"
-    # Rounding is no difference of distributions.
+    # Rounding does not count as a difference.
     slack = _slack(names, theirs)[:, None]
     ours, theirs = ours.sort().values, theirs.sort().values
     ranks = torch.arange(1, DRAWS + 1).expand_as(ours)
@@ -145,7 +146,7 @@ def _compare(names: list[str], ours: Tensor, theirs: Tensor) -> str | None:
 
 
 def _slack(names: list[str], theirs: Tensor) -> Tensor:
-    """How far a fact may be off without being another one."""
+    """Returns the tolerance of a fact."""
     sizes = theirs.abs().median(1).values
     results = [name.rpartition(" ")[2] for name in names]
     whole = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What FakeTensorMode says of an operator's results, beside what it makes for real."""
+"""Compares FakeTensorMode's results of an operator with the real ones."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ PROPERTIES = ("device", "dtype", "layout", "size", "stride", "storage offset")
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What a call gave, as metadata of all that is a tensor: forward and backward."""
+    """The metadata of all tensors of a call, forward and backward."""
 
     forward: Attempt
     backward: Attempt | None = None
 
 
 def looks(values: Any) -> list[dict[str, Any] | None]:
-    """Describes the tensors of a nest; what is no tensor has no description."""
+    """Returns the metadata of the tensors in nested values."""
     return [
         look(each) if isinstance(each, Tensor) else None
         for each in pytree.tree_leaves(values)
@@ -40,7 +40,7 @@ def looks(values: Any) -> list[dict[str, Any] | None]:
 
 
 def look(tensor: Tensor) -> dict[str, Any]:
-    """The metadata of a tensor, with the device's type without its index."""
+    """Returns the metadata of a tensor, with the device type without an index."""
     strided = is_strided(tensor)
     return {
         "device": tensor.device.type,
@@ -53,7 +53,7 @@ def look(tensor: Tensor) -> dict[str, Any]:
 
 
 def ones_for(outputs: Any) -> tuple[list[Tensor], list[Tensor]]:
-    """The differentiable tensors of a result, and ones in the layout of each."""
+    """Returns the differentiable tensors of a result, and ones in their layouts."""
     differentiable = [each for each in tensors(outputs) if each.requires_grad]
     return differentiable, [torch.ones_like(each) for each in differentiable]
 
@@ -65,7 +65,7 @@ def run(
     *,
     fake: bool,
 ) -> Run:
-    """Calls an operator with arguments on a device, or with fakes of them."""
+    """Calls an operator with arguments on a device, or with fake arguments."""
     if not fake:
         return _call(call, arguments, process)
     mode = FakeTensorMode()
@@ -93,7 +93,7 @@ def _call(
 
 
 def differences(fake: Attempt, real: Attempt) -> dict[str, str]:
-    """Names what differs between two lists of ``looks``, or exceptions."""
+    """Lists the differences between two lists of ``looks``, or exceptions."""
     if fake.error is not None or real.error is not None:
         told = [describe(e.error) if e.error else "none" for e in (fake, real)]
         same = type(fake.error) is type(real.error)
@@ -118,14 +118,14 @@ def check_call(
 ) -> None:
     """Compares fake and real metadata of a call, forward and backward.
 
-    What differs on the CPU as well is PyTorch's.
+    Differences that also exist on the CPU belong to PyTorch.
 
     Args:
-        tally: Takes the count.
-        label: What is run, for the message of a failure.
+        tally: Counts the check.
+        label: The name of the call, for failure messages.
         call: The operator.
-        move: Makes the arguments on a device.
-        process: Makes of the result what has a defined gradient.
+        move: Creates the arguments on a device.
+        process: Converts the result to a value with a defined gradient.
     """
 
     def pair(device: str) -> tuple[Run, Run]:
@@ -164,20 +164,20 @@ def check_fake(tally: Tally, label: str, op: OpInfo, sample: SampleInput) -> Non
 
 
 def permuted(tensor: Tensor) -> Tensor:
-    """A copy whose first and last dimensions have changed places in memory."""
+    """Returns a copy with the first and last dimensions swapped in memory."""
     if tensor.dim() < 2:
         return tensor.clone()
     return tensor.transpose(0, -1).contiguous().transpose(0, -1)
 
 
 def layouts(op: OpInfo, sample: SampleInput) -> Iterator[tuple[str, Arguments]]:
-    """Gives a sample's arguments as they are and in other layouts."""
+    """Yields a sample's arguments unchanged and in other layouts."""
     arguments = arguments_of(sample)
     yield "", arguments
     if not all(is_strided(each) for each in tensors(arguments)):
         return
     for name, changed in variants(op, arguments, swept_dtype(op)):
-        if "view" not in name:  # conjugate and negative ones change no metadata
+        if "view" not in name:  # conjugate and negative views have the same metadata
             yield name, changed
     if any(each.dim() >= 2 for each in tensors(arguments)):
         yield " permuted", transform(arguments, permuted)

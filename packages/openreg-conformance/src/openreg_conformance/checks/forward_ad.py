@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Directional derivatives of operators: values and tangents, as on the CPU."""
+"""Compares directional derivatives of operators, values and tangents."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _without_gradients(arguments: Arguments) -> Arguments:
 
 
 def _places(arguments: Arguments) -> list[int]:
-    """Which leaves of the arguments may have a tangent."""
+    """Returns the leaves of the arguments that may have a tangent."""
     return [
         i
         for i, each in enumerate(pytree.tree_leaves(arguments))
@@ -42,7 +42,7 @@ def _tangent(primal: Tensor, *, strided: bool) -> Tensor:
 
 
 def _unpack(value: Any) -> Any:
-    """A result as its value and its tangent; a tangent of zeros may have no memory."""
+    """Splits a result into value and tangent; a zero tangent may have no memory."""
     if not isinstance(value, Tensor):
         return value
     primal, tangent = forward_ad.unpack_dual(value)
@@ -60,7 +60,7 @@ def _on_copy(variant: Callable[..., Any], first: Any, *args: Any, **kwargs: Any)
 def differentiate(
     call: Callable[..., Any], arguments: Arguments, place: int, tangent: Tensor
 ) -> Any:
-    """Calls an operator with one dual argument, and unpacks what it returns."""
+    """Calls an operator with one dual argument and unpacks the result."""
     leaves, structure = pytree.tree_flatten(arguments)
     with forward_ad.dual_level():
         leaves[place] = forward_ad.make_dual(leaves[place], tangent)
@@ -69,7 +69,7 @@ def differentiate(
 
 
 def check_forward_ad(tally: Tally, label: str, op: OpInfo, sample: SampleInput) -> None:
-    """Compares the derivatives for each argument by itself.
+    """Compares the derivatives for each argument separately.
 
     The in-place variant gets a copy of the dual number, which it changes.
     """
@@ -81,7 +81,7 @@ def check_forward_ad(tally: Tally, label: str, op: OpInfo, sample: SampleInput) 
     tally.call = Call("tangent", op, arguments)
     for place in _places(arguments):
         for name, call in calls.items():
-            # The second way has a tangent without gaps for an argument with some.
+            # The second variant has a contiguous tangent for a non-contiguous argument.
             tangent = _tangent(leaves[place], strided=not name)
 
             def run(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Copies of tensors on another device with their geometry, and what to compare."""
+"""Copies tensors to another device with their geometry, and extracts their values."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from torch.utils import _pytree as pytree
 
 
 def is_strided(tensor: Tensor) -> bool:
-    """Whether a tensor is dense: neither sparse nor nested."""
+    """Returns whether a tensor is strided: neither sparse nor nested."""
     return tensor.layout == torch.strided and not tensor.is_nested
 
 
 def mirror(values: Any, device: str) -> Any:
-    """Copies every tensor of a nest; names of the CPU become names of the device.
+    """Copies every tensor in nested values; CPU names become device names.
 
     Args:
         values: Lists, tuples and dictionaries of tensors on the CPU and other values.
-        device: Where the copies go; the CPU too, for copies of its own.
+        device: The target device, which may be the CPU.
 
     Returns:
-        The same nest. Strides, offsets, conjugate and negative bits stay, tensors that
-        share a storage share one there, and those that require a gradient are leaves.
+        The same structure. Strides, offsets, conjugate and negative bits are preserved,
+        tensors that share a storage also share one on the target, and tensors that
+        require a gradient are leaves.
     """
     storages: dict[int, Tensor] = {}
     made: dict[int, Tensor] = {}
@@ -67,20 +68,20 @@ def mirror(values: Any, device: str) -> Any:
 
     with torch.no_grad():
         moved = pytree.tree_map(move, values)
-    storages.clear()  # functions that refer to themselves live until a collection
+    storages.clear()  # recursive functions live until a garbage collection
     made.clear()
     return moved
 
 
 def bits(tensor: Tensor) -> Tensor:
-    """The values of a strided tensor in logical order, as bytes of host memory."""
+    """Returns the values of a strided tensor in logical order, as host bytes."""
     value = tensor.detach().cpu().resolve_conj().resolve_neg()
     value = value.clone(memory_format=torch.contiguous_format)
     return value.view(-1).view(torch.uint8)
 
 
 def parts(tensor: Tensor) -> list[Tensor]:
-    """The strided tensors that a tensor consists of."""
+    """Returns the strided tensors of which a tensor consists."""
     if tensor.is_nested:
         return list(tensor.unbind())
     if tensor.layout == torch.sparse_coo:
@@ -93,7 +94,7 @@ def parts(tensor: Tensor) -> list[Tensor]:
 
 
 def transform(values: Any, change: Callable[[Tensor], Tensor]) -> Any:
-    """Replaces every tensor of a nest; each keeps whether it requires a gradient."""
+    """Replaces every tensor in nested values; ``requires_grad`` is preserved."""
 
     def replace(tensor: Tensor) -> Tensor:
         changed = change(tensor.detach())
@@ -104,5 +105,5 @@ def transform(values: Any, change: Callable[[Tensor], Tensor]) -> Any:
 
 
 def tensors(values: Any) -> list[Tensor]:
-    """Lists the tensors of a nest."""
+    """Lists the tensors in nested values."""
     return [each for each in pytree.tree_leaves(values) if isinstance(each, Tensor)]

@@ -26,7 +26,7 @@ SAMPLED_INPUTS = 3
 
 
 def module_cases() -> Iterator[tuple[ModuleInfo, torch.dtype, bool]]:
-    """Lists modules with dtypes, and whether they are training."""
+    """Lists modules with dtypes and training modes."""
     for info in module_db:
         for dtype in sorted_dtypes(info.dtypes):
             yield info, dtype, True
@@ -47,11 +47,11 @@ def check_module(
 
     Args:
         tally: Takes the count.
-        key: What decides which samples are chosen.
+        key: The key that selects the samples.
         info: The module.
-        dtype: Of its parameters and inputs.
+        dtype: The dtype of its parameters and inputs.
         training: Whether the module is training.
-        whole: Whether to take all samples, instead of a few.
+        whole: Whether to use all samples instead of a few.
     """
     torch.manual_seed(SEED)
     made = list(
@@ -80,7 +80,7 @@ def _check_sample(
     module: torch.nn.Module,
     arguments: tuple[tuple[Any, ...], dict[str, Any]],
 ) -> None:
-    """Compares results and buffers, and the gradients of parameters and arguments."""
+    """Compares results, buffers, and gradients of parameters and arguments."""
 
     def run(device: str) -> tuple[Any, Any]:
         mine = copy.deepcopy(module).to(device)
@@ -92,7 +92,7 @@ def _check_sample(
 
 
 def check_module_errors(tally: Tally, info: ModuleInfo) -> None:
-    """Compares the types of the exceptions for what the database says is refused."""
+    """Compares the exception types for the database's invalid inputs."""
     with quiet():
         errors = info.module_error_inputs_func(
             info, "cpu", torch.float32, requires_grad=False, training=False
@@ -102,7 +102,7 @@ def check_module_errors(tally: Tally, info: ModuleInfo) -> None:
 
 
 def _provoke(info: ModuleInfo, error: ErrorModuleInput, device: str) -> Any:
-    """Does on a device what raises an exception."""
+    """Runs a call on a device that raises an exception."""
     sample = error.module_error_input
     given = sample.constructor_input
     args, kwargs = mirror((given.args, given.kwargs), device)

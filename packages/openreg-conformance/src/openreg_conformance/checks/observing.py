@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs a program on the CPU and on a device, and compares all that it observes."""
+"""Runs a program on the CPU and on a device, and compares all observations."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from openreg_conformance.case import (
 
 from .mirrors import parts
 
-# What names the device in messages, reprs and names of types.
+# Patterns of the device in messages, reprs and type names.
 _SPELLINGS = (
     (r", device='[a-z]+(:0)?'", ""),  # the repr of tensors
-    # PyTorch renames the types of the devices that it knows: processErrorMsg in
+    # PyTorch renames types of its own devices: processErrorMsg in
     # torch/csrc/Exceptions.cpp.
     (r"\b{device}(\w+)Type\b", r"torch.\1Tensor"),
     (r"torch\.{device}\.(?=(sparse\.)?\w+(Tensor|Storage))", "torch."),
@@ -42,14 +42,14 @@ _SPELLINGS = (
 
 
 class Host:
-    """Marks a tensor that belongs in host memory, whatever the device."""
+    """Marks a tensor that is in host memory for every device."""
 
     def __init__(self, tensor: Tensor) -> None:
         self.tensor = tensor
 
 
 def words(text: object, device: str) -> str:
-    """Text, with one name for the device that it is of."""
+    """Returns a text with a uniform device name."""
     text = str(text)
     for pattern, name in _SPELLINGS:
         text = re.sub(pattern.replace("{device}", device), name, text)
@@ -57,11 +57,11 @@ def words(text: object, device: str) -> str:
 
 
 def refusal(call: Callable[[], object], expected: str) -> str:
-    """The type and the message of the exception that a call must raise.
+    """Returns the type and the message of the exception that a call must raise.
 
     Args:
-        call: What is to be refused.
-        expected: Words of the message, so that no slip in the program passes.
+        call: The call that must fail.
+        expected: Part of the message, so that a mistake in the program does not pass.
     """
     try:
         call()
@@ -78,12 +78,12 @@ def _version(tensor: Tensor) -> int | str:
 
 
 def _values(tensor: Tensor) -> list[Tensor]:
-    """All values, in host memory."""
+    """Returns all values in host memory."""
     return [part.cpu().clone() for part in parts(tensor.detach())]
 
 
 def _close(ones: list[Tensor], others: list[Tensor]) -> bool:
-    """Whether values are within the tolerance of ``torch.testing.assert_close``."""
+    """Returns whether ``torch.testing.assert_close`` accepts the values."""
     try:
         torch.testing.assert_close(ones, others, equal_nan=True)
     except AssertionError:
@@ -92,13 +92,13 @@ def _close(ones: list[Tensor], others: list[Tensor]) -> bool:
 
 
 class _Record:
-    """Makes of an observation one flat table of plain facts."""
+    """Converts an observation to a flat table of facts."""
 
     def __init__(self, device: str) -> None:
         self._device = device
         self._tensors: list[tuple[str, Tensor]] = []
         self.facts: dict[str, object] = {}
-        self.values: dict[str, list[Tensor]] = {}  # by the path of their fact
+        self.values: dict[str, list[Tensor]] = {}  # by the path of the fact
         self.drawn = torch.get_rng_state()  # of the host, at the end
 
     def _words(self, text: object) -> str:
@@ -125,7 +125,7 @@ class _Record:
             self.facts[path] = f"{type(value).__name__} {text!r}"
 
     def _first(self, path: str, same: Callable[[Tensor], bool]) -> str:
-        """The path of the first tensor observed that is the same in some sense."""
+        """Returns the path of the first observed tensor that satisfies a predicate."""
         return next((name for name, each in self._tensors if same(each)), path)
 
     def _add_tensor(self, path: str, tensor: Tensor, device: str) -> None:
@@ -152,7 +152,7 @@ class _Record:
             "is_leaf": tensor.is_leaf,
             "grad_fn": type(tensor.grad_fn).__name__,
             "version": _version(tensor),
-            # Python prints floats so that each has a text of its own.
+            # Python's text of a float is unique.
             "values": str([each.tolist() for each in self.values[f"{path} values"]]),
         }
         if tensor.layout == torch.strided:
@@ -178,9 +178,9 @@ class _Record:
 
 @functools.cache
 def _use_what_warns_once() -> None:
-    """Uses what PyTorch warns of when it is first used, whatever the device.
+    """Triggers PyTorch's one-time warnings that do not depend on the device.
 
-    Its decompositions for jvp are compiled, and sparse CSR tensors are in beta state.
+    They concern compiled jvp decompositions and the beta state of sparse CSR tensors.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -190,7 +190,7 @@ def _use_what_warns_once() -> None:
 
 @contextmanager
 def _warnings_of_every_call() -> Iterator[list[warnings.WarningMessage]]:
-    """Records warnings, also those that PyTorch gives once in a process."""
+    """Records warnings, including PyTorch's once-per-process warnings."""
     before = torch.is_warn_always_enabled()
     torch.set_warn_always(True)
     torch.storage._reset_warn_typed_storage_removal()
@@ -203,7 +203,7 @@ def _warnings_of_every_call() -> Iterator[list[warnings.WarningMessage]]:
 
 
 def _texts(caught: list[warnings.WarningMessage], device: str) -> list[str]:
-    """The warnings in order; those of C++ once, however often its code is reached."""
+    """Returns the warnings in order; C++ warnings only once."""
     texts: list[str] = []
     for each in caught:
         text = words(f"{each.category.__name__}: {each.message}", device)
@@ -215,11 +215,11 @@ def _texts(caught: list[warnings.WarningMessage], device: str) -> list[str]:
 def observe(
     function: Callable[..., object], device: str, /, **arguments: object
 ) -> dict[str, object]:
-    """Runs a program on one device; returns the facts of what it returns.
+    """Runs a program on a device and returns the facts of its observation.
 
-    For each tensor they are its metadata, values, version, autograd state, and the
+    The facts of a tensor are its metadata, values, version, autograd state, and the
     first tensor of the observation that is the same object or has the same storage.
-    The warnings are a fact too. An exception is the program's own affair.
+    Warnings are a fact, too. Exceptions must be handled by the program.
     """
     return _observed(function, device, arguments).facts
 
@@ -242,7 +242,7 @@ _MISSING = "nothing"
 
 
 def _differing(one: dict[str, object], other: dict[str, object]) -> list[str]:
-    """The paths of the facts that differ."""
+    """Returns the paths of the facts that differ."""
     return [
         path
         for path in dict.fromkeys([*other, *one])
@@ -251,7 +251,7 @@ def _differing(one: dict[str, object], other: dict[str, object]) -> list[str]:
 
 
 def disagreements(one: dict[str, object], other: dict[str, object]) -> list[str]:
-    """The facts that differ, one in a line."""
+    """Returns the facts that differ, one per line."""
     return [
         f"{path}: {one.get(path, _MISSING)}, expected {other.get(path, _MISSING)}"
         for path in _differing(one, other)
@@ -261,7 +261,7 @@ def disagreements(one: dict[str, object], other: dict[str, object]) -> list[str]
 def difference(
     function: Callable[..., object], device: str, /, **arguments: object
 ) -> str:
-    """Runs a program on the CPU and on a device; says how the device differs."""
+    """Runs a program on the CPU and on a device; returns the differences."""
     expected = observe(function, HOST, **arguments)
     return _told(disagreements(observe(function, device, **arguments), expected))
 
@@ -271,7 +271,7 @@ def _told(found: list[str]) -> str:
 
 
 def _same_but_for_values(one: _Record, other: _Record, draws: bool) -> bool:
-    """Whether nothing differs but random numbers, or values within the tolerance."""
+    """Returns whether only random numbers differ, or values within the tolerance."""
     return all(
         path in one.values
         and path in other.values
@@ -281,24 +281,24 @@ def _same_but_for_values(one: _Record, other: _Record, draws: bool) -> bool:
 
 
 def _word(value: object) -> str:
-    """A value of a parameter, for the name of a case."""
+    """Returns a parameter value as a part of a case name."""
     if isinstance(value, dict):
         return ",".join(f"{key}={each}" for key, each in value.items()) or "default"
     return str(getattr(value, "__name__", value)).replace(" ", "_")
 
 
 class Programs:
-    """Programs of a module: functions of a device that return what they observe.
+    """The programs of a module: functions of a device that return observations.
 
-    Each is a case. It runs on the CPU and on the device; its observation is a nest of
-    dicts, lists and tuples of tensors and plain values: see ``observe``.
+    Each is a case, which runs on the CPU and on the device. An observation consists of
+    nested dicts, lists and tuples of tensors and plain values: see ``observe``.
 
     Args:
         module: The ``__name__`` of the module.
         mechanism: A key of ``MECHANISMS``.
-        draws: Whether they draw from generators of their own. That a program draws
-            from the default one of the device is seen, unless it seeds the host's
-            again, or keeps its state, after that.
+        draws: Whether they draw from their own generators. Draws from the device's
+            default generator are detected, unless the program seeds the host's
+            generator again or keeps its state afterwards.
     """
 
     def __init__(
@@ -311,11 +311,11 @@ class Programs:
 
     @staticmethod
     def each(names: str | tuple[str, ...], values: Iterable[Any]) -> Any:
-        """Gives a program arguments beside the device: it is a case with each value.
+        """Adds arguments to a program: each value is a case.
 
         Args:
-            names: Of one argument, or of several.
-            values: Of the argument, or tuples of values of the arguments.
+            names: The name of an argument, or several names.
+            values: The values of the argument, or tuples for several arguments.
         """
 
         def note(function: Any) -> Any:
@@ -332,7 +332,7 @@ class Programs:
         return note
 
     def program(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Makes cases of a program; what it finds out is the name of the function."""
+        """Turns a program into cases; the function name is the statement."""
         from openreg_conformance.mechanisms import MECHANISMS
 
         topic = self._topic.replace("_", " ")
@@ -352,12 +352,12 @@ class Programs:
         return function
 
     def cases(self, level: str) -> Iterator[Case]:
-        """Lists the cases of a level: all of them above ``"smoke"``."""
+        """Lists the cases of a level: all above ``"smoke"``."""
         if level != LEVELS[0]:
             yield from self._cases
 
 
-_SHARE = 0.1  # of those whom a mechanism concerns: how many a detail of it does
+_SHARE = 0.1  # of a mechanism's users: the share that a detail concerns
 
 
 def _run(
@@ -371,7 +371,7 @@ def _run(
     told = _told(disagreements(found.facts, expected.facts))
     if not told:
         return Verdict(same_bits=1 if expected.values else None)
-    # From the device's own generator, if the host's is in another state beside it.
+    # The device's own generator was used, if the host generators' states differ.
     draws = draws or not found.drawn.equal(expected.drawn)
     if _same_but_for_values(found, expected, draws):
         program = _program(function, arguments, device)
@@ -414,7 +414,7 @@ assert result == expected"""
 def _program(
     function: Callable[..., Any], arguments: dict[str, Any], device: str
 ) -> str:
-    """Writes a program that calls a function with the CPU and with a device."""
+    """Writes a program that calls a function on the CPU and on a device."""
     call = _PROGRAM.format(
         spellings=f"_SPELLINGS = {_SPELLINGS!r}",
         words=inspect.getsource(words),
@@ -426,5 +426,5 @@ def _program(
 
 
 def _literal(value: Any) -> str:
-    """A value as an expression."""
+    """Returns a value as an expression."""
     return f'float("{value}")' if isinstance(value, float) else repr(value)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The checks of one operator: every way to call it, on samples of the database."""
+"""The checks of one operator in all call variants, on samples of the database."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from .agreement import check_agreement, check_refusal
 from .mirrors import is_strided, mirror, tensors, transform
 from .tally import Call, Tally, attempt
 
-# Operators that only make memory: its contents are whatever was there.
+# Operators that return uninitialized memory.
 UNDEFINED_VALUES = ("empty", "new_empty", "resize_")
 
-# Arguments that have to be on the CPU for every device.
+# Arguments that must be on the CPU for every device.
 HOST_ARGUMENTS = {"tensor_split": (1,)}
 
-# What the CPU's kernel resizes for transposed arguments it writes in part only.
+# The CPU kernel writes only a part of a resized out= tensor for transposed arguments.
 PARTLY_WRITTEN = ("native_batch_norm", "_native_batch_norm_legit")
 
-# Elements that take a device about a millisecond to copy.
+# Elements that a device copies in about a millisecond.
 BUSY = 1 << 20
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 def arguments_of(sample: SampleInput) -> Arguments:
-    """The arguments of a sample, its input first."""
+    """Returns the arguments of a sample, with its input first."""
     return (sample.input, *sample.args), dict(sample.kwargs)
 
 
 def on(device: str, op: OpInfo, arguments: Arguments) -> Arguments:
-    """Copies arguments to a device, but for those that stay on the host."""
+    """Copies arguments to a device, except arguments that stay on the host."""
     args, kwargs = mirror(arguments, device)
     stay = HOST_ARGUMENTS.get(op.name, ())
     kept = (arguments[0][i] if i in stay else arg for i, arg in enumerate(args))
@@ -44,7 +44,7 @@ def on(device: str, op: OpInfo, arguments: Arguments) -> Arguments:
 
 
 def has_values(op: OpInfo) -> bool:
-    """Whether an operator's results are defined."""
+    """Returns whether an operator's results are defined."""
     return not (op.has_nondeterministic_output or op.name.startswith(UNDEFINED_VALUES))
 
 
@@ -74,7 +74,7 @@ def check_call(
 
 
 def check_in_place(tally: Tally, label: str, op: OpInfo, arguments: Arguments) -> None:
-    """Checks the in-place variant, on copies of the input."""
+    """Checks the in-place variant on copies of the input."""
     variant = op.inplace_variant
     if variant is None or not tally.wants("in-place"):
         return
@@ -92,16 +92,16 @@ def check_in_place(tally: Tally, label: str, op: OpInfo, arguments: Arguments) -
 
 
 def keep_busy(device: torch.device) -> None:
-    """Gives a device work that takes longer than to ask it for the next."""
+    """Enqueues work that takes longer than the next call."""
     if device.type != "cpu":
         torch.zeros(BUSY, device=device).clone()
 
 
 def check_out(tally: Tally, label: str, op: OpInfo, arguments: Arguments) -> None:
-    """Checks the out= variant, into tensors that fit, have gaps, or have no size.
+    """Checks the out= variant with fitting, non-contiguous and empty tensors.
 
-    The device is busy meanwhile: one that enqueues the call has to know what it makes
-    of the tensor before it is made.
+    The device is kept busy, so a device that enqueues the call must determine the
+    tensor's new metadata before the call runs.
     """
 
     @torch.no_grad()
@@ -137,7 +137,7 @@ def check_out(tally: Tally, label: str, op: OpInfo, arguments: Arguments) -> Non
 
 
 def channels_last(values: Any) -> Any:
-    """Gives images in a nest the layout of channels last."""
+    """Converts images in nested values to channels last."""
     formats = {4: torch.channels_last, 5: torch.channels_last_3d}
 
     def change(tensor: Tensor) -> Tensor:
@@ -150,7 +150,7 @@ def channels_last(values: Any) -> Any:
 def variants(
     op: OpInfo, arguments: Arguments, dtype: torch.dtype
 ) -> Iterator[tuple[str, Arguments]]:
-    """Gives the same arguments in other layouts."""
+    """Yields the same arguments in other layouts."""
     yield " with gaps", transform(arguments, noncontiguous_like)
     if any(each.dim() in (4, 5) for each in tensors(arguments)):
         yield " channels last", channels_last(arguments)
@@ -176,7 +176,7 @@ def _negative_view(tensor: Tensor) -> Tensor:
 def check_sample(
     tally: Tally, label: str, op: OpInfo, dtype: torch.dtype, sample: SampleInput
 ) -> None:
-    """Makes every check of one sample."""
+    """Runs every check on a sample."""
     arguments = arguments_of(sample)
     process = sample.output_process_fn_grad
     direct = tally.wants("forward") or tally.wants("backward")
@@ -195,7 +195,7 @@ def check_sample(
 
 
 def check_errors(tally: Tally, op: OpInfo) -> None:
-    """Gives an operator what it refuses, and compares the types of the exceptions."""
+    """Compares the exception types for invalid inputs of an operator."""
     for i, error in enumerate(op.error_inputs("cpu")):
         arguments = arguments_of(error.sample_input)
         tally.call = Call("", op, arguments)

@@ -27,10 +27,10 @@ SHAPES = [(3, 4), (4,), (2, 2, 5), ()]
 
 
 def configurations(info: OptimizerInfo) -> Iterator[dict[str, Any]]:
-    """Gives the options of the database with every implementation that there is.
+    """Yields the database's options with every available implementation.
 
-    Without a choice PyTorch takes foreach on a device and a loop on the CPU, which
-    round differently.
+    By default PyTorch uses foreach on a device and a loop on the CPU, which round
+    differently.
     """
     chosen = {each: False for each in ("foreach",) if each in info.supported_impls}
     with quiet():
@@ -43,7 +43,7 @@ def configurations(info: OptimizerInfo) -> Iterator[dict[str, Any]]:
 
 
 def parameters(info: OptimizerInfo, dtype: torch.dtype) -> list[Tensor]:
-    """Makes parameters on the CPU; Muon takes only matrices."""
+    """Creates parameters on the CPU; Muon accepts only matrices."""
     torch.manual_seed(0)
     shapes = [(3, 4), (5, 2)] if info.name == "Muon" else SHAPES
     return [torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes]
@@ -52,7 +52,7 @@ def parameters(info: OptimizerInfo, dtype: torch.dtype) -> list[Tensor]:
 def train(
     info: OptimizerInfo, start: list[Tensor], options: dict[str, Any], device: str
 ) -> Any:
-    """Takes some steps; returns the parameters and the optimizer's state."""
+    """Makes some steps; returns the parameters and the optimizer's state."""
     with torch.no_grad():
         moved = mirror(start, device)
     optimizer = info.optim_cls(moved, **mirror(copy.deepcopy(options), device))
@@ -75,7 +75,7 @@ def train(
             losses.append(closure())
             optimizer.step()
     state = [value for each in moved for value in optimizer.state[each].values()]
-    # A fused or capturable optimizer counts on the device, others on the host.
+    # A fused or capturable optimizer counts steps on the device, others on the host.
     on_device = [
         value for value in state if isinstance(value, Tensor) and value.dim() > 0
     ]
@@ -83,7 +83,7 @@ def train(
 
 
 def optimizer_cases() -> Iterator[tuple[OptimizerInfo, torch.dtype]]:
-    """Lists optimizers with dtypes of their parameters."""
+    """Lists optimizers with parameter dtypes."""
     for info in optim_db:
         for dtype in DTYPES:
             if not dtype.is_complex or info.supports_complex:
@@ -93,7 +93,7 @@ def optimizer_cases() -> Iterator[tuple[OptimizerInfo, torch.dtype]]:
 def check_optimizer(
     tally: Tally, info: OptimizerInfo, dtype: torch.dtype, limit: int | None = None
 ) -> None:
-    """Compares some steps with every set of options, or with the first ones."""
+    """Compares some steps with all option sets, or with the first ones."""
     for i, options in enumerate(configurations(info)):
         if i == limit:
             return

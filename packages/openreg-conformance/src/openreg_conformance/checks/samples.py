@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is tested: all of PyTorch's databases, or some of it, always the same."""
+"""Selects tests from PyTorch's databases, all or a reproducible part."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SAMPLED_INPUTS = 3
 
 
 def choose(key: str, values: Sequence[T], count: int) -> list[T]:
-    """Picks some values, spread evenly, from a place that only the key decides."""
+    """Selects evenly spread values, starting at a position derived from the key."""
     if len(values) <= count:
         return list(values)
     start = zlib.crc32(key.encode())
@@ -50,12 +50,12 @@ def short(name: object) -> str:
 
 
 def sorted_dtypes(dtypes: Iterable[torch.dtype]) -> list[torch.dtype]:
-    """Dtypes in an order that is the same in every process."""
+    """Returns dtypes in a reproducible order."""
     return sorted(dtypes, key=str)
 
 
 def operator_cases(whole: bool) -> Iterator[tuple[OpInfo, torch.layout, torch.dtype]]:
-    """Lists operators with layouts and dtypes of their inputs."""
+    """Lists operators with input layouts and dtypes."""
     for op in OPERATORS:
         for layout in LAYOUTS:
             if layout != torch.strided and not op.supports_sparse_layout(layout):
@@ -70,7 +70,7 @@ def operator_cases(whole: bool) -> Iterator[tuple[OpInfo, torch.layout, torch.dt
 
 
 def case_name(op: OpInfo, layout: torch.layout, dtype: torch.dtype) -> str:
-    """Names a case for reports and for ``pytest -k``."""
+    """Returns the name of a case for reports and ``pytest -k``."""
     names = [op.full_name, short(dtype)]
     if layout != torch.strided:
         names.insert(1, short(layout))
@@ -78,7 +78,7 @@ def case_name(op: OpInfo, layout: torch.layout, dtype: torch.dtype) -> str:
 
 
 def has_sparse_samples(op: OpInfo, layout: torch.layout) -> bool:
-    """Whether the database makes samples of this layout."""
+    """Returns whether the database has samples with this layout."""
     function = getattr(op, f"sample_inputs_{short(layout)}_func")
     return bool(function.__name__ != "_sample_inputs_unspecified")
 
@@ -86,7 +86,7 @@ def has_sparse_samples(op: OpInfo, layout: torch.layout) -> bool:
 def made_sparse(
     dense: Iterable[SampleInput], layout: torch.layout
 ) -> Iterator[SampleInput]:
-    """Makes the inputs of dense samples sparse, as PyTorch's own tests do."""
+    """Converts the inputs of dense samples to sparse, as PyTorch's tests do."""
     compressed = layout != torch.sparse_coo
     blocks = layout in (torch.sparse_bsr, torch.sparse_bsc)
     for sample in dense:
@@ -100,7 +100,7 @@ def made_sparse(
 
 
 def names_a_device(sample: SampleInput) -> bool:
-    """Whether a sample has a tensor or a device; else the CPU is all that it asks."""
+    """Returns whether a sample contains a tensor or a device."""
     return any(
         isinstance(leaf, (Tensor, torch.device)) or leaf == "cpu"
         for leaf in pytree.tree_leaves((sample.input, sample.args, sample.kwargs))
@@ -110,7 +110,7 @@ def names_a_device(sample: SampleInput) -> bool:
 def samples(
     op: OpInfo, layout: torch.layout, dtype: torch.dtype, whole: bool
 ) -> list[tuple[int, SampleInput]]:
-    """Makes the samples of a case on the CPU, each with its number."""
+    """Yields the samples of a case on the CPU, with their numbers."""
     grad = op.supports_autograd and dtype in op.backward_dtypes
     grad = grad and (dtype.is_floating_point or dtype.is_complex)
     torch.manual_seed(0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the sweeps over the whole database take: one dtype, a few samples of each."""
+"""The selection for sweeps over the database: one dtype and a few samples each."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from .samples import OPERATORS, case_name, choose, samples, sorted_dtypes
 
-# Those of the database that the CPU has no dtype for are other devices' alone.
+# Entries of the database without a CPU dtype are only for other devices.
 SWEPT = [op for op in OPERATORS if op.dtypes]
 
 
 def swept_dtype(op: OpInfo) -> torch.dtype:
-    """float32, or what an operator takes instead of it."""
+    """Returns float32, or another dtype if an operator does not support it."""
     if torch.float32 in op.dtypes:
         return torch.float32
     return choose(op.full_name, sorted_dtypes(op.dtypes), 1)[0]
@@ -22,17 +22,17 @@ def swept_dtype(op: OpInfo) -> torch.dtype:
 def sampled(
     op: OpInfo, *, whole: bool, count: int = 3
 ) -> list[tuple[int, SampleInput]]:
-    """Makes samples of an operator on the CPU, each with its number.
+    """Yields samples of an operator on the CPU, with their numbers.
 
     Args:
         op: The operator.
-        whole: Whether to make all samples.
-        count: How many to make otherwise, at most 3.
+        whole: Whether to yield all samples.
+        count: The number of samples otherwise, at most 3.
     """
     made = samples(op, torch.strided, swept_dtype(op), whole)
     return made if whole else made[:count]
 
 
 def sweep_name(op: OpInfo) -> str:
-    """Names a case of a sweep."""
+    """Returns the name of a sweep's case."""
     return case_name(op, torch.strided, swept_dtype(op))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Counts what was checked on a device, and keeps what failed."""
+"""Counts the checks on a device and keeps the failures."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import torch
 from . import drawing
 from .comparison import Likeness, Tolerances, compare, describe
 
-# Checks that compare values, and those that compare something else.
+# Checks of values, and other checks.
 VALUE_CHECKS = ["forward", "backward", "in-place", "out=", "tangent"]
 CHECKS = [*VALUE_CHECKS, "error", "version", "fake"]
 SEED = 0
-REDRAWN = 6  # results of one test whose distributions are compared
+REDRAWN = 6  # the most results per test whose distributions are compared
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Lets operators warn: what PyTorch deprecates is checked as well."""
+    """Ignores warnings, because deprecated operators are checked, too."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -31,14 +31,14 @@ def quiet() -> Iterator[None]:
 
 @dataclasses.dataclass(frozen=True)
 class Attempt:
-    """What a call gave: a value, or the exception that it raised."""
+    """The outcome of a call: a value or an exception."""
 
     value: Any = None
     error: Exception | None = None
 
 
 def attempt(function: Callable[[], Any]) -> Attempt:
-    """Calls a function with the random numbers of a fixed seed on every device."""
+    """Calls a function after setting a fixed seed on all devices."""
     torch.manual_seed(SEED)
     with quiet():
         try:
@@ -48,7 +48,7 @@ def attempt(function: Callable[[], Any]) -> Attempt:
 
 
 def lacks_dtype(error: Exception | None) -> bool:
-    """Whether an exception says that the CPU has no kernel for a dtype."""
+    """Returns whether an exception reports that the CPU has no kernel for a dtype."""
     return isinstance(error, NotImplementedError) and "not implemented for" in str(
         error
     )
@@ -56,12 +56,12 @@ def lacks_dtype(error: Exception | None) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """A call that was checked, from which a program can be written.
+    """A checked call, from which a program can be written.
 
     Attributes:
         kind: ``""``, ``"in-place"`` or ``"out="``.
         op: The entry of PyTorch's database.
-        arguments: Positional and named ones, on the CPU.
+        arguments: Positional and named arguments, on the CPU.
     """
 
     kind: str
@@ -75,16 +75,16 @@ class Tally:
 
     Attributes:
         device: The type of the device, such as ``"cuda"``.
-        only: The checks to make; None for all.
-        own_numbers: Whether the device may draw other random numbers than the CPU.
-        tolerances: What PyTorch's database allows an operator.
-        counts: For each check the number that passed, was made, had the CPU's bits.
-        failures: The check and a message of each that failed.
-        inexact: The check and a message of each that passed without the CPU's bits.
-        call: What is being called.
-        failed_call: What was called when the first check failed.
-        inexact_call: What was called when the first result had not the CPU's bits.
-        redrawn: Results whose distributions were compared.
+        only: The enabled checks; None for all.
+        own_numbers: Whether the device may draw different random numbers than the CPU.
+        tolerances: The tolerances of the operator in PyTorch's database.
+        counts: For each check, the numbers of passed, made, and bitwise equal checks.
+        failures: The failed checks with messages.
+        inexact: The passed checks without bitwise equality, with messages.
+        call: The present call.
+        failed_call: The call of the first failed check.
+        inexact_call: The call of the first result without bitwise equality.
+        redrawn: The number of results whose distributions were compared.
     """
 
     device: str
@@ -102,7 +102,7 @@ class Tally:
     redrawn: int = 0
 
     def wants(self, check: str) -> bool:
-        """Whether to make a check."""
+        """Returns whether a check is enabled."""
         return self.only is None or check in self.only
 
     def compare(
@@ -115,22 +115,22 @@ class Tally:
         values: bool = True,
         redraw: drawing.Redraw | None = None,
     ) -> bool:
-        """Counts one check: the same results, or the same type of exception.
+        """Counts a check: equal results or the same exception type.
 
         Args:
             check: One of ``CHECKS``.
-            label: What was checked, for the message of a failure.
-            mine: What the device gave.
-            expected: What the CPU gave.
-            values: Whether values are defined, and not only what describes them.
-            redraw: Makes the result on a device once more; asked if values differ.
+            label: The name of the check, for failure messages.
+            mine: The outcome on the device.
+            expected: The outcome on the CPU.
+            values: Whether values are defined, in addition to metadata.
+            redraw: Creates the result on a device again; called if values differ.
 
         Returns:
-            Whether both have a value, and the values agree.
+            Whether both outcomes are values that agree.
         """
         likeness, message = Likeness.SAME, ""
         if mine.error is None and lacks_dtype(expected.error):
-            return False  # the device may have more dtypes than the CPU
+            return False  # the device may support more dtypes than the CPU
         if expected.error is not None or mine.error is not None:
             if type(mine.error) is not type(expected.error):
                 likeness = Likeness.DIFFERENT
@@ -165,7 +165,7 @@ class Tally:
         return found, ""
 
     def _numbers(self, redraw: drawing.Redraw) -> tuple[Likeness, str]:
-        """How random numbers that are not the CPU's are like them."""
+        """Returns the agreement of random numbers that differ from the CPU's."""
         self.redrawn += 1
         problem = None
         if self.redrawn <= REDRAWN:
@@ -176,7 +176,7 @@ class Tally:
         return Likeness.CLOSE, "other random numbers"
 
     def note(self, check: str, label: str, problem: str | None) -> None:
-        """Counts one check, which has failed if there is a problem to tell."""
+        """Counts a check, which has failed if there is a problem."""
         likeness = Likeness.SAME if problem is None else Likeness.DIFFERENT
         self._count(check, label, likeness, problem or "")
 
@@ -194,5 +194,5 @@ class Tally:
         elif likeness == Likeness.CLOSE:
             if not self.inexact:
                 self.inexact_call = self.call
-            told = message or "not the bits of the CPU"
+            told = message or "not bitwise equal to the CPU"
             self.inexact.append((check, f"{label}: {told}"))

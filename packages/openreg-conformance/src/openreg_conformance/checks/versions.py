@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How often a call writes to tensors, by the counters that autograd checks."""
+"""Compares the version counters of tensors, which autograd checks."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from .mirrors import is_strided, mirror, tensors
 from .operators import Arguments, arguments_of, on
 from .tally import Attempt, Call, Tally, attempt
 
-# Into a tensor without size some composite operators resize it by a call of resize_,
-# which counts, on every device but the CPU: at::native::resize_output.
+# For an empty out= tensor, some composite operators call resize_, which counts as a
+# write, on every device except the CPU: at::native::resize_output.
 WITHOUT_SIZE = " out= without size"
 
 
 @dataclasses.dataclass(frozen=True)
 class Writes:
-    """How far a call took the versions of its tensors.
+    """The version changes of a call.
 
     Attributes:
-        arguments: The change of ``_version`` of each tensor among the arguments.
-        results: The same for each result that has an argument's memory; of those that
-            are new, None.
+        arguments: The change of ``_version`` of each tensor argument.
+        results: The change for each result that shares an argument's memory; None for
+            new ones.
     """
 
     arguments: list[int]
@@ -40,7 +40,7 @@ def _storage(tensor: Tensor) -> int | None:
 
 
 def count_writes(call: Callable[..., Any], arguments: Arguments) -> Writes:
-    """Counts the writes of a call without gradients, by the versions of tensors."""
+    """Counts the writes of a call without gradients by tensor versions."""
     args, kwargs = arguments
     given = tensors(arguments)
     before = [each._version for each in given]
@@ -58,7 +58,7 @@ def count_writes(call: Callable[..., Any], arguments: Arguments) -> Writes:
 
 
 def difference(mine: Attempt, expected: Attempt) -> str | None:
-    """Says how versions differ from the CPU's; exceptions are of other tests."""
+    """Returns the version differences; other tests compare exceptions."""
     if expected.error is not None or mine.value == expected.value:
         return None
     if mine.error is not None:
@@ -67,7 +67,7 @@ def difference(mine: Attempt, expected: Attempt) -> str | None:
 
 
 def ways(op: OpInfo, sample: SampleInput) -> dict[str, tuple[Any, Arguments]]:
-    """Lists the ways to call an operator on a sample: what is called, with what."""
+    """Lists the call variants of an operator on a sample: function and arguments."""
     arguments = arguments_of(sample)
     found: dict[str, tuple[Any, Arguments]] = {"": (op, arguments)}
     if op.inplace_variant is not None and not sample.broadcasts_input:
@@ -89,7 +89,7 @@ def ways(op: OpInfo, sample: SampleInput) -> dict[str, tuple[Any, Arguments]]:
 
 
 def check_versions(tally: Tally, label: str, op: OpInfo, sample: SampleInput) -> None:
-    """Compares what every way to call an operator does to versions."""
+    """Compares the version changes of all call variants of an operator."""
     for name, (call, arguments) in ways(op, sample).items():
 
         def run(

@@ -14,7 +14,7 @@ HALF = torch.bfloat16
 
 @case("autocast")
 def products_are_in_the_lower_precision(device):
-    """Products of matrices and convolutions compute in the dtype of autocast."""
+    """Matrix products and convolutions compute in the dtype of autocast."""
     x = torch.randn(4, 4, device=device)
     image = torch.randn(1, 2, 5, 5, device=device)
     with torch.autocast(device, dtype=HALF):
@@ -44,7 +44,7 @@ def sums_and_losses_are_in_float32(device):
 
 @case("autocast", subject="operators of two dtypes", users=0.4)
 def operators_of_two_dtypes_take_the_wider(device):
-    """Cat and other operators promote tensors of two dtypes to the wider one."""
+    """Cat and other operators promote tensors of two dtypes to the wider dtype."""
     x = torch.rand(2, 2, device=device)
     with torch.autocast(device, dtype=HALF):
         assert torch.cat([x, x.to(HALF)]).dtype == torch.float32
@@ -53,7 +53,7 @@ def operators_of_two_dtypes_take_the_wider(device):
 
 @case("autocast", subject="the context", users=0.4)
 def autocast_nests_and_ends(device):
-    """Autocast can be switched off inside, and is_autocast_enabled tells."""
+    """Autocast can be disabled inside, and is_autocast_enabled returns its state."""
     x = torch.randn(4, 4, device=device)
     assert not torch.is_autocast_enabled(device)
     with torch.autocast(device, dtype=HALF):
@@ -67,7 +67,7 @@ def autocast_nests_and_ends(device):
 
 @case("autocast", subject="gradients")
 def gradients_have_the_dtype_of_parameters(device):
-    """Gradients of a pass under autocast are float32, and near the right ones."""
+    """Gradients of a pass under autocast are float32 and approximately correct."""
     torch.manual_seed(0)
     model = torch.nn.Linear(16, 4)
     x = torch.randn(8, 16)
@@ -103,6 +103,6 @@ def gradients_are_scaled(device):
 
 @case("autocast", "accelerator", subject="supported dtypes", users=0.4)
 def module_lists_dtypes_of_autocast(device):
-    """The module's get_amp_supported_dtype lists what autocast takes."""
+    """The module's get_amp_supported_dtype lists the dtypes of autocast."""
     listed = torch.get_device_module(device).get_amp_supported_dtype()
     assert torch.bfloat16 in listed or torch.float16 in listed, listed

@@ -10,8 +10,8 @@ from openreg_conformance.case import Suite
 _suite = Suite(__name__)
 case, cases = _suite.case, _suite.cases
 
-# These cases come first: once Inductor has been used, FakeTensorMode says of the CPU
-# what it says of other devices.
+# These cases come first, because after the first use of Inductor FakeTensorMode treats
+# the CPU like other devices.
 
 aten = torch.ops.aten
 HALF = torch.bfloat16
@@ -152,9 +152,9 @@ def differences(operator, device):
     each=[(name,) for name in OPERATORS],
 )
 def fake_results_are_like_real_ones(device, operator):
-    """FakeTensorMode says of all results of an operator what they look like."""
+    """FakeTensorMode predicts the metadata of all results of an operator."""
     found, known = differences(operator, device), differences(operator, "cpu")
-    # What differs on the CPU as well is PyTorch's.
+    # Differences that also exist on the CPU belong to PyTorch.
     found = {name: told for name, told in found.items() if name not in known}
     assert not found, found
 
@@ -198,7 +198,7 @@ def inductor_compiles(device):
 
 @case("dynamo", subject="sizes that change", level="sample", users=0.2)
 def sizes_may_change(device):
-    """A graph with sizes that are not fixed serves several."""
+    """A graph with dynamic sizes works for several sizes."""
     torch._dynamo.reset()
     call = torch.compile(lambda x: (x * 2).sum(0), backend="aot_eager", dynamic=True)
     for size in (3, 5, 8):

@@ -16,14 +16,14 @@ def data():
 
 @case("data_loading")
 def batches_are_copied_to_the_device(device):
-    """Batches of a DataLoader have their values on the device."""
+    """Batches of a DataLoader have the right values on the device."""
     seen = [x.to(device) for x, _ in DataLoader(data(), 6)]
     assert torch.cat(seen).cpu().equal(torch.arange(20.0))
 
 
 @case("data_loading", "accelerator", subject="pin_memory")
 def batches_are_pinned(device):
-    """pin_memory=True gives pinned batches, which are copied without waiting."""
+    """pin_memory=True gives pinned batches, which are copied without blocking."""
     total = torch.zeros((), device=device)
     for x, _ in DataLoader(data(), 6, pin_memory=True):
         assert x.is_pinned(), "the batch is not pinned"
@@ -33,7 +33,7 @@ def batches_are_pinned(device):
 
 @case("data_loading", subject="workers")
 def workers_make_batches(device):
-    """Workers of a DataLoader make batches after the device was used."""
+    """DataLoader workers create batches after the device was used."""
     torch.ones(1, device=device).item()
     options = {"pin_memory": True} if device != "cpu" else {}
     loader = DataLoader(data(), 6, num_workers=2, **options)
@@ -44,7 +44,7 @@ def workers_make_batches(device):
 
 @case("data_loading", subject="tensors of the device", users=0.2)
 def tensors_of_the_device_are_collated(device):
-    """default_collate stacks tensors of the device."""
+    """default_collate stacks device tensors."""
     rows = [{"x": torch.full((2,), float(i), device=device), "y": i} for i in range(3)]
     batch = default_collate(rows)
     assert batch["x"].device.type == device

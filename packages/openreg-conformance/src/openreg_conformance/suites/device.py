@@ -13,7 +13,7 @@ from openreg_conformance.case import Suite
 _suite = Suite(__name__)
 case, cases = _suite.case, _suite.cases
 
-# The start of a program of its own, with what --import named.
+# The start of a separate program, with the modules of --import.
 LOAD = (
     "import os, sys, torch\n"
     "for name in os.environ.get('CONFORMANCE_IMPORTS', '').split():\n"
@@ -35,7 +35,7 @@ def refused(call, kind=Exception):
 
 @case("factory")
 def tensor_can_be_made(device):
-    """torch.empty makes a tensor on the device."""
+    """torch.empty creates a tensor on the device."""
     x = torch.empty(2, 3, device=device)
     assert x.device.type == device, f"the tensor is on {x.device}"
     assert x.shape == (2, 3) and x.stride() == (3, 1)
@@ -98,7 +98,7 @@ def copy_converts_dtypes(device):
 
 @case("copy", subject="copies on the device")
 def copy_on_the_device_is_independent(device):
-    """clone() makes a tensor that shares no memory with the first one."""
+    """clone() creates a tensor that does not share memory with the original."""
     x = torch.zeros(4, device=device)
     y = x.clone()
     z = x.to(device)
@@ -135,7 +135,7 @@ def items_and_empty_tensors(device):
 
 @case("factory", subject="factory functions")
 def factory_functions(device):
-    """Factory functions make the values and dtypes that they make on the CPU."""
+    """Factory functions give the same values and dtypes as on the CPU."""
     calls = (
         lambda d: torch.zeros(2, 2, device=d),
         lambda d: torch.ones(3, dtype=torch.int32, device=d),
@@ -159,7 +159,7 @@ def factory_functions(device):
 
 @case("factory", subject="empty_strided")
 def empty_strided_has_the_strides(device):
-    """empty_strided has the strides that it is given."""
+    """empty_strided uses the given strides."""
     x = torch.empty_strided((2, 3), (1, 2), device=device)
     assert x.stride() == (1, 2)
     y = torch.empty(2, 3, 4, 5, memory_format=torch.channels_last, device=device)
@@ -169,7 +169,7 @@ def empty_strided_has_the_strides(device):
 
 @case("name", users=0.3)
 def device_has_a_number(device):
-    """The device of a tensor has a number, and compares equal to its name."""
+    """The device of a tensor has an index and is equal to its name."""
     x = torch.empty(1, device=device)
     if device != "cpu":
         assert x.device == torch.device(device, x.device.index or 0)
@@ -180,7 +180,7 @@ def device_has_a_number(device):
 
 @case("name", users=0.3)
 def tensors_are_printed(device):
-    """repr() of a tensor has its values and its device."""
+    """repr() of a tensor contains its values and its device."""
     text = repr(torch.tensor([1.0, 2.0], device=device))
     assert text.startswith("tensor([1., 2.]"), text
     assert device == "cpu" or f"device='{device}:0'" in text, text
@@ -195,7 +195,7 @@ def module_exists(device):
 
 @case("device_module", subject="is_available, device_count, current_device")
 def module_says_what_is_there(device):
-    """The module's is_available, device_count and current_device answer."""
+    """The module's is_available, device_count and current_device work."""
     module = module_of(device)
     assert module.is_available() is True
     count = module.device_count()
@@ -226,13 +226,13 @@ def module_seeds_and_keeps_states(device):
 # Without it torch.manual_seed passes the device by, so it comes before generators.
 @case("device_module", "accelerator", subject="_is_in_bad_fork")
 def module_knows_bad_forks(device):
-    """The module has _is_in_bad_fork, which torch.manual_seed and workers ask."""
+    """The module has _is_in_bad_fork, which torch.manual_seed and workers call."""
     assert module_of(device)._is_in_bad_fork() is False
 
 
 @case("device_module", "two devices", subject="set_device")
 def set_device_decides_where_tensors_go(device):
-    """set_device and the context module.device choose where tensors are made."""
+    """set_device and the context module.device select the device of new tensors."""
     module = module_of(device)
     before = module.current_device()
     try:
@@ -248,7 +248,7 @@ def set_device_decides_where_tensors_go(device):
 
 @case("device_module", "accelerator", subject="numbers that are not there")
 def number_of_no_device_is_refused(device):
-    """A number that no device has is refused, and changes nothing."""
+    """An index without a device is refused and has no effect."""
     module = module_of(device)
     before = module.current_device()
     refused(lambda: torch.empty(1, device=f"{device}:{module.device_count()}"))
@@ -259,7 +259,7 @@ def number_of_no_device_is_refused(device):
 
 @case("device_module", "accelerator", subject="properties", users=0.2)
 def module_names_the_device(device):
-    """get_device_name and get_device_properties answer."""
+    """get_device_name and get_device_properties work."""
     module = module_of(device)
     assert isinstance(module.get_device_name(0), str)
     properties = module.get_device_properties(0)
@@ -299,7 +299,7 @@ def accelerator_changes_the_device(device):
 
 @case("guard", "two devices", subject="operators on another device")
 def operator_leaves_the_current_device(device):
-    """An operator runs where its tensors are, and leaves the current device alone."""
+    """An operator runs on its tensors' device and keeps the current device."""
     before = torch.accelerator.current_device_index()
     other = 1 - before
     x = torch.ones(4, device=f"{device}:{other}")
@@ -311,7 +311,7 @@ def operator_leaves_the_current_device(device):
 
 @case("copy", "two devices", subject="copies between devices", users=0.5)
 def copies_between_devices(device):
-    """A copy to another device has the values, and its own memory."""
+    """A copy to another device has the same values and separate memory."""
     x = torch.arange(12.0, device=f"{device}:0").view(3, 4)
     y = x.to(f"{device}:1")
     assert y.device.index == 1 and y.cpu().equal(torch.arange(12.0).view(3, 4))
@@ -331,7 +331,7 @@ def tensors_of_two_devices_are_refused(device):
 
 @case("operators", "accelerator", subject="tensors of the host", users=0.6)
 def tensors_of_the_host_are_refused(device):
-    """An operator on tensors of device and host raises, but for numbers of the host."""
+    """An operator on device and host tensors raises, except for host scalars."""
     x = torch.ones(2, 2, device=device)
     refused(lambda: (x + torch.ones(2, 2)).cpu(), RuntimeError)
     refused(lambda: (x @ torch.ones(2, 2)).cpu(), RuntimeError)
@@ -352,7 +352,7 @@ def methods_of_the_device_exist(device):
 
 @case("name", users=0.5)
 def default_device_is_used(device):
-    """torch.device as a context, and set_default_device, decide for factories."""
+    """torch.device as a context and set_default_device apply to factory functions."""
     with torch.device(device):
         assert torch.zeros(1).device.type == device
         assert torch.nn.Linear(1, 1).weight.device.type == device
@@ -406,7 +406,7 @@ def views_share_memory(device):
 
 @case("view", subject="reshape")
 def reshape_copies_only_if_it_must(device):
-    """Reshape and contiguous copy where the strides do not fit, and only there."""
+    """Reshape and contiguous copy only if the strides do not fit."""
     x = torch.arange(6.0, device=device).view(2, 3)
     assert x.reshape(3, 2).data_ptr() == x.data_ptr()
     assert x.contiguous() is x
@@ -419,7 +419,7 @@ def reshape_copies_only_if_it_must(device):
 
 @case("errors", subject="index out of range")
 def index_out_of_range_is_an_error(device):
-    """A number, or an index tensor, that is out of range raises an exception."""
+    """An index or index tensor that is out of range raises an exception."""
     x = torch.arange(5.0, device=device)
     refused(lambda: x[7], IndexError)
     program = (
@@ -427,7 +427,7 @@ def index_out_of_range_is_an_error(device):
         "y = x[torch.tensor([1, 9], device=sys.argv[1])]\n"
         "print(y.cpu())\n"
     )
-    # In a process of its own: on some devices it does not compute afterwards.
+    # In a separate process, because some devices do not compute afterwards.
     done = subprocess.run(
         [sys.executable, "-c", program, device], capture_output=True, text=True
     )
@@ -450,7 +450,7 @@ def process_ends_with_status_0(device):
 
 @case("operators", "accelerator", subject="threads", users=0.4)
 def threads_may_use_the_device(device):
-    """Threads compute at the same time, each on the device that it has chosen."""
+    """Threads compute at the same time, each on its own current device."""
     import concurrent.futures
 
     def work(number):

@@ -73,7 +73,7 @@ def device_has_a_backend(device):
 
 @case("process_group", subject="collectives", level="sample")
 def two_ranks_exchange_tensors(device):
-    """Two ranks sum, broadcast, gather and scatter tensors of the device."""
+    """Two ranks sum, broadcast, gather and scatter device tensors."""
     run(
         """
 def work(rank, where):

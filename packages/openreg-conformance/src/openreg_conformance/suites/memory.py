@@ -21,7 +21,7 @@ def allocated():
 
 @case("allocator", subject="living tensors")
 def living_tensors_have_memory_of_their_own(device):
-    """Tensors that live at the same time share no memory, whatever was freed before."""
+    """Living tensors do not share memory, whatever was freed before."""
     kept = []
     for i in range(60):
         x = torch.full((1 + 37 * i % 400,), float(i), device=device)
@@ -36,7 +36,7 @@ def living_tensors_have_memory_of_their_own(device):
 
 @case("allocator", subject="tensors without elements", users=0.4)
 def tensor_without_elements(device):
-    """A tensor without elements needs no memory, and takes part in operators."""
+    """A tensor without elements needs no memory and works in operators."""
     x = torch.empty(0, device=device)
     assert (x + x).shape == (0,)
     assert torch.cat([x, torch.ones(2, device=device)]).tolist() == [1, 1]
@@ -45,7 +45,7 @@ def tensor_without_elements(device):
 
 @case("allocator", "accelerator", subject="out of memory", users=0.6)
 def out_of_memory_is_an_exception(device):
-    """More memory than there is raises torch.OutOfMemoryError; the device goes on."""
+    """An allocation beyond the device memory raises torch.OutOfMemoryError."""
     try:
         torch.empty(2**50, dtype=torch.uint8, device=device)
     except torch.OutOfMemoryError:
@@ -57,7 +57,7 @@ def out_of_memory_is_an_exception(device):
 
 @case("allocator", "accelerator", subject="alignment", users=0.3)
 def memory_is_aligned(device):
-    """The memory of a tensor starts at a multiple of 16 bytes at least."""
+    """The memory of a tensor is aligned to at least 16 bytes."""
     for size in (1, 3, 17, 1000):
         x = torch.empty(size, dtype=torch.uint8, device=device)
         assert x.data_ptr() % 16 == 0, f"{size} bytes at {x.data_ptr():#x}"
@@ -65,7 +65,7 @@ def memory_is_aligned(device):
 
 @case("storage")
 def storages_are_shared_and_resized(device):
-    """Storages know their size, are shared by views and set_, and can be resized."""
+    """Storages have a size, are shared by views and set_, and can be resized."""
     x = torch.arange(6.0, device=device)
     assert x.untyped_storage().nbytes() >= 24
     assert x.untyped_storage().device.type == device
@@ -87,7 +87,7 @@ def storages_are_shared_and_resized(device):
 
 @case("statistics", "accelerator")
 def statistics_follow_tensors(device):
-    """memory_allocated rises with a tensor, and falls when it is gone."""
+    """memory_allocated rises with a tensor and falls when it is freed."""
     before = allocated()
     x = torch.empty(8 * MEBI, dtype=torch.uint8, device=device)
     during = torch.accelerator.memory_allocated()
@@ -114,7 +114,7 @@ def peaks_are_kept_and_reset(device):
 
 @case("statistics", "accelerator", subject="reserved memory", users=0.2)
 def reserved_memory_is_given_back(device):
-    """memory_reserved holds what is allocated; empty_cache gives the rest back."""
+    """memory_reserved includes allocated memory; empty_cache releases the rest."""
     x = torch.empty(32 * MEBI, dtype=torch.uint8, device=device)
     assert torch.accelerator.memory_reserved() >= torch.accelerator.memory_allocated()
     del x
@@ -126,7 +126,7 @@ def reserved_memory_is_given_back(device):
 
 @case("statistics", "accelerator", subject="operators that leak", users=0.6)
 def operators_give_their_memory_back(device):
-    """Operators, and forward and backward of a network, leave no memory allocated."""
+    """Operators, and forward and backward of a network, do not leak memory."""
     model = torch.nn.Sequential(
         torch.nn.Linear(32, 32), torch.nn.ReLU(), torch.nn.LayerNorm(32)
     ).to(device)
@@ -148,7 +148,7 @@ def operators_give_their_memory_back(device):
 
 @case("statistics", "accelerator", subject="failed operators that leak", users=0.2)
 def failed_operators_give_their_memory_back(device):
-    """An operator that raises leaves no memory allocated."""
+    """An operator that raises does not leak memory."""
     x = torch.ones(64, 64, device=device)
 
     def fail():
@@ -156,7 +156,7 @@ def failed_operators_give_their_memory_back(device):
             x @ torch.ones(65, 2, device=device)
         except RuntimeError:
             return
-        raise AssertionError("matrices of other shapes were multiplied")
+        raise AssertionError("matrices of incompatible shapes were multiplied")
 
     fail()
     before = allocated()
@@ -167,7 +167,7 @@ def failed_operators_give_their_memory_back(device):
 
 @case("host_allocator", "accelerator")
 def memory_is_pinned(device):
-    """pin_memory gives pinned memory with the same values; is_pinned tells it apart."""
+    """pin_memory gives pinned memory with the same values; is_pinned detects it."""
     x = torch.arange(100.0)
     assert not x.is_pinned(), "memory that is not pinned is called pinned"
     y = x.pin_memory()
@@ -193,7 +193,7 @@ def pinned_copies_have_the_values(device):
 
 @case("host_allocator", "accelerator", subject="memory in use by a copy", users=0.3)
 def pinned_memory_outlives_its_copies(device):
-    """Pinned memory that is freed while a copy reads it is not used again before."""
+    """Pinned memory that is freed during a copy is not reused before its end."""
     for i in range(30):
         x = torch.full((50000,), float(i)).pin_memory()
         there = x.to(device, non_blocking=True)

@@ -20,7 +20,7 @@ from openreg_conformance.checks.tally import Tally, quiet
 
 from .operators import verdict
 
-# What most networks consist of.
+# The modules of most networks.
 SMOKE = {
     "nn.Linear",
     "nn.Conv2d",

@@ -10,7 +10,7 @@ from openreg_conformance.case import Suite
 _suite = Suite(__name__)
 case, cases = _suite.case, _suite.cases
 
-# A program of its own, with what --import named. Children that are spawned run it too.
+# A separate program, with the modules of --import. Spawned children run it, too.
 LOAD = """\
 import os, sys, torch
 import torch.multiprocessing as mp
@@ -40,7 +40,7 @@ def run(program, device, tmp="case.py"):
 
 @case("multiprocessing", users=0.3)
 def spawned_process_uses_the_device(device):
-    """A process that is spawned computes on the device."""
+    """A spawned process computes on the device."""
     program = """
 def child(queue):
     queue.put((torch.ones(3, device=device) * 2).tolist())
@@ -60,7 +60,7 @@ if __name__ == "__main__":
 
 @case("multiprocessing", "accelerator", subject="forks", users=0.3)
 def forked_process_is_told(device):
-    """After fork, a child that uses the device gets an exception, or works."""
+    """After fork, a child that uses the device works or gets an exception."""
     program = """
 import signal
 
@@ -74,7 +74,7 @@ if child == 0:
         os._exit(0)
     os._exit(0 if value == 2 else 1)
 _, status = os.waitpid(child, 0)
-assert status == 0, f"the child ended with {status}: it crashed or waited for ever"
+assert status == 0, f"the child ended with {status}: it crashed or hung"
 assert torch.ones(1, device=device).item() == 1
 """
     run(program, device)
@@ -82,7 +82,7 @@ assert torch.ones(1, device=device).item() == 1
 
 @case("multiprocessing", subject="tensors in queues", level="sample", users=0.1)
 def tensors_go_through_queues(device):
-    """A tensor that goes through a queue shares its memory with the sender's."""
+    """A tensor sent through a queue shares its memory with the sender."""
     program = """
 def child(queue, done):
     x = queue.get()

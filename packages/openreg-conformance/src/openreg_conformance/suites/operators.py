@@ -149,7 +149,7 @@ def _is_wide(sample: SampleInput) -> bool:
 
 
 def tolerances(op: OpInfo) -> dict[torch.dtype, Any]:
-    """What PyTorch's own tests allow results of an operator, at most.
+    """Returns the tolerances of an operator in PyTorch's own tests.
 
     Returns:
         The relative and the absolute tolerance of each dtype that has one.

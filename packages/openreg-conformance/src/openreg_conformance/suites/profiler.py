@@ -11,7 +11,7 @@ case, cases = _suite.case, _suite.cases
 
 @case("profiler")
 def operators_are_recorded(device):
-    """The profiler records the operators that ran, by name."""
+    """The profiler records operators by name."""
     from torch.profiler import ProfilerActivity, profile
 
     x = torch.ones(8, 8, device=device)

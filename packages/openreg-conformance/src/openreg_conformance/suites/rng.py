@@ -30,7 +30,7 @@ NAMES = (
 
 
 def same(ones, others):
-    """Names what is not equal."""
+    """Lists the names of unequal results."""
     return [
         name
         for name, one, other in zip(NAMES.split(), ones, others)
@@ -50,7 +50,7 @@ def same_seed_same_numbers(device):
 
 @case("generator", subject="sequences")
 def numbers_do_not_repeat(device):
-    """Two draws in a row, and draws after other seeds, give other numbers."""
+    """Consecutive draws, and draws after different seeds, give different numbers."""
     torch.manual_seed(3)
     first, second = torch.rand(50, device=device), torch.rand(50, device=device)
     assert not first.equal(second), "two draws gave the same numbers"
@@ -60,7 +60,7 @@ def numbers_do_not_repeat(device):
 
 @case("generator", subject="generators that are given")
 def given_generator_is_used(device):
-    """A generator that an operator is given is the one that it draws from."""
+    """An operator draws from the generator argument."""
     one = torch.Generator(device).manual_seed(5)
     assert one.device.type == device
     torch.manual_seed(0)
@@ -73,7 +73,7 @@ def given_generator_is_used(device):
 
 @case("generator", subject="generators that are given")
 def given_generator_leaves_the_default_alone(device):
-    """Draws from a given generator do not move the default one."""
+    """Draws from a generator argument do not advance the default generator."""
     torch.manual_seed(2)
     expected = torch.rand(5, device=device)
     torch.manual_seed(2)
@@ -83,7 +83,7 @@ def given_generator_leaves_the_default_alone(device):
 
 @case("generator", "accelerator", subject="the host's generator")
 def host_generator_is_left_alone(device):
-    """Draws on the device do not move the host's default generator."""
+    """Draws on the device do not advance the host's default generator."""
     before = torch.get_rng_state()
     draws(device)
     assert torch.get_rng_state().equal(before)
@@ -91,7 +91,7 @@ def host_generator_is_left_alone(device):
 
 @case("generator", subject="states")
 def state_of_a_generator_is_restored(device):
-    """get_state and set_state of a generator repeat its numbers."""
+    """get_state and set_state of a generator reproduce its numbers."""
     generator = torch.Generator(device).manual_seed(5)
     torch.rand(3, device=device, generator=generator)
     state = generator.get_state()
@@ -104,7 +104,7 @@ def state_of_a_generator_is_restored(device):
 
 @case("generator", "accelerator", subject="states of the module", users=0.5)
 def state_of_the_device_is_restored(device):
-    """get_rng_state and set_rng_state of the module repeat numbers."""
+    """get_rng_state and set_rng_state of the module reproduce numbers."""
     module = torch.get_device_module(device)
     state = module.get_rng_state()
     first = draws(device)
@@ -136,7 +136,7 @@ def generator_knows_its_seed(device):
 
 @case("generator", "accelerator", subject="generators of another device", users=0.2)
 def generator_of_the_host_is_refused(device):
-    """A generator of the host is refused by an operator of the device."""
+    """A device operator refuses a CPU generator."""
     try:
         torch.rand(2, device=device, generator=torch.Generator())
     except RuntimeError:
@@ -146,7 +146,7 @@ def generator_of_the_host_is_refused(device):
 
 @case("operators", subject="distributions")
 def numbers_have_their_distributions(device):
-    """Means, deviations and bounds of what is drawn are those of the distributions."""
+    """Means, deviations and bounds of random numbers match the distributions."""
     torch.manual_seed(0)
     size = 20000
     x = torch.rand(size, device=device).cpu()
@@ -169,7 +169,7 @@ def numbers_have_their_distributions(device):
 
 @case("operators", subject="dropout")
 def dropout_masks_forward_and_backward_alike(device):
-    """Dropout keeps what it says, scales it, and gives gradients to the same places."""
+    """Dropout keeps the right share, scales it, and masks gradients equally."""
     torch.manual_seed(0)
     x = torch.ones(2000, device=device, requires_grad=True)
     y = torch.nn.functional.dropout(x, 0.25)

@@ -22,7 +22,7 @@ def saved(value):
 
 @case("serialization")
 def tensors_are_saved_and_loaded(device):
-    """torch.load brings back values, dtypes, strides and the device."""
+    """torch.load restores values, dtypes, strides and the device."""
     for dtype in (torch.float32, torch.int64, torch.bool, torch.bfloat16):
         x = torch.arange(6).to(dtype).view(2, 3).to(device)
         for each in (x, x.t(), x[:, 1:]):
@@ -44,7 +44,7 @@ def files_are_loaded_on_another_device(device):
 
 @case("serialization", subject="shared storages", users=0.4)
 def shared_storages_stay_shared(device):
-    """Tensors that share a storage share one after torch.load."""
+    """Tensors that share a storage still share one after torch.load."""
     x = torch.arange(6.0, device=device)
     y, z = torch.load(saved([x, x[2:]]))
     y[2] = 100
@@ -53,7 +53,7 @@ def shared_storages_stay_shared(device):
 
 @case("serialization", subject="state_dict")
 def state_dicts_are_loaded(device):
-    """A module's and an optimizer's state go through a file."""
+    """A module's and an optimizer's state can be saved and loaded."""
     model = torch.nn.Linear(3, 2).to(device)
     optimizer = torch.optim.AdamW(model.parameters())
     model(torch.ones(1, 3, device=device)).sum().backward()
@@ -79,18 +79,18 @@ def tensors_are_copied_and_pickled(device):
 
 @case("serialization", "accelerator", subject="numpy", users=0.4)
 def numpy_is_refused(device):
-    """numpy() of a tensor on the device raises TypeError, and says what to do."""
+    """numpy() of a device tensor raises a TypeError that names the solution."""
     try:
         torch.ones(1, device=device).numpy()
     except TypeError as error:
         assert "cpu()" in str(error), str(error)
         return
-    raise AssertionError("numpy() took memory of the device")
+    raise AssertionError("numpy() accepted device memory")
 
 
 @case("serialization", subject="DLPack", users=0.1)
 def tensors_go_through_dlpack(device):
-    """A DLPack capsule of a tensor shares its memory."""
+    """A DLPack capsule shares the tensor's memory."""
     from torch.utils.dlpack import from_dlpack, to_dlpack
 
     x = torch.arange(4.0, device=device)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Streams and events: order, waits, and memory that two streams use.
 
-Work that takes long is a chain of products of matrices, which any device has. A device
-that computes at once passes as well: a wait that is missing shows where work is late.
+Long work is a chain of matrix products, which any device supports. A synchronous device
+passes, too: a missing wait is only detected if work runs later.
 """
 
 import time
@@ -37,7 +37,7 @@ def wait_for(event, seconds=20):
 
 @case("streams", "accelerator")
 def streams_are_made_and_current(device):
-    """torch.Stream makes streams, and the context makes one current and restores it."""
+    """torch.Stream creates streams, and its context makes one current and restores."""
     before = torch.accelerator.current_stream()
     assert before.device.type == device
     stream = torch.Stream(device)
@@ -75,10 +75,10 @@ def work_of_a_stream_is_in_order(device):
         assert set(x.tolist()) == {0.0}
 
 
-# What follows waits with it.
+# Later cases wait with it.
 @case("streams", "accelerator", subject="synchronize", users=0.6)
 def synchronize_waits_for_the_stream(device):
-    """After synchronize() of a stream query() is True, and results are there."""
+    """After synchronize() of a stream, query() is True and results are complete."""
     stream = torch.Stream(device)
     with stream:
         x = late(device, 5)
@@ -112,7 +112,7 @@ def reading_a_value_waits(device):
 
 @case("streams", "accelerator", subject="wait_stream")
 def wait_stream_orders_two_streams(device):
-    """What follows wait_stream sees what the other stream did before."""
+    """Work after wait_stream sees the other stream's earlier results."""
     for _ in range(5):
         one, two = torch.Stream(device), torch.Stream(device)
         x = torch.zeros(2048, device=device)
@@ -129,7 +129,7 @@ def wait_stream_orders_two_streams(device):
 
 @case("events", "accelerator", subject="wait_event")
 def wait_event_orders_two_streams(device):
-    """What follows wait_event sees what came before the event was recorded."""
+    """Work after wait_event sees the results from before the event."""
     for _ in range(5):
         one, two = torch.Stream(device), torch.Stream(device)
         x = torch.zeros(2048, device=device)
@@ -148,7 +148,7 @@ def wait_event_orders_two_streams(device):
 
 @case("events", "accelerator", subject="wait", users=0.3)
 def event_wait_orders_two_streams(device):
-    """Event.wait makes the stream that it is given wait."""
+    """Event.wait makes the given stream wait."""
     one, two = torch.Stream(device), torch.Stream(device)
     x = torch.zeros(2048, device=device)
     torch.accelerator.synchronize()
@@ -165,7 +165,7 @@ def event_wait_orders_two_streams(device):
 
 @case("events", "accelerator", subject="query and synchronize")
 def events_complete(device):
-    """An event completes when the work before it has: query() and synchronize()."""
+    """An event completes after the work before it: query() and synchronize()."""
     stream = torch.accelerator.current_stream()
     event = torch.Event(device)
     late(device, 1)
@@ -179,7 +179,7 @@ def events_complete(device):
 
 @case("events", "accelerator", subject="events that complete too early")
 def event_is_not_complete_before_its_work(device):
-    """When an event is complete, the results before it are in the host's memory."""
+    """When an event is complete, earlier results are in host memory."""
     for _ in range(5):
         host = torch.zeros(2048, pin_memory=True)
         stream = torch.Stream(device)
@@ -193,7 +193,7 @@ def event_is_not_complete_before_its_work(device):
 
 @case("events", "accelerator", subject="events that are recorded again", users=0.3)
 def event_is_recorded_again(device):
-    """An event that is recorded again stands for the last record."""
+    """An event that is recorded again represents the last record."""
     event = torch.Event(device)
     event.record()
     event.synchronize()
@@ -206,7 +206,7 @@ def event_is_recorded_again(device):
 
 @case("events", "accelerator", subject="times", users=0.3)
 def events_measure_time(device):
-    """elapsed_time of two events is the time of the work between, in milliseconds."""
+    """elapsed_time of two events is the time of the work between them."""
     start = torch.Event(device, enable_timing=True)
     end = torch.Event(device, enable_timing=True)
     began = time.perf_counter()
@@ -221,7 +221,7 @@ def events_measure_time(device):
 
 @case("events", "accelerator", subject="events that were not recorded", users=0.1)
 def event_that_was_not_recorded_is_complete(device):
-    """An event that nobody recorded is complete, and nothing waits for it."""
+    """An unrecorded event is complete, and waits for it return."""
     event = torch.Event(device)
     assert event.query()
     event.synchronize()
@@ -231,7 +231,7 @@ def event_that_was_not_recorded_is_complete(device):
 
 @case("record_stream", "accelerator")
 def record_stream_keeps_memory(device):
-    """Memory that a recorded stream still reads is not given to other tensors."""
+    """Memory that a recorded stream still reads is not reused."""
     side = torch.Stream(device)
     for _ in range(5):
         x = torch.ones(1 << 16, device=device)
@@ -250,7 +250,7 @@ def record_stream_keeps_memory(device):
 
 @case("streams", "accelerator", subject="memory of a stream", users=0.4)
 def memory_of_a_stream_is_used_again_in_order(device):
-    """Memory that is freed on a stream is used again on it after the work before."""
+    """Memory freed on a stream is reused there in order."""
     with torch.Stream(device) as stream:
         kept = []
         for i in range(20):
@@ -263,7 +263,7 @@ def memory_of_a_stream_is_used_again_in_order(device):
 
 @case("streams", "two devices", subject="streams of the other device", users=0.2)
 def stream_of_the_other_device(device):
-    """A stream of another device becomes current there; the device is restored."""
+    """A stream of another device becomes current there, and the device is restored."""
     before = torch.accelerator.current_device_index()
     stream = torch.Stream(f"{device}:1")
     assert stream.device.index == 1
@@ -277,7 +277,7 @@ def stream_of_the_other_device(device):
 
 @case("streams", "accelerator", subject="backward on a stream", users=0.3)
 def backward_runs_on_the_stream_of_forward(device):
-    """Gradients of work on a stream are right after the stream waited for it."""
+    """Gradients of work on a stream are right after a wait for it."""
     with torch.Stream(device) as stream:
         x = late(device, 3)[:64].detach().requires_grad_()
         y = x * x
@@ -289,7 +289,7 @@ def backward_runs_on_the_stream_of_forward(device):
 
 @case("streams", "accelerator", subject="priorities", users=0.1)
 def streams_may_have_priorities(device):
-    """A stream of high priority can be made, and works."""
+    """A stream of high priority can be created and works."""
     with torch.Stream(device, priority=-1) as stream:
         x = torch.ones(4, device=device) + 1
     stream.synchronize()

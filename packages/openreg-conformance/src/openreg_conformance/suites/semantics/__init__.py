@@ -54,7 +54,7 @@ def refusal(call, words):
 
 @case("gradients", subject="backward")
 def gradients_of_a_chain(device):
-    """Gradients of a chain of operators are those of the CPU."""
+    """Gradients of a chain of operators are the same as on the CPU."""
     found = []
     for where in ("cpu", device):
         x = torch.linspace(-1, 1, 12).view(3, 4).to(where).requires_grad_()
@@ -84,7 +84,7 @@ def gradients_have_gradients(device):
 
 @case("versions", subject="in-place writes")
 def writes_raise_the_version(device):
-    """Every way to write to a tensor raises its version, once."""
+    """Every way to write to a tensor increases its version once."""
     x = torch.arange(6.0, device=device).view(2, 3)
     ways = (
         lambda: x.add_(1),
@@ -109,7 +109,7 @@ def writes_raise_the_version(device):
 
 @case("versions", subject="writes that backward notices")
 def writes_to_saved_tensors_are_noticed(device):
-    """backward() refuses when a tensor that it needs was written to."""
+    """backward() raises if a required tensor was modified."""
     x = torch.ones(3, device=device, requires_grad=True)
     y = x.exp()
     y.add_(1)
@@ -120,7 +120,7 @@ def writes_to_saved_tensors_are_noticed(device):
 
 @case("view", subject="views and autograd", users=0.5)
 def writes_to_views_reach_gradients(device):
-    """A write to a view changes its base and the graph of its base."""
+    """A write to a view changes its base and the base's graph."""
     x = torch.ones(4, device=device, requires_grad=True)
     y = x * 1
     view = y[:2]
@@ -145,7 +145,7 @@ def modes_of_autograd(device):
 
 @case("semantics", subject="hooks", users=0.3)
 def hooks_are_called(device):
-    """Hooks of tensors and modules see tensors of the device, in order."""
+    """Hooks of tensors and modules are called in order with device tensors."""
     x = torch.ones(2, device=device, requires_grad=True)
     seen = []
     y = x * 3
@@ -160,7 +160,7 @@ def hooks_are_called(device):
 
 @case("semantics", subject="torch.autograd.Function", users=0.3)
 def functions_in_python(device):
-    """A Function in Python runs forward and backward on the device."""
+    """A Python Function runs forward and backward on the device."""
 
     class Cube(torch.autograd.Function):
         @staticmethod
@@ -198,7 +198,7 @@ def modules_are_moved(device):
 
 @case("semantics", subject="checkpoints", users=0.3)
 def checkpoints_compute_again(device):
-    """torch.utils.checkpoint computes the same again, with the same dropout."""
+    """torch.utils.checkpoint recomputes the same values, with the same dropout."""
     from torch.utils.checkpoint import checkpoint
 
     x = torch.ones(64, device=device, requires_grad=True)
@@ -255,7 +255,7 @@ def numbers_are_promoted(device):
 
 @case("modules", subject="a training loop")
 def network_learns(device):
-    """A small network learns as on the CPU: its losses are equal within rounding."""
+    """A small network trains as on the CPU: losses are equal within rounding."""
     found = []
     for where in ("cpu", device):
         torch.manual_seed(0)
@@ -314,7 +314,7 @@ TRANSFORMS = {
     each=[(transform, function) for transform in TRANSFORMS for function in FUNCTIONS],
 )
 def derivatives_of_functions(device, transform, function):
-    """torch.func's forward derivatives of functions are the CPU's."""
+    """torch.func's forward derivatives are the same as on the CPU."""
     x = torch.randn(4, 4, generator=torch.Generator().manual_seed(0))
     mine, expected = (
         TRANSFORMS[transform](FUNCTIONS[function], x.to(where))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``module.to(device)``: what stays the same object, and what goes on working."""
+"""``module.to(device)``: preserved objects and references."""
 
 import copy
 import weakref
@@ -293,7 +293,7 @@ def rnn_keeps_its_flat_weights_after_to(device):
         [a is b for a, b in zip(before, module.parameters(), strict=True)],
         [a is b for a, b in zip(flat, module.parameters(), strict=True)],
         [r() is p for r, p in zip(module._flat_weight_refs, before, strict=True)],
-        # The device has cells of its own, as CUDA has, with other rounding.
+        # The device has separate cell kernels, as CUDA has, with different rounding.
         output.detach().mul(1e5).round(),
         [p.grad.mul(1e4).round() for p in before],
     )

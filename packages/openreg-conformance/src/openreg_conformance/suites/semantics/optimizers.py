@@ -109,8 +109,9 @@ def step_between_forward_and_backward_is_noticed(device, name, path):
     optimizer.step()
     if "fused" not in path:
         return refusal(loss.backward, "modified by an inplace operation")
-    # PyTorch's fused operators raise no versions, on any device: they return nothing
-    # (gen_inplace_or_view_type.py), so the gradients are those of the new parameters.
+    # PyTorch's fused operators do not increase versions on any device, because they
+    # return nothing (gen_inplace_or_view_type.py). So the gradients belong to the new
+    # parameters.
     loss.backward()
     return [p.grad for p in parameters]
 

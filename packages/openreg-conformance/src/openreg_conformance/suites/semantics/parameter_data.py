@@ -55,7 +55,7 @@ def assigned_data_of_another_layout_is_refused(device):
 
 @program
 def flat_parameter_is_swapped_into_the_modules(device):
-    """What fully sharded training does: views of one flat tensor become the data."""
+    """As in fully sharded training: views of one flat tensor become the data."""
     module = nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 1))
     parameters = list(module.parameters())
     flat = torch.cat([p.detach().flatten() for p in parameters]).to(device)
@@ -77,7 +77,7 @@ def flat_parameter_is_swapped_into_the_modules(device):
 
 @program
 def storage_of_a_parameter_is_freed_and_filled_again(device):
-    """What fully sharded training does between forward and backward."""
+    """As in fully sharded training between forward and backward."""
     p = nn.Parameter(torch.arange(4.0).to(device))
     saved = p.detach().clone()
     loss = (p * p).sum()

@@ -181,7 +181,7 @@ def lstm_with_dropout_draws_the_same(device):
     module = nn.LSTM(3, 4, num_layers=2, dropout=0.5).to(device)
     torch.manual_seed(4)
     output, _ = module(torch.ones(2, 1, 3, device=device))
-    # The device has cells of its own, as CUDA has, with other rounding.
+    # The device has separate cell kernels, as CUDA has, with different rounding.
     return output.detach().mul(1e5).round()
 
 

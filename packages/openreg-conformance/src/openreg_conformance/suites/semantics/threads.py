@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Threads: what each has of its own, and what they share."""
+"""Threads: thread-local and shared state."""
 
 import threading
 from collections.abc import Callable
@@ -16,7 +16,7 @@ program, each, cases = _programs.program, _programs.each, _programs.cases
 
 
 def elsewhere(call: Callable[[], Any]) -> Any:
-    """Runs a call in a thread of its own; raises what it raises."""
+    """Runs a call in a separate thread; raises its exception."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(call).result()
 
