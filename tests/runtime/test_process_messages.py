@@ -286,9 +286,9 @@ def test_loss_ends_what_began_at_once(programs: tuple[Path, Path]) -> None:
 
 def test_memory_of_the_device_cannot_be_opened(programs: tuple[Path, Path]) -> None:
     unprotect, protect, kernel = lines(programs, "memory")
-    assert "is in the memory of the device process" in unprotect
+    assert "is in the device process's memory" in unprotect
     assert protect == "protect: done"
-    assert "is in the memory of the device process" in kernel
+    assert "is in the device process's memory" in kernel
 
 
 def test_crash_names_its_message_and_a_reset_goes_on(

@@ -131,7 +131,7 @@ def test_host_access_faults_with_the_block(run_python: Program) -> None:
 @pytest.mark.parametrize(
     ("use", "expected"),
     [
-        ("buffer.kernel_address", "is in the memory of the device process"),
+        ("buffer.kernel_address", "is in the device process's memory"),
         ("buffer.ipc_handle()", "runs in a separate process"),
     ],
 )

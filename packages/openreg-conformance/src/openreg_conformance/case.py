@@ -26,7 +26,7 @@ class Inexact:
     """Values that agree with the CPU's within the tolerance, but not bitwise.
 
     Attributes:
-        made: The number of such checks.
+        made: The number of these checks.
         message: The first of them.
         program: A program that reproduces it without this package.
     """

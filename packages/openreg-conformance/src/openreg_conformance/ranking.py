@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What to fix next: groups failures by cause, and ranks the findings by users.
+"""Groups failures by cause, and ranks the findings by users.
 
 A finding is a mechanism and, if known, an operator. Failures with the same PyTorch text
 about a missing kernel are one finding in all suites. If many operators fail in the same
@@ -51,7 +51,7 @@ class Finding:
 
     @property
     def title(self) -> str:
-        """What to fix, in short."""
+        """The title of the finding."""
         title = MECHANISMS[self.mechanism].title
         return f"{title}: {self.subject}" if self.subject else title
 

@@ -67,7 +67,7 @@ def lines(report: dict[str, Any], advices: int = ADVICES) -> Iterator[str]:
         yield "" if unexpected else "nothing to fix"
         return
     yield ""
-    yield f"What to fix next ({len(findings)} findings, most users first):"
+    yield f"Recommended fixes ({len(findings)} findings, most users first):"
     for i, finding in enumerate(findings[:advices], 1):
         yield from _advice(i, finding)
 

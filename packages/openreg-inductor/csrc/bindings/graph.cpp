@@ -134,7 +134,7 @@ void add_graph_functions(PyObject* module) {
        reinterpret_cast<PyCFunction>(
            reinterpret_cast<void (*)()>(&empty_strided)),
        METH_FASTCALL,
-       "A new tensor of the device: size, stride, dtype and device index."},
+       "A new device tensor: size, stride, dtype and device index."},
       {},
   }};
   THPObjectPtr type(make_guard_type());

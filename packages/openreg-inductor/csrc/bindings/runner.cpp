@@ -81,7 +81,7 @@ class Runner final : public Base {
       const std::string& folder,
       bool single_threaded)
       // The runtime in the library was compiled with CUDA's names
-      // (cuda_names/cuda.h), including the name of the device.
+      // (cuda_names/cuda.h), including the device name.
       : Base(
             library,
             models,
@@ -148,7 +148,7 @@ class Runner final : public Base {
   }
 
  private:
-  /// Wraps a library function in one that releases the GIL.
+  /// Wraps a library function so that it releases the GIL.
   template <auto member>
   void release_gil_in() {
     wrap<member>(this->*member);

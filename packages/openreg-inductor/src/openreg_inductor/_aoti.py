@@ -38,7 +38,7 @@ def enable(device: str) -> None:
     """Enables Inductor to generate and compile C++ for the device.
 
     Args:
-        device: The name of the device.
+        device: The device name.
     """
     load_library()
     from torch._inductor import codecache, cpp_builder

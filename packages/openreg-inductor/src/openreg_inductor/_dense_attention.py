@@ -44,7 +44,7 @@ def decompose(gm: fx.GraphModule, device: str) -> None:
 
     Args:
         gm: The graph of a forward or backward pass, which is changed in place.
-        device: The name of the device; calls on other devices stay.
+        device: The device name; calls on other devices stay.
 
     Raises:
         RuntimeError: If a function captures a tensor of another device, or if the
@@ -121,8 +121,8 @@ def _backward(*args: Any) -> Any:
         _, sums, _ = sdpa_dense(*given)
         args = (*args[:4], sums, *args[5:])  # at full precision
     *gradients, captured = sdpa_dense_backward(*args)
-    # The traced graph expects a gradient for each tensor, and autograd uses those that
-    # are required. An unused tensor has no gradient here.
+    # The traced graph expects a gradient for each tensor, and autograd uses the
+    # required ones. An unused tensor has no gradient here.
     filled = [
         torch.zeros_like(buffer)
         if gradient is None and isinstance(buffer, torch.Tensor)
@@ -159,7 +159,7 @@ def _check(call: fx.Node, options: Any) -> None:
     if options.get("BACKEND") == "FLASH":
         raise RuntimeError(
             "BACKEND='FLASH' but flash attention cannot be used: "
-            f"{place.type} has no such kernel. Use BACKEND='AUTO'"
+            f"{place.type} does not have this kernel. Use BACKEND='AUTO'"
         )
 
 

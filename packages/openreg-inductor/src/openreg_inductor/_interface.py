@@ -134,7 +134,7 @@ class Interface(device_interface.DeviceInterface):
     @staticmethod
     def get_compute_capability(device: Device = None) -> str:
         del device
-        # The kernels and their caches are those for the CPU.
+        # The kernels and their caches are the CPU's.
         return str(torch.backends.cpu.get_cpu_capability())
 
     @staticmethod

@@ -163,7 +163,7 @@ def apply(device: str) -> None:
     """Makes Inductor generate C++ kernels for the device; once per process.
 
     Args:
-        device: The name of the device.
+        device: The device name.
 
     Raises:
         UpstreamChangedError: If a function differs from torch 2.13.0; nothing is

@@ -54,9 +54,8 @@ void check_reachable(const void* devPtr) {
     throw Failure(
         orErrorNotSupported,
         "devPtr " + hex(devPtr) +
-            " is in the memory of the device process "
-            "(OPENREG_ISOLATION=process): copy it, or send a message to the "
-            "device's executor");
+            " is in the device process's memory (OPENREG_ISOLATION=process): "
+            "copy it, or send a message to the device's executor");
   }
 }
 

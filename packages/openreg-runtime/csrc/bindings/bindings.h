@@ -135,8 +135,8 @@ inline orStream_t handle_of(const Stream* stream) {
 
 /// Enqueues `callable(*args)` on `stream` as a kernel.
 void launch(orStream_t stream, nb::handle callable, nb::handle args);
-/// The name of a kernel in activity records, valid forever; null while
-/// recording is off.
+/// A kernel's name in activity records, valid forever; null while recording is
+/// off.
 const char* name_of_kernel(nb::handle callable);
 /// Enqueues `callable(*args)` as a host function.
 void launch_host(orStream_t stream, nb::handle callable, nb::handle args);

@@ -43,7 +43,7 @@ class KeptFailure {
     drained_ = std::max(drained_, commands);
   }
   /// Clears the failure, unless commands were dropped that were enqueued after
-  /// the last such call began: their caller must see it, too.
+  /// the last note_drained(): their caller must see it, too.
   void forget_reported() noexcept {
     if (last_dropped_ <= drained_) {
       forget();

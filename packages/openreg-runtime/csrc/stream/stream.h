@@ -92,7 +92,7 @@ class Stream {
   void replay(GraphRun run, Epoch epoch);
 
   // Captures (capture.cpp). A captured stream passes its entries to the
-  // capture, except for calls of its own commands.
+  // capture, except for calls from its commands.
   /// Throws orErrorInvalidValue if it is captured already.
   void begin_capture(Epoch epoch, orStreamCaptureMode mode);
   /// Throws as orStreamEndCapture().

@@ -21,7 +21,7 @@ class ResourceUsage(NamedTuple):
         ipc_mappings: Blocks of other processes.
         streams: Streams, without default streams.
         events: Events.
-        failures: Injected failures, including those from ``OPENREG_FAILURES``.
+        failures: Injected failures, including ``OPENREG_FAILURES``.
         threads: Workers of all streams.
         graphs: Graphs.
     """

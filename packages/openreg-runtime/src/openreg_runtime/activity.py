@@ -40,7 +40,7 @@ class Activity(NamedTuple):
 
     Attributes:
         kind: The kind. The first five of ``KINDS`` are commands of streams.
-        name: The name of the kernel or of the C function.
+        name: The kernel's or the C function's name.
         device: The index of the device; None if there is none.
         stream: The number of the stream, ``Stream.number``; None if there is none.
         enqueued: The time of the call.

@@ -30,7 +30,7 @@ from .mirrors import parts
 # Patterns of the device in messages, reprs and type names.
 _SPELLINGS = (
     (r", device='[a-z]+(:0)?'", ""),  # the repr of tensors
-    # PyTorch renames types of its own devices: processErrorMsg in
+    # PyTorch renames types of the built-in devices: processErrorMsg in
     # torch/csrc/Exceptions.cpp.
     (r"\b{device}(\w+)Type\b", r"torch.\1Tensor"),
     (r"torch\.{device}\.(?=(sparse\.)?\w+(Tensor|Storage))", "torch."),

@@ -42,7 +42,7 @@ def workers_make_batches(device):
         assert torch.cat(seen).cpu().equal(torch.arange(20.0))
 
 
-@case("data_loading", subject="tensors of the device", users=0.2)
+@case("data_loading", subject="device tensors", users=0.2)
 def tensors_of_the_device_are_collated(device):
     """default_collate stacks device tensors."""
     rows = [{"x": torch.full((2,), float(i), device=device), "y": i} for i in range(3)]

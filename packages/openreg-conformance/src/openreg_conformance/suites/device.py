@@ -329,7 +329,7 @@ def tensors_of_two_devices_are_refused(device):
     assert (x + 1).tolist() == [2, 2]
 
 
-@case("operators", "accelerator", subject="tensors of the host", users=0.6)
+@case("operators", "accelerator", subject="host tensors", users=0.6)
 def tensors_of_the_host_are_refused(device):
     """An operator on device and host tensors raises, except for host scalars."""
     x = torch.ones(2, 2, device=device)

@@ -248,7 +248,7 @@ def record_stream_keeps_memory(device):
         assert found == [1.0], f"the side stream read {found}, expected ones"
 
 
-@case("streams", "accelerator", subject="memory of a stream", users=0.4)
+@case("streams", "accelerator", subject="stream memory", users=0.4)
 def memory_of_a_stream_is_used_again_in_order(device):
     """Memory freed on a stream is reused there in order."""
     with torch.Stream(device) as stream:

@@ -398,7 +398,7 @@ void SharedTransport::reduce_scatter(
           ? data + begins[own] + first
           : steps.slot(static_cast<int>(other)) + own * share;
     }
-    // The result may be this rank's part of its own input.
+    // The result may alias this rank's part of the input.
     combine(steps.own_result(), given, count, buffer.scalar_type(), op);
     store_bytes(
         data_of(result) + first, steps.own_result(), count, size_of(result));

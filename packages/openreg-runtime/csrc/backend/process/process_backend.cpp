@@ -414,7 +414,7 @@ class ProcessBackend final : public Backend {
   /// The device process, which is started if it does not run. Throws
   /// orErrorDeviceLost.
   std::shared_ptr<DeviceProcess> process();
-  /// Reads memory of a process that the device has or had. Throws
+  /// Reads the memory of a present or former device process. Throws
   /// orErrorDeviceLost.
   void read(
       const std::shared_ptr<DeviceProcess>& process,

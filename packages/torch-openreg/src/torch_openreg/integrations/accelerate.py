@@ -121,7 +121,8 @@ def _with_half_precision(code: CodeType) -> CodeType:
     """Adds openreg to the devices for float16, a constant of the constructor.
 
     Raises:
-        RuntimeError: If the constructor does not have exactly one such constant.
+        RuntimeError: If the constructor does not have exactly one constant of this
+            form.
     """
     lists = [
         const

@@ -163,7 +163,7 @@ class OpenRegDDPStrategy(DDPStrategy):  # type: ignore[misc] # mypy skips lightn
     """DDP for Lightning's Trainer on devices of ``OpenRegAccelerator``.
 
     Lightning's own class wraps the model on a CUDA stream unless the device is the CPU.
-    The arguments are those of Lightning's class.
+    The arguments are the same as for Lightning's class.
     """
 
     def determine_ddp_device_ids(self) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Device memory: present use, peak use, and free memory.
 
-The numbers are those of ``torch.accelerator``, with the functions of
+The numbers come from ``torch.accelerator``, with the functions of
 ``torch.cuda.memory``. They are 0 until the devices have started.
 :mod:`torch.openreg._memory_history` records the origin of each block.
 """
@@ -231,9 +231,9 @@ def host_memory_stats() -> dict[str, Any]:
 
     Returns:
         Numbers by name: ``allocations`` and ``allocated_bytes`` count all blocks, in
-        use or cached, ``active_requests`` and ``active_bytes`` those in use, each with
-        ``.current``, ``.peak``, ``.allocated`` and ``.freed``; ``host_alloc_time`` and
-        ``host_free_time`` are microseconds, with ``.total``, ``.max``, ``.min``,
+        use or cached, ``active_requests`` and ``active_bytes`` the blocks in use, each
+        with ``.current``, ``.peak``, ``.allocated`` and ``.freed``; ``host_alloc_time``
+        and ``host_free_time`` are microseconds, with ``.total``, ``.max``, ``.min``,
         ``.count`` and ``.avg``. Sizes are rounded up to powers of two. Empty until the
         devices have started.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def memory_limit(limit: int, device: Device = None) -> Iterator[None]:
-    """Limits the memory of a device.
+    """Limits the device memory.
 
     Releases the allocator's cache first. The allocator reserves segments of at least 2
     MiB, so leave room for one more than the tensors need.

@@ -476,7 +476,7 @@ def _few_threads(size: int) -> Iterator[None]:
 def _report(ranks: list[Rank]) -> str:
     """Reports the rank that failed first, then the results of the others."""
     failed = [each for each in ranks if each.failure]
-    # A rank that raised is more informative than one that waited for it.
+    # A rank that raised is more informative than a rank that waited for it.
     failed.sort(key=lambda each: (each.running, each.seconds))
     lines = []
     for place, each in enumerate(failed):

@@ -42,8 +42,8 @@ class Life:
             program memory, and replays use the block even after it was freed.
         ended: Whether it was freed.
         freed: The line that freed it.
-        waited_for: The work, besides work of its own stream, that completes before the
-            block is reused, because of ``record_stream``.
+        waited_for: The work of other streams that completes before the block is reused,
+            because of ``record_stream``.
         waited_in: The order of the clock ``waited_for``.
     """
 

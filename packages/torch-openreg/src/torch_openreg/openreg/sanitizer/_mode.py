@@ -171,7 +171,7 @@ def report() -> None:
     follow.
 
     Raises:
-        UnsynchronizedAccessError: For the first such write.
+        UnsynchronizedAccessError: For the first of these writes.
     """
     analysis = _analysis
     if analysis is not None:
