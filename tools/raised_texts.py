@@ -23,8 +23,8 @@ from typing import NamedTuple
 from prose import files
 from workspace import ROOT
 
-# The functions and macros of C++ that throw or warn, ours (``fail``, ``reject_limit``)
-# and those of PyTorch and Python, and the table of the runtime's errors.
+# C++ functions and macros that throw or warn: the packages' own (``fail``,
+# ``reject_limit``), PyTorch's and Python's, and the table of the runtime's errors.
 _RAISES = re.compile(
     r"\b(?P<name>(?:STD_)?TORCH_(?:CHECK|WARN|INTERNAL_ASSERT)\w*|C10_THROW_ERROR"
     r"|throw [\w:]+|return [\w:]*(?:Failure|Error)|make_exception_ptr"

@@ -88,7 +88,7 @@ def _body(report: dict[str, Any]) -> Iterator[str]:
     yield "<h2>Suites</h2>"
     yield from _table(scores(report, "suite"), "suite")
     findings = rank(report)
-    yield "<h2>What to fix next</h2>"
+    yield "<h2>Recommended fixes</h2>"
     if findings:
         yield "<p class=faint>What most users need comes first.</p>"
         yield "<ol class=findings>"
