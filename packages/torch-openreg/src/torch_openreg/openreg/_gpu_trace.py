@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Callbacks for streams, events, host waits and memory.
 
-``torch._C._activate_gpu_trace()`` makes the device's C++ code call them; their names are
-the same as in ``torch.cuda._gpu_trace``. Streams and events are passed as the address of
-the runtime's object, memory as its address. A callback runs before the traced call, on
-its thread, except after an allocation. An error in a callback is logged.
+``torch._C._activate_gpu_trace()`` makes the device's C++ code call them; their names
+are the same as in ``torch.cuda._gpu_trace``. Streams and events are passed as the
+address of the runtime's object, memory as its address. A callback runs before the
+traced call, on its thread, except after an allocation. An error in a callback is
+logged.
 
 There are two differences from CUDA. The device is current when its synchronization is
 traced. If ``Event.query`` finds an event reached, it is traced as a wait of stream 0,
