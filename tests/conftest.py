@@ -12,9 +12,9 @@ pytest_plugins = [
 ]
 
 if find_spec("openreg_aten"):
-    # Tests of float16 and bfloat16 compare bits with the CPU's. Those of the default
-    # compare with float64, in programs of their own.
+    # Tests of float16 and bfloat16 compare bitwise with the CPU. Tests of the default
+    # compare with float64, in separate programs.
     os.environ.setdefault("OPENREG_HALF_IN_FLOAT32", "0")
-    # The tests compare with the CPU, which runs more than CUDA. Those of the limits
-    # start programs of their own.
+    # The tests compare with the CPU, which supports more than CUDA. Tests of the limits
+    # start separate programs.
     os.environ["OPENREG_CUDA_LIMITS"] = "0"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What autocast does on the device of openreg-aten."""
+"""Autocast on the device of openreg-aten."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Importing openreg_amp: alone, beside another backend, left out, on another torch."""
+"""Importing openreg_amp: alone, with another backend, disabled, on another torch."""
 
 from __future__ import annotations
 

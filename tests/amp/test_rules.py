@@ -16,7 +16,7 @@ from support.programs import ROOT
 # CUDA's registrations that are in no list of the header. They are operators of cuDNN,
 # which no other device has a kernel for: `convolution` comes to them on CUDA only.
 CUDNN = {"aten::cudnn_convolution", "aten::cudnn_convolution_transpose"}
-# The one operator that is no rule of casting; PyTorch bans it beside the lists.
+# The only operator without a casting rule, which PyTorch bans separately.
 BANNED = ("aten::binary_cross_entropy", "banned")
 
 # PyTorch's lists, which all of its devices share, by their macros.

@@ -106,9 +106,9 @@ def settled_memory() -> Callable[[int], int]:
     """Gives a function that reads device 0's allocated bytes and expects a value.
 
     Garbage is collected first: earlier tests may have left tensors in reference cycles,
-    such as the modules of a traced network. The device's autograd thread, and a stream,
-    let go of their last block soon after the caller goes on, so the function reads
-    again for a while.
+    such as the modules of a traced network. The device's autograd thread and a stream
+    release their last block shortly after the caller continues, so the function retries
+    for a while.
     """
     gc.collect()
 

@@ -197,7 +197,7 @@ def test_two_devices_are_refused_by_name(device: str) -> None:
     for function in (torch.add, torch.dot, lambda a, b: torch.cat([a, b])):
         with pytest.raises(RuntimeError, match=message):
             function(x, y)
-    # Unlike on the CPU, no other device's scalar may stand beside.
+    # Unlike on the CPU, scalars of other devices are not accepted.
     with pytest.raises(RuntimeError, match=message):
         x + y.sum()
 

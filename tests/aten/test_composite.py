@@ -35,7 +35,7 @@ def test_every_such_operator_has_a_kernel_of_the_device() -> None:
 
 
 def kernel_source(name: str) -> str:
-    """The line of the dispatch table that says where the device's kernel is from."""
+    """Returns the line of the dispatch table with the source of the device's kernel."""
     for line in torch._C._dispatch_dump_table(name).splitlines():
         if line.startswith("PrivateUse1: "):
             return line

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Operators take a number of the host beside device tensors where CUDA's do."""
+"""Operators accept a host scalar with device tensors where CUDA's do."""
 
 from __future__ import annotations
 

@@ -219,7 +219,7 @@ ERRORS: dict[str, Callable[[str], object]] = {
 def test_wrong_use_is_refused_as_by_the_cpu(device: str, name: str) -> None:
     with pytest.raises(RuntimeError) as expected:
         ERRORS[name]("cpu")
-    # Nothing may keep the error, for its traceback keeps tensors of the device.
+    # The error must not be kept, because its traceback keeps device tensors.
     with pytest.raises(RuntimeError, match=f"^{re.escape(str(expected.value))}$"):
         ERRORS[name](device)
 

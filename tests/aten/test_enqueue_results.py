@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the host knows of the results of enqueued operators before they are there."""
+"""The metadata of enqueued operators' results before they are computed."""
 
 from __future__ import annotations
 

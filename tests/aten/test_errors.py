@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Errors are those of PyTorch, and the device goes on after each."""
+"""Errors are the same as in PyTorch, and the device works after each."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""First calls: what dry runs say of results."""
+"""First calls: the results predicted by dry runs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """CUDA's rules of rounding, segments and settings, with the figures they give.
 
-Each test runs in a process of its own, as peaks and settings are of the process.
+Each test runs in a separate process, because peaks and settings are per process.
 """
 
 from __future__ import annotations
@@ -45,17 +45,16 @@ def printed(run_python: Program) -> Callable[..., list[list[int]]]:
 
 KIB, MIB = 1 << 10, 1 << 20
 
-# What a program does, and what is allocated and reserved afterwards by CUDA's rules.
-# Requests are rounded up to 512 bytes; up to 1 MiB they share segments of
-# 2 MiB; below 10 MiB, segments of 20 MiB; above, each has a segment that is a multiple
-# of 2 MiB. The rest of a small block is split off from 512 bytes on, that of a large
-# one above 1 MiB.
+# The steps of a program, and the bytes that CUDA's rules allocate and reserve. Requests
+# are rounded up to 512 bytes; up to 1 MiB they share segments of 2 MiB; below 10 MiB,
+# segments of 20 MiB; above, each has a segment that is a multiple of 2 MiB. The rest of
+# a small block is split off from 512 bytes on, the rest of a large block above 1 MiB.
 SEQUENCE: list[tuple[str, int, int]] = [
     ("a = take(1)", 512, 2 * MIB),
     ("b = take(1000)", 512 + 1024, 2 * MIB),
-    # 1 MiB fits into what is left of the small segment: 2 MiB - 1536.
+    # 1 MiB fits into the rest of the small segment: 2 MiB - 1536.
     ("c = take(MIB)", MIB + 1536, 2 * MIB),
-    # What is left, 1 MiB - 1536, is too small: a second small segment.
+    # The rest, 1 MiB - 1536, is too small: a second small segment.
     ("d = take(MIB)", 2 * MIB + 1536, 4 * MIB),
     # More than 1 MiB is large: a segment of 20 MiB.
     ("e = take(MIB + 1)", 3 * MIB + 2048, 24 * MIB),
@@ -63,7 +62,7 @@ SEQUENCE: list[tuple[str, int, int]] = [
     # Of the 20 MiB 10 MiB - 512 are left: 9.5 MiB fit, and as the rest, 512 KiB - 512,
     # is not split off, the block is 10 MiB - 512.
     ("g = take(9 * MIB + 512 * KIB)", 22 * MIB + 1536, 24 * MIB),
-    # From 10 MiB on a segment of its own, rounded up to 2 MiB; the block is all of it.
+    # From 10 MiB on a separate segment, rounded up to 2 MiB, with a single block.
     ("h = take(11 * MIB)", 34 * MIB + 1536, 36 * MIB),
     # The freed 9 MiB lie between e and g: 2 MiB are taken from them.
     ("del f", 25 * MIB + 1536, 36 * MIB),

@@ -147,7 +147,7 @@ def test_recording_a_view_keeps_the_block(device: str, latch: Latches) -> None:
 
 
 def test_kernel_gets_no_block_that_later_work_of_its_stream_uses(device: str) -> None:
-    """A kernel allocates when it runs: what the host freed meanwhile may be in use."""
+    """A kernel allocates when it runs: memory that the host has freed may be in use."""
     a = torch.ones(128, device=device)
     source = pinned(5, 512)
     back = torch.zeros(512, dtype=torch.uint8).pin_memory()

@@ -224,7 +224,7 @@ def test_disabled_attention_only_changes_the_choice(run_python: Program) -> None
 
 @pytest.fixture
 def python_path(tmp_path: Path) -> str:
-    """Finds a package too that has a mechanism of its own."""
+    """Also finds a package with its own mechanism."""
     metadata = tmp_path / "other-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: other\n")

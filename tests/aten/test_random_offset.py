@@ -36,7 +36,7 @@ def generator(device: str) -> torch.Generator:
 
 
 def offset_at(draws: int) -> int:
-    """The offset after so many numbers of 32 bits, as the page says."""
+    """The offset after a count of 32-bit numbers, as documented."""
     return draws // 16 * 4 + (draws % 16 << 58)
 
 

@@ -224,7 +224,7 @@ def test_lstm_runs_in_onednn_where_the_cpu_does(device: str) -> None:
 def test_results_known_in_one_grad_mode_are_not_taken_for_the_other(
     both: Both, first: bool, second: bool
 ) -> None:
-    """What is known of a layer's results in one mode is not taken for the other."""
+    """The cached results of a layer in one mode are not used for the other mode."""
     module = nn.LSTM(11, 13, num_layers=2)
     weights, x = weights_of(module), torch.randn(4, 3, 11)
 

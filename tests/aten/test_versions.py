@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Version counters rise exactly where those of the CPU do."""
+"""Version counters increase exactly as on the CPU."""
 
 from __future__ import annotations
 

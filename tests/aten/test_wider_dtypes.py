@@ -143,7 +143,7 @@ def test_what_cuda_refuses_too_is_refused_in_the_words_of_the_cpu(device: str) -
         with pytest.raises(type(expected.value)) as mine:
             use(device)
         if "histc" not in str(expected.value):
-            # The name of a kernel ends with the device's.
+            # A kernel's name ends with the device's name.
             words = str(expected.value).replace("_cpu", f"_{torch.device(device).type}")
             assert str(mine.value) == words
 

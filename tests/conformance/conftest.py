@@ -15,7 +15,7 @@ import pytest
 
 
 class Ended(NamedTuple):
-    """What came of a command."""
+    """The result of a command."""
 
     status: int
     output: str

@@ -652,7 +652,7 @@ def plant(name: str) -> None:
     """Makes the device wrong.
 
     Raises:
-        KeyError: If there is no such bug.
+        KeyError: If the bug does not exist.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is made of the results of a run: pages, XML, comparisons, the ranking."""
+"""The outputs of a run: pages, XML, comparisons, the ranking."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 EIGHT_BITS = (torch.float8_e4m3fn, torch.float8_e5m2)
 COMPLEX = (torch.complex64, torch.complex128)
 DTYPES = (torch.bool, *INTEGERS, *FLOATS, *EIGHT_BITS, *COMPLEX)
-# Those that gloo reduces on tensors of the CPU.
+# The dtypes that gloo reduces on CPU tensors.
 GLOO = (*FLOATS, torch.uint8, torch.int8, torch.int32, torch.int64)
 LAYOUTS = ("contiguous", "strided", "transposed", "empty", "scalar")
 SHAPES = {"empty": (0, 3), "scalar": ()}
@@ -43,7 +43,7 @@ def case(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def values(rank: int, dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
-    """What a rank gives: small enough to be exact in every type."""
+    """A rank's input, small enough to be exact in every dtype."""
     generator = torch.Generator().manual_seed(rank)
     numbers = torch.randint(0, 3, shape, generator=generator)
     return (numbers > 0) if dtype == torch.bool else numbers.to(dtype)
@@ -162,7 +162,7 @@ def sums_of_floats_to_the_bit(rank: int) -> None:
             given.append((torch.randn(257, generator=generator) * 9).to(dtype))
         tensor = given[rank].to(DEVICE)
         dist.all_reduce(tensor)
-        # gloo adds in an order of its own, and memory that is shared in that of ranks.
+        # gloo adds in its own order, shared memory in the order of ranks.
         wanted = given[rank].clone()
         dist.all_reduce(wanted)
         if backend.shares_memory:
@@ -426,13 +426,15 @@ def recv_from_any_rank(rank: int) -> None:
             expect(received, values(source, torch.float32, (4, 3)), source)
         assert sources == {1, 2}
     else:
-        # A tag of its own: a rank may be in the next case while another sends this.
+        # A separate tag, because a rank may be in the next case while another sends
+        # this.
         dist.send(values(rank, torch.float32, (4, 3)).to(DEVICE), 0, tag=8)
 
 
 @case
 def batch_in_a_ring(rank: int) -> None:
-    # Each sends before it receives, also to itself, which needs all begun at once.
+    # Each rank sends before it receives, also to itself, so all operations must begin
+    # together.
     for dtype in DTYPES:
         given = values(rank, dtype, (4, 3)).to(DEVICE)
         received, own = torch.zeros_like(given), torch.zeros_like(given)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torchrun starts ranks again after one was killed, and the training goes on."""
+"""torchrun restarts ranks after one was killed, and the training continues."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXAMPLE = ROOT / "examples" / "distributed" / "elastic.py"
 
 
 def losses_without_a_restart(steps: int) -> list[float]:
-    """Those of the example, of one process on the CPU that has all batches."""
+    """Returns the losses of the example in one CPU process with all batches."""
     torch.manual_seed(0)
     model = nn.Linear(4, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)

@@ -66,7 +66,7 @@ def train_in_a_pipeline(rank: int) -> list[float]:
 
 
 def run_once(rank: int, train: Callable[[int], list[float]], file: Path) -> list[float]:
-    """Trains in a group of its own, which a failure ends."""
+    """Trains in a separate group, which a failure ends."""
     dist.init_process_group(
         "occl",
         store=dist.FileStore(str(file), 2),
@@ -102,7 +102,8 @@ def sweep(
                 with inject_failure("launch", first=first):
                     values = run_once(rank, train, folder / f"{failing} {launch}")
             except RuntimeError as error:
-                # The other rank is told of the failure, or finds this one gone.
+                # The other rank is notified of the failure, or detects the end of this
+                # one.
                 if rank == failing and "injected failure" not in str(error):
                     raise
                 raised += 1

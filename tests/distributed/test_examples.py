@@ -33,7 +33,7 @@ def promised(script: Path, what: str = "") -> list[str]:
 
 
 def run_scripts(rank: int, folder: Path, commands: list[list[str]]) -> list[str]:
-    """Runs scripts in turn, each with a default group of its own."""
+    """Runs scripts in turn, each with its own default group."""
     printed = []
     for number, command in enumerate(commands):
         size = int(os.environ["WORLD_SIZE"])

@@ -281,7 +281,7 @@ def test_a_finalizer_may_call_a_collective():
 
 
 def code_at(number: int) -> types.CodeType:
-    """Code of a file of its own, which calls twice."""
+    """Code in a separate file, which calls twice."""
     call = "  dist.all_reduce(tensor)\n"
     source = f"def place_{number}():\n{call}{call}place_{number}()"
     return compile(source, f"file_{number}.py", "exec")
@@ -408,7 +408,7 @@ def test_no_call_is_kept_if_the_setting_says_so(monkeypatch):
 
 
 def record_of(rank: int, *, token: int, called: int, numbers: list[int]) -> Any:
-    """A record with collectives that are complete, but for the first of rank 0."""
+    """A record with complete collectives, except for the first one of rank 0."""
     entries = [
         {
             "profiling_name": "occl:all_reduce",

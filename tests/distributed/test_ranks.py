@@ -301,7 +301,7 @@ def test_program_ends_though_what_it_forked_lives(run_script, tmp_path):
         PYTHONUNBUFFERED=None,
     )
     os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
-    # What the server has printed is its own, and not that of the rank, too.
+    # The server's output is not repeated by the rank.
     assert (ended.returncode, ended.stdout) == (0, "imported\n"), ended.stderr
 
 
@@ -394,7 +394,7 @@ def test_ranks_end_with_pytest(start_method, tmp_path, number):
             env=variables(START_METHOD=start_method),
             stdout=out,
             stderr=out,
-            # What starts the tests may ignore it, as a shell does in the background.
+            # The parent of the tests may ignore it, as a shell does in the background.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Calls that are refused at once, and that the group is as before after them."""
+"""Calls that are refused immediately and do not change the group."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def different_reductions(rank: int) -> None:
 
 
 def failed(rank: int) -> None:
-    """A stream that waits for a collective tells why it failed, in few lines."""
+    """A stream that waits for a collective reports why it failed, in few lines."""
     tensor = torch.ones(2 + rank, device=DEVICE)
     ready = torch.zeros(1)
     if rank == 1:

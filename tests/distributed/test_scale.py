@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Many ranks on few cores, many streams, two groups at once: nothing waits for ever.
+"""Many ranks on few cores, many streams, two groups at a time: no deadlocks.
 
 Each case runs through memory that the ranks share, and through gloo.
 """

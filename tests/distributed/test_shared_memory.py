@@ -106,7 +106,7 @@ def large_data_goes_in_pieces(rank: int) -> None:
     dist.gather(received, found, 1)
     for output, wanted in zip(found or [], parts, strict=False):
         assert torch.equal(output.cpu(), wanted)
-    # Ranks r and s give each other (r + 1) * (s + 1) times so many.
+    # Ranks r and s exchange (r + 1) * (s + 1) times this count.
     sends = [
         [300_001 * (r + 1) * (to + 1) for to in range(ranks)] for r in range(ranks)
     ]

@@ -109,7 +109,7 @@ def memory_is_kept_while_it_runs(rank: int) -> None:
     with side:
         work = dist.all_gather_into_tensor(output, given, async_op=True)
     del given
-    # This would take the same memory, and write to it at once.
+    # This would take the same memory and write to it immediately.
     nines = torch.full((1024,), 9.0, device=DEVICE)
     assert nines.sum().item() == 9 * 1024
     assert latch.holds

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fixtures: programs of source in interpreters of their own."""
+"""Fixtures that run source in separate interpreters."""
 
 from __future__ import annotations
 

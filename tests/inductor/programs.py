@@ -3,8 +3,9 @@
 
     python programs.py [NAME...]
 
-Each is run on both, with the same numbers. A line of JSON for each says whether the
-results are equal, bit by bit, and whether the device's were made by compiled kernels.
+Each runs on both devices with the same numbers. A line of JSON per program reports
+whether the results are bitwise equal, and whether compiled kernels produced the
+device's results.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ def function(*shapes: Any, **options: Any) -> Callable[[Callable[..., Any]], Pro
     """Adds a function of tensors, compiled as one graph.
 
     Args:
-        shapes: Of the arguments; what is no tuple is an argument itself.
+        shapes: Shapes of the arguments; a value that is not a tuple is the argument
+            itself.
         options: Of ``torch.compile``.
     """
 
@@ -987,7 +989,7 @@ def train_with_other_batches(device: str) -> Any:
 
 
 def compare(name: str) -> dict[str, Any]:
-    """Runs a program on both devices; returns what is said of it."""
+    """Runs a program on both devices; returns its report."""
     run = PROGRAMS[name]
     expected = tree_leaves(run("cpu"))
     torch.compiler.reset()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Models that AOTInductor has compiled for the device, in processes of their own."""
+"""Models compiled by AOTInductor for the device, in separate processes."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_attention_has_the_bits_of_the_cpu(compiled, masked, dtype):
 def on_cpu(
     q: Tensor, k: Tensor, v: Tensor, score=None, mask=None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """What FlexAttention computes, of tensors of the CPU, and one score at a time."""
+    """Computes FlexAttention on CPU tensors, one score at a time."""
     groups = q.size(1) // k.size(1)
     k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
     wide = torch.promote_types(q.dtype, torch.float)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled kernels are work of the device's streams, and fail as such."""
+"""Compiled kernels run and fail like other work of the device's streams."""
 
 from __future__ import annotations
 

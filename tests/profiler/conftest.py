@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fixtures of the tests of openreg_profiler: traces, and programs of their own."""
+"""Fixtures for tests of openreg_profiler: traces, and separate programs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Trace:
 
     @property
     def work(self) -> list[dict[str, Any]]:
-        """What the devices did."""
+        """The work of the devices."""
         return self.of(*WORK)
 
     def names(self) -> list[str]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Collectives of two ranks in torch.profiler, and what utilization() says of them."""
+"""Collectives of two ranks in torch.profiler and in utilization()."""
 
 from __future__ import annotations
 

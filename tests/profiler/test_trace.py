@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What torch.profiler shows of the device: kernels, copies, ranges and arrows."""
+"""The device in torch.profiler: kernels, copies, ranges and arrows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def warm() -> None:
 
 
 def rows(result: profile) -> dict[str, Any]:
-    """Returns the rows of operators, without those of kernels."""
+    """Returns the rows of operators, without kernels."""
     return {
         row.key: row
         for row in result.key_averages()
@@ -50,7 +50,7 @@ def test_operators_have_the_time_of_their_kernels(trace_of: TraceOf) -> None:
     for name in ("aten::mm", "aten::relu"):
         assert found[name].count == 3
         assert found[name].device_time_total > 0
-    # What an operator calls is its own: matmul has no kernel, and the time of mm.
+    # Inner operators count for the outer one: matmul has no kernel, and the time of mm.
     assert found["aten::matmul"].self_device_time_total == 0
     assert (
         found["aten::matmul"].device_time_total

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What utilization() says of programs with a known waste, and what it is made of."""
+"""utilization() of programs with a known inefficiency, and its parts."""
 
 from __future__ import annotations
 
@@ -127,7 +127,8 @@ def test_shares_and_rates_are_those_of_the_kernels() -> None:
     assert 0 < whole.share <= 1
     (product,) = (row for row in found.operators if row.name == "aten::mm")
     assert product.flops == pytest.approx(5 * 2 * 300**3 / product.seconds)
-    # As messages, a first call is asked what its results look like: a copy more.
+    # With messages, a first call requests its results' metadata, which is one more
+    # copy.
     placed = [each for each in found.work if each.kind == "memcpy"]
     assert product.launches == 5 + len(placed)
     moved = 5 * 2 * 300 * 300 * 4 + sum(each.bytes for each in placed)

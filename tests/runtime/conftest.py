@@ -30,7 +30,7 @@ def no_leak() -> Iterator[None]:
     gc.collect()
     deadline = time.monotonic() + 10
     while not is_as_before() and time.monotonic() < deadline:
-        # What a stream held last, and its worker, end soon after the stream's work.
+        # A stream's last objects and its worker end shortly after its work.
         for index in range(runtime.device_count()):
             runtime.synchronize(index)
     assert is_as_before(), (before, runtime.resource_usage())

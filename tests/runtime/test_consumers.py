@@ -90,7 +90,7 @@ endforeach()
 
 
 def clean_run(*command: str | Path, **environment: str) -> Ended:
-    """Runs a program where no variable says where libraries are."""
+    """Runs a program without environment variables for libraries."""
     clean = {
         name: value
         for name, value in os.environ.items()

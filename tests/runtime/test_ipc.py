@@ -172,7 +172,7 @@ def test_event_orders_the_work_of_two_processes(child, latch) -> None:
 
 
 def test_wait_for_an_event_of_another_process_releases_the_gil(child) -> None:
-    """The other process goes on only because a thread of this one tells it to."""
+    """The other process continues only after a signal from a thread of this one."""
     other = child(
         """
         import threading

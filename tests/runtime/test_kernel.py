@@ -186,7 +186,7 @@ def test_kernel_may_launch_and_wait_elsewhere() -> None:
 
 
 def test_every_wait_releases_the_gil(latch) -> None:
-    """Each wait ends only if another Python thread can run meanwhile."""
+    """Each wait ends only if another Python thread can run."""
     stream = runtime.Stream(0)
     event = runtime.Event()
     pinned = runtime.PinnedBuffer(8)

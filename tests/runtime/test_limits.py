@@ -157,7 +157,7 @@ def test_timeout_of_the_environment_holds_for_every_device(run_script) -> None:
 
 
 def test_waits_with_a_limit_release_the_gil(latch, device) -> None:
-    """The wait ends only if another Python thread can run meanwhile."""
+    """The wait ends only if another Python thread can run."""
     stream = runtime.Stream(device)
     held = latch(stream)
     with failures.wait_timeout(40, device), held.released_by_a_thread():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the installed package holds."""
+"""The contents of the installed package."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import pytest
 
 from support.isolation import marked
 
-# What happens before the host touches the block of 1000 bytes on device 1.
+# The steps before the host accesses the block of 1000 bytes on device 1.
 MOMENTS = {
     "before_a_kernel": "",
     "during_a_kernel": """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs in C++ that use devices in processes of their own."""
+"""C++ programs that use devices in separate processes."""
 
 from __future__ import annotations
 

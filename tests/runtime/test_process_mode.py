@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Devices in processes of their own: bytes, failures, and what is left at the end."""
+"""Devices in separate processes: memory, failures, and cleanup."""
 
 from __future__ import annotations
 

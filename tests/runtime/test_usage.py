@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the process holds, and the version of the library."""
+"""The resources of the process, and the version of the library."""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ NAME = "acme"
 
 
 class Environment:
-    """A new virtual environment beside torch and openreg-runtime, and nothing of ours.
+    """A new virtual environment with torch and openreg-runtime, without other packages
+    of the workspace.
 
     Attributes:
         python: Its interpreter.

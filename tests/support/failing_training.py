@@ -49,7 +49,7 @@ def train_on_two_devices() -> list[float]:
 
 
 def train_with_a_prefetch_stream() -> list[float]:
-    """Copies each batch on a stream of its own, while the last one is in use."""
+    """Copies each batch on a separate stream while the previous one is in use."""
     model = _model(FIRST)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     compute = torch.accelerator.current_stream(FIRST)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a device in a process of its own does otherwise, on purpose.
+"""The intended differences of a device in a separate process.
 
 A test of something that is different there is marked, and expected to fail with
 ``OPENREG_ISOLATION=process``::

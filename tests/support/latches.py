@@ -14,7 +14,7 @@ import pytest
 class Latch:
     """A kernel that holds a stream until it is released.
 
-    Nothing waits for ever: after half a minute the stream goes on, and the test finds
+    Waits have a limit: after half a minute the stream continues, and the test detects
     that something has waited for it.
     """
 
@@ -36,12 +36,12 @@ class Latch:
         return not self._ended.is_set()
 
     def release(self) -> None:
-        """Lets the stream go on."""
+        """Releases the stream."""
         self._released.set()
 
     @contextmanager
     def released_by_a_thread(self) -> Iterator[None]:
-        """Lets the stream go on from a thread, which needs the GIL to do so."""
+        """Releases the stream from a thread, which needs the GIL."""
         waiting = threading.Event()
 
         def release() -> None:

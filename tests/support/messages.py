@@ -33,7 +33,7 @@ def text(value: str) -> bytes:
 
 
 def tensor(x: torch.Tensor, **changed: Any) -> bytes:
-    """A strided float tensor of the device, with some of its numbers changed."""
+    """A strided float device tensor, with some fields changed."""
     storage = x.untyped_storage()
     facts: dict[str, Any] = {
         "flags": 0,
@@ -146,7 +146,7 @@ CONTEXT = struct.pack("<bBBB3BB", 6, 0, 0, 1, 0, 0, 0, torch._C._get_qengine())
 
 
 def call(operator: str, *values: bytes, key: int = CPU, threads: int = 1) -> bytes:
-    """A call whose results are to be described."""
+    """A call that requests a description of its results."""
     head = CALL + text(operator) + text("") + struct.pack("<Hi", key, threads)
     return head + CONTEXT + struct.pack("<I", len(values)) + b"".join(values) + b"\0"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs in processes of their own, the processes of their devices, and modules."""
+"""Programs in separate processes, their device processes, and modules."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def variables(**added: str) -> dict[str, str]:
 
 
 def changed(environment: Mapping[str, str | None]) -> dict[str, str]:
-    """The environment with other variables, and without those that are ``None``."""
+    """Returns the environment with changed variables; ``None`` removes a variable."""
     merged = {**os.environ, **environment}
     return {name: value for name, value in merged.items() if value is not None}
 
@@ -76,7 +76,7 @@ def run(
 
     Args:
         command: A program and its arguments.
-        environment: All variables, or none for those of this process.
+        environment: All variables; by default this process's environment.
         folder: The working directory, or none for that of this process.
         seconds: The command is ended, and the test fails, after this time.
     """
@@ -114,7 +114,7 @@ def fork_python(fork: Program) -> Program:
 
 @pytest.fixture
 def run_script(tmp_path: Path) -> Program:
-    """Runs source as a file, with options of Python, in a process of its own.
+    """Runs source as a file, with options of Python, in a separate process.
 
     Keyword arguments are environment variables; ``None`` removes one. The script is
     kept as ``script.py`` in the test's folder, so that tracebacks can name its lines.
@@ -181,7 +181,7 @@ exec(code, main.__dict__)
 
 @pytest.fixture(scope="session")
 def fork(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    """Runs a file, or source as by ``python -c``, in a process of its own.
+    """Runs a file, or source as with ``python -c``, in a separate process.
 
     The function takes ``path`` or ``source``, all of the ``environment`` and, if need
     be, a working directory as ``folder``. The process has imported PyTorch, and loads
@@ -302,7 +302,7 @@ def shared_memory() -> set[str]:
 
 
 def process_of(device: int, program: int | None = None) -> int:
-    """The process of a device of this program, or of one that has just begun."""
+    """Returns the process of a device of this program or of a new one."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         for pid in descendants_of(program or os.getpid()):

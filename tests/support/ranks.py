@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ranks of the tests: forked off a process that has imported PyTorch.
 
-Each test would import it once for each of its ranks otherwise. Programs of users start
-interpreters, and so do some tests: those of ``run_ranks`` itself, and of examples.
+Each test would import it once for each of its ranks otherwise. User programs start
+interpreters, and so do some tests: of ``run_ranks`` itself, and of examples.
 
-The default group has gloo for tensors of the CPU, which many tests compare with.
+The default group has gloo for CPU tensors, which many tests use for comparison.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What openreg is besides as the CPU: what it waits for, and CUDA's dtypes.
+"""Differences of openreg from the CPU: host waits, and CUDA's dtypes.
 
 That it computes as the CPU does is found by openreg-conformance; openreg.toml has what
 is known to differ.

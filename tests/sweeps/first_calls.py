@@ -55,7 +55,7 @@ def held_stream() -> Iterator[None]:
 
 @dataclasses.dataclass
 class FirstCall:
-    """What came of the first call of an operator on a sample.
+    """The result of an operator's first call on a sample.
 
     Attributes:
         case: Its name in openreg-conformance: that of the operator and the dtype.
@@ -176,8 +176,8 @@ def check(op: OpInfo, label: str, sample: SampleInput) -> Iterator[FirstCall]:
 def check_out(op: OpInfo, label: str, sample: SampleInput) -> Iterator[FirstCall]:
     """Lets an operator give tensors without elements their sizes, for the first time.
 
-    Its arguments are permuted, and so what it writes has strides of its own. Such a
-    call may wait.
+    Its arguments are permuted, so its outputs have different strides. The call may
+    wait.
     """
     arguments = arguments_of(sample)
     expected = attempt(lambda: op(*arguments[0], **arguments[1])).value

@@ -12,7 +12,7 @@ import pytest
 
 from support.programs import run, variables
 
-# What the database has for the CPU only, and the limits leave alone.
+# Entries of the database that only the CPU supports and the limits do not refuse.
 NOT_LIMITED = {
     ("norm", "complex32"): "what CUDA says was not found in its sources",
     ("norm.inf", "complex32"): "as norm",
@@ -28,7 +28,7 @@ Cases = dict[tuple[str, str], dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def cases() -> Cases:
-    """What has run, by operator and dtype."""
+    """The operators and dtypes that have run."""
     result = run(
         *(sys.executable, Path(__file__).with_name("cuda_limits.py")),
         environment=variables(OPENREG_CUDA_LIMITS="1", OMP_NUM_THREADS="1"),

@@ -22,7 +22,7 @@ LISTED = set().union(*WAITS.values())
 
 
 def test_first_calls_wait_for_listed_reasons() -> None:
-    # In a process of its own: what other tests have called is known.
+    # In a separate process, because calls of other tests are cached.
     folder = Path(__file__).parent
     ended = run(
         *(sys.executable, "-m", f"{folder.name}.first_calls"),

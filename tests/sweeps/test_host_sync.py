@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What assert_no_host_sync says of PyTorch's operators, against two other sources.
+"""Compares assert_no_host_sync on PyTorch's operators with two other sources.
 
 One is a list of the operators that wait on CUDA, read from PyTorch's sources. The other
 is PyTorch itself: a kernel that reads a value on the CPU does so on CUDA, if both have
@@ -42,7 +42,7 @@ _OPERATORS = {
     if op.dtypes and not op.name.startswith(("_foreach", "jiterator"))
 }
 
-# What waits on CUDA, by what assert_no_host_sync has to say.
+# Operators that wait on CUDA, with the expected report of assert_no_host_sync.
 _REPORTED = {
     "aten::_local_scalar_dense": "item narrow nn.functional.one_hot "
     "nn.functional.gaussian_nll_loss",
@@ -110,7 +110,7 @@ def _call(op: OpInfo, sample: SampleInput) -> None:
 
 
 def _causes(op: OpInfo, sample: SampleInput) -> set[str]:
-    """What assert_no_host_sync says of a call, also of one that fails."""
+    """Returns the waits that assert_no_host_sync finds in a call, even if it fails."""
     waits: list[HostSync] = []
     with contextlib.suppress(AssertionError, RuntimeError), assert_no_host_sync() as it:
         waits = it

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What CUDA runs and the CPU refuses: as the CPU computes it in a wider dtype."""
+"""Operators that CUDA supports and the CPU refuses, as computed in a wider dtype."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def cast(values: Any, dtypes: dict[torch.dtype, torch.dtype]) -> Any:
 
 
 def write(tensor: Tensor, value: Tensor) -> Tensor:
-    """Gives a tensor a value of other sizes, as an out= variant does."""
+    """Assigns a value with a different shape to a tensor, as an out= variant does."""
     if tensor.shape != value.shape:
         tensor.resize_(value.shape).as_strided_(value.shape, value.stride())
     return tensor.copy_(value)
@@ -116,7 +116,7 @@ def nansum(x: Tensor, dim: Any = None, keepdim: bool = False, **kwargs: Any) -> 
 
 
 class CPUInWiderDtypes(TorchDispatchMode):
-    """Lets the CPU run in a wider dtype what it refuses, below autograd."""
+    """Makes the CPU run refused operators in a wider dtype, below autograd."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -144,7 +144,7 @@ class CPUInWiderDtypes(TorchDispatchMode):
 class Composite:
     """A Fourier transform, which refuses dtypes above autograd, before any kernel.
 
-    It has what the checks of an operator ask of its entry in the database.
+    It has the attributes of a database entry that the checks use.
     """
 
     inplace_variant = None

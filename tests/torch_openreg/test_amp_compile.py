@@ -161,7 +161,7 @@ class Cube(torch.autograd.Function):
     @staticmethod
     @torch.amp.custom_bwd(device_type="openreg")
     def backward(ctx: Any, grad: Tensor) -> Tensor:
-        """Takes the powers for those of a symmetric matrix."""
+        """Returns the matrix powers as if the matrix were symmetric."""
         (x,) = ctx.saved_tensors
         return grad @ x @ x * 3
 

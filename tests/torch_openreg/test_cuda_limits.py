@@ -179,7 +179,7 @@ def test_convolutions_of_integers_are_refused(limited: Limited) -> None:
     }
 
 
-# What has to raise, and by which name.
+# Calls that must raise, and the operator name in the error.
 ALERTS = {
     "F.adaptive_avg_pool2d(r(1, 1, 6, 6), 2)": "adaptive_avg_pool2d_backward_cuda",
     "F.adaptive_avg_pool3d(r(1, 1, 6, 6, 6), 2)": "adaptive_avg_pool3d_backward_cuda",
@@ -247,7 +247,7 @@ ALERTS = {
     ),
     "F.max_unpool2d(r(1, 1, 2, 2), i(1, 1, 2, 2), 2)": "max_unpooling2d_forward_out",
 }
-# What CUDA computes deterministically.
+# Calls that CUDA computes deterministically.
 QUIET = [
     "r(4).cumsum(0)",
     "i(4).scatter_add(0, i(2), i(2))",
@@ -323,7 +323,7 @@ def test_operators_without_a_deterministic_implementation_are_refused(
         assert shown["warned"][text] == [], text
 
 
-# What asserts on CUDA, and what the CPU says.
+# Calls that assert on CUDA, and the CPU's errors.
 ASSERTIONS = {
     "F.embedding(bad, x)": "index out of range in self",
     "F.embedding_bag(bad[None], x)": "which is not in the valid range [0, 3)",

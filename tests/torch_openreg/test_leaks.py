@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""assert_no_leak finds memory that a block keeps, and says where it was made."""
+"""assert_no_leak finds memory that a block keeps, and reports its origin."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.openreg's memory numbers: use, peak, limit and what is left after an error."""
+"""torch.openreg's memory numbers: use, peak, limit and leaks after errors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Training on devices in processes of their own, which may be killed."""
+"""Training on devices in separate processes, which may be killed."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ Suite = Callable[..., str]
 
 @pytest.fixture
 def suite(fork: Program, tmp_path: Path) -> Suite:
-    """Runs a file of tests in a process of its own; returns what pytest prints."""
+    """Runs a test file in a separate process; returns pytest's output."""
 
     def start(source: str, *options: str) -> str:
         arguments = prepared(tmp_path, source, *options)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A reset of a device: after its loss, in the middle of work, and beside tensors."""
+"""Device resets: after a loss, in the middle of work, and with living tensors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files of safetensors hold tensors of the device."""
+"""safetensors files with device tensors."""
 
 from __future__ import annotations
 

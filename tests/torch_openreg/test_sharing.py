@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.multiprocessing carries tensors of the device; processes share the memory."""
+"""torch.multiprocessing sends device tensors; processes share the memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from torch_openreg import _sharing
 
 Script = Callable[..., list[str]]
 
-# Without memory that is shared, one of the processes waits for ever.
+# Without shared memory one of the processes would wait forever.
 not_shared = pytest.mark.differs_in_process("shared memory", run=False)
 
 

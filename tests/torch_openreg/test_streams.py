@@ -500,7 +500,7 @@ def test_event_class_knows_the_events_of_the_device() -> None:
 
 
 class Named(Event):
-    """An event with an ``__init__`` of its own, as programs make of torch.cuda's."""
+    """An event subclass with its own ``__init__``, as programs write for torch.cuda."""
 
     def __new__(cls, name: str, **options: bool) -> Named:
         return super().__new__(cls, **options)
@@ -511,7 +511,7 @@ class Named(Event):
 
 
 class Counted(Stream):
-    """A stream with an ``__init__`` of its own."""
+    """A stream subclass with its own ``__init__``."""
 
     made = 0
 

@@ -13,7 +13,7 @@ from torch import Tensor
 DTYPES = [torch.quint8, torch.qint8, torch.qint32]
 SHAPES = [(), (0,), (7,), (4, 0), (4, 6), (2, 4, 5, 3)]
 CHANNELS = (torch.per_channel_affine, torch.per_channel_affine_float_qparams)
-# What a tensor is quantized to, by name. Each has four channels in its first dimension.
+# The quantized tensors by name. Each has four channels in its first dimension.
 KINDS: dict[str, Callable[[Tensor], Tensor]] = {
     "per_tensor": lambda x: torch.quantize_per_tensor(x, 0.1, 3, torch.quint8),
     "per_channel": lambda x: torch.quantize_per_channel(

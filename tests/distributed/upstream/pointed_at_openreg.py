@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Points PyTorch's own tests of NCCL at occl and this device, by the names they use.
 
-The tests say "cuda" and "nccl" in their code. Nothing of it is copied: their modules
-get another ``torch``, which hands on all but what names CUDA, and groups that ask for
-nccl get occl. What a test skips with NCCL it skips here.
+The tests use "cuda" and "nccl" in their code, which is not copied: their modules get a
+wrapper of ``torch`` that replaces only CUDA's names, and groups with nccl get occl.
+Tests that are skipped with NCCL are skipped here.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What `sphinx-build -W docs build/docs` has built, and what it refuses.
+"""Checks the output of `sphinx-build -W docs build/docs`, and its errors.
 
 Sphinx is needed, which only tox's environment ``docs`` has; the name of the file keeps
 pytest from collecting it elsewhere: ``pytest tests/guide/docs/check_build.py``.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the guide names exists, and what the code has is named."""
+"""Names in the guide exist, and the code's names are in the guide."""
 
 from __future__ import annotations
 

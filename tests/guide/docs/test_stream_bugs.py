@@ -28,7 +28,7 @@ REPETITIONS = 1000
 
 @pytest.fixture
 def load(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], ModuleType]]:
-    """Imports a program of the folder, as one beside it would."""
+    """Imports a program of the folder like a program in the same folder."""
     monkeypatch.syspath_prepend(str(EXAMPLES))
     yield importlib.import_module
     for name in [*PROGRAMS, "slow_device"]:
@@ -189,7 +189,7 @@ def test_leak_grows_by_the_same_bytes_in_each_step(
     for _ in range(50):
         before = torch.accelerator.memory_allocated()
         step()
-        # What backward of tanh needs; the new sum takes the place of the former.
+        # The tensor that tanh's backward needs; the new sum reuses its place.
         assert torch.accelerator.memory_allocated() - before == 64 * 64 * 4
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What docs/bring_up.md says of PyTorch's test classes holds for this torch."""
+"""The facts about PyTorch's test classes in docs/bring_up.md hold for this torch."""
 
 from __future__ import annotations
 

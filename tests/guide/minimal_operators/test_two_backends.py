@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A copy of the skeleton beside torch-openreg: one of them, or one clear error."""
+"""A copy of the skeleton with torch-openreg: either works alone, or one clear error."""
 
 from __future__ import annotations
 

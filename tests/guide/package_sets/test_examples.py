@@ -26,7 +26,7 @@ PACKAGES = (
     "openreg_profiler",
     "torch_openreg",
 )
-# What each example needs, in the order of its imports.
+# The packages of each example, in import order.
 PACKAGE_SETS = {
     "runtime": PACKAGES[:1],
     "aten": PACKAGES[:2],

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Each example prints what it says, and fails as it says without a part of it.
 
-A part is what stands between ``# [docs: name]`` and ``# [docs: end]``. What a program
-prints or raises without the part is said by ``# without name: ...``.
+A part is the code between ``# [docs: name]`` and ``# [docs: end]``. ``# without name:
+...`` is the output or error of the program without the part.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The table of architectures: a row says how to make a small one and what it reads."""
+"""The table of architectures: a row creates a small model and its inputs."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class Architecture:
         return model
 
     def inputs(self) -> Inputs:
-        """What the model is trained with, on the CPU."""
+        """Returns a training batch on the CPU."""
         return self.draw(torch.Generator().manual_seed(3))
 
 

@@ -49,7 +49,7 @@ def model_of(name: str, device: str) -> nn.Module:
 
 
 def answered(name: str, device: str) -> Numbers:
-    """What a compiled model says of its inputs."""
+    """The results of a compiled model for its inputs."""
     architecture = ARCHITECTURES[name]
     model = model_of(name, device).eval()
     compiled = torch.compile(model)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Architectures train on openreg with the numbers of the CPU, in every bit."""
+"""Architectures train on openreg bitwise as on the CPU."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What utilization() says of training steps of three kinds of models."""
+"""utilization() of training steps of three kinds of models."""
 
 from __future__ import annotations
 

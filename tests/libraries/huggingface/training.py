@@ -81,7 +81,7 @@ def trained(
 
 @functools.cache
 def trained_on_the_cpu(name: str, attention: str) -> Numbers:
-    """What :func:`trained` says of the CPU."""
+    """The result of :func:`trained` on the CPU."""
     return trained(name, attention, "cpu")[1]
 
 
@@ -95,7 +95,7 @@ def differing(ours: Numbers, cpu: Numbers) -> list[str]:
 
 
 def same_bits(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors of the CPU have the same type, shape and bits."""
+    """Returns whether two CPU tensors have the same dtype, shape and bits."""
     return (
         one.dtype == other.dtype
         and one.shape == other.shape

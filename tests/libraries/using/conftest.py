@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs programs of other libraries, each in a process of its own."""
+"""Runs programs of other libraries, each in a separate process."""
 
 from __future__ import annotations
 

@@ -24,13 +24,13 @@ def printed(text: str) -> dict[str, str]:
 
 
 def said_by(path: Path) -> dict[str, str]:
-    """Reads the lines that a program says it prints on the device alone."""
+    """Reads the documented lines that a program prints only on the device."""
     said = re.findall(r"# prints: (.*)$", path.read_text(encoding="utf-8"), re.M)
     return {key: text for key, _, text in (line.partition(": ") for line in said)}
 
 
 def value(text: str) -> Any:
-    """Returns numbers as such, and other values as text."""
+    """Returns numbers unchanged, and other values as text."""
     try:
         return ast.literal_eval(text)
     except (SyntaxError, ValueError):
@@ -57,7 +57,7 @@ def test_program_has_the_cpu_numbers(run: Run, path: Path) -> None:
     said = said_by(path)
     for key, text in said.items():
         assert there[key] == text
-    # What the device alone prints has to be said.
+    # Output that only the device prints must be documented.
     assert set(there) - set(here) <= set(said)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Integrations are inert until asked for, can be undone, and say what is wrong."""
+"""Integrations have no effect until enabled, can be undone, and report errors."""
 
 from __future__ import annotations
 

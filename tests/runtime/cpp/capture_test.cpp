@@ -8,8 +8,8 @@ namespace {
 
 void nothing(void*) {}
 
-/// What the end of a capture returns after `call` on its stream returned
-/// `error`, which all that can be refused has in common.
+/// Returns the result of the capture's end after `call` on its stream returned
+/// `error`, as for every refused call.
 template <typename Call>
 void expect_refused(orError_t error, const Call& call) {
   const Stream stream;

@@ -31,11 +31,11 @@ inline constexpr orFailureSpec kHarmlessFailure{
     0,
     0};
 
-/// What the functions work on: objects of device 0 that are in order.
+/// The objects of the functions: valid objects of device 0.
 class World {
  public:
   World();
-  /// One without devices: handles are null, pointers those of the host.
+  /// Objects without devices: handles are null, pointers are host pointers.
   struct Empty {};
   explicit World(Empty);
   World(const World&) = delete;
@@ -46,7 +46,7 @@ class World {
   /// Holds the streams of device 0 from here on; `later` is recorded behind.
   void hold();
 
-  // What some functions need first.
+  // The preparation of some functions.
   int enabled_peer() const;
   void* registered() const;
   orIpcMemHandle_t exported_memory() const;
@@ -68,7 +68,7 @@ class World {
   void* page = nullptr; // ordinary memory
   char host[kBytes] = {};
 
-  // What calls write.
+  // The outputs of calls.
   void* made_block = nullptr;
   void* made_pinned = nullptr;
   orStream_t made_stream = nullptr;
@@ -106,7 +106,7 @@ enum Trait : unsigned {
 
 using Call = std::function<orError_t()>;
 
-/// What becomes of one argument of a call.
+/// The change of one argument of a call.
 enum class Instead { kItself, kNull, kEnded };
 
 struct Row {
@@ -124,7 +124,7 @@ struct Row {
   bool has(Trait trait) const {
     return (traits & trait) != 0;
   }
-  /// Says which pointers may be null.
+  /// Lists the pointers that may be null.
   Row may_be_null(std::initializer_list<std::size_t> arguments) &&;
   /// Says that no arguments of this process could make the call succeed.
   Row returns(orError_t code) &&;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the header says of all functions, and what it lists for each: a function
-// returns a code where that is documented, and works where it is not.
+// Compares all functions with the header: a function returns a code if it is
+// documented, and works otherwise.
 #include "every_function.h"
 
 #include "documented.h"
@@ -9,13 +9,14 @@
 
 namespace {
 
-/// What a call returns where functions that document `code` return that.
+/// The result of a call in a state in which functions that document `code`
+/// return it.
 orError_t expected(const Row& row, orError_t code) {
   const bool can_succeed = row.result == orSuccess;
   return can_succeed && documents(row.name, code) ? code : row.result;
 }
 
-/// As expected(), while the work that the call is about goes on.
+/// Like expected(), while the call's work is running.
 orError_t expected_meanwhile(const Row& row, orError_t code) {
   return documents(row.name, code) ? expected(row, code)
                                    : expected(row, orErrorNotReady);
@@ -132,7 +133,7 @@ TEST(EveryFunction, AfterAFailedKernelIsLaunchFailureWhereDocumented) {
 }
 
 TEST(EveryFunction, WithoutMemoryIsMemoryAllocationWhereDocumented) {
-  // These have tests of their own: no failure stops them.
+  // They have separate tests: no failure stops them.
   const std::set<std::string> unaffected = {
       "orInit", "orEventCreateWithFlags", "orEventRecord", "orIpcGetMemHandle"};
   for (const Row& row : rows()) {

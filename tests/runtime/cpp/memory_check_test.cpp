@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// OPENREG_MEMORY_CHECK: kernels that touch what is not allocated.
+// OPENREG_MEMORY_CHECK: kernels that access memory outside live blocks.
 #include "support.h"
 
 #include <algorithm>

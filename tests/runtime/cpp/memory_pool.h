@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pools, and what tests of their allocations ask of them.
+// Pools, and helpers for tests of their allocations.
 #pragma once
 
 #include "support.h"

@@ -115,7 +115,7 @@ TEST(orMallocFromPoolAsync, PastMaxSizeIsMemoryAllocation) {
       orErrorMemoryAllocation);
   EXPECT_MESSAGE("of its maxSize of 1048576 bytes");
   ASSERT_OK(orFreeAsync(block, nullptr));
-  // What is too large to be reused makes room.
+  // A block that is too large for reuse is released.
   ASSERT_OK(orMallocFromPoolAsync(&second, 1, pool, nullptr));
   ASSERT_OK(orFreeAsync(second, nullptr));
   ASSERT_OK(orDeviceSynchronize());

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::size_t kSize = 64;
 
-/// Lets a kernel go on once a wait for it has probably begun: earlier proves
-/// less, and is no error.
+/// Releases a kernel once a wait for it has probably begun. An earlier release
+/// tests less, but does not fail.
 void release_during_the_wait(Signal& released) {
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   released.set();
@@ -115,7 +115,8 @@ TEST(NestedCalls, BlockingLaunchAfterWorkOfTheKernelIsNotPermitted) {
             return orLaunchKernelBlocking(stream, [](void*) {}, nullptr);
           }),
       orErrorNotPermitted);
-  // An event is no work, and what others enqueued is not the kernel's.
+  // An event is not work, and other threads' work does not belong to the
+  // kernel.
   const Event event;
   ASSERT_OK(orLaunchKernel(stream, [&, handle = orStream_t(stream)] {
     EXPECT_OK(orEventRecord(event, handle));
@@ -252,7 +253,7 @@ TEST(NestedCalls, OfTwoBlockingLaunchesThatWaitForEachOtherOneIsNotPermitted) {
 
 TEST(orEventSynchronize, InAKernelThatItsStreamWaitsForIsNotPermitted) {
   // The other stream waits for the event of the kernel's stream, and the kernel
-  // for one that the other stream records after that.
+  // waits for an event that the other stream records afterwards.
   const Stream stream;
   const Stream other;
   const Event mine;
@@ -296,7 +297,7 @@ TEST(orStreamSynchronize, InAKernelForAStreamThatHasWaitedForItsOwnSucceeds) {
 }
 
 TEST(NestedCalls, KernelWithinAKernelThatWaitsForTheOuterOneIsNotPermitted) {
-  // A runs a kernel of B as a part of its own, which waits for C, whose kernel
+  // A runs a kernel of B as its part. That kernel waits for C, whose kernel
   // waits for A.
   const Stream a;
   const Stream b;

@@ -12,7 +12,7 @@ std::string this_copy() {
   return std::filesystem::canonical(OPENREG_LIBRARY);
 }
 
-/// A copy of the library's file, in a folder of its own, loaded.
+/// A loaded copy of the library's file in a separate folder.
 class OtherCopy {
  public:
   OtherCopy() {

@@ -172,8 +172,8 @@ void queue_slow_kernels(orStream_t stream, int count) {
   }
 }
 
-/// What an exit handler that runs after the library's is to call, to print what
-/// that returns. To be asked for before the library is used.
+/// A call for an exit handler that runs after the library's handler and prints
+/// the result. Must be set before the library is used.
 std::function<orError_t()>& at_exit() {
   static auto& call = *new std::function<orError_t()>;
   std::atexit(

@@ -32,7 +32,7 @@ class Codes {
   std::set<orError_t> codes_;
 };
 
-/// Does what a program does with the current device, and goes on after errors.
+/// Uses the current device like a program, and continues after errors.
 void use_the_device(Codes& codes) {
   void* block = nullptr;
   orStream_t stream = nullptr;
@@ -85,8 +85,8 @@ TEST(orDeviceReset, WhileOtherThreadsUseTheDevice) {
   for (auto& thread : users) {
     thread.join();
   }
-  // What a block or a stream of before the reset gives. The new block of
-  // another thread may have the same address, and then be freed under the copy.
+  // The results for a block or a stream from before the reset. A new block of
+  // another thread may have the same address and be freed during the copy.
   codes.expect_only(
       {orSuccess,
        orErrorDeviceLost,

@@ -33,7 +33,7 @@ class OpenedEvent {
   orEvent_t handle_ = nullptr;
 };
 
-/// Offers an event that is recorded behind a latch until told to go on.
+/// Offers an event that is recorded behind a latch until released.
 inline void offer_a_held_event(OtherProcess other) {
   const Stream stream;
   const Event event(kShared);

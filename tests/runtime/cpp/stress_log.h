@@ -30,7 +30,7 @@ class Log {
     note(function, error);
     return error;
   }
-  /// Says what the thread does if it is no call.
+  /// Describes an action of the thread that is not a call.
   void doing(const char* what) {
     now_.store(what, std::memory_order_relaxed);
   }

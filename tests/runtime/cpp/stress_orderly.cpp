@@ -121,7 +121,7 @@ bool Worker::wait(Lane& lane) {
   return done && !taken;
 }
 
-/// Asks what must be right whatever happens.
+/// Checks the invariants that hold in every case.
 void Worker::ask(Lane& lane) {
   char* inside = static_cast<char*>(lane.buffers[0].data) + bytes() / 2;
   orPointerAttributes attributes = OPENREG_POINTER_ATTRIBUTES_INIT;

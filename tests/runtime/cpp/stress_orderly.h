@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A thread that uses devices with care. It knows what its blocks hold, as long
-// as no failure has hit the work that wrote them.
+// A thread that uses devices correctly. It knows the contents of its blocks,
+// unless a failure has hit the work that wrote them.
 #pragma once
 
 #include "stress_world.h"

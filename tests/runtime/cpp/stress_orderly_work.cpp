@@ -149,7 +149,7 @@ void Worker::copy_to_other(Lane& lane) {
              lane.device,
              bytes(),
              to.stream));
-  // What comes later in this lane must not be seen by the copy.
+  // The copy must not see later work of this lane.
   if (!ok(to, CALL(orEventRecord, to.event, to.stream)) ||
       !ok(lane, CALL(orStreamWaitEvent, lane.stream, to.event, 0))) {
     spoil(to);
@@ -237,7 +237,7 @@ void Worker::replace_buffer(Lane& lane) {
   }
 }
 
-/// Destroys the stream with its work pending, and goes on in another.
+/// Destroys the stream with pending work and continues in another one.
 void Worker::replace_stream(Lane& lane) {
   const orStream_t old = lane.stream;
   if (!ok(lane, CALL(orEventRecord, lane.event, old)) ||

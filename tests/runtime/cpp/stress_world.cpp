@@ -66,7 +66,7 @@ void World::prepare(Log& log, int device) {
         "prepare");
   }
   orStream_t stream = nullptr;
-  // A device can be lost again at once: then it is recovered again.
+  // A device can be lost again immediately: then it is recovered again.
   if (STRESS_CALL(log, orStreamCreate, &stream) == orSuccess) {
     shared_streams[device] = stream;
   }

@@ -70,7 +70,7 @@ class World {
   std::array<std::atomic<std::uint64_t>, kOrderlyDevices> taken{};
   // A stream of each device that all threads use.
   std::array<std::atomic<orStream_t>, kOrderlyDevices> shared_streams{};
-  // What kernels own a part of; at the end only the world does.
+  // Shared by kernels; at the end only the world owns it.
   std::shared_ptr<int> owned = std::make_shared<int>(0);
 
  private:

@@ -9,15 +9,15 @@
 
 namespace {
 
-/// What a struct of the first version is in a later one.
+/// A struct of the first version, in a later version.
 struct Grown {
   std::size_t structSize;
   std::uint64_t old;
   std::uint64_t appended;
 };
 
-/// The same as a caller knows it that was compiled with the first version, and
-/// what lies behind it there.
+/// The struct of a caller that was compiled with the first version, and the
+/// bytes behind it.
 struct First {
   std::size_t structSize;
   std::uint64_t old;

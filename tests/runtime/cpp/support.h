@@ -165,7 +165,8 @@ class Limit {
 class Signal {
  public:
   void set() {
-    // Under the lock: whoever waited may destroy the object at once.
+    // Under the lock, because a waiting thread may destroy the object
+    // immediately.
     const std::lock_guard lock(mutex_);
     set_ = true;
     condition_.notify_all();
@@ -208,9 +209,9 @@ class Latch {
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
-/// A failure that is injected as long as the scope lasts. What is not said: on
-/// all devices, orErrorLaunchFailure, each call from the first on, unless there
-/// is a probability.
+/// A failure injected during the scope. Defaults: all devices,
+/// orErrorLaunchFailure, each call from the first on, unless there is a
+/// probability.
 class InjectedFailure {
  public:
   struct Spec {
@@ -302,7 +303,7 @@ inline void use_fresh_processes() {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
 }
 
-/// A suite of such tests.
+/// A suite of these tests.
 class FreshProcess : public testing::Test {
  protected:
   void SetUp() override {

@@ -7,7 +7,7 @@
 
 namespace {
 
-/// Runs `body` in a thread of its own.
+/// Runs `body` in a separate thread.
 template <typename Body>
 void in_a_thread(const Body& body) {
   std::thread(body).join();

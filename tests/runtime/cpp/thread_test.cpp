@@ -121,7 +121,7 @@ TEST(orEventSynchronize, IsNoPlaceWhereAThreadIsCancelled) {
       [&] { EXPECT_OK(orEventSynchronize(event)); }, [&] { latch.release(); }));
 }
 
-/// On a stack of its own, where no frame of the test would catch the unwinding.
+/// On a separate stack, so that no frame of the test catches the unwinding.
 [[noreturn]] void end_this_thread() {
   static std::array<char, std::size_t{1} << 16> stack;
   static ucontext_t context;

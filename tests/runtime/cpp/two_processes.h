@@ -35,7 +35,7 @@ class OtherProcess {
     }
     return value;
   }
-  /// Tells the other process to go on.
+  /// Signals the other process to continue.
   void signal() {
     send('.');
   }

@@ -15,7 +15,7 @@ DEVICE = "openreg"
 def program(function: Callable[..., object]) -> Callable[..., None]:
     """Makes a test of a program: a function of a device that returns what it observes.
 
-    The program may take fixtures and parameters of pytest beside ``device``.
+    The program may take pytest fixtures and parameters in addition to ``device``.
     """
     signature = inspect.signature(function)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Streams and events, as CUDA defines them; the values are those of the CPU."""
+"""Streams and events with CUDA's semantics and the CPU's values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.latches import Latch, Latches
 
 from .agreement import program
 
-# The CPU has no streams. What follows is CUDA's order: c10/cuda/CUDAStream.h and .cpp,
+# The CPU has no streams. The expected order is CUDA's: c10/cuda/CUDAStream.h and .cpp,
 # aten/src/ATen/cuda/CUDAEvent.h, torch/csrc/autograd/engine.cpp and input_buffer.cpp.
 
 
@@ -30,7 +30,7 @@ def busy_sum(x: torch.Tensor) -> torch.Tensor:
 
 
 class SideStream:
-    """A context: on the device a stream beside the current one, on the CPU nothing."""
+    """A context: another stream on the device, nothing on the CPU."""
 
     def __init__(self, device: str) -> None:
         self._side = None if device == "cpu" else torch.openreg.Stream()

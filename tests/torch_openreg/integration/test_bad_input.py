@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Each kind of bad input gives one clear error, and the process goes on computing."""
+"""Each kind of bad input raises one clear error, and the process continues to
+compute."""
 
 from __future__ import annotations
 

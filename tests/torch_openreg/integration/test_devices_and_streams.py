@@ -210,7 +210,8 @@ def test_threads_enqueue_on_one_held_stream_each_in_its_order(
 
 
 def test_layers_of_streams_in_threads_train_as_on_the_cpu(device: str) -> None:
-    """Each thread has a stream of its own on one device, and all are busy at once."""
+    """Each thread has its own stream on one device, and all are busy at the same
+    time."""
 
     def train(where: str, seed: int) -> list[Tensor]:
         torch.set_num_threads(1)

@@ -37,7 +37,7 @@ each_optimizer = pytest.mark.parametrize("build", OPTIMIZERS.values(), ids=OPTIM
 
 
 class Block(nn.Module):
-    """Causal attention and a network, each with dropout and beside a residual."""
+    """Causal attention and a network, each with dropout and a residual."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class GPT(nn.Module):
         self.recompute = recompute
 
     def forward(self, text: Tensor) -> Tensor:
-        """The mean loss of predicting (batch, time + 1) tokens, but for the first."""
+        """The mean loss of predicting (batch, time + 1) tokens, except the first."""
         x = F.dropout(self.tokens(text[:, :-1]) + self.positions, 0.1, self.training)
         for block in self.blocks:
             if self.recompute is None:
@@ -96,7 +96,7 @@ def gpt(**options: Any) -> GPT:
 
 
 def texts(device: str, step: int = 0) -> Tensor:
-    """What the model reads in a step."""
+    """Returns the model's input in a step."""
     generator = torch.Generator().manual_seed(100 + step)
     drawn = torch.randint(VOCABULARY, (3, TIME + 1), generator=generator)
     return drawn.to(device)
@@ -116,7 +116,7 @@ def train(
     device: str,
     steps: Iterator[int] | range = range(STEPS),
 ) -> Numbers:
-    """Trains for some steps and says the losses, and what is left in the end."""
+    """Trains for some steps and returns the losses and the final state."""
     numbers: Numbers = {}
     for step in steps:
         optimizer.zero_grad()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What becomes of enqueued operators: exits, forks, spawned processes, waits.
+"""Enqueued operators at exits, forks, spawned processes and waits.
 
 Each program is run with everything enqueued, and with small operators on the calling
 thread.

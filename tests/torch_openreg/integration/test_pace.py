@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Small operators on idle streams are enqueued where that is worth it."""
+"""Small operators on idle streams are enqueued if that is faster."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The torch_openreg of PyTorch's own tests has our name: what happens beside it.
+"""PyTorch's own test package torch_openreg has the same name: both installed.
 
 Both are stand-ins here, a wheel each with the names, versions and entry points of the
 real ones, which pip installs as it does those.

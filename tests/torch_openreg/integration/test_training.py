@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Modules and optimizers train on openreg with the numbers of the CPU."""
+"""Modules and optimizers train on openreg with the same numbers as on the CPU."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the programs of these tests are made of."""
+"""Building blocks for the programs of these tests."""
 
 from __future__ import annotations
 

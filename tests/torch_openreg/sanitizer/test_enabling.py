@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What enables the sanitizer: blocks, threads, the environment, and for how long."""
+"""Enabling the sanitizer: blocks, threads, the environment, and its duration."""
 
 from __future__ import annotations
 

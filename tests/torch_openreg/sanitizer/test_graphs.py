@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Graphs: a capture is no use of memory, and each replay is one."""
+"""Graphs: a capture does not use memory, and each replay does."""
 
 from __future__ import annotations
 

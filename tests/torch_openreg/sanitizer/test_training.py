@@ -21,7 +21,8 @@ def train(side: torch.Stream, *, record: bool, wait: bool) -> list[float]:
     losses = []
     for _ in range(6):
         batch = torch.randn(32, 8).pin_memory()
-        # Probabilities, as no kernel fails for those that another overwrote.
+        # Uses probabilities, so that kernels do not fail on values that another one
+        # overwrote.
         target = torch.rand(32, 4).softmax(1).pin_memory()
         with side:
             x = batch.to(DEVICE, non_blocking=True)
