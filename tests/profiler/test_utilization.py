@@ -254,4 +254,4 @@ def test_script_that_is_no_file_is_named() -> None:
     command = [sys.executable, "-m", "torch_openreg", "profile", "nowhere.py"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "script nowhere.py is no file" in done.stderr
+    assert "script nowhere.py is not a file" in done.stderr

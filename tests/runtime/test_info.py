@@ -132,7 +132,9 @@ def test_setting_is_found_by_name_with_its_number() -> None:
     for setting in runtime.settings():
         assert runtime.setting(setting.name).value == setting.value
     assert runtime.setting("OPENREG_DEVICE_COUNT").number == runtime.device_count()
-    with pytest.raises(runtime.OpenRegError, match="name 'OPENREG_X' is no setting"):
+    with pytest.raises(
+        runtime.OpenRegError, match="name 'OPENREG_X' is not the name of a setting"
+    ):
         runtime.setting("OPENREG_X")
 
 

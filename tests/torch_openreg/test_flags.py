@@ -80,8 +80,8 @@ def test_flags_stand_beside_the_bits_of_pytorch() -> None:
 @pytest.mark.parametrize(
     ("values", "error", "message"),
     [
-        ({"conj": True}, ValueError, "PyTorch uses the name 'conj'"),
-        ({"neg": True}, ValueError, "PyTorch uses the name 'neg'"),
+        ({"conj": True}, ValueError, "the name 'conj' is reserved by PyTorch"),
+        ({"neg": True}, ValueError, "the name 'neg' is reserved by PyTorch"),
         ({1: True}, TypeError, "expected names with a bool each, got 1: True"),
         ({"a": 1}, TypeError, "expected names with a bool each, got 'a': 1"),
     ],

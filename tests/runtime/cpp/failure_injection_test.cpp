@@ -89,10 +89,10 @@ TEST(orFailureInject, AcceptsACheckedSpecOnly) {
         s.site = orFailureMallocHost;
         s.error = orErrorDeviceLost;
       },
-      "orErrorDeviceLost cannot happen there");
+      "orErrorDeviceLost cannot be injected at this site");
   rejects(
       [](Spec& s) { s.site = orFailureLaunch; },
-      "orErrorMemoryAllocation cannot happen there");
+      "orErrorMemoryAllocation cannot be injected at this site");
   rejects([](Spec& s) { s.error = orSuccess; }, "the failure would do nothing");
   rejects([](Spec& s) { s.delay = 3'600'000'001; }, "spec.delay 3600000001");
   rejects([](Spec& s) { s.first = 0; }, "spec.first is 0");
@@ -109,7 +109,7 @@ TEST(orFailureInject, AcceptsACheckedSpecOnly) {
         s.probability = 0.5;
         s.period = 3;
       },
-      "spec.period is 3, which is not used beside a probability");
+      "spec.period is 3, but probability is set too");
   const orFailureSpec good = allocation_failure();
   ASSERT_OK(orFailureInject(&failure, &good));
   EXPECT_OK(orFailureRemove(failure));

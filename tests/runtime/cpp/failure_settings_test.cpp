@@ -148,7 +148,7 @@ TEST_F(FailureSettings, WrongTextFailsEveryUseAndSaysWhatIsAccepted) {
       {"malloc:first=-1", "'-1' is not a number"},
       {"malloc:first=1 2", "'1 2' is not a number"},
       {"malloc:first=0", "first is 0: calls are counted from 1"},
-      {"malloc:first=1:first=2", "'first' is there twice"},
+      {"malloc:first=1:first=2", "'first' is given twice"},
       {"malloc:probability=2", "is not in .0, 1."},
       {"malloc:probability=nan", "is not in .0, 1."},
       {"malloc:device=2", "device 2 does not exist"},

@@ -37,7 +37,7 @@ TEST(orEventCreateWithFlags, InterprocessWithoutFilesIsMemoryAllocation) {
         orEvent_t event = nullptr;
         EXPECT_EQ(
             orEventCreateWithFlags(&event, kShared), orErrorMemoryAllocation);
-        EXPECT_MESSAGE("an event for several processes needs a file");
+        EXPECT_MESSAGE("an interprocess event needs a file");
       });
 }
 

@@ -118,7 +118,7 @@ TEST(orGetSettingByName, FindsWhatTheIndexFinds) {
 TEST(orGetSettingByName, OfAnotherNameIsInvalidValue) {
   orSetting setting = OPENREG_SETTING_INIT;
   EXPECT_EQ(orGetSettingByName("OPENREG_X", &setting), orErrorInvalidValue);
-  EXPECT_MESSAGE("name 'OPENREG_X' is no setting");
+  EXPECT_MESSAGE("name 'OPENREG_X' is not the name of a setting");
 }
 
 TEST_F(Settings, HaveTheirNumbers) {

@@ -213,7 +213,8 @@ TEST_F(Limits, FileSizeBelowTheMemoryIsMemoryAllocation) {
         report(orInit(), orErrorMemoryAllocation);
       },
       testing::ExitedWithCode(0),
-      "the limit of file sizes .RLIMIT_FSIZE, ulimit -f. is 1048576: raise it");
+      "the file size limit .RLIMIT_FSIZE, ulimit -f. is 1048576: raise the "
+      "limit");
 }
 
 TEST_F(Limits, NoFileLeftNamesTheLimitOfOpenFiles) {
@@ -223,7 +224,7 @@ TEST_F(Limits, NoFileLeftNamesTheLimitOfOpenFiles) {
         report(orInit(), orErrorMemoryAllocation);
       },
       testing::ExitedWithCode(0),
-      "raise the limit of open files .ulimit -n.");
+      "raise the open file limit .ulimit -n.");
 }
 
 } // namespace
