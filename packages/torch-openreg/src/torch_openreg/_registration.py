@@ -88,8 +88,7 @@ def _load_backend() -> None:
 def _register_device_module() -> None:
     from torch_openreg import openreg
 
-    # openreg_aten has registered a minimal module under the device's first name, which
-    # is not needed.
+    # Replaces the minimal module that openreg_aten registered under the first name.
     vars(torch).pop("privateuseone", None)
     sys.modules.pop("torch.privateuseone", None)
 
