@@ -14,7 +14,7 @@
 
 namespace {
 
-/// Records from its beginning to its end, unless it is stopped before.
+/// Records during the scope, unless it is stopped earlier.
 class Recording {
  public:
   explicit Recording(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a captured stream takes and refuses, and how a capture ends.
+// Captures: accepted and refused calls, and how a capture ends.
 #include "graph.h"
 
 #include <thread>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Devices that are lost.
+// Lost devices.
 #include "support.h"
 
 #include <atomic>
 
 namespace {
 
-/// Makes device 0 as new at the end.
+/// Resets device 0 at the end.
 class ResetAtTheEnd {
  public:
   ResetAtTheEnd() = default;
@@ -17,7 +17,7 @@ class ResetAtTheEnd {
   }
 };
 
-orStream_t new_stream() { // which ends with the device
+orStream_t new_stream() { // destroyed by the device's reset
   orStream_t stream = nullptr;
   EXPECT_OK(orStreamCreate(&stream));
   return stream;
@@ -150,12 +150,12 @@ TEST(orDeviceLose, EndsItsOwnWaitForAnotherDevice) {
   const CurrentDevice current(1);
   const Stream other;
   const Event event;
-  const Latch latch(other); // to the end
+  const Latch latch(other); // until the test ends
   ASSERT_OK(orEventRecord(event, other));
   ASSERT_OK(orStreamWaitEvent(stream, event, 0));
   const CurrentDevice back(0);
   ASSERT_OK(orDeviceLose(0));
-  EXPECT_OK(orDeviceReset()); // waits for what runs: nothing
+  EXPECT_OK(orDeviceReset()); // nothing is running, so it does not wait
 }
 
 TEST(orDeviceLose, FirstFailureCounts) {
@@ -207,14 +207,14 @@ TEST(orMemcpyAsync, OfABlockFreedMeanwhileIsIllegalAddress) {
   Latch latch(stream);
   ASSERT_OK(
       orMemcpyAsync(pinned.get(), pointer, 8, orMemcpyDeviceToHost, stream));
-  ASSERT_OK(orFreeUnused(pointer)); // which it is not
+  ASSERT_OK(orFreeUnused(pointer)); // unused, but the device is lost
   latch.release();
   EXPECT_EQ(orStreamSynchronize(stream), orErrorIllegalAddress);
   EXPECT_MESSAGE("where no block is allocated any more");
   EXPECT_EQ(orDeviceSynchronize(), orErrorIllegalAddress);
 }
 
-/// A block of device 1, which is lost as long as the scope lasts.
+/// A block of device 1, which is lost during the scope.
 class LostBlock {
  public:
   LostBlock() {
@@ -325,7 +325,7 @@ TEST(orMemcpyPeerAsync, WhoseOtherDeviceIsResetMeanwhileFailsAtTheNextWait) {
   Latch latch(stream);
   ASSERT_OK(orMemcpyPeerAsync(to.get(), 0, from, 1, 8, stream));
   ASSERT_OK(orDeviceReset());
-  const Block same(8); // likely where the old one was
+  const Block same(8); // probably at the old block's address
   latch.release();
   EXPECT_EQ(orStreamSynchronize(stream), orErrorDeviceLost);
   EXPECT_MESSAGE("the device was reset while the call waited");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Devices that are made as new.
+// Device resets.
 #include "support.h"
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Devices: count, current one, properties, waiting for all work.
+// Devices: count, current device, properties, synchronization.
 #include "support.h"
 
 #include <atomic>

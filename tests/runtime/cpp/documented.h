@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The "Errors:" lists of openreg.h, for tests that go through all functions.
+// The "Errors:" lists of openreg.h, for tests of all functions.
 #pragma once
 
 #include <openreg/openreg.h>

@@ -99,7 +99,7 @@ TEST(orGetLastError, IsThereInDestructorsAtTheEndOfAThread) {
     }
   };
   std::thread([] {
-    static thread_local AtEnd at_end; // made before there is an error
+    static thread_local AtEnd at_end; // constructed before the first error
     at_end.use();
     ASSERT_EQ(orSetDevice(99), orErrorInvalidDevice);
   }).join();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table; in the order of the header.
+// The table, in the order of the header.
 #include "every_function.h"
 
 #include <openreg/activity.h>
@@ -75,7 +75,7 @@ Row make_row(
   return row;
 }
 
-/// `arguments` makes a world ready for the call and returns a tuple.
+/// `arguments` prepares a world for the call and returns a tuple.
 template <typename... Args, typename Arguments>
 Row row(
     const char* name,
@@ -103,7 +103,7 @@ constexpr orLaunchInfo kInfo{
 
 } // namespace
 
-/// Arguments that may name the world `w`.
+/// Arguments, which may use the world `w`.
 #define GIVE(...)                        \
   [](World& w) {                         \
     static_cast<void>(w);                \

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A table with each function of the C API and arguments that it accepts.
 //
-// Which arguments are pointers that must not be null, and which are handles,
-// is computed from the types of the parameters; which codes a function may
-// return is read from the header.
+// The parameter types determine which arguments are handles or pointers that
+// must not be null. The codes of a function are read from the header.
 #pragma once
 
 #include "support.h"
@@ -19,7 +18,7 @@
 
 inline constexpr orMemPoolProps kPoolProps = OPENREG_MEM_POOL_PROPS_INIT;
 
-/// A failure that hits no call of a test.
+/// A failure that matches no call of a test.
 inline constexpr orFailureSpec kHarmlessFailure{
     sizeof(orFailureSpec),
     orFailureMalloc,
@@ -40,10 +39,10 @@ class World {
   explicit World(Empty);
   World(const World&) = delete;
   World& operator=(const World&) = delete;
-  /// Makes device 0 as new and ends what does not end with it.
+  /// Resets device 0 and destroys the objects that survive the reset.
   ~World();
 
-  /// Holds the streams of device 0 from here on; `later` is recorded behind.
+  /// Blocks the streams of device 0 from now on, with `later` recorded behind.
   void hold();
 
   // The preparation of some functions.
@@ -56,16 +55,16 @@ class World {
 
   orStream_t stream = nullptr;
   orEvent_t start = nullptr;     // recorded and reached
-  orEvent_t later = nullptr;     // so too, until hold()
+  orEvent_t later = nullptr;     // the same, until hold()
   orEvent_t shared = nullptr;    // for other processes
-  orFailure_t failure = nullptr; // hits nothing
+  orFailure_t failure = nullptr; // matches nothing
   orMemPool_t pool = nullptr;
-  orGraph_t graph = nullptr; // of one kernel
+  orGraph_t graph = nullptr; // has one kernel
   orFailureSpec spec = kHarmlessFailure;
   void* block = nullptr;
   void* other_block = nullptr;
   void* pinned = nullptr;
-  void* page = nullptr; // ordinary memory
+  void* page = nullptr; // pageable host memory
   char host[kBytes] = {};
 
   // The outputs of calls.
@@ -101,7 +100,7 @@ class World {
 enum Trait : unsigned {
   kRejectsNull = 1,      // a pointer must not be null: orErrorInvalidValue
   kNeedsSettings = 2,    // fails while a variable of the environment is wrong
-  kAnswersAfterFork = 4, // also in a child that was forked after use
+  kAnswersAfterFork = 4, // works in a child forked after use, too
 };
 
 using Call = std::function<orError_t()>;
@@ -114,8 +113,8 @@ struct Row {
   unsigned traits = 0;
   std::vector<std::size_t> pointers; // arguments that must not be null
   std::vector<std::size_t> handles;  // arguments: a stream, an event, ...
-  orError_t result = orSuccess;      // what the call returns when all is well
-  /// A call whose arguments come from a world, which is made ready for it.
+  orError_t result = orSuccess;      // what the call returns without a failure
+  /// Prepares a world, and returns a call with arguments from it.
   std::function<Call(World&, Instead, std::size_t argument)> bind;
 
   Call call(World& world) const {
@@ -126,10 +125,10 @@ struct Row {
   }
   /// Lists the pointers that may be null.
   Row may_be_null(std::initializer_list<std::size_t> arguments) &&;
-  /// Says that no arguments of this process could make the call succeed.
+  /// Marks a call that cannot succeed with arguments of this process.
   Row returns(orError_t code) &&;
 };
 
 const std::vector<Row>& rows();
-/// The functions without a row, and why.
+/// The functions without a row, with the reason.
 const std::map<std::string, std::string>& exempt_functions();

@@ -9,14 +9,14 @@
 
 namespace {
 
-/// The result of a call in a state in which functions that document `code`
-/// return it.
+/// Returns the result of a call in a state that makes functions return `code`
+/// if they document it.
 orError_t expected(const Row& row, orError_t code) {
   const bool can_succeed = row.result == orSuccess;
   return can_succeed && documents(row.name, code) ? code : row.result;
 }
 
-/// Like expected(), while the call's work is running.
+/// Like expected(), but while the call's work is running.
 orError_t expected_meanwhile(const Row& row, orError_t code) {
   return documents(row.name, code) ? expected(row, code)
                                    : expected(row, orErrorNotReady);
@@ -133,7 +133,7 @@ TEST(EveryFunction, AfterAFailedKernelIsLaunchFailureWhereDocumented) {
 }
 
 TEST(EveryFunction, WithoutMemoryIsMemoryAllocationWhereDocumented) {
-  // They have separate tests: no failure stops them.
+  // Tested separately, because failures do not stop them.
   const std::set<std::string> unaffected = {
       "orInit", "orEventCreateWithFlags", "orEventRecord", "orIpcGetMemHandle"};
   for (const Row& row : rows()) {

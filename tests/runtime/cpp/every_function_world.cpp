@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The objects that the table's arguments come from.
+// The objects that the table's calls use.
 #include "every_function.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-/// Ends what the call under test may have ended already.
+/// Destroys objects that the tested call may have destroyed already.
 void end(orError_t error, orError_t ended_already) {
   EXPECT_TRUE(error == orSuccess || error == ended_already)
       << orGetErrorMessage();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Injected failures: which calls they hit, and what becomes of those.
+// Injected failures: which calls they hit, and the results.
 #include "support.h"
 
 #include <atomic>
@@ -11,7 +11,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto nothing = [](void*) {};
 
-/// Makes launches, one after the other: an x for each that a failure hits.
+/// Launches kernels in sequence; returns an x for each that a failure hits.
 std::string launches(const InjectedFailure::Spec& spec, int count) {
   const InjectedFailure failure(spec);
   std::string result;
@@ -51,7 +51,7 @@ TEST(orFailureInject, SameSeedHitsTheSameCalls) {
   const auto hits = std::count(calls.begin(), calls.end(), 'x');
   EXPECT_GT(hits, 60); // 100 are expected
   EXPECT_LT(hits, 140);
-  // The generator is that of the C++ standard, so each platform has these.
+  // The C++ standard defines the generator, so all platforms give this result.
   EXPECT_EQ(calls.substr(0, 20), "xx.x...x..x..x.x....");
 }
 
@@ -138,15 +138,15 @@ TEST(orFailureInject, EachSiteCountsItsCalls) {
   const InjectedFailure copy({.site = orFailureCopy, .first = kNever});
   const Block block(8);
   const Block other(8);
-  const Block target(8); // of the stream's work, which nothing orders
+  const Block target(8); // used only by the stream's work
   const PinnedBlock pinned(8);
   const PinnedBlock more_pinned(8);
   void* none = nullptr;
-  ASSERT_OK(orMalloc(&none, 0)); // is no allocation
+  ASSERT_OK(orMalloc(&none, 0)); // does not count as an allocation
   const Stream stream;
   ASSERT_OK(orLaunchKernel(stream, [] {}));
   ASSERT_OK(orLaunchKernelBlocking(stream, nothing, nullptr));
-  ASSERT_OK(orLaunchHostFunc(stream, nothing, nullptr, nullptr)); // of the host
+  ASSERT_OK(orLaunchHostFunc(stream, nothing, nullptr, nullptr)); // not counted
   ASSERT_OK(orMemcpy(block.get(), pinned.get(), 8, orMemcpyDefault));
   ASSERT_OK(
       orMemcpyAsync(target.get(), pinned.get(), 8, orMemcpyDefault, stream));
@@ -154,7 +154,7 @@ TEST(orFailureInject, EachSiteCountsItsCalls) {
   ASSERT_OK(orMemcpyPeerAsync(target.get(), 0, other.get(), 0, 8, stream));
   ASSERT_OK(orMemset(block.get(), 0, 8));
   ASSERT_OK(orMemsetAsync(target.get(), 0, 8, stream));
-  ASSERT_OK(orMemset(block.get(), 0, 0)); // is no work
+  ASSERT_OK(orMemset(block.get(), 0, 0)); // does not enqueue work
   ASSERT_OK(orStreamSynchronize(stream));
   EXPECT_EQ(malloc.calls(), 3u);
   EXPECT_EQ(malloc_host.calls(), 2u);
@@ -322,10 +322,10 @@ TEST(orMemcpyAsync, InjectedFailureIsReportedAtTheNextWait) {
   EXPECT_EQ(*pinned.get(), 2);
 }
 
-/// Injects a failure that sticks to device 0 into one enqueued command.
+/// Makes one enqueued command fail with a sticky error of device 0.
 void expect_to_stick(orFailureSite site, orError_t code) {
   {
-    orStream_t stream = nullptr; // ends with the device
+    orStream_t stream = nullptr; // destroyed by the reset
     ASSERT_OK(orStreamCreate(&stream));
     void* block = nullptr;
     ASSERT_OK(orMalloc(&block, 1));
@@ -422,7 +422,7 @@ TEST(orFailureInject, DelayAndErrorComeOneAfterTheOther) {
 }
 
 TEST(orFailureInject, DelayEndsWithTheDevice) {
-  orStream_t stream = nullptr; // ends with the device
+  orStream_t stream = nullptr; // destroyed by the reset
   ASSERT_OK(orStreamCreate(&stream));
   bool ran = false;
   {
@@ -432,7 +432,7 @@ TEST(orFailureInject, DelayEndsWithTheDevice) {
     ASSERT_OK(orLaunchKernel(stream, [&ran] { ran = true; }));
   }
   EXPECT_EQ(orStreamQuery(stream), orErrorNotReady);
-  ASSERT_OK(orDeviceReset()); // waits for what it runs
+  ASSERT_OK(orDeviceReset()); // waits for the running kernel
   EXPECT_FALSE(ran);
 }
 

@@ -7,7 +7,7 @@ namespace {
 using FailureSettings = FreshProcess;
 constexpr auto nothing = [](void*) {};
 
-/// Runs `body` where OPENREG_FAILURES has a value.
+/// Runs `body` in a process with this value of OPENREG_FAILURES.
 template <typename Body>
 void with_failures(const char* value, Body body) {
   EXPECT_EXIT(
@@ -96,7 +96,7 @@ TEST_F(FailureSettings, ProbabilityAndSeedHitTheSameCallsAsTheApi) {
           ? '.'
           : 'x';
     }
-    // A second failure with the seed is hit where the first one was.
+    // A second failure with the same seed hits the same calls.
     const InjectedFailure failure(
         {.site = orFailureMalloc,
          .error = orErrorMemoryAllocation,

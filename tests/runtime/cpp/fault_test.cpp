@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The host cannot follow a device pointer.
+// Faults when the host dereferences a device pointer.
 #include "support.h"
 
 #include <csignal>

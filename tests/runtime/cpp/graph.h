@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the tests of captures and graphs share.
+// Helpers for tests of captures and graphs.
 #pragma once
 
 #include "support.h"
 
-/// A capture of a stream; what it made ends with it.
+/// A capture of a stream, which owns the graph.
 class Captured {
  public:
   explicit Captured(

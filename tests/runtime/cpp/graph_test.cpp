@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a graph runs, in which order, and when it ends.
+// Graphs: what a launch runs, in which order, and destruction.
 #include "graph.h"
 
 #include <atomic>
@@ -165,7 +165,7 @@ TEST(FullStream, TakesAPartOfAGraphThatTheNextLaunchWaitsFor) {
   enqueue(stream, [&order] { order += 'c'; });
   ASSERT_OK(captured.end());
   auto latch = std::make_unique<Latch>(stream);
-  for (int i = 0; i < 16384 - 1; ++i) { // room for one command
+  for (int i = 0; i < 16384 - 1; ++i) { // leaves room for one command
     ASSERT_OK(orLaunchKernel(stream, [] {}));
   }
   ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 20));

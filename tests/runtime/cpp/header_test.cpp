@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The header in one standard of C++, from C++11 on: it compiles without
-// warnings, and a program can use it. Returns 0 if all went well.
+// Checks that the header compiles without warnings in a standard from C++11 on,
+// and that a program can use it. Returns 0 on success.
 #include <openreg/openreg.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory of the host that is pinned after it was allocated.
+// Host memory that is pinned after its allocation.
 #include "support.h"
 
 #include <array>
@@ -20,7 +20,7 @@ orMemoryType type_of(const void* pointer) {
   return attributes.type;
 }
 
-/// Memory that is registered as long as the scope lasts.
+/// Memory that is registered during the scope.
 class Registered {
  public:
   explicit Registered(std::size_t size) : memory_(size) {
@@ -156,7 +156,7 @@ TEST(orHostRegister, DeviceMemoryIsInvalidValue) {
 
 TEST(orHostRegister, UnmappedMemoryIsInvalidValue) {
   const std::size_t page = page_size();
-  // Low addresses, where nobody else maps memory behind these pages.
+  // Low addresses, where nothing else maps memory behind these pages.
   void* pages = mmap(
       reinterpret_cast<void*>(std::uintptr_t{1} << 28),
       2 * page,
@@ -175,7 +175,7 @@ TEST(orHostRegister, UnmappedMemoryIsInvalidValue) {
 }
 
 TEST(orHostRegister, ManyPagesAreLookedAt) {
-  constexpr std::size_t kSize = std::size_t{64} << 20; // more than one look
+  constexpr std::size_t kSize = std::size_t{64} << 20; // needs several probes
   void* pages = mmap(
       nullptr,
       kSize,
@@ -320,7 +320,7 @@ TEST(orMallocHost, TakesAddressesOfMemoryThatWasFreedWhileRegistered) {
   ASSERT_OK(orFreeHost(freed));
   ASSERT_OK(orHostRegister(freed, kSize, 0)); // still mapped
   std::vector<void*> blocks;
-  // Until the allocator hands a part of it out again, should it do so.
+  // Until the allocator reuses a part of it, if ever.
   while (blocks.size() < 100 && usage().hostRegistrations > before) {
     blocks.push_back(nullptr);
     ASSERT_OK(orMallocHost(&blocks.back(), 4096));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How the sharing of events fails.
+// Errors of sharing events.
 #include "shared_event.h"
 
 #include <sys/resource.h>
 
 namespace {
 
-/// Lets this process open no more files.
+/// Uses up the file descriptors of this process.
 void use_up_files() {
   rlimit limit;
   getrlimit(RLIMIT_NOFILE, &limit);
@@ -31,7 +31,7 @@ TEST(orEventCreateWithFlags, InterprocessWithoutFilesIsMemoryAllocation) {
       [](OtherProcess) {},
       [](OtherProcess) {
         ASSERT_OK(orInit());
-        const Event first(kShared); // reads who this process is
+        const Event first(kShared); // reads the process identity
         handle_of(first);
         use_up_files();
         orEvent_t event = nullptr;
@@ -156,7 +156,7 @@ TEST(orIpcOpenEventHandle, WithoutFilesIsMemoryAllocation) {
   EXPECT_TWO_PROCESSES(offer_a_held_event, [](OtherProcess other) {
     const auto handle = other.receive<orIpcEventHandle_t>();
     {
-      const Event own(kShared); // reads who this process is
+      const Event own(kShared); // reads the process identity
       handle_of(own);
     }
     use_up_files();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Events that two processes share.
+// Events shared by two processes.
 #include "shared_event.h"
 
 #include <thread>
@@ -172,9 +172,9 @@ TEST(orIpcOpenEventHandle, EndOfTheRecorderIsUnknownToAllWaits) {
     killer.join();
     EXPECT_EQ(orEventQuery(event), orErrorUnknown);
     EXPECT_EQ(orStreamSynchronize(stream), orErrorUnknown);
-    EXPECT_FALSE(ran); // as after a kernel that failed
+    EXPECT_FALSE(ran); // like work after a failed kernel
     EXPECT_OK(orStreamSynchronize(stream));
-    ASSERT_OK(orEventRecord(event, stream)); // the event goes on
+    ASSERT_OK(orEventRecord(event, stream)); // the event can be recorded again
     EXPECT_OK(orEventSynchronize(event));
   });
 }

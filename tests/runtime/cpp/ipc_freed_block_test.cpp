@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Shared blocks that their owner frees while another process has them open.
+// Shared blocks that the owner frees while another process has them open.
 #include "shared_block.h"
 
 namespace {
 
 constexpr std::size_t kSize = 10000;
 
-/// A block of ones whose handle the other process has got and opened.
+/// A block of ones that the other process has opened.
 char* offer(OtherProcess& other) {
   void* pointer = nullptr;
   EXPECT_OK(orMalloc(&pointer, kSize));
@@ -16,7 +16,7 @@ char* offer(OtherProcess& other) {
   return static_cast<char*>(pointer);
 }
 
-/// Opens one block and closes it when it is told to, after it has written.
+/// Opens one block, writes to it, and closes it on a signal.
 void open_and_write(OtherProcess other) {
   {
     const OpenedBlock block(other.receive<orIpcMemHandle_t>());
@@ -31,7 +31,7 @@ void open_and_write(OtherProcess other) {
   other.signal();
 }
 
-/// Frees a block by `end` while the other process writes to it.
+/// Frees a block with `end` while the other process writes to it.
 template <typename End>
 void free_while_open(OtherProcess other, const End& end) {
   const std::size_t before = free_bytes();
@@ -154,7 +154,7 @@ TEST(orFree, OfABlockWhoseOtherProcessIsKilledGivesItBack) {
       [](OtherProcess other) {
         const OpenedBlock block(other.receive<orIpcMemHandle_t>());
         other.signal();
-        other.wait(); // for ever
+        other.wait(); // until it is killed
       },
       [](OtherProcess other) {
         const std::size_t before = free_bytes();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How the sharing of blocks fails, and how it ends.
+// Errors of sharing blocks, and the end of sharing.
 #include "shared_block.h"
 
 #include <atomic>
@@ -62,7 +62,7 @@ TEST(orDeviceReset, OfSharedBlocksMapsNothing) {
   EXPECT_TWO_PROCESSES(
       [](OtherProcess) {},
       [](OtherProcess) {
-        ASSERT_OK(orDeviceReset()); // which makes what the first one makes
+        ASSERT_OK(orDeviceReset()); // creates the same files as a first use
         void* block = nullptr;
         ASSERT_OK(orMalloc(&block, 64));
         orIpcMemHandle_t handle;
@@ -110,7 +110,7 @@ TEST(orIpcOpenMemHandle, FreedBlockIsInvalidValue) {
         other.send(handle_of(pointer));
         ASSERT_OK(orFree(pointer));
         {
-          const Block block(64); // another one at the same address
+          const Block block(64); // another block at the same address
           handle_of(block.get());
           other.signal();
           other.wait();

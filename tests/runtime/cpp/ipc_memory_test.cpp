@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Blocks of device memory that two processes share.
+// Device memory shared by two processes.
 #include "shared_block.h"
 
 #include <array>
@@ -33,7 +33,7 @@ TEST(orIpcOpenMemHandle, SharesBytesBothWays) {
   EXPECT_TWO_PROCESSES(
       [](OtherProcess other) {
         const CurrentDevice current(1);
-        const Block first(512); // so that no page begins with the second
+        const Block first(512); // so that the second does not start a page
         const Block block(10000);
         ASSERT_OK(orMemset(block.get(), 1, 10000));
         other.send(handle_of(block.get()));
@@ -79,7 +79,7 @@ TEST(orIpcOpenMemHandle, GivesAnOrdinaryBlockOfTheDevice) {
           EXPECT_MESSAGE("pass the end of the block of 1000 bytes");
           ASSERT_OK(orMemoryUnprotect(block.get()));
           EXPECT_EQ(*block.get(999), 1);
-          ASSERT_OK(orMemoryUnprotect(block.get())); // closing closes it too
+          ASSERT_OK(orMemoryUnprotect(block.get())); // reprotected at close
         }
         other.signal();
       });
@@ -162,7 +162,7 @@ TEST(orIpcOpenMemHandle, OutlivesTheProcessOfTheBlock) {
 }
 
 TEST(orIpcOpenMemHandle, OfABlockThatIsFreedMeanwhileStaysMapped) {
-  constexpr std::size_t kSize = std::size_t{80} << 20; // its pages go back
+  constexpr std::size_t kSize = std::size_t{80} << 20; // its pages are released
   EXPECT_TWO_PROCESSES(
       [](OtherProcess other) {
         {

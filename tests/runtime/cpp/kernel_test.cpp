@@ -98,8 +98,8 @@ TEST(orStreamSynchronize, KeepsAFailureForThreadsWhoseWorkWasDroppedMeanwhile) {
   latch.release();
   const orError_t of_this = orStreamSynchronize(stream);
   other.join();
-  // Either the other call came first, and must leave the failure, or it waited
-  // for this launch too, and one of the two had it.
+  // If the other call came first, it must leave the failure; if it waited for
+  // this launch too, one of the two reports it.
   EXPECT_TRUE(of_this != orSuccess || of_other != orSuccess);
   EXPECT_EQ(ran, false);
   EXPECT_OK(orStreamSynchronize(stream));
@@ -159,7 +159,7 @@ TEST(orLaunchKernel, ArgumentsOfAFailedLaunchStayWithTheCaller) {
   EXPECT_EQ(cleanups, 0);
 }
 
-// A sanitizer does not outlive a process without address space.
+// Sanitizers cannot run without address space.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(orLaunchKernel, WithoutAThreadIsUnknownAndKeepsTheArguments) {
   use_fresh_processes();
@@ -173,7 +173,7 @@ TEST(orLaunchKernel, WithoutAThreadIsUnknownAndKeepsTheArguments) {
         rlimit limit;
         getrlimit(RLIMIT_AS, &limit);
         const rlim_t enough = limit.rlim_cur;
-        // Less than the stack of a thread more than there is.
+        // The limit leaves less than the stack of a thread.
         limit.rlim_cur = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) +
             (rlim_t{1} << 20);
         setrlimit(RLIMIT_AS, &limit);
@@ -211,7 +211,8 @@ TEST(orLaunchKernel, ManyThreadsOnOneStreamLoseNothing) {
   constexpr int kThreads = 8;
   constexpr int kLaunches = 500;
   const Stream stream;
-  int count = 0; // no atomic: one command at a time, each sees the one before
+  // Not atomic: commands run in order and see each other's writes.
+  int count = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
@@ -240,7 +241,7 @@ TEST(orLaunchKernel, KernelMayLaunchOnItsOwnStream) {
     EXPECT_OK(orLaunchKernel(stream, [&count] { ++count; }));
   }));
   ASSERT_OK(orStreamSynchronize(stream)); // the first one
-  ASSERT_OK(orStreamSynchronize(stream)); // what it launched
+  ASSERT_OK(orStreamSynchronize(stream)); // the kernel that it launched
   EXPECT_EQ(count, 1);
 }
 

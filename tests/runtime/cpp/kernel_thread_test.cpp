@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Commands run on a worker or on a thread that waits; neither can tell.
+// Commands behave the same on a worker and on a waiting thread.
 #include "support.h"
 
 namespace {
@@ -40,7 +40,7 @@ TEST(orGetDevice, InAKernelIsTheDeviceOfItsStream) {
       on_worker = current();
       done.set();
     }));
-    done.wait(); // not by a wait that could run the kernel itself
+    done.wait(); // a synchronization could run the kernel on this thread
   }
   EXPECT_EQ(on_worker, 1);
   int on_this_thread = -1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The library in this process: version, first use, what is held.
+// The library in this process: version, first use, held resources.
 #include "support.h"
 
 #include <sys/resource.h>
@@ -111,7 +111,7 @@ TEST(orGetResourceUsage, CountsWhatIsMade) {
 
 TEST(orGetResourceUsage, CountsTheWorkersOfStreams) {
   const CurrentDevice device(0);
-  const Latch default_latch(nullptr); // or its worker could end meanwhile
+  const Latch default_latch(nullptr); // otherwise its worker could end
   const CurrentDevice other(1);
   const Latch other_default_latch(nullptr);
   const Stream first;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Limits of memory and of waiting.
+// Limits of memory and of waits.
 #include "support.h"
 
 #include <atomic>
@@ -9,7 +9,7 @@ namespace {
 
 using WaitTimeout = FreshProcess;
 constexpr std::size_t kMiB = std::size_t{1} << 20;
-constexpr std::size_t kAll = std::size_t{16} << 30; // as set by default
+constexpr std::size_t kAll = std::size_t{16} << 30; // the default
 
 TEST(orDeviceGetLimit, IsAllMemoryAndNoTimeoutAtFirst) {
   std::size_t value = 1;
@@ -75,7 +75,7 @@ TEST(orMalloc, MemoryLimitBelowWhatIsInUseHoldsUntilEnoughIsFreed) {
     ASSERT_OK(orMemGetInfo(&free, &total));
     EXPECT_EQ(free, 0u);
     EXPECT_EQ(total, kMiB + 512);
-    EXPECT_OK(orMemset(more.get(), 1, kMiB)) << "what is there can be used";
+    EXPECT_OK(orMemset(more.get(), 1, kMiB)) << "the block is usable";
     void* pointer = nullptr;
     EXPECT_EQ(orMalloc(&pointer, 1), orErrorMemoryAllocation);
   }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Runs the tests; one that leaves anything behind fails.
+// Runs the tests. A test fails if it leaves resources behind.
 #include "support.h"
 
 #include <chrono>
 #include <ostream>
 
-/// Of threads the left side may have fewer: idle workers end.
+/// The left side may have fewer threads, because idle workers end.
 bool operator==(const orResourceUsage& left, const orResourceUsage& right) {
   return left.deviceBlocks == right.deviceBlocks &&
       left.deviceBytes == right.deviceBytes &&
@@ -42,7 +42,7 @@ orResourceUsage usage() {
   return result;
 }
 
-/// Checks what each test must leave as it found it.
+/// Checks that each test restores the state and releases its resources.
 class LeakCheck : public testing::EmptyTestEventListener {
   void OnTestStart(const testing::TestInfo&) override {
     before_ = usage();
@@ -56,7 +56,7 @@ class LeakCheck : public testing::EmptyTestEventListener {
       // The default streams may keep their workers.
       before_.threads = static_cast<std::size_t>(device_count());
     }
-    // The worker of a destroyed stream ends when it has done its last work.
+    // The worker of a destroyed stream ends after its last work.
     const auto deadline =
         std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (!(usage() == before_) &&
@@ -66,7 +66,7 @@ class LeakCheck : public testing::EmptyTestEventListener {
     EXPECT_EQ(usage(), before_) << "the test leaves something behind";
   }
 
-  /// Each device must work as at the start, without limits.
+  /// Checks that each device works, without limits.
   static void check_devices() {
     int current = -1;
     EXPECT_OK(orGetDevice(&current));
@@ -91,8 +91,8 @@ class LeakCheck : public testing::EmptyTestEventListener {
 } // namespace
 
 #if defined(__SANITIZE_ADDRESS__)
-// In a forked child the threads of the parent are gone, and what only their
-// stacks held seems to be lost.
+// A forked child lacks the parent's threads, so LeakSanitizer reports memory
+// that only their stacks referred to.
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() {
   return "leak:__cxa_thread_atexit_impl";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allocations and frees in the order of streams.
+// Stream-ordered allocations and frees.
 #include "memory_pool.h"
 
 #include <atomic>
@@ -49,7 +49,7 @@ TEST(orMallocAsync, OnAnotherStreamHasItOnceTheFreeWasPassed) {
     second = allocate(kSize, other);
     EXPECT_NE(second, block);
   }
-  ASSERT_OK(orEventSynchronize(passed)); // which gives nothing to the device
+  ASSERT_OK(orEventSynchronize(passed)); // keeps memory in the pool
   EXPECT_EQ(allocate(kSize, other), block);
   ASSERT_OK(orFree(block));
   ASSERT_OK(orFree(second));
@@ -80,7 +80,7 @@ TEST(orMallocAsync, ABlockOfLessThanHalfTheSizeIsNotReused) {
   EXPECT_NE(small, block);
   char* half = allocate(kSize / 2, stream);
   EXPECT_EQ(half, block);
-  EXPECT_EQ(orMemset(half, 0, kSize), orErrorInvalidValue); // it is smaller now
+  EXPECT_EQ(orMemset(half, 0, kSize), orErrorInvalidValue); // now smaller
   ASSERT_OK(orFree(small));
   ASSERT_OK(orFree(half));
 }
@@ -118,7 +118,7 @@ TEST(orMallocAsync, WaitsForTheFreeAndNotForWhatComesBehindIt) {
 }
 
 TEST(orMallocAsync, InAKernelWaitsForFreesOfOtherStreams) {
-  // Its own stream has a free too, which comes after the kernel.
+  // Its stream has a free too, behind the kernel.
   const Limit limit(orLimitMemory, 2 * kSize);
   const Stream stream;
   const Stream other;
@@ -289,7 +289,7 @@ TEST(orFreeAsync, OfABlockOfOrMallocGivesItToTheDeviceInItsTurn) {
     ASSERT_OK(orFreeAsync(block, stream));
     EXPECT_EQ(free_bytes(), before - kSize);
     char* other = allocate(kSize, stream);
-    EXPECT_NE(other, block); // no pool has it
+    EXPECT_NE(other, block); // not in a pool, so not reused
     ASSERT_OK(orFreeAsync(other, stream));
   }
   EXPECT_OK(orStreamSynchronize(stream));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Copies of rows, and setting pinned memory.
+// 2D copies and memsets, also of pinned memory.
 #include "support.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ std::vector<char> numbers() {
   return result;
 }
 
-/// Those as rows of kPitch bytes, with `padding` between.
+/// The same values as rows of kPitch bytes, padded with `padding`.
 std::vector<char> pitched(char padding) {
   std::vector<char> result(kSpan, padding);
   for (std::size_t i = 0; i < kDense; ++i) {
@@ -37,7 +37,7 @@ std::vector<char> bytes_of(const Block& block, std::size_t size) {
 
 TEST(orMemcpy2D, LeavesThePaddingAlone) {
   const auto in = numbers();
-  const Block block(kSpan); // nothing behind the last row
+  const Block block(kSpan); // without padding after the last row
   ASSERT_OK(orMemset(block.get(), 9, kSpan));
   ASSERT_OK(orMemcpy2D(
       block.get(),

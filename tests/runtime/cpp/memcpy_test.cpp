@@ -164,7 +164,7 @@ TEST(orMemcpyAsync, DestroyedStreamIsInvalidHandle) {
       orErrorInvalidHandle);
 }
 
-/// A block of another device.
+/// A block on another device.
 class OtherBlock {
  public:
   explicit OtherBlock(std::size_t size) : current_(1), block_(size) {}

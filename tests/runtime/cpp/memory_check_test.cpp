@@ -24,7 +24,7 @@ char* allocate(std::size_t size) {
   return static_cast<char*>(pointer);
 }
 
-/// Lets a kernel of the current device write to `data`.
+/// Makes a kernel of the current device write to `data`.
 void write_in_kernel(char* data) {
   EXPECT_OK(orLaunchKernel(
       orStream_t(nullptr), [data] { *static_cast<volatile char*>(data) = 1; }));
@@ -81,7 +81,7 @@ TEST_F(MemoryCheck, FaultNamesTheAddresses) {
 
 TEST_F(MemoryCheck, FaultEndsTheProcessWithSegmentationFault) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  const auto ended = [](int status) { return status != 0; }; // by its handler
+  const auto ended = [](int status) { return status != 0; }; // by the handler
 #else
   const auto ended = testing::KilledBySignal(SIGSEGV);
 #endif
@@ -104,7 +104,7 @@ TEST_F(MemoryCheck, KernelThatPassesTheLastPageOfABlockFaults) {
         char* pointer = allocate(page_size() - 1);
         allocate(1); // not reached either
         char* data = kernel_pointer(pointer);
-        write_in_kernel(data + page_size() - 1); // pages tell no more
+        write_in_kernel(data + page_size() - 1); // checks are per page
         std::fputs("rounding ", stderr);
         write_in_kernel(data + page_size());
       },
@@ -200,7 +200,7 @@ TEST_F(MemoryCheck, FreedBlockCountsAsFreeAndGoesBackToTheSystem) {
 TEST_F(MemoryCheck, AddressesAreUsedAgainOnlyWhenThereAreNoOthers) {
   EXPECT_EXIT(
       {
-        turn_on("1MiB"); // four of addresses
+        turn_on("1MiB"); // 4 MiB of addresses
         std::vector<char*> used;
         const std::size_t blocks = 4 * kMiB / (2 * page_size());
         for (std::size_t i = 0; i < blocks; ++i) {
@@ -283,7 +283,7 @@ TEST_F(MemoryCheck, BlockFreedAtExitUnderAKernelIsNoFault) {
         turn_on();
         static char* pointer = nullptr;
         static char* data = nullptr;
-        static auto& started = *new Signal; // a worker uses them to the end
+        static auto& started = *new Signal; // used until the end
         static auto& freed = *new Signal;
         static auto& touched = *new Signal;
         std::atexit([] { // runs after the library's

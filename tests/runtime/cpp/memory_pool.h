@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pools, and helpers for tests of their allocations.
+// Helpers for tests of pools and their allocations.
 #pragma once
 
 #include "support.h"
@@ -42,7 +42,7 @@ inline char first_byte(const void* pointer) {
   return value;
 }
 
-/// A pool as long as the scope lasts.
+/// A pool that exists during the scope.
 class Pool {
  public:
   explicit Pool(std::size_t max_size = 0, int device = 0) {

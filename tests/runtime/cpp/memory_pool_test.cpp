@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pools: what they keep, count and give back, and how they begin and end.
+// Pools: kept memory, counters, trimming, creation and destruction.
 #include "memory_pool.h"
 
 #include <cstdint>

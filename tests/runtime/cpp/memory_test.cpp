@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory: allocation, capacity, and what goes back.
+// Memory: allocation, capacity, and release to the system.
 #include "support.h"
 
 #include <atomic>
@@ -8,10 +8,10 @@
 
 namespace {
 
-/// More than a device keeps of freed memory.
+/// More freed memory than a device keeps.
 constexpr std::size_t kMoreThanKept = std::size_t{128} << 20;
 
-/// Makes the device keep no freed memory.
+/// Makes the device release the freed memory that it keeps.
 void drop_kept_memory() {
   const Block block(kMoreThanKept);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Messages to the executor of a device in this process, and the reply.
+// Messages to the executor of a device in this process, and replies.
 #include "support.h"
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Calls that a kernel makes: they keep the order of its stream, waits for all
-// include what kernels launch, and kernels that wait for each other are told.
+// Calls inside kernels keep the stream's order, device-wide waits include work
+// launched by kernels, and kernels that wait for each other get an error.
 #include "support.h"
 
 #include <algorithm>
@@ -14,15 +14,15 @@ namespace {
 
 constexpr std::size_t kSize = 64;
 
-/// Releases a kernel once a wait for it has probably begun. An earlier release
+/// Releases a kernel when a wait for it has probably begun. Releasing earlier
 /// tests less, but does not fail.
 void release_during_the_wait(Signal& released) {
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   released.set();
 }
 
-/// Runs `body` as a kernel of `stream`, in which the block was just set to 7 by
-/// an asynchronous call, and returns what it returns.
+/// Runs `body` as a kernel of `stream` after an asynchronous call that sets the
+/// block to 7; returns its result.
 template <typename Body>
 orError_t after_a_set(orStream_t stream, const Block& block, Body body) {
   orError_t result = orErrorUnknown;
@@ -49,7 +49,7 @@ TEST(NestedCalls, CopyOfPageableMemoryAfterWorkOfTheKernelIsNotPermitted) {
             return error;
           }),
       orErrorNotPermitted);
-  // Not refused where the order is kept: before, and on pinned memory.
+  // Accepted where the order is kept: before, and on pinned memory.
   const PinnedBlock pinned(kSize);
   ASSERT_OK(orLaunchKernel(stream, [&, handle = orStream_t(stream)] {
     EXPECT_OK(orMemcpyAsync(
@@ -147,7 +147,7 @@ TEST(orStreamSynchronize, WaitsForWhatItsKernelsEnqueueThere) {
 }
 
 TEST(orDeviceSynchronize, WaitsForWhatARunningKernelLaunches) {
-  const Stream late; // looked at before the kernel launches on it
+  const Stream late; // checked before the kernel launches on it
   const Stream stream;
   std::atomic<bool> ran{false};
   Signal started;
@@ -161,7 +161,7 @@ TEST(orDeviceSynchronize, WaitsForWhatARunningKernelLaunches) {
   }));
   started.wait();
   ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 20));
-  EXPECT_EQ(orDeviceSynchronize(), orErrorTimeout); // has looked at all streams
+  EXPECT_EQ(orDeviceSynchronize(), orErrorTimeout); // has checked all streams
   ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 0));
   std::thread host([&] {
     EXPECT_OK(orDeviceSynchronize());
@@ -184,7 +184,8 @@ TEST(orFree, WaitsForWhatARunningKernelLaunches) {
   std::thread host([&] { EXPECT_OK(orFree(pointer)); });
   release_during_the_wait(released);
   host.join();
-  EXPECT_OK(orDeviceSynchronize()); // no copy found its block freed
+  // All copies ran before their blocks were freed.
+  EXPECT_OK(orDeviceSynchronize());
 }
 
 TEST(orFreeHost, WaitsForWhatAKernelLaunchesOnAnotherDevice) {
@@ -211,8 +212,8 @@ TEST(orFreeHost, WaitsForWhatAKernelLaunchesOnAnotherDevice) {
   host.join();
 }
 
-/// Two kernels, each of which runs `wait` for the stream of the other at the
-/// same time; what the two waits return.
+/// Runs two kernels that call `wait` for each other's stream at the same time;
+/// returns the results of both calls.
 template <typename Wait>
 std::array<orError_t, 2> wait_for_each_other(Wait wait) {
   const Stream first;
@@ -228,7 +229,7 @@ std::array<orError_t, 2> wait_for_each_other(Wait wait) {
     }));
   }
   for (auto& signal : started) {
-    signal.wait(); // not by a thread that would run one of them
+    signal.wait(); // a synchronization could run one of them on this thread
   }
   EXPECT_OK(orDeviceSynchronize());
   return results;
@@ -273,8 +274,8 @@ TEST(orEventSynchronize, InAKernelThatItsStreamWaitsForIsNotPermitted) {
 }
 
 TEST(orStreamSynchronize, InAKernelForAStreamThatHasWaitedForItsOwnSucceeds) {
-  // The wait of the other stream has ended before the kernel begins, but its
-  // thread may not have woken yet.
+  // The other stream's wait has ended before the kernel begins, but its thread
+  // may not have woken up yet.
   for (int round = 0; round < 200; ++round) {
     const Stream stream;
     const Stream other;
@@ -291,14 +292,14 @@ TEST(orStreamSynchronize, InAKernelForAStreamThatHasWaitedForItsOwnSucceeds) {
       result = orStreamSynchronize(handle);
       done.set();
     }));
-    done.wait(); // each stream on a worker of its own
+    done.wait(); // each stream uses a separate worker
     ASSERT_EQ(result, orSuccess) << "in round " << round;
   }
 }
 
 TEST(NestedCalls, KernelWithinAKernelThatWaitsForTheOuterOneIsNotPermitted) {
-  // A runs a kernel of B as its part. That kernel waits for C, whose kernel
-  // waits for A.
+  // A kernel of A runs a blocking kernel of B. That one waits for C, whose
+  // kernel waits for A.
   const Stream a;
   const Stream b;
   const Stream c;
@@ -330,7 +331,7 @@ TEST(NestedCalls, KernelWithinAKernelThatWaitsForTheOuterOneIsNotPermitted) {
 }
 
 TEST(NestedCalls, WorkOfAKernelThatAWaitRunsIsNotThatOfTheWaitingKernel) {
-  // Whichever thread runs the kernel of B: a worker, or the one that waits.
+  // For both threads that may run B's kernel: a worker, or the waiting thread.
   for (int round = 0; round < 100; ++round) {
     const Stream a;
     const Stream b;

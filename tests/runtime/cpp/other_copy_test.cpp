@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two copies of the library in one process: the second one refuses to work.
+// Two copies of the library in one process: the second one returns errors.
 #include "every_function.h"
 
 #include <dlfcn.h>
@@ -7,7 +7,7 @@
 
 namespace {
 
-/// The file of the library that this program is linked to.
+/// Returns the path of the library that this program is linked to.
 std::string this_copy() {
   return std::filesystem::canonical(OPENREG_LIBRARY);
 }
@@ -22,7 +22,7 @@ class OtherCopy {
     std::filesystem::copy_file(this_copy(), path_);
     library_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
     EXPECT_NE(library_, nullptr) << dlerror();
-    std::filesystem::remove_all(folder); // what is mapped stays
+    std::filesystem::remove_all(folder); // the mapping remains
   }
   OtherCopy(const OtherCopy&) = delete;
   OtherCopy& operator=(const OtherCopy&) = delete;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Kernels that reach the memory of another device.
+// Kernels that access the memory of another device.
 #include "support.h"
 
 #include <functional>
 
 namespace {
 
-/// Access of device 0 to the memory of device 1 as long as the scope lasts.
+/// Access of device 0 to the memory of device 1 during the scope.
 class Enabled {
  public:
   Enabled() {
@@ -19,7 +19,7 @@ class Enabled {
   }
 };
 
-/// A block of a device, made and freed with that device current.
+/// A block of a device, allocated and freed while that device is current.
 class BlockOf {
  public:
   BlockOf(int device, std::size_t size) {
@@ -40,7 +40,7 @@ class BlockOf {
   void* pointer_ = nullptr;
 };
 
-/// Lets a kernel of `device` write 7 to where `pointer` points.
+/// Makes a kernel of `device` write 7 to `pointer`.
 orError_t write_in_kernel(int device, void* pointer) {
   const CurrentDevice current(device);
   const Stream stream;
@@ -249,8 +249,8 @@ TEST(orMemcpyPeer, WorksWherePeerAccessIsTurnedOff) {
       "");
 }
 
-/// Holds the default stream of device 1 and copies between the devices: the
-/// copy may not return before the stream is let go.
+/// Blocks the default stream of device 1 and copies between the devices: the
+/// copy must not return before the stream is released.
 void expect_to_wait_for_both(const std::function<orError_t()>& copy) {
   orStream_t stream = nullptr;
   ASSERT_OK(orStreamGetDefault(&stream, 1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Pointers: what is known of them, where kernels and the host find the data.
+// Pointers: attributes, kernel pointers and host pointers.
 #include "support.h"
 
 namespace {

@@ -34,7 +34,7 @@ TEST_F(Exit, ForkBeforeUseIsFine) {
   EXPECT_EXIT(
       {
         int count = 0;
-        EXPECT_OK(orGetDeviceCount(&count)); // starts nothing
+        EXPECT_OK(orGetDeviceCount(&count)); // does not start devices
         std::_Exit(fork_and_run([] {
           void* pointer = nullptr;
           return orMalloc(&pointer, 64) == orSuccess ? 0 : 1;
@@ -66,11 +66,11 @@ TEST_F(Exit, QueuedWorkIsDropped) {
         static auto& started = *new Signal; // a worker may still use it
         static auto& released = *new Signal;
         static auto& ended = *new Signal;
-        std::atexit([] { // runs after the library's, which gave up waiting
+        std::atexit([] { // runs after the library's handler
           released.set();
           ended.wait();
           for (int i = 0; i < 1000; ++i) {
-            std::this_thread::yield(); // what is not dropped would run now
+            std::this_thread::yield(); // undropped work would run now
           }
         });
         EXPECT_OK(orLaunchKernel(nullptr, [] {
@@ -93,7 +93,7 @@ TEST_F(Exit, ErrorInAnExitHandlerHasAText) {
           static_cast<void>(orSetDevice(77));
           std::fputs(orGetErrorMessage(), stderr);
         });
-        static_cast<void>(orSetDevice(99)); // so that the thread has had one
+        static_cast<void>(orSetDevice(99)); // sets a last error
         std::exit(0);
       },
       testing::ExitedWithCode(0),
@@ -125,7 +125,7 @@ TEST_F(Exit, KernelThatNeverReturnsDoesNotKeepTheProcess) {
   const auto start = Clock::now();
   EXPECT_EXIT(
       {
-        static auto& never = *new Signal; // a worker uses it to the end
+        static auto& never = *new Signal; // used until the end
         static auto& started = *new Signal;
         EXPECT_OK(orLaunchKernel(nullptr, [] {
           started.set();
@@ -142,7 +142,7 @@ TEST_F(Exit, KernelThatNeverReturnsDoesNotKeepTheProcess) {
 TEST_F(Exit, MemoryCanBeFreedFromAnExitHandler) {
   EXPECT_EXIT(
       {
-        static auto& never = *new Signal; // a worker uses it to the end
+        static auto& never = *new Signal; // used until the end
         static auto& started = *new Signal;
         static void* pointer = nullptr;
         std::atexit([] { // runs after the library's
@@ -220,7 +220,7 @@ TEST_F(Exit, WaitForAKernelThatNeverReturnsIsTimeout) {
   EXPECT_EXIT(
       {
         auto& call = at_exit();
-        static auto& never = *new Signal; // a worker uses it to the end
+        static auto& never = *new Signal; // used until the end
         static auto& started = *new Signal;
         EXPECT_OK(orLaunchKernel(nullptr, [] {
           started.set();

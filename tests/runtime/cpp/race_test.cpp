@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that is freed, and devices that are reset, while other threads use
-// them: an error where one is documented, and nothing worse.
+// Frees memory and resets devices while other threads use them. Only documented
+// errors may follow.
 #include "support.h"
 
 #include <atomic>
@@ -11,7 +11,7 @@ namespace {
 
 using UnderMemoryCheck = FreshProcess;
 
-/// The codes that calls have returned.
+/// Collects the codes that calls return.
 class Codes {
  public:
   orError_t add(orError_t error) {
@@ -19,7 +19,7 @@ class Codes {
     codes_.insert(error);
     return error;
   }
-  /// Checks that there were no others.
+  /// Checks that all codes are expected.
   void expect_only(const std::set<orError_t>& accepted) {
     const std::lock_guard lock(mutex_);
     for (const orError_t code : codes_) {
@@ -79,7 +79,7 @@ TEST(orDeviceReset, WhileOtherThreadsUseTheDevice) {
       EXPECT_OK(orDeviceReset());
     }
   };
-  std::thread other(reset); // two resets at the same time too
+  std::thread other(reset); // also two resets at the same time
   reset();
   other.join();
   for (auto& thread : users) {
@@ -120,7 +120,7 @@ TEST(orDeviceReset, LetsNoCallOfBeforeItHarmTheNewDevice) {
   EXPECT_OK(orDeviceReset());
 }
 
-/// Makes `call`, which is to wait for its turn, while the device is reset.
+/// Runs `call`, which must wait its turn, during a reset of the device.
 orError_t call_during_a_reset(const std::function<orError_t()>& call) {
   Latch latch(nullptr);
   orError_t error = orSuccess;
@@ -145,7 +145,7 @@ TEST(orLaunchKernelBlocking, ThatWaitsDuringAResetIsDeviceLost) {
           [](void* p) { *static_cast<std::atomic<bool>*>(p) = true; },
           &ran);
     });
-    // A call that began after the reset runs.
+    // A call that begins after the reset succeeds.
     EXPECT_EQ(error, ran ? orSuccess : orErrorDeviceLost);
   }
 }
@@ -159,7 +159,7 @@ TEST(orMemcpy, ThatWaitsDuringAResetIsDeviceLost) {
       const char host[64] = {};
       return codes.add(orMemcpy(block, host, 64, orMemcpyHostToDevice));
     });
-    // The latter if the call began after the reset.
+    // orErrorInvalidValue if the call began after the reset.
     codes.expect_only({orErrorDeviceLost, orErrorInvalidValue});
   }
 }
@@ -200,7 +200,8 @@ TEST(orMemcpyPeer, WhileTheOtherDeviceIsResetHarmsNeither) {
 }
 
 TEST(orStreamSynchronize, IsNoSuccessIfAResetDropsTheWork) {
-  // Waits that end after the reset did could take the new device for the old.
+  // Waits that end after the reset could mistake the new device for the old
+  // one.
   for (int round = 0; round < 50; ++round) {
     orStream_t stream = nullptr;
     ASSERT_OK(orStreamCreate(&stream));
@@ -222,13 +223,13 @@ TEST(orStreamSynchronize, IsNoSuccessIfAResetDropsTheWork) {
     }
     resetter.join();
     EXPECT_FALSE(ran);
-    // The latter if the wait began after the reset.
+    // orErrorInvalidHandle if the wait began after the reset.
     codes.expect_only({orErrorDeviceLost, orErrorInvalidHandle});
   }
 }
 
-/// Copies a block of device 0 by a stream of device 1, where orFree does not
-/// wait, while the block is freed.
+/// Copies a block of device 0 on a stream of device 1, for which orFree does
+/// not wait, while the block is freed.
 void free_under_copies(int rounds) {
   constexpr std::size_t kSize = std::size_t{256} << 10;
   CurrentDevice current(1);
@@ -259,7 +260,7 @@ void free_under_copies(int rounds) {
             static_cast<char*>(copy) + kSize - 1,
             1,
             orMemcpyDeviceToHost) != orSuccess) {
-      ASSERT_OK(orDeviceReset()); // the copy came to a freed block
+      ASSERT_OK(orDeviceReset()); // the copy used a freed block
       ASSERT_OK(orMalloc(&copy, kSize));
     }
   }
@@ -267,8 +268,8 @@ void free_under_copies(int rounds) {
   codes.expect_only({orSuccess, orErrorInvalidValue, orErrorIllegalAddress});
 }
 
-/// While a thread enqueues and waits, the device is reset often: no command may
-/// be dropped after the reset that drops it has returned.
+/// Resets the device repeatedly while a thread enqueues and waits: a reset must
+/// not drop a command after it has returned.
 TEST(orDeviceReset, IsOverWithAllThatWasEnqueuedBefore) {
   struct Resets {
     std::atomic<int> begun{0};
@@ -280,8 +281,8 @@ TEST(orDeviceReset, IsOverWithAllThatWasEnqueuedBefore) {
     Resets& resets;
     bool ran = false;
   };
-  // It hits nothing, but each launch looks it up, which widens the gap between
-  // the check of the device and the count of the command.
+  // It matches nothing, but each launch looks it up, which widens the gap
+  // between checking the device and counting the command.
   orFailureSpec spec = OPENREG_FAILURE_SPEC_INIT;
   spec.site = orFailureLaunch;
   spec.device = -1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Programs against the header: C, and one that PyTorch's in-tree reference
-// runs.
+// Programs that use the header: one in C, and one that PyTorch's in-tree
+// reference runs.
 #include "support.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ TEST(Header, HasTheTypeOfEventFlags) {
   EXPECT_OK(orEventQuery(event));
 }
 
-// The reference opens a block to the host for the time of a kernel.
+// The reference makes a block accessible to the host during a kernel.
 TEST(Header, RunsAProgramOfTheReference) {
   constexpr int kCount = 1000;
   std::vector<int> host(kCount);

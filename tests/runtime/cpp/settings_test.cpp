@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The environment: values, errors, and launches that block.
+// Environment variables: values, errors, and blocking launches.
 #include "support.h"
 
 #include <set>
@@ -77,7 +77,7 @@ int setting_count() {
 TEST(orGetSettingCount, IsTheNumberOfVariables) {
   int count = 0;
   ASSERT_OK(orGetSettingCount(&count));
-  EXPECT_GE(count, 10); // and what other tests have registered
+  EXPECT_GE(count, 10); // plus settings registered by other tests
 }
 
 TEST(orGetSetting, SaysWhereEachValueComesFrom) {
@@ -170,7 +170,7 @@ TEST(orRegisterSetting, AddsTheVariableToTheSettings) {
       orRegisterSetting("OPENREG_TEST_NUMBER", "1", orSettingNumber, kText));
   ASSERT_OK(
       orRegisterSetting("OPENREG_TEST_UNSET", "12", orSettingNumber, kText));
-  unsetenv("OPENREG_TEST_NUMBER"); // it was read
+  unsetenv("OPENREG_TEST_NUMBER"); // already read
   EXPECT_EQ(setting_count(), before + 2);
   orSetting last = OPENREG_SETTING_INIT;
   ASSERT_OK(orGetSetting(before, &last));

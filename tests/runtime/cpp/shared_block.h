@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What tests of shared blocks have in common.
+// Helpers for tests of shared blocks.
 #pragma once
 
 #include "two_processes.h"
@@ -10,7 +10,7 @@ inline orIpcMemHandle_t handle_of(void* pointer) {
   return handle;
 }
 
-/// A block of another process, open as long as the scope lasts.
+/// A block of another process, open during the scope.
 class OpenedBlock {
  public:
   explicit OpenedBlock(const orIpcMemHandle_t& handle) {
@@ -43,7 +43,7 @@ inline void offer_a_block(OtherProcess other) {
   other.wait();
 }
 
-/// How many openings of blocks this process has.
+/// Returns how many shared blocks this process has open.
 inline std::size_t openings() {
   orResourceUsage usage = OPENREG_RESOURCE_USAGE_INIT;
   EXPECT_OK(orGetResourceUsage(&usage));

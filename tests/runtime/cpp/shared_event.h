@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What tests of shared events have in common.
+// Helpers for tests of shared events.
 #pragma once
 
 #include "two_processes.h"
@@ -13,7 +13,7 @@ inline orIpcEventHandle_t handle_of(orEvent_t event) {
   return handle;
 }
 
-/// An event of the other process.
+/// An event that the other process created.
 class OpenedEvent {
  public:
   explicit OpenedEvent(OtherProcess& other) {

@@ -163,7 +163,7 @@ TEST(FullStream, LetsALaunchWaitForRoom) {
       ++launched;
     }
   });
-  // Records and waits are let through, so nothing that holds a lock stops here.
+  // Records and waits do not block, so no call blocks while it holds a lock.
   uint64_t enqueued = 0;
   uint64_t completed = 0;
   while (launched < 16384) {
@@ -171,7 +171,7 @@ TEST(FullStream, LetsALaunchWaitForRoom) {
   }
   ASSERT_OK(orStreamGetProgress(stream, &enqueued, &completed));
   EXPECT_EQ(
-      enqueued - completed, 16384u + 1); // and the kernel that holds the stream
+      enqueued - completed, 16384u + 1); // plus the blocking kernel
   EXPECT_OK(orEventRecord(full, stream));
   latch.reset();
   host.join();
@@ -204,7 +204,7 @@ TEST(orStreamRunsHere, IsTrueOnlyInKernelsOfTheStream) {
       stream, [&, outer = orStream_t(stream), inner = orStream_t(other)] {
         EXPECT_OK(orStreamRunsHere(outer, &inside[0]));
         EXPECT_OK(orStreamRunsHere(inner, &inside[1]));
-        // A kernel within a kernel is one of both streams.
+        // A nested kernel belongs to both streams.
         auto nested = [&] {
           EXPECT_OK(orStreamRunsHere(outer, &inside[2]));
           EXPECT_OK(orStreamRunsHere(inner, &inside[3]));
@@ -418,7 +418,7 @@ TEST(orStreamCreate, NullIsInvalidValue) {
 }
 
 TEST(orStreamCreate, EndsItsWorkersWithTheStreams) {
-  // Destroyed streams are used again, so this needs few threads, not 2000.
+  // Destroyed streams are reused, so this needs few threads instead of 2000.
   for (int i = 0; i < 2000; ++i) {
     const Stream stream;
     ASSERT_OK(orLaunchKernel(stream, [] {}));
@@ -505,7 +505,7 @@ TEST(orStreamDestroy, LeavesAFailureForTheDeviceAlsoIfTheStreamIsMadeAgain) {
     ASSERT_OK(orStreamDestroy(failing));
     const Stream others[3];
     for (const auto& other : others) {
-      EXPECT_OK(orStreamSynchronize(other)) << "it is no failure of theirs";
+      EXPECT_OK(orStreamSynchronize(other)) << "another stream's failure";
     }
     EXPECT_EQ(orDeviceSynchronize(), orErrorLaunchFailure);
     EXPECT_MESSAGE("broken");

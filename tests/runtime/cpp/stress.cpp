@@ -4,9 +4,9 @@
 //
 //   openreg_stress --seconds 10 --seed 1 --threads 8
 //
-// It fails if data is wrong that no failure has hit, if a call returns a code
-// that the header does not list for it, if nothing moves any more, or if
-// anything is left at the end.
+// It fails if data is wrong although no failure has hit it, if a call returns
+// an undocumented code, if the threads hang, or if resources are left at the
+// end.
 #include "stress_world.h"
 
 #include <chrono>
@@ -64,7 +64,8 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
-/// Aborts, with what each thread does, when one has stopped making calls.
+/// Aborts when a thread has stopped making calls, and prints each thread's
+/// action.
 class Watchdog {
  public:
   explicit Watchdog(const std::vector<std::unique_ptr<Log>>& logs)
@@ -173,7 +174,7 @@ int main(int argc, char** argv) {
 
   world.stop = true;
   std::atomic<bool> ended{false};
-  std::thread guard([&] { // the end must come, too
+  std::thread guard([&] { // detects hangs of the shutdown, too
     const auto limit = Clock::now() + kStall;
     while (!ended) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));

@@ -15,7 +15,7 @@ std::atomic<int> g_failures{0};
 } // namespace
 
 void fail(const char* format, ...) {
-  constexpr int kPrinted = 50; // the first ones say it all
+  constexpr int kPrinted = 50; // later ones add nothing
   if (++g_failures > kPrinted) {
     return;
   }

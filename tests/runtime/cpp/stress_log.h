@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the threads of the stress test call, what comes back, and what must not.
+// Logs the calls of the stress test's threads, and checks their results.
 #pragma once
 
 #include <openreg/openreg.h>
@@ -13,7 +13,7 @@
 
 namespace stress {
 
-/// Notes that the test has failed, and prints why.
+/// Marks the test as failed, and prints the reason.
 [[gnu::format(printf, 1, 2)]] void fail(const char* format, ...);
 int failure_count();
 
@@ -22,7 +22,7 @@ class Log {
  public:
   explicit Log(std::string name) : name_(std::move(name)) {}
 
-  /// Makes a call. Each code must be one that the header lists for it.
+  /// Makes a call, and checks that the header lists the returned code.
   template <typename Call>
   orError_t run(const char* function, Call&& call) {
     now_.store(function, std::memory_order_relaxed);
@@ -45,7 +45,7 @@ class Log {
     return now_.load(std::memory_order_relaxed);
   }
   using Counts = std::map<std::string, std::map<orError_t, std::uint64_t>>;
-  /// Adds what was counted; the thread must have ended.
+  /// Adds the thread's counters; the thread must have ended.
   void add_to(Counts& counts) const;
 
  private:

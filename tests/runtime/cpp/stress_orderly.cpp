@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The course of an orderly thread: failures, waits, checks.
+// The main loop of an orderly thread: failures, waits, checks.
 #include "stress_orderly.h"
 
 #include <algorithm>
@@ -8,7 +8,8 @@
 namespace stress {
 namespace orderly {
 
-/// True if a call has succeeded. Deals with failures; others must be accepted.
+/// True if a call has succeeded. Handles failures; other codes must be
+/// accepted.
 bool Worker::ok(
     Lane& lane,
     orError_t error,
@@ -32,15 +33,14 @@ bool Worker::ok(
   return false;
 }
 
-/// From here on nothing is known of the data of a lane. The failure has flowed
-/// to the streams that have copies of the data.
+/// Marks the data of a lane, and of the streams that copied it, as unknown.
 void Worker::spoil(Lane& lane) {
   for (Buffer& buffer : lane.buffers) {
     buffer.content.reset();
   }
 }
 
-/// Gives a lane what it needs; false if a failure is in the way.
+/// Creates the lane's stream and blocks; false if a failure prevents it.
 bool Worker::ready(Lane& lane) {
   if (!ok(lane, CALL(orSetDevice, lane.device))) {
     return false;
@@ -81,8 +81,8 @@ bool Worker::ready(Lane& lane) {
       (lane.event != nullptr || ok(lane, CALL(orEventCreate, &lane.event)));
 }
 
-/// True if a recovery of the device, which runs alone, took a failure that may
-/// be the lane's.
+/// True if a recovery of the device, which runs alone, has consumed a failure
+/// that may be the lane's.
 bool Worker::learn(Lane& lane) {
   const std::uint64_t taken = world_.taken[lane.device];
   if (std::exchange(lane.taken, taken) == taken) {
@@ -96,7 +96,7 @@ bool Worker::learn(Lane& lane) {
 /// Waits for the work of a lane. If that succeeds, no failure has hit it.
 bool Worker::wait(Lane& lane) {
   if (lane.epoch != world_.epochs[lane.device]) {
-    spoil(lane); // its stream ended with the device
+    spoil(lane); // the reset destroyed its stream
     return false;
   }
   const orError_t error = CALL(orStreamSynchronize, lane.stream);
@@ -121,7 +121,7 @@ bool Worker::wait(Lane& lane) {
   return done && !taken;
 }
 
-/// Checks the invariants that hold in every case.
+/// Checks the invariants that always hold.
 void Worker::ask(Lane& lane) {
   char* inside = static_cast<char*>(lane.buffers[0].data) + bytes() / 2;
   orPointerAttributes attributes = OPENREG_POINTER_ATTRIBUTES_INIT;
@@ -150,7 +150,7 @@ void Worker::ask(Lane& lane) {
   ok(lane, CALL(orGetResourceUsage, &usage));
 }
 
-/// Compares a buffer with what it should hold.
+/// Compares a buffer with its expected content.
 void Worker::check(Lane& lane) {
   const Buffer& buffer = lane.buffers[below(random_, 2)];
   std::fill(host_.begin(), host_.end(), 0);

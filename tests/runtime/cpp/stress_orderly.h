@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A thread that uses devices correctly. It knows the contents of its blocks,
+// A thread that uses devices correctly, and knows the contents of its blocks
 // unless a failure has hit the work that wrote them.
 #pragma once
 
@@ -27,10 +27,10 @@ struct Numbers {
 
 struct Buffer {
   void* data = nullptr;
-  std::optional<Numbers> content; // nothing if it is not known
+  std::optional<Numbers> content; // empty if unknown
 };
 
-/// A stream of one device with what is ordered by it.
+/// A stream of one device, with the blocks it orders.
 struct Lane {
   int device = 0;
   std::uint64_t epoch = ~std::uint64_t{0};
@@ -105,7 +105,7 @@ class Worker {
   std::size_t words_ = 0;
   std::vector<std::uint32_t> host_;
   Lane lanes_[2];
-  int lost_ = -1; // a device that has to be reset
+  int lost_ = -1; // a device to reset
 };
 
 } // namespace stress::orderly

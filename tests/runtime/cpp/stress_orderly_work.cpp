@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an orderly thread does with a stream.
+// The work that an orderly thread enqueues.
 #include "stress_orderly.h"
 
 #include <memory>
@@ -18,7 +18,7 @@ void Worker::fill(Lane& lane) {
 void Worker::fill_and_wait(Lane& lane) {
   Buffer& buffer = lane.buffers[0];
   const int value = static_cast<int>(below(random_, 256));
-  // By the default stream, which is not ordered with the lane's.
+  // Uses the default stream, which is not ordered with the lane's.
   if (wait(lane) && ok(lane, CALL(orMemset, buffer.data, value, bytes()))) {
     buffer.content = {static_cast<std::uint32_t>(value) * 0x01010101u, 0};
   }
@@ -175,7 +175,7 @@ void Worker::call_host(Lane& lane) {
   }
 }
 
-/// Holds the stream of a lane while work piles up.
+/// Blocks the stream of a lane while work is enqueued.
 void Worker::hold(Lane& lane) {
   auto released = std::make_shared<std::atomic<bool>>(false);
   if (!ok(lane, CALL(orLaunchKernel, lane.stream, [released] {
@@ -209,7 +209,7 @@ void Worker::use_events(Lane& lane) {
   ok(lane, CALL(orEventDestroy, start));
 }
 
-/// Launches where other threads do so too.
+/// Launches on a stream shared with other threads.
 void Worker::use_shared_stream(Lane& lane) {
   const orStream_t stream = world_.shared_streams[lane.device];
   if (stream == nullptr) {
@@ -229,7 +229,7 @@ void Worker::use_shared_stream(Lane& lane) {
 void Worker::replace_buffer(Lane& lane) {
   Buffer& buffer = lane.buffers[below(random_, 2)];
   wait(lane);
-  wait(other(lane)); // which may copy it
+  wait(other(lane)); // the other lane may still copy the block
   const auto free = chance(random_, 0.5) ? orFree : orFreeUnused;
   const char* name = free == orFree ? "orFree" : "orFreeUnused";
   if (ok(lane, log_.run(name, [&] { return free(buffer.data); }))) {
@@ -244,7 +244,7 @@ void Worker::replace_stream(Lane& lane) {
       !ok(lane, CALL(orStreamDestroy, old))) {
     return;
   }
-  spoil(lane); // a failure of the old stream is not reported any more
+  spoil(lane); // failures of the old stream are no longer reported
   lane.stream = nullptr;
   if (!ok(lane, CALL(orStreamCreate, &lane.stream)) ||
       !ok(lane, CALL(orStreamWaitEvent, lane.stream, lane.event, 0))) {
@@ -257,7 +257,7 @@ void Worker::change_peer_access(Lane& lane) {
   int possible = 0;
   if (ok(lane, CALL(orDeviceCanAccessPeer, &possible, lane.device, peer)) &&
       possible != 1) {
-    fail("devices %d and %d are no peers", lane.device, peer);
+    fail("devices %d and %d cannot access each other", lane.device, peer);
   }
   if (chance(random_, 0.5)) {
     ok(lane,

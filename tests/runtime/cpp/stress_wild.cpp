@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Threads that share streams, events and blocks without any order: handles and
-// pointers are destroyed, freed and reset while others use them.
+// Threads that share streams, events and blocks without synchronization: they
+// destroy and free objects, and reset the device, while others use them.
 #include "stress_world.h"
 
 #include <chrono>
@@ -11,7 +11,7 @@ namespace stress {
 namespace {
 
 #if defined(__SANITIZE_THREAD__)
-constexpr bool kTouchesData = false; // the races of this program are meant
+constexpr bool kTouchesData = false; // this program has intended races
 #else
 constexpr bool kTouchesData = true;
 #endif
@@ -31,7 +31,7 @@ class Worker {
 
   void run() {
     while (!world_.stop) {
-      // A kernel has set no other: that ends with it.
+      // A kernel's change of the device ends with the kernel.
       note(STRESS_CALL(log_, orSetDevice, kWildDevice));
       step();
       if (lost_ && chance(random_, 0.5)) {
@@ -128,7 +128,7 @@ void Worker::make_in_order() {
   }
 }
 
-/// Leaves the handle or pointer in its slot.
+/// Keeps the handle or pointer in its slot.
 void Worker::destroy() {
   switch (below(random_, 4)) {
     case 0:
@@ -145,7 +145,7 @@ void Worker::destroy() {
   }
 }
 
-/// As destroy().
+/// Like destroy().
 void Worker::destroy_in_order() {
   std::uint64_t threshold = below(random_, 3) * kBytes;
   switch (below(random_, 4)) {
@@ -176,7 +176,7 @@ void Worker::launch() {
       break;
     case 1:
       CALL(orLaunchKernel, own, [owned = world_.owned, own] {
-        // In its own kernel, unless the handle has got another stream.
+        // In its own kernel, unless the handle belongs to a new stream now.
         static_cast<void>(orLaunchKernel(own, [owned] {}));
         throw 1;
       });
@@ -357,7 +357,7 @@ void make_trouble(World& world, Log& log, std::uint64_t seed) {
       spec.device = static_cast<int>(below(random, kDeviceCount + 1)) - 1;
     }
     if (chance(random, 0.05) && spec.site != orFailureMallocHost) {
-      spec.error = orErrorDeviceLost; // by the next call
+      spec.error = orErrorDeviceLost; // at the next call
       spec.probability = 0;
     } else if (chance(random, 0.05) && spec.error == orErrorLaunchFailure) {
       spec.error = orErrorIllegalAddress;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The devices of the stress test: ready, recovered, and empty at the end.
+// Setup, recovery and final checks of the stress test's devices.
 #include "stress_world.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ void Gate::open() {
 
 namespace {
 
-/// A call that nothing may disturb.
+/// Makes a call that must succeed.
 void expect_success(orError_t error, const char* what) {
   if (error != orSuccess) {
     fail("%s: %s", what, orGetErrorMessage());
@@ -48,7 +48,7 @@ void expect_success(orError_t error, const char* what) {
 World::World(Log& log) {
   for (int device = 0; device < kDeviceCount; ++device) {
     expect_success(STRESS_CALL(log, orSetDevice, device), "setup");
-    // The default streams keep their workers, once they have them.
+    // The default streams keep their workers.
     expect_success(orLaunchKernel(nullptr, [] {}), "setup");
     expect_success(STRESS_CALL(log, orDeviceSynchronize), "setup");
   }
@@ -66,18 +66,18 @@ void World::prepare(Log& log, int device) {
         "prepare");
   }
   orStream_t stream = nullptr;
-  // A device can be lost again immediately: then it is recovered again.
+  // A device can be lost again immediately, and is then recovered again.
   if (STRESS_CALL(log, orStreamCreate, &stream) == orSuccess) {
     shared_streams[device] = stream;
   }
 }
 
-/// Takes the failures of streams, which are reported one by one.
+/// Consumes the failures of streams, which are reported one by one.
 void World::take_failures(Log& log, int device) {
   expect_success(STRESS_CALL(log, orSetDevice, device), "recover");
   while (STRESS_CALL(log, orDeviceSynchronize) != orSuccess) {
     ++taken[device];
-    // A failure that came with an event of a lost device is one of a stream.
+    // A failure through an event of a lost device is reported for the stream.
     if (sticks(STRESS_CALL(log, orStreamQuery, nullptr))) {
       return;
     }
@@ -110,7 +110,7 @@ void World::finish(Log& log) {
     expect_success(STRESS_CALL(log, orDeviceReset), "end");
     expect_success(STRESS_CALL(log, orDeviceSynchronize), "end");
   }
-  // The workers of ended streams end by themselves.
+  // Waits until the workers of destroyed streams have ended.
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::seconds(30);
   orResourceUsage after = OPENREG_RESOURCE_USAGE_INIT;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the threads of the stress test share.
+// State shared by the threads of the stress test.
 #pragma once
 
 #include "stress_log.h"
@@ -13,14 +13,14 @@
 
 namespace stress {
 
-// Devices 0 to 2 are used with care: what no failure hits must come out right.
-// On the last one each thread does what it likes with all handles.
+// Devices 0 to 2 are used correctly: data that no failure hits must be right.
+// On the last one, threads use all handles without synchronization.
 constexpr int kDeviceCount = 4;
 constexpr int kOrderlyDevices = 3;
 constexpr int kWildDevice = 3;
-// On this one waits have a limit, so that no waiting thread helps.
+// Waits on this device have a limit, so waiting threads do not run commands.
 constexpr int kLimitedDevice = 1;
-constexpr std::size_t kLongTime = 300'000; // milliseconds: never over
+constexpr std::size_t kLongTime = 300'000; // milliseconds: never reached
 
 using Random = std::mt19937_64;
 
@@ -36,7 +36,7 @@ inline bool sticks(orError_t error) {
       error == orErrorAssert;
 }
 
-/// Lets many threads in, or one that wants to be alone, which goes first.
+/// A lock for many shared owners or one exclusive owner, which has priority.
 class Gate {
  public:
   void enter();
@@ -53,24 +53,24 @@ class Gate {
 
 class World {
  public:
-  /// Makes the devices ready; notes what the process holds.
+  /// Sets up the devices, and records the resources of the process.
   explicit World(Log& log);
 
   /// Resets an orderly device that has failed, while no other thread uses one.
   void recover(Log& log, int device);
-  /// Makes all devices as new and checks that nothing is left.
+  /// Resets all devices and checks that nothing is left.
   void finish(Log& log);
 
   Gate gate;
   std::atomic<bool> stop{false};
   std::atomic<std::uint64_t> resets{0};
-  // Changes when the blocks and streams of a device have ended.
+  // Incremented when a reset has destroyed a device's blocks and streams.
   std::array<std::atomic<std::uint64_t>, kOrderlyDevices> epochs{};
-  // Changes when orDeviceSynchronize took a failure from some stream.
+  // Incremented when orDeviceSynchronize has consumed a stream's failure.
   std::array<std::atomic<std::uint64_t>, kOrderlyDevices> taken{};
   // A stream of each device that all threads use.
   std::array<std::atomic<orStream_t>, kOrderlyDevices> shared_streams{};
-  // Shared by kernels; at the end only the world owns it.
+  // Shared by kernels; only the world owns it at the end.
   std::shared_ptr<int> owned = std::make_shared<int>(0);
 
  private:
@@ -84,7 +84,7 @@ class World {
 void work_orderly(World& world, Log& log, std::uint64_t seed);
 /// Uses the wild device, and resets it.
 void work_wildly(World& world, Log& log, std::uint64_t seed);
-/// Destroys what that leaves, once its threads have ended.
+/// Destroys the remaining objects after its threads have ended.
 void end_wild_work(Log& log);
 /// Injects failures and loses devices.
 void make_trouble(World& world, Log& log, std::uint64_t seed);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Structs that may grow: the library touches no more of one than its caller
-// has.
+// Extensible structs: the library accesses only the caller's size.
 #include "base/struct_size.h"
 
 #include "support.h"
@@ -9,15 +8,15 @@
 
 namespace {
 
-/// A struct of the first version, in a later version.
+/// A later version of a struct.
 struct Grown {
   std::size_t structSize;
   std::uint64_t old;
   std::uint64_t appended;
 };
 
-/// The struct of a caller that was compiled with the first version, and the
-/// bytes behind it.
+/// The struct of a caller compiled with the first version, and the bytes behind
+/// it.
 struct First {
   std::size_t structSize;
   std::uint64_t old;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the tests share: owners of handles, and a latch that holds a stream.
+// Shared helpers: owners of handles, and a latch that blocks a stream.
 #pragma once
 
 #include <openreg/openreg.h>
@@ -29,7 +29,7 @@
   EXPECT_NE(std::string(orGetErrorMessage()).find(part), std::string::npos) \
       << "the message is: " << orGetErrorMessage()
 
-/// Where a kernel finds the data of a device pointer.
+/// Returns the kernel pointer of a device pointer.
 template <typename T>
 T* kernel_pointer(T* pointer) {
   void* result = nullptr;
@@ -37,7 +37,7 @@ T* kernel_pointer(T* pointer) {
   return static_cast<T*>(result);
 }
 
-/// Replies with the message, or fails if that is "fail".
+/// Replies with the message, or fails if it is "fail".
 inline int echo(const void* message, size_t size, orReply_t reply, void* args) {
   if (std::string(static_cast<const char*>(message), size) == "fail") {
     throw std::runtime_error("the message said so");
@@ -126,7 +126,7 @@ class Event {
   orEvent_t handle_ = nullptr;
 };
 
-/// Makes a device current as long as the scope lasts.
+/// Makes a device current during the scope.
 class CurrentDevice {
  public:
   explicit CurrentDevice(int device) {
@@ -143,7 +143,7 @@ class CurrentDevice {
   int previous_ = 0;
 };
 
-/// A limit of the current device as long as the scope lasts.
+/// A limit of the current device during the scope.
 class Limit {
  public:
   Limit(orLimit limit, std::size_t value) : limit_(limit) {
@@ -161,7 +161,7 @@ class Limit {
   std::size_t previous_ = 0;
 };
 
-/// Something that happens once and that threads can wait for.
+/// A one-time event that threads can wait for.
 class Signal {
  public:
   void set() {
@@ -182,7 +182,7 @@ class Signal {
   bool set_ = false;
 };
 
-/// A kernel that holds a stream from its construction until release().
+/// A kernel that blocks a stream from construction until release().
 class Latch {
  public:
   explicit Latch(orStream_t stream) {
@@ -275,7 +275,7 @@ inline int fork_and_run(const std::function<int()>& body) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/// Memory that the current device has left, in bytes.
+/// Returns the free memory of the current device, in bytes.
 inline std::size_t free_bytes() {
   std::size_t free = 0;
   std::size_t total = 0;
@@ -287,7 +287,7 @@ inline std::size_t page_size() {
   return static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-/// Shared memory that this process holds now, in bytes.
+/// Returns the shared memory of this process, in bytes.
 inline std::size_t resident_shared() {
   std::ifstream file("/proc/self/statm");
   std::size_t total = 0;
@@ -297,13 +297,12 @@ inline std::size_t resident_shared() {
   return shared * page_size();
 }
 
-/// From here on this test runs the statements of death tests in a process that
-/// did not use devices before.
+/// Makes the test's death tests run in a process that has not used devices.
 inline void use_fresh_processes() {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
 }
 
-/// A suite of these tests.
+/// A suite of such tests.
 class FreshProcess : public testing::Test {
  protected:
   void SetUp() override {
@@ -311,14 +310,14 @@ class FreshProcess : public testing::Test {
   }
 };
 
-/// Ends a child process: 0 if all that it expected came true, else 1.
+/// Ends a child process: 0 if all its expectations held, else 1.
 [[noreturn]] inline void finish() {
-  std::fflush(stdout); // which says what did not
+  std::fflush(stdout); // prints the failed expectations
   std::_Exit(testing::Test::HasFailure() ? 1 : 0);
 }
 
-/// Ends a child process with the message of the last error on stderr: 0 if
-/// `error` is what was expected.
+/// Ends a child process with the last error's message on stderr: 0 if `error`
+/// is the expected code.
 [[noreturn]] inline void report(orError_t error, orError_t expected) {
   std::fprintf(stderr, "%s: %s\n", orGetErrorName(error), orGetErrorMessage());
   EXPECT_EQ(error, expected);

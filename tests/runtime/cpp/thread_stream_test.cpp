@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// orStreamPerThread. The tests use it in threads that end, as its worker does.
+// orStreamPerThread, used in threads that end, so that its worker ends too.
 #include "support.h"
 
 #include <algorithm>
@@ -106,7 +106,7 @@ TEST(orFreeAsync, AtTheEndOfAThreadTakesItsStreamPerThread) {
     }
   };
   in_a_thread([] {
-    static thread_local AtEnd at_end; // ends before the stream
+    static thread_local AtEnd at_end; // destroyed before the stream
     ASSERT_OK(orMallocAsync(&at_end.block, 64, orStreamPerThread));
   });
   ASSERT_OK(orDeviceSynchronize());
@@ -128,7 +128,7 @@ TEST(orDeviceReset, GivesThreadsANewStreamPerThread) {
 
 TEST(orStreamRunsHere, InAKernelTheStreamPerThreadIsThatOfTheRunningThread) {
   in_a_thread([] {
-    // A blocking kernel of another stream runs on this thread.
+    // Blocking kernels of other streams run on this thread.
     const Latch latch(orStreamPerThread);
     ASSERT_OK(orLaunchKernelBlocking(
         nullptr,

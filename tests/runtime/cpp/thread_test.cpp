@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the threads of a program find in a process that uses devices: signals,
-// cancellation, the end of the main thread, limits of the process.
+// Threads of a program that uses devices: signals, cancellation, the end of the
+// main thread, process limits.
 #include "support.h"
 
 #include <array>
@@ -45,16 +45,15 @@ TEST_F(Threads, MaskOfTheThreadThatEnqueuesStays) {
   ASSERT_OK(orStreamSynchronize(stream));
 }
 
-// The frames that the end of a cancelled thread leaves look like an overflow to
-// AddressSanitizer.
+// AddressSanitizer mistakes the frames of a cancelled thread for an overflow.
 #if defined(__SANITIZE_ADDRESS__)
 #define CANCELS_A_THREAD() GTEST_SKIP() << "AddressSanitizer loses the stack"
 #else
 #define CANCELS_A_THREAD() static_cast<void>(0)
 #endif
 
-/// Calls `wait`, which `release` ends, on a thread that was cancelled just
-/// before; whether the thread was cancelled after the wait.
+/// Calls `wait`, which `release` ends, on an already cancelled thread; returns
+/// whether the cancellation came after the wait.
 template <typename Wait, typename Release>
 bool is_cancelled_after(Wait wait, Release release) {
   struct Call {
@@ -80,7 +79,7 @@ bool is_cancelled_after(Wait wait, Release release) {
       0);
   call.started.wait();
   std::this_thread::sleep_for(
-      std::chrono::milliseconds(5)); // or it seldom waits
+      std::chrono::milliseconds(5)); // otherwise it rarely waits
   release();
   void* result = nullptr;
   EXPECT_EQ(pthread_join(thread, &result), 0);
@@ -102,7 +101,7 @@ TEST(orStreamSynchronize, ThatRunsAKernelIsNoPlaceWhereAThreadIsCancelled) {
   Latch latch(stream);
   int ran = 0;
   ASSERT_OK(orLaunchKernel(stream, [&] {
-    pthread_testcancel(); // on the thread that waits, or on the worker
+    pthread_testcancel(); // on the waiting thread or the worker
     ++ran;
   }));
   EXPECT_TRUE(is_cancelled_after(
@@ -133,7 +132,7 @@ TEST(orEventSynchronize, IsNoPlaceWhereAThreadIsCancelled) {
   std::abort();
 }
 
-/// The same for a call that waits for nobody.
+/// The same for a call that does not wait.
 template <typename Body>
 bool returns_to_a_cancelled_thread(Body body) {
   return is_cancelled_after(body, [] {});
@@ -168,7 +167,7 @@ TEST_F(Threads, ProcessEndsAfterItsMainThread) {
         EXPECT_OK(orLaunchKernel(stream, [] {}));
         EXPECT_OK(orLaunchKernel(nullptr, [] {}));
         EXPECT_OK(orDeviceSynchronize());
-        alarm(20); // which would be the end otherwise
+        alarm(20); // ends the process if a wait hangs
         end_this_thread();
       },
       testing::ExitedWithCode(0),
@@ -186,7 +185,7 @@ TEST(orLaunchKernel, AfterTheWorkerWasIdleForLongStartsAnother) {
   ASSERT_OK(orStreamSynchronize(stream));
   const auto limit =
       std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (threads() > 0) { // also those of default streams
+  while (threads() > 0) { // including workers of default streams
     ASSERT_LT(std::chrono::steady_clock::now(), limit);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <unistd.h>
 
-/// The other process, as one of the two sees it.
+/// The other process, seen from one of the two.
 class OtherProcess {
  public:
   OtherProcess(int channel, pid_t process)
@@ -46,8 +46,7 @@ class OtherProcess {
   pid_t id() const {
     return process_;
   }
-  /// Waits until the process has ended, but leaves it as one that nobody has
-  /// waited for.
+  /// Waits until the process has ended, but leaves it as a zombie.
   void wait_for_end() const {
     siginfo_t info;
     EXPECT_EQ(
@@ -60,9 +59,9 @@ class OtherProcess {
   pid_t process_;
 };
 
-/// Runs `theirs` in a forked process and `ours` in this one, which ends then:
-/// with 0 if nothing failed in either, and neither holds anything. For a fresh
-/// process, as one that used the devices cannot be forked.
+/// Runs `theirs` in a forked process and `ours` in this one, and ends: with 0
+/// if nothing failed in either, and neither has resources left. Needs a fresh
+/// process, because one that has used devices cannot fork.
 template <typename Theirs, typename Ours>
 [[noreturn]] void run_two_processes(Theirs theirs, Ours ours) {
   int ends[2];
@@ -76,7 +75,7 @@ template <typename Theirs, typename Ours>
     body(other);
     orResourceUsage usage = OPENREG_RESOURCE_USAGE_INIT;
     EXPECT_OK(orGetResourceUsage(&usage));
-    usage.threads = 0; // workers stay
+    usage.threads = 0; // workers may remain
     const orResourceUsage nothing = OPENREG_RESOURCE_USAGE_INIT;
     EXPECT_EQ(std::memcmp(&usage, &nothing, sizeof(usage)), 0);
   };
@@ -85,7 +84,7 @@ template <typename Theirs, typename Ours>
     finish();
   }
   run(ours, {ends[0], child});
-  close(ends[0]); // ends the other one if it still waits
+  close(ends[0]); // ends the other process if it still waits
   int status = 0;
   EXPECT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) || WTERMSIG(status) == SIGKILL);
@@ -93,7 +92,7 @@ template <typename Theirs, typename Ours>
   finish();
 }
 
-/// As a test: what the arguments of run_two_processes() do must succeed.
+/// A test that run_two_processes() succeeds with the arguments.
 #define EXPECT_TWO_PROCESSES(...)                                        \
   do {                                                                   \
     use_fresh_processes();                                               \
