@@ -10,5 +10,5 @@ import openreg_aten  # noqa: F401  the backend comes before openreg_amp
 
 @pytest.fixture
 def device():
-    """The device of openreg-aten, which nobody has renamed in this package set."""
+    """The device of openreg-aten, under its default name."""
     return "privateuseone"

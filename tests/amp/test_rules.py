@@ -14,7 +14,7 @@ import openreg_amp
 from support.programs import ROOT
 
 # CUDA's registrations that are in no list of the header. They are operators of cuDNN,
-# which no other device has a kernel for: `convolution` comes to them on CUDA only.
+# without kernels for other devices: only on CUDA does `convolution` call them.
 CUDNN = {"aten::cudnn_convolution", "aten::cudnn_convolution_transpose"}
 # The only operator without a casting rule, which PyTorch bans separately.
 BANNED = ("aten::binary_cross_entropy", "banned")

@@ -16,9 +16,9 @@ from torch.utils import _pytree as pytree
 import openreg_aten
 from openreg_conformance.checks.mirrors import bits, mirror
 
-# Before the first backward pass: the device's autograd thread keeps the number that
-# holds when it starts. With one thread a kernel sums in one order, so that results of
-# the same kernel are the same bits.
+# Set before the first backward pass, because the device's autograd thread keeps the
+# number from its start. With one thread a kernel always sums in the same order, so that
+# results are equal bit by bit.
 torch.set_num_threads(1)
 
 openreg_aten._C.init()
@@ -26,7 +26,7 @@ openreg_aten._C.init()
 
 @pytest.fixture(scope="session")
 def device() -> str:
-    """The device's name: ``privateuseone`` where no package has renamed it."""
+    """The device's name: ``privateuseone`` unless a package has renamed it."""
     name: str = torch._C._get_privateuse1_backend_name()
     # The first use of the device makes it torch's accelerator.
     assert torch.empty(1, device=name).device.type == name
@@ -35,14 +35,14 @@ def device() -> str:
 
 @pytest.fixture(autouse=True)
 def fixed_state(device: str) -> Iterator[None]:
-    """Seeds every generator, and demands that a test leaves device 0 current."""
+    """Seeds every generator, and checks that a test leaves device 0 current."""
     torch.manual_seed(0)
     yield
     assert torch.accelerator.current_device_index() == 0
 
 
 def assert_same(result: Any, expected: Any, kind: str) -> None:
-    """Demands the same structure, metadata and bits, on a device of type ``kind``."""
+    """Asserts the same structure, metadata and bits, on a device of type ``kind``."""
     results, result_spec = pytree.tree_flatten(result)
     wanted, wanted_spec = pytree.tree_flatten(expected)
     assert result_spec == wanted_spec
@@ -64,7 +64,7 @@ def assert_same(result: Any, expected: Any, kind: str) -> None:
 
 @pytest.fixture
 def same(device: str) -> Callable[[Any, Any], None]:
-    """Gives a function that compares a device's result with the CPU's, bit by bit."""
+    """Returns a function that compares a device's result with the CPU's, bit by bit."""
 
     def compare(result: Any, expected: Any) -> None:
         assert_same(result, expected, device)
@@ -74,7 +74,7 @@ def same(device: str) -> Callable[[Any, Any], None]:
 
 @pytest.fixture
 def to_device(device: str) -> Callable[[Any], Any]:
-    """Gives a function that copies CPU tensors with their geometry to the device."""
+    """Returns a function that copies CPU tensors with their geometry to the device."""
 
     def move(values: Any) -> Any:
         return mirror(values, device)
@@ -84,10 +84,10 @@ def to_device(device: str) -> Callable[[Any], Any]:
 
 @pytest.fixture
 def both(device: str) -> Callable[..., Any]:
-    """Gives a function that calls another with CPU tensors and with device tensors.
+    """Returns a function that calls another with CPU tensors and with device tensors.
 
-    Results must have the CPU's bits, and so must the arguments afterwards: an operator
-    may have changed them. The device's result is returned.
+    Results must have the CPU's bits, and so must the arguments afterwards, because an
+    operator may change them. Returns the device's result.
     """
 
     def run(function: Callable[..., Any], *args: Any) -> Any:
@@ -103,7 +103,7 @@ def both(device: str) -> Callable[..., Any]:
 
 @pytest.fixture
 def settled_memory() -> Callable[[int], int]:
-    """Gives a function that reads device 0's allocated bytes and expects a value.
+    """Returns a function that reads device 0's allocated bytes and expects a value.
 
     Garbage is collected first: earlier tests may have left tensors in reference cycles,
     such as the modules of a traced network. The device's autograd thread and a stream

@@ -154,7 +154,8 @@ def test_cpu_scalar_tensor_stands_beside_device_tensors(device: str, same) -> No
     same(moved.add_(scalar), x.add_(scalar))
     same(torch.where(moved > 0, moved, scalar), torch.where(x > 0, x, scalar))
     same(torch.minimum(moved, scalar), torch.minimum(x, scalar))
-    # The scalar has no say in the device: the result is on the CPU without others.
+    # A scalar does not decide the device: without other tensors the result is on the
+    # CPU.
     assert (scalar * 2).device.type == "cpu"
 
 

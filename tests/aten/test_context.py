@@ -23,7 +23,7 @@ def deterministic(*, warn_only: bool = False) -> Iterator[None]:
 
 
 def put(x: Tensor) -> Tensor:
-    """Calls an operator that is not deterministic, by its words, on any device."""
+    """Calls an operator that claims to be nondeterministic on any device."""
     index = torch.zeros(2, dtype=torch.int64, device=x.device)
     return x.put_(index, torch.ones(2, device=x.device))
 
@@ -33,7 +33,7 @@ def test_what_is_not_deterministic_is_refused_by_its_call(
     device: str, size: int
 ) -> None:
     x = torch.zeros(size, device=device)
-    put(x)  # the metadata of its result is known
+    put(x)  # caches the metadata of its result
     x.zero_()
     torch.accelerator.synchronize()  # a kernel sees the setting when it runs
     with deterministic():
@@ -58,7 +58,7 @@ def test_what_was_warned_of_is_refused_by_its_call_afterwards(device: str) -> No
         each.to(device) for each in F.max_pool2d(x, 2, return_indices=True)
     )
     with deterministic(warn_only=True):
-        for _ in range(2):  # the second time the metadata of its result is known
+        for _ in range(2):  # the second call uses the cached metadata of its result
             F.max_unpool2d(pooled, index, 2)
     torch.accelerator.synchronize()
     with deterministic(), pytest.raises(RuntimeError, match="not have a determ"):

@@ -303,7 +303,7 @@ def test_non_blocking_copy_of_pageable_memory_has_been_made_on_return(
     assert moved.cpu().eq(1).all()
     back = torch.zeros(1000).copy_(moved, non_blocking=True)
     assert back.eq(1).all()
-    # Without a destination torch makes a pinned one, and so does not wait.
+    # Without a destination torch creates a pinned one, so it does not wait.
     pinned = moved.to("cpu", non_blocking=True)
     assert pinned.is_pinned()
     torch.accelerator.synchronize(0)

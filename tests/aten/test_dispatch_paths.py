@@ -19,7 +19,7 @@ Both = Callable[..., Any]
 
 
 def values(dtype: torch.dtype, *shape: int) -> Tensor:
-    """Numbers between 0.5 and 4 that both integers and kernels like."""
+    """Numbers between 0.5 and 4, which suit integer dtypes and all kernels."""
     numbers = torch.linspace(0.5, 4, torch.Size(shape).numel(), dtype=torch.float64)
     if dtype.is_complex:
         return torch.complex(numbers, numbers.flip(0)).to(dtype).view(shape)
@@ -219,7 +219,7 @@ ERRORS: dict[str, Callable[[str], object]] = {
 def test_wrong_use_is_refused_as_by_the_cpu(device: str, name: str) -> None:
     with pytest.raises(RuntimeError) as expected:
         ERRORS[name]("cpu")
-    # The error must not be kept, because its traceback keeps device tensors.
+    # The error is not stored, because its traceback refers to device tensors.
     with pytest.raises(RuntimeError, match=f"^{re.escape(str(expected.value))}$"):
         ERRORS[name](device)
 
@@ -319,12 +319,12 @@ def test_operators_of_other_threads_are_counted(device: str) -> None:
             thread.start()
         for thread in threads:
             thread.join()
-    # One that finds the operator of another thread on the stream is enqueued.
+    # A call behind another thread's operator on the stream is enqueued.
     assert calls["aten::exp", "structured"] + calls["aten::exp", "enqueued"] == 4
 
 
 def test_many_tensors_and_threads_share_no_view(device: str) -> None:
-    """The tensor objects that kernels see are used again, and by one thread only."""
+    """The tensor objects that kernels see are reused, by only one thread."""
     failures = []
 
     def work(seed: int) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Operators that run later: what the host does not wait for, and in which order."""
+"""Enqueued operators: the host does not wait, and the order is kept."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_operator_is_enqueued_once_its_results_are_known(
 ) -> None:
     work = WORK[name]
     first = torch.arange(1.0, 49.0) / 7
-    work(first.to(device))  # from here on the metadata of its results is cached
+    work(first.to(device))  # caches the metadata of its results
     second = (first - 3).to(device)
     expected = work(first - 3)
     # Indices come from the host, whose copies wait.
@@ -122,7 +122,7 @@ def test_memory_that_the_host_frees_is_reused_in_stream_order(
     held = latch()
     before = torch.accelerator.memory_allocated()
     for i in range(50):
-        total += (x + i) * 2  # each temporary tensor is freed before it exists
+        total += (x + i) * 2  # temporary tensors are freed before their kernels run
     assert torch.accelerator.memory_allocated() == before
     held.release()
     assert torch.equal(
@@ -152,7 +152,10 @@ def test_failure_surfaces_when_the_host_waits_and_names_the_operator(
     held.release()
     with pytest.raises(RuntimeError, match=r"aten::embedding: .*out of range"):
         torch.accelerator.synchronize()
-    assert F.embedding(good, weight).tolist() == [[1, 1], [1, 1]]  # it goes on
+    assert F.embedding(good, weight).tolist() == [
+        [1, 1],
+        [1, 1],
+    ]  # the device still works
 
 
 def test_wrong_shapes_are_an_error_of_the_call(device: str, latch: Latches) -> None:

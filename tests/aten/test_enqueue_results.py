@@ -144,7 +144,7 @@ def test_result_that_a_kernel_leaves_conjugate_has_the_right_values(
 def test_number_that_a_kernel_refuses_is_an_error_of_the_call(
     refused: Callable[[Tensor], Tensor], device: str
 ) -> None:
-    x = torch.arange(100_000.0) / 1000  # enough to be enqueued
+    x = torch.arange(100_000.0) / 1000  # large enough to be enqueued
     on_device = x.to(device)
     ints, half = on_device.to(torch.int8), on_device.to(torch.float16)
     longs = on_device.to(torch.int64)
@@ -172,7 +172,7 @@ def test_strides_with_a_conversion_do_not_depend_on_the_work_of_the_stream(
     y = y.to(memory_format=torch.channels_last)
     expected = torch.mul(x.expand(2, 3, 4, 5), y)
     x, y = x.to(device).expand(2, 3, 4, 5), y.to(device)
-    torch.mul(y, y)  # the dtype is known now
+    torch.mul(y, y)  # the dtype is cached now
     assert torch.mul(x, y).stride() == expected.stride()
     held = latch()
     assert torch.mul(x, y).stride() == expected.stride()
@@ -229,7 +229,7 @@ def test_arguments_that_do_not_fit_are_an_error_of_the_call(
         refused(x)
     for _ in range(2):
         held = latch()
-        threading.Timer(0.3, held.release).start()  # a call that fails waits
+        threading.Timer(0.3, held.release).start()  # a failing call waits
         accepted(on_device), accepted(on_device)
         with pytest.raises(RuntimeError) as raised:
             refused(on_device)

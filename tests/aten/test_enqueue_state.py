@@ -65,7 +65,7 @@ def test_threads_ask_one_generator_for_its_state_while_kernels_draw(
 
 
 def draw(device: str) -> list[Tensor]:
-    """Draws in several ways, new seeds among them."""
+    """Draws random numbers in several ways, also after new seeds."""
     torch.manual_seed(3)
     x = torch.ones(5, device=device)
     drawn = [torch.rand(5, device=device), torch.randn(5, device=device)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A tensor that does not lie in its storage is an error in every call."""
+"""A tensor that exceeds its storage is an error in every call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 Use = Callable[[Tensor, Tensor], Any]
 
-# The operator and the argument that the error names. The second tensor is sound.
+# The operator, and the argument that the error names. The second tensor is valid.
 USES: dict[str, tuple[Use, str]] = {
     "structured": (lambda x, y: x + y, "aten::add.Tensor: argument self"),
     "structured_other": (lambda x, y: y * x, "aten::mul.Tensor: argument other"),
@@ -57,13 +57,13 @@ def y(device: str) -> Tensor:
 
 @pytest.fixture
 def x(y: Tensor) -> Iterator[Tensor]:
-    """A tensor whose storage was resized to nothing."""
+    """A tensor whose storage was resized to zero bytes."""
     x = y.clone()
     x.untyped_storage().resize_(0)
     assert x.shape == (4, 4)
     before = y.tolist()
     yield x
-    torch.accelerator.synchronize()  # nothing has failed later
+    torch.accelerator.synchronize()  # no later failure
     assert y.tolist() == before
 
 
@@ -98,7 +98,7 @@ def test_storage_of_nothing_is_an_error_of_the_call_on_a_busy_stream(
     else:
         other = y.clone()
         sound = y.clone()
-        use(sound, other.clone())  # it has run once, so that it can be enqueued
+        use(sound, other.clone())  # after one run it can be enqueued
     held = latch()
     check_refused(lambda: use(x, other), named)
     held.release()
@@ -198,7 +198,7 @@ def test_copy_of_a_host_tensor_without_memory_is_refused(y: Tensor) -> None:
 
 @pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
 def test_quantized_tensor_of_half_bytes_lies_in_its_storage(device: str) -> None:
-    # Two elements in a byte: the storage has fewer bytes than there are elements.
+    # Two elements share a byte, so the storage has fewer bytes than elements.
     floats, scales, points = torch.ones(2, 5), torch.ones(2), torch.zeros(2)
     x = torch.quantize_per_channel(
         floats.to(device), scales.to(device), points.to(device), 0, torch.quint4x2

@@ -78,7 +78,7 @@ FIRST: dict[str, Callable[[Tensor], Any]] = {
 def test_first_call_is_enqueued(
     name: str, device: str, same: Callable[[Any, Any], None], latch: Latches
 ) -> None:
-    # A shape for each, so that none was met before.
+    # A different shape for each, so that each call is the first.
     rows = 6 * (3 + list(FIRST).index(name))
     x = torch.arange(1.0, rows * 14 + 1).view(rows, 14) / 7
     on_device = x.to(device)
@@ -173,7 +173,7 @@ VALUES = """
         for before, row in zip(rows, rows[1:]):
             row.add_(before)
         y = torch.stack(rows)
-        return {made} if x.any() else y  # a dry run has zeros
+        return {made} if x.any() else y  # a dry run computes with zeros
 
     library = torch.library.Library("aten", "IMPL", "CPU")
     library.impl("cumsum", by_values, allow_override=True)
@@ -376,7 +376,7 @@ def test_wrong_shapes_are_the_callers_error(
     threading.Timer(0.3, held.release).start()
     with pytest.raises(expected.type):
         call(x)
-    torch.accelerator.synchronize()  # no kernel has failed
+    torch.accelerator.synchronize()  # no kernel failed
 
 
 @pytest.mark.parametrize(
@@ -438,7 +438,7 @@ def test_warning_of_a_first_call_is_the_callers(device: str, latch: Latches) -> 
 def test_view_of_a_large_storage_waits(
     device: str, same: Callable[[Any, Any], None], latch: Latches
 ) -> None:
-    # A shape for each run in a process: what was called once is known.
+    # A different shape for each run in a process, because calls are cached.
     size = next(SIZES)
     x = torch.arange(100.0, device=device).repeat(200_000)[1 : 1 + size]
     held = latch()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Flash attention under CUDA's name gives what the CPU's kernel gives."""
+"""Flash attention under CUDA's name has the results of the CPU's kernel."""
 
 from __future__ import annotations
 

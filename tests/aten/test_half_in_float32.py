@@ -48,7 +48,7 @@ CALLS = {
     "rnn_relu": "torch.rnn_relu(s, h, (wi[:7], wh[:7]), False, 1, 0.0, True, False, "
     "True)[0]",
 }
-# Gradients, and other names for what is called above.
+# Gradients, and other names of the operators above.
 COVERED = {
     "_adaptive_avg_pool2d_backward",
     "_batch_norm_with_update",
@@ -125,7 +125,7 @@ def test_results_and_gradients_are_as_exact_as_those_of_the_cpu(
     assert len(lines) == 2 * len(CALLS)
     for name, dtype, ours, cpu, looks in lines:
         assert looks, f"{name} in {dtype} has another dtype, shape or strides"
-        # Either may round a number, which a gradient is made of, to the other side.
+        # Each may round a number that the gradient depends on in a different direction.
         half_a_place = 2.0**-11 if dtype == "torch.float16" else 2.0**-8
         assert ours <= cpu + half_a_place, (name, dtype)
 

@@ -214,7 +214,7 @@ def test_out_of_memory_gives_numbers_and_the_device_goes_on(
     cached = [take(10), take(10)]
     del cached
     assert torch.accelerator.memory_reserved(0) == 40 * mib
-    # Needs what is cached: it is released before anything is refused.
+    # Needs the cached memory, which is released before an allocation fails.
     large = take(40)
     stats = torch.accelerator.memory_stats(0)
     assert stats["num_alloc_retries"] == 1 and stats["num_ooms"] == 0, stats

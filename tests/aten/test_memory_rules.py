@@ -31,7 +31,7 @@ def show(*names):
 
 @pytest.fixture
 def printed(run_python: Program) -> Callable[..., list[list[int]]]:
-    """Runs a script after the prefix; gives the numbers of each line that it prints."""
+    """Runs a script after the prefix; returns the numbers of each printed line."""
 
     def run(source: str, **environment: str) -> list[list[int]]:
         done = run_python(PREFIX + source, **environment)
@@ -71,7 +71,7 @@ SEQUENCE: list[tuple[str, int, int]] = [
     ("del d", 26 * MIB + 1536, 36 * MIB),
     ("j = take(7 * MIB)", 33 * MIB + 1536, 36 * MIB),
     ("k = take(2 * MIB)", 35 * MIB + 1536, 56 * MIB),
-    # Only whole segments go back: that of d.
+    # Only whole segments are released: d's.
     ("torch.accelerator.empty_cache()", 35 * MIB + 1536, 54 * MIB),
     # 12 MiB were freed: the best fit for 11 MiB, whole, and for 10.5 MiB, split.
     ("del h", 23 * MIB + 1536, 54 * MIB),
@@ -152,7 +152,7 @@ del x, y, cached
 z = take(82 * MIB)  # neither segment is large enough alone
 show("reserved_bytes", "num_alloc_retries", "oversize_segments.current")
 del z
-w = take(70 * MIB)  # another 82 MiB segment is near enough
+w = take(70 * MIB)  # another segment of 82 MiB is close enough
 show("reserved_bytes", "num_alloc_retries")
 """,
         PYTORCH_ALLOC_CONF="max_split_size_mb:40",

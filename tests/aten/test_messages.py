@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Messages to the executor: what it runs, and what it refuses to run."""
+"""Messages to the executor: accepted and refused calls."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ from support.programs import ROOT, Program, run
 
 
 def freed_address(x: torch.Tensor) -> int:
-    """An address of the device that is not allocated any more."""
+    """An address of freed device memory."""
     torch.accelerator.synchronize()
     address = torch.empty(1 << 28, dtype=torch.uint8, device=x.device).data_ptr()
     torch.accelerator.empty_cache()
@@ -281,7 +281,7 @@ WRONG: dict[str, tuple[Callable[[str, torch.Tensor], bytes], str]] = {
     "nested extent": (
         lambda op, x: call(
             op,
-            # All elements are one, as far as the buffer's own strides say.
+            # All elements are the same one, according to the buffer's strides.
             nested(x, [4, 16], [16, 1], [0], sizes=(64,), strides=(0,)),
             tensor(x),
         ),
@@ -408,7 +408,7 @@ def test_wrong_message_is_refused_by_name(
     with pytest.raises(RuntimeError, match=f"malformed message: .*{words}"):
         _C.execute_message(write(equal, x))
     reply = _C.execute_message(call(equal, tensor(x), tensor(x)))
-    assert reply[-1] == 1  # it goes on
+    assert reply[-1] == 1  # the executor continues
 
 
 @pytest.mark.parametrize("operator", ["equal", "aten::no"])
@@ -452,7 +452,7 @@ def test_changed_messages_are_refused_or_answered(x: torch.Tensor, kind: str) ->
         *arguments(x),
         key=int(torch._C.DispatchKey.__members__[key]),
     )
-    first = 1 + 4 + len(operator) + 4 + 2  # the operator and its key stay
+    first = 1 + 4 + len(operator) + 4 + 2  # keeps the operator and its key
     source = random.Random(0)
 
     def answers(wrong: bytes) -> bool:
@@ -490,8 +490,8 @@ def altered(
     )
 
 
-# An operator and its overload, the numbers of its tensors: 0 is the device's with 12
-# floats, 1 one with 12 integers, 2 one of the host with one number. Then the reply.
+# An operator, its overload, the indices of its tensors (0: 12 floats on the device, 1:
+# 12 integers on the device, 2: one number on the host), and the reply.
 WRONG_REPLIES: dict[str, tuple[str, str, tuple[int, ...], bytes, str]] = {
     "storage of an argument that is read": (
         *("aten::nonzero", "", (0,)),
@@ -721,7 +721,7 @@ def observe(device):
     points = torch.tensor([0, 1], device=device)
     by_row = torch.quantize_per_channel(x, scales, points, 0, torch.qint8)
     yield by_row.dequantize(), by_row.q_per_channel_scales(), by_row.int_repr()
-    yield x[:, torch.arange(4)[1:3]] # an index of the host, part of a storage
+    yield x[:, torch.arange(4)[1:3]] # a host index that is part of a storage
     with torch.autograd.forward_ad.dual_level():
         dual = torch.autograd.forward_ad.make_dual(x, torch.ones_like(x))
         yield torch.autograd.forward_ad.unpack_dual(dual.relu() * 2).tangent
@@ -755,7 +755,7 @@ name = torch._C._get_privateuse1_backend_name()
 def observe(device):
     one = torch.ones(1, device=device)
     indices = torch.tensor([[0, 2]], device=device)
-    # One value in memory for two indices.
+    # Memory holds one value for two indices.
     sparse = torch.sparse_coo_tensor(indices, one.expand(2), (3,))
     yield sparse.to_dense()
     zero = torch._efficientzerotensor((2,), device=device)

@@ -21,7 +21,7 @@ Both = Callable[..., Any]
 
 
 def make(shape: tuple[int, ...], dtype: torch.dtype = torch.float32) -> Tensor:
-    """Random values that every operator here is defined for."""
+    """Random values in the domain of every operator here."""
     if dtype == torch.bool:
         return torch.rand(shape) > 0.5
     if dtype in INTEGERS:
@@ -88,7 +88,7 @@ def test_binary_operator_promotes_and_broadcasts_as_on_the_cpu(
         for _ in range(6):
             a, b = chooser.choice(dtypes), chooser.choice(dtypes)
             both(function, make(left, a), make(right, b))
-            if function not in (torch.maximum, torch.atan2):  # want tensors
+            if function not in (torch.maximum, torch.atan2):  # require tensors
                 both(lambda x: function(x, 3), make(left, a))
                 both(lambda x: function(x, 2.5), make(left, a))
 
@@ -327,7 +327,7 @@ def test_float64_keeps_its_precision_in_item(device: str) -> None:
 def test_norm_of_a_number_does_not_depend_on_what_was_called_before(
     to_device, shape: tuple[int, ...]
 ) -> None:
-    # With a dim, the CPU's kernel looks at the first size of a tensor without any.
+    # With a dim, the CPU's kernel reads the first size of a 0-dim tensor.
     number = torch.full((), -4.826984902407649, dtype=torch.float64)
     expected = torch.linalg.vector_norm(number, ord=0.9, dim=-1)
     mine, other = to_device(number), to_device(torch.ones(shape, dtype=torch.float64))

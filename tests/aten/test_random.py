@@ -14,7 +14,7 @@ from torch import Tensor
 
 import openreg_aten
 
-# Each draws on device `d` with generator `g`, which is None for the default one.
+# Each draws on device `d` with generator `g`; None is the default generator.
 DRAWS: dict[str, Callable[[str, torch.Generator | None], Tensor]] = {
     "rand": lambda d, g: torch.rand(50, device=d, generator=g),
     "randn": lambda d, g: torch.randn(50, device=d, generator=g),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Offsets say positions in the CPU's numbers, and states can be shared."""
+"""Offsets are positions in the CPU's random numbers, and states can be shared."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def generator(device: str) -> torch.Generator:
 
 
 def offset_at(draws: int) -> int:
-    """The offset after a count of 32-bit numbers, as documented."""
+    """Returns the documented offset after a count of 32-bit numbers."""
     return draws // 16 * 4 + (draws % 16 << 58)
 
 
 def offset_keeping(draws: int, since: int) -> int:
-    """The same for a generator that keeps a normal, drawn ``since`` numbers ago."""
+    """The same with a cached normal that was drawn ``since`` numbers ago."""
     width = since.bit_length()
     rest = draws % 16 << (53 - width)
     return 1 << 62 | width << 57 | since << (57 - width) | rest | draws // 16 * 4
@@ -139,7 +139,7 @@ def test_many_states_can_be_set_back_in_any_order(generator: torch.Generator) ->
         assert torch.equal(numbers(generator, 700), expected)
 
 
-# Leave a normal for later, right behind the numbers that it is made of or not.
+# Leave a cached normal, directly behind the numbers it was computed from or not.
 KEEPING: dict[str, Callable[[str, torch.Generator], object]] = {
     "float32": lambda d, g: torch.randn(3, device=d, generator=g),
     "float64": lambda d, g: torch.randn(3, device=d, dtype=torch.float64, generator=g),
@@ -206,7 +206,7 @@ STATES: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 
 def later_numbers(device: str, generator: torch.Generator) -> torch.Tensor:
-    """Takes the normal that is kept, if there is one, and others."""
+    """Takes the cached normal, if any, and others."""
     normals = torch.randn(4, device=device, generator=generator)
     rest = torch.rand(20, device=device, generator=generator)
     return torch.cat([normals, rest]).cpu()
@@ -263,7 +263,7 @@ def test_normal_that_is_taken_leaves_a_plain_offset(
 def test_state_in_the_middle_of_many_keeps_its_normal(
     device: str, generator: torch.Generator
 ) -> None:
-    # Half of the positions that get_state() has to find lie before others.
+    # Half of the positions that get_state() must find precede other draws.
     on_cpu = torch.Generator().manual_seed(7)
     kept = []
     for count in (1, 3, 700, 5, 15, 16, 17, 624, 1):
@@ -302,7 +302,7 @@ def test_offset_of_a_state_that_dtensor_moved_goes_on(
 ) -> None:
     torch.randn(3, device=device, generator=generator)
     state = generator.get_state()
-    state[8:].view(torch.int64).add_(4)  # as DTensor does, but in place
+    state[8:].view(torch.int64).add_(4)  # like DTensor, but in place
     generator.set_state(state)
     uniform = torch.rand(40, device=device, generator=generator).cpu()
     expected = torch.rand(64, generator=torch.Generator().manual_seed(7))

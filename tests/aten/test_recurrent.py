@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Recurrent layers and cells take the CPU's steps, forward and backward."""
+"""Recurrent layers and cells compute like the CPU, forward and backward."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def train(
 
 @pytest.fixture(autouse=True)
 def quiet_about_projections() -> Any:
-    """The CPU says that it does not give an LSTM with projections to oneDNN."""
+    """The CPU warns that it does not use oneDNN for an LSTM with projections."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "LSTM with projections is not supported")
         yield

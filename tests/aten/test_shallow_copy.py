@@ -10,7 +10,7 @@ compatible = torch._has_compatible_shallow_copy_type
 
 
 def train(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Makes one step."""
+    """Takes one step."""
     place = next(model.parameters()).device
     model(torch.ones(1, 3, device=place)).sum().backward()
     optimizer.step()
@@ -54,7 +54,7 @@ def test_gradient_moves_with_its_parameter(device: str) -> None:
 
 def test_backward_after_a_move_accumulates_on_the_new_device(device: str) -> None:
     weight = torch.nn.Parameter(torch.ones(2))
-    (weight * 1).sum().backward()  # PyTorch keeps what it accumulates by
+    (weight * 1).sum().backward()  # PyTorch caches the gradient accumulator
     weight.data = weight.data.to(device)
     weight.grad = None
     (weight * 3).sum().backward()

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Sparse .* tensor support is in b
 
 @pytest.fixture(autouse=True)
 def checked_invariants() -> Iterator[None]:
-    """Lets PyTorch check every sparse tensor that is made."""
+    """Makes PyTorch check every new sparse tensor."""
     with torch.sparse.check_sparse_tensor_invariants(True):
         yield
 
@@ -43,7 +43,7 @@ def sparse(layout: torch.layout) -> Tensor:
 def alike(
     device: str, same: Callable[[Any, Any], None]
 ) -> Callable[[Tensor, Tensor], None]:
-    """Gives a function that compares the components of a result with the CPU's."""
+    """Returns a function that compares the components of a result with the CPU's."""
 
     def compare(result: Tensor, expected: Tensor) -> None:
         assert result.device.type == device
@@ -135,7 +135,7 @@ def test_operators_write_to_arguments_that_they_read(device, alike, layout) -> N
         lambda t, other: torch.mul(t, other, out=t),
         lambda t, other: torch.abs(t, out=t),
     ]
-    if layout == torch.sparse_coo:  # the CPU's sum in CSR reads what it has freed
+    if layout == torch.sparse_coo:  # the CPU's sum in CSR reads freed memory
         changes.append(lambda t, other: torch.add(t, other, out=t))
         changes.append(lambda t, other: torch.add(other, t, out=t))
     for change in changes:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Storages: their sizes, who shares them, and how they are saved."""
+"""Storages: sizes, sharing, and saving."""
 
 from __future__ import annotations
 

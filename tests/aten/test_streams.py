@@ -16,14 +16,14 @@ from support.latches import Latches
 
 @pytest.fixture(autouse=True)
 def streams_restored(device: str) -> Iterator[None]:
-    """Demands that a test leaves every default stream current."""
+    """Checks that a test leaves every default stream current."""
     yield
     for index in range(2):
         assert torch.accelerator.current_stream(index).stream_id == 0
 
 
 def enqueue_fill(target: Tensor, value: float) -> Tensor:
-    """Enqueues a copy of `value` into `target`; returns what holds its memory."""
+    """Enqueues a copy of `value` into `target`; returns the pinned source."""
     source = torch.full(target.shape, value).pin_memory()
     target.copy_(source, non_blocking=True)
     return source

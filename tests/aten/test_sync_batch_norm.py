@@ -95,7 +95,7 @@ class Ranks:
 
 
 def assert_near(result: Tensor, expected: Tensor, dtype: torch.dtype) -> None:
-    """Up to the rounding of ``dtype``, whose numbers went in."""
+    """Asserts equality up to the rounding of ``dtype``."""
     if dtype in (torch.float16, torch.bfloat16):
         eps = torch.finfo(dtype).eps
         tolerance: dict[str, float] = {"rtol": 4 * eps, "atol": 4 * eps}
@@ -223,7 +223,7 @@ def test_update_stats_has_the_numbers_of_the_cpu(device: str) -> None:
 
 
 def call(device: str, name: str, **changed: Any) -> None:
-    """Calls an operator with arguments of which some are wrong."""
+    """Calls an operator with some wrong arguments."""
     ones = torch.ones(3, device=device)
     x = torch.ones(4, 3, device=device)
     arguments: dict[str, Any] = {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Operators that CUDA has in a dtype that the CPU refuses, and where that ends.
+"""Operators in dtypes that CUDA supports and the CPU refuses, and the limits.
 
-tests/sweeps/test_wider_dtypes.py takes every one of them.
+tests/sweeps/test_wider_dtypes.py tests all of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 @pytest.fixture(autouse=True)
 def experimental() -> Iterator[None]:
-    """Lets PyTorch warn once that complex32 is experimental."""
+    """Ignores PyTorch's warning that complex32 is experimental."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "ComplexHalf support is experimental")
         yield
@@ -31,7 +31,7 @@ def complex_half(*shape: int) -> Tensor:
 
 @pytest.mark.parametrize("experts", [1, 2, 8, 60, 128])
 def test_histc_counts_tokens_per_expert(device: str, experts: int) -> None:
-    """As the mixture of experts of transformers calls it anywhere but on the CPU."""
+    """The call of transformers' mixture of experts on devices other than the CPU."""
     ids = torch.randint(experts, (64, 4)).flatten().sort().values
     counts = torch.histc(ids.to(device).int(), bins=experts, min=0, max=experts - 1)
     assert counts.dtype == torch.int32

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""openreg-conformance, which judges any device."""
+"""Tests of openreg-conformance, which tests any device."""
 
 import warnings
 

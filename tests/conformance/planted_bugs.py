@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Small wrong backends: openreg with one bug each, which ``PLANTED_BUG`` names.
+"""Small wrong backends: openreg with one bug each, selected by ``PLANTED_BUG``.
 
-The kit imports this module in its workers, after torch. Each bug is a kernel that takes
-the place of a right one, or a function of the device's module that is changed.
+The workers of openreg-conformance import this module after torch. Each bug replaces a
+kernel, or a function of the device's module.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class Bug(NamedTuple):
     """A bug.
 
     Attributes:
-        plant: Makes the device wrong.
-        mechanism: That of the finding which names it.
-        subject: Words that are in the subject of the finding.
-        cases: Patterns of the cases of the level sample that it is judged on, where
-            the level smoke does not have them.
+        plant: Plants the bug.
+        mechanism: Mechanism of the expected finding.
+        subject: Words in the subject of the expected finding.
+        cases: Patterns of cases of the level sample that find it, if cases of the level
+            smoke do not.
     """
 
     plant: Callable[[], None]
@@ -54,7 +54,7 @@ def bug(mechanism: str, subject: str = "", *cases: str) -> Any:
 
 
 def replace(operator: str, wrong: Callable[..., Any], key: str = KEY) -> None:
-    """Puts a kernel in the place of a right one, which it gets first."""
+    """Replaces a kernel by one that gets the correct kernel as its first argument."""
     real = get_kernel(f"aten::{operator}", key)
     schema = torch._C._get_schema(
         f"aten::{operator.partition('.')[0]}", operator.partition(".")[2]
@@ -63,7 +63,7 @@ def replace(operator: str, wrong: Callable[..., Any], key: str = KEY) -> None:
 
     def kernel(keys: Any, *args: Any, **kwargs: Any) -> Any:
         def call(*args: Any, **kwargs: Any) -> Any:
-            # Numbers that stand for tensors come as numbers.
+            # Scalars in place of tensors are passed as numbers.
             made = [
                 torch.tensor(each) if wanted and isinstance(each, int | float) else each
                 for each, wanted in zip(args, tensors, strict=False)

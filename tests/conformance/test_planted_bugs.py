@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Each small wrong backend is found, and the bug is named first or second.
+"""Each planted bug is found, and its finding is ranked first or second.
 
-``pytest -m whole`` takes all bugs, which takes many processes; without it, a few.
+``pytest -m whole`` tests all bugs, in many processes; the default is a few.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ pytestmark = pytest.mark.timeout(900)
 FILE = Path(__file__).with_name("planted_bugs.py")
 PROGRAMS = ("rng", "semantics", "autocast")
 PLAIN = ("memory", "streams", "serialization")
-# Suites take the time of an import of PyTorch's databases, so bugs of operators are
-# judged on the operators that have one, and all others without operators.
+# Importing PyTorch's databases takes long, so only bugs of operators are tested with
+# operator cases.
 OPERATORS = ("add", "mul", "sum", "addmm", "cat", "sqrt", "mm", "stack")
 DATABASES = ("nn.Linear", "nn.GELU")
 OF_OPERATORS = {"operators", "in_place", "out", "gradients", "versions", "errors"}
@@ -33,7 +33,7 @@ FEW = ("gelu_is_missing", "clone_is_an_alias", "event_never_completes")
 
 
 def patterns(name: str) -> list[str]:
-    """The cases that a bug is judged on."""
+    """Returns the cases that test a bug."""
     mechanism, only = BUGS[name].mechanism, BUGS[name].cases
     if only:
         return list(only)
@@ -80,7 +80,7 @@ def test_planted_bug_is_named_first_or_second(name: str, tmp_path: Path) -> None
     command += [word for each in chosen for word in ("--case", each)] + suites(chosen)
     done = subprocess.run(
         command,
-        # All work goes to streams, so that a wait which is missing shows.
+        # All work is enqueued, so that a missing wait is detected.
         env={**os.environ, "PLANTED_BUG": name, "OPENREG_INLINE_BYTES": "0"},
         capture_output=True,
         text=True,

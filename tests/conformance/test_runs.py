@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs: statuses, devices that are not there, crashes, hangs, and resumption."""
+"""Runs: statuses, missing devices, crashes, hangs, and resumption."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_file_that_is_no_journal_is_not_resumed(
 
 
 def start(*arguments: str | Path) -> subprocess.Popen[str]:
-    # A program that was started in the background ignores it, and so do its children.
+    # A program started in the background ignores the signal, and so do its children.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return subprocess.Popen(

@@ -12,7 +12,7 @@ from support.programs import Program, run, variables
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Lets PyTorch's modules warn of each other when a compiler imports them."""
+    """Ignores warnings of PyTorch's modules that compilers import."""
     for item in items:
         if "inductor" in item.path.parts:
             item.add_marker(
@@ -20,7 +20,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             )
 
 
-SECONDS = 280  # a program imports Inductor and compiles on a loaded machine
+SECONDS = 280  # for importing Inductor and compiling on a loaded machine
 
 
 @pytest.fixture

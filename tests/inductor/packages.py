@@ -18,7 +18,7 @@ import torch_openreg  # noqa: F401  (before the device's name is used)
 
 
 class Model(nn.Module):
-    """Kernels that refuse values, and calls of operators, with constants of both."""
+    """Kernels that check values, and operator calls, with constants of both."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,13 +40,13 @@ class Model(nn.Module):
 
 
 def make_model(seed: int) -> Model:
-    """Makes a model with the same numbers everywhere, on the CPU."""
+    """Creates a model on the CPU, with the same numbers everywhere."""
     torch.manual_seed(seed)
     return Model().eval()
 
 
 def to_device(model: Model, device: str) -> Model:
-    """Moves a model to a device; its part of the host stays there."""
+    """Moves a model to a device, except for its part on the host."""
     on_host = model.on_host
     model.to(device)
     model.on_host = on_host

@@ -27,7 +27,7 @@ PROGRAMS: dict[str, Program] = {}
 
 
 def program(run: Program) -> Program:
-    """Adds a function of a device to the programs; it returns what is compared."""
+    """Adds a function of a device to the programs; its results are compared."""
     PROGRAMS[run.__name__] = run
     return run
 
@@ -45,7 +45,7 @@ def function(*shapes: Any, **options: Any) -> Callable[[Callable[..., Any]], Pro
         def on(device: str) -> Any:
             torch.manual_seed(0)
             made = [make(shape).to(device) for shape in shapes]
-            torch.manual_seed(1)  # the CPU's generator has made them
+            torch.manual_seed(1)  # drawn by the CPU's generator
             return torch.compile(run, fullgraph=True, **options)(*made)
 
         on.__name__ = run.__name__
@@ -323,7 +323,7 @@ def max_autotune_of_batches(x: Tensor, y: Tensor) -> Any:
     return x[0] @ y[0].mT, (x @ y.mT).softmax(-1) @ y
 
 
-# Tiles of vectors whose rest is done number by number.
+# Tiles of vectors with a scalar remainder loop.
 TAILS = [(3, 5, 9), (3, 13, 10), (2, 9, 9), (4, 11, 13)]
 MASKS = [torch.arange(a * b * c).view(a, c, b) % 3 > 0 for a, b, c in TAILS]
 
@@ -586,7 +586,7 @@ def checkpointing(device: str) -> Any:
 
 @program
 def checkpointed_attention(device: str) -> Any:
-    """The generator of the device is an argument of the attention in both passes."""
+    """The device's generator is passed to the attention in both passes."""
     torch.manual_seed(0)
     x = torch.randn(2, 4, 32, 16).to(device).requires_grad_()
 
@@ -657,7 +657,7 @@ def views_of_arguments(device: str) -> Any:
         return y, x[1:3], {"sum": [x.sum(1)], "same": x}
 
     first, second, rest = run(x)
-    first[0, 0] = 9  # the views are of the argument
+    first[0, 0] = 9  # views of the argument
     assert x[0, 0].item() == 9
     return first, second, rest["sum"], x
 
@@ -759,7 +759,7 @@ def both_devices(device: str) -> Any:
 
 
 class Loss(nn.Module):
-    """A model and the mean square of what it gives."""
+    """A model and the mean square of its output."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
@@ -868,7 +868,7 @@ class Gpt(nn.Module):
 
 
 class Block(nn.Module):
-    """Attention and a perceptron."""
+    """Attention and a multilayer perceptron."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -902,7 +902,7 @@ def generate_with_gpt(device: str) -> Any:
 
 
 def optimized(make_optimizer: Callable[..., torch.optim.Optimizer], device: str) -> Any:
-    """Trains with a step of the optimizer that is compiled, too."""
+    """Trains with a compiled optimizer step."""
 
     def layers() -> nn.Module:
         return nn.Sequential(nn.Linear(6, 20), nn.SiLU(), nn.Linear(20, 3))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""FlexAttention on the device does what it does on the CPU."""
+"""FlexAttention on the device has the results of the CPU."""
 
 from __future__ import annotations
 
@@ -470,7 +470,7 @@ def test_no_place_without_a_block_adds_to_a_gradient(score):
     def ours(q, k, v, modify):
         return compiles(True)(q, k, v, score_mod=modify, block_mask=mask)
 
-    def expected(q, k, v, modify):  # of the columns that attend
+    def expected(q, k, v, modify):  # the attending columns
         q, k, v = q, k[:, :, :32], v[:, :, :32]
         scores = q @ k.mT / 4
         index = torch.meshgrid(*map(torch.arange, scores.shape), indexing="ij")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs compiled with wrappers in C++ have the numbers of the CPU's, too."""
+"""Programs compiled with C++ wrappers have the CPU's results, too."""
 
 from __future__ import annotations
 

@@ -19,12 +19,12 @@ from torch._inductor import config
 from openreg_runtime import Device
 
 pytestmark = pytest.mark.timeout(300)
-SECONDS = 60  # that a stream is held at most
+SECONDS = 60  # longest time that a stream is held
 
 
 @pytest.fixture(autouse=True)
 def _fresh_compiler():
-    """Forgets what earlier tests have compiled, and counts anew."""
+    """Resets the compiler and its counters."""
     torch.compiler.reset()
     counters.clear()
     yield
@@ -33,12 +33,12 @@ def _fresh_compiler():
 
 
 def graphs() -> int:
-    """How many graphs were captured."""
+    """Returns the number of captured graphs."""
     return counters["inductor"]["openreg_graphs"]
 
 
 def skips() -> int:
-    """How many functions were not captured."""
+    """Returns the number of functions that were not captured."""
     return counters["inductor"]["cudagraph_skips"]
 
 
@@ -307,7 +307,7 @@ def test_threads_may_call_one_function():
 
 
 def test_thread_leaves_the_results_of_another_where_they_are():
-    # The other thread may be about to enqueue what reads them.
+    # The other thread may be about to enqueue their reader.
     weight = torch.ones(4, device="openreg", requires_grad=True)
     run = torch.compile(lambda x: x * weight, backend="cudagraphs")
 
@@ -344,7 +344,7 @@ def test_graphs_of_a_thread_end_with_it():
     call()
     with ThreadPoolExecutor(1) as pool:
         pool.submit(call_on_a_thread).result()
-    assert ended.wait(SECONDS)  # Python waits for its own part of a thread alone
+    assert ended.wait(SECONDS)  # join() waits only for the Python part of a thread
     assert run(torch.ones(4, device="openreg")).cpu().eq(2).all()
     assert graphs() == 2
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled kernels run and fail like other work of the device's streams."""
+"""Compiled kernels run and fail like other work of streams."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from torch.nn.functional import pad
 from openreg_runtime import Device
 
 pytestmark = pytest.mark.timeout(300)
-SECONDS = 60  # that a stream is held at most
+SECONDS = 60  # longest time that a stream is held
 
 
 @pytest.fixture(autouse=True)
 def _fresh_compiler():
-    """Forgets what earlier tests have compiled, and what failed."""
+    """Resets the compiler and reported failures."""
     torch.compiler.reset()
     yield
     torch.accelerator.synchronize()
@@ -155,7 +155,7 @@ def test_what_follows_a_template_may_refuse_values(product, fused, words):
     given = [each.to("openreg") for each in (x, y, i, torch.full_like(i, 7))]
     counters.clear()
     expected = product(*(each.cpu() for each in given))
-    with fresh_cache():  # which has no counts
+    with fresh_cache():  # has no counters
         torch.testing.assert_close(compiled(*given).cpu(), expected)
     assert counters["inductor"]["cpp_templated_kernel_counter"] == 1
     assert counters["inductor"]["cpp_epilogue_fusion_counter"] == fused
@@ -219,7 +219,7 @@ MASKED_AT_THE_EDGE = """
 def test_what_is_masked_is_not_read_where_no_memory_is(
     run_python, dtype, rows, padding
 ):
-    # Nothing lies before the first tensor, and nothing behind one of whole MiB.
+    # No memory precedes the first tensor, or follows one of whole MiB.
     ended = run_python(
         MASKED_AT_THE_EDGE.format(dtype=dtype, rows=rows, padding=padding),
         OPENREG_MEMORY_CHECK="1",
@@ -261,7 +261,7 @@ def test_failure_of_a_stream_is_its_own():
     assert isinstance(ended["good"], Tensor), ended["good"]
     assert ended["good"].cpu().equal(expected)
     with contextlib.suppress(RuntimeError):
-        streams["bad"].synchronize()  # what was enqueued after the first failure
+        streams["bad"].synchronize()  # the work enqueued after the first failure
     with streams["bad"]:
         y = compiled(x, two)
     streams["bad"].synchronize()
@@ -284,7 +284,7 @@ def test_kernels_are_work_of_the_stream_that_is_current_in_the_graph():
     Device(0).default_stream.launch(gate.wait, SECONDS)
     try:
         y, z = run(x)
-        side.synchronize()  # what it has is not behind the gate
+        side.synchronize()  # its work is not behind the gate
         assert not torch.accelerator.current_stream().query()
         with side:
             found = z.cpu()

@@ -72,7 +72,7 @@ def test_kernels_have_the_names_of_what_they_fuse_and_are_linked(
     assert "native_layer_norm_backward" in backward_names
     assert "gelu_backward" in backward_names
     assert "gelu_backward" not in forward_names
-    # The time of all kernels is that of operators, and none is counted twice.
+    # The operators' times sum up to the kernels', without double counting.
     by_operator = sum(
         row.self_device_time_total
         for row in result.key_averages()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs compiled for the device have the numbers of those compiled for the CPU."""
+"""Programs compiled for the device have the results of those for the CPU."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CLOSE = {
     "max_autotune_of_batches": "the kernel that was faster is taken, as on the CPU",
     "scatters": "threads of OpenMP add atomically, in any order, as on the CPU",
 }
-# Programs that Inductor writes no kernels for: it calls operators, or runs nothing.
+# Programs for which Inductor writes no kernels, only operator calls or nothing.
 WITHOUT_KERNELS = {"aot_eager", "fused_adamw", "recurrent_layers"}
 pytestmark = pytest.mark.timeout(1500)
 

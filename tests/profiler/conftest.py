@@ -25,7 +25,7 @@ class Trace:
     """The events of an exported trace.
 
     Attributes:
-        events: All of them, as the file has them.
+        events: All events of the file.
     """
 
     def __init__(self, text: str) -> None:
@@ -39,17 +39,17 @@ class Trace:
 
     @property
     def work(self) -> list[dict[str, Any]]:
-        """The work of the devices."""
+        """Returns the work of the devices."""
         return self.of(*WORK)
 
     def names(self) -> list[str]:
-        """Returns the names of what the devices did."""
+        """Returns the names of the devices' work."""
         return [event["name"] for event in self.work]
 
 
 @pytest.fixture
 def trace_of(tmp_path: Path) -> Callable[[profile], Trace]:
-    """Exports the trace of a profile and reads it."""
+    """Exports a profile's trace and reads it."""
 
     def export(result: profile) -> Trace:
         path = tmp_path / "trace.json"

@@ -31,7 +31,7 @@ def trace_of(result: profile) -> Trace:
 
 
 def unlinked(trace: Trace) -> list[str]:
-    """Returns the names of work that has no operator."""
+    """Returns the names of device work without an operator."""
     operators = {event["args"]["External id"] for event in trace.of("cpu_op")}
     return [
         event["name"]
@@ -70,7 +70,7 @@ def collectives_have_names_and_operators(rank: int) -> None:
     }
     for name, operator in kernels.items():
         assert operators[found[name]["args"]["External id"]] == operator
-    # In place: what it reads and what it writes.
+    # In place: reads and writes the same memory.
     assert found["occl:all_reduce"]["args"]["bytes"] == 2 * x.nbytes
     assert Counter(trace.names())["occl:all_reduce"] == 2
     assert {row.key for row in result.key_averages()} >= kernels.keys()
@@ -85,7 +85,7 @@ def late_calls_are_there_once(rank: int) -> None:
         for call in range(5):
             if rank == 1:
                 store.wait([f"begun {call}"])
-            # Rank 0 tries this on its thread, and then leaves it to the stream.
+            # Rank 0 first tries this on its thread, and then enqueues it.
             work = dist.all_reduce(x, async_op=True)
             if rank == 0:
                 store.set(f"begun {call}", "")

@@ -24,7 +24,7 @@ TraceOf = Callable[[profile], Trace]
 
 @pytest.fixture(autouse=True)
 def warm() -> None:
-    """Lets what comes with the first operators happen before."""
+    """Warms up, so that one-time work of the first operators comes before."""
     for index in range(torch.openreg.device_count()):
         x = torch.ones(8, 8, device=f"openreg:{index}")
         (x @ x).sum().item()
@@ -50,7 +50,7 @@ def test_operators_have_the_time_of_their_kernels(trace_of: TraceOf) -> None:
     for name in ("aten::mm", "aten::relu"):
         assert found[name].count == 3
         assert found[name].device_time_total > 0
-    # Inner operators count for the outer one: matmul has no kernel, and the time of mm.
+    # Inner operators count for the outer one: matmul has no kernel, but the time of mm.
     assert found["aten::matmul"].self_device_time_total == 0
     assert (
         found["aten::matmul"].device_time_total
@@ -261,7 +261,7 @@ def test_failed_kernel_is_marked_and_still_reported(trace_of: TraceOf) -> None:
     def fails() -> None:
         raise ValueError("no")
 
-    # On another device than the current one, which torch.profiler itself waits for.
+    # Uses a device other than the current one, for which torch.profiler itself waits.
     stream = openreg_runtime.Stream(1)
     with profile(activities=[ProfilerActivity.OPENREG]) as result:
         stream.launch(fails)
@@ -271,7 +271,7 @@ def test_failed_kernel_is_marked_and_still_reported(trace_of: TraceOf) -> None:
     errors = [event["args"]["error"] for event in failed]
     assert errors == ["orErrorLaunchFailure"] * 2
     assert failed[0]["name"].endswith("fails")
-    # The profile has waited for the stream, and left its failure.
+    # The profile has waited for the stream, but did not consume its failure.
     with pytest.raises(openreg_runtime.OpenRegError, match="ValueError: no"):
         stream.synchronize()
 
@@ -380,9 +380,9 @@ def test_only_types_that_are_asked_for_are_recorded(
         event["cat"]
         for event in trace.of(*WORK, "gpu_user_annotation", "privateuse1_runtime")
     }
-    if with_host:  # PyTorch asks for calls with the host's own
+    if with_host:  # PyTorch requests calls together with the host's
         assert found == {*categories, "privateuse1_runtime"}
-    else:  # ranges are of the host
+    else:  # ranges belong to the host
         assert found == {*categories} - {"gpu_user_annotation"}
     arrows = [event for event in trace.events if event.get("cat") == "ac2g"]
     ends = Counter(event["ph"] for event in arrows)
@@ -395,7 +395,7 @@ def test_stacks_have_the_time_of_the_device(tmp_path: Path) -> None:
         return x @ x
 
     x = torch.rand(200, 200, device="openreg")
-    # PyTorch keeps no stacks of operators otherwise, on no device.
+    # Otherwise PyTorch records no operator stacks, on any device.
     verbose = torch._C._profiler._ExperimentalConfig(verbose=True)
     with profile(
         activities=BOTH, with_stack=True, experimental_config=verbose
@@ -419,7 +419,7 @@ def test_profile_of_the_host_records_nothing_of_the_device(trace_of: TraceOf) ->
     x = torch.rand(8, device="openreg")
     with (
         profile(activities=[ProfilerActivity.CPU]) as result,
-        openreg_runtime.activity.record() as recording,  # nobody else does
+        openreg_runtime.activity.record() as recording,  # no other code does
     ):
         x = x + 1
     assert trace_of(result).work == []

@@ -27,7 +27,7 @@ WIDTH, HEADS, LENGTH, WORDS = 32, 2, 16, 40
 
 
 class Block(nn.Module):
-    """Attention and a perceptron, with residual connections."""
+    """Attention and a multilayer perceptron, with residual connections."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,8 +104,7 @@ def test_every_kernel_is_linked_to_its_operator(
         if event["args"].get("External id") not in operators
     ]
     assert unlinked == []
-    # No device time is left without an operator: what the rows of operators have is
-    # what the kernels took.
+    # All device time belongs to operators: their rows sum up to the kernels' time.
     averages = result.key_averages()
     by_operator = sum(
         row.self_device_time_total
@@ -164,7 +163,7 @@ def test_profiling_again_shows_the_same_kernels(trace_of: TraceOf) -> None:
     assert found[0] == found[1] == found[2]
 
 
-# PyTorch says so once, where a program asks for events in a cycle.
+# PyTorch warns once if a program requests events during a cycle.
 @pytest.mark.filterwarnings("ignore:Warning. Profiler clears events:UserWarning")
 def test_schedule_hands_over_each_cycle_and_leaves_nothing(tmp_path: Path) -> None:
     training = Training()
@@ -196,7 +195,7 @@ def test_schedule_hands_over_each_cycle_and_leaves_nothing(tmp_path: Path) -> No
     assert len(set(counts)) == 1
     after = openreg_runtime.resource_usage()
     assert (after.streams, after.events) == (before.streams, before.events)
-    with openreg_runtime.activity.record() as recording:  # it is free again
+    with openreg_runtime.activity.record() as recording:  # is released again
         pass
     assert [each for each in recording.take() if each.kind == "kernel"] == []
 

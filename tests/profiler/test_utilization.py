@@ -36,7 +36,7 @@ for _ in range(10):
     x = torch.tanh(x @ w @ w @ w)
     loss = x.sum()
     seen.append(loss.item())  # the waste
-    time.sleep(0.01)  # the host has something to do in each step
+    time.sleep(0.01)  # work of the host in each step
 """
 
 PAGEABLE_COPY = """
@@ -181,13 +181,13 @@ def test_report_is_text_json_and_a_page() -> None:
     page = found.html()
     assert len(re.findall("<svg", page)) == 2
     assert "<circle" in page
-    assert "http" not in page  # it needs no other file
+    assert "http" not in page  # needs no other file
 
 
-# PyTorch says so once, where a program asks for events in a cycle.
+# PyTorch warns once if a program requests events during a cycle.
 @pytest.mark.filterwarnings("ignore:Warning. Profiler clears events:UserWarning")
 def test_report_leaves_the_trace_to_the_program(tmp_path: Path) -> None:
-    """PyTorch writes it once."""
+    """PyTorch prints it once."""
     x = torch.rand(100, device="openreg")
     reports = []
 
@@ -213,7 +213,7 @@ def test_report_leaves_the_trace_to_the_program(tmp_path: Path) -> None:
 
 
 def test_code_that_is_gone_does_no_harm() -> None:
-    """PyTorch keeps its names by their address, as of a module that was imported."""
+    """PyTorch keeps the addresses of its names, as for an imported module."""
     x = torch.rand(8, device="openreg")
 
     def call_and_forget() -> None:
@@ -224,7 +224,7 @@ def test_code_that_is_gone_does_no_harm() -> None:
     with profile(activities=BOTH, with_stack=True, with_flops=True) as result:
         call_and_forget()
         taken = [b"\xae" * size for size in range(100, 300) for _ in range(20)]
-    with pytest.raises(UnicodeDecodeError):  # or nothing is tested
+    with pytest.raises(UnicodeDecodeError):  # otherwise nothing is tested
         result.events()
     del taken
     found = torch.openreg.utilization(result)

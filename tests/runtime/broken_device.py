@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A launcher whose devices break the rules: ``python broken_device.py HOW --socket 3``.
 
-A device of it answers the first command with a reply of a size that nobody asked for
-(``size``), with replies without end while it reads no command (``endless``), with
-positions of its pipe that cannot be (``positions``), or not at all (``silent``).
+Its devices answer the first command with a reply of a wrong size (``size``), with
+endless replies and without reading commands (``endless``), with impossible positions of
+the pipe (``positions``), or not at all (``silent``).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The runtime's tests leave nothing behind in their process."""
+"""Checks that the runtime's tests leave no resources in their process."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import openreg_runtime as runtime
 
 @pytest.fixture(autouse=True)
 def no_leak() -> Iterator[None]:
-    """Fails a test after which the process holds more or less than before.
+    """Fails a test that changes the resources of the process.
 
-    Threads may be fewer: the worker of a stream ends when it is idle for a while.
+    There may be fewer threads, because idle workers end.
     """
     before = runtime.resource_usage()
 
@@ -30,7 +30,7 @@ def no_leak() -> Iterator[None]:
     gc.collect()
     deadline = time.monotonic() + 10
     while not is_as_before() and time.monotonic() < deadline:
-        # A stream's last objects and its worker end shortly after its work.
+        # A stream's last objects and its worker are released shortly after its work.
         for index in range(runtime.device_count()):
             runtime.synchronize(index)
     assert is_as_before(), (before, runtime.resource_usage())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records of activity, from Python and in every mode."""
+"""Activity records, from Python and in every mode."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def clean_run(*command: str | Path, **environment: str) -> Ended:
         for name, value in os.environ.items()
         if name not in ("LD_LIBRARY_PATH", "CMAKE_PREFIX_PATH", "PKG_CONFIG_PATH")
     }
-    # The CMake of this environment, also when it is not activated.
+    # This environment's CMake, even if the environment is not activated.
     programs = str(Path(sys.executable).parent)
     clean["PATH"] = os.pathsep.join([programs, clean.get("PATH", "")])
     clean["OPENREG_DEVICE_LAUNCHER"] = LAUNCHER
@@ -110,7 +110,7 @@ def succeed(*command: str | Path, **environment: str) -> str:
 
 
 def folder(kind: str) -> Path:
-    """Asks the command line, as a build would."""
+    """Runs the command line, like a build."""
     return Path(succeed(sys.executable, "-m", "openreg_runtime", kind).rstrip("\n"))
 
 
@@ -126,7 +126,7 @@ def pkg_config(variable: str) -> list[str]:
 
 
 def parse_pc(where: Path, variable: str) -> list[str]:
-    """Does what pkg-config does."""
+    """Reads a variable like pkg-config."""
     values = {"pcfiledir": str(where)}
 
     def expand(text: str) -> str:
@@ -161,12 +161,12 @@ def test_commands_are_explained() -> None:
         assert command in text
     done = clean_run(sys.executable, "-m", "openreg_runtime", "cmake")
     assert done.returncode == 2
-    assert "cmake-dir" in done.stderr  # what is accepted
+    assert "cmake-dir" in done.stderr  # accepted requests
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Callable[[str], Ended]:
-    """Configures a project of CMake that asks for a version."""
+    """Configures a CMake project that requests a version."""
     if not shutil.which("cmake", path=Path(sys.executable).parent) and not shutil.which(
         "cmake"
     ):
@@ -205,7 +205,7 @@ def test_cmake_finds_each_version_that_is_compatible(project) -> None:
     for version in (f"{major}.{minor + 1}", f"{major + 1}.0", f"{major}.{minor}.99"):
         done = project(version)
         assert done.returncode != 0, version
-        # CMake breaks lines where it likes.
+        # CMake breaks lines anywhere.
         assert "compatible with requested version" in " ".join(done.stderr.split())
 
 
@@ -242,7 +242,7 @@ def test_header_compiles_without_warnings(
 ) -> None:
     source = tmp_path / ("program.c" if compiler == "cc" else "program.cpp")
     source.write_text(C_PROGRAM)
-    # A package may also be used as a system folder, which hides warnings: not here.
+    # Not as a system folder, which would hide warnings.
     include = ["-I", folder("include-dir")]
     command = [compiler, f"-std={standard}", *WARNINGS, *include, "-fsyntax-only"]
     succeed(*command, source)
@@ -268,7 +268,7 @@ def test_error_that_is_not_looked_at_is_a_warning(
     source.write_text("#include <openreg/openreg.h>\nint main() { orInit(); }\n")
     standard = "c11" if compiler == "cc" else "c++14"
     include = ["-I", folder("include-dir")]
-    # Not -fsyntax-only, which is too early for this warning.
+    # -fsyntax-only would stop before this warning.
     output = ["-c", source, "-o", tmp_path / "program.o"]
     done = clean_run(compiler, f"-std={standard}", *include, *output)
     assert done.returncode == 0, done.stderr

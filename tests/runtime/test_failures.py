@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Injected failures: which calls they hit, and where the failure surfaces."""
+"""Injected failures: which calls they hit, and which calls report them."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_kernel_that_a_failure_hits_releases_its_arguments() -> None:
         del block
         with pytest.raises(runtime.OpenRegError):
             stream.synchronize()
-    # The fixture no_leak finds the block if it is not freed.
+    # The fixture no_leak detects the block if it is not freed.
 
 
 def test_delay_holds_the_work_but_not_the_call() -> None:
@@ -270,7 +270,7 @@ def test_process_exits_with_failures_active_and_work_pending(run_script) -> None
             failures.inject_failure("malloc", probability=0.5, seed=1),
         ]
         for context in contexts:
-            context.__enter__()  # and never left
+            context.__enter__()  # not released
         stream, block = runtime.Stream(), None
         while block is None:
             try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Captures of streams, and the graphs that they make."""
+"""Stream captures and graphs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Blocks and events that two processes share."""
+"""Blocks and events shared by two processes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import openreg_runtime as runtime
 
 
 class Child:
-    """A Python process that talks in lines.
+    """A Python process that exchanges lines with the test.
 
-    The script finds ``say(text)`` and ``hear()`` for that.
+    The script uses ``say(text)`` and ``hear()``.
     """
 
     PRELUDE = """
@@ -41,7 +41,7 @@ class Child:
         )
 
     def say(self, text: str) -> None:
-        """Sends a line."""
+        """Sends a line to the process."""
         self._process.stdin.write(text + "\n")
         self._process.stdin.flush()
 
@@ -50,7 +50,7 @@ class Child:
         return self._process.stdout.readline().rstrip()
 
     def kill(self) -> None:
-        """Ends the process at once."""
+        """Kills the process."""
         self._process.kill()
         self._process.wait()
 
@@ -63,7 +63,8 @@ class Child:
 
 @pytest.fixture
 def child() -> Iterator[Callable[[str], Child]]:
-    """Makes a process, which must end well unless the test has ended it."""
+    """Returns a function that starts processes, which must succeed unless the test ends
+    them."""
     made: list[Child] = []
 
     def make(source: str) -> Child:

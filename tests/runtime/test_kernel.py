@@ -13,7 +13,7 @@ import openreg_runtime as runtime
 
 
 class Thing:
-    """Something with a weak reference."""
+    """An object that supports weak references."""
 
 
 def test_exception_is_raised_once_at_the_next_wait() -> None:
@@ -196,7 +196,7 @@ def test_every_wait_releases_the_gil(latch) -> None:
         yield event.synchronize
         yield runtime.Device(0).synchronize
         yield runtime.synchronize
-        yield lambda: runtime.Buffer(8, 0)  # freed at once
+        yield lambda: runtime.Buffer(8, 0)  # freed immediately
         yield lambda: runtime.PinnedBuffer(8)
         yield lambda: runtime.Buffer(8, 0).copy_to(bytearray(8), stream)
         yield lambda: runtime.Buffer(8, 0).copy_from(pinned, stream)
@@ -239,7 +239,7 @@ def test_ctrl_c_in_a_kernel_is_raised_by_the_wait(run_script) -> None:
 
         import openreg_runtime as runtime
 
-        # Who starts the tests in the background may have had it ignored.
+        # A shell that starts the tests in the background ignores the signal.
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
         def interrupted():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Limits of a device: its memory, and how long calls wait for it."""
+"""Limits of a device: memory, and the time that calls wait."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def test_import_does_not_need_torch(run_script) -> None:
     done = run_script(
         """
         import sys
-        sys.modules["torch"] = None  # an import of it fails now
+        sys.modules["torch"] = None  # makes its import fail
         import openreg_runtime as runtime
         runtime.Buffer(16).fill(1)
         assert "numpy" not in sys.modules

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Kernels that reach the memory of another device."""
+"""Kernels that access the memory of another device."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import openreg_runtime as runtime
 
 @pytest.fixture
 def access() -> Iterator[None]:
-    """Lets kernels of device 0 reach the memory of device 1."""
+    """Lets kernels of device 0 access the memory of device 1."""
     runtime.Device(0).enable_peer_access(1)
     yield
     runtime.Device(0).disable_peer_access(1)
 
 
 def write_in_kernel(device: int, block: runtime.Buffer) -> None:
-    """Lets a kernel of ``device`` set the bytes of ``block`` to 7."""
+    """Sets the bytes of ``block`` to 7 in a kernel of ``device``."""
     stream = runtime.Stream(device)
     stream.launch(lambda: ctypes.memset(block.kernel_address, 7, block.size))
     stream.synchronize()

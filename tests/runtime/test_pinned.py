@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Host memory of other objects that is pinned for a while."""
+"""Temporarily pinned host memory of other objects."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_end_that_takes_too_long_keeps_the_memory_until_the_work_is_done(latch) 
         with pytest.raises(runtime.OpenRegError) as caught, pinned(memory):
             block.copy_to(memory, stream)
         assert caught.value.name == "orErrorTimeout"
-        del caught  # its traceback holds the context
+        del caught  # its traceback refers to the context
     with pytest.raises(BufferError):
         memory.extend(b"more")
     held.release()

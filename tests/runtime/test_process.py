@@ -35,11 +35,11 @@ PREPARE = """
 
 
 def check_fault(done, line: str) -> None:
-    """Checks the message, and that faulthandler named the line that reads."""
+    """Checks the message, and that faulthandler named the reading line."""
     assert done.returncode == -11, done.stderr
     message = r"device openreg:1 \(offset 24 in the block of 1000 bytes at 0x\w+\)"
     assert re.search(message, done.stderr), done.stderr
-    stack = done.stderr.partition("Current thread")[2]  # other threads come first
+    stack = done.stderr.partition("Current thread")[2]  # other threads run first
     number = re.search(r'script.py", line (\d+)', stack)
     assert number, done.stderr
     script = done.args[1]
@@ -84,7 +84,7 @@ def test_faulthandler_prints_whenever_it_was_enabled(run_script, order: str) -> 
         if "{order}" == "before the import":
             faulthandler.enable()
         else:
-            stderr, sys.stderr = sys.stderr, None  # the import cannot enable it
+            stderr, sys.stderr = sys.stderr, None  # so the import cannot enable it
         {PREPARE}
         if "{order}" == "after the first use":
             assert not faulthandler.is_enabled()

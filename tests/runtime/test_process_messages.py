@@ -184,7 +184,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A program that sends messages, and the library of its executor."""
+    """Builds a program that sends messages, and the library of its executor."""
     folder = tmp_path_factory.mktemp("messages")
     cases = "".join(
         f'  if (what == "{name}") {{{code}  }}\n' for name, code in CASES.items()

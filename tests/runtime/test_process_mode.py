@@ -221,7 +221,7 @@ def test_copy_within_another_device_may_overlap(
     program = """
 size, shift = 5_500_000, 500_000
 data = random.randbytes(size)
-libopenreg = ctypes.CDLL(runtime._C.__file__)  # what it is linked to
+libopenreg = ctypes.CDLL(runtime._C.__file__)  # the libraries it is linked to
 copy = libopenreg.orMemcpyAsync
 copy.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int,
                  ctypes.c_void_p]
@@ -321,7 +321,7 @@ def test_system_without_memory_ends_a_device_before_the_program(
     program = """
 own = Path("/proc/self/oom_score_adj")
 score = int(own.read_text())
-own.write_text(str(max(score, {least})))  # more is allowed to everybody
+own.write_text(str(max(score, {least})))  # anyone may raise it
 buffer = write(b"x", 0)
 print(max(score, {least}), Path(f"/proc/{{process_of(0)}}/oom_score_adj").read_text())
 """
@@ -333,7 +333,7 @@ print(max(score, {least}), Path(f"/proc/{{process_of(0)}}/oom_score_adj").read_t
 def test_copy_of_many_rows_is_one_command(run_python: Program) -> None:
     program = """
 rows = 5_000_000
-libopenreg = ctypes.CDLL(runtime._C.__file__)  # what it is linked to
+libopenreg = ctypes.CDLL(runtime._C.__file__)  # the libraries it is linked to
 host, buffer = bytes(range(200)) * (rows // 200), write(bytes(2 * rows), 0)
 copy = libopenreg.orMemcpy2D
 copy.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t,
@@ -427,7 +427,7 @@ print(read(made[0]))
 def test_interrupt_of_the_terminal_ends_no_device(run_python: Program) -> None:
     program = """
 buffer = write(b"x", 0)
-os.setpgid(0, 0)  # not to interrupt the tests
+os.setpgid(0, 0)  # so that it does not interrupt the tests
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 os.killpg(0, signal.SIGINT)
 time.sleep(0.1)
@@ -465,7 +465,7 @@ class Data(ctypes.Structure):
     _fields_ = [(name, ctypes.c_uint32) for name in
                 ("effective", "permitted", "inheritable")]
 
-# A superuser may read any process: this one gives that right up first.
+# A superuser may read any process, so this one gives up that right first.
 libc = ctypes.CDLL(None, use_errno=True)
 header, data = Header(0x20080522, 0), (Data * 2)()
 assert libc.capget(ctypes.byref(header), data) == 0
@@ -473,7 +473,7 @@ CAP_SYS_PTRACE = 19
 for field in ("effective", "permitted", "inheritable"):
     setattr(data[0], field, getattr(data[0], field) & ~(1 << CAP_SYS_PTRACE))
 PR_CAPBSET_DROP = 24
-libc.prctl(PR_CAPBSET_DROP, CAP_SYS_PTRACE, 0, 0, 0)  # for programs that it starts
+libc.prctl(PR_CAPBSET_DROP, CAP_SYS_PTRACE, 0, 0, 0)  # for programs it starts
 assert libc.capset(ctypes.byref(header), data) == 0
 buffer = write(b"secret" * 1000, 0)
 child = subprocess.Popen(["sleep", "5"])

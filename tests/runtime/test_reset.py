@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A device that is lost or reset, and the objects that it had."""
+"""Lost and reset devices, and their objects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from openreg_runtime import failures
 
 
 class Thing:
-    """Something with a weak reference."""
+    """An object that supports weak references."""
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_lost_device_fails_every_use_until_the_end(device) -> None:
             with pytest.raises(runtime.OpenRegError, match="device 1 was lost") as e:
                 use()
             assert e.value.name == "orErrorDeviceLost"
-        runtime.Buffer(8, 0).fill(1)  # the other one goes on
+        runtime.Buffer(8, 0).fill(1)  # the other device still works
     runtime.Buffer(8, device).fill(1)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The shared library as a file: its name, what it exports, and that it stays loaded."""
+"""The shared library file: its name, its exports, and that it stays loaded."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def readelf(*options: str) -> str:
 
 
 def exported() -> dict[str, str]:
-    """Reads the symbols that the library defines for others: name and version."""
+    """Reads the exported symbols of the library: name and version."""
     symbols = {}
     for line in readelf("--dyn-syms").splitlines():
         columns = line.split()
         if len(columns) >= 8 and columns[0][:-1].isdigit() and columns[6] != "UND":
             name, _, version = columns[7].partition("@@")
-            if columns[6] != "ABS":  # what names a version
+            if columns[6] != "ABS":  # version names
                 symbols[name] = version
     return symbols
 
@@ -74,7 +74,7 @@ def test_every_symbol_has_the_version_of_the_abi() -> None:
 
 
 def test_library_stays_after_dlclose(run_script) -> None:
-    """Workers of streams run its code, and the fault handler is part of it."""
+    """Workers of streams and the fault handler run its code."""
     done = run_script(
         f"""
         import _ctypes
@@ -99,7 +99,7 @@ def test_library_stays_after_dlclose(run_script) -> None:
 
 @pytest.fixture
 def other(tmp_path: Path) -> Path:
-    """Makes a copy of the library."""
+    """Copies the library."""
     path = tmp_path / "other" / LIBRARY.name
     path.parent.mkdir()
     shutil.copy(LIBRARY, path)

@@ -45,7 +45,7 @@ def test_handle_gives_the_stream_again() -> None:
     assert (same.device, same.priority) == (runtime.Device(1), -1)
     ran: list[int] = []
     same.launch(ran.append, 1)
-    del same  # which owns nothing
+    del same  # which does not own the stream
     stream.launch(ran.append, 2)
     stream.synchronize()
     assert ran == [1, 2]

@@ -10,7 +10,7 @@ from openreg_runtime import failures
 
 
 def changes(before: runtime.ResourceUsage) -> dict[str, int]:
-    """Returns the fields that differ from ``before``, and by how much."""
+    """Returns the differences of fields from ``before``."""
     now = runtime.resource_usage()._asdict()
     return {k: now[k] - v for k, v in before._asdict().items() if now[k] != v}
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Shared by the tests of several packages: pytest plugins and helpers.
+"""Pytest plugins and helpers shared by the tests of several packages.
 
-Tests of the runtime run without torch, and those of the guide's site without the
-runtime: a plugin imports neither. The other modules may.
+Plugins import neither torch nor the runtime, because the runtime's tests run without
+torch, and the tests of the built guide without both.
 """

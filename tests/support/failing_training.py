@@ -29,13 +29,13 @@ def _batches() -> list[torch.Tensor]:
 def numbers(
     losses: Iterable[torch.Tensor], parameters: Iterable[torch.Tensor]
 ) -> list[float]:
-    """Reads what a training came to: its losses, and a sum of each parameter."""
+    """Reads the results of a training: its losses, and a sum of each parameter."""
     values = [*losses, *(parameter.sum() for parameter in parameters)]
     return [value.item() for value in values]
 
 
 def train_on_two_devices() -> list[float]:
-    """Has half of the model on each device, and reads on the second one."""
+    """Trains with half of the model on each device, and reads on the second one."""
     first, second = _model(FIRST), nn.Linear(2, 1).to(SECOND)
     optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], 0.1)
     losses = []
@@ -99,7 +99,7 @@ def train_with_a_graph() -> list[float]:
     side, current = torch.Stream(FIRST), torch.accelerator.current_stream(FIRST)
     side.wait_stream(current)
     with side:
-        step()  # so that the shapes of results are known
+        step()  # caches the shapes of results
         graph = torch.accelerator.Graph()
         with graph:
             loss = step()
@@ -136,15 +136,15 @@ def forget_failures() -> None:
 
 
 def sweep(name: str) -> tuple[int, int, list[int]]:
-    """Runs a program once for each of its launches, which fails.
+    """Runs a program once for each of its launches, and makes that launch fail.
 
     Returns:
-        The number of launches, how many of the runs raised the injected failure, and
-        the launches whose failure led to other values without an error. The number of
-        launches may differ a little from run to run, and so may those that are hit.
+        The number of launches, the number of runs that raised the injected failure, and
+        the launches whose failure changed values without an error. The number of
+        launches, and those that are hit, may differ a little between runs.
     """
     program = PROGRAMS[name]
-    program()  # the first run also learns the shapes of results
+    program()  # the first run also caches the shapes of results
     expected = program()
     with inject_failure("launch", first=2**40) as counted:
         assert program() == expected

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The intended differences of a device in a separate process.
 
-A test of something that is different there is marked, and expected to fail with
+A test of such a difference is marked, and expected to fail with
 ``OPENREG_ISOLATION=process``::
 
     @pytest.mark.differs_in_process("messages")
 
-``run=False`` is for one that would leave memory or processes behind where it fails,
-and ``marked`` for some of the parameters of a test. docs/isolation.md has
-the list, whose words these are.
+``run=False`` is for tests that would leave memory or processes behind when they fail,
+and ``marked`` for single parameters of a test. The texts are those of the list in
+docs/isolation.md.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def marked(
     name: Callable[[T], str] = str,
     **options: Any,
 ) -> list[Any]:
-    """Gives the values of a parameter, with marks for the names in ``differences``."""
+    """Yields the values of a parameter, with marks for the names in ``differences``."""
     return [
         pytest.param(
             value,
@@ -60,7 +60,7 @@ def marked(
 
 
 def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
-    """Expects the failures of tests that are marked."""
+    """Adds expected failures to the marked tests."""
     is_process = os.environ.get("OPENREG_ISOLATION") == "process"
     for item in items:
         for marker in item.iter_markers("differs_in_process"):
@@ -75,11 +75,11 @@ def pytest_collection_modifyitems(items: Iterable[pytest.Item]) -> None:
 def pytest_runtest_makereport(
     call: pytest.CallInfo[None],
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Lets an expected failure keep no memory, which the tests after it count."""
+    """Frees the memory of expected failures, which later tests would count."""
     report = yield
     if call.excinfo is not None and hasattr(report, "wasxfail"):
         call.excinfo = None
         for name in ("last_type", "last_value", "last_exc", "last_traceback"):
             vars(sys).pop(name, None)
-        gc.collect()  # a traceback and what it names know each other
+        gc.collect()  # a traceback and its frames refer to each other
     return report

@@ -27,12 +27,12 @@ class Latch:
             self._released.wait(30)
             self._ended.set()
 
-        stream.launch(hold)  # and nothing here keeps the stream
+        stream.launch(hold)  # and no reference to the stream remains
         started.wait()
 
     @property
     def holds(self) -> bool:
-        """Whether the kernel still runs."""
+        """Returns whether the kernel still runs."""
         return not self._ended.is_set()
 
     def release(self) -> None:
@@ -60,7 +60,7 @@ Latches = Callable[..., Latch]
 
 @pytest.fixture
 def latch() -> Iterator[Latches]:
-    """Makes latches, which are released after the test at the latest.
+    """Returns a function that creates latches, which are released after the test.
 
     The function takes a stream of the runtime or of torch, or the number of a device
     for its default stream.

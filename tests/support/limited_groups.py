@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Groups of which calls fail soon."""
+"""Process groups with short timeouts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from openreg_distributed import Options
 
 
 def begin(seconds: float, share_memory: bool = True) -> None:
-    """Makes the default group, whose calls may take so long, and does a first one."""
+    """Creates the default group with this timeout, and makes a first call."""
     dist.init_process_group(
         "occl",
         timeout=datetime.timedelta(seconds=seconds),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Messages to the executor and its replies, written in Python: right and wrong ones."""
+"""Valid and invalid messages to the executor and replies, written in Python."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def tensor(x: torch.Tensor, **changed: Any) -> bytes:
 
 
 def part(x: torch.Tensor, **changed: Any) -> bytes:
-    """A tensor inside of another one."""
+    """A tensor inside another one."""
     return tensor(x, **changed)[len(TENSOR) :]
 
 
 def without_data(sizes: tuple[int, ...], offset: int = 0) -> bytes:
-    """A float tensor of zeros that are not there."""
+    """A zero tensor (ZeroTensor) of floats, without data."""
     head = TENSOR + ZERO + struct.pack("<Bb", 0, 6) + numbers(sizes)
     place = struct.pack("<q", offset) + NOWHERE + struct.pack("<Q", 2**62)
     return head + numbers((1,) * len(sizes)) + place
@@ -140,8 +140,8 @@ def integers(*values: int) -> bytes:
     return head + b"".join(INT + struct.pack("<q", value) for value in values)
 
 
-# The default dtype, whether what is not deterministic is refused or warned of, flags,
-# three precisions of float32, and the engine of quantized operators.
+# The default dtype, two settings of deterministic algorithms, flags, three precisions
+# of float32, and the engine of quantized operators.
 CONTEXT = struct.pack("<bBBB3BB", 6, 0, 0, 1, 0, 0, 0, torch._C._get_qengine())
 
 
@@ -152,7 +152,7 @@ def call(operator: str, *values: bytes, key: int = CPU, threads: int = 1) -> byt
 
 
 def indices(x: torch.Tensor) -> bytes:
-    """The memory of ``x`` as one row of three indices."""
+    """The memory of ``x`` as a row of three indices."""
     return part(x, dtype=4, sizes=(1, 3), strides=(3, 1))
 
 
@@ -162,12 +162,12 @@ FRESH = b"\3"
 
 
 def replaced(number: int, nbytes: int) -> bytes:
-    """A reply that gives a storage of an argument another buffer."""
+    """A reply that changes the buffer of an argument's storage."""
     return COUNT + struct.pack("<IQ", number, nbytes) + NO
 
 
 def changed(number: int, x: bytes) -> bytes:
-    """A reply that gives an argument other metadata."""
+    """A reply that changes the metadata of an argument."""
     return NO + COUNT + struct.pack("<I", number) + x
 
 

@@ -14,7 +14,7 @@ Paths = Counter[tuple[str, str]]
 
 @contextmanager
 def counted() -> Iterator[Paths]:
-    """Gives the calls by operator and path, filled in when the block ends."""
+    """Yields the calls by operator and path, filled in when the block ends."""
     calls: Paths = Counter()
 
     def now() -> Paths:
@@ -30,7 +30,7 @@ def counted() -> Iterator[Paths]:
 
 
 def paths(function: Callable[[], object]) -> Counter[str]:
-    """Counts the calls of a function's operators by their path alone."""
+    """Counts the calls of a function's operators by path only."""
     counts: Counter[str] = Counter()
     with counted() as calls:
         function()

@@ -24,7 +24,7 @@ NO_AUTOLOAD = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
 # OPENREG_DEVICE_LAUNCHER of programs that do not import openreg_runtime.
 LAUNCHER = f"{sys.executable} -m openreg_runtime.device"
 
-# The first lines of a program that asks for the processes of its devices.
+# First lines of a program that lists the processes of its devices.
 IMPORT = f"""
 import sys
 sys.path.append({str(ROOT / "tests")!r})
@@ -35,14 +35,14 @@ Ended = subprocess.CompletedProcess[str]
 Program = Callable[..., Ended]
 Load = Callable[[str], ModuleType]
 
-# For programs that are run with everything enqueued, and with small operators inline.
+# For programs that run with all operators enqueued, and with small ones inline.
 both_ways = pytest.mark.parametrize("inline_bytes", ["0", "65536"])
 
 
 def variables(**added: str) -> dict[str, str]:
-    """The environment without what concerns the device or pytest, and with more.
+    """Returns an environment without variables of the device or pytest, plus changes.
 
-    Programs have their devices where the tests have theirs.
+    Programs use the same isolation mode as the tests.
     """
     inherited = {
         name: value
@@ -77,8 +77,8 @@ def run(
     Args:
         command: A program and its arguments.
         environment: All variables; by default this process's environment.
-        folder: The working directory, or none for that of this process.
-        seconds: The command is ended, and the test fails, after this time.
+        folder: The working directory; by default that of this process.
+        seconds: Time after which the command is ended and the test fails.
     """
     return subprocess.run(
         [str(each) for each in command],
@@ -93,7 +93,7 @@ def run(
 
 @pytest.fixture
 def run_python() -> Program:
-    """Runs source in a new interpreter that loads no device by itself.
+    """Runs source in a new interpreter without autoloading of the device.
 
     Keyword arguments are environment variables.
     """
@@ -136,15 +136,15 @@ def fork_script(fork: Program, tmp_path: Path) -> Program:
     )
 
 
-# A process that has imported torch, and no device, and forks for each line of its
-# input: importing torch takes seconds, and the tests run hundreds of programs. A reply
-# is an exit status. The child makes of itself the process that Python would have
-# started, but for variables that Python or torch read when they start.
+# A process that has imported torch but no device, and forks for each line of its input,
+# because importing torch takes seconds and the tests run hundreds of programs. It
+# replies with the exit status. The child sets up the state of a new interpreter, except
+# for variables that Python or torch read at startup.
 _FORK_SERVER = """
 import gc, json, os, signal, sys, types
 os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 import torch
-gc.freeze()  # a collection in a child would copy what all of them share
+gc.freeze()  # a garbage collection in a child would copy shared pages
 replies = os.fdopen(os.dup(1), "w")
 for line in iter(sys.stdin.readline, ""):
     child = os.fork()
@@ -156,7 +156,7 @@ else:
     sys.exit()
 asked = json.loads(line)
 path = asked["path"]
-signal.alarm(asked["seconds"])  # ends what hangs
+signal.alarm(asked["seconds"])  # ends hanging programs
 for number, name in enumerate((os.devnull, *asked["output"])):
     file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC if number else 0)
     os.dup2(file, number)
@@ -170,7 +170,7 @@ sys.path[0] = os.path.dirname(path)
 if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "1":
     torch._import_device_backends()
 code = compile(asked["source"], path or "<string>", "exec")
-# It is there until the interpreter ends, as that of a program.
+# Kept until the interpreter ends, like a program's __main__.
 main = sys.modules["__main__"] = types.ModuleType("__main__")
 main.__dict__["__builtins__"] = __builtins__
 if path:
@@ -183,10 +183,10 @@ exec(code, main.__dict__)
 def fork(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     """Runs a file, or source as with ``python -c``, in a separate process.
 
-    The function takes ``path`` or ``source``, all of the ``environment`` and, if need
-    be, a working directory as ``folder``. The process has imported PyTorch, and loads
-    the device before the program begins: variables that Python or PyTorch read when
-    they start have no effect.
+    The function takes ``path`` or ``source``, the whole ``environment`` and optionally
+    a working directory ``folder``. The process has imported PyTorch, and loads the
+    device before the program begins, so variables that Python or PyTorch read at
+    startup have no effect.
     """
     programs = tmp_path_factory.mktemp("programs")
     output = programs / "out", programs / "err"
@@ -236,7 +236,7 @@ def load_program(monkeypatch: pytest.MonkeyPatch) -> Load:
     """Loads a program of the repository, such as ``examples/x.py``, as a module."""
 
     def load(path: str) -> ModuleType:
-        monkeypatch.syspath_prepend(ROOT / Path(path).parent)  # as Python does
+        monkeypatch.syspath_prepend(ROOT / Path(path).parent)  # like Python
         name = Path(path).stem
         spec = importlib.util.spec_from_file_location(name, ROOT / path)
         assert spec is not None
@@ -264,13 +264,13 @@ def _read_text(path: Path) -> str:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process is there, and no zombie."""
+    """Returns whether a process exists and is not a zombie."""
     state = _read_text(Path(f"/proc/{pid}/stat")).rpartition(") ")[2][:1]
     return state not in ("", "Z", "X")
 
 
 def all_end(pids: Iterable[int], seconds: float = 10) -> bool:
-    """Whether processes end within a time."""
+    """Returns whether processes end within a time."""
     left = [*pids]
     deadline = time.monotonic() + seconds
     while (left := [*filter(is_running, left)]) and time.monotonic() < deadline:
@@ -279,22 +279,22 @@ def all_end(pids: Iterable[int], seconds: float = 10) -> bool:
 
 
 def children_of(pid: int) -> list[int]:
-    """The processes that a process has started, and that have not been reaped."""
+    """Returns the child processes of a process that have not been reaped."""
     files = Path(f"/proc/{pid}/task").glob("*/children")
     return [int(child) for file in files for child in _read_text(file).split()]
 
 
 def descendants_of(pid: int) -> Iterator[int]:
-    """Yields children, and theirs."""
+    """Yields all descendants of a process."""
     for child in children_of(pid):
         yield child
         yield from descendants_of(child)
 
 
 def shared_memory() -> set[str]:
-    """What is in ``/dev/shm``, but for what multiprocessing and PyTorch have there.
+    """Lists ``/dev/shm`` without the files of multiprocessing and PyTorch.
 
-    Tests and programs beside this one have such files.
+    Other tests and programs have such files.
     """
     others = ("sem.", "psm_", "torch_", "pym-")
     names = {each.name for each in Path("/dev/shm").iterdir()}
@@ -302,7 +302,7 @@ def shared_memory() -> set[str]:
 
 
 def process_of(device: int, program: int | None = None) -> int:
-    """Returns the process of a device of this program or of a new one."""
+    """Returns the device process of this program or of a new one."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         for pid in descendants_of(program or os.getpid()):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ranks of the tests: forked off a process that has imported PyTorch.
 
-Each test would import it once for each of its ranks otherwise. User programs start
-interpreters, and so do some tests: of ``run_ranks`` itself, and of examples.
+Otherwise each rank of each test would import it. User programs start interpreters, and
+so do the tests of ``run_ranks`` and of examples.
 
 The default group has gloo for CPU tensors, which many tests use for comparison.
 """

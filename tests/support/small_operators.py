@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every test begins as if the operators before it had been small."""
+"""Makes every test start as if all earlier operators had been small."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def latest_operators_are_small() -> None:
-    """Runs small operators, if the process uses the device.
+    """Runs small operators if the process uses the device.
 
-    After large ones a thread enqueues small ones too. So the tests before would decide
-    how the next one's operators run, and when their errors come.
+    After large operators a thread enqueues small ones too, so earlier tests would
+    decide how a test's operators run and when their errors are raised.
     """
     backend = sys.modules.get("openreg_aten")
     if backend is None or not backend._C.is_initialized():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Differences of openreg from the CPU: host waits, and CUDA's dtypes.
 
-That it computes as the CPU does is found by openreg-conformance; openreg.toml has what
-is known to differ.
+openreg-conformance tests that results equal the CPU's; openreg.toml lists the known
+differences.
 """
 
 import warnings

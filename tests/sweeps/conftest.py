@@ -6,13 +6,13 @@ from __future__ import annotations
 import pytest
 import torch
 
-# Before the first backward pass: the device's autograd thread keeps the number that
-# holds when it starts. With one thread a kernel sums in one order.
+# Set before the first backward pass, because the device's autograd thread keeps the
+# number from its start. With one thread a kernel always sums in the same order.
 torch.set_num_threads(1)
 
 
 def is_whole(config: pytest.Config) -> bool:
-    """Whether ``-m whole`` asks for everything."""
+    """Returns whether ``-m whole`` selects everything."""
     return bool(config.getoption("markexpr") == "whole")
 
 
@@ -20,7 +20,7 @@ def is_whole(config: pytest.Config) -> bool:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
-    """Marks tests that take every sample, instead of a few."""
+    """Marks tests of every sample, instead of a few."""
     if is_whole(config):
         for item in items:
             item.add_marker("whole")

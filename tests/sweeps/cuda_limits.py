@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs PyTorch's operator database with OPENREG_CUDA_LIMITS=1, and prints what fails.
 
-The output is JSON: for each operator and dtype of the CPU, whether the database has the
-dtype for CUDA, and the texts of refusals and the number of samples that ran.
+The output is JSON. For each operator and dtype of the CPU it has whether the database
+has the dtype for CUDA, the texts of refusals, and the number of samples that ran.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ vars(common_cuda)["SM53OrLater"] = True
 from torch.testing._internal import common_methods_invocations as invocations  # noqa: E402
 from torch.utils import _pytree as pytree  # noqa: E402
 
-SAMPLES = 2  # of dtypes that CUDA has; of the others all
+SAMPLES = 2  # for dtypes that CUDA has; all for the others
 TABLE = Path(__file__).parents[2] / "packages/openreg-aten/csrc/ops/cuda_limits.def"
 
 
 def refusals() -> re.Pattern[str]:
-    """The texts of the table."""
+    """Returns the texts of the table."""
     table = TABLE.read_text(encoding="utf-8")
     names = re.findall(r'^CUDA_REFUSES_DTYPES\((?:[^,]*,){4} "(\w+)"', table, re.M)
     texts = re.findall(r'^CUDA_REJECTS_DTYPES\((?:[^,]*,){4} "([^"]+)"', table, re.M)
@@ -66,7 +66,7 @@ def run(op: Any, sample: Any) -> str | None:
 
 
 def cases() -> Iterator[dict[str, Any]]:
-    """Runs all of them."""
+    """Runs all operators."""
     refused = refusals()
     operators: list[Any] = invocations.op_db
     for op in operators:
@@ -78,7 +78,7 @@ def cases() -> Iterator[dict[str, Any]]:
                     run(op, sample)
                     for sample in islice(samples, SAMPLES if on_cuda else None)
                 ]
-            except Exception as error:  # the database's own
+            except Exception as error:  # errors of the database itself
                 texts = [f"sample: {error}"]
             yield {
                 "operator": op.full_name,

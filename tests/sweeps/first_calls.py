@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether operators wait for a busy stream when they are called for the first time.
+"""Checks that first calls of operators do not wait for a busy stream.
 
-Run as a program it calls all operators, in a process that has called no others, and
-prints what it found as lines of JSON.
+As a program it calls all operators, in a process that has called no others, and prints
+its findings as lines of JSON.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from support.latches import Latch
 from . import DEVICE
 from .waits import NO_OPERATOR
 
-# Nothing can end a wait for a held stream, so any time will do; no call is limited
-# that does not wait, however long it takes.
+# A wait for a held stream can only time out, so any limit works; calls that do not wait
+# are not limited.
 TIMEOUT = 0.005
 
 
@@ -58,9 +58,9 @@ class FirstCall:
     """The result of an operator's first call on a sample.
 
     Attributes:
-        case: Its name in openreg-conformance: that of the operator and the dtype.
+        case: Its case name in openreg-conformance: operator and dtype.
         part: ``"forward"``, ``"backward"`` or ``"out="`` and the sample.
-        waits: The operator of ATen that waited for the stream, if one did.
+        waits: The ATen operator that waited for the stream, if any.
         problem: How the result differs from the CPU's.
     """
 
@@ -71,7 +71,7 @@ class FirstCall:
 
 
 class _Running(TorchDispatchMode):
-    """Remembers which operator runs, and after an exception the one that raised it."""
+    """Records the running operator, and after an exception the one that raised it."""
 
     name = ""
 
@@ -87,8 +87,8 @@ class _Running(TorchDispatchMode):
 def _watch(call: Callable[[], Any]) -> tuple[Attempt, str]:
     """Makes a call while the stream is held, and names the operator that waited.
 
-    That call has raised an exception. The operator is found by a second one, if it is
-    one that a dispatch mode sees.
+    That call raises an exception. A second call finds the operator, if a dispatch mode
+    sees it.
     """
     torch.accelerator.synchronize()
     with held_stream():
@@ -106,7 +106,7 @@ KNOWN = read(Path(__file__).with_name("openreg.toml"))
 
 
 def _may_round(case: str) -> bool:
-    """Whether results of a case may differ from the CPU's in the last bits."""
+    """Returns whether results of a case may differ from the CPU's in the last bits."""
     return any(each.names(case) and each.check in ("", BITS) for each in KNOWN)
 
 
@@ -122,7 +122,7 @@ def _problem(case: str, mine: Attempt, expected: Attempt, values: bool) -> str |
     if likeness.error is not None:
         return " ".join(str(likeness.error).split())[:300]
     if likeness.value == Likeness.CLOSE and not _may_round(case):
-        return "not the bits of the CPU"
+        return "results are not bitwise equal to the CPU's"
     return None
 
 
@@ -145,7 +145,7 @@ def check(op: OpInfo, label: str, sample: SampleInput) -> Iterator[FirstCall]:
             made[device] = attempt(call)
         else:
             made[device], waits = _watch(call)
-    if waits and made["cpu"].error is None:  # an exception is worth waiting for
+    if waits and made["cpu"].error is None:  # calls that raise an error may wait
         yield FirstCall(case, f"forward {label}", waits)
     if waits:
         return
@@ -174,7 +174,7 @@ def check(op: OpInfo, label: str, sample: SampleInput) -> Iterator[FirstCall]:
 
 
 def check_out(op: OpInfo, label: str, sample: SampleInput) -> Iterator[FirstCall]:
-    """Lets an operator give tensors without elements their sizes, for the first time.
+    """Calls an out= variant with empty outputs for the first time.
 
     Its arguments are permuted, so its outputs have different strides. The call may
     wait.

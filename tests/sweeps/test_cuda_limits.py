@@ -28,7 +28,7 @@ Cases = dict[tuple[str, str], dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def cases() -> Cases:
-    """The operators and dtypes that have run."""
+    """Runs the operators and dtypes."""
     result = run(
         *(sys.executable, Path(__file__).with_name("cuda_limits.py")),
         environment=variables(OPENREG_CUDA_LIMITS="1", OMP_NUM_THREADS="1"),

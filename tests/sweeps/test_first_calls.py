@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Operators do not wait for a busy stream, not even when they are called first."""
+"""Operators do not wait for a busy stream, not even in their first call."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Compares assert_no_host_sync on PyTorch's operators with two other sources.
 
-One is a list of the operators that wait on CUDA, read from PyTorch's sources. The other
-is PyTorch itself: a kernel that reads a value on the CPU does so on CUDA, if both have
-the same function, so each such operator needs an entry in the table.
+One is a list of the operators that wait on CUDA, from PyTorch's sources. The other is
+PyTorch itself: if the CPU and CUDA share a function that reads a value on the CPU, it
+reads one on CUDA too, so the operator needs an entry in the table.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _REPORTED = {
     "aten::_linalg_check_errors": "linalg.cholesky linalg.ldl_factor "
     "linalg.matrix_power linalg.lu_factor linalg.inv linalg.solve linalg.tensorinv "
     "linalg.tensorsolve",
-    # Python code of PyTorch that makes tensors of numbers.
+    # Python code of PyTorch that creates tensors from numbers.
     "torch.tensor": "signal.windows.hamming signal.windows.hann "
     "signal.windows.blackman signal.windows.kaiser signal.windows.general_cosine "
     "signal.windows.general_hamming signal.windows.nuttall masked.sum masked.prod "
@@ -120,7 +120,7 @@ def _causes(op: OpInfo, sample: SampleInput) -> set[str]:
 
 @functools.cache
 def _is_composite(name: str) -> bool:
-    """Whether all overloads consist of other operators, which a mode sees."""
+    """Returns whether all overloads consist of operators that a mode sees."""
     packet = getattr(torch.ops.aten, name.removeprefix("aten::"), None)
     if packet is None:
         return True
@@ -135,7 +135,7 @@ def _is_composite(name: str) -> bool:
 
 
 def _readers(op: OpInfo, sample: SampleInput) -> set[str]:
-    """The operators that a dispatch mode sees and in which the CPU reads a value."""
+    """Lists the operators seen by a dispatch mode in which the CPU reads a value."""
     with profile() as recorded:
         _call(op, sample)
     readers = set()

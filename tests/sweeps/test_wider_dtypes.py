@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Operators that CUDA supports and the CPU refuses, as computed in a wider dtype."""
+"""Operators that CUDA supports and the CPU refuses, compared in a wider dtype."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from openreg_conformance.checks.tally import Tally, attempt, quiet
 from . import DEVICE
 
 SAMPLES = 1
-# Each dtype with its wider one. An operator has results of the other kind, too.
+# Each dtype with its wider one; both kinds, because results may be of the other kind.
 HALVES = {torch.float16: torch.float32, torch.complex32: torch.complex64}
 WIDER = {
     torch.float16: HALVES,
@@ -45,7 +45,7 @@ ALSO_REFUSED_BY_CUDA = ("cumprod",)
 
 
 def cast(values: Any, dtypes: dict[torch.dtype, torch.dtype]) -> Any:
-    """Casts the tensors of a nest, and names of dtypes."""
+    """Casts the tensors and dtypes in a nested structure."""
 
     def change(value: Any) -> Any:
         if isinstance(value, Tensor) and value.dtype in dtypes:
@@ -63,7 +63,7 @@ def write(tensor: Tensor, value: Tensor) -> Tensor:
 
 
 def in_wider_dtype(op: Any, args: Any, kwargs: dict[str, Any]) -> Any:
-    """Calls an operator with all tensors cast, and casts back what it gives."""
+    """Calls an operator with all tensors cast, and casts its results back."""
     leaves, structure = pytree.tree_flatten((args, kwargs))
     dtypes = [each.dtype for each in leaves if isinstance(each, Tensor)]
     widen = next((WIDER[dtype] for dtype in dtypes if dtype in WIDER), {})
@@ -82,7 +82,7 @@ def in_wider_dtype(op: Any, args: Any, kwargs: dict[str, Any]) -> Any:
 
 
 def written(op: Any, args: Any, kwargs: dict[str, Any]) -> list[Tensor]:
-    """The tensors that an operator writes to."""
+    """Lists the tensors that an operator writes to."""
     if not isinstance(op, torch._ops.OpOverload):
         return tensors(kwargs.get("out"))
     found = []
@@ -96,7 +96,7 @@ def written(op: Any, args: Any, kwargs: dict[str, Any]) -> list[Tensor]:
 def histc(
     x: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Any = None
 ) -> Tensor:
-    """Counts integers in bins, in integers as CUDA does."""
+    """Counts integers in bins with integer arithmetic, like CUDA."""
     low, high = int(min), int(max)
     if low == high and x.numel() > 0:
         low, high = int(x.min()), int(x.max())
@@ -110,7 +110,7 @@ def histc(
 
 
 def nansum(x: Tensor, dim: Any = None, keepdim: bool = False, **kwargs: Any) -> Tensor:
-    """Sums complex numbers that are not NaN, which the CPU does in no dtype."""
+    """nansum of complex numbers, which the CPU supports in no dtype."""
     numbers = torch.where(x.isnan(), torch.zeros_like(x), x)
     return torch.sum(numbers, dim, keepdim, **kwargs)
 
@@ -135,7 +135,7 @@ class CPUInWiderDtypes(TorchDispatchMode):
             return func(*args, **kwargs)
         except NotImplementedError as error:
             if name in ALSO_REFUSED_BY_CUDA or "neg_conj_cpu" in str(error):
-                raise  # on the device, too: for the latter see openreg.toml
+                raise  # on the device, too; openreg.toml explains the latter
             if "not implemented for" not in str(error):
                 raise
             return in_wider_dtype(func, args, kwargs)
@@ -164,7 +164,7 @@ class Composite:
 
 
 def pairs() -> Iterator[tuple[OpInfo, torch.dtype]]:
-    """Lists operators with dtypes that the database has for CUDA alone."""
+    """Lists operators with dtypes that the database has only for CUDA."""
     for op in invocations.op_db:
         forward = set(op.dtypesIfCUDA) - set(op.dtypes)
         backward = set(op.backward_dtypesIfCUDA) - set(op.backward_dtypes)
@@ -198,7 +198,7 @@ def test_operator_of_cuda_agrees_with_the_cpu_in_a_wider_dtype(
     made = samples(op, dtype, whole)
     assert made
     entry: Any = Composite(op) if op.name.startswith("fft.") else op
-    checks = Tally(DEVICE)  # equal up to rounding is enough, so not that of the fixture
+    checks = Tally(DEVICE)  # rounding is allowed, unlike in the fixture
     with quiet(), CPUInWiderDtypes():
         for i, sample in enumerate(made):
             check_sample(checks, f"sample {i}", entry, dtype, sample)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which operators may wait for their stream when they are called first, and why."""
+"""Operators whose first call may wait for the stream, with the reason."""
 
 from __future__ import annotations
 
 import torch
 
-# No operator that a dispatch mode sees.
+# Not seen by a dispatch mode.
 NO_OPERATOR = "no operator"
 
 _TAGS = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
@@ -13,14 +13,14 @@ TAGGED = "PyTorch's tag says that its results depend on values."
 WAITS: dict[str, frozenset[str]] = {
     "It reads values, and PyTorch has no tag that says so.": frozenset(
         {
-            "aten::_linalg_check_errors",  # raises an exception for what they say
+            "aten::_linalg_check_errors",  # raises an exception that depends on them
             "aten::index_put",  # masks
             "aten::linspace.Tensor_Tensor",  # the limits, with item()
             "aten::logspace.Tensor_Tensor",
             "aten::logspace.Tensor_Scalar",
             "aten::logspace.Scalar_Tensor",
             "aten::masked_scatter_backward",
-            "aten::multinomial",  # raises an exception for what they say
+            "aten::multinomial",  # raises an exception that depends on them
             "aten::normal.Tensor_Tensor",  # raises an exception for negative ones
             "aten::segment_reduce",  # lengths
         }
@@ -47,7 +47,7 @@ WAITS: dict[str, frozenset[str]] = {
 
 
 def has_tag(operator: str) -> bool:
-    """Whether PyTorch says that results of an operator depend on values.
+    """Returns whether PyTorch marks an operator's results as dependent on values.
 
     Args:
         operator: Such as ``"aten::index.Tensor"``.
@@ -61,7 +61,7 @@ def has_tag(operator: str) -> bool:
 
 
 def reason_to_wait(operator: str) -> str | None:
-    """Why an operator may wait for the stream, if it may."""
+    """Returns why an operator may wait for the stream, or None."""
     for reason, names in WAITS.items():
         if operator in names:
             return reason

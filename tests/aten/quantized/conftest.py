@@ -15,7 +15,7 @@ from .examples import Compare, parameters
 
 @pytest.fixture
 def alike(same: Compare) -> Compare:
-    """Gives a function that compares results with the CPU's: bytes and parameters."""
+    """Returns a function that compares results with the CPU's: bytes and parameters."""
 
     def compare(result: Any, expected: Any) -> None:
         if isinstance(expected, (list, tuple)):
@@ -37,9 +37,9 @@ def alike(same: Compare) -> Compare:
 
 @pytest.fixture
 def agree(device: str, alike: Compare) -> Callable[..., None]:
-    """Gives a function that calls another on the CPU and on the device.
+    """Returns a function that calls another on the CPU and on the device.
 
-    The results have to be the same, or the messages of what is raised.
+    Both must have the same results, or raise the same messages.
     """
 
     def attempt(function: Callable[..., Any], args: list[Any]) -> Any:

@@ -50,7 +50,7 @@ def parameters(tensor: Tensor) -> list[Any]:
     return [tensor.q_scale(), tensor.q_zero_point()]
 
 
-# Of PyTorch, about its own names.
+# PyTorch warns about its own names.
 WARNINGS = [
     pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor, torch.quantize_per"),
     pytest.mark.filterwarnings("ignore:torch.ao.quantization is deprecated"),

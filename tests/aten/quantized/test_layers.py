@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Networks that are quantized, and fake quantization while they train."""
+"""Quantized networks, and fake quantization during training."""
 
 from __future__ import annotations
 

@@ -144,7 +144,9 @@ def test_packed_weights_are_the_cpus_and_outlive_what_they_are_made_of(
     assert settled_memory(before) == before
     halves = quantized.linear_prepack(w.to(device)[:, ::2], b.to(device))
     assert quantized.linear_unpack(halves)[0].equal(w[:, ::2])
-    junk = torch.full((64,), 7.0, device=device)  # where weight and bias were
+    junk = torch.full(
+        (64,), 7.0, device=device
+    )  # at the old addresses of weight and bias
     unpacked, bias = quantized.linear_unpack(packed)
     assert unpacked.device.type == bias.device.type == "cpu"
     assert unpacked.equal(w)

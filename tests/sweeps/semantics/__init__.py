@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that run on the CPU and on the device and have to observe the same."""
+"""Programs that must observe the same on the CPU and on the device."""

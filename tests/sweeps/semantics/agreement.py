@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Makes tests of programs that are for openreg alone."""
+"""Turns programs that only openreg needs into tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEVICE = "openreg"
 
 
 def program(function: Callable[..., object]) -> Callable[..., None]:
-    """Makes a test of a program: a function of a device that returns what it observes.
+    """Turns a program into a test: a function of a device that returns observations.
 
     The program may take pytest fixtures and parameters in addition to ``device``.
     """
@@ -25,7 +25,7 @@ def program(function: Callable[..., object]) -> Callable[..., None]:
         if found:
             raise AssertionError(found)
 
-    del test.__wrapped__  # pytest would ask for the device
+    del test.__wrapped__  # pytest would look for a fixture named device
     test.__signature__ = signature.replace(
         parameters=[p for p in signature.parameters.values() if p.name != "device"]
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One thread, and a check that no program leaves a mode of PyTorch's switched on."""
+"""One thread, and a check that programs leave PyTorch's modes as they were."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-# Before the first backward pass: the device's autograd thread keeps the number that
-# holds when it starts. With one thread a kernel sums in one order.
+# Set before the first backward pass, because the device's autograd thread keeps the
+# number from its start. With one thread a kernel always sums in the same order.
 torch.set_num_threads(1)
 
 
@@ -29,7 +29,7 @@ def _modes() -> dict[str, object]:
 
 @pytest.fixture(autouse=True)
 def modes_are_kept() -> Iterator[None]:
-    """Fails a test that leaves a mode, device or stream other than it found."""
+    """Fails a test that changes a mode, the device or a stream for later tests."""
     before = _modes()
     yield
     assert _modes() == before

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The comparison notices each kind of difference that a device may show."""
+"""The comparison detects each kind of difference."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLANTED: dict[str, tuple[Program, str]] = {}
 
 
 def planted(fact: str) -> Callable[[Program], Program]:
-    """Notes a program that differs on the device in the one fact that is named."""
+    """Adds a program whose named fact differs on the device."""
 
     def note(function: Program) -> Program:
         PLANTED[function.__name__] = (function, fact)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every optimizer: values, versions, the place of its state, and what it refuses."""
+"""Every optimizer: values, versions, the device of its state, and errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from openreg_conformance.suites.semantics.optimizers import make, train
 
 
 def test_capturable_steps_are_those_of_the_loop() -> None:
-    # On the CPU capturable is refused: _get_capturable_supported_devices, in
+    # The CPU refuses capturable: _get_capturable_supported_devices in
     # torch/optim/optimizer.py. CUDA keeps the step count on the device.
     usual, loop = make("AdamW", "openreg", foreach=False)
     parameters, optimizer = make("AdamW", "openreg", capturable=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The programs of openreg-conformance's suite semantics, on openreg."""
+"""The programs of the suite semantics of openreg-conformance, on openreg."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DIFFERS = {"semantics/autograd/sparse_gradients_accumulate": "sparse gradients"}
 
 
 def marked(case: Case) -> object:
-    """A case as a parameter, with the difference that it shows in a process."""
+    """Returns a case as a parameter, with its difference in process mode."""
     name = DIFFERS.get(case.name)
     marks = [pytest.mark.differs_in_process(name)] if name else []
     return pytest.param(case, id=case.name.removeprefix("semantics/"), marks=marks)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random numbers: seeds, states of generators, and who draws from which generator."""
+"""Random numbers: seeds, states of generators, and which generator is used."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_generator_of_another_device_is_refused() -> None:
 
 
 def test_generator_of_the_device_is_refused_on_the_host() -> None:
-    # CUDA: the CPU's kernel refuses it, by check_generator as well.
+    # CUDA: the CPU's kernel refuses it with check_generator, too.
     with pytest.raises(
         RuntimeError, match="Expected a 'cpu' device type for generator"
     ):

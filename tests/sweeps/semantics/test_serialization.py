@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Saving, loading, pickling and copying: aliases, devices, and what is refused."""
+"""Saving, loading, pickling and copying: aliases, devices, and errors."""
 
 from __future__ import annotations
 

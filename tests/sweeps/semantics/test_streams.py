@@ -30,7 +30,7 @@ def busy_sum(x: torch.Tensor) -> torch.Tensor:
 
 
 class SideStream:
-    """A context: another stream on the device, nothing on the CPU."""
+    """Returns a context with another stream on the device, and nothing on the CPU."""
 
     def __init__(self, device: str) -> None:
         self._side = None if device == "cpu" else torch.openreg.Stream()

@@ -29,8 +29,8 @@ def test_current_stream_belongs_to_the_thread() -> None:
 
 
 def test_hooks_of_the_device_run_in_its_autograd_thread() -> None:
-    # CUDA: Engine::ready_queue in torch/csrc/autograd/engine.cpp: there is a thread for
-    # each device; the CPU has the caller's own.
+    # CUDA: Engine::ready_queue in torch/csrc/autograd/engine.cpp: each device has a
+    # thread; the CPU uses the caller's.
     x, threads = leaf(DEVICE), []
     y = x * 2
     y.register_hook(lambda grad: threads.append(threading.get_ident()))

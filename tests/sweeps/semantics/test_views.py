@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Views and aliases: what shares memory, how it is changed, and what is refused."""
+"""Views and aliases: shared memory, changes, and errors."""
 
 from __future__ import annotations
 
