@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Every collective, with every type and geometry, against values computed here.
 
-All cases run in one group of three ranks, once through memory that they share and once
-through gloo.
+All cases run in one group of three ranks, once through shared memory and once through
+gloo.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def case(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def values(rank: int, dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
-    """A rank's input, small enough to be exact in every dtype."""
+    """Returns a rank's input, small enough to be exact in every dtype."""
     generator = torch.Generator().manual_seed(rank)
     numbers = torch.randint(0, 3, shape, generator=generator)
     return (numbers > 0) if dtype == torch.bool else numbers.to(dtype)
 
 
 def place(value: torch.Tensor, layout: str, device: str = DEVICE) -> torch.Tensor:
-    """A copy on the device with the geometry of a layout."""
+    """Returns a copy on the device with the strides of a layout."""
     if layout == "strided":
         shape = (*value.shape[:-1], 2 * value.shape[-1])
         placed = torch.zeros(shape, dtype=value.dtype, device=device)[..., ::2]
@@ -73,7 +73,7 @@ mismatches: list[str] = []
 
 
 def expect(found: torch.Tensor, wanted: torch.Tensor, what: object) -> None:
-    """Notes what differs; to raise would leave the others in the next collective."""
+    """Records a difference. Raising would leave the others in the next collective."""
     same = found.shape == wanted.shape and found.dtype == wanted.dtype
     if not same or not torch.equal(numbers(found), numbers(wanted)):
         mismatches.append(f"{what}: found {found.cpu()}, wanted {wanted}")
@@ -86,9 +86,9 @@ def every(dtypes: tuple[torch.dtype, ...] = DTYPES) -> Iterator[tuple]:
 
 
 def reduced(op: dist.ReduceOp, given: list[torch.Tensor]) -> torch.Tensor:
-    """The same reduction with PyTorch's operators."""
+    """Computes the same reduction with PyTorch's operators."""
     dtype = given[0].dtype
-    if dtype.is_complex:  # parts are divided, and not by a complex number
+    if dtype.is_complex:  # parts are divided by a real number
         parts = [torch.view_as_real(each) for each in given]
         return torch.view_as_complex(reduced(op, parts))
     wide = torch.float64
@@ -162,7 +162,7 @@ def sums_of_floats_to_the_bit(rank: int) -> None:
             given.append((torch.randn(257, generator=generator) * 9).to(dtype))
         tensor = given[rank].to(DEVICE)
         dist.all_reduce(tensor)
-        # gloo adds in its own order, shared memory in the order of ranks.
+        # gloo sums in its own order, shared memory in the order of ranks.
         wanted = given[rank].clone()
         dist.all_reduce(wanted)
         if backend.shares_memory:
@@ -195,7 +195,7 @@ def all_reduce_of_large_unsigned_numbers(rank: int) -> None:
 def a_number_wins_over_nan(rank: int) -> None:
     backend = dist.group.WORLD._get_backend(torch.device(DEVICE))
     if not backend.shares_memory:
-        return  # what gloo says depends on its order
+        return  # the results of gloo depend on its order
     nan = float("nan")
     given = [[nan, 1.0, nan, nan], [1.0, nan, nan, nan], [2.0, 2.0, 2.0, nan]]
     for dtype in FLOATS:
@@ -226,7 +226,7 @@ def reduce(rank: int) -> None:
         for op in operations(dtype):
             tensor = place(values(rank, dtype, shape), layout)
             dist.reduce(tensor, 2, op)
-            wanted = values(rank, dtype, shape)  # the others keep theirs
+            wanted = values(rank, dtype, shape)  # the others keep their data
             if rank == 2:
                 wanted = reduced(op, gathered(dtype, shape))
             expect(tensor, wanted, (dtype, layout, op))
@@ -244,7 +244,7 @@ def all_gather(rank: int) -> None:
 @case
 def all_gather_of_different_sizes(rank: int) -> None:
     for dtype in DTYPES:
-        shapes = [(each, 2) for each in range(RANKS)]  # the first has none
+        shapes = [(each, 2) for each in range(RANKS)]  # the first rank has none
         outputs = [torch.zeros(each).to(dtype).to(DEVICE) for each in shapes]
         dist.all_gather(outputs, values(rank, dtype, shapes[rank]).to(DEVICE))
         for source, output in enumerate(outputs):
@@ -283,7 +283,7 @@ def all_gather_into_tensors_coalesced(rank: int) -> None:
 @case
 def all_gather_coalesced(rank: int) -> None:
     backend = dist.group.WORLD._get_backend(torch.device(DEVICE))
-    # Of each rank two tensors, and they differ in size between the ranks.
+    # Two tensors of each rank, with sizes that differ between ranks.
     shapes = [[(rank + 1, 3), (4 - rank,)] for rank in range(RANKS)]
     inputs = [values(rank, torch.float32, shape).to(DEVICE) for shape in shapes[rank]]
     outputs = [[torch.zeros(shape, device=DEVICE) for shape in own] for own in shapes]
@@ -394,7 +394,7 @@ def all_to_all_single_of_different_sizes(rank: int) -> None:
 
 @case
 def all_to_all_single_of_overlapping_tensors(rank: int) -> None:
-    for first in (0, 1, 3):  # where the output begins in the memory of the input
+    for first in (0, 1, 3):  # offset of the output in the input's memory
         memory = torch.zeros(2 * RANKS + 3, 2, device=DEVICE)
         input = memory[: 2 * RANKS].copy_(values(rank, torch.float32, (2 * RANKS, 2)))
         output = memory[first : first + 2 * RANKS]
@@ -426,8 +426,7 @@ def recv_from_any_rank(rank: int) -> None:
             expect(received, values(source, torch.float32, (4, 3)), source)
         assert sources == {1, 2}
     else:
-        # A separate tag, because a rank may be in the next case while another sends
-        # this.
+        # A separate tag, because another rank may still send this in the next case.
         dist.send(values(rank, torch.float32, (4, 3)).to(DEVICE), 0, tag=8)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A kernel that fails on one rank: no rank ends with a wrong number and no error."""
+"""A kernel that fails on one rank: each rank with wrong numbers gets an error."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def train_in_a_pipeline(rank: int) -> list[float]:
 
 
 def run_once(rank: int, train: Callable[[int], list[float]], file: Path) -> list[float]:
-    """Trains in a separate group, which a failure ends."""
+    """Trains in a separate group, because a failure breaks it."""
     dist.init_process_group(
         "occl",
         store=dist.FileStore(str(file), 2),
@@ -85,10 +85,10 @@ def sweep(
 ) -> tuple[int, list[tuple[int, int]]]:
     """Fails each launch of each rank in turn, or each `stride`-th.
 
-    Returns how many runs raised an error here, and the rank and the launch of those
-    that ended with other values and no error.
+    Returns the number of runs that raised an error here, and the rank and launch of the
+    runs that ended with different values without an error.
     """
-    run_once(rank, train, folder / "first")  # learns the shapes of results
+    run_once(rank, train, folder / "first")  # caches the shapes of results
     with inject_failure("launch", first=2**40) as counted:
         expected = run_once(rank, train, folder / "expected")
     (folder / f"launches of {rank}").write_text(str(counted.calls))

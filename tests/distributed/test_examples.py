@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The examples print what they say. One set of ranks runs all, as torchrun would."""
+"""The examples print the documented output. One set of ranks runs all of them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run_scripts(rank: int, folder: Path, commands: list[list[str]]) -> list[str]
     printed = []
     for number, command in enumerate(commands):
         size = int(os.environ["WORLD_SIZE"])
-        # That of torchrun has what the groups before have left.
+        # torchrun's store still has the keys of earlier groups.
         store = dist.FileStore(str(folder / f"{size} {number}"), size)
         init = partial(dist.init_process_group, store=store, rank=rank, world_size=size)
         output = StringIO()

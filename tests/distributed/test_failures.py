@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A rank that ends, one that does not come, and one that gives up: nothing hangs."""
+"""Ranks that end, do not join, or give up: nothing hangs."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def late(rank: int, share_memory: bool) -> None:
     begin(2, share_memory)
     if rank == 1:
         time.sleep(8)
-        os._exit(0)  # and not through the group, which has failed
+        os._exit(0)  # instead of the group, which has failed
     tensor = torch.ones(4, device=DEVICE)
     dist.all_reduce(tensor)
     start = time.monotonic()
-    # The stream goes no further than the collective that failed.
+    # The stream stops at the failed collective.
     with pytest.raises(RuntimeError, match="all_reduce number 2 of group '0'"):
         (tensor + 1).tolist()
     assert time.monotonic() - start < 6
@@ -83,7 +83,7 @@ def aborted(rank: int, share_memory: bool) -> float:
 
 def message_beside_a_stuck_collective(rank: int, share_memory: bool) -> None:
     begin(60, share_memory)
-    dist.barrier()  # the group lets go of what it has kept before
+    dist.barrier()  # the group releases the memory that it has kept
     store = dist.distributed_c10d._get_default_store()
     if rank == 1:
         store.wait(["aborted"])
@@ -95,7 +95,7 @@ def message_beside_a_stuck_collective(rank: int, share_memory: bool) -> None:
     works = [dist.irecv(received, 1), dist.all_reduce(reduced, async_op=True)]
     while flight.record()["entries"][-1]["state"] != "started":
         time.sleep(0.01)
-    time.sleep(0.1)  # for gloo to begin
+    time.sleep(0.1)  # time for gloo to begin
     dist.group.WORLD._get_backend(torch.device(DEVICE)).abort()
     for work in works:
         with pytest.raises(dist.DistBackendError, match="abort"):
@@ -114,7 +114,7 @@ def late_after_an_abort(rank: int, share_memory: bool, receives: bool) -> None:
         store.wait(["aborted"])
         ones = torch.ones(size, device=DEVICE)
         if receives:
-            dist.isend(ones, 0)  # to nobody
+            dist.isend(ones, 0)  # without a receiver
         else:
             dist.broadcast(ones, 1)
             torch.accelerator.synchronize()
@@ -125,10 +125,10 @@ def late_after_an_abort(rank: int, share_memory: bool, receives: bool) -> None:
     work = (
         dist.irecv(tensor, 1) if receives else dist.broadcast(tensor, 1, async_op=True)
     )
-    work.wait()  # the stream waits, and the memory could be used again behind that
+    work.wait()  # the stream waits, and the memory could be reused behind it
     while flight.record()["entries"][-1]["state"] != "started":
         time.sleep(0.01)
-    time.sleep(0.1)  # for gloo to begin
+    time.sleep(0.1)  # time for gloo to begin
     dist.group.WORLD._get_backend(torch.device(DEVICE)).abort()
     with pytest.raises(torch.AcceleratorError, match="abort"):
         torch.accelerator.synchronize()

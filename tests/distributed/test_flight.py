@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The flight record: what ranks did last, and which of them is in the others' way."""
+"""The flight record: the last collectives of ranks, and which rank blocks others."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rank_1_does_not_come(rank: int, share_memory: bool) -> None:
     begin(2, share_memory)
     tensor = torch.ones(4, device=DEVICE)
     if rank == 1:
-        flight.write()  # as its program can, with its last call
+        flight.write()  # like a program in its last call
         time.sleep(10)
         return
     dist.all_gather_single(torch.ones(8, device=DEVICE), tensor)
@@ -64,7 +64,7 @@ def rank_1_sends_with_another_tag(rank: int) -> None:
         work = dist.isend(torch.ones(1 << 20, device=DEVICE), 0, tag=6)
     work.wait()
     torch.accelerator.synchronize()
-    flight.write()  # of rank 1, whose message rank 0 has taken in
+    flight.write()  # rank 1's, whose message rank 0 has received
 
 
 def one_rank_asks(rank: int, folder: Path) -> None:
@@ -97,7 +97,7 @@ def prefix(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.timeout(200)  # it starts two interpreters after another, with PyTorch
+@pytest.mark.timeout(200)  # starts two interpreters in sequence, with PyTorch
 @pytest.mark.parametrize("share_memory", [True, False], ids=["shared memory", "gloo"])
 def test_the_rank_that_does_not_come_is_named(prefix, share_memory):
     first, _ = run_each_rank(
@@ -219,7 +219,7 @@ def temporary(tmp_path) -> Path:
 def test_files_are_in_the_folder_for_temporary_ones(temporary, restarts):
     folder = temporary / f"openreg-flight-{os.geteuid()}-{os.getpid()}"
     added = {}
-    if restarts:  # ranks that start again have the same parent
+    if restarts:  # restarted ranks have the same parent
         added["TORCHELASTIC_RESTART_COUNT"] = restarts
         folder = folder.with_name(f"{folder.name}-2")
     text = failing(temporary, **added)
@@ -246,7 +246,7 @@ def test_the_folder_of_another_is_not_used(temporary):
     assert [*(temporary / "elsewhere").iterdir()] == []
 
 
-# Frames are objects that the collector may run for.
+# Creating frame objects may run the garbage collector.
 FINALIZERS = """
 import gc
 
@@ -281,7 +281,7 @@ def test_a_finalizer_may_call_a_collective():
 
 
 def code_at(number: int) -> types.CodeType:
-    """Code in a separate file, which calls twice."""
+    """Code in a separate file with two calls."""
     call = "  dist.all_reduce(tensor)\n"
     source = f"def place_{number}():\n{call}{call}place_{number}()"
     return compile(source, f"file_{number}.py", "exec")
@@ -370,7 +370,12 @@ def groups_come_and_go(rank: int) -> None:
     del group
     group = dist.new_group()
     found = flight.record()
-    kept = {"0", names[1], names[-1], group.group_name}  # the last one may go later
+    kept = {
+        "0",
+        names[1],
+        names[-1],
+        group.group_name,
+    }  # the last one may be released later
     assert kept - {names[-1]} <= found["pg_config"].keys() <= kept
     assert found["pg_config"]["0"]["collectives"] == 0
     assert found["pg_config"][names[1]]["collectives"] == 1

@@ -123,7 +123,7 @@ def test_missing_package_is_named_with_its_pip_command(run_python):
         import sys
         import torch.distributed as dist
         import openreg_distributed
-        sys.modules["openreg_aten"] = None  # as if it were not installed
+        sys.modules["openreg_aten"] = None  # simulates a missing package
         openreg_distributed.register()
         dist.init_process_group("occl", store=dist.HashStore(), rank=0, world_size=1)
         """

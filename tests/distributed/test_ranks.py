@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""run_ranks and its fixture: results, failures, and no process that is left."""
+"""run_ranks and its fixture: results, failures, and no remaining processes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def total(rank: int, more: int) -> tuple[float, int, str]:
 
 def environment(rank: int) -> tuple[str, ...]:
     assert not dist.is_initialized()
-    dist.init_process_group("cpu:gloo,openreg:occl")  # as under torchrun
+    dist.init_process_group("cpu:gloo,openreg:occl")  # like torchrun
     assert dist.get_rank() == rank
     dist.destroy_process_group()
     names = ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "OMP_NUM_THREADS")
@@ -84,7 +84,7 @@ def end_early(rank: int) -> None:
 def leave_a_child(rank: int, folder: str, killed: bool) -> None:
     if rank == 0:
         return
-    child = os.fork()  # has all that the rank has open
+    child = os.fork()  # inherits all open files of the rank
     if child == 0:
         wait_for_ever()
     Path(folder, "child").write_text(str(child))
@@ -102,7 +102,7 @@ def give_a_function(rank: int) -> object:
 
 @pytest.fixture(params=[pytest.param("spawn", marks=pytest.mark.slow), "forkserver"])
 def start_method(request):
-    """Each way to start ranks."""
+    """Yields each way to start ranks."""
     return request.param
 
 
@@ -153,7 +153,7 @@ def test_a_failure_says_which_rank_and_what_the_others_did(start_method):
     first, _, rest = text.partition("ValueError: a wrong value")
     assert 'raise ValueError("a wrong value")' in first
     assert "in one_raises" in first
-    # Its peer notices, and the one that sleeps is shown where it does.
+    # Its peer reports it, and the traceback shows where the sleeping rank is.
     assert "rank 0 of 4 failed, after " in rest
     assert "dist.all_reduce" in rest
     assert "rank 2 of 4 was still running, after " in rest
@@ -291,7 +291,7 @@ def test_program_ends_though_what_it_forked_lives(run_script, tmp_path):
             child = os.fork()
             if child == 0:
                 os.closerange(0, 3)
-                os.close(resource_tracker.getfd())  # it has the standard error, too
+                os.close(resource_tracker.getfd())  # inherits standard error, too
                 time.sleep(600)
             with open("child", "w") as file:
                 file.write(str(child))
@@ -373,7 +373,7 @@ def test_the_fixture_runs_functions_of_a_test_file(tmp_path, mode):
     assert "rank 1 of 2 failed first" in ended.stdout
     assert 'assert rank == 0, "not the first"' in ended.stdout
     assert "rank 0 of 2 returned" in ended.stdout
-    # pytest shows the test, and not what runs the ranks.
+    # pytest shows the test instead of the code that runs the ranks.
     assert "_ranks.py:" not in ended.stdout.partition("rank 1 of 2")[0]
 
 
@@ -394,7 +394,8 @@ def test_ranks_end_with_pytest(start_method, tmp_path, number):
             env=variables(START_METHOD=start_method),
             stdout=out,
             stderr=out,
-            # The parent of the tests may ignore it, as a shell does in the background.
+            # The parent of the tests may ignore the signal, like a shell in the
+            # background.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         try:

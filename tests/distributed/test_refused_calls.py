@@ -17,7 +17,7 @@ DEVICE = "openreg"
 
 
 def exchange(rank: int, received: torch.Tensor) -> None:
-    """Gives each of two ranks the other's number."""
+    """Returns the other rank of two."""
     sent = torch.full((2,), float(rank), device=DEVICE)
     operations = [
         dist.P2POp(dist.isend, sent, 1 - rank),
@@ -117,7 +117,7 @@ def different_reductions(rank: int) -> None:
 
 
 def failed(rank: int) -> None:
-    """A stream that waits for a collective reports why it failed, in few lines."""
+    """A stream that waits for a collective reports its failure in a few lines."""
     tensor = torch.ones(2 + rank, device=DEVICE)
     ready = torch.zeros(1)
     if rank == 1:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Many ranks on few cores, many streams, two groups at a time: no deadlocks.
 
-Each case runs through memory that the ranks share, and through gloo.
+Each case runs through shared memory, and through gloo.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.differs_in_process("occl", run=False)
 DEVICE = "openreg"
 LARGE = 1 << 24  # elements, 64 MiB
 LIMIT = datetime.timedelta(seconds=60)
-STREAMS = 40  # PyTorch has 32 of its own, which it then gives again
+STREAMS = 40  # more than PyTorch's pool of 32 streams
 
 
 def total(ranks: int) -> float:
@@ -39,7 +39,7 @@ def all_send_before_they_receive(group: dist.ProcessGroup) -> None:
     given = torch.full((LARGE,), float(rank), device=DEVICE)
     received = torch.empty_like(given)
     work = dist.isend(given, (rank + 1) % ranks, group=group)
-    if shares_memory(group):  # with gloo, as with NCCL, that waits for the receive
+    if shares_memory(group):  # with gloo, as with NCCL, the send waits for the receive
         work.wait()
     dist.recv(received, (rank - 1) % ranks, group=group)
     work.wait()
@@ -53,7 +53,7 @@ def all_send_to_all_at_once(group: dist.ProcessGroup) -> None:
     given = torch.full((LARGE // 8,), float(rank), device=DEVICE)
     received = [torch.empty_like(given) for _ in others]
     works = [dist.isend(given, other, group=group) for other in others]
-    # Each from the last of them: no two ranks go in the same order.
+    # Each rank uses a different order.
     for other, each in reversed([*zip(others, received, strict=True)]):
         works.append(dist.irecv(each, other, group=group))
     for work in works:
@@ -79,7 +79,7 @@ def more_streams_than_pytorch_has(group: dist.ProcessGroup) -> None:
             work = dist.all_reduce(tensor, group=group, async_op=True)
             work.wait()
             results.append(tensor * 2 + 1)
-    # The first to be issued is the last to be held, in another order on each rank.
+    # Streams are released in reverse, and the order differs on each rank.
     for latch in latches if rank % 2 else reversed(latches):
         latch.release()
     torch.accelerator.synchronize()
@@ -120,7 +120,7 @@ def coalesced_calls_of_all_kinds(group: dist.ProcessGroup) -> None:
     for size in (1, LARGE // 16):
         given = torch.full((size,), float(rank), device=DEVICE)
         received = [torch.empty_like(given) for _ in range(ranks)]
-        # Each with all, and with itself.
+        # Each rank exchanges with all, including itself.
         ops = [dist.P2POp(dist.isend, given, each, group) for each in range(ranks)]
         ops += [
             dist.P2POp(dist.irecv, received[each], each, group)
@@ -141,7 +141,7 @@ CASES: list[Callable[[dist.ProcessGroup], None]] = [
 
 
 def every_case(rank: int) -> dict[str, float]:
-    """Returns how long each case took."""
+    """Returns the time of each case."""
     ranks = list(range(dist.get_world_size()))
     seconds = {}
     for share in (True, False):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ranks of one host share memory: equal bits, large messages, and nothing left over."""
+"""Ranks of one host share memory: equal bits, large messages, and cleanup."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def parts_of_one_tensor(rank: int) -> None:
     assert torch.equal(tensor[own].cpu(), wanted[own])
     dist.all_gather_single(tensor, tensor[own])
     assert torch.equal(tensor.cpu(), wanted)
-    # The input lies in the part of another rank.
+    # The input is in the part of another rank.
     other = slice((rank + 1) % ranks * count, ((rank + 1) % ranks + 1) * count)
     tensor = given[rank].to(DEVICE)
     dist.all_gather_single(tensor, tensor[other])
@@ -168,7 +168,7 @@ def equal_tags_keep_their_order(rank: int) -> None:
 
 
 def large_results_are_whole(rank: int) -> None:
-    """Of odd sizes and at odd addresses, as stores past the caches do not like them."""
+    """Odd sizes and odd addresses, which are special for non-temporal stores."""
     ranks = dist.get_world_size()
     count = (9 << 20) + 7 + ranks
     places = iter(range(1, 20, 2))
@@ -300,7 +300,7 @@ def different_collectives(rank: int) -> None:
 
 
 def different_collectives_without_a_wait(rank: int) -> None:
-    # In the first call of each, rank 0 waits for nobody, and rank 1 neither.
+    # In the first call of each, neither rank waits for the other.
     tensor = torch.ones(10, device=DEVICE)
     if rank == 0:
         dist.broadcast(tensor, 0)
@@ -314,7 +314,7 @@ def different_collectives_without_a_wait(rank: int) -> None:
 
 
 def the_rest_of_a_message_is_nobodys(rank: int) -> None:
-    count = 64 << 15  # 64 parts, of which the channel holds four
+    count = 64 << 15  # 64 parts; the channel holds four
     for _ in range(3):
         group = dist.new_group()
         if rank == 1:
@@ -326,8 +326,8 @@ def the_rest_of_a_message_is_nobodys(rank: int) -> None:
         if rank == 0:
             whole, other = torch.zeros(2, count, device=DEVICE)
             small = torch.ones(2, device=DEVICE)
-            # The last one fails, when the first has begun. Those between never come,
-            # and take time to be looked at and to be given up.
+            # The last one fails after the first has begun. Those between never start,
+            # and take time to be checked and abandoned.
             tags = [*range(2, 3000), 1]
             others = [dist.P2POp(dist.irecv, small, 2, group, tag) for tag in tags]
             batch = [dist.P2POp(dist.irecv, whole, 1, group), *others]
@@ -408,7 +408,7 @@ def keeps_only_while_it_sends(rank: int) -> list[float]:
         return [found, large[-1].item()]
     if rank == 1:
         store.get("sends")
-        time.sleep(0.1)  # so that rank 0 begins to take what comes; either may pass
+        time.sleep(0.1)  # so that rank 0 begins to receive; both outcomes are valid
         dist.recv(torch.empty_like(large), 0)
         torch.accelerator.synchronize()
         late = dist.isend(large, 0)

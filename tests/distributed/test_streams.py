@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A collective waits for the streams, streams wait for it, and the host for nothing."""
+"""Collectives wait for streams, streams for collectives, and the host never waits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEVICE = "openreg"
 
 
 def warm_up() -> None:
-    # First calls of operators run on the host's thread, and would wait.
+    # Warms up, because first calls of operators run on the host's thread and wait.
     warm = torch.ones(4, device=DEVICE)
     dist.all_reduce(warm)
     assert (warm * 2 + 1).tolist() == [5.0] * 4
@@ -165,12 +165,12 @@ def objects_of_storages_end_on_threads_of_python(rank: int) -> None:
         tensor.untyped_storage(), lambda: threads.append(threading.get_ident())
     )
     latch = latch_on(torch.accelerator.current_stream())
-    dist.all_reduce(tensor, async_op=True)  # nobody waits for it
+    dist.all_reduce(tensor, async_op=True)  # no stream waits for it
     del tensor
     assert not threads
     latch.release()
     dist.barrier()  # after it
-    dist.barrier()  # the group has seen that the first one has ended
+    dist.barrier()  # the group has detected that the first one has ended
     assert threads == [threading.get_ident()]
 
 
@@ -184,10 +184,10 @@ def numbers_of_dtensors_need_no_gil(rank: int) -> None:
     square = square @ square
     stream = torch.accelerator.current_stream()
     stream.synchronize()
-    square = square @ square  # what follows waits behind it
+    square = square @ square  # later calls wait behind it
     for tensor in tensors:
-        tensor.mul_(2.0)  # DTensor keeps the object of the number of a first call
-    # With the GIL: kernels that wait for it would never end.
+        tensor.mul_(2.0)  # DTensor keeps the int object of the first call
+    # Holds the GIL: kernels that wait for it would never end.
     assert library_of_python().orStreamSynchronize(stream.native_handle) == 0
     assert [tensor.to_local()[0].item() for tensor in tensors] == [4.0] * 8
 
@@ -202,7 +202,7 @@ def library_of_python() -> ctypes.PyDLL:
 
 
 def commands_of(device: int) -> int:
-    """How many commands the default stream of a device has ever got."""
+    """Returns the total number of commands of a device's default stream."""
     library = library_of_python()
     enqueued, completed = ctypes.c_uint64(), ctypes.c_uint64()
     stream = torch.accelerator.current_stream(device).native_handle
@@ -215,7 +215,7 @@ def commands_of(device: int) -> int:
 
 
 def a_call_comes_after_work_of_its_own_device(rank: int) -> None:
-    # Default streams of two devices have one id, and here as many commands.
+    # Default streams of two devices have the same id and here equally many commands.
     tensors = [torch.ones(4, device=f"{DEVICE}:{device}") for device in range(2)]
     numbers = [torch.ones(1, device=f"{DEVICE}:{device}") for device in range(2)]
     for tensor, number in zip(tensors, numbers, strict=True):
@@ -269,7 +269,7 @@ def small_calls_on_idle_streams_are_done_at_once(rank: int) -> None:
     torch.accelerator.synchronize()
     calls = [dist.broadcast(tensor, rank, async_op=True)] if rank == 0 else []
     calls += [dist.isend(tensor, 1 - rank)]
-    # Neither needs the other rank, nor another thread.
+    # Both need neither the other rank nor another thread.
     assert all(call.is_completed() for call in calls)
     if rank == 1:
         dist.broadcast(tensor, 0)
@@ -339,7 +339,7 @@ def a_call_comes_after_work_of_another_thread(rank: int) -> None:
 
 
 def random_calls(rank: int, seed: int) -> None:
-    """Compares small and large calls, with and without work between, with gloo."""
+    """Compares small and large calls, with and without work between, with gloo's."""
     together = random.Random(seed)  # the same on all ranks
     alone = random.Random(f"{seed} {rank}")
     ranks = dist.get_world_size()
@@ -370,7 +370,7 @@ def random_calls(rank: int, seed: int) -> None:
                 dist.reduce_scatter_single(output[: count // ranks], tensor)
             elif kind == 5:
                 dist.reduce(tensor, root)
-                tensor *= dist.get_rank() == root  # others have anything
+                tensor *= dist.get_rank() == root  # undefined on other ranks
             else:
                 sent = dist.isend(tensor, (rank + peer) % ranks)
                 dist.recv(output, (rank - peer) % ranks)
@@ -413,7 +413,7 @@ def test_memory_of_a_message_comes_back_when_a_stream_waits(share_memory):
 
 
 def test_objects_of_storages_end_on_threads_of_python():
-    # On that of a stream they would need the GIL, which it cannot get at exit.
+    # On a stream's worker they would need the GIL, which it cannot get at exit.
     run_ranks(objects_of_storages_end_on_threads_of_python, 2, backend="occl")
 
 

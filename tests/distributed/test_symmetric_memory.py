@@ -38,13 +38,13 @@ def buffers(rank: int, world: int) -> list[list[float]]:
     assert memory.buffer_size == 24
     assert symmetric_memory.is_symm_mem_tensor(tensor)
     assert not symmetric_memory.is_symm_mem_tensor(torch.ones(1, device="openreg"))
-    # Views too are where their storage begins, as on CUDA.
+    # Views map to the begin of their storage, as on CUDA.
     again = symmetric_memory.rendezvous(tensor[1:], dist.group.WORLD)
     assert (again.offset, again.buffer_ptrs) == (0, memory.buffer_ptrs)
     tensor.fill_(rank)
     memory.barrier()
     following = (rank + 1) % world
-    # The second row of the next rank, which nobody else writes or reads.
+    # The second row of the next rank, which no other rank writes or reads.
     memory.get_buffer(following, (3,), torch.float32, 3).add_(10)
     memory.barrier()
     assert (
@@ -77,14 +77,14 @@ def waits(rank: int) -> None:
         with other:  # which does not wait
             assert torch.ones(2, device="openreg").sum().item() == 2
         assert not torch.accelerator.current_stream().query()
-        dist.barrier()  # of the host, before the signal
+        dist.barrier()  # by the host, before the signal
         assert after.tolist() == [5.0] * 4
     else:
         dist.barrier()
         memory.get_buffer(1, (4,), torch.float32).fill_(5)
         memory.put_signal(1, channel=2, timeout_ms=LIMIT)
     torch.accelerator.synchronize()
-    # A second signal is not given before the first one is taken.
+    # A second signal waits until the first one is consumed.
     dist.barrier()
     if rank == 0:
         memory.put_signal(1, channel=3)
@@ -99,7 +99,7 @@ def test_a_signal_is_waited_for_by_a_stream_and_not_by_the_host():
 
 
 def channels(rank: int) -> None:
-    """A barrier that waits on a held stream does not hold that of another channel."""
+    """A barrier on a held stream does not block that of another channel."""
     _, memory = meet(4)
     held, free = torch.Stream("openreg"), torch.Stream("openreg")
     latch = Latch(runtime.Stream.from_handle(held.native_handle)) if rank == 0 else None
@@ -109,7 +109,7 @@ def channels(rank: int) -> None:
         memory.barrier(channel=1, timeout_ms=LIMIT)
     free.synchronize()
     assert not held.query()
-    dist.barrier()  # of the host: until both have looked
+    dist.barrier()  # host barrier: until both have checked
     if latch is not None:
         assert latch.holds
         latch.release()
@@ -184,7 +184,7 @@ def parts(rank: int) -> float:
     memory.barrier()
     peer = memory.get_buffer(1 - memory.rank, (1,), torch.float64).item()
     memory.barrier()
-    # The memory of the others stays until they have let go of it, too.
+    # The others' memory stays until they have released it, too.
     del tensor
     torch.accelerator.synchronize()
     return peer
@@ -195,13 +195,13 @@ def test_a_group_of_some_ranks_has_its_own():
 
 
 def lives(rank: int) -> list[float]:
-    """The group of one life does not meet with what that before has left."""
+    """A restarted group ignores the keys of its predecessor."""
     found = []
     store = dist.TCPStore(
         os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False
     )
     for life in range(3):
-        # A prefix for gloo, which leaves its addresses in the store.
+        # A separate prefix, because gloo leaves its addresses in the store.
         own = dist.PrefixStore(str(life), store)
         dist.init_process_group("occl", store=own, rank=rank, world_size=2)
         if life == 0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""DistributedDataParallel measures times on the device, as it does on CUDA."""
+"""DistributedDataParallel measures times on the device, as on CUDA."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HELD = 0.3  # seconds
 
 
 class Held(nn.Module):
-    """A layer that a latch can hold back on the device."""
+    """A layer that a latch can block on the device."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,9 +52,9 @@ def times_of_the_device(rank: int) -> None:
     assert module.latch.holds
     module.latch.release()
     module.holds = False
-    model(x).sum().backward()  # at the begin of which DDP takes the times
+    model(x).sum().backward()  # DDP reads the times when it begins
     data = model._get_ddp_logging_data()
-    # The host has been through the forward pass long before the device.
+    # The host finishes the forward pass long before the device.
     forward = data["backward_compute_time_start"] - data["forward_compute_time_start"]
     assert 0 < forward / 1e9 < on_host
     assert data["forward_compute_time"] / 1e9 > HELD

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Training on two ranks gives the losses that it gives on the CPU with gloo."""
+"""Training on two ranks has the losses of the CPU with gloo."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_group_without_a_name_of_a_backend_trains_as_on_the_cpu():
 @pytest.mark.timeout(120)
 def test_losses_are_those_of_the_cpu(make):
     wanted = run_ranks(train, 2, make, "cpu", backend="gloo", start_method="forkserver")
-    found = run_ranks(train, 2, make, "openreg", backend="occl")  # as under torchrun
+    found = run_ranks(train, 2, make, "openreg", backend="occl")  # like torchrun
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, other)
         assert one[-1] < one[0]

@@ -12,15 +12,15 @@ import torch
 
 from support.programs import Ended, Program, run, variables
 
-# Before the first backward pass: the device's autograd thread keeps the number that
-# holds when it starts, also for the tests of other folders. With one thread a kernel
-# sums in one order.
+# Set before the first backward pass, because the device's autograd thread keeps the
+# number from its start, also for tests of other folders. With one thread a kernel
+# always sums in the same order.
 torch.set_num_threads(1)
 
 
 @pytest.fixture(autouse=True)
 def device_state_is_kept() -> Iterator[None]:
-    """Fails a test that leaves another device or stream current than it found."""
+    """Fails a test that leaves a different device or stream current."""
     before = [torch.openreg.current_device(), torch.openreg.current_stream()]
     yield
     after = [torch.openreg.current_device(), torch.openreg.current_stream()]
@@ -31,7 +31,7 @@ def device_state_is_kept() -> Iterator[None]:
 
 @pytest.fixture
 def fresh_compiler() -> Iterator[None]:
-    """Forgets what earlier tests have compiled."""
+    """Resets the compiler."""
     torch.compiler.reset()
     yield
     torch.compiler.reset()

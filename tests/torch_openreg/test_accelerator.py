@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.accelerator: every public name of it, on the device."""
+"""torch.accelerator: every public name, on the device."""
 
 from __future__ import annotations
 

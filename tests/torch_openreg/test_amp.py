@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.openreg.amp: autocast with the rules, and a clear word without them."""
+"""torch.openreg.amp: autocast with the rules, and a clear error without them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_supported_types_are_half_and_bfloat16() -> None:
 
 
 class Square(torch.autograd.Function):
-    """Notes the types that it computes in."""
+    """Records its dtypes."""
 
     seen: tuple[torch.dtype, bool]
 
@@ -250,7 +250,7 @@ def test_regions_of_cpu_and_device_do_not_meet() -> None:
 
 
 class Scale(torch.autograd.Function):
-    """Notes whether autocast is on, in both directions; casts nothing."""
+    """Records whether autocast is on, in both directions, without casts."""
 
     seen: list[tuple[bool, torch.dtype]]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Autocast in compiled functions: the bits of eager mode, and the CPU's numbers."""
+"""Autocast in compiled functions: the bits of eager mode, and the CPU's results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def region_inside(dtype: torch.dtype) -> Function:
 
 
 def nested(dtype: torch.dtype) -> Function:
-    """Returns a function with regions in regions."""
+    """Returns a function with nested regions."""
     other = torch.bfloat16 if dtype is torch.float16 else torch.float16
 
     def step(x: Tensor) -> tuple[Tensor, ...]:
@@ -149,7 +149,7 @@ def test_compiled_region_sums_the_gradients_of_a_weight_that_it_uses_twice(
 
 
 class Cube(torch.autograd.Function):
-    """Computes in float32 whatever the region says."""
+    """Computes in float32 in any region."""
 
     @staticmethod
     @torch.amp.custom_fwd(device_type="openreg", cast_inputs=torch.float32)
@@ -166,7 +166,7 @@ class Cube(torch.autograd.Function):
         return grad @ x @ x * 3
 
 
-# Dynamo makes an instance itself.
+# Dynamo creates an instance itself.
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 @pytest.mark.parametrize(("backend", "cached"), CACHED)
 def test_custom_function_in_a_compiled_region_has_the_bits_of_eager_mode(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parts of PyTorch that serve any device find this one without a registration."""
+"""Device-generic parts of PyTorch support this device without a registration."""
 
 from __future__ import annotations
 

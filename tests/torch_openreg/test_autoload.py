@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The device is there after any first import, in any order, once."""
+"""The device is registered once after any first import, in any order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.programs import Program
 
 Output = Callable[..., str]
 
-# Registered once, completely, under one module object; and it computes.
+# Registered once, completely, under one module object, and it computes.
 IS_COMPLETE = """
 import sys, torch, torch_openreg
 assert torch.openreg is torch_openreg.openreg is sys.modules["torch.openreg"]
@@ -41,7 +41,7 @@ sys.meta_path.insert(0, Blocker())
 
 @pytest.fixture
 def interpreter(fresh_interpreter: Program) -> Program:
-    """Runs source before torch is imported, which these tests are about."""
+    """Runs source before torch is imported."""
     return fresh_interpreter
 
 
@@ -138,7 +138,7 @@ def test_registering_the_process_group_imports_nothing_else(output: Output) -> N
     parts = ("_C", "_build", "_registration", "_settings")
     more = {package, *(f"{package}.{part}" for part in parts)}
     assert set(output(source).split()) - without == more
-    # PyTorch imports this by itself, also where no backend is loaded.
+    # PyTorch imports this itself, even if no backend is loaded.
     alone = output(source, TORCH_DEVICE_BACKEND_AUTOLOAD="0").split()
     assert "torch.distributed.distributed_c10d" in alone
 

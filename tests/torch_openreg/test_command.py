@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""python -m torch_openreg: what it tells, and that its self-check can fail."""
+"""python -m torch_openreg: its output, and that its self-check can fail."""
 
 from __future__ import annotations
 

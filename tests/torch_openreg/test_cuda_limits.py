@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""OPENREG_CUDA_LIMITS=1: what CUDA refuses is refused, in CUDA's words."""
+"""OPENREG_CUDA_LIMITS=1: refuses what CUDA refuses, with CUDA's messages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ shown = {}
 
 @pytest.fixture
 def limited(fork: Program) -> Limited:
-    """Runs source with the limits, and returns what it has put into ``shown``."""
+    """Runs source with the limits, and returns the contents of ``shown``."""
 
     def start(source: str, **environment: str) -> Any:
         settings = {"OPENREG_CUDA_LIMITS": "1"} | environment

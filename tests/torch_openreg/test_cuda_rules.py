@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The table of what waits on CUDA names real operators, and the guide shows it."""
+"""The table of operators that wait on CUDA is valid, and the guide shows it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch_openreg._facts.cuda_waits import RULES
 
 _DOCS = ROOT / "docs" / "host_waits.md"
 _TAGS = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
-# They consist of other operators, or their result's shape depends on no data on CUDA.
+# Composed of other operators, or their result's shape does not depend on data on CUDA.
 _PARTS = {"aten::item", "aten::argwhere", "aten::one_hot"}
 
 

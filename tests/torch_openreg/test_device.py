@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.openreg's devices: counting, choosing and describing them, and wrong ones."""
+"""torch.openreg's devices: counting, choosing, describing, and errors."""
 
 from __future__ import annotations
 
@@ -288,7 +288,7 @@ def test_calls_that_wait_run_in_order_when_the_devices_start(output: Output) -> 
     order = []
     for number in range(3):
         torch.openreg._lazy_call(lambda number=number: order.append(number))
-    torch.manual_seed(1)  # takes the place of seeds that wait, and of nothing else
+    torch.manual_seed(1)  # replaces only waiting seeds
     print(order)
     torch.openreg.init()
     print(order, torch.openreg.initial_seed())

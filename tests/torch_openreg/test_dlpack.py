@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""DLPack: capsules work, and where PyTorch stops the rest."""
+"""DLPack: capsules work, and PyTorch refuses the rest."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Environment variables: wrong values are named, mechanisms are left out by name."""
+"""Environment variables: errors name wrong values, and mechanisms can be disabled."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The error of a kernel flows with its data: no read of a result is silent."""
+"""The error of a kernel follows its data: every read of a result raises."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def failed(latch: Latches) -> Iterator[Failed]:
     def make() -> torch.Tensor:
         table = torch.ones(10, 4, device=FIRST)
         good, bad = (torch.full((8,), index, device=FIRST) for index in (1, 999))
-        F.embedding(good, table)  # so that the shape of the result is known
+        F.embedding(good, table)  # caches the shape of the result
         hold = latch(current())
         result = F.embedding(bad, table)
         hold.release()
@@ -314,7 +314,7 @@ def test_result_of_a_failed_kernel_cannot_be_read(
         read(failed)
 
 
-# ---- what goes on
+# ---- unaffected work
 
 
 def test_stream_that_waits_for_nothing_of_it_is_not_affected(failed: Failed) -> None:
@@ -403,7 +403,7 @@ def test_tensor_that_is_sent_leaves_the_error_to_its_program(
         result = failed()
         with pytest.raises(RuntimeError, match="index out of range"):
             here.send(result)
-        queue.put(result)  # from a thread of the queue
+        queue.put(result)  # on a thread of the queue
         with pytest.raises(RuntimeError, match=r"could not share it: .*out of range"):
             queue.get(timeout=30)
         with pytest.raises(RuntimeError, match="index out of range"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Flags of tensors: the backend's own data, in memory and in files."""
+"""Flags of tensors: backend data in memory and in files."""
 
 from __future__ import annotations
 

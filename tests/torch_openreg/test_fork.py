@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Processes: a forked child may not use devices that run, all others may."""
+"""Processes: a forked child cannot use running devices; all others can."""
 
 from __future__ import annotations
 

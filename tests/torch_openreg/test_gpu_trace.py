@@ -161,7 +161,7 @@ try:
     fail()
 except ValueError as error:
     print(error)
-# A call that fails in C drops its arguments while the error is on its way.
+# A call that fails in C releases its arguments while the error propagates.
 try:
     [].__init__(torch.empty(9, device="openreg") for _ in [1 / 0])
 except ZeroDivisionError as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.accelerator.Graph: what is captured, what is replayed, and what is refused."""
+"""torch.accelerator.Graph: captures, replays, and refused calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Output = Callable[..., str]
 Step = Callable[[], Tensor]
 
 pytestmark = [
-    # A first replay on another stream than the warm-up is what CUDA's recipe does.
+    # CUDA's recipe also replays first on another stream than the warm-up's.
     pytest.mark.filterwarnings("ignore:The AccumulateGrad node's stream"),
     pytest.mark.differs_in_process("graphs"),
 ]
@@ -33,7 +33,7 @@ pytestmark = [
 
 @pytest.fixture
 def side() -> Iterator[torch.Stream]:
-    """A stream that has waited for the current one, and is waited for at the end."""
+    """Yields a stream that waits for the current one, which waits for it at the end."""
     stream = torch.Stream(device="openreg")
     stream.wait_stream(torch.accelerator.current_stream())
     yield stream
@@ -41,7 +41,7 @@ def side() -> Iterator[torch.Stream]:
 
 
 def captured(stream: torch.Stream, step: Callable[[], Any]) -> tuple[Any, Any]:
-    """A graph of a step, and what the step returned while it was captured."""
+    """Returns a graph of a step, and the results of the captured step."""
     graph = torch.accelerator.Graph()
     with stream, graph:
         result = step()
@@ -287,7 +287,7 @@ def test_results_of_other_sizes_are_captured(side: torch.Stream) -> None:
         return torch.matmul(vector, matrix, out=product)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # PyTorch means to refuse such calls
+        warnings.simplefilter("ignore")  # PyTorch plans to refuse such calls
         graph, _ = captured(side, step)
     for _ in range(2):
         vector.uniform_(), matrix.uniform_()
@@ -609,7 +609,7 @@ def test_replay_that_draws_and_finds_a_full_stream_fails_and_the_graph_goes_on(
     graph, drawn = captured(side, lambda: torch.rand(4, device="openreg"))
     stream = Device(0).default_stream
     held = latch(stream)
-    for _ in range(16384 - 1):  # full, but for one command
+    for _ in range(16384 - 1):  # leaves room for one command
         stream.launch(int)
     with (
         failures.wait_timeout(0.02),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Pinned memory: it is cached, counted, and reused only when its copies are done."""
+"""Pinned memory: cached, counted, and reused only after its copies are done."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def stats() -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def empty_cache() -> Iterator[None]:
-    """Starts every test with no pinned memory that is cached."""
+    """Starts every test without cached pinned memory."""
     gc.collect()
     torch.openreg.synchronize()
     torch.accelerator.empty_host_cache()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""assert_no_host_sync sees every wait of the host, names its line, and nothing else."""
+"""assert_no_host_sync reports exactly the waits of the host, with their lines."""
 
 from __future__ import annotations
 
@@ -281,7 +281,7 @@ def test_repeated_wait_is_listed_once_with_its_count() -> None:
 
 
 class ReadsInBackward(torch.autograd.Function):
-    """Looks at its gradient."""
+    """Reads its gradient."""
 
     @staticmethod
     def forward(ctx: object, x: Tensor) -> Tensor:

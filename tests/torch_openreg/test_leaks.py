@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""assert_no_leak finds memory that a block keeps, and reports its origin."""
+"""assert_no_leak detects memory kept after a block, and reports its origin."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_gradients_that_take_the_place_of_others_are_no_leak() -> None:
         optimizer.step()
 
     with pytest.raises(AssertionError), assert_no_leak():
-        step()  # the first one makes gradients and the state of the optimizer
+        step()  # the first step creates gradients and the optimizer's state
     with assert_no_leak():
         step()
         step()

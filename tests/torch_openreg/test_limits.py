@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch_openreg.testing: limits and failures for devices by PyTorch's names."""
+"""torch_openreg.testing: limits and failures for devices given by PyTorch's names."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_failure_hits_the_operator_that_is_counted() -> None:
     with inject_failure("launch", first=2) as failure:
         y = x + 1
         with pytest.raises(RuntimeError, match="injected failure: launch number 2"):
-            (y + 1).tolist()  # the call, if it was enqueued, raises nothing
+            (y + 1).tolist()  # the call does not raise if it was enqueued
         assert (y + 2).tolist() == [4, 4, 4]
     assert failure.hits == 1
     assert failure.calls >= 3
@@ -77,7 +77,7 @@ def test_failure_counts_only_its_device() -> None:
 
 
 def test_failed_allocation_is_out_of_memory_though_memory_is_cached() -> None:
-    size = 64 * MIB  # more than a segment that other tensors keep may have left
+    size = 64 * MIB  # more than the free part of a segment of other tensors
     torch.empty(size, dtype=torch.uint8, device="openreg")
     with (
         inject_failure("malloc", period=1) as failure,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The memory history: what PyTorch's memory viewer reads, and shows."""
+"""The memory history, as PyTorch's memory viewer reads and shows it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MIB = 1 << 20
 
 @pytest.fixture(autouse=True)
 def recording() -> Iterator[None]:
-    """Begins with no cache, and ends every recording."""
+    """Starts with an empty cache, and stops every recording."""
     gc.collect()
     torch.openreg.synchronize()
     torch.openreg.empty_cache()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.openreg.operator_paths: what a user sees of the dispatch paths."""
+"""torch.openreg.operator_paths: counts of the dispatch paths."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 @pytest.fixture(autouse=True)
 def inline() -> None:
-    """Makes the next small operators run inline, whatever the tests before have run."""
+    """Makes the next small operators run inline, independent of earlier tests."""
     torch.openreg.synchronize()
     x = torch.ones(2, device="openreg")
     for _ in range(400):  # the mean of the operands' bytes falls below the limit

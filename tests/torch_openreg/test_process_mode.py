@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Training on devices in separate processes, which may be killed."""
+"""Training on devices in separate processes, which are killed."""
 
 from __future__ import annotations
 
@@ -340,7 +340,7 @@ import torch
 source, counter = (torch.zeros(2**18, device="openreg") for _ in range(2))
 good, bad = (torch.full((2**18,), n, device="openreg") for n in (0, 2**19))
 square = torch.randn(900, 900, device="openreg")
-source.index_select(0, good)  # so that the shape of the result is known
+source.index_select(0, good)  # caches the shape of the result
 counter.add_(0)
 torch.accelerator.synchronize()
 for _ in range(8):
@@ -407,7 +407,7 @@ while not select.select([sys.stdin], [], [], 0)[0]:
         errors += 1
         reset()
 reset()
-# The process of the device has just started, and has yet to load PyTorch.
+# The device process has just started, and has not loaded PyTorch yet.
 with failures.wait_timeout(60, 0):
     y = x.to(device)
     print(errors > 0, (y * 2 + 1)[y > 500].sum().item() == expected)
@@ -415,7 +415,7 @@ with failures.wait_timeout(60, 0):
 
 
 def scribble(memory: int, pid: int, random_numbers: random.Random) -> int:
-    """Writes into the rings between a program and its devices, if it has any now."""
+    """Writes into the rings between a program and its devices, if any exist."""
     lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
     lanes = [line.split()[0].split("-") for line in lines if "openreg-lane" in line]
     if not lanes:

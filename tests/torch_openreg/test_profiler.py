@@ -83,7 +83,7 @@ def test_profile_does_not_complain(output: Output, use_kineto: bool) -> None:
     names = [event.key for event in profile.key_averages()]
     assert "aten::mm" in names, names
     """
-    # Kineto announces its start and stop, whatever the device.
+    # Kineto prints its start and stop on any device.
     lines = output(source).splitlines()
     assert [line for line in lines if not line.startswith("USDT:")] == []
 
@@ -125,7 +125,7 @@ def test_profile_in_a_thread_has_the_times_of_its_operators() -> None:
 
 @pytest.fixture
 def observe() -> Iterator[Callable[..., None]]:
-    """Enables the state PRIVATEUSE1; disables it after the test if need be."""
+    """Enables the state PRIVATEUSE1, and disables it after the test if needed."""
     enabled = []
 
     def start(shapes: bool = False, memory: bool = False) -> None:

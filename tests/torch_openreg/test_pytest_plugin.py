@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The pytest plugin: it loads by itself, costs nothing, and its fixtures clean up."""
+"""The pytest plugin: loads itself, has no cost, and its fixtures clean up."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def suite(fork: Program, tmp_path: Path) -> Suite:
 
 @pytest.fixture
 def fresh_suite(tmp_path: Path) -> Suite:
-    """Runs it in a new interpreter, where pytest comes before PyTorch."""
+    """Runs the file in a new interpreter, where pytest is imported before PyTorch."""
 
     def start(source: str, *options: str) -> str:
         arguments = prepared(tmp_path, source, *options)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.openreg's generators: seeds, states, and nothing shared with the CPU's."""
+"""torch.openreg's generators: seeds, states, and independence of the CPU's."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_compiled_checkpoint_moves_the_generators_as_documented() -> None:
     before = torch.openreg.get_rng_state()
     x = torch.ones(1000, device="openreg", requires_grad=True)
     results = [compiled(x) for _ in range(2)]
-    # Its own generators move on, and not the default one.
+    # Its own generators advance, but not the default one.
     assert not torch.equal(*results)
     assert torch.equal(torch.openreg.get_rng_state(), before)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random DTensors: ranks draw from the offsets that PyTorch gives them."""
+"""Random DTensors: ranks draw at the offsets that PyTorch assigns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 Output = Callable[..., str]
 
-# A process group that moves nothing: random DTensors need no more.
+# A process group without communication, which is enough for random DTensors.
 START = '''
 import torch
 import torch.distributed as dist
@@ -39,7 +39,7 @@ from torch.distributed.tensor import _random
 
 for rank in range(4):
     mesh = start(rank, 4)
-    _random._rng_tracker = None  # it keeps the device of the last rank
+    _random._rng_tracker = None  # PyTorch keeps the device of the last rank
     device = torch.device("openreg", rank % 2)
     torch.manual_seed(6)
     offset = 0
@@ -80,7 +80,7 @@ expected = torch.empty(2000).uniform_(-1, 1, generator=from_offset(10000, 3))
 assert uniform.equal(expected)
 assert torch.openreg.default_generators[1].get_offset() == 12000
 
-# Ranks and calls share no numbers, although a mask takes two for an element.
+# Ranks and calls share no numbers, although a mask uses two per element.
 torch.set_rng_state(from_offset(0, 3).get_state())
 masks.append(torch.nn.functional.dropout(torch.ones(2000)))
 for one, other in itertools.permutations(masks, 2):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Saving, loading, copying and printing what is on the device."""
+"""Saving, loading, copying and printing device tensors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Output = Callable[..., str]
 
 
 def saved(value: object) -> io.BytesIO:
-    """Returns what torch.save writes, to be read from its start."""
+    """Returns a file with the output of torch.save, at its start."""
     file = io.BytesIO()
     torch.save(value, file)
     file.seek(0)
@@ -284,7 +284,7 @@ def test_tensor_is_printed_as_on_the_cpu_with_its_device(
     x = make().detach()
     shown = repr(x.to("openreg:1"))
     assert "device='openreg:1'" in shown
-    # The place differs, and so do the line breaks: the numbers are the same.
+    # The device and the line breaks differ, but the numbers are equal.
     words = [re.sub(r"device='openreg:1',?", "", shown), repr(x)]
     mine, cpu = (re.sub(r"[\s,)]+", " ", text).strip() for text in words)
     assert mine == cpu

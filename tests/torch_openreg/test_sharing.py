@@ -194,7 +194,7 @@ def test_message_that_nobody_reads_keeps_the_memory_and_reading_frees_it() -> No
     assert torch.openreg.memory_allocated() > before
     readers = [sent.reader for sent in _sharing._sent.values()]
     assert there.recv().sum().item() == 1000
-    for reader in readers:  # a thread of multiprocessing lets go last
+    for reader in readers:  # a thread of multiprocessing releases it last
         select.select([reader], [], [], 30)
     torch.openreg.ipc_collect()
     assert torch.openreg.memory_allocated() == before
@@ -376,7 +376,7 @@ def test_received_tensor_can_not_be_sent_on_but_its_copy_can(script: Script) -> 
     assert copy == "[1.0, 1.0, 1.0]"
 
 
-# Puts the error of a receive.
+# Reports the error of a receive.
 RECEIVE = """
     def receive(connection, results):
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Names of storages: data that all tensors over a storage share."""
+"""Names of storages: data shared by all tensors of a storage."""
 
 from __future__ import annotations
 

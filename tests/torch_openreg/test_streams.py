@@ -197,7 +197,7 @@ def test_wait_stream_and_wait_event_hold_later_work(
     def compute() -> torch.Tensor:
         return torch.full((3,), 2.0, device="openreg") + 1
 
-    compute()  # from here on the metadata of its results is cached
+    compute()  # caches the metadata of its results
     held, after_event, after_stream, free = (Stream() for _ in range(4))
     hold = latch(held)
     after_event.wait_event(held.record_event())
@@ -255,7 +255,7 @@ def test_external_stream_runs_work_in_the_order_of_its_library(latch: Latches) -
     assert isinstance(stream, Stream)
     assert stream.device == torch.device("openreg", 1)
     assert stream.native_handle == theirs.handle
-    work(torch.full((8, 8), 1.0, device="openreg:1")) + 1  # is known from here on
+    work(torch.full((8, 8), 1.0, device="openreg:1")) + 1  # is cached from here on
     held = latch(theirs)
     with torch.openreg.stream(stream):
         y = work(torch.full((8, 8), 1.0, device="openreg:1")) + 1

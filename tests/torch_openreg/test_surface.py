@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The surface of torch.openreg: what is public, documented, and expected by torch."""
+"""The API of torch.openreg: public, documented, and expected by torch."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_public_names_exist_and_are_documented(module: object) -> None:
     assert undocumented == []
 
 
-# Names that torch.cuda does not have: what a simulated device adds.
+# Names that torch.cuda lacks, for features of a simulated device.
 OWN = {
     "DeviceProperties",
     "Mechanism",

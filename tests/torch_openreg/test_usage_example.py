@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The usage example of PyTorch's own reference backend runs word by word."""
+"""The usage example of PyTorch's reference backend runs unchanged."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""torch.distributed.checkpoint: what two ranks save, four load, and it trains on."""
+"""torch.distributed.checkpoint: two ranks save, four load and continue training."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Trainer:
         return {"model": model, "optimizer": optimizer}
 
     def load(self, folder: str) -> None:
-        self.train(1)  # another state, also of the optimizer
+        self.train(1)  # a different state, also of the optimizer
         state = self.state()
         dcp.load(state, checkpoint_id=folder)
         set_state_dict(
@@ -84,10 +84,10 @@ def save_while_training(rank: int, device: str, folder: str) -> Trained:
     trainer = Trainer(device, seed=0)
     trainer.train(3)
     whole = trainer.whole()
-    # Two threads must not take turns at one backend, which is that of the CPU there.
+    # A separate group, because two threads must not share a backend.
     own = dist.new_group(backend="gloo") if device == "cpu" else None
     saving = dcp.async_save(trainer.state(), checkpoint_id=folder, process_group=own)
-    losses = trainer.train(3)  # meanwhile: the checkpoint has the state before
+    losses = trainer.train(3)  # the checkpoint has the earlier state
     saving.result()
     return losses, whole
 
@@ -117,7 +117,7 @@ def test_four_ranks_go_on_where_two_have_saved(how, tmp_path):
     losses, whole = saved["openreg"][0]
     for rank, (found, state) in enumerate(trained["openreg"]):
         assert found == pytest.approx(losses, rel=1e-6), rank
-        if rank == 0:  # the others have none of the whole state
+        if rank == 0:  # only rank 0 has the whole state
             assert state.keys() == whole.keys()
             for name, tensor in state.items():
                 assert torch.equal(tensor, whole[name]), name

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ring attention over ranks gives the numbers of attention on one CPU.
+"""Ring attention over ranks has the results of attention on one CPU.
 
-context_parallel has no rule for the CPU's operator, so the CPU does it alone.
+context_parallel has no rule for the CPU's operator, so the CPU computes it alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SHAPE = (2, 4, 32, 8)  # batch, heads, positions, features
 
 
 def attention(causal: bool) -> tuple[list[torch.Tensor], torch.Tensor, list]:
-    """Inputs, the gradient of the output; the output and gradients on the CPU."""
+    """Returns inputs, the output's gradient, and the CPU's output and gradients."""
     torch.manual_seed(0)
     qkv = [torch.randn(SHAPE) for _ in range(3)]
     gradient = torch.randn(SHAPE)
@@ -47,7 +47,7 @@ def ring(world: int, causal: bool, balance: bool, rotate: str) -> None:
     set_rotate_method(rotate)
     qkv, gradient, wanted = attention(causal)
     buffers = [x.to("openreg") for x in (*qkv, gradient)]
-    # It replaces the function in its module.
+    # context_parallel replaces the function in its module.
     with context_parallel(mesh, buffers=buffers, buffer_seq_dims=[2] * 4):
         given = [x.detach().requires_grad_() for x in buffers[:3]]
         output = F.scaled_dot_product_attention(*given, is_causal=causal)
@@ -65,7 +65,7 @@ def ring(world: int, causal: bool, balance: bool, rotate: str) -> None:
         (
             2,
             [
-                # causal, with balanced loads, how keys and values go round
+                # causal, balanced loads, method of passing keys and values
                 (False, False, "allgather"),
                 (True, False, "alltoall"),
                 (True, True, "allgather"),

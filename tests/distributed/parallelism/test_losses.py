@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ways to train on ranks give the very losses that they give on the CPU with gloo.
+"""Parallel training has exactly the losses of the CPU with gloo.
 
 One group has both backends: the same processes run a program on the CPU, then on the
 device.
@@ -111,7 +111,7 @@ def ddp_with_a_hook_that_compresses(rank: int, device: str) -> Losses:
 
 @program
 def ddp_with_powersgd(rank: int, device: str) -> Losses:
-    # Not above: PyTorch warns of what this imports.
+    # Imported here, because the import warns.
     from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as powersgd
 
     state = powersgd.PowerSGDState(None, start_powerSGD_iter=2)
@@ -128,7 +128,7 @@ def ddp_with_static_graph_and_views(rank: int, device: str) -> Losses:
 
 @program
 def ddp_with_a_sharded_optimizer(rank: int, device: str) -> Losses:
-    from torch.distributed.optim import ZeroRedundancyOptimizer  # it warns as well
+    from torch.distributed.optim import ZeroRedundancyOptimizer  # warns as well
 
     def make(parameters: Any, lr: float) -> ZeroRedundancyOptimizer:
         return ZeroRedundancyOptimizer(parameters, torch.optim.AdamW, lr=lr)
@@ -142,7 +142,7 @@ def ddp_with_sync_batch_norm(rank: int, device: str) -> Losses:
     layers = (nn.Linear(8, 16), nn.BatchNorm1d(16), nn.Tanh(), nn.Linear(16, 4))
     net: nn.Module = nn.Sequential(*layers).to(device)
     parts = [batch(each, device) for each in range(2)]
-    if device == "cpu":  # has no SyncBatchNorm: one model of the CPU sees both batches
+    if device == "cpu":  # the CPU has no SyncBatchNorm, so one model gets both batches
         given, wanted = (torch.cat(each) for each in zip(*parts, strict=True))
     else:
         net = DistributedDataParallel(nn.SyncBatchNorm.convert_sync_batchnorm(net))
@@ -194,7 +194,7 @@ def fsdp1_with_orig_params_and_sharded_gradients(rank: int, device: str) -> Loss
 
 @program
 def fsdp1_with_offload(rank: int, device: str) -> Losses:
-    # Streams of the CPU lack a method that this needs; numbers are those without it.
+    # CPU streams lack a method that this needs; the results are those without it.
     offload = CPUOffload(offload_params=device != "cpu")
     return fsdp1(rank, device, cpu_offload=offload)
 
@@ -273,7 +273,7 @@ def compiled_fsdp2(rank: int, device: str) -> Losses:
 
 
 class Block(nn.Module):
-    """A layer with a norm, as sequence parallelism wants it."""
+    """A layer with a norm, for sequence parallelism."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -413,7 +413,7 @@ def both(rank: int, name: str) -> tuple[Losses, Losses]:
 
 def check(name: str, size: int) -> None:
     for rank, (wanted, found) in enumerate(run_ranks(both, size, name, seconds=110)):
-        exact = name != "ddp_with_sync_batch_norm"  # which is another sum
+        exact = name != "ddp_with_sync_batch_norm"  # a different order of the sum
         assert found == (wanted if exact else pytest.approx(wanted, rel=1e-5)), rank
         assert len(found) >= STEPS
         assert found[STEPS - 1] < found[0], "nothing was learned"

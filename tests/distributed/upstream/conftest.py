@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tests that fail for a reason that expected_failures.toml gives, and no others."""
+"""Exactly the tests in expected_failures.toml are expected to fail."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 
 from distributed.upstream.expected_failures import expected_failures
 
-# How many ranks there are, each with a device. The import below counts the devices.
+# Number of ranks, each with a device. The import below counts the devices.
 RANKS = os.environ.setdefault("UPSTREAM_RANKS", "2")
 os.environ["OPENREG_DEVICE_COUNT"] = RANKS
 
-with warnings.catch_warnings(action="ignore"):  # of what is not installed
+with warnings.catch_warnings(action="ignore"):  # about missing packages
     import torch.testing._internal.common_distributed  # noqa: F401
 
 

@@ -9,6 +9,6 @@ from typing import Any
 
 
 def expected_failures() -> dict[str, dict[str, Any]]:
-    """Each test that does not pass, with its cause."""
+    """Returns each test that does not pass, with its cause."""
     causes = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
     return {name: cause for cause in causes.values() for name in cause["tests"]}

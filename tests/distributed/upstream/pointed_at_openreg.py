@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Points PyTorch's own tests of NCCL at occl and this device, by the names they use.
+"""Runs PyTorch's tests of NCCL with occl on this device, by replacing names.
 
-The tests use "cuda" and "nccl" in their code, which is not copied: their modules get a
-wrapper of ``torch`` that replaces only CUDA's names, and groups with nccl get occl.
-Tests that are skipped with NCCL are skipped here.
+The unmodified tests use "cuda" and "nccl". Their modules get a wrapper of ``torch``
+that replaces only CUDA's names, and groups with nccl get occl. Tests that are skipped
+with NCCL are skipped here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RANKS = os.environ["UPSTREAM_RANKS"]  # of conftest.py
 
 
 def renamed(value: Any) -> Any:
-    """The device of this project where one of CUDA is named; all else as it is."""
+    """Maps CUDA devices to this project's; returns other values unchanged."""
     if isinstance(value, str) and value.partition(":")[0] == "cuda":
         return DEVICE + value.removeprefix("cuda")
     if isinstance(value, dict):  # the map_location of torch.load
@@ -57,7 +57,7 @@ class OtherTorch(ModuleType):
 
 
 class Occl(str):
-    """The name of the backend, which is also NCCL's where a test asks for that."""
+    """Name of the backend, which also equals "nccl"."""
 
     __slots__ = ()
 
@@ -80,7 +80,7 @@ def to_device(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
 
 
 def with_occl(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Gives a group occl if it asks for nccl."""
+    """Creates a group with occl instead of nccl."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -92,8 +92,9 @@ def with_occl(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def distributed_test() -> ModuleType:
-    """PyTorch's ``distributed_test``, imported as where NCCL is, and renamed."""
-    # Else PyTorch skips what needs more devices.
+    """Imports PyTorch's ``distributed_test`` as if NCCL were available, and renames
+    it."""
+    # Otherwise PyTorch skips tests that need more devices.
     assert torch.accelerator.device_count() == int(RANKS)
     os.environ.update(
         BACKEND="nccl",
@@ -101,7 +102,7 @@ def distributed_test() -> ModuleType:
         # Seconds that a test may take; the default is 300.
         DISTRIBUTED_TESTS_DEFAULT_TIMEOUT="100",
     )
-    # The decorators ask while the module is imported.
+    # The decorators read these during the import of the module.
     with (
         mock.patch.object(dist, "is_nccl_available", return_value=True),
         warnings.catch_warnings(action="ignore"),  # theirs

@@ -2,7 +2,7 @@
 """PyTorch's tests of a backend, as test/distributed/test_distributed_spawn.py runs
 them, with occl on openreg in place of NCCL on CUDA.
 
-The ranks are forked, which spares each an import of torch: this process uses no device.
+The ranks are forked, so they need not import torch: this process uses no device.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from distributed.upstream.pointed_at_openreg import distributed_test
 
 pytestmark = [
     pytest.mark.differs_in_process("occl", run=False),
-    # Their warnings are theirs.
+    # Ignores warnings of PyTorch's tests.
     pytest.mark.filterwarnings("default"),
     pytest.mark.timeout(600),
 ]
@@ -31,5 +31,5 @@ class TestOccl(suite.TestDistBackend, suite.DistributedTest._DistTestBase):  # t
 
 
 def test_expected_failures_are_tests_of_the_suite() -> None:
-    """Else a name that PyTorch has changed would stay there."""
+    """Otherwise a name that PyTorch has changed would remain."""
     assert set(expected_failures()) <= set(dir(TestOccl))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""PyTorch's operators on DTensors, with its samples and its choices of placements.
+"""PyTorch's operators on DTensors, with PyTorch's samples and placements.
 
-The same two ranks do each on the CPU with gloo and on the device with occl, and have to
-come to the same: a local part of the same values, or a refusal of the same kind.
+The same two ranks run each on the CPU with gloo and on the device with occl. The local
+parts must have the same values, or both must raise the same kind of error.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ pytestmark = [
 PARTS = 4
 SAMPLES = 2  # of each operator
 PLACEMENTS = 4  # of each sample
-# Their values are those of memory, or of a generator that the CPU has no mesh for.
+# Results are uninitialized, or need a generator that the CPU mesh does not have.
 WITHOUT_VALUES = (
     *("empty", "rand", "dropout", "bernoulli", "normal", "multinomial", "uniform"),
     *("exponential", "geometric", "cauchy", "rrelu", "fractional"),
 )
-# It wants its indices on the CPU, also on CUDA, and here all arguments are moved.
+# Requires indices on the CPU, also on CUDA, but here all arguments are moved.
 LEFT_OUT = ("tensor_split",)
 
 
@@ -44,7 +44,7 @@ def on_the_host(leaf: Any) -> Any:
 
 
 def attempt(function: Any, args: Any, kwargs: Any) -> Any:
-    """The local parts of the results, or the kind of error."""
+    """Returns the local parts of the results, or the kind of error."""
     torch.manual_seed(1)
     try:
         results = tree_flatten(function(*args, **kwargs))[0]
@@ -68,7 +68,7 @@ def is_same(one: Any, other: Any, has_values: bool) -> bool:
 
 def compare(rank: int, part: int) -> tuple[Counter[str], list[str]]:
     warnings.simplefilter("ignore")
-    # Not above: what they warn of is theirs.
+    # Imported here, to ignore their warnings.
     from torch.testing._internal.common_methods_invocations import op_db
     from torch.testing._internal.distributed._tensor.common_dtensor import (
         DTensorConverter,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""PyTorch's check of FullyShardedDataParallel against DDP, with its own models."""
+"""PyTorch's check of FullyShardedDataParallel against DDP, with PyTorch's models."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ STRATEGIES = [ShardingStrategy.FULL_SHARD, ShardingStrategy.SHARD_GRAD_OP]
 
 class TestParity(common_fsdp.FSDPTest):
     def _spawn_processes(self) -> None:
-        # A fork needs no import of torch; this process uses no device.
+        # Forked ranks need not import torch; this process uses no device.
         self._start_processes(torch.multiprocessing.get_context("fork").Process)
 
     def check(self, model, strategy, when, **options) -> None:
@@ -51,7 +51,7 @@ class TestParity(common_fsdp.FSDPTest):
             FSDPInitMode.RECURSIVE,
             device_init_mode=when,
             sharding_strategy=strategy,
-            # It has one parameter without a gradient, which needs this.
+            # Needed for a parameter without a gradient.
             use_orig_params=model is NonUniformReqGradNWM,
             **options,
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/comparison.py: the page that it writes is current and leaves no name out."""
+"""tools/comparison.py: its page is current and complete."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/device_lists.py: the page that it writes is current, and every row is true."""
+"""tools/device_lists.py: its page is current, and every row is true."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def lists(load_tool: Load) -> ModuleType:
 
 
 def said(path: Path, what: str) -> list[str]:
-    """Returns what the comments of a program say after ``what``."""
+    """Returns the text after ``what`` in the comments of a program."""
     source = path.read_text(encoding="utf-8")
     return re.findall(rf"^ *# {what}: (.*)$", source, re.MULTILINE)
 
@@ -50,7 +50,7 @@ def test_row_is_true(lists: ModuleType, program: Program, path: Path) -> None:
     assert prints
     assert result.stdout.splitlines() == prints
     warnings = said(path, "warns")
-    # With its mechanism there is nothing to notice.
+    # With its mechanism nothing fails.
     warns = row.noticed == "a warning" and not row.way.startswith("mechanism")
     assert bool(warnings) == warns
     assert all(text in result.stderr for text in warnings), result.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""examples/test_your_library: its tests pass, and find each bug that is planted."""
+"""examples/test_your_library: its tests pass, and find each planted bug."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run_suite(folder: Path) -> tuple[dict[str, str], str]:
     """Runs the suite in a folder; returns the outcome of each test, and the output."""
     result = run(
         *(sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider"),
-        # An operator that is injected a failure has to fail where it is called.
+        # An operator with an injected failure must fail where it is called.
         environment=variables(PYTHONDONTWRITEBYTECODE="1", OPENREG_ENQUEUE_BURSTS="0"),
         folder=folder,
     )

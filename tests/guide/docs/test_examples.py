@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Every example of the guide runs and prints what it says."""
+"""Every example of the guide runs and prints the documented output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DIFFERENCES = {
     "graph_refusals": "graphs",
     "graphs": "graphs",
     "ranks": "occl",
-    "shared_tensor": "shared memory",  # it waits for ever
+    "shared_tensor": "shared memory",  # waits forever without it
     "two_processes": "shared memory",
 }
 
@@ -38,7 +38,7 @@ def test_example_prints_what_it_says(
     program: Program, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = path.read_text(encoding="utf-8")
-    if "OPENREG_ISOLATION" in source:  # it shows the default
+    if "OPENREG_ISOLATION" in source:  # shows the default
         monkeypatch.delenv("OPENREG_ISOLATION", raising=False)
     variables = re.findall(r"^# environment: (.*)$", source, re.MULTILINE)
     environment = dict(

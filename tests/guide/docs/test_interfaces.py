@@ -24,7 +24,7 @@ def test_page_is_current(tool: ModuleType) -> None:
 def test_every_virtual_method_of_the_headers_is_in_the_tables(
     tool: ModuleType, cells: Callable[[str], list[list[str]]]
 ) -> None:
-    # Found here by other means than the tool's: line by line.
+    # Found with a different method than the tool's: line by line.
     named = {row[0] for row in cells("interfaces.md")} - {"method"}
     declared = set()
     for interface in tool.INTERFACES:
@@ -54,8 +54,8 @@ def test_pure_noexcept_and_defaults_are_the_headers(tool: ModuleType) -> None:
 
 @pytest.mark.parametrize("index", range(4), ids=["guard", "hooks", "allocator", "rng"])
 def test_each_row_is_the_text_of_its_header(tool: ModuleType, index: int) -> None:
-    # Found here by other means than the tool's: by the text from one virtual method
-    # to the next.
+    # Found with a different method than the tool's: by the text between virtual
+    # methods.
     interface = tool.INTERFACES[index]
     declared: dict[str, str] = {}
     for header, name in interface.bases:

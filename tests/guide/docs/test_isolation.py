@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The guide's list of what is different with devices in processes."""
+"""The guide's list of differences of process mode."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The pages on mechanisms list the code's, and every failure they show is true."""
+"""The pages list all mechanisms of the code, and every failure they show is true."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ PLANS = DOCS / "examples" / "planned"
 MECHANISMS = torch.openreg.mechanisms()
 NAMES = [m.name for m in MECHANISMS if m.state != "planned"]
 PLANNED = [m.name for m in MECHANISMS if m.state == "planned"]
-# Nothing fails without these, or only much else fails first.
+# Nothing fails without these, or other parts fail first.
 QUIET: set[str] = set()
 
 Page = Callable[[str], str]
 
 
 def said(path: Path, what: str) -> list[str]:
-    """Returns what the comments of a program say after ``what``."""
+    """Returns the text after ``what`` in the comments of a program."""
     source = path.read_text(encoding="utf-8")
     return re.findall(rf"^ *# {what}: (.*)$", source, re.MULTILINE)
 
@@ -172,7 +172,7 @@ def test_program_fails_as_quoted_and_shown_without_it(
 ) -> None:
     path = PROGRAMS / f"no_{name}.py"
     result = program(path, OPENREG_DISABLE=name)
-    assert result.returncode in (0, 1)  # a wrong answer or an exception, no crash
+    assert result.returncode in (0, 1)  # a wrong result or an exception, not a crash
     (failure,) = said(path, "without it")
     assert failure not in said(path, "prints")
     assert failure in result.stdout + result.stderr

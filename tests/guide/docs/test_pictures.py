@@ -16,7 +16,7 @@ DOCS = ROOT / "docs"
 FENCE = re.compile(r"^```mermaid\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 TITLE = re.compile(r"^ *accTitle: (.*)$", re.MULTILINE)
 
-# The page, the beginning of the title, and what the picture has to show.
+# The page, the beginning of the title, and required content of the picture.
 CONCEPTS = {
     "architecture.md": [
         (
@@ -50,7 +50,7 @@ PROMISED = [
 
 
 def missing(docs: Path) -> list[tuple[str, str]]:
-    """Returns page and title of every picture that is promised and not in a folder."""
+    """Returns page and title of every expected picture that is not in a folder."""
     found = []
     for page, title, words in PROMISED:
         pictures = FENCE.findall((docs / page).read_text(encoding="utf-8"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/quotes.py: the code on the pages is what the files have."""
+"""tools/quotes.py: the code on the pages equals the files."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def test_record_stream_is_right_a_thousand_times(
 
 
 def leaking(bug: ModuleType, losses: Any) -> Callable[[], None]:
-    gc.collect()  # what other tests left is not to end meanwhile
+    gc.collect()  # so that garbage of other tests is not freed later
     weight = torch.randn(64, 64, device="openreg", requires_grad=True)
     x = torch.randn(64, 64, device="openreg")
     return lambda: bug.step(weight, x, losses)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/stubs.py: the page of the guide that it writes is that of this torch."""
+"""tools/stubs.py: its page is current for this torch."""
 
 from __future__ import annotations
 

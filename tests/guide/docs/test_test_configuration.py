@@ -11,7 +11,7 @@ import torch
 
 from support.programs import Program, variables
 
-# Prints the tests that are made for the device, of three classes.
+# Prints the tests for the device of three test classes.
 TESTS = """
 import torch
 from torch.testing._internal.common_device_type import (

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-# As in the tests of torch_openreg: before the first backward pass of the process. It
-# keeps the CPU's sums in one order, so that results can be compared exactly.
+# Set before the first backward pass of the process. It keeps the CPU's sums in one
+# order, so that results can be compared exactly.
 torch.set_num_threads(1)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The demonstration and the usage example do what the README says."""
+"""The demonstration and the usage example match the README."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_demo_prints_the_table_and_leaves_its_files(
         assert "MiB" in row or name == "cpu float32"
     assert "step/s" in printed.err
     assert (output / "digits.png").read_bytes().startswith(PNG)
-    # The checkpoint says that it comes from the device and loads without it.
+    # The checkpoint was saved from the device and loads without it.
     path = output / "digits.pt"
     there = torch.load(path, weights_only=True)["model"]
     here = torch.load(path, map_location="cpu", weights_only=True)["model"]
@@ -86,7 +86,7 @@ def test_demo_learns_in_both_precisions(demo: ModuleType, device: str) -> None:
     mixed = demo.train(device, autocast=True, progress=False)
     assert full.accuracy >= 0.97
     assert abs(mixed.accuracy - full.accuracy) <= 0.01
-    # Mixed precision took part: the curves are close and not the same.
+    # Mixed precision was used: the curves are close but not equal.
     assert mixed.losses != full.losses
     assert mixed.losses[0] == pytest.approx(full.losses[0], abs=0.01)
 

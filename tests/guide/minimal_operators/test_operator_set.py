@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""docs/operator_set.md is what the skeleton, this device and this torch give."""
+"""docs/operator_set.md is current for the skeleton, this device and this torch."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SKELETON = ROOT / "examples" / "minimal_backend"
 
 
 def rows() -> list[list[str]]:
-    """The cells of the rows of operators, of both tables."""
+    """Returns the cells of the operator rows of both tables."""
     lines = PAGE.read_text(encoding="utf-8").splitlines()
     found = [line for line in lines if "| `PrivateUse1` |" in line]
     return [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A copy of the skeleton with torch-openreg: either works alone, or one clear error."""
+"""A copy of the skeleton with torch-openreg: each works alone; both are an error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOT_AUTOLOADED = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """Both: torch-openreg is where the tests have it, the copy is built here."""
+    """Returns an environment with both: the tests' torch-openreg and a new copy."""
     made = Environment(tmp_path_factory.mktemp("environment"))
     folder = tmp_path_factory.mktemp("copy") / "backend"
     written = run(made.python, SKELETON / "rename.py", NAME, folder)
@@ -44,7 +44,7 @@ def test_import_of_torch_names_both_and_ends_no_process(
     environment: Environment,
 ) -> None:
     result = ended(environment, "import torch")
-    assert result.returncode == 1, result.stderr  # an exception, and no signal
+    assert result.returncode == 1, result.stderr  # an exception instead of a signal
     assert any(text in result.stderr for text in REFUSED.values())
     assert HELP in result.stderr
     assert "Failed to load the backend extension: " in result.stderr

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""examples/package_sets: what each package set can do, and how it names what it lacks.
+"""examples/package_sets: the features of each package set, and errors without them.
 
-The tests run in every package set, and for the smaller ones too: the packages above
-them are hidden.
+The tests run in every package set, and also test the smaller ones by hiding packages.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ INSTALLED = {
     if (spec := importlib.util.find_spec(name)) and spec.origin
 }
 
-# Stands for packages that are not installed: neither modules nor metadata are there.
+# Hides the modules and metadata of packages, as if they were not installed.
 HIDE = """
 import importlib.metadata, runpy, sys
 hidden = {hidden!r}
@@ -64,7 +63,7 @@ importlib.metadata.version = visible
 
 
 def run_without(source: str, hidden: set[str]) -> Ended:
-    """Runs source where the packages are not there."""
+    """Runs source with hidden packages."""
     environment = variables()
     if "torch_openreg" in hidden:  # its entry point is seen though it is hidden
         environment["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
@@ -73,7 +72,7 @@ def run_without(source: str, hidden: set[str]) -> Ended:
 
 
 def above(name: str) -> set[str]:
-    """Returns what a package set does not have."""
+    """Returns the packages that a package set lacks."""
     absent = set(PACKAGES) - set(PACKAGE_SETS[name])
     return absent | {"torch"} if name == "runtime" else absent
 

@@ -22,7 +22,7 @@ def libraries() -> Path:
     """Builds the examples in C++, once for all processes of the test run.
 
     Returns:
-        The folder of the libraries, where the programs look for them.
+        The folder of the libraries, where the programs load them.
     """
     build = EXAMPLES / "build"
     build.mkdir(exist_ok=True)
@@ -33,7 +33,7 @@ def libraries() -> Path:
     configure = ["cmake", "--fresh", "-S", str(EXAMPLES), "-B", str(build)]
     configure += ["-G", "Ninja", f"-DPython_EXECUTABLE={sys.executable}"]
     compile_ = ["cmake", "--build", str(build), "--parallel", "2"]
-    # A second build could write a library again that another process loads just now.
+    # A second build could overwrite a library while another process loads it.
     this_run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))
     built = build / "test_run"
     with (build / "lock").open("w") as lock:
@@ -51,8 +51,8 @@ def libraries() -> Path:
 def program(fork: Program) -> Program:
     """Runs source in the place of an example.
 
-    The function takes the path of the example, its source, and variables of the
-    environment beside those that the source asks for.
+    The function takes the path of the example, its source, and environment variables in
+    addition to those in the source.
     """
 
     def start(path: Path, source: str, **environment: str) -> Ended:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Each example prints what it says, and fails as it says without a part of it.
+"""Each example prints the documented output, and fails as documented without a part.
 
 A part is the code between ``# [docs: name]`` and ``# [docs: end]``. ``# without name:
 ...`` is the output or error of the program without the part.
@@ -31,7 +31,7 @@ def marks(path: Path) -> list[pytest.MarkDecorator]:
 
 @pytest.fixture
 def path(request: pytest.FixtureRequest) -> Path:
-    """Gives the path that a test is parametrized with, its library built."""
+    """Returns the path of the parameter, after building its library."""
     value: Path = request.param
     if needs_library(value):
         request.getfixturevalue("libraries")
@@ -50,7 +50,7 @@ def without(source: str, part: str) -> str:
 
 
 def reaches_memory(path: Path) -> bool:
-    """Whether kernels of a program's library use pointers to device memory."""
+    """Returns whether kernels of a program's library use pointers to device memory."""
     library = path.with_suffix(".cpp")
     source = library.read_text(encoding="utf-8") if library.exists() else ""
     return "launch.h" in source or "orGetKernelPointer" in source
@@ -93,7 +93,7 @@ def test_example_fails_as_it_says_without_a_part(
     assert failure not in said(SOURCES[path], "prints")
     result = program(path, without(SOURCES[path], part))
     assert failure in result.stdout + result.stderr
-    assert result.returncode in (0, 1)  # a wrong answer or an exception, no crash
+    assert result.returncode in (0, 1)  # a wrong result or an exception, not a crash
 
 
 def test_every_example_shows_a_failure() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/build_wheels.py: what makes a second build short and a wheel clean."""
+"""tools/build_wheels.py: incremental builds and clean wheels."""
 
 from __future__ import annotations
 

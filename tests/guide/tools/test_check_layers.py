@@ -21,7 +21,7 @@ def layers(load_tool):
 
 @pytest.fixture
 def found_in_copy(layers, tmp_path, capsys):
-    """Gives a function that plants a line in a copy and returns what is printed."""
+    """Returns a function that plants a line in a copy and returns the output."""
 
     def find(path: str, line: str) -> list[str]:
         for name in layers.LAYERS:

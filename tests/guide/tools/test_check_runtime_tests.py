@@ -74,7 +74,7 @@ def checker(load_tool):
 
 @pytest.fixture
 def find_gaps(checker, tmp_path, capsys):
-    """Gives a function from a change of the three files to the lines printed."""
+    """Returns a function that changes the three files and returns the printed lines."""
 
     def find(*changes: tuple[str, str]) -> list[str]:
         texts = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/install_orders.py: what runs after each order, and what counts as failed."""
+"""tools/install_orders.py: the program after each order, and failures."""
 
 from __future__ import annotations
 

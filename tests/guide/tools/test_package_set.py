@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/package_set.py: a package set must not have what is above it."""
+"""tools/package_set.py: a package set must not have packages above it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/pages.py: pages of the guide that tools write, and check."""
+"""tools/pages.py: writing and checking generated pages."""
 
 from __future__ import annotations
 

@@ -3,5 +3,5 @@
 
 import os
 
-# Before the first import of transformers: nothing may be fetched.
+# Set before the first import of transformers, to forbid downloads.
 os.environ["HF_HUB_OFFLINE"] = "1"

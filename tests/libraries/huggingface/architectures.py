@@ -17,7 +17,7 @@ Options = dict[str, Any]
 VOCABULARY = 100
 SPECIAL_TOKENS = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 WORDS = {"vocab_size": VOCABULARY, **SPECIAL_TOKENS}
-# The names that most configurations give their sizes.
+# The size options of most configurations.
 SIZES = {
     "hidden_size": 32,
     "intermediate_size": 64,
@@ -33,7 +33,7 @@ EXPERTS = {
     "num_experts_per_tok": 2,
     "moe_intermediate_size": 16,
 }
-# The loss then counts how evenly the experts are used.
+# The loss then includes how evenly the experts are used.
 ROUTED = {"output_router_logits": True}
 OPT_SIZES = {
     **WORDS,
@@ -50,7 +50,7 @@ OPT_SIZES = {
 
 
 def tokens(generator: torch.Generator, length: int) -> Tensor:
-    """Draws two sequences of tokens, none of them special."""
+    """Draws two sequences of tokens without special tokens."""
     return torch.randint(3, VOCABULARY, (2, length), generator=generator)
 
 
@@ -76,7 +76,7 @@ def bare_text(generator: torch.Generator) -> Inputs:
 
 
 def pairs(generator: torch.Generator) -> Inputs:
-    """Sequences and what an encoder-decoder shall make of them."""
+    """Draws sequences and the target sequences of an encoder-decoder."""
     return prompt(generator) | {"labels": tokens(generator, 9)}
 
 
@@ -119,13 +119,13 @@ class Architecture:
     Attributes:
         model: The class of the model, in transformers.
         config: The class of its configuration, without ``Config``.
-        draw: Draws what the model is trained with; all of it but the labels is also
-            what it generates from.
+        draw: Draws the training inputs; without the labels, they are also the inputs of
+            generation.
         sizes: The configuration.
-        attention: The implementations of attention that it has.
+        attention: The supported implementations of attention.
         generates: Whether it generates text.
-        optimizer: Makes what trains it.
-        call: Further options of a call that trains it.
+        optimizer: Creates its optimizer.
+        call: Further arguments of a training call.
     """
 
     model: str
@@ -138,7 +138,7 @@ class Architecture:
     call: Options = field(default_factory=dict)
 
     def build(self, attention: str) -> nn.Module:
-        """Makes the model, with random weights, on the CPU."""
+        """Creates the model with random weights on the CPU."""
         config = getattr(transformers, f"{self.config}Config")(**self.sizes)
         config._attn_implementation = attention
         model: nn.Module = getattr(transformers, self.model)(config)

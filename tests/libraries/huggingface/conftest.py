@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Fixtures of the tests with transformers, which are there when it is installed."""
+"""Fixtures of the tests with transformers, which run if it is installed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import importlib.util
 import pytest
 import torch
 
-# Without them nothing is collected, which fails a run of this folder alone.
+# Without them nothing is collected, so a run of only this folder fails.
 if not all(importlib.util.find_spec(name) for name in ("accelerate", "transformers")):
     collect_ignore_glob = ["test_*.py"]
 else:
@@ -16,7 +16,7 @@ else:
 
     transformers.logging.set_verbosity_error()
 
-# Before the first backward pass of the process: the CPU's sums have one order.
+# Set before the first backward pass of the process, for one order of the CPU's sums.
 torch.set_num_threads(1)
 
 

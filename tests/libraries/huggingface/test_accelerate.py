@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Models are saved and loaded, spread and trained by what comes with accelerate."""
+"""Models are saved, loaded, distributed and trained with accelerate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .training import Numbers, built, differing, moved
 
 
 def weights(model: nn.Module) -> Numbers:
-    """The weights, on the CPU."""
+    """Returns the weights on the CPU."""
     return {key: value.cpu() for key, value in model.state_dict().items()}
 
 
@@ -67,7 +67,7 @@ def test_trainer_trains_with_cpu_numbers(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Without dropout: on the CPU, the loader of the data draws before it does."""
+    """Without dropout, because on the CPU the data loader draws before it."""
     results = []
     for place in (device, "cpu"):
         AcceleratorState._reset_state(reset_partial_state=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Compiled architectures have the numbers of those compiled for the CPU."""
+"""Compiled architectures have the results of those compiled for the CPU."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ NAMES = (
 )
 pytestmark = [
     pytest.mark.timeout(1500),
-    # PyTorch's modules warn of each other when a compiler imports them.
+    # PyTorch's modules warn about each other when compilers import them.
     pytest.mark.filterwarnings(r"ignore::DeprecationWarning:torch\..*"),
-    # Dynamo looks for a gradient of what the graph before a break has given; it hides
-    # the warning, which as an error is raised all the same, on each device.
+    # Dynamo reads the gradient of results of the graph before a break. It hides the
+    # warning, which as an error is raised anyway, on each device.
     pytest.mark.filterwarnings(r"ignore:The \.grad attribute of a Tensor:UserWarning"),
 ]
 
 
 @pytest.fixture(autouse=True)
 def _fresh_compiler():
-    """Forgets what earlier tests have compiled."""
+    """Resets the compiler."""
     torch.compiler.reset()
     yield
     torch.compiler.reset()
 
 
 def model_of(name: str, device: str) -> nn.Module:
-    """A model with its best attention."""
+    """Returns a model with its best attention."""
     return built(name, ARCHITECTURES[name].attention[-1]).to(device)
 
 
 def answered(name: str, device: str) -> Numbers:
-    """The results of a compiled model for its inputs."""
+    """Returns the results of a compiled model for its inputs."""
     architecture = ARCHITECTURES[name]
     model = model_of(name, device).eval()
     compiled = torch.compile(model)

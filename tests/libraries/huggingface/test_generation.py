@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Architectures that write text write on openreg what they write on the CPU."""
+"""Architectures generate the same text on openreg as on the CPU."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ GENERATING = [case for case in CASES if ARCHITECTURES[case[0]].generates]
 
 
 def sharpened(name: str, attention: str) -> nn.Module:
-    """A model whose weights are so large that it does not repeat one token."""
+    """Returns a model with large weights, so that it does not repeat one token."""
     model = built(name, attention).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() > 1:
                 parameter.mul_(5)
     if "grouped_mm" in model.get_experts_implementation().values():
-        # transformers would go over to it while it decodes, but not on the CPU.
+        # transformers would switch to it while decoding, but not on the CPU.
         model.set_experts_implementation("batched_mm")
     return model
 
@@ -36,7 +36,7 @@ def sharpened(name: str, attention: str) -> nn.Module:
 def written(
     model: nn.Module, name: str, device: str, way: dict[str, Any]
 ) -> tuple[Tensor, list[Tensor]]:
-    """The tokens, and the scores that they were taken by, on the CPU."""
+    """Returns the tokens and their scores on the CPU."""
     inputs = moved(ARCHITECTURES[name].inputs(), device)
     inputs.pop("labels")
     seed(2)

@@ -45,7 +45,7 @@ def test_report_fits_the_profile(device: str, name: str) -> None:
             result.step()
     report = torch.openreg.utilization(result)
 
-    # Times: a device does one thing after the other, or nothing.
+    # Times: a device is busy or idle.
     whole, *streams = report.busy
     assert (whole.device, whole.stream) == (0, None)
     assert all(0 < row.share <= 1 for row in report.busy)
@@ -64,14 +64,14 @@ def test_report_fits_the_profile(device: str, name: str) -> None:
     assert products[0].flops is not None
     assert products[0].flops > 0
 
-    # Memory: no tensor twice, and all that is the model's.
+    # Memory: no tensor twice, and all tensors of the model.
     own = sum(each.nbytes for each in model.parameters())
     assert report.memory["parameter"] == own
     assert report.memory["gradient"] >= own
     assert report.memory["optimizer_state"] >= 2 * own  # AdamW's two moments
     assert sum(report.memory.values()) <= torch.accelerator.max_memory_allocated()
 
-    # So small a model waits for Python.
+    # Such a small model waits for Python.
     (first, *_) = report.changes
     assert first.cause == "host"
     assert first.line is not None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Trains an architecture on a device, and says every number that came of it."""
+"""Trains an architecture on a device, and returns all resulting numbers."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ STEPS = 5
 
 
 def seed(value: int) -> None:
-    """Seeds what models draw from: every generator of torch, NumPy and Python."""
+    """Seeds every generator of torch, NumPy and Python."""
     torch.manual_seed(value)
     np.random.seed(value)  # masks of wav2vec2
     random.seed(value)
 
 
 def moved(inputs: Inputs, device: str) -> Inputs:
-    """The same inputs on a device."""
+    """Returns the inputs on a device."""
     return {name: value.to(device) for name, value in inputs.items()}
 
 
 def built(name: str, attention: str) -> nn.Module:
-    """The model that a name of the table stands for, always with the same weights."""
+    """Returns the model of a row of the table, always with the same weights."""
     seed(0)
     return ARCHITECTURES[name].build(attention)
 
@@ -46,7 +46,7 @@ def trained(
     Args:
         name: A name of the table.
         attention: The implementation of attention.
-        device: Where it is trained.
+        device: Device of the training.
         optimizer_first: Whether the optimizer is made before the model is moved.
         compiled: Whether ``torch.compile`` compiles the model.
 
@@ -81,12 +81,12 @@ def trained(
 
 @functools.cache
 def trained_on_the_cpu(name: str, attention: str) -> Numbers:
-    """The result of :func:`trained` on the CPU."""
+    """Returns the result of :func:`trained` on the CPU."""
     return trained(name, attention, "cpu")[1]
 
 
 def differing(ours: Numbers, cpu: Numbers) -> list[str]:
-    """The names of what differs, in a bit or in presence."""
+    """Returns the names of values that are missing or differ in a bit."""
     return [
         key
         for key in {**cpu, **ours}

@@ -15,7 +15,7 @@ import pytest
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 Launch = Run
 
-# Without the libraries nothing is collected, which fails a run of this folder alone.
+# Without the libraries nothing is collected, so a run of only this folder fails.
 if importlib.util.find_spec("transformers") is None:
     collect_ignore_glob = ["test_*.py"]
 

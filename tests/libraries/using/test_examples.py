@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs of other libraries have the CPU's numbers on the device."""
+"""Programs of other libraries have the CPU's results on the device."""
 
 from __future__ import annotations
 

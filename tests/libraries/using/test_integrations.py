@@ -7,7 +7,7 @@ import pytest
 
 from .conftest import Run
 
-# Python finds no module of this name then, as if it were not installed.
+# Python then finds no module of this name, as if it were not installed.
 WITHOUT = """
 import sys
 sys.modules["{library}"] = None
@@ -48,7 +48,7 @@ def functions():
 
 before = functions()
 assert not integration.is_enabled()  # importing it changes nothing
-integration.disable()  # nor does this
+integration.disable()  # and neither does this
 integration.enable()
 integration.enable()
 assert integration.is_enabled()

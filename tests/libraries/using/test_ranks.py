@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs of other libraries have, on two ranks, the CPU's numbers with gloo."""
+"""Programs of other libraries on two ranks have the results of the CPU with gloo."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_program_has_the_cpu_numbers_on_two_ranks(launch: Launch, path: Path) ->
 
 @pytest.mark.parametrize("name", ["test_ops", "test_distributed_data_loop"])
 def test_scripts_of_accelerate_pass(launch: Launch, name: str) -> None:
-    """They are made for devices that accelerate knows; test_script takes minutes."""
+    """They support only accelerate's devices; test_script takes minutes."""
     module = "torch_openreg.integrations.accelerate"
     script = f"accelerate.test_utils.scripts.{name}"
     ended = launch("-m", module, "-m", script)

@@ -15,7 +15,7 @@ from support.programs import Program
 
 @pytest.fixture(autouse=True)
 def process_goes_on(device: str) -> Iterator[None]:
-    """Computes on every device after the error, with right results."""
+    """Computes correct results on every device after the error."""
     yield
     for index in range(torch.accelerator.device_count()):
         x = torch.arange(6.0, device=f"{device}:{index}").view(2, 3)
@@ -110,7 +110,7 @@ def test_too_little_memory_gives_torch_out_of_memory_error(
                 torch.ones(size, dtype=torch.uint8, device="openreg")
             except torch.OutOfMemoryError as error:
                 print("error:", str(error).splitlines()[0])
-        # What was there is whole, what is left can be used, the other device as well.
+        # Existing memory is intact, and remaining memory and the other device work.
         assert held.all().item()
         fits = torch.ones(4 << 20, dtype=torch.uint8, device="openreg")
         assert fits.all().item()
@@ -137,7 +137,7 @@ def test_more_than_the_default_memory_is_refused(device: str) -> None:
         torch.empty(1 << 36, dtype=torch.uint8, device=device)
 
 
-# Kernels that throw on the CPU, for reasons only the data tells.
+# Kernels that throw on the CPU, depending on the data.
 BAD_KERNELS: dict[str, Callable[[str], Tensor]] = {
     "index": lambda device: torch.ones(4, device=device)[
         torch.tensor([9], device=device)
@@ -163,7 +163,7 @@ BAD_KERNELS: dict[str, Callable[[str], Tensor]] = {
 
 @pytest.mark.parametrize("kernel", BAD_KERNELS)
 def test_kernel_that_throws_reports_the_error(device: str, kernel: str) -> None:
-    """The error comes at the call or, as on other devices, when the host waits."""
+    """The error is raised by the call or, as on other devices, by a wait."""
     errors = (RuntimeError, IndexError)
     with pytest.raises(errors) as expected:
         BAD_KERNELS[kernel]("cpu")
@@ -173,7 +173,7 @@ def test_kernel_that_throws_reports_the_error(device: str, kernel: str) -> None:
         del result
     reason = str(expected.value).splitlines()[0]
     assert reason in str(caught.value)
-    # The error was reported once and is not kept for work that comes later.
+    # The error was reported once and is not kept for later work.
     torch.accelerator.synchronize(device)
 
 
@@ -249,7 +249,7 @@ def test_autocast_without_openreg_amp_says_to_install_it(run_script: Program) ->
     result = run_script(
         """
         import sys
-        sys.modules["openreg_amp"] = None  # as if it were not installed
+        sys.modules["openreg_amp"] = None  # simulates a missing package
         import torch
         try:
             with torch.autocast("openreg"):

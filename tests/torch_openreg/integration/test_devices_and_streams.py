@@ -121,7 +121,7 @@ def test_copy_between_devices_comes_after_the_work_of_both(
         source.add_(4)
         target.sub_(3)
         target.copy_(source)
-        source.add_(100)  # which the copy does not see
+        source.add_(100)  # not visible to the copy
         return target * 10
 
     work()
@@ -152,7 +152,7 @@ def test_backward_pass_runs_on_the_stream_of_the_forward_pass(
     torch.accelerator.synchronize()
     with side:
         loss = forward()
-    held = latch()  # the default stream, which has nothing to do with it
+    held = latch()  # the unrelated default stream
     with side:
         (gradient,) = torch.autograd.grad(loss, x)
     side.synchronize()
@@ -175,7 +175,7 @@ def test_default_stream_may_use_gradients_of_a_side_stream(device: str) -> None:
         with side:
             loss = (there @ ours).tanh().sum()
         ours.grad = None
-        loss.backward()  # which makes this stream wait for the other
+        loss.backward()  # makes this stream wait for the other
         with torch.no_grad():
             ours -= 0.01 * ours.grad
     for _ in range(20):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An enqueued operator that fails is named by the next wait, and leaves no memory."""
+"""The next wait names a failed enqueued operator, and its memory is freed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_exception_with_operators_enqueued_gives_their_memory_back(
     gc.collect()
     assert held.holds
     assert torch.accelerator.memory_allocated() == before
-    later = x * 2 + 1  # in the memory of what the exception has dropped
+    later = x * 2 + 1  # in memory that the exception has released
     held.release()
     assert later.eq(3).all()
 
@@ -63,10 +63,10 @@ WAITS: dict[str, Callable[[Tensor], object]] = {
 
 @pytest.fixture
 def failing() -> Callable[..., None]:
-    """Gives a function that enqueues an operator whose kernel fails.
+    """Returns a function that enqueues an operator whose kernel fails.
 
-    After a failure, calls with the same metadata run inline, to raise by
-    themselves: two failures in one test need different `columns`.
+    After a failure, calls with the same metadata run inline, so that they raise the
+    error themselves. Two failures in one test need different `columns`.
     """
 
     def fail(device: str, columns: int = 2) -> None:
@@ -94,7 +94,7 @@ def test_failed_operator_is_named_by_the_next_wait_and_forgotten(
     failing(device)
     with pytest.raises(RuntimeError, match=r"aten::embedding: .*out of range"):
         WAITS[name](x)
-    if name == "query":  # which asks, and takes nothing
+    if name == "query":  # queries without consuming the error
         with pytest.raises(RuntimeError, match=r"aten::embedding: .*out of range"):
             torch.accelerator.synchronize()
     WAITS[name](x)

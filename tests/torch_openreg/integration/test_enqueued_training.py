@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A training step of a small GPT is enqueued: the host waits to read the loss."""
+"""A training step of a small GPT is enqueued: the host waits only to read the loss."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_step_of_a_held_stream_is_enqueued(
 ) -> None:
     model, step = prepare(models, OPTIMIZERS[name], device)
     cpu_model, cpu_step = prepare(models, OPTIMIZERS[name], "cpu")
-    step()  # from here on the metadata of its results is cached
+    step()  # caches the metadata of its results
     torch.accelerator.synchronize()
     held = latch()
     with torch.openreg.operator_paths() as paths:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A process that used the device ends cleanly, whatever was under way; so do forks."""
+"""Processes that used the device, and forks, end cleanly even with running work."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ with stream:
 event = torch.Event("openreg:1")
 event.record(stream)
 x = (x @ x).clamp(max=1)
-# More than is done by the time the interpreter is gone. The queue holds the last
+# More work than completes before the interpreter ends. The queue holds the last
 # reference to each target.
 for _ in range(100):
     torch.empty_like(there).copy_(pinned, non_blocking=True)
@@ -116,7 +116,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("attempt", range(4))  # it was a race, lost in most runs
+@pytest.mark.parametrize("attempt", range(4))  # tests a race that was lost in most runs
 def test_exit_right_after_backward_is_clean(run_script: Program, attempt: int) -> None:
     result = run_script(
         """

@@ -37,7 +37,7 @@ each_optimizer = pytest.mark.parametrize("build", OPTIMIZERS.values(), ids=OPTIM
 
 
 class Block(nn.Module):
-    """Causal attention and a network, each with dropout and a residual."""
+    """Causal attention and an MLP, each with dropout and a residual connection."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    """Two blocks, between an embedding and a head that is the same parameter."""
+    """Two blocks between an embedding and a head that share a parameter."""
 
     def __init__(self, recompute: dict[str, bool] | None = None) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class GPT(nn.Module):
 
 
 def gpt(**options: Any) -> GPT:
-    """A model on the CPU, always with the same weights."""
+    """Returns a model on the CPU, always with the same weights."""
     torch.manual_seed(0)
     return GPT(**options)
 
@@ -103,7 +103,7 @@ def texts(device: str, step: int = 0) -> Tensor:
 
 
 def backward(model: GPT, device: str, step: int) -> Tensor:
-    """Computes the gradients of a step, whose dropout depends on nothing before."""
+    """Computes the gradients of a step, with dropout seeded by the step."""
     torch.manual_seed(step)
     loss = model(texts(device, step))
     loss.backward()
@@ -126,7 +126,7 @@ def train(
 
 
 def remains(model: GPT, optimizer: torch.optim.Optimizer | None = None) -> Numbers:
-    """The weights, with versions and gradients, and the state of the optimizer."""
+    """Returns weights with versions and gradients, and the optimizer's state."""
     numbers: Numbers = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         numbers[name] = parameter.detach()
@@ -138,7 +138,7 @@ def remains(model: GPT, optimizer: torch.optim.Optimizer | None = None) -> Numbe
 
 
 def assert_same(ours: Numbers, cpu: Numbers) -> None:
-    """Demands the same numbers, in every bit, wherever they are."""
+    """Asserts bitwise equal numbers on any devices."""
     assert ours.keys() == cpu.keys()
     for name, expected in cpu.items():
         value = ours[name]
@@ -192,7 +192,7 @@ def test_step_counts_as_one_change_of_each_parameter_as_on_the_cpu(
 def test_step_between_forward_and_backward_has_the_outcome_of_the_cpu(
     device: str, build: Build
 ) -> None:
-    """An error, but not for a fused step: PyTorch does not count it as a change."""
+    """An error, except for a fused step, which does not increase the version."""
     outcomes = []
     for place in (device, "cpu"):
         model = gpt().to(place)
@@ -204,7 +204,7 @@ def test_step_between_forward_and_backward_has_the_outcome_of_the_cpu(
         try:
             loss.backward()
         except RuntimeError as error:
-            # PyTorch writes CPUFloatType so, and leaves other devices' names alone.
+            # PyTorch prints CPUFloatType like this, and other devices' names unchanged.
             text = str(error).replace(f"{device}FloatType", "torch.FloatTensor")
             numbers["error"] = text
         outcomes.append(numbers | remains(model))
@@ -346,13 +346,13 @@ def test_parameters_are_offloaded_by_their_data_between_steps(
 
 
 def free(parameters: list[nn.Parameter]) -> None:
-    """Gives back the memory of parameters, whatever keeps them."""
+    """Frees the memory of parameters that are still referenced."""
     for parameter in parameters:
         parameter.data.untyped_storage().resize_(0)
 
 
 def gather(parameters: list[nn.Parameter], shards: list[Tensor]) -> None:
-    """Gives parameters memory again, with the values of their shards."""
+    """Allocates the memory of parameters again, with the values of their shards."""
     for parameter, shard in zip(parameters, shards, strict=True):
         parameter.data.untyped_storage().resize_(shard.nbytes)
         parameter.data.copy_(shard)
@@ -392,7 +392,7 @@ def test_storage_is_freed_and_refilled_around_each_use_as_fsdp_does(
 
 @pytest.mark.parametrize("swap", ["before backward", "before forward"])
 def test_swapped_data_is_what_the_next_use_reads(device: str, swap: str) -> None:
-    """A parameter that is saved for backward is saved itself, and not its values."""
+    """Saving a parameter for backward keeps the parameter, not a copy of its values."""
     results = []
     for place in (device, "cpu"):
         model = gpt().to(place)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The host cannot read or write device memory: it faults with a message that helps."""
+"""Host access to device memory faults with a helpful message."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ x = torch.empty(1024, device="openreg:INDEX")
 print(hex(x.data_ptr()), flush=True)
 """
 
-# The device, and what happens up to the access, which is the last ``ctypes`` line.
+# The device, and the program up to the access, which is the last ``ctypes`` line.
 SITUATIONS = {
     "before_any_kernel": (
         0,
@@ -138,7 +138,7 @@ def test_another_fault_is_not_blamed_on_a_device(run_script: Program) -> None:
 
 
 def test_host_memory_stays_readable(run_script: Program) -> None:
-    """Pinned memory is the host's, also while the device copies from it."""
+    """The host can access pinned memory, also while the device copies from it."""
     result = run_script(
         """
         import ctypes

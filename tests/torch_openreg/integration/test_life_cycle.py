@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Enqueued operators at exits, forks, spawned processes and waits.
 
-Each program is run with everything enqueued, and with small operators on the calling
-thread.
+Each program runs with all operators enqueued, and with small ones inline.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import pytest
 
 from support.programs import Program, both_ways
 
-# A stream that is held, and a training step that is enqueued behind.
+# A held stream, and a training step that is enqueued behind.
 HELD = """
 import os, sys, threading
 import torch
@@ -156,7 +155,7 @@ def train(rank, losses, kind):
             for parameter in model.parameters():
                 parameter -= 0.1 * parameter.grad
     losses[rank] = loss.item()
-    model(x).sum().backward()  # still under way when the process ends
+    model(x).sum().backward()  # still running when the process ends
 
 if __name__ == "__main__":
     losses = torch.zeros(3)
@@ -212,7 +211,7 @@ WAITING = [
     "x.to('openreg:1').cpu()",
     "torch.tensor([1.0], device='openreg')",
     "leaf.sum().backward(); leaf.grad.cpu()",
-    # PyTorch itself does these with the interpreter's lock held.
+    # PyTorch does these with the GIL held.
     "torch.full((2,), x[0])",
     "storage[0]",
     "storage.tolist()",
@@ -235,7 +234,7 @@ WAITING_AT_FIRST = [
 
 
 def test_host_waits_without_the_lock_of_the_interpreter(fork_script: Program) -> None:
-    """Before each statement comes a kernel in Python that another thread releases."""
+    """Each statement follows a Python kernel that another thread releases."""
     result = fork_script(
         f"""
         import copy, faulthandler, io, pickle, threading

@@ -21,7 +21,7 @@ PROGRAM = """
         for _ in range(intervals):
             for _ in range(operators):
                 x = x + 1
-                sum(range(1000))  # else it is not worth a try
+                sum(range(1000))  # otherwise the alternative is not tried
             torch.accelerator.synchronize()
         after = dict(((n, p), c) for n, p, c in _C.path_counts())
         _C.count_paths(-1)
@@ -33,7 +33,7 @@ PROGRAM = """
 
 @pytest.mark.differs_in_process("pace")
 def test_bursts_of_small_operators_are_tried_both_ways(fork_script: Program) -> None:
-    # The first round has 32 intervals, of which five are run the other way.
+    # The first round has 32 intervals, five of which run the other way.
     ended = fork_script(
         f"{PROGRAM}\n    print(counted(40, 64), counted(200, 64))", **ON
     )
@@ -49,7 +49,7 @@ def test_bursts_are_enqueued_where_to_run_them_is_a_round_trip(
     process = {"OPENREG_ISOLATION": "process"}
     ended = fork_script(f"{PROGRAM}\n    print(counted(40, 64))", **ON, **process)
     assert not ended.returncode, ended.stderr
-    assert int(ended.stdout) >= 39 * 64  # all but some of the first
+    assert int(ended.stdout) >= 39 * 64  # all except some of the first
 
 
 @pytest.mark.parametrize("operators", [1, 8])
@@ -81,7 +81,7 @@ def test_small_indices_out_of_range_are_the_errors_of_their_calls(
         for _ in range(100):
             for _ in range(32):
                 x = x + 1
-                sum(range(1000))  # else it is not worth a try
+                sum(range(1000))  # otherwise the alternative is not tried
             torch.accelerator.synchronize()
             try:
                 x[bad]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""PyTorch's own test package torch_openreg has the same name: both installed.
+"""PyTorch's test package torch_openreg has the same name: both installed.
 
-Both are stand-ins here, a wheel each with the names, versions and entry points of the
-real ones, which pip installs as it does those.
+Both are stand-ins: wheels with the names, versions and entry points of the real ones,
+installed with pip.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def make_wheel(folder: Path, name: str, version: str, which: str) -> Path:
 
 @pytest.fixture
 def python(tmp_path: Path) -> Path:
-    """Returns the interpreter of an environment that has nothing."""
+    """Returns the interpreter of an empty environment."""
     environment = tmp_path / "environment"
     made = run(sys.executable, "-m", "venv", "--without-pip", environment)
     assert made.returncode == 0, made.stderr
@@ -61,7 +61,7 @@ def python(tmp_path: Path) -> Path:
 
 
 def clean() -> dict[str, str]:
-    """Returns the variables of this process, without its own packages."""
+    """Returns the variables of this process, without those of its packages."""
     return {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
 
 

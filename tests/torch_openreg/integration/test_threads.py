@@ -54,7 +54,7 @@ def test_threads_on_two_devices_compute_cpu_results(
     together = threading.Barrier(THREADS)
 
     def compute(seed: int) -> list[Tensor]:
-        # Threads are new: each takes the number of threads from the process.
+        # New threads: each takes the number of threads from the process.
         torch.set_num_threads(1)
         together.wait(30)
         return work(f"{device}:{seed % 2}", seed)
@@ -99,7 +99,7 @@ def test_tensor_freed_in_another_thread_gives_its_memory_back(device: str) -> No
 
 
 def test_synchronize_lets_other_threads_run(device: str) -> None:
-    """A thread that waits for the device holds no lock of the interpreter."""
+    """A thread that waits for the device does not hold the GIL."""
     x = torch.ones(1200, 1200, device=device)
     counted = 0
     done = threading.Event()
@@ -119,7 +119,7 @@ def test_synchronize_lets_other_threads_run(device: str) -> None:
     assert counted > 1
 
 
-# PyTorch does some of these with the interpreter's lock held.
+# PyTorch does some of these with the GIL held.
 WAITING = [
     "x[0] = 1.0",
     "torch.full((2,), x[0])",
@@ -135,7 +135,7 @@ WAITING = [
 def test_waiting_for_copies_that_hold_the_last_reference_does_not_deadlock(
     fork_script: Program,
 ) -> None:
-    """The device lets go of tensors without the lock that the waiting host may hold."""
+    """The device releases tensors without the GIL, which the waiting host may hold."""
     result = fork_script(
         f"""
         import copy, faulthandler, io

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The sanitizer reports use of memory that no stream, event or wait has ordered."""
+"""The sanitizer reports accesses that no stream, event or wait orders."""

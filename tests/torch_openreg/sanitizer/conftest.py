@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Streams for the tests of the sanitizer, and a check that it ends with a test."""
+"""Streams for the tests of the sanitizer, and a check that each test disables it."""
 
 from __future__ import annotations
 

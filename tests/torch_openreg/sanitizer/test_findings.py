@@ -139,7 +139,7 @@ def test_threads_that_start_meanwhile_are_seen(
             thread = threading.Thread(target=use)
             thread.start()
             thread.join()
-    assert len(found) == 2  # what was not called orders nothing
+    assert len(found) == 2  # a function that was not called does not order anything
     for error in found:
         assert error.current.line.endswith("x.zero_()")
         assert error.previous.line.endswith("x.add_(1)")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Forked children that can use devices are looked at as their parent is."""
+"""Forked children that can use devices are checked like their parent."""
 
 from __future__ import annotations
 

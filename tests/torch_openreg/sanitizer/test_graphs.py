@@ -28,12 +28,13 @@ pytestmark = [
 
 @functools.cache
 def capturing() -> torch.Stream:
-    """The stream of all captures: graphs share the blocks of a pool on one stream."""
+    """Returns the stream of all captures: graphs share a pool's blocks on one
+    stream."""
     return torch.Stream(DEVICE)
 
 
 def captured(step: Callable[[], Any], **options: Any) -> tuple[Any, Any]:
-    """A graph of a step, and what the step returned while it was captured."""
+    """Returns a graph of a step, and the results of the captured step."""
     graph = torch.accelerator.Graph(**options)
     with capturing(), graph:
         result = step()
@@ -150,7 +151,7 @@ def replays_of_one_graph_on_two_streams(main: torch.Stream, side: torch.Stream) 
     x = new(8)
     graph, y = captured(lambda: x * 2)
     graph.replay()
-    with side:  # launches of one graph follow one another, on whatever streams
+    with side:  # launches of one graph run in sequence, on any streams
         graph.replay()
         y.sum()
 

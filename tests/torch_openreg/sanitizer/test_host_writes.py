@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Writes of the host to pinned memory that no operator does are found at a wait."""
+"""Host writes to pinned memory outside of operators are found at a wait."""
 
 from __future__ import annotations
 

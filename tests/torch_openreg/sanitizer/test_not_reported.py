@@ -185,7 +185,7 @@ def wait_before_the_memory_is_used_again(
 
 
 def memory_that_the_device_had_back(main: torch.Stream, side: torch.Stream) -> None:
-    size = 6_000_000  # a segment of its own, whatever other tests have left
+    size = 6_000_000  # a separate segment, independent of other tests
     address = new(size).data_ptr()
     torch.accelerator.empty_cache()
     with side:

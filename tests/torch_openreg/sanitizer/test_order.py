@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Use of memory by two streams, or a stream and the host, without an order is found."""
+"""Unordered accesses by two streams, or a stream and the host, are found."""
 
 from __future__ import annotations
 

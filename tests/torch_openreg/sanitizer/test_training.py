@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Training with two streams is reported where an order is missing, and only there."""
+"""Training with two streams is reported only where an order is missing."""
 
 from __future__ import annotations
 

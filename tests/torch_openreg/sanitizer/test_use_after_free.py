@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Use of memory that was freed, and that another stream may have, is found."""
+"""Accesses to freed memory, which another stream may have reused, are found."""
 
 from __future__ import annotations
 
