@@ -93,7 +93,7 @@ def test_cpu_tensors_are_not_cast(device):
         assert torch.mm(x, x).dtype == torch.float32
 
 
-def test_banned_operator_says_what_to_use(device):
+def test_error_of_a_banned_operator_names_the_replacement(device):
     p = torch.full((3,), 0.5, device=device)
     with (
         torch.autocast(device),

@@ -31,7 +31,7 @@ def _(a):
 """
 
 
-def test_import_needs_torch_alone(run_python):
+def test_import_needs_only_torch(run_python):
     result = run_python(
         """
         import sys
@@ -112,7 +112,7 @@ def test_disable_of_something_else_leaves_the_rules_in(run_python):
     assert int(result.stdout) > 100
 
 
-def test_disable_is_for_openreg_devices_alone(run_python):
+def test_disable_does_not_apply_to_other_backends(run_python):
     result = run_python(
         f"{OTHER_BACKEND}\nimport openreg_amp; print(len(openreg_amp.rules()))",
         OPENREG_DISABLE="autocast",

@@ -64,7 +64,7 @@ def registered(key):
     return set(torch._C._dispatch_get_registrations_for_dispatch_key(key))
 
 
-def test_rules_are_what_the_dispatcher_has():
+def test_rules_match_the_kernels_of_the_dispatcher():
     listed = [operator for operator, _ in openreg_amp.rules()]
     assert len(listed) == len(set(listed))
     assert set(listed) == registered("AutocastPrivateUse1")
@@ -137,7 +137,7 @@ def test_main_prints_every_rule(run_python):
     assert rows == openreg_amp.rules()
 
 
-def test_main_names_what_it_accepts(run_python):
+def test_main_names_accepted_values(run_python):
     result = run_python(
         "import runpy, sys; sys.argv = ['openreg_amp', 'rulez'];"
         "runpy.run_module('openreg_amp', run_name='__main__')"

@@ -38,7 +38,7 @@ def test_indices_read_and_write_as_on_the_cpu(both: Both) -> None:
     both(write, x, rows, columns, mask, data(3))
 
 
-def test_cpu_indices_are_taken_beside_device_tensors(device: str, same) -> None:
+def test_cpu_indices_are_accepted_with_device_tensors(device: str, same) -> None:
     x, i = data(6, 5), torch.tensor([4, 0, 4])
     mask = torch.rand(6) > 0.5
     moved = x.to(device)
@@ -146,7 +146,7 @@ def test_operator_in_place_returns_its_argument(device: str) -> None:
     assert x._version > version
 
 
-def test_cpu_scalar_tensor_stands_beside_device_tensors(device: str, same) -> None:
+def test_cpu_scalar_tensor_is_accepted_with_device_tensors(device: str, same) -> None:
     x, scalar = data(4), torch.tensor(2.5, dtype=torch.float64)
     moved = x.to(device)
     same(moved * scalar, x * scalar)

@@ -27,7 +27,7 @@ def with_cpu_and_composite_kernel() -> list[str]:
     ]
 
 
-def test_every_such_operator_has_a_kernel_of_the_device() -> None:
+def test_operator_with_a_cpu_kernel_has_a_kernel_of_the_device() -> None:
     names = with_cpu_and_composite_kernel()
     assert len(names) > 300
     assert "aten::native_layer_norm" in names
@@ -42,7 +42,7 @@ def kernel_source(name: str) -> str:
     return ""
 
 
-def test_such_an_operator_never_dispatches_to_its_composite_kernel() -> None:
+def test_operator_with_a_cpu_kernel_never_dispatches_to_its_composite_kernel() -> None:
     composite = [
         name
         for name in with_cpu_and_composite_kernel()

@@ -29,7 +29,7 @@ def put(x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("size", [3, 1 << 20])
-def test_what_is_not_deterministic_is_refused_by_its_call(
+def test_nondeterministic_operator_is_refused_by_its_call(
     device: str, size: int
 ) -> None:
     x = torch.zeros(size, device=device)
@@ -45,14 +45,14 @@ def test_what_is_not_deterministic_is_refused_by_its_call(
     assert put(x)[0].item() == 1
 
 
-def test_what_is_not_deterministic_is_warned_of(device: str) -> None:
+def test_nondeterministic_operator_warns(device: str) -> None:
     x = torch.zeros(3, device=device)
     with deterministic(warn_only=True), pytest.warns(match="put_ .*warn_only=True"):
         put(x).tolist()
 
 
 @pytest.mark.filterwarnings("ignore:.*does not have a deterministic")
-def test_what_was_warned_of_is_refused_by_its_call_afterwards(device: str) -> None:
+def test_operator_that_warned_is_refused_by_its_call_afterwards(device: str) -> None:
     x = torch.rand(1, 1, 1024, 1024)
     pooled, index = (
         each.to(device) for each in F.max_pool2d(x, 2, return_indices=True)

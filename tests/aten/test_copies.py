@@ -282,7 +282,7 @@ def test_non_blocking_copies_of_every_pair_of_dtypes_fail_as_others_do(
                 assert len(both) == 1, (source, target, both)
 
 
-def test_non_blocking_copy_holds_what_it_uses(device: str, latch: Latches) -> None:
+def test_non_blocking_copy_keeps_its_memory(device: str, latch: Latches) -> None:
     target = torch.zeros(4, 1000).pin_memory()
     held = latch()
     for row in target:
@@ -310,7 +310,7 @@ def test_non_blocking_copy_of_pageable_memory_has_been_made_on_return(
     assert pinned.eq(1).all()
 
 
-def test_pinned_memory_is_known_also_in_its_interior(device: str) -> None:
+def test_interior_pointer_of_pinned_memory_is_recognized(device: str) -> None:
     pinned = torch.arange(1000.0).pin_memory()
     assert pinned.is_pinned()
     assert pinned.device.type == "cpu"

@@ -174,7 +174,7 @@ def test_operator_with_a_number_has_the_bits_of_the_cpu(
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64], ids=str)
-def test_scalar_tensor_of_the_cpu_may_stand_beside_device_tensors(
+def test_cpu_scalar_tensor_is_accepted_with_device_tensors(
     device: str, same: Callable[[Any, Any], None], dtype: torch.dtype
 ) -> None:
     x, scalar = values(torch.float32, 2, 3), values(dtype)
@@ -304,7 +304,7 @@ def test_operator_takes_its_path(
     assert not later
 
 
-def test_nothing_is_counted_while_nobody_asks(device: str) -> None:
+def test_nothing_is_counted_outside_of_a_count(device: str) -> None:
     before = _C.path_counts()
     x = torch.ones(2, device=device)
     torch.isin((x + x).sum().abs(), 1)

@@ -312,7 +312,7 @@ def test_new_call_with_a_result_of_another_size_does_not_wait(
         same(made, expected)
 
 
-def test_resize_behind_a_busy_stream_keeps_what_the_stream_has_computed(
+def test_resize_behind_a_busy_stream_keeps_computed_values(
     device: str, latch: Latches
 ) -> None:
     x = torch.zeros(5, device=device)
@@ -352,7 +352,7 @@ def test_overlapping_copies_are_refused_by_the_call(device: str) -> None:
         x[1:].copy_(x[:-1])
 
 
-def test_mask_is_no_index_with_cached_output_metadata(device: str) -> None:
+def test_result_shape_of_a_mask_is_not_cached(device: str) -> None:
     x = torch.arange(6.0, device=device)
     for mask in ([1, 0, 0, 1, 1, 0], [0, 1, 0, 0, 0, 0]):
         chosen = torch.tensor(mask, dtype=torch.bool)

@@ -169,7 +169,7 @@ def test_wrong_environment_fails_at_first_use_not_at_import(run_python) -> None:
     assert first == second
 
 
-def test_forked_child_is_refused_and_leaves_the_parent_alone(run_python) -> None:
+def test_forked_child_is_refused_and_the_parent_still_works(run_python) -> None:
     source = """
     import os
     import torch

@@ -197,7 +197,7 @@ def test_copy_of_a_host_tensor_without_memory_is_refused(y: Tensor) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
-def test_quantized_tensor_of_half_bytes_lies_in_its_storage(device: str) -> None:
+def test_quantized_tensor_of_half_bytes_fits_into_its_storage(device: str) -> None:
     # Two elements share a byte, so the storage has fewer bytes than elements.
     floats, scales, points = torch.ones(2, 5), torch.ones(2), torch.zeros(2)
     x = torch.quantize_per_channel(

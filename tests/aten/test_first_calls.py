@@ -225,7 +225,7 @@ def test_metadata_that_follow_from_values_do_not_make_wrong_results(
     assert result.returncode == 0
 
 
-def test_dry_run_leaves_generators_of_the_host_alone(
+def test_dry_run_does_not_change_generators_of_the_host(
     device: str, latch: Latches
 ) -> None:
     before = torch.get_rng_state()

@@ -66,7 +66,7 @@ def test_fake_tensors_have_its_metadata(layout):
             assert one == other
 
 
-def test_it_has_no_mask_of_what_was_dropped():
+def test_debug_mask_is_refused():
     x = torch.ones(1, 1, 2, 8, device=DEVICE)
     with pytest.raises(RuntimeError, match="return_debug_mask is True"):
         aten._scaled_dot_product_flash_attention(x, x, x, return_debug_mask=True)

@@ -156,7 +156,9 @@ def test_every_operator_of_the_table_is_tested() -> None:
         "torch.nn.functional.conv1d(x[None], y[None].mT)",
     ],
 )
-def test_what_the_cpu_refuses_is_refused(call: str, run_python: Program) -> None:
+def test_operators_that_the_cpu_refuses_are_refused(
+    call: str, run_python: Program
+) -> None:
     result = run_python(
         f"""
         import torch, openreg_aten

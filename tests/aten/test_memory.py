@@ -163,7 +163,7 @@ OPERATIONS: dict[str, Callable[[str], object]] = {
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_operator_gives_its_memory_back(
+def test_operator_releases_its_memory(
     device: str, settled_memory: Callable[[int], int], name: str
 ) -> None:
     OPERATIONS[name](device)
@@ -197,7 +197,7 @@ def test_operator_that_throws_leaves_no_memory_behind(device: str, name: str) ->
     assert (x + x).sum().item() == 8
 
 
-def test_out_of_memory_gives_numbers_and_the_device_goes_on(
+def test_out_of_memory_reports_numbers_and_the_device_still_works(
     run_python: Program,
 ) -> None:
     source = """

@@ -195,7 +195,7 @@ def test_large_segments_have_the_size_that_is_set(
     assert result == [32 * MIB]
 
 
-def test_garbage_collection_releases_what_was_not_used_for_long(
+def test_garbage_collection_releases_the_least_recently_used_segments(
     printed: Callable[..., list[list[int]]],
 ) -> None:
     (before, after, *_) = printed(

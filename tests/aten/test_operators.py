@@ -298,7 +298,7 @@ FACTORIES: dict[str, Callable[[str], Tensor]] = {
 
 
 @pytest.mark.parametrize("name", FACTORIES)
-def test_factory_makes_on_the_device_what_it_makes_on_the_cpu(
+def test_factory_has_the_result_of_the_cpu(
     device: str, same: Callable[[Any, Any], None], name: str
 ) -> None:
     expected = FACTORIES[name]("cpu")
@@ -324,7 +324,7 @@ def test_float64_keeps_its_precision_in_item(device: str) -> None:
 
 
 @pytest.mark.parametrize("shape", [(1,), (4, 1)])
-def test_norm_of_a_number_does_not_depend_on_what_was_called_before(
+def test_norm_of_a_number_does_not_depend_on_earlier_calls(
     to_device, shape: tuple[int, ...]
 ) -> None:
     # With a dim, the CPU's kernel reads the first size of a 0-dim tensor.

@@ -20,7 +20,9 @@ def output(done: Ended) -> str:
     return done.stdout
 
 
-def test_package_alone_trains_with_the_numbers_of_the_cpu(run_python: Program) -> None:
+def test_package_without_others_trains_with_the_numbers_of_the_cpu(
+    run_python: Program,
+) -> None:
     source = """
     import sys
 

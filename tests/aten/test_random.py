@@ -72,7 +72,7 @@ def test_draws_move_only_the_generator_of_their_device(device: str, name: str) -
 
 
 @pytest.mark.parametrize("name", DRAWS)
-def test_own_generator_gives_its_numbers_and_alone_moves(
+def test_explicit_generator_is_the_only_one_that_advances(
     device: str, same, name: str
 ) -> None:
     default = openreg_aten._C.default_generator(0)

@@ -473,7 +473,7 @@ def test_graphsafe_state_of_another_device_type_is_refused(
         ("rng_graphsafe", "g.graphsafe_set_state(g)", "graphsafe_set_state is not"),
     ],
 )
-def test_without_the_mechanism_the_generator_says_so(
+def test_without_the_mechanism_the_generator_reports_it(
     run_python, name: str, use: str, message: str
 ) -> None:
     source = f"""

@@ -199,7 +199,7 @@ def test_sparse_tensor_leaves_no_memory_behind(device, settled_memory) -> None:
 
 
 @pytest.mark.parametrize("reduce", ["sum", "mean", "amax", "amin"])
-def test_reducing_product_keeps_what_its_backward_needs(device, same, reduce) -> None:
+def test_reducing_product_saves_tensors_for_backward(device, same, reduce) -> None:
     results = []
     for place in ("cpu", device):
         x = sparse(torch.sparse_csr).to(place, copy=True).requires_grad_()

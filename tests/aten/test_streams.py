@@ -153,7 +153,7 @@ def test_event_measures_milliseconds(device: str, latch: Latches) -> None:
     assert start.elapsed_time(start) == 0
 
 
-def test_event_that_can_not_measure_says_so(device: str) -> None:
+def test_event_without_timing_reports_it(device: str) -> None:
     recorded = torch.Event(device, enable_timing=True)
     recorded.record()
     fresh = torch.Event(device, enable_timing=True)

@@ -129,7 +129,9 @@ def test_memory_that_overlaps_is_refused(device: str) -> None:
             use(complex_half(4).to(device))
 
 
-def test_what_cuda_refuses_too_is_refused_in_the_words_of_the_cpu(device: str) -> None:
+def test_what_cuda_also_refuses_is_refused_with_the_message_of_the_cpu(
+    device: str,
+) -> None:
     uses: list[Callable[[str], object]] = [
         lambda d: complex_half(3).to(d).cumprod(0),
         lambda d: torch.ones(3, dtype=torch.bool, device=d).histc(),

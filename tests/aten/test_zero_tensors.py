@@ -19,7 +19,7 @@ def zeros(*size: int, device: Any) -> Tensor:
     return torch._efficientzerotensor(size, device=device)
 
 
-def test_zero_tensor_knows_that_it_is_one(device: str) -> None:
+def test_zero_tensor_is_marked_as_such(device: str) -> None:
     x = zeros(3, device=device)
     assert x._is_zerotensor()
     assert x.device.type == device

@@ -78,7 +78,7 @@ def test_share_of_less_than_all_is_not_100_percent() -> None:
     assert summary.percent(1.0) == "100.0%"
 
 
-def test_comparison_names_what_is_fixed_and_broken(report: dict[str, Any]) -> None:
+def test_comparison_lists_fixed_and_broken_cases(report: dict[str, Any]) -> None:
     after = copy.deepcopy(report)
     after["cases"][-1].update(outcome="passed", message="")
     text, worse = comparing.compare(report, after)

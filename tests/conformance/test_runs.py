@@ -188,7 +188,7 @@ def test_killed_run_resumes_with_the_same_result(
 
 
 @pytest.mark.parametrize("content", ["{", "[]\n", "3\n", '{"device": "cpu"}\n{}\n'])
-def test_file_that_is_no_journal_is_not_resumed(
+def test_file_that_is_not_a_journal_is_not_resumed(
     command: Command, tmp_path: Path, content: str
 ) -> None:
     path = tmp_path / "out.json"

@@ -33,7 +33,7 @@ def losses_without_a_restart(steps: int) -> list[float]:
 @pytest.mark.slow
 @pytest.mark.differs_in_process("occl", run=False)
 @pytest.mark.timeout(200)
-def test_training_goes_on_from_the_checkpoint(tmp_path):
+def test_training_continues_from_the_checkpoint(tmp_path):
     command = "torch.distributed.run --standalone --nproc-per-node 2 --max-restarts 1"
     done = run(
         *(sys.executable, "-m", *command.split(), EXAMPLE, tmp_path / "checkpoints"),

@@ -53,7 +53,7 @@ def run_scripts(rank: int, folder: Path, commands: list[list[str]]) -> list[str]
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_each_prints_what_it_says(tmp_path):
+def test_each_prints_the_documented_output(tmp_path):
     plain = [script for script in SCRIPTS if script not in (CHECKPOINT, ELASTIC)]
     assert len(plain) >= 4
     commands = [[str(script)] for script in plain]

@@ -292,30 +292,30 @@ def test_a_rank_that_is_late_is_a_timeout(share_memory):
 
 
 @TRANSPORTS
-def test_abort_ends_what_waits(share_memory):
+def test_abort_ends_waits(share_memory):
     first, _ = run_each_rank(aborted, 2, share_memory, backend=None)
     assert not first.failure, first.failure
     assert first.value < 4
 
 
 @TRANSPORTS
-def test_memory_of_a_message_comes_back_beside_a_stuck_collective(share_memory):
+def test_memory_of_a_message_is_released_during_a_stuck_collective(share_memory):
     run_ranks(message_beside_a_stuck_collective, 2, share_memory, backend=None)
 
 
 @TRANSPORTS
 @pytest.mark.parametrize("receives", [False, True], ids=["broadcast", "recv"])
-def test_a_rank_that_comes_after_an_abort_writes_to_no_other_tensor(
+def test_a_rank_that_joins_after_an_abort_writes_to_no_other_tensor(
     share_memory, receives
 ):
     run_ranks(late_after_an_abort, 2, share_memory, receives, backend=None)
 
 
-def test_a_wait_with_a_limit_ends_and_the_collective_goes_on():
+def test_a_limited_wait_ends_and_the_collective_continues():
     run_ranks(timed_wait, 2, backend=None)
 
 
-def test_the_process_ends_beside_a_stuck_collective():
+def test_the_process_exits_during_a_stuck_collective():
     for ended in run_each_rank(forgotten, 2, seconds=30, backend=None):
         assert not ended.failure, ended.failure
         assert ended.exitcode == 0
@@ -326,7 +326,7 @@ def test_the_process_ends_while_the_other_rank_lives():
 
 
 @TRANSPORTS
-def test_a_mistake_in_a_batch_fails_no_other_rank(share_memory):
+def test_an_invalid_batch_fails_only_its_rank(share_memory):
     run_ranks(mistakes_in_a_batch, 2, share_memory, backend=None)
 
 

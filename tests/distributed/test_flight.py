@@ -153,7 +153,7 @@ def test_ranks_that_call_different_collectives_are_shown_by_the_helper():
     assert "rank 1: broadcast number 2 of [4, 2] Int, failed" in text
 
 
-def test_a_message_that_nobody_sends_is_named():
+def test_a_message_without_a_sender_is_named():
     with pytest.raises(RanksFailedError) as caught:
         run_ranks(rank_1_sends_with_another_tag, 2, backend=None)
     text = caught.value.flight
@@ -407,7 +407,7 @@ def nothing_is_recorded(rank: int) -> None:
     assert flight.record()["entries"] == []
 
 
-def test_no_call_is_kept_if_the_setting_says_so(monkeypatch):
+def test_no_call_is_recorded_with_zero_records(monkeypatch):
     monkeypatch.setenv("OPENREG_FLIGHT_RECORDS", "0")
     run_ranks(nothing_is_recorded, 1, backend="occl")
 

@@ -136,7 +136,7 @@ def test_a_function_can_make_the_group_as_under_torchrun(start_method, monkeypat
 
 
 @pytest.mark.timeout(120)
-def test_a_failure_says_which_rank_and_what_the_others_did(start_method):
+def test_a_failure_names_its_rank_and_the_state_of_the_others(start_method):
     start = time.monotonic()
     with pytest.raises(RanksFailedError) as raised:
         run_ranks(
@@ -176,7 +176,7 @@ def test_ranks_that_hang_are_shown_and_ended_within_the_limit(start_method):
     assert [each.exitcode for each in raised.value.ranks] == [-signal.SIGKILL] * 2
 
 
-def test_what_a_rank_started_ends_with_it(start_method, tmp_path):
+def test_child_processes_of_a_rank_end_with_it(start_method, tmp_path):
     ranks = run_each_rank(
         start_and_hang,
         2,
@@ -276,7 +276,7 @@ def test_ranks_end_with_their_fork_server_and_the_next_have_another():
     assert after.value not in (before.value, os.getpid())
 
 
-def test_program_ends_though_what_it_forked_lives(run_script, tmp_path):
+def test_program_ends_although_its_forked_child_lives(run_script, tmp_path):
     ended = run_script(
         """
         import os, time

@@ -154,7 +154,7 @@ def test_the_error_of_a_stream_has_no_stack_of_cpp():
     run_ranks(failed, 2)
 
 
-def test_a_collective_cannot_be_captured_and_the_group_goes_on():
+def test_a_collective_cannot_be_captured_and_the_group_still_works():
     run_ranks(captured, 2)
 
 

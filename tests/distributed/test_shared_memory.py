@@ -377,11 +377,11 @@ def test_ranks_that_call_different_collectives_are_told():
     run_ranks(different_collectives, 2)
 
 
-def test_ranks_that_wait_for_nobody_are_told_of_different_collectives():
+def test_ranks_that_do_not_wait_detect_different_collectives():
     run_ranks(different_collectives_without_a_wait, 2)
 
 
-def test_the_rest_of_a_message_that_failed_is_nobodys():
+def test_the_rest_of_a_failed_message_is_discarded():
     run_ranks(the_rest_of_a_message_is_nobodys, 3)
 
 

@@ -438,20 +438,20 @@ def test_a_rank_that_is_late_does_not_hold_the_host():
     run_ranks(a_rank_that_is_late_does_not_hold_the_host, 2, backend="occl")
 
 
-def test_a_call_comes_after_what_follows_a_wait():
+def test_a_call_runs_after_work_behind_a_wait():
     run_ranks(a_call_comes_after_what_follows_a_wait, 2, backend="occl")
 
 
-def test_a_call_comes_after_work_of_its_own_device():
+def test_a_call_runs_after_work_of_its_device():
     run_ranks(a_call_comes_after_work_of_its_own_device, 2, backend="occl")
 
 
-def test_a_call_comes_after_work_of_another_thread():
+def test_a_call_runs_after_work_of_another_thread():
     run_ranks(a_call_comes_after_work_of_another_thread, 2, backend="occl")
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_random_calls_give_what_gloo_gives(ranks):
+def test_random_calls_have_the_results_of_gloo(ranks):
     run_ranks(random_calls, ranks, ranks, backend="cpu:gloo,openreg:occl")
 
 

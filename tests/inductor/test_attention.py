@@ -130,7 +130,7 @@ def test_gradients_of_low_precision_are_those_of_eager_mode(dtype):
 
 
 @both
-def test_what_a_function_captures_has_gradients(compiled):
+def test_captured_tensors_have_gradients(compiled):
     def losses(device: str, attention) -> list[Tensor]:
         q, k, v = each(3, device, 2, 4, 48, 16)
         bias, scale = each(1, device, 48, 48)[0], each(1, device, 4)[0]
@@ -149,7 +149,7 @@ def test_what_a_function_captures_has_gradients(compiled):
 
 @both
 @pytest.mark.parametrize("dtype", [torch.float, torch.double], ids=str)
-def test_what_a_function_captures_may_need_no_gradient(compiled, dtype):
+def test_captured_tensors_may_need_no_gradient(compiled, dtype):
     def losses(device: str, attention) -> list[Tensor]:
         q, k, v, bias = each(4, device, 2, 4, 48, 48)
         q, k, v, bias = (x.detach().to(dtype).requires_grad_() for x in (q, k, v, bias))
@@ -258,7 +258,7 @@ def test_a_division_by_zero_in_a_function_raises(compiled):
 @both
 @pytest.mark.parametrize("grad", [False, True])
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
-def test_what_is_captured_may_be_computed_beside(compiled, grad):
+def test_captured_tensors_may_be_computed_in_the_same_graph(compiled, grad):
     def run(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
         near, far = bias.sin(), (2 * bias).mT
 
@@ -280,7 +280,7 @@ def test_what_is_captured_may_be_computed_beside(compiled, grad):
 
 
 @pytest.mark.parametrize("shape", [(), (1,)], ids=str)
-def test_a_captured_number_may_be_computed_beside(shape):
+def test_a_captured_number_may_be_computed_in_the_same_graph(shape):
     def run(q: Tensor, k: Tensor, v: Tensor, number: Tensor) -> Tensor:
         factor = number.sigmoid()
 
@@ -342,7 +342,7 @@ def test_inference_in_double_precision_is_that_of_the_formula():
 
 
 @pytest.mark.parametrize("grad", [False, True])
-def test_what_follows_is_compiled_with_it(grad):
+def test_following_operators_are_compiled_with_it(grad):
     def run(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return q + flex_attention(q.sin(), k, v, score_mod=biased).cos()
 
@@ -416,7 +416,7 @@ def test_gradients_are_those_of_the_blocks_in_the_mask(full):
     close(run("openreg", ours), run("cpu", expected))
 
 
-def test_what_is_out_of_bounds_in_no_block_raises_nothing():
+def test_index_out_of_bounds_outside_all_blocks_does_not_raise():
     bias = torch.randn(32).to("openreg").requires_grad_()
 
     def score(score, b, h, q, kv):

@@ -376,7 +376,7 @@ def test_buffers_are_written_at_each_replay():
     assert graphs() >= 1
 
 
-def test_input_that_is_written_is_not_captured_and_the_log_says_so(caplog):
+def test_function_that_writes_an_input_is_not_captured_and_the_log_reports_it(caplog):
     def add(x: Tensor) -> Tensor:
         x.add_(1)
         return x * 2
@@ -427,7 +427,9 @@ def _(x: Tensor) -> Tensor:
     return torch.empty_like(x)
 
 
-def test_function_whose_capture_fails_runs_as_it_is_and_the_log_says_why(caplog):
+def test_function_whose_capture_fails_runs_uncaptured_and_the_log_reports_the_reason(
+    caplog,
+):
     graphed = captured(lambda x: reads_a_value(x * 2) + 1)
     with caplog.at_level(logging.WARNING):
         for i in range(4):
@@ -450,7 +452,7 @@ def repeated(x: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("run", [chosen, repeated])
-def test_what_follows_control_flow_has_the_numbers_of_the_default_mode(run, caplog):
+def test_code_after_control_flow_has_the_results_of_the_default_mode(run, caplog):
     graphed, kept, expected = captured(run), [], []
     with torch.no_grad(), caplog.at_level(logging.WARNING):
         for i in range(5):
@@ -487,7 +489,7 @@ def test_within_a_capture_of_the_program_a_function_runs_as_it_is():
     assert y.cpu().eq(9).all()
 
 
-def test_failure_of_a_replayed_kernel_has_the_cpus_words_and_the_device_goes_on():
+def test_failed_replayed_kernel_raises_the_error_of_the_cpu_and_the_device_still_works():
     graphed = captured(lambda x, y: x // y + 1)
     x = torch.arange(100, device="openreg")
     two = torch.full_like(x, 2)

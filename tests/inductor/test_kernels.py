@@ -111,7 +111,9 @@ def test_memory_that_the_host_frees_meanwhile_is_still_the_kernels():
 
 @pytest.mark.parametrize("size", [100, 100_000])
 @pytest.mark.parametrize("rounding", ["floor", "trunc", "remainder"])
-def test_division_by_zero_raises_the_cpus_words_and_the_device_goes_on(size, rounding):
+def test_division_by_zero_raises_the_error_of_the_cpu_and_the_device_still_works(
+    size, rounding
+):
     def divide(x: Tensor, y: Tensor) -> Tensor:
         if rounding == "remainder":
             return x % y + 1
@@ -147,7 +149,7 @@ def masked(x: Tensor, y: Tensor, i: Tensor, j: Tensor) -> Tensor:
         (masked, 1, None),
     ],
 )
-def test_what_follows_a_template_may_refuse_values(product, fused, words):
+def test_operators_after_a_template_may_refuse_values(product, fused, words):
     options = {"max_autotune": True, "max_autotune_gemm_backends": "CPP"}
     compiled = torch.compile(product, options=options)
     x, y = torch.randn(3, 32, 40), torch.randn(3, 40, 48)
@@ -185,7 +187,9 @@ def test_templates_store_products_that_no_tile_divides(sizes, dtype):
 
 
 @pytest.mark.parametrize("size", [10, 100_000])
-def test_index_out_of_bounds_raises_the_cpus_words_and_the_device_goes_on(size):
+def test_index_out_of_bounds_raises_the_message_of_the_cpu_and_the_device_still_works(
+    size,
+):
     compiled = torch.compile(pick, dynamic=False)
     x = torch.randn(50, device="openreg")
     at = torch.arange(size, device="openreg") % 50
@@ -216,9 +220,7 @@ MASKED_AT_THE_EDGE = """
 @pytest.mark.parametrize("dtype", ["bool", "float", "bfloat16", "int64"])
 @pytest.mark.parametrize("rows", [3, 1 << 20], ids=["few", "many"])
 @pytest.mark.parametrize("padding", [(1, 0), (0, 0, 1, 0)], ids=["columns", "rows"])
-def test_what_is_masked_is_not_read_where_no_memory_is(
-    run_python, dtype, rows, padding
-):
+def test_masked_elements_outside_memory_are_not_read(run_python, dtype, rows, padding):
     # No memory precedes the first tensor, or follows one of whole MiB.
     ended = run_python(
         MASKED_AT_THE_EDGE.format(dtype=dtype, rows=rows, padding=padding),

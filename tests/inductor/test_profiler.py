@@ -42,7 +42,7 @@ def profiled(
     return result, json.loads(path.read_text(encoding="utf-8"))["traceEvents"]
 
 
-def test_kernels_have_the_names_of_what_they_fuse_and_are_linked(
+def test_kernels_are_named_after_fused_operators_and_linked(
     profiled: tuple[profile, Events],
 ) -> None:
     result, events = profiled

@@ -71,7 +71,7 @@ def test_kernels_are_linked_and_in_order(
     assert "nonzero_kernel" in names
 
 
-def test_device_of_another_process_measures_what_it_runs(output: Output) -> None:
+def test_device_in_another_process_measures_its_kernels(output: Output) -> None:
     source = """
     import torch
     from openreg_runtime import activity
@@ -112,7 +112,7 @@ def test_kernel_whose_launch_fails_is_marked(output: Output) -> None:
     assert found == "True\norErrorLaunchFailure"
 
 
-def test_mechanism_left_out_shows_the_host_alone(output: Output) -> None:
+def test_without_the_mechanism_only_the_host_is_shown(output: Output) -> None:
     source = """
     import torch
     from torch.profiler import ProfilerActivity, profile

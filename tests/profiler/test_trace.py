@@ -428,7 +428,7 @@ def test_profile_of_the_host_records_nothing_of_the_device(trace_of: TraceOf) ->
     ]
 
 
-def test_profile_beside_another_recording_says_that_it_is_not_complete(
+def test_profile_during_another_recording_warns_that_it_is_incomplete(
     trace_of: TraceOf, capfd: pytest.CaptureFixture[str]
 ) -> None:
     x = torch.rand(8, device="openreg")

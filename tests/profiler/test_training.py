@@ -243,7 +243,7 @@ def test_steps_are_ranges_on_the_device(tmp_path: Path) -> None:
         assert len(inside) > 70
 
 
-def test_memory_timeline_has_what_the_device_holds(tmp_path: Path) -> None:
+def test_memory_timeline_shows_device_memory(tmp_path: Path) -> None:
     training = Training()
     training.step()
     with profile(
@@ -288,7 +288,7 @@ def test_execution_trace_has_the_operators(tmp_path: Path) -> None:
     assert {"aten::addmm", "aten::gelu_backward"} <= names
 
 
-def test_device_alone_is_profiled(trace_of: TraceOf) -> None:
+def test_profile_of_only_the_device(trace_of: TraceOf) -> None:
     training = Training()
     training.step()
     with profile(activities=[ProfilerActivity.OPENREG]) as result:

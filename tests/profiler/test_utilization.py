@@ -250,7 +250,7 @@ def test_profile_of_an_old_trace_is_refused() -> None:
         torch.openreg.utilization(profiles[0])
 
 
-def test_script_that_is_no_file_is_named() -> None:
+def test_missing_script_is_named() -> None:
     command = [sys.executable, "-m", "torch_openreg", "profile", "nowhere.py"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2

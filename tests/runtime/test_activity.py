@@ -138,7 +138,7 @@ with activity.record() as recording:
     assert done.stdout.split() == ["0"], done.stderr
 
 
-def test_process_of_a_device_measures_what_it_runs(run_python: Program) -> None:
+def test_device_process_measures_its_kernels(run_python: Program) -> None:
     source = """
 import time
 import openreg_runtime as runtime

@@ -249,7 +249,7 @@ def test_header_compiles_without_warnings(
 
 
 @pytest.mark.parametrize("standard", ["c++11", "c++14"])
-def test_template_before_cxx17_says_what_it_needs(
+def test_template_before_cxx17_names_the_needed_standard(
     tmp_path: Path, standard: str
 ) -> None:
     source = tmp_path / "program.cpp"

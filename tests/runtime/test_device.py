@@ -10,7 +10,7 @@ import pytest
 import openreg_runtime as runtime
 
 
-def test_device_knows_index_name_and_memory() -> None:
+def test_device_has_index_name_and_memory() -> None:
     device = runtime.Device(1)
     assert device.index == 1
     assert device.name == "OpenReg simulated device"

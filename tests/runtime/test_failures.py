@@ -157,7 +157,7 @@ def test_device_counts_only_its_own_calls() -> None:
 
 
 @pytest.mark.parametrize("error", ["IllegalAddress", "DeviceLost"])
-def test_failure_of_the_device_stays_until_it_is_reset(error: str) -> None:
+def test_device_failure_persists_until_a_reset(error: str) -> None:
     device = runtime.Device(1)
     stream = runtime.Stream(device)
     with failures.inject_failure("launch", error=error, device=device):

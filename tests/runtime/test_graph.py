@@ -12,7 +12,7 @@ import pytest
 import openreg_runtime as runtime
 
 
-def test_graph_runs_what_the_stream_was_given_at_each_launch() -> None:
+def test_launch_runs_the_captured_calls() -> None:
     stream = runtime.Stream()
     order: list[str] = []
     stream.begin_capture()
@@ -28,7 +28,7 @@ def test_graph_runs_what_the_stream_was_given_at_each_launch() -> None:
     assert order == ["a", "b"] * 2
 
 
-def test_copies_see_what_their_memory_has_at_each_launch() -> None:
+def test_copies_read_current_memory_at_each_launch() -> None:
     stream = runtime.Stream()
     buffer = runtime.Buffer(4)
     source, result = runtime.PinnedBuffer(4), runtime.PinnedBuffer(4)
@@ -43,7 +43,7 @@ def test_copies_see_what_their_memory_has_at_each_launch() -> None:
         assert bytes(result) == value
 
 
-def test_graph_keeps_what_its_kernels_get() -> None:
+def test_graph_keeps_the_arguments_of_its_kernels() -> None:
     class Kept:
         def run(self) -> None:
             pass
@@ -99,7 +99,7 @@ def test_wait_fails_the_capture() -> None:
     assert stream.capture_status == "none"
 
 
-def test_wrong_calls_name_what_is_accepted() -> None:
+def test_errors_of_wrong_calls_name_accepted_values() -> None:
     with pytest.raises(ValueError, match="mode: expected 'global', 'thread_local'"):
         runtime.Stream().begin_capture("local")
     with pytest.raises(runtime.OpenRegError, match="default stream of its device"):

@@ -162,7 +162,9 @@ print(last.value, last.number, last.source, last.description, sep="; ")
     assert done.stdout == "70; 70; environment; for a test\n"
 
 
-def test_registered_wrong_value_fails_what_returns_settings(run_script) -> None:
+def test_wrong_value_of_a_registered_setting_fails_calls_that_return_settings(
+    run_script,
+) -> None:
     source = f"""{REGISTER}
 print(runtime.setting("OPENREG_PEER_ACCESS").number, runtime.device_count())
 for use in (runtime.settings, lambda: runtime.setting("OPENREG_MINE")):
@@ -221,7 +223,7 @@ def test_info_names_a_package_above_that_cannot_be_imported(package_above) -> No
     assert done.stderr == "the settings of above: 'broken'\n"
 
 
-def test_info_warns_of_variables_that_nobody_reads(package_above) -> None:
+def test_info_warns_of_unknown_variables(package_above) -> None:
     done = info(OPENREG_DEVICE_CUONT="4", OPENREG_ABOVE="1")
     assert done.returncode == 0, done.stderr
     warnings = [line for line in done.stdout.splitlines() if "warning" in line]

@@ -62,7 +62,7 @@ def test_freeing_memory_does_not_swallow_a_failure() -> None:
         stream.synchronize()
 
 
-def test_exception_without_text_gives_its_type() -> None:
+def test_exception_without_text_is_reported_by_its_type() -> None:
     stream = runtime.Stream()
 
     def kernel() -> None:

@@ -16,7 +16,7 @@ def device() -> runtime.Device:
     return runtime.Device(1)
 
 
-def test_memory_limit_fails_what_exceeds_it_and_is_restored(device) -> None:
+def test_memory_limit_fails_larger_allocations_and_is_restored(device) -> None:
     with failures.memory_limit(MIB, device):
         assert device.memory_limit == MIB
         assert device.free_memory == MIB
@@ -30,7 +30,7 @@ def test_memory_limit_fails_what_exceeds_it_and_is_restored(device) -> None:
     runtime.Buffer(MIB + 1, device)
 
 
-def test_memory_limit_below_what_is_in_use_waits_for_frees(device) -> None:
+def test_memory_limit_below_current_use_waits_for_frees(device) -> None:
     block = runtime.Buffer(2 * MIB, device)
     with failures.memory_limit(MIB, device):
         assert device.free_memory == 0
@@ -61,7 +61,7 @@ def test_memory_limit_outside_its_range_raises(device) -> None:
     assert device.memory_limit == device.total_memory
 
 
-def test_wait_that_takes_too_long_raises_and_the_work_goes_on(latch, device) -> None:
+def test_wait_beyond_the_limit_raises_and_the_work_continues(latch, device) -> None:
     stream = runtime.Stream(device)
     event = runtime.Event()
     block = runtime.Buffer(4, device)

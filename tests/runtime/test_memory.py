@@ -56,7 +56,7 @@ def test_copy_past_the_end_names_the_block() -> None:
         block.copy_to(bytearray(11))
 
 
-def test_copy_refuses_what_is_no_memory() -> None:
+def test_copy_of_an_object_without_memory_is_refused() -> None:
     block = runtime.Buffer(10)
     with pytest.raises(TypeError, match="bytes-like"):
         block.copy_from(3)
@@ -117,12 +117,12 @@ def test_fill_sets_every_byte() -> None:
 
 
 @pytest.mark.parametrize("value", [-1, 256])
-def test_fill_refuses_what_is_no_byte(value: int) -> None:
+def test_fill_with_a_value_outside_a_byte_is_refused(value: int) -> None:
     with pytest.raises(ValueError, match=f"value is {value}, expected a byte"):
         runtime.Buffer(1).fill(value)
 
 
-def test_buffer_knows_size_device_and_address() -> None:
+def test_buffer_has_size_device_and_address() -> None:
     block = runtime.Buffer(64, device=runtime.Device(1))
     assert (block.size, block.device) == (64, runtime.Device(1))
     assert block.address % 512 == 0

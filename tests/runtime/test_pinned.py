@@ -69,7 +69,7 @@ def test_pinned_memory_can_not_be_pinned_again() -> None:
         assert caught.value.code == 16
 
 
-def test_what_can_not_be_pinned_is_refused() -> None:
+def test_memory_that_cannot_be_pinned_is_refused() -> None:
     refused = [
         (bytes(8), TypeError, "must not be read-only"),
         (3, TypeError, "bytes-like"),

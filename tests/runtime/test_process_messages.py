@@ -266,7 +266,7 @@ def test_reply_of_a_blocking_message_may_send_another(
     assert lines(programs, "nested") == ["short, a long text"]
 
 
-def test_loss_ends_what_began_at_once(programs: tuple[Path, Path]) -> None:
+def test_loss_ends_running_calls_immediately(programs: tuple[Path, Path]) -> None:
     program, executor = programs
     process = subprocess.Popen(
         [program, executor, "loss"],
@@ -291,7 +291,7 @@ def test_memory_of_the_device_cannot_be_opened(programs: tuple[Path, Path]) -> N
     assert "is in the device process's memory" in kernel
 
 
-def test_crash_names_its_message_and_a_reset_goes_on(
+def test_crash_names_its_message_and_a_reset_recovers(
     programs: tuple[Path, Path],
 ) -> None:
     lost, replies, again = lines(programs, "crash")

@@ -135,7 +135,7 @@ def test_host_access_faults_with_the_block(run_python: Program) -> None:
         ("buffer.ipc_handle()", "runs in a separate process"),
     ],
 )
-def test_what_needs_the_memory_here_is_not_supported(
+def test_calls_that_need_mapped_device_memory_are_not_supported(
     run_python: Program, use: str, expected: str
 ) -> None:
     program = f"""
@@ -283,7 +283,7 @@ assert 9 < time.monotonic() - start < 40
     assert "while it ran a copy" in text
 
 
-def test_time_in_which_the_program_was_stopped_too_is_no_silence(
+def test_time_while_the_program_was_stopped_does_not_count_as_silence(
     run_python: Program,
 ) -> None:
     program = """
@@ -502,7 +502,9 @@ def test_log_that_cannot_be_written_is_named(run_python: Program) -> None:
     assert "/no/such/folder/log" in text
 
 
-def test_log_gets_what_devices_write(run_python: Program, tmp_path: Path) -> None:
+def test_log_contains_the_output_of_devices(
+    run_python: Program, tmp_path: Path
+) -> None:
     log = tmp_path / "log"
     program = """
 buffer = write(b"x", 0)
@@ -540,7 +542,7 @@ launcher.stop()
     assert output(run_python, program) == ""
 
 
-def test_launcher_without_room_for_a_descriptor_says_so(run_python: Program) -> None:
+def test_launcher_without_free_descriptors_reports_it(run_python: Program) -> None:
     program = """
 import socket
 from openreg_runtime.device import Launcher

@@ -52,7 +52,7 @@ def test_lost_device_fails_every_use_until_the_end(device) -> None:
     runtime.Buffer(8, device).fill(1)
 
 
-def test_lost_device_drops_what_is_queued(latch, device) -> None:
+def test_lost_device_drops_queued_work(latch, device) -> None:
     stream = runtime.Stream(device)
     held = latch(stream)
     ran = []
@@ -63,7 +63,7 @@ def test_lost_device_drops_what_is_queued(latch, device) -> None:
     assert ran == []
 
 
-def test_what_dropped_work_held_is_released(latch, device) -> None:
+def test_references_of_dropped_work_are_released(latch, device) -> None:
     stream = runtime.Stream(device)
     held = latch(stream)
     kernel, function = Thing(), Thing()
@@ -168,7 +168,7 @@ def test_kernel_may_not_reset_its_own_device(device) -> None:
     block.fill(1)  # nothing was reset
 
 
-def test_error_of_a_lost_device_names_what_lost_it(device) -> None:
+def test_error_of_a_lost_device_names_the_cause(device) -> None:
     stream = runtime.Stream(device)
     stream.launch(device.lose)
     with pytest.raises(runtime.OpenRegError, match=r"device 1 was lost") as caught:

@@ -73,7 +73,7 @@ def test_every_symbol_has_the_version_of_the_abi() -> None:
     assert set(exported().values()) == {f"OPENREG_{ABI}"}
 
 
-def test_library_stays_after_dlclose(run_script) -> None:
+def test_library_stays_loaded_after_dlclose(run_script) -> None:
     """Workers of streams and the fault handler run its code."""
     done = run_script(
         f"""
@@ -130,9 +130,7 @@ def test_second_copy_in_a_process_is_refused(run_script, other: Path) -> None:
         assert "load the same file" in line
 
 
-def test_second_copy_has_devices_of_its_own_if_that_is_allowed(
-    run_script, other: Path
-) -> None:
+def test_allowed_second_copy_has_separate_devices(run_script, other: Path) -> None:
     done = run_script(
         f"""
         import ctypes

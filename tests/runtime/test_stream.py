@@ -30,7 +30,7 @@ def test_query_is_false_while_a_kernel_runs(latch) -> None:
     assert stream.query()
 
 
-def test_stream_knows_device_and_clamped_priority() -> None:
+def test_stream_has_device_and_clamped_priority() -> None:
     stream = runtime.Stream(device=1, priority=-100)
     assert stream.device == runtime.Device(1)
     assert stream.priority == -3
@@ -38,7 +38,7 @@ def test_stream_knows_device_and_clamped_priority() -> None:
     assert runtime.Stream(priority=5).priority == 0
 
 
-def test_handle_gives_the_stream_again() -> None:
+def test_handle_converts_back_to_the_stream() -> None:
     stream = runtime.Stream(device=1, priority=-1)
     same = runtime.Stream.from_handle(stream.handle)
     assert same.handle == stream.handle

@@ -49,6 +49,6 @@ def test_first_calls_wait_for_listed_reasons() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(LISTED - {NO_OPERATOR}))
-def test_listed_operator_has_no_tag_that_says_why_it_waits(name: str) -> None:
+def test_listed_operator_has_no_tag_that_explains_its_wait(name: str) -> None:
     assert torch._C._dispatch_has_kernel(name)
     assert not has_tag(name)

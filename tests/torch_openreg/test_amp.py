@@ -307,7 +307,7 @@ print(x.grad.shape, torch.openreg.get_amp_supported_dtype())
     assert result.stdout == "torch.Size([4]) []\n", result.stderr
 
 
-def test_autocast_left_out_says_so(interpreter: Program) -> None:
+def test_disabled_autocast_reports_it(interpreter: Program) -> None:
     source = 'import torch; torch.autocast("openreg")'
     result = interpreter(source, OPENREG_DISABLE="autocast")
     assert result.stderr.splitlines()[-1].startswith("RuntimeError: ")

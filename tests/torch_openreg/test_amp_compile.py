@@ -75,7 +75,7 @@ def test_regions_in_a_compiled_function_have_the_bits_of_eager_mode(
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_region_around_a_compiled_function_is_part_of_what_was_compiled(
+def test_compiled_function_is_recompiled_for_the_region_around_it(
     backend: str,
 ) -> None:
     x = torch.randn(4, 4, device="openreg")

@@ -97,7 +97,7 @@ def test_explicit_import_is_enough_without_autoload(output: Output, first: str) 
 @pytest.mark.parametrize(
     "switch", [{"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}, {"OPENREG_DISABLE": "autoload"}]
 )
-def test_autoload_left_out_leaves_torch_alone(
+def test_without_autoload_torch_is_unchanged(
     output: Output, switch: dict[str, str]
 ) -> None:
     source = """

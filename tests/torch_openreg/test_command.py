@@ -40,7 +40,7 @@ def sections(output: str) -> dict[str, list[list[str]]]:
     return found
 
 
-def test_status_tells_versions_devices_settings_and_checks(command: Program) -> None:
+def test_status_shows_versions_devices_settings_and_checks(command: Program) -> None:
     result = command(OPENREG_DEVICE_MEMORY="1GiB", OPENREG_DEVICE_COUNT="3")
     assert result.returncode == 0, result.stderr
     found = sections(result.stdout)

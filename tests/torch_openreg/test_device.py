@@ -123,7 +123,7 @@ def test_devices_can_access_their_peers(device: Any, peer: Any) -> None:
     assert torch.openreg.can_device_access_peer(device, peer)
 
 
-def test_device_is_no_peer_of_itself() -> None:
+def test_device_cannot_be_its_own_peer() -> None:
     assert not torch.openreg.can_device_access_peer(1, 1)
 
 
@@ -138,7 +138,7 @@ def test_peer_needs_an_index() -> None:
         torch.openreg.can_device_access_peer(0, "openreg")
 
 
-def test_memory_in_use_is_what_is_not_free() -> None:
+def test_memory_in_use_is_the_memory_that_is_not_free() -> None:
     x = torch.ones(2**20, device="openreg:1")
     free, total = torch.openreg.mem_get_info(1)
     used = torch.openreg.device_memory_used(1)
@@ -298,7 +298,7 @@ def test_calls_that_wait_run_in_order_when_the_devices_start(output: Output) -> 
     assert output(source).splitlines() == ["[]", "[0, 1, 2] 1", "[0, 1, 2, 3]"]
 
 
-def test_call_that_waited_and_fails_says_where_it_was_made(
+def test_failed_delayed_call_names_its_line(
     interpreter: Program,
 ) -> None:
     source = """

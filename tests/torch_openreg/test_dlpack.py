@@ -34,14 +34,14 @@ def test_capsule_carries_the_tensor(
         assert torch.equal(x.cpu(), torch.ones_like(x, device="cpu"))
 
 
-def test_method_makes_such_a_capsule() -> None:
+def test_dlpack_method_returns_a_capsule() -> None:
     x = torch.ones(2, device="openreg:1")
     y = from_dlpack(x.__dlpack__())
     y.add_(1)
     assert x.tolist() == [2, 2]
 
 
-def test_memory_is_kept_until_the_receiver_lets_go() -> None:
+def test_memory_is_kept_until_the_receiver_releases_it() -> None:
     before = torch.openreg.memory_allocated()
     x = torch.ones(1000, device="openreg")
     y = from_dlpack(to_dlpack(x))
@@ -52,7 +52,7 @@ def test_memory_is_kept_until_the_receiver_lets_go() -> None:
     assert torch.openreg.memory_allocated() == before
 
 
-def test_capsule_that_nobody_takes_lets_go_of_the_memory() -> None:
+def test_unused_capsule_releases_the_memory() -> None:
     before = torch.openreg.memory_allocated()
     capsule = to_dlpack(torch.ones(1000, device="openreg"))
     assert torch.openreg.memory_allocated() == before + 4096
@@ -60,7 +60,7 @@ def test_capsule_that_nobody_takes_lets_go_of_the_memory() -> None:
     assert torch.openreg.memory_allocated() == before
 
 
-def test_what_asks_for_the_device_is_refused_by_pytorch() -> None:
+def test_queries_of_the_dlpack_device_are_refused_by_pytorch() -> None:
     x = torch.ones(2, device="openreg")
     for ask in (x.__dlpack_device__, lambda: torch.from_dlpack(x)):
         with pytest.raises(ValueError, match="Unknown device type openreg for Dlpack"):

@@ -137,7 +137,7 @@ def test_mechanisms_lists_all_as_on_or_planned() -> None:
     assert not any(entry.enabled or entry.source for entry in planned)
 
 
-def test_mechanisms_shows_what_is_left_out(output: Output) -> None:
+def test_mechanisms_shows_disabled_mechanisms(output: Output) -> None:
     source = """
     import torch
     print([m.name for m in torch.openreg.mechanisms() if m.state == "off"])

@@ -68,7 +68,7 @@ def test_file_with_flags_is_read_on_the_cpu(tensor: torch.Tensor) -> None:
     assert torch.equal(torch.load(file, map_location="cpu"), tensor.cpu())
 
 
-def test_flags_stand_beside_the_bits_of_pytorch() -> None:
+def test_flags_are_independent_of_the_bits_of_pytorch() -> None:
     x = torch.tensor([1 + 2j], device="openreg").conj()
     torch.openreg.set_tensor_flags(x, FLAGS)
     loaded = pickle.loads(pickle.dumps(x))
@@ -101,7 +101,7 @@ def test_wrong_flags_are_refused(
         (torch.ones(1), ValueError, "tensor: expected one on openreg, got one on cpu"),
     ],
 )
-def test_what_has_no_flags_is_refused(
+def test_tensors_without_flags_are_refused(
     value: Any, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):

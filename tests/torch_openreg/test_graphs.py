@@ -228,7 +228,7 @@ def test_random_numbers_go_on_at_each_replay_as_without_a_graph(
     assert torch.equal(numbers.cpu(), replayed[0])
 
 
-def test_generator_of_the_program_goes_on_at_each_replay(side: torch.Stream) -> None:
+def test_generator_of_the_program_advances_at_each_replay(side: torch.Stream) -> None:
     generator = torch.Generator("openreg").manual_seed(7)
 
     def step() -> Tensor:
@@ -297,7 +297,7 @@ def test_results_of_other_sizes_are_captured(side: torch.Stream) -> None:
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_waits_is_refused_in_the_words_of_cuda(
+def test_waiting_calls_are_refused_with_the_messages_of_cuda(
     case: str, side: torch.Stream
 ) -> None:
     call, words = REFUSED[case]
@@ -377,7 +377,7 @@ def test_empty_graph_warns(side: torch.Stream) -> None:
         pass
 
 
-def test_stream_says_that_it_is_captured(side: torch.Stream) -> None:
+def test_stream_reports_that_it_is_captured(side: torch.Stream) -> None:
     assert not torch.openreg.is_current_stream_capturing()
     with side, torch.accelerator.Graph():
         assert side.is_capturing()
@@ -509,7 +509,7 @@ def test_blocks_that_are_freed_in_a_capture_are_used_again_there(
     assert torch.equal(out.cpu(), (x * 2 + 1).cpu())
 
 
-def test_memory_of_a_graph_stays_until_its_reset(side: torch.Stream) -> None:
+def test_memory_of_a_graph_is_kept_until_its_reset(side: torch.Stream) -> None:
     x = torch.randn(1 << 20, device="openreg")
     torch.accelerator.empty_cache()
     before = torch.accelerator.memory_reserved()
@@ -530,7 +530,7 @@ def test_memory_of_a_graph_stays_until_its_reset(side: torch.Stream) -> None:
     assert torch.accelerator.memory_reserved() == before
 
 
-def test_memory_of_a_graph_stays_for_a_replay_that_runs(side: torch.Stream) -> None:
+def test_memory_of_a_graph_is_kept_for_a_running_replay(side: torch.Stream) -> None:
     x = torch.ones(1 << 20, device="openreg")
 
     def step() -> Tensor:
@@ -547,7 +547,7 @@ def test_memory_of_a_graph_stays_for_a_replay_that_runs(side: torch.Stream) -> N
     assert not any(each.any().item() for each in zeros)
 
 
-def test_result_that_outlives_its_graph_stays_for_work_that_is_queued(
+def test_result_that_outlives_its_graph_is_kept_for_queued_work(
     side: torch.Stream,
 ) -> None:
     x = torch.full((1 << 20,), 5.0, device="openreg")
@@ -586,7 +586,7 @@ def test_two_graphs_share_a_pool(side: torch.Stream) -> None:
     assert torch.equal(w.cpu(), z.cpu() + 1)
 
 
-def test_failure_of_a_kernel_keeps_its_words_and_the_graph_goes_on(
+def test_failure_of_a_kernel_keeps_its_message_and_the_graph_still_works(
     side: torch.Stream,
 ) -> None:
     weight = torch.randn(4, 3, device="openreg")
@@ -603,7 +603,7 @@ def test_failure_of_a_kernel_keeps_its_words_and_the_graph_goes_on(
     assert torch.equal(out.cpu(), weight.cpu()[[2, 2]])
 
 
-def test_replay_that_draws_and_finds_a_full_stream_fails_and_the_graph_goes_on(
+def test_drawing_replay_on_a_full_stream_fails_and_the_graph_still_works(
     side: torch.Stream, latch: Latches
 ) -> None:
     graph, drawn = captured(side, lambda: torch.rand(4, device="openreg"))

@@ -329,7 +329,7 @@ def test_library_whose_name_begins_with_torch_is_named() -> None:
     assert f"{file}:2" in str(error.value)
 
 
-def test_error_of_the_block_goes_on() -> None:
+def test_error_of_the_block_propagates() -> None:
     x = torch.zeros((), device="openreg")
     with pytest.raises(ZeroDivisionError), assert_no_host_sync():
         1 / x.item()

@@ -23,7 +23,7 @@ def test_tensor_that_is_kept_is_named_with_size_shape_type_and_line() -> None:
     assert "kept.append(" in report
 
 
-def test_every_tensor_that_is_kept_is_listed_and_no_other() -> None:
+def test_exactly_the_kept_tensors_are_listed() -> None:
     kept = []
     with pytest.raises(AssertionError) as error, assert_no_leak():
         kept += [torch.ones(size, device="openreg") * 2 for size in (100, 200, 300)]
@@ -49,7 +49,7 @@ def test_graph_that_is_kept_is_a_leak() -> None:
         total = total + (weight.exp() * weight).sum()
 
 
-def test_block_that_gives_all_back_passes() -> None:
+def test_block_that_frees_everything_passes() -> None:
     before = torch.ones(1000, device="openreg")
     with assert_no_leak():
         x = torch.ones(1000, device="openreg", requires_grad=True)
@@ -74,7 +74,7 @@ def test_gradients_that_take_the_place_of_others_are_no_leak() -> None:
         step()
 
 
-def test_cycle_of_references_is_no_leak() -> None:
+def test_reference_cycle_is_not_a_leak() -> None:
     with assert_no_leak():
         cycle = [torch.ones(1000, device="openreg")]
         cycle.append(cycle)
@@ -111,7 +111,7 @@ def test_memory_of_unknown_origin_is_counted() -> None:
         kept.append(torch.UntypedStorage(4096, device="openreg"))
 
 
-def test_error_of_the_block_goes_on() -> None:
+def test_error_of_the_block_propagates() -> None:
     with pytest.raises(ZeroDivisionError), assert_no_leak():
         raise ZeroDivisionError
 
@@ -137,7 +137,7 @@ def test_leak_that_hides_behind_a_release_is_found_by_the_strict_form() -> None:
     assert "kept.append(" in report
 
 
-def test_strict_form_counts_what_takes_the_place_of_other_memory() -> None:
+def test_strict_form_counts_memory_that_replaces_freed_memory() -> None:
     kept = [torch.ones(10, device="openreg")]
     with (
         pytest.raises(AssertionError, match="by aten::mul"),
@@ -146,7 +146,7 @@ def test_strict_form_counts_what_takes_the_place_of_other_memory() -> None:
         kept[0] = kept[0] * 2
 
 
-def test_strict_form_passes_a_block_that_gives_all_back() -> None:
+def test_strict_form_passes_a_block_that_frees_everything() -> None:
     before = torch.ones(1000, device="openreg", requires_grad=True)
     with assert_no_leak(strict=True):
         x = before.exp().sum()
@@ -170,7 +170,7 @@ def test_leak_of_another_thread_is_named_by_its_line() -> None:
         thread.join()
 
 
-def test_wait_of_the_helper_itself_is_no_wait_of_the_program() -> None:
+def test_wait_of_the_helper_does_not_count_as_a_wait_of_the_program() -> None:
     with assert_no_host_sync() as found, assert_no_leak():
         torch.ones(10, device="openreg")
     assert found == []

@@ -53,7 +53,7 @@ def test_memory_is_counted_for_each_device() -> None:
     assert [b - a for a, b in zip(before, after, strict=True)] == [0, 4 * MIB]
 
 
-def test_peak_stays_until_it_is_reset() -> None:
+def test_peak_persists_until_it_is_reset() -> None:
     torch.openreg.reset_peak_memory_stats()
     before = torch.openreg.memory_allocated()
     assert torch.openreg.max_memory_allocated() == before
@@ -82,7 +82,7 @@ def test_totals_accumulate_until_they_are_reset() -> None:
     assert stats["allocated_bytes.all.freed"] == 12 * MIB
 
 
-def test_free_memory_is_what_is_not_reserved() -> None:
+def test_free_memory_is_the_unreserved_memory() -> None:
     before, total = torch.openreg.mem_get_info()
     x = torch.empty(32 * MIB, device="openreg")
     after, _ = torch.openreg.mem_get_info()
@@ -90,7 +90,7 @@ def test_free_memory_is_what_is_not_reserved() -> None:
     assert total - after == torch.openreg.memory_reserved()
 
 
-def test_empty_cache_gives_the_memory_back() -> None:
+def test_empty_cache_releases_the_memory() -> None:
     before = torch.openreg.mem_get_info()
     torch.empty(32 * MIB, device="openreg")
     assert torch.openreg.mem_get_info() != before
@@ -146,7 +146,7 @@ def test_summary_shows_device_and_figures() -> None:
     assert x.nbytes == 4 * MIB
 
 
-def test_too_large_tensor_is_refused_and_the_device_goes_on() -> None:
+def test_too_large_tensor_is_refused_and_the_device_still_works() -> None:
     free, total = torch.openreg.mem_get_info()
     with pytest.raises(torch.openreg.OutOfMemoryError) as caught:
         torch.empty(total + 1, dtype=torch.uint8, device="openreg")
@@ -184,7 +184,7 @@ def test_numbers_are_zero_before_first_use(output: Output) -> None:
     assert output(source).split() == ["0", "0", "{}", "False"]
 
 
-def test_fraction_limits_what_the_process_takes(output: Output) -> None:
+def test_fraction_limits_the_memory_of_the_process(output: Output) -> None:
     source = """
     import torch
     mib, openreg = 1 << 20, torch.openreg

@@ -171,7 +171,7 @@ def test_state_keeps_stacks_of_memory_in_use_and_no_history() -> None:
         ("all", True, True, True),
     ],
 )
-def test_context_says_which_stacks_are_kept(
+def test_context_selects_the_recorded_stacks(
     context: str | None, block: bool, alloc: bool, free: bool
 ) -> None:
     memory._record_memory_history(context=context, stacks="python")
@@ -196,7 +196,7 @@ def test_history_keeps_the_last_entries() -> None:
     assert [entry["size"] for entry in trace[-4:-1]] == [512 * 19] * 3
 
 
-def test_history_goes_on_until_it_is_cleared_or_ended() -> None:
+def test_history_continues_until_it_is_cleared_or_stopped() -> None:
     memory._record_memory_history(stacks="python")
     x = allocate_here(512)
     memory._record_memory_history(stacks="python")

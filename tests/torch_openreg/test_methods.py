@@ -37,7 +37,7 @@ def test_tensor_method_refuses_another_device_type() -> None:
         torch.ones(2).openreg("cpu")
 
 
-def test_is_openreg_tells_the_device_type() -> None:
+def test_is_openreg_returns_whether_the_device_is_openreg() -> None:
     x = torch.ones(2)
     assert not x.is_openreg
     assert x.openreg().is_openreg

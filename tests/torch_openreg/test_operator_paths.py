@@ -17,7 +17,7 @@ def inline() -> None:
     torch.openreg.synchronize()
 
 
-def test_block_counts_its_calls_and_no_others() -> None:
+def test_block_counts_only_its_calls() -> None:
     x = torch.ones(2, 2, device="openreg")
     with torch.openreg.operator_paths() as paths:
         x @ x

@@ -134,7 +134,7 @@ def test_lost_device_does_not_touch_the_other() -> None:
     assert "the error came after 0." in done.stdout, done
 
 
-def test_kernel_that_crashes_loses_its_device_alone(fork_python: Program) -> None:
+def test_crashing_kernel_loses_only_its_device(fork_python: Program) -> None:
     program = """
 import torch
 other = torch.arange(3, device="openreg:1")
@@ -160,7 +160,7 @@ print(other.tolist())
     assert "[0, 1, 2]" in done.stdout
 
 
-def test_device_without_memory_for_a_kernel_goes_on(fork_python: Program) -> None:
+def test_device_still_works_after_a_kernel_without_memory(fork_python: Program) -> None:
     program = (
         PREPARE
         + """
@@ -244,7 +244,7 @@ for work in (x.nonzero, lambda: x + 1, lambda: torch.unique(x)):
     assert (done.stdout, done.stderr) == ("3 True\n" * 3, "")
 
 
-def test_generator_whose_first_message_fails_draws_what_the_cpu_draws(
+def test_generator_draws_the_numbers_of_the_cpu_after_its_first_message_fails(
     fork_python: Program,
 ) -> None:
     program = """

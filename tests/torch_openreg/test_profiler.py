@@ -184,7 +184,7 @@ def test_threads_of_the_backward_pass_have_ranges_of_their_own(
     assert thread != outer
 
 
-def test_observer_refuses_what_ranges_cannot_show(
+def test_observer_refuses_options_that_ranges_cannot_show(
     observe: Callable[..., None],
 ) -> None:
     with pytest.raises(RuntimeError, match="profile_memory, with_stack"):

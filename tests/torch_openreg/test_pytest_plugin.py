@@ -239,7 +239,7 @@ def test_leak_hides_from_the_strict_fixture_behind_nothing(suite: Suite) -> None
     assert re.search(r"^ERROR test_it.py::test_empties", output, re.MULTILINE), output
 
 
-def test_test_that_fails_is_not_blamed_for_what_its_traceback_keeps(
+def test_failed_test_is_not_blamed_for_memory_kept_by_its_traceback(
     suite: Suite,
 ) -> None:
     output = suite(
@@ -296,7 +296,7 @@ SHOWS_LIMITS = """
         ("", ["--openreg-no-cuda-limits"], "0"),
     ],
 )
-def test_cuda_limits_are_on_unless_the_suite_says_otherwise(
+def test_cuda_limits_are_on_unless_the_suite_disables_them(
     fresh_suite: Suite, tmp_path: Path, ini: str, options: list[str], value: str
 ) -> None:
     conftest = tmp_path / "pyproject.toml"

@@ -34,13 +34,13 @@ def test_same_seed_gives_the_numbers_of_the_cpu(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", DRAWS)
-def test_draws_leave_the_generator_of_the_cpu_alone(name: str) -> None:
+def test_draws_do_not_change_the_generator_of_the_cpu(name: str) -> None:
     before = torch.get_rng_state()
     DRAWS[name]("openreg")
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_draws_on_one_device_leave_the_other_alone() -> None:
+def test_draws_on_one_device_do_not_change_the_other() -> None:
     before = torch.openreg.get_rng_state(1)
     torch.rand(10, device="openreg:0")
     assert torch.equal(torch.openreg.get_rng_state(1), before)

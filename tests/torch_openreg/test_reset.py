@@ -106,7 +106,7 @@ print(total - free)
 
 
 @isolations
-def test_streams_end_and_the_default_stream_goes_on(
+def test_streams_end_and_the_default_stream_still_works(
     fork_python: Program, isolation: str
 ) -> None:
     program = """
@@ -122,7 +122,7 @@ with torch.openreg.stream(torch.openreg.Stream(0)):
     assert output(fork_python, program, isolation) == "True\nTrue\n[2.0, 2.0, 2.0]\n"
 
 
-def test_reset_ends_what_a_process_runs(fork_python: Program) -> None:
+def test_reset_ends_the_running_device_process(fork_python: Program) -> None:
     program = """
 x = torch.rand(700, 700, device=device)
 pinned = torch.empty(700, 700).pin_memory()

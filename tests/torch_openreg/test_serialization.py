@@ -199,14 +199,14 @@ def test_wrong_map_location_is_refused(
     assert torch.load(file).tolist() == [1, 1]
 
 
-def test_truncated_file_is_an_error_and_the_device_goes_on() -> None:
+def test_truncated_file_is_an_error_and_the_device_still_works() -> None:
     content = saved(torch.ones(1000, device="openreg")).getvalue()
     with pytest.raises((RuntimeError, EOFError)):
         torch.load(io.BytesIO(content[: len(content) // 2]))
     assert torch.ones(2, device="openreg").sum().item() == 2
 
 
-def test_deepcopy_keeps_what_tensors_share() -> None:
+def test_deepcopy_keeps_shared_storages() -> None:
     x = torch.arange(6.0, device="openreg")
     first, second = copy.deepcopy([x, x[2:4]])
     first.zero_()

@@ -184,7 +184,7 @@ def test_spawned_process_writes_to_the_memory_of_its_parent_by_messages(
 
 
 @pytest.mark.differs_in_process("shared memory")
-def test_message_that_nobody_reads_keeps_the_memory_and_reading_frees_it() -> None:
+def test_unread_message_keeps_the_memory_and_reading_frees_it() -> None:
     gc.collect()
     torch.openreg.ipc_collect()
     before = torch.openreg.memory_allocated()
@@ -240,7 +240,7 @@ def test_other_process_reads_and_writes_the_same_memory(script: Script) -> None:
 
 
 @not_shared
-def test_memory_is_kept_until_the_receiver_lets_go_or_dies(script: Script) -> None:
+def test_memory_is_kept_until_the_receiver_releases_it_or_dies(script: Script) -> None:
     functions = """
     def hold(tasks, results, go):
         x = tasks.get()
@@ -387,7 +387,7 @@ RECEIVE = """
 
 
 @not_shared
-def test_receiver_without_the_device_says_so(script: Script) -> None:
+def test_receiver_without_the_device_reports_it(script: Script) -> None:
     main = """
     torch.openreg.init()
     here, there = spawn.Pipe()
@@ -423,7 +423,7 @@ def test_forked_receiver_is_told_to_spawn(script: Script) -> None:
 
 
 @not_shared
-def test_loader_with_spawned_workers_gives_tensors_of_the_device(
+def test_loader_with_spawned_workers_returns_device_tensors(
     script: Script,
 ) -> None:
     functions = """
@@ -444,7 +444,7 @@ def test_loader_with_spawned_workers_gives_tensors_of_the_device(
 
 
 @not_shared
-def test_fork_after_sending_leaves_memory_and_message_alone(script: Script) -> None:
+def test_fork_after_sending_does_not_change_memory_or_message(script: Script) -> None:
     main = """
     here, there = mp.Pipe()
     here.send(torch.full((1000,), 3.0, device="openreg"))

@@ -49,7 +49,7 @@ def test_tensors_over_the_storage_share_the_name(tensor: torch.Tensor) -> None:
     assert [name(x) for x in shared] == ["weights"] * len(shared)
 
 
-def test_name_stays_when_the_memory_is_exchanged(tensor: torch.Tensor) -> None:
+def test_name_persists_when_the_memory_is_exchanged(tensor: torch.Tensor) -> None:
     row = tensor[0]
     before = tensor.data_ptr()
     tensor.resize_(1000, 1000)

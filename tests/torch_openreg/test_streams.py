@@ -67,7 +67,7 @@ def test_default_stream_has_the_least_priority() -> None:
     assert torch.openreg.default_stream(1).priority == 0
 
 
-def test_each_priority_has_a_pool_of_its_own() -> None:
+def test_each_priority_has_a_separate_pool() -> None:
     pools = [{Stream(1, priority) for _ in range(70)} for priority in (0, -1, -2, -3)]
     assert [len(pool) for pool in pools] == [32] * 4
     assert len(set().union(*pools)) == 4 * 32
@@ -171,7 +171,7 @@ USES: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.parametrize("name", USES)
-def test_what_is_no_stream_or_event_is_refused(name: str) -> None:
+def test_objects_that_are_not_streams_or_events_are_refused(name: str) -> None:
     with pytest.raises(TypeError, match=f"{name}.* must be of type torch.*but got 3"):
         USES[name](3)
 
@@ -490,7 +490,7 @@ def test_streams_mix_with_those_of_torch() -> None:
     assert first.elapsed_time(last) >= 0
 
 
-def test_event_class_knows_the_events_of_the_device() -> None:
+def test_isinstance_accepts_the_events_of_the_device() -> None:
     assert isinstance(Event(), torch.Event)
     assert isinstance(torch.Event("openreg"), Event)
     assert isinstance(Stream().record_event(), Event)
@@ -550,7 +550,7 @@ def test_event_of_a_subclass_orders_work_and_measures_time() -> None:
     assert 0 <= start.elapsed_time(plain) < 60_000
 
 
-def test_elapsed_time_of_a_subclass_names_what_is_wrong() -> None:
+def test_elapsed_time_of_a_subclass_names_the_error() -> None:
     start = Named("start", enable_timing=True)
     end = Named("end", enable_timing=True)
     with pytest.raises(ValueError, match="must be recorded"):

@@ -123,7 +123,9 @@ USES: dict[str, Callable[[torch.Tensor], object]] = {
 
 
 @pytest.mark.parametrize("use", USES)
-def test_what_does_not_know_the_layout_refuses(matrix: torch.Tensor, use: str) -> None:
+def test_functions_without_support_for_the_layout_refuse_it(
+    matrix: torch.Tensor, use: str
+) -> None:
     tiled = to_tiled(matrix, (2, 4))
     with pytest.raises(
         (NotImplementedError, RuntimeError),

@@ -51,6 +51,6 @@ def test_usage_example_is_the_one_in_the_examples() -> None:
     assert FILE.read_text().endswith(EXAMPLE)
 
 
-def test_usage_example_without_devices_says_so(output: Output) -> None:
+def test_usage_example_without_devices_reports_it(output: Output) -> None:
     printed = output(EXAMPLE, OPENREG_DEVICE_COUNT="none")
     assert printed == "OpenReg backend is not available in this build."

@@ -135,7 +135,7 @@ def test_convolutions_take_packed_weights(agree, engine, per_channel) -> None:
 
 
 @pytest.mark.differs_in_process("messages")
-def test_packed_weights_are_the_cpus_and_outlive_what_they_are_made_of(
+def test_packed_weights_are_on_the_cpu_and_outlive_their_sources(
     device, engine, settled_memory
 ) -> None:
     w, b = weight(4, 8, per_channel=True), torch.randn(4)
@@ -144,9 +144,8 @@ def test_packed_weights_are_the_cpus_and_outlive_what_they_are_made_of(
     assert settled_memory(before) == before
     halves = quantized.linear_prepack(w.to(device)[:, ::2], b.to(device))
     assert quantized.linear_unpack(halves)[0].equal(w[:, ::2])
-    junk = torch.full(
-        (64,), 7.0, device=device
-    )  # at the old addresses of weight and bias
+    # Probably at the old addresses of weight and bias.
+    junk = torch.full((64,), 7.0, device=device)
     unpacked, bias = quantized.linear_unpack(packed)
     assert unpacked.device.type == bias.device.type == "cpu"
     assert unpacked.equal(w)

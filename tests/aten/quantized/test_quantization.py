@@ -68,7 +68,7 @@ def test_several_numbers_share_a_byte(agree, engine, dtype) -> None:
     )
 
 
-def test_layout_of_what_is_quantized_is_kept(agree) -> None:
+def test_layout_of_the_quantized_tensor_is_kept(agree) -> None:
     def run(x: Tensor) -> list[Tensor]:
         made = torch.quantize_per_tensor(x, 0.05, 7, torch.quint8)
         return [made, made.dequantize()]

@@ -431,7 +431,7 @@ def bf16_hook(rank: int) -> None:
         net.register_comm_hook(None, default_hooks.bf16_compress_hook)
 
 
-def test_pytorch_refuses_the_bf16_hook_as_the_guide_says():
+def test_pytorch_refuses_the_bf16_hook_as_documented():
     run_ranks(bf16_hook, 2)
 
 

@@ -109,7 +109,7 @@ def compare(rank: int, part: int) -> tuple[Counter[str], list[str]]:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_operators_on_dtensors_do_what_they_do_on_the_cpu(part):
+def test_operators_on_dtensors_behave_like_on_the_cpu(part):
     both = "cpu:gloo,openreg:occl"
     ranks = run_ranks(compare, 2, part, seconds=850, backend=both)
     for counts, different in ranks:

@@ -157,7 +157,7 @@ EACH = pytest.mark.parametrize("step", steps(), ids=lambda step: f"step_{step.nu
 @EACH
 @pytest.mark.slow
 @pytest.mark.timeout(2400)
-def test_check_prints_what_the_page_says(built: Built, step: Step) -> None:
+def test_check_prints_the_documented_output(built: Built, step: Step) -> None:
     ended = built.after[step.number]
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout == step.prints
@@ -166,9 +166,7 @@ def test_check_prints_what_the_page_says(built: Built, step: Step) -> None:
 @EACH
 @pytest.mark.slow
 @pytest.mark.timeout(2400)
-def test_check_fails_without_the_step_as_the_page_says(
-    built: Built, step: Step
-) -> None:
+def test_check_fails_without_the_step_as_documented(built: Built, step: Step) -> None:
     ended = built.before[step.number]
     assert ended.returncode != 0
     if step.error.endswith(" ..."):  # the page omits the rest

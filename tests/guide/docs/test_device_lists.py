@@ -83,7 +83,7 @@ def write(tmp_path: Path, **changes: str) -> Path:
     return path
 
 
-def test_comment_goes_on_where_it_is_indented(
+def test_indented_comment_continues_the_previous_one(
     lists: ModuleType, tmp_path: Path
 ) -> None:
     path = write(tmp_path, means="one\n#   two\n#   three\n# four")

@@ -34,7 +34,7 @@ DIFFERENCES = {
     marked(EXAMPLES, DIFFERENCES, lambda path: path.stem, run=False),
     ids=lambda path: path.stem,
 )
-def test_example_prints_what_it_says(
+def test_example_prints_the_documented_output(
     program: Program, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = path.read_text(encoding="utf-8")

@@ -78,7 +78,7 @@ def test_every_page_has_its_picture_and_says_what_carries_over(
     assert {entry.carries for entry in tool.read().values()} == set(tool.CARRIES)
 
 
-def test_pictures_name_what_the_sources_have(tool: ModuleType) -> None:
+def test_pictures_name_parts_of_the_sources(tool: ModuleType) -> None:
     files = [
         *(ROOT / "packages").glob("*/csrc/**/*.cpp"),
         *(ROOT / "packages").glob("*/csrc/**/*.h"),
@@ -203,7 +203,7 @@ def test_every_planned_mechanism_has_a_section_and_a_program(page: Page) -> None
 
 
 @pytest.mark.parametrize("name", [name for name in PLANNED if name not in QUIET])
-def test_what_is_planned_does_not_work_yet(program: Program, name: str) -> None:
+def test_planned_mechanisms_do_not_work_yet(program: Program, name: str) -> None:
     path = PLANS / f"{name}.py"
     result = program(path)
     assert result.stdout.splitlines() == said(path, "prints")

@@ -60,7 +60,7 @@ def test_program_prints_right_and_wrong_and_the_line(
     assert f"{path}:" in result.stdout
 
 
-def test_readme_shows_what_is_printed(program: Program) -> None:
+def test_readme_shows_the_printed_output(program: Program) -> None:
     result = program(EXAMPLES / "missing_synchronize.py")
     readme = (EXAMPLES.parents[1] / "README.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"^```console\n(possible.*?)^```$", readme, re.M | re.S)
@@ -193,7 +193,7 @@ def test_leak_grows_by_the_same_bytes_in_each_step(
         assert torch.accelerator.memory_allocated() - before == 64 * 64 * 4
 
 
-def test_leak_is_found_by_the_lines_of_what_is_left(
+def test_leak_report_names_the_lines_of_the_remaining_memory(
     load: Load,
 ) -> None:
     bug = load("leak")

@@ -36,7 +36,7 @@ def test_float32_loss_curve_equals_the_cpus(
     assert cpu.losses[-1] < cpu.losses[0]
 
 
-def test_training_gives_its_device_memory_back(demo: ModuleType, device: str) -> None:
+def test_training_releases_its_device_memory(demo: ModuleType, device: str) -> None:
     torch.accelerator.synchronize(device)
     before = torch.openreg.memory_allocated(device)
     run = demo.train(device, epochs=2, progress=False)

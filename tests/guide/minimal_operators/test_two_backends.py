@@ -76,7 +76,7 @@ print((torch.ones(2, device=device) + torch.rand(2, device=device)).device)
 
 @pytest.mark.slow
 @pytest.mark.timeout(1500)
-def test_second_library_alone_ends_the_process_as_the_page_says(
+def test_second_library_without_its_package_ends_the_process_as_documented(
     environment: Environment,
 ) -> None:
     source = f"""

@@ -88,7 +88,7 @@ def test_every_example_is_of_a_package_set() -> None:
         {"aten_distributed": "occl", "full": "occl"},
     ),
 )
-def test_example_prints_what_it_says(name: str) -> None:
+def test_example_prints_the_documented_output(name: str) -> None:
     path = EXAMPLES / f"{name}.py"
     source = path.read_text(encoding="utf-8")
     result = run_without(

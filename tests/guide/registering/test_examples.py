@@ -78,7 +78,7 @@ PARTS = [
 
 
 @pytest.mark.parametrize("path", PROGRAMS, indirect=True)
-def test_example_prints_what_it_says(program: Program, path: Path) -> None:
+def test_example_prints_the_documented_output(program: Program, path: Path) -> None:
     expected = said(SOURCES[path], "prints")
     assert expected, "an example must say what it prints"
     result = program(path, SOURCES[path])
@@ -87,7 +87,7 @@ def test_example_prints_what_it_says(program: Program, path: Path) -> None:
 
 
 @pytest.mark.parametrize(("path", "part", "failure"), PARTS, indirect=["path"])
-def test_example_fails_as_it_says_without_a_part(
+def test_example_fails_as_documented_without_a_part(
     program: Program, path: Path, part: str, failure: str
 ) -> None:
     assert failure not in said(SOURCES[path], "prints")

@@ -76,7 +76,7 @@ def test_leaks_finds_a_folder_of_this_machine(build_wheels, tmp_path):
     assert build_wheels.leaks(wheel) == ["root.so", "prefix.so", "versioned.so.0.1"]
 
 
-def test_build_environment_keeps_what_the_caller_chose(build_wheels, monkeypatch):
+def test_build_environment_keeps_the_choices_of_the_caller(build_wheels, monkeypatch):
     monkeypatch.setenv("CMAKE_BUILD_PARALLEL_LEVEL", "7")
     monkeypatch.setenv("CMAKE_CXX_COMPILER_LAUNCHER", "")
     environment = build_wheels.build_environment()

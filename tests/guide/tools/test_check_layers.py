@@ -94,7 +94,7 @@ def test_folder_without_a_place_in_the_order_is_found(found_in_copy):
     assert found_in_copy(path, "") == [f"{path}:1: graph/ is not a layer"]
 
 
-def test_file_beside_the_folders_is_found(found_in_copy):
+def test_file_outside_the_folders_is_found(found_in_copy):
     path = f"{ATEN}/more.h"
     assert found_in_copy(path, "") == [
         f"{path}:1: a file outside of folders is not a layer"

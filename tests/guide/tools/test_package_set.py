@@ -51,13 +51,13 @@ def test_strangers_are_the_packages_above(load_tool, monkeypatch, packages, expe
     assert package_set.strangers(packages) == expected
 
 
-def test_strangers_are_only_what_can_be_imported(load_tool, monkeypatch):
+def test_strangers_are_only_importable_packages(load_tool, monkeypatch):
     package_set = load_tool("package_set")
     monkeypatch.setattr(package_set.importlib.util, "find_spec", lambda name: None)
     assert package_set.strangers(["openreg-runtime"]) == []
 
 
-def test_torch_is_no_stranger_where_it_is_asked_for(load_tool, monkeypatch):
+def test_requested_torch_is_not_a_stranger(load_tool, monkeypatch):
     package_set = load_tool("package_set")
     monkeypatch.setattr(package_set.importlib.util, "find_spec", lambda name: name)
     assert "torch" in package_set.strangers(["openreg-runtime"])

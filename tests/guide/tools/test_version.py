@@ -66,7 +66,7 @@ def test_version_check_names_the_copy_that_differs(
     assert len(out.splitlines()) == 1
 
 
-def test_version_set_refuses_what_is_no_version(version, workspace, capsys):
+def test_version_set_refuses_invalid_versions(version, workspace, capsys):
     with pytest.raises(SystemExit):
         version.main(["--set", "next"], workspace)
     assert "version is 'next'; accepted: three numbers" in capsys.readouterr().err

@@ -54,7 +54,7 @@ def written(
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("name", "attention"), GENERATING)
-def test_architecture_writes_what_it_writes_on_the_cpu(
+def test_architecture_generates_the_tokens_of_the_cpu(
     device: str, name: str, attention: str, way: str
 ) -> None:
     model = sharpened(name, attention)

@@ -104,7 +104,7 @@ accelerate.enable()
         ),
     ],
 )
-def test_other_accelerate_is_refused_and_left_alone(
+def test_incompatible_accelerate_is_refused_and_unchanged(
     run: Run, change: str, message: str
 ) -> None:
     source = f"""

@@ -156,7 +156,7 @@ def test_program_agrees_with_itself(name: str) -> None:
     assert observe(function, "cpu") == observe(function, "cpu")
 
 
-def test_exception_of_the_device_alone_fails() -> None:
+def test_exception_of_only_the_device_fails() -> None:
     def fail(device: str) -> None:
         if device == DEVICE:
             raise ValueError("no")

@@ -245,7 +245,7 @@ def test_torch_of_another_version_is_refused_with_both_versions(
         assert part in result.stdout
 
 
-def test_autocast_without_openreg_amp_says_to_install_it(run_script: Program) -> None:
+def test_autocast_error_names_the_package_to_install(run_script: Program) -> None:
     result = run_script(
         """
         import sys

@@ -111,7 +111,7 @@ def test_backward_pass_over_two_devices_does_not_wait(
         assert torch.equal(ours.cpu(), theirs)
 
 
-def test_copy_between_devices_comes_after_the_work_of_both(
+def test_copy_between_devices_runs_after_the_work_of_both(
     device: str, latch: Latches
 ) -> None:
     source = torch.zeros(50, device=f"{device}:0")

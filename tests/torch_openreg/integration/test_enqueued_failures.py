@@ -18,7 +18,7 @@ from support.latches import Latches
 from support.programs import Program
 
 
-def test_exception_with_operators_enqueued_gives_their_memory_back(
+def test_memory_of_enqueued_operators_is_freed_after_an_exception(
     device: str, latch: Latches
 ) -> None:
     x = torch.ones(1000, device=device)

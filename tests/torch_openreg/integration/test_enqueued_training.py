@@ -99,7 +99,7 @@ def test_step_with_dropout_is_enqueued(
     assert losses[0] == losses[1]
 
 
-def test_loss_is_what_the_host_waits_for(
+def test_host_waits_only_for_the_loss(
     models: ModuleType, device: str, latch: Latches
 ) -> None:
     _, step = prepare(models, torch.optim.SGD, device)

@@ -73,7 +73,7 @@ def test_exception_with_work_pending_shows_only_its_traceback(
     assert result.stderr.endswith("ValueError: half way\n")
 
 
-def test_failed_kernel_that_nobody_waits_for_does_not_abort_the_exit(
+def test_unobserved_failed_kernel_does_not_abort_the_exit(
     fork_script: Program,
 ) -> None:
     result = fork_script(
@@ -129,7 +129,9 @@ def test_exit_right_after_backward_is_clean(run_script: Program, attempt: int) -
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_loader_workers_beside_a_used_device(fork_script: Program, method: str) -> None:
+def test_loader_workers_run_while_the_device_is_used(
+    fork_script: Program, method: str
+) -> None:
     item = "torch.full((3,), float(index))"
     result = fork_script(LOADER.replace("ITEM", item).replace("METHOD", method))
     assert result.returncode == 0, result.stderr
@@ -137,7 +139,7 @@ def test_loader_workers_beside_a_used_device(fork_script: Program, method: str) 
     assert result.stderr == ""
 
 
-def test_device_in_a_forked_worker_is_refused_and_the_parent_goes_on(
+def test_device_in_a_forked_worker_is_refused_and_the_parent_continues(
     fork_script: Program,
 ) -> None:
     item = 'torch.ones(3, device="openreg").cpu()'
@@ -153,7 +155,7 @@ def test_device_in_a_forked_worker_is_refused_and_the_parent_goes_on(
     assert result.stdout.endswith("total 0 x [2.0, 2.0, 2.0, 2.0]\n")
 
 
-def test_forked_child_that_leaves_the_device_alone_works(fork_script: Program) -> None:
+def test_forked_child_that_does_not_use_the_device_works(fork_script: Program) -> None:
     result = fork_script(
         """
         import os

@@ -280,7 +280,7 @@ def test_checkpointed_gpt_trains_as_the_one_that_keeps_everything(
 
 
 @each_optimizer
-def test_training_goes_on_from_a_file_on_another_device(
+def test_training_continues_from_a_file_on_another_device(
     device: str, build: Build, tmp_path: Path
 ) -> None:
     whole = gpt()
@@ -391,7 +391,7 @@ def test_storage_is_freed_and_refilled_around_each_use_as_fsdp_does(
 
 
 @pytest.mark.parametrize("swap", ["before backward", "before forward"])
-def test_swapped_data_is_what_the_next_use_reads(device: str, swap: str) -> None:
+def test_next_use_reads_the_swapped_data(device: str, swap: str) -> None:
     """Saving a parameter for backward keeps the parameter, not a copy of its values."""
     results = []
     for place in (device, "cpu"):

@@ -92,7 +92,7 @@ def check_end(start: Program, ending: str, released: str, inline_bytes: str) -> 
 
 
 @both_ways
-def test_fork_with_operators_enqueued_leaves_both_processes_alone(
+def test_both_processes_work_after_a_fork_with_operators_enqueued(
     fork_script: Program, inline_bytes: str
 ) -> None:
     result = fork_script(

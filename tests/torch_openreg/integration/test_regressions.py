@@ -102,7 +102,7 @@ def test_compile_with_aot_eager_trains_attention(device: str) -> None:
     ],
     ids=["out_is_input", "out_is_a_view", "in_place", "copy"],
 )
-def test_write_leaves_a_lazy_clone_alone(
+def test_write_does_not_change_a_lazy_clone(
     device: str, write: Callable[[torch.Tensor], object]
 ) -> None:
     ours, cpu = torch.arange(4.0, device=device), torch.arange(4.0)
@@ -113,7 +113,7 @@ def test_write_leaves_a_lazy_clone_alone(
     assert torch.equal(ours.cpu(), cpu)
 
 
-def test_copy_to_the_host_leaves_a_lazy_clone_alone(device: str) -> None:
+def test_copy_to_the_host_does_not_change_a_lazy_clone(device: str) -> None:
     pinned = torch.arange(4.0).pin_memory()
     clone = torch._lazy_clone(pinned)
     clone.copy_(torch.ones(4, device=device), non_blocking=True)
@@ -147,7 +147,7 @@ def test_program_without_the_device_does_not_start_it(run_script: Program) -> No
     assert (result.returncode, result.stdout) == (0, "False\n"), result
 
 
-def test_wrong_setting_leaves_cpu_programs_alone(run_script: Program) -> None:
+def test_cpu_programs_run_with_a_wrong_setting(run_script: Program) -> None:
     result = run_script(
         "import torch; print(torch.ones(2, 2).to_mkldnn().to_dense().sum().item())",
         OPENREG_DEVICE_COUNT="x",

@@ -87,7 +87,7 @@ def test_current_device_belongs_to_the_thread(device: str) -> None:
     assert torch.openreg.current_device() == before
 
 
-def test_tensor_freed_in_another_thread_gives_its_memory_back(device: str) -> None:
+def test_tensor_freed_in_another_thread_releases_its_memory(device: str) -> None:
     torch.accelerator.synchronize(device)
     before = torch.accelerator.memory_allocated(device)
     tensors = [torch.ones(1 << 16, device=device) for _ in range(8)]

@@ -74,7 +74,7 @@ def test_block_leaves_the_sanitizer_as_it_is_then(
         sanitizer.disable()
 
 
-def test_thread_leaves_what_another_disabled(
+def test_another_thread_can_disable_the_sanitizer(
     main: torch.Stream, side: torch.Stream
 ) -> None:
     sanitizer.enable()
@@ -181,7 +181,7 @@ print(torch.openreg.sanitizer.is_enabled())
     ]
 
 
-def test_forked_child_is_left_alone(output: Output) -> None:
+def test_forked_child_is_not_checked(output: Output) -> None:
     source = """
 import os, torch
 x = torch.ones(3, device="openreg").to("cpu", non_blocking=True)

@@ -29,7 +29,9 @@ def test_finding_does_not_depend_on_when_work_runs(
         read_after_write(main, side)
 
 
-def test_program_goes_on_after_a_report(main: torch.Stream, side: torch.Stream) -> None:
+def test_program_continues_after_a_report(
+    main: torch.Stream, side: torch.Stream
+) -> None:
     with sanitizer.enabled():
         x = new(5)
         with side, pytest.raises(UnsynchronizedAccessError):

@@ -490,7 +490,7 @@ def test_block_that_another_branch_uses_is_not_freed_without_a_report(
         captured(step)
 
 
-def test_graph_from_before_the_sanitizer_is_left_alone(
+def test_graph_from_before_the_sanitizer_is_not_checked(
     main: torch.Stream, side: torch.Stream
 ) -> None:
     x = new(8)

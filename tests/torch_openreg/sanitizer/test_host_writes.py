@@ -238,7 +238,7 @@ def operators_of_the_host_in_turn(main: torch.Stream, side: torch.Stream) -> Non
     ],
     ids=lambda program: program.__name__,
 )
-def test_program_without_such_a_write_is_not_reported(
+def test_program_without_an_unordered_host_write_is_not_reported(
     program: Access, main: torch.Stream, side: torch.Stream
 ) -> None:
     with sanitizer.enabled():
