@@ -96,7 +96,10 @@ def test_fences_in_a_quoted_file_do_not_end_the_quotation(
     [
         ("<!-- quote: ../gone.py -->", "the quoted file ../gone.py does not exist"),
         ("<!-- quote: ../code.py\nstart-at: gone\n-->", "no 'gone' from line 1"),
-        ("<!-- quote: ../code.py\nstart-at: y\nend-at: first\n-->", "'first' from line 3"),
+        (
+            "<!-- quote: ../code.py\nstart-at: y\nend-at: first\n-->",
+            "'first' from line 3",
+        ),
         ("<!-- quote: ../code.py\nlines: 9-\n-->", "select no lines"),
         ("<!-- quote: ../code.py\nafter: y\n-->", "unknown option after"),
     ],

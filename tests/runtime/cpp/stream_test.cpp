@@ -170,8 +170,7 @@ TEST(FullStream, LetsALaunchWaitForRoom) {
     std::this_thread::yield();
   }
   ASSERT_OK(orStreamGetProgress(stream, &enqueued, &completed));
-  EXPECT_EQ(
-      enqueued - completed, 16384u + 1); // plus the blocking kernel
+  EXPECT_EQ(enqueued - completed, 16384u + 1); // plus the blocking kernel
   EXPECT_OK(orEventRecord(full, stream));
   latch.reset();
   host.join();

@@ -12,7 +12,6 @@
 #include "device/error.h"
 #include "memory/cpu_allocator.h"
 #include "message/context.h"
-#include "message/message.h"
 #include "message/protocol.h"
 #include "message/warnings.h"
 #include "random/generator.h"
@@ -668,7 +667,6 @@ void set_executor() {
     executor.libraryCount = paths.size();
     executor.start = "openreg_aten_start_device";
     OPENREG_CHECK(orSetExecutor(&executor));
-    set_fetch_generator(&fetch_generator);
   });
 }
 

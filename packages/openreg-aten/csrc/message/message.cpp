@@ -12,6 +12,7 @@
 #include "message/context.h"
 #include "message/executor.h"
 #include "message/warnings.h"
+#include "random/generator.h"
 #include "stream/stream.h"
 
 #include <ATen/Parallel.h>
@@ -332,6 +333,7 @@ bool sends_messages() {
     const bool sends = !is_thread_setting();
     if (sends) {
       set_executor();
+      set_fetch_generator(&fetch_generator);
     }
     return sends;
   }();

@@ -144,9 +144,8 @@ class OcclBackend final : public c10d::Backend {
     const char* name;
     Tensors inputs = {};
     Tensors outputs = {};
-    c10::DeviceIndex device = -1; // -1: the tensors' device
-    Milliseconds timeout =
-        c10d::kUnsetTimeout; // unset: the group's limit
+    c10::DeviceIndex device = -1;               // -1: the tensors' device
+    Milliseconds timeout = c10d::kUnsetTimeout; // unset: the group's limit
     std::vector<PeerOp> messages = {};
     bool in_place = false; // inputs and outputs are the same tensors
     bool blocks_host = false;

@@ -58,8 +58,8 @@ orError_t orActivityFlush(uint64_t milliseconds) noexcept {
     if (!activity::wait_for_tickets(Deadline::after(limit))) {
       throw Failure(
           orErrorTimeout,
-          "recorded commands have not finished after " +
-              std::to_string(limit) + " ms; they continue");
+          "recorded commands have not finished after " + std::to_string(limit) +
+              " ms; they continue");
     }
   });
 }

@@ -36,8 +36,8 @@ void check_on_device(const char* argument, const void* pointer, int device) {
   if (owner >= 0 && owner != device) {
     throw Failure(
         orErrorInvalidValue,
-        std::string(argument) + " " + hex(pointer) +
-            " belongs to device " + std::to_string(owner) + ", not to device " +
+        std::string(argument) + " " + hex(pointer) + " belongs to device " +
+            std::to_string(owner) + ", not to device " +
             std::to_string(device));
   }
 }

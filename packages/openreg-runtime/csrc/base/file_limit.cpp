@@ -15,8 +15,7 @@ void check_file_size(std::size_t size, const char* what) {
       size > limit.rlim_cur) {
     throw Failure(
         orErrorMemoryAllocation,
-        std::string(what) + " needs a memory file of " +
-            std::to_string(size) +
+        std::string(what) + " needs a memory file of " + std::to_string(size) +
             " bytes, but the file size limit (RLIMIT_FSIZE, ulimit -f) is " +
             std::to_string(limit.rlim_cur) + ": raise the limit");
   }

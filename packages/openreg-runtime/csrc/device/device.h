@@ -71,8 +71,8 @@ class Device {
   Stream default_stream_;
   std::mutex streams_mutex_;
   // Streams are never deleted, because a stale handle may name them.
-  std::vector<Stream*> streams_; // live ones, the default one first
-  std::vector<Stream*> retired_; // ended, but with work or a worker
+  std::vector<Stream*> streams_;          // live ones, the default one first
+  std::vector<Stream*> retired_;          // ended, but with work or a worker
   std::vector<Stream*> recycled_;         // retired and idle
   std::optional<Error> failure_of_ended_; // the first that such a stream left
 };
