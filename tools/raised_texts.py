@@ -95,7 +95,7 @@ def _python(source: str) -> Iterator[tuple[int, str]]:
     """Yields the line and the text of each ``raise`` and warning."""
     texts: dict[str, ast.expr] = {}  # the variables' values, for ``raise X(message)``
     tree = ast.parse(source)
-    nodes = [node for node in ast.walk(tree) if hasattr(node, "lineno")]
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.stmt | ast.expr)]
     for node in sorted(nodes, key=lambda node: (node.lineno, node.col_offset)):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             texts[node.targets[0].id] = node.value

@@ -115,7 +115,7 @@ TEST(orActivityEnable, NoKindAndUnknownKindsAreInvalidValue) {
   }
 }
 
-TEST(orActivityEnable, RecordsWhatWasAskedForOnly) {
+TEST(orActivityEnable, RecordsOnlyTheRequestedActivity) {
   const Stream stream;
   const Recording recording(1U << orActivityCall);
   ASSERT_OK(orLaunchKernelBlocking(stream, nothing, nullptr));
@@ -265,7 +265,7 @@ TEST(orActivityEnable, PartOfAKernelIsNested) {
       1);
 }
 
-TEST(orActivityDisable, WhatWasEnqueuedBeforeStillLeavesItsRecord) {
+TEST(orActivityDisable, WorkEnqueuedBeforeIsStillRecorded) {
   const Stream stream;
   Latch latch(stream);
   {
@@ -296,7 +296,7 @@ TEST(orActivityDisable, NextRecordingHasNothingOfTheLast) {
   EXPECT_EQ(take().records.size(), 0u);
 }
 
-TEST(orActivityFlush, WaitsForWhatIsEnqueued) {
+TEST(orActivityFlush, WaitsForEnqueuedWork) {
   const Stream stream;
   const Recording recording(kKernels);
   for (int i = 0; i < 100; ++i) {
@@ -383,7 +383,7 @@ TEST(orActivityTake, AnotherSizeIsInvalidValue) {
   EXPECT_OK(orActivityTake(&record, sizeof(record), 1, &count, &dropped));
 }
 
-TEST(orActivityGetState, SaysWhatIsRecorded) {
+TEST(orActivityGetState, ReturnsTheRecordedActivity) {
   const unsigned int* kinds = nullptr;
   ASSERT_OK(orActivityGetState(&kinds));
   EXPECT_EQ(*kinds, 0u);
@@ -421,7 +421,7 @@ TEST(orActivityPushId, UnknownKindIsInvalidValue) {
   EXPECT_MESSAGE("kind 2");
 }
 
-TEST(orActivityPopId, GivesTheIdsBackAndThenNone) {
+TEST(orActivityPopId, ReturnsTheIdsAndThenNone) {
   const Recording recording;
   ASSERT_OK(orActivityPushId(orActivityIdUser, 3));
   std::uint64_t id = 0;
@@ -468,7 +468,7 @@ TEST(orLaunchKernelWithInfo, WrongInfoIsInvalidValue) {
   EXPECT_MESSAGE("info.direction 9");
 }
 
-TEST(orLaunchKernelBlockingWithInfo, LaunchThatIsACopySaysSo) {
+TEST(orLaunchKernelBlockingWithInfo, LaunchMarkedAsACopyIsRecordedAsACopy) {
   const Stream stream;
   orLaunchInfo info = info_of("copy", 5);
   info.kind = orActivityMemcpy;

@@ -127,7 +127,7 @@ TEST(orStreamEndCapture, FailsAfterACallThatWaitsForTheStream) {
   });
 }
 
-TEST(orStreamEndCapture, SaysWhatMadeTheCaptureInvalid) {
+TEST(orStreamEndCapture, NamesTheCallThatInvalidatedTheCapture) {
   const Stream stream;
   Captured captured(stream);
   EXPECT_EQ(orStreamQuery(stream), orErrorStreamCaptureUnsupported);
@@ -153,7 +153,7 @@ TEST(orStreamEndCapture, RefusesAnotherStreamAndAnotherThread) {
   EXPECT_OK(captured.end());
 }
 
-TEST(orStreamEndCapture, LetsAnotherThreadEndARelaxedCapture) {
+TEST(orStreamEndCapture, OfARelaxedCaptureWorksInAnotherThread) {
   const Stream stream;
   Captured captured(stream, orStreamCaptureModeRelaxed);
   std::thread([&] { EXPECT_OK(captured.end()); }).join();
@@ -260,7 +260,7 @@ TEST(orStreamDestroy, OfACapturedStreamFailsTheCapture) {
   EXPECT_EQ(captured.end(), orErrorStreamCaptureInvalidated);
 }
 
-TEST(orStreamGetCaptureInfo, GivesEachCaptureANumber) {
+TEST(orStreamGetCaptureInfo, ReturnsADifferentIdForEachCapture) {
   const Stream stream;
   const auto number = [&stream] {
     orStreamCaptureStatus status = orStreamCaptureStatusNone;

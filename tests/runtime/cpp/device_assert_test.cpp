@@ -27,7 +27,7 @@ TEST(orDeviceAssertFail, LeavesTheOtherDevices) {
   EXPECT_OK(orDeviceReset());
 }
 
-TEST(orDeviceAssertFail, InAKernelDropsWhatIsQueued) {
+TEST(orDeviceAssertFail, InAKernelDropsQueuedWork) {
   orStream_t stream = nullptr;
   ASSERT_OK(orStreamCreate(&stream));
   std::atomic<bool> ran{false};

@@ -57,7 +57,7 @@ TEST(orDeviceLose, PastTheCountIsInvalidDevice) {
   EXPECT_EQ(orDeviceLose(-1), orErrorInvalidDevice);
 }
 
-TEST(orDeviceLose, WhatRunsEndsAndWhatIsQueuedIsDropped) {
+TEST(orDeviceLose, RunningWorkEndsAndQueuedWorkIsDropped) {
   const ResetAtTheEnd reset;
   const orStream_t stream = new_stream();
   std::atomic<bool> ended{false};

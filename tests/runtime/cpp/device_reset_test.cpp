@@ -49,7 +49,7 @@ TEST(orDeviceReset, EndsStreamsButNotTheDefaultOne) {
   EXPECT_OK(orStreamSynchronize(of_device));
 }
 
-TEST(orDeviceReset, WaitsForWhatRunsAndDropsWhatIsQueued) {
+TEST(orDeviceReset, WaitsForRunningWorkAndDropsQueuedWork) {
   orStream_t stream = nullptr;
   ASSERT_OK(orStreamCreate(&stream));
   std::atomic<bool> ended{false};

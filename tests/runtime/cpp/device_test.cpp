@@ -52,7 +52,7 @@ TEST(orSetDevice, PastTheCountIsInvalidDevice) {
   EXPECT_EQ(device, 0);
 }
 
-TEST(orGetDeviceProperties, GivesNameAndMemory) {
+TEST(orGetDeviceProperties, ReturnsNameAndMemory) {
   orDeviceProp prop = OPENREG_DEVICE_PROP_INIT;
   ASSERT_OK(orGetDeviceProperties(&prop, 1));
   EXPECT_STREQ(prop.name, "OpenReg simulated device");
@@ -79,7 +79,7 @@ TEST(orDeviceGetAttribute, AgreesWithTheProperties) {
   EXPECT_EQ(attribute(orDevAttrComputeCapabilityMinor), prop.minor);
 }
 
-TEST(orDeviceGetAttribute, SaysWhatTheDeviceCanDo) {
+TEST(orDeviceGetAttribute, ReturnsTheCapabilitiesOfTheDevice) {
   EXPECT_EQ(attribute(orDevAttrMemoryAlignment), 512);
   EXPECT_EQ(attribute(orDevAttrConcurrentKernels), 1);
   EXPECT_EQ(attribute(orDevAttrStreamPrioritiesSupported), 0);

@@ -107,7 +107,7 @@ TEST(orGetLastError, IsThereInDestructorsAtTheEndOfAThread) {
   EXPECT_NE(message.find("device 77"), std::string::npos) << message;
 }
 
-TEST(orGetErrorMessage, NamesFunctionValueAndWhatIsAccepted) {
+TEST(orGetErrorMessage, NamesFunctionValueAndAcceptedValues) {
   ASSERT_EQ(orSetDevice(7), orErrorInvalidDevice);
   EXPECT_MESSAGE("orSetDevice: device 7 does not exist");
   EXPECT_MESSAGE("0 to 1");

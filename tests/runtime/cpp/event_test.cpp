@@ -82,7 +82,7 @@ TEST(orEventElapsedTime, ReportsTheFailureOfAKernelBeforeIt) {
   EXPECT_MESSAGE("broken");
 }
 
-TEST(orEventRecord, OnAnIdleStreamKeepsAFailureThatNobodyReported) {
+TEST(orEventRecord, OnAnIdleStreamKeepsAnUnreportedFailure) {
   const Stream stream;
   const Event event;
   ASSERT_OK(orLaunchKernel(stream, [] { throw std::runtime_error("broken"); }));

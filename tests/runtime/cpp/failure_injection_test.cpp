@@ -211,7 +211,7 @@ TEST(orFailureInject, ManyThreadsAreHitAsOftenAsOne) {
   EXPECT_EQ(failure.hits(), 80u);
 }
 
-TEST(orFailureGetCounts, TellsCallsAndHits) {
+TEST(orFailureGetCounts, ReturnsCallsAndHits) {
   const InjectedFailure failure(
       {.site = orFailureLaunch, .first = 2, .period = 2});
   for (int i = 0; i < 5; ++i) {
@@ -383,7 +383,7 @@ TEST(orMalloc, InjectedDeviceLostSticksToTheDevice) {
 constexpr std::uint64_t kDelay = 20'000; // microseconds
 constexpr std::chrono::microseconds kDelayTime{kDelay};
 
-TEST(orFailureInject, DelayHoldsTheWorkAndWhatComesAfterIt) {
+TEST(orFailureInject, DelayHoldsTheWorkAndLaterWork) {
   const Stream stream;
   const Stream other;
   const InjectedFailure failure(

@@ -139,7 +139,7 @@ TEST_F(FailureSettings, FailuresSurfaceAtTheLaunchIfThatBlocks) {
   unsetenv("OPENREG_LAUNCH_BLOCKING");
 }
 
-TEST_F(FailureSettings, WrongTextFailsEveryUseAndSaysWhatIsAccepted) {
+TEST_F(FailureSettings, WrongTextFailsEveryUseAndNamesAcceptedTexts) {
   const std::pair<const char*, const char*> wrong[] = {
       {"alloc:first=1", "'alloc' is not a site: expected malloc, malloc_host"},
       {"malloc:nth=1", "'nth' is not a key: expected device, error, delay"},

@@ -285,7 +285,7 @@ TEST(orGraphLaunch, AfterAResetIsDeviceLost) {
   EXPECT_OK(orGraphDestroy(graph));
 }
 
-TEST(orGraphDestroy, GivesArgumentBlocksBackAfterTheLastLaunch) {
+TEST(orGraphDestroy, FreesArgumentBlocksAfterTheLastLaunch) {
   const Stream stream;
   const auto alive = std::make_shared<int>(0);
   {
@@ -302,7 +302,7 @@ TEST(orGraphDestroy, GivesArgumentBlocksBackAfterTheLastLaunch) {
   EXPECT_EQ(alive.use_count(), 1);
 }
 
-TEST(orStreamEndCapture, GivesArgumentBlocksOfAFailedCaptureBack) {
+TEST(orStreamEndCapture, FreesArgumentBlocksOfAFailedCapture) {
   const Stream stream;
   const auto alive = std::make_shared<int>(0);
   {

@@ -58,7 +58,7 @@ class Pinned {
   void* pointer_ = nullptr;
 };
 
-TEST(orHostRegister, LetsCopiesGoOnWithoutTheHost) {
+TEST(orHostRegister, MakesCopiesAsynchronous) {
   const Stream stream;
   const Block block(64);
   ASSERT_OK(orMemset(block.get(), 3, 64));

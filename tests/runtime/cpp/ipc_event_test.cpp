@@ -276,7 +276,7 @@ TEST(orIpcOpenEventHandle, WaitEndsAtTheLimitOfTheDevice) {
   });
 }
 
-TEST(orIpcOpenEventHandle, LostDeviceWaitsForNobody) {
+TEST(orIpcOpenEventHandle, LostDeviceDoesNotWait) {
   EXPECT_TWO_PROCESSES(offer_a_held_event, [](OtherProcess other) {
     {
       const OpenedEvent event(other);

@@ -149,7 +149,7 @@ TEST(orMalloc, TakesTheBytesOfAFreedBlockOnceTheOtherProcessHasClosedIt) {
   });
 }
 
-TEST(orFree, OfABlockWhoseOtherProcessIsKilledGivesItBack) {
+TEST(orFree, OfABlockWhoseOtherProcessIsKilledReleasesIt) {
   EXPECT_TWO_PROCESSES(
       [](OtherProcess other) {
         const OpenedBlock block(other.receive<orIpcMemHandle_t>());
@@ -166,7 +166,7 @@ TEST(orFree, OfABlockWhoseOtherProcessIsKilledGivesItBack) {
       });
 }
 
-TEST(orIpcCloseMemHandle, OfOneOfTwoBlocksGivesBackThatOne) {
+TEST(orIpcCloseMemHandle, OfOneOfTwoBlocksReleasesThatOne) {
   EXPECT_TWO_PROCESSES(
       [](OtherProcess other) {
         {

@@ -9,7 +9,7 @@
 
 namespace {
 
-TEST(orIpcGetMemHandle, WhatIsNoBlockIsInvalidValue) {
+TEST(orIpcGetMemHandle, PointerToOtherMemoryIsInvalidValue) {
   int object = 0;
   orIpcMemHandle_t handle;
   EXPECT_EQ(orIpcGetMemHandle(&handle, &object), orErrorInvalidValue);
@@ -272,7 +272,7 @@ TEST(orIpcCloseMemHandle, WaitsForTheWorkOfTheDevice) {
   });
 }
 
-TEST(orIpcCloseMemHandle, WhatIsNotOpenIsInvalidValue) {
+TEST(orIpcCloseMemHandle, PointerThatIsNotOpenIsInvalidValue) {
   EXPECT_TWO_PROCESSES(offer_a_block, [](OtherProcess other) {
     int object = 0;
     EXPECT_EQ(orIpcCloseMemHandle(&object), orErrorInvalidValue);

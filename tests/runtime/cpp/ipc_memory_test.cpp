@@ -60,7 +60,7 @@ TEST(orIpcOpenMemHandle, SharesBytesBothWays) {
       });
 }
 
-TEST(orIpcOpenMemHandle, GivesAnOrdinaryBlockOfTheDevice) {
+TEST(orIpcOpenMemHandle, ReturnsAnOrdinaryBlockOfTheDevice) {
   EXPECT_TWO_PROCESSES(
       [](OtherProcess other) {
         const CurrentDevice current(1);
@@ -161,7 +161,7 @@ TEST(orIpcOpenMemHandle, OutlivesTheProcessOfTheBlock) {
       });
 }
 
-TEST(orIpcOpenMemHandle, OfABlockThatIsFreedMeanwhileStaysMapped) {
+TEST(orIpcOpenMemHandle, OfABlockThatIsThenFreedStaysMapped) {
   constexpr std::size_t kSize = std::size_t{80} << 20; // its pages are released
   EXPECT_TWO_PROCESSES(
       [](OtherProcess other) {

@@ -269,7 +269,7 @@ TEST(orLaunchKernelBlocking, RunsOnTheCallingThread) {
   EXPECT_EQ(ran, std::this_thread::get_id());
 }
 
-TEST(orLaunchKernelBlocking, RunsAfterWhatIsEnqueued) {
+TEST(orLaunchKernelBlocking, RunsAfterEnqueuedWork) {
   const Stream stream;
   std::vector<int> order;
   Latch latch(stream);

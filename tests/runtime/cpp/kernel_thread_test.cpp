@@ -62,7 +62,7 @@ TEST(orMalloc, InAKernelTakesFromItsDevice) {
   EXPECT_OK(orFree(pointer));
 }
 
-TEST(orGetLastError, InAKernelIsNotThatOfTheThread) {
+TEST(orGetLastError, InAKernelIsSeparateFromTheThreads) {
   EXPECT_EQ(orMalloc(nullptr, 1), orErrorInvalidValue);
   const std::string before = orGetErrorMessage();
   orError_t at_first = orErrorUnknown;
@@ -78,7 +78,7 @@ TEST(orGetLastError, InAKernelIsNotThatOfTheThread) {
   EXPECT_EQ(orGetLastError(), orErrorInvalidValue);
 }
 
-TEST(orGetErrorMessage, OfNotReadyInAKernelIsNotThatOfTheThread) {
+TEST(orGetErrorMessage, OfNotReadyInAKernelIsSeparateFromTheThreads) {
   const Stream stream;
   const Latch latch(stream);
   EXPECT_EQ(orMalloc(nullptr, 1), orErrorInvalidValue);

@@ -88,7 +88,7 @@ TEST(orIsInBadFork, OnlyInAChildForkedAfterUse) {
   EXPECT_EQ(status, 0);
 }
 
-TEST(orGetResourceUsage, CountsWhatIsMade) {
+TEST(orGetResourceUsage, CountsCreatedObjects) {
   const orResourceUsage before = usage_now();
   const Block block(1000);
   const PinnedBlock pinned(100);

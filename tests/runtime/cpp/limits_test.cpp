@@ -44,7 +44,7 @@ TEST(orDeviceSetLimit, IsReadBackAndForTheCurrentDeviceOnly) {
   ASSERT_OK(orDeviceSetLimit(orLimitWaitTimeout, 0));
 }
 
-TEST(orDeviceSetLimit, WhatCanNotBeIsInvalidValue) {
+TEST(orDeviceSetLimit, ImpossibleLimitIsInvalidValue) {
   EXPECT_EQ(orDeviceSetLimit(orLimitMemory, kAll + 1), orErrorInvalidValue);
   EXPECT_MESSAGE("expected 0 to 17179869184 bytes");
   EXPECT_EQ(
@@ -65,7 +65,7 @@ TEST(orMalloc, PastTheMemoryLimitIsMemoryAllocation) {
   const Block other(2 * kMiB);
 }
 
-TEST(orMalloc, MemoryLimitBelowWhatIsInUseHoldsUntilEnoughIsFreed) {
+TEST(orMalloc, MemoryLimitBelowCurrentUseHoldsUntilEnoughIsFreed) {
   const Block kept(kMiB);
   {
     const Block more(kMiB);

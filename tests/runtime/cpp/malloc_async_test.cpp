@@ -7,7 +7,7 @@
 
 namespace {
 
-TEST(orMallocAsync, GivesABlockThatTheStreamCanUse) {
+TEST(orMallocAsync, ReturnsABlockThatTheStreamCanUse) {
   const Stream stream;
   char* block = allocate(1000, stream);
   ASSERT_OK(orMemsetAsync(block, 3, 1000, stream));
@@ -17,14 +17,14 @@ TEST(orMallocAsync, GivesABlockThatTheStreamCanUse) {
   ASSERT_OK(orFreeAsync(block, stream));
 }
 
-TEST(orMallocAsync, OfNoBytesGivesNull) {
+TEST(orMallocAsync, OfNoBytesReturnsNull) {
   void* pointer = &pointer;
   EXPECT_OK(orMallocAsync(&pointer, 0, nullptr));
   EXPECT_EQ(pointer, nullptr);
   EXPECT_OK(orFreeAsync(nullptr, nullptr));
 }
 
-TEST(orMallocAsync, OnABusyStreamHasWhatWasFreedThereAtOnce) {
+TEST(orMallocAsync, OnABusyStreamReusesItsFreedBlocksImmediately) {
   const Stream stream;
   char* block = allocate(kSize, stream);
   {
@@ -102,7 +102,7 @@ TEST(orMallocAsync, WaitsForFreesOfThePoolRatherThanFail) {
   ASSERT_OK(orFree(block));
 }
 
-TEST(orMallocAsync, WaitsForTheFreeAndNotForWhatComesBehindIt) {
+TEST(orMallocAsync, WaitsForTheFreeButNotForLaterWork) {
   const Limit limit(orLimitMemory, kSize);
   const Stream stream;
   const Stream other;
@@ -157,7 +157,7 @@ TEST(orMallocAsync, IsAnAllocationToInjectedFailures) {
   EXPECT_EQ(failure.hits(), 1u);
 }
 
-TEST(orMalloc, HasWhatPoolsKeepRatherThanFail) {
+TEST(orMalloc, ReleasesKeptPoolMemoryBeforeItFails) {
   orDeviceProp prop = OPENREG_DEVICE_PROP_INIT;
   ASSERT_OK(orGetDeviceProperties(&prop, 0));
   const orMemPool_t pool = default_pool();
@@ -269,7 +269,7 @@ TEST(orFree, AfterOrFreeAsyncIsInvalidValue) {
   ASSERT_OK(orDeviceSynchronize());
 }
 
-TEST(orFreeAsync, WhatIsNoBlockIsInvalidValue) {
+TEST(orFreeAsync, PointerToOtherMemoryIsInvalidValue) {
   int object = 0;
   EXPECT_EQ(orFreeAsync(&object, nullptr), orErrorInvalidValue);
   EXPECT_MESSAGE("is not a device pointer");
@@ -278,7 +278,7 @@ TEST(orFreeAsync, WhatIsNoBlockIsInvalidValue) {
   EXPECT_MESSAGE("it is inside of the block");
 }
 
-TEST(orFreeAsync, OfABlockOfOrMallocGivesItToTheDeviceInItsTurn) {
+TEST(orFreeAsync, OfABlockOfOrMallocFreesItInStreamOrder) {
   const std::size_t before = free_bytes();
   const Stream stream;
   void* block = nullptr;
@@ -317,7 +317,7 @@ TEST(orFree, OfABlockOfAPoolWaitsForTheDevice) {
   EXPECT_EQ(free_bytes(), before);
 }
 
-TEST(orMallocAsync, ByManyThreadsGivesDistinctBlocks) {
+TEST(orMallocAsync, ByManyThreadsReturnsDistinctBlocks) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([i] {

@@ -254,7 +254,7 @@ TEST(orMemset, OfPinnedMemoryWaitsForTheDefaultStreamOfTheCurrentDevice) {
   EXPECT_EQ(*byte, 2);
 }
 
-TEST(orMemset, OfPageableMemoryIsInvalidValueAndSaysWhatIsAccepted) {
+TEST(orMemset, OfPageableMemoryIsInvalidValueAndNamesAcceptedMemory) {
   char host[8] = {};
   EXPECT_EQ(orMemset(host, 1, 8), orErrorInvalidValue);
   EXPECT_MESSAGE("orMalloc, orMallocHost or orHostRegister");

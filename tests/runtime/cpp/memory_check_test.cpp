@@ -113,7 +113,7 @@ TEST_F(MemoryCheck, KernelThatPassesTheLastPageOfABlockFaults) {
       "at 0x[0-9a-f]+, past its end.\\.\n");
 }
 
-TEST_F(MemoryCheck, KernelThatTouchesWhatWasNeverAllocatedFaults) {
+TEST_F(MemoryCheck, KernelThatAccessesUnallocatedMemoryFaults) {
   EXPECT_DEATH(
       {
         turn_on();
@@ -277,7 +277,7 @@ TEST_F(MemoryCheck, TooManyBlocksAreMemoryAllocationAndLeaveMappings) {
       "");
 }
 
-TEST_F(MemoryCheck, BlockFreedAtExitUnderAKernelIsNoFault) {
+TEST_F(MemoryCheck, BlockFreedAtExitUnderAKernelDoesNotFault) {
   EXPECT_EXIT(
       {
         turn_on();
@@ -306,7 +306,7 @@ TEST_F(MemoryCheck, BlockFreedAtExitUnderAKernelIsNoFault) {
       "^$");
 }
 
-TEST_F(MemoryCheck, TurnedOffLetsAKernelTouchAFreedBlock) {
+TEST_F(MemoryCheck, TurnedOffLetsAKernelAccessAFreedBlock) {
   EXPECT_EXIT(
       {
         char* pointer = allocate(64);

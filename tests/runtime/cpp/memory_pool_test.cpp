@@ -6,7 +6,7 @@
 
 namespace {
 
-TEST(orStreamSynchronize, GivesBackWhatIsBeyondTheReleaseThreshold) {
+TEST(orStreamSynchronize, ReleasesMemoryBeyondTheReleaseThreshold) {
   const orMemPool_t pool = default_pool();
   const Stream stream;
   set(pool, orMemPoolAttrReleaseThreshold, kSize);
@@ -30,7 +30,7 @@ TEST(orMemGetInfo, CountsReservedMemoryAsUsed) {
   EXPECT_EQ(free_bytes(), before);
 }
 
-TEST(orMemPoolGetAttribute, CountsWhatIsReservedAndUsed) {
+TEST(orMemPoolGetAttribute, CountsReservedAndUsedMemory) {
   const Pool pool;
   void* block = nullptr;
   ASSERT_OK(orMallocFromPoolAsync(&block, 1000, pool, nullptr));
@@ -52,7 +52,7 @@ TEST(orMemPoolGetAttribute, CountsWhatIsReservedAndUsed) {
   EXPECT_MESSAGE("attr 5 is not an orMemPoolAttr: expected 0 to 4");
 }
 
-TEST(orMemPoolSetAttribute, ResetsHighWatermarksToWhatIsThere) {
+TEST(orMemPoolSetAttribute, ResetsHighWatermarksToCurrentValues) {
   const Pool pool;
   std::uint64_t value = 1;
   EXPECT_EQ(
@@ -74,7 +74,7 @@ TEST(orMemPoolSetAttribute, ResetsHighWatermarksToWhatIsThere) {
   ASSERT_OK(orDeviceSynchronize());
 }
 
-TEST(orMemPoolTrimTo, GivesBackFreedBlocksDownToTheBytes) {
+TEST(orMemPoolTrimTo, ReleasesFreedBlocksDownToTheBytes) {
   const Pool pool;
   set(pool, orMemPoolAttrReleaseThreshold, ~std::uint64_t{0});
   void* blocks[3] = {};
@@ -90,7 +90,7 @@ TEST(orMemPoolTrimTo, GivesBackFreedBlocksDownToTheBytes) {
   EXPECT_EQ(reserved(pool), 0u);
 }
 
-TEST(orMemPoolTrimTo, LeavesWhatEnqueuedWorkUses) {
+TEST(orMemPoolTrimTo, KeepsBlocksOfEnqueuedWork) {
   const Pool pool;
   const Stream stream;
   void* block = nullptr;
@@ -165,7 +165,7 @@ TEST(orMemPoolDestroy, LeavesItsBlocksUntilTheyAreFreed) {
   EXPECT_EQ(free_bytes(), before);
 }
 
-TEST(orMemPoolDestroy, GivesItsFreedBlocksBack) {
+TEST(orMemPoolDestroy, ReleasesItsFreedBlocks) {
   const std::size_t before = free_bytes();
   orMemPool_t pool = nullptr;
   const orMemPoolProps props = OPENREG_MEM_POOL_PROPS_INIT;
@@ -251,7 +251,7 @@ TEST(orIpcGetMemHandle, OfMemoryOfAPoolIsInvalidValue) {
 
 using UnderMemoryCheck = FreshProcess;
 
-TEST_F(UnderMemoryCheck, KernelThatTouchesWhatAPoolGaveBackFaults) {
+TEST_F(UnderMemoryCheck, KernelThatAccessesReleasedPoolMemoryFaults) {
   EXPECT_DEATH(
       {
         setenv("OPENREG_MEMORY_CHECK", "1", 1);

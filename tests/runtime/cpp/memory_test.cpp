@@ -48,7 +48,7 @@ TEST(orMalloc, PastTheCapacityIsMemoryAllocation) {
   EXPECT_EQ(free_bytes(), 0u);
 }
 
-TEST(orMalloc, FragmentationDoesNotFailWhatTheCapacityAllows) {
+TEST(orMalloc, FragmentationDoesNotFailAllocationsWithinTheCapacity) {
   const std::size_t unit = free_bytes() / 16;
   std::vector<void*> blocks(16);
   for (auto& block : blocks) {
@@ -151,7 +151,7 @@ TEST(orFree, InAKernelIsNotPermittedAndKeepsTheBlock) {
   ASSERT_OK(orStreamSynchronize(stream));
 }
 
-TEST(orFree, GivesMemoryBackToTheSystem) {
+TEST(orFree, ReleasesMemoryToTheSystem) {
   constexpr std::size_t kSize = kMoreThanKept;
   drop_kept_memory();
   const std::size_t before = resident_shared();
@@ -303,7 +303,7 @@ TEST(orFreeHost, WaitsForTheWorkOfAllDevices) {
   releaser.join();
 }
 
-TEST(orFreeHost, WhatIsNoPinnedBlockIsInvalidValue) {
+TEST(orFreeHost, PointerToOtherMemoryIsInvalidValue) {
   const Block block(64);
   const PinnedBlock pinned(64);
   int object = 0;

@@ -128,7 +128,7 @@ TEST(NestedCalls, BlockingLaunchAfterWorkOfTheKernelIsNotPermitted) {
   ASSERT_OK(orStreamSynchronize(stream));
 }
 
-TEST(orStreamSynchronize, WaitsForWhatItsKernelsEnqueueThere) {
+TEST(orStreamSynchronize, WaitsForWorkThatItsKernelsEnqueueThere) {
   const Stream stream;
   int ran = 0;
   Signal released;
@@ -146,7 +146,7 @@ TEST(orStreamSynchronize, WaitsForWhatItsKernelsEnqueueThere) {
   host.join();
 }
 
-TEST(orDeviceSynchronize, WaitsForWhatARunningKernelLaunches) {
+TEST(orDeviceSynchronize, WaitsForKernelsLaunchedByARunningKernel) {
   const Stream late; // checked before the kernel launches on it
   const Stream stream;
   std::atomic<bool> ran{false};
@@ -171,7 +171,7 @@ TEST(orDeviceSynchronize, WaitsForWhatARunningKernelLaunches) {
   host.join();
 }
 
-TEST(orFree, WaitsForWhatARunningKernelLaunches) {
+TEST(orFree, WaitsForKernelsLaunchedByARunningKernel) {
   const Stream late;
   const Stream stream;
   void* pointer = nullptr;
@@ -188,7 +188,7 @@ TEST(orFree, WaitsForWhatARunningKernelLaunches) {
   EXPECT_OK(orDeviceSynchronize());
 }
 
-TEST(orFreeHost, WaitsForWhatAKernelLaunchesOnAnotherDevice) {
+TEST(orFreeHost, WaitsForKernelsLaunchedOnAnotherDevice) {
   orStream_t other = nullptr;
   ASSERT_OK(orStreamGetDefault(&other, 1));
   void* pinned = nullptr;
@@ -330,7 +330,7 @@ TEST(NestedCalls, KernelWithinAKernelThatWaitsForTheOuterOneIsNotPermitted) {
       (call.result == orErrorNotPermitted) + (of_c == orErrorNotPermitted), 1);
 }
 
-TEST(NestedCalls, WorkOfAKernelThatAWaitRunsIsNotThatOfTheWaitingKernel) {
+TEST(NestedCalls, WorkOfAKernelThatAWaitRunsIsNotWorkOfTheWaitingKernel) {
   // For both threads that may run B's kernel: a worker, or the waiting thread.
   for (int round = 0; round < 100; ++round) {
     const Stream a;

@@ -48,7 +48,7 @@ class OtherCopy {
 
 class OtherCopyInUse : public FreshProcess {};
 
-TEST_F(OtherCopyInUse, LetsNoFunctionOfThisOneUseTheDevices) {
+TEST_F(OtherCopyInUse, FailsAllFunctionsOfThisOneThatUseDevices) {
   EXPECT_EXIT(
       {
         OtherCopy other;
@@ -95,7 +95,7 @@ TEST_F(OtherCopyInUse, IsNotHarmedByThisOne) {
       "^$");
 }
 
-TEST_F(OtherCopyInUse, IsNoMatterWhileItUsesNoDevice) {
+TEST_F(OtherCopyInUse, IsAcceptedBeforeItUsesDevices) {
   EXPECT_EXIT(
       {
         OtherCopy other;

@@ -87,7 +87,7 @@ TEST(orDeviceCanAccessPeer, PastTheCountIsInvalidDevice) {
   EXPECT_EQ(orDeviceCanAccessPeer(&can, 0, -1), orErrorInvalidDevice);
 }
 
-TEST(orDeviceEnablePeerAccess, LetsKernelsReachThePeer) {
+TEST(orDeviceEnablePeerAccess, LetsKernelsAccessThePeer) {
   const BlockOf block(1, 64);
   ASSERT_OK(orDeviceEnablePeerAccess(1, 0));
   EXPECT_OK(write_in_kernel(0, block.get()));
@@ -225,7 +225,7 @@ TEST(orDeviceCanAccessPeer, IsFalseWherePeerAccessIsTurnedOff) {
       "");
 }
 
-TEST(orDeviceEnablePeerAccess, WherePeerAccessIsTurnedOffIsNotSupported) {
+TEST(orDeviceEnablePeerAccess, WithPeerAccessTurnedOffIsNotSupported) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {

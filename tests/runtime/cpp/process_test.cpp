@@ -269,7 +269,7 @@ TEST_F(Exit, EventThatIsRecordedInAnExitHandlerIsReached) {
       "at exit: orSuccess");
 }
 
-TEST_F(Exit, StreamPerThreadOfTheMainThreadStays) {
+TEST_F(Exit, StreamPerThreadOfTheMainThreadSurvivesExitHandlers) {
   EXPECT_EXIT(
       {
         std::atexit([] {

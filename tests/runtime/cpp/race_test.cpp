@@ -96,7 +96,7 @@ TEST(orDeviceReset, WhileOtherThreadsUseTheDevice) {
   EXPECT_OK(orDeviceReset());
 }
 
-TEST(orDeviceReset, LetsNoCallOfBeforeItHarmTheNewDevice) {
+TEST(orDeviceReset, EarlierCallsDoNotHarmTheNewDevice) {
   // Only one thread allocates, so no other block has the address of a lost one.
   constexpr int kResets = 500;
   Codes codes;
@@ -199,7 +199,7 @@ TEST(orMemcpyPeer, WhileTheOtherDeviceIsResetHarmsNeither) {
   codes.expect_only({orSuccess, orErrorDeviceLost, orErrorInvalidValue});
 }
 
-TEST(orStreamSynchronize, IsNoSuccessIfAResetDropsTheWork) {
+TEST(orStreamSynchronize, FailsIfAResetDropsTheWork) {
   // Waits that end after the reset could mistake the new device for the old
   // one.
   for (int round = 0; round < 50; ++round) {

@@ -80,7 +80,7 @@ TEST(orGetSettingCount, IsTheNumberOfVariables) {
   EXPECT_GE(count, 10); // plus settings registered by other tests
 }
 
-TEST(orGetSetting, SaysWhereEachValueComesFrom) {
+TEST(orGetSetting, ReturnsTheSourceOfEachValue) {
   std::set<std::string> names;
   for (int index = 0; index < setting_count(); ++index) {
     orSetting setting = OPENREG_SETTING_INIT;
@@ -105,7 +105,7 @@ orSetting setting_of(const char* name) {
   return setting;
 }
 
-TEST(orGetSettingByName, FindsWhatTheIndexFinds) {
+TEST(orGetSettingByName, ReturnsTheSettingOfTheIndex) {
   for (int index = 0; index < setting_count(); ++index) {
     orSetting setting = OPENREG_SETTING_INIT;
     ASSERT_OK(orGetSetting(index, &setting));
@@ -154,7 +154,7 @@ TEST_F(Settings, DisableIsSplitIntoNamesAlsoWhereTheOthersAreWrong) {
       "^$");
 }
 
-TEST(orGetSettingByName, DisableIsNothingAtFirst) {
+TEST(orGetSettingByName, DisableIsEmptyByDefault) {
   const orSetting setting = setting_of("OPENREG_DISABLE");
   EXPECT_STREQ(setting.value, "none");
   EXPECT_EQ(setting.names, nullptr);
@@ -217,7 +217,7 @@ TEST(orRegisterSetting, OfAnotherKindIsInvalidValue) {
 
 constexpr orSetting kNoSetting = OPENREG_SETTING_INIT; // no macro in a macro
 
-TEST_F(Settings, RegisteredWrongValueFailsWhatReturnsSettings) {
+TEST_F(Settings, RegisteredWrongValueFailsCallsThatReturnSettings) {
   struct Case {
     orSettingKind kind;
     const char* value;

@@ -24,7 +24,7 @@ TEST(orStreamQuery, NotReadyWhileKernelRuns) {
   EXPECT_EQ(orStreamQuery(stream), orSuccess);
 }
 
-TEST(orStreamQuery, NotReadyIsNoFailure) {
+TEST(orStreamQuery, NotReadyIsNotAFailure) {
   static_cast<void>(orGetLastError());
   const Stream stream;
   const Latch latch(stream);
@@ -32,7 +32,7 @@ TEST(orStreamQuery, NotReadyIsNoFailure) {
   EXPECT_EQ(orPeekAtLastError(), orSuccess);
 }
 
-TEST(orStreamQuery, FailureStays) {
+TEST(orStreamQuery, FailurePersists) {
   const Stream stream;
   const Event event;
   ASSERT_OK(orLaunchKernel(stream, [] { throw std::runtime_error("broken"); }));
@@ -111,7 +111,7 @@ TEST(orStreamGetProgress, KernelSeesItselfAsNotCompleted) {
   EXPECT_EQ(completed, before);
 }
 
-TEST(orStreamGetProgress, NeverSaysCompletedBeforeAnEventThatIsNotReady) {
+TEST(orStreamGetProgress, NeverExceedsAnEventThatIsNotReady) {
   const Stream stream;
   const Event event;
   for (int round = 0; round < 20'000; ++round) {
@@ -126,7 +126,7 @@ TEST(orStreamGetProgress, NeverSaysCompletedBeforeAnEventThatIsNotReady) {
   }
 }
 
-TEST(orDeviceGetEnqueueCounter, CountsWhatStreamsAreGiven) {
+TEST(orDeviceGetEnqueueCounter, CountsEnqueuedCommands) {
   const Stream stream;
   const Event event;
   const uint64_t* counter = nullptr;
@@ -151,7 +151,7 @@ TEST(orDeviceGetEnqueueCounter, RejectsDevicesThatAreNotThere) {
   EXPECT_EQ(orDeviceGetEnqueueCounter(&counter, 99), orErrorInvalidDevice);
 }
 
-TEST(FullStream, LetsALaunchWaitForRoom) {
+TEST(FullStream, MakesALaunchWaitForRoom) {
   const Stream stream;
   const Event full;
   constexpr int kMore = 16384 + 1000;

@@ -115,7 +115,7 @@ TEST(orFreeAsync, AtTheEndOfAThreadTakesItsStreamPerThread) {
   EXPECT_EQ(usage.deviceBlocks, 0u);
 }
 
-TEST(orDeviceReset, GivesThreadsANewStreamPerThread) {
+TEST(orDeviceReset, CreatesNewStreamsPerThread) {
   in_a_thread([] {
     ASSERT_OK(orLaunchKernel(orStreamPerThread, [] {}));
     ASSERT_OK(orDeviceReset());

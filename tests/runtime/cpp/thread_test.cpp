@@ -32,7 +32,7 @@ TEST_F(Threads, SignalsGoToTheThreadsOfTheProgram) {
       "");
 }
 
-TEST_F(Threads, MaskOfTheThreadThatEnqueuesStays) {
+TEST_F(Threads, SignalMaskOfTheEnqueuingThreadIsUnchanged) {
   sigset_t before;
   sigset_t after;
   pthread_sigmask(SIG_SETMASK, nullptr, &before);
@@ -86,7 +86,7 @@ bool is_cancelled_after(Wait wait, Release release) {
   return call.returned && result == PTHREAD_CANCELED;
 }
 
-TEST(orStreamSynchronize, IsNoPlaceWhereAThreadIsCancelled) {
+TEST(orStreamSynchronize, IsNotACancellationPoint) {
   CANCELS_A_THREAD();
   const Stream stream;
   Latch latch(stream);
@@ -95,7 +95,7 @@ TEST(orStreamSynchronize, IsNoPlaceWhereAThreadIsCancelled) {
       [&] { latch.release(); }));
 }
 
-TEST(orStreamSynchronize, ThatRunsAKernelIsNoPlaceWhereAThreadIsCancelled) {
+TEST(orStreamSynchronize, ThatRunsAKernelIsNotACancellationPoint) {
   CANCELS_A_THREAD();
   const Stream stream;
   Latch latch(stream);
@@ -110,7 +110,7 @@ TEST(orStreamSynchronize, ThatRunsAKernelIsNoPlaceWhereAThreadIsCancelled) {
   EXPECT_EQ(ran, 1);
 }
 
-TEST(orEventSynchronize, IsNoPlaceWhereAThreadIsCancelled) {
+TEST(orEventSynchronize, IsNotACancellationPoint) {
   CANCELS_A_THREAD();
   const Stream stream;
   const Event event;
@@ -138,7 +138,7 @@ bool returns_to_a_cancelled_thread(Body body) {
   return is_cancelled_after(body, [] {});
 }
 
-TEST_F(Threads, FirstUseIsNoPlaceWhereAThreadIsCancelled) {
+TEST_F(Threads, FirstUseIsNotACancellationPoint) {
   CANCELS_A_THREAD();
   EXPECT_EXIT(
       std::_Exit(
@@ -147,7 +147,7 @@ TEST_F(Threads, FirstUseIsNoPlaceWhereAThreadIsCancelled) {
       "");
 }
 
-TEST(orIpcGetMemHandle, IsNoPlaceWhereAThreadIsCancelled) {
+TEST(orIpcGetMemHandle, IsNotACancellationPoint) {
   CANCELS_A_THREAD();
   void* block = nullptr;
   ASSERT_OK(orMalloc(&block, 64));
