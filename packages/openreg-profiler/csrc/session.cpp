@@ -17,8 +17,8 @@
 namespace openreg::profiler {
 namespace {
 
-/// What to record for a trace of these types. The runtime's allocations are
-/// blocks of PyTorch's pool.
+/// The activity to record for a trace of these types. The runtime's allocations
+/// are blocks of PyTorch's pool.
 unsigned int kinds_of(const std::set<libkineto::ActivityType>& types) {
   using Type = libkineto::ActivityType;
   constexpr std::pair<Type, orActivityKind> kKinds[] = {

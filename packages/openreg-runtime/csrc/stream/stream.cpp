@@ -374,7 +374,7 @@ void Stream::execute_queued(Lock& lock, std::uint64_t most) {
     Entry entry;
     std::optional<Error> error; // set if it failed to begin
   };
-  std::deque<Begun> begun;    // the lane has pointers to what is in there
+  std::deque<Begun> begun;    // the lane points to its elements
   std::optional<Error> first; // failure; later commands are dropped
   std::uint64_t room = std::min(most, kMostInTurn);
   const auto may_begin = [&] { return room > 0 && !first && queues_next(); };

@@ -14,12 +14,12 @@ from torch_openreg import _settings
 
 
 class Mechanism(NamedTuple):
-    """One way in which PyTorch lets a backend in.
+    """An extension point of PyTorch that this backend uses.
 
     Attributes:
-        name: What ``OPENREG_DISABLE`` calls it.
-        summary: What PyTorch calls it.
-        without: What stops working without it.
+        name: Its name in ``OPENREG_DISABLE``.
+        summary: Its name in PyTorch.
+        without: The features that stop working without it.
         source: The file that registers it, in ``packages`` of the project's sources;
             empty if it is planned.
         state: Whether it was registered in this process, was left out, or is planned:
@@ -134,22 +134,22 @@ _TABLE = (
 )
 _FOLDER = "torch-openreg/src/torch_openreg"
 
-# What PyTorch offers and this version does not use: name, what PyTorch calls it, what
-# does not work. docs/mechanisms/planned.md has each with the failure that it causes.
+# Extension points that this version does not use: name, PyTorch API, features that do
+# not work. docs/mechanisms/planned.md shows the failure of each.
 _PLANNED: tuple[tuple[str, str, str], ...] = ()
 
 
 def is_enabled(name: str) -> bool:
-    """Tells whether a mechanism is on, by its name in the table."""
+    """Returns whether the mechanism of this name is on."""
     return not _settings.is_disabled(name)
 
 
 def mechanisms() -> list[Mechanism]:
-    """Lists every way in which PyTorch lets the device in.
+    """Lists the extension points of PyTorch that the device uses.
 
     Returns:
-        One entry for each mechanism: first those in C++ by name, then those in Python
-        in the order of their registration, then the planned ones. An entry is off
+        One entry for each mechanism: mechanisms in C++ by name, mechanisms in Python
+        in the order of their registration, then planned mechanisms. An entry is off
         if the environment variable ``OPENREG_DISABLE``, a list of names separated by
         commas, named it when torch was imported.
     """

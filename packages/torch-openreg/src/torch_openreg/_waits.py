@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Operators whose results make the host wait for a device.
 
-Those are copies, values, and shapes that depend on data. What CUDA adds to it and what
-it leaves out is in ``_facts/cuda_waits.py``.
+They copy, read values, or have shapes that depend on data. ``_facts/cuda_waits.py``
+lists the differences on CUDA.
 """
 
 from __future__ import annotations

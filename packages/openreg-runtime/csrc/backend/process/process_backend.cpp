@@ -465,7 +465,7 @@ class ProcessBackend final : public Backend {
 std::shared_ptr<DeviceProcess> ProcessBackend::process() {
   const std::lock_guard lock(mutex_);
   if (process_ == nullptr) {
-    state_.check(); // what a reset ends starts no process for what is after it
+    state_.check(); // work that a reset drops must not start a process
     process_ = start_device_process(device_, memory_, state_);
   }
   process_->check();
