@@ -193,7 +193,7 @@ VALUES = """
         try:
             torch.accelerator.synchronize()
         except RuntimeError as error:
-            print("cumsum" in str(error), "of shape [2, 4]" in str(error))
+            print("cumsum" in str(error), "shape [2, 4]" in str(error))
         else:
             print(tuple(y.stride()), torch.equal(y.cpu()[:2], expected[:2]))
     print([n for name, path, n in _C.path_counts() if path == "corrected"])
