@@ -164,9 +164,7 @@ def answer(name: str) -> tuple[str, str]:
         return REASONS[name]
     if name in names(torch.accelerator):
         return "yes", "by `torch.accelerator`"
-    raise ValueError(
-        f"torch.openreg has no {name}, and REASONS does not say why"  # prose: ok
-    )
+    raise ValueError(f"torch.openreg has no {name}, and REASONS has no entry for it")
 
 
 def page() -> str:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Reports phrases that make English hard to read, as CONTRIBUTING.md lists them.
 
-    python tools/prose.py               # pages, comments, docstrings and error texts
-    python tools/prose.py --pages       # only the pages, as tox -e lint does
+    python tools/prose.py               # all prose, as tox -e lint does
+    python tools/prose.py --pages       # only the pages
     python tools/prose.py docs tools    # only these files and folders
     python tools/prose.py --count       # only the number of hits of each pattern
 

@@ -281,7 +281,7 @@ def test_result_of_another_size_is_warned_about_as_on_the_cpu(
     expected, messages = warned(x)
     for _ in range(3):
         held = latch()
-        threading.Timer(0.3, held.release).start()  # such calls wait
+        threading.Timer(0.3, held.release).start()  # the call waits
         made, told = warned(on_device)
         assert told == messages
         torch.accelerator.synchronize()
@@ -337,7 +337,7 @@ def test_result_that_gets_its_size_over_an_argument_is_as_on_the_cpu(
     expected, strides = put("cpu")
     for _ in range(3):
         held = latch()
-        threading.Timer(0.3, held.release).start()  # such calls wait
+        threading.Timer(0.3, held.release).start()  # the call waits
         made = put(device)
         torch.accelerator.synchronize()
         assert torch.equal(made[0].cpu(), expected)

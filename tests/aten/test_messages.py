@@ -528,12 +528,12 @@ WRONG_REPLIES: dict[str, tuple[str, str, tuple[int, ...], bytes, str]] = {
         NO + NO + COUNT + known(0),
         "results do not match aten::nonzero",
     ),
-    "tensor of the host": (
+    "host tensor": (
         *("aten::div", "Tensor", (0, 2)),
         NO + NO + COUNT + known(1),
         "the message names an object that only the host has",
     ),
-    "storage of the host": (
+    "host storage": (
         *("aten::div", "Tensor", (0, 2)),
         NO
         + NO

@@ -54,7 +54,7 @@ def bug(mechanism: str, subject: str = "", *cases: str) -> Any:
 
 
 def replace(operator: str, wrong: Callable[..., Any], key: str = KEY) -> None:
-    """Replaces a kernel by one that gets the correct kernel as its first argument."""
+    """Replaces a kernel by ``wrong``, whose first argument is the correct kernel."""
     real = get_kernel(f"aten::{operator}", key)
     schema = torch._C._get_schema(
         f"aten::{operator.partition('.')[0]}", operator.partition(".")[2]

@@ -50,7 +50,7 @@ def test_page_shows_every_failure_and_needs_no_other_file(
     page = Page(text)
     assert page.tags["details"] >= 3001
     assert page.links == []
-    assert page.tags["script"] == 1, "what a case says is no part of the page"
+    assert page.tags["script"] == 1, "a case added a script to the page"
     assert page.tags["svg"] > 2
     assert "Acme &amp; &lt;Sons&gt;" in text
 

@@ -48,13 +48,13 @@ def test_run_of_the_cpu_passes(command: Command, tmp_path: Path) -> None:
         (["--device", "cpu", "--timeout", "inf"], "timeout is inf; accepted: above 0"),
         (["--device", "cpu", "--advices", "-1"], "--advices is -1; accepted: 0"),
         (
-            ["--device", "cpu", "--json", "/no/such/out.json"],
-            "the folder /no/such does not exist",
+            ["--device", "cpu", "--json", "/missing/out.json"],
+            "the folder /missing does not exist",
         ),
         (["--device", "cpu", "--html", "/tmp"], "/tmp is a folder"),
         (
-            ["--device", "cpu", "--junit", "/no/such/out.xml"],
-            "the folder /no/such does not exist",
+            ["--device", "cpu", "--junit", "/missing/out.xml"],
+            "the folder /missing does not exist",
         ),
         (["--device", "cpu", "--resume"], "--resume needs --json"),
         (["--device", "cpu", "--level", "huge"], "invalid choice: 'huge'"),

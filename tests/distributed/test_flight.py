@@ -86,8 +86,8 @@ def one_rank_asks(rank: int, folder: Path) -> None:
     assert flight.write(path) == path
     assert flight.load([path])[0]["entries"] == found["entries"]
     assert [*folder.iterdir()] == [path]
-    with pytest.raises(RuntimeError, match="cannot be written to /no/such/folder/x"):
-        flight.write("/no/such/folder/x")
+    with pytest.raises(RuntimeError, match="cannot be written to /missing/folder/x"):
+        flight.write("/missing/folder/x")
     assert flight.explain([found]).endswith("all recorded calls are complete")
 
 

@@ -286,7 +286,7 @@ def a_rank_that_is_late_does_not_hold_the_host(rank: int) -> None:
     received = torch.zeros(4, device=DEVICE)
     torch.accelerator.synchronize()
     if rank == 1:
-        store.wait(["rank 0 goes on"])
+        store.wait(["rank 0 continues"])
     work = [
         dist.all_reduce(ones, async_op=True),
         dist.all_gather_single(parts, ones, async_op=True),
@@ -297,7 +297,7 @@ def a_rank_that_is_late_does_not_hold_the_host(rank: int) -> None:
         each.wait()
     if rank == 0:
         assert not any(work[i].is_completed() for i in (0, 1, 3))
-        store.set("rank 0 goes on", "")
+        store.set("rank 0 continues", "")
     assert ones.tolist() == [2.0] * 4
     assert parts.tolist() == [2.0] * 8
     assert received.tolist() == [7.0] * 4

@@ -167,11 +167,11 @@ def dies(rank: int) -> None:
     memory.barrier()  # without a limit
     with raises("the process of rank 0 has ended"):
         torch.accelerator.synchronize()
-    raise ValueError("rank 1 was told of it")
+    raise ValueError("rank 1 got the error")
 
 
 def test_a_barrier_ends_with_the_process_it_waits_for():
-    with pytest.raises(RanksFailedError, match="rank 1 was told of it"):
+    with pytest.raises(RanksFailedError, match="rank 1 got the error"):
         run_ranks(dies, 2, grace=50)
 
 

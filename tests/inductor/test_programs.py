@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs compiled for the device have the results of those for the CPU."""
+"""Programs have the same results compiled for the device and for the CPU."""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from pathlib import Path
 
@@ -491,15 +493,15 @@ for name in ["mem"]:
 
 def test_wrong_launcher_is_named(run_python: Program) -> None:
     program = 'print(error_of(lambda: write(b"x", 0)))'
-    text = output(run_python, program, OPENREG_DEVICE_LAUNCHER="/no/such/program")
-    assert "/no/such/program, does not start: No such file" in text
+    text = output(run_python, program, OPENREG_DEVICE_LAUNCHER="/missing/program")
+    assert f"/missing/program, does not start: {os.strerror(errno.ENOENT)}" in text
 
 
 def test_log_that_cannot_be_written_is_named(run_python: Program) -> None:
     program = 'print(error_of(lambda: write(b"x", 0)))'
-    text = output(run_python, program, OPENREG_DEVICE_LOG="/no/such/folder/log")
+    text = output(run_python, program, OPENREG_DEVICE_LOG="/missing/folder/log")
     assert "it did not start: [Errno 2]" in text
-    assert "/no/such/folder/log" in text
+    assert "/missing/folder/log" in text
 
 
 def test_log_contains_the_output_of_devices(

@@ -141,7 +141,7 @@ def sweep(name: str) -> tuple[int, int, list[int]]:
     Returns:
         The number of launches, the number of runs that raised the injected failure, and
         the launches whose failure changed values without an error. The number of
-        launches, and those that are hit, may differ a little between runs.
+        launches and the affected launches may differ slightly between runs.
     """
     program = PROGRAMS[name]
     program()  # the first run also caches the shapes of results

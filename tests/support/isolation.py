@@ -7,7 +7,7 @@ A test of such a difference is marked, and expected to fail with
     @pytest.mark.differs_in_process("messages")
 
 ``run=False`` is for tests that would leave memory or processes behind when they fail,
-and ``marked`` for single parameters of a test. The texts are those of the list in
+and ``marked`` for single parameters of a test. The texts are from the list in
 docs/isolation.md.
 """
 

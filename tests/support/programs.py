@@ -294,7 +294,7 @@ def descendants_of(pid: int) -> Iterator[int]:
 def shared_memory() -> set[str]:
     """Lists ``/dev/shm`` without the files of multiprocessing and PyTorch.
 
-    Other tests and programs have such files.
+    Other tests and programs create and remove these files.
     """
     others = ("sem.", "psm_", "torch_", "pym-")
     names = {each.name for each in Path("/dev/shm").iterdir()}

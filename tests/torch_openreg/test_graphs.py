@@ -287,7 +287,7 @@ def test_results_of_other_sizes_are_captured(side: torch.Stream) -> None:
         return torch.matmul(vector, matrix, out=product)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # PyTorch plans to refuse such calls
+        warnings.simplefilter("ignore")  # resizing out= is deprecated
         graph, _ = captured(side, step)
     for _ in range(2):
         vector.uniform_(), matrix.uniform_()

@@ -53,11 +53,11 @@ WAITS: dict[str, tuple[Callable[[Tensor], object], str]] = {
         lambda x: x.__setitem__(x < 5, x.clone()),
         "with a mask",
     ),
-    "index by a tensor of the host": (
+    "index by a host tensor": (
         lambda x: x[torch.randperm(3)],
         "aten::index with an index from cpu",
     ),
-    "assignment by a tensor of the host": (
+    "assignment by a host tensor": (
         lambda x: x.__setitem__(torch.tensor([0, 2]), x[:2].clone()),
         "aten::index_put_ with an index from cpu",
     ),
@@ -86,7 +86,7 @@ WAITS: dict[str, tuple[Callable[[Tensor], object], str]] = {
         lambda x: torch._foreach_copy_([x], [torch.ones(3)]),
         "aten::_foreach_copy_ from cpu to openreg",
     ),
-    "where with a tensor of the host": (
+    "where with a host tensor": (
         lambda x: torch.where(x > 0, x, torch.tensor(0.0)),
         "aten::where with a tensor from cpu",
     ),

@@ -23,7 +23,7 @@ def test_page_is_current(comparison: ModuleType) -> None:
 
 def test_name_without_a_reason_is_an_error(comparison: ModuleType) -> None:
     del comparison.REASONS["nvtx"]
-    with pytest.raises(ValueError, match=r"no nvtx, and REASONS does not say why"):
+    with pytest.raises(ValueError, match=r"no nvtx, and REASONS has no entry for it"):
         comparison.page()
 
 

@@ -45,7 +45,7 @@ def test_example_prints_the_documented_output(
         variable.split("=", 1) for line in variables for variable in line.split()
     )
     said = re.findall(r"^ *# prints: (.*)$", source, re.MULTILINE)
-    assert said, "an example must say what it prints"
+    assert said, "an example must document its output"
     result = program(path, **environment)
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines() == said

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""examples/stream_bugs: each bug shows every time and is found by its line, and the
-corrected programs are right every time."""
+"""examples/stream_bugs: every run reports the bug with its source line, and the
+corrected programs always have the correct result."""
 
 from __future__ import annotations
 

@@ -51,8 +51,8 @@ def libraries() -> Path:
 def program(fork: Program) -> Program:
     """Runs source in the place of an example.
 
-    The function takes the path of the example, its source, and environment variables in
-    addition to those in the source.
+    The function takes the path of the example, its source, and further environment
+    variables. The source can set variables too.
     """
 
     def start(path: Path, source: str, **environment: str) -> Ended:

@@ -80,7 +80,7 @@ PARTS = [
 @pytest.mark.parametrize("path", PROGRAMS, indirect=True)
 def test_example_prints_the_documented_output(program: Program, path: Path) -> None:
     expected = said(SOURCES[path], "prints")
-    assert expected, "an example must say what it prints"
+    assert expected, "an example must document its output"
     result = program(path, SOURCES[path])
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines() == expected

@@ -96,7 +96,7 @@ accelerate.enable()
         ),
         (
             "del PartialState._prepare_backend",
-            "has no such function",
+            "no such function",
         ),
         (
             "Accelerator.__init__ = lambda self: None",

@@ -122,7 +122,7 @@ const std::map<std::string, std::string>& exempt_functions() {
       exempt("orGetErrorMessage", "cannot fail"),
       exempt("orActivityEnable", "changes what other calls do"),
       exempt("orActivityDisable", "cannot fail"),
-      exempt("orActivityFlush", "waits for what is recorded"),
+      exempt("orActivityFlush", "waits for the recorded activities"),
       exempt("orActivityForget", "only a kernel may call it"),
       exempt("orServeDevice", "makes the process that of a device"),
   };

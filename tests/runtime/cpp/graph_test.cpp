@@ -347,7 +347,7 @@ TEST(orGraphDebugDotPrint, WritesCommandsAndTheirOrder) {
       "  stream0_0 -> stream0_1;\n"
       "}\n");
   EXPECT_EQ(
-      orGraphDebugDotPrint(captured.graph(), "/no/such/folder/graph.dot"),
+      orGraphDebugDotPrint(captured.graph(), "/missing/folder/graph.dot"),
       orErrorInvalidValue);
 }
 

@@ -45,7 +45,7 @@ TEST(orEventRecord, TooManyUnreachedInterprocessRecordsAreMemoryAllocation) {
   constexpr int kMost = 1 << 14;
   const Stream stream;
   const Event event(kShared);
-  for (int i = 0; i < kMost + 1; ++i) { // reached at once
+  for (int i = 0; i < kMost + 1; ++i) { // the idle stream reaches each
     ASSERT_OK(orEventRecord(event, stream));
   }
   Latch latch(stream);

@@ -70,7 +70,7 @@ TEST(orLaunchMessage, FailureOfTheExecutorIsThatOfTheStream) {
   ASSERT_OK(
       orLaunchMessage(stream, kName, "fail", 4, ignore, nullptr, nullptr));
   EXPECT_EQ(orStreamSynchronize(stream), orErrorLaunchFailure);
-  EXPECT_MESSAGE("the message said so");
+  EXPECT_MESSAGE("the message requests a failure");
 }
 
 TEST(orLaunchMessage, WithoutAnExecutorIsNotSupported) {
@@ -94,7 +94,7 @@ TEST(orLaunchMessageBlocking, FailureOfTheExecutorIsLaunchFailure) {
   EXPECT_EQ(
       orLaunchMessageBlocking(stream, kName, "fail", 4, ignore, nullptr),
       orErrorLaunchFailure);
-  EXPECT_MESSAGE("the message said so");
+  EXPECT_MESSAGE("the message requests a failure");
   EXPECT_OK(orStreamSynchronize(stream));
 }
 

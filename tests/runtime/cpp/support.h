@@ -40,7 +40,7 @@ T* kernel_pointer(T* pointer) {
 /// Replies with the message, or fails if it is "fail".
 inline int echo(const void* message, size_t size, orReply_t reply, void* args) {
   if (std::string(static_cast<const char*>(message), size) == "fail") {
-    throw std::runtime_error("the message said so");
+    throw std::runtime_error("the message requests a failure");
   }
   reply(args, message, size);
   return 0;
@@ -302,7 +302,7 @@ inline void use_fresh_processes() {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
 }
 
-/// A suite of such tests.
+/// A suite whose death tests run in fresh processes.
 class FreshProcess : public testing::Test {
  protected:
   void SetUp() override {

@@ -84,13 +84,13 @@ def test_wrong_environment_value_is_named_at_every_use(
         except RuntimeError as error:
             print("error:", error)
     assert torch.ones(3).sum() == 3
-    print("goes on")
+    print("continues")
     """
     result = run_script(source, **{variable: value})
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
     assert lines[0] == "imported"
-    assert lines[-1] == "goes on"
+    assert lines[-1] == "continues"
     errors = [line for line in lines if line.startswith("error:")]
     assert len(errors) == 2
     for error in errors:
@@ -119,13 +119,13 @@ def test_too_little_memory_gives_torch_out_of_memory_error(
         del held, fits
         whole = torch.ones(28 << 20, dtype=torch.uint8, device="openreg")
         assert whole[-1].item() == 1
-        print("goes on")
+        print("continues")
         """,
         OPENREG_DEVICE_MEMORY="32MiB",
     )
     assert result.returncode == 0, result.stderr
     *errors, last = result.stdout.splitlines()
-    assert last == "goes on"
+    assert last == "continues"
     assert len(errors) == 2
     for error, asked in zip(errors, ("24.00 MiB", "32768.00 GiB"), strict=True):
         assert asked in error
@@ -234,12 +234,12 @@ def test_torch_of_another_version_is_refused_with_both_versions(
         except RuntimeError as error:
             print(error)
         assert torch.ones(3).sum() == 3
-        print("goes on")
+        print("continues")
         """,
         TORCH_DEVICE_BACKEND_AUTOLOAD="0",
     )
     assert result.returncode == 0, result.stderr
-    assert result.stdout.endswith("goes on\n")
+    assert result.stdout.endswith("continues\n")
     name = package.replace("_", "-")
     for part in (name, "2.99.1", torch.__version__.split("+")[0], "pip install"):
         assert part in result.stdout
@@ -258,9 +258,9 @@ def test_autocast_error_names_the_package_to_install(run_script: Program) -> Non
             print(type(error).__name__, error)
         x = torch.ones(3, device="openreg")
         assert (x + x).sum().item() == 6
-        print("goes on")
+        print("continues")
         """
     )
     assert result.returncode == 0, result.stderr
     assert "pip install openreg-amp" in result.stdout
-    assert result.stdout.endswith("goes on\n")
+    assert result.stdout.endswith("continues\n")

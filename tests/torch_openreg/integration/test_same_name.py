@@ -61,7 +61,7 @@ def python(tmp_path: Path) -> Path:
 
 
 def clean() -> dict[str, str]:
-    """Returns the variables of this process, without those of its packages."""
+    """Returns the variables of this process except the path of its packages."""
     return {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
 
 
