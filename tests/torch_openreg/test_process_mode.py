@@ -131,7 +131,7 @@ def test_lost_device_does_not_touch_the_other() -> None:
         seconds=250,
     )
     assert done.returncode == 0, (seed, done.stderr)
-    assert "the error came after 0." in done.stdout, done
+    assert "the error arrived after 0." in done.stdout, done
 
 
 def test_crashing_kernel_loses_only_its_device(fork_python: Program) -> None:
