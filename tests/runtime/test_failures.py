@@ -217,9 +217,9 @@ def test_argument_that_is_not_accepted_raises(arguments, reason: str) -> None:
 @pytest.mark.parametrize(
     ("site", "arguments", "reason"),
     [
-        ("malloc", {"error": "LaunchFailure"}, "orErrorLaunchFailure cannot happen"),
-        ("copy", {"error": "MemoryAllocation"}, "MemoryAllocation cannot happen"),
-        ("malloc_host", {"error": "DeviceLost"}, "DeviceLost cannot happen"),
+        ("malloc", {"error": "LaunchFailure"}, "orErrorLaunchFailure cannot be injected"),
+        ("copy", {"error": "MemoryAllocation"}, "MemoryAllocation cannot be injected"),
+        ("malloc_host", {"error": "DeviceLost"}, "DeviceLost cannot be injected"),
         ("malloc_host", {"device": 0}, "pinned memory belongs to no device"),
         ("launch", {"device": 7}, "device 7 does not exist"),
     ],
