@@ -264,3 +264,13 @@ def test_unknown_mechanism_is_refused_with_the_names(
     assert accepted == sorted(accepted)
     names = {name for name, *_ in openreg_aten.mechanisms()}
     assert {*names, "of_another"} <= set(accepted)
+
+
+def test_import_works_where_other_libraries_use_the_static_tls(
+    run_python: Program,
+) -> None:
+    done = run_python(
+        "import openreg_aten",
+        GLIBC_TUNABLES="glibc.rtld.optional_static_tls=128",  # bytes; 512 by default
+    )
+    assert done.returncode == 0, done.stderr

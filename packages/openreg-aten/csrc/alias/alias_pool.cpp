@@ -8,7 +8,6 @@
 #include <ATen/quantized/QTensorImpl.h>
 #include <c10/core/InferenceMode.h>
 
-#include <array>
 #include <utility>
 
 namespace openreg::aten {
@@ -16,11 +15,13 @@ namespace {
 
 // The free aliases of a thread. It has no constructor and no destructor, so
 // access needs no check and is safe while a thread ends.
+// The list is linked, because thread-local memory of a library is scarce.
 struct FreeAliases {
-  std::array<CpuAlias*, 128> aliases; // a fused step of 30 parameters uses 90
+  CpuAlias* first;
   size_t count;
   bool closed;
 };
+constexpr size_t kMaxFree = 128; // a fused step of 30 parameters uses 90
 OPENREG_THREAD_LOCAL FreeAliases t_free;
 
 /// Frees the aliases of a thread that ends.
@@ -30,9 +31,11 @@ struct Cleaner {
   Cleaner& operator=(const Cleaner&) = delete;
   ~Cleaner() {
     t_free.closed = true;
-    while (t_free.count > 0) {
-      delete t_free.aliases[--t_free.count];
+    while (CpuAlias* alias = t_free.first) {
+      t_free.first = alias->next_free;
+      delete alias;
     }
+    t_free.count = 0;
   }
 };
 
@@ -52,7 +55,7 @@ CpuAliasPtr make_alias() {
       c10::DispatchKeySet(c10::DispatchKey::CPU),
       caffe2::TypeMeta::Make<float>());
   return std::make_unique<CpuAlias>(
-      CpuAlias{std::move(tensor), std::move(storage)});
+      CpuAlias{std::move(tensor), std::move(storage), nullptr});
 }
 
 /// Whether no other object references the alias, and the kernel left it
@@ -77,7 +80,10 @@ CpuAliasPtr take_alias() {
     static thread_local const Cleaner cleaner;
     return make_alias();
   }
-  return CpuAliasPtr(free.aliases[--free.count]);
+  CpuAliasPtr alias(free.first);
+  free.first = alias->next_free;
+  --free.count;
+  return alias;
 }
 
 CpuAliasPtr make_quantized_alias(at::QuantizerPtr quantizer) {
@@ -88,7 +94,7 @@ CpuAliasPtr make_quantized_alias(at::QuantizerPtr quantizer) {
       caffe2::TypeMeta::Make<c10::qint8>(),
       std::move(quantizer));
   return std::make_unique<CpuAlias>(
-      CpuAlias{std::move(tensor), std::move(storage)});
+      CpuAlias{std::move(tensor), std::move(storage), nullptr});
 }
 
 CpuAliasPtr make_zero_alias() {
@@ -99,7 +105,7 @@ CpuAliasPtr make_zero_alias() {
           {c10::DispatchKey::CPU, c10::DispatchKey::ZeroTensor}),
       caffe2::TypeMeta::Make<float>());
   return std::make_unique<CpuAlias>(
-      CpuAlias{std::move(tensor), std::move(storage)});
+      CpuAlias{std::move(tensor), std::move(storage), nullptr});
 }
 
 void leave_shared_storage(CpuAlias& alias) noexcept {
@@ -114,10 +120,10 @@ void leave_shared_storage(CpuAlias& alias) noexcept {
 
 void recycle(CpuAliasPtr alias) noexcept {
   FreeAliases& free = t_free;
-  if (C10_LIKELY(
-          free.count < free.aliases.size() && !free.closed &&
-          is_clean(*alias))) {
-    free.aliases[free.count++] = alias.release();
+  if (C10_LIKELY(free.count < kMaxFree && !free.closed && is_clean(*alias))) {
+    alias->next_free = free.first;
+    free.first = alias.release();
+    ++free.count;
   }
 }
 

@@ -19,6 +19,7 @@ namespace openreg::aten {
 struct CpuAlias {
   at::Tensor tensor;
   c10::Storage storage;
+  CpuAlias* next_free = nullptr; // in the pool
 };
 using CpuAliasPtr = std::unique_ptr<CpuAlias>;
 

@@ -284,7 +284,6 @@ void reject_capture(
                "capture"));
     throw;
   }
-  TORCH_INTERNAL_ASSERT(false, "the capture has ended");
 }
 
 // [docs: submit]

@@ -17,7 +17,8 @@ void submit(Call& call);
 
 /// Throws the runtime's error about a call that cannot be captured in a graph,
 /// and the reason: the host waits for it, or its results are not known before.
-[[noreturn]] void reject_capture(
+/// Returns if another thread has ended the capture.
+void reject_capture(
     const c10::OperatorHandle& op,
     c10::DeviceIndex device,
     bool host_waits);
