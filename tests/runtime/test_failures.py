@@ -217,7 +217,11 @@ def test_argument_that_is_not_accepted_raises(arguments, reason: str) -> None:
 @pytest.mark.parametrize(
     ("site", "arguments", "reason"),
     [
-        ("malloc", {"error": "LaunchFailure"}, "orErrorLaunchFailure cannot be injected"),
+        (
+            "malloc",
+            {"error": "LaunchFailure"},
+            "orErrorLaunchFailure cannot be injected",
+        ),
         ("copy", {"error": "MemoryAllocation"}, "MemoryAllocation cannot be injected"),
         ("malloc_host", {"error": "DeviceLost"}, "DeviceLost cannot be injected"),
         ("malloc_host", {"device": 0}, "pinned memory belongs to no device"),

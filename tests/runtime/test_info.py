@@ -181,7 +181,9 @@ for use in (runtime.settings, lambda: runtime.setting("OPENREG_MINE")):
 
 
 def test_setting_cannot_take_the_name_of_another() -> None:
-    with pytest.raises(runtime.OpenRegError, match="is already the name of another setting"):
+    with pytest.raises(
+        runtime.OpenRegError, match="is already the name of another setting"
+    ):
         runtime.register_setting("OPENREG_DEVICE_COUNT", "2", "number", "mine")
     with pytest.raises(ValueError, match="kind is 'text', expected"):
         runtime.register_setting("OPENREG_TEXT", "", "text", "mine")  # type: ignore[arg-type]

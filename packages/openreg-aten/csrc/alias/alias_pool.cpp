@@ -15,7 +15,7 @@ namespace {
 
 // The free aliases of a thread. It has no constructor and no destructor, so
 // access needs no check and is safe while a thread ends.
-// The list is linked, because thread-local memory of a library is scarce.
+// The list is linked, because a library has little thread-local memory.
 struct FreeAliases {
   CpuAlias* first;
   size_t count;
