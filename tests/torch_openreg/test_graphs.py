@@ -589,7 +589,8 @@ def test_two_graphs_share_a_pool(side: torch.Stream) -> None:
 def test_failure_of_a_kernel_keeps_its_message_and_the_graph_still_works(
     side: torch.Stream,
 ) -> None:
-    weight = torch.randn(4, 3, device="openreg")
+    # No other test uses these sizes: a call that failed once is not predicted.
+    weight = torch.randn(41, 3, device="openreg")
     index = torch.tensor([0, 1], device="openreg")
     graph, out = captured(side, lambda: nn.functional.embedding(index, weight))
     graph.replay()
