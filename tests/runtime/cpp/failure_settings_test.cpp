@@ -153,7 +153,7 @@ TEST_F(FailureSettings, WrongTextFailsEveryUseAndNamesAcceptedTexts) {
       {"malloc:probability=nan", "is not in .0, 1."},
       {"malloc:device=2", "device 2 does not exist"},
       {"malloc_host:device=0", "device must be -1"},
-      {"malloc:error=LaunchFailure", "orErrorLaunchFailure cannot happen"},
+      {"malloc:error=LaunchFailure", "orErrorLaunchFailure cannot be injected"},
       {"launch:error=Timeout", "'Timeout' is not an error: expected none"},
       {"launch:error=none", "the failure would do nothing"},
       {"launch:delay=3600000001", "is too long"},
