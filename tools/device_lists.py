@@ -41,20 +41,19 @@ a table with one entry for each device type. Of {count} checks,
   device as an argument;
 {planned}- {closed} are closed: a backend cannot join the list.
 
-**Silent differences.** Some checks report nothing: PyTorch takes a different code path than on CUDA, without an error
-or a warning. Review these first.
+**Silent differences.** These checks select another path than on CUDA, without an error or a warning. Review them first.
 
 {quiet_open}
 {quiet_closed}
 
-In the tables, *effect* is the consequence of the check for a PrivateUse1 device. *Reported by* is what a user sees if
-the backend does not use the way in. Each place links to a [program](#programs) that shows the effect. The tests run
-every program; if the way in is a mechanism, they also run it without the mechanism.
+In the tables, *effect* is the effect on a PrivateUse1 device. *Reported by* is the symptom if the backend does not use
+the way in. Each place links to a [program](#programs) that shows the effect. The tests run every program; if the way in
+is a mechanism, they also run it without the mechanism.
 
 `tools/device_lists.py` writes this page. It looks up each check in the installed torch and fails if the check has
-changed. PyTorch wheels do not contain C++ source files, so for these only the program is checked.
+changed. For C++ source files, which PyTorch wheels do not contain, only the program is checked.
 {parts}
-The switches of `torch.backends` are closed as well. They belong to libraries and have no program here.
+The switches of `torch.backends`, which belong to libraries, are also closed. They have no program here.
 
 ## Programs
 

@@ -5,7 +5,7 @@
 # place: torch/optim/optimizer.py: Optimizer._accelerator_graph_capture_health_check
 # asks: accelerator.type in {"cuda", "xpu"}
 # means: `step()` does not warn that `capturable=True` has a cost outside a graph, and
-#   can be captured without it
+#   can be captured without this option
 # noticed: nothing
 # way: closed
 

@@ -4,7 +4,7 @@
 # part: Layers and functions
 # place: torch/nn/parallel/comm.py: scatter
 # asks: torch._C._scatter
-# means: `torch.nn.DataParallel` finds the devices, but its copies are functions of the
+# means: `torch.nn.DataParallel` finds the devices, but copies with functions of the
 #   CUDA library
 # noticed: an error
 # way: closed

@@ -5,7 +5,7 @@
 # place: torch/_tensor.py: Tensor.__dlpack_device__
 # asks: self.device.type == "privateuse1"
 # means: the device type is the backend name, never `privateuse1`, so libraries that
-#   import device tensors through DLPack get an error. `torch.utils.dlpack.to_dlpack`
+#   read device tensors through DLPack get an error. `torch.utils.dlpack.to_dlpack`
 #   works
 # noticed: an error
 # way: closed

@@ -4,8 +4,8 @@
 # part: Compilers
 # place: torch/_inductor/utils.py: GPU_TYPES
 # asks: ["cuda", "mps", "xpu", "mtia"]
-# means: `torch.compile` has no code generator for the device. Passes that check
-#   `is_gpu` skip the device even with one
+# means: `torch.compile` has no code generator for the device. Even with one, passes
+#   that check `is_gpu` skip the device
 # noticed: an error
 # way: mechanism inductor
 

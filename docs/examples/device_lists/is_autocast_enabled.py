@@ -4,7 +4,7 @@
 # part: Mixed precision, gradients and optimizers
 # place: torch/csrc/autograd/init.cpp: is_autocast_enabled
 # asks: at::kCUDA
-# means: without an argument, `torch.is_autocast_enabled()` means CUDA, and is False
+# means: without an argument, `torch.is_autocast_enabled()` checks CUDA, and is False
 #   inside `torch.autocast("openreg")`
 # noticed: nothing
 # way: open `torch.is_autocast_enabled("openreg")`

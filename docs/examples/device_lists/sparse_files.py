@@ -4,9 +4,10 @@
 # part: Tensors and memory
 # place: torch/_tensor.py: Tensor._reduce_ex_internal
 # asks: torch._C._get_privateuse1_backend_name()
-# means: `torch.save` writes a sparse tensor as a CPU tensor. For these, `torch.load`
-#   raises an error if `map_location` is a function. A file in the old format, without
-#   zip, is read before its bytes are available: indices and values are arbitrary
+# means: `torch.save` writes sparse tensors as CPU tensors, and for these `torch.load`
+#   raises an error if `map_location` is a function. In the old format, without zip,
+#   PyTorch reads a tensor before its bytes are available: indices and values are
+#   arbitrary
 # noticed: nothing
 # way: closed
 
