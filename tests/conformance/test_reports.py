@@ -202,7 +202,7 @@ def test_texts_of_errors_are_explained(text: str, mechanism: str | None) -> None
         ('[[expected]]\ncases = []\nreason = "y"\n', r"cases is \[\], not a list"),
         ('[[expected]]\ncases = "x"\nreason = "y"\n', "cases is 'x'"),
         ('[[expected]]\ncases = ["x"]\nreason = "y"\nwhy = 1\n', "has why"),
-        ("expectd = 1\n", "expectd is not"),
+        ("expectd = 1\n", "unknown key expectd"),
         ("[", "known.toml"),
     ],
 )

@@ -372,7 +372,7 @@ class Journal:
             ) from None
         if different:
             raise ValueError(
-                f"{self._path} belongs to a run with a different "
+                f"{self._path} belongs to a run with another setting of "
                 f"{', '.join(different)}; run without --resume"
             )
         self._file.truncate(sum(len(each.encode()) for each in lines))
