@@ -127,7 +127,8 @@ SKIPPED = ("tools/prose.py", "tests/guide/tools/test_prose.py")
 _FENCE = re.compile(
     r"^[ \t]*(`{3,}|~{3,}).*?^[ \t]*\1`*[ \t]*$", re.DOTALL | re.MULTILINE
 )
-_CPP = re.compile(
+# A comment, a string or a character of C++.
+CPP = re.compile(
     r"""(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<string>"(?:[^"\\\n]|\\.)*")|'(?:[^'\\\n]|\\.)+'""",
     re.DOTALL,
 )
@@ -174,7 +175,7 @@ def _python(source: str) -> Iterator[Text]:
 
 def _cpp(source: str) -> Iterator[Text]:
     comments, strings = [], []
-    for match in _CPP.finditer(source):
+    for match in CPP.finditer(source):
         line = source.count("\n", 0, match.start()) + 1
         if match["comment"]:
             text = re.sub(

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from prose import files
+from prose import CPP, files
 from workspace import ROOT
 
 # C++ functions and macros that throw or warn: the packages' own (``fail``,
@@ -32,11 +32,7 @@ _RAISES = re.compile(
     r"|Malformed|PyErr_(?:SetString|Format|WarnEx|WarnFormat)|set_last_error)\s*\("
     r"|\bcase orError\w+:\s*return(?= )"
 )
-_TOKEN = re.compile(
-    r"""(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<string>"(?:[^"\\\n]|\\.)*")"""
-    r"""|'(?:[^'\\\n]|\\.)+'|\w+|\s+|.""",
-    re.DOTALL,
-)
+_TOKEN = re.compile(rf"{CPP.pattern}|\w+|\s+|.", re.DOTALL)
 SUITES = "openreg_conformance/suites/"
 
 
