@@ -14,7 +14,6 @@
 #include "message/context.h"
 #include "message/protocol.h"
 #include "message/warnings.h"
-#include "random/generator.h"
 #include "results/kernel_run.h"
 
 #include <ATen/Context.h>
