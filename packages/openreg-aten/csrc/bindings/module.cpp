@@ -113,6 +113,7 @@ NB_MODULE(_C, m) {
         translated([&] {
           set_executor(); // before a device process starts, because it loads
                           // the executor
+          set_fetch_generator(&fetch_generator);
           enable_mechanisms(disabled);
           if (cuda_limits_setting()) {
             enable_cuda_limits();

@@ -17,7 +17,8 @@ void submit(Call& call);
 
 /// Throws the runtime's error about a call that cannot be captured in a graph,
 /// and the reason: the host waits for it, or its results are not known before.
-/// Returns if another thread has ended the capture.
+/// Returns if another thread has ended the capture, or if a kernel of the
+/// captured stream makes the call.
 void reject_capture(
     const c10::OperatorHandle& op,
     c10::DeviceIndex device,

@@ -12,7 +12,6 @@
 #include "message/context.h"
 #include "message/executor.h"
 #include "message/warnings.h"
-#include "random/generator.h"
 #include "stream/stream.h"
 
 #include <ATen/Parallel.h>
@@ -333,7 +332,6 @@ bool sends_messages() {
     const bool sends = !is_thread_setting();
     if (sends) {
       set_executor();
-      set_fetch_generator(&fetch_generator);
     }
     return sends;
   }();

@@ -36,7 +36,9 @@ OPENREG_ATEN_API void call_executor(
     codec::Bytes& reply);
 
 /// Assigns a generator the state of its twin on `device`, if it has one.
-void fetch_generator(const at::Generator& generator, c10::DeviceIndex device);
+OPENREG_ATEN_API void fetch_generator(
+    const at::Generator& generator,
+    c10::DeviceIndex device);
 
 /// Writes a call with CPU aliases as arguments. With `results`, the kernel
 /// writes new tensors there. Otherwise the reply describes them. Returns false

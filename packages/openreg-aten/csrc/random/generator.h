@@ -22,7 +22,7 @@ bool generators_enabled();
 /// from a copy there.
 using FetchGenerator =
     void (*)(const at::Generator& cpu, c10::DeviceIndex device);
-void set_fetch_generator(FetchGenerator fetch);
+OPENREG_ATEN_API void set_fetch_generator(FetchGenerator fetch);
 
 /// Returns the default generator of a device; -1 is the current device.
 OPENREG_ATEN_API const at::Generator& default_generator(

@@ -10,7 +10,7 @@ namespace openreg::aten {
 
 inline std::atomic<int> g_captures{0};
 
-/// Whether a graph is being captured.
+/// Whether begin_capture() of this library is capturing a stream.
 inline bool captures_underway() {
   return C10_UNLIKELY(g_captures.load(std::memory_order_acquire) > 0);
 }

@@ -204,7 +204,8 @@ void synchronize_current_stream(c10::DeviceIndex device) {
   const orStream_t stream = current_handle(device);
   note_host_wait();
   // An idle stream needs no wait and no GIL release. A recorded wait must call
-  // the runtime, and a query of a captured stream would change the error.
+  // the runtime, and a query of a captured stream would change the error, as it
+  // does for captures of the program's own.
   if (C10_LIKELY(
           !records_activity() && !captures_underway() && !is_busy(device) &&
           orStreamQuery(stream) == orSuccess)) {
