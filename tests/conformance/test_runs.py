@@ -175,7 +175,7 @@ def test_killed_run_resumes_with_the_same_result(
         "run", "--device", "cpu", "--suite", "rng", "--json", path, "--resume"
     )
     assert other.status == 2
-    assert "another setting of suites" in other.errors
+    assert "a different value of suites" in other.errors
     found = command(*arguments, path, "--resume").report(path)
 
     def facts(report):

@@ -372,7 +372,7 @@ class Journal:
             ) from None
         if different:
             raise ValueError(
-                f"{self._path} belongs to a run with another setting of "
+                f"{self._path} belongs to a run with a different value of "
                 f"{', '.join(different)}; run without --resume"
             )
         self._file.truncate(sum(len(each.encode()) for each in lines))
@@ -425,8 +425,9 @@ class Run:
         """Runs the cases that are not in the journal; returns the report.
 
         Raises:
-            UnusableError: If the device cannot be used. ValueError: If no case matches
-            a pattern, or the journal belongs to another run.
+            UnusableError: If the device cannot be used.
+            ValueError: If no case matches a pattern, or the journal belongs to another
+                run.
         """
         start = time.monotonic()
         first = Worker(self._settings, listing=True)
