@@ -514,7 +514,9 @@ def wrong_calls_name_what_is_wrong(rank: int) -> None:
         backend.broadcast([floats], options)
     with pytest.raises(RuntimeError, match="the peer is 3, but the group has 3 ranks"):
         backend.recv([floats], RANKS, 0)
-    with pytest.raises(RuntimeError, match="needs the matching operation"):
+    with pytest.raises(
+        RuntimeError, match="needs the matching operation in the same batch"
+    ):
         backend.recv([floats], rank, 0)
     other = 1 - torch.accelerator.current_device_index()
     elsewhere = torch.ones(1, device=f"{DEVICE}:{other}")
