@@ -9,7 +9,10 @@
 # torch on PyPI is. A PrivateUse1 backend needs only the headers and four libraries.
 execute_process(
   COMMAND "${Python_EXECUTABLE}" -c [=[
+import sys, sysconfig
 from importlib import metadata, util
+# An isolated build of pip hides the packages of its environment.
+sys.path += [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
 print(metadata.version("torch").partition("+")[0])
 print(util.find_spec("torch").submodule_search_locations[0], end="")
 ]=]
@@ -34,6 +37,9 @@ find_package_handle_standard_args(Torch
     TORCH_INSTALL_PREFIX Torch_torch_LIBRARY Torch_torch_cpu_LIBRARY
     Torch_c10_LIBRARY Torch_torch_python_LIBRARY
   VERSION_VAR Torch_VERSION
+  HANDLE_VERSION_RANGE
+  REASON_FAILURE_MESSAGE
+    "Install a supported torch first, and add --no-build-isolation if your tool builds in an environment of its own"
 )
 
 if(Torch_FOUND AND NOT TARGET Torch::torch)

@@ -8,7 +8,7 @@ option(OPENREG_WERROR "Treat warnings as errors" OFF)
 option(OPENREG_UNITY "Compile eight sources as one, which reads PyTorch's headers once" ON)
 
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
-set(CMAKE_CXX_STANDARD 20) # required by the headers of torch 2.13
+set(CMAKE_CXX_STANDARD 20) # required by torch's headers
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
@@ -24,10 +24,19 @@ string(REPLACE "_" "-" OPENREG_PACKAGE "${SKBUILD_PROJECT_NAME}")
 
 find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
 list(APPEND CMAKE_MODULE_PATH "${CMAKE_CURRENT_LIST_DIR}")
-find_package(Torch 2.13 REQUIRED)
+
+# The supported versions of torch: the minor versions from the first to the last line.
+file(STRINGS "${CMAKE_CURRENT_LIST_DIR}/torch_versions.txt" torch_versions)
+list(GET torch_versions 0 torch_first)
+list(GET torch_versions -1 torch_last)
+string(REGEX REPLACE "\\.[0-9]+$" ".999" torch_last "${torch_last}")
+find_package(Torch ${torch_first}...${torch_last} REQUIRED)
+# The folder of this build's libraries in the package, such as torch_2_14.
+string(REGEX REPLACE "^([0-9]+)\\.([0-9]+).*" "torch_\\1_\\2" OPENREG_LIBRARIES
+  "${Torch_VERSION}")
 
 # openreg_extension(TARGET DESTINATION FOLDER...): the target is installed in DESTINATION
-# of the package, and finds libraries in these folders, which are relative to it.
+# of OPENREG_LIBRARIES, and finds libraries in these folders, which are relative to it.
 function(openreg_extension target destination)
   list(TRANSFORM ARGN PREPEND "${ORIGIN}/")
   target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_FUNCTION_LIST_DIR}")
@@ -47,9 +56,21 @@ function(openreg_extension target destination)
   if(TARGET nanobind-static)
     set_target_properties(nanobind-static PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
   endif()
-  install(TARGETS ${target} LIBRARY DESTINATION ${destination})
+  install(TARGETS ${target} LIBRARY DESTINATION "${OPENREG_LIBRARIES}/${destination}")
 endfunction()
 
-# The torch of the build, which the package compares before it loads a library.
-configure_file("${CMAKE_CURRENT_LIST_DIR}/_build.py.in" _build.py @ONLY)
-install(FILES "${CMAKE_CURRENT_BINARY_DIR}/_build.py" DESTINATION .)
+install(FILES "${CMAKE_CURRENT_LIST_DIR}/_libraries.py" DESTINATION .)
+
+# openreg_generate(SCRIPT OUTPUT...): a program of the package writes files at build time
+# from the list of operators in torch's wheel.
+function(openreg_generate script argument)
+  set(list "${TORCH_INSTALL_PREFIX}/../torchgen/packaged/ATen/native/native_functions.yaml")
+  add_custom_command(
+    OUTPUT ${ARGN}
+    COMMAND "${CMAKE_COMMAND}" -E env
+      --modify "PYTHONPATH=path_list_append:${TORCH_INSTALL_PREFIX}/.."
+      "${Python_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/${script}" "${argument}"
+    DEPENDS "${script}" "${list}"
+    VERBATIM
+  )
+endfunction()

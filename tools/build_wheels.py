@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Builds the sdist and the wheel of every package into dist, in dependency order.
+"""Builds the sdist and the wheel of every package, in dependency order.
 
 Each wheel is built from its sdist, which proves that the sdist is complete. There is no
 build isolation: this interpreter's environment needs torch and the build tools, and the
 tool installs the packages that later packages compile against. Build trees are kept in
 build/, so a second run compiles only changed files.
 
-    python tools/build_wheels.py             builds wheels and sdists
+    python tools/build_wheels.py             builds wheels and sdists into dist
+    python tools/build_wheels.py --output F  builds them into the folder F
     python tools/build_wheels.py --install   also installs all of them here
     python tools/build_wheels.py --sanitize  openreg-aten for tools/fuzz_messages.py
 """
@@ -140,8 +141,12 @@ def build_tree(package: str) -> Path:
     return ROOT / "build" / number / package
 
 
-def build(package: str) -> Path:
+def build(package: str, output: Path) -> Path:
     """Builds the sdist and the wheel of one package.
+
+    Args:
+        package: The name of the package.
+        output: The folder for both, where they replace earlier ones.
 
     Returns:
         The wheel.
@@ -150,14 +155,14 @@ def build(package: str) -> Path:
         RuntimeError: If a library in the wheel contains the path of a local folder.
     """
     prefix = package.replace("-", "_") + "-"
-    for old in DIST.glob(prefix + "*"):
+    for old in output.glob(prefix + "*"):
         old.unlink()
-    call_backend(ROOT / "packages" / package, "build_sdist", DIST)
-    (sdist,) = DIST.glob(prefix + "*.tar.gz")
+    call_backend(ROOT / "packages" / package, "build_sdist", output)
+    (sdist,) = output.glob(prefix + "*.tar.gz")
     tree = build_tree(package)
     unpack(sdist, tree / "source")
-    call_backend(tree / "source", "build_wheel", DIST, f"build-dir={tree / 'cmake'}")
-    (wheel,) = DIST.glob(prefix + "*.whl")
+    call_backend(tree / "source", "build_wheel", output, f"build-dir={tree / 'cmake'}")
+    (wheel,) = output.glob(prefix + "*.whl")
     if found := leaks(wheel):
         raise RuntimeError(f"{wheel.name}: local paths in {', '.join(found)}")
     return wheel
@@ -182,23 +187,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Build all sdists and wheels.")
     parser.add_argument("--install", action="store_true", help="install all of them")
     parser.add_argument("--sanitize", action="store_true", help="only openreg-aten")
+    parser.add_argument("--output", type=Path, default=DIST, help="default: dist")
     arguments = parser.parse_args()
     install_all = arguments.install
+    output = arguments.output.resolve()
     if arguments.sanitize:
         build_sanitized()
         return 0
-    DIST.mkdir(exist_ok=True)
+    output.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
     for number, package in enumerate(PACKAGES, 1):
         print(f"[{number}/{len(PACKAGES)}] {package}", flush=True)
         try:
-            wheel = build(package)
+            wheel = build(package, output)
         except subprocess.CalledProcessError as error:
             print(f"{package}: the build failed, see above", file=sys.stderr)
             return error.returncode
         if install_all or package in COMPILED_AGAINST:
             install(package, wheel)
-    print(f"wheels and sdists are in dist ({time.monotonic() - start:.0f} s)")
+    seconds = time.monotonic() - start
+    print(f"wheels and sdists are in {output.name} ({seconds:.0f} s)")
     return 0
 
 

@@ -2,7 +2,8 @@
 """Checks and sets the version of all packages; the file ``VERSION`` is the source.
 
 Each package has a copy of the version in its ``pyproject.toml``, so that its sdist
-depends on no other file, and pins the other packages with ``==``.
+depends on no other file, and pins the other packages with ``==``. The range of torch in
+each package is compared with ``extension/torch_versions.txt``.
 
     python tools/version.py              prints the version, fails if a copy differs
     python tools/version.py --set 0.2.0  writes the version everywhere
@@ -19,11 +20,23 @@ from workspace import PACKAGES, ROOT
 
 _OWN = re.compile(r'(?m)^(version = ")([^"]*)(")$')
 _PIN = re.compile(rf'(?m)(?<!^name = )("(?:{"|".join(PACKAGES)}))([=<>!~][^"]*|)(")')
+_TORCH = re.compile(r'(?m)"torch([=<>!~][^"]*|)"')
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 
+def torch_range(root: Path) -> str:
+    """Returns the requirement that admits all minor versions of the supported torches.
+
+    Args:
+        root: The root of the workspace.
+    """
+    versions = (root / "extension" / "torch_versions.txt").read_text().split()
+    first, last = (version.split(".") for version in (versions[0], versions[-1]))
+    return f">={first[0]}.{first[1]},<{last[0]}.{int(last[1]) + 1}"
+
+
 def check(root: Path) -> list[str]:
-    """Compares every copy of the version with ``VERSION``.
+    """Compares every copy of the version, and every range of torch, with its source.
 
     Args:
         root: The root of the workspace.
@@ -45,6 +58,11 @@ def check(root: Path) -> list[str]:
             f"{where}: {sibling[1:]} is pinned {pin!r}, expected '=={version}'"
             for sibling, pin, _ in _PIN.findall(text)
             if pin != f"=={version}"
+        ]
+        problems += [
+            f"{where}: torch is pinned {pin!r}, expected {torch_range(root)!r}"
+            for pin in _TORCH.findall(text)
+            if pin != torch_range(root)
         ]
     return problems
 

@@ -122,7 +122,7 @@ def test_disable_does_not_apply_to_other_backends(run_python):
     assert int(result.stdout) > 100
 
 
-@pytest.mark.parametrize("version", ["2.99.1+cpu", "2.13.99"])
+@pytest.mark.parametrize("version", ["2.99.1+cpu", "2.12.1"])
 def test_import_refuses_another_torch(run_python, version):
     result = run_python(
         f"""
@@ -133,17 +133,18 @@ def test_import_refuses_another_torch(run_python, version):
     )
     assert result.returncode == 1
     last = result.stderr.splitlines()[-1]
-    built_for = torch.__version__.partition("+")[0]
-    assert last.startswith(f"RuntimeError: openreg-amp was built for torch {built_for}")
+    assert last.startswith("RuntimeError: openreg-amp was built for torch 2.")
+    assert torch.__version__.rpartition(".")[0] in last
     assert f"but torch {version} is installed" in last
-    assert f"pip install torch=={built_for}" in last
+    assert 'pip install "torch==2.' in last
 
 
-def test_import_does_not_mind_how_torch_was_built(run_python):
+@pytest.mark.parametrize("rest", [".99", ".0+cu130", ".0a0+git1234"])
+def test_import_compares_only_the_minor_version_of_torch(run_python, rest):
     result = run_python(
-        """
+        f"""
         import torch
-        torch.__version__ = torch.__version__.partition("+")[0] + "+cu130"
+        torch.__version__ = ".".join(torch.__version__.split(".")[:2]) + "{rest}"
         import openreg_amp
         """
     )

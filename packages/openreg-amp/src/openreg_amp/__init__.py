@@ -12,11 +12,11 @@ import sys
 
 import torch
 
-from . import _build
+from . import _libraries
 
 __all__ = ["get_amp_supported_dtype", "rules"]
 
-_build.check_torch(torch.__version__)
+_libraries.select(__path__, torch.__version__)
 
 from . import _C, _higher_order  # noqa: E402 - must not load against another torch
 

@@ -59,15 +59,14 @@ void observe(
       profiler::privateuse1Stubs()->enabled(),
       "ProfilerState.PRIVATEUSE1 needs the mechanism profiler_stubs, which "
       "OPENREG_DISABLE leaves out");
-  profiler::ProfilerStateBase::push(std::make_shared<ObserverState>(config));
-  profiler::ProfilerStateBase::get(/*global=*/false)
-      ->setCallbackHandle(
-          at::addThreadLocalCallback(
-              at::RecordFunctionCallback(
-                  config.report_input_shapes ? &enter<true> : &enter<false>,
-                  &leave)
-                  .needsInputs(config.report_input_shapes)
-                  .scopes(scopes)));
+  const auto state = std::make_shared<ObserverState>(config);
+  profiler::ProfilerStateBase::push(state);
+  state->setCallbackHandle(
+      at::addThreadLocalCallback(
+          at::RecordFunctionCallback(
+              config.report_input_shapes ? &enter<true> : &enter<false>, &leave)
+              .needsInputs(config.report_input_shapes)
+              .scopes(scopes)));
 }
 
 } // namespace

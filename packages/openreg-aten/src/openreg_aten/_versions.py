@@ -5,21 +5,22 @@ from __future__ import annotations
 
 from importlib import metadata
 
-from openreg_aten import _build
+import openreg_aten
+from openreg_aten import _libraries
 
 OWN_VERSION = metadata.version("openreg-aten")
 
 
 def check() -> None:
-    """Compares the installed packages with the versions of the build.
+    """Selects the libraries for the installed torch, and compares openreg-runtime.
 
     Raises:
-        RuntimeError: If the version of torch differs from the build, or the version of
-            openreg-runtime differs from this package.
+        RuntimeError: If the package has no libraries for the installed torch, or the
+            version of openreg-runtime differs from this package.
         ModuleNotFoundError: If openreg-runtime is missing.
     """
     # Reads the metadata: importing a different torch could autoload another backend.
-    _build.check_torch(metadata.version("torch"))
+    _libraries.select(openreg_aten.__path__, metadata.version("torch"))
     try:
         runtime = metadata.version("openreg-runtime")
     except metadata.PackageNotFoundError as error:

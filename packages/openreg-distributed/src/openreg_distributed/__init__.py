@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from . import _build
+from . import _libraries
 from . import _settings as _settings
 from ._registration import register
 
@@ -34,4 +34,4 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-_build.check_torch(torch.__version__)
+_libraries.select(__path__, torch.__version__)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import torch
 
-from openreg_inductor import _build
+from openreg_inductor import _libraries
 from openreg_inductor._registration import register
 
 __all__ = ["register"]
 
 
-_build.check_torch(torch.__version__)
+_libraries.select(__path__, torch.__version__)

@@ -7,9 +7,10 @@ functions listed here check for the second reason. Their constant "cpu" is repla
 string that also equals the device's name. The code of a function is changed in place,
 which also affects modules that have imported it by name.
 
-The module contains a hash of the source, as of torch 2.13.0, of each function that it
-changes, overrides or reads. If one differs, nothing is changed. For another version of
-torch, ``python -m openreg_inductor._patches`` prints the hashes.
+``_sources.json`` holds the hash of the source of each function that the package
+changes, overrides or reads, for each supported version of torch. If a function of the
+installed torch differs from all of them, nothing is changed. ``tools/upgrade.py``
+writes the file.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ import functools
 import hashlib
 import importlib
 import inspect
+import json
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
-from importlib import metadata
+from collections.abc import Callable, Sequence
+from importlib import metadata, resources
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -34,129 +36,132 @@ class UpstreamChangedError(RuntimeError):
 # Functions whose "cpu" means C++ kernels with the CPU's results. In torch._inductor,
 # unless another module is named.
 # [docs: patches]
-_ASK_FOR_CPP = {
-    "choices:InductorChoices.get_config_heuristics": "0e9ab2160b6a6aef",
-    "codecache:FxGraphHashDetails._contains_cpu_tensor": "09f4124093fe61d6",
-    "codecache:FxGraphHashDetails._may_generate_cpu_cpp_code": "0a49a895e4d23310",
-    "decomposition:addmm": "546717afce24e8e7",
-    "decomposition:bmm": "2c254c0ded8eda9e",
-    "decomposition:mm": "f044043439f9f24b",
-    "ir:is_cpu": "7600732460adc67b",
-    "kernel.bmm:tuned_bmm": "1a082048485e2aee",
-    "kernel.conv:convolution": "5ed043f821a49812",
-    "kernel.flex.flex_attention:flex_attention": "c210cc7e7a4d9dea",
-    "lowering:_make_reduction_inner": "1c4d173a467e68a9",
-    "lowering:_pad_as_cat": "8647724b1e4c3b18",
-    "lowering:cat": "8dfd43fbf4ed0c26",
-    "lowering:div_prim": "75e87a9bf283a7c2",
-    "lowering:use_two_step_variance": "93f9bcc5e9663c2f",
-    "scheduler:BaseSchedulerNode.is_cpu": "3abf458ee46f55f4",
-    "scheduler:ForeachKernelSchedulerNode._default_group_nodes_for_combo_kernels": "58cb7e0e55d9664e",  # noqa: E501
-    "scheduler:Scheduler.speedup_by_fusion": "bd0d9c08e8fff2c3",
-    "select_algorithm:AlgorithmSelectorCache.__call__": "aee168252516a225",
-    "select_algorithm:ExternKernelCaller.__init__": "bdd3b2a5654220a1",
-    "torch._decomp.decompositions:native_batch_norm_helper": "7a9313061278ce60",
-    "torch._refs:native_group_norm": "39fb60e3dda03ce9",
-    "torch._refs:native_layer_norm": "fb16928a15094d2f",
-    "utils:_use_template_for_cpu": "43d02368b1848d1f",
-    "utils:get_current_backend": "3e7a48839289d439",
-    "utils:use_scatter_fallback": "0094793d6601fb21",
-}
+_ASK_FOR_CPP = (
+    "choices:InductorChoices.get_config_heuristics",
+    "codecache:FxGraphHashDetails._contains_cpu_tensor",
+    "codecache:FxGraphHashDetails._may_generate_cpu_cpp_code",
+    "decomposition:addmm",
+    "decomposition:bmm",
+    "decomposition:mm",
+    "ir:is_cpu",
+    "kernel.bmm:tuned_bmm",
+    "kernel.conv:convolution",
+    "kernel.flex.flex_attention:flex_attention",
+    "lowering:_make_reduction_inner",
+    "lowering:_pad_as_cat",
+    "lowering:cat",
+    "lowering:div_prim",
+    "lowering:use_two_step_variance",
+    "scheduler:BaseSchedulerNode.is_cpu",
+    "scheduler:ForeachKernelSchedulerNode._default_group_nodes_for_combo_kernels",
+    "scheduler:Scheduler.speedup_by_fusion",
+    "select_algorithm:AlgorithmSelectorCache.__call__",
+    "select_algorithm:ExternKernelCaller.__init__",
+    "torch._decomp.decompositions:native_batch_norm_helper",
+    "torch._refs:native_group_norm",
+    "torch._refs:native_layer_norm",
+    "utils:_use_template_for_cpu",
+    "utils:get_current_backend",
+    "utils:use_scatter_fallback",
+)
 # [docs: end]
 # Functions whose "cuda" means a device that supports graphs.
-_ASK_FOR_GRAPHS = {
-    "cudagraph_utils:check_multiple_devices_or_any_cpu_nodes": "8c19bb03d41cdde0",
-    "torch._dynamo.backends.cudagraphs:get_device_index": "23c82938fc332fc6",
-}
+_ASK_FOR_GRAPHS = (
+    "cudagraph_utils:check_multiple_devices_or_any_cpu_nodes",
+    "torch._dynamo.backends.cudagraphs:get_device_index",
+)
 # Functions of CUDA's graphs that are replaced when they are imported.
-_GRAPHS = {
-    "cudagraph_trees:cudagraphify_impl": "aca69fb50b4c8095",
-    "cudagraph_trees:get_manager": "54fae48f17b852a9",
-}
+_GRAPHS = (
+    "cudagraph_trees:cudagraphify_impl",
+    "cudagraph_trees:get_manager",
+)
 # The function of FlexAttention that is replaced on import, and its callers.
-_ATTENTION = {
-    "torch._higher_order_ops.flex_attention:_flex_attention_autocast_impl": "7cbdc3dc1071c5e8",  # noqa: E501
-    "torch.amp.autocast_mode:_cast": "817481d361a8f18d",
-    "torch.nn.attention.flex_attention:_apply_kernel_options": "cc5335cf1a2404dd",
-    "torch.nn.attention.flex_attention:_validate_device": "f85d0c9ead4d0073",
-}
+_ATTENTION = (
+    "torch._higher_order_ops.flex_attention:_flex_attention_autocast_impl",
+    "torch.amp.autocast_mode:_cast",
+    "torch.nn.attention.flex_attention:_apply_kernel_options",
+    "torch.nn.attention.flex_attention:_validate_device",
+)
 # The function that passes CUDA's generator to random operators.
 _TAKES_GENERATORS = "ir:ExternKernel.process_kernel"
 # Functions and classes that the package derives from, reads or replaces.
-_RELIED_ON = {
-    "torch._functorch._aot_autograd.utils:get_default_generator": "2505ac089c68b5e5",
-    "torch._higher_order_ops.flex_attention:_math_attention_inner": "93032d6083ed3d7f",
-    "torch._higher_order_ops.flex_attention:_permute_strides": "57ad28222b07b080",
-    "torch._higher_order_ops.flex_attention:create_fw_bw_graph": "5e0cf3fb9078f0ba",
-    "torch._higher_order_ops.flex_attention:flex_attention_backward_fake_tensor_mode": "6a297e2f68b86f24",  # noqa: E501
-    "torch._higher_order_ops.flex_attention:flex_attention_fake_impl": "da26162dcf28cd24",  # noqa: E501
-    "torch._higher_order_ops.flex_attention:math_attention": "8b700acde5a840e6",
-    "torch._higher_order_ops.flex_attention:sdpa_dense": "c9afca600f5135a7",
-    "torch._higher_order_ops.flex_attention:sdpa_dense_backward": "3a5ea144c4bf2493",
-    "torch._higher_order_ops.flex_attention:trace_flex_attention": "6406241e5a189ccf",
-    "torch._higher_order_ops.flex_attention:trace_flex_attention_backward": "9da6b987f6c4b830",  # noqa: E501
-    "async_compile:AsyncCompile.cpp_pybinding": "cc99f2574aeb5f9b",
-    "codecache:CppCodeCache.load_async": "9ac835f9c8c0bdac",
-    "codecache:CppPythonBindingsCodeCache": "93f2c3b90b91772f",
-    "codegen.common:DeviceOpOverrides": "bbf1796c24d26f71",
-    "codegen.common:KernelArgs.cpp_argdefs": "f8c0bd13b3bea6eb",
-    "codegen.common:register_backend_for_device": "06b0018337d312c4",
-    "codegen.cpp:CppKernel.codegen_conditions": "ef81cc84b8e3f08d",
-    "codegen.cpp:CppKernelProxy": "50a30db5933f9eb3",
-    "codegen.cpp:CppOverrides.floordiv": "9263dcc4d9fb2429",
-    "codegen.cpp:CppScheduling.codegen_template": "b9c589d4319fcfd6",
-    "codegen.cpp:CppScheduling.can_fuse_vertical": "a5e69dfc2a49a517",
-    "codegen.cpp:CppScheduling.codegen_node": "f6b5dea1046bcd2c",
-    "codegen.cpp:CppScheduling.define_kernel": "37b7943cbb771ad3",
-    "codegen.cpp:CppScheduling.flush": "59f20c9f56f934c4",
-    "codegen.cpp:CppVecKernel._get_mask_cast": "605576757a6254e7",
-    "codegen.cpp:CppVecKernel._get_mask_type": "d56577156c0f2d3b",
-    "codegen.cpp:CppVecKernel._get_num_vectors": "21dfffe9d26c73b8",
-    "codegen.cpp:CppVecKernel.load": "1105641cb5303199",
-    "codegen.cpp:CppVecKernel._get_vec_load_line": "874c8487f4c1dc83",
-    "codegen.cpp:CppVecOverrides.__new__": "830f8c4a517a1c91",
-    "codegen.cpp:CppVecOverrides.floordiv": "566bdffe10694abe",
-    "codegen.cpp:KernelGroup": "34958dc65914e755",
-    "codegen.cpp:LoopLevel.lines": "79ec544f12b90e85",
-    "codegen.cpp:WorkSharing": "d8370346a3227ef3",
-    "codecache:_get_cpp_wrapper_header": "44c4cea30d1816a3",
-    "codegen.cpp_flex_attention_template:CppFlexAttentionTemplate.modification": "a5c3aa25b420c9e1",  # noqa: E501
-    "codegen.cpp_template_kernel:CppTemplateKernel.define_buffer": "4a97f04c67871494",
-    "codegen.cpp_template_kernel:CppTemplateKernel.store_output": "72ecf3c8e0053e47",
-    "codegen.cpp_template_kernel:CppTemplateKernel.store_pointwise_nodes": "cc9e48faf1452c74",  # noqa: E501
-    "codegen.cpp_template_kernel:CppTemplateKernel.store_grouped_gemm_pointwise_nodes": "0c5762f08c758089",  # noqa: E501
-    "codegen.cpp_wrapper_cpu:CppWrapperCpu._define_kernel_helper": "45d640c49625ae4f",
-    "codegen.cpp_wrapper_cpu:CppWrapperCpu._generate_end_jit": "4dea137f2b74d965",
-    "codegen.cpp_wrapper_cpu:CppWrapperCpu._generate_kernel_call_helper": "8e8f683096a4df27",  # noqa: E501
-    "codegen.cpp_wrapper_cpu:CppWrapperCpu.add_device_include": "5ea89b471143431e",
-    "codegen.cpp_wrapper_cpu:CppWrapperCpu.codegen_device": "7c00cd7c1489c0e9",
-    "codegen.cpp_wrapper_cpu:CppWrapperCpu.codegen_device_idx": "0ae53eecb1602521",
-    "codegen.cpp_wrapper_cpu:CppWrapperCpu.create": "7764c6882098232d",
-    "codegen.cpp_wrapper_cpu:CppWrapperCpu.get_c_shim_func_name": "dd7e3a55a3cbe051",
-    "codegen.wrapper:EnterDeviceContextManagerLine.codegen": "a776d1da77aa8027",
-    "cpp_builder:get_cpp_torch_device_options": "147de27ff79f015c",
-    "codegen.wrapper:PythonWrapperCodegen._generate_kernel_call_helper": "67a1f2491e7a957a",  # noqa: E501
-    "codegen.wrapper:PythonWrapperCodegen.create": "c8d716f76315883f",
-    "codegen.wrapper:PythonWrapperCodegen.make_allocation": "99e925fd3e818f7b",
-    "codegen.wrapper:PythonWrapperCodegen.write_header": "d6fd237aaaa5c835",
-    "codegen.wrapper:SubgraphPythonWrapperCodegen": "47d1dd7a0f6617da",
-    "fx_passes.post_grad:post_grad_passes": "442e38b4b56d93d5",
-    _TAKES_GENERATORS: "9e295c1f26fb711d",
-    "graph:GraphLowering.decide_layout_opt": "bef90675b8c18d39",
-    "kernel.flex.flex_cpu:check_cpu_supported": "c41dcf9f3e7b8431",
-    "kernel.flex.flex_cpu:lower_cpu": "0c7dbb0aef7013ce",
-    "lowering:addcdiv": "0448b8195354c0a5",
-    "lowering:addcmul": "4ec08c5b9ae0d10f",
-    "lowering:register_foreach_pointwise": "d4e7c108404f781b",
-    "lowering:make_pointwise": "c6b4e7d7d661b15b",
-    "scheduler:Scheduler._codegen": "28c7c9e114462bb2",
-    "scheduler:BaseSchedulerNode.is_gpu": "7a35d07c81f86bdd",
-    "scheduler:Scheduler.should_partition": "b953e7d6020b098f",
-    "scheduler:Scheduler._has_multi_stream_nodes": "26c258b3f72e2600",
-    "select_algorithm:AlgorithmSelectorCache.generate_example_value": "ec1e88f807e56d80",  # noqa: E501
-    "template_heuristics.registry:register_template_heuristic": "a10c3fb19a7440ba",
-    "utils:device_need_guard": "b39413cad80d0aea",
-}
+_RELIED_ON = (
+    "torch._functorch._aot_autograd.utils:get_default_generator",
+    "torch._higher_order_ops.flex_attention:_math_attention_inner",
+    "torch._higher_order_ops.flex_attention:_permute_strides",
+    "torch._higher_order_ops.flex_attention:create_fw_bw_graph",
+    "torch._higher_order_ops.flex_attention:flex_attention_backward_fake_tensor_mode",
+    "torch._higher_order_ops.flex_attention:flex_attention_fake_impl",
+    "torch._higher_order_ops.flex_attention:math_attention",
+    "torch._higher_order_ops.flex_attention:sdpa_dense",
+    "torch._higher_order_ops.flex_attention:sdpa_dense_backward",
+    "torch._higher_order_ops.flex_attention:trace_flex_attention",
+    "torch._higher_order_ops.flex_attention:trace_flex_attention_backward",
+    "async_compile:AsyncCompile.cpp_pybinding",
+    "codecache:CppCodeCache.load_async",
+    "codecache:CppPythonBindingsCodeCache",
+    "codegen.common:DeviceOpOverrides",
+    "codegen.common:KernelArgs.cpp_argdefs",
+    "codegen.common:register_backend_for_device",
+    "codegen.cpp:CppKernel.codegen_conditions",
+    "codegen.cpp:CppKernelProxy",
+    "codegen.cpp:CppOverrides.floordiv",
+    "codegen.cpp:CppScheduling.codegen_template",
+    "codegen.cpp:CppScheduling.can_fuse_vertical",
+    "codegen.cpp:CppScheduling.codegen_node",
+    "codegen.cpp:CppScheduling.define_kernel",
+    "codegen.cpp:CppScheduling.flush",
+    "codegen.cpp:CppVecKernel._get_mask_cast",
+    "codegen.cpp:CppVecKernel._get_mask_type",
+    "codegen.cpp:CppVecKernel._get_num_vectors",
+    "codegen.cpp:CppVecKernel.load",
+    "codegen.cpp:CppVecKernel._get_vec_load_line",
+    "codegen.cpp:CppVecOverrides.__new__",
+    "codegen.cpp:CppVecOverrides.floordiv",
+    "codegen.cpp:KernelGroup",
+    "codegen.cpp:LoopLevel.lines",
+    "codegen.cpp:WorkSharing",
+    "codecache:_get_cpp_wrapper_header",
+    "codegen.cpp_flex_attention_template:CppFlexAttentionTemplate.modification",
+    "codegen.cpp_template_kernel:CppTemplateKernel.define_buffer",
+    "codegen.cpp_template_kernel:CppTemplateKernel.store_output",
+    "codegen.cpp_template_kernel:CppTemplateKernel.store_pointwise_nodes",
+    "codegen.cpp_template_kernel:CppTemplateKernel.store_grouped_gemm_pointwise_nodes",
+    "codegen.cpp_wrapper_cpu:CppWrapperCpu._define_kernel_helper",
+    "codegen.cpp_wrapper_cpu:CppWrapperCpu._generate_end_jit",
+    "codegen.cpp_wrapper_cpu:CppWrapperCpu._generate_kernel_call_helper",
+    "codegen.cpp_wrapper_cpu:CppWrapperCpu.add_device_include",
+    "codegen.cpp_wrapper_cpu:CppWrapperCpu.codegen_device",
+    "codegen.cpp_wrapper_cpu:CppWrapperCpu.codegen_device_idx",
+    "codegen.cpp_wrapper_cpu:CppWrapperCpu.create",
+    "codegen.cpp_wrapper_cpu:CppWrapperCpu.get_c_shim_func_name",
+    "codegen.wrapper:EnterDeviceContextManagerLine.codegen",
+    "cpp_builder:get_cpp_torch_device_options",
+    "codegen.wrapper:PythonWrapperCodegen._generate_kernel_call_helper",
+    "codegen.wrapper:PythonWrapperCodegen.create",
+    "codegen.wrapper:PythonWrapperCodegen.make_allocation",
+    "codegen.wrapper:PythonWrapperCodegen.write_header",
+    "codegen.wrapper:SubgraphPythonWrapperCodegen",
+    "fx_passes.post_grad:post_grad_passes",
+    _TAKES_GENERATORS,
+    "graph:GraphLowering.decide_layout_opt",
+    "kernel.flex.flex_cpu:check_cpu_supported",
+    "kernel.flex.flex_cpu:lower_cpu",
+    "lowering:addcdiv",
+    "lowering:addcmul",
+    "lowering:register_foreach_pointwise",
+    "lowering:make_pointwise",
+    "scheduler:Scheduler._codegen",
+    "scheduler:BaseSchedulerNode.is_gpu",
+    "scheduler:Scheduler.should_partition",
+    "scheduler:Scheduler._has_multi_stream_nodes",
+    "select_algorithm:AlgorithmSelectorCache.generate_example_value",
+    "template_heuristics.registry:register_template_heuristic",
+    "utils:device_need_guard",
+)
+
+# All of them: the keys of _sources.json.
+SOURCES = (*_ASK_FOR_CPP, *_ASK_FOR_GRAPHS, *_GRAPHS, *_ATTENTION, *_RELIED_ON)
 
 
 def apply(device: str) -> None:
@@ -166,10 +171,10 @@ def apply(device: str) -> None:
         device: The device name.
 
     Raises:
-        UpstreamChangedError: If a function differs from torch 2.13.0; nothing is
-            changed then.
+        UpstreamChangedError: If a function differs from all supported versions of
+            torch; nothing is changed then.
     """
-    _check(_ASK_FOR_CPP | _ASK_FOR_GRAPHS | _RELIED_ON)
+    _check(_ASK_FOR_CPP + _ASK_FOR_GRAPHS + _RELIED_ON)
     for name, paths in (("cpu", _ASK_FOR_CPP), ("cuda", _ASK_FOR_GRAPHS)):
         for path in paths:
             function = _find(path)
@@ -300,7 +305,7 @@ def check_graphs() -> None:
 
 def knows_attention() -> bool:
     """Returns whether FlexAttention is the supported version."""
-    return all(_hash(path) == known for path, known in _ATTENTION.items())
+    return all(map(_is_known, _ATTENTION))
 
 
 class _EqualTo(str):
@@ -364,15 +369,30 @@ def _register_autotuning(device: str) -> None:
             )
 
 
-def _check(expected: Mapping[str, str]) -> None:
+@functools.cache
+def _known() -> dict[str, dict[str, str]]:
+    """Reads the hash of each source for each supported version of torch."""
+    file = resources.files("openreg_inductor") / "_sources.json"
+    known: dict[str, dict[str, str]] = json.loads(file.read_text(encoding="utf-8"))
+    return known
+
+
+def _is_known(path: str) -> bool:
+    """Returns whether a source is the same as in a supported version of torch."""
+    found = _hash(path)
+    return any(sources.get(path) == found for sources in _known().values())
+
+
+def _check(paths: Sequence[str]) -> None:
     """Compares sources with their hashes."""
-    changed = [path for path, known in expected.items() if _hash(path) != known]
+    changed = [path for path in paths if not _is_known(path)]
     if changed:
         own, torch = (metadata.version(p) for p in ("openreg-inductor", "torch"))
         raise UpstreamChangedError(
-            f"openreg-inductor {own} was written for torch 2.13.0. In torch {torch} "
-            f"these functions have changed: {', '.join(changed)}. Compiled "
-            'kernels may be wrong for the device; backend="aot_eager" works'
+            f"openreg-inductor {own} was written for torch {', '.join(_known())}. In "
+            f"torch {torch} these functions have changed: {', '.join(changed)}. "
+            "Compiled kernels may be wrong for the device; "
+            'backend="aot_eager" works'
         )
 
 
@@ -397,20 +417,3 @@ def _find(path: str) -> FunctionType:
         value = value.__func__
     found: FunctionType = inspect.unwrap(value)
     return found
-
-
-def _hashes() -> Iterator[str]:
-    for path in [
-        *_ASK_FOR_CPP,
-        *_ASK_FOR_GRAPHS,
-        *_GRAPHS,
-        *_ATTENTION,
-        *_RELIED_ON,
-    ]:
-        yield f'    "{path}": "{_hash(path)}",'
-
-
-if __name__ == "__main__":
-    import torch._inductor.compile_fx
-
-    print(*_hashes(), sep="\n")  # noqa: T201  (a program)

@@ -13,11 +13,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from openreg_inductor import _build
+import openreg_inductor
 
-# The folder of the headers and the library. An editable install keeps built files in a
-# separate place.
-FOLDER = Path(_build.__file__).parent
+# The folder of the headers and the library, which were built for the installed torch.
+FOLDER = Path(openreg_inductor.__path__[-1])
 
 _PREFIX = "#include <torch/csrc/inductor/cpp_prefix.h>"
 _BEGIN = "std::atomic<int> inductor_cpu_integer_div_error{0};"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from openreg_profiler import _build
+from openreg_profiler import _libraries
 from openreg_profiler._registration import register
 
 if TYPE_CHECKING:
@@ -28,4 +28,4 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-_build.check_torch(torch.__version__)
+_libraries.select(__path__, torch.__version__)

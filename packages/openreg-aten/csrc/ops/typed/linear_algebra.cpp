@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Matrix products, matrix decompositions and Fourier transforms.
+#include "base/torch_version.h"
 #include "ops/typed/add_operators.h"
 #include "ops/typed/families.h"
 
@@ -27,7 +28,6 @@ void add_typed_linear_algebra(torch::Library& library) {
   add_typed_operators<
       ops::tril,
       ops::triu,
-      ops::cholesky,
       ops::cholesky_inverse,
       ops::_cholesky_solve_helper,
       ops::linalg_cholesky_ex,
@@ -40,7 +40,7 @@ void add_typed_linear_algebra(torch::Library& library) {
       ops::linalg_lu,
       ops::linalg_lu_factor_ex,
       ops::linalg_lu_solve,
-      ops::lu_unpack>(library);
+      ops::lu_unpack OPENREG_OPERATORS_BEFORE_2_14(ops::cholesky)>(library);
   // Solutions, inverses and determinants.
   add_typed_operators<
       ops::linalg_inv_ex,
