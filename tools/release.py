@@ -87,10 +87,7 @@ def build(pythons: Sequence[str]) -> None:
         if wheel.stem.endswith("-any"):
             shutil.copy(wheel, DIST)
             continue
-        auditwheel = [sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", DIST]
-        _run(
-            *auditwheel, "--plat", f"{PLATFORM}_{platform.machine()}", *excluded, wheel
-        )
+        _run(sys.executable, "-m", "auditwheel", "repair", *options, wheel)
     for sdist in folders[0].glob("*.tar.gz"):
         shutil.copy(sdist, DIST)
 
