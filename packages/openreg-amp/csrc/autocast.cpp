@@ -2,6 +2,8 @@
 // Autocast kernels: PyTorch's own casting wrappers, on AutocastPrivateUse1.
 #include "autocast.h"
 
+#include "torch_version.h"
+
 #include <ATen/autocast_mode.h>
 #include <torch/library.h>
 

@@ -2,6 +2,8 @@
 // The table of rules, generated from the lists that register them.
 #include "rules.h"
 
+#include "torch_version.h"
+
 #include <ATen/autocast_mode.h>
 
 namespace openreg::amp {
