@@ -35,7 +35,6 @@ def test_package_without_others_trains_with_the_numbers_of_the_cpu(
     sys.meta_path.insert(0, Blocker())
     import torch
     import openreg_aten
-import torch
     from torch import nn
 
     torch.set_num_threads(1)
@@ -77,7 +76,6 @@ def test_other_torch_is_refused_and_both_versions_are_named(
     metadata.version = lambda name: "1.2.3+cpu" if name == "torch" else version(name)
     try:
         import openreg_aten
-import torch
     except RuntimeError as error:
         print(error)
     import sys
@@ -110,7 +108,6 @@ def test_other_or_missing_runtime_is_refused(run_python: Program) -> None:
     ):
         try:
             import openreg_aten
-import torch
         except kind as error:
             print(error)
     """
@@ -202,7 +199,6 @@ def test_disabled_mechanism_fails_as_pytorch_documents(
     source = f"""
     import torch
     import openreg_aten
-import torch
     d = "privateuseone"
     off = [each for each, *_, enabled in openreg_aten.mechanisms() if not enabled]
     assert off == [{name!r}], off
@@ -220,7 +216,6 @@ def test_disabled_attention_only_changes_the_choice(run_python: Program) -> None
     source = """
     import torch
     import openreg_aten
-import torch
     q = torch.ones(1, 1, 4, 8, device="privateuseone", requires_grad=True)
     out = torch.nn.functional.scaled_dot_product_attention(q, q, q)
     print(type(out.grad_fn).__name__)
@@ -246,7 +241,6 @@ def test_several_mechanisms_and_names_of_other_packages_are_accepted(
 ) -> None:
     source = """
     import openreg_aten
-import torch
     print([name for name, *_, enabled in openreg_aten.mechanisms() if not enabled])
     """
     names = "of_another,dropout, rnn"
