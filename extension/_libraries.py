@@ -23,12 +23,14 @@ def select(path: MutableSequence[str], torch: str) -> None:
         torch: The installed version, such as ``"2.14.1+cpu"``.
 
     Raises:
-        RuntimeError: If the package has no libraries for this minor version.
+        RuntimeError: If the package has no libraries, or none for this minor version.
     """
     built: dict[str, Path] = {}
     for entry in path:
         for folder in sorted(Path(entry).glob(f"{_PREFIX}[0-9]*_[0-9]*")):
             built[folder.name.removeprefix(_PREFIX).replace("_", ".")] = folder
+    if not built:
+        raise RuntimeError(f"{_PACKAGE} has no libraries. Install it again.")
     minor = ".".join(torch.split(".")[:2])
     if minor not in built:
         versions = sorted(built, key=lambda each: [*map(int, each.split("."))])
