@@ -115,7 +115,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if status := wheels_matrix.main(arguments.pythons):
         return status
     if arguments.dry_run:
-        print(f"{version} is ready to be tagged")
+        found = problems(version)
+        print(f"{version}: {'; '.join(found) or 'ready to be tagged'}")
         return 0
     _run("git", "tag", "--annotate", f"v{version}", "--message", f"Release {version}")
     print(f"push the tag to publish: git push origin v{version}")
