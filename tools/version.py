@@ -2,8 +2,9 @@
 """Checks and sets the version of all packages; the file ``VERSION`` is the source.
 
 Each package has a copy of the version in its ``pyproject.toml``, so that its sdist
-depends on no other file, and pins the other packages with ``==``. The range of torch in
-each package is compared with ``extension/torch_versions.txt``.
+depends on no other file, and pins the other packages with ``==``. The conda recipe has
+a copy, too. The range of torch in each package, and the torches of the recipe, are
+compared with ``extension/torch_versions.txt``.
 
     python tools/version.py              prints the version, fails if a copy differs
     python tools/version.py --set 0.2.0  writes the version everywhere
@@ -18,10 +19,31 @@ from pathlib import Path
 
 from workspace import PACKAGES, ROOT
 
-_OWN = re.compile(r'(?m)^(version = ")([^"]*)(")$')
+_OWN = re.compile(r'(?m)^((?:version =|  version:) ")([^"]*)(")$')
 _PIN = re.compile(rf'(?m)(?<!^name = )("(?:{"|".join(PACKAGES)}))([=<>!~][^"]*|)(")')
 _TORCH = re.compile(r'(?m)"torch([=<>!~][^"]*|)"')
+_VARIANTS = re.compile(r'(?m)^pytorch:\n((?:  - ".*"\n)+)')
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
+
+
+def copies(root: Path) -> list[Path]:
+    """Returns the files with a copy of the version.
+
+    Args:
+        root: The root of the workspace.
+    """
+    projects = [root / "packages" / name / "pyproject.toml" for name in PACKAGES]
+    return [*projects, root / "recipe" / "recipe.yaml"]
+
+
+def torch_minors(root: Path) -> list[str]:
+    """Returns the supported minor versions of torch, such as ``2.13``.
+
+    Args:
+        root: The root of the workspace.
+    """
+    versions = (root / "extension" / "torch_versions.txt").read_text().split()
+    return [version.rpartition(".")[0] for version in versions]
 
 
 def torch_range(root: Path) -> str:
@@ -30,9 +52,9 @@ def torch_range(root: Path) -> str:
     Args:
         root: The root of the workspace.
     """
-    versions = (root / "extension" / "torch_versions.txt").read_text().split()
-    first, last = (version.split(".") for version in (versions[0], versions[-1]))
-    return f">={first[0]}.{first[1]},<{last[0]}.{int(last[1]) + 1}"
+    minors = torch_minors(root)
+    major, _, last = minors[-1].partition(".")
+    return f">={minors[0]},<{major}.{int(last) + 1}"
 
 
 def check(root: Path) -> list[str]:
@@ -46,8 +68,14 @@ def check(root: Path) -> list[str]:
     """
     version = (root / "VERSION").read_text().strip()
     problems = []
-    for name in PACKAGES:
-        path = root / "packages" / name / "pyproject.toml"
+    variants = root / "recipe" / "variants.yaml"
+    (listed,) = _VARIANTS.findall(variants.read_text())
+    if (found := re.findall(r'"(.*)"', listed)) != torch_minors(root):
+        problems.append(
+            f"{variants.relative_to(root)}: pytorch is {found}, expected "
+            f"{torch_minors(root)}"
+        )
+    for path in copies(root):
         where, text = path.relative_to(root), path.read_text()
         problems += [
             f"{where}: version is {found!r}, VERSION says {version!r}"
@@ -80,8 +108,7 @@ def set_version(root: Path, version: str) -> None:
     if not _VERSION.fullmatch(version):
         raise ValueError(f"version is {version!r}; accepted: three numbers as in 0.2.0")
     (root / "VERSION").write_text(version + "\n")
-    for name in PACKAGES:
-        path = root / "packages" / name / "pyproject.toml"
+    for path in copies(root):
         text = _OWN.sub(rf"\g<1>{version}\g<3>", path.read_text())
         path.write_text(_PIN.sub(rf"\g<1>=={version}\g<3>", text))
 

@@ -25,6 +25,7 @@ def workspace(tmp_path, version):
         copy = tmp_path / "packages" / name
         copy.mkdir(parents=True)
         shutil.copy(ROOT / "packages" / name / "pyproject.toml", copy)
+    shutil.copytree(ROOT / "recipe", tmp_path / "recipe")
     return tmp_path
 
 
@@ -37,6 +38,7 @@ def test_version_set_reaches_every_copy_and_pin(version, workspace, capsys):
     assert capsys.readouterr().out == "12.3.45\n"
     for path in workspace.glob("packages/*/pyproject.toml"):
         assert 'version = "12.3.45"' in path.read_text()
+    assert '  version: "12.3.45"' in (workspace / "recipe/recipe.yaml").read_text()
     meta = (workspace / "packages/torch-openreg/pyproject.toml").read_text()
     for name in version.PACKAGES[:3]:
         assert f'"{name}==12.3.45"' in meta
@@ -44,6 +46,13 @@ def test_version_set_reaches_every_copy_and_pin(version, workspace, capsys):
     assert aten.count('"openreg-runtime==12.3.45"') == 2
     assert "openreg-runtime @ {root:uri}/../openreg-runtime" in aten
     assert "torch>=2." in aten
+
+
+def test_version_check_compares_the_recipe_with_the_torches(version, workspace, capsys):
+    path = workspace / "extension/torch_versions.txt"
+    path.write_text(path.read_text().replace("2.13.", "2.12."))
+    assert version.main([], workspace) == 1
+    assert "variants.yaml: pytorch is ['2.13', " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
