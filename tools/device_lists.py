@@ -13,21 +13,20 @@ The tests of the guide run the programs.
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
-import torch
 from pages import main
 from quotes import updated
+from torch_tree import Tree, installed
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "mechanisms" / "closed.md"
 PROGRAMS = DOCS / "examples" / "device_lists"
-TORCH = Path(torch.__file__).parent
+HERE = installed()
 
 # ruff: noqa: E501 - lines of a page
 TEXT = """\
@@ -163,13 +162,14 @@ def rows() -> list[Row]:
     return sorted(found, key=lambda row: PARTS.index(row.part))
 
 
-def source(place: str) -> str | None:
+def source(place: str, tree: Tree = HERE) -> str | None:
     """Returns PyTorch's source of a place, or None if the wheel does not have it.
 
     Args:
         place: A Python file and a function, class, method or variable in it, such as
             ``torch/random.py: fork_rng``; a C++ header by its include path; or another
             file of PyTorch's repository, which no wheel contains.
+        tree: The torch to look in; the installed one by default.
 
     Raises:
         ValueError: If the file or the name does not exist.
@@ -177,42 +177,28 @@ def source(place: str) -> str | None:
     name, _, inside = place.partition(": ")
     if name.endswith(".cpp"):
         return None
-    path = TORCH / "include" / name if name.endswith(".h") else TORCH.parent / name
-    if not path.is_file():
-        raise ValueError(f"{place}: torch {torch.__version__} lacks this file")
-    text = path.read_text(encoding="utf-8")
-    if path.suffix == ".h" or not inside:
+    path = tree.site / name
+    is_header = name.endswith(".h")
+    text = (
+        tree.header(name) if is_header else path.read_text() if path.is_file() else None
+    )
+    if text is None:
+        raise ValueError(f"{place}: torch {tree.version} lacks this file")
+    if is_header or not inside:
         return text
-    body = ast.parse(text).body
-    found: ast.stmt | None = None
-    for part in inside.split("."):
-        defined = [each for each in body if part in _names(each)]
-        if not defined:
-            raise ValueError(f"{place}: torch {torch.__version__} lacks this name")
-        found = defined[-1]  # after its overloads
-        body = getattr(found, "body", [])
-    assert found is not None
-    return ast.get_source_segment(text, found)
+    found = tree.find(".".join([*Path(name).with_suffix("").parts, inside]))
+    if found is None or found.path != path:
+        raise ValueError(f"{place}: torch {tree.version} lacks this name")
+    return tree.source(found)
 
 
-def _names(statement: ast.stmt) -> list[str]:
-    """Returns the names that a statement defines."""
-    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
-        return [statement.name]
-    if isinstance(statement, ast.AnnAssign):
-        return [ast.unparse(statement.target)]
-    if isinstance(statement, ast.Assign):
-        return [ast.unparse(target) for target in statement.targets]
-    return []
-
-
-def check(row: Row) -> None:
+def check(row: Row, tree: Tree = HERE) -> None:
     """Checks that the place contains the code of the row, apart from white space.
 
     Raises:
         ValueError: If it does not.
     """
-    text = source(row.place)
+    text = source(row.place, tree)
     if text is not None and "".join(row.asks.split()) not in "".join(text.split()):
         raise ValueError(f"{row.name}: {row.place} does not contain {row.asks}")
 
@@ -271,7 +257,7 @@ def page() -> str:
         for part in PARTS
     ]
     text = TEXT.format(
-        version=torch.__version__.split("+")[0],
+        version=HERE.version.split("+")[0],
         count=len(all_rows),
         open=kinds.count("mechanism") + kinds.count("open"),
         planned=f"- {planned} need a [planned](planned.md) mechanism;\n"

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from headers import closing, virtual_methods
 from pages import main
 
 PAGE = Path(__file__).parents[1] / "docs" / "interfaces.md"
@@ -300,24 +301,7 @@ INTERFACES = (
     ),
 )
 
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|^\s*#[^\n]*(?:\\\n[^\n]*)*", re.S | re.M)
-_METHOD = re.compile(
-    r"(?P<before>[^;{}()]*?)\b(?P<name>\w+)\s*\("
-    r"(?P<arguments>(?:[^()]|\([^()]*\))*)\)\s*(?P<after>(?:const|noexcept|override|\s)*)"
-    r"(?P<end>= 0;|= default;|= delete;|;|\{)",
-    re.S,
-)
 _MESSAGE = re.compile(r'TORCH_CHECK\w*\(\s*false,\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', re.S)
-
-
-def closing(text: str, start: int) -> int:
-    """Returns the position of the brace that closes the brace at ``start``."""
-    depth = 0
-    for index in range(start, len(text)):
-        depth += {"{": 1, "}": -1}.get(text[index], 0)
-        if depth == 0:
-            return index
-    raise ValueError(f"nothing closes {text[start : start + 40]!r}")
 
 
 def describe(body: str) -> str:
@@ -345,27 +329,13 @@ def methods(header: str, name: str) -> dict[str, Method]:
     Raises:
         ValueError: If the header has no class of this name.
     """
-    text = _COMMENT.sub("", (INCLUDE / header).read_text(encoding="utf-8"))
-    start = re.search(rf"struct \w+ {name}\b[^;{{]*\{{", text)
-    if start is None:
-        raise ValueError(f"{header} has no class {name}")
-    text = text[start.end() : closing(text, start.end() - 1)]
-    found, position = {}, 0
-    while match := _METHOD.search(text, position):
-        body = ""
-        position = match.end()
-        if match["end"] == "{":
-            position = closing(text, match.end() - 1) + 1
-            body = text[match.end() : position - 1]
-        virtual = "virtual" in match["before"] or "override" in match["after"]
-        if not virtual or match["before"].endswith("~"):
-            continue
-        pure = match["end"] == "= 0;"
-        # A method that is only declared is defined in a library.
-        default = "" if pure else describe(body) if match["end"] == "{" else "PyTorch's"
-        found[match["name"]] = Method(
-            match["name"], pure, default, "noexcept" in match["after"]
-        )
+    text = (INCLUDE / header).read_text(encoding="utf-8")
+    found = {}
+    for each in virtual_methods(text, name):
+        default = "" if each.pure else "PyTorch's"  # defined in a library
+        if each.body is not None:
+            default = describe(each.body)
+        found[each.name] = Method(each.name, each.pure, default, each.noexcept)
     return found
 
 
