@@ -37,7 +37,7 @@ def test_registration_loads_nothing_else(run_python):
     )
     assert result.returncode == 0, result.stderr
     # Symmetric memory is C++; gloo and the engine are for groups.
-    assert result.stdout == "['_C', '_build', '_registration', '_settings']\n"
+    assert result.stdout == "['_C', '_libraries', '_registration', '_settings']\n"
 
 
 WITHOUT_A_NAME = """
