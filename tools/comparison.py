@@ -47,7 +47,7 @@ names work on openreg, including `Graph`, which the mechanism [`graph`](mechanis
 PLANNED = "not yet"
 
 _ALLOCATOR = "the caching allocator cannot be bypassed, switched off or replaced"
-_CLOSED = "closed to PrivateUse1 backends; see [memory pools](mechanisms/closed.md#memory_pools)"
+_CLOSED = "closed to PrivateUse1 backends; see [memory pools](mechanisms/closed.md#tensors-and-memory)"
 _LEGACY = "legacy type; use `dtype=` and `device=`"
 _SENSOR = "a simulated device has no sensors"
 _COMPILER = "the device runs CPU kernels and has no device compiler"

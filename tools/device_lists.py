@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pages import main
-from quotes import updated
 from torch_tree import Tree, installed
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -46,34 +45,22 @@ a table with one entry for each device type. Of {count} checks,
 {quiet_closed}
 
 In the tables, *effect* is the effect on a PrivateUse1 device. *Reported by* is the symptom if the backend does not use
-the way in. Each place links to a [program](#programs) that shows the effect. The tests run every program; if the way in
-is a mechanism, they also run it without the mechanism.
+the way in, with a part of the message. The first column links to a program that shows the effect. It prints the text
+after `# prints:` and issues the warning after `# warns:`. Without the mechanism that is its way in, it prints the text
+after `# without it:` or fails with that text. The tests run every program, with and without the mechanism.
 
 `tools/device_lists.py` writes this page. It looks up each check in the installed torch and fails if the check has
 changed. For C++ source files, which PyTorch wheels do not contain, only the program is checked.
 {parts}
 The switches of `torch.backends`, which belong to libraries, are also closed. They have no program here.
-
-## Programs
-
-Each program prints the text after `# prints:` and issues the warning after `# warns:`. Without the mechanism that is
-its way in, it prints the text after `# without it:` or fails with that text.
-{programs}"""
+"""
 
 PART = """
 ## {name}
 
-| place in PyTorch | check | effect | reported by | way in |
-| --- | --- | --- | --- | --- |
+| program | place in PyTorch | check | effect | reported by | way in |
+| --- | --- | --- | --- | --- | --- |
 {rows}
-"""
-
-PROGRAM = """
-### {name}
-
-```{{literalinclude}} ../examples/device_lists/{name}.py
-:start-at: "import "
-```
 """
 
 PARTS = (
@@ -103,6 +90,7 @@ class Row(NamedTuple):
         noticed: How a user notices, as one of ``NOTICED``.
         way: How a backend joins the list: "mechanism" and its names, "planned" and one,
             "open" and what to do, or "closed" and why.
+        message: A part of the error or warning; empty if there is none.
     """
 
     name: str
@@ -112,6 +100,7 @@ class Row(NamedTuple):
     means: str
     noticed: str
     way: str
+    message: str = ""
 
     @property
     def mechanisms(self) -> list[str]:
@@ -133,7 +122,8 @@ def read(path: Path) -> Row:
     """
     fields: dict[str, str] = {}
     last = ""
-    for line in path.read_text(encoding="utf-8").splitlines():
+    text = path.read_text(encoding="utf-8")
+    for line in text.splitlines():
         if match := _FIELD.match(line):
             last = match[1]
             if last in fields:
@@ -146,6 +136,7 @@ def read(path: Path) -> Row:
     if missing := [field for field in FIELDS if field not in fields]:
         raise ValueError(f"{path.name}: no '# {missing[0]}:'")
     row = Row(path.stem, **fields)
+    row = row._replace(message=message(row, text))
     for value, known in (
         (row.part, PARTS),
         (row.noticed, NOTICED),
@@ -154,6 +145,27 @@ def read(path: Path) -> Row:
         if value not in known:
             raise ValueError(f"{path.name}: {value!r}: expected one of {known}")
     return row
+
+
+def message(row: Row, text: str) -> str:
+    """Returns a part of the error or warning that the program of a row shows.
+
+    Args:
+        row: The row.
+        text: The program, with its output in comments.
+    """
+    if row.noticed == "nothing":
+        return ""
+    if row.noticed == "a warning":
+        pattern = r"# warns: (.*)"
+    elif row.kind == "mechanism":
+        pattern = r"# without it: (.*)"
+    elif match := re.search(r'^ *print\("(.*)" in str\(error\)', text, re.MULTILINE):
+        return match[1]  # the program looks for this part of the error
+    else:
+        pattern = r"except (?:.*\n)+? *# prints: (.*)"
+    match = re.search(pattern, text)
+    return match[1] if match else ""
 
 
 def rows() -> list[Row]:
@@ -218,16 +230,29 @@ def line(row: Row) -> str:
     """Returns the row as Markdown."""
     file, _, inside = row.place.partition(": ")
     place = f"`{file}`" + (f", `{inside}`" if inside else "")
-    asks = row.asks.replace("|", "\\|")
-    cells = (f"[{place}](#{row.name})", f"`{asks}`", row.means, row.noticed, way(row))
+    noticed = row.noticed
+    if row.message:
+        fence = "`` " if "`" in row.message else "`"
+        noticed += f": {fence}{row.message}{fence[::-1]}"
+    cells = (
+        f"[`{row.name}`](../examples/device_lists/{row.name}.py)",
+        place,
+        f"`{row.asks}`".replace("|", "\\|"),
+        row.means,
+        noticed,
+        way(row),
+    )
     return f"| {' | '.join(cells)} |"
 
 
-def links(title: str, names: list[str]) -> str:
-    """Returns an item of a list: a title, and links to the programs."""
-    text = ", ".join(f"[`{name}`](#{name})" for name in names)
+def links(title: str, listed: list[Row]) -> str:
+    """Returns an item of a list: a title, and links to the sections of the rows."""
+    text = ", ".join(
+        f"[`{row.name}`](#{row.part.lower().replace(',', '').replace(' ', '-')})"
+        for row in listed
+    )
     return textwrap.fill(
-        f"- {title} ({len(names)}): {text}.",
+        f"- {title} ({len(listed)}): {text}.",
         width=120,
         subsequent_indent="  ",
         break_on_hyphens=False,
@@ -245,10 +270,10 @@ def page() -> str:
         check(row)
     kinds = [row.kind for row in all_rows]
     planned = kinds.count("planned")
-    quiet: dict[bool, list[str]] = {True: [], False: []}
+    quiet: dict[bool, list[Row]] = {True: [], False: []}
     for row in all_rows:
         if row.noticed == "nothing" and row.kind != "planned":
-            quiet[row.kind == "closed"].append(row.name)
+            quiet[row.kind == "closed"].append(row)
     parts = [
         PART.format(
             name=part,
@@ -256,7 +281,7 @@ def page() -> str:
         )
         for part in PARTS
     ]
-    text = TEXT.format(
+    return TEXT.format(
         version=HERE.version.split("+")[0],
         count=len(all_rows),
         open=kinds.count("mechanism") + kinds.count("open"),
@@ -266,9 +291,7 @@ def page() -> str:
         quiet_open=links("Open", quiet[False]),
         quiet_closed=links("Closed", quiet[True]),
         parts="".join(parts),
-        programs="".join(PROGRAM.format(name=row.name) for row in all_rows),
     )
-    return updated(text, PAGE)
 
 
 if __name__ == "__main__":

@@ -13,5 +13,5 @@ import torch
 try:
     print(torch.ones(1, device="openreg").__cuda_array_interface__)
 except AttributeError as error:
-    print(str(error)[:69])
-# prints: Can't get __cuda_array_interface__ on non-CUDA tensor type: torch.ope
+    print(str(error)[:58])
+# prints: Can't get __cuda_array_interface__ on non-CUDA tensor type

@@ -12,7 +12,7 @@
 import torch.distributed as dist
 
 dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
-# without it: We detected accelerator openreg on your machine. But
+# without it: We detected accelerator openreg on your machine.
 print(dist.get_backend_config())
 dist.destroy_process_group()
 # prints: openreg:occl

@@ -15,6 +15,6 @@ x = torch.ones(1, 1, 16, 16, device="openreg")
 try:
     print(flex_attention(x, x, x).sum().item())
 except ValueError as error:
-    print(str(error)[:69])
+    print(str(error)[:66])
 # prints: 256.0
-# without it: FlexAttention is only supported on CUDA, CPU, HPU, or MPS devices. Fo
+# without it: FlexAttention is only supported on CUDA, CPU, HPU, or MPS devices.

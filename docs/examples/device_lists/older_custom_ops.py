@@ -14,8 +14,8 @@ from torch._custom_op.impl import validate_device_type
 try:
     validate_device_type("openreg")
 except ValueError as error:
-    print(str(error)[:46])
-# prints: CustomOp.impl(device_types=[openreg, ...]): we
+    print(str(error)[:71])
+# prints: CustomOp.impl(device_types=[openreg, ...]): we only support device_type
 
 
 @torch.library.custom_op("device_lists::twice", mutates_args=(), device_types="openreg")

@@ -15,5 +15,5 @@ from torch.sparse import to_sparse_semi_structured
 try:
     to_sparse_semi_structured(torch.ones(64, 64, device="openreg").half())
 except RuntimeError as error:
-    print(str(error)[:60])
-# prints: Error original_tensor.device= openreg:0 is not supported! On
+    print(str(error)[:57])
+# prints: Error original_tensor.device= openreg:0 is not supported!

@@ -16,6 +16,6 @@ try:
     mean, _ = torch.batch_norm_stats(x, 1e-5)
     print(mean.tolist())
 except NotImplementedError as error:
-    print(str(error)[:36])
+    print(str(error)[:38])
 # prints: [2.0, 3.0]
-# without it: Could not run 'aten::batch_norm_stat
+# without it: Could not run 'aten::batch_norm_stats'

@@ -54,6 +54,7 @@ def test_row_is_true(lists: ModuleType, program: Program, path: Path) -> None:
     warns = row.noticed == "a warning" and not row.way.startswith("mechanism")
     assert bool(warnings) == warns
     assert all(text in result.stderr for text in warnings), result.stderr
+    assert bool(row.message) == (row.noticed == "an error" or bool(warnings))
 
     expected = "planned" if row.kind == "planned" else "on"
     assert [STATES[name] for name in row.mechanisms] == [expected] * len(row.mechanisms)
@@ -88,6 +89,30 @@ def test_indented_comment_continues_the_previous_one(
 ) -> None:
     path = write(tmp_path, means="one\n#   two\n#   three\n# four")
     assert lists.read(path).means == "one two three"
+
+
+@pytest.mark.parametrize(
+    ("way", "shown"),
+    [
+        ("mechanism guard", "lost"),
+        ("closed", "no luck"),
+    ],
+)
+def test_row_has_the_error_that_its_program_shows(
+    lists: ModuleType, tmp_path: Path, way: str, shown: str
+) -> None:
+    path = write(tmp_path, noticed="an error", way=way)
+    head = path.read_text()
+    path.write_text(
+        f"{head}print(2)\n# prints: 2\ntry:\n    call()\nexcept ValueError as error:\n"
+        "    print(error)\n# prints: no luck\n# without it: lost\n"
+    )
+    assert lists.read(path).message == shown
+    path.write_text(
+        f"{head}try:\n    call()\nexcept ValueError as error:\n"
+        '    print("luck" in str(error))\n# prints: True\n# without it: lost\n'
+    )
+    assert lists.read(path).message == ("lost" if shown == "lost" else "luck")
 
 
 @pytest.mark.parametrize(
