@@ -18,7 +18,7 @@ converts:
 
 Without options, the tool quotes the whole file. ``start-at``, ``start-after``,
 ``end-at`` and ``end-before`` are parts of lines. ``lines: 4-`` is the number of the
-first line.
+first line. A start after an end selects more lines, from further down in the file.
 """
 
 from __future__ import annotations
@@ -71,17 +71,17 @@ class Quote(NamedTuple):
 
     Attributes:
         file: The path of the quoted file, from the folder of the page.
-        options: The options that select its lines, by their names in ``OPTIONS``.
+        options: The options that select its lines: names of ``OPTIONS`` and values.
     """
 
     file: str
-    options: dict[str, str]
+    options: list[tuple[str, str]]
 
     @property
     def comment(self) -> str:
         """The comment that names the file and the lines."""
         lines = [f"<!-- quote: {self.file}"]
-        lines += [f"{name}: {text}" for name, text in self.options.items()]
+        lines += [f"{name}: {text}" for name, text in self.options]
         return f"{lines[0]} -->\n" if len(lines) == 1 else "\n".join(lines) + "\n-->\n"
 
 
@@ -92,14 +92,14 @@ def parse(match: re.Match[str]) -> Quote:
         ValueError: If it has an unknown option.
     """
     found = re.findall(r"^:?([a-z-]+): (.*)$", match["options"], re.MULTILINE)
-    options = {}
+    options = []
     for name, text in found:
         if name in ("language", "dedent"):
             continue  # the tool sets the language and always removes the margin
         if name not in OPTIONS:
             raise ValueError(f"unknown option {name} in the quote of {match['file']}")
         quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
-        options[name] = text[1:-1] if quoted else text
+        options.append((name, text[1:-1] if quoted else text))
     return Quote(match["file"], options)
 
 
@@ -123,7 +123,7 @@ def selected(quote: Quote, folder: Path) -> str:
     if not path.is_file():
         raise ValueError(f"the quoted file {quote.file} does not exist")
     lines = path.read_text(encoding="utf-8").splitlines()
-    first, last = 0, len(lines)
+    first = 0
 
     def find(text: str) -> int:
         for number in range(first, len(lines)):
@@ -131,16 +131,21 @@ def selected(quote: Quote, folder: Path) -> str:
                 return number
         raise ValueError(f"{quote.file} has no {text!r} from line {first + 1} on")
 
-    for name, text in quote.options.items():
+    parts: list[str] = []
+    selecting = True  # until an end
+    for name, text in [*quote.options, ("end", "")]:
         if name == "lines":
             first = int(text.removesuffix("-")) - 1
-        if name.startswith("start"):
-            first = find(text) + (name == "start-after")
-    for name, text in quote.options.items():
-        if name.startswith("end"):
-            last = find(text) + (name == "end-at")
-    kept = [line for line in lines[first:last] if not _MARK.fullmatch(line)]
-    code = textwrap.dedent("\n".join(kept)).strip("\n")
+        elif name.startswith("start"):
+            first, selecting = find(text) + (name == "start-after"), True
+        elif text or selecting:
+            last = find(text) + (name == "end-at") if text else len(lines)
+            kept = [line for line in lines[first:last] if not _MARK.fullmatch(line)]
+            parts.append("\n".join(kept).strip("\n"))
+            first, selecting = last, False
+    between = "\n\n\n" if path.suffix == ".py" else "\n\n"
+    code = textwrap.dedent(between.join(parts))
+    code = re.sub(r"\n{4,}", "\n\n\n", code).strip("\n")  # around omitted marks
     if not code.strip():
         raise ValueError(f"{quote.file}: {quote.options} select no lines")
     return code

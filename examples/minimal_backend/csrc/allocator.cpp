@@ -15,7 +15,6 @@ using Stats = c10::CachingDeviceAllocator::DeviceStats;
 
 class Allocator final : public c10::DeviceAllocator {
  public:
-  // [docs: allocate]
   c10::DataPtr allocate(size_t size) override {
     const c10::DeviceIndex device = current_device();
     void* data = nullptr;
@@ -27,7 +26,6 @@ class Allocator final : public c10::DeviceAllocator {
   void copy_data(void* dst, const void* src, size_t size) const override {
     check(orMemcpy(dst, src, size, orMemcpyDeviceToDevice));
   }
-  // [docs: end]
 
   // [docs: device-allocator]
   bool initialized() override { return true; }

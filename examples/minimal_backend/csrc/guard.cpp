@@ -14,7 +14,6 @@ bool is_ready(orError_t error) {
 }
 
 struct Guard final : c10::impl::DeviceGuardImplInterface {
-  // [docs: guard-device]
   c10::DeviceType type() const override { return c10::kPrivateUse1; }
   c10::Device exchangeDevice(c10::Device device) const override {
     return {type(), exchange_device(device.index())};
@@ -33,9 +32,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     exchange_device(before);
     check(error);
   }
-  // [docs: end]
 
-  // [docs: guard-stream]
   c10::Stream getStream(c10::Device device) const override {
     return current_stream(device.index());
   }
@@ -63,9 +60,7 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   void synchronizeStream(const c10::Stream& stream) const override {
     check(orStreamSynchronize(handle_of(stream)));
   }
-  // [docs: end]
 
-  // [docs: guard-event]
   // PyTorch stores an event as a pointer, which is null until the first record().
   void record(void** event, const c10::Stream& stream, const c10::DeviceIndex,
               const c10::EventFlag flag) const override {
@@ -102,12 +97,9 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     const orError_t error = orEventDestroy(static_cast<orEvent_t>(event));
     if (error != orSuccess) warn(error);
   }
-  // [docs: end]
 };
 
-// [docs: guard-registration]
 C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard)
-// [docs: end]
 
 } // namespace
 } // namespace torch_minimal

@@ -18,7 +18,6 @@ orPointerAttributes attributes_of(const void* data) {
 }
 
 struct Hooks final : at::PrivateUse1HooksInterface {
-  // [docs: hooks]
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return device_count() > 0; }
   bool hasPrimaryContext(c10::DeviceIndex) const override {
@@ -44,7 +43,6 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   void resizePrivateUse1Bytes(const c10::Storage& storage, size_t size) const override {
     resize_storage(storage, size);
   }
-  // [docs: end]
 
   // [step 8]
   // [docs: hooks-pinned]

@@ -60,6 +60,29 @@ def test_include_becomes_a_quotation(tool: ModuleType, page: Path) -> None:
     )
 
 
+def test_quotation_may_select_several_parts_of_a_file(
+    tool: ModuleType, page: Path
+) -> None:
+    (page.parent / "a.c").write_text("a;\n// [docs: b]\nb;\n// [docs: end]\nc;\nd;\n")
+    comment = "<!-- quote: a.c\nend-at: a;\nstart-at: b;\nend-before: end\nstart-at: d;"
+    text = tool.updated(f"{comment}\n-->\n", page)
+    assert text.endswith("```c\na;\n\nb;\n\nd;\n```\n")
+    assert tool.updated(text, page) == text
+    (page.parent / "a.py").write_text("a = 1\nb = 2\nc = 3\n")
+    text = tool.updated("<!-- quote: a.py\nend-at: a\nstart-at: c\n-->\n", page)
+    assert "```python\na = 1\n\n\nc = 3\n```\n" in text
+
+
+def test_marks_between_two_functions_leave_two_lines(
+    tool: ModuleType, page: Path
+) -> None:
+    (page.parent / "a.py").write_text(
+        "a = 1\n# [docs: end]\n\n\n# [docs: b]\n\nb = 2\n"
+    )
+    text = tool.updated("<!-- quote: a.py\nlines: 1-\n-->\n", page)
+    assert "```python\na = 1\n\n\nb = 2\n```\n" in text
+
+
 def test_quotation_without_options_is_the_whole_file(
     tool: ModuleType, page: Path
 ) -> None:
