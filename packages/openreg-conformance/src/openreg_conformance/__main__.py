@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import datetime
 import json
 import os
 import signal
@@ -19,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from . import expectations, html, junit, summary
+from . import expectations, html, junit, relay, summary
 from .case import LEVELS
 from .comparing import compare
 from .loading import UnusableError
@@ -112,6 +113,9 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", type=Path, help="write the results here")
     parser.add_argument("--html", type=Path, help="write a page here")
     parser.add_argument("--junit", type=Path, help="write JUnit's XML here")
+    parser.add_argument(
+        "--payload", type=Path, help="write the result for PyTorch's CI relay here"
+    )
     parser.add_argument("--advices", type=int, default=summary.ADVICES)
 
 
@@ -168,7 +172,9 @@ def _check_outputs(options: argparse.Namespace) -> None:
     """Checks the output paths before a long run."""
     if options.advices < 0:
         raise ValueError(f"--advices is {options.advices}; accepted: 0 or more")
-    for path in (options.json, options.html, options.junit):
+    if options.payload:
+        relay.check(os.environ)
+    for path in (options.json, options.html, options.junit, options.payload):
         if path is None:
             continue
         if path.is_dir():
@@ -191,6 +197,10 @@ def _show(
         options.html.write_text(html.page(report), encoding="utf-8")
     if options.junit:
         options.junit.write_text(junit.document(report), encoding="utf-8")
+    if options.payload:
+        now = datetime.datetime.now(datetime.UTC)
+        sent = relay.document(report, os.environ, now)
+        options.payload.write_text(json.dumps(sent, indent=1) + "\n", encoding="utf-8")
     print("\n".join(summary.lines(report, options.advices)))
     return 1 if expectations.surprises(report) else 0
 

@@ -118,9 +118,16 @@ def mark(case: dict[str, Any], expectations: Sequence[Expectation]) -> None:
 
 def surprises(report: dict[str, Any]) -> list[dict[str, Any]]:
     """Returns the unexpected failures and the unexpected passes."""
-    return [
-        case
-        for case in report["cases"]
-        if (case["outcome"] in BAD and "expected" not in case)
-        or "unexpected_pass" in case
-    ]
+    return [case for case in report["cases"] if is_failure(case)]
+
+
+def is_failure(case: dict[str, Any]) -> bool:
+    """Returns whether a marked case fails, or passes, unexpectedly."""
+    return "unexpected_pass" in case or (
+        case["outcome"] in BAD and "expected" not in case
+    )
+
+
+def is_skipped(case: dict[str, Any]) -> bool:
+    """Returns whether a marked case does not apply, or fails as expected."""
+    return case["outcome"] == "skipped" or "expected" in case

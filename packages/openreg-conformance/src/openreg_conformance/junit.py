@@ -7,7 +7,8 @@ import re
 from typing import Any
 from xml.etree import ElementTree
 
-from .expectations import BAD
+from .expectations import is_failure, is_skipped
+from .hardware import classification
 
 # Characters that XML 1.0 does not allow.
 _CONTROL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -20,8 +21,8 @@ def document(report: dict[str, Any]) -> str:
     for case in report["cases"]:
         suites.setdefault(case["name"].partition("/")[0], []).append(case)
     for name, cases in suites.items():
-        failed = sum(_is_failure(case) for case in cases)
-        skipped = sum(_is_skipped(case) for case in cases)
+        failed = sum(is_failure(case) for case in cases)
+        skipped = sum(is_skipped(case) for case in cases)
         suite = ElementTree.SubElement(
             root,
             "testsuite",
@@ -32,20 +33,17 @@ def document(report: dict[str, Any]) -> str:
             errors="0",
             time=f"{sum(case.get('seconds', 0) for case in cases):.3f}",
         )
+        properties = ElementTree.SubElement(suite, "properties")
+        ElementTree.SubElement(
+            properties,
+            "property",
+            name="hw_classification",
+            value=classification(report["device"]),
+        )
         for case in cases:
             suite.append(_element(case))
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
-
-
-def _is_failure(case: dict[str, Any]) -> bool:
-    return "unexpected_pass" in case or (
-        case["outcome"] in BAD and "expected" not in case
-    )
-
-
-def _is_skipped(case: dict[str, Any]) -> bool:
-    return case["outcome"] == "skipped" or "expected" in case
 
 
 def _element(case: dict[str, Any]) -> ElementTree.Element:
@@ -53,7 +51,7 @@ def _element(case: dict[str, Any]) -> ElementTree.Element:
     element = ElementTree.Element(
         "testcase", classname=suite, name=rest, time=f"{case.get('seconds', 0):.3f}"
     )
-    if _is_failure(case):
+    if is_failure(case):
         message = case.get("message", "")
         if "unexpected_pass" in case:
             message = f"passes, but is expected to fail: {case['unexpected_pass']}"
@@ -61,7 +59,7 @@ def _element(case: dict[str, Any]) -> ElementTree.Element:
             element, "failure", type=case["outcome"], message=_clean(message[:500])
         )
         child.text = _clean(f"{message}\n\n{case.get('program', '')}")
-    elif _is_skipped(case):
+    elif is_skipped(case):
         reason = case.get("expected") or case["message"]
         ElementTree.SubElement(element, "skipped", message=_clean(reason))
     return element

@@ -13,6 +13,7 @@ reason = "..."
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,7 +66,11 @@ class ConformanceFile(pytest.File):
         self.config.add_cleanup(judge.close)
         for case in worker.cases:
             item: ConformanceItem = ConformanceItem.from_parent(
-                self, name=case["name"], judge=judge, known=known
+                self,
+                name=case["name"],
+                judge=judge,
+                known=known,
+                device=settings.device,
             )
             yield item
 
@@ -106,10 +111,19 @@ class ConformanceItem(pytest.Item):
     """A case."""
 
     def __init__(
-        self, *, judge: Judge, known: list[Expectation], **options: Any
+        self, *, judge: Judge, known: list[Expectation], device: str, **options: Any
     ) -> None:
         super().__init__(**options)
-        self._judge, self._known = judge, known
+        self._judge, self._known, self._device = judge, known, device
+
+    @property
+    def cls(self) -> type | None:
+        """The class by which PyTorch's ``--hw-classification`` selects tests."""
+        if "torch" not in sys.modules:  # then PyTorch's plugin is not there
+            return None
+        from .hardware import class_of, classification
+
+        return class_of(classification(self._device))
 
     def runtest(self) -> None:
         """Runs the case and converts its outcome for pytest."""

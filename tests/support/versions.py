@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Skips tests of things that the installed torch does not have yet."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
+
+
+def since(major: int, minor: int) -> pytest.MarkDecorator:
+    """Skips a test on versions of torch before this one."""
+    old = (major, minor) > TORCH
+    return pytest.mark.skipif(old, reason=f"torch < {major}.{minor}")
