@@ -118,7 +118,7 @@ class ConformanceItem(pytest.Item):
 
     @property
     def cls(self) -> type | None:
-        """The class by which PyTorch's ``--hw-classification`` selects tests."""
+        """The class that PyTorch's ``--hw-classification`` checks."""
         if "torch" not in sys.modules:  # then PyTorch's plugin is not there
             return None
         from .hardware import class_of, classification
