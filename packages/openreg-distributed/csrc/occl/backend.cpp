@@ -832,6 +832,21 @@ OcclBackend::WorkPtr OcclBackend::gather(
       {OpType::GATHER, "gather", inputs, out}, options, &Engine::gather);
 }
 
+#if TORCH_VERSION_MINOR >= 14
+OcclBackend::WorkPtr OcclBackend::gather_single(
+    at::Tensor& output,
+    at::Tensor& input,
+    const c10d::GatherOptions& options) {
+  std::vector<Tensors> parts;
+  if (options.rootRank == rank_) {
+    check_scattered(input, output, size_, "gather_single");
+    parts.push_back(output.view({size_, input.numel()}).unbind());
+  }
+  Tensors inputs{input};
+  return gather(parts, inputs, options);
+}
+#endif
+
 OcclBackend::WorkPtr OcclBackend::scatter(
     Tensors& outputs,
     std::vector<Tensors>& inputs,

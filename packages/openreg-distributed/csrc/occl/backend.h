@@ -10,6 +10,8 @@
 #include "record/flight.h"
 #include "transport/engine.h"
 
+#include <torch/headeronly/version.h>
+
 #include <deque>
 #include <map>
 #include <mutex>
@@ -21,6 +23,12 @@ namespace openreg::distributed {
 struct OcclOptions final : c10d::Backend::Options {
   explicit OcclOptions(Milliseconds limit = kBackendDefaultTimeout)
       : c10d::Backend::Options(kBackendName, limit) {}
+#if TORCH_VERSION_MINOR >= 14
+  /// A new group gets a copy of its parent's options.
+  c10::intrusive_ptr<c10d::Backend::Options> clone() const override {
+    return c10::make_intrusive<OcclOptions>(*this);
+  }
+#endif
   bool share_memory = true; // between ranks of one host
 };
 
@@ -67,6 +75,19 @@ class OcclBackend final : public c10d::Backend {
   uint64_t getSequenceNumberForGroup() override;
   c10d::ErrorType getError() override;
   void abort() override;
+#if TORCH_VERSION_MINOR >= 14
+  void registerAbortHook(int64_t id, c10d::AbortHook hook) override {
+    engine_->failure_hooks().add(id, std::move(hook));
+  }
+  void unregisterAbortHook(int64_t id) override {
+    engine_->failure_hooks().remove(id);
+  }
+#endif
+#if TORCH_VERSION_MINOR >= 15
+  bool supportsAbortHooks() const override {
+    return true;
+  }
+#endif
   void shutdown() override;
   c10::intrusive_ptr<c10d::Backend> split(
       const c10::intrusive_ptr<c10d::Store>& store,
@@ -103,6 +124,12 @@ class OcclBackend final : public c10d::Backend {
       std::vector<Tensors>& outputs,
       Tensors& inputs,
       const c10d::GatherOptions& options) override;
+#if TORCH_VERSION_MINOR >= 14
+  WorkPtr gather_single(
+      at::Tensor& output,
+      at::Tensor& input,
+      const c10d::GatherOptions& options) override;
+#endif
   WorkPtr scatter(
       Tensors& outputs,
       std::vector<Tensors>& inputs,

@@ -22,7 +22,11 @@ std::string
 fail(const std::string& message, Engine& engine, FlightRecord::Span span) {
   FlightRecord& flight = FlightRecord::get();
   flight.set_ended(span, message);
-  return engine.fail(message) ? flight.write_after(message) : std::string{};
+  if (!engine.fail(message)) {
+    return {};
+  }
+  engine.failure_hooks().run();
+  return flight.write_after(message);
 }
 
 Execution::Execution(
