@@ -13,7 +13,9 @@ import torch.distributed as dist
 import openreg_distributed
 from support.programs import ROOT
 from support.ranks import run_ranks
+from support.versions import since
 
+PROJECT = ROOT / "packages" / "openreg-distributed" / "pyproject.toml"
 EXAMPLE = ROOT / "examples" / "distributed" / "train.py"
 
 
@@ -84,6 +86,56 @@ def test_without_torch_openreg_the_device_keeps_its_first_name(run_python):
     )
     assert result.returncode == 0, result.stderr
     assert result.stdout == "[1.0, 1.0] occl\n"
+
+
+NAMED_ONLY = """
+import torch
+import torch.distributed as dist
+dist.init_process_group("occl", store=dist.HashStore(), rank=0, world_size=1)
+x = torch.ones(2, device="privateuseone")
+dist.all_reduce(x)
+print(x.tolist(), dist.get_backend())
+dist.destroy_process_group()
+"""
+
+
+@since(2, 14)
+@pytest.mark.differs_in_process("occl")
+def test_the_name_is_enough_without_an_import(run_python):
+    result = run_python(NAMED_ONLY, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "[1.0, 1.0] occl\n"
+
+
+@since(2, 14)
+def test_a_disabled_backend_is_not_found_by_its_name(run_python):
+    result = run_python(
+        NAMED_ONLY,
+        TORCH_DEVICE_BACKEND_AUTOLOAD="0",
+        OPENREG_DISABLE="process_group",
+    )
+    assert result.returncode == 1
+    assert "entry point occl did not register a backend" in result.stderr
+
+
+def test_the_function_of_the_entry_point_registers_the_backend(run_python):
+    # Loaded from its file: the metadata of an editable install may be older.
+    result = run_python(
+        """
+        import tomllib
+        from importlib import import_module
+        from pathlib import Path
+        import torch.distributed as dist
+        project = tomllib.loads(Path(PATH).read_text(encoding="utf-8"))["project"]
+        (entry,) = project["entry-points"]["torch.distributed.backends"].items()
+        module, _, function = entry[1].partition(":")
+        getattr(import_module(module), function)()
+        print(entry[0], dist.Backend.backend_capability["occl"])
+        """.replace("PATH", repr(str(PROJECT))),
+        TORCH_DEVICE_BACKEND_AUTOLOAD="0",
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout == "occl ['privateuseone']\n"
 
 
 GROUP_OF_ONE = """

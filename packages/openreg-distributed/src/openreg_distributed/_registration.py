@@ -48,6 +48,19 @@ def register_backend() -> None:
     backend.register_backend(_NAME, _create, extended_api=True, devices=[device])
 
 
+def register_named_backend() -> None:
+    """Registers the backend for ``init_process_group("occl")``, without an import.
+
+    torch 2.14 and later find this function through an entry point. PyTorch reports an
+    error if ``OPENREG_DISABLE`` leaves the backend out.
+    """
+    import openreg_aten  # noqa: F401  (defines OPENREG_DISABLE and the device)
+    import openreg_runtime
+
+    if "process_group" not in openreg_runtime.setting("OPENREG_DISABLE").names:
+        register_backend()
+
+
 def register_symmetric_memory() -> None:
     """Registers the allocator of symmetric memory, which is C++ code."""
     from openreg_distributed import _C
