@@ -4,7 +4,8 @@
 PyTorch also looks up private names here: ``_lazy_init`` before the first tensor,
 ``_initialized`` in checkpoints, ``_is_in_bad_fork`` in ``torch.manual_seed``,
 ``_get_generator`` in compiled graphs, ``_utils`` in ``torch.load``, ``_gpu_trace`` for
-tracing, ``_sleep`` in its tests of overlapping work.
+tracing, ``_sleep`` in its tests of overlapping work, and ``_lazy_call`` in
+``torch.accelerator`` since torch 2.14.
 """
 
 from __future__ import annotations
