@@ -13,6 +13,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <sys/syscall.h>
 #include <thread>
 #include <time.h>
 #include <unistd.h>
@@ -84,7 +85,7 @@ ThreadState::~ThreadState() {
 ThreadState* thread_state() {
   if (t_state == nullptr && !t_ended) {
     static thread_local ThreadState state;
-    state.number = static_cast<int>(gettid());
+    state.number = static_cast<int>(syscall(SYS_gettid));
     t_state = &state;
   }
   return t_state;

@@ -7,7 +7,8 @@
 #include "base/system_thread.h"
 
 #include <algorithm>
-#include <charconv>
+#include <cstdio>
+#include <cstdlib>
 #include <mutex>
 #include <random>
 #include <string>
@@ -120,9 +121,14 @@ bool accepts(orFailureSite site, orError_t error) {
 
 /// A number with all digits that distinguish it from others.
 std::string exact(double value) {
-  char text[32];
-  const auto [end, error] = std::to_chars(text, text + sizeof(text), value);
-  return error == std::errc() ? std::string(text, end) : "?";
+  char text[32]; // std::to_chars() needs libstdc++ 11
+  for (const int digits : {15, 16, 17}) {
+    std::snprintf(text, sizeof(text), "%.*g", digits, value);
+    if (std::strtod(text, nullptr) == value) {
+      break;
+    }
+  }
+  return text;
 }
 
 } // namespace

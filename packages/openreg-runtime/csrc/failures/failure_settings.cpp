@@ -5,8 +5,11 @@
 #include <charconv>
 #include <cstdint>
 #include <limits>
+#include <locale>
 #include <set>
+#include <sstream>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 namespace openreg::failure_injection {
@@ -41,12 +44,26 @@ std::string_view take(std::string_view& text, char separator) {
   return strip(first);
 }
 
+/// Whether the whole text is a number.
+template <typename Number>
+bool read(std::string_view text, Number& value) {
+  if constexpr (std::is_floating_point_v<Number>) {
+    // std::from_chars() for these needs libstdc++ 11.
+    std::istringstream stream{std::string(text)};
+    stream.imbue(std::locale::classic());
+    stream >> std::noskipws >> value;
+    return !stream.fail() && stream.peek() == std::char_traits<char>::eof();
+  } else {
+    const char* last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data(), last, value);
+    return error == std::errc() && end == last;
+  }
+}
+
 template <typename Number>
 Number number(std::string_view text) {
   Number value{};
-  const char* last = text.data() + text.size();
-  const auto [end, error] = std::from_chars(text.data(), last, value);
-  if (error != std::errc() || end != last) {
+  if (!read(text, value)) {
     throw Failure(
         orErrorInvalidValue, "'" + std::string(text) + "' is not a number");
   }

@@ -62,9 +62,24 @@ std::vector<std::string> words_of(const std::string& text) {
 }
 
 std::string signal_text(int number) {
-  const char* name = sigabbrev_np(number);
-  return "signal " + std::to_string(number) +
-      (name != nullptr ? std::string(" (SIG") + name + ")" : "");
+  // sigabbrev_np() needs glibc 2.32.
+  static constexpr std::pair<int, const char*> kNames[] = {
+      {SIGABRT, "SIGABRT"},    {SIGALRM, "SIGALRM"}, {SIGBUS, "SIGBUS"},
+      {SIGFPE, "SIGFPE"},      {SIGHUP, "SIGHUP"},   {SIGILL, "SIGILL"},
+      {SIGINT, "SIGINT"},      {SIGIO, "SIGIO"},     {SIGKILL, "SIGKILL"},
+      {SIGPIPE, "SIGPIPE"},    {SIGPROF, "SIGPROF"}, {SIGQUIT, "SIGQUIT"},
+      {SIGSEGV, "SIGSEGV"},    {SIGSTOP, "SIGSTOP"}, {SIGSYS, "SIGSYS"},
+      {SIGTERM, "SIGTERM"},    {SIGTRAP, "SIGTRAP"}, {SIGTSTP, "SIGTSTP"},
+      {SIGTTIN, "SIGTTIN"},    {SIGTTOU, "SIGTTOU"}, {SIGUSR1, "SIGUSR1"},
+      {SIGUSR2, "SIGUSR2"},    {SIGXCPU, "SIGXCPU"}, {SIGXFSZ, "SIGXFSZ"},
+      {SIGVTALRM, "SIGVTALRM"}};
+  std::string text = "signal " + std::to_string(number);
+  for (const auto& [signal, name] : kNames) {
+    if (signal == number) {
+      text.append(" (").append(name).append(")");
+    }
+  }
+  return text;
 }
 
 /// The reason in a launcher's report on a process.
