@@ -9,6 +9,15 @@
 #include <unistd.h>
 
 namespace openreg::distributed {
+namespace {
+
+#ifdef SYS_pidfd_open
+constexpr long kPidfdOpen = SYS_pidfd_open;
+#else
+constexpr long kPidfdOpen = 434; // newer than the headers of manylinux_2_28
+#endif
+
+} // namespace
 
 std::shared_ptr<const Process> Process::find(pid_t number) {
   static std::mutex mutex;
@@ -19,7 +28,7 @@ std::shared_ptr<const Process> Process::find(pid_t number) {
       process && !process->has_ended()) {
     return process;
   }
-  const auto file = static_cast<int>(syscall(SYS_pidfd_open, number, 0));
+  const auto file = static_cast<int>(syscall(kPidfdOpen, number, 0));
   if (file < 0) {
     return nullptr;
   }
