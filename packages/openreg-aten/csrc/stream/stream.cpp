@@ -96,10 +96,10 @@ OPENREG_THREAD_LOCAL IdleStream t_idle{};
 uint64_t count_enqueued(c10::DeviceIndex device) {
   static std::array<std::atomic<const uint64_t*>, 64> counters;
   auto& counter = counters.at(static_cast<size_t>(device));
-  const uint64_t* found = counter.load(std::memory_order_relaxed);
+  const uint64_t* found = counter.load(std::memory_order_acquire);
   if (C10_UNLIKELY(found == nullptr)) {
     OPENREG_CHECK(orDeviceGetEnqueueCounter(&found, device));
-    counter.store(found, std::memory_order_relaxed);
+    counter.store(found, std::memory_order_release);
   }
   return __atomic_load_n(found, __ATOMIC_ACQUIRE);
 }
