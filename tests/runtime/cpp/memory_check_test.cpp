@@ -109,8 +109,11 @@ TEST_F(MemoryCheck, KernelThatPassesTheLastPageOfABlockFaults) {
         write_in_kernel(data + page_size());
       },
       "^rounding openreg: a kernel reached 0x[0-9a-f]+, the kernel pointer of "
-      "0x[0-9a-f]+ on device openreg:0 .offset 4096 in the block of 4095 bytes "
-      "at 0x[0-9a-f]+, past its end.\\.\n");
+      "0x[0-9a-f]+ on device openreg:0 .offset " +
+          std::to_string(page_size()) + " in the block of " +
+          std::to_string(page_size() - 1) +
+          " bytes "
+          "at 0x[0-9a-f]+, past its end.\\.\n");
 }
 
 TEST_F(MemoryCheck, KernelThatAccessesUnallocatedMemoryFaults) {

@@ -261,14 +261,15 @@ TEST(orMemsetAsync, RunsInTheOrderOfTheStream) {
 }
 
 TEST(orMallocHost, IsAligned) {
+  const std::size_t page = page_size();
   for (const auto& [size, alignment] :
-       {std::pair{1, 64}, {4095, 64}, {4096, 4096}, {1 << 20, 4096}}) {
+       {std::pair<std::size_t, std::size_t>{1, 64},
+        {page - 1, 64},
+        {page, page},
+        {page * 256, page}}) {
     void* pointer = nullptr;
-    ASSERT_OK(orMallocHost(&pointer, static_cast<std::size_t>(size)));
-    EXPECT_EQ(
-        reinterpret_cast<std::uintptr_t>(pointer) %
-            static_cast<std::size_t>(alignment),
-        0u);
+    ASSERT_OK(orMallocHost(&pointer, size));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(pointer) % alignment, 0u);
     ASSERT_OK(orFreeHost(pointer));
   }
 }
