@@ -259,6 +259,21 @@ def test_sizes_have_graphs_of_their_own():
     assert graphs() == 3
 
 
+@pytest.mark.skipif(
+    not hasattr(config.triton, "cudagraph_dynamic_shape_rerecord_limit"),
+    reason="torch has this setting since 2.15",
+)
+def test_sizes_beyond_the_limit_run_uncaptured(caplog):
+    graphed = captured(lambda x: x.cumsum(0) * x.shape[0], dynamic=True)
+    with config.patch({"triton.cudagraph_dynamic_shape_rerecord_limit": 2}):
+        for _ in range(3):
+            for size in (3, 5, 8):
+                x = torch.arange(float(size), device="openreg")
+                assert graphed(x).cpu().equal(x.cpu().cumsum(0) * size)
+    assert graphs() == 2
+    assert "calls with other sizes are not captured" in caplog.text
+
+
 def test_streams_have_graphs_of_their_own():
     graphed = captured(lambda x: x.exp() + 1)
     x = torch.randn(50, device="openreg")

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+from types import CodeType
 
 import pytest
 import torch
@@ -27,7 +29,7 @@ def test_import_of_torch_imports_no_compiler(run_python):
     )
     assert result.returncode == 0, result.stderr
     loaded, compilers = result.stdout.splitlines()
-    own = ["_C", "_aoti", "_libraries", "_registration", "_source"]
+    own = ["_C", "_aoti", "_libraries", "_registration", "_source", "_torch_version"]
     names = [f"openreg_inductor.{name}" for name in own]
     assert loaded == str(["openreg_inductor", *names])
     assert compilers == "[]"
@@ -153,6 +155,31 @@ def test_devices_in_processes_are_refused_by_name(run_python, tmp_path):
     )
     assert result.returncode == 1
     assert "OPENREG_ISOLATION=process does not give: set it to" in result.stderr
+
+
+def _has_replaced(code: CodeType, name: str) -> bool:
+    return any(
+        _has_replaced(each, name)
+        if isinstance(each, CodeType)
+        else any(one == name for one in _flat(each))
+        for each in code.co_consts
+    )
+
+
+def _flat(constant: object) -> tuple[object, ...]:
+    return tuple(constant) if isinstance(constant, tuple | frozenset) else (constant,)
+
+
+@pytest.mark.slow
+def test_each_function_that_is_patched_asks_for_the_device():
+    from openreg_inductor import _patches
+
+    importlib.import_module("torch._inductor.compile_fx")
+    paths = (*_patches._ASK_FOR_CPP, *_patches._ASK_FOR_CUDA)
+    codes = {path: _patches._find(path).__code__ for path in paths}
+    assert [path for path in paths if not _has_replaced(codes[path], "openreg")] == []
+    for path, asked in _patches._ASK_FOR_GPU.items():
+        assert asked in _patches._find(path).__code__.co_names
 
 
 @pytest.mark.slow

@@ -29,6 +29,20 @@ inline cudaError_t cudaSetDevice(int device) {
   return orSetDevice(device);
 }
 
+// Of a pointer's attributes, the runtime reads the type.
+constexpr orMemoryType cudaMemoryTypeUnregistered = orMemoryTypeUnmanaged;
+struct cudaPointerAttributes {
+  orMemoryType type = cudaMemoryTypeUnregistered;
+};
+inline cudaError_t cudaPointerGetAttributes(
+    cudaPointerAttributes* attributes,
+    const void* pointer) {
+  orPointerAttributes found = OPENREG_POINTER_ATTRIBUTES_INIT;
+  const orError_t error = orPointerGetAttributes(&found, pointer);
+  attributes->type = found.type;
+  return error;
+}
+
 using cudaMemcpyKind = orMemcpyKind;
 constexpr cudaMemcpyKind cudaMemcpyHostToDevice = orMemcpyHostToDevice;
 constexpr cudaMemcpyKind cudaMemcpyDefault = orMemcpyDefault;
@@ -47,8 +61,36 @@ cudaMemcpy(void* dst, const void* src, size_t size, cudaMemcpyKind kind) {
 using cudaStream_t = orStream_t;
 using cudaEvent_t = orEvent_t;
 
+constexpr unsigned int cudaStreamNonBlocking = orStreamNonBlocking;
+constexpr unsigned int cudaEventDisableTiming = orEventDisableTiming;
+
+inline cudaError_t cudaStreamCreateWithFlags(
+    cudaStream_t* stream,
+    unsigned int flags) {
+  return orStreamCreateWithPriority(stream, flags, 0);
+}
+inline cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  return orStreamDestroy(stream);
+}
+inline cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return orStreamSynchronize(stream);
+}
+inline cudaError_t cudaMemcpyAsync(
+    void* dst,
+    const void* src,
+    size_t size,
+    cudaMemcpyKind kind,
+    cudaStream_t stream) {
+  return orMemcpyAsync(dst, src, size, kind, stream);
+}
+
+inline cudaError_t cudaEventCreateWithFlags(
+    cudaEvent_t* event,
+    unsigned int flags) {
+  return orEventCreateWithFlags(event, flags);
+}
 inline cudaError_t cudaEventCreate(cudaEvent_t* event) {
-  return orEventCreateWithFlags(event, orEventDisableTiming);
+  return cudaEventCreateWithFlags(event, cudaEventDisableTiming);
 }
 inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return orEventDestroy(event);

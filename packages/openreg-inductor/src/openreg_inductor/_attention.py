@@ -20,7 +20,8 @@ from openreg_inductor import _patches
 def register() -> None:
     """Replaces the function that checks the device type.
 
-    If it differs from torch 2.13.0, it is left as it is and refuses the device.
+    If it differs from the supported versions of torch, it is left as it is and
+    refuses the device.
     """
     if not _patches.knows_attention():
         return

@@ -10,6 +10,7 @@ call, and is replayed from then on.
 from __future__ import annotations
 
 import functools
+import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -30,6 +31,9 @@ Function = Callable[[list[Any]], Any]
 _Graphs = dict[tuple[int, ...], "_Recorded | None"]  # by stream and size
 # Errors that stay on a device until its reset, whatever function runs.
 _OF_THE_DEVICE = ("orErrorDeviceLost", "orErrorIllegalAddress")
+# The setting for the number of sizes that are captured, since torch 2.15.
+_LIMIT = "cudagraph_dynamic_shape_rerecord_limit"
+_log = logging.getLogger(__name__)
 _reinterpret: Any = guards._reinterpret_tensor  # type: ignore[attr-defined]
 
 
@@ -37,7 +41,8 @@ def register() -> None:
     """Replaces CUDA's graphs for device functions.
 
     Raises:
-        UpstreamChangedError: If ``cudagraph_trees`` differs from torch 2.13.0.
+        UpstreamChangedError: If ``cudagraph_trees`` differs from the supported
+            versions of torch.
     """
     _patches.check_graphs()
     device = torch._C._get_privateuse1_backend_name()
@@ -68,7 +73,11 @@ def register() -> None:
         )
 
     @functools.wraps(manager_of_cuda)
-    def get_manager(device_index: int, create_if_none_exists: bool = True) -> Any:
+    def get_manager(
+        device_index: int | None = None, create_if_none_exists: bool = True
+    ) -> Any:
+        if device_index is None:  # since torch 2.14: CUDA's current device
+            return manager_of_cuda(None, create_if_none_exists)
         manager = manager_of_cuda(device_index, create_if_none_exists)
         return _NoTree if manager is None else manager
 
@@ -164,6 +173,12 @@ class _Graphed:
         if key not in graphs:
             sizes: Any = numbers[0] if len(numbers) == 1 else numbers or None
             if not cudagraph_trees.is_cudagraph_capture_sizes(sizes):
+                return None
+            limit = getattr(config.triton, _LIMIT, None)
+            if limit is not None and len(graphs) >= limit:
+                torch._logging.warning_once(
+                    _log, f"{_LIMIT}={limit}: calls with other sizes are not captured"
+                )
                 return None
             known: Any = graphs  # it counts them
             if not self._warned:

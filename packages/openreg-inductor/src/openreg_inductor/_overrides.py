@@ -34,5 +34,8 @@ class Overrides(DeviceOpOverrides):
     def cpp_aoti_device_guard(self) -> str:
         return "openreg::inductor::DeviceGuard"
 
+    def aten_device_type(self) -> str:
+        return "at::kPrivateUse1"
+
     def cpp_aoti_stream_guard(self) -> str:
         return "openreg::inductor::DeviceGuard"

@@ -28,6 +28,8 @@ from typing import Any
 
 import torch
 
+from openreg_inductor._torch_version import before, since
+
 
 class UpstreamChangedError(RuntimeError):
     """A function of torch differs from the version that the package supports."""
@@ -40,23 +42,36 @@ _ASK_FOR_CPP = (
     "choices:InductorChoices.get_config_heuristics",
     "codecache:FxGraphHashDetails._contains_cpu_tensor",
     "codecache:FxGraphHashDetails._may_generate_cpu_cpp_code",
+    *since((2, 15), "codegen.subgraph:SubgraphChoiceCaller.benchmark"),
     "decomposition:addmm",
     "decomposition:bmm",
     "decomposition:mm",
+    *since((2, 14), "fx_passes.reduced_atomic_contention:_evaluate_candidate"),
     "ir:is_cpu",
     "kernel.bmm:tuned_bmm",
     "kernel.conv:convolution",
     "kernel.flex.flex_attention:flex_attention",
+    *since((2, 14), "kernel.mm_common:_use_small_mm_pointwise"),
     "lowering:_make_reduction_inner",
     "lowering:_pad_as_cat",
+    *since((2, 15), "lowering:_pool_argmax_inner_fn"),
     "lowering:cat",
     "lowering:div_prim",
+    *since((2, 14), "lowering:promote_constants"),
     "lowering:use_two_step_variance",
     "scheduler:BaseSchedulerNode.is_cpu",
-    "scheduler:ForeachKernelSchedulerNode._default_group_nodes_for_combo_kernels",
+    *before(
+        (2, 15),
+        "scheduler:ForeachKernelSchedulerNode._default_group_nodes_for_combo_kernels",
+    ),
+    *since(
+        (2, 15),
+        "scheduler:ForeachKernelSchedulerNode._filter_nodes_for_combo_kernel_grouping",
+    ),
     "scheduler:Scheduler.speedup_by_fusion",
     "select_algorithm:AlgorithmSelectorCache.__call__",
     "select_algorithm:ExternKernelCaller.__init__",
+    *since((2, 14), "torch._decomp.decompositions:_max_unpoolnd"),
     "torch._decomp.decompositions:native_batch_norm_helper",
     "torch._refs:native_group_norm",
     "torch._refs:native_layer_norm",
@@ -65,11 +80,23 @@ _ASK_FOR_CPP = (
     "utils:use_scatter_fallback",
 )
 # [docs: end]
-# Functions whose "cuda" means a device that supports graphs.
-_ASK_FOR_GRAPHS = (
-    "cudagraph_utils:check_multiple_devices_or_any_cpu_nodes",
+# Functions whose "cuda" means a device that supports graphs or has generators.
+_ASK_FOR_CUDA = (
+    *before((2, 15), "cudagraph_utils:check_multiple_devices_or_any_cpu_nodes"),
+    *since((2, 14), "ir:ExternKernel.process_kernel"),
     "torch._dynamo.backends.cudagraphs:get_device_index",
 )
+# Collections of device types: those with layouts for convolutions, those with graphs.
+_DEVICES = (
+    "graph:SUPPORTED_MKLDNN_DEVICES",
+    *since((2, 15), "cudagraph_utils:_CUDAGRAPH_SUPPORTED_DEVICE_TYPES"),
+)
+# Functions that ask is_gpu(), and the function that they are to ask. Only two functions
+# of torch._inductor.lowering ask it; make_pointwise() is to get another answer.
+_ASK_FOR_GPU = {
+    "scheduler:Scheduler.should_partition": "openreg_has_graphs",
+    **dict.fromkeys(since((2, 14), "lowering:index_put_impl_"), "openreg_is_gpu"),
+}
 # Functions of CUDA's graphs that are replaced when they are imported.
 _GRAPHS = (
     "cudagraph_trees:cudagraphify_impl",
@@ -82,8 +109,8 @@ _ATTENTION = (
     "torch.nn.attention.flex_attention:_apply_kernel_options",
     "torch.nn.attention.flex_attention:_validate_device",
 )
-# The function that passes CUDA's generator to random operators.
-_TAKES_GENERATORS = "ir:ExternKernel.process_kernel"
+# The function that passes CUDA's generator to random operators, up to torch 2.13.
+_TAKES_GENERATORS = before((2, 14), "ir:ExternKernel.process_kernel")
 # Functions and classes that the package derives from, reads or replaces.
 _RELIED_ON = (
     "torch._functorch._aot_autograd.utils:get_default_generator",
@@ -143,7 +170,8 @@ _RELIED_ON = (
     "codegen.wrapper:PythonWrapperCodegen.write_header",
     "codegen.wrapper:SubgraphPythonWrapperCodegen",
     "fx_passes.post_grad:post_grad_passes",
-    _TAKES_GENERATORS,
+    *_TAKES_GENERATORS,
+    *since((2, 15), "cudagraph_utils:check_multiple_devices_or_any_cpu_nodes"),
     "graph:GraphLowering.decide_layout_opt",
     "kernel.flex.flex_cpu:check_cpu_supported",
     "kernel.flex.flex_cpu:lower_cpu",
@@ -153,15 +181,15 @@ _RELIED_ON = (
     "lowering:make_pointwise",
     "scheduler:Scheduler._codegen",
     "scheduler:BaseSchedulerNode.is_gpu",
-    "scheduler:Scheduler.should_partition",
     "scheduler:Scheduler._has_multi_stream_nodes",
     "select_algorithm:AlgorithmSelectorCache.generate_example_value",
     "template_heuristics.registry:register_template_heuristic",
     "utils:device_need_guard",
 )
 
+_NEEDED = (*_ASK_FOR_CPP, *_ASK_FOR_CUDA, *_ASK_FOR_GPU, *_RELIED_ON)
 # All of them: the keys of _sources.json.
-SOURCES = (*_ASK_FOR_CPP, *_ASK_FOR_GRAPHS, *_GRAPHS, *_ATTENTION, *_RELIED_ON)
+SOURCES = (*_NEEDED, *_GRAPHS, *_ATTENTION)
 
 
 def apply(device: str) -> None:
@@ -174,21 +202,27 @@ def apply(device: str) -> None:
         UpstreamChangedError: If a function differs from all supported versions of
             torch; nothing is changed then.
     """
-    _check(_ASK_FOR_CPP + _ASK_FOR_GRAPHS + _RELIED_ON)
-    for name, paths in (("cpu", _ASK_FOR_CPP), ("cuda", _ASK_FOR_GRAPHS)):
+    _check(_NEEDED)
+    for name, paths in (("cpu", _ASK_FOR_CPP), ("cuda", _ASK_FOR_CUDA)):
         for path in paths:
             function = _find(path)
             function.__code__ = _with_constant(
                 function.__code__, _EqualTo(name, device)
             )
+    for path in _DEVICES:
+        module, _, collection = path.partition(":")
+        place: Any = importlib.import_module(f"torch._inductor.{module}")
+        known = getattr(place, collection)
+        setattr(place, collection, type(known)((*known, device)))
+    for path, asked in _ASK_FOR_GPU.items():
+        code = _find(path).__code__
+        names = (asked if each == "is_gpu" else each for each in code.co_names)
+        _find(path).__code__ = code.replace(co_names=tuple(names))
     _allow_graph_partitions(device)
     _register_autotuning(device)
     _accept_generators_of_any_device()
 
-    graph: Any = importlib.import_module("torch._inductor.graph")
     scheduler: Any = importlib.import_module("torch._inductor.scheduler")
-    # Convolutions use channels_last, as on the CPU.
-    graph.SUPPORTED_MKLDNN_DEVICES += (device,)
     _keep_result_on_device(device)
     _store_template_buffers_on_device(device)
     needs_guard = scheduler.device_need_guard
@@ -202,7 +236,7 @@ def _keep_result_on_device(device: str) -> None:
     addcmul and addcdiv, and their foreach variants, always use the first argument.
     """
     lowering: Any = importlib.import_module("torch._inductor.lowering")
-    is_gpu = lowering.is_gpu  # only make_pointwise() calls it
+    is_gpu = lowering.openreg_is_gpu = lowering.is_gpu
     lowering.is_gpu = lambda name: name == device or is_gpu(name)
 
     def placed(first: Any, *others: Any) -> Any:
@@ -258,20 +292,23 @@ def _accept_generators_of_any_device() -> None:
     asserts that the generator is CUDA's and takes it from ``torch.cuda``.
     """
     ir: Any = importlib.import_module("torch._inductor.ir")
-    function = _find(_TAKES_GENERATORS)
-    source = textwrap.dedent(inspect.getsource(function))
-    for name in ("arg", "x"):
-        source = source.replace(f'assert {name}.device.type == "cuda" and ', "assert ")
-        source = source.replace(
-            "torch.cuda.default_generators[device_index]",
-            "torch._functorch._aot_autograd.utils.get_default_generator"
-            f"({name}.device)",
-            1,
-        )
-    source = "\n" * (function.__code__.co_firstlineno - 1) + source  # for tracebacks
-    scope: dict[str, Any] = {}
-    exec(compile(source, ir.__file__, "exec"), vars(ir), scope)
-    function.__code__ = scope[function.__name__].__func__.__code__
+    for path in _TAKES_GENERATORS:
+        function = _find(path)
+        source = textwrap.dedent(inspect.getsource(function))
+        for name in ("arg", "x"):
+            source = source.replace(
+                f'assert {name}.device.type == "cuda" and ', "assert "
+            )
+            source = source.replace(
+                "torch.cuda.default_generators[device_index]",
+                "torch._functorch._aot_autograd.utils.get_default_generator"
+                f"({name}.device)",
+                1,
+            )
+        source = "\n" * (function.__code__.co_firstlineno - 1) + source  # tracebacks
+        scope: dict[str, Any] = {}
+        exec(compile(source, ir.__file__, "exec"), vars(ir), scope)
+        function.__code__ = scope[function.__name__].__func__.__code__
 
 
 def _allow_graph_partitions(device: str) -> None:
@@ -285,13 +322,6 @@ def _allow_graph_partitions(device: str) -> None:
         return is_gpu(node) or (own is not None and own.type == device)
 
     scheduler.BaseSchedulerNode.openreg_has_graphs = has_graphs
-    code = _find("scheduler:Scheduler.should_partition").__code__
-    names = tuple(
-        "openreg_has_graphs" if name == "is_gpu" else name for name in code.co_names
-    )
-    _find("scheduler:Scheduler.should_partition").__code__ = code.replace(
-        co_names=names
-    )
 
 
 def check_graphs() -> None:
