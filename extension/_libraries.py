@@ -20,7 +20,8 @@ def select(path: MutableSequence[str], torch: str) -> None:
 
     Args:
         path: ``__path__`` of the package.
-        torch: The installed version, such as ``"2.14.1+cpu"``.
+        torch: The installed version, such as ``"2.14.1+cpu"``. A package reads it from
+            the metadata, because the import of torch may import the package again.
 
     Raises:
         RuntimeError: If the package has no libraries, or none for this minor version.

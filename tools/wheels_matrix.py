@@ -85,10 +85,10 @@ def _run(*command: str | Path) -> subprocess.CompletedProcess[str]:
 def _link(source: Path, target: Path) -> None:
     """Links everything in an environment except this project and its builds."""
     ours = tuple(package.replace("-", "_") for package in PACKAGES)
-    skipped = (*ours, "libopenreg", "pytest_openreg", "_editable", "pip", "__pycache__")
+    skipped = (*ours, "libopenreg", "pytest_openreg", "editable", "pip", "pycache__")
     for entry in source.iterdir():
         new = target / entry.name
-        if not entry.name.startswith(skipped) and not new.exists():
+        if not entry.name.lstrip("_").startswith(skipped) and not new.exists():
             new.symlink_to(entry)
 
 
@@ -119,11 +119,14 @@ def check(python: str, wheels: Path) -> Row:
         start = time.monotonic()
         used = _run(fresh, "-c", PROGRAM)
         first_tensor_s = time.monotonic() - start
-        failure = "" if used.stdout.strip() == EXPECTED else used.stdout + used.stderr
-        for command in (("-m", "torch_openreg"), ("-c", LIBRARIES)):
-            done = _run(fresh, *command)
-            if done.returncode:
-                failure += done.stdout + done.stderr
+        is_wrong = used.stdout.strip() != EXPECTED
+        others = [("-m", "torch_openreg"), ("-c", LIBRARIES)]
+        failed = [used] if is_wrong or used.returncode else []
+        failed += [d for c in others if (d := _run(fresh, *c)).returncode]
+        failure = "".join(
+            f"exit status {each.returncode}\n{each.stdout}{each.stderr}"
+            for each in failed
+        )
     return Row(version, torch, install_s, first_tensor_s, failure.strip()[-500:])
 
 
@@ -146,7 +149,7 @@ def refusal(python: str, wheels: Path) -> str:
         pip = (str(fresh), "-m", "pip", "install", "--quiet", "--no-index", "--no-deps")
         _run(*pip, "--find-links", wheels, "openreg-runtime", "openreg-aten")
         done = _run(fresh, "-c", source)
-    return done.stderr.strip().splitlines()[-1] if done.returncode else "not refused"
+    return (done.stderr.strip().splitlines() or ["not refused"])[-1]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -16,6 +16,7 @@ from torch.profiler import ProfilerActivity, profile, schedule
 import openreg_profiler
 from profiler.conftest import BOTH
 from support.programs import variables
+from support.versions import TORCH
 
 HOST_BOUND = """
 import time
@@ -224,8 +225,9 @@ def test_code_that_is_gone_does_no_harm() -> None:
     with profile(activities=BOTH, with_stack=True, with_flops=True) as result:
         call_and_forget()
         taken = [b"\xae" * size for size in range(100, 300) for _ in range(20)]
-    with pytest.raises(UnicodeDecodeError):  # otherwise nothing is tested
-        result.events()
+    if TORCH < (2, 14):  # later versions keep the names themselves
+        with pytest.raises(UnicodeDecodeError):  # otherwise nothing is tested
+            result.events()
     del taken
     found = torch.openreg.utilization(result)
     assert [row.name for row in found.operators] == ["aten::exp"]

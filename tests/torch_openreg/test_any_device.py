@@ -51,6 +51,7 @@ def test_encoder_takes_its_fast_path_on_the_device() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:`torch.jit.script` is:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is:FutureWarning")
 def test_export_and_script_keep_the_device() -> None:
     class Model(torch.nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -143,6 +143,7 @@ def test_both_file_formats_keep_device_type_and_gradient(
 
 
 @pytest.mark.filterwarnings("ignore:Sparse .* tensor support is in beta state")
+@pytest.mark.filterwarnings("ignore:Validating sparse tensor invariants")
 @pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
 def test_sparse_tensors_are_saved_copied_and_pickled(layout: torch.layout) -> None:
     x = torch.eye(3).to_sparse(layout=layout).to("openreg:1")

@@ -23,15 +23,24 @@ int stat(const char* path, struct stat* status) {
       syscall(SYS_newfstatat, -100 /* AT_FDCWD */, path, status, 0));
 }
 
+int lstat(const char* path, struct stat* status) {
+  return static_cast<int>(syscall(
+      SYS_newfstatat,
+      -100 /* AT_FDCWD */,
+      path,
+      status,
+      0x100 /* AT_SYMLINK_NOFOLLOW */));
+}
+
 int fstat(int file, struct stat* status) {
   return static_cast<int>(syscall(SYS_fstat, file, status));
 }
 
 // CXXABI 1.3.3
-void copy_exception(void* to, const void* from) noexcept asm(
-    "_ZNSt15__exception_ptr13exception_ptrC1ERKS0_");
-void destroy_exception(void* pointer) noexcept asm(
-    "_ZNSt15__exception_ptr13exception_ptrD1Ev");
+void copy_exception(void* to, const void* from) noexcept
+    asm("_ZNSt15__exception_ptr13exception_ptrC1ERKS0_");
+void destroy_exception(void* pointer) noexcept
+    asm("_ZNSt15__exception_ptr13exception_ptrD1Ev");
 
 } // extern "C"
 

@@ -228,7 +228,6 @@ def test_torch_of_another_version_is_refused_with_both_versions(
         import torch
         installed = metadata.version
         metadata.version = lambda name: "2.99.1" if name == "torch" else installed(name)
-        torch.__version__ = "2.99.1"
         try:
             import {package}
         except RuntimeError as error:
@@ -241,7 +240,7 @@ def test_torch_of_another_version_is_refused_with_both_versions(
     assert result.returncode == 0, result.stderr
     assert result.stdout.endswith("continues\n")
     name = package.replace("_", "-")
-    minor = torch.__version__.rpartition(".")[0]
+    minor = ".".join(torch.__version__.split(".")[:2])
     for part in (name, "2.99.1", minor, "pip install"):
         assert part in result.stdout
 

@@ -9,16 +9,17 @@ a function for ``torch.autocast`` to the backend's device module. With OpenReg d
 from __future__ import annotations
 
 import sys
-
-import torch
+from importlib import metadata
 
 from . import _libraries
 
+_libraries.select(__path__, metadata.version("torch"))  # before torch is loaded
+
+import torch  # noqa: E402
+
+from . import _C, _higher_order  # noqa: E402
+
 __all__ = ["get_amp_supported_dtype", "rules"]
-
-_libraries.select(__path__, torch.__version__)
-
-from . import _C, _higher_order  # noqa: E402 - must not load against another torch
 
 
 def _is_enabled() -> bool:

@@ -75,19 +75,6 @@ class OcclBackend final : public c10d::Backend {
   uint64_t getSequenceNumberForGroup() override;
   c10d::ErrorType getError() override;
   void abort() override;
-#if TORCH_VERSION_MINOR >= 14
-  void registerAbortHook(int64_t id, c10d::AbortHook hook) override {
-    engine_->failure_hooks().add(id, std::move(hook));
-  }
-  void unregisterAbortHook(int64_t id) override {
-    engine_->failure_hooks().remove(id);
-  }
-#endif
-#if TORCH_VERSION_MINOR >= 15
-  bool supportsAbortHooks() const override {
-    return true;
-  }
-#endif
   void shutdown() override;
   c10::intrusive_ptr<c10d::Backend> split(
       const c10::intrusive_ptr<c10d::Store>& store,

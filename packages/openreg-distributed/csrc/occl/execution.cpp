@@ -22,11 +22,7 @@ std::string
 fail(const std::string& message, Engine& engine, FlightRecord::Span span) {
   FlightRecord& flight = FlightRecord::get();
   flight.set_ended(span, message);
-  if (!engine.fail(message)) {
-    return {};
-  }
-  engine.failure_hooks().run();
-  return flight.write_after(message);
+  return engine.fail(message) ? flight.write_after(message) : std::string{};
 }
 
 Execution::Execution(

@@ -15,7 +15,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <set>
@@ -398,8 +397,9 @@ std::string FlightRecord::default_path() const {
   if (const char* prefix = std::getenv("TORCH_FR_DUMP_TEMP_FILE")) {
     return prefix + name;
   }
+  const char* temporary = std::getenv("TMPDIR");
   std::string folder = c10::str(
-      std::filesystem::temp_directory_path().string(),
+      temporary ? temporary : "/tmp",
       "/openreg-flight-",
       geteuid(),
       "-",

@@ -4,7 +4,6 @@
 // All functions block and run on stream threads.
 #pragma once
 
-#include "base/failure_hooks.h"
 #include "base/maker.h"
 #include "transport/gloo.h"
 #include "transport/transport.h"
@@ -92,10 +91,6 @@ class Engine {
   /// Keeps the first failure; later work fails with it. Returns whether this is
   /// the first.
   bool fail(const std::string& why);
-  /// Called at the first failure.
-  FailureHooks& failure_hooks() {
-    return failure_hooks_;
-  }
   /// The first failure; empty if there was none.
   std::string failure() const;
   /// Ends waiting and later calls with an error.
@@ -132,7 +127,6 @@ class Engine {
 
   mutable std::mutex mutex_;
   std::string failure_;
-  FailureHooks failure_hooks_;
 };
 
 } // namespace openreg::distributed

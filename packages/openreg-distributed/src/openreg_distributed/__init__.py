@@ -9,13 +9,15 @@ memory. gloo is loaded with the first group.
 from __future__ import annotations
 
 import importlib
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from . import _libraries
-from . import _settings as _settings
-from ._registration import register
+
+_libraries.select(__path__, metadata.version("torch"))  # before torch is loaded
+
+from . import _settings as _settings  # noqa: E402
+from ._registration import register  # noqa: E402
 
 if TYPE_CHECKING:
     from . import flight
@@ -32,6 +34,3 @@ def __getattr__(name: str) -> Any:
     if name == "flight":
         return importlib.import_module(".flight", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-_libraries.select(__path__, torch.__version__)

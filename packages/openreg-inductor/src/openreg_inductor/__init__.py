@@ -7,12 +7,12 @@ the package is loaded when a program imports ``torch._dynamo`` or ``torch._induc
 
 from __future__ import annotations
 
-import torch
+from importlib import metadata
 
 from openreg_inductor import _libraries
-from openreg_inductor._registration import register
+
+_libraries.select(__path__, metadata.version("torch"))  # before torch is loaded
+
+from openreg_inductor._registration import register  # noqa: E402
 
 __all__ = ["register"]
-
-
-_libraries.select(__path__, torch.__version__)

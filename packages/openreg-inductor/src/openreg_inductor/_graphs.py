@@ -24,6 +24,7 @@ from torch._dynamo.utils import counters
 from torch._inductor import config, cudagraph_trees, cudagraph_utils
 from torch._inductor.compile_fx import index_expanded_dims_and_copy_, static_input
 from torch._inductor.output_code import get_expanded_dims
+from torch._logging._internal import warning_once
 
 from openreg_inductor import _C, _patches
 
@@ -176,9 +177,7 @@ class _Graphed:
                 return None
             limit = getattr(config.triton, _LIMIT, None)
             if limit is not None and len(graphs) >= limit:
-                torch._logging.warning_once(
-                    _log, f"{_LIMIT}={limit}: calls with other sizes are not captured"
-                )
+                warning_once(_log, f"{_LIMIT}={limit}: further sizes are not captured")
                 return None
             known: Any = graphs  # it counts them
             if not self._warned:

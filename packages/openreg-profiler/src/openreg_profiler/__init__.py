@@ -7,12 +7,14 @@
 
 from __future__ import annotations
 
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from openreg_profiler import _libraries
-from openreg_profiler._registration import register
+
+_libraries.select(__path__, metadata.version("torch"))  # before torch is loaded
+
+from openreg_profiler._registration import register  # noqa: E402
 
 if TYPE_CHECKING:
     from openreg_profiler._utilization import Utilization, utilization
@@ -26,6 +28,3 @@ def __getattr__(name: str) -> Any:
 
         return getattr(_utilization, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-_libraries.select(__path__, torch.__version__)

@@ -339,6 +339,10 @@ def _wrap(cls: type[_Stream], device: int, stream_id: int) -> _Stream:
     )
 
 
+# Dynamo cannot trace it. As torch.compiler.disable(), which would import Dynamo.
+_wrap._torchdynamo_disable = True  # type: ignore[attr-defined]
+
+
 def _check_type(argument: str, value: object, expected: type) -> None:
     # Checked here, because PyTorch accepts any object as an event or a stream.
     if not isinstance(value, expected):
