@@ -31,7 +31,7 @@ LIBRARIES = ("libc.so.6", "libm.so.6", "libstdc++.so.6")
 SCRIPTS = {
     "libc.so": "GROUP(libc.so.6 {libc_nonshared.a} AS_NEEDED({loader}))",
     "libm.so": "INPUT(libm.so.6)",
-    "libstdc++.so": "GROUP(libstdc++.so.6 libnewer_symbols.a)",
+    "libstdc++.so": "INPUT(libstdc++.so.6)",
 }
 
 

@@ -23,9 +23,11 @@ execute_process(
 )
 
 string(APPEND CMAKE_CXX_FLAGS " -include \"${CMAKE_CURRENT_LIST_DIR}/older_features.h\"")
-# Before glibc 2.34 threads and dlopen() were in libraries of their own.
+# The functions are linked before all libraries: libtorch exports some, and others not.
+# Before glibc 2.34 threads and dlopen() were in separate libraries.
 string(CONCAT options
   " -L\"${folder}\" -Wl,--exclude-libs,libnewer_symbols.a"
+  " -Wl,--whole-archive,\"${folder}/libnewer_symbols.a\",--no-whole-archive"
   " -Wl,--push-state,--no-as-needed,-l:libpthread.so.0,-l:libdl.so.2,--pop-state")
 string(APPEND CMAKE_SHARED_LINKER_FLAGS "${options} -Wl,-z,defs")
 # A module finds Python's symbols when it is loaded, so the linker cannot check it.

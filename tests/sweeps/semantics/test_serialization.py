@@ -24,6 +24,7 @@ def test_device_that_does_not_exist_is_named() -> None:
         torch.load(file, map_location="openreg:99")
 
 
+@pytest.mark.filterwarnings("ignore:Validating sparse tensor invariants")
 def test_tensor_of_the_second_device_returns_to_it() -> None:
     # CUDA: the tag of a storage has its index, _cuda_tag in torch/serialization.py.
     loaded = torch.load(saved(torch.ones(3, device="openreg:1")))
