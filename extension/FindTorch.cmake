@@ -9,10 +9,10 @@
 # torch on PyPI is. A PrivateUse1 backend needs only the headers and four libraries.
 execute_process(
   COMMAND "${Python_EXECUTABLE}" -c [=[
-import sys, sysconfig
+import site, sys
 from importlib import metadata, util
 # An isolated build of pip hides the packages of its environment.
-sys.path += [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+sys.path += [*site.getsitepackages(), site.getusersitepackages()]
 print(metadata.version("torch").partition("+")[0])
 print(util.find_spec("torch").submodule_search_locations[0], end="")
 ]=]

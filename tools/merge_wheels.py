@@ -61,7 +61,7 @@ def merge(wheels: Sequence[Path], output: Path) -> Path:
                     raise ValueError(
                         f"{target.relative_to(merged)} differs between {wheels[0]} and "
                         f"{wheel}: a file that depends on torch belongs in the folder "
-                        "of its torch"
+                        "of its torch, and all builds need the same build tools"
                     )
         _run_wheel("pack", merged, output)
     return output / wheels[0].name

@@ -18,11 +18,13 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import merge_wheels
 import wheels_matrix
+from version import torch_minors
 from workspace import DIST, ROOT
 
 BUILD = ROOT / "build" / "release"
@@ -59,6 +61,12 @@ def _output(*command: str) -> str:
     return done.stdout.strip()
 
 
+def _names(wheel: Path) -> list[str]:
+    """Lists the files of a wheel."""
+    with zipfile.ZipFile(wheel) as archive:
+        return archive.namelist()
+
+
 def _run(*command: str | Path) -> None:
     """Prints and runs a program in the root of the workspace."""
     print("$", *command, flush=True)
@@ -80,6 +88,11 @@ def build(pythons: Sequence[str]) -> None:
     merged = BUILD / "merged"
     if merge_wheels.main([*map(str, folders), "--output", str(merged)]):
         raise RuntimeError("the wheels of different torches cannot be merged")
+    expected = {f"torch_{minor.replace('.', '_')}" for minor in torch_minors(ROOT)}
+    for wheel in merged.iterdir():
+        found = set(re.findall(r"/(torch_\d+_\d+)/", "\n".join(_names(wheel))))
+        if found not in (set(), expected):
+            raise RuntimeError(f"{wheel.name} has libraries for {sorted(found)} only")
     DIST.mkdir()
     options = ["--plat", f"{PLATFORM}_{platform.machine()}", "--wheel-dir", str(DIST)]
     options += [part for name in EXCLUDED for part in ("--exclude", name)]
@@ -109,7 +122,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         wheels = [file for file in files if file.suffix == ".whl"]
         checker = Path(sys.executable).with_name("check-wheel-contents")
         _run(checker, "--ignore", IGNORED_CHECKS, *wheels)
-    except subprocess.CalledProcessError as error:
+    except (RuntimeError, subprocess.CalledProcessError) as error:
         print(f"failed: {error}", file=sys.stderr)
         return 1
     if status := wheels_matrix.main(arguments.pythons):

@@ -75,6 +75,13 @@ def check(root: Path) -> list[str]:
             f"{variants.relative_to(root)}: pytorch is {found}, expected "
             f"{torch_minors(root)}"
         )
+    supported = (root / "extension" / "torch_versions.txt").read_text().split()
+    problems += [
+        f"{name}: torch {found} is not in extension/torch_versions.txt"
+        for name in ("tox.ini", "pyproject.toml")
+        for found in re.findall(r"(?<!\w)torch==(\d[\d.]*)", (root / name).read_text())
+        if found not in supported
+    ]
     for path in copies(root):
         where, text = path.relative_to(root), path.read_text()
         problems += [

@@ -18,7 +18,8 @@ def version(load_tool):
 
 @pytest.fixture
 def workspace(tmp_path, version):
-    shutil.copy(ROOT / "VERSION", tmp_path)
+    for name in ("VERSION", "tox.ini", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
     (tmp_path / "extension").mkdir()
     shutil.copy(ROOT / "extension" / "torch_versions.txt", tmp_path / "extension")
     for name in version.PACKAGES:
@@ -76,6 +77,14 @@ def test_version_check_names_the_copy_that_differs(
     assert out.startswith(f"{Path('packages/torch-openreg/pyproject.toml')}: ")
     assert expected in out
     assert len(out.splitlines()) == 1
+
+
+def test_torch_of_an_environment_is_a_supported_one(version, workspace, capsys):
+    tox = workspace / "tox.ini"
+    tox.write_text(tox.read_text().replace(" torch==2.1", " torch==1.1", 1))
+    assert version.main([], workspace) == 1
+    expected = "is not in extension/torch_versions.txt"
+    assert expected in capsys.readouterr().out
 
 
 def test_version_set_refuses_invalid_versions(version, workspace, capsys):

@@ -44,7 +44,10 @@ def check(environment: Mapping[str, str]) -> dict[str, Any]:
             f"--payload needs the variables of a GitHub job; missing: {missing[0]}"
         )
     path = Path(environment["GITHUB_EVENT_PATH"])
-    event = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        event = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} is not JSON: {error}") from error
     sent = event.get("client_payload") if isinstance(event, dict) else None
     if not isinstance(sent, dict) or not {
         "event_type",

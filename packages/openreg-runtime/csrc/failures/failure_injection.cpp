@@ -7,10 +7,11 @@
 #include "base/system_thread.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
+#include <iomanip>
+#include <locale>
 #include <mutex>
 #include <random>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -121,10 +122,16 @@ bool accepts(orFailureSite site, orError_t error) {
 
 /// A number with all digits that distinguish it from others.
 std::string exact(double value) {
-  char text[32]; // std::to_chars() needs libstdc++ 11
+  std::string text; // std::to_chars() needs libstdc++ 11
   for (const int digits : {15, 16, 17}) {
-    std::snprintf(text, sizeof(text), "%.*g", digits, value);
-    if (std::strtod(text, nullptr) == value) {
+    std::ostringstream stream;
+    stream.imbue(std::locale::classic());
+    stream << std::setprecision(digits) << value;
+    text = stream.str();
+    std::istringstream again(text);
+    again.imbue(std::locale::classic());
+    double read = 0;
+    if (again >> read && read == value) {
       break;
     }
   }

@@ -52,7 +52,13 @@ bool read(std::string_view text, Number& value) {
     std::istringstream stream{std::string(text)};
     stream.imbue(std::locale::classic());
     stream >> std::noskipws >> value;
-    return !stream.fail() && stream.peek() == std::char_traits<char>::eof();
+    const bool whole =
+        !stream.fail() && stream.peek() == std::char_traits<char>::eof();
+    // As std::from_chars(): no plus sign, and no number too small for the type.
+    const auto digits = text.substr(0, text.find_first_of("eE"));
+    const bool vanished =
+        value == 0 && digits.find_first_of("123456789") != digits.npos;
+    return whole && !vanished && !text.starts_with('+');
   } else {
     const char* last = text.data() + text.size();
     const auto [end, error] = std::from_chars(text.data(), last, value);
