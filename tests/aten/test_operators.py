@@ -315,6 +315,15 @@ def test_factory_under_a_device_context_uses_that_device(device: str) -> None:
         assert torch.tensor([1.0]).device == torch.device(device, 1)
 
 
+@pytest.mark.filterwarnings("ignore:B?Complex.* support is experimental")
+@pytest.mark.parametrize("name", ["complex32", "bcomplex32", "complex128"])
+def test_item_of_complex_dtypes(device: str, name: str) -> None:
+    if not hasattr(torch, name):
+        pytest.skip(f"torch.{name} is newer")  # bcomplex32: since torch 2.14
+    x = torch.tensor([1 - 2j]).to(getattr(torch, name))
+    assert x.to(device).item() == x.item() == 1 - 2j
+
+
 def test_float64_keeps_its_precision_in_item(device: str) -> None:
     value = 1 + 2**-50
     assert torch.tensor(value, dtype=torch.float64, device=device).item() == value

@@ -153,6 +153,29 @@ def test_sparse_tensors_are_saved_copied_and_pickled(layout: torch.layout) -> No
         assert torch.equal(y.to_dense(), x.to_dense())
 
 
+@pytest.mark.filterwarnings("ignore:Validating sparse tensor invariants")
+@pytest.mark.parametrize("is_sorted", [True, False])
+def test_indices_of_a_coalesced_tensor_are_checked(is_sorted: bool) -> None:
+    indices = torch.tensor([[0, 2], [1, 0]] if is_sorted else [[2, 0], [1, 0]])
+    outcomes = []
+    for device in ("cpu", "openreg:1"):
+        try:
+            x = torch.sparse_coo_tensor(
+                indices.to(device),
+                torch.ones(2, 4, device=device),
+                (3, 2, 4),
+                is_coalesced=True,
+                check_invariants=True,
+            )
+            torch.save(x, file := io.BytesIO())
+            file.seek(0)
+            outcomes.append(torch.load(file).to_dense().tolist())
+        except RuntimeError as error:
+            outcomes.append(str(error))
+    assert outcomes[0] == outcomes[1]
+    assert isinstance(outcomes[0], list) is is_sorted
+
+
 @pytest.mark.parametrize("mmap", [False, True])
 def test_file_is_loaded_from_its_path(mmap: bool, tmp_path: Any) -> None:
     path = tmp_path / "x.pt"

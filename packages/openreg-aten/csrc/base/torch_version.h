@@ -10,3 +10,10 @@
 #else
 #define OPENREG_OPERATORS_BEFORE_2_14(...)
 #endif
+
+// Dtypes that torch 2.14 added. Each precedes other dtypes in a list.
+#if TORCH_VERSION_MINOR < 14
+#define OPENREG_DTYPES_SINCE_2_14
+#else
+#define OPENREG_DTYPES_SINCE_2_14 c10::ScalarType::BComplex32,
+#endif

@@ -10,6 +10,7 @@
 #include "alias/cpu_aliases.h"
 #include "alias/extent.h"
 #include "base/mechanism.h"
+#include "base/torch_version.h"
 #include "call/dispatch_paths.h"
 #include "call/enqueue.h"
 #include "call/submit.h"
@@ -327,6 +328,16 @@ const c10::OperatorHandle& local_scalar_dense_handle() {
   return value;
 }
 
+/// Converts complex numbers of 16-bit floats, too, which at::Scalar refuses.
+template <typename T>
+at::Scalar number_of(const T& value) {
+  if constexpr (std::is_convertible_v<const T&, at::Scalar>) {
+    return value;
+  } else {
+    return c10::complex<float>(value.real(), value.imag());
+  }
+}
+
 /// Reads one element on the host, after all work of the stream.
 at::Scalar local_scalar_dense(const at::Tensor& self) {
   TORCH_CHECK(self.numel() > 0, "Empty tensor not supported");
@@ -347,11 +358,11 @@ at::Scalar local_scalar_dense(const at::Tensor& self) {
   AT_DISPATCH_V2(
       self.scalar_type(),
       "_local_scalar_dense",
-      AT_WRAP([&] { result = *static_cast<const scalar_t*>(data); }),
+      AT_WRAP([&] { result = number_of(*static_cast<const scalar_t*>(data)); }),
       AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX),
       AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES),
       AT_EXPAND(AT_FLOAT8_TYPES),
-      at::kComplexHalf,
+      OPENREG_DTYPES_SINCE_2_14 at::kComplexHalf,
       at::kHalf,
       at::kBool,
       at::kBFloat16);

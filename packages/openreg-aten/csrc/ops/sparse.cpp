@@ -7,8 +7,10 @@
 #include "kernel/boxed.h"
 #include "ops/over_composites.h"
 
+#include <ATen/ops/_validate_sparse_coo_tensor_args_native.h>
 #include <ATen/ops/copy_native.h>
 #include <ATen/ops/copy_sparse_to_sparse_native.h>
+#include <ATen/ops/zeros.h>
 
 namespace openreg::aten {
 namespace {
@@ -24,6 +26,27 @@ void make_from_parts(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
     values = values.toTensor().contiguous();
   }
   run_cpu_kernel<c10::DispatchKey::SparseCPU>(op, stack);
+}
+
+/// PyTorch's check of unique and sorted indices needs flatten_indices_stub,
+/// which no header declares. It therefore runs on a copy of the indices, with
+/// values that need no memory. torch.load() calls it.
+void validate_parts(
+    const at::Tensor& indices,
+    const at::Tensor& values,
+    at::IntArrayRef size,
+    std::optional<bool> is_coalesced,
+    std::optional<bool> check_pinning) {
+  at::native::_validate_sparse_coo_tensor_args(
+      indices, values, size, /*is_coalesced=*/false, check_pinning);
+  if (is_coalesced.value_or(false)) {
+    at::native::_validate_sparse_coo_tensor_args(
+        indices.cpu(),
+        at::zeros({}, values.options().device(at::kCPU)).expand(values.sizes()),
+        size,
+        is_coalesced,
+        /*check_pinning=*/false);
+  }
 }
 
 } // namespace
@@ -47,6 +70,8 @@ OPENREG_MECHANISM(
   register_over_composites<
       DispatchKey::SparseCPU,
       DispatchKey::SparsePrivateUse1>(library);
+  static auto dense = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  dense.impl("_validate_sparse_coo_tensor_args", TORCH_FN(validate_parts));
 }
 
 } // namespace openreg::aten

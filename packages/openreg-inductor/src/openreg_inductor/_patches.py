@@ -86,13 +86,13 @@ _ASK_FOR_CUDA = (
     *since((2, 14), "ir:ExternKernel.process_kernel"),
     "torch._dynamo.backends.cudagraphs:get_device_index",
 )
-# Collections of device types: those with layouts for convolutions, those with graphs.
+# Device types with layouts for convolutions, and device types with graphs.
 _DEVICES = (
     "graph:SUPPORTED_MKLDNN_DEVICES",
     *since((2, 15), "cudagraph_utils:_CUDAGRAPH_SUPPORTED_DEVICE_TYPES"),
 )
-# Functions that ask is_gpu(), and the function that they are to ask. Only two functions
-# of torch._inductor.lowering ask it; make_pointwise() is to get another answer.
+# Functions that call is_gpu(), and the function that they call instead. Only two
+# functions of torch._inductor.lowering call it; make_pointwise() needs another result.
 _ASK_FOR_GPU = {
     "scheduler:Scheduler.should_partition": "openreg_has_graphs",
     **dict.fromkeys(since((2, 14), "lowering:index_put_impl_"), "openreg_is_gpu"),
