@@ -65,5 +65,6 @@ void __exception_ptr::exception_ptr::_M_release() noexcept {
 // GLIBCXX 3.4.26 and 3.4.29
 template ostringstream::basic_ostringstream();
 template string stringbuf::str() const&;
+template string stringbuf::str() &&;
 
 } // namespace std
