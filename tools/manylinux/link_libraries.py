@@ -148,7 +148,9 @@ def lacking(compiler: str, library: Path) -> list[str]:
         s.name for s in symbols(library) if not (s.defined or s.weak or s.version)
     }
     paths = [path_of(compiler, name) for name in LIBRARIES]
-    return sorted(undefined & {s.name for p in paths for s in symbols(p) if s.defined})
+    known = {s.name for p in paths for s in symbols(p) if s.defined}
+    old = {name for path in paths for name in old_symbols(path)}
+    return sorted(undefined & known - old)
 
 
 def main() -> int:
