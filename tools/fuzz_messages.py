@@ -577,9 +577,13 @@ def keep(path: Path, outcome: str) -> None:
 def environment() -> dict[str, str]:
     """Returns the environment variables of the reading process."""
     spec = importlib.util.find_spec("openreg_aten")
-    if spec is None or spec.origin is None:
+    if spec is None or spec.submodule_search_locations is None:
         raise SystemExit("openreg_aten is not installed")
-    library = Path(spec.origin).parent / "lib" / "libopenreg_aten.so"
+    (library,) = (
+        file
+        for folder in spec.submodule_search_locations
+        for file in Path(folder).glob("torch_*/lib/libopenreg_aten.so")
+    )
     added = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0", "OPENREG_DEVICE_MEMORY": "256MiB"}
     if b"__asan_init" in library.read_bytes():
         compiler = os.environ.get("CXX", "c++")
