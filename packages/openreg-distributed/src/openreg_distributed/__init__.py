@@ -16,6 +16,8 @@ from . import _libraries
 
 _libraries.select(__path__, metadata.version("torch"))  # before torch is loaded
 
+import torch  # noqa: E402, F401 - its autoload may import the modules below
+
 from . import _settings as _settings  # noqa: E402
 from ._registration import register  # noqa: E402
 
