@@ -52,14 +52,13 @@ def test_example_prints_the_documented_output(
 
 
 def test_every_example_is_on_a_page() -> None:
-    quoted = {
-        (page.parent / path).resolve()
+    shown = re.compile(r"^<!-- quote: (\S+)|\]\((\S+\.py)\)", re.MULTILINE)
+    found = {
+        (page.parent / (quoted or linked)).resolve()
         for page in DOCS.rglob("*.md")
-        for path in re.findall(
-            r"^<!-- quote: (\S+)", page.read_text(encoding="utf-8"), re.MULTILINE
-        )
+        for quoted, linked in shown.findall(page.read_text(encoding="utf-8"))
     }
     files = sorted((DOCS / "examples").rglob("*.py"))
-    missing = [path.name for path in files if path not in quoted]
+    missing = [path.name for path in files if path not in found]
     assert files
     assert missing == []
