@@ -61,8 +61,8 @@ endfunction()
 
 install(FILES "${CMAKE_CURRENT_LIST_DIR}/_libraries.py" DESTINATION .)
 
-# openreg_generate(SCRIPT OUTPUT...): a program of the package writes files at build time
-# from the list of operators in torch's wheel.
+# openreg_generate(SCRIPT ARGUMENT OUTPUT...): a program of the package writes the output
+# files at build time, from the list of operators in torch's wheel.
 function(openreg_generate script argument)
   set(list "${TORCH_INSTALL_PREFIX}/../torchgen/packaged/ATen/native/native_functions.yaml")
   add_custom_command(

@@ -10,7 +10,7 @@ from typing import Any
 
 import libopenreg
 import openreg_aten._C  # noqa: F401  (it has the launch)
-from openreg_inductor import _C, _torch_version
+from openreg_inductor import _C
 from openreg_inductor._source import FOLDER
 
 _SUFFIX = "dylib" if sys.platform == "darwin" else "so"
@@ -44,10 +44,8 @@ def enable(device: str) -> None:
     from torch._inductor import codecache, cpp_builder
     from torch._inductor.codegen import cpp_utils
 
-    aten: Any = cpp_utils
-    for table in _torch_version.before((2, 15), "DEVICE_TO_ATEN"):
-        # Later versions ask Overrides.aten_device_type().
-        getattr(aten, table)[device] = "at::kPrivateUse1"
+    # Until torch 2.14; later versions call Overrides.aten_device_type().
+    getattr(cpp_utils, "DEVICE_TO_ATEN", {})[device] = "at::kPrivateUse1"
     cpp_utils.DEVICE_TO_INT[device] = 20  # of c10::DeviceType
 
     device_options = cpp_builder.get_cpp_torch_device_options
