@@ -9,6 +9,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+# On threads, measured times decide whether a burst of small operators is enqueued. The
+# first import of openreg_runtime, perhaps by torch, reads the setting.
+if os.environ.get("OPENREG_ISOLATION") != "process":
+    os.environ.setdefault("OPENREG_ENQUEUE_BURSTS", "0")
+
 import pytest
 import torch
 from torch import Tensor
@@ -22,8 +27,6 @@ from openreg_conformance.checks.mirrors import bits, mirror
 # results are equal bit by bit.
 torch.set_num_threads(1)
 
-# Whether a burst of small operators is enqueued depends on measured times.
-os.environ.setdefault("OPENREG_ENQUEUE_BURSTS", "0")
 openreg_aten._C.init()
 
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-TORCH = tuple(int(part) for part in torch.__version__.split(".")[:2])
+MINOR = ".".join(torch.__version__.split(".")[:2])
+TORCH = tuple(int(part) for part in MINOR.split("."))
 
 
 def since(major: int, minor: int) -> pytest.MarkDecorator:
