@@ -106,6 +106,16 @@ std::string time_of(int64_t time) {
   return time == 0 ? "null" : std::to_string(time);
 }
 
+/// std::filesystem::temp_directory_path() needs libstdc++ 9.
+std::string temporary_folder() {
+  for (const char* name : {"TMPDIR", "TMP", "TEMP", "TEMPDIR"}) {
+    if (const char* folder = std::getenv(name)) {
+      return folder;
+    }
+  }
+  return "/tmp";
+}
+
 /// Creates a folder that only this user owns, because names in the folder of
 /// temporary files can be guessed.
 void make_own_folder(const std::string& path) {
@@ -397,9 +407,8 @@ std::string FlightRecord::default_path() const {
   if (const char* prefix = std::getenv("TORCH_FR_DUMP_TEMP_FILE")) {
     return prefix + name;
   }
-  const char* temporary = std::getenv("TMPDIR");
   std::string folder = c10::str(
-      temporary ? temporary : "/tmp",
+      temporary_folder(),
       "/openreg-flight-",
       geteuid(),
       "-",
