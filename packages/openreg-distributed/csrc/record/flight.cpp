@@ -407,12 +407,8 @@ std::string FlightRecord::default_path() const {
   if (const char* prefix = std::getenv("TORCH_FR_DUMP_TEMP_FILE")) {
     return prefix + name;
   }
-  std::string folder = c10::str(
-      temporary_folder(),
-      "/openreg-flight-",
-      geteuid(),
-      "-",
-      parent_);
+  std::string folder =
+      c10::str(temporary_folder(), "/openreg-flight-", geteuid(), "-", parent_);
   // Ranks restarted by torchrun have the same parent.
   if (const char* restarts = std::getenv("TORCHELASTIC_RESTART_COUNT")) {
     folder += c10::str("-", restarts);
