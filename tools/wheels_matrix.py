@@ -23,7 +23,8 @@ from pathlib import Path
 
 from workspace import DIST, PACKAGES
 
-# The program of README, and one that loads the libraries of the other packages.
+# The program of README, and one that loads the libraries of the other packages and
+# passes an error from library to library.
 PROGRAM = """
 import torch
 x = torch.ones(2, 3, device="openreg")
@@ -36,6 +37,10 @@ from openreg_distributed import _C; from openreg_inductor import _C
 with torch.autocast("openreg"):
     x = torch.ones(2, 2, device="openreg")
     print((x @ x).dtype)
+try:
+    x @ x[:1]
+except RuntimeError as error:
+    print(error)
 """
 EXPECTED = "openreg:0 12.0"
 UNSUPPORTED = "2.99.0"

@@ -22,6 +22,17 @@ extern "C" double use(pthread_t* thread, void* (*run)(void*), double x) {
   return std::exp(x);
 }
 """
+# Without optimization, the library has its own copies of inline functions.
+EXCEPTION = """
+#include <exception>
+extern "C" int use() {
+  std::exception_ptr held;
+  try { throw 7; } catch (...) { held = std::current_exception(); }
+  for (int count = 0; count < 1000; ++count) { std::exception_ptr copy(held); }
+  try { std::rethrow_exception(held); } catch (int thrown) { return thrown; }
+  return 0;
+}
+"""
 TOO_NEW = '#include <unistd.h>\nextern "C" int number() { return gettid(); }\n'
 
 
@@ -66,3 +77,21 @@ def test_the_check_names_functions_that_old_systems_lack(
     library, errors = build(tmp_path, TOO_NEW, f"-L{stubs}")
     assert not errors
     assert link_libraries.lacking("g++", library) == ["gettid"]
+
+
+def test_exceptions_are_copied_with_the_functions_of_old_systems(
+    link_libraries, stubs, tmp_path
+):
+    newer = link_libraries.Path(link_libraries.__file__).with_name("newer_symbols.cpp")
+    made = tmp_path / "newer_symbols.o"
+    command = ["g++", "-std=c++20", "-O2", "-fPIC", "-c", newer, "-o", made]
+    subprocess.run(command, check=True)
+    subprocess.run(["ar", "qc", stubs / "libnewer_symbols.a", made], check=True)
+    hide = f"-L{stubs}", "-Wl,--exclude-libs,libnewer_symbols.a", "-lnewer_symbols"
+    options = "-O0", *hide, "-Wl,-z,defs", "-l:libdl.so.2"
+    library, errors = build(tmp_path, EXCEPTION, *options)
+    assert not errors
+    assert link_libraries.lacking("g++", library) == []
+    program = f"import ctypes; print(ctypes.CDLL({str(library)!r}).use())"
+    used = subprocess.run([sys.executable, "-c", program], capture_output=True)
+    assert (used.returncode, used.stdout) == (0, b"7\n")
