@@ -32,7 +32,8 @@ PLATFORM = "manylinux_2_28"
 # The libraries of torch and of openreg-runtime, which other wheels bring.
 EXCLUDED = ("libtorch*.so", "libc10*.so", "libopenreg.so.*")
 # Checks that do not apply: W002 finds files that are equal for several torches, W004
-# takes C++ headers for modules, and W009 counts libopenreg as a second top-level package.
+# takes C++ headers for modules, and W009 counts libopenreg as a second top-level
+# package.
 IGNORED_CHECKS = "W002,W004,W009"
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -181,6 +182,7 @@ def test_schedule_hands_over_each_cycle_and_leaves_nothing(tmp_path: Path) -> No
         )
 
     torch.openreg.synchronize()
+    gc.collect()
     before = openreg_runtime.resource_usage()
     with profile(
         activities=BOTH,

@@ -230,7 +230,7 @@ ALERTS = {
     "F.interpolate(r(1, 1, 4), 8, mode='linear')": (
         "upsample_linear1d_backward_out_cuda"
     ),
-    "F.interpolate(r(1, 1, 4, 4), 8, mode='bicubic')": (
+    "torch._C._nn.upsample_bicubic2d(r(1, 1, 4, 4), (8, 8), False)": (
         "upsample_bicubic2d_backward_out_cuda"
     ),
     "F.interpolate(r(1, 1, 4, 4), 8, mode='bilinear', antialias=True)": (

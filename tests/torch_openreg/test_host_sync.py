@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from support.versions import TORCH, since
 from torch_openreg.testing import assert_no_host_sync
 
 Output = Callable[..., str]
@@ -74,14 +75,6 @@ WAITS: dict[str, tuple[Callable[[Tensor], object], str]] = {
         "Tensor.__setitem__ with an index from the host's data",
     ),
     "index by an array": (lambda x: x[np.array([0, 2])], "from cpu to openreg"),
-    "assignment of a number by an index": (
-        lambda x: x.__setitem__(torch.zeros_like(x, dtype=torch.long), 1.0),
-        "aten::index_put_ with a value from cpu",
-    ),
-    "assignment of a number to an element": (
-        lambda x: x.__setitem__(0, 1.0),
-        "aten::copy_ of a number",
-    ),
     "_foreach_copy_": (
         lambda x: torch._foreach_copy_([x], [torch.ones(3)]),
         "aten::_foreach_copy_ from cpu to openreg",
@@ -180,6 +173,19 @@ WAITS: dict[str, tuple[Callable[[Tensor], object], str]] = {
     ),
     "Event.synchronize": (lambda _: recorded().synchronize(), "Event.synchronize"),
 }
+# A number that is assigned. Since torch 2.15 it is written on the device.
+NUMBERS: dict[str, tuple[Callable[[Tensor], object], str]] = {
+    "assignment of a number by an index": (
+        lambda x: x.__setitem__(torch.zeros_like(x, dtype=torch.long), 1.0),
+        "aten::index_put_ with a value from cpu",
+    ),
+    "assignment of a number to an element": (
+        lambda x: x.__setitem__(0, 1.0),
+        "aten::copy_ of a number",
+    ),
+}
+if TORCH < (2, 15):
+    WAITS |= NUMBERS
 
 
 def recorded() -> torch.Event:
@@ -269,6 +275,14 @@ def test_work_that_waits_for_nothing_passes(work: Callable[[Tensor], object]) ->
     with assert_no_host_sync() as found:
         work(x)
     assert found == []
+
+
+@since(2, 15)
+@pytest.mark.parametrize("name", NUMBERS)
+def test_assignment_of_a_number_waits_for_nothing(name: str) -> None:
+    x = torch.ones(3, device="openreg")
+    with assert_no_host_sync():
+        NUMBERS[name][0](x)
 
 
 def test_repeated_wait_is_listed_once_with_its_count() -> None:

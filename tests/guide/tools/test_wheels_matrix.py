@@ -23,9 +23,7 @@ def environment(tmp_path):
     return str(folder / "bin" / "python"), folder / "lib" / version / "site-packages"
 
 
-def test_environment_without_torch_fails_with_the_reason(
-    matrix, environment, tmp_path
-):
+def test_environment_without_torch_fails_with_the_reason(matrix, environment, tmp_path):
     python, _ = environment
     row = matrix.check(python, tmp_path)
     assert "No module named 'torch'" in row.failure

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
+from torch._C._dynamo import eval_frame
 
 from openreg_aten import _C
 
@@ -339,8 +340,14 @@ def _wrap(cls: type[_Stream], device: int, stream_id: int) -> _Stream:
     )
 
 
-# Dynamo cannot trace it. As torch.compiler.disable(), which would import Dynamo.
+# Dynamo cannot trace it. As torch._dynamo.skip(), which would import Dynamo.
 _wrap._torchdynamo_disable = True  # type: ignore[attr-defined]
+eval_frame.set_code_exec_strategy(
+    _wrap.__code__,
+    eval_frame._FrameExecStrategy(
+        eval_frame._FrameAction.SKIP, eval_frame._FrameAction.DEFAULT
+    ),
+)
 
 
 def _check_type(argument: str, value: object, expected: type) -> None:
