@@ -308,6 +308,13 @@ def many_places_call(rank: int) -> None:
     assert codes[0]() is None
 
 
+@pytest.fixture
+def one_recorder(monkeypatch):
+    """Turns off PyTorch's own recorder, which keeps the code too since torch 2.15."""
+    monkeypatch.setenv("TORCH_FR_BUFFER_SIZE", "0")
+
+
+@pytest.mark.usefixtures("one_recorder")
 def test_each_call_has_the_frames_of_its_place():
     run_ranks(many_places_call, 1, backend="occl")
 
@@ -331,6 +338,7 @@ def code_calls_as_it_ends(rank: int) -> None:
     assert names["tensor"].tolist() == [1.0, 1.0]
 
 
+@pytest.mark.usefixtures("one_recorder")
 def test_code_may_call_a_collective_as_it_ends():
     run_ranks(code_calls_as_it_ends, 1, backend="occl")
 
