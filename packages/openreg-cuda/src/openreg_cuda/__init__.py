@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The OpenReg device as ``cuda``, for programs that name CUDA.
+
+The package has no effect unless the environment variable ``OPENREG_DEVICE`` is
+``cuda``. A ``.pth`` file of the wheel then imports it when Python starts, because the
+device must be loaded before ``torch._C``. Where ``.pth`` files are not read, the
+program must import it before torch. ``python -m openreg_cuda`` sets the variable and
+runs a program.
+"""
+
+from __future__ import annotations
+
+import os
+
+from openreg_cuda import _loading
+from openreg_cuda._loading import SimulationWarning
+
+__all__ = ["SimulationWarning"]
+
+
+def _autoload() -> None:
+    """Completes ``torch.cuda`` when torch is imported (``torch.backends``)."""
+    if _is_wanted():
+        _loading.complete()
+
+
+def _is_wanted() -> bool:
+    return os.environ.get("OPENREG_DEVICE") == "cuda"
+
+
+if _is_wanted():
+    _loading.prepare()

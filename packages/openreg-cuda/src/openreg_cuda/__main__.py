@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs a program on simulated CUDA devices.
+
+``python -m openreg_cuda script.py [argument ...]`` and
+``python -m openreg_cuda -m module [argument ...]`` are as without ``-m openreg_cuda``,
+with ``OPENREG_DEVICE=cuda`` in the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from pathlib import Path
+
+from openreg_cuda import _loading
+
+_USAGE = """\
+usage: python -m openreg_cuda script.py [argument ...]
+       python -m openreg_cuda -m module [argument ...]
+
+Runs a program on simulated CUDA devices, with OPENREG_DEVICE=cuda.
+"""
+
+
+def main(arguments: list[str]) -> None:
+    """Runs the program that the arguments name.
+
+    Args:
+        arguments: The command line without the name of the package.
+    """
+    if arguments[:1] in (["-h"], ["--help"]):
+        print(_USAGE, end="")
+        return
+    is_module = arguments[:1] == ["-m"]
+    program = arguments[is_module:]
+    if not program or program[0].startswith("-"):
+        print(_USAGE, end="", file=sys.stderr)
+        raise SystemExit(2)
+    os.environ["OPENREG_DEVICE"] = "cuda"
+    _loading.prepare()
+    sys.argv = program
+    if is_module:
+        runpy.run_module(program[0], run_name="__main__", alter_sys=True)
+        return
+    sys.path[0] = str(Path(program[0]).resolve().parent)
+    runpy.run_path(program[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Completes ``torch.cuda`` after the import of torch, and starts the devices."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+import torch_openreg
+
+from openreg_cuda import (
+    _devices,
+    _properties,
+    _storage,
+    _tensor_types,
+    _utilities,
+)
+from openreg_cuda._backend import compiled, openreg
+from openreg_cuda._loading import SimulationWarning
+
+_completed = False
+
+_WARNING = (
+    "CUDA is simulated (OPENREG_DEVICE=cuda). Results are those of the CPU's kernels; "
+    "flags of TF32, cuDNN and cuBLAS have no effect; the devices' name, capability and "
+    "memory are invented; there are no Triton kernels and no CUDA extensions. Times "
+    "say nothing about a GPU"
+)
+
+
+def complete() -> None:
+    """Registers the device and replaces what a CPU build compiles out, once."""
+    global _completed
+    if _completed:
+        return
+    _completed = True
+    torch_openreg.register()
+    version: Any = torch.version
+    version.cuda = _devices.version()
+    _storage.replace()
+    _tensor_types.replace()
+    _utilities.replace()
+
+
+def start() -> None:
+    """Starts the devices. ``torch.cuda`` calls it before their first use."""
+    openreg().init()
+    cuda: Any = torch.cuda
+    count = compiled().device_count()
+    cuda.default_generators = tuple(map(compiled().default_generator, range(count)))
+    cuda._get_device_properties = _properties.properties
+    _warn()
+
+
+def _warn() -> None:
+    from torch_openreg._lines import user_place
+
+    place = user_place(0)
+    file, line = ("<unknown>", 0) if place is None else place
+    warnings.warn_explicit(_WARNING, SimulationWarning, file, line)

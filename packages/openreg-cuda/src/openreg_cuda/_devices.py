@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Devices: their number, the current one, and synchronization."""
+
+from __future__ import annotations
+
+import os
+
+from openreg_cuda._backend import compiled, openreg
+
+CAPABILITY = (8, 0)  # invented
+
+
+def version() -> str | None:
+    """Returns the CUDA version that ``OPENREG_CUDA_VERSION`` asks for, or None.
+
+    Raises:
+        ValueError: If it is not a version such as 12.8.
+    """
+    value = os.environ.get("OPENREG_CUDA_VERSION")
+    if not value:
+        return None
+    parts = value.split(".")
+    if len(parts) != 2 or not all(part.isdecimal() for part in parts):
+        raise ValueError(
+            f"OPENREG_CUDA_VERSION: expected a version such as 12.8, got {value!r}"
+        )
+    return value
+
+
+def _init() -> None:
+    # torch.cuda calls it once per process, before its first use of a device.
+    from openreg_cuda import _completion
+
+    _completion.start()
+
+
+def _compiled_version() -> int:
+    major, minor = (version() or "0.0").split(".")
+    return 1000 * int(major) + 10 * int(minor)
+
+
+def _exchange(device: int) -> int:
+    if device < 0:
+        return -1
+    return int(compiled().exchange_device(device))
+
+
+def _maybe_exchange(device: int) -> int:
+    if device < 0:
+        return -1
+    return int(compiled().maybe_exchange_device(device))
+
+
+def _has_primary_context(device: int) -> bool:
+    del device
+    return bool(openreg().is_initialized())
+
+
+NAMES: dict[str, object] = {
+    "_has_cuda": True,
+    "_cuda_init": _init,
+    "_cuda_isInBadFork": lambda: compiled().is_in_bad_fork(),
+    "_cuda_getDeviceCount": lambda: compiled().device_count(),
+    "_cuda_getDevice": lambda: compiled().current_device(),
+    "_cuda_setDevice": lambda device: openreg().set_device(device),
+    "_cuda_exchangeDevice": _exchange,
+    "_cuda_maybeExchangeDevice": _maybe_exchange,
+    "_cuda_hasPrimaryContext": _has_primary_context,
+    "_cuda_canDeviceAccessPeer": lambda device, peer: openreg().can_device_access_peer(
+        device, peer
+    ),
+    "_cuda_synchronize": lambda: openreg().synchronize(),
+    "_cuda_sleep": lambda cycles: openreg()._sleep(cycles),
+    "_cuda_ipc_collect": lambda: openreg().ipc_collect(),
+    "_cuda_getArchFlags": lambda: f"sm_{CAPABILITY[0]}{CAPABILITY[1]}",
+    "_cuda_getCompiledVersion": _compiled_version,
+}

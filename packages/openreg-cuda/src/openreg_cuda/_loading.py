@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Loads the device at the moments of ``import torch`` that its parts need.
+
+1. Before ``torch._C``: the library of openreg-aten, because ``torch._C`` creates the
+   hooks of CUDA when it is loaded, and keeps them.
+2. After ``torch._C``, before ``torch.cuda``: the names that a CPU build lacks, because
+   ``torch.cuda`` replaces missing base classes with dummies.
+3. At the end: what replaces functions of ``torch`` itself.
+
+Python imports this module at its start, so it imports only what is loaded already.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+
+_prepared = False
+_named = False
+
+
+class SimulationWarning(UserWarning):
+    """Says once per process that the CUDA devices are simulated."""
+
+
+class _Finder:
+    """Finds ``torch._C``, once."""
+
+    def find_spec(
+        self, name: str, path: list[str] | None = None, target: object = None
+    ) -> ModuleSpec | None:
+        del target
+        if name != "torch._C" or path is None:
+            return None
+        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        import _openreg_early
+
+        _openreg_early.load()
+        spec = PathFinder.find_spec(name, path)
+        if spec is not None:
+            _add_names_after(spec)
+        return spec
+
+
+def prepare() -> None:
+    """Waits for the import of ``torch._C``.
+
+    Raises:
+        ImportError: If it is imported already.
+    """
+    global _prepared
+    if _prepared:
+        return
+    _check_order()
+    _prepared = True
+    sys.meta_path.insert(0, _Finder())  # type: ignore[arg-type]
+
+
+def complete() -> None:
+    """Registers the device, and replaces what CPU builds compile out.
+
+    Raises:
+        ImportError: If torch was imported before this package.
+    """
+    if not _named:
+        _check_order()
+    from openreg_cuda import _completion
+
+    _completion.complete()
+
+
+def _check_order() -> None:
+    if "torch._C" in sys.modules:
+        raise ImportError(
+            "OPENREG_DEVICE=cuda: torch was imported before openreg_cuda, which must "
+            "load the device first. Set the variable before Python starts, or import "
+            "openreg_cuda before torch",
+            name="openreg_cuda",
+        )
+
+
+def _add_names_after(spec: ModuleSpec) -> None:
+    loader = spec.loader
+    assert loader is not None
+    execute = loader.exec_module
+
+    def execute_and_add(module: ModuleType) -> None:
+        global _named
+        execute(module)
+        from openreg_cuda import _names
+
+        _names.add_to(module)
+        _named = True
+
+    loader.exec_module = execute_and_add  # type: ignore[method-assign]

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The properties of a device: what is simulated is true, the rest is invented."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from openreg_cuda._backend import openreg
+from openreg_cuda._devices import CAPABILITY
+
+DEVICE_NAME = "OpenReg simulated device (cuda)"
+
+
+@dataclass(frozen=True)
+class DeviceProperties:
+    """The properties of a device.
+
+    The memory and the number of processors, the machine's CPU cores, are those of the
+    simulation. The other numbers are constants.
+    """
+
+    name: str
+    major: int
+    minor: int
+    total_memory: int
+    multi_processor_count: int
+    uuid: UUID
+    pci_bus_id: int
+    pci_device_id: int = 0
+    pci_domain_id: int = 0
+    is_integrated: int = 0
+    is_multi_gpu_board: int = 0
+    max_threads_per_multi_processor: int = 2048
+    max_threads_per_block: int = 1024
+    regs_per_multiprocessor: int = 65536
+    warp_size: int = 32
+    gcnArchName: str = ""  # noqa: N815  (CUDA's name)
+    L2_cache_size: int = 40 << 20
+    clock_rate: int = 1_000_000
+    memory_clock_rate: int = 1_000_000
+    memory_bus_width: int = 64
+    shared_memory_per_block: int = 48 << 10
+    shared_memory_per_block_optin: int = 163 << 10
+    shared_memory_per_multiprocessor: int = 164 << 10
+
+
+def properties(device: int) -> DeviceProperties:
+    """Returns the properties of the device of an index."""
+    simulated = openreg().get_device_properties(device)
+    major, minor = CAPABILITY
+    return DeviceProperties(
+        DEVICE_NAME,
+        major,
+        minor,
+        simulated.total_memory,
+        simulated.multi_processor_count,
+        UUID(int=device),
+        device,
+    )
+
+
+NAMES: dict[str, object] = {"_CudaDeviceProperties": DeviceProperties}

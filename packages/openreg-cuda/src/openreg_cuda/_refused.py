@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a simulated device cannot serve, with the reason."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+
+class Refusal:
+    """A function that raises one clear error, whatever its arguments.
+
+    Args:
+        name: What is refused.
+        reason: Why.
+    """
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        self.reason = reason
+        self._message = f"{name}: not available on a simulated CUDA device: {reason}"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Raises the error.
+
+        Raises:
+            NotImplementedError: Always.
+        """
+        raise NotImplementedError(self._message)
+
+
+def refused_class(name: str, reason: str, methods: tuple[str, ...] = ()) -> type:
+    """Returns a class that refuses its construction and its static methods."""
+    refusal = Refusal(name, reason)
+    members: dict[str, Any] = {
+        method: staticmethod(refusal) for method in ("__new__", *methods)
+    }
+    return type(name, (), {"__doc__": f"Refused: {reason}.", **members})
+
+
+_REASONS = {
+    "there is no GPUDirect Storage without a GPU": (
+        "_gds_register_buffer",
+        "_gds_deregister_buffer",
+        "_gds_register_handle",
+        "_gds_deregister_handle",
+        "_gds_load_storage",
+        "_gds_save_storage",
+    ),
+    "CUDA source code needs a GPU": ("_cuda_jiterator_compile_and_launch_kernel",),
+    "the CPU's kernels compute, so there is no handle of cuBLAS": (
+        "_cuda_getCurrentBlasHandle",
+    ),
+    "the CPU's kernels compute, so there is no handle of cuSOLVER": (
+        "_cuda_getCurrentSolverHandle",
+    ),
+    "there are no GPU kernels to tune": (
+        "_cuda_record_untuned_enable",
+        "_cuda_tunableop_enable",
+        "_cuda_tunableop_read_file",
+        "_cuda_tunableop_set_filename",
+        "_cuda_tunableop_set_max_tuning_duration",
+        "_cuda_tunableop_set_max_tuning_iterations",
+        "_cuda_tunableop_set_numerical_check_tolerances",
+        "_cuda_tunableop_set_rotating_buffer_size",
+        "_cuda_tunableop_tuning_enable",
+    ),
+    "an allocator of CUDA memory cannot allocate simulated memory": (
+        "_cuda_changeCurrentAllocator",
+        "_cuda_customAllocator",
+        "_cuda_getAllocator",
+    ),
+    "its caching allocator has no pools but those of graphs": (
+        "_cuda_beginAllocateCurrentStreamToPool",
+        "_cuda_beginAllocateCurrentThreadToPool",
+        "_cuda_beginAllocateToPool",
+        "_cuda_endAllocateToPool",
+        "_cuda_releasePool",
+    ),
+    "its caching allocator does not call observers": (
+        "_cuda_attach_out_of_memory_observer",
+    ),
+    "its allocator of pinned memory has no address": ("_cuda_cudaHostAllocator",),
+    "torch.compile cannot take apart the pools of simulated graphs; use "
+    "torch._inductor.config.triton.cudagraph_trees = False": (
+        "_construct_CUDA_Tensor_From_Storage_And_Metadata",
+        "_cuda_checkPoolLiveAllocations",
+        "_cuda_getCheckpointState",
+        "_cuda_setCheckpointPoolState",
+        "_free_And_Remove_DeleterFn",
+        "_has_Standard_Deleter",
+        "_set_storage_access_error_msg",
+        "_set_storage_data_ptr_access_error_msg",
+    ),
+    "ranks of one program per device need torch.distributed": (
+        "_nccl_init_rank",
+        "_nccl_unique_id",
+    ),
+}
+
+NAMES: dict[str, object] = {
+    "_CUDAGreenContext": refused_class(
+        "GreenContext",
+        "it has no multiprocessors to divide",
+        ("create", "max_workqueue_concurrency"),
+    ),
+    "_MemPool": refused_class(
+        "MemPool", "its caching allocator has no pools but those of graphs"
+    ),
+    "_cuda_CUDAAllocator": refused_class(
+        "CUDAAllocator", "an allocator of CUDA memory cannot allocate simulated memory"
+    ),
+    "_cuda_CUDAAllocator_AllocatorState": refused_class(
+        "AllocatorState", "torch.compile cannot take apart the pools of its graphs"
+    ),
+    **{
+        name: Refusal(f"torch._C.{name}", reason)
+        for reason, names in _REASONS.items()
+        for name in names
+    },
+}

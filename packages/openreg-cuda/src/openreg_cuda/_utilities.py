@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Functions of ``torch.cuda`` that ask the driver of a real GPU."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import torch
+
+from openreg_cuda._backend import openreg
+from openreg_cuda._refused import Refusal
+
+_NO_SENSOR = "it has no sensors; torch.profiler and openreg_profiler measure its work"
+_REFUSED = (
+    "clock_rate",
+    "memory_usage",
+    "power_draw",
+    "temperature",
+    "utilization",
+)
+
+
+def _array_interface(self: torch.Tensor) -> NoReturn:
+    # An AttributeError, so that hasattr() is False, as for tensors of the CPU.
+    where = "its memory cannot be addressed by the host" if self.is_cuda else "CPU"
+    raise AttributeError(
+        f"__cuda_array_interface__: not available for a tensor on {self.device} of a "
+        f"simulated CUDA device: {where}. Use tensor.cpu()"
+    )
+
+
+def replace() -> None:
+    """Replaces the functions, and what would hand out addresses."""
+    cuda: Any = torch.cuda
+    for name in _REFUSED:
+        setattr(cuda, name, Refusal(f"torch.cuda.{name}", _NO_SENSOR))
+    cuda.list_gpu_processes = cuda.memory.list_gpu_processes = Refusal(
+        "torch.cuda.list_gpu_processes", "no driver knows its processes"
+    )
+    cuda.device_memory_used = openreg().device_memory_used
+    cuda._device_count_nvml = lambda: -1  # not the GPUs of the machine
+    torch.Tensor.__cuda_array_interface__ = property(  # type: ignore[assignment]
+        _array_interface
+    )
