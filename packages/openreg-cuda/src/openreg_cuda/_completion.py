@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any
 
 import torch
-import torch_openreg
 
+import torch_openreg
 from openreg_cuda import (
     _devices,
     _properties,
@@ -36,6 +37,9 @@ def complete() -> None:
         return
     _completed = True
     torch_openreg.register()
+    from torch_openreg import _lines
+
+    _lines.add_library(Path(__file__).parent)
     version: Any = torch.version
     version.cuda = _devices.version()
     _storage.replace()

@@ -39,12 +39,11 @@ class _TensorType(type):
 
 
 def _set_default_tensor_type(kind: Any) -> None:
-    if isinstance(kind, _TensorType):
-        torch.set_default_dtype(kind.own.dtype)
-        torch.set_default_device("cuda")
-        return
+    is_cuda = isinstance(kind, _TensorType)
+    if is_cuda:
+        kind = getattr(torch, kind.__name__.rpartition(".")[2])
     _set_type_of_host(kind)
-    torch.set_default_device(None)
+    torch.set_default_device("cuda" if is_cuda else None)
 
 
 def replace() -> None:

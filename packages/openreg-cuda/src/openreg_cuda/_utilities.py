@@ -11,6 +11,7 @@ from openreg_cuda._backend import openreg
 from openreg_cuda._refused import Refusal
 
 _NO_SENSOR = "it has no sensors; torch.profiler and openreg_profiler measure its work"
+_NO_KERNELS = "there are no GPU kernels to tune"
 _REFUSED = (
     "clock_rate",
     "memory_usage",
@@ -22,10 +23,13 @@ _REFUSED = (
 
 def _array_interface(self: torch.Tensor) -> NoReturn:
     # An AttributeError, so that hasattr() is False, as for tensors of the CPU.
-    where = "its memory cannot be addressed by the host" if self.is_cuda else "CPU"
+    if not self.is_cuda:
+        raise AttributeError(
+            f"__cuda_array_interface__: not available for a tensor on {self.device}"
+        )
     raise AttributeError(
-        f"__cuda_array_interface__: not available for a tensor on {self.device} of a "
-        f"simulated CUDA device: {where}. Use tensor.cpu()"
+        "__cuda_array_interface__: not available on a simulated CUDA device: the host "
+        "cannot address its memory. Use tensor.cpu()"
     )
 
 
@@ -39,6 +43,10 @@ def replace() -> None:
     )
     cuda.device_memory_used = openreg().device_memory_used
     cuda._device_count_nvml = lambda: -1  # not the GPUs of the machine
+    for name in ("tune_gemm_in_file", "mgpu_tune_gemm_in_file"):
+        setattr(cuda.tunable, name, Refusal(f"torch.cuda.tunable.{name}", _NO_KERNELS))
+    # PyTorch's warns that it was compiled without cuDNN.
+    torch.backends.cudnn.is_acceptable = lambda tensor: False
     torch.Tensor.__cuda_array_interface__ = property(  # type: ignore[assignment]
         _array_interface
     )

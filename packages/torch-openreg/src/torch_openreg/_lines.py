@@ -20,13 +20,19 @@ if TYPE_CHECKING:
     from types import FrameType
 
 # Folders and files of frames between the user's line and the device.
-_LIBRARIES = (
+_LIBRARIES: tuple[str, ...] = (
     f"{Path(torch.__file__).parent}{os.sep}",
     f"{Path(torch_openreg.__file__).parent}{os.sep}",
     contextlib.__file__,
 )
 
 _collection = threading.RLock()
+
+
+def add_library(folder: Path) -> None:
+    """Makes the code of a folder count as a library, not as the user's program."""
+    global _LIBRARIES
+    _LIBRARIES = (*_LIBRARIES, f"{folder}{os.sep}")
 
 
 class Place(NamedTuple):

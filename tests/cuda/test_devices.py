@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Devices, their properties, flags and what would leave the simulation."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+
+def test_devices() -> None:
+    assert torch.cuda.is_available()
+    assert torch.cuda.device_count() == 2
+    with torch.cuda.device(1):
+        assert torch.cuda.current_device() == 1
+    with torch.cuda.device_of(torch.ones(1, device="cuda:1")):
+        assert torch.cuda.current_device() == 1
+    torch.cuda.set_device(1)
+    assert torch.ones(1, device="cuda").device.index == 1
+    torch.cuda.set_device("cuda:0")
+    torch.cuda.synchronize(1)
+    assert torch.cuda.can_device_access_peer(0, 1)
+    assert not torch.cuda.can_device_access_peer(0, 0)
+
+
+def test_a_device_that_does_not_exist_is_refused() -> None:
+    with pytest.raises((RuntimeError, AssertionError)):
+        torch.cuda.set_device(7)
+    with pytest.raises(AssertionError, match="Invalid device id"):
+        torch.cuda.get_device_properties(7)
+
+
+def test_properties() -> None:
+    properties = torch.cuda.get_device_properties(1)
+    assert properties.name == "OpenReg simulated device (cuda)"
+    assert (properties.major, properties.minor) == (8, 0)
+    assert properties.total_memory == torch.cuda.mem_get_info()[1]
+    assert torch.cuda.get_device_name() == properties.name
+    assert torch.cuda.get_device_capability() == (8, 0)
+    assert torch.cuda.get_arch_list() == ["sm_80"]
+    assert torch.cuda.is_bf16_supported()
+    assert torch.device("cuda") == torch.accelerator.current_accelerator()
+
+
+def test_flags_can_be_set() -> None:
+    for flags, name in (
+        (torch.backends.cuda.matmul, "allow_tf32"),
+        (torch.backends.cudnn, "benchmark"),
+        (torch.backends.cudnn, "deterministic"),
+    ):
+        before = getattr(flags, name)
+        setattr(flags, name, not before)
+        assert getattr(flags, name) is not before
+        setattr(flags, name, before)
+    assert not torch.backends.cudnn.is_available()
+    with torch.backends.cudnn.flags(enabled=False):
+        assert not torch.backends.cudnn.enabled
+
+
+def test_products_have_full_precision_whatever_the_flags() -> None:
+    x, y = torch.rand(64, 64), torch.rand(64, 64)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    try:
+        product = x.cuda() @ y.cuda()
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = False
+    assert torch.equal(product.cpu(), x @ y)
+
+
+def test_no_address_is_handed_out() -> None:
+    x = torch.ones(2, device="cuda")
+    assert not hasattr(x, "__cuda_array_interface__")
+    with pytest.raises(AttributeError, match="the host cannot address its memory"):
+        _ = x.__cuda_array_interface__
+    assert not hasattr(torch.ones(2), "__cuda_array_interface__")
+
+
+def test_a_tensor_is_no_array() -> None:
+    with pytest.raises(TypeError, match="can't convert cuda:0 device type tensor"):
+        torch.ones(2, device="cuda").numpy()
+
+
+def test_devices_do_not_mix() -> None:
+    with pytest.raises(RuntimeError, match="at least two devices, cuda:0 and cpu"):
+        torch.ones(2, device="cuda") + torch.ones(2)
+
+
+def test_ranges_are_ranges_of_the_profiler() -> None:
+    with (
+        torch.profiler.profile() as profile,
+        torch.cuda.nvtx.range("outer"),
+    ):
+        assert torch.cuda.nvtx.range_push("inner") == 1
+        assert torch.cuda.nvtx.range_pop() == 1
+        torch.cuda.nvtx.mark("point")
+    names = {event.key for event in profile.key_averages()}
+    assert {"outer", "inner", "point"} <= names
+
+
+def test_ranges_of_other_threads() -> None:
+    handle = torch.cuda.nvtx.range_start("loading")
+    torch.cuda.nvtx.range_end(handle)
+    assert torch.cuda.nvtx.range_pop() == -2
+
+
+def test_the_runtime_module() -> None:
+    runtime = torch.cuda.cudart()
+    torch.cuda.check_error(runtime.cudaProfilerStart())
+    torch.cuda.check_error(runtime.cudaProfilerStop())
+    with pytest.raises(torch.cuda.CudaError, match="not supported"):
+        torch.cuda.check_error(801)
+    with torch.cuda.profiler.profile():
+        pass
+
+
+def test_the_default_device() -> None:
+    torch.set_default_device("cuda")
+    try:
+        assert torch.ones(2).is_cuda
+    finally:
+        torch.set_default_device(None)

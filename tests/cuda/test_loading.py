@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The device is loaded before torch, and only if it is asked for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from support.programs import Program, run, variables
+
+USES = """
+x = torch.ones(2, device="cuda")
+assert x.device.type == "cuda" and x.is_cuda and torch.cuda.is_available()
+print((x + 1).tolist())
+"""
+WITHOUT_PTH = "import sys; sys.meta_path.pop(0); import openreg_cuda;"
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "import torch",
+        "import openreg_cuda, torch",
+        "import torch_openreg, torch",
+        "import openreg_aten, torch",
+        "from torch import nn; import torch",
+    ],
+)
+def test_any_first_import_gives_the_device(interpreter: Program, first: str) -> None:
+    ended = interpreter(f"import openreg_cuda; {first}\n{USES}")
+    assert ended.stdout == "[2.0, 2.0]\n", ended.stderr
+
+
+def test_the_import_after_torch_is_refused(interpreter: Program) -> None:
+    source = """
+        import os
+        del os.environ["OPENREG_DEVICE"]
+        import torch
+        os.environ["OPENREG_DEVICE"] = "cuda"
+        import importlib, openreg_cuda
+        importlib.reload(openreg_cuda)
+    """
+    ended = interpreter(source, OPENREG_DEVICE="openreg")
+    assert "torch was imported before openreg_cuda" in ended.stderr
+    assert "import openreg_cuda before torch" in ended.stderr
+
+
+def test_nothing_happens_without_the_variable(interpreter: Program) -> None:
+    source = """
+        import sys, torch
+        assert not torch.cuda.is_available() and torch.version.cuda is None
+        assert not hasattr(torch._C, "_cuda_getDeviceCount")
+        print(torch.ones(2, device="openreg").tolist())
+        print(sorted(x for x in sys.modules if x.startswith("openreg_cuda")))
+    """
+    ended = interpreter(source, OPENREG_DEVICE="openreg")
+    loaded = "['openreg_cuda', 'openreg_cuda._loading']"
+    assert ended.stdout.splitlines() == ["[1.0, 1.0]", loaded], ended.stderr
+
+
+def test_the_first_use_warns_once(interpreter: Program) -> None:
+    source = """
+        import openreg_cuda, torch
+        torch.ones(2)
+        x = torch.ones(2, device="cuda")
+        y = torch.ones(2, device="cuda:1")
+        torch.cuda.synchronize()
+    """
+    ended = interpreter(source)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr.count("SimulationWarning: CUDA is simulated") == 1
+    assert ":4: SimulationWarning" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("asked", "version"), [("", "None"), ("12.8", "12.8"), ("13.0", "13.0")]
+)
+def test_the_cuda_version_is_none_unless_asked(
+    interpreter: Program, asked: str, version: str
+) -> None:
+    source = "import openreg_cuda, torch; print(torch.version.cuda)"
+    ended = interpreter(source, OPENREG_CUDA_VERSION=asked)
+    assert ended.stdout.strip() == version, ended.stderr
+
+
+def test_a_wrong_version_is_refused(interpreter: Program) -> None:
+    ended = interpreter("import openreg_cuda, torch", OPENREG_CUDA_VERSION="new")
+    assert "expected a version such as 12.8, got 'new'" in ended.stderr
+
+
+@pytest.fixture
+def as_cuda() -> Callable[..., object]:
+    """Runs ``python -m openreg_cuda`` without the variable."""
+    return lambda *arguments: run(
+        *(sys.executable, "-m", "openreg_cuda", *arguments), environment=variables()
+    )
+
+
+def test_the_command_runs_a_script(
+    as_cuda: Callable[..., object], tmp_path: Path
+) -> None:
+    (tmp_path / "beside.py").write_text("NAME = 'beside'\n")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys, torch, beside\n"
+        "print(__name__, beside.NAME, sys.argv[1:], torch.cuda.is_available())\n"
+    )
+    ended = as_cuda(script, "-x", "1")
+    assert ended.stdout == "__main__ beside ['-x', '1'] True\n", ended.stderr
+
+
+def test_the_command_runs_a_module(as_cuda: Callable[..., object]) -> None:
+    ended = as_cuda("-m", "torch.utils.collect_env")
+    assert "Is CUDA available: True" in ended.stdout, ended.stderr
+
+
+@pytest.mark.parametrize("arguments", [[], ["-m"], ["-x"]])
+def test_the_command_shows_its_usage(
+    as_cuda: Callable[..., object], arguments: list[str]
+) -> None:
+    ended = as_cuda(*arguments)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("usage: python -m openreg_cuda")

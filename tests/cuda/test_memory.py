@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The caching allocator of ``torch.cuda``."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+from pathlib import Path
+
+import pytest
+import torch
+
+SIZE = 4 << 20
+
+
+def test_statistics_count_bytes() -> None:
+    gc.collect()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    x = torch.empty(SIZE, dtype=torch.uint8, device="cuda")
+    assert torch.cuda.memory_allocated() - before == SIZE
+    del x
+    assert torch.cuda.memory_allocated() == before
+    assert torch.cuda.max_memory_allocated() - before == SIZE
+    assert torch.cuda.memory_reserved() >= SIZE
+    torch.cuda.empty_cache()
+    stats = torch.cuda.memory_stats()
+    assert stats["allocated_bytes.all.peak"] == torch.cuda.max_memory_allocated()
+    assert stats["num_ooms"] >= 0
+    assert "PyTorch CUDA memory summary" in torch.cuda.memory_summary()
+    assert torch.cuda.get_allocator_backend() == "native"
+
+
+def test_host_statistics() -> None:
+    pinned = torch.empty(100, pin_memory=True)
+    stats = torch.cuda.host_memory_stats()
+    assert stats["active_bytes.current"] >= pinned.nbytes
+    torch.cuda.reset_peak_host_memory_stats()
+    torch.cuda.reset_accumulated_host_memory_stats()
+
+
+def test_too_much_memory_is_refused() -> None:
+    free, total = torch.cuda.mem_get_info()
+    assert 0 < free <= total
+    with pytest.raises(torch.cuda.OutOfMemoryError, match="Tried to allocate"):
+        torch.empty(2 * total, dtype=torch.uint8, device="cuda")
+    assert torch.ones(2, device="cuda").sum().item() == 2
+
+
+def test_a_fraction_limits_the_process() -> None:
+    torch.cuda.set_per_process_memory_fraction(0.001)
+    try:
+        fraction = torch.cuda.get_per_process_memory_fraction()
+        assert fraction == pytest.approx(0.001)
+        with pytest.raises(torch.cuda.OutOfMemoryError):
+            torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+def test_memory_history(tmp_path: Path) -> None:
+    torch.cuda.memory._record_memory_history()
+    try:
+        x = torch.empty(SIZE, dtype=torch.uint8, device="cuda")
+        frames = torch.cuda.memory._allocation_traceback(x.data_ptr())
+        file = tmp_path / "snapshot.pickle"
+        torch.cuda.memory._dump_snapshot(str(file))
+        snapshot = torch.cuda.memory._snapshot()
+    finally:
+        torch.cuda.memory._record_memory_history(enabled=None)
+    assert any("test_memory" in frame["filename"] for frame in frames)
+    assert pickle.loads(file.read_bytes())["segments"]
+    traces = snapshot["device_traces"][0]
+    assert any(t["action"] == "alloc" and t["size"] >= SIZE for t in traces)
+    assert any(s["total_size"] >= SIZE for s in torch.cuda.memory_snapshot())
+
+
+def test_raw_memory() -> None:
+    before = torch.cuda.memory_allocated()
+    address = torch.cuda.caching_allocator_alloc(SIZE)
+    assert torch.cuda.memory_allocated() - before == SIZE
+    torch.cuda.caching_allocator_delete(address)
+    assert torch.cuda.memory_allocated() == before
+    with pytest.raises(ValueError, match="must be an address from"):
+        torch.cuda.caching_allocator_delete(address)
+
+
+def test_the_allocator_stays() -> None:
+    torch.cuda.caching_allocator_enable(True)
+    with pytest.raises(NotImplementedError, match="cannot be bypassed"):
+        torch.cuda.caching_allocator_enable(False)
