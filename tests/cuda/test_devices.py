@@ -118,3 +118,20 @@ def test_the_default_device() -> None:
         assert torch.ones(2).is_cuda
     finally:
         torch.set_default_device(None)
+
+
+def test_libraries_can_be_preferred() -> None:
+    before = torch.backends.cuda.preferred_linalg_library()
+    torch.backends.cuda.preferred_linalg_library("magma")
+    assert "Magma" in str(torch.backends.cuda.preferred_linalg_library())
+    torch.backends.cuda.preferred_linalg_library(before)
+    plans = torch.backends.cuda.cufft_plan_cache
+    assert plans.size == 0
+    plans.max_size = 3
+    assert plans.max_size == 3
+    plans.clear()
+
+
+def test_cuda_source_code_is_refused() -> None:
+    with pytest.raises(NotImplementedError, match="CUDA source code needs a GPU"):
+        torch.cuda._compile_kernel("__global__ void f() {}", "f")

@@ -4,8 +4,8 @@
 The package has no effect unless the environment variable ``OPENREG_DEVICE`` is
 ``cuda``. A ``.pth`` file of the wheel then imports it when Python starts, because the
 device must be loaded before ``torch._C``. Where ``.pth`` files are not read, the
-program must import it before torch. ``python -m openreg_cuda`` sets the variable and
-runs a program.
+program must import it, or call :func:`enable`, before it imports torch.
+``python -m openreg_cuda`` sets the variable and runs a program.
 """
 
 from __future__ import annotations
@@ -15,7 +15,19 @@ import os
 from openreg_cuda import _loading
 from openreg_cuda._loading import SimulationWarning
 
-__all__ = ["SimulationWarning"]
+__all__ = ["SimulationWarning", "enable"]
+
+
+def enable() -> None:
+    """Simulates CUDA in this process and in the processes that it starts.
+
+    Sets ``OPENREG_DEVICE=cuda``. Later calls do nothing.
+
+    Raises:
+        ImportError: If torch is imported already.
+    """
+    _loading.prepare()
+    os.environ["OPENREG_DEVICE"] = "cuda"
 
 
 def _autoload() -> None:

@@ -8,12 +8,11 @@ with ``OPENREG_DEVICE=cuda`` in the environment.
 
 from __future__ import annotations
 
-import os
 import runpy
 import sys
 from pathlib import Path
 
-from openreg_cuda import _loading
+import openreg_cuda
 
 _USAGE = """\
 usage: python -m openreg_cuda script.py [argument ...]
@@ -37,8 +36,7 @@ def main(arguments: list[str]) -> None:
     if not program or program[0].startswith("-"):
         print(_USAGE, end="", file=sys.stderr)
         raise SystemExit(2)
-    os.environ["OPENREG_DEVICE"] = "cuda"
-    _loading.prepare()
+    openreg_cuda.enable()
     sys.argv = program
     if is_module:
         runpy.run_module(program[0], run_name="__main__", alter_sys=True)

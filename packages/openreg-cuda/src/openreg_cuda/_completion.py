@@ -12,6 +12,8 @@ import torch
 import torch_openreg
 from openreg_cuda import (
     _devices,
+    _distributed,
+    _flags,
     _properties,
     _storage,
     _tensor_types,
@@ -42,6 +44,8 @@ def complete() -> None:
     _lines.add_library(Path(__file__).parent)
     version: Any = torch.version
     version.cuda = _devices.version()
+    _distributed.replace()
+    _flags.replace()
     _storage.replace()
     _tensor_types.replace()
     _utilities.replace()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 _values: dict[str, object] = {
     "blas_workspace": 0,
@@ -26,6 +27,22 @@ def _setter(name: str) -> Callable[[object], None]:
 
 def _resetter(name: str, value: object) -> Callable[[], None]:
     return lambda: _setter(name)(value)
+
+
+def replace() -> None:
+    """Replaces the flags that need cuFFT, cuSOLVER or cuBLAS."""
+    import torch
+
+    plans: Any = torch.backends.cuda.cuFFTPlanCache
+    plans.size = 0
+    plans.max_size = 4096
+    plans.clear = lambda _: None
+    compiled: Any = torch._C
+    for name in ("linalg", "blas"):
+        value = getattr(compiled, f"_get_{name}_preferred_backend")()
+        _values[name] = value
+        setattr(compiled, f"_get_{name}_preferred_backend", _getter(name))
+        setattr(compiled, f"_set_{name}_preferred_backend", _setter(name))
 
 
 NAMES: dict[str, object] = {

@@ -11,6 +11,7 @@ from openreg_cuda._backend import openreg
 from openreg_cuda._refused import Refusal
 
 _NO_SENSOR = "it has no sensors; torch.profiler and openreg_profiler measure its work"
+_NO_COMPILER = "CUDA source code needs a GPU"
 _NO_KERNELS = "there are no GPU kernels to tune"
 _REFUSED = (
     "clock_rate",
@@ -45,8 +46,9 @@ def replace() -> None:
     cuda._device_count_nvml = lambda: -1  # not the GPUs of the machine
     for name in ("tune_gemm_in_file", "mgpu_tune_gemm_in_file"):
         setattr(cuda.tunable, name, Refusal(f"torch.cuda.tunable.{name}", _NO_KERNELS))
+    cuda._compile_kernel = Refusal("torch.cuda._compile_kernel", _NO_COMPILER)
     # PyTorch's warns that it was compiled without cuDNN.
-    torch.backends.cudnn.is_acceptable = lambda tensor: False
+    torch.backends.cudnn.is_acceptable = lambda _: False
     torch.Tensor.__cuda_array_interface__ = property(  # type: ignore[assignment]
         _array_interface
     )

@@ -43,6 +43,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run what CUDA would refuse; sets OPENREG_CUDA_LIMITS=0",
     )
+    group.addoption(
+        "--openreg-as-cuda",
+        action="store_true",
+        help="simulate CUDA devices with openreg-cuda; sets OPENREG_DEVICE=cuda",
+    )
+    parser.addini(
+        "openreg_as_cuda",
+        "whether openreg-cuda simulates CUDA devices",
+        type="bool",
+        default=False,
+    )
     parser.addini(
         "openreg_cuda_limits",
         "whether openreg devices refuse what CUDA refuses; false leaves"
@@ -58,9 +69,12 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
     Raises:
         pytest.UsageError: If the suite sets limits by a setting or an option, but an
-            earlier import of torch has read others.
+            earlier import of torch has read others; or if it asks for CUDA devices,
+            but openreg-cuda is missing or torch is imported already.
     """
     options = early_config.known_args_namespace
+    if options.openreg_as_cuda or early_config.getini("openreg_as_cuda"):
+        _simulate_cuda()
     if options.openreg_device_count is not None:
         os.environ["OPENREG_DEVICE_COUNT"] = options.openreg_device_count
     if options.openreg_launch_blocking:
@@ -77,6 +91,16 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     if options.openreg_no_cuda_limits or "openreg_cuda_limits" in early_config.inicfg:
         raise pytest.UsageError(message)
     early_config.stash[_LIMITS_NOT_SET] = message
+
+
+def _simulate_cuda() -> None:
+    try:
+        import openreg_cuda
+
+        openreg_cuda.enable()
+    except ImportError as error:
+        hint = "pip install openreg-cuda" if error.name is None else error
+        raise pytest.UsageError(f"--openreg-as-cuda, openreg_as_cuda: {hint}") from None
 
 
 def _limits_not_set(wanted: str) -> str | None:
@@ -112,7 +136,9 @@ def openreg_device() -> Iterator[torch.device]:
     with _kept_state():
         import torch
 
-        yield torch.device(torch._C._get_privateuse1_backend_name(), 0)
+        import openreg_aten
+
+        yield torch.device(openreg_aten.device_type(), 0)
 
 
 @pytest.fixture
@@ -121,7 +147,9 @@ def openreg_devices() -> Iterator[list[torch.device]]:
     with _kept_state():
         import torch
 
-        name = torch._C._get_privateuse1_backend_name()
+        import openreg_aten
+
+        name = openreg_aten.device_type()
         count = torch.accelerator.device_count()
         if count < 2:
             pytest.fail(

@@ -20,6 +20,8 @@ from torch._utils import CallbackRegistry
 
 from torch_openreg._mechanisms import mechanisms
 
+from ._utils import device_type
+
 EventCreationCallbacks: CallbackRegistry[int] = CallbackRegistry(
     "openreg event creation"
 )
@@ -49,6 +51,17 @@ EventSynchronizationCallbacks: CallbackRegistry[int] = CallbackRegistry(
     "openreg event synchronization"
 )
 
+if device_type() == "cuda":  # PyTorch then calls the callbacks of torch.cuda
+    from torch.cuda import _gpu_trace as _cuda_trace
+
+    globals().update(
+        {
+            name: registry
+            for name, registry in vars(_cuda_trace).items()
+            if isinstance(registry, CallbackRegistry)
+        }
+    )
+
 
 def activate(user: str) -> None:
     """Enables the callbacks; PyTorch cannot disable them again.
@@ -59,9 +72,11 @@ def activate(user: str) -> None:
     Raises:
         RuntimeError: If ``OPENREG_DISABLE`` names ``gpu_trace`` or ``device_module``.
     """
+    needed = {"gpu_trace"}
+    if device_type() != "cuda":  # torch.cuda is there
+        needed.add("device_module")
     for mechanism in mechanisms():
-        needed = mechanism.name in ("gpu_trace", "device_module")
-        if needed and not mechanism.enabled:
+        if mechanism.name in needed and not mechanism.enabled:
             raise RuntimeError(
                 f"{user} needs the mechanism {mechanism.name}, which "
                 "OPENREG_DISABLE leaves out"

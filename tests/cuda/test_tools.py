@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tools of PyTorch and of torch-openreg find errors under the name cuda."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from support.programs import Program, run, variables
+
+RACE = """
+a = torch.rand(10000, device="cuda")
+with torch.cuda.stream(torch.cuda.Stream()):
+    torch.mul(a, 5, out=a)
+"""
+
+
+def test_the_sanitizer_of_pytorch_finds_a_race(interpreter: Program) -> None:
+    source = (
+        "import torch, torch.cuda._sanitizer\n"
+        "torch.cuda._sanitizer.enable_cuda_sanitizer()\n" + RACE
+    )
+    ended = interpreter(source)
+    assert "CUDASanitizerErrors: detected 1 errors" in ended.stderr
+    assert "possible data race" in ended.stderr
+
+
+def test_the_sanitizer_of_openreg_finds_a_race(interpreter: Program) -> None:
+    ended = interpreter("import torch\n" + RACE, OPENREG_SANITIZER="1")
+    assert ended.returncode != 0
+    assert "torch.mul(a, 5, out=a)" in ended.stderr or "line 5" in ended.stderr
+
+
+def test_a_program_with_tensors_in_queues(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        """
+import torch
+import torch.multiprocessing as mp
+
+def child(queue, back):
+    x = queue.get()
+    x.add_(5)
+    back.put(x.tolist())
+
+if __name__ == "__main__":
+    context = mp.get_context("spawn")
+    queue, back = context.Queue(), context.Queue()
+    process = context.Process(target=child, args=(queue, back))
+    process.start()
+    x = torch.arange(3.0, device="cuda")
+    queue.put(x)
+    print(back.get(timeout=40), x.tolist())
+    process.join()
+"""
+    )
+    environment = variables(OPENREG_DEVICE="cuda")
+    ended = run(sys.executable, "-W", "ignore", script, environment=environment)
+    assert ended.stdout == "[5.0, 6.0, 7.0] [5.0, 6.0, 7.0]\n", ended.stderr
+
+
+def test_compiled_without_inductor() -> None:
+    model = nn.Linear(4, 4)
+    x = torch.arange(8.0).view(2, 4)
+    expected = model(x)
+    compiled = torch.compile(model.cuda(), backend="aot_eager")
+    assert torch.equal(compiled(x.cuda()).cpu(), expected)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_inductor_reports_that_triton_is_missing() -> None:
+    x = torch.ones(4, device="cuda")
+    with pytest.raises(Exception, match="triton"):
+        torch.compile(lambda y: y * 2 + 1)(x)
