@@ -17,5 +17,6 @@ PACKAGES = (
     "openreg-inductor",
     "openreg-profiler",
     "torch-openreg",
+    "openreg-cuda",
     "openreg-conformance",
 )

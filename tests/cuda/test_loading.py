@@ -102,14 +102,14 @@ def as_cuda() -> Callable[..., object]:
 def test_the_command_runs_a_script(
     as_cuda: Callable[..., object], tmp_path: Path
 ) -> None:
-    (tmp_path / "beside.py").write_text("NAME = 'beside'\n")
+    (tmp_path / "neighbor.py").write_text("NAME = 'found'\n")
     script = tmp_path / "script.py"
     script.write_text(
-        "import sys, torch, beside\n"
-        "print(__name__, beside.NAME, sys.argv[1:], torch.cuda.is_available())\n"
+        "import sys, torch, neighbor\n"
+        "print(__name__, neighbor.NAME, sys.argv[1:], torch.cuda.is_available())\n"
     )
     ended = as_cuda(script, "-x", "1")
-    assert ended.stdout == "__main__ beside ['-x', '1'] True\n", ended.stderr
+    assert ended.stdout == "__main__ found ['-x', '1'] True\n", ended.stderr
 
 
 def test_the_command_runs_a_module(as_cuda: Callable[..., object]) -> None:

@@ -7,6 +7,7 @@ import importlib
 import inspect
 import os
 import pkgutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ import torch
 
 import torch_openreg.openreg
 from openreg_cuda import _names, _refused, _table
+from support.programs import ROOT
 
 ROWS = _table.names()
 REFUSED = [row for row in ROWS if row.kind == "refused"]
@@ -95,6 +97,20 @@ def _use(row: _table.Name, value: Any) -> None:
     else:
         parameters = inspect.signature(value).parameters.values()
         value(*(1 for each in parameters if each.default is each.empty))
+
+
+def test_the_guide_has_the_counts_of_the_table() -> None:
+    page = (ROOT / "docs" / "cuda.md").read_text()
+    kinds = ("served", "constant", "refused")
+    for module in {row.module for row in ROWS}:
+        rows = Counter(row.kind for row in ROWS if row.module == module)
+        counts = " | ".join(str(rows[kind]) for kind in kinds)
+        assert f"| `{module}` | {counts} |" in page
+    served, constant, refused = map(_table.counts().get, kinds)
+    assert (
+        f"Of {len(ROWS)} names, {served} are served, {constant} are constant and "
+        f"{refused} are refused" in page
+    )
 
 
 def test_every_refused_name_of_the_compiled_module_raises() -> None:

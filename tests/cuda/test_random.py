@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Random numbers: with the same seed those of the CPU."""
+"""With the same seed, the device draws the same random numbers as the CPU."""
 
 from __future__ import annotations
 

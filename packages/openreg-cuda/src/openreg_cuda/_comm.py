@@ -79,7 +79,7 @@ def _scatter(
                 "Expected devices and chunk_sizes to be of same length, but got "
                 f"{len(devices)} and {len(chunk_sizes)}"
             )
-        chunks = list(tensor.split(chunk_sizes, dim))
+        chunks = list(tensor.split_with_sizes(chunk_sizes, dim))
     _check_streams(streams, devices)
     results = []
     for place, chunk in enumerate(chunks):
@@ -113,7 +113,7 @@ def _scatter_out(
         )
     _check_streams(streams, out)
     for place, (target, chunk) in enumerate(
-        zip(out, tensor.split(sizes, dim), strict=True)
+        zip(out, tensor.split_with_sizes(sizes, dim), strict=True)
     ):
         with _on(streams, place):
             target.copy_(chunk, non_blocking=True)

@@ -25,10 +25,10 @@ from openreg_cuda._loading import SimulationWarning
 _completed = False
 
 _WARNING = (
-    "CUDA is simulated (OPENREG_DEVICE=cuda). Results are those of the CPU's kernels; "
-    "flags of TF32, cuDNN and cuBLAS have no effect; the devices' name, capability and "
-    "memory are invented; there are no Triton kernels and no CUDA extensions. Times "
-    "say nothing about a GPU"
+    "CUDA is simulated (OPENREG_DEVICE=cuda). CPU kernels compute the results; flags "
+    "of TF32, cuDNN and cuBLAS have no effect; the name, capability and memory of the "
+    "devices are invented; Triton kernels and CUDA extensions are not available; "
+    "measured times are not related to a GPU"
 )
 
 

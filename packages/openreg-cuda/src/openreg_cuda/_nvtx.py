@@ -22,7 +22,7 @@ _handles = count(1)
 
 def _push(message: str) -> int:
     entered = torch.autograd.profiler.record_function(message)
-    entered.__enter__()
+    entered.__enter__()  # type: ignore[no-untyped-call]
     _ranges.open.append(entered)
     return len(_ranges.open) - 1
 

@@ -16,8 +16,8 @@ DEVICE_NAME = "OpenReg simulated device (cuda)"
 class DeviceProperties:
     """The properties of a device.
 
-    The memory and the number of processors, the machine's CPU cores, are those of the
-    simulation. The other numbers are constants.
+    The memory belongs to the simulation, and the processors are the CPU cores of the
+    machine. The other numbers are constants.
     """
 
     name: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a simulated device cannot serve, with the reason."""
+"""The names that a simulated device cannot serve, with the reasons."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ class Refusal:
     """A function that raises one clear error, whatever its arguments.
 
     Args:
-        name: What is refused.
-        reason: Why.
+        name: The refused call.
+        reason: The reason.
     """
 
     def __init__(self, name: str, reason: str) -> None:
-        self.name = name
-        self.reason = reason
         self._message = f"{name}: not available on a simulated CUDA device: {reason}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
@@ -69,7 +67,7 @@ _REASONS = {
         "_cuda_customAllocator",
         "_cuda_getAllocator",
     ),
-    "its caching allocator has no pools but those of graphs": (
+    "only graphs have memory pools": (
         "_cuda_beginAllocateCurrentStreamToPool",
         "_cuda_beginAllocateCurrentThreadToPool",
         "_cuda_beginAllocateToPool",
@@ -103,9 +101,7 @@ NAMES: dict[str, object] = {
         "it has no multiprocessors to divide",
         ("create", "max_workqueue_concurrency"),
     ),
-    "_MemPool": refused_class(
-        "MemPool", "its caching allocator has no pools but those of graphs"
-    ),
+    "_MemPool": refused_class("MemPool", "only graphs have memory pools"),
     "_cuda_CUDAAllocator": refused_class(
         "CUDAAllocator", "an allocator of CUDA memory cannot allocate simulated memory"
     ),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``torch.cuda.set_sync_debug_mode``: warns of host waits, or refuses them.
 
-The operators are those that make the host wait on CUDA. PyTorch reports them in the
-thread that set the mode, and in its backward passes.
+It reports operators that make the host wait on CUDA, in the thread that set the mode
+and in its backward passes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _modes: list[Any] = []  # entered, the outer one first
 
 
 def check(cause: str) -> None:
-    """Reports a wait that is no operator."""
+    """Reports a wait outside of operators."""
     if _level == _OFF:
         return
     from torch_openreg._lines import user_line
@@ -48,7 +48,7 @@ def _set(level: int) -> None:
 def _enter() -> None:
     from torch_openreg.testing import _host_sync
 
-    class Watch(_host_sync._Watch):
+    class Watch(_host_sync._Watch):  # type: ignore[no-untyped-call]
         def note(self, cause: str) -> None:
             if _level == _OFF:
                 return
@@ -65,11 +65,13 @@ def _enter() -> None:
 
 
 def _leave() -> None:
-    from torch.overrides import _get_current_function_mode
-    from torch.utils._python_dispatch import _get_current_dispatch_mode
+    from torch.overrides import _get_current_function_mode as _function_mode
+    from torch.utils._python_dispatch import (
+        _get_current_dispatch_mode as _dispatch_mode,
+    )
 
     # Modes leave in the reverse order. Below another one, they stay and do nothing.
-    current = [_get_current_dispatch_mode(), _get_current_function_mode()]
+    current = [_dispatch_mode(), _function_mode()]  # type: ignore[no-untyped-call]
     if _modes and all(x is y for x, y in zip(_modes, current, strict=True)):
         while _modes:
             _modes.pop().__exit__(None, None, None)

@@ -56,7 +56,8 @@ def replace() -> None:
             # PyTorch reads the whole name where a type is an argument.
             kind = _TensorType(f"{module.__name__}.{name}", (), {"own": own})
             setattr(module, name, kind)
-    torch._C._set_default_tensor_type = _set_default_tensor_type
+    compiled: Any = torch._C
+    compiled._set_default_tensor_type = _set_default_tensor_type
 
 
 _set_type_of_host: Any = torch._C._set_default_tensor_type

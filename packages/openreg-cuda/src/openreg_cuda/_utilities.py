@@ -23,7 +23,7 @@ _REFUSED = (
 
 
 def _array_interface(self: torch.Tensor) -> NoReturn:
-    # An AttributeError, so that hasattr() is False, as for tensors of the CPU.
+    # An AttributeError, so that hasattr() is False, as for CPU tensors.
     if not self.is_cuda:
         raise AttributeError(
             f"__cuda_array_interface__: not available for a tensor on {self.device}"
