@@ -65,14 +65,14 @@ class Interface(NamedTuple):
     Attributes:
         title: The heading.
         bases: The class and its bases: header and name, the most derived one first.
-        ours: The file and the class in this project.
+        ours: The file and the classes in this project.
         about: A sentence below the heading.
         notes: For each method, its purpose and its rules for threads.
     """
 
     title: str
     bases: tuple[tuple[str, str], ...]
-    ours: tuple[str, str]
+    ours: tuple[str, ...]
     about: str
     notes: dict[str, tuple[str, str]]
 
@@ -188,7 +188,7 @@ INTERFACES = (
                 "AcceleratorHooksInterface",
             ),
         ),
-        ("extension/hooks.cpp", "Hooks"),
+        ("extension/hooks.cpp", "Hooks", "PrivateUse1Hooks"),
         "`at::PrivateUse1HooksInterface`, derived from `at::AcceleratorHooksInterface` and registered with `at::RegisterPrivateUse1HooksInterface`.",
         {
             "isBuilt": ("`torch.accelerator`", "must not throw"),
@@ -350,13 +350,18 @@ def merged(interface: Interface) -> dict[str, Method]:
 
 def overridden(interface: Interface) -> set[str]:
     """Returns the names of the methods that this project overrides."""
-    file, name = interface.ours
+    file, *names = interface.ours
     text = (SOURCES / file).read_text(encoding="utf-8")
-    start = text.index(f"class {name} final")
-    text = text[start : closing(text, text.index("{", start))]
-    return set(
-        re.findall(r"\b(\w+)\((?:[^()]|\([^()]*\))*\)[\w\s]*?\boverride\b", text)
-    )
+    found: set[str] = set()
+    for name in names:
+        brace = re.search(rf"class {name}\b[^;{{]*{{", text).end() - 1  # type: ignore[union-attr]
+        found |= set(
+            re.findall(
+                r"\b(\w+)\((?:[^()]|\([^()]*\))*\)[\w\s]*?\boverride\b",
+                text[brace : closing(text, brace)],
+            )
+        )
+    return found
 
 
 def part(interface: Interface) -> str:

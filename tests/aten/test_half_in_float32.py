@@ -56,6 +56,7 @@ COVERED = {
     "batch_norm_backward",
     "binary_cross_entropy_backward",
     "convolution",
+    "convolution_backward",
     "convolution_backward_overrideable",
     "grid_sampler_2d_backward",
     "native_batch_norm_backward",

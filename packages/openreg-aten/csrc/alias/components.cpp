@@ -4,6 +4,7 @@
 #include "codec/components.h"
 
 #include "alias/cpu_aliases.h"
+#include "base/keys.h"
 #include "device/device.h"
 
 #include <algorithm>
@@ -58,7 +59,7 @@ at::Tensor CpuAliases::adopt_components(const at::Tensor& result) {
   const CurrentDevice scope(device_); // for placeholders of components
   return codec::compose(
       *result.unsafeGetTensorImpl(),
-      c10::Device(c10::kPrivateUse1, device_),
+      c10::Device(kDeviceType, device_),
       convert_components(result, [&](at::Tensor component) {
         return adopt(std::move(component));
       }));

@@ -4,6 +4,7 @@
 
 #include "alias/device_finder.h"
 #include "alias/extent.h"
+#include "base/keys.h"
 #include "codec/components.h"
 #include "device/device.h"
 #include "memory/allocator.h"
@@ -166,8 +167,7 @@ at::Tensor& CpuAliases::alias_argument(
     const at::Tensor& tensor,
     const OperatorInfo::Argument& argument) {
   argument_ = &argument;
-  if (C10_LIKELY(
-          tensor.defined() && tensor.device().type() == c10::kPrivateUse1)) {
+  if (C10_LIKELY(tensor.defined() && tensor.device().type() == kDeviceType)) {
     return alias(tensor, argument.written);
   }
   if (tensor.defined() && !is_accepted_from_host(tensor, argument)) {
@@ -270,7 +270,7 @@ c10::Storage CpuAliases::device_storage(const c10::Storage& result) {
     return c10::intrusive_ptr<c10::StorageImpl>::reclaim_copy(known);
   }
   c10::StorageImpl& impl = *result.unsafeGetStorageImpl();
-  if (impl.device_type() == c10::kPrivateUse1) {
+  if (impl.device_type() == kDeviceType) {
     return result; // shared with another result of this kernel
   }
   const void* data = impl.data();
@@ -308,13 +308,13 @@ at::Tensor CpuAliases::adopt(at::Tensor result) {
       "a result with layout ",
       result.layout(),
       " is not supported on device type ",
-      c10::kPrivateUse1);
+      kDeviceType);
   if (C10_UNLIKELY(result.use_count() > 1)) { // the kernel returned an argument
     result = at::Tensor(result.unsafeGetTensorImpl()->shallow_copy_and_detach(
         /*version_counter=*/0, /*allow_tensor_metadata_change=*/true));
   }
   c10::TensorImpl& impl = *result.unsafeGetTensorImpl();
-  const c10::Device device(c10::kPrivateUse1, device_);
+  const c10::Device device(kDeviceType, device_);
   impl.set_storage_keep_dtype(device_storage(impl.storage()));
   impl._change_backend_component_keys(device);
   if (C10_UNLIKELY(result.is_quantized())) {

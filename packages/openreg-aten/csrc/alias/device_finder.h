@@ -3,6 +3,7 @@
 // there.
 #pragma once
 
+#include "base/keys.h"
 #include "device/device.h"
 #include "facts/operator_info.h"
 
@@ -18,7 +19,7 @@ namespace openreg::aten {
       false,
       "Expected all tensors to be on the same device, but found at least two "
       "devices, ",
-      c10::Device(c10::kPrivateUse1, device),
+      c10::Device(kDeviceType, device),
       " and ",
       tensor.device(),
       "!");
@@ -41,7 +42,7 @@ inline bool is_accepted_from_host(
 class DeviceFinder {
  public:
   void visit(const at::Tensor& tensor) {
-    if (!tensor.defined() || tensor.device().type() != c10::kPrivateUse1) {
+    if (!tensor.defined() || tensor.device().type() != kDeviceType) {
       on_host_ = on_host_ || tensor.defined();
       return;
     }
@@ -53,7 +54,7 @@ class DeviceFinder {
     }
   }
   void visit(const c10::Device& device) {
-    if (index_ < 0 && device.type() == c10::kPrivateUse1) {
+    if (index_ < 0 && device.type() == kDeviceType) {
       index_ = with_index(device).index();
       check_device(index_);
     }
@@ -64,7 +65,7 @@ class DeviceFinder {
     TORCH_CHECK(
         index_ >= 0 || !on_host_,
         "Expected a 'cpu' device type for generator but found '",
-        c10::DeviceTypeName(c10::kPrivateUse1, /*lower_case=*/true),
+        device_type_name(),
         "'");
   }
   c10::DeviceIndex result() const {

@@ -2,6 +2,8 @@
 // Checks the storage of each tensor argument.
 #include "alias/extent.h"
 
+#include "base/keys.h"
+
 #include <openreg/openreg.h>
 
 #include <ATen/EmptyTensor.h>
@@ -21,7 +23,8 @@ void throw_outside_storage(
       {__func__, __FILE__, __LINE__},
       orErrorIllegalAddress,
       c10::str(
-          "OpenReg error: ",
+          kErrorName,
+          " error: ",
           orGetErrorString(orErrorIllegalAddress),
           " (",
           orGetErrorName(orErrorIllegalAddress),

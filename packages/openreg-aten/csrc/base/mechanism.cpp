@@ -2,6 +2,8 @@
 // Collects the mechanisms at load time and enables them once.
 #include "base/mechanism.h"
 
+#include "base/keys.h"
+
 #include <algorithm>
 
 namespace openreg::aten {
@@ -34,7 +36,10 @@ void enable_mechanisms(const std::set<std::string>& disabled) {
       });
   for (const bool last : {false, true}) {
     for (auto& mechanism : table()) {
-      if (mechanism.last == last && disabled.count(mechanism.name) == 0) {
+      const bool is_last = mechanism.kind == Mechanism::Kind::kLast;
+      const bool applies =
+          !kIsCuda || mechanism.kind != Mechanism::Kind::kPrivateUse1;
+      if (is_last == last && applies && disabled.count(mechanism.name) == 0) {
         mechanism.enable();
         mechanism.enabled = true;
       }

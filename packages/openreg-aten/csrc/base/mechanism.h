@@ -17,7 +17,11 @@ struct Mechanism {
   const char* without; // the effect of disabling it
   const char* source;  // the file that registers it
   void (*enable)();
-  bool last; // enabled after the others, whose registrations it inspects
+  enum class Kind {
+    kAny,
+    kLast,        // enabled after the others, whose registrations it inspects
+    kPrivateUse1, // PyTorch offers it to PrivateUse1 only
+  } kind;
   bool enabled = false;
 };
 
@@ -37,14 +41,23 @@ class MechanismRegistrar {
 
 /// Defines a mechanism. The body that follows registers it with PyTorch.
 #define OPENREG_MECHANISM(name, summary, without) \
-  OPENREG_DEFINE_MECHANISM(name, summary, without, false)
+  OPENREG_DEFINE_MECHANISM(name, summary, without, kAny)
 
 /// Defines a mechanism that is enabled after all others.
 #define OPENREG_MECHANISM_LAST(name, summary, without) \
-  OPENREG_DEFINE_MECHANISM(name, summary, without, true)
+  OPENREG_DEFINE_MECHANISM(name, summary, without, kLast)
 
-#define OPENREG_DEFINE_MECHANISM(name, summary, without, last)                 \
+/// Defines a mechanism that is off with OPENREG_DEVICE=cuda.
+#define OPENREG_MECHANISM_OF_PRIVATEUSE1(name, summary, without) \
+  OPENREG_DEFINE_MECHANISM(name, summary, without, kPrivateUse1)
+
+#define OPENREG_DEFINE_MECHANISM(name, summary, without, kind)                 \
   static void enable_##name();                                                 \
   static const ::openreg::aten::MechanismRegistrar name##_mechanism_registrar{ \
-      {#name, summary, without, __FILE__, &enable_##name, last}};              \
+      {#name,                                                                  \
+       summary,                                                                \
+       without,                                                                \
+       __FILE__,                                                               \
+       &enable_##name,                                                         \
+       ::openreg::aten::Mechanism::Kind::kind}};                               \
   static void enable_##name()

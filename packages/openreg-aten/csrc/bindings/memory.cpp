@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The memory functions of openreg_aten._C: statistics, limits and history.
+#include "base/keys.h"
 #include "bindings/bindings.h"
 #include "memory/allocator.h"
 #include "memory/memory_history.h"
@@ -217,11 +218,11 @@ nb::dict duration_dict(const c10::CachingAllocator::DurationStat& stat) {
 
 /// Throws if the mechanism that registers the host allocator is disabled.
 at::HostAllocator& host_allocator() {
-  at::HostAllocator* allocator = at::getHostAllocator(c10::kPrivateUse1);
+  at::HostAllocator* allocator = at::getHostAllocator(kDeviceType);
   TORCH_CHECK(
       allocator != nullptr,
       "no host allocator is registered for device type ",
-      c10::kPrivateUse1,
+      kDeviceType,
       ", because OPENREG_DISABLE leaves out the mechanism host_allocator");
   return *allocator;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The Python module openreg_aten._C.
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "bindings/bindings.h"
 #include "call/compiled.h"
@@ -164,6 +165,8 @@ NB_MODULE(_C, m) {
     }
     return rows;
   });
+
+  m.def("device_type", &device_type_name);
 
   m.def("init", [] { translated(&initialize); });
   m.def("is_initialized", &is_initialized);

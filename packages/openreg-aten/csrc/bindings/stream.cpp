@@ -2,6 +2,7 @@
 // The stream functions of openreg_aten._C, which torch.Stream lacks.
 #include "stream/stream.h"
 
+#include "base/keys.h"
 #include "bindings/bindings.h"
 #include "device/error.h"
 
@@ -21,9 +22,7 @@ namespace {
 
 c10::Stream stream_of(int64_t id, int device) {
   return c10::Stream(
-      c10::Stream::UNSAFE,
-      c10::Device(c10::kPrivateUse1, to_index(device)),
-      id);
+      c10::Stream::UNSAFE, c10::Device(kDeviceType, to_index(device)), id);
 }
 
 std::pair<int, int> priority_range() {

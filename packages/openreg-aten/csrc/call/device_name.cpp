@@ -2,6 +2,8 @@
 // Replaces the kernel names that AT_DISPATCH puts into errors.
 #include "call/device_name.h"
 
+#include "base/keys.h"
+
 #include <c10/core/DeviceType.h>
 
 #include <string_view>
@@ -23,10 +25,7 @@ std::string name_device(std::string text) {
   }
   const char next = text[found + kCpu.size()];
   if (next == '"' || next == '_') {
-    text.replace(
-        found,
-        kCpu.size(),
-        "_" + c10::DeviceTypeName(c10::kPrivateUse1, /*lower_case=*/true));
+    text.replace(found, kCpu.size(), "_" + device_type_name());
   }
   return text;
 }

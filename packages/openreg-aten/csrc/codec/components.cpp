@@ -2,6 +2,7 @@
 // Splits sparse and nested tensors into component tensors, and composes them.
 #include "codec/components.h"
 
+#include "base/keys.h"
 #include "codec/extent.h"
 #include "device/device.h"
 
@@ -23,8 +24,7 @@ using c10::DispatchKey;
 c10::DispatchKeySet keys(DispatchKey functionality, c10::Device device) {
   return c10::DispatchKeySet(functionality) |
       c10::DispatchKeySet(
-             device.is_cpu() ? c10::BackendComponent::CPUBit
-                             : c10::BackendComponent::PrivateUse1Bit);
+             device.is_cpu() ? c10::BackendComponent::CPUBit : kBackend);
 }
 
 /// The host reads the sizes of a nested tensor, so they must outlive the kernel

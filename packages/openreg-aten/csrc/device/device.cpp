@@ -2,6 +2,7 @@
 // Queries the runtime about devices, and throws PyTorch exceptions.
 #include "device/device.h"
 
+#include "base/keys.h"
 #include "device/error.h"
 #include "device/gil.h"
 #include "device/host_wait.h"
@@ -21,7 +22,8 @@ void check_device(int index) {
   OPENREG_CHECK(orGetDeviceCount(&count));
   TORCH_CHECK(
       index >= 0 && index < count,
-      "OpenReg error: invalid device ordinal: ",
+      kErrorName,
+      " error: invalid device ordinal: ",
       index,
       " is not a number from 0 to ",
       count - 1,

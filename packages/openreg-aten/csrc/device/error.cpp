@@ -2,13 +2,15 @@
 // Builds the messages of failed runtime calls.
 #include "device/error.h"
 
+#include "base/keys.h"
+
 #include <string>
 
 namespace openreg::aten {
 namespace {
 
 std::string describe(orError_t error) {
-  return std::string("OpenReg error: ") + orGetErrorString(error) + " (" +
+  return std::string(kErrorName) + " error: " + orGetErrorString(error) + " (" +
       orGetErrorName(error) + "): " + orGetErrorMessage();
 }
 

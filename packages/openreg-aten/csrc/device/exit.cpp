@@ -6,6 +6,7 @@
 // The tensors of this pass have no Python objects.
 #include "device/exit.h"
 
+#include "base/keys.h"
 #include "device/device.h"
 
 #include <ATen/core/Tensor.h>
@@ -24,7 +25,7 @@ namespace {
 constexpr auto kDrainTimeout = std::chrono::seconds(2);
 
 void run_backward(c10::DeviceIndex device) {
-  const auto options = at::TensorOptions().device(c10::kPrivateUse1, device);
+  const auto options = at::TensorOptions().device(kDeviceType, device);
   // Factories ignore requires_grad in the options.
   at::ones({}, options).requires_grad_().view({1}).sum().backward();
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/export.h"
+#include "base/keys.h"
 #include "device/gil.h"
 
 #include <openreg/openreg.h>
@@ -32,7 +33,7 @@ void trace(
   }
   if (const auto* python = c10::impl::GPUTrace::get_trace()) [[unlikely]] {
     auto call = [&] {
-      (python->operator->()->*event)(c10::kPrivateUse1, arguments...);
+      (python->operator->()->*event)(kDeviceType, arguments...);
     };
     call_with_python(
         [](void* call_) { (*static_cast<decltype(call)*>(call_))(); }, &call);

@@ -2,6 +2,7 @@
 // Attaches backend data to tensors, and saves it in PyTorch's files.
 #include "extension/backend_meta.h"
 
+#include "base/keys.h"
 #include "base/mechanism.h"
 
 #include <torch/csrc/jit/serialization/pickler_helper.h>
@@ -41,12 +42,11 @@ void set_tensor_flags(const at::Tensor& tensor, TensorFlags flags) {
       c10::make_intrusive<Flags>(std::move(flags)));
 }
 
-OPENREG_MECHANISM(
+OPENREG_MECHANISM_OF_PRIVATEUSE1(
     backend_meta,
     "c10::BackendMeta, torch::jit::TensorBackendMetaRegistry",
     "torch.save drops the flags of a tensor") {
-  torch::jit::TensorBackendMetaRegistry(
-      c10::kPrivateUse1, &write_flags, &read_flags);
+  torch::jit::TensorBackendMetaRegistry(kDeviceType, &write_flags, &read_flags);
 }
 
 } // namespace openreg::aten

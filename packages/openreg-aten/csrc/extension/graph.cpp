@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Graphs: the implementation of torch.accelerator.Graph.
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "device/device.h"
 #include "device/error.h"
@@ -111,7 +112,8 @@ class Graph final : public at::GraphImplInterface {
     const c10::Stream stream = current_stream(device);
     TORCH_CHECK(
         stream.id() != 0,
-        "OpenReg graphs must be captured on a non-default stream. (However, "
+        kErrorName,
+        " graphs must be captured on a non-default stream. (However, "
         "after capture, it's ok to replay them on the default stream.)");
     const bool shares = pool != c10::MempoolId_t();
     const c10::MempoolId_t own = shares ? pool : new_graph_pool();
@@ -148,7 +150,9 @@ class Graph final : public at::GraphImplInterface {
     OPENREG_CHECK(orGraphGetNodeCount(graph_, &nodes));
     if (nodes == 0) {
       TORCH_WARN(
-          "The OpenReg Graph is empty. This usually means that the graph was "
+          "The ",
+          kErrorName,
+          " Graph is empty. This usually means that the graph was "
           "attempted to be captured on wrong device or stream.");
     }
     instantiated_ = !keep_graph_;
@@ -225,7 +229,8 @@ class Graph final : public at::GraphImplInterface {
   void debug_dump(const std::string& path) override {
     if (!debug_ && !keep_graph_) {
       TORCH_WARN(
-          "OpenReg Graphs debug not enabled, set with "
+          kErrorName,
+          " Graphs debug not enabled, set with "
           "[graph].enable_debug_mode()");
       return;
     }

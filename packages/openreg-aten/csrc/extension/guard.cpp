@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The device guard: switches devices and streams for PyTorch, and implements
 // torch.Stream and torch.Event.
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "device/device.h"
 #include "device/error.h"
@@ -21,7 +22,7 @@ using Trace = c10::impl::PyInterpreterVTable;
 class Guard final : public c10::impl::DeviceGuardImplInterface {
  public:
   c10::DeviceType type() const override {
-    return c10::kPrivateUse1;
+    return kDeviceType;
   }
 
   // ---- devices
@@ -96,10 +97,10 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
       const c10::EventFlag flag) const override {
     TORCH_CHECK(
         index == -1 || index == stream.device_index(),
-        "event of device openreg:",
-        static_cast<int>(index),
-        " cannot be recorded on a stream of device openreg:",
-        static_cast<int>(stream.device_index()));
+        "event of device ",
+        c10::Device(kDeviceType, index),
+        " cannot be recorded on a stream of device ",
+        stream.device());
     auto handle = static_cast<orEvent_t>(*event);
     if (handle == nullptr) {
       OPENREG_CHECK(orEventCreateWithFlags(
@@ -205,7 +206,7 @@ OPENREG_MECHANISM(
     guard,
     "c10::impl::DeviceGuardImplInterface",
     "no streams, events, current device or backward") {
-  c10::impl::DeviceGuardImplRegistrar(c10::kPrivateUse1, new Guard);
+  c10::impl::DeviceGuardImplRegistrar(kDeviceType, new Guard);
 }
 
 } // namespace openreg::aten

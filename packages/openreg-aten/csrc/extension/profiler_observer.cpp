@@ -71,7 +71,7 @@ void observe(
 
 } // namespace
 
-OPENREG_MECHANISM(
+OPENREG_MECHANISM_OF_PRIVATEUSE1(
     profiler_observer,
     "REGISTER_PRIVATEUSE1_OBSERVER",
     "ProfilerState.PRIVATEUSE1 causes a segmentation fault") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // PyTorch's older profiler calls these stubs around each operator. They record
 // events on the current stream, whose distance is the device time.
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "device/device.h"
 #include "device/error.h"
@@ -95,7 +96,12 @@ OPENREG_MECHANISM(
     profiler_stubs,
     "torch::profiler::impl::registerPrivateUse1Methods",
     "torch.autograd.profiler reports no device times") {
-  torch::profiler::impl::registerPrivateUse1Methods(new Stubs);
+  namespace profiler = torch::profiler::impl;
+  if (kIsCuda) {
+    profiler::registerCUDAMethods(new Stubs);
+  } else {
+    profiler::registerPrivateUse1Methods(new Stubs);
+  }
 }
 
 } // namespace openreg::aten

@@ -5,6 +5,7 @@
 // reading values in the wrong order. Only to_tiled() creates these tensors.
 #include "extension/tensor_impl.h"
 
+#include "base/keys.h"
 #include "base/mechanism.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -23,10 +24,7 @@ class TiledTensorImpl final : public c10::TensorImpl {
   /// `tiles` has the shape: rows of tiles, columns of tiles, rows per tile,
   /// columns per tile.
   TiledTensorImpl(at::Tensor tiles, at::IntArrayRef sizes)
-      : TensorImpl(
-            c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
-            tiles.dtype(),
-            tiles.device()),
+      : TensorImpl(kDenseKeySet, tiles.dtype(), tiles.device()),
         tiles_(std::move(tiles)) {
     set_storage_access_should_throw();
     set_custom_sizes_strides(SizesStridesPolicy::CustomStrides);
@@ -163,7 +161,7 @@ OPENREG_MECHANISM(
       torch::Library::FRAGMENT, "openreg", std::nullopt, __FILE__, __LINE__);
   operators.def("to_tiled(Tensor matrix, int rows, int columns) -> Tensor");
   operators.def("from_tiled(Tensor tiled) -> Tensor");
-  static auto library = MAKE_TORCH_LIBRARY_IMPL(openreg, PrivateUse1);
+  static auto library = OPENREG_LIBRARY_IMPL(openreg, kDenseKey);
   library.impl("to_tiled", TORCH_FN(to_tiled));
   library.impl("from_tiled", TORCH_FN(from_tiled));
 }

@@ -124,6 +124,7 @@ constexpr auto kRows = std::to_array<Row>({
     {"aten::bmm", 0, 0, kHalf | kBFloat16Unaided},
     {"aten::cauchy_", kTakesAnySize},
     {"aten::convolution", 0, 0, kHalf | kBFloat16Unaided},
+    {"aten::convolution_backward", 0, 0, kHalf | kBFloat16Unaided},
     {"aten::convolution_backward_overrideable", 0, 0, kHalf | kBFloat16Unaided},
     {"aten::convolution_overrideable", 0, 0, kHalf | kBFloat16Unaided},
     {"aten::cos", 0, kComplexHalf},

@@ -5,6 +5,7 @@
 #include "alias/cpu_aliases.h"
 #include "alias/device_finder.h"
 #include "alias/extent.h"
+#include "base/keys.h"
 #include "call/dispatch_paths.h"
 #include "call/submit.h"
 #include "facts/operator_info.h"
@@ -317,7 +318,7 @@ void run_boxed(
       "Could not run '",
       op.operator_name(),
       "' on device type ",
-      c10::kPrivateUse1,
+      kDeviceType,
       ": it has neither a kernel for the device nor a kernel for ",
       cpu_key,
       " that the device could run.");

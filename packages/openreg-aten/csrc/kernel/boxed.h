@@ -2,6 +2,8 @@
 // The boxed kernel: runs the CPU kernel of any operator on device memory.
 #pragma once
 
+#include "base/keys.h"
+
 #include <ATen/core/boxing/KernelFunction.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
@@ -53,10 +55,7 @@ struct WiderCall<Operator, Result(Args...)> {
     static const auto kernel =
         c10::BoxedKernel::makeFromFunction<&run_widened>();
     return c10::impl::BoxedKernelWrapper<Result(Args...)>::call(
-        kernel,
-        op,
-        c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
-        static_cast<Args&&>(args)...);
+        kernel, op, kDenseKeySet, static_cast<Args&&>(args)...);
   }
 };
 

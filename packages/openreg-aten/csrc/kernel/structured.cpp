@@ -2,6 +2,7 @@
 // Outputs and operands of structured operators.
 #include "kernel/structured.h"
 
+#include "base/keys.h"
 #include "device/device.h"
 #include "memory/tensor.h"
 
@@ -11,7 +12,7 @@ namespace openreg::aten {
 namespace {
 
 bool on_device(const at::OperandInfo& operand) {
-  return operand.device->type() == c10::kPrivateUse1;
+  return operand.device->type() == kDeviceType;
 }
 
 bool is_converted(

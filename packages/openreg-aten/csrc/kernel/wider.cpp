@@ -4,6 +4,7 @@
 #include "kernel/wider.h"
 
 #include "alias/extent.h"
+#include "base/keys.h"
 
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -201,8 +202,7 @@ class WidenedCall {
     if (is_composite()) {
       op.callBoxed(stack_);
     } else {
-      op.redispatchBoxed(
-          c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), &stack_);
+      op.redispatchBoxed(kDenseKeySet, &stack_);
     }
   }
 

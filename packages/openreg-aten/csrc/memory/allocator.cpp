@@ -2,6 +2,7 @@
 // The allocator that PyTorch calls, with a block pool per device.
 #include "memory/allocator.h"
 
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "device/device.h"
 #include "device/error.h"
@@ -90,13 +91,14 @@ std::pair<size_t, size_t> memory_info(c10::DeviceIndex device) {
   const auto [free, total] = memory_info(device);
   pool.note_out_of_memory(request, free);
   lock.unlock();
-  const c10::Device where(c10::kPrivateUse1, device);
+  const c10::Device where(kDeviceType, device);
   c10::reportOutOfMemoryToProfiler(
       static_cast<int64_t>(request.size), allocated, reserved, where);
   TORCH_CHECK_WITH(
       OutOfMemoryError,
       false,
-      "OpenReg out of memory. Tried to allocate ",
+      kErrorName,
+      " out of memory. Tried to allocate ",
       format_size(device_request(request.size)),
       ". Device ",
       where,
@@ -181,7 +183,7 @@ class Allocator final : public c10::DeviceAllocator {
     TORCH_CHECK_NOT_IMPLEMENTED(
         pool == c10::MempoolId_t(),
         "empty_cache: device type ",
-        c10::kPrivateUse1,
+        kDeviceType,
         " does not support memory pools, got pool (",
         pool.first,
         ", ",
@@ -196,9 +198,9 @@ class Allocator final : public c10::DeviceAllocator {
   }
   void recordStream(const c10::DataPtr& data, c10::Stream stream) override {
     TORCH_CHECK(
-        stream.device_type() == c10::kPrivateUse1,
+        stream.device_type() == kDeviceType,
         "record_stream: expected a stream of device type ",
-        c10::kPrivateUse1,
+        kDeviceType,
         ", got a stream of device type ",
         stream.device_type());
     if (is_device_pointer(data.get())) {
@@ -268,7 +270,7 @@ void report(
         change,
         current_bytes(stats.allocated_bytes),
         current_bytes(stats.reserved_bytes),
-        c10::Device(c10::kPrivateUse1, device));
+        c10::Device(kDeviceType, device));
   }
 }
 
@@ -466,7 +468,7 @@ OPENREG_MECHANISM(
     allocator,
     "c10::DeviceAllocator, c10::SetAllocator",
     "torch.UntypedStorage crashes; no memory statistics or empty_cache") {
-  c10::SetAllocator(c10::kPrivateUse1, &device_allocator());
+  c10::SetAllocator(kDeviceType, &device_allocator());
   register_allocator_settings();
 }
 

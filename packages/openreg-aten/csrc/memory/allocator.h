@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/export.h"
+#include "base/keys.h"
 #include "memory/block.h"
 #include "memory/memory_history.h"
 
@@ -63,7 +64,7 @@ inline c10::DataPtr own_block(c10::DeviceIndex device, void* pointer) {
       pointer,
       pointer,
       [](void* block) { free_block(block); },
-      c10::Device(c10::kPrivateUse1, device)};
+      c10::Device(kDeviceType, device)};
 }
 
 /// Creates a private pool for graphs and returns its id. Replays use its memory

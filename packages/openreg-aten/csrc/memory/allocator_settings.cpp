@@ -2,6 +2,8 @@
 // The CUDA keys that have no effect on this device.
 #include "memory/allocator_settings.h"
 
+#include "base/keys.h"
+
 #include <c10/core/AllocatorConfig.h>
 #include <c10/core/Device.h>
 
@@ -38,7 +40,7 @@ void warn_without_effect(const std::string& settings) {
           "PYTORCH_ALLOC_CONF: ",
           key,
           " has no effect on device type ",
-          c10::kPrivateUse1);
+          kDeviceType);
     }
   }
 }

@@ -7,6 +7,7 @@
 // outlive kernels, so the deleter distinguishes the two kinds by address.
 #include "memory/cpu_allocator.h"
 
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "base/thread_local.h"
 #include "device/device.h"
@@ -72,7 +73,8 @@ class KernelCPUAllocator final : public c10::Allocator {
       TORCH_CHECK_WITH(
           OutOfMemoryError,
           false,
-          "OpenReg out of memory. Tried to allocate ",
+          kErrorName,
+          " out of memory. Tried to allocate ",
           c10::CachingAllocator::format_size(size),
           " of host memory for the temporaries of a running kernel, and the "
           "host allocation failed.");

@@ -3,6 +3,7 @@
 // of the runtime.
 #include "memory/host_allocator.h"
 
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "device/device.h"
 #include "device/error.h"
@@ -148,7 +149,7 @@ bool record_pinned_use(const c10::Storage& storage, c10::Stream stream) {
 }
 
 OPENREG_MECHANISM(host_allocator, "at::HostAllocator", "no pinned memory") {
-  at::setHostAllocator(c10::kPrivateUse1, &host_allocator());
+  at::setHostAllocator(kDeviceType, &host_allocator());
 }
 
 } // namespace openreg::aten

@@ -2,6 +2,7 @@
 // Shared storages, based on the IPC handles of the runtime.
 #include "memory/ipc.h"
 
+#include "base/keys.h"
 #include "device/device.h"
 #include "device/error.h"
 #include "device/gil.h"
@@ -98,10 +99,10 @@ c10::Storage open_ipc(
           data,
           block.release(),
           &delete_open_block,
-          c10::Device(c10::kPrivateUse1, device)),
+          c10::Device(kDeviceType, device)),
       /*allocator=*/nullptr,
       /*resizable=*/false,
-      c10::Device(c10::kPrivateUse1, device));
+      c10::Device(kDeviceType, device));
 }
 
 } // namespace openreg::aten

@@ -5,6 +5,7 @@
 // return are plain PyTorch storages until they get a name.
 #include "memory/storage_impl.h"
 
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "memory/allocator.h"
 
@@ -30,7 +31,7 @@ c10::intrusive_ptr<c10::StorageImpl> create(
     bool resizable) {
   // To request an allocation, PyTorch passes an empty DataPtr, which is not on
   // the device.
-  return memory.device().type() == c10::kPrivateUse1
+  return memory.device().type() == kDeviceType
       ? c10::make_intrusive<DeviceStorage>(
             tag, std::move(size), std::move(memory), allocator, resizable)
       : c10::make_intrusive<DeviceStorage>(tag, size, allocator, resizable);
@@ -45,7 +46,7 @@ DeviceStorage* as_own(const at::Tensor& tensor) {
 c10::Storage make_storage(size_t bytes, c10::DataPtr memory) {
   constexpr c10::StorageImpl::use_byte_size_t kTag;
   c10::SymInt size(static_cast<int64_t>(bytes));
-  auto* create_own = c10::GetStorageImplCreate(c10::kPrivateUse1);
+  auto* create_own = c10::GetStorageImplCreate(kDeviceType);
   return create_own ? create_own(
                           kTag,
                           std::move(size),
@@ -67,9 +68,10 @@ std::string storage_name(const at::Tensor& tensor) {
 
 void set_storage_name(const at::Tensor& tensor, std::string name) {
   TORCH_CHECK(
-      c10::GetStorageImplCreate(c10::kPrivateUse1) == &create,
-      "storages cannot have a name, because OPENREG_DISABLE leaves out the "
-      "mechanism storage_impl");
+      c10::GetStorageImplCreate(kDeviceType) == &create,
+      "storages cannot have a name, because ",
+      kIsCuda ? "PyTorch does not offer this to CUDA"
+              : "OPENREG_DISABLE leaves out the mechanism storage_impl");
   if (as_own(tensor) == nullptr) {
     TORCH_CHECK(
         tensor.storage().use_count() == 1,
@@ -84,11 +86,11 @@ void set_storage_name(const at::Tensor& tensor, std::string name) {
       : std::make_unique<const std::string>(std::move(name));
 }
 
-OPENREG_MECHANISM(
+OPENREG_MECHANISM_OF_PRIVATEUSE1(
     storage_impl,
     "c10::SetStorageImplCreate",
     "storages are PyTorch's own and cannot hold backend data") {
-  c10::SetStorageImplCreate(c10::kPrivateUse1, &create);
+  c10::SetStorageImplCreate(kDeviceType, &create);
 }
 
 } // namespace openreg::aten

@@ -3,6 +3,7 @@
 // These functions always create plain PyTorch storages.
 #include "memory/tensor.h"
 
+#include "base/keys.h"
 #include "memory/allocator.h"
 #include "memory/storage_impl.h"
 
@@ -20,7 +21,7 @@ over_new_memory(c10::DeviceIndex device, size_t bytes, c10::ScalarType dtype) {
   }
   return at::detail::make_tensor<c10::TensorImpl>(
       make_storage(bytes, own_block(device, allocate_block(device, bytes))),
-      c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+      kDenseKeySet,
       c10::scalarTypeToTypeMeta(dtype));
 }
 

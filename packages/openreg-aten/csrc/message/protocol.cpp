@@ -2,6 +2,7 @@
 // Encodes metadata, and decides which operators a message can call.
 #include "message/protocol.h"
 
+#include "base/keys.h"
 #include "codec/extent.h"
 #include "codec/values.h"
 #include "facts/operator_info.h"
@@ -55,7 +56,7 @@ bool has_device_kernel(const c10::OperatorHandle& op, c10::DispatchKey key) {
     return false;
   }
   return op.hasKernelForDispatchKey(key) ||
-      op.hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1) ||
+      op.hasKernelForDispatchKey(kDenseKey) ||
       (name.starts_with("aten::") &&
        op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Quantizes and dequantizes, in the DispatchStubs that PyTorch's operators call
 // for the device. The operators allocate the result and set its quantizer.
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "call/dispatch_paths.h"
 #include "device/device.h"
@@ -136,7 +137,7 @@ OPENREG_MECHANISM(
     "DispatchStub: quantize_tensor_per_tensor_affine_stub and its siblings",
     "quantize_* and dequantize run the boxed kernel") {
   namespace native = at::native;
-  static auto dense = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  static auto dense = OPENREG_LIBRARY_IMPL(aten, kDenseKey);
   dense.impl(
       "quantize_per_tensor",
       TORCH_FN((run_on_device<
@@ -162,37 +163,40 @@ OPENREG_MECHANISM(
                 const at::Tensor&,
                 int64_t,
                 at::ScalarType>)));
-  static auto quantized = MAKE_TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1);
+  static auto quantized = OPENREG_LIBRARY_IMPL(aten, kQuantizedKey);
   quantized.impl("dequantize.self", TORCH_FN(dequantize));
 
   using PerTensor = at::_ops::quantize_per_tensor;
   using PerChannel = at::_ops::quantize_per_channel;
   using Dequantize = at::_ops::dequantize_self;
-  native::quantize_tensor_per_tensor_affine_stub.set_privateuse1_dispatch_ptr(
+  set_stub(
+      native::quantize_tensor_per_tensor_affine_stub,
       &run_stub<PerTensor, &native::quantize_tensor_per_tensor_affine>);
-  native::quantize_tensor_per_tensor_affine_sub_byte_stub
-      .set_privateuse1_dispatch_ptr(
-          &run_stub<PerTensor, &native::quantize_tensor_per_tensor_affine>);
-  native::quantize_tensor_per_channel_affine_stub.set_privateuse1_dispatch_ptr(
+  set_stub(
+      native::quantize_tensor_per_tensor_affine_sub_byte_stub,
+      &run_stub<PerTensor, &native::quantize_tensor_per_tensor_affine>);
+  set_stub(
+      native::quantize_tensor_per_channel_affine_stub,
       &run_stub<PerChannel, &native::quantize_tensor_per_channel_affine>);
-  native::quantize_tensor_per_channel_float_qparams_stub
-      .set_privateuse1_dispatch_ptr(
-          &run_stub<
-              PerChannel,
-              &native::quantize_tensor_per_channel_float_qparams>);
-  native::dequantize_tensor_per_tensor_affine_stub.set_privateuse1_dispatch_ptr(
+  set_stub(
+      native::quantize_tensor_per_channel_float_qparams_stub,
+      &run_stub<
+          PerChannel,
+          &native::quantize_tensor_per_channel_float_qparams>);
+  set_stub(
+      native::dequantize_tensor_per_tensor_affine_stub,
       &run_stub<Dequantize, &native::dequantize_tensor_per_tensor_affine>);
-  native::dequantize_tensor_per_tensor_affine_sub_byte_stub
-      .set_privateuse1_dispatch_ptr(
-          &run_stub<Dequantize, &native::dequantize_tensor_per_tensor_affine>);
-  native::dequantize_tensor_per_channel_affine_stub
-      .set_privateuse1_dispatch_ptr(
-          &run_stub<Dequantize, &native::dequantize_tensor_per_channel_affine>);
-  native::dequantize_tensor_per_channel_float_qparams_stub
-      .set_privateuse1_dispatch_ptr(
-          &run_stub<
-              Dequantize,
-              &native::dequantize_tensor_per_channel_float_qparams>);
+  set_stub(
+      native::dequantize_tensor_per_tensor_affine_sub_byte_stub,
+      &run_stub<Dequantize, &native::dequantize_tensor_per_tensor_affine>);
+  set_stub(
+      native::dequantize_tensor_per_channel_affine_stub,
+      &run_stub<Dequantize, &native::dequantize_tensor_per_channel_affine>);
+  set_stub(
+      native::dequantize_tensor_per_channel_float_qparams_stub,
+      &run_stub<
+          Dequantize,
+          &native::dequantize_tensor_per_channel_float_qparams>);
 }
 // [docs: end]
 

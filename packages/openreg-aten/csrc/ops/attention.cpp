@@ -3,6 +3,7 @@
 // The device has the CPU kernels, so it makes the CPU's choice.
 #include "ops/attention.h"
 
+#include "base/keys.h"
 #include "base/mechanism.h"
 
 #include <ATen/native/transformers/attention.h>
@@ -55,8 +56,7 @@ OPENREG_MECHANISM(
     attention,
     "DispatchStub: _fused_sdp_choice_stub",
     "scaled_dot_product_attention uses the unfused formula") {
-  at::native::_fused_sdp_choice_stub.set_privateuse1_dispatch_ptr(
-      &choose_attention);
+  set_stub(at::native::_fused_sdp_choice_stub, &choose_attention);
 }
 
 } // namespace openreg::aten

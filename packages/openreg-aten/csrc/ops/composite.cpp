@@ -2,7 +2,9 @@
 // Registers the boxed kernel for dense operators with a CPU kernel and a
 // composite kernel, and for operators whose composite kernel works for the CPU
 // but not for an unknown device.
+#include "base/keys.h"
 #include "base/mechanism.h"
+#include "ops/cuda_operators.h"
 #include "ops/over_composites.h"
 
 namespace openreg::aten {
@@ -37,12 +39,15 @@ OPENREG_MECHANISM_LAST(
     "TORCH_LIBRARY_IMPL(aten, PrivateUse1): over composite kernels",
     "operators with CPU and composite kernels round differently than on CPU") {
   using c10::DispatchKey;
-  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  static auto library = OPENREG_LIBRARY_IMPL(aten, kDenseKey);
   for (const char* name : kOnlyOnTheCPU) {
     library.impl(
         name, torch::CppFunction::makeFromBoxedFunction<&run_cpu_kernel<>>());
   }
-  register_over_composites<DispatchKey::CPU, DispatchKey::PrivateUse1>(library);
+  if (kIsCuda) {
+    add_cuda_operators(library);
+  }
+  register_over_composites<DispatchKey::CPU>(library);
 }
 
 } // namespace openreg::aten

@@ -2,6 +2,7 @@
 // Convolution: PyTorch dispatches an unknown backend to the *_overrideable
 // operators, whose composite kernels only raise an error. Their meta kernels
 // are here too, because the strides depend on the CPU's choice of kernel.
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "kernel/boxed.h"
 
@@ -18,6 +19,7 @@ namespace openreg::aten {
 namespace {
 
 constexpr char kConvolution[] = "aten::convolution";
+constexpr char kConvolutionBackwardOfPyTorch[] = "aten::convolution_backward";
 constexpr char kConvolutionBackward[] =
     "openreg::convolution_backward_overrideable";
 
@@ -191,7 +193,7 @@ OPENREG_MECHANISM(
   static auto cpu = MAKE_TORCH_LIBRARY_IMPL(openreg, CPU);
   cpu.impl("convolution_backward_overrideable", TORCH_FN(convolution_backward));
 
-  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  static auto library = OPENREG_LIBRARY_IMPL(aten, kDenseKey);
   // [docs: overrideable]
   library.impl(
       "convolution_overrideable",
@@ -201,6 +203,16 @@ OPENREG_MECHANISM(
       torch::CppFunction::makeFromBoxedFunction<
           &run_as<kConvolutionBackward>>());
   // [docs: end]
+  if (kIsCuda) {
+    // PyTorch would choose CUDA's kernels instead of the overrideable ones.
+    library.impl(
+        "convolution",
+        torch::CppFunction::makeFromBoxedFunction<&run_as<kConvolution>>());
+    library.impl(
+        "convolution_backward",
+        torch::CppFunction::makeFromBoxedFunction<
+            &run_as<kConvolutionBackwardOfPyTorch>>());
+  }
   static auto meta = MAKE_TORCH_LIBRARY_IMPL(aten, Meta);
   meta.impl("convolution_overrideable", TORCH_FN(convolution_meta));
   meta.impl(

@@ -9,6 +9,7 @@
 
 #include "alias/cpu_aliases.h"
 #include "alias/extent.h"
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "base/torch_version.h"
 #include "call/dispatch_paths.h"
@@ -40,14 +41,14 @@ namespace openreg::aten {
 namespace {
 
 bool on_device(const at::Tensor& tensor) {
-  return tensor.device().type() == c10::kPrivateUse1;
+  return tensor.device().type() == kDeviceType;
 }
 
 void check_device_type(const at::Tensor& tensor, const char* argument) {
   TORCH_CHECK_NOT_IMPLEMENTED(
       on_device(tensor) || tensor.device().is_cpu(),
       "copy_ between device types ",
-      c10::kPrivateUse1,
+      kDeviceType,
       " and ",
       tensor.device().type(),
       " is not supported (argument ",
@@ -99,8 +100,7 @@ at::Tensor real_part(const at::Tensor& tensor) {
   at::Tensor made = at::detail::make_tensor<c10::TensorImpl>(
       c10::Storage(from.storage()),
       c10::DispatchKeySet(
-          on_device(tensor) ? c10::DispatchKey::PrivateUse1
-                            : c10::DispatchKey::CPU),
+          on_device(tensor) ? kDenseKey : c10::DispatchKey::CPU),
       c10::scalarTypeToTypeMeta(c10::toRealValueType(tensor.scalar_type())));
   c10::DimVector strides(from.strides());
   for (int64_t& stride : strides) {
@@ -375,7 +375,7 @@ OPENREG_MECHANISM(
     copy,
     "TORCH_LIBRARY_IMPL(aten, PrivateUse1): copies",
     "data cannot reach the device or come back: to, cpu, print") {
-  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  static auto library = OPENREG_LIBRARY_IMPL(aten, kDenseKey);
   library.impl("copy_", TORCH_FN(copy_tensor));
   library.impl("_copy_from", TORCH_FN(copy_from));
   library.impl("_copy_from_and_resize", TORCH_FN(copy_from_and_resize));

@@ -7,6 +7,7 @@
 #include "ops/cuda_limits.h"
 
 #include "alias/device_finder.h"
+#include "base/keys.h"
 #include "call/device_asserts.h"
 #include "call/enqueue.h"
 #include "device/device.h"
@@ -355,7 +356,7 @@ class LimitedKernel final : public c10::OperatorKernel {
         "Could not run '",
         op.operator_name(),
         "' with arguments from the '",
-        c10::DeviceTypeName(c10::kPrivateUse1),
+        c10::DeviceTypeName(kDeviceType),
         "' backend: CUDA has no kernel for it (OPENREG_CUDA_LIMITS=1).");
     const Arguments arguments(op, stack);
     for (const DtypeRow& row : dtypes_) {
@@ -500,21 +501,21 @@ void enable_cuda_limits() {
   if (std::exchange(done, true)) {
     return;
   }
-  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  static auto library = OPENREG_LIBRARY_IMPL(aten, kDenseKey);
   NoWarnings handler;
   const c10::WarningUtils::WarningHandlerGuard quiet(&handler);
   auto& dispatcher = c10::Dispatcher::singleton();
-  constexpr auto kKey = c10::DispatchKey::PrivateUse1;
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     const auto op = dispatcher.findOp(name);
     // The parts of a composite operator have separate rows in the table.
     if (name.getNamespace() != "aten" || !op || !op->hasSchema() ||
-        !op->hasComputedKernelForDispatchKey(kKey) ||
-        (!op->hasKernelForDispatchKey(kKey) && has_composite_kernel(*op))) {
+        !op->hasComputedKernelForDispatchKey(kDenseKey) ||
+        (!op->hasKernelForDispatchKey(kDenseKey) &&
+         has_composite_kernel(*op))) {
       continue;
     }
     auto kernel = std::make_unique<LimitedKernel>(
-        *op, op->getComputedKernelForDispatchKey(kKey));
+        *op, op->getComputedKernelForDispatchKey(kDenseKey));
     if (kernel->is_limited()) {
       library.impl(
           toString(name).c_str(),

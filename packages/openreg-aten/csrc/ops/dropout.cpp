@@ -2,6 +2,7 @@
 // native_dropout, which dropout calls on a device during training. The CPU
 // kernel always draws from the default CPU generator, so this kernel is
 // composed of operators that draw from the device generator.
+#include "base/keys.h"
 #include "base/mechanism.h"
 
 #include <ATen/TensorOperators.h>
@@ -49,7 +50,7 @@ OPENREG_MECHANISM(
     dropout,
     "aten::native_dropout",
     "dropout draws from the CPU generator") {
-  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  static auto library = OPENREG_LIBRARY_IMPL(aten, kDenseKey);
   library.impl("native_dropout", TORCH_FN(native_dropout));
   library.impl("native_dropout_backward", TORCH_FN(native_dropout_backward));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // empty and empty_strided, which allocate every new device tensor.
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "device/device.h"
 #include "memory/storage_impl.h"
@@ -27,7 +28,7 @@ void check_options(
 /// Returns the index of the device to allocate on. Throws if it does not exist.
 c10::DeviceIndex index_of(std::optional<c10::Device> device) {
   const c10::Device where =
-      with_index(device.value_or(c10::Device(c10::kPrivateUse1)));
+      with_index(device.value_or(c10::Device(kDeviceType)));
   check_device(where.index());
   return where.index();
 }
@@ -79,14 +80,13 @@ at::Tensor efficient_zero_tensor(
     std::optional<bool> pin_memory) {
   check_options(layout, pin_memory);
   at::detail::check_size_nonnegative(size);
-  const c10::Device where(c10::kPrivateUse1, index_of(device));
+  const c10::Device where(kDeviceType, index_of(device));
   const auto type = c10::scalarTypeToTypeMeta(c10::dtype_or_default(dtype));
   const size_t bytes =
       at::detail::computeStorageNbytesContiguous(size, type.itemsize());
   at::Tensor made = at::detail::make_tensor<c10::TensorImpl>(
       make_storage(bytes, c10::DataPtr(nullptr, where)),
-      c10::DispatchKeySet(
-          {c10::DispatchKey::PrivateUse1, c10::DispatchKey::ZeroTensor}),
+      c10::DispatchKeySet({kDenseKey, c10::DispatchKey::ZeroTensor}),
       type);
   made.unsafeGetTensorImpl()->set_sizes_contiguous(size);
   return made;
@@ -99,7 +99,7 @@ OPENREG_MECHANISM(
     factory,
     "TORCH_LIBRARY_IMPL(aten, PrivateUse1): empty",
     "each new tensor is a task on the stream; without fallback, no tensors") {
-  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  static auto library = OPENREG_LIBRARY_IMPL(aten, kDenseKey);
   library.impl("empty.memory_format", TORCH_FN(empty));
   library.impl("empty_strided", TORCH_FN(empty_strided));
   library.impl("_efficientzerotensor", TORCH_FN(efficient_zero_tensor));

@@ -4,6 +4,7 @@
 // scaled_dot_product_attention calls that operator for a fixed list of devices,
 // and the CPU operator for all others. Tensor subclasses such as DTensor have
 // rules only for the former.
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "ops/attention.h"
 
@@ -14,6 +15,8 @@
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/scaled_dot_product_attention_native.h>
 #include <torch/library.h>
+
+#include <limits>
 
 namespace openreg::aten {
 namespace {
@@ -104,6 +107,15 @@ bool is_wrapper(const at::Tensor& tensor) {
       !(tensor.has_storage() && tensor.storage().device().is_meta());
 }
 
+/// Returns a mask to add to the scores.
+at::Tensor additive(const at::Tensor& mask, const at::Tensor& query) {
+  return mask.scalar_type() == at::kBool
+      ? at::zeros_like(mask, query.options())
+            .masked_fill_(
+                mask.logical_not(), -std::numeric_limits<double>::infinity())
+      : mask;
+}
+
 at::Tensor attention(
     const at::Tensor& query,
     const at::Tensor& key,
@@ -114,13 +126,34 @@ at::Tensor attention(
     std::optional<double> scale,
     bool enable_gqa) {
   const bool masked = mask && mask->defined();
-  // The logsumexp of the operator is float32, which loses half of a double.
-  if (is_wrapper(query) && !masked && query.scalar_type() != at::kDouble &&
-      choose_attention(
-          query, key, value, mask, dropout_p, is_causal, scale, enable_gqa) ==
-          static_cast<int64_t>(sdp::SDPBackend::flash_attention)) {
-    return std::get<0>(at::_scaled_dot_product_flash_attention(
-        query, key, value, dropout_p, is_causal, false, scale));
+  const auto is_flash = [&] {
+    return choose_attention(
+               query,
+               key,
+               value,
+               mask,
+               dropout_p,
+               is_causal,
+               scale,
+               enable_gqa) ==
+        static_cast<int64_t>(sdp::SDPBackend::flash_attention);
+  };
+  if (is_wrapper(query)) {
+    // The logsumexp of the operator is float32, which loses half of a double.
+    if (!masked && query.scalar_type() != at::kDouble && is_flash()) {
+      return std::get<0>(at::_scaled_dot_product_flash_attention(
+          query, key, value, dropout_p, is_causal, false, scale));
+    }
+  } else if (kIsCuda && is_flash()) {
+    // PyTorch would call the operator of CUDA, which accepts no mask.
+    return std::get<0>(at::_scaled_dot_product_flash_attention_for_cpu(
+        query,
+        key,
+        value,
+        dropout_p,
+        is_causal,
+        masked ? std::optional(additive(*mask, query)) : std::nullopt,
+        scale));
   }
   return at::native::scaled_dot_product_attention(
       query, key, value, mask, dropout_p, is_causal, scale, enable_gqa);
@@ -132,7 +165,7 @@ OPENREG_MECHANISM(
     flash_attention,
     "aten::_scaled_dot_product_flash_attention",
     "no attention on DTensors, no context parallelism") {
-  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  static auto library = OPENREG_LIBRARY_IMPL(aten, kDenseKey);
   library.impl(
       "_scaled_dot_product_flash_attention", TORCH_FN(flash_attention));
   library.impl(
@@ -140,7 +173,7 @@ OPENREG_MECHANISM(
       TORCH_FN(flash_attention_backward));
   // Registered for both keys: without the first, autograd would see a single
   // operator without a derivative, and inference mode uses only the second.
-  static auto autograd = MAKE_TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1);
+  static auto autograd = OPENREG_LIBRARY_IMPL(aten, kAutogradKey);
   autograd.impl("scaled_dot_product_attention", TORCH_FN(attention));
   library.impl("scaled_dot_product_attention", TORCH_FN(attention));
 }

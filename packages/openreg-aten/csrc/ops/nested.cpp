@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Strided nested tensors. Their sizes are CPU tensors on every device, so
 // operators that read the sizes, or create views from them, need no kernel.
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "ops/over_composites.h"
 
@@ -19,11 +20,11 @@ OPENREG_MECHANISM(
     "TORCH_LIBRARY_IMPL(_, NestedTensorPrivateUse1): fallback",
     "nested tensors with strides can be created but not used") {
   using c10::DispatchKey;
-  static auto fallback = MAKE_TORCH_LIBRARY_IMPL(_, NestedTensorPrivateUse1);
+  static auto fallback = OPENREG_LIBRARY_IMPL(_, kNestedKey);
   fallback.fallback(
       torch::CppFunction::makeFromBoxedFunction<
           &run_cpu_kernel<DispatchKey::NestedTensorCPU>>());
-  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, NestedTensorPrivateUse1);
+  static auto library = OPENREG_LIBRARY_IMPL(aten, kNestedKey);
   // These may name a device other than that of the tensor.
   library.impl("empty_like", TORCH_FN(at::native::empty_like_nested));
   library.impl("_to_copy", TORCH_FN(at::native::_to_copy_nested));
@@ -35,10 +36,8 @@ OPENREG_MECHANISM(
   library.impl(
       "_nested_tensor_storage_offsets",
       TORCH_FN(at::native::_nested_tensor_storage_offsets));
-  register_over_composites<
-      DispatchKey::NestedTensorCPU,
-      DispatchKey::NestedTensorPrivateUse1>(library);
-  static auto dense = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  register_over_composites<DispatchKey::NestedTensorCPU>(library);
+  static auto dense = OPENREG_LIBRARY_IMPL(aten, kDenseKey);
   dense.impl(
       "_nested_view_from_buffer",
       TORCH_FN(at::native::_nested_view_from_buffer));

@@ -10,6 +10,7 @@
 // formulas of its parts.
 #pragma once
 
+#include "base/keys.h"
 #include "kernel/boxed.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -25,11 +26,12 @@ inline bool has_composite_kernel(const c10::OperatorHandle& op) {
 }
 
 /// Registers the boxed kernel for every operator of `aten` that has a kernel
-/// for `cpu_key` and a composite kernel, but none for `device_key`, the key of
-/// the library.
+/// for `cpu_key` and a composite kernel, but none for the device's key, the key
+/// of the library.
 // [docs: composite]
-template <c10::DispatchKey cpu_key, c10::DispatchKey device_key>
+template <c10::DispatchKey cpu_key>
 void register_over_composites(torch::Library& library) {
+  const auto device_key = key_for(c10::toFunctionalityKey(cpu_key));
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const auto& name : dispatcher.getRegistrationsForDispatchKey(cpu_key)) {
     const auto op = dispatcher.findSchema(name);

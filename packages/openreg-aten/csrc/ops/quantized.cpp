@@ -2,6 +2,7 @@
 // Quantized tensors: the CPU kernels run on device bytes. The quantizer of a
 // tensor is on the host, except the scales and zero points per channel.
 #include "alias/quantizer.h"
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "device/device.h"
 #include "memory/allocator.h"
@@ -41,7 +42,7 @@ at::QTensorImpl& impl_of(const at::Tensor& tensor) {
 /// current device, or host memory on any device if the engine is QNNPACK.
 template <auto function, typename... Args>
 at::Tensor make(std::optional<c10::Device> device, const Args&... args) {
-  if (!device || device->type() != c10::kPrivateUse1) {
+  if (!device || device->type() != kDeviceType) {
     return function(args...);
   }
   const c10::Device where = with_index(*device);
@@ -49,7 +50,7 @@ at::Tensor make(std::optional<c10::Device> device, const Args&... args) {
   const CurrentDevice scope(where.index());
   at::Tensor made = function(args...);
   c10::StorageImpl& storage = *made.storage().unsafeGetStorageImpl();
-  if (C10_UNLIKELY(storage.device_type() != c10::kPrivateUse1)) {
+  if (C10_UNLIKELY(storage.device_type() != kDeviceType)) {
     storage.set_data_ptr_noswap(own_block(
         where.index(), allocate_block(where.index(), storage.nbytes())));
     storage.set_allocator(&device_allocator());
@@ -127,8 +128,7 @@ at::Tensor plain(const at::Tensor& tensor) {
   at::Tensor made = at::detail::make_tensor<c10::TensorImpl>(
       c10::Storage(impl.storage()),
       c10::DispatchKeySet(
-          tensor.device().is_cpu() ? c10::DispatchKey::CPU
-                                   : c10::DispatchKey::PrivateUse1),
+          tensor.device().is_cpu() ? c10::DispatchKey::CPU : kDenseKey),
       is_packed ? impl.dtype()
                 : c10::scalarTypeToTypeMeta(c10::toUnderlying(dtype)));
   made.unsafeGetTensorImpl()->set_sizes_and_strides(
@@ -195,13 +195,13 @@ OPENREG_MECHANISM(
     "TORCH_LIBRARY_IMPL(_, QuantizedPrivateUse1): fallback",
     "quantized tensors can be created but not used") {
   using c10::DispatchKey;
-  static auto fallback = MAKE_TORCH_LIBRARY_IMPL(_, QuantizedPrivateUse1);
+  static auto fallback = OPENREG_LIBRARY_IMPL(_, kQuantizedKey);
   fallback.fallback(
       torch::CppFunction::makeFromBoxedFunction<
           &run_cpu_kernel<DispatchKey::QuantizedCPU>>());
   // [docs: end]
   namespace native = at::native;
-  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1);
+  static auto library = OPENREG_LIBRARY_IMPL(aten, kQuantizedKey);
   library.impl("empty.memory_format", TORCH_FN(empty_quantized));
   library.impl("_empty_affine_quantized", TORCH_FN(empty_affine));
   library.impl(
@@ -234,9 +234,7 @@ OPENREG_MECHANISM(
   library.impl(
       "squeeze.dims", static_cast<SqueezeDims*>(&native::squeeze_quantized));
   library.impl("unsqueeze", TORCH_FN(native::unsqueeze_quantized));
-  register_over_composites<
-      DispatchKey::QuantizedCPU,
-      DispatchKey::QuantizedPrivateUse1>(library);
+  register_over_composites<DispatchKey::QuantizedCPU>(library);
 }
 
 } // namespace openreg::aten

@@ -3,6 +3,7 @@
 // has no kernels for whole layers (rnn_layers.cpp); here it uses them only
 // under autocast. They have no CPU kernel, so they are written in ATen, as
 // operators of this library that the boxed kernel can run.
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "kernel/boxed.h"
 
@@ -159,7 +160,7 @@ OPENREG_MECHANISM(
   cpu.impl("fused_gru_cell", TORCH_FN(fused_gru_cell));
   cpu.impl("fused_gru_cell_backward", TORCH_FN(fused_gru_cell_backward));
 
-  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  static auto library = OPENREG_LIBRARY_IMPL(aten, kDenseKey);
   using torch::CppFunction;
   library.impl(
       "_thnn_fused_lstm_cell",

@@ -5,6 +5,7 @@
 // multiplies the inputs of all steps in one product, or calls oneDNN for each
 // layer of an LSTM. These kernels are also composed of operators, so
 // derivatives and transforms come from their parts.
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "facts/operators.h"
 #include "facts/wider_dtypes.h"
@@ -52,7 +53,7 @@ bool uses_onednn(const Tensor& input, TensorList params, TensorList hx) {
   static const bool half = supports("mkldnn::_is_mkldnn_fp16_supported");
   const auto on_device = [](TensorList tensors) {
     return std::all_of(tensors.begin(), tensors.end(), [](const Tensor& each) {
-      return each.is_privateuseone();
+      return each.device().type() == kDeviceType;
     });
   };
   const auto dtype = input.scalar_type();
@@ -246,7 +247,7 @@ TwoStates lstm_data(
 bool computes_in_float32(const Tensor& tensor) {
   static const uint64_t dtypes =
       uses_float32_kernels() ? facts_of("aten::lstm", "").slow_dtypes : 0;
-  return tensor.is_privateuseone() &&
+  return tensor.device().type() == kDeviceType &&
       (dtype_bit(tensor.scalar_type()) & dtypes) != 0;
 }
 
@@ -303,7 +304,7 @@ template <typename Result, typename... Args>
 struct UnlessAutocast<Result(Args...)> {
   template <Result (*layer)(Args...), Result (*composite)(Args...)>
   static Result run(Args... args) {
-    if (at::autocast::is_autocast_enabled(at::kPrivateUse1)) {
+    if (at::autocast::is_autocast_enabled(kDeviceType)) {
       return composite(args...);
     }
     const Tensor& input = std::get<0>(std::tie(args...));
@@ -443,8 +444,8 @@ OPENREG_MECHANISM(
     "LSTM, GRU and RNN layers round differently than on the CPU") {
   // Registered for both keys: without the first, autograd would see a single
   // operator without a derivative, and inference mode uses only the second.
-  static auto autograd = MAKE_TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1);
-  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  static auto autograd = OPENREG_LIBRARY_IMPL(aten, kAutogradKey);
+  static auto library = OPENREG_LIBRARY_IMPL(aten, kDenseKey);
   register_layers(autograd);
   register_layers(library);
 

@@ -6,6 +6,7 @@
 // remains the object that optimizers, hooks and tied modules reference, and
 // only its data moves. PyTorch's own check has a fixed list of backends without
 // PrivateUse1.
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "extension/tensor_impl.h"
 
@@ -19,10 +20,9 @@ namespace {
 /// again when they copy, and fail; SparseCsrTensorImpl would leave its indices
 /// and values on the other device.
 bool is_strided_on_cpu_or_device(c10::DispatchKeySet keys) {
-  constexpr c10::DispatchKeySet kBackends(
-      {c10::BackendComponent::CPUBit, c10::BackendComponent::PrivateUse1Bit});
+  const c10::DispatchKeySet backends({c10::BackendComponent::CPUBit, kBackend});
   return keys.has_any(c10::DispatchKeySet(c10::DispatchKey::Dense)) &&
-      keys.has_any(kBackends);
+      keys.has_any(backends);
 }
 
 // [docs: shallow-copy]
@@ -47,11 +47,11 @@ OPENREG_MECHANISM(
     "aten::_has_compatible_shallow_copy_type",
     "Module.to() creates new Parameters; x.data = y fails across devices") {
   constexpr const char* kName = "_has_compatible_shallow_copy_type";
-  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  static auto library = OPENREG_LIBRARY_IMPL(aten, kDenseKey);
   library.impl(kName, TORCH_FN(has_compatible_shallow_copy_type));
   // PyTorch's composite kernel runs above the Python key. This one must too,
   // so that __torch_dispatch__ does not receive the operator.
-  static auto autograd = MAKE_TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1);
+  static auto autograd = OPENREG_LIBRARY_IMPL(aten, kAutogradKey);
   autograd.impl(kName, TORCH_FN(has_compatible_shallow_copy_type));
 }
 

@@ -2,6 +2,7 @@
 // Sparse COO tensors: the CPU kernels run on indices and values of the device.
 // They have a separate dispatch key, for which the dense fallback is not
 // called.
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "device/device.h"
 #include "kernel/boxed.h"
@@ -56,21 +57,19 @@ OPENREG_MECHANISM(
     "TORCH_LIBRARY_IMPL(_, SparsePrivateUse1): fallback",
     "no sparse COO tensors, no sparse gradients") {
   using c10::DispatchKey;
-  static auto fallback = MAKE_TORCH_LIBRARY_IMPL(_, SparsePrivateUse1);
+  static auto fallback = OPENREG_LIBRARY_IMPL(_, kSparseKey);
   fallback.fallback(
       torch::CppFunction::makeFromBoxedFunction<
           &run_cpu_kernel<DispatchKey::SparseCPU>>());
   // Copies between devices consist of copies of indices and values.
-  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1);
+  static auto library = OPENREG_LIBRARY_IMPL(aten, kSparseKey);
   library.impl("copy_", TORCH_FN(at::native::copy_sparse_wrapper_));
   library.impl(
       "_sparse_coo_tensor_with_dims_and_tensors",
       torch::CppFunction::makeFromBoxedFunction<&make_from_parts>());
   library.impl("copy_sparse_to_sparse_", TORCH_FN(at::native::copy_sparse_));
-  register_over_composites<
-      DispatchKey::SparseCPU,
-      DispatchKey::SparsePrivateUse1>(library);
-  static auto dense = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  register_over_composites<DispatchKey::SparseCPU>(library);
+  static auto dense = OPENREG_LIBRARY_IMPL(aten, kDenseKey);
   dense.impl("_validate_sparse_coo_tensor_args", TORCH_FN(validate_parts));
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Operators that replace or resize the storage of a tensor.
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "memory/allocator.h"
 #include "memory/storage_impl.h"
@@ -113,7 +114,7 @@ OPENREG_MECHANISM(
     storage,
     "TORCH_LIBRARY_IMPL(aten, PrivateUse1): set_",
     "no set_, torch.load or record_stream") {
-  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  static auto library = OPENREG_LIBRARY_IMPL(aten, kDenseKey);
   library.impl(
       "set_.source_Storage_storage_offset", TORCH_FN(set_storage_offset));
   library.impl("set_.source_Storage", TORCH_FN(set_whole_storage));
@@ -121,7 +122,7 @@ OPENREG_MECHANISM(
   library.impl("set_", TORCH_FN(set_empty));
   library.impl("resize_", TORCH_FN(resize_));
   library.impl("record_stream", TORCH_FN(record_stream));
-  static auto quantized = MAKE_TORCH_LIBRARY_IMPL(aten, QuantizedPrivateUse1);
+  static auto quantized = OPENREG_LIBRARY_IMPL(aten, kQuantizedKey);
   quantized.impl(
       "set_.source_Storage_storage_offset", TORCH_FN(set_storage_offset));
 }

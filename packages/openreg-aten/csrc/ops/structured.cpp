@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Pointwise operators, which run the CPU kernels directly under PyTorch's
 // iterator.
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "ops/structured/families.h"
 
@@ -10,7 +11,7 @@ OPENREG_MECHANISM(
     structured,
     "TORCH_LIBRARY_IMPL: structured kernels",
     "pointwise operators on small tensors are slower") {
-  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  static auto library = OPENREG_LIBRARY_IMPL(aten, kDenseKey);
   add_structured_unary(library);
   add_structured_binary(library);
   add_structured_special(library);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // abs, with the DispatchStub that PyTorch's own abs.out calls for the device.
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "kernel/structured.h"
 #include "kernel/wider.h"
@@ -45,9 +46,9 @@ OPENREG_MECHANISM(
     stub,
     "DispatchStub: abs_stub",
     "abs runs the boxed CPU kernel") {
-  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  static auto library = OPENREG_LIBRARY_IMPL(aten, kDenseKey);
   library.impl("abs.out", TORCH_FN(at::native::abs_out));
-  at::native::abs_stub.set_privateuse1_dispatch_ptr(&abs_kernel);
+  set_stub(at::native::abs_stub, &abs_kernel);
 }
 
 } // namespace openreg::aten

@@ -3,6 +3,7 @@
 // implements them only for devices, so they are written here in ATen, as
 // operators of this library that the boxed kernel can run. Dtypes and shapes
 // are as on CUDA: statistics of float16 and bfloat16 are float32.
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "kernel/boxed.h"
 
@@ -299,7 +300,7 @@ OPENREG_MECHANISM(
   static Libraries to{
       {torch::Library::FRAGMENT, "openreg", std::nullopt, __FILE__, __LINE__},
       MAKE_TORCH_LIBRARY_IMPL(openreg, CPU),
-      MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1)};
+      OPENREG_LIBRARY_IMPL(aten, kDenseKey)};
   add<kStats>(to, "aten::batch_norm_stats", "", TORCH_FN(stats));
   add<kGather>(to, "aten::batch_norm_gather_stats", "", TORCH_FN(gather_stats));
   add<kGatherWithCounts>(

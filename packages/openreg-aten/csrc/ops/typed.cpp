@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Operators with typed kernels. All others run boxed, with the same results.
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "ops/typed/families.h"
 
@@ -9,7 +10,7 @@ OPENREG_MECHANISM(
     typed,
     "TORCH_LIBRARY_IMPL: typed kernels",
     "frequently called operators are slower") {
-  static auto library = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
+  static auto library = OPENREG_LIBRARY_IMPL(aten, kDenseKey);
   add_typed_pointwise(library);
   add_typed_layers(library);
   add_typed_images(library);

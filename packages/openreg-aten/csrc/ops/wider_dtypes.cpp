@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Preparations for operators that need more than a cast to compute in a wider
 // dtype.
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "kernel/boxed.h"
 #include "kernel/wider.h"
@@ -151,8 +152,8 @@ OPENREG_MECHANISM(
   use_wider_dtypes();
   prepare_wider("aten::histc", &place_between_integers);
   prepare_wider("aten::nansum", &sum_without_nan);
-  static auto kernels = MAKE_TORCH_LIBRARY_IMPL(aten, PrivateUse1);
-  static auto autograd = MAKE_TORCH_LIBRARY_IMPL(aten, AutogradPrivateUse1);
+  static auto kernels = OPENREG_LIBRARY_IMPL(aten, kDenseKey);
+  static auto autograd = OPENREG_LIBRARY_IMPL(aten, kAutogradKey);
   add_fourier_transforms(kernels);
   add_fourier_transforms(autograd);
 }

@@ -2,6 +2,7 @@
 // The generator class and the default generators.
 #include "random/generator.h"
 
+#include "base/keys.h"
 #include "base/mechanism.h"
 #include "device/device.h"
 #include "device/gil.h"
@@ -63,9 +64,7 @@ at::Generator cpu_generator_with(const c10::TensorImpl& state) {
 class GeneratorImpl final : public c10::GeneratorImpl {
  public:
   GeneratorImpl(c10::DeviceIndex device, std::shared_ptr<GeneratorState> state)
-      : c10::GeneratorImpl(
-            c10::Device(c10::kPrivateUse1, device),
-            c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
+      : c10::GeneratorImpl(c10::Device(kDeviceType, device), kDenseKeySet),
         state_(std::move(state)) {}
 
   at::Generator cpu_for(orStream_t stream) {
@@ -261,12 +260,11 @@ at::Generator prepare_cpu_generator(
   // Through the hooks, which have none if the mechanism is disabled.
   const at::Generator& chosen = generator
       ? *generator
-      : at::globalContext().defaultGenerator(
-            c10::Device(c10::kPrivateUse1, device));
+      : at::globalContext().defaultGenerator(c10::Device(kDeviceType, device));
   TORCH_CHECK(
-      chosen.device().type() == c10::kPrivateUse1,
+      chosen.device().type() == kDeviceType,
       "Expected a '",
-      c10::DeviceTypeName(c10::kPrivateUse1, /*lower_case=*/true),
+      device_type_name(),
       "' device type for generator but found '",
       chosen.device().type(),
       "'");

@@ -2,6 +2,7 @@
 // The output metadata cache, and the keys of its entries.
 #include "results/output_metadata.h"
 
+#include "base/keys.h"
 #include "codec/components.h"
 
 #include <ATen/Context.h>
@@ -129,7 +130,7 @@ void CallKey::add(const at::Tensor& tensor) {
   }
   may_raise_ = may_raise_ ||
       c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/false);
-  if (impl.device_type() == c10::kPrivateUse1) {
+  if (impl.device_type() == kDeviceType) {
     bytes_ += static_cast<size_t>(impl.numel()) * impl.itemsize();
   }
   const void* storage = impl.storage().unsafeGetStorageImpl();

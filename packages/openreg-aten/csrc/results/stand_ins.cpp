@@ -4,6 +4,7 @@
 
 #include "alias/device_finder.h"
 #include "alias/extent.h"
+#include "base/keys.h"
 #include "memory/cpu_allocator.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -226,7 +227,7 @@ at::Tensor StandInCall::stand_in_of(
   if (!tensor.defined()) {
     return tensor;
   }
-  if (!tensor.is_privateuseone()) {
+  if (tensor.device().type() != kDeviceType) {
     refused_ = refused_ || !is_accepted_from_host(tensor, argument);
     return tensor;
   }

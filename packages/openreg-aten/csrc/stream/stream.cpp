@@ -2,6 +2,7 @@
 // Current streams per thread, and the stream pool.
 #include "stream/stream.h"
 
+#include "base/keys.h"
 #include "base/thread_local.h"
 #include "device/activity.h"
 #include "device/device.h"
@@ -65,8 +66,7 @@ thread_local std::vector<c10::StreamId> t_current;
 OPENREG_THREAD_LOCAL bool t_has_chosen = false;
 
 c10::Stream make_stream(c10::DeviceIndex device, c10::StreamId id) {
-  return c10::Stream(
-      c10::Stream::UNSAFE, c10::Device(c10::kPrivateUse1, device), id);
+  return c10::Stream(c10::Stream::UNSAFE, c10::Device(kDeviceType, device), id);
 }
 
 c10::StreamId current_id(c10::DeviceIndex device) {
@@ -124,9 +124,9 @@ c10::Stream default_stream(c10::DeviceIndex device) {
 void check_stream(const c10::Stream& stream) {
   const c10::Device device = stream.device();
   TORCH_CHECK(
-      device.type() == c10::kPrivateUse1,
+      device.type() == kDeviceType,
       "expected a stream on device type ",
-      c10::kPrivateUse1,
+      kDeviceType,
       ", but got a stream on ",
       device);
   check_device(device.index());
@@ -136,10 +136,10 @@ void check_stream(const c10::Stream& stream) {
       owner == device.index(),
       "stream ",
       stream.id(),
-      " belongs to device openreg:",
-      owner,
-      ", not to openreg:",
-      static_cast<int>(device.index()));
+      " belongs to device ",
+      c10::Device(kDeviceType, static_cast<c10::DeviceIndex>(owner)),
+      ", not to ",
+      device);
 }
 
 c10::Stream external_stream(c10::DeviceIndex device, orStream_t handle) {

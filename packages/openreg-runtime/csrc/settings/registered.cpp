@@ -19,7 +19,7 @@ namespace {
 struct Entry {
   Setting setting;
   std::string initial;
-  std::optional<orSettingKind> kind; // none for OPENREG_DISABLE
+  std::optional<orSettingKind> kind; // none for the ones of the registry
   std::optional<Error> error;        // of a wrong value
 
   const Setting& checked() const {
@@ -29,6 +29,16 @@ struct Entry {
     return setting;
   }
 };
+
+/// Calls `check` with the setting, and keeps its error.
+template <typename Check>
+void read(Entry& entry, const Check& check) {
+  try {
+    check(entry.setting);
+  } catch (const Failure& failure) {
+    entry.error = failure.error();
+  }
+}
 
 struct Registry {
   std::mutex mutex;
@@ -42,6 +52,20 @@ struct Registry {
         "parts of the libraries above that are left out, by name");
     read_names(disable);
     entries.push_back({std::move(disable), kNone, {}, {}});
+
+    // Here, because it decides how the library that it is for is loaded.
+    constexpr const char* kOwnName = "openreg";
+    Setting device = look_up(
+        "OPENREG_DEVICE",
+        kOwnName,
+        "the device type in PyTorch: openreg, or cuda (with openreg-cuda)");
+    read(
+        entries.emplace_back(Entry{std::move(device), kOwnName, {}, {}}),
+        [&](const Setting& setting) {
+          if (setting.value != kOwnName && setting.value != "cuda") {
+            reject(setting, "openreg or cuda");
+          }
+        });
   }
 
   const Entry* find(std::string_view name) const {
@@ -57,18 +81,6 @@ struct Registry {
 Registry& registry() {
   static auto* value = new Registry;
   return *value;
-}
-
-void read(Entry& entry) {
-  try {
-    if (entry.kind == orSettingSwitch) {
-      read_switch(entry.setting);
-    } else {
-      read_number(entry.setting, 0, UINT64_MAX, "a whole number");
-    }
-  } catch (const Failure& failure) {
-    entry.error = failure.error();
-  }
 }
 
 } // namespace
@@ -97,7 +109,13 @@ void add(
   }
   if (known == nullptr) {
     Entry entry{look_up(name, initial, description), initial, kind, {}};
-    read(entry);
+    read(entry, [kind](Setting& setting) {
+      if (kind == orSettingSwitch) {
+        read_switch(setting);
+      } else {
+        read_number(setting, 0, UINT64_MAX, "a whole number");
+      }
+    });
     all.entries.push_back(std::move(entry));
   }
 }

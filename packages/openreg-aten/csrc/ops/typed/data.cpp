@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Values, copies, indices and random numbers.
+#include "base/keys.h"
 #include "ops/typed/add_operators.h"
 #include "ops/typed/families.h"
 
@@ -10,7 +11,7 @@ namespace {
 /// As on CUDA, the value may be on a device other than that of the tensor.
 at::Tensor& fill_with_tensor(at::Tensor& self, const at::Tensor& value) {
   const bool reads_value = value.device() != self.device() &&
-      value.device().type() == c10::kPrivateUse1 && value.dim() == 0;
+      value.device().type() == kDeviceType && value.dim() == 0;
   return reads_value ? self.fill_(value.item())
                      : TypedKernel<at::_ops::fill__Tensor>::run(self, value);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Layers and losses, forward and backward.
+#include "base/keys.h"
 #include "ops/typed/add_operators.h"
 #include "ops/typed/families.h"
 
@@ -7,12 +8,16 @@ namespace openreg::aten {
 
 void add_typed_layers(torch::Library& library) {
   namespace ops = at::_ops;
-  // Normalization and softmax.
+  // Softmax; ops/cuda_operators.cpp has the kernels for CUDA.
+  if (!kIsCuda) {
+    add_typed_operators<
+        ops::_softmax,
+        ops::_log_softmax,
+        ops::_softmax_backward_data,
+        ops::_log_softmax_backward_data>(library);
+  }
+  // Normalization.
   add_typed_operators<
-      ops::_softmax,
-      ops::_log_softmax,
-      ops::_softmax_backward_data,
-      ops::_log_softmax_backward_data,
       ops::native_layer_norm,
       ops::native_layer_norm_backward,
       ops::native_group_norm,
