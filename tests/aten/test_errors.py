@@ -146,7 +146,7 @@ def test_module_functions_exchange_devices() -> None:
     assert _C.maybe_exchange_device(0) == 1
     free, total = _C.memory_info(1)
     assert 0 < free <= total
-    assert openreg_aten.__all__ == ["mechanisms", "take_ranges"]
+    assert openreg_aten.__all__ == ["device_type", "mechanisms", "take_ranges"]
 
 
 def test_wrong_environment_fails_at_first_use_not_at_import(run_python) -> None:

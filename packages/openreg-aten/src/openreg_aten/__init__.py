@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Simulated OpenReg devices behind PyTorch's PrivateUse1 extension points.
 
+With ``OPENREG_DEVICE=cuda``, they use the extension points of CUDA instead, which a
+build of PyTorch for the CPU leaves free.
+
 Importing this package registers every mechanism with PyTorch. It adds devices of type
 ``privateuseone`` with eager operators, streams, events, random numbers and
 memory statistics. torch-openreg adds the name ``openreg``, autoloading and
@@ -17,7 +20,10 @@ from openreg_aten import _versions
 
 _versions.check()
 
-import openreg_runtime  # noqa: F401
+from openreg_aten import _device_type
+
+_device_type.load()
+
 import torch  # noqa: F401
 
 from openreg_aten import _privateuse1
@@ -31,7 +37,12 @@ _device_module.register()
 atexit.register(_C.drain_autograd)
 
 __version__ = _versions.OWN_VERSION
-__all__ = ["mechanisms", "take_ranges"]
+__all__ = ["device_type", "mechanisms", "take_ranges"]
+
+
+def device_type() -> str:
+    """Returns the device type in PyTorch, such as ``"openreg"`` or ``"cuda"``."""
+    return _C.device_type()
 
 
 def mechanisms() -> list[tuple[str, str, str, str, bool]]:

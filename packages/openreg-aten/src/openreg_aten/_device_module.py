@@ -12,32 +12,45 @@ import types
 import torch
 from torch.utils.backend_registration import rename_privateuse1_backend
 
-from openreg_aten import _C, _autocast, _versions
+from openreg_aten import _C, _autocast, _device_type, _versions
 
 _DEFAULT_NAME = "privateuseone"
 
 
 def register() -> None:
-    """Registers the module, unless the backend already has a name and thus a module."""
+    """Registers the module, unless the backend already has a name and thus a module.
+
+    CUDA devices have a module, ``torch.cuda``. openreg-cuda makes it complete. Without
+    it, the minimal functions replace functions that need a build for CUDA.
+    """
+    if _device_type.is_cuda():
+        if not hasattr(torch._C, "_cuda_init"):
+            _fill(torch.cuda)
+        return
     renamed = torch._C._get_privateuse1_backend_name() != _DEFAULT_NAME
     if renamed or hasattr(torch, _DEFAULT_NAME):
         return
     module = types.ModuleType(f"torch.{_DEFAULT_NAME}", __doc__)
-    for name in (
-        "current_device",
-        "device_count",
-        "is_initialized",
-        "set_device",
-        "synchronize",
-    ):
-        setattr(module, name, getattr(_C, name))
-    module.is_available = _is_available  # type: ignore[attr-defined]
-    module._lazy_init = _lazy_init  # type: ignore[attr-defined]
-    module._is_in_bad_fork = _C.is_in_bad_fork  # type: ignore[attr-defined]
-    module.manual_seed_all = _manual_seed_all  # type: ignore[attr-defined]
+    _fill(module)
     module.get_amp_supported_dtype = _autocast.get_amp_supported_dtype  # type: ignore[attr-defined]
     module.__getattr__ = _missing  # type: ignore[method-assign]
     torch._register_device_module(_DEFAULT_NAME, module)  # type: ignore[no-untyped-call]
+
+
+def _fill(module: types.ModuleType) -> None:
+    functions = {
+        "current_device": _C.current_device,
+        "device_count": _C.device_count,
+        "is_initialized": _C.is_initialized,
+        "set_device": _C.set_device,
+        "synchronize": _synchronize,
+        "is_available": _is_available,
+        "_lazy_init": _lazy_init,
+        "_is_in_bad_fork": _C.is_in_bad_fork,
+        "manual_seed_all": _manual_seed_all,
+    }
+    for name, function in functions.items():
+        setattr(module, name, function)
 
 
 def _missing(name: str) -> object:
@@ -57,8 +70,13 @@ def _lazy_init() -> None:
     renamed to the default name.
     """
     _C.init()
-    if torch._C._get_privateuse1_backend_name() == _DEFAULT_NAME:
+    if _C.device_type() == _DEFAULT_NAME:
         rename_privateuse1_backend(_DEFAULT_NAME)
+
+
+def _synchronize(device: int | None = None) -> None:
+    """Waits for all streams of a device, by default the current one."""
+    _C.synchronize(_C.current_device() if device is None else device)
 
 
 def _is_available() -> bool:

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rejects a second PrivateUse1 backend: a process can have only one."""
+"""Rejects a second backend in the same slot: a process can have only one."""
 
 from __future__ import annotations
 
 import sys
 
 import torch
+
+from openreg_aten import _device_type
 
 
 def check() -> None:
@@ -17,8 +19,8 @@ def check() -> None:
     Raises:
         RuntimeError: If another backend has registered operators.
     """
-    if "openreg_aten._C" in sys.modules:
-        return
+    if "openreg_aten._C" in sys.modules or _device_type.is_cuda():
+        return  # a torch with CUDA devices was rejected before it was loaded
     if torch._C._dispatch_has_kernel_for_dispatch_key(
         "aten::empty.memory_format", "PrivateUse1"
     ):
