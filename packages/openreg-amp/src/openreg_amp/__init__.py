@@ -23,9 +23,15 @@ __all__ = ["get_amp_supported_dtype", "rules"]
 
 
 def _is_enabled() -> bool:
-    """Reads ``OPENREG_DISABLE`` if this process uses OpenReg devices."""
+    """Reads the settings if this process uses OpenReg devices.
+
+    PyTorch itself registers the rules for CUDA.
+    """
     runtime = sys.modules.get("openreg_runtime")
-    return runtime is None or "autocast" not in runtime.setting("OPENREG_DISABLE").names
+    return runtime is None or (
+        "autocast" not in runtime.setting("OPENREG_DISABLE").names
+        and runtime.setting("OPENREG_DEVICE").value != "cuda"
+    )
 
 
 _enabled = _is_enabled()
@@ -38,7 +44,8 @@ def rules() -> list[tuple[str, str]]:
         Pairs of a qualified operator (``"aten::mm"``, ``"aten::pow.Scalar"``) and
         its policy: ``lower_precision_fp``, ``fp32``, ``fp32_set_opt_dtype``,
         ``fp32_append_dtype``, ``promote`` (see ``ATen/autocast_mode.h``) or
-        ``banned``. Empty if ``OPENREG_DISABLE`` names ``autocast``.
+        ``banned``. Empty if ``OPENREG_DISABLE`` names ``autocast``, or with
+        ``OPENREG_DEVICE=cuda``.
     """
     return _C.rules() if _enabled else []
 

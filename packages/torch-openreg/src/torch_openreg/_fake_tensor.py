@@ -15,6 +15,8 @@ from torch._subclasses import fake_impls
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils import _pytree as pytree
 
+from torch_openreg.openreg._utils import device_type
+
 _Impl = Callable[..., Any]
 _Operator = torch._ops.OpOverload[..., Any]
 
@@ -36,7 +38,7 @@ def _as_on_the_cpu(theirs: _Impl) -> _Impl:
     def run(
         fake_mode: FakeTensorMode, func: _Operator, *args: Any, **kwargs: Any
     ) -> Any:
-        ours = torch._C._get_privateuse1_backend_name()
+        ours = device_type()
         devices = {
             each.fake_device
             for each in pytree.tree_leaves((args, kwargs))

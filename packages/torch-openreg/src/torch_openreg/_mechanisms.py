@@ -134,6 +134,24 @@ _TABLE = (
 )
 _FOLDER = "torch-openreg/src/torch_openreg"
 
+# CUDA has its own in PyTorch, or they are for PrivateUse1 only.
+_OFF_AS_CUDA = frozenset(
+    {
+        "rename",
+        "device_module",
+        "methods",
+        "autocast",
+        "process_group",
+        "symmetric_memory",
+        "activity_profiler",
+        "device_interface",
+        "inductor",
+        "dynamo_backend",
+        "aoti_runner",
+        "aoti_eager",
+    }
+)
+
 # Extension points that this version does not use: name, PyTorch API, features that do
 # not work. docs/mechanisms/planned.md shows the failure of each.
 _PLANNED: tuple[tuple[str, str, str], ...] = ()
@@ -141,6 +159,8 @@ _PLANNED: tuple[tuple[str, str, str], ...] = ()
 
 def is_enabled(name: str) -> bool:
     """Returns whether the mechanism of this name is on."""
+    if name in _OFF_AS_CUDA and _settings.is_cuda():
+        return False
     return not _settings.is_disabled(name)
 
 

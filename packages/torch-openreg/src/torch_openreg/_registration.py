@@ -54,7 +54,8 @@ def register() -> None:
         _register_profiler()
     if is_enabled("rng_graphsafe"):
         _register_graphsafe_generators()
-    _register_compilers()
+    if not _settings.is_cuda():
+        _register_compilers()
     _registered = True
     if sanitized:
         _enable_sanitizer()
@@ -117,7 +118,9 @@ def _register_graphsafe_generators() -> None:
     # openreg_aten registers the generators. torch has already loaded this module.
     from torch._functorch._aot_autograd.utils import register_graphsafe_rng_device_type
 
-    register_graphsafe_rng_device_type(torch._C._get_privateuse1_backend_name())
+    from openreg_aten import _C
+
+    register_graphsafe_rng_device_type(_C.device_type())
 
 
 def _load_autocast_rules() -> None:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def device_type() -> str:
-    """Returns the device name: ``openreg``, unless the rename is left out."""
-    return torch._C._get_privateuse1_backend_name()
+    """Returns the device name: ``openreg``, unless a setting changes it."""
+    return _C.device_type()
 
 
 def _get_device_index(

@@ -330,13 +330,19 @@ def stream(stream: torch.Stream | None) -> StreamContext:
     return StreamContext(stream)
 
 
+_TYPES = torch._C._autograd.DeviceType
+_DEVICE_TYPE: int = (
+    _TYPES.CUDA if device_type() == "cuda" else _TYPES.PrivateUse1
+).value
+
+
 def _wrap(cls: type[_Stream], device: int, stream_id: int) -> _Stream:
     """Creates the object of an existing stream."""
     return torch.Stream.__new__(
         cls,
         stream_id=stream_id,
         device_index=device,
-        device_type=torch._C._autograd.DeviceType.PrivateUse1.value,
+        device_type=_DEVICE_TYPE,
     )
 
 
