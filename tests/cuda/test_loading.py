@@ -124,3 +124,35 @@ def test_the_command_shows_its_usage(
     ended = as_cuda(*arguments)
     assert ended.returncode == 2
     assert ended.stderr.startswith("usage: python -m openreg_cuda")
+
+
+def test_the_report_lists_lines_to_change(
+    as_cuda: Callable[..., object], tmp_path: Path
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import torch\n"
+        "x = torch.ones(2).cuda()\n"
+        "for _ in range(3):\n"
+        "    torch.cuda.synchronize()\n"
+        "with torch.cuda.stream(torch.cuda.Stream()):\n"
+        "    torch.cuda.Event().record()\n"
+        "torch.nn.Linear(2, 2).cuda()\n"
+        "torch.cuda.nvtx.mark('only for CUDA')\n"
+        "torch.randn(2, device='cuda')\n"
+    )
+    ended = as_cuda("report", script)
+    assert ended.returncode == 0, ended.stderr
+    report = ended.stderr.partition("openreg_cuda: calls")[2]
+    for name, number, instead in (
+        ("Module.cuda", 7, "Module.to(device)"),
+        ("Tensor.cuda", 2, "Tensor.to(device)"),
+        ("torch.cuda.Event", 6, "torch.Event"),
+        ("torch.cuda.Stream", 5, "torch.Stream"),
+        ("torch.cuda.stream", 5, "the stream as a context manager"),
+        ("torch.cuda.synchronize", 4, "torch.accelerator.synchronize"),
+    ):
+        lines = report.partition(f"  {name}: use {instead}\n")[2].splitlines()
+        assert lines[0].startswith(f"    {script}:{number}: ")
+    assert "torch.cuda.synchronize() (3 times)" in report
+    assert "nvtx" not in report

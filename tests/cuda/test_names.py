@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.cuda.comm
 
 import torch_openreg.openreg
 from openreg_cuda import _names, _refused, _table

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from openreg_cuda import (
     _utilities,
 )
 from openreg_cuda._backend import compiled, openreg
-from openreg_cuda._loading import SimulationWarning
+from openreg_cuda._loading import REPORT, SimulationWarning
 
 _completed = False
 
@@ -49,6 +50,10 @@ def complete() -> None:
     _storage.replace()
     _tensor_types.replace()
     _utilities.replace()
+    if os.environ.get(REPORT) == "1":
+        from openreg_cuda import _report
+
+        _report.watch()
 
 
 def start() -> None:

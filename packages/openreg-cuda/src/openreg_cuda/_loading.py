@@ -16,6 +16,8 @@ import sys
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
+REPORT = "OPENREG_CUDA_REPORT"  # 1: report calls that have a form for every device
+
 _prepared = False
 _named = False
 

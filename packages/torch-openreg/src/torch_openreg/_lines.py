@@ -80,12 +80,20 @@ def _frame_of(thread: int) -> FrameType | None:
                 gc.enable()
 
 
+def caller_place(frame: FrameType) -> Place | None:
+    """Returns the line of a frame, or None if it belongs to a library."""
+    file = frame.f_code.co_filename
+    if file.startswith(_LIBRARIES) or file.startswith("<frozen"):
+        return None
+    # Only the module can load the text of a file in an archive.
+    linecache.lazycache(file, frame.f_globals)
+    return Place(file, frame.f_lineno)
+
+
 def _innermost(frame: FrameType | None) -> Place | None:
     while frame is not None:
-        file = frame.f_code.co_filename
-        if not file.startswith(_LIBRARIES) and not file.startswith("<frozen"):
-            # Only the module can load the text of a file in an archive.
-            linecache.lazycache(file, frame.f_globals)
-            return Place(file, frame.f_lineno)
+        place = caller_place(frame)
+        if place is not None:
+            return place
         frame = frame.f_back
     return None
