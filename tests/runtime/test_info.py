@@ -121,6 +121,7 @@ def test_settings_name_value_source_and_meaning() -> None:
         "OPENREG_WAIT_TIMEOUT",
         "OPENREG_FAILURES",
         "OPENREG_DISABLE",
+        "OPENREG_DEVICE",
     }
     for setting in settings.values():
         expected = "environment" if setting.name in os.environ else "default"
@@ -143,6 +144,21 @@ def test_disable_is_a_list_of_names(run_script) -> None:
     done = run_script(source, OPENREG_DISABLE=" one,,two ,", OPENREG_DEVICE_COUNT="x")
     assert done.stdout == "['one', 'two']\n", done.stderr
     assert run_script(source, OPENREG_DISABLE="none").stdout == "[]\n"
+
+
+def test_device_is_one_of_two_names(run_script) -> None:
+    source = """
+        import openreg_runtime as r
+        try:
+            print(r.setting("OPENREG_DEVICE").value)
+        except r.OpenRegError as error:
+            print(error)
+        """
+    assert run_script(source).stdout == "openreg\n"
+    done = run_script(source, OPENREG_DEVICE="cuda", OPENREG_DEVICE_COUNT="x")
+    assert done.stdout == "cuda\n"
+    wrong = run_script(source, OPENREG_DEVICE="xpu").stdout
+    assert "OPENREG_DEVICE='xpu' is not valid: expected openreg or cuda" in wrong
 
 
 REGISTER = """

@@ -161,6 +161,29 @@ TEST(orGetSettingByName, DisableIsEmptyByDefault) {
   EXPECT_EQ(setting.nameCount, 0u);
 }
 
+TEST_F(Settings, DeviceIsOpenregOrCuda) {
+  const auto error = [] {
+    orSetting setting = OPENREG_SETTING_INIT;
+    return orGetSettingByName("OPENREG_DEVICE", &setting);
+  };
+  EXPECT_EXIT(
+      {
+        setenv("OPENREG_DEVICE", "cuda", 1);
+        EXPECT_STREQ(setting_of("OPENREG_DEVICE").value, "cuda");
+        finish();
+      },
+      testing::ExitedWithCode(0),
+      "^$");
+  EXPECT_EXIT(
+      {
+        setenv("OPENREG_DEVICE", "xpu", 1);
+        EXPECT_EQ(error(), orErrorInvalidValue);
+        finish();
+      },
+      testing::ExitedWithCode(0),
+      "^$");
+}
+
 constexpr const char* kText = "of a test";
 
 TEST(orRegisterSetting, AddsTheVariableToTheSettings) {
