@@ -83,3 +83,13 @@ def test_gradients_reach_the_tensors_inside(device: str, same) -> None:
         (x * x).to_padded_tensor(0.0).sum().backward()
         grads.append([each.grad for each in leaves])
     same(grads[1], grads[0])
+
+
+def test_attention_of_nested_tensors_equals_the_cpu(device: str, same) -> None:
+    def attend(place: str) -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        parts = [torch.randn(2, size, 8) for size in (3, 5)]
+        x = torch.nested.nested_tensor(parts, device=place)
+        return inside(torch.nn.functional.scaled_dot_product_attention(x, x, x))
+
+    same(attend(device), attend("cpu"))

@@ -13,6 +13,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.testing import assert_close
 
 import openreg_aten
@@ -72,7 +73,7 @@ def test_leaves_out_what_pytorch_offers_to_privateuse1_only() -> None:
 def test_reports_errors_as_cuda_does() -> None:
     with pytest.raises(RuntimeError, match="^CUDA error: invalid device ordinal"):
         torch.ones(1, device="cuda:7")
-    with pytest.raises(NotImplementedError, match="\"geqrf_cuda\" not implemented"):
+    with pytest.raises(NotImplementedError, match='"geqrf_cuda" not implemented'):
         torch.geqrf(torch.ones(2, 2, dtype=torch.half, device="cuda"))
 
 
@@ -136,6 +137,29 @@ def test_computes_ctc_loss_as_the_cpu() -> None:
         lambda x: F.ctc_loss(x.log_softmax(2), targets.to(x.device), *lengths),
         seeded(6, 2, 5),
     )
+
+
+@pytest.mark.parametrize("name", ["mm", "bmm", "addmm", "baddbmm"])
+def test_multiplies_with_a_wider_result(name: str) -> None:
+    size = (2, 3, 3) if "b" in name else (3, 3)
+    operands = [seeded(*size, seed=seed).half() for seed in range(3)]
+    operands = operands[0 if "add" in name else 1 :]
+    function = getattr(torch, name)
+    there = [each.to("cuda") for each in operands]
+    expected = function(*(each.float() for each in operands))
+    out = torch.empty(0, device="cuda")
+    function(*there, out_dtype=torch.float32, out=out)
+    for result in (function(*there, out_dtype=torch.float32), out):
+        assert torch.equal(result.cpu(), expected)
+
+
+@pytest.mark.parametrize("backend", ["EFFICIENT_ATTENTION", "CUDNN_ATTENTION"])
+def test_computes_attention_with_a_backend_of_cuda(backend: str) -> None:
+    def attend(*qkv: Tensor) -> Tensor:
+        with sdpa_kernel(getattr(SDPBackend, backend if qkv[0].is_cuda else "MATH")):
+            return F.scaled_dot_product_attention(*qkv)
+
+    same(attend, *(seeded(2, 3, 8, 16, seed=seed) for seed in range(3)))
 
 
 @pytest.mark.parametrize("mask", ["none", "causal", "bool", "float"])
@@ -232,7 +256,9 @@ def test_pins_memory() -> None:
 
 
 def test_raises_an_error_if_memory_is_exhausted() -> None:
-    with pytest.raises(torch.OutOfMemoryError, match="^CUDA out of memory. Tried to allocate"):
+    with pytest.raises(
+        torch.OutOfMemoryError, match="^CUDA out of memory. Tried to allocate"
+    ):
         torch.empty(1 << 50, dtype=torch.uint8, device="cuda")
     gc.collect()
     assert torch.ones(2, device="cuda").sum().item() == 2

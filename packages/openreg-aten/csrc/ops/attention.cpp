@@ -6,7 +6,9 @@
 #include "base/keys.h"
 #include "base/mechanism.h"
 
+#include <ATen/Context.h>
 #include <ATen/native/transformers/attention.h>
+#include <ATen/native/transformers/sdp_utils_cpp.h>
 #include <ATen/ops/_fused_sdp_choice_ops.h>
 
 namespace openreg::aten {
@@ -37,19 +39,34 @@ int64_t choose_attention(
     bool is_causal,
     std::optional<double> scale,
     bool enable_gqa) {
+  constexpr auto kMath = static_cast<int64_t>(sdp::SDPBackend::math);
+  if (query.is_nested()) {
+    return kMath; // as on the CPU; a nested tensor has no strides to describe
+  }
   const bool masked = mask && mask->defined();
-  // Calls the CPU kernel directly, because modes and transforms have already
-  // run.
-  return at::_ops::_fused_sdp_choice::redispatch(
-      c10::DispatchKeySet(c10::DispatchKey::CPU),
-      without_data(query),
-      without_data(key),
-      without_data(value),
-      masked ? std::optional(without_data(*mask)) : std::nullopt,
-      dropout_p,
-      is_causal,
-      scale,
-      enable_gqa);
+  try {
+    // Calls the CPU kernel directly, because modes and transforms have already
+    // run.
+    return at::_ops::_fused_sdp_choice::redispatch(
+        c10::DispatchKeySet(c10::DispatchKey::CPU),
+        without_data(query),
+        without_data(key),
+        without_data(value),
+        masked ? std::optional(without_data(*mask)) : std::nullopt,
+        dropout_p,
+        is_causal,
+        scale,
+        enable_gqa);
+  } catch (const c10::Error&) {
+    // No enabled kernel fits. CUDA has two more, which compute the same.
+    const auto& context = at::globalContext();
+    if (kIsCuda &&
+        (context.userEnabledMemEfficientSDP() ||
+         context.userEnabledCuDNNSDP())) {
+      return kMath;
+    }
+    throw;
+  }
 }
 
 OPENREG_MECHANISM(

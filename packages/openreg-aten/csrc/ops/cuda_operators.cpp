@@ -38,6 +38,24 @@ void softmax_out(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   run_cpu_kernel<>(op, stack);
 }
 
+/// Runs a matrix product with a wider result, such as mm.dtype, on operands of
+/// the wider dtype, which is also how CUDA accumulates.
+void multiply_wider(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const auto& schema = op.schema();
+  const auto first =
+      stack->end() - static_cast<std::ptrdiff_t>(schema.arguments().size());
+  const auto dtype = first + *schema.argumentIndexWithName("out_dtype");
+  for (auto operand = first; operand != dtype; ++operand) {
+    *operand = operand->toTensor().to(dtype->toScalarType());
+  }
+  stack->erase(dtype);
+  c10::Dispatcher::singleton()
+      .findSchemaOrThrow(
+          schema.name().c_str(),
+          schema.overload_name() == "dtype_out" ? "out" : "")
+      .callBoxed(*stack);
+}
+
 /// at::ctc_loss then calls the operators that the CPU has.
 bool use_no_library(
     const at::Tensor&,
@@ -72,6 +90,13 @@ void add_cuda_operators(torch::Library& library) {
   for (const char* name : {"_softmax.out", "_log_softmax.out"}) {
     library.impl(
         name, torch::CppFunction::makeFromBoxedFunction<&softmax_out>());
+  }
+  for (const char* name : {"mm", "bmm", "addmm", "baddbmm"}) {
+    for (const char* overload : {".dtype", ".dtype_out"}) {
+      library.impl(
+          (std::string(name) + overload).c_str(),
+          torch::CppFunction::makeFromBoxedFunction<&multiply_wider>());
+    }
   }
   for (const char* name : {"_use_cudnn_ctc_loss", "_use_miopen_ctc_loss"}) {
     library.impl(name, TORCH_FN(use_no_library));
