@@ -71,7 +71,7 @@ def test_leaves_out_what_pytorch_offers_to_privateuse1_only() -> None:
 
 
 def test_reports_errors_as_cuda_does() -> None:
-    with pytest.raises(RuntimeError, match="^CUDA error: invalid device ordinal"):
+    with pytest.raises(RuntimeError, match=r"^CUDA error: invalid device ordinal"):
         torch.ones(1, device="cuda:7")
     with pytest.raises(NotImplementedError, match='"geqrf_cuda" not implemented'):
         torch.geqrf(torch.ones(2, 2, dtype=torch.half, device="cuda"))
@@ -256,9 +256,7 @@ def test_pins_memory() -> None:
 
 
 def test_raises_an_error_if_memory_is_exhausted() -> None:
-    with pytest.raises(
-        torch.OutOfMemoryError, match="^CUDA out of memory. Tried to allocate"
-    ):
+    with pytest.raises(torch.OutOfMemoryError, match=r"^CUDA out of memory\. Tried"):
         torch.empty(1 << 50, dtype=torch.uint8, device="cuda")
     gc.collect()
     assert torch.ones(2, device="cuda").sum().item() == 2
