@@ -1,35 +1,73 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keeps gloo away from device tensors.
+"""``torch.distributed`` for device tensors: occl serves the name nccl.
 
-A CPU build's gloo counts CUDA among its devices, has no algorithms for it, and ends the
-process at the first collective.
+gloo serves only the CPU: a CPU build's gloo counts CUDA among its devices, has no
+algorithms for it, and ends the process at the first collective.
 """
 
 from __future__ import annotations
 
+import sys
+from datetime import timedelta
+from importlib.util import find_spec
 from typing import Any
 
 import torch
 
 
+class ProcessGroupNCCL:
+    """Stands for PyTorch's class, for programs that pass its options."""
+
+    class Options:
+        """Options of NCCL, which have no effect except the time limit."""
+
+        def __init__(self, is_high_priority_stream: bool = False) -> None:
+            self.is_high_priority_stream = is_high_priority_stream
+            self._timeout = timedelta(minutes=10)
+
+
 def replace() -> None:
-    """Makes groups of gloo serve only the CPU."""
+    """Gives device tensors occl under the name nccl, if it is installed."""
     if not torch.distributed.is_available():
         return
-    from torch.distributed.distributed_c10d import BackendConfig
+    from torch.distributed import distributed_c10d
 
-    read: Any = BackendConfig.__init__
+    c10d: Any = distributed_c10d
+    serves_nccl = find_spec("openreg_distributed") is not None
+    if serves_nccl:
+        c10d.Backend.register_backend(
+            "occl", _create, extended_api=True, devices=["cuda"]
+        )
+        c10d._NCCL_AVAILABLE = True
+        c10d.ProcessGroupNCCL = ProcessGroupNCCL
+        torch.distributed.ProcessGroupNCCL = ProcessGroupNCCL  # type: ignore[misc,assignment]
+    read = c10d.BackendConfig.__init__
 
-    def read_and_check(self: Any, backend: Any) -> None:
+    def read_and_replace(self: Any, backend: Any) -> None:
         read(self, backend)
         devices = self.device_backend_map
-        if devices.get("cuda") != "gloo":
-            return
-        if ":" in str(backend):
+        chosen = devices.get("cuda")
+        if chosen == "nccl" and serves_nccl:
+            devices["cuda"] = c10d.Backend("occl")
+        elif chosen == "gloo" and ":" in str(backend):
             raise RuntimeError(
                 f"backend: {str(backend)!r} assigns gloo to CUDA tensors, which it "
-                "cannot serve on a simulated CUDA device"
+                "cannot serve on a simulated CUDA device; use cuda:nccl"
             )
-        del devices["cuda"]
+        elif chosen == "gloo":
+            del devices["cuda"]
 
-    BackendConfig.__init__ = read_and_check  # type: ignore[method-assign]
+    c10d.BackendConfig.__init__ = read_and_replace
+
+
+def _create(options: Any, backend_options: Any) -> Any:
+    from openreg_distributed import _engine
+
+    # PyTorch makes NCCL the default of the group before it creates the backend.
+    caller = sys._getframe(1).f_locals
+    if caller.get("backend") in ("nccl", "occl", "undefined"):
+        group = caller["pg"]
+        group._set_default_backend(type(group).BackendType.CUSTOM)
+    if isinstance(backend_options, ProcessGroupNCCL.Options):
+        backend_options = None
+    return _engine.create(options, backend_options)

@@ -3,6 +3,7 @@
 // stream. The stream's thread runs the engine on the device memory.
 #include "occl/backend.h"
 
+#include "base/device_type.h"
 #include "transport/reduction.h"
 
 #include <openreg/openreg.h>
@@ -34,13 +35,13 @@ uint64_t bytes_of(const Tensors& tensors) {
 
 void check_tensor(const at::Tensor& tensor) {
   TORCH_CHECK(
-      tensor.device().type() == c10::kPrivateUse1,
+      tensor.device().type() == device_type(),
       "occl needs tensors of ",
-      c10::DeviceTypeName(c10::kPrivateUse1, true),
+      c10::DeviceTypeName(device_type(), true),
       " devices, but got one of ",
       tensor.device(),
       "; for a group that takes both, call init_process_group(\"cpu:gloo,",
-      c10::DeviceTypeName(c10::kPrivateUse1, true),
+      c10::DeviceTypeName(device_type(), true),
       ":occl\")");
   TORCH_CHECK(
       tensor.layout() == c10::kStrided,
@@ -162,7 +163,7 @@ void check_devices(const Tensors& tensors, c10::DeviceIndex device) {
     TORCH_CHECK(
         tensor.device().index() == device,
         "occl: the tensors of one call must be on one device, but are on ",
-        c10::Device(c10::kPrivateUse1, device),
+        c10::Device(device_type(), device),
         " and ",
         tensor.device());
   }
@@ -522,7 +523,7 @@ void OcclBackend::check_bound_device(c10::DeviceIndex device) const {
       !bound || bound->index() == device,
       "occl: Attempt to perform collective on tensor not on device passed to "
       "init_process_group: it is on ",
-      c10::Device(c10::kPrivateUse1, device),
+      c10::Device(device_type(), device),
       ", not on ",
       *bound);
 }
@@ -996,7 +997,7 @@ OcclBackend::WorkPtr OcclBackend::recvAnysource(Tensors& tensors, int tag) {
 c10::DeviceIndex OcclBackend::device_for(
     const c10d::BarrierOptions& options) const {
   if (options.device && options.device->has_index() &&
-      options.device->type() == c10::kPrivateUse1) {
+      options.device->type() == device_type()) {
     return options.device->index();
   }
   if (!options.device_ids.empty()) {

@@ -2,6 +2,8 @@
 // The runtime's streams and kernels as PyTorch streams.
 #include "occl/streams.h"
 
+#include "base/device_type.h"
+
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 
@@ -13,11 +15,11 @@ namespace openreg::distributed {
 namespace {
 
 c10::impl::VirtualGuardImpl guard() {
-  return c10::impl::VirtualGuardImpl(c10::kPrivateUse1);
+  return c10::impl::VirtualGuardImpl(device_type());
 }
 
 c10::Device device_of(c10::DeviceIndex index) {
-  return c10::Device(c10::kPrivateUse1, index);
+  return c10::Device(device_type(), index);
 }
 
 orStream_t create_stream(c10::DeviceIndex device) {
@@ -93,7 +95,7 @@ std::shared_ptr<c10::Event> record_event(
     const c10::Stream& stream,
     bool has_time) {
   auto event = std::make_shared<c10::Event>(
-      c10::kPrivateUse1,
+      device_type(),
       has_time ? c10::EventFlag::BACKEND_DEFAULT
                : c10::EventFlag::PYTORCH_DEFAULT);
   event->record(stream);

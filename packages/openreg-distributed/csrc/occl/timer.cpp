@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The timer of DistributedDataParallel for the device, based on stream events.
+#include "base/device_type.h"
 #include "occl/streams.h"
 
 #include <torch/csrc/distributed/c10d/reducer_timer.hpp>
@@ -44,12 +45,11 @@ class DeviceTimer final : public c10d::Timer {
 
 [[maybe_unused]] const bool registered = [] {
   auto* registry = c10d::TimerRegistry();
-  if (registry->Has(c10::kPrivateUse1)) {
+  if (registry->Has(device_type())) {
     return false;
   }
   registry->Register(
-      c10::kPrivateUse1,
-      [](c10::Device device) -> std::unique_ptr<c10d::Timer> {
+      device_type(), [](c10::Device device) -> std::unique_ptr<c10d::Timer> {
         return std::make_unique<DeviceTimer>(device);
       });
   return true;

@@ -3,6 +3,7 @@
 // other's blocks.
 #include "symmetric/symmetric_memory.h"
 
+#include "base/device_type.h"
 #include "base/gathered.h"
 #include "occl/backend.h"
 #include "occl/streams.h"
@@ -30,7 +31,7 @@ namespace symmetric = c10d::symmetric_memory;
 constexpr size_t kPadAlignment = 16; // bytes
 
 c10::Device device_of(int index) {
-  return {c10::kPrivateUse1, static_cast<c10::DeviceIndex>(index)};
+  return {device_type(), static_cast<c10::DeviceIndex>(index)};
 }
 
 void* offset(void* pointer, size_t bytes) {
@@ -314,7 +315,7 @@ class Allocator final : public symmetric::SymmetricMemoryAllocator {
         static_cast<std::byte*>(pointer) -
         static_cast<std::byte*>(block->pointer()));
     const auto group = c10d::resolve_process_group(name);
-    const auto backend = group->getBackend(c10::kPrivateUse1);
+    const auto backend = group->getBackend(device_type());
     auto* occl = dynamic_cast<OcclBackend*>(backend.get());
     TORCH_CHECK(
         occl != nullptr,
@@ -341,7 +342,7 @@ class Allocator final : public symmetric::SymmetricMemoryAllocator {
     return false;
   }
   c10::DeviceType supported_device_type() override {
-    return c10::kPrivateUse1;
+    return device_type();
   }
   std::string name() override {
     return "OCCL";
@@ -504,7 +505,7 @@ void register_symmetric_memory() {
   static const bool registered = [] {
     auto allocator = c10::make_intrusive<Allocator>();
     symmetric::register_availability(allocator->name(), allocator);
-    symmetric::register_allocator(c10::kPrivateUse1, std::move(allocator));
+    symmetric::register_allocator(device_type(), std::move(allocator));
     return true;
   }();
   static_cast<void>(registered);
