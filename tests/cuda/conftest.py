@@ -32,8 +32,9 @@ def started() -> None:
 def device_state_is_kept() -> Iterator[None]:
     """Fails a test that leaves a different device or stream current."""
     yield
-    assert torch.cuda.current_device() == 0
-    assert torch.cuda.current_stream() == torch.cuda.default_stream()
+    after = [torch.cuda.current_device(), torch.cuda.current_stream()]
+    torch.cuda.set_stream(torch.cuda.default_stream(0))
+    assert after == [0, torch.cuda.default_stream(0)]
     assert torch.cuda.get_sync_debug_mode() == 0
 
 

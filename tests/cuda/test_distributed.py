@@ -120,6 +120,51 @@ def test_training_with_nccl_is_like_the_cpu_with_gloo(
     assert ended.stdout == "True True\n", ended.stderr
 
 
+MESH = """
+import sys
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+import torch.multiprocessing as mp
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+
+def run(rank, folder):
+    torch.cuda.set_device(rank)
+    store = dist.FileStore(f"{folder}/store", 2)
+    dist.init_process_group("nccl", store=store, rank=rank, world_size=2)
+    mesh = init_device_mesh("cuda", (2,))
+    x = torch.arange(16.0).view(4, 4)
+    rows = distribute_tensor(x, mesh, [Shard(0)])
+    product = rows @ distribute_tensor(x.mT.contiguous(), mesh, [Replicate()])
+    equal = [torch.equal(product.full_tensor().cpu(), x @ x.mT)]
+    dcp.save({"x": rows}, checkpoint_id=f"{folder}/checkpoint")
+    loaded = {"x": distribute_tensor(torch.zeros(4, 4), mesh, [Shard(1)])}
+    dcp.load(loaded, checkpoint_id=f"{folder}/checkpoint")
+    equal.append(torch.equal(loaded["x"].full_tensor().cpu(), x))
+    objects = [None, None]
+    dist.all_gather_object(objects, rank)
+    if rank == 0:
+        print(equal, objects)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    mp.spawn(run, (sys.argv[1],), nprocs=2)
+"""
+
+
+def test_tensors_and_checkpoints_of_a_mesh(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(MESH)
+    environment = variables(OPENREG_DEVICE="cuda")
+    ended = run(
+        *(sys.executable, "-W", "ignore", script, tmp_path), environment=environment
+    )
+    assert ended.stdout == "[True, True] [0, 1]\n", ended.stderr
+
+
 def test_options_of_nccl_are_accepted(interpreter: Program, tmp_path: Path) -> None:
     source = f"""
         import torch, torch.distributed as dist

@@ -364,6 +364,17 @@ def test_values_are_those_of_the_cpu(run: Program) -> None:
     compare(run)
 
 
+def test_operators_that_only_cuda_has() -> None:
+    x = torch.randn(4, 3, device="cuda")
+    mean, inverse = torch.batch_norm_stats(x, 1e-5)
+    torch.testing.assert_close(mean, x.mean(0))
+    torch.testing.assert_close(inverse, (x.var(0, correction=0) + 1e-5).rsqrt())
+    assert torch._softmax(x.half(), 1, True).dtype is torch.float32
+    result, mask = torch.native_dropout(x, 0.5, True)
+    torch.testing.assert_close(result, x * mask * 2)
+    assert not torch._use_cudnn_rnn_flatten_weight()
+
+
 def test_autocast_uses_the_lists_of_cuda() -> None:
     x = torch.ones(2, 2, device="cuda")
     with torch.autocast("cuda"):

@@ -63,6 +63,18 @@ if __name__ == "__main__":
     assert ended.stdout == "[5.0, 6.0, 7.0] [5.0, 6.0, 7.0]\n", ended.stderr
 
 
+def test_the_profiler_accepts_the_activity_cuda() -> None:
+    x = torch.ones(4, device="cuda")
+    activities = [
+        torch.profiler.ProfilerActivity.CPU,
+        torch.profiler.ProfilerActivity.CUDA,
+    ]
+    with torch.profiler.profile(activities=activities) as profile:
+        x.add(1)
+        torch.cuda.synchronize()
+    assert "aten::add" in profile.key_averages().table(sort_by="cuda_time_total")
+
+
 def test_compiled_without_inductor() -> None:
     model = nn.Linear(4, 4)
     x = torch.arange(8.0).view(2, 4)

@@ -13,6 +13,7 @@
 #include "extension/profiler_ranges.h"
 #include "extension/reset.h"
 #include "extension/tensor_impl.h"
+#include "memory/allocator.h"
 #include "memory/ipc.h"
 #include "memory/storage_impl.h"
 #include "message/altered_reply.h"
@@ -289,6 +290,22 @@ NB_MODULE(_C, m) {
       nb::arg("tensor"),
       nb::sig("def tile_shape(tensor: torch.Tensor) -> list[int] | None"));
 
+  // PyTorch resizes storages of CUDA only in a CUDA build.
+  m.def(
+      "resize_storage",
+      [](nb::handle storage, size_t size) {
+        translated([&] {
+          if (!THPStorage_Check(storage.ptr())) {
+            throw nb::type_error("resize_storage: expected an UntypedStorage");
+          }
+          resize_storage(THPStorage_Unpack(storage.ptr()), size);
+        });
+      },
+      nb::arg("storage"),
+      nb::arg("size"),
+      nb::sig(
+          "def resize_storage(storage: torch.UntypedStorage, size: int) -> "
+          "None"));
   m.def(
       "ipc_handle",
       [](nb::handle storage) {

@@ -294,7 +294,7 @@ OPENREG_MECHANISM(
     "no torch.accelerator.Graph") {
   // The key is the device name in upper case.
   at::GraphImplRegistry()->Register(
-      "OPENREG",
+      kIsCuda ? "CUDA" : "OPENREG",
       [](const at::GraphImplArgs& args)
           -> std::unique_ptr<at::GraphImplInterface> {
         return std::make_unique<Graph>(args);

@@ -79,6 +79,6 @@ void retain_graph_pool(const c10::MempoolId_t& pool);
 void release_graph_pool(const c10::MempoolId_t& pool, orStream_t last);
 
 /// Resizes a storage in place. Keeps the bytes that fit.
-void resize_storage(const c10::Storage& storage, size_t size);
+OPENREG_ATEN_API void resize_storage(const c10::Storage& storage, size_t size);
 
 } // namespace openreg::aten
