@@ -330,19 +330,17 @@ def stream(stream: torch.Stream | None) -> StreamContext:
     return StreamContext(stream)
 
 
-_TYPES = torch._C._autograd.DeviceType
-_DEVICE_TYPE: int = (
-    _TYPES.CUDA if device_type() == "cuda" else _TYPES.PrivateUse1
-).value
+_IS_CUDA = device_type() == "cuda"
 
 
 def _wrap(cls: type[_Stream], device: int, stream_id: int) -> _Stream:
     """Creates the object of an existing stream."""
+    types = torch._C._autograd.DeviceType
     return torch.Stream.__new__(
         cls,
         stream_id=stream_id,
         device_index=device,
-        device_type=_DEVICE_TYPE,
+        device_type=(types.CUDA if _IS_CUDA else types.PrivateUse1).value,
     )
 
 
