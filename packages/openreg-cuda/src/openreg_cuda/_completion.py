@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -16,12 +15,13 @@ from openreg_cuda import (
     _distributed,
     _flags,
     _properties,
+    _settings,
     _storage,
     _tensor_types,
     _utilities,
 )
 from openreg_cuda._backend import compiled, openreg
-from openreg_cuda._loading import REPORT, SimulationWarning
+from openreg_cuda._loading import SimulationWarning
 
 _completed = False
 
@@ -50,7 +50,7 @@ def complete() -> None:
     _storage.replace()
     _tensor_types.replace()
     _utilities.replace()
-    if os.environ.get(REPORT) == "1":
+    if _settings.reports():
         from openreg_cuda import _report
 
         _report.watch()
