@@ -41,8 +41,9 @@ int fstat(int file, struct stat* status) {
 
 namespace {
 
-// Returns a function of libstdc++ itself. The linker may choose the inline copy of the
-// same function in another library, which calls the functions that are defined below.
+// Returns a function of libstdc++ itself. The linker may choose the inline copy
+// of the same function in another library, which calls the functions that are
+// defined below.
 template <class Function>
 Function* in_libstdcxx(const char* name) {
   void* library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);

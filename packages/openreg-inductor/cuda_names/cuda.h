@@ -98,8 +98,8 @@ inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
 inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return orEventRecord(event, stream);
 }
-// AOTInductor asks whether a run has ended. A run that failed has ended as well, and
-// whoever reads its results gets the error.
+// AOTInductor queries this event for the end of a run. A failed run has ended,
+// too, and whoever reads its results gets the error.
 inline cudaError_t cudaEventQuery(cudaEvent_t event) {
   return orEventQuery(event) == orErrorNotReady ? orErrorNotReady : orSuccess;
 }
