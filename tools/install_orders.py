@@ -30,6 +30,7 @@ SPREAD = (
     "openreg-distributed",
     "openreg-inductor",
     "openreg-profiler",
+    "openreg-cuda",
     "openreg-conformance",
 )
 README = ROOT / "README.md"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -79,7 +80,8 @@ def test_torch_cannot_be_imported_first(run_python: Program) -> None:
     ended = run_python(f"{AS_CUDA}; import torch, openreg_aten")
     assert ended.returncode == 1
     assert "RuntimeError: OPENREG_DEVICE=cuda needs openreg-cuda" in ended.stderr
-    assert "pip install openreg-cuda==" in ended.stderr
+    how = r"install openreg-cuda==|import openreg_cuda before torch"
+    assert re.search(how, ended.stderr)
 
 
 @pytest.mark.parametrize(
@@ -103,13 +105,13 @@ def test_a_torch_for_gpus_is_refused(
         _openreg_early._refuse_gpus(Path({str(tmp_path)!r}))
     """)
     assert expected in ended.stderr
-    assert "whl/cpu" in ended.stderr
+    assert "install a CPU build" in ended.stderr
 
 
-def test_a_machine_with_a_gpu_is_refused(run_python: Program, tmp_path: Path) -> None:
-    ended = run_python(f"""
+def test_a_machine_with_a_gpu_is_refused(run_python: Program) -> None:
+    ended = run_python("""
         import _openreg_early
-        _openreg_early._GPUS = ({str(tmp_path)!r},)
+        _openreg_early._GPUS = ("nul[k-m]",)
         _openreg_early.load()
     """)
-    assert f"would hide the GPU of this machine, which has {tmp_path}" in ended.stderr
+    assert "would hide the GPU of this machine, which has /dev/null" in ended.stderr

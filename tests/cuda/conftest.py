@@ -15,7 +15,7 @@ if os.environ.get("OPENREG_DEVICE") != "cuda":
 
 import torch
 
-import openreg_cuda  # before torch: an editable install has no .pth file
+import openreg_cuda
 from support.programs import Program, run, variables
 
 torch.set_num_threads(1)

@@ -30,6 +30,13 @@ def test_scatter_and_gather() -> None:
     assert torch.equal(comm.gather(chunks, out=target).cpu(), X)
 
 
+def test_gathered_images_keep_channels_last() -> None:
+    images = torch.randn(4, 3, 5, 5).to(memory_format=torch.channels_last)
+    gathered = comm.gather(comm.scatter(images, [0, 1]))
+    assert gathered.is_contiguous(memory_format=torch.channels_last)
+    assert torch.equal(gathered.cpu(), images)
+
+
 def test_broadcast_and_reduce() -> None:
     copies = comm.broadcast(X.cuda(), [0, 1])
     assert [each.device.index for each in copies] == [0, 1]

@@ -10,6 +10,7 @@ import pytest
 
 from support.programs import Program, run, variables
 
+_WARNINGS = "-W", "error", "-W", "ignore:CUDA is simulated"
 GLOO = """
 import torch, torch.distributed as dist
 store = dist.FileStore({path!r}, 1)
@@ -113,7 +114,7 @@ def test_training_with_nccl_is_like_the_cpu_with_gloo(
     script.write_text(RANK.replace("    WRAP\n", f"    {WRAPS[wrap].strip()}\n"))
     environment = variables(OPENREG_DEVICE="cuda", OMP_NUM_THREADS="1")
     ended = run(
-        *(sys.executable, "-W", "ignore", script, tmp_path),
+        *(sys.executable, *_WARNINGS, script, tmp_path),
         environment=environment,
         seconds=170,
     )

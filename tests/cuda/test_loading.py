@@ -16,7 +16,6 @@ x = torch.ones(2, device="cuda")
 assert x.device.type == "cuda" and x.is_cuda and torch.cuda.is_available()
 print((x + 1).tolist())
 """
-WITHOUT_PTH = "import sys; sys.meta_path.pop(0); import openreg_cuda;"
 
 
 @pytest.mark.parametrize(
@@ -30,7 +29,7 @@ WITHOUT_PTH = "import sys; sys.meta_path.pop(0); import openreg_cuda;"
     ],
 )
 def test_any_first_import_gives_the_device(interpreter: Program, first: str) -> None:
-    ended = interpreter(f"import openreg_cuda; {first}\n{USES}")
+    ended = interpreter(f"{first}\n{USES}")
     assert ended.stdout == "[2.0, 2.0]\n", ended.stderr
 
 
@@ -156,3 +155,22 @@ def test_the_report_lists_lines_to_change(
         assert lines[0].startswith(f"    {script}:{number}: ")
     assert "torch.cuda.synchronize() (3 times)" in report
     assert "nvtx" not in report
+
+
+def test_disabled_backends_leave_torch_as_it_is(interpreter: Program) -> None:
+    source = "import torch; print(torch.cuda.is_available(), torch._C._has_cuda)"
+    ended = interpreter(source, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    assert ended.stdout == "False False\n", ended.stderr
+    source = "import openreg_cuda; openreg_cuda.enable()"
+    ended = interpreter(source, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    assert "TORCH_DEVICE_BACKEND_AUTOLOAD must be 1 or unset" in ended.stderr
+
+
+def test_settings_that_were_read_before_are_refused(interpreter: Program) -> None:
+    source = """
+        import openreg_cuda, openreg_runtime
+        openreg_runtime.settings()
+        openreg_cuda.enable()
+    """
+    ended = interpreter(source, OPENREG_DEVICE="openreg")
+    assert "openreg_runtime was imported first" in ended.stderr

@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import torch
+from torch.overrides import _get_current_function_mode
+from torch.utils._python_dispatch import _get_current_dispatch_mode
+from torch.utils.flop_counter import FlopCounterMode
 
 MESSAGE = "called a synchronizing CUDA operation"
 
@@ -46,7 +49,7 @@ def test_a_wait_is_refused(wait: Callable[[torch.Tensor], object]) -> None:
 
 
 @pytest.mark.parametrize("wait", WAITS)
-def test_a_wait_is_warned_of(wait: Callable[[torch.Tensor], object]) -> None:
+def test_a_wait_issues_a_warning(wait: Callable[[torch.Tensor], object]) -> None:
     x = torch.ones(4, device="cuda")
     torch.cuda.set_sync_debug_mode("warn")
     with pytest.warns(UserWarning, match=MESSAGE):
@@ -72,3 +75,17 @@ def test_the_line_of_the_program_is_named() -> None:
 def test_other_modes_are_refused(mode: int | str) -> None:
     with pytest.raises(RuntimeError, match="debug_mode"):
         torch.cuda.set_sync_debug_mode(mode)
+
+
+def test_modes_of_with_statements_end_with_them() -> None:
+    x = torch.ones(4, device="cuda")
+    with FlopCounterMode(display=False) as outer:
+        torch.cuda.set_sync_debug_mode("error")
+        with pytest.raises(RuntimeError, match=MESSAGE):
+            x.sum().item()
+    assert outer.get_total_flops() == 0
+    with FlopCounterMode(display=False):
+        torch.cuda.set_sync_debug_mode("default")
+    x.sum().item()
+    assert _get_current_dispatch_mode() is None
+    assert _get_current_function_mode() is None

@@ -99,13 +99,13 @@ inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return orEventRecord(event, stream);
 }
 // AOTInductor queries this event for the end of a run. A failed run has ended,
-// too, and whoever reads its results gets the error.
+// too: the next call that waits for its stream reports the error.
 inline cudaError_t cudaEventQuery(cudaEvent_t event) {
   return orEventQuery(event) == orErrorNotReady ? orErrorNotReady : orSuccess;
 }
 inline cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  orEventSynchronize(event);
-  return orSuccess;
+  const orError_t error = orEventSynchronize(event); // may be a timeout
+  return cudaEventQuery(event) == orErrorNotReady ? error : orSuccess;
 }
 
 // Kernels are in the model's library: there are no modules to unload.

@@ -18,7 +18,7 @@ from pathlib import Path
 __all__ = ["is_loaded", "load"]
 
 _SETTING = "OPENREG_DEVICE=cuda"
-_GPUS = ("/proc/driver/nvidia", "/dev/nvidia0")
+_GPUS = ("nvidia[0-9]*", "dxg")  # files of /dev; dxg is that of WSL
 _loaded = False
 
 
@@ -41,9 +41,11 @@ def load() -> None:
     torch = _folders("torch")[0]
     _refuse_gpus(torch)
     if "torch._C" in sys.modules:
+        how = f"install openreg-cuda=={metadata.version('openreg-aten')}"
+        if util.find_spec("openreg_cuda"):  # and Python has not read its .pth file
+            how = "import openreg_cuda before torch"
         raise RuntimeError(
-            f"{_SETTING} needs openreg-cuda, which loads the device before torch: "
-            f"pip install openreg-cuda=={metadata.version('openreg-aten')}"
+            f"{_SETTING} needs openreg-cuda, which loads the device before torch: {how}"
         )
     library = _find_library()
     import libopenreg
@@ -61,15 +63,14 @@ def _refuse_gpus(torch: Path) -> None:
         if version.get(name):
             raise RuntimeError(
                 f"{_SETTING} needs a torch built for the CPU, but torch "
-                f"{version['__version__']} is built for {name} {version[name]}: pip "
-                "install torch --index-url https://download.pytorch.org/whl/cpu"
+                f"{version['__version__']} is built for {name} {version[name]}: "
+                "install a CPU build"
             )
-    for path in _GPUS:
-        if Path(path).exists():
-            raise RuntimeError(
-                f"{_SETTING} would hide the GPU of this machine, which has {path}: "
-                "unset OPENREG_DEVICE"
-            )
+    for path in (path for name in _GPUS for path in Path("/dev").glob(name)):
+        raise RuntimeError(
+            f"{_SETTING} would hide the GPU of this machine, which has {path}: unset "
+            "OPENREG_DEVICE"
+        )
 
 
 def _find_library() -> Path:

@@ -24,8 +24,16 @@ def enable() -> None:
     Sets ``OPENREG_DEVICE=cuda``. Later calls do nothing.
 
     Raises:
-        ImportError: If torch is imported already.
+        ImportError: If torch is imported already, or openreg-runtime has read the
+            variable with another value.
+        RuntimeError: If ``TORCH_DEVICE_BACKEND_AUTOLOAD`` disables backends.
     """
+    if not _loading.is_autoload_enabled():
+        raise RuntimeError(
+            "TORCH_DEVICE_BACKEND_AUTOLOAD must be 1 or unset to simulate CUDA, got "
+            f"{os.environ['TORCH_DEVICE_BACKEND_AUTOLOAD']!r}"
+        )
+    _loading.check_settings()
     _loading.prepare()
     os.environ["OPENREG_DEVICE"] = "cuda"
 
@@ -37,7 +45,8 @@ def _autoload() -> None:
 
 
 def _is_wanted() -> bool:
-    return os.environ.get("OPENREG_DEVICE") == "cuda"
+    is_cuda = os.environ.get("OPENREG_DEVICE") == "cuda"
+    return is_cuda and _loading.is_autoload_enabled()
 
 
 if _is_wanted():

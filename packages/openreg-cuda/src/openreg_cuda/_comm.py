@@ -149,7 +149,18 @@ def _gather(
     shape = _gathered_shape(tensors, dim)
     device = "cuda" if destination is None else _device(destination)
     out = tensors[0].new_empty(shape, device=device)
+    if all(_is_channels_last(tensor) for tensor in tensors):
+        import torch
+
+        out = out.to(memory_format=torch.channels_last)
     return _gather_out(tensors, out, dim)
+
+
+def _is_channels_last(tensor: torch.Tensor) -> bool:
+    import torch
+
+    is_one = tensor.is_contiguous(memory_format=torch.channels_last)
+    return tensor.dim() == 4 and is_one and not tensor.is_contiguous()
 
 
 def _gather_out(

@@ -10,24 +10,28 @@ from __future__ import annotations
 import sys
 from datetime import timedelta
 from importlib.util import find_spec
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 
+_TIMEOUT = timedelta(minutes=10)  # the default of NCCL
+
 
 class ProcessGroupNCCL:
-    """Stands for PyTorch's class, for programs that pass its options."""
+    """Replaces PyTorch's class, for programs that pass its options."""
 
     class Options:
-        """Options of NCCL, which have no effect except the time limit."""
+        """Options of NCCL, which have no effect."""
 
         def __init__(self, is_high_priority_stream: bool = False) -> None:
             self.is_high_priority_stream = is_high_priority_stream
-            self._timeout = timedelta(minutes=10)
+            self.config = SimpleNamespace()
+            self._timeout = _TIMEOUT
 
 
 def replace() -> None:
-    """Gives device tensors occl under the name nccl, if it is installed."""
+    """Registers occl for device tensors under the name nccl, if it is installed."""
     if not torch.distributed.is_available():
         return
     from torch.distributed import distributed_c10d
@@ -39,6 +43,7 @@ def replace() -> None:
             "occl", _create, extended_api=True, devices=["cuda"]
         )
         c10d._NCCL_AVAILABLE = True
+        c10d.default_pg_nccl_timeout = _TIMEOUT
         c10d.ProcessGroupNCCL = ProcessGroupNCCL
         torch.distributed.ProcessGroupNCCL = ProcessGroupNCCL  # type: ignore[misc,assignment]
     read = c10d.BackendConfig.__init__

@@ -5,13 +5,14 @@
    hooks of CUDA when it is loaded, and keeps them.
 2. After ``torch._C``, before ``torch.cuda``: the names that a CPU build lacks, because
    ``torch.cuda`` replaces missing base classes with dummies.
-3. At the end: what replaces functions of ``torch`` itself.
+3. At the end: replacements for functions of ``torch`` itself.
 
 Python imports this module at its start, so it imports only what is loaded already.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
@@ -23,7 +24,7 @@ _named = False
 
 
 class SimulationWarning(UserWarning):
-    """Says once per process that the CUDA devices are simulated."""
+    """Reports once per process that the CUDA devices are simulated."""
 
 
 class _Finder:
@@ -35,10 +36,10 @@ class _Finder:
         del target
         if name != "torch._C" or path is None:
             return None
-        sys.meta_path.remove(self)  # type: ignore[arg-type]
         import _openreg_early
 
         _openreg_early.load()
+        sys.meta_path.remove(self)  # type: ignore[arg-type]
         spec = PathFinder.find_spec(name, path)
         if spec is not None:
             _add_names_after(spec)
@@ -70,6 +71,26 @@ def complete() -> None:
     from openreg_cuda import _completion
 
     _completion.complete()
+
+
+def is_autoload_enabled() -> bool:
+    """Returns whether ``import torch`` loads backends, which completes the device."""
+    return os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "1"
+
+
+def check_settings() -> None:
+    """Checks that openreg-runtime has not read another device type.
+
+    Raises:
+        ImportError: If it has.
+    """
+    runtime = sys.modules.get("openreg_runtime")
+    if runtime is not None and runtime.setting("OPENREG_DEVICE").value != "cuda":
+        raise ImportError(
+            "openreg_runtime was imported first, and has read its settings: call "
+            "openreg_cuda.enable() before, or set OPENREG_DEVICE=cuda in the environment",
+            name="openreg_cuda",
+        )
 
 
 def _check_order() -> None:

@@ -21,6 +21,8 @@ def _create(
             kwargs["device"] = device
         storage: torch.UntypedStorage = _create_elsewhere(cls, *args, **kwargs)
         return storage
+    if "size" in kwargs and not args:
+        args = (kwargs.pop("size"),)
     if len(args) > 1 or kwargs:
         raise TypeError(
             "UntypedStorage: expected a size in bytes or a sequence of bytes with "

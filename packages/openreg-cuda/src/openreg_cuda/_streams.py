@@ -115,6 +115,11 @@ class CudaEventBase(Event):
         )
 
     @property
+    def device(self) -> torch.device | None:
+        """The device of the first record, None before it."""
+        return super().device if self.event_id else None
+
+    @property
     def cuda_event(self) -> int:
         """The handle of the runtime's event, 0 before the first record."""
         return self.event_id

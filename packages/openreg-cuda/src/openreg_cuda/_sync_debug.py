@@ -12,7 +12,7 @@ from typing import Any
 
 _OFF, _WARN, _ERROR = range(3)
 _level = _OFF
-_modes: list[Any] = []  # entered, the outer one first
+_modes: list[Any] = []  # the one of dispatch, and the one of functions
 
 
 def check(cause: str) -> None:
@@ -52,30 +52,42 @@ def _enter() -> None:
         def note(self, cause: str) -> None:
             if _level == _OFF:
                 return
-            before = len(self.found)
             super().note(cause)
-            if len(self.found) > before:
-                wait = self.found[-1]
+            if self.found:
+                wait = self.found.pop()
                 _report(f"{wait.cause}, {wait.line}")
 
     watch = Watch()
     _modes.extend((watch, _host_sync._WatchFunctions(watch)))
-    for mode in _modes:
-        mode.__enter__()
+    _change(_DISPATCH, watch, enters=True)
+    _change(_FUNCTION, _modes[1], enters=True)
 
 
 def _leave() -> None:
-    from torch.overrides import _get_current_function_mode as _function_mode
-    from torch.utils._python_dispatch import (
-        _get_current_dispatch_mode as _dispatch_mode,
-    )
+    for stack, mode in zip((_DISPATCH, _FUNCTION), _modes, strict=False):
+        _change(stack, mode, enters=False)
+    _modes.clear()
 
-    # Modes leave in the reverse order. Below another one, they stay and do nothing.
-    current = [_dispatch_mode(), _function_mode()]  # type: ignore[no-untyped-call]
-    if _modes and all(x is y for x, y in zip(_modes, current, strict=True)):
-        while _modes:
-            _modes.pop().__exit__(None, None, None)
 
+def _change(stack: str, mode: Any, *, enters: bool) -> None:
+    """Adds a mode below all others, or removes it from any place.
+
+    The other modes belong to ``with`` statements, each of which removes the top one.
+    """
+    from torch import _C
+
+    count = getattr(_C, f"_len_torch_{stack}_stack")
+    push = getattr(_C, f"_push_on_torch_{stack}_stack")
+    pop = getattr(_C, f"_pop_torch_{stack}_stack")
+    others = [pop() for _ in range(count())]
+    if enters:
+        push(mode)
+    for other in reversed(others):
+        if other is not mode:
+            push(other)
+
+
+_DISPATCH, _FUNCTION = "dispatch", "function"
 
 NAMES: dict[str, object] = {
     "_cuda_set_sync_debug_mode": _set,

@@ -38,12 +38,18 @@ class _TensorType(type):
         return getattr(type.__getattribute__(cls, "own"), name)
 
 
+_sets_device = False  # whether the default device is the one of a default type
+
+
 def _set_default_tensor_type(kind: Any) -> None:
+    global _sets_device
     is_cuda = isinstance(kind, _TensorType)
     if is_cuda:
         kind = getattr(torch, kind.__name__.rpartition(".")[2])
     _set_type_of_host(kind)
-    torch.set_default_device("cuda" if is_cuda else None)
+    if is_cuda or _sets_device:
+        torch.set_default_device("cuda" if is_cuda else None)
+    _sets_device = is_cuda
 
 
 def replace() -> None:

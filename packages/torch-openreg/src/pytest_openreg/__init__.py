@@ -99,7 +99,8 @@ def _simulate_cuda() -> None:
 
         openreg_cuda.enable()
     except ImportError as error:
-        hint = "pip install openreg-cuda" if error.name is None else error
+        is_missing = isinstance(error, ModuleNotFoundError)
+        hint = "install the package openreg-cuda" if is_missing else error
         raise pytest.UsageError(f"--openreg-as-cuda, openreg_as_cuda: {hint}") from None
 
 

@@ -20,7 +20,7 @@ from torch._utils import CallbackRegistry
 
 from torch_openreg._mechanisms import mechanisms
 
-from ._utils import device_type
+from ._utils import IS_CUDA
 
 EventCreationCallbacks: CallbackRegistry[int] = CallbackRegistry(
     "openreg event creation"
@@ -51,7 +51,7 @@ EventSynchronizationCallbacks: CallbackRegistry[int] = CallbackRegistry(
     "openreg event synchronization"
 )
 
-if device_type() == "cuda":  # PyTorch then calls the callbacks of torch.cuda
+if IS_CUDA:  # PyTorch then calls the callbacks of torch.cuda
     from torch.cuda import _gpu_trace as _cuda_trace
 
     globals().update(
@@ -73,7 +73,7 @@ def activate(user: str) -> None:
         RuntimeError: If ``OPENREG_DISABLE`` names ``gpu_trace`` or ``device_module``.
     """
     needed = {"gpu_trace"}
-    if device_type() != "cuda":  # torch.cuda is there
+    if not IS_CUDA:  # torch.cuda is there
         needed.add("device_module")
     for mechanism in mechanisms():
         if mechanism.name in needed and not mechanism.enabled:

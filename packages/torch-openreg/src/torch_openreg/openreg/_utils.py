@@ -18,9 +18,12 @@ if TYPE_CHECKING:
     from torch.types import Device
 
 
+IS_CUDA = _C.device_type() == "cuda"  # a constant, because Dynamo cannot trace _C
+
+
 def device_type() -> str:
     """Returns the device name: ``openreg``, unless a setting changes it."""
-    return _C.device_type()
+    return "cuda" if IS_CUDA else torch._C._get_privateuse1_backend_name()
 
 
 def _get_device_index(

@@ -15,7 +15,7 @@ from torch._C._dynamo import eval_frame
 from openreg_aten import _C
 
 from ._lazy import is_initialized
-from ._utils import device_type, valid_device_index
+from ._utils import IS_CUDA, device_type, valid_device_index
 
 if TYPE_CHECKING:
     from typing import Self
@@ -330,9 +330,6 @@ def stream(stream: torch.Stream | None) -> StreamContext:
     return StreamContext(stream)
 
 
-_IS_CUDA = device_type() == "cuda"
-
-
 def _wrap(cls: type[_Stream], device: int, stream_id: int) -> _Stream:
     """Creates the object of an existing stream."""
     types = torch._C._autograd.DeviceType
@@ -340,7 +337,7 @@ def _wrap(cls: type[_Stream], device: int, stream_id: int) -> _Stream:
         cls,
         stream_id=stream_id,
         device_index=device,
-        device_type=(types.CUDA if _IS_CUDA else types.PrivateUse1).value,
+        device_type=(types.CUDA if IS_CUDA else types.PrivateUse1).value,
     )
 
 
