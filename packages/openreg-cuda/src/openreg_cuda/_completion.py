@@ -34,7 +34,7 @@ _WARNING = (
 
 
 def complete() -> None:
-    """Registers the device and replaces what a CPU build compiles out, once."""
+    """Registers the device and replaces functions that a CPU build lacks, once."""
     global _completed
     if _completed:
         return

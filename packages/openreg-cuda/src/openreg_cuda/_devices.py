@@ -11,7 +11,7 @@ CAPABILITY = (8, 0)  # invented
 
 
 def version() -> str | None:
-    """Returns the CUDA version that ``OPENREG_CUDA_VERSION`` asks for, or None.
+    """Returns the CUDA version that ``OPENREG_CUDA_VERSION`` sets, or None.
 
     Raises:
         ValueError: If it is not a version such as 12.8.

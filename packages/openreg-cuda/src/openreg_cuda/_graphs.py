@@ -52,7 +52,7 @@ class CudaGraph(_acceleratorGraph):
     raw_cuda_graph_exec = Refusal("CUDAGraph.raw_cuda_graph_exec", _NO_HANDLE)
     get_currently_capturing_graph = Refusal(
         "CUDAGraph.get_currently_capturing_graph",
-        "the runtime does not know the object that captures",
+        "the runtime does not record which graph object captures",
     )
     begin_capture_to_if_node = Refusal(
         "CUDAGraph.begin_capture_to_if_node", "its graphs have no conditional nodes"

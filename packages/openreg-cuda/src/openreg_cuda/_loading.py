@@ -87,8 +87,8 @@ def check_settings() -> None:
     runtime = sys.modules.get("openreg_runtime")
     if runtime is not None and runtime.setting("OPENREG_DEVICE").value != "cuda":
         raise ImportError(
-            "openreg_runtime was imported first, and has read its settings: call "
-            "openreg_cuda.enable() before, or set OPENREG_DEVICE=cuda in the environment",
+            "openreg_runtime was imported first, and has read its settings: set "
+            "OPENREG_DEVICE=cuda in the environment, or call enable() before",
             name="openreg_cuda",
         )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The properties of a device: what is simulated is true, the rest is invented."""
+"""The properties of a device: simulated values are real, all others are constants."""
 
 from __future__ import annotations
 

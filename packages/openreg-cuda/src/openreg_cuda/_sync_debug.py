@@ -59,35 +59,40 @@ def _enter() -> None:
 
     watch = Watch()
     _modes.extend((watch, _host_sync._WatchFunctions(watch)))
-    _change(_DISPATCH, watch, enters=True)
-    _change(_FUNCTION, _modes[1], enters=True)
+    for mode, stack in zip(_modes, _stacks(), strict=True):
+        _change(stack, mode, enters=True)
 
 
 def _leave() -> None:
-    for stack, mode in zip((_DISPATCH, _FUNCTION), _modes, strict=False):
+    for mode, stack in zip(_modes, _stacks(), strict=False):
         _change(stack, mode, enters=False)
     _modes.clear()
 
 
-def _change(stack: str, mode: Any, *, enters: bool) -> None:
+def _stacks() -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+    """Returns PyTorch's modules for both modes, with their lists of current modes."""
+    from torch import overrides
+    from torch.utils import _python_dispatch
+
+    return (
+        (_python_dispatch, _python_dispatch._get_current_dispatch_mode_stack),
+        (overrides, overrides._get_current_function_mode_stack),
+    )
+
+
+def _change(stack: tuple[Any, Any], mode: Any, *, enters: bool) -> None:
     """Adds a mode below all others, or removes it from any place.
 
     The other modes belong to ``with`` statements, each of which removes the top one.
     """
-    from torch import _C
-
-    count = getattr(_C, f"_len_torch_{stack}_stack")
-    push = getattr(_C, f"_push_on_torch_{stack}_stack")
-    pop = getattr(_C, f"_pop_torch_{stack}_stack")
-    others = [pop() for _ in range(count())]
+    module, current = stack
+    others = [module._pop_mode() for _ in current()]
     if enters:
-        push(mode)
+        module._push_mode(mode)
     for other in reversed(others):
         if other is not mode:
-            push(other)
+            module._push_mode(other)
 
-
-_DISPATCH, _FUNCTION = "dispatch", "function"
 
 NAMES: dict[str, object] = {
     "_cuda_set_sync_debug_mode": _set,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Functions of ``torch.cuda`` that ask the driver of a real GPU."""
+"""Functions of ``torch.cuda`` that query the driver of a real GPU."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _array_interface(self: torch.Tensor) -> NoReturn:
 
 
 def replace() -> None:
-    """Replaces the functions, and what would hand out addresses."""
+    """Replaces the functions, and properties that expose addresses."""
     cuda: Any = torch.cuda
     for name in _REFUSED:
         setattr(cuda, name, Refusal(f"torch.cuda.{name}", _NO_SENSOR))

@@ -19,7 +19,7 @@ namespace {
 struct Entry {
   Setting setting;
   std::string initial;
-  std::optional<orSettingKind> kind; // none for the ones of the registry
+  std::optional<orSettingKind> kind; // none for the own settings
   std::optional<Error> error;        // of a wrong value
 
   const Setting& checked() const {
@@ -53,7 +53,7 @@ struct Registry {
     read_names(disable);
     entries.push_back({std::move(disable), kNone, {}, {}});
 
-    // Here, because it decides how the library that it is for is loaded.
+    // Defined here because openreg-aten reads it while it is loaded.
     constexpr const char* kOwnName = "openreg";
     Setting device = look_up(
         "OPENREG_DEVICE",

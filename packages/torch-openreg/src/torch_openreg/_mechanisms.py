@@ -134,17 +134,19 @@ _TABLE = (
 )
 _FOLDER = "torch-openreg/src/torch_openreg"
 
-# CUDA has its own in PyTorch, or they are for PrivateUse1 only.
 _OFF_AS_CUDA = frozenset(
     {
+        # for PrivateUse1 only
         "rename",
-        "device_module",
         "methods",
+        # PyTorch has CUDA's
+        "device_module",
         "autocast",
-        "process_group",
+        "device_interface",
+        "process_group",  # openreg-cuda registers it as nccl
+        # not supported yet
         "symmetric_memory",
         "activity_profiler",
-        "device_interface",
         "inductor",
         "dynamo_backend",
         "aoti_runner",
