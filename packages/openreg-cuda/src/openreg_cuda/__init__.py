@@ -33,7 +33,6 @@ def enable() -> None:
             "TORCH_DEVICE_BACKEND_AUTOLOAD must be 1 or unset to simulate CUDA, got "
             f"{os.environ['TORCH_DEVICE_BACKEND_AUTOLOAD']!r}"
         )
-    _loading.check_settings()
     _loading.prepare()
     os.environ["OPENREG_DEVICE"] = "cuda"
 

@@ -50,12 +50,14 @@ def prepare() -> None:
     """Waits for the import of ``torch._C``.
 
     Raises:
-        ImportError: If it is imported already.
+        ImportError: If it is imported already, or openreg-runtime has read another
+            device type.
     """
     global _prepared
     if _prepared:
         return
     _check_order()
+    _check_settings()
     _prepared = True
     sys.meta_path.insert(0, _Finder())  # type: ignore[arg-type]
 
@@ -78,12 +80,7 @@ def is_autoload_enabled() -> bool:
     return os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "1"
 
 
-def check_settings() -> None:
-    """Checks that openreg-runtime has not read another device type.
-
-    Raises:
-        ImportError: If it has.
-    """
+def _check_settings() -> None:
     runtime = sys.modules.get("openreg_runtime")
     if runtime is not None and runtime.setting("OPENREG_DEVICE").value != "cuda":
         raise ImportError(
