@@ -6,6 +6,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from support.programs import Program
+
 
 def test_devices() -> None:
     assert torch.cuda.is_available()
@@ -23,7 +25,7 @@ def test_devices() -> None:
 
 
 def test_a_device_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(RuntimeError, match="invalid device ordinal"):
+    with pytest.raises(torch.AcceleratorError, match="CUDA error: invalid device ord"):
         torch.cuda.set_device(7)
     with pytest.raises(AssertionError, match="Invalid device id"):
         torch.cuda.get_device_properties(7)
@@ -135,3 +137,20 @@ def test_libraries_can_be_preferred() -> None:
 def test_cuda_source_code_is_refused() -> None:
     with pytest.raises(NotImplementedError, match="CUDA source code needs a GPU"):
         torch.cuda._compile_kernel("__global__ void f() {}", "f")
+
+
+def test_a_forked_process_gets_the_error_of_cuda(interpreter: Program) -> None:
+    source = """
+        import os
+        import torch
+        torch.ones(1, device="cuda")
+        if os.fork() == 0:
+            try:
+                torch.ones(1, device="cuda")
+            except RuntimeError as error:
+                print(error, flush=True)
+            os._exit(0)
+        os.wait()
+    """
+    ended = interpreter(source)
+    assert ended.stdout.startswith("Cannot re-initialize CUDA in forked subprocess")

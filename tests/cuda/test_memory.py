@@ -89,3 +89,10 @@ def test_the_allocator_stays() -> None:
     torch.cuda.caching_allocator_enable(True)
     with pytest.raises(NotImplementedError, match="cannot be bypassed"):
         torch.cuda.caching_allocator_enable(False)
+
+
+def test_the_text_of_out_of_memory_is_that_of_cuda() -> None:
+    with pytest.raises(torch.OutOfMemoryError) as caught:
+        torch.empty(2**50, dtype=torch.int8, device="cuda:1")
+    assert "CUDA out of memory. Tried to allocate" in str(caught.value)
+    assert "GPU 1 has a total capacity of" in str(caught.value)

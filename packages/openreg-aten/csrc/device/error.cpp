@@ -22,10 +22,14 @@ void throw_runtime_error(orError_t error) {
     throw c10::OutOfMemoryError(here, describe(error));
   }
   if (error == orErrorInitialization) {
+    const char* const name = kIsCuda ? "CUDA" : "openreg";
     TORCH_CHECK(
         false,
-        "Cannot re-initialize openreg in forked subprocess. To use openreg "
-        "with multiprocessing, you must use the 'spawn' start method");
+        "Cannot re-initialize ",
+        name,
+        " in forked subprocess. To use ",
+        name,
+        " with multiprocessing, you must use the 'spawn' start method");
   }
   throw c10::AcceleratorError(here, static_cast<int>(error), describe(error));
 }

@@ -39,6 +39,17 @@ def _compiled_version() -> int:
     return 1000 * int(major) + 10 * int(minor)
 
 
+def _set(device: int) -> None:
+    count = compiled().device_count()
+    if not 0 <= device < count:
+        from torch import AcceleratorError
+
+        raise AcceleratorError(
+            f"CUDA error: invalid device ordinal {device}; there are {count} devices"
+        )
+    openreg().set_device(device)
+
+
 def _exchange(device: int) -> int:
     if device < 0:
         return -1
@@ -62,7 +73,7 @@ NAMES: dict[str, object] = {
     "_cuda_isInBadFork": lambda: compiled().is_in_bad_fork(),
     "_cuda_getDeviceCount": lambda: compiled().device_count(),
     "_cuda_getDevice": lambda: compiled().current_device(),
-    "_cuda_setDevice": lambda device: openreg().set_device(device),
+    "_cuda_setDevice": _set,
     "_cuda_exchangeDevice": _exchange,
     "_cuda_maybeExchangeDevice": _maybe_exchange,
     "_cuda_hasPrimaryContext": _has_primary_context,
