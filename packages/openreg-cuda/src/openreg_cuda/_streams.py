@@ -115,7 +115,7 @@ class CudaEventBase(Event):
         )
 
     @property
-    def device(self) -> torch.device | None:
+    def device(self) -> torch.device | None:  # type: ignore[override]
         """The device of the first record, None before it."""
         return super().device if self.event_id else None
 
