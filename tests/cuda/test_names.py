@@ -47,7 +47,6 @@ def public_names(name: str) -> set[str]:
     return {each for each in dir(module) if is_own(each)}
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("module", [*modules()])
 def test_no_name_is_missing(module: str) -> None:
     listed = {row.name for row in ROWS if row.module == module}
@@ -64,7 +63,6 @@ def test_counterparts_exist() -> None:
                 value = getattr(value, part)
 
 
-@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("row", REFUSED, ids=lambda row: f"{row.module}.{row.name}")
 def test_a_refused_name_says_why(row: _table.Name) -> None:
     value = getattr(importlib.import_module(row.module), row.name)

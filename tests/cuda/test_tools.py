@@ -83,7 +83,7 @@ def test_compiled_without_inductor() -> None:
     assert torch.equal(compiled(x.cuda()).cpu(), expected)
 
 
-@pytest.mark.filterwarnings("ignore")
+@pytest.mark.filterwarnings("ignore:.*torch.jit")  # the import of Dynamo
 def test_inductor_reports_that_triton_is_missing() -> None:
     x = torch.ones(4, device="cuda")
     with pytest.raises(Exception, match="triton"):

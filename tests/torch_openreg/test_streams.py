@@ -420,6 +420,14 @@ def test_hook_of_a_compiled_module_waits_for_streams(latch: Latches) -> None:
     assert x.tolist() == [1, 1, 1]
 
 
+def test_the_name_of_the_device_is_a_constant_of_compiled_code() -> None:
+    index = torch.openreg._utils._get_device_index
+    add = torch.compile(
+        lambda x: x + index("openreg:1"), backend="eager", fullgraph=True
+    )
+    assert add(torch.ones(2)).tolist() == [2, 2]
+
+
 def test_sleep_holds_its_stream_and_not_the_host() -> None:
     start, end = (Event(enable_timing=True) for _ in range(2))
     side = Stream()

@@ -330,14 +330,14 @@ def stream(stream: torch.Stream | None) -> StreamContext:
     return StreamContext(stream)
 
 
+_TYPES = torch._C._autograd.DeviceType
+_DEVICE_TYPE = (_TYPES.CUDA if IS_CUDA else _TYPES.PrivateUse1).value
+
+
 def _wrap(cls: type[_Stream], device: int, stream_id: int) -> _Stream:
     """Creates the object of an existing stream."""
-    types = torch._C._autograd.DeviceType
     return torch.Stream.__new__(
-        cls,
-        stream_id=stream_id,
-        device_index=device,
-        device_type=(types.CUDA if IS_CUDA else types.PrivateUse1).value,
+        cls, stream_id=stream_id, device_index=device, device_type=_DEVICE_TYPE
     )
 
 
