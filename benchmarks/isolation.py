@@ -18,7 +18,8 @@ from functools import partial
 
 import torch
 from models import STEPS
-from side_by_side import Make, Work, batch, calls_for, synchronize
+from processes import Side, alternate, format_ratio, serve
+from side_by_side import Make, Work, synchronize
 
 MIB = 2**20
 SIDES = {
@@ -104,78 +105,13 @@ def measure_starts(programs: int) -> None:
         print(f"{name:<24}{statistics.median(times):>12.1f}{max(times):>12.1f}")
 
 
-def serve(device: str) -> None:
-    """Runs a batch for each line of stdin, which has a case and a number of calls.
-
-    Without a number, it prints the number of calls that take about 20 ms.
-    """
-    torch.set_num_threads(1)
-    works: dict[str, Work] = {}
-    for line in sys.stdin:
-        case, _, calls = line.strip().partition("\t")
-        if case not in works:
-            works[case] = CASES[case](device)
-        if calls:
-            print(batch(works[case], device, int(calls)), flush=True)
-        else:
-            print(calls_for(works[case], device, 0.02), flush=True)
-
-
-class Side:
-    """A process that runs batches.
-
-    Args:
-        name: One of ``SIDES``.
-    """
-
-    def __init__(self, name: str) -> None:
-        device, isolation = SIDES[name]
-        self.process = subprocess.Popen(
-            [sys.executable, __file__, "--serve", device],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env=os.environ | {"OPENREG_ISOLATION": isolation},
-            text=True,
-        )
-
-    def ask(self, case: str, calls: int | None = None) -> float:
-        """Runs a batch; returns its seconds, or without ``calls`` the batch size."""
-        assert self.process.stdin
-        assert self.process.stdout
-        print(case, calls or "", sep="\t", file=self.process.stdin, flush=True)
-        answer = self.process.stdout.readline()
-        if not answer:
-            raise RuntimeError(f"the process ended in the case {case!r}")
-        return float(answer)
-
-    def close(self) -> None:
-        """Ends the process."""
-        assert self.process.stdin
-        self.process.stdin.close()
-        self.process.wait()
-
-
 def measure(sides: dict[str, Side], case: str, rounds: int) -> str:
     """Measures a case on all sides in turn and returns its line of the table."""
-    calls = min(int(side.ask(case)) for side in sides.values())
-    times: dict[str, list[float]] = {name: [] for name in sides}
-    order = list(sides)
-    for _ in range(rounds):
-        for name in order:
-            times[name].append(sides[name].ask(case, calls) / calls * 1e6)
-        order.reverse()
-    middle = {name: statistics.median(each) for name, each in times.items()}
-
-    def ratio(of: str, by: str) -> str:
-        ratios = [a / b for a, b in zip(times[of], times[by], strict=True)]
-        low, median, high = statistics.quantiles(ratios, n=4, method="inclusive")
-        return f"{median:>8.2f} ({low:.2f}-{high:.2f})"
-
-    columns = "".join(f"{middle[name]:>12.2f}" for name in sides)
-    return (
-        f"{case:<24}{columns}{ratio('process', 'thread'):>22}"
-        f"{ratio('process', 'cpu'):>22}"
-    )
+    times = alternate(sides, case, rounds=rounds)
+    columns = "".join(f"{statistics.median(times[name]):>12.2f}" for name in sides)
+    to_thread = format_ratio(times["process"], times["thread"])
+    to_cpu = format_ratio(times["process"], times["cpu"])
+    return f"{case:<24}{columns}{to_thread:>22}{to_cpu:>22}"
 
 
 def main() -> int:
@@ -192,7 +128,7 @@ def main() -> int:
     )
     options = parser.parse_args()
     if options.serve:
-        serve(options.serve)
+        serve(CASES, options.serve)
         return 0
     if options.start:
         print(*started())
@@ -201,7 +137,10 @@ def main() -> int:
         subprocess.Popen([sys.executable, "-c", "while True: pass"])
         for _ in range(options.busy)
     ]
-    sides = {name: Side(name) for name in SIDES}
+    sides = {
+        name: Side(__file__, device, OPENREG_ISOLATION=isolation)
+        for name, (device, isolation) in SIDES.items()
+    }
     try:
         heads = "".join(f"{name + ' us':>12}" for name in sides)
         print(f"{'one thread':<24}{heads}{'process/thread':>22}{'process/cpu':>22}")

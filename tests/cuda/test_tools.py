@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from support.programs import Program, run, variables
+from support.programs import ROOT, Program, run, variables
 
 RACE = """
 a = torch.rand(10000, device="cuda")
@@ -88,3 +88,17 @@ def test_inductor_reports_that_triton_is_missing() -> None:
     x = torch.ones(4, device="cuda")
     with pytest.raises(Exception, match="triton"):
         torch.compile(lambda y: y * 2 + 1)(x)
+
+
+def test_benchmark_of_the_names_prints_a_ratio_for_each_row() -> None:
+    program = ROOT / "benchmarks" / "names.py"
+    cases = ["add 8", "item"]
+    options = ("--quick", "--case", *cases)
+    done = run(sys.executable, program, *options, environment=variables())
+    assert done.returncode == 0, done.stderr
+    heads, *rows = done.stdout.splitlines()
+    assert "cuda/openreg" in heads
+    for case, row in zip(cases, rows, strict=True):
+        on_cpu, on_openreg, on_cuda, to_openreg, *_ = row.removeprefix(case).split()
+        assert min(float(each) for each in (on_cpu, on_openreg, on_cuda)) > 0
+        assert float(to_openreg) > 0
