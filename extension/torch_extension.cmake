@@ -65,10 +65,13 @@ install(FILES "${CMAKE_CURRENT_LIST_DIR}/_libraries.py" DESTINATION .)
 # files at build time, from the list of operators in torch's wheel.
 function(openreg_generate script argument)
   set(list "${TORCH_INSTALL_PREFIX}/../torchgen/packaged/ATen/native/native_functions.yaml")
+  # A link, because pip's isolated builds remove the folder itself from sys.path.
+  set(packages "${CMAKE_CURRENT_BINARY_DIR}/packages")
+  file(CREATE_LINK "${TORCH_INSTALL_PREFIX}/.." "${packages}" SYMBOLIC)
   add_custom_command(
     OUTPUT ${ARGN}
     COMMAND "${CMAKE_COMMAND}" -E env
-      --modify "PYTHONPATH=path_list_append:${TORCH_INSTALL_PREFIX}/.."
+      --modify "PYTHONPATH=path_list_append:${packages}"
       "${Python_EXECUTABLE}" "${CMAKE_CURRENT_SOURCE_DIR}/${script}" "${argument}"
     DEPENDS "${script}" "${list}"
     VERBATIM
