@@ -324,6 +324,25 @@ def test_item_of_complex_dtypes(device: str, name: str) -> None:
     assert x.to(device).item() == x.item() == 1 - 2j
 
 
+@pytest.mark.parametrize("name", ["complex32", "bcomplex32"])
+def test_memory_of_a_complex_dtype_of_16_bits_warns_as_the_cpus(
+    device: str, name: str
+) -> None:
+    if not hasattr(torch, name):
+        pytest.skip(f"torch.{name} is newer")  # bcomplex32: since torch 2.14
+    texts = []
+    before = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        for place in ("cpu", device):
+            with pytest.warns(UserWarning, match="support is experimental") as caught:
+                torch.empty(2, dtype=getattr(torch, name), device=place)
+            texts.append(str(caught[0].message).split(" (Triggered")[0])
+    finally:
+        torch.set_warn_always(before)
+    assert texts[0] == texts[1]
+
+
 def test_float64_keeps_its_precision_in_item(device: str) -> None:
     value = 1 + 2**-50
     assert torch.tensor(value, dtype=torch.float64, device=device).item() == value

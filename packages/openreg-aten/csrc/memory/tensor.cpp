@@ -4,6 +4,7 @@
 #include "memory/tensor.h"
 
 #include "base/keys.h"
+#include "base/torch_version.h"
 #include "memory/allocator.h"
 #include "memory/storage_impl.h"
 
@@ -12,13 +13,22 @@
 namespace openreg::aten {
 namespace {
 
+template <c10::ScalarType kDtype>
+bool warn_once() {
+  TORCH_WARN_ONCE(
+      c10::toString(kDtype),
+      " support is experimental and many operators don't support it yet.");
+  return true;
+}
+
+template <c10::ScalarType... kDtypes>
+void warn_if_one_of(c10::ScalarType dtype) {
+  ((C10_UNLIKELY(dtype == kDtypes) && warn_once<kDtypes>()) || ...);
+}
+
 at::Tensor
 over_new_memory(c10::DeviceIndex device, size_t bytes, c10::ScalarType dtype) {
-  if (C10_UNLIKELY(dtype == c10::ScalarType::ComplexHalf)) {
-    TORCH_WARN_ONCE(
-        "ComplexHalf support is experimental and many operators don't support "
-        "it yet.");
-  }
+  warn_if_one_of<OPENREG_DTYPES_SINCE_2_14 c10::ScalarType::ComplexHalf>(dtype);
   return at::detail::make_tensor<c10::TensorImpl>(
       make_storage(bytes, own_block(device, allocate_block(device, bytes))),
       kDenseKeySet,
