@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from support.programs import NO_AUTOLOAD, Program, run, variables
 
@@ -15,6 +16,11 @@ CHECKS = Path(__file__).parent / "as_cuda" / "checks.py"
 
 # In the program, so that openreg-cuda, which may be installed, does not see it.
 AS_CUDA = "import os; os.environ['OPENREG_DEVICE'] = 'cuda'"
+
+needs_a_cpu_build = pytest.mark.skipif(
+    torch.version.cuda is not None,
+    reason="a CUDA build of torch has kernels of its own for CUDA devices",
+)
 
 # Imports openreg_aten before pytest, whose plugins may import torch. pytest reads
 # neither settings nor plugins of the other tests.
@@ -28,6 +34,7 @@ sys.exit(pytest.main([*sys.argv[1:], *options]))
 """
 
 
+@needs_a_cpu_build
 @pytest.mark.timeout(300)
 def test_checks_pass() -> None:
     ended = run(
@@ -40,6 +47,7 @@ def test_checks_pass() -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
+@needs_a_cpu_build
 def test_the_default_leaves_the_place_of_cuda_free(run_python: Program) -> None:
     ended = run_python("""
         import openreg_aten, torch
@@ -76,6 +84,7 @@ def test_a_wrong_value_is_rejected_before_anything_is_registered(
     ), ended.stderr
 
 
+@needs_a_cpu_build
 def test_torch_cannot_be_imported_first(run_python: Program) -> None:
     ended = run_python(f"{AS_CUDA}; import torch, openreg_aten")
     assert ended.returncode == 1
@@ -108,6 +117,15 @@ def test_a_torch_for_gpus_is_refused(
     assert "install a CPU build" in ended.stderr
 
 
+@pytest.mark.skipif(torch.version.cuda is None, reason="this torch has no CUDA")
+def test_the_installed_torch_for_gpus_is_refused(run_python: Program) -> None:
+    ended = run_python(f"{AS_CUDA}; import openreg_aten")
+    assert ended.returncode == 1
+    expected = f"torch {torch.__version__} is built for cuda {torch.version.cuda}"
+    assert expected in ended.stderr
+
+
+@needs_a_cpu_build
 def test_a_machine_with_a_gpu_is_refused(run_python: Program) -> None:
     ended = run_python("""
         import _openreg_early
