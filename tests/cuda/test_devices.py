@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -25,8 +27,15 @@ def test_devices() -> None:
 
 
 def test_a_device_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(torch.AcceleratorError, match="CUDA error: invalid device ord"):
-        torch.cuda.set_device(7)
+    calls: list[Callable[[], object]] = [
+        lambda: torch.cuda.set_device(7),
+        lambda: torch.ones(1, device="cuda:7"),
+        lambda: torch.ones(1).to("cuda:7"),
+        lambda: torch.cuda.synchronize(7),
+    ]
+    for call in calls:
+        with pytest.raises(torch.AcceleratorError, match=r"^CUDA error: invalid dev"):
+            call()
     with pytest.raises(AssertionError, match="Invalid device id"):
         torch.cuda.get_device_properties(7)
 

@@ -73,6 +73,9 @@ def test_leaves_out_what_pytorch_offers_to_privateuse1_only() -> None:
 def test_reports_errors_as_cuda_does() -> None:
     with pytest.raises(RuntimeError, match=r"^CUDA error: invalid device ordinal"):
         torch.ones(1, device="cuda:7")
+    with pytest.raises(torch.AcceleratorError) as caught:
+        torch.ones(1, device="cuda:7")
+    assert caught.value.error_code == 101  # cudaErrorInvalidDevice
     with pytest.raises(NotImplementedError, match='"geqrf_cuda" not implemented'):
         torch.geqrf(torch.ones(2, 2, dtype=torch.half, device="cuda"))
 
@@ -236,6 +239,25 @@ def test_rejects_numpy_and_mixed_devices_as_cuda_does() -> None:
         "devices, cuda:0 and cpu!",
     ):
         x + torch.ones(2)
+
+
+@pytest.mark.parametrize(
+    ("which", "types"),
+    [
+        (0, "(torch.FloatTensor) and weight type (torch.cuda.FloatTensor)"),
+        (1, "(torch.cuda.FloatTensor) and weight type (torch.FloatTensor)"),
+        (2, "(torch.cuda.FloatTensor) and bias type (torch.FloatTensor)"),
+    ],
+)
+def test_rejects_convolutions_of_two_types_as_cuda_does(which: int, types: str) -> None:
+    values = [seeded(1, 1, 4, 4), seeded(1, 1, 2, 2), seeded(1)]
+    placed = [x if i == which else x.to(CUDA) for i, x in enumerate(values)]
+    with pytest.raises(RuntimeError) as caught:
+        F.conv2d(*placed)
+    assert str(caught.value) == f"Input type {types} should be the same"
+    placed = [x.double() if i == which else x for i, x in enumerate(values)]
+    with pytest.raises(RuntimeError, match=r"DoubleTensor.* should be the same"):
+        F.conv2d(*(x.to(CUDA) for x in placed))
 
 
 def test_resizes_and_shares_storages() -> None:

@@ -8,6 +8,10 @@
 #include "device/host_wait.h"
 #include "device/trace.h"
 
+#include <c10/util/StringUtil.h>
+
+#include <string>
+
 namespace openreg::aten {
 
 c10::DeviceIndex device_count() noexcept {
@@ -20,8 +24,10 @@ c10::DeviceIndex device_count() noexcept {
 void check_device(int index) {
   int count = 0;
   OPENREG_CHECK(orGetDeviceCount(&count));
-  TORCH_CHECK(
-      index >= 0 && index < count,
+  if (C10_LIKELY(index >= 0 && index < count)) {
+    return;
+  }
+  const std::string message = c10::str(
       kErrorName,
       " error: invalid device ordinal: ",
       index,
@@ -30,6 +36,12 @@ void check_device(int index) {
       " (there are ",
       count,
       " devices)");
+  if (kIsCuda) { // an error of CUDA's runtime, which has this number
+    constexpr int kInvalidDevice = 101;
+    throw c10::AcceleratorError(
+        {__func__, __FILE__, __LINE__}, kInvalidDevice, message);
+  }
+  TORCH_CHECK(false, message);
 }
 
 c10::DeviceIndex current_device() {

@@ -177,6 +177,35 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward_meta(
                      : at::Tensor()};
 }
 
+/// Throws PyTorch's error for a weight or bias of another type than the input,
+/// such as torch.FloatTensor and torch.cuda.FloatTensor.
+void check_types(const torch::jit::Stack& stack, size_t base) {
+  const at::Tensor& input = stack[base].toTensor();
+  for (const size_t place : {1, 2}) {
+    const c10::IValue& value = stack[base + place];
+    if (value.isNone() || !value.toTensor().defined()) {
+      continue;
+    }
+    const at::Tensor& other = value.toTensor();
+    TORCH_CHECK(
+        input.options().type_equal(other.options()),
+        "Input type (",
+        input.toString(),
+        ") and ",
+        place == 1 ? "weight" : "bias",
+        " type (",
+        other.toString(),
+        ") should be the same");
+  }
+}
+
+void convolution_of_one_type(
+    const c10::OperatorHandle& op,
+    torch::jit::Stack* stack) {
+  check_types(*stack, stack->size() - op.schema().arguments().size());
+  run_as<kConvolution>(op, stack);
+}
+
 } // namespace
 
 OPENREG_MECHANISM(
@@ -207,7 +236,7 @@ OPENREG_MECHANISM(
     // PyTorch would choose CUDA's kernels instead of the overrideable ones.
     library.impl(
         "convolution",
-        torch::CppFunction::makeFromBoxedFunction<&run_as<kConvolution>>());
+        torch::CppFunction::makeFromBoxedFunction<&convolution_of_one_type>());
     library.impl(
         "convolution_backward",
         torch::CppFunction::makeFromBoxedFunction<

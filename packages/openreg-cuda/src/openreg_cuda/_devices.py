@@ -40,14 +40,7 @@ def _compiled_version() -> int:
 
 
 def _set(device: int) -> None:
-    count = compiled().device_count()
-    if not 0 <= device < count:
-        from torch import AcceleratorError
-
-        raise AcceleratorError(
-            f"CUDA error: invalid device ordinal {device}; there are {count} devices"
-        )
-    openreg().set_device(device)
+    compiled().set_device(device)
 
 
 def _exchange(device: int) -> int:
