@@ -175,6 +175,8 @@ def test_options_of_nccl_are_accepted(interpreter: Program, tmp_path: Path) -> N
         import torch, torch.distributed as dist
         store = dist.FileStore({str(tmp_path / "store")!r}, 1)
         options = dist.ProcessGroupNCCL.Options(is_high_priority_stream=True)
+        options.config.min_ctas = 4
+        options.config.blocking = 0
         dist.init_process_group(
             "cpu:gloo,cuda:nccl", store=store, rank=0, world_size=1, pg_options=options
         )

@@ -174,3 +174,39 @@ def test_settings_that_were_read_before_are_refused(interpreter: Program) -> Non
     """
     ended = interpreter(source, OPENREG_DEVICE="openreg")
     assert "openreg_runtime was imported first" in ended.stderr
+
+
+LATE = """
+import os, sys
+import torch
+os.environ.update(OPENREG_DEVICE="cuda", TORCH_DEVICE_BACKEND_AUTOLOAD="1")
+"""
+
+
+@pytest.fixture
+def late(interpreter: Program) -> Program:
+    """Runs source after torch, where Python has read no ``.pth`` file for CUDA."""
+    return lambda source: interpreter(
+        LATE + source, OPENREG_DEVICE="openreg", TORCH_DEVICE_BACKEND_AUTOLOAD="0"
+    )
+
+
+def test_a_second_import_is_refused_like_the_first(late: Program) -> None:
+    ended = late(
+        "for _ in range(2):\n"
+        "    try:\n"
+        "        import openreg_cuda\n"
+        "    except ImportError as error:\n"
+        "        print(error)\n"
+    )
+    first, second = ended.stdout.splitlines()
+    assert first == second
+    assert "torch was imported before openreg_cuda" in first
+
+
+def test_openreg_aten_names_the_package_to_import_before_torch(late: Program) -> None:
+    ended = late("import openreg_aten")
+    reason = "needs openreg-cuda, which loads the device before torch: "
+    assert f"{reason}import openreg_cuda before torch" in ended.stderr
+    ended = late("sys.modules['openreg_cuda'] = None\nimport openreg_aten")
+    assert f"{reason}install openreg-cuda==" in ended.stderr

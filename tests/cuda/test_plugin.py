@@ -64,3 +64,13 @@ def test_an_earlier_import_of_torch_is_an_error(suite: Path) -> None:
     ended = outcome(suite, "-p", "early", "--openreg-as-cuda")
     assert ended.returncode == 4
     assert "torch was imported before openreg_cuda" in ended.stderr
+
+
+def test_a_missing_package_is_named(suite: Path) -> None:
+    (suite / "missing.py").write_text(
+        "import sys\nsys.modules['openreg_cuda'] = None\n"
+    )
+    ended = outcome(suite, "-p", "missing", "--openreg-as-cuda")
+    assert ended.returncode == 4
+    hint = "--openreg-as-cuda, openreg_as_cuda: install the package openreg-cuda"
+    assert hint in ended.stderr

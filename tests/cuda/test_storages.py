@@ -17,6 +17,8 @@ def test_a_storage_is_created() -> None:
     assert storage.nbytes() == 8
     assert torch.UntypedStorage([1, 2, 3], device="cuda").tolist() == [1, 2, 3]
     assert torch.UntypedStorage(device="cuda").nbytes() == 0
+    assert torch.UntypedStorage(size=8, device="cuda").nbytes() == 8
+    assert torch.UntypedStorage(size=8).device.type == "cpu"
     assert torch.UntypedStorage(4).device.type == "cpu"
     assert torch.UntypedStorage([1, 2]).tolist() == [1, 2]
 
@@ -73,6 +75,23 @@ def test_the_default_type() -> None:
     finally:
         torch.set_default_tensor_type(torch.FloatTensor)
     assert torch.ones(2).device.type == "cpu"
+
+
+@pytest.mark.filterwarnings("ignore:torch.set_default_tensor_type")
+def test_a_default_type_of_the_cpu_keeps_the_default_device() -> None:
+    torch.set_default_device("cuda:1")
+    try:
+        torch.set_default_tensor_type(torch.DoubleTensor)
+        x = torch.ones(2)
+        assert x.device == torch.device("cuda:1")
+        assert x.dtype is torch.double
+        torch.set_default_tensor_type(torch.cuda.FloatTensor)
+        assert torch.ones(2).device == torch.device("cuda:0")
+        torch.set_default_tensor_type(torch.FloatTensor)
+        assert torch.ones(2).device.type == "cpu"
+    finally:
+        torch.set_default_device(None)
+        torch.set_default_tensor_type(torch.FloatTensor)
 
 
 @pytest.mark.parametrize("place", ["cuda", "cuda:1", "cpu", None])
