@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import pickle
 
 import pytest
@@ -85,6 +86,31 @@ def test_an_external_stream_is_the_same_stream() -> None:
     assert external.cuda_stream == stream.cuda_stream
     got = torch.cuda.get_stream_from_external(stream.cuda_stream, 0)
     assert got == stream
+
+
+def test_the_handle_of_the_default_stream_is_0() -> None:
+    stream = torch.cuda.default_stream()
+    assert stream.cuda_stream == torch._C._cuda_getCurrentRawStream(0) == 0
+    assert torch.cuda.Stream().cuda_stream != 0
+    assert torch.cuda.get_stream_from_external(0, 1) == torch.cuda.default_stream(1)
+
+
+def test_the_runtime_creates_streams() -> None:
+    handle = ctypes.c_void_p()
+    cudart = torch.cuda.cudart()
+    with torch.cuda.device(1):
+        assert cudart.cudaStreamCreate(ctypes.addressof(handle)) == 0
+    assert handle.value
+    stream = torch.cuda.ExternalStream(handle.value, device="cuda:1")
+    assert stream.cuda_stream == handle.value
+    with torch.cuda.stream(stream):
+        x = torch.ones(2, device="cuda") + 1
+    stream.synchronize()
+    assert x.tolist() == [2, 2]
+    assert x.device.index == 1
+    assert cudart.cudaStreamDestroy(handle.value) == 0
+    assert cudart.cudaStreamDestroy(handle.value) == 400
+    assert cudart.cudaStreamCreate(0) == 1
 
 
 def test_priorities() -> None:

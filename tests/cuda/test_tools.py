@@ -102,3 +102,31 @@ def test_benchmark_of_the_names_prints_a_ratio_for_each_row() -> None:
         on_cpu, on_openreg, on_cuda, to_openreg, *_ = row.removeprefix(case).split()
         assert min(float(each) for each in (on_cpu, on_openreg, on_cuda)) > 0
         assert float(to_openreg) > 0
+
+
+def test_callbacks_of_the_trace_get_the_handles_of_cuda(interpreter: Program) -> None:
+    source = """
+        import torch
+        from torch.cuda import _gpu_trace
+
+        seen = []
+        for event in ("event_record", "event_wait", "stream_synchronization"):
+            register = getattr(_gpu_trace, f"register_callback_for_{event}")
+            register(lambda *each, event=event: seen.append((event, each[-1])))
+        torch._C._activate_gpu_trace()
+        default, other = torch.cuda.current_stream(), torch.cuda.Stream()
+        event = default.record_event()
+        other.wait_event(event)
+        other.synchronize()
+        default.synchronize()
+        assert event.query()
+        for event, stream in seen:
+            print(event, {0: "default", other.cuda_stream: "other"}[stream])
+    """
+    ended = interpreter(source)
+    assert ended.stdout.splitlines() == [
+        "event_record default",
+        "event_wait other",
+        "stream_synchronization other",
+        "stream_synchronization default",
+    ], ended.stderr

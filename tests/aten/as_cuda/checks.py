@@ -255,9 +255,12 @@ def test_rejects_convolutions_of_two_types_as_cuda_does(which: int, types: str) 
     with pytest.raises(RuntimeError) as caught:
         F.conv2d(*placed)
     assert str(caught.value) == f"Input type {types} should be the same"
-    placed = [x.double() if i == which else x for i, x in enumerate(values)]
-    with pytest.raises(RuntimeError, match=r"DoubleTensor.* should be the same"):
-        F.conv2d(*(x.to(CUDA) for x in placed))
+
+
+def test_rejects_a_convolution_with_a_weight_of_another_dtype() -> None:
+    x, weight = seeded(1, 1, 4, 4).to(CUDA), seeded(1, 1, 2, 2).to(CUDA).double()
+    with pytest.raises(RuntimeError, match=r"weight type \(torch.cuda.DoubleTensor\)"):
+        F.conv2d(x, weight)
 
 
 def test_resizes_and_shares_storages() -> None:

@@ -18,6 +18,7 @@ from openreg_cuda import (
     _settings,
     _storage,
     _tensor_types,
+    _trace,
     _utilities,
 )
 from openreg_cuda._backend import compiled, openreg
@@ -49,6 +50,7 @@ def complete() -> None:
     _flags.replace()
     _storage.replace()
     _tensor_types.replace()
+    _trace.replace()
     _utilities.replace()
     if _settings.reports():
         from openreg_cuda import _report

@@ -72,8 +72,8 @@ class CudaStreamBase(Stream):
 
     @property
     def cuda_stream(self) -> int:
-        """The handle of the runtime's stream, an ``orStream_t``."""
-        return self.native_handle  # type: ignore[attr-defined,no-any-return]
+        """The handle of the runtime's stream: an ``orStream_t``, 0 by default."""
+        return _handle(self)
 
     @property
     def priority(self) -> int:
@@ -144,6 +144,11 @@ _EVENT_SHARING = Refusal(
 )
 
 
+def _handle(stream: torch.Stream) -> int:
+    # As on CUDA, 0 is the default stream of the current device.
+    return stream.native_handle if stream.stream_id else 0  # type: ignore[attr-defined,no-any-return]
+
+
 def _packed(stream: torch.Stream) -> tuple[int, int, int]:
     return stream.stream_id, stream.device_index, stream.device_type
 
@@ -156,16 +161,15 @@ def _set_stream(stream_id: int, device_index: int, device_type: int) -> None:
 
 
 def _from_external(data_ptr: int, device_index: int) -> tuple[int, int, int]:
-    return compiled().external_stream(data_ptr, device_index), device_index, CUDA
+    number = compiled().external_stream(data_ptr, device_index) if data_ptr else 0
+    return number, device_index, CUDA
 
 
 NAMES: dict[str, object] = {
     "_CudaStreamBase": CudaStreamBase,
     "_CudaEventBase": CudaEventBase,
     "_cuda_getCurrentStream": lambda device: _packed(_accelerator_getStream(device)),
-    "_cuda_getCurrentRawStream": lambda device: (
-        _accelerator_getStream(device).native_handle  # type: ignore[attr-defined]
-    ),
+    "_cuda_getCurrentRawStream": lambda device: _handle(_accelerator_getStream(device)),
     "_cuda_getDefaultStream": lambda device: (0, device, CUDA),
     "_cuda_getStreamFromExternal": _from_external,
     "_cuda_setStream": _set_stream,
