@@ -20,6 +20,23 @@ def test_a_replay_reads_the_new_inputs() -> None:
     graph.reset()
 
 
+def test_the_statistics_include_the_state_of_the_generator() -> None:
+    x = torch.ones(128, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_stats()
+    with torch.cuda.graph(graph):
+        y = (x + 1) * 2
+    after = torch.cuda.memory_stats()
+    for name, change in (("active.all", 3), ("active_bytes.all", 3 * 512)):
+        assert after[f"{name}.current"] - before[f"{name}.current"] == change
+    graph.reset()
+    assert torch.cuda.memory_stats()["active.all.current"] == (
+        before["active.all.current"] + 1
+    )
+    del y
+
+
 def test_graphs_share_a_pool() -> None:
     x = torch.ones(1000, device="cuda")
     first, second = torch.cuda.CUDAGraph(), torch.cuda.CUDAGraph()

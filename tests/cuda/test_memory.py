@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from support.programs import Program
+
 SIZE = 4 << 20
 
 
@@ -85,10 +87,23 @@ def test_raw_memory() -> None:
         torch.cuda.caching_allocator_delete(address)
 
 
-def test_the_allocator_stays() -> None:
-    torch.cuda.caching_allocator_enable(True)
-    with pytest.raises(NotImplementedError, match="cannot be bypassed"):
-        torch.cuda.caching_allocator_enable(False)
+def test_the_cache_is_bypassed() -> None:
+    before = torch.cuda.memory_stats()
+    with torch.cuda.caching_allocator_disabled():
+        free, _ = torch.cuda.mem_get_info()
+        x = torch.full((SIZE,), 3, dtype=torch.uint8, device="cuda")
+        assert torch.cuda.mem_get_info()[0] <= free - SIZE
+        with pytest.raises(torch.cuda.OutOfMemoryError, match="Tried to allocate"):
+            torch.empty(2**50, dtype=torch.uint8, device="cuda")
+    y = torch.empty(SIZE, dtype=torch.uint8, device="cuda")
+    assert x.sum().item() == 3 * SIZE
+    free, _ = torch.cuda.mem_get_info()
+    del x
+    assert torch.cuda.mem_get_info()[0] >= free + SIZE
+    after = torch.cuda.memory_stats()
+    name = "requested_bytes.all.allocated"
+    assert after[name] - before[name] < 2 * SIZE  # y, and the sum
+    del y
 
 
 def test_the_text_of_out_of_memory_is_that_of_cuda() -> None:
@@ -96,3 +111,67 @@ def test_the_text_of_out_of_memory_is_that_of_cuda() -> None:
         torch.empty(2**50, dtype=torch.int8, device="cuda:1")
     assert "CUDA out of memory. Tried to allocate" in str(caught.value)
     assert "GPU 1 has a total capacity of" in str(caught.value)
+    with pytest.raises(torch.OutOfMemoryError, match="more than 1EB memory"):
+        torch.empty(2**60, dtype=torch.int8, device="cuda")
+
+
+def test_an_observer_is_called_when_memory_is_short(interpreter: Program) -> None:
+    source = """
+        import torch
+        seen = []
+        torch._C._cuda_attach_out_of_memory_observer(lambda *each: seen.append(each))
+        free, total = torch.cuda.mem_get_info(1)
+        try:
+            torch.empty(2**50, dtype=torch.uint8, device="cuda:1")
+        except torch.cuda.OutOfMemoryError:
+            print(seen == [(1, 2**50, total, free)])
+
+        def fail(*each):
+            raise ValueError("of the observer")
+
+        torch._C._cuda_attach_out_of_memory_observer(fail)
+        try:
+            torch.empty(2**50, dtype=torch.uint8, device="cuda:1")
+        except ValueError as error:
+            print(error)
+    """
+    ended = interpreter(source)
+    assert ended.stdout == "True\nof the observer\n", ended.stderr
+
+
+def test_the_history_has_the_metadata_of_the_thread() -> None:
+    torch.cuda.memory._record_memory_history()
+    try:
+        torch.cuda.memory._set_memory_metadata("the first layer")
+        x = torch.empty(SIZE, dtype=torch.uint8, device="cuda")
+        torch.cuda.memory._set_memory_metadata("")
+        y = torch.empty(SIZE, dtype=torch.uint8, device="cuda")
+        trace = torch.cuda.memory._snapshot()["device_traces"][0]
+    finally:
+        torch.cuda.memory._record_memory_history(enabled=None)
+    texts = [each["user_metadata"] for each in trace if each["action"] == "alloc"]
+    assert texts == ["the first layer", ""]
+    assert torch.cuda.memory._get_memory_metadata() == ""
+    del x, y
+
+
+def test_host_memory_is_registered() -> None:
+    cudart = torch.cuda.cudart()
+    x = torch.ones(20)
+    assert not x.is_pinned()
+    assert cudart.cudaHostRegister(x.data_ptr(), x.nbytes, 0) == 0
+    assert x.is_pinned()
+    assert cudart.cudaHostRegister(x.data_ptr(), x.nbytes, 0) == 712
+    assert torch.equal(x.to("cuda", non_blocking=True).cpu(), x)
+    assert cudart.cudaHostUnregister(x.data_ptr()) == 0
+    assert not x.is_pinned()
+    assert cudart.cudaHostUnregister(x.data_ptr()) == 713
+    assert cudart.cudaHostRegister(0, 0, 0) == 1
+
+
+def test_codes_of_errors_have_texts() -> None:
+    torch.cuda.check_error(0)
+    with pytest.raises(torch.cuda.CudaError, match=r"out of memory \(2\)"):
+        torch.cuda.check_error(2)
+    with pytest.raises(torch.cuda.CudaError, match=r"unrecognized error code \(1234\)"):
+        torch.cuda.check_error(1234)

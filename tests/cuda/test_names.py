@@ -9,7 +9,7 @@ import os
 import pkgutil
 from collections import Counter
 from collections.abc import Callable, Iterator
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -86,7 +86,6 @@ def _use(row: _table.Name, value: Any) -> None:
         "change_current_allocator": lambda: torch._C._cuda_changeCurrentAllocator(None),
         "gds_deregister_buffer": lambda: value(torch.UntypedStorage(4)),
         "gds_register_buffer": lambda: value(torch.UntypedStorage(4)),
-        "use_mem_pool": lambda: value(SimpleNamespace(id=(0, 1))).__enter__(),
     }
     if row.module == "torch.cuda.jiterator":
         outputs = [2] if "multi" in row.name else []

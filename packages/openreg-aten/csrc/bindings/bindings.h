@@ -30,6 +30,8 @@ auto translated(Body&& body) {
 
 /// Adds the memory functions.
 void define_memory(nanobind::module_& m);
+/// Adds the memory pool functions.
+void define_pools(nanobind::module_& m);
 /// Adds the stream functions.
 void define_streams(nanobind::module_& m);
 /// Adds the graph trace functions.

@@ -249,6 +249,7 @@ NB_MODULE(_C, m) {
       "openreg_aten._C.launch_compiled");
 
   define_memory(m);
+  define_pools(m);
   define_streams(m);
   define_trace(m);
 

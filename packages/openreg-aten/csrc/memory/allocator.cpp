@@ -25,16 +25,43 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <thread>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 namespace openreg::aten {
 namespace {
 
+/// Takes the blocks of a thread, of a stream or of all from a pool.
+struct Route {
+  c10::MempoolId_t pool;
+  std::optional<std::thread::id> thread;
+  std::optional<orStream_t> stream;
+};
+
 struct DeviceMemory {
   explicit DeviceMemory(c10::DeviceIndex device) : pool(device) {}
   std::mutex mutex;
   BlockPool pool;
+  std::vector<Route> routes;
+  std::unordered_set<void*> uncached; // blocks of the runtime
 };
+
+std::atomic<int> g_routes{0};            // of all devices
+std::atomic<bool> g_caching{true};       // whether new blocks are cached
+std::atomic<bool> g_had_uncached{false}; // whether there may be others
+
+struct Observers {
+  std::mutex mutex;
+  std::vector<OutOfMemoryObserver> all;
+};
+
+Observers& observers() {
+  static auto* value = new Observers;
+  return *value;
+}
 
 std::vector<std::unique_ptr<DeviceMemory>>& memories() {
   static auto* value = [] {
@@ -84,6 +111,11 @@ std::pair<size_t, size_t> memory_info(c10::DeviceIndex device) {
     const BlockPool::Request& request,
     std::unique_lock<std::mutex> lock) {
   using c10::CachingAllocator::format_size;
+  constexpr size_t kExbibyte = size_t{1} << 60;
+  TORCH_CHECK_WITH(
+      OutOfMemoryError,
+      !kIsCuda || request.size < kExbibyte,
+      "CUDA out of memory. Tried to allocate more than 1EB memory.");
   BlockPool& pool = memory_of(device).pool;
   const size_t allocated = current_bytes(pool.stats().allocated_bytes);
   const size_t reserved = current_bytes(pool.stats().reserved_bytes);
@@ -94,6 +126,14 @@ std::pair<size_t, size_t> memory_info(c10::DeviceIndex device) {
   const c10::Device where(kDeviceType, device);
   c10::reportOutOfMemoryToProfiler(
       static_cast<int64_t>(request.size), allocated, reserved, where);
+  std::vector<OutOfMemoryObserver> notified;
+  {
+    const std::lock_guard observing(observers().mutex);
+    notified = observers().all;
+  }
+  for (const auto& notify : notified) {
+    notify(device, device_request(request.size), allowed.value_or(total), free);
+  }
   TORCH_CHECK_WITH(
       OutOfMemoryError,
       false,
@@ -169,7 +209,7 @@ class Allocator final : public c10::DeviceAllocator {
     return own_block(device, allocate_block(device, size));
   }
   c10::DeleterFnPtr raw_deleter() const override {
-    return [](void* block) { free_block(block); };
+    return &free_block;
   }
   void copy_data(void* dst, const void* src, std::size_t count) const override {
     copy_within(current_device(), dst, src, count);
@@ -179,20 +219,11 @@ class Allocator final : public c10::DeviceAllocator {
     return is_initialized();
   }
   void emptyCache(c10::MempoolId_t pool) override {
-    TORCH_CHECK_NOT_IMPLEMENTED(
-        pool == c10::MempoolId_t(),
-        "empty_cache: device type ",
-        kDeviceType,
-        " does not support memory pools, got pool (",
-        pool.first,
-        ", ",
-        pool.second,
-        ")");
     const StackContext context = gather_context(RecordContext::ALL);
     for (auto& memory : memories()) {
       std::unique_lock lock(memory->mutex);
       wait_for_memory(*memory, lock);
-      memory->pool.release_cached(context);
+      memory->pool.release_cached(context, pool);
     }
   }
   void recordStream(const c10::DataPtr& data, c10::Stream stream) override {
@@ -285,20 +316,86 @@ void trace_memory(
   }
 }
 
+/// Returns the pool of a route, if one applies: the first that was begun.
+std::optional<c10::MempoolId_t> routed(
+    DeviceMemory& memory,
+    orStream_t stream) {
+  const auto thread = std::this_thread::get_id();
+  const std::lock_guard lock(memory.mutex);
+  for (const Route& each : memory.routes) {
+    if (each.thread.value_or(thread) == thread &&
+        each.stream.value_or(stream) == stream) {
+      return each.pool;
+    }
+  }
+  return std::nullopt;
+}
+
+c10::MempoolId_t
+pool_for(DeviceMemory& memory, orStream_t stream, BlockPool::User user) {
+  if (C10_UNLIKELY(g_routes.load(std::memory_order_acquire) > 0)) {
+    if (const auto pool = routed(memory, stream)) {
+      return *pool;
+    }
+  }
+  if (captures_underway() && user == BlockPool::User::kWork) {
+    if (const auto capture = capture_of(stream)) {
+      return capture->pool();
+    }
+  }
+  return {};
+}
+
+void* allocate_uncached(
+    c10::DeviceIndex device,
+    const BlockPool::Request& request) {
+  DeviceMemory& memory = memory_of(device);
+  void* pointer = nullptr;
+  const orError_t error = [&] {
+    const CurrentDevice scope(device);
+    return orMalloc(&pointer, request.size);
+  }();
+  std::unique_lock lock(memory.mutex);
+  if (error == orErrorMemoryAllocation) {
+    throw_out_of_memory(device, request, std::move(lock));
+  }
+  OPENREG_CHECK(error);
+  memory.uncached.insert(pointer);
+  g_had_uncached = true;
+  return pointer;
+}
+
+/// Frees a block of allocate_uncached(). Returns false for all other blocks.
+bool free_uncached(DeviceMemory& memory, void* pointer) {
+  {
+    const std::lock_guard lock(memory.mutex);
+    if (memory.uncached.erase(pointer) == 0) {
+      return false;
+    }
+  }
+  const GilRelease without_gil; // pending work may need it
+  const orError_t error = orFree(pointer);
+  if (error != orSuccess) {
+    warn_runtime_error(error);
+  }
+  return true;
+}
+
 void* allocate(c10::DeviceIndex device, size_t size, BlockPool::User user) {
   if (size == 0) {
     return nullptr;
   }
   DeviceMemory& memory = memory_of(device);
   const orStream_t stream = current_handle(device);
-  c10::MempoolId_t pool;
-  if (captures_underway() && user == BlockPool::User::kWork) {
-    if (const auto capture = capture_of(stream)) {
-      pool = capture->pool();
-    }
-  }
   const BlockPool::Request request{
-      size, stream, user, pool, gather_context(RecordContext::STATE)};
+      size,
+      stream,
+      user,
+      pool_for(memory, stream, user),
+      gather_context(RecordContext::STATE)};
+  if (C10_UNLIKELY(!is_caching()) && user != BlockPool::User::kKernel) {
+    return allocate_uncached(device, request);
+  }
   std::unique_lock lock(memory.mutex);
   BlockPool::Allocation allocation = memory.pool.allocate(request);
   if (C10_UNLIKELY(allocation.pointer == nullptr)) {
@@ -368,6 +465,100 @@ void release_graph_pool(const c10::MempoolId_t& pool, orStream_t last) {
   }
 }
 
+void retain_pool(c10::DeviceIndex device, const c10::MempoolId_t& pool) {
+  DeviceMemory& memory = memory_of(device);
+  const std::lock_guard lock(memory.mutex);
+  memory.pool.retain(pool);
+}
+
+void release_pool(c10::DeviceIndex device, const c10::MempoolId_t& pool) {
+  DeviceMemory& memory = memory_of(device);
+  const std::lock_guard lock(memory.mutex);
+  TORCH_CHECK(
+      memory.pool.uses(pool) > 0,
+      "memory pool (",
+      pool.first,
+      ", ",
+      pool.second,
+      ") has no users to release");
+  memory.pool.release(pool, /*last=*/nullptr);
+}
+
+int pool_uses(c10::DeviceIndex device, const c10::MempoolId_t& pool) {
+  DeviceMemory& memory = memory_of(device);
+  const std::lock_guard lock(memory.mutex);
+  return memory.pool.uses(pool);
+}
+
+void set_pool_rules(
+    c10::DeviceIndex device,
+    const c10::MempoolId_t& pool,
+    const PoolRules& rules) {
+  DeviceMemory& memory = memory_of(device);
+  const std::lock_guard lock(memory.mutex);
+  memory.pool.set_rules(pool, rules);
+}
+
+void begin_allocate_to_pool(
+    c10::DeviceIndex device,
+    const c10::MempoolId_t& pool,
+    Routed routed) {
+  DeviceMemory& memory = memory_of(device);
+  Route route{pool, std::nullopt, std::nullopt};
+  if (routed == Routed::kThread) {
+    route.thread = std::this_thread::get_id();
+  } else if (routed == Routed::kStream) {
+    route.stream = current_handle(device);
+  }
+  const std::lock_guard lock(memory.mutex);
+  for (const Route& each : memory.routes) {
+    TORCH_CHECK(
+        each.pool != pool,
+        "beginAllocateToPool: already recording to mempool_id");
+  }
+  memory.pool.retain(pool);
+  memory.routes.push_back(route);
+  g_routes.fetch_add(1, std::memory_order_release);
+}
+
+void end_allocate_to_pool(
+    c10::DeviceIndex device,
+    const c10::MempoolId_t& pool) {
+  DeviceMemory& memory = memory_of(device);
+  const std::lock_guard lock(memory.mutex);
+  const auto removed = std::erase_if(
+      memory.routes, [&pool](const Route& each) { return each.pool == pool; });
+  TORCH_CHECK(
+      removed > 0, "endAllocatePool: not currently recording to mempool_id");
+  g_routes.fetch_sub(static_cast<int>(removed), std::memory_order_release);
+}
+
+PoolState pool_state(c10::DeviceIndex device, const c10::MempoolId_t& pool) {
+  DeviceMemory& memory = memory_of(device);
+  const std::lock_guard lock(memory.mutex);
+  return memory.pool.state_of(pool);
+}
+
+RestoredPool restore_pool(c10::DeviceIndex device, const PoolState& state) {
+  DeviceMemory& memory = memory_of(device);
+  const StackContext context = gather_context(RecordContext::ALL);
+  const std::lock_guard lock(memory.mutex);
+  return memory.pool.restore(state, context);
+}
+
+void set_caching(bool caches) {
+  g_caching = caches;
+}
+
+bool is_caching() {
+  return g_caching.load(std::memory_order_relaxed);
+}
+
+void observe_out_of_memory(OutOfMemoryObserver observer) {
+  const std::lock_guard lock(observers().mutex);
+  observers().all.push_back(std::move(observer));
+}
+
 void free_block(void* pointer) noexcept {
   if (pointer == nullptr || in_bad_fork()) {
     return; // a forked child must not free its parent's memory
@@ -376,6 +567,10 @@ void free_block(void* pointer) noexcept {
       &c10::impl::PyInterpreterVTable::trace_gpu_memory_deallocation, pointer);
   const c10::DeviceIndex device = owner_of(pointer);
   DeviceMemory& memory = memory_of(device);
+  if (C10_UNLIKELY(g_had_uncached.load(std::memory_order_relaxed)) &&
+      free_uncached(memory, pointer)) {
+    return;
+  }
   const StackContext context = gather_context(RecordContext::ALL);
   const std::lock_guard lock(memory.mutex);
   const size_t size = memory.pool.free(pointer, context);
@@ -386,6 +581,7 @@ void abandon_memory(c10::DeviceIndex device) {
   DeviceMemory& memory = memory_of(device);
   const std::lock_guard lock(memory.mutex);
   memory.pool.abandon();
+  memory.uncached.clear();
 }
 
 std::optional<BlockInfo> find_block(void* pointer) {

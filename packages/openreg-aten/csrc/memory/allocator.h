@@ -11,6 +11,8 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/Storage.h>
 
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -60,11 +62,7 @@ OPENREG_ATEN_API MemorySnapshot memory_snapshot();
 
 /// Returns a DataPtr that owns a block.
 inline c10::DataPtr own_block(c10::DeviceIndex device, void* pointer) {
-  return {
-      pointer,
-      pointer,
-      [](void* block) { free_block(block); },
-      c10::Device(kDeviceType, device)};
+  return {pointer, pointer, &free_block, c10::Device(kDeviceType, device)};
 }
 
 /// Creates a private pool for graphs and returns its id. Replays use its memory
@@ -77,6 +75,51 @@ void retain_graph_pool(const c10::MempoolId_t& pool);
 /// `last` is the stream of the last replay, or null. When the pool has no
 /// graphs, empty_cache() releases its unused memory.
 void release_graph_pool(const c10::MempoolId_t& pool, orStream_t last);
+
+/// Adds a user to a pool of one device. A pool exists while it has users.
+OPENREG_ATEN_API void retain_pool(
+    c10::DeviceIndex device,
+    const c10::MempoolId_t& pool);
+/// Removes a user that retain_pool() or begin_allocate_to_pool() added.
+OPENREG_ATEN_API void release_pool(
+    c10::DeviceIndex device,
+    const c10::MempoolId_t& pool);
+OPENREG_ATEN_API int pool_uses(
+    c10::DeviceIndex device,
+    const c10::MempoolId_t& pool);
+OPENREG_ATEN_API void set_pool_rules(
+    c10::DeviceIndex device,
+    const c10::MempoolId_t& pool,
+    const PoolRules& rules);
+
+/// Which allocations go to a pool.
+enum class Routed { kAll, kThread, kStream }; // kStream: the current stream
+/// Adds a user to a pool, and takes blocks from it until
+/// end_allocate_to_pool(), which leaves the user.
+OPENREG_ATEN_API void begin_allocate_to_pool(
+    c10::DeviceIndex device,
+    const c10::MempoolId_t& pool,
+    Routed routed);
+OPENREG_ATEN_API void end_allocate_to_pool(
+    c10::DeviceIndex device,
+    const c10::MempoolId_t& pool);
+
+OPENREG_ATEN_API PoolState
+pool_state(c10::DeviceIndex device, const c10::MempoolId_t& pool);
+/// Frees all blocks of a pool, and allocates the blocks of a state again.
+OPENREG_ATEN_API RestoredPool
+restore_pool(c10::DeviceIndex device, const PoolState& state);
+
+/// Whether blocks of the caller come from the cache, or from the runtime.
+OPENREG_ATEN_API void set_caching(bool caches);
+OPENREG_ATEN_API bool is_caching();
+
+/// Called with the device, the size that the device was asked for, its usable
+/// bytes and its free bytes, before c10::OutOfMemoryError is thrown.
+using OutOfMemoryObserver =
+    std::function<void(c10::DeviceIndex, size_t, size_t, size_t)>;
+/// Adds an observer, which is never removed.
+OPENREG_ATEN_API void observe_out_of_memory(OutOfMemoryObserver observer);
 
 /// Resizes a storage in place. Keeps the bytes that fit.
 OPENREG_ATEN_API void resize_storage(const c10::Storage& storage, size_t size);

@@ -25,6 +25,48 @@ struct BlockInfo {
   std::vector<void*> used_by; // other streams, by record_stream
 };
 
+/// The rules of a pool that the user created.
+struct PoolRules {
+  bool keeps_segments_whole = false;
+  bool serves_out_of_memory = false; // requests of no pool, as a last resort
+};
+
+/// The blocks of a pool at some time.
+struct PoolState {
+  struct Part {
+    size_t size;
+    size_t requested;
+    bool allocated;
+  };
+  struct Segment {
+    std::byte* pointer;
+    std::vector<Part> parts;
+  };
+  c10::MempoolId_t pool;
+  std::vector<Segment> segments;
+
+  /// Returns the blocks that were in use.
+  std::vector<void*> live() const {
+    std::vector<void*> pointers;
+    for (const Segment& segment : segments) {
+      std::byte* pointer = segment.pointer;
+      for (const Part& part : segment.parts) {
+        if (part.allocated) {
+          pointers.push_back(pointer);
+        }
+        pointer += part.size;
+      }
+    }
+    return pointers;
+  }
+};
+
+/// The blocks that the restoration of a state has freed and allocated.
+struct RestoredPool {
+  std::vector<void*> freed;
+  std::vector<void*> allocated;
+};
+
 struct Block {
   std::byte* pointer;
   size_t size;

@@ -66,11 +66,36 @@ BlockPool::Allocation BlockPool::allocate_after_release(
     const Request& request) {
   stats_.num_alloc_retries += 1;
   release_cached(request.context);
-  const Allocation allocation = allocate(request);
+  Allocation allocation = allocate(request);
+  if (allocation.pointer == nullptr) {
+    allocation = allocate_elsewhere(request);
+  }
   if (allocation.pointer == nullptr) {
     stats_.num_ooms += 1;
   }
   return allocation;
+}
+
+/// Serves a request of no pool with a free block of a pool that allows it.
+BlockPool::Allocation BlockPool::allocate_elsewhere(const Request& request) {
+  if (rules_.empty() || request.pool != c10::MempoolId_t() ||
+      request.size > kLargest) {
+    return {};
+  }
+  const size_t size = block_size(request.size);
+  const uint64_t completed =
+      request.user == User::kWork ? 0 : progress_of(request.stream).completed;
+  Request other = request;
+  for (const auto& [pool, rules] : rules_) {
+    if (rules.serves_out_of_memory) {
+      other.pool = pool;
+      Block* block = take_free(size, size <= kSmall, other, completed);
+      if (block != nullptr) {
+        return hand_out(block, size, other, completed);
+      }
+    }
+  }
+  return {};
 }
 
 BlockPool::Allocation BlockPool::hand_out(
@@ -79,7 +104,11 @@ BlockPool::Allocation BlockPool::hand_out(
     const Request& request,
     uint64_t completed) {
   const size_t rest = block->size - size;
-  if (should_split(size, rest, block->small)) {
+  const auto rules =
+      C10_LIKELY(rules_.empty()) ? rules_.end() : rules_.find(block->pool);
+  const bool whole =
+      rules != rules_.end() && rules->second.keeps_segments_whole;
+  if (!whole && should_split(size, rest, block->small)) {
     free_.split(block, size, turn_);
     stats_.add_part(block->small, rest);
   }
@@ -181,6 +210,7 @@ void BlockPool::drop(const c10::MempoolId_t& pool) {
   const auto found = retained_.find(pool);
   if (found != retained_.end() && --found->second == 0) {
     retained_.erase(found);
+    rules_.erase(pool);
   }
 }
 
@@ -321,12 +351,16 @@ std::set<orStream_t> BlockPool::busy_streams() {
   return streams;
 }
 
-void BlockPool::release_cached(const StackContext& context) {
+void BlockPool::release_cached(
+    const StackContext& context,
+    const c10::MempoolId_t& pool) {
+  const bool all = pool == c10::MempoolId_t();
   reclaim_reached();
   for (const bool small : {false, true}) {
     const FreeBlocks::Set& blocks = free_.of_kind(small);
     for (size_t index = 0; index < blocks.size();) {
-      if (!release(blocks[index], context)) {
+      const bool wanted = all || blocks[index]->pool == pool;
+      if (!wanted || !release(blocks[index], context)) {
         ++index;
       }
     }
@@ -459,6 +493,7 @@ void BlockPool::note_out_of_memory(const Request& request, size_t free) {
       free,
       request.size,
       request.stream,
+      request.pool,
       request.context);
 }
 
@@ -504,8 +539,100 @@ std::vector<BlockPool::SegmentInfo> BlockPool::snapshot() {
     }
     active += segment.active_size;
   }
-  trace_.add(TraceEntry::SNAPSHOT, device_, 0, active, nullptr, nullptr);
+  trace_.add(TraceEntry::SNAPSHOT, device_, 0, active, nullptr, {}, nullptr);
   return segments;
+}
+
+PoolState BlockPool::state_of(const c10::MempoolId_t& pool) const {
+  std::map<std::byte*, const Block*> first;
+  const auto add = [&](const Block* block) {
+    if (block->pool == pool) {
+      while (block->previous != nullptr) {
+        block = block->previous;
+      }
+      first.emplace(block->pointer, block);
+    }
+  };
+  for (const auto& each : active_) {
+    add(each.second);
+  }
+  for (const bool small : {true, false}) {
+    const FreeBlocks::Set& blocks = free_.of_kind(small);
+    std::for_each(blocks.begin(), blocks.end(), add);
+  }
+  PoolState state{pool, {}};
+  for (const auto& [pointer, head] : first) {
+    auto& segment = state.segments.emplace_back();
+    segment.pointer = pointer;
+    for (const Block* block = head; block != nullptr; block = block->next) {
+      segment.parts.push_back(
+          {block->size, block->requested, block->allocated});
+    }
+  }
+  return state;
+}
+
+RestoredPool BlockPool::restore(
+    const PoolState& state,
+    const StackContext& context) {
+  RestoredPool result;
+  reclaim_reached();
+  for (const auto& [pointer, block] : active_) {
+    if (block->pool == state.pool) {
+      TORCH_CHECK(
+          block->allocated,
+          "the state of a memory pool cannot be restored while other streams "
+          "use a freed block of the pool");
+      result.freed.push_back(block->pointer);
+    }
+  }
+  for (void* pointer : result.freed) {
+    active_.at(pointer)->used_by.clear();
+    free(pointer, context);
+  }
+  for (const PoolState::Segment& segment : state.segments) {
+    allocate_again(segment, result);
+  }
+  return result;
+}
+
+/// Divides a free segment into the parts that it had, and allocates them.
+void BlockPool::allocate_again(
+    const PoolState::Segment& segment,
+    RestoredPool& result) {
+  Block* block = nullptr;
+  for (const bool small : {true, false}) {
+    for (Block* each : free_.of_kind(small)) {
+      block = each->pointer == segment.pointer ? each : block;
+    }
+  }
+  TORCH_CHECK(
+      block != nullptr && !block->is_split(),
+      "the state of a memory pool cannot be restored, because a segment of it "
+      "was released");
+  free_.erase(block);
+  for (const PoolState::Part& part : segment.parts) {
+    if (block->size > part.size) {
+      free_.split(block, part.size, turn_);
+      free_.erase(block->next);
+    }
+    block->allocated = true;
+    block->requested = part.requested;
+    block->by_kernel = false;
+    active_[block->pointer] = block;
+    stats_.allocate(*block);
+    trace(TraceEntry::ALLOC, *block, block->requested, block->context);
+    block = block->next;
+  }
+  std::byte* pointer = segment.pointer;
+  for (const PoolState::Part& part : segment.parts) {
+    if (part.allocated) {
+      result.allocated.push_back(pointer);
+    } else {
+      free(pointer, nullptr);
+    }
+    pointer += part.size;
+  }
 }
 
 } // namespace openreg::aten

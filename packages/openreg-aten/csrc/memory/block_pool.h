@@ -45,7 +45,7 @@ class BlockPool {
     size_t size; // bytes, not 0
     orStream_t stream;
     User user;
-    c10::MempoolId_t pool; // of a graph, or {0, 0}
+    c10::MempoolId_t pool; // of a graph or the user, or {0, 0}
     StackContext context;
   };
   /// The user's view of a block; null if the device is out of memory.
@@ -70,15 +70,25 @@ class BlockPool {
 
   /// Returns the streams whose pending work prevents the release of memory.
   std::set<orStream_t> busy_streams();
-  /// Releases the cached segments whose work is complete.
-  void release_cached(const StackContext& context);
+  /// Releases the cached segments of a pool whose work is complete. Pool {0, 0}
+  /// stands for all pools without users.
+  void release_cached(
+      const StackContext& context,
+      const c10::MempoolId_t& pool = {});
   /// Forgets all memory, which the device has lost. The addresses of blocks in
   /// use are not reused until these are freed.
   void abandon();
 
-  // Counts the graphs that use a pool. Its blocks are kept for them.
+  // Counts the users of a pool, such as graphs. Its blocks are kept for them.
   void retain(const c10::MempoolId_t& pool) {
     retained_[pool] += 1;
+  }
+  int uses(const c10::MempoolId_t& pool) const {
+    const auto found = retained_.find(pool);
+    return found == retained_.end() ? 0 : found->second;
+  }
+  void set_rules(const c10::MempoolId_t& pool, const PoolRules& rules) {
+    rules_[pool] = rules;
   }
   /// Takes effect after the current work of `last`, the stream of the last
   /// replay. `last` may be null.
@@ -98,6 +108,10 @@ class BlockPool {
   }
   void note_out_of_memory(const Request& request, size_t free);
   std::vector<SegmentInfo> snapshot();
+
+  PoolState state_of(const c10::MempoolId_t& pool) const;
+  /// Frees all blocks of a pool, and allocates the blocks of a state again.
+  RestoredPool restore(const PoolState& state, const StackContext& context);
 
  private:
   using Waiting = std::deque<std::pair<StreamEvent, Block*>>;
@@ -119,6 +133,8 @@ class BlockPool {
       uint64_t completed);
   Block* make_segment(size_t size, bool small, const Request& request);
   bool release_oversize(size_t size, bool small, const Request& request);
+  Allocation allocate_elsewhere(const Request& request);
+  void allocate_again(const PoolState::Segment& segment, RestoredPool& result);
   void collect_garbage(const StackContext& context);
   bool release(Block* block, const StackContext& context);
   bool overlaps_lost(const std::byte* begin, size_t size) const;
@@ -134,6 +150,7 @@ class BlockPool {
         reinterpret_cast<size_t>(block.pointer),
         size,
         block.stream,
+        block.pool,
         context);
   }
 
@@ -147,6 +164,7 @@ class BlockPool {
   // the capture.
   std::vector<Block*> deferred_;
   std::map<c10::MempoolId_t, int> retained_;
+  std::map<c10::MempoolId_t, PoolRules> rules_; // of pools that have some
   // The pool of a destroyed graph, and the end of its last replay. The event is
   // recorded while no stream is captured.
   struct Replayed {

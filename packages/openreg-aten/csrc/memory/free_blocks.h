@@ -38,6 +38,8 @@ class FreeBlocks {
   /// this size.
   static constexpr uint64_t kNotIdle = std::numeric_limits<uint64_t>::max();
   Block* take(bool small, const Place& place, size_t size, uint64_t completed);
+  /// Removes a block.
+  void erase(Block* block);
   /// Keeps the first `size` bytes in a block that was removed, and adds the
   /// rest as a free block.
   void split(Block* block, size_t size, uint64_t age);
@@ -55,7 +57,6 @@ class FreeBlocks {
     return block->small ? small_ : large_;
   }
   void insert(Block* block);
-  void erase(Block* block);
   bool merge(Block* block, Block* neighbour);
 
   Set small_;

@@ -11,6 +11,7 @@ namespace openreg::aten {
 namespace {
 
 std::atomic<bool> g_cpp_stacks{false};
+thread_local std::string t_user_metadata;
 
 /// Returns microseconds since 1970.
 time_t now() {
@@ -31,6 +32,14 @@ void set_recorded_context(RecordContext context, bool cpp_stacks) {
 StackContext gather_stack() {
   return torch::CapturedTraceback::gather(
       /*python=*/true, /*script=*/true, /*cpp=*/g_cpp_stacks);
+}
+
+void set_user_metadata(std::string text) {
+  t_user_metadata = std::move(text);
+}
+
+const std::string& user_metadata() {
+  return t_user_metadata;
 }
 
 void MemoryTrace::start(const HistorySettings& settings) {
@@ -63,6 +72,7 @@ void MemoryTrace::append(
     size_t address,
     size_t size,
     void* stream,
+    const c10::MempoolId_t& pool,
     const StackContext& context) {
   const auto& skipped = settings_.skipped;
   if (std::find(skipped.begin(), skipped.end(), action) != skipped.end()) {
@@ -74,9 +84,11 @@ void MemoryTrace::append(
       address,
       size,
       stream,
-      /*mempool=*/{0, 0},
+      pool,
       /*time=*/{},
-      settings_.context >= RecordContext::ALLOC ? context : nullptr);
+      settings_.context >= RecordContext::ALLOC ? context : nullptr,
+      /*compile_context=*/"",
+      t_user_metadata);
   entry.time_.t_ = now();
   if (entries_.size() < settings_.max_entries) {
     entries_.push_back(std::move(entry));

@@ -34,6 +34,10 @@ extern std::atomic<RecordContext> g_recorded_context;
 void set_recorded_context(RecordContext context, bool cpp_stacks);
 StackContext gather_stack();
 
+/// Sets the text that entries of this thread contain from now on.
+OPENREG_ATEN_API void set_user_metadata(std::string text);
+OPENREG_ATEN_API const std::string& user_metadata();
+
 /// Returns the caller's stack if stacks of this kind are recorded. This takes
 /// the GIL, so the caller must not hold a lock of the allocator.
 inline StackContext gather_context(RecordContext kind) {
@@ -55,9 +59,10 @@ class MemoryTrace {
       size_t address,
       size_t size,
       void* stream,
+      const c10::MempoolId_t& pool,
       const StackContext& context) {
     if (C10_UNLIKELY(settings_.recorded)) {
-      append(action, device, address, size, stream, context);
+      append(action, device, address, size, stream, pool, context);
     }
   }
   /// Oldest first.
@@ -70,6 +75,7 @@ class MemoryTrace {
       size_t address,
       size_t size,
       void* stream,
+      const c10::MempoolId_t& pool,
       const StackContext& context);
 
   HistorySettings settings_;

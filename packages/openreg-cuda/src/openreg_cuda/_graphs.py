@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from itertools import count
 from typing import TYPE_CHECKING
 
+import torch
 from torch._C import _accelerator_emptyHostCache, _acceleratorGraph
 
 from openreg_cuda._backend import openreg
@@ -14,10 +14,7 @@ from openreg_cuda._refused import Refusal
 if TYPE_CHECKING:
     from typing import Self
 
-    import torch
-
 _NO_HANDLE = "a simulated graph has no cudaGraph_t"
-_pools = count(1)
 
 
 class CudaGraph(_acceleratorGraph):
@@ -33,6 +30,7 @@ class CudaGraph(_acceleratorGraph):
 
     def __init__(self, keep_graph: bool = False) -> None:
         super().__init__(keep_graph)
+        self._seed_and_offset: list[torch.Tensor] = []
 
     def capture_begin(
         self,
@@ -40,10 +38,19 @@ class CudaGraph(_acceleratorGraph):
         capture_error_mode: str = "global",
     ) -> None:
         """Captures the current stream from now on."""
+        # CUDA keeps the state of the generator in two tensors, outside of the pool.
+        # They are here for the statistics of memory, which include them.
+        state = [torch.empty(1, dtype=torch.int64, device="cuda") for _ in range(2)]
         super().capture_begin(
             pool=pool,
             capture_error_mode=capture_error_mode,  # type: ignore[arg-type]
         )
+        self._seed_and_offset = state
+
+    def reset(self) -> None:
+        """Deletes the captured work."""
+        super().reset()
+        self._seed_and_offset = []
 
     def register_generator_state(self, generator: torch.Generator) -> None:
         """Does nothing: a graph registers every generator that it draws from."""
@@ -65,7 +72,6 @@ class CudaGraph(_acceleratorGraph):
 
 NAMES: dict[str, object] = {
     "_CUDAGraph": CudaGraph,
-    "_graph_pool_handle": lambda: (0, next(_pools)),
     "_cuda_isCurrentStreamCapturing": lambda: openreg().is_current_stream_capturing(),
     "_host_emptyCache": lambda: _accelerator_emptyHostCache(),
 }

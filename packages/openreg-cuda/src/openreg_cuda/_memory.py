@@ -8,16 +8,9 @@ from typing import Any
 import torch
 
 from openreg_cuda._backend import compiled, openreg
-from openreg_cuda._refused import Refusal
 
 _raw_blocks: dict[int, torch.UntypedStorage] = {}
-_metadata = ""
 _recording = False
-
-_refuse_bypass = Refusal(
-    "torch.cuda.caching_allocator_enable(False)",
-    "its allocator cannot be bypassed",
-)
 
 
 def _allocate(size: int, stream: int) -> int:
@@ -31,16 +24,13 @@ def _allocate(size: int, stream: int) -> int:
 
 
 def _free(address: int) -> None:
-    if address and _raw_blocks.pop(address, None) is None:
+    if not address or _raw_blocks.pop(address, None) is not None:
+        return
+    if not compiled().free_block(address):
         raise ValueError(
             "caching_allocator_delete: mem_ptr must be an address from "
             f"caching_allocator_alloc, got {address:#x}"
         )
-
-
-def _enable(value: bool) -> None:
-    if not value:
-        _refuse_bypass()
 
 
 def _snapshot(selected: tuple[int, ...] | None) -> dict[str, Any]:
@@ -60,6 +50,10 @@ def _snapshot(selected: tuple[int, ...] | None) -> dict[str, Any]:
             for segment in snapshot["segments"]
             if tuple(segment["segment_pool_id"]) == pool
         ]
+        snapshot["device_traces"] = [
+            [entry for entry in trace if tuple(entry["pool_id"]) == pool]
+            for trace in snapshot["device_traces"]
+        ]
     if not traced:
         snapshot["device_traces"] = [[] for _ in snapshot["device_traces"]]
     return snapshot
@@ -74,9 +68,13 @@ def _record_history(
     compile_context: bool = False,
     global_record_annotations: bool = False,
     skip_actions: list[str] | None = None,
+    record_pinned_host_memory: bool = False,
+    record_cuda: bool = True,
 ) -> None:
     global _recording
-    del compile_context, global_record_annotations
+    del compile_context, global_record_annotations, record_pinned_host_memory
+    if not record_cuda:
+        return
     openreg().memory._record_memory_history(
         enabled,
         context,
@@ -120,16 +118,14 @@ def _allocation_traceback(address: int) -> list[dict[str, Any]] | None:
     return None
 
 
-def _set_metadata(metadata: str) -> None:
-    global _metadata
-    _metadata = metadata
-
-
 NAMES: dict[str, object] = {
     "_cuda_cudaCachingAllocator_raw_alloc": _allocate,
     "_cuda_cudaCachingAllocator_raw_delete": _free,
-    "_cuda_cudaCachingAllocator_enable": _enable,
-    "_cuda_cudaCachingAllocator_is_enabled": lambda: True,
+    "_cuda_cudaCachingAllocator_enable": lambda value: compiled().set_caching(value),
+    "_cuda_cudaCachingAllocator_is_enabled": lambda: compiled().is_caching(),
+    "_cuda_attach_out_of_memory_observer": lambda observer: (
+        compiled().observe_out_of_memory(observer)
+    ),
     "_cuda_getAllocatorBackend": lambda: "native",
     "_cuda_emptyCache": lambda: torch._C._accelerator_emptyCache(),
     "_cuda_memoryStats": lambda device: torch._C._accelerator_getDeviceStats(device),
@@ -153,6 +149,7 @@ NAMES: dict[str, object] = {
     "_cuda_record_memory_history_legacy": _record_history_legacy,
     "_cuda_isHistoryEnabled": lambda: _recording,
     "_cuda_allocationTraceback": _allocation_traceback,
-    "_cuda_setMemoryMetadata": _set_metadata,
-    "_cuda_getMemoryMetadata": lambda: _metadata,
+    "_cuda_setMemoryMetadata": lambda text: compiled().set_user_metadata(text),
+    "_cuda_getMemoryMetadata": lambda: compiled().user_metadata(),
+    "_cuda_memoryMetadataSupported": lambda: True,
 }

@@ -67,25 +67,9 @@ _REASONS = {
         "_cuda_customAllocator",
         "_cuda_getAllocator",
     ),
-    "only graphs have memory pools": (
-        "_cuda_beginAllocateCurrentStreamToPool",
-        "_cuda_beginAllocateCurrentThreadToPool",
-        "_cuda_beginAllocateToPool",
-        "_cuda_endAllocateToPool",
-        "_cuda_releasePool",
-    ),
-    "its caching allocator does not call observers": (
-        "_cuda_attach_out_of_memory_observer",
-    ),
     "its allocator of pinned memory has no address": ("_cuda_cudaHostAllocator",),
     "torch.compile cannot take apart the pools of simulated graphs; use "
     "torch._inductor.config.triton.cudagraph_trees = False": (
-        "_construct_CUDA_Tensor_From_Storage_And_Metadata",
-        "_cuda_checkPoolLiveAllocations",
-        "_cuda_getCheckpointState",
-        "_cuda_setCheckpointPoolState",
-        "_free_And_Remove_DeleterFn",
-        "_has_Standard_Deleter",
         "_set_storage_access_error_msg",
         "_set_storage_data_ptr_access_error_msg",
     ),
@@ -101,12 +85,8 @@ NAMES: dict[str, object] = {
         "it has no multiprocessors to divide",
         ("create", "max_workqueue_concurrency"),
     ),
-    "_MemPool": refused_class("MemPool", "only graphs have memory pools"),
     "_cuda_CUDAAllocator": refused_class(
         "CUDAAllocator", "an allocator of CUDA memory cannot allocate simulated memory"
-    ),
-    "_cuda_CUDAAllocator_AllocatorState": refused_class(
-        "AllocatorState", "torch.compile cannot take apart the pools of its graphs"
     ),
     **{
         name: Refusal(f"torch._C.{name}", reason)
