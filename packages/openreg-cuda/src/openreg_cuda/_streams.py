@@ -146,7 +146,7 @@ _EVENT_SHARING = Refusal(
 
 def _handle(stream: torch.Stream) -> int:
     # As on CUDA, 0 is the default stream of the current device.
-    return stream.native_handle if stream.stream_id else 0  # type: ignore[attr-defined,no-any-return]
+    return stream.native_handle if stream.stream_id else 0  # type: ignore[attr-defined]
 
 
 def _packed(stream: torch.Stream) -> tuple[int, int, int]:
