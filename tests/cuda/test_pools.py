@@ -175,6 +175,19 @@ def live(pool: Any) -> int:
     return states.count("active_allocated")
 
 
+def test_a_graph_captures_into_a_pool() -> None:
+    pool = torch.cuda.MemPool()
+    graph, result = graph_of(lambda: bytes_on_device(MIB) + 1, pool.id)
+    assert graph.pool() == pool.id
+    assert pool.use_count() == 2
+    assert pool_of(result) == pool.id
+    graph.replay()
+    assert result.unique().tolist() == [2]
+    del graph, result
+    torch.cuda.empty_cache()  # waits for the replay
+    assert pool.use_count() == 1
+
+
 def test_a_state_is_restored() -> None:
     def some() -> torch.Tensor:
         return [bytes_on_device(512) for _ in range(11)][5]
