@@ -3,7 +3,6 @@
 // stream. The stream's thread runs the engine on the device memory.
 #include "occl/backend.h"
 
-#include "base/device_type.h"
 #include "transport/reduction.h"
 
 #include <openreg/openreg.h>
@@ -14,6 +13,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <device_type.h>
 #include <iterator>
 
 namespace openreg::distributed {

@@ -2,11 +2,10 @@
 // The runtime's streams and kernels as PyTorch streams.
 #include "occl/streams.h"
 
-#include "base/device_type.h"
-
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 
+#include <device_type.h>
 #include <mutex>
 #include <unordered_set>
 #include <utility>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The timer of DistributedDataParallel for the device, based on stream events.
-#include "base/device_type.h"
 #include "occl/streams.h"
 
 #include <torch/csrc/distributed/c10d/reducer_timer.hpp>
 
+#include <device_type.h>
 #include <map>
 #include <memory>
 #include <optional>

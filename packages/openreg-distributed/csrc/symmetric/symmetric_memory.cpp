@@ -3,7 +3,6 @@
 // other's blocks.
 #include "symmetric/symmetric_memory.h"
 
-#include "base/device_type.h"
 #include "base/gathered.h"
 #include "occl/backend.h"
 #include "occl/streams.h"
@@ -15,6 +14,7 @@
 #include <torch/csrc/distributed/c10d/symm_mem/SymmetricMemory.hpp>
 
 #include <algorithm>
+#include <device_type.h>
 #include <exception>
 #include <gil_release.h>
 #include <map>

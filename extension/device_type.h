@@ -8,7 +8,7 @@
 
 #include <string_view>
 
-namespace openreg::distributed {
+namespace openreg {
 
 /// Returns CUDA with OPENREG_DEVICE=cuda, else PrivateUse1.
 inline c10::DeviceType device_type() {
@@ -22,4 +22,4 @@ inline c10::DeviceType device_type() {
   return type;
 }
 
-} // namespace openreg::distributed
+} // namespace openreg
