@@ -7,6 +7,7 @@
 #include <torch/csrc/profiler/standalone/privateuse1_profiler.h>
 
 #include <algorithm>
+#include <device_type.h>
 #include <iterator>
 #include <memory>
 #include <set>
@@ -29,7 +30,7 @@ class Profiler final : public libkineto::IActivityProfiler {
         ActivityType::GPU_MEMCPY,
         ActivityType::GPU_MEMSET,
         ActivityType::GPU_USER_ANNOTATION,
-        ActivityType::PRIVATEUSE1_RUNTIME};
+        call_type()};
     return value;
   }
 
@@ -38,7 +39,7 @@ class Profiler final : public libkineto::IActivityProfiler {
   std::unique_ptr<libkineto::IActivityProfilerSession> configure(
       const std::set<ActivityType>& types,
       const libkineto::Config& /*config*/) override {
-    // PyTorch requests PRIVATEUSE1_RUNTIME even for a profile of only the host.
+    // PyTorch requests calls even for a profile of only the host.
     constexpr ActivityType kOfDevices[] = {
         ActivityType::CONCURRENT_KERNEL,
         ActivityType::GPU_MEMCPY,
@@ -62,8 +63,12 @@ class Profiler final : public libkineto::IActivityProfiler {
 } // namespace
 
 void register_profiler() {
-  static const torch::profiler::impl::RegisterPrivateUse1Profiler<Profiler>
-      registered;
+  namespace profiler = torch::profiler::impl;
+  static const profiler::RegisterPrivateUse1Profiler<Profiler> registered;
+  if (device_type() == c10::kCUDA) {
+    // Otherwise PyTorch does this when a profile of PrivateUse1 begins.
+    profiler::PrivateUse1ProfilerRegistry::instance().onKinetoInit();
+  }
 }
 
 } // namespace openreg::profiler

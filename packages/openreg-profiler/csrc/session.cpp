@@ -21,13 +21,13 @@ namespace {
 /// are blocks of PyTorch's pool.
 unsigned int kinds_of(const std::set<libkineto::ActivityType>& types) {
   using Type = libkineto::ActivityType;
-  constexpr std::pair<Type, orActivityKind> kKinds[] = {
+  const std::pair<Type, orActivityKind> kinds_of_types[] = {
       {Type::CONCURRENT_KERNEL, orActivityKernel},
       {Type::GPU_MEMCPY, orActivityMemcpy},
       {Type::GPU_MEMSET, orActivityMemset},
-      {Type::PRIVATEUSE1_RUNTIME, orActivityCall}};
+      {call_type(), orActivityCall}};
   unsigned int kinds = 0;
-  for (const auto& [type, kind] : kKinds) {
+  for (const auto& [type, kind] : kinds_of_types) {
     kinds |= types.count(type) > 0 ? 1U << kind : 0;
   }
   return kinds;

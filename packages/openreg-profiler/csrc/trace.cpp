@@ -3,6 +3,7 @@
 #include "trace.h"
 
 #include <algorithm>
+#include <device_type.h>
 #include <map>
 #include <string>
 #include <string_view>
@@ -138,8 +139,7 @@ class Builder {
   }
 
   void add_call(const orActivity& record, bool has_work) {
-    Activity& made =
-        add(record, ActivityType::PRIVATEUSE1_RUNTIME, record.name);
+    Activity& made = add(record, call_type(), record.name);
     made.device = record.process;
     made.resource = record.thread;
     if (has_work) {
@@ -198,6 +198,11 @@ class Builder {
 };
 
 } // namespace
+
+ActivityType call_type() {
+  return device_type() == c10::kCUDA ? ActivityType::CUDA_RUNTIME
+                                     : ActivityType::PRIVATEUSE1_RUNTIME;
+}
 
 std::vector<Detail> add_activities(
     libkineto::CpuTraceBuffer& trace,

@@ -22,6 +22,9 @@ struct Window { // nanoseconds of CLOCK_REALTIME
   std::int64_t end;
 };
 
+/// Returns the type of the C API's calls.
+libkineto::ActivityType call_type();
+
 /// Adds the activities enqueued in the window to the trace, even if they ran
 /// later. Returns the details of the work.
 std::vector<Detail> add_activities(

@@ -14,6 +14,7 @@ from openreg_cuda import (
     _devices,
     _distributed,
     _flags,
+    _profiler,
     _properties,
     _settings,
     _storage,
@@ -48,6 +49,7 @@ def complete() -> None:
     version.cuda = _devices.version()
     _distributed.replace()
     _flags.replace()
+    _profiler.replace()
     _storage.replace()
     _tensor_types.replace()
     _trace.replace()

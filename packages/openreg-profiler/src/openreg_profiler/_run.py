@@ -10,8 +10,10 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
 from torch.profiler import ProfilerActivity, profile
 
+from openreg_aten._C import device_type
 from openreg_profiler._utilization import Utilization, utilization
 
 
@@ -36,10 +38,12 @@ def run(
     Raises:
         ValueError: If the script has not used a device.
     """
+    key: str = torch._C._dispatch_key_for_device(device_type())
+    of_device = getattr(ProfilerActivity, key)  # CUDA or PrivateUse1
     before = sys.argv, sys.path[0]
     sys.argv, sys.path[0] = [str(script), *arguments], str(script.parent)
     result = profile(
-        activities=[ProfilerActivity.CPU, ProfilerActivity.PrivateUse1],
+        activities=[ProfilerActivity.CPU, of_device],
         record_shapes=True,
         profile_memory=True,
         with_stack=True,

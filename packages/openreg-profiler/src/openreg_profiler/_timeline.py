@@ -15,6 +15,7 @@ import torch
 from openreg_profiler import _C
 
 _WORK = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
+_CALLS = ("cuda_runtime", "privateuse1_runtime")
 # PyTorch's file names are relative to the folders from which Python imports.
 _LIBRARIES = (
     Path(torch.__file__).parents[1],
@@ -168,7 +169,7 @@ def read(profile: torch.profiler.profile) -> Timeline:
                     event.external_id(),
                 )
             )
-        elif kind == "privateuse1_runtime":
+        elif kind in _CALLS:
             thread, correlation = event.device_resource_id(), event.correlation_id()
             calls.append(Call(event.name(), thread, start, end, correlation))
         elif kind == "cpu_op":

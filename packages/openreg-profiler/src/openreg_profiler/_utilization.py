@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from openreg_aten._C import device_type
 from openreg_profiler import _gaps, _machine, _timeline
 from openreg_profiler._gaps import Cause, Gap
 from openreg_profiler._machine import Machine
@@ -258,9 +259,8 @@ def _memory(profile: torch.profiler.profile) -> dict[str, int]:
     }
     highest: list[int] = []
     for device in range(torch.accelerator.device_count()):
-        name = torch._C._get_privateuse1_backend_name()
         _, sizes = timeline._coalesce_timeline(  # type: ignore[no-untyped-call]
-            f"{name}:{device}"
+            f"{device_type()}:{device}"
         )
         highest = max([highest, *sizes], key=sum)
     # The first number is the total.

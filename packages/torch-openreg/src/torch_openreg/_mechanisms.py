@@ -146,7 +146,6 @@ _OFF_AS_CUDA = frozenset(
         "process_group",  # openreg-cuda registers it as nccl
         # not supported yet
         "symmetric_memory",
-        "activity_profiler",
         "inductor",
         "dynamo_backend",
         "aoti_runner",
