@@ -63,31 +63,12 @@ if __name__ == "__main__":
     assert ended.stdout == "[5.0, 6.0, 7.0] [5.0, 6.0, 7.0]\n", ended.stderr
 
 
-def test_the_profiler_accepts_the_activity_cuda() -> None:
-    x = torch.ones(4, device="cuda")
-    activities = [
-        torch.profiler.ProfilerActivity.CPU,
-        torch.profiler.ProfilerActivity.CUDA,
-    ]
-    with torch.profiler.profile(activities=activities) as profile:
-        x.add(1)
-        torch.cuda.synchronize()
-    assert "aten::add" in profile.key_averages().table(sort_by="cuda_time_total")
-
-
 def test_compiled_without_inductor() -> None:
     model = nn.Linear(4, 4)
     x = torch.arange(8.0).view(2, 4)
     expected = model(x)
     compiled = torch.compile(model.cuda(), backend="aot_eager")
     assert torch.equal(compiled(x.cuda()).cpu(), expected)
-
-
-@pytest.mark.filterwarnings("ignore:.*torch.jit")  # the import of Dynamo
-def test_inductor_reports_that_triton_is_missing() -> None:
-    x = torch.ones(4, device="cuda")
-    with pytest.raises(Exception, match="triton"):
-        torch.compile(lambda y: y * 2 + 1)(x)
 
 
 def test_benchmark_of_the_names_prints_a_ratio_for_each_row() -> None:
@@ -130,3 +111,28 @@ def test_callbacks_of_the_trace_get_the_handles_of_cuda(interpreter: Program) ->
         "stream_synchronization other",
         "stream_synchronization default",
     ], ended.stderr
+
+
+@pytest.mark.parametrize("first", ["torch", "triton.backends.nvidia.driver"])
+def test_triton_kernels_are_refused(tmp_path: Path, first: str) -> None:
+    # The module and class of Triton that search for the driver of a GPU.
+    folder = tmp_path / "triton" / "backends" / "nvidia"
+    folder.mkdir(parents=True)
+    (folder / "driver.py").write_text(
+        "class CudaDriver:\n"
+        "    def __init__(self):\n"
+        "        raise AssertionError('libcuda.so cannot found!')\n"
+    )
+    source = f"""
+import {first}
+import torch
+from triton.backends.nvidia.driver import CudaDriver
+CudaDriver()
+"""
+    environment = variables(OPENREG_DEVICE="cuda", PYTHONPATH=str(tmp_path))
+    ended = run(sys.executable, "-c", source, environment=environment)
+    assert ended.stderr.splitlines()[-1] == (
+        "NotImplementedError: Triton kernels: not available on a simulated CUDA "
+        "device: they need a GPU. torch.compile generates C++ kernels for PyTorch's "
+        "operators"
+    )

@@ -22,6 +22,9 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 from torch.utils.checkpoint import checkpoint
 
+import openreg_aten
+from torch_openreg import openreg
+
 Program = Callable[[str], Any]
 PROGRAMS: dict[str, Program] = {}
 
@@ -470,7 +473,7 @@ def streams_in_a_graph(device: str) -> Any:
 @program
 def second_device(device: str) -> Any:
     torch.manual_seed(0)
-    device = "openreg:1" if device == "openreg" else device
+    device = "cpu" if device == "cpu" else f"{device}:1"
     x = torch.randn(20, 30).to(device)
     torch.manual_seed(1)
 
@@ -993,8 +996,8 @@ def compare(name: str) -> dict[str, Any]:
     run = PROGRAMS[name]
     expected = tree_leaves(run("cpu"))
     torch.compiler.reset()
-    with torch.openreg.operator_paths() as paths:
-        found = tree_leaves(run("openreg"))
+    with openreg.operator_paths() as paths:
+        found = tree_leaves(run(openreg_aten.device_type()))
         torch.accelerator.synchronize()
     torch.compiler.reset()
     assert len(expected) == len(found)

@@ -118,4 +118,5 @@ inline void cuGetErrorString(CUresult /*error*/, const char** text) {
   *text = nullptr;
 }
 
-#define aoti_torch_device_type_cuda aoti_torch_device_type_privateuse1
+// The wrapper defines it before it includes the runtime.
+#define aoti_torch_device_type_cuda OPENREG_DEVICE_TYPE

@@ -20,6 +20,7 @@ from openreg_cuda import (
     _storage,
     _tensor_types,
     _trace,
+    _triton,
     _utilities,
 )
 from openreg_cuda._backend import compiled, openreg
@@ -53,6 +54,7 @@ def complete() -> None:
     _storage.replace()
     _tensor_types.replace()
     _trace.replace()
+    _triton.replace()
     _utilities.replace()
     if _settings.reports():
         from openreg_cuda import _report

@@ -17,6 +17,10 @@ import sys
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 REPORT = "OPENREG_CUDA_REPORT"  # 1: report calls that have a form for every device
 
 _prepared = False
@@ -27,23 +31,49 @@ class SimulationWarning(UserWarning):
     """Reports once per process that the CUDA devices are simulated."""
 
 
-class _Finder:
-    """Finds ``torch._C``, once."""
+class Finder:
+    """Finds a submodule, once, and calls functions before and after its import.
+
+    Args:
+        name: The module's name.
+        before: Called before the module is found.
+        after: Called with the module when it is loaded.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        before: Callable[[], None],
+        after: Callable[[ModuleType], None],
+    ) -> None:
+        self._name = name
+        self._before = before
+        self._after = after
+        sys.meta_path.insert(0, self)  # type: ignore[arg-type]
 
     def find_spec(
         self, name: str, path: list[str] | None = None, target: object = None
     ) -> ModuleSpec | None:
         del target
-        if name != "torch._C" or path is None:
+        if name != self._name or path is None:
             return None
-        import _openreg_early
-
-        _openreg_early.load()
+        self._before()
         sys.meta_path.remove(self)  # type: ignore[arg-type]
         spec = PathFinder.find_spec(name, path)
         if spec is not None:
-            _add_names_after(spec)
+            self._call_after(spec)
         return spec
+
+    def _call_after(self, spec: ModuleSpec) -> None:
+        loader = spec.loader
+        assert loader is not None
+        execute = loader.exec_module
+
+        def execute_and_call(module: ModuleType) -> None:
+            execute(module)
+            self._after(module)
+
+        loader.exec_module = execute_and_call  # type: ignore[method-assign]
 
 
 def prepare() -> None:
@@ -59,7 +89,7 @@ def prepare() -> None:
     _check_order()
     _check_settings()
     _prepared = True
-    sys.meta_path.insert(0, _Finder())  # type: ignore[arg-type]
+    Finder("torch._C", _load_device, _add_names)
 
 
 def complete() -> None:
@@ -100,17 +130,15 @@ def _check_order() -> None:
         )
 
 
-def _add_names_after(spec: ModuleSpec) -> None:
-    loader = spec.loader
-    assert loader is not None
-    execute = loader.exec_module
+def _load_device() -> None:
+    import _openreg_early
 
-    def execute_and_add(module: ModuleType) -> None:
-        global _named
-        execute(module)
-        from openreg_cuda import _names
+    _openreg_early.load()
 
-        _names.add_to(module)
-        _named = True
 
-    loader.exec_module = execute_and_add  # type: ignore[method-assign]
+def _add_names(module: ModuleType) -> None:
+    global _named
+    from openreg_cuda import _names
+
+    _names.add_to(module)
+    _named = True

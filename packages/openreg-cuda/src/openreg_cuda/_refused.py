@@ -68,8 +68,7 @@ _REASONS = {
         "_cuda_getAllocator",
     ),
     "its allocator of pinned memory has no address": ("_cuda_cudaHostAllocator",),
-    "torch.compile cannot take apart the pools of simulated graphs; use "
-    "torch._inductor.config.triton.cudagraph_trees = False": (
+    "torch.compile captures graphs without cudagraph trees": (
         "_set_storage_access_error_msg",
         "_set_storage_data_ptr_access_error_msg",
     ),

@@ -13,6 +13,7 @@ from openreg_cuda._refused import Refusal
 _NO_SENSOR = "it has no sensors; torch.profiler and openreg_profiler measure its work"
 _NO_COMPILER = "CUDA source code needs a GPU"
 _NO_KERNELS = "there are no GPU kernels to tune"
+_NO_RUNNER = "its models are packages; use torch._inductor.aoti_load_package"
 _REFUSED = (
     "clock_rate",
     "memory_usage",
@@ -47,6 +48,8 @@ def replace() -> None:
     for name in ("tune_gemm_in_file", "mgpu_tune_gemm_in_file"):
         setattr(cuda.tunable, name, Refusal(f"torch.cuda.tunable.{name}", _NO_KERNELS))
     cuda._compile_kernel = Refusal("torch.cuda._compile_kernel", _NO_COMPILER)
+    models: Any = torch._C._aoti
+    models.AOTIModelContainerRunnerCuda = Refusal("torch._export.aot_load", _NO_RUNNER)
     # PyTorch's warns that it was compiled without cuDNN.
     torch.backends.cudnn.is_acceptable = lambda _: False
     torch.Tensor.__cuda_array_interface__ = property(  # type: ignore[assignment]

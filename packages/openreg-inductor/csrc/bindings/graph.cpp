@@ -12,6 +12,7 @@
 #include <torch/csrc/utils/python_numbers.h>
 
 #include <array>
+#include <device_type.h>
 #include <new>
 #include <utility>
 
@@ -34,8 +35,7 @@ Numbers parse_tuple(PyObject* value) {
 
 c10::Device device_of(PyObject* index) {
   return {
-      c10::DeviceType::PrivateUse1,
-      static_cast<c10::DeviceIndex>(THPUtils_unpackLong(index))};
+      device_type(), static_cast<c10::DeviceIndex>(THPUtils_unpackLong(index))};
 }
 
 /// empty_strided(size, stride, dtype, device index)

@@ -10,6 +10,7 @@
 #include <torch/csrc/inductor/aoti_runner/model_container_runner.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <device_type.h>
 #include <dlfcn.h>
 #include <gil_release.h>
 #include <memory>
@@ -24,7 +25,7 @@ namespace {
 using Base = torch::inductor::AOTIModelContainerRunner;
 
 const c10::impl::DeviceGuardImplInterface& guard_impl() {
-  return *c10::impl::getDeviceGuardImpl(c10::DeviceType::PrivateUse1);
+  return *c10::impl::getDeviceGuardImpl(device_type());
 }
 
 /// Returns the device of a name, with an index.
@@ -202,14 +203,14 @@ std::unique_ptr<Base> make_runner(
 
 void register_runner() {
   const torch::inductor::RegisterAOTIModelRunner registered(
-      c10::get_privateuse1_backend(), &make_runner);
+      c10::DeviceTypeName(device_type(), /*lower_case=*/true), &make_runner);
 }
 
 void register_eager_runner() {
   // PyTorch looks up the name in upper case here and passes it on as a device
   // name, which is invalid. The operator belongs to the current device.
   const torch::inductor::RegisterAOTIModelRunner registered(
-      c10::get_privateuse1_backend(/*lower_case=*/false),
+      c10::DeviceTypeName(device_type()),
       [](const std::string& library,
          size_t models,
          const std::string& /*device*/,
@@ -218,7 +219,7 @@ void register_eager_runner() {
         return make_runner(
             library,
             models,
-            c10::get_privateuse1_backend(),
+            c10::DeviceTypeName(device_type(), /*lower_case=*/true),
             folder,
             single_threaded);
       });

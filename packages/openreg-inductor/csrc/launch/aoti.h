@@ -8,3 +8,4 @@
 #include <torch/csrc/inductor/aoti_runtime/model_container.h>
 #undef USE_CUDA
 #undef aoti_torch_device_type_cuda
+#undef OPENREG_DEVICE_TYPE

@@ -12,6 +12,7 @@
 #include <torch/csrc/inductor/aoti_torch/utils.h>
 
 #include <atomic>
+#include <device_type.h>
 #include <mutex>
 #include <string>
 #include <unordered_set>
@@ -194,7 +195,7 @@ AOTITorchError openreg_inductor_exchange_device(
     int32_t* previous) {
   AOTI_TORCH_CONVERT_EXCEPTION_TO_ERROR_CODE({
     const c10::Device next(
-        c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(device));
+        openreg::device_type(), static_cast<c10::DeviceIndex>(device));
     *previous = c10::impl::getDeviceGuardImpl(next.type())
                     ->exchangeDevice(next)
                     .index();

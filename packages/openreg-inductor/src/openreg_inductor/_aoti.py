@@ -8,6 +8,8 @@ import functools
 import sys
 from typing import Any
 
+import torch
+
 import libopenreg
 import openreg_aten._C  # noqa: F401  (it has the launch)
 from openreg_inductor import _C
@@ -44,17 +46,23 @@ def enable(device: str) -> None:
     from torch._inductor import codecache, cpp_builder
     from torch._inductor.codegen import cpp_utils
 
+    from openreg_inductor import _overrides
+
+    key = _overrides.key_name()
     # Until torch 2.14; later versions call Overrides.aten_device_type().
-    getattr(cpp_utils, "DEVICE_TO_ATEN", {})[device] = "at::kPrivateUse1"
-    cpp_utils.DEVICE_TO_INT[device] = 20  # of c10::DeviceType
+    getattr(cpp_utils, "DEVICE_TO_ATEN", {})[device] = f"at::k{key}"
+    types = torch._C._autograd.DeviceType
+    cpp_utils.DEVICE_TO_INT[device] = getattr(types, key).value
 
     device_options = cpp_builder.get_cpp_torch_device_options
     wrapper_header = codecache._get_cpp_wrapper_header
 
     @functools.wraps(device_options)
     def options_with_headers(device_type: str, *args: Any, **kwargs: Any) -> Any:
-        options = device_options(device_type, *args, **kwargs)
-        if device_type == device:
+        is_own = device_type == device
+        # Libraries of CUDA are not needed.
+        options = device_options("cpu" if is_own else device_type, *args, **kwargs)
+        if is_own:
             # The headers that PyTorch's runtime in a model includes.
             options[1].extend(
                 [str(FOLDER / "cuda_names"), str(libopenreg.find("include"))]

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.amp import autocast_mode
 from torch.nn.attention import flex_attention
 
+from openreg_aten._C import device_type
 from openreg_inductor import _patches
 
 
@@ -25,7 +26,7 @@ def register() -> None:
     """
     if not _patches.knows_attention():
         return
-    device = torch._C._get_privateuse1_backend_name()
+    device = device_type()
     module: Any = flex_attention
     validate = module._validate_device
 
@@ -41,8 +42,10 @@ def register() -> None:
 def _register_autocast(attend: Any, device: str) -> None:
     """Registers the autocast rule, as PyTorch does for CUDA and the CPU."""
     casts: Any = autocast_mode
-    names: Any = torch._C.DispatchKey
-    key = names.AutocastPrivateUse1
+    backend: str = torch._C._dispatch_key_for_device(device)
+    key = getattr(torch._C.DispatchKey, f"Autocast{backend}")
+    if key in attend.py_kernels:
+        return
 
     def cast(query: Tensor, keys: Tensor, values: Tensor, *args: Any) -> Any:
         dtype = torch.get_autocast_dtype(device)

@@ -19,6 +19,7 @@ from torch._inductor.custom_graph_pass import (
     get_hash_for_files,
 )
 
+from openreg_aten._C import device_type
 from openreg_inductor import _patches
 from openreg_inductor._source import FOLDER
 
@@ -47,7 +48,7 @@ class _Pass(CustomGraphModulePass):
 
 def register() -> None:
     """Patches Inductor's functions and registers the code generators."""
-    device = torch._C._get_privateuse1_backend_name()
+    device = device_type()
     try:
         _patches.apply(device)
     except _patches.UpstreamChangedError as error:
@@ -66,6 +67,7 @@ def register() -> None:
     )
 
     _aoti.enable(device)
+    common.get_device_op_overrides("cpu")  # PyTorch registers its own first
     common.register_device_op_overrides(device, _overrides.Overrides())
     common.register_backend_for_device(
         device,

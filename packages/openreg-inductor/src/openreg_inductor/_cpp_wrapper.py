@@ -11,21 +11,26 @@ from torch._inductor.codegen.cpp_wrapper_cpu import CppWrapperCpu
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 from torch._inductor.virtualized import V
 
+from openreg_aten._C import device_type
 from openreg_inductor import _source
+from openreg_inductor._overrides import key_name
 from openreg_inductor._wrapper import is_ours
 
 _LAUNCH = _source.headers(
     "c_shim_openreg.h", "launch.h", "bound.h", "runtime.h", "wrapper.h"
 )
 _JIT = f"#include <torch/csrc/inductor/cpp_wrapper/cpu.h>\n{_LAUNCH}"
-_AOT = f"{_source.headers('aoti.h')}\n{_LAUNCH}"
+_AOT = (
+    f"#define OPENREG_DEVICE_TYPE aoti_torch_device_type_{key_name().lower()}\n"
+    f"{_source.headers('aoti.h')}\n{_LAUNCH}"
+)
 
 
 class CppWrapper(CppWrapperCpu):
     """Generates the C++ function of a graph, or the C++ model of AOTInductor."""
 
     def __init__(self) -> None:
-        self.device = torch._C._get_privateuse1_backend_name()
+        self.device = device_type()
         self._may_raise: dict[str, bool] = {}
         super().__init__()  # type: ignore[no-untyped-call]
 

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch._dynamo.backends import registry
 
+from openreg_aten._C import device_type
+
 
 def register() -> None:
     """Registers the backend, ``torch.compile(backend="openreg")``."""
-    registry.register_backend(
-        compile_graph, name=torch._C._get_privateuse1_backend_name()
-    )
+    registry.register_backend(compile_graph, name=device_type())
 
 
 def compile_graph(

@@ -26,6 +26,7 @@ from torch._inductor.compile_fx import index_expanded_dims_and_copy_, static_inp
 from torch._inductor.output_code import get_expanded_dims
 from torch._logging._internal import warning_once
 
+from openreg_aten._C import device_type
 from openreg_inductor import _C, _patches
 
 Function = Callable[[list[Any]], Any]
@@ -46,7 +47,8 @@ def register() -> None:
             versions of torch.
     """
     _patches.check_graphs()
-    device = torch._C._get_privateuse1_backend_name()
+    device = device_type()
+    foreign = {"cuda"} - {device}  # types of real GPUs
     trees: Any = cudagraph_trees
     graphs_of_cuda, manager_of_cuda = trees.cudagraphify_impl, trees.get_manager
 
@@ -59,7 +61,7 @@ def register() -> None:
         **options: Any,
     ) -> Function:
         types = {each.device.type for each in inputs if isinstance(each, Tensor)}
-        if "cuda" in types or (not types and torch.cuda.is_available()):
+        if types & foreign or (not types and foreign and torch.cuda.is_available()):
             function: Function = graphs_of_cuda(
                 model, inputs, static_input_idxs, *args, **options
             )

@@ -17,7 +17,7 @@ from openreg_aten import _C
 
 def register() -> None:
     """Registers the interface for the device's name, without and with an index."""
-    name = torch._C._get_privateuse1_backend_name()
+    name = _C.device_type()
     module = getattr(torch, name, None)
     # torch-openreg defines its own classes.
     Interface.Stream = getattr(module, "Stream", torch.Stream)

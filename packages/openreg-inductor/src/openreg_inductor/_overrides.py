@@ -3,7 +3,16 @@
 
 from __future__ import annotations
 
+import torch
 from torch._inductor.codegen.common import DeviceOpOverrides
+
+from openreg_aten._C import device_type
+
+
+def key_name() -> str:
+    """Returns PyTorch's name of the device type in C++, such as ``PrivateUse1``."""
+    name: str = torch._C._dispatch_key_for_device(device_type())
+    return name
 
 
 class Overrides(DeviceOpOverrides):
@@ -35,7 +44,7 @@ class Overrides(DeviceOpOverrides):
         return "openreg::inductor::DeviceGuard"
 
     def aten_device_type(self) -> str:
-        return "at::kPrivateUse1"
+        return f"at::k{key_name()}"
 
     def cpp_aoti_stream_guard(self) -> str:
         return "openreg::inductor::DeviceGuard"

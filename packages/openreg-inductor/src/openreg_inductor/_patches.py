@@ -97,6 +97,54 @@ _ASK_FOR_GPU = {
     "scheduler:Scheduler.should_partition": "openreg_has_graphs",
     **dict.fromkeys(since((2, 14), "lowering:index_put_impl_"), "openreg_is_gpu"),
 }
+# Functions whose "cuda" means kernels in Triton or CUDA's libraries, or tensors that
+# these have made. They matter with OPENREG_DEVICE=cuda only.
+# [docs: triton]
+_ASK_FOR_TRITON = (
+    "compile_fx:is_tf32_warning_applicable",
+    "cpp_builder:CppBuilder.save_compile_cmd_to_cmake",
+    "fx_passes.fuse_attention:_get_sfdp_patterns",
+    "fx_passes.fuse_attention:_sfdp_extra_check",
+    "fx_passes.fuse_attention:_sfdp_params_check",
+    "fx_passes.fuse_attention:_sfdp_replacement_16",
+    "fx_passes.misc_patterns:_misc_patterns_init",
+    "fx_passes.pad_mm:_pad_mm_init",
+    "fx_passes.post_grad:check_shape_cuda_and_fused_int_mm_mul_enabled",
+    "fx_passes.post_grad:prepare_softmax_extra_check",
+    "fx_passes.quantization:_is_valid_concat_linear_int8_woq_optimization_pattern",
+    "fx_passes.quantization:_is_valid_woq_optimization_pattern",
+    *before((2, 14), "fx_passes.reduced_atomic_contention:_fit_to_memory_budget"),
+    "fx_passes.replace_random:replace_random",
+    "graph:GraphLowering.codegen_with_cpp_wrapper",
+    "ir:is_triton",
+    "jagged_lowerings:register_jagged_ops",
+    "kernel.bmm:tuned_bmm",
+    "lowering:addcdiv",
+    "lowering:addcmul",
+    "lowering:inductor_random",
+    "lowering:make_pointwise",
+    "lowering:sdpa_constraint",
+    "torch._decomp.decompositions:_addmm_activation",
+    "torch._decomp.decompositions:_grid_sampler_2d",
+    "torch._decomp.decompositions:_reflection_or_replication_pad",
+    "torch._decomp.decompositions:_upsample_linear",
+    "torch._decomp.decompositions:_upsample_nearest",
+    "torch._decomp.decompositions:log_sigmoid_forward",
+    "torch._decomp.decompositions_for_jvp:log_sigmoid_forward",
+    "torch._meta_registrations:_linalg_svd_meta",
+    "torch._meta_registrations:_pad2d_common",
+    "torch._meta_registrations:meta_fft_c2c",
+    "torch._meta_registrations:meta_fft_c2r",
+    "torch._meta_registrations:meta_fft_r2c",
+    "torch._meta_registrations:meta_linalg_eig",
+    "torch._meta_registrations:upsample_nearest2d",
+    "torch._prims:_svd_meta",
+    "torch._refs.nn.functional:channel_shuffle",
+    "utils:needs_fallback_due_to_atomic_add_limitations",
+)
+# [docs: end]
+# The versions of torch in which this list was compared with all uses of "cuda".
+_TRITON_REVIEWED = ("2.13",)
 # Functions of CUDA's graphs that are replaced when they are imported.
 _GRAPHS = (
     "cudagraph_trees:cudagraphify_impl",
@@ -189,7 +237,7 @@ _RELIED_ON = (
 
 _NEEDED = (*_ASK_FOR_CPP, *_ASK_FOR_CUDA, *_ASK_FOR_GPU, *_RELIED_ON)
 # All of them: the keys of _sources.json.
-SOURCES = (*_NEEDED, *_GRAPHS, *_ATTENTION)
+SOURCES = (*_NEEDED, *_ASK_FOR_TRITON, *_GRAPHS, *_ATTENTION)
 
 
 def apply(device: str) -> None:
@@ -203,6 +251,7 @@ def apply(device: str) -> None:
             torch; nothing is changed then.
     """
     _check(_NEEDED)
+    _take_from_triton(device)
     for name, paths in (("cpu", _ASK_FOR_CPP), ("cuda", _ASK_FOR_CUDA)):
         for path in paths:
             function = _find(path)
@@ -227,6 +276,42 @@ def apply(device: str) -> None:
     _store_template_buffers_on_device(device)
     needs_guard = scheduler.device_need_guard
     scheduler.device_need_guard = lambda name: name == device or needs_guard(name)
+
+
+def _take_from_triton(device: str) -> None:
+    """Makes Inductor treat the device as one without Triton, if it is called "cuda".
+
+    The functions that mean Triton compare with the name of another GPU instead, which
+    a CPU build of PyTorch never has.
+    """
+    utils: Any = importlib.import_module("torch._inductor.utils")
+    if device not in utils.GPU_TYPES:
+        return
+    _check(_ASK_FOR_TRITON, _TRITON_REVIEWED)
+    utils.GPU_TYPES.remove(device)
+    config: Any = importlib.import_module("torch._inductor.config")
+    config.triton_disable_device_detection = True  # of has_triton()
+    importlib.import_module("torch.utils._triton").has_triton.cache_clear()
+    for path in _ASK_FOR_TRITON:
+        function = _find(path)
+        function.__code__ = _renamed(function.__code__, device, "xpu")
+
+
+def _renamed(code: CodeType, name: str, other: str) -> CodeType:
+    """Replaces a device type in constants, ``torch.NAME`` and ``tensor.is_NAME``."""
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, tuple | frozenset):
+            return type(value)(map(changed, value))
+        if isinstance(value, CodeType):
+            return _renamed(value, name, other)
+        return other if value == name and isinstance(value, str) else value
+
+    names = {name: other, f"is_{name}": f"is_{other}"}
+    return code.replace(
+        co_consts=tuple(map(changed, code.co_consts)),
+        co_names=tuple(names.get(each, each) for each in code.co_names),
+    )
 
 
 def _keep_result_on_device(device: str) -> None:
@@ -391,9 +476,12 @@ def _register_autotuning(device: str) -> None:
     # The kernels are the same and accept host pointers.
     selector.generate_example_value = staticmethod(on_host)
 
-    for template, of, operator in [*registry._TEMPLATE_HEURISTIC_REGISTRY]:
+    registered = registry._TEMPLATE_HEURISTIC_REGISTRY
+    for key in [key for key in registered if key[1] == device]:
+        del registered[key]  # choices of Triton kernels
+    for template, of, operator in [*registered]:
         if of == "cpu" and template is not None:
-            choices = registry._TEMPLATE_HEURISTIC_REGISTRY[template, of, operator]
+            choices = registered[template, of, operator]
             registry.register_template_heuristic(template, device, op_name=operator)(
                 choices
             )
@@ -407,19 +495,20 @@ def _known() -> dict[str, dict[str, str]]:
     return known
 
 
-def _is_known(path: str) -> bool:
-    """Returns whether a source is the same as in a supported version of torch."""
+def _is_known(path: str, versions: Sequence[str] = ()) -> bool:
+    """Returns whether a source is the same as in one of the versions of torch."""
     found = _hash(path)
-    return any(sources.get(path) == found for sources in _known().values())
+    return any(_known()[each].get(path) == found for each in versions or _known())
 
 
-def _check(paths: Sequence[str]) -> None:
-    """Compares sources with their hashes."""
-    changed = [path for path in paths if not _is_known(path)]
+def _check(paths: Sequence[str], versions: Sequence[str] = ()) -> None:
+    """Compares sources with their hashes in versions of torch, by default in all."""
+    changed = [path for path in paths if not _is_known(path, versions)]
     if changed:
         own, torch = (metadata.version(p) for p in ("openreg-inductor", "torch"))
         raise UpstreamChangedError(
-            f"openreg-inductor {own} was written for torch {', '.join(_known())}. In "
+            f"openreg-inductor {own} was written for torch "
+            f"{', '.join(versions or _known())}. In "
             f"torch {torch} these functions have changed: {', '.join(changed)}. "
             "Compiled kernels may be wrong for the device; "
             'backend="aot_eager" works'

@@ -13,10 +13,12 @@ from torch._inductor.codegen.wrapper import (
 )
 from torch._inductor.virtualized import V
 
+from openreg_aten._C import device_type
+
 
 def is_ours(device: torch.device) -> bool:
     """Returns whether a device is an OpenReg device."""
-    return device.type == torch._C._get_privateuse1_backend_name()
+    return device.type == device_type()
 
 
 class _Lines:

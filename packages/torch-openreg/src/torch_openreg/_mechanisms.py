@@ -144,12 +144,10 @@ _OFF_AS_CUDA = frozenset(
         "autocast",
         "device_interface",
         "process_group",  # openreg-cuda registers it as nccl
+        # the name cuda is not a backend of torch.compile
+        "dynamo_backend",
         # not supported yet
         "symmetric_memory",
-        "inductor",
-        "dynamo_backend",
-        "aoti_runner",
-        "aoti_eager",
     }
 )
 

@@ -54,8 +54,7 @@ def register() -> None:
         _register_profiler()
     if is_enabled("rng_graphsafe"):
         _register_graphsafe_generators()
-    if not _settings.is_cuda():
-        _register_compilers()
+    _register_compilers()
     _registered = True
     if sanitized:
         _enable_sanitizer()
