@@ -3,7 +3,15 @@
 
 from __future__ import annotations
 
+import pytest
+import torch
+
 from support.programs import Program
+
+pytestmark = pytest.mark.skipif(
+    torch.version.cuda is not None,
+    reason="a CUDA build of torch has kernels of its own for CUDA devices",
+)
 
 # In the program, so that openreg-cuda, which may be installed, does not see it.
 AS_CUDA = "import os; os.environ['OPENREG_DEVICE'] = 'cuda'"
