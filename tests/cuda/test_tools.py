@@ -136,3 +136,23 @@ CudaDriver()
         "device: they need a GPU. torch.compile generates C++ kernels for PyTorch's "
         "operators"
     )
+
+
+def test_the_waits_of_operators_are_traced(interpreter: Program) -> None:
+    source = """
+        import torch
+        from torch.cuda import _gpu_trace
+
+        seen = []
+        _gpu_trace.register_callback_for_stream_synchronization(seen.append)
+        torch._C._activate_gpu_trace()
+        x = torch.ones(3, device="cuda")
+        y = x * 2 + x[[0, 2, 1]]
+        print(seen)
+        for call in (x.sum().item, y.cpu, y.nonzero, lambda: y[y > 0]):
+            seen.clear()
+            call()
+            print(seen)
+    """
+    ended = interpreter(source)
+    assert ended.stdout.splitlines() == ["[]", *4 * ["[0]"]], ended.stderr

@@ -2,12 +2,14 @@
 // The call path: decide, predict metadata, enqueue or run, adopt, remember.
 #include "call/submit.h"
 
+#include "base/keys.h"
 #include "call/device_name.h"
 #include "call/enqueue.h"
 #include "codec/components.h"
 #include "codec/generators.h"
 #include "device/activity.h"
 #include "device/device.h"
+#include "device/trace.h"
 #include "memory/cpu_allocator.h"
 #include "message/message.h"
 #include "results/first_call.h"
@@ -246,6 +248,15 @@ std::optional<bool> run(Call& call, size_t bytes) {
 
 /// Runs a call with a key, and caches the metadata of its results.
 void run_and_remember(Call& call, const CallKey& key) {
+  const auto& op = call.op();
+  if (kIsCuda && !key.usable() &&
+      (op.hasTag(at::Tag::dynamic_output_shape) ||
+       op.hasTag(at::Tag::data_dependent_output))) {
+    // CUDA waits for the shapes of the results.
+    trace(
+        &c10::impl::PyInterpreterVTable::trace_gpu_stream_synchronization,
+        trace_id(current_handle(call.device())));
+  }
   const auto changed = run(call, key.bytes());
   if (!key.usable() || was_seen(key)) {
     return;

@@ -9,6 +9,7 @@
 #include "device/error.h"
 #include "device/gil.h"
 #include "device/host_wait.h"
+#include "device/trace.h"
 #include "stream/all_streams.h"
 #include "stream/captures.h"
 
@@ -202,6 +203,11 @@ void forget_streams(c10::DeviceIndex device) {
 
 void synchronize_current_stream(c10::DeviceIndex device) {
   const orStream_t stream = current_handle(device);
+  if (kIsCuda) { // as CUDA does for item() and copies to the host
+    trace(
+        &c10::impl::PyInterpreterVTable::trace_gpu_stream_synchronization,
+        trace_id(stream));
+  }
   note_host_wait();
   // An idle stream needs no wait and no GIL release. A recorded wait must call
   // the runtime, and a query of a captured stream would change the error, as it
