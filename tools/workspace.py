@@ -19,4 +19,5 @@ PACKAGES = (
     "torch-openreg",
     "openreg-cuda",
     "openreg-conformance",
+    "openreg-predict",
 )

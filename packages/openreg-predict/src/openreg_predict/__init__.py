@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Predicts the time and the memory of a program on described devices."""
+
+from __future__ import annotations
+
+from openreg_predict._cost import predict
+from openreg_predict._device import (
+    Device,
+    DeviceFileError,
+    Field,
+    device_names,
+    load_device,
+)
+from openreg_predict._interval import Interval, longest, total
+from openreg_predict._work import CLASSES, Call, TensorFacts, Work, work_of
+
+__all__ = [
+    "CLASSES",
+    "Call",
+    "Device",
+    "DeviceFileError",
+    "Field",
+    "Interval",
+    "TensorFacts",
+    "Work",
+    "device_names",
+    "load_device",
+    "longest",
+    "predict",
+    "total",
+    "work_of",
+]

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The error that ends a command with a message and status 2."""
+
+from __future__ import annotations
+
+from openreg_predict._device import Device, DeviceFileError, load_device
+
+
+class CommandError(Exception):
+    """An argument or a file is wrong; the message names it and what is accepted."""
+
+
+def device_of(argument: str) -> Device:
+    """Reads the device of the argument ``--device``.
+
+    Raises:
+        CommandError: If there is no such device, or its file is not valid.
+    """
+    try:
+        return load_device(argument)
+    except DeviceFileError as error:
+        raise CommandError(f"argument --device: {error}") from error
