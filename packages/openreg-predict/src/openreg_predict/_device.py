@@ -81,9 +81,9 @@ class Field:
     source: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Device:
-    """A described device.
+    """A described device; equal only to itself.
 
     Attributes:
         id: A short name such as ``h100-sxm``.

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The time of a step of a whole model, from the list of its operators.
+
+Kernels run one after the other; the host issues them ahead of the device, or is the
+slower of the two. In compiled programs, pointwise operators are parts of neighbouring
+kernels. Collectives run beside the kernels.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from openreg_predict._costs._columns import Array, Constants
+from openreg_predict._device import Device
+from openreg_predict import _graphs
+from openreg_predict._entries import (
+    Entry,
+    entries,
+    entry_of,
+    model_constants,
+    model_spread,
+)
+from openreg_predict._graphs import Step
+from openreg_predict._hardware import matrix_rate
+from openreg_predict._interval import Interval
+from openreg_predict._table import settings
+
+GROUPS = ("mm", "bmm", "conv1", "conv", "grouped_conv", "depthwise", "sdpa",
+          "pointwise", "batch_norm", "norm", "pool", "reduction", "cast", "copy",
+          "gather", "optimizer", "collective")  # fmt: skip
+_PRECISE = ("mm", "bmm", "conv1", "conv", "grouped_conv", "depthwise")
+_CONVOLUTIONS = ("conv1", "conv", "grouped_conv", "depthwise")
+# Factors on the times of kernels, and times of the host.
+START: Constants = {
+    **{f"{g}": 1.0 for g in GROUPS},
+    **{f"{g}.single": 1.0 for g in _PRECISE},
+    **{f"{g}.backward": 1.0 for g in (*_CONVOLUTIONS, "mm", "batch_norm")},
+    "nchw": 1.1,  # 16-bit convolutions whose channels are not last
+    "train_f16": 1.0,  # steps with a gradient scaler
+    "fused": 0.05,  # what remains of pointwise work in compiled programs
+    "fused_copy": 0.3,  # what remains of copies there
+    "fused_norm": 0.8,  # what remains of norms there
+    "host.operator": 6e-6,  # s, host time of an eager operator
+    "host.server": 4e-5,  # s, the same on the servers of one source
+    "host.kernel": 2.5e-6,  # s, host time of a compiled kernel
+    "graph.kernel": 1.0e-6,  # s, between the kernels of a replayed graph
+    "step": 2e-4,  # s, of the host for each step
+    "exposed": 0.1,  # the share of overlapped collectives that is not hidden
+    "decode.kernel": 0.5e-6,  # s, between kernels of a decoding step
+}
+_FUSED = {"pointwise": "fused", "cast": "fused", "copy": "fused_copy",
+          "reduction": "fused_norm", "norm": "fused_norm", "batch_norm": "fused_norm",
+          "gather": "fused_copy"}  # fmt: skip
+_SHARPNESS = 6.0
+
+
+def kernel_seconds(
+    fitted: Mapping[str, Entry], steps: Sequence[Step], device: Device
+) -> list[float]:
+    """Returns the time of each step's kernels, without factors of models."""
+    by_entry: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for i, step in enumerate(steps):
+        for j, work in enumerate(step.parts):
+            by_entry[entry_of(work, device)].append((i, j))
+    result = [0.0] * len(steps)
+    for name, places in by_entry.items():
+        works = [steps[i].parts[j] for i, j in places]
+        times = fitted[name].seconds(works, [device] * len(works))
+        for (i, _), time in zip(places, times.tolist(), strict=True):
+            result[i] += time
+    return result
+
+
+def features(
+    fitted: Mapping[str, Entry], steps: Sequence[Step], config: str, device: Device
+) -> dict[str, float]:
+    """Returns the sums from which :func:`seconds` computes the time of a step.
+
+    Args:
+        fitted: The fitted entries of single operators.
+        steps: The operators of the model.
+        config: The settings, such as ``batch=8;mode=infer;compile=0``.
+        device: The device.
+    """
+    given = settings(config)
+    sums: dict[str, float] = defaultdict(float)
+    compiled = given.get("compile") == "1"
+    times = kernel_seconds(fitted, steps, device)
+    for step, time in zip(steps, times, strict=True):
+        work = step.parts[0]
+        key = step.group
+        if step.group in _PRECISE:
+            if work.dtype in ("f32", "tf32"):
+                key += ".single"
+            elif work.operator.endswith("backward") and step.group in _CONVOLUTIONS:
+                key += ".backward"
+        if work.operator == "native_batch_norm_backward":
+            key = "batch_norm.backward"
+        sums[key] += step.count * time
+        launched = step.count * step.kernels
+        hidden = compiled and step.group in ("pointwise", "cast")
+        sums["kernels"] += 0 if hidden else launched
+    sums["compiled"] = float(compiled)
+    sums["nchw"] = float(
+        given.get("layout") == "nchw"
+        and given.get("amp", "") != ""
+        and not compiled
+        and matrix_rate(device, "f16")[1]
+    )
+    sums["decode"] = float(given.get("mode") == "decode")
+    sums["server"] = float("tf32" in given)  # how tables of one source are written
+    return dict(sums)
+
+
+def seconds(c: Constants, rows: Sequence[Mapping[str, float]]) -> Array:
+    """Returns the time of each step.
+
+    Args:
+        c: The constants.
+        rows: What :func:`features` returned for each.
+    """
+
+    def column(name: str) -> Array:
+        return np.array([row.get(name, 0.0) for row in rows])
+
+    compiled, decode, nchw = column("compiled"), column("decode"), column("nchw")
+    device: Array = np.zeros(len(rows))
+    for name in c:
+        group = name.partition(".")[0]
+        if group not in GROUPS or name == "collective":
+            continue
+        factor = np.full(len(rows), c[name])
+        if group in _CONVOLUTIONS:
+            factor = factor * np.where(nchw > 0, c["nchw"], 1)
+        if group in _FUSED:
+            factor = factor * np.where(compiled > 0, c[_FUSED[group]], 1)
+        device = device + factor * column(name)
+    kernels = column("kernels")
+    device = device + kernels * c["decode.kernel"] * decode
+    each = np.where(column("server") > 0, c["host.server"], c["host.operator"])
+    each = np.where(compiled > 0, c["host.kernel"], each)
+    host = np.where(decode > 0, 0, kernels * each) + c["step"]
+    busy = (device**_SHARPNESS + host**_SHARPNESS) ** (1 / _SHARPNESS)
+    link = c["collective"] * column("collective")
+    inside = link * decode  # between the kernels of one step
+    beside = link * (1 - decode)
+    hidden = (busy**_SHARPNESS + beside**_SHARPNESS) ** (1 / _SHARPNESS)
+    result: Array = hidden + c["exposed"] * np.minimum(busy, beside) + inside
+    return result
+
+
+def kind_of(config: str, dtype: str) -> str:
+    """Returns the kind of a model, which decides the width of its interval."""
+    given = settings(config)
+    if given.get("mode") == "decode":
+        return "decode"
+    if "fsdp" in given:
+        return "sharded"
+    if given.get("compile") == "1":
+        return "compiled"
+    if "tf32" in given:
+        return "sweep"
+    if dtype == "f32":
+        return "single"
+    return given.get("mode", "infer")
+
+
+def predict_model(
+    rows: Sequence[Mapping[str, str]], config: str, dtype: str, device: Device
+) -> Interval:
+    """Returns the time of a step of a model.
+
+    Args:
+        rows: The operators, rows of a table.
+        config: The settings, such as ``batch=8;mode=infer;compile=0``.
+        dtype: The dtype of the model.
+        device: The device.
+    """
+    given = settings(config)
+    flags = {name: given.get(name, "") for name in ("tf32", "float8")}
+    steps = _graphs.steps(rows, int(given.get("batch", 1)), **flags)
+    sums = features(entries(), steps, config, device)
+    time = float(seconds(model_constants(), [sums])[0])
+    low, high = model_spread()[kind_of(config, dtype)]
+    return Interval.around(time, low, high)
