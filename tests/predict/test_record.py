@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tests of records: what they hold, that they survive a file, and dry runs."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import openreg_predict
+from openreg_predict import Record
+from openreg_predict._record import (
+    Alloc,
+    Fork,
+    Free,
+    Join,
+    Mark,
+    Op,
+    RecordFileError,
+    Region,
+    Sync,
+    Wait,
+)
+
+torch.set_num_threads(1)
+
+
+def names(record: Record) -> list[str]:
+    return [op.call.name for op in record.ops()]
+
+
+def first(record: Record, name: str) -> Op:
+    return next(op for op in record.ops() if op.call.name == name)
+
+
+def train(steps: int = 1, dry: bool = False) -> Record:
+    """Records a training step of a small model."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4))
+    with openreg_predict.record(dry=dry) as record:
+        model.to("openreg")
+        optimizer = torch.optim.AdamW(model.parameters())
+        for _ in range(steps):
+            loss = model(torch.ones(8, 16, device="openreg")).sum()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    return record
+
+
+def test_an_operator_has_its_shapes_module_and_phase() -> None:
+    record = train()
+    forward = first(record, "addmm")
+    assert forward.phase == "forward"
+    assert record.modules[forward.module] == "0"
+    assert forward.call.tensor("mat1").shape == (8, 16)
+    assert forward.call.results[0].shape == (8, 32)
+    backward = first(record, "threshold_backward")
+    assert backward.phase == "backward"
+    assert record.modules[backward.module] == "1"
+    assert first(record, "_foreach_lerp_").phase == "optimizer"
+
+
+def test_views_share_the_storage_of_their_base() -> None:
+    x = torch.ones(4, 4, device="openreg")
+    with openreg_predict.record() as record:
+        x.t()[1:].add_(1)
+    (base,) = {t.storage for op in record.ops() for t in op.call.tensors()}
+    assert [op.call.is_view for op in record.ops()] == [True, True, False]
+    assert base is not None
+
+
+def test_storages_end_in_the_order_of_the_host() -> None:
+    with openreg_predict.record() as record:
+        x = torch.ones(100, device="openreg")
+        y = x + 1
+        del x
+        z = y * 2
+    life = [e for e in record.events if isinstance(e, (Alloc, Free))]
+    made = [e.storage for e in life if isinstance(e, Alloc)]
+    order = [(type(e).__name__, made.index(e.storage)) for e in life]
+    assert order == [("Alloc", 0), ("Alloc", 1), ("Free", 0), ("Alloc", 2)]
+    assert z.numel() == 100
+
+
+def test_owners_are_parameters_gradients_and_optimizer() -> None:
+    record = train()
+    assert set(record.owners.values()) == {"parameters", "gradients", "optimizer"}
+    assert list(record.owners.values()).count("parameters") == 4
+    assert list(record.owners.values()).count("gradients") == 4
+    assert list(record.owners.values()).count("optimizer") == 8
+
+
+def test_copies_have_a_direction_and_waits_are_those_of_cuda() -> None:
+    pinned = torch.ones(10).pin_memory()
+    with openreg_predict.record() as record:
+        one = torch.ones(10).to("openreg")
+        two = pinned.to("openreg", non_blocking=True)
+        (one + two).cpu()
+        one.sum().item()
+    copies = [
+        (op.transfer, op.pinned, bool(op.wait)) for op in record.ops() if op.transfer
+    ]
+    assert copies == [
+        ("HtoD", False, True),
+        ("HtoD", True, False),
+        ("DtoH", False, True),
+    ]
+    assert first(record, "_local_scalar_dense").wait
+
+
+def test_streams_and_events_are_recorded() -> None:
+    with openreg_predict.record() as record:
+        x = torch.ones(10, device="openreg")
+        stream = torch.openreg.Stream()
+        stream.wait_stream(torch.openreg.current_stream())
+        with torch.openreg.stream(stream):
+            x += 1
+        torch.openreg.current_stream().wait_stream(stream)
+        torch.openreg.synchronize()
+    assert [op.stream for op in record.ops()] == [0, 1]
+    marks = [e for e in record.events if isinstance(e, Mark)]
+    waits = [e for e in record.events if isinstance(e, Wait)]
+    assert [(e.mark, e.stream) for e in marks] == [(0, 0), (1, 1)]
+    assert [(e.mark, e.stream) for e in waits] == [(0, 1), (1, 0)]
+    assert sum(isinstance(e, Sync) for e in record.events) == 1
+
+
+def test_threads_of_the_program_are_recorded() -> None:
+    x = torch.ones(10, device="openreg")
+    with openreg_predict.record() as record:
+        thread = threading.Thread(target=lambda: x + 1)
+        thread.start()
+        thread.join()
+    assert [op.thread for op in record.ops()] == [1]
+    assert [type(e) for e in record.events if isinstance(e, (Fork, Join))] == [
+        Fork,
+        Join,
+    ]
+
+
+def test_compiled_functions_are_regions_with_their_backward_pass() -> None:
+    def work(x: torch.Tensor) -> torch.Tensor:
+        return (x.exp() * 2).sum()
+
+    x = torch.ones(10, device="openreg", requires_grad=True)
+    compiled = torch.compile(work, backend="eager")
+    with openreg_predict.record() as record:
+        compiled(x).backward()
+        x.grad.add_(1)
+    regions = [e for e in record.events if isinstance(e, Region)]
+    assert [(e.region, e.ends) for e in regions] == [(0, False), (0, True)]
+    assert first(record, "exp").region == 0
+    assert {op.region for op in record.ops() if op.phase == "backward"} >= {1}
+    assert first(record, "add_").region == -1
+
+
+def test_a_file_keeps_a_record(tmp_path: Path) -> None:
+    record = train()
+    record.save(tmp_path / "run.jsonl")
+    again = Record.load(tmp_path / "run.jsonl")
+    assert again == record
+
+
+def test_a_file_that_is_no_record_raises_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_text("hello\n")
+    with pytest.raises(RecordFileError, match="text is not a saved record"):
+        Record.load(path)
+
+
+def test_recordings_do_not_nest() -> None:
+    with (
+        openreg_predict.record(),
+        pytest.raises(RuntimeError, match="another recording is active"),
+        openreg_predict.record(),
+    ):
+        pass
+
+
+def test_nothing_is_recorded_after_the_block() -> None:
+    with openreg_predict.record() as record:
+        x = torch.ones(10, device="openreg")
+    count = len(record.events)
+    x + 1
+    torch.openreg.synchronize()
+    assert len(record.events) == count
+
+
+def test_results_are_the_same_while_recording() -> None:
+    x = torch.arange(10.0, device="openreg")
+    expected = (x.exp() @ x).cpu()
+    with openreg_predict.record():
+        found = (x.exp() @ x).cpu()
+    assert found.equal(expected)
+
+
+# ---- dry runs
+
+
+def test_a_dry_run_gives_the_operators_of_a_real_one() -> None:
+    def plain(record: Record) -> list[str]:
+        # Fake parameters are detached once more when a module moves them.
+        return [name for name in names(record) if name != "detach"]
+
+    assert plain(train(2, dry=True)) == plain(train(2))
+
+
+def test_a_dry_run_allocates_nothing() -> None:
+    with openreg_predict.record(dry=True) as record:
+        model = nn.Linear(2**17, 2**17)  # 64 GiB
+        model.to("openreg")
+        y = model(torch.ones(2, 2**17, device="openreg"))
+    assert y.shape == (2, 2**17)
+    assert torch.openreg.memory_allocated() < 2**20
+    assert max(e.size for e in record.events if isinstance(e, Alloc)) == 2**36
+
+
+def test_a_dry_run_lists_assumed_values() -> None:
+    with openreg_predict.record(dry=True) as record:
+        x = torch.rand(10, device="openreg")
+        assert x.sum().item() == 1.0
+        assert not torch.isnan(x).any()
+    assert record.assumed == {"aten::_local_scalar_dense": 2}
+
+
+def test_a_dry_run_knows_numbers_that_the_program_wrote() -> None:
+    with openreg_predict.record(dry=True) as record:
+        assert torch.zeros((), device="openreg").item() == 0
+        assert torch.full((1,), 7, device="openreg").item() == 7
+        assert torch.tensor(5).to("openreg").item() == 5
+    assert record.assumed == {}
+
+
+def test_a_dry_run_rejects_shapes_that_depend_on_data() -> None:
+    with openreg_predict.record(dry=True):
+        x = torch.rand(10, device="openreg")
+        with pytest.raises(RuntimeError, match="shape depends on data"):
+            x.nonzero()
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_attention_is_one_kernel_in_a_dry_run(masked: bool) -> None:
+    attention = torch.nn.functional.scaled_dot_product_attention
+    with openreg_predict.record(dry=True) as record:
+        q = torch.rand(2, 4, 8, 16, device="openreg", dtype=torch.bfloat16)
+        q.requires_grad_()
+        mask = torch.ones(8, 8, dtype=torch.bool, device="openreg") if masked else None
+        torch.nn.functional.scaled_dot_product_attention(q, q, q, mask).sum().backward()
+    kind = "efficient" if masked else "flash"
+    assert f"_scaled_dot_product_{kind}_attention" in names(record)
+    assert f"_scaled_dot_product_{kind}_attention_backward" in names(record)
+    assert "bmm" not in names(record)
+    assert torch.nn.functional.scaled_dot_product_attention is attention
