@@ -12,21 +12,29 @@ from openreg_predict._device import (
     load_device,
 )
 from openreg_predict._interval import Interval, longest, total
+from openreg_predict._prediction import Comparison, Prediction, predict_record
+from openreg_predict._record import Record
+from openreg_predict._recording import record
 from openreg_predict._work import CLASSES, Call, TensorFacts, Work, work_of
 
 __all__ = [
     "CLASSES",
     "Call",
+    "Comparison",
     "Device",
     "DeviceFileError",
     "Field",
     "Interval",
+    "Prediction",
+    "Record",
     "TensorFacts",
     "Work",
     "device_names",
     "load_device",
     "longest",
     "predict",
+    "predict_record",
+    "record",
     "total",
     "work_of",
 ]

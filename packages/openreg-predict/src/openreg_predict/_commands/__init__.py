@@ -10,11 +10,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from openreg_predict._commands import devices
+from openreg_predict._commands import devices, run, tables
 from openreg_predict._commands._errors import CommandError
 
 __all__ = ["ALL", "CommandError"]
 
 ALL: list[Callable[[argparse._SubParsersAction[argparse.ArgumentParser]], None]] = [
     devices.add,
+    tables.add,
+    run.add,
 ]

@@ -1,0 +1,469 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Predictions of a record: time, what bounds it, and memory."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from openreg_predict._clock import Clock, Span, Timeline
+from openreg_predict._device import Device, load_device
+from openreg_predict._fusion import Fusion, fuse
+from openreg_predict._host import Host
+from openreg_predict._interval import Interval, total
+from openreg_predict._memory import MemoryModel, MemoryUse, Plan
+from openreg_predict._record import Record
+from openreg_predict._steps import steps_of
+from openreg_predict._work import Work
+from openreg_predict._works import Costs, is_product, works_of
+
+BOUNDS = ("compute", "memory", "launch", "host", "communication", "waiting", "copies")
+_MATRIX = ("gemm", "grouped", "attention", "convolution")
+# Bounds of the host's times, as factors.
+_HOST_BELOW, _HOST_ABOVE = 0.6, 1.6
+_FAST = 1e30
+_SETTINGS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+
+
+class Share(NamedTuple):
+    """A part of a step: its name, calls, seconds on the device, and share of these."""
+
+    name: str
+    calls: float
+    seconds: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What the cost of a record needs that no device changes."""
+
+    record: Record
+    works: Mapping[int, Work]
+    fusion: Fusion
+    steps: Sequence[tuple[int, int]]
+    memory: MemoryModel
+
+    @classmethod
+    def of(cls, record: Record, *, find_steps: bool) -> Analysis:
+        """Analyzes a record."""
+        works = works_of(record)
+        fusion = fuse(record, works)
+        products = {i for i, work in works.items() if is_product(work)}
+        plan = Plan(elided=fusion.elided, kept=fusion.kept)
+        steps = steps_of(record) if find_steps else [(0, len(record.events))]
+        memory = MemoryModel(record, products, plan)
+        return cls(record, works, fusion, steps, memory)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The predicted time and memory of a run.
+
+    Attributes:
+        device: The described device.
+        step: The time of a step, with its 80 % interval.
+        total: The time of the whole run.
+        steps: How many steps were found; 1 if the run does not repeat itself.
+        classes: The operator classes of a step, the longest first.
+        modules: The modules of a step, the longest first.
+        operators: The operators of a step, the longest first.
+        bound: Seconds of a step by what bounds them, see ``BOUNDS``.
+        mfu: Matrix operations per second, as a share of the device's peak.
+        unclassified: Operators without a class; they count as bound by memory.
+        memory: The memory of each device.
+        timeline: The times of all work.
+    """
+
+    device: Device
+    step: Interval
+    total: Interval
+    steps: int
+    classes: Sequence[Share]
+    modules: Sequence[Share]
+    operators: Sequence[Share]
+    bound: Mapping[str, float]
+    mfu: float
+    unclassified: Sequence[Share]
+    memory: Sequence[MemoryUse]
+    timeline: Timeline = field(repr=False)
+    analysis: Analysis = field(repr=False)
+    options: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the run fits into the memory of the device."""
+        return all(each.fits for each in self.memory)
+
+    @cached_property
+    def what_if(self) -> dict[str, float]:
+        """The seconds of a step if the device or its host were different."""
+        device = self.device
+        changes: dict[str, tuple[Device, float]] = {
+            "2x memory bandwidth": (device.scaled(memory_bandwidth=2), 1.0),
+            "no host or launch time": (device, 0.0),
+        }
+        if self.bound["communication"]:
+            links = [n for n in ("link_bandwidth", "network_bandwidth")
+                     if n in device.fields]  # fmt: skip
+            changes["infinite link"] = (
+                device.scaled(**dict.fromkeys(links, _FAST)), 1.0,
+            )  # fmt: skip
+        return {
+            name: _Run(self.analysis, changed, self.options, host).step_seconds()
+            for name, (changed, host) in changes.items()
+        }
+
+    @property
+    def price(self) -> float | None:
+        """The price of a step, or ``None`` if the device has none per hour."""
+        price = self.device.get("price")
+        return None if price is None else price * self.step.value / 3600
+
+    def table(self) -> str:
+        """Returns the prediction as text for a terminal."""
+        from openreg_predict._report import table_of
+
+        return table_of(self)
+
+    def trace(self, path: str | Path) -> None:
+        """Writes the virtual time of the run as a trace for Perfetto."""
+        from openreg_predict._trace import write_trace
+
+        write_trace(self, Path(path))
+
+    def html(self, path: str | Path) -> None:
+        """Writes the prediction as one page."""
+        from openreg_predict._page import page_of
+
+        Path(path).write_text(page_of(self), encoding="utf-8")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the prediction for JSON."""
+        low, high = self.memory[0].bounds() if self.memory else (0, 0)
+        peak = self.memory[0].reserved_peak if self.memory else 0
+        return {
+            "device": self.device.id,
+            "step_s": asdict(self.step),
+            "total_s": asdict(self.total),
+            "steps": self.steps,
+            "peak_memory_bytes": {"value": peak, "low": low, "high": high},
+            "fits": self.fits,
+            "bound": dict(self.bound),
+            "mfu": self.mfu,
+            "price_per_step": self.price,
+            "classes": [each._asdict() for each in self.classes],
+            "modules": [each._asdict() for each in self.modules],
+            "operators": [each._asdict() for each in self.operators],
+            "unclassified": [each._asdict() for each in self.unclassified],
+            "what_if": self.what_if,
+            "memory": [each.to_dict() for each in self.memory],
+            "assumed": self.analysis.record.assumed,
+            "problems": self.analysis.record.problems,
+        }
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The predictions of one record for several devices."""
+
+    predictions: Sequence[Prediction]
+
+    def table(self) -> str:
+        """Returns the devices as text for a terminal, the fastest first."""
+        from openreg_predict._report import comparison_of
+
+        return comparison_of(self)
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Returns the predictions for JSON."""
+        return [each.to_dict() for each in self.predictions]
+
+
+def analyze(record: Record, *, find_steps: bool = False) -> Analysis:
+    """Returns the analysis of a record, which is made once."""
+    known: dict[bool, tuple[int, Analysis]] = record.__dict__.setdefault(
+        "_analyses", {}
+    )
+    count = len(record.events)
+    if find_steps not in known or known[find_steps][0] != count:
+        known[find_steps] = count, Analysis.of(record, find_steps=find_steps)
+    return known[find_steps][1]
+
+
+def predict_record(
+    record: Record,
+    device: Device | str | Path,
+    *,
+    sheet_only: bool = False,
+    find_steps: bool = False,
+    expandable: bool | None = None,
+) -> Prediction:
+    """Predicts time and memory of a record on a device.
+
+    Args:
+        record: The record.
+        device: A device, the name of one, or the path of its YAML file.
+        sheet_only: Whether to ignore measured fields of the device.
+        find_steps: Whether to look for repeated steps; otherwise the record is one.
+        expandable: Whether the segments of the allocator grow, as with the setting
+            ``expandable_segments:True``; by default what ``PYTORCH_CUDA_ALLOC_CONF`` or
+            ``PYTORCH_ALLOC_CONF`` says.
+    """
+    if not isinstance(device, Device):
+        device = load_device(device)
+    if sheet_only:
+        device = device.sheet
+    if expandable is None:
+        settings = [os.environ.get(name, "") for name in _SETTINGS]
+        expandable = "expandable_segments:True" in ",".join(settings)
+    options = {"sheet_only": sheet_only, "expandable": expandable}
+    analysis = analyze(record, find_steps=find_steps)
+    return _Run(analysis, device, options).prediction()
+
+
+class _Run:
+    """The clocks of one record on one device."""
+
+    def __init__(
+        self,
+        analysis: Analysis,
+        device: Device,
+        options: Mapping[str, Any],
+        host_scale: float = 1.0,
+    ) -> None:
+        self.analysis = analysis
+        self.device = device
+        self.options = options
+        self.costs = Costs(device, sheet_only=options["sheet_only"])
+        self.expandable: bool = options["expandable"]
+        fused = [k.work for k in analysis.fusion.kernels.values() if k.work is not None]
+        self.costs.prepare([*analysis.works.values(), *fused])
+        self.host = _scaled(Host.of(device), host_scale)
+
+    def _clock(self, bound: str = "value", host: float = 1.0) -> Timeline:
+        costs = self.costs
+        analysis = self.analysis
+        return Clock(
+            analysis.record,
+            analysis.works,
+            lambda work: float(getattr(costs(work), bound)),
+            _scaled(self.host, host),
+            analysis.fusion,
+        ).run()
+
+    def _measured(self) -> tuple[int, int, int]:
+        """Returns the first and last event of the steps to measure, and their number.
+
+        The first steps of a run are not typical.
+        """
+        steps = self.analysis.steps
+        used = steps[1:][-3:] or steps
+        return used[0][0], used[-1][1], len(used)
+
+    def _times(self, line: Timeline) -> tuple[float, float]:
+        """Returns the begin and the end of the measured steps."""
+        first, last, _ = self._measured()
+        whole = first == 0 and last == len(line.done)
+        begin = 0.0 if first == 0 else line.done[first - 1]
+        return begin, line.end if whole else line.done[last - 1]
+
+    def step_seconds(self) -> float:
+        begin, end = self._times(self._clock())
+        return (end - begin) / self._measured()[2]
+
+    def prediction(self) -> Prediction:
+        line = self._clock()
+        low, high = self._clock("low", _HOST_BELOW), self._clock("high", _HOST_ABOVE)
+        begin, end = self._times(line)
+        first, last, count = self._measured()
+        spans = [
+            s
+            for s in line.spans
+            if s.end > begin and s.start < end and first <= s.index < last
+        ]
+        step = self._interval(spans, line, low, high, count)
+        classes, modules, operators, unknown = self._shares(spans, count)
+        flops = sum(s.work.flops for s in spans if s.work.kind in _MATRIX) / count
+        peak = self._peak(spans)
+        ratio = line.end / max(end - begin, 1e-30) * count
+        return Prediction(
+            self.device,
+            step,
+            Interval(
+                line.end,
+                min(step.low * ratio, line.end),
+                max(step.high * ratio, line.end),
+            ),
+            len(self.analysis.steps),
+            classes,
+            modules,
+            operators,
+            self._bound(spans, line, begin, end, count),
+            flops / (peak * step.value) if peak and step.value else 0.0,
+            unknown,
+            [
+                self.analysis.memory.use(self.device, index, expandable=self.expandable)
+                for index in self.analysis.memory.devices()
+            ],
+            line,
+            self.analysis,
+            self.options,
+        )
+
+    def _interval(
+        self,
+        spans: Sequence[Span],
+        line: Timeline,
+        low: Timeline,
+        high: Timeline,
+        count: int,
+    ) -> Interval:
+        """Returns the time of a step.
+
+        The clocks of all lower and of all upper bounds assume that all errors are
+        equal; the interval is as much narrower as the sum of the times is.
+        """
+        value, least, most = (
+            (end - begin) / count for begin, end in map(self._times, (line, low, high))
+        )
+        times = [self.costs(span.work) for span in spans]
+        together = total(times)
+        below = sum(t.value - t.low for t in times)
+        above = sum(t.high - t.value for t in times)
+        shrink_low = (together.value - together.low) / below if below else 1.0
+        shrink_high = (together.high - together.value) / above if above else 1.0
+        return Interval(
+            value,
+            min(value - max(value - least, 0.0) * shrink_low, value),
+            max(value + max(most - value, 0.0) * shrink_high, value),
+        )
+
+    def _shares(self, spans: Sequence[Span], count: int) -> list[list[Share]]:
+        record = self.analysis.record
+        seconds: list[dict[str, list[float]]] = [defaultdict(list) for _ in range(4)]
+        for span in spans:
+            time = span.end - span.start
+            op = record.events[span.index]
+            module = record.modules[getattr(op, "module", 0)]
+            seconds[0][span.work.kind].append(time)
+            seconds[1][module or "(outside of modules)"].append(time)
+            seconds[2][span.work.operator].append(time)
+            if span.work.kind == "unknown":
+                seconds[3][span.work.operator].append(time)
+        whole = sum(span.end - span.start for span in spans) or 1.0
+        return [
+            sorted(
+                (
+                    Share(name, len(x) / count, sum(x) / count, sum(x) / whole)
+                    for name, x in part.items()
+                ),
+                key=lambda share: (-share.seconds, share.name),
+            )
+            for part in seconds
+        ]
+
+    def _peak(self, spans: Sequence[Span]) -> float:
+        """Returns the peak rate of the dtype that has most of the operations."""
+        flops: dict[str, float] = defaultdict(float)
+        for span in spans:
+            if span.work.kind in _MATRIX:
+                flops[span.work.dtype.split(">")[0]] += span.work.flops
+        if not flops:
+            return 0.0
+        dtype = max(flops, key=lambda name: flops[name])
+        names = (f"matrix_{dtype}", "matrix_bf16" if dtype == "f16" else "matrix_f16")
+        if dtype in ("f32", "f64"):
+            names = (f"matrix_{dtype}", f"vector_{dtype}")
+        return self.device.get(*names, "vector_f32") or 0.0
+
+    def _bound(
+        self,
+        spans: Sequence[Span],
+        line: Timeline,
+        begin: float,
+        end: float,
+        count: int,
+    ) -> dict[str, float]:
+        """Returns the seconds of a step by what bounds them; their sum is the step."""
+        result = dict.fromkeys(BOUNDS, 0.0)
+        now = begin
+        order = {"compute": 0, "link": 1}
+        ordered = sorted(
+            spans, key=lambda s: (s.start, order.get(s.engine, 2), s.index)
+        )
+        # Kernels come first: a collective counts where no kernel runs.
+        compute = [s for s in ordered if s.engine == "compute"]
+        for span in compute:
+            if span.start > now:
+                self._add_gap(result, ordered, span, now, span.start)
+            part = max(0.0, min(span.end, end) - max(span.start, now))
+            result[self._kind(span.work)] += part
+            now = max(now, min(span.end, end))
+        if end > now:
+            self._add_gap(result, ordered, None, now, end)
+        del line
+        return {name: value / count for name, value in result.items()}
+
+    def _add_gap(
+        self,
+        result: dict[str, float],
+        ordered: Sequence[Span],
+        following: Span | None,
+        begin: float,
+        end: float,
+    ) -> None:
+        now = begin
+        beside = self._others(ordered)
+        while self._next < len(beside) and beside[self._next].end <= begin:
+            self._next += 1  # gaps come in their order
+        for span in beside[self._next :]:
+            if span.end <= now:
+                continue
+            if span.start >= end:
+                break
+            idle = max(0.0, span.start - now)
+            self._add_idle(result, following, idle)
+            used = min(span.end, end) - max(span.start, now)
+            result["communication" if span.engine == "link" else "copies"] += used
+            now = min(span.end, end)
+        self._add_idle(result, following, max(0.0, end - now))
+
+    def _others(self, ordered: Sequence[Span]) -> Sequence[Span]:
+        if not hasattr(self, "_beside"):
+            self._beside = [s for s in ordered if s.engine != "compute"]
+            self._next = 0
+        return self._beside
+
+    def _add_idle(
+        self, result: dict[str, float], following: Span | None, seconds: float
+    ) -> None:
+        waited = following is not None and following.delay != "host"
+        result["waiting" if waited else "host"] += seconds
+
+    def _kind(self, work: Work) -> str:
+        device = self.device
+        time = self.costs(work).value
+        rate = device.get(f"matrix_{work.dtype.split('>')[0]}") or device["vector_f32"]
+        if work.kind not in _MATRIX:
+            rate = device["vector_f32"]
+        compute = work.flops / rate
+        memory = work.bytes / device["memory_bandwidth"]
+        if max(compute, memory) < 0.4 * time:
+            return (
+                "launch"
+                if time < 2e-5
+                else ("memory" if memory > compute else "compute")
+            )
+        return "compute" if compute > memory else "memory"
+
+
+def _scaled(host: Host, factor: float) -> Host:
+    if factor == 1.0:
+        return host
+    return replace(host, **{k: v * factor for k, v in asdict(host).items()})

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The work of the operators of a record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from openreg_predict import _table
+from openreg_predict._collectives import size_of
+from openreg_predict._cost import predict, predict_all
+from openreg_predict._device import Device
+from openreg_predict._interval import Interval
+from openreg_predict._record import Op, Record
+from openreg_predict._work import TensorFacts, Work, distinct_bytes, work_of
+
+# Copies between host and device: a start, and a share of the bus; memory that is not
+# pinned is first copied by the host.
+_TRANSFER_START = 1.0e-5
+_PINNED, _PAGEABLE = 0.8, 0.35
+_BUS = 1.6e10  # bytes/s, of devices whose file has no pcie_bandwidth
+_PEER = ("link_bandwidth", "pcie_bandwidth")
+_EMPTY = frozenset({
+    "empty", "empty_like", "empty_strided", "new_empty", "record_stream", "resize_",
+    "new_empty_strided", "empty_permuted", "wait_tensor", "lift_fresh", "set_",
+    "_unsafe_view", "detach_", "requires_grad_",
+})  # fmt: skip
+
+
+def works_of(record: Record) -> dict[int, Work]:
+    """Returns the work of each operator, by its index in the record."""
+    works: dict[int, Work] = {}
+    known: dict[object, Work] = {}
+    for index, event in enumerate(record.events):
+        if isinstance(event, Op):
+            key = _key(event)
+            work = known.get(key)
+            if work is None:
+                work = known[key] = _work(event)
+            works[index] = work
+    return works
+
+
+def _key(op: Op) -> object:
+    """Returns what decides the work; storages count by the order of their use."""
+    numbers: dict[int | None, int] = {}
+
+    def plain(value: object) -> object:
+        if isinstance(value, TensorFacts):
+            number = numbers.setdefault(value.storage, len(numbers))
+            return (value.shape, value.stride, value.dtype, number, value.device)
+        if isinstance(value, (list, tuple)):
+            return tuple(plain(each) for each in value)
+        return (value, type(value))
+
+    call = op.call
+    arguments = tuple((name, plain(value)) for name, value in call.arguments.items())
+    results = plain(list(call.results))
+    return (
+        call.namespace, call.name, arguments, results, call.is_view, op.transfer,
+        op.pinned, op.ranks, op.region >= 0,
+    )  # fmt: skip
+
+
+def _work(op: Op) -> Work:
+    call = op.call
+    read, written = distinct_bytes(call.tensors()), distinct_bytes(call.results)
+    tensors = [*call.results, *call.tensors()]
+    dtype = tensors[0].dtype if tensors else "f32"
+    if op.transfer:
+        size = written if call.results else read
+        facts: dict[str, int | float | str] = {
+            "direction": op.transfer,
+            "pinned": int(op.pinned),
+        }
+        return Work(call.name, "transfer", dtype, 0.0, size, size, facts)
+    if op.ranks:
+        if op.ranks == 1:
+            return Work(call.name, "copy", dtype, 0.0, read, read)
+        inputs = distinct_bytes([t for t in call.tensors() if _is_input(op, t)])
+        size = size_of(call.name, inputs, read - inputs if inputs < read else written)
+        return _table.collective(call.name, op.ranks, size, dtype)
+    if call.is_view or call.name in _EMPTY:
+        return Work(call.name, "view", dtype)
+    work = work_of(call)
+    if op.region >= 0:
+        return Work(
+            work.operator, work.kind, work.dtype, work.flops, work.read, work.written,
+            work.facts, compiled=True,
+        )  # fmt: skip
+    return work
+
+
+def _is_input(op: Op, tensor: TensorFacts) -> bool:
+    """Returns whether a tensor is an input of a collective, not its output."""
+    output = op.call.arguments.get(
+        "output_tensor", op.call.arguments.get("output_tensors")
+    )
+    if output is None:
+        return True
+    flat = [output] if isinstance(output, TensorFacts) else _flat(output)
+    return all(tensor is not each for each in flat)
+
+
+def _flat(value: object) -> list[TensorFacts]:
+    if isinstance(value, TensorFacts):
+        return [value]
+    if isinstance(value, (list, tuple)):
+        return [x for each in value for x in _flat(each)]
+    return []
+
+
+class Costs:
+    """The times of works on a device; each is computed once."""
+
+    def __init__(self, device: Device, *, sheet_only: bool = False) -> None:
+        self.device = device
+        self.sheet_only = sheet_only
+        self._known: dict[Work, Interval] = {}
+
+    def prepare(self, works: Iterable[Work]) -> None:
+        """Computes the times of many works together, which is faster."""
+        new = [w for w in dict.fromkeys(works) if w not in self._known]
+        new = [w for w in new if w.kind != "transfer"]
+        times = predict_all(new, self.device, sheet_only=self.sheet_only)
+        self._known |= dict(zip(new, times, strict=True))
+
+    def __call__(self, work: Work) -> Interval:
+        """Returns the time of a work."""
+        found = self._known.get(work)
+        if found is None:
+            if work.kind == "transfer":
+                found = self._transfer(work)
+            else:
+                found = predict(work, self.device, sheet_only=self.sheet_only)
+            self._known[work] = found
+        return found
+
+    def _transfer(self, work: Work) -> Interval:
+        names = _PEER if work.facts["direction"] == "DtoD" else _PEER[1:]
+        share = _PINNED if work.facts["pinned"] else _PAGEABLE
+        if work.facts["direction"] == "DtoD":
+            share = _PINNED
+        rate = self.device.get(*names) or _BUS
+        return Interval.around(_TRANSFER_START + work.read / (share * rate), 0.5, 2.0)
+
+
+def is_product(work: Work) -> bool:
+    """Returns whether cuBLAS does the work."""
+    return work.kind in ("gemm", "grouped")
