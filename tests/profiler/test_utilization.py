@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch.nn.functional import scaled_dot_product_attention
 from torch.profiler import ProfilerActivity, profile, schedule
 
 import openreg_profiler
@@ -142,6 +143,23 @@ def test_shares_and_rates_are_those_of_the_kernels() -> None:
     )
     idle = sum(gap.end - gap.start for gap in found.gaps) * 1e-9
     assert idle + whole.seconds <= found.seconds + 1e-6
+
+
+def test_operations_of_attention_are_counted_in_both_directions() -> None:
+    b, h, s, t, d = 2, 4, 64, 96, 32
+    query = torch.rand(b, h, s, d, device="openreg", requires_grad=True)
+    key, value = (
+        torch.rand(b, h, t, d, device="openreg", requires_grad=True) for _ in "kv"
+    )
+    with profile(activities=BOTH, with_flops=True, record_shapes=True) as result:
+        scaled_dot_product_attention(query, key, value).sum().backward()
+        torch.openreg.synchronize()
+    rows = {row.name: row for row in torch.openreg.utilization(result).operators}
+    name = "aten::_scaled_dot_product_flash_attention_for_cpu"
+    product = 2 * b * h * s * t * d
+    # Scores and their product with the values; and five products with gradients.
+    for row, products in ((rows[name], 2), (rows[f"{name}_backward"], 5)):
+        assert row.flops == pytest.approx(products * product / row.seconds)
 
 
 def test_launches_are_counted_by_step() -> None:

@@ -20,6 +20,7 @@ from openreg_profiler._timeline import Timeline, Work
 _NS = 1e-9  # of a second
 _MOST_CHANGES = 10
 _COLLECTIVE = "occl:"
+_ATTENTION = "aten::_scaled_dot_product_flash_attention_for_cpu"
 ADVICE: dict[Cause, str] = {
     "host": "the host is too slow: launch more in less Python, or compile",
     "synchronize": "the host waits for the device: read values later, or less often",
@@ -212,15 +213,31 @@ def _changes(timeline: Timeline, gaps: list[Gap]) -> list[Change]:
     ]
 
 
+def _attention_flops(event: Any) -> int:
+    """Counts the operations of attention, which PyTorch's profiler does not count.
+
+    Args:
+        event: An event of the profiler; without shapes the count is 0.
+    """
+    if not event.name().startswith(_ATTENTION):
+        return 0
+    from torch.utils.flop_counter import sdpa_backward_flop_count, sdpa_flop_count
+
+    shapes = event.shapes()
+    if event.name() == f"{_ATTENTION}_backward":
+        return int(sdpa_backward_flop_count(*shapes[:4])) if len(shapes) > 3 else 0
+    return int(sdpa_flop_count(*shapes[:3])) if len(shapes) > 2 else 0
+
+
 def _operators(
     timeline: Timeline, profile: torch.profiler.profile, machine: Machine
 ) -> list[Operator]:
     # profile.events() would read all names, even of freed code.
     results = profile.profiler.kineto_results if profile.profiler else None
     flops = {
-        event.correlation_id(): event.flops()
+        event.correlation_id(): count
         for event in (results.events() if results else ())
-        if event.flops() > 0
+        if (count := event.flops() or _attention_flops(event)) > 0
     }
     groups: dict[str, list[Work]] = defaultdict(list)
     for each in timeline.work:
@@ -271,7 +288,7 @@ def utilization(profile: torch.profiler.profile) -> Utilization:
     """Reports how well a profile used the devices, and the changes that save most.
 
     Program lines need a profile with ``with_stack=True``, achieved operations per
-    second ``with_flops=True``.
+    second ``with_flops=True``, and those of attention ``record_shapes=True``, too.
 
     Args:
         profile: A ``torch.profiler.profile`` that has ended, with
