@@ -9,6 +9,7 @@ be larger than the memory of this machine.
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -55,7 +56,7 @@ class DryRun:
         self.record = record
         self.device_type = device_type()
         self.fake = FakeTensorMode(allow_non_fake_inputs=True)
-        self.numbers: dict[int, float | int | bool] = {}
+        self.numbers: dict[int, tuple[Any, float | int | bool]] = {}
         self.stack = ExitStack()
 
     def __enter__(self) -> DryRun:
@@ -104,9 +105,10 @@ class DryRun:
 
     def _assumed(self, name: str, args: tuple[Any, ...]) -> Any:
         tensor = args[0]
-        known = self.numbers.get(_key(tensor))
-        if known is not None and tensor.numel() == 1 and name != "aten::equal":
-            return known
+        storage = tensor.untyped_storage()
+        known, value = self.numbers.get(storage._cdata, (None, 0))
+        if known is not None and known() is storage and name != "aten::equal":
+            return value
         self.record.assumed[name] = self.record.assumed.get(name, 0) + 1
         if name != "aten::_local_scalar_dense" or tensor.dtype == torch.bool:
             return name == "aten::equal"
@@ -124,11 +126,11 @@ class DryRun:
         if name in _KEEPS_NUMBERS:
             return
         if isinstance(result, FakeTensor) and result.numel() == 1:
-            key = _key(result)
+            storage = result.untyped_storage()
             if isinstance(value, (bool, int, float)):
-                self.numbers[key] = value
+                self.numbers[storage._cdata] = weakref.ref(storage), value
             elif name.endswith("_"):
-                self.numbers.pop(key, None)
+                self.numbers.pop(storage._cdata, None)
 
 
 @contextmanager
@@ -213,10 +215,6 @@ def _has_fake(value: Any) -> bool:
     elif not isinstance(value, (list, tuple)):
         return False
     return any(map(_has_fake, value))
-
-
-def _key(tensor: torch.Tensor) -> int:
-    return int(tensor.untyped_storage()._cdata)
 
 
 def _elements_made(func: torch._ops.OpOverload, args: tuple[Any, ...]) -> int:

@@ -81,6 +81,10 @@ def _work(op: Op) -> Work:
         return _table.collective(call.name, op.ranks, size, dtype)
     if call.is_view or call.name in _EMPTY:
         return Work(call.name, "view", dtype)
+    if call.namespace == "fsdp":  # copies parts into a buffer, or out of it
+        lists = [x for x in call.arguments.values() if isinstance(x, list)]
+        size = max((distinct_bytes(_flat(each)) for each in lists), default=read)
+        return Work(call.name, "copy", dtype, 0.0, size, size)
     work = work_of(call)
     if op.region >= 0:
         return Work(
